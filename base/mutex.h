@@ -1,0 +1,87 @@
+// std::mutex and std::shared_mutex with clang's thread-safety annotations.
+// Lock order is written beside each member that is a lock.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <shared_mutex>
+
+#if defined(__clang__)
+#define SFS_TSA(x) __attribute__((x))
+#else
+#define SFS_TSA(x)
+#endif
+#define SFS_GUARDED_BY(x) SFS_TSA(guarded_by(x))
+#define SFS_REQUIRES(...) SFS_TSA(requires_capability(__VA_ARGS__))
+#define SFS_REQUIRES_SHARED(...) SFS_TSA(requires_shared_capability(__VA_ARGS__))
+#define SFS_EXCLUDES(...) SFS_TSA(locks_excluded(__VA_ARGS__))
+#define SFS_NO_TSA SFS_TSA(no_thread_safety_analysis)
+
+namespace streamfs {
+
+class SFS_TSA(capability("mutex")) Mutex {
+ public:
+  void lock() SFS_TSA(acquire_capability()) { mutex_.lock(); }
+  void unlock() SFS_TSA(release_capability()) { mutex_.unlock(); }
+  bool try_lock() SFS_TSA(try_acquire_capability(true)) { return mutex_.try_lock(); }
+
+ private:
+  std::mutex mutex_;
+};
+
+class SFS_TSA(capability("mutex")) SharedMutex {
+ public:
+  void lock() SFS_TSA(acquire_capability()) { mutex_.lock(); }
+  void unlock() SFS_TSA(release_capability()) { mutex_.unlock(); }
+  bool try_lock() SFS_TSA(try_acquire_capability(true)) { return mutex_.try_lock(); }
+  void lock_shared() SFS_TSA(acquire_shared_capability()) { mutex_.lock_shared(); }
+  void unlock_shared() SFS_TSA(release_shared_capability()) { mutex_.unlock_shared(); }
+
+ private:
+  std::shared_mutex mutex_;
+};
+
+class SFS_TSA(scoped_lockable) MutexLock {
+ public:
+  explicit MutexLock(Mutex& mutex) SFS_TSA(acquire_capability(mutex)) : mutex_(mutex) {
+    mutex_.lock();
+  }
+  ~MutexLock() SFS_TSA(release_capability()) { mutex_.unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+class SFS_TSA(scoped_lockable) WriteLock {
+ public:
+  explicit WriteLock(SharedMutex& mutex) SFS_TSA(acquire_capability(mutex)) : mutex_(mutex) {
+    mutex_.lock();
+  }
+  ~WriteLock() SFS_TSA(release_capability()) { mutex_.unlock(); }
+  WriteLock(const WriteLock&) = delete;
+  WriteLock& operator=(const WriteLock&) = delete;
+
+ private:
+  SharedMutex& mutex_;
+};
+
+class SFS_TSA(scoped_lockable) ReadLock {
+ public:
+  explicit ReadLock(SharedMutex& mutex) SFS_TSA(acquire_shared_capability(mutex))
+      : mutex_(mutex) {
+    mutex_.lock_shared();
+  }
+  ~ReadLock() SFS_TSA(release_generic_capability()) { mutex_.unlock_shared(); }
+  ReadLock(const ReadLock&) = delete;
+  ReadLock& operator=(const ReadLock&) = delete;
+
+ private:
+  SharedMutex& mutex_;
+};
+
+// Waits on a Mutex that the caller holds: cv.wait(mutex).
+using CondVar = std::condition_variable_any;
+
+}  // namespace streamfs

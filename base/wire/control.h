@@ -1,0 +1,21 @@
+// The control socket: how streamctl, the daemon and scripts talk to a mounted streamfs.
+//
+// A Unix stream socket; its path is the value of the virtual xattr `user.streamfs.control` of the
+// mount's root. One request a line, JSON; one answer a line, JSON. Every answer has "ok"; on
+// failure "error" (a sentence) and "errno". Requests are {"op": NAME, ...}:
+//   status    → the object streamctl status --json prints
+//   streams   → {"streams": [{"vstream", "source", "name", "comm", "ext", "dir", "lifetime_bytes",
+//               "written_bytes", "live_bytes", "pstream"}]}
+//   attach    → {"telemetry_bytes", "model_bytes", "pstream_count", "capacity_blocks", "uuid"} with
+//               two file descriptors (SCM_RIGHTS): the telemetry ring and the model table. One
+//               daemon at a time: a second attach is refused with EBUSY until the first hangs up.
+//   sync      → waits for an epoch that covers everything written before
+//   record    {"path": FILE} or {"stop": true} → starts or stops the trace recorder
+// Limits: a request is at most 64 KiB.
+#pragma once
+
+namespace streamfs::wire {
+inline constexpr const char* kControlXattr = "user.streamfs.control";
+inline constexpr const char* kVStreamXattr = "user.streamfs.vstream";
+inline constexpr unsigned kControlRequestMax = 64 * 1024;
+}  // namespace streamfs::wire

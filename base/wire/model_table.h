@@ -1,0 +1,63 @@
+// The model table: (vStream, shape) → pStream, published by the daemon, read on the write path.
+//
+// Shape is the place of a page in its request and whether it overwrites; it is the strongest cue of
+// a page's lifetime. Layout of the shared memory (a memfd, sealed against shrinking): ModelHeader,
+// then two ModelBuffers. The daemon fills the buffer that `active` does not name, sets its fields
+// and checksum, then stores `active` = generation with release order; buffer = generation % 2.
+// The filesystem checks magic, version, uuid, size, checksum and every entry < pstream_count, copies
+// the buffer into memory of its own and only then uses it: the write path never reads shared
+// memory. A table that fails any check is refused and logged; the last good one serves on.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace streamfs::wire {
+
+inline constexpr uint64_t kModelMagic = 0x31304c444d534653;  // "SFSMDL01"
+inline constexpr uint32_t kModelVersion = 1;
+
+// END class: a page's distance from the end of its request, 2 standing for "2 or more"; requests
+// of one and of two pages are classes of their own. Shape: END class, + kEndClasses if the page
+// overwrites a live one.
+inline constexpr uint32_t kEndClasses = 6;
+inline constexpr uint32_t kShapes = 2 * kEndClasses;
+inline constexpr uint32_t kShapeStride = 16;  // entries per vStream in the table
+
+constexpr uint32_t end_class(uint32_t request_pages, uint32_t offset) {
+  if (request_pages <= 1) return 0;
+  const uint32_t to_end = request_pages - 1 - std::min(offset, request_pages - 1);
+  if (request_pages == 2) return 1 + to_end;       // 1: last of two, 2: first of two
+  return 3 + std::min<uint32_t>(to_end, 2);        // 3: last, 4: last but one, 5: earlier
+}
+constexpr uint32_t shape_of(uint32_t request_pages, uint32_t offset, bool overwrite) {
+  return end_class(request_pages, offset) + (overwrite ? kEndClasses : 0);
+}
+
+inline constexpr uint32_t kModelVStreams = 65536;
+inline constexpr uint32_t kModelEntries = kModelVStreams * kShapeStride;
+
+struct ModelBuffer {
+  uint64_t generation;
+  uint32_t pstream_count;  // every entry is below this
+  uint32_t checksum;       // CRC32C of entries
+  uint64_t clock_pages;    // device clock the model was learned up to
+  uint64_t reserved[5];
+  uint8_t entries[kModelEntries];  // [vstream * kShapeStride + shape]
+};
+static_assert(sizeof(ModelBuffer) == 64 + kModelEntries);
+
+struct ModelHeader {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t buffer_size;
+  uint8_t uuid[16];
+  std::atomic<uint64_t> active;     // generation; 0 = nothing published yet
+  std::atomic<uint64_t> heartbeat;  // the daemon's, ms; for humans
+  uint64_t reserved[2];
+};
+static_assert(sizeof(ModelHeader) == 64);
+inline constexpr uint64_t kModelBytes = sizeof(ModelHeader) + 2 * sizeof(ModelBuffer);
+
+}  // namespace streamfs::wire

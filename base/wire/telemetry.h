@@ -1,0 +1,57 @@
+// The telemetry ring: what placement tells the learning daemon about every page written or trimmed.
+//
+// Layout of the shared memory (a memfd, sealed against shrinking): TelemetryHeader, then ring_count
+// rings of TelemetryRingHeader + capacity records. Each ring has one producer at a time and any
+// number of readers. Lossy: a producer never waits; a reader that falls more than `capacity`
+// behind sees it from `head` and counts the loss itself.
+// Publication: the producer stores the record, then head with release order. A reader copies
+// records, then reads head again and discards what may have been overwritten meanwhile.
+// Crash: the memory dies with the filesystem daemon; nothing depends on it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace streamfs::wire {
+
+inline constexpr uint64_t kTelemetryMagic = 0x31304d4c54534653;  // "SFSTLM01"
+inline constexpr uint32_t kTelemetryVersion = 1;
+
+enum class TelemetryKind : uint8_t { kNew = 0, kOverwrite = 1, kTrim = 2 };
+
+// One contiguous run of pages of one request on one pStream. 40 bytes.
+struct TelemetryRecord {
+  uint64_t clock_pages;    // pages written to the device before this run
+  uint64_t block;          // first 4 KiB block of the data device
+  uint32_t pages;          // length of this run
+  uint32_t request_pages;  // length of the request the run is part of, before any split
+  uint32_t request_offset; // place of the run in that request, pages
+  uint32_t time_ms;        // monotonic, wraps
+  uint16_t vstream;
+  uint16_t pstream;
+  TelemetryKind kind;
+  uint8_t reserved[3];
+};
+static_assert(sizeof(TelemetryRecord) == 40);
+
+struct TelemetryRingHeader {
+  std::atomic<uint64_t> head;     // records ever produced; slot = head % capacity
+  std::atomic<uint64_t> dropped;  // records the producer could not place
+  uint64_t reserved[6];
+};
+static_assert(sizeof(TelemetryRingHeader) == 64);
+
+struct TelemetryHeader {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t record_size;
+  uint32_t ring_count;
+  uint32_t capacity;  // records a ring, power of two
+  uint64_t capacity_blocks;  // size of the data device, for the daemon's maps
+  uint8_t uuid[16];
+  std::atomic<uint64_t> clock_pages;  // pages written so far
+  uint64_t reserved;
+};
+static_assert(sizeof(TelemetryHeader) == 64);
+
+}  // namespace streamfs::wire

@@ -1,0 +1,117 @@
+// The data device: 4 KiB blocks, asynchronous reads and writes, each write with a placement.
+//
+// Thread safety: every method may be called from any thread. A completion runs exactly once, on the
+// caller's thread or the device's own; it must not block and must not call flush() or trim().
+// Two writes to one block in flight at once are the caller's mistake: their order is undefined.
+//
+// What a crash leaves: a write completed before a flush() that returned ok is durable. Any other
+// write may be there, not there, or torn at 512-byte sectors. A trimmed block reads as zeroes, or
+// as what it held if the trim was not followed by a flush.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+
+namespace streamfs::blockdev {
+
+// How a write command says where its data belongs (NVMe base spec 2.0, directives).
+struct Placement {
+  uint8_t dtype = 0;   // 0 none, 1 Streams, 2 data placement (FDP)
+  uint16_t dspec = 0;  // stream id or placement id
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+// What travels with a write beside its bytes. The vStream is for devices that keep it (the emulated
+// SSD's spare area); others ignore it.
+struct WriteTag {
+  Placement placement;
+  VStreamId vstream;
+};
+
+struct DeviceInfo {
+  std::string kind;            // "emulated", "file", "block", "nvme"
+  std::string path;
+  std::string identity;        // stable name of this very device (serial, uuid, inode), never empty
+  uint64_t capacity_blocks = 0;
+  uint16_t pstream_count = 1;  // including the default, 0
+  uint64_t erase_unit_blocks = 1;  // trims aligned to this free whole erase units
+  bool flush_is_free = false;      // power-loss protected: flush() does nothing
+};
+
+struct StreamStats {
+  uint64_t written_bytes = 0;  // by the host
+  uint64_t gc_bytes = 0;       // copied by garbage collection into this stream
+};
+
+// Totals since the device was made. nand_known is false where the device does not tell.
+struct DeviceStats {
+  uint64_t written_bytes = 0;
+  uint64_t read_bytes = 0;
+  uint64_t trimmed_bytes = 0;
+  uint64_t flushes = 0;
+  bool nand_known = false;
+  uint64_t nand_bytes = 0;  // programmed: user + GC + padding
+  uint64_t gc_bytes = 0;
+  uint64_t pad_bytes = 0;
+  uint64_t erases = 0;
+  uint64_t live_bytes = 0;
+  uint64_t peak_live_bytes = 0;
+  uint64_t physical_bytes = 0;
+  double effective_spare = 0;  // physical ÷ peak live − 1
+  double latency_p50_us = 0, latency_p99_us = 0, latency_p999_us = 0;  // virtual clock, writes
+  std::vector<StreamStats> streams;
+};
+
+using Completion = std::function<void(Result<void>)>;
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+  // Lengths are multiples of kBlockSize; buffers stay alive and unchanged until the completion.
+  virtual void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) = 0;
+  virtual void read(BlockNo first, Bytes bytes, Completion done) = 0;
+  virtual Result<void> flush() = 0;  // covers every write completed before the call
+  virtual Result<void> trim(BlockNo first, uint64_t count) = 0;
+  virtual Result<DeviceStats> stats() = 0;
+  // The placement that puts a write on this pStream; {} for pStreams the device does not have.
+  virtual Placement placement(PStreamId stream) const = 0;
+};
+
+// Opens DATA: "emu:PATH" (an emulated SSD made by ssd-sim), a regular file or a block device.
+// Holds an exclusive lock while open; waits up to `wait_seconds` for another holder, then EBUSY.
+// Errors: ENOENT, EACCES, EBUSY, ENOTBLK (not a device or file), EINVAL (foreign emulator image).
+struct OpenOptions {
+  double wait_seconds = 10;
+  bool read_only = false;
+};
+Result<std::unique_ptr<Device>> open_device(const std::string& data, const OpenOptions& options);
+
+// Issues requests and waits for all of them; for callers that may block.
+class IoBatch {
+ public:
+  explicit IoBatch(Device& device) : device_(device) {}
+  ~IoBatch() { (void)wait(); }
+  IoBatch(const IoBatch&) = delete;
+  IoBatch& operator=(const IoBatch&) = delete;
+  void write(BlockNo first, ConstBytes bytes, WriteTag tag);
+  void read(BlockNo first, Bytes bytes);
+  Result<void> wait();  // the first error of the batch, if any
+
+ private:
+  Completion completion();
+  Device& device_;
+  Mutex mutex_;  // leaf
+  CondVar done_;
+  uint64_t in_flight_ SFS_GUARDED_BY(mutex_) = 0;
+  Result<void> first_error_ SFS_GUARDED_BY(mutex_);
+};
+
+}  // namespace streamfs::blockdev
