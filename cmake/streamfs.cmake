@@ -1,0 +1,82 @@
+# The shapes a folder can have: a floor's library, a program, a test binary.
+# Sources are globbed with CONFIGURE_DEPENDS: adding a file needs no edit here.
+
+add_library(streamfs_warnings INTERFACE)
+target_compile_options(streamfs_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                                                   -Werror)
+
+set(STREAMFS_SANITIZE "" CACHE STRING "Value of -fsanitize= for everything built here")
+if(STREAMFS_SANITIZE)
+  add_compile_options(-fsanitize=${STREAMFS_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${STREAMFS_SANITIZE})
+endif()
+
+# streamfs_sources(<variable> [EXCLUDE <folder>...])
+# Every .cc under the current folder, without the named subfolders.
+function(streamfs_sources variable)
+  cmake_parse_arguments(ARG "" "" "EXCLUDE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  foreach(folder IN LISTS ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${folder}/")
+  endforeach()
+  set(${variable} ${sources} PARENT_SCOPE)
+endfunction()
+
+# streamfs_static_library(<target> SOURCES ... DEPS ...)
+# A library without sources yet is an INTERFACE library, so that its users need not know.
+function(streamfs_static_library target)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(ARG_SOURCES)
+    add_library(${target} STATIC ${ARG_SOURCES})
+    target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${target} PUBLIC ${ARG_DEPS} PRIVATE streamfs_warnings)
+  else()
+    add_library(${target} INTERFACE)
+    target_include_directories(${target} INTERFACE ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${target} INTERFACE ${ARG_DEPS})
+  endif()
+endfunction()
+
+# streamfs_library(<floor> [EXCLUDE <subfolder>...] DEPS ...)
+# The floor's one library, streamfs_<floor>, from the current folder and its subfolders.
+function(streamfs_library floor)
+  cmake_parse_arguments(ARG "" "" "EXCLUDE;DEPS" ${ARGN})
+  streamfs_sources(sources EXCLUDE ${ARG_EXCLUDE})
+  streamfs_static_library(streamfs_${floor} SOURCES ${sources} DEPS ${ARG_DEPS})
+endfunction()
+
+# streamfs_program(<name> SOURCES ... DEPS ...)
+# build/<preset>/bin/<name>; nothing at all while it has no sources.
+function(streamfs_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(NOT ARG_SOURCES)
+    return()
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} streamfs_warnings)
+endfunction()
+
+# streamfs_test(<name> DIR <folder> LABEL <label> TIMEOUT <seconds> DEPS ...)
+# One binary from every .cc in the folder, each of its tests known to ctest as <name>.<Suite>.<Promise>.
+function(streamfs_test name)
+  cmake_parse_arguments(ARG "" "DIR;LABEL;TIMEOUT" "DEPS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARG_DIR}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "_main\\.cc$")
+  if(NOT "${sources}" MATCHES "_test\\.cc")
+    return()
+  endif()
+  streamfs_program(${name} SOURCES ${sources} DEPS ${ARG_DEPS} GTest::gmock_main)
+  gtest_discover_tests(
+    ${name}
+    TEST_PREFIX ${name}.
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_LABEL STREQUAL unit)
+    add_dependencies(unit_tests ${name})
+  endif()
+endfunction()
+
+include(GoogleTest)
+add_custom_target(unit_tests)
