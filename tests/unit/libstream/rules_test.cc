@@ -1,0 +1,131 @@
+// The name rules' promises: what every rule takes, and what it must leave alone.
+#include "libstream/rules.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+namespace {
+
+std::string label(const char* profile, const char* path, int flags = O_RDWR | O_CREAT) {
+  const stream_rule_match* match =
+      stream_rules_match(stream_rules_profile(profile), path, flags);
+  return match == nullptr ? "" : match->vstream;
+}
+std::string label(const char* path) { return label("default", path); }
+
+unsigned life(const char* path) {
+  const stream_rule_match* match = stream_rules_match(nullptr, path, O_RDWR);
+  return match == nullptr ? unsigned{RWH_WRITE_LIFE_NOT_SET} : match->rw_hint;
+}
+
+TEST(Rules, SqliteFilesGetOneLabelAKind) {
+  EXPECT_EQ(label("/m/a.db-journal"), "sqlite-journal");
+  EXPECT_EQ(label("/m/a.db-wal"), "sqlite-wal");
+  EXPECT_EQ(label("/m/a.db-shm"), "sqlite-shm");
+  EXPECT_EQ(label("/m/a.db-mj3F2A10901"), "sqlite-super-journal");
+  EXPECT_EQ(label("/m/etilqs_0123456789abcdef"), "sqlite-temp");
+}
+
+TEST(Rules, OtherDatabasesGetTheirs) {
+  EXPECT_EQ(label("pg_wal/000000010000000000000001"), "pg-wal");
+  EXPECT_EQ(label("/d/pg_wal//xlogtemp.77"), "pg-wal");
+  EXPECT_EQ(label("base/pgsql_tmp/pgsql_tmp812.3"), "pg-temp");
+  EXPECT_EQ(label("base/pgsql_tmp/pgsql_tmp812.0.fileset/i0of8.p0.0"), "pg-temp");
+  EXPECT_EQ(label("/db/000012.log"), "rocksdb-wal");
+  EXPECT_EQ(label("/db/000013.sst"), "rocksdb-sst");
+  EXPECT_EQ(label("/v/#sql-ib77.ibd"), "mysql-temp");
+  EXPECT_EQ(label("/v/ib_logfile0"), "mysql-redo");
+  EXPECT_EQ(label("/v/#ib_redo12"), "mysql-redo");
+  EXPECT_EQ(label("/v/binlog.000001"), "mysql-binlog");
+  EXPECT_EQ(label("/k/topic-0/00000000000000000042.log"), "kafka-log");
+}
+
+TEST(Rules, LifetimeClassesFollowTheDefaultTable) {
+  for (const char* path : {"etilqs_1", "a-journal", "a-mj1", "pgsql_tmp1.0", "#sql1", "000012.log"}) {
+    EXPECT_EQ(life(path), unsigned{RWH_WRITE_LIFE_SHORT}) << path;
+  }
+  for (const char* path : {"a-wal", "a-shm", "pg_wal/1", "ib_logfile1", "#ib_redo1", "binlog.1"}) {
+    EXPECT_EQ(life(path), unsigned{RWH_WRITE_LIFE_MEDIUM}) << path;
+  }
+  for (const char* path : {"1.sst", "00000000000000000042.log"}) {
+    EXPECT_EQ(life(path), unsigned{RWH_WRITE_LIFE_LONG}) << path;
+  }
+}
+
+TEST(Rules, NamesThatOnlyLookAlikeAreLeftAlone) {
+  for (const char* path :
+       {"foo.log", "0001.log", "00012.log", "0000123.log", "20240131.log", "00012a.log",
+        "000012.log.1", "x000012.log", "0000000000000000042.log", "000000000000000000042.log",
+        "journal", "a.journal", "a-journal.txt", "a-wally", "a-walk", "wal", "a-shmem",
+        "my_etilqs_1", "etilqs", "xpgsql_tmp1", "pg_wal", "/pg_wal/archive_status/1.ready",
+        "my_pg_wal/1", "pg_wal2/1", "sql#1", "lib_logfile", "mybinlog.1", "binlog", "asst", "a.sst.tmp",
+        "a-mk1"}) {
+    EXPECT_EQ(label(path), "") << path;
+  }
+}
+
+TEST(Rules, FoldersAboveTheParentDoNotCount) {
+  EXPECT_EQ(label("/a-journal/file"), "");
+  EXPECT_EQ(label("/pg_wal/deeper/file"), "");
+  EXPECT_EQ(label("/etilqs_1/file"), "");
+}
+
+TEST(Rules, AJournalOfAnOddlyNamedDatabaseIsAJournal) {
+  EXPECT_EQ(label("a-mj.db-journal"), "sqlite-journal");
+  EXPECT_EQ(label("a-mj.db-wal"), "sqlite-wal");
+}
+
+TEST(Rules, ANamelessFileIsKnownByItsFlagAlone) {
+  EXPECT_EQ(label("default", "/m", O_TMPFILE | O_RDWR), "tmpfile");
+  EXPECT_EQ(label("default", "/m/a-journal", O_TMPFILE | O_RDWR), "tmpfile");
+  EXPECT_EQ(label("default", "/m", O_DIRECTORY), "") << "O_DIRECTORY is one bit of O_TMPFILE";
+  EXPECT_EQ(label("sqlite", "/m", O_TMPFILE | O_RDWR), "");
+}
+
+TEST(Rules, AProfileKnowsItsOwnProgramOnly) {
+  EXPECT_EQ(label("sqlite", "a-wal"), "sqlite-wal");
+  EXPECT_EQ(label("sqlite", "000012.log"), "");
+  EXPECT_EQ(label("rocksdb", "a-wal"), "");
+  EXPECT_EQ(label("rocksdb", "000012.log"), "rocksdb-wal");
+  EXPECT_EQ(label("rocksdb", "1234567.log"), "rocksdb-wal") << "numbers outgrow six digits";
+  EXPECT_EQ(label("rocksdb", "00012.log"), "");
+  EXPECT_EQ(label("postgresql", "pg_wal/1"), "pg-wal");
+  EXPECT_EQ(label("postgresql", "000012.log"), "");
+}
+
+TEST(Rules, EdgesOfAPathAreHarmless) {
+  EXPECT_EQ(label(""), "");
+  EXPECT_EQ(label("/"), "");
+  EXPECT_EQ(label("//"), "");
+  EXPECT_EQ(label("a-journal/"), "");
+  EXPECT_EQ(label("-journal"), "sqlite-journal");
+  EXPECT_EQ(label((std::string(5000, 'x') + "-wal").c_str()), "sqlite-wal");
+}
+
+TEST(Rules, EveryProfileNamedExistsAndOthersDoNot) {
+  size_t count = 0;
+  for (const char* const* name = stream_rules_profile_names(); *name != nullptr; ++name, ++count) {
+    EXPECT_NE(stream_rules_profile(*name), nullptr) << *name;
+  }
+  EXPECT_EQ(count, 4u);
+  EXPECT_STREQ(stream_rules_profile_names()[0], "default");
+  EXPECT_EQ(stream_rules_profile("Default"), nullptr);
+  EXPECT_EQ(stream_rules_profile(""), nullptr);
+}
+
+TEST(Rules, LabelsFitAVStreamNameAndAreKnownAsRules) {
+  for (const char* path : {"etilqs_1", "a-journal", "a-mj1", "a-wal", "a-shm", "pg_wal/1", "pgsql_tmp1",
+                           "1.sst", "000012.log", "#sql", "ib_logfile0", "binlog.1"}) {
+    const std::string name = label(path);
+    EXPECT_LE(name.size(), 31u);
+    EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string::npos) << name;
+    EXPECT_TRUE(stream_rules_owns(name.c_str())) << name;
+  }
+  EXPECT_FALSE(stream_rules_owns("mine"));
+  EXPECT_FALSE(stream_rules_owns(""));
+}
+
+}  // namespace
