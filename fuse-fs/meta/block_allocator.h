@@ -1,0 +1,68 @@
+// Blocks of the data device: which are free, reserved by a write in progress, allocated, freed but
+// not yet reusable, or being trimmed. Never two of these at once.
+//
+//   free ──reserve──► reserved ──commit (journal run kAllocate)──► allocated
+//    ▲ ▲                 └──cancel──► free                             │ commit (run kFree)
+//    │ └── trimmed (run kTrimmed) ── trimming ◄── next_trim ── freed ◄─┘
+//    └──────────── not worth a trim (no trim on this device) ◄──┘
+//
+// A freed run becomes trimmable only when `reusable` of its record holds (watermark passed, and
+// flushed to the metadata log where there is one): the owner says so with release_up_to().
+//
+// Lifetime-aware: each pStream fills aligned regions of its own (kRegionBlocks), so that ranges
+// the size of erase units die together even on an SSD without streams.
+//
+// Thread safety: all methods, any thread; one leaf mutex per allocation group. Crash: this is
+// memory only, rebuilt from the block and untrimmed bitmaps, a group at its first use.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/geometry.h"
+#include "pmem/region.h"
+
+namespace streamfs::meta {
+
+struct BlockRun {
+  BlockNo first;
+  uint64_t count = 0;
+  friend bool operator==(const BlockRun&, const BlockRun&) = default;
+};
+
+class BlockAllocator {
+ public:
+  static constexpr uint64_t kRegionBlocks = 2048;      // 8 MiB
+  static constexpr uint64_t kGroupBlocks = 32768;      // 128 MiB
+
+  BlockAllocator(const pmem::Region& region, const Geometry& geometry);
+  ~BlockAllocator();
+
+  // Up to `wanted` blocks in one run, at `near` if given and free (an append that stays
+  // contiguous), else in the pStream's own region. ENOSPC when nothing is free.
+  Result<BlockRun> reserve(uint64_t wanted, PStreamId stream, std::optional<BlockNo> near);
+  void cancel(BlockRun run);  // a reserved run was not used
+  void committed_allocation(BlockRun run);  // its record is durable
+  // Freed by record `tx`; waits for release_up_to.
+  void committed_free(BlockRun run, TxId tx);
+  void release_up_to(TxId tx);
+  // The next freed run to trim; it is not allocatable until trimmed() says so. Aligned to and at
+  // most max_blocks long.
+  std::optional<BlockRun> next_trim(uint64_t max_blocks);
+  void trimmed(BlockRun run);
+
+  uint64_t free_blocks() const;     // free now
+  uint64_t pending_blocks() const;  // freed, released or trimming: free soon
+  bool is_allocated(BlockNo block) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace streamfs::meta

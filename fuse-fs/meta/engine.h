@@ -1,0 +1,230 @@
+// The metadata engine: POSIX names, attributes, extents and blocks of one filesystem in META.
+//
+// It does no device I/O. Data floors give it what was written; it keeps two views of each inode:
+// *committed* is what META holds, *current* adds changes whose data is not yet durable (size,
+// times, new extents, truncations). Everything a caller reads is current. commit_inode() turns
+// current into committed with journal records, after the caller has flushed the data device.
+//
+// Thread safety: every method may be called from any thread. Locks, in this order: the rename
+// mutex, inodes by ascending InodeId, then leaves (heap, allocator, orphans, journal rings). No
+// lock is held across device I/O, because none happens here.
+//
+// What a crash leaves: every namespace and attribute change that returned is there whole; one that
+// did not return is there whole or not at all. Of current-only changes nothing is there.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/block_allocator.h"
+#include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/journal.h"
+#include "pmem/region.h"
+
+namespace streamfs::meta {
+
+struct Attributes {
+  InodeId id;
+  uint32_t generation = 0;
+  uint32_t mode = 0;  // type and permissions, as st_mode
+  uint32_t nlink = 0, uid = 0, gid = 0;
+  uint64_t size = 0;
+  uint64_t blocks = 0;  // 4 KiB, current (delayed ones counted)
+  Timestamp atime, mtime, ctime, btime;
+  uint64_t rdev = 0;
+  VStreamId vstream;
+  bool vstream_hinted = false;
+};
+
+struct Caller {
+  uint32_t uid = 0, gid = 0;
+};
+
+struct CreateRequest {
+  uint32_t mode = 0;  // with the file type; umask already applied
+  Caller caller;
+  uint64_t rdev = 0;
+  std::string_view symlink_target;
+  VStreamId vstream;          // what placement chose
+  bool vstream_hinted = false;
+};
+
+// What setattr changes; absent fields stay.
+struct AttributeChange {
+  std::optional<uint32_t> mode;  // permission bits only
+  std::optional<uint32_t> uid, gid;
+  std::optional<Timestamp> atime, mtime, ctime;
+  std::optional<VStreamId> vstream;  // 0 clears the hint
+  bool clear_suid = false;           // HANDLE_KILLPRIV_V2
+};
+
+struct DirectoryEntry {
+  std::string_view name;
+  InodeId id;
+  uint32_t type;         // S_IFMT bits
+  uint64_t next_cookie;  // give it back to go on after this entry
+};
+
+struct RenameResult {
+  InodeId moved;
+  std::optional<InodeId> replaced;  // lost this name; maybe its last
+};
+
+struct Space {
+  uint64_t data_blocks = 0, free_blocks = 0;  // allocatable or becoming so (trims pending)
+  uint64_t heap_units = 0, free_units = 0;
+  uint64_t inodes_possible = 0, inodes_free = 0;
+};
+
+// A piece of a file on the device; hole and unwritten pieces read as zeroes.
+struct Piece {
+  FileBlock first;
+  uint64_t length = 0;
+  BlockNo block;           // valid unless hole
+  bool hole = false;
+  bool unwritten = false;
+  VStreamId vstream;       // of the last write
+};
+
+// What a finished write adds to an inode's current view. New pieces name blocks reserved from the
+// allocator; overwritten blocks need only their checksums.
+struct WriteResult {
+  struct NewPiece {
+    FileBlock first;
+    BlockNo block;
+    uint64_t length;
+    VStreamId vstream;
+  };
+  struct BlockChecksum {
+    BlockNo block;
+    uint32_t crc;  // 0 is stored as 1
+  };
+  std::vector<NewPiece> added;
+  std::vector<BlockChecksum> checksums;
+  uint64_t end_offset = 0;  // the file is at least this long afterwards
+  uint64_t epoch = 0;       // the data is durable once this epoch's flush returned
+};
+
+class Inode;  // in memory; opaque above meta
+
+class Engine {
+ public:
+  struct Options {
+    bool read_only = false;
+    bool start_background = true;  // checkpointer; tests drive it by hand
+  };
+  // Recovers the journal and loads the allocators. `super` has been chosen by load_superblock().
+  // Errors: EIO (a committed record is out of bounds), EINVAL (geometry).
+  static Result<std::unique_ptr<Engine>> open(pmem::Region& region, const Superblock& super,
+                                              Clock& clock, const Options& options);
+  virtual ~Engine();
+
+  // ---- Names. Names are 1..255 bytes without '/' or NUL: EINVAL / ENAMETOOLONG otherwise.
+  // A successful lookup, create, mkdir, link … counts one reference for the returned inode;
+  // forget() gives them back. An inode without names and references is freed.
+  virtual InodeId root() const = 0;
+  virtual Result<Attributes> lookup(InodeId parent, std::string_view name) = 0;  // "." and ".." too
+  // Files, directories, symlinks and nodes, by the type bits of mode. EEXIST, ENOSPC, EMLINK.
+  virtual Result<Attributes> create(InodeId parent, std::string_view name,
+                                    const CreateRequest& request) = 0;
+  virtual Result<Attributes> create_unnamed(InodeId parent, const CreateRequest& request) = 0;
+  virtual Result<Attributes> link(InodeId target, InodeId parent, std::string_view name) = 0;
+  // The inode that lost the name.
+  virtual Result<InodeId> unlink(InodeId parent, std::string_view name) = 0;
+  virtual Result<InodeId> rmdir(InodeId parent, std::string_view name) = 0;
+  // flags: RENAME_NOREPLACE, RENAME_EXCHANGE.
+  virtual Result<RenameResult> rename(InodeId from, std::string_view name, InodeId to,
+                                      std::string_view new_name, uint32_t flags) = 0;
+  // From cookie 0; "." and ".." included. Stops when visit returns false (that entry comes again).
+  virtual Result<void> read_directory(InodeId directory, uint64_t cookie,
+                                      const std::function<bool(const DirectoryEntry&)>& visit) = 0;
+  virtual void reference(InodeId id) = 0;
+  // True when the inode has no name and no reference left: the caller frees it with free_orphan().
+  virtual bool forget(InodeId id, uint64_t count) = 0;
+  // Frees the blocks and the slot of such an inode. Bounded records; resumed after a crash.
+  virtual Result<void> free_orphan(InodeId id) = 0;
+  // Orphans left by the run before, to be freed in the background.
+  virtual std::vector<InodeId> leftover_orphans() = 0;
+
+  // ---- Attributes
+  virtual Result<Attributes> attributes(InodeId id) = 0;
+  virtual Result<Attributes> set_attributes(InodeId id, const AttributeChange& change) = 0;
+  virtual Result<std::string> read_symlink(InodeId id) = 0;
+  virtual Result<std::string> get_xattr(InodeId id, std::string_view name) = 0;  // ENODATA
+  // flags: XATTR_CREATE, XATTR_REPLACE. E2BIG over 64 KiB in all.
+  virtual Result<void> set_xattr(InodeId id, std::string_view name, std::string_view value,
+                                 int flags) = 0;
+  virtual Result<std::vector<std::string>> list_xattr(InodeId id) = 0;
+  virtual Result<void> remove_xattr(InodeId id, std::string_view name) = 0;
+  virtual Space space() = 0;
+
+  // ---- Data. The caller serialises overlapping writes, reads and truncations of one inode.
+  // Pieces covering [first, first + count) in order, holes included; blocks past the end are holes.
+  virtual Result<std::vector<Piece>> map(InodeId id, FileBlock first, uint64_t count) = 0;
+  // Next data (or hole) block at or after `from` within the file's size; ENXIO when there is none.
+  virtual Result<FileBlock> seek_data(InodeId id, FileBlock from) = 0;
+  virtual Result<FileBlock> seek_hole(InodeId id, FileBlock from) = 0;
+  // Marks the checksums of blocks about to be overwritten as not known: durable when it returns
+  // (one fence at most, none if they are already). Forgets their pending checksums.
+  virtual Result<void> begin_overwrite(InodeId id, std::span<const Piece> overwritten) = 0;
+  // The write is complete on the device: current view, mtime and ctime follow.
+  virtual Result<void> finish_write(InodeId id, const WriteResult& result) = 0;
+  // Current size; blocks past a smaller one leave the current view. The caller has zeroed the tail
+  // of the last block. Committed with the inode's next commit.
+  virtual Result<void> set_size(InodeId id, uint64_t size) = 0;
+  // Removes whole blocks from the current view (punch).
+  virtual Result<void> remove_range(InodeId id, FileBlock first, uint64_t count) = 0;
+  // Makes what was finished up to `epoch` committed, and the size and times with it. One fence for
+  // an ordinary file; several ring-sized records for a badly fragmented one.
+  virtual Result<void> commit_inode(InodeId id, uint64_t epoch) = 0;
+  virtual bool dirty(InodeId id) = 0;  // current differs from committed
+  // Stored checksums of blocks, 0 = not known.
+  virtual void checksums(BlockNo first, std::span<uint32_t> out) = 0;
+  // A block read and found intact whose checksum was not known: remember it (lazily flushed).
+  virtual void learn_checksum(BlockNo block, uint32_t crc) = 0;
+
+  virtual BlockAllocator& blocks() = 0;
+  virtual Journal& journal() = 0;
+  virtual const Geometry& geometry() const = 0;
+
+  // ---- vStream table (placement's; it keeps the meaning)
+  virtual std::vector<VStreamSlot> load_vstreams() = 0;  // index = slot
+  virtual Result<void> store_vstream(uint32_t slot, const VStreamSlot& value) = 0;
+  virtual uint32_t vstream_capacity() const = 0;
+
+  // Everything committed is home and the superblock says clean. Nothing may follow but reads.
+  virtual Result<void> close_clean() = 0;
+};
+
+// ---- Making and finding a filesystem
+struct FormatOptions {
+  uint64_t data_blocks = 0;
+  uint64_t mean_file_bytes = 256 * 1024;
+  bool checksums = true;
+  bool meta_log = false;
+  std::string label;
+  std::array<uint8_t, 16> uuid{};
+  std::string data_identity;
+  uint64_t created_seconds = 0;
+  uint32_t random_seed = 0;
+};
+uint64_t meta_size_for(const FormatOptions& options);   // bytes
+uint64_t inodes_possible(const Superblock& super);
+// The geometry a META of this size gets; ENOSPC with the needed size when too small.
+Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
+                               const FormatOptions& options);
+// Writes an empty filesystem; the superblocks last. META is zeroed first.
+Result<void> format(pmem::Region& region, const Superblock& super, Timestamp now);
+// The valid superblock with the larger generation. EINVAL: not a streamfs META (foreign or empty);
+// EIO: both copies damaged (magic seen, checksum wrong). Repairs the damaged copy if `repair`.
+Result<Superblock> load_superblock(pmem::Region& region, bool repair);
+Result<void> store_superblock(pmem::Region& region, Superblock super);  // both copies, alternating
+
+}  // namespace streamfs::meta

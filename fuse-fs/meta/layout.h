@@ -1,0 +1,226 @@
+// The bytes of META. docs/FORMAT.md says the same in prose; the compiler checks the sizes.
+//
+// One idea holds everywhere: an object lives in a slot whose first word is zero while the slot is
+// free. Its body (all other words) is written into the free slot unlogged; one journalled store of
+// the first word publishes it. Everything is little-endian; unless said, offsets are bytes of META.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/types.h"
+
+namespace streamfs::meta {
+
+inline constexpr uint64_t kSuperMagic = 0x3130534652545353;  // "SSTRFS01"
+inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint64_t kUnitSize = 4096;        // heap unit
+inline constexpr uint64_t kCellSize = 256;         // an inode; also the reach of one journal patch
+inline constexpr uint64_t kSuperOffset[2] = {0, 64 * 1024};
+inline constexpr uint64_t kWatermarkOffset = 4096;  // one word, in a line of its own
+inline constexpr uint64_t kSuperAreaSize = 68 * 1024;
+inline constexpr uint32_t kMaxSegments = 6;
+inline constexpr uint32_t kMaxNameLength = 255;
+inline constexpr uint32_t kMaxLinks = 0xffff'fff0;
+inline constexpr uint64_t kMaxFileBlocks = uint64_t{1} << 32;  // 16 TiB
+
+// A region is a list of segments, so that it can grow without moving.
+struct Segment {
+  uint64_t offset;  // in META
+  uint64_t length;  // bytes, 0 = unused
+};
+struct SegmentList {
+  std::array<Segment, kMaxSegments> segments;
+};
+
+enum class RegionKind : uint32_t {
+  kRings = 0,      // journal rings, each kRingSize bytes
+  kBlockBitmap,    // 1 bit a data block, 1 = allocated
+  kUntrimmed,      // 1 bit a data block, 1 = freed but not yet trimmed
+  kChecksums,      // 4 B a data block, 0 = not known
+  kHeapMap,        // 1 B a heap unit: UnitKind
+  kHeap,           // 4 KiB units
+  kVStreams,       // 64 B a vStream
+  kCount,
+};
+
+struct Superblock {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t checksum;    // CRC32C of the whole superblock with this field zero
+  uint64_t generation;  // the valid copy with the larger one counts
+  uint8_t uuid[16];
+  char label[32];       // NUL-padded
+  char data_identity[64];  // of the data device this META belongs to, NUL-padded
+  uint64_t meta_size;
+  uint64_t data_blocks;
+  uint64_t first_data_block;  // below it: the data label and the metadata log
+  uint32_t ring_count;
+  uint32_t journal_seed;      // random; keeps file contents from passing for a record
+  uint32_t features;          // kFeature*
+  uint8_t meta_class;         // pmem::MetaClass at mkfs
+  uint8_t clean;              // 1 after an orderly unmount
+  uint8_t reserved0[2];
+  uint64_t root_inode;        // InodeId
+  uint64_t orphan_head;       // offset of the first orphan unit
+  uint64_t clean_free_inodes; // hints for statfs, true when clean
+  uint64_t created_seconds;
+  uint64_t reserved[8];
+  SegmentList regions[static_cast<size_t>(RegionKind::kCount)];
+};
+static_assert(sizeof(Superblock) <= kUnitSize);
+static_assert(std::has_unique_object_representations_v<Superblock>);
+inline constexpr uint32_t kFeatureChecksums = 1;   // data checksums are kept
+inline constexpr uint32_t kFeatureMetaLog = 2;     // a metadata log is on the data device
+
+inline constexpr uint64_t kRingSize = 512 * 1024;
+
+// Heap map. Free units are all zeroes on the media; kDirty ones must be zeroed before they are free.
+enum class UnitKind : uint8_t {
+  kFree = 0,
+  kInodes = 1,     // 16 inodes
+  kDirectory = 2,  // UnitHeader + 63 directory slots
+  kExtents = 3,    // UnitHeader + 126 extent slots
+  kBlob = 4,       // UnitHeader + bytes: xattrs, long symlinks
+  kOrphans = 5,    // UnitHeader + 504 inode ids
+  kDirty = 6,
+};
+
+// First line of every heap unit but kInodes.
+struct UnitHeader {
+  uint64_t owner;     // InodeId + kind in the top byte; 0 = not in use. Stored last.
+  uint64_t next;      // offset of the next unit of this chain, 0 = last
+  uint64_t length;    // blobs: payload bytes in this unit
+  uint32_t checksum;  // blobs: CRC32C of the payload
+  uint32_t reserved0;
+  uint64_t reserved[4];
+};
+static_assert(sizeof(UnitHeader) == kLineSize);
+
+inline constexpr uint32_t kInodesPerUnit = kUnitSize / kCellSize;
+inline constexpr uint32_t kDirSlotsPerUnit = 63;
+inline constexpr uint32_t kExtentSlotsPerUnit = 126;
+inline constexpr uint32_t kOrphansPerUnit = 504;
+inline constexpr uint32_t kBlobBytesPerUnit = kUnitSize - sizeof(UnitHeader);
+
+// w0 of an inode: mode | flags << 16 | nlink << 32. Never 0 in a used slot.
+inline constexpr uint16_t kInlineExtent0 = 1;   // the inline extent slot 0 is in use
+inline constexpr uint16_t kInlineExtent1 = 2;
+inline constexpr uint16_t kInlineSymlink = 4;   // the target is in the inline area
+inline constexpr uint16_t kTruncating = 8;      // blocks past size are being freed (resumed)
+inline constexpr uint16_t kHintedVStream = 16;  // vstream was said by someone, not inferred
+
+// An inode, 256 bytes. Words 0–7 are the hot line; words 16–31 mean what the flags say and are
+// garbage otherwise, so that creating a file flushes two lines.
+struct InodeImage {
+  uint16_t mode;
+  uint16_t flags;
+  uint32_t nlink;
+  uint32_t uid;
+  uint32_t gid;
+  uint64_t size;
+  uint64_t mtime;  // PackedTime
+  uint64_t ctime;
+  uint64_t blocks_vstream;  // 4 KiB blocks | vStream << 48
+  uint64_t chain;           // first directory or extent unit, 0 = none
+  uint32_t generation;
+  uint32_t checksum;        // CRC32C of words 0–15 (and the inline symlink) with this field zero
+  uint64_t atime;
+  uint64_t btime;
+  uint64_t xattr;           // first blob unit, 0 = none
+  uint64_t symlink;         // first blob unit of a long target, 0 = none
+  uint64_t rdev;
+  uint64_t parent;          // directories: InodeId of the parent
+  uint64_t self;            // own InodeId
+  uint64_t reserved;
+  uint64_t inline_area[16];  // two ExtentSlots (words 16–23), or a symlink target
+};
+static_assert(sizeof(InodeImage) == kCellSize);
+static_assert(std::has_unique_object_representations_v<InodeImage>);
+inline constexpr uint32_t kInodeWords = kCellSize / kWordSize;
+inline constexpr uint32_t kInodeBodyWords = 16;    // what create writes
+inline constexpr uint32_t kInlineExtents = 2;
+inline constexpr uint32_t kInlineSymlinkMax = 128;
+using InodeWords = std::array<uint64_t, kInodeWords>;
+
+// Seconds since 1901-12-13 in 34 bits (to 2446), nanoseconds in 30.
+inline constexpr int64_t kTimeBias = int64_t{1} << 31;
+
+// A directory slot. Names up to 48 bytes take one; longer ones continue in the slots that follow
+// in the same unit. A slot never moves: its number is the readdir cookie.
+struct DirSlot {
+  uint64_t inode;  // InodeId | type << 56 | kContinuation; 0 = free. Stored last.
+  uint32_t name_hash;
+  uint16_t name_length;
+  uint16_t checksum;  // low 16 bits of CRC32C over the entry's slots, inode word included, this 0
+  char name[48];
+};
+static_assert(sizeof(DirSlot) == kLineSize);
+static_assert(std::has_unique_object_representations_v<DirSlot>);
+inline constexpr uint64_t kContinuation = uint64_t{1} << 63;  // type is 4 bits, below this one
+inline constexpr uint32_t kDirSlotName = 48;
+inline constexpr uint32_t kContinuationName = 56;
+
+// An extent: `length` blocks of the file from file_block on are the device's from block on.
+struct ExtentSlot {
+  uint64_t head;   // file_block (40 bits) | kExtent* << 40 | vStream << 48; 0 = free
+  uint64_t block;  // device block; one day, with a flag, an offset in META
+  uint32_t length;
+  uint32_t checksum;  // CRC32C of the slot with this field zero
+  uint64_t reserved;
+};
+static_assert(sizeof(ExtentSlot) == 32);
+inline constexpr uint64_t kExtentUsed = uint64_t{1} << 40;
+inline constexpr uint64_t kExtentUnwritten = uint64_t{1} << 41;  // allocated, reads as zeroes
+inline constexpr uint64_t kExtentInMeta = uint64_t{1} << 42;     // reserved, see DESIGN "absorption"
+
+// A persisted vStream.
+struct VStreamSlot {
+  uint64_t head;  // number | source << 16 | rw_hint << 24 | flags << 32; 0 = free
+  uint64_t lifetime_bytes;
+  uint64_t lifetime_ms;
+  uint64_t written_bytes;
+  char name[32];
+};
+static_assert(sizeof(VStreamSlot) == kLineSize);
+
+// ---- Journal records (docs/ORDERING.md). A record is RecordHeader, then its sections in this
+// order: patches, masks, runs, bodies, proofs; padded with zeroes to a line.
+struct RecordHeader {
+  uint64_t sequence_words;  // sequence (48 bits) | length in words << 48
+  uint32_t checksum;        // CRC32C of the record, this field zero, seeded with journal_seed
+  uint32_t body_checksum;   // CRC32C of the bodies as they were at commit
+  uint8_t patches;
+  uint8_t masks;
+  uint8_t bodies;
+  uint8_t proofs;
+  uint16_t runs;
+  uint16_t reserved;
+};
+static_assert(sizeof(RecordHeader) == 24);
+
+// {cell << 32 | word mask}, then one value for each bit of the mask, lowest first.
+// {offset, mask, value}: three words.
+// run: first block (40 bits) | count << 40 (22 bits) | RunKind << 62.
+enum class RunKind : uint8_t { kAllocate = 0, kFree = 1, kTrimmed = 2 };
+inline constexpr uint64_t kMaxRunBlocks = (uint64_t{1} << 22) - 1;
+// body: word index (48 bits) | words << 48. proof: a sequence.
+
+inline constexpr uint32_t kMaxRecordWords = 4096;  // 32 KiB
+
+// ---- The data device's first block, so that a lost META can be rebuilt.
+inline constexpr uint64_t kDataMagic = 0x3130415441445353;  // "SSDATA01"
+struct DataLabel {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t checksum;
+  Superblock geometry;         // META's superblock at mkfs or the last grow
+  uint64_t log_first_block;    // the metadata log, 0 = none
+  uint64_t log_blocks;
+  uint64_t snapshot_first_block[2];
+  uint64_t snapshot_blocks;    // of each
+};
+static_assert(sizeof(DataLabel) <= kBlockSize);
+
+}  // namespace streamfs::meta

@@ -1,0 +1,213 @@
+// The real regions: devdax, a file on a DAX filesystem, and a plain file as emulation.
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/mutex.h"
+#include "pmem/flush_instruction.h"
+#include "pmem/region.h"
+
+namespace streamfs::pmem {
+namespace {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+class MappedRegion final : public Region {
+ public:
+  MappedRegion(FileDescriptor fd, std::byte* base, uint64_t size, MetaClass meta_class)
+      : fd_(std::move(fd)), map_(base), class_(meta_class), write_back_(choose_write_back()) {
+    attach(base, size);
+  }
+  ~MappedRegion() override { munmap(map_, size()); }
+  MetaClass meta_class() const override { return class_; }
+
+ protected:
+  void on_store(uint64_t, uint64_t) override {}
+  // For pages of the kernel a write-back instruction buys nothing: a process crash keeps them
+  // anyway and a power cut needs sync().
+  void write_back_line(uint64_t offset) override {
+    if (class_ == MetaClass::kPersistent) write_back_(map_ + offset);
+  }
+  void drain() override {
+    if (class_ == MetaClass::kPersistent) {
+      store_fence();
+    } else {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+  }
+  Result<void> make_durable() override {
+    if (class_ != MetaClass::kSynced) return {};
+    return group_msync();
+  }
+
+ private:
+  // One msync serves every caller that arrived before it began.
+  Result<void> group_msync() {
+    std::unique_lock lock(group_mutex_);
+    const uint64_t wanted = ++requested_;
+    while (finished_ < wanted) {
+      if (running_) {
+        group_done_.wait(lock);
+        continue;
+      }
+      running_ = true;
+      const uint64_t covers = requested_;
+      lock.unlock();
+      const int code = msync(map_, size(), MS_SYNC) == 0 ? 0 : errno;
+      lock.lock();
+      running_ = false;
+      finished_ = covers;
+      if (code != 0) last_error_ = code;
+      group_done_.notify_all();
+    }
+    if (last_error_ != 0) return Error{last_error_, "msync of META"};
+    return {};
+  }
+
+  FileDescriptor fd_;
+  std::byte* map_;
+  MetaClass class_;
+  WriteBackLine write_back_;
+  std::mutex group_mutex_;  // leaf
+  std::condition_variable group_done_;
+  uint64_t requested_ = 0, finished_ = 0;
+  bool running_ = false;
+  int last_error_ = 0;  // sticky: after a failed msync nothing may claim to be durable
+};
+
+Result<void> lock_with_wait(int fd, const std::string& path, double wait_seconds) {
+  for (int tries = static_cast<int>(std::ceil(wait_seconds * 20)); flock(fd, LOCK_EX | LOCK_NB) != 0;
+       --tries) {
+    if (errno != EWOULDBLOCK) return Error{errno, "locking " + path};
+    if (tries <= 0) return Error{EBUSY, path + " is in use by another streamfs process"};
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return {};
+}
+
+std::string sysfs_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// devdax: the size is in sysfs, the persistence domain in the nd region above the device.
+Result<uint64_t> devdax_size(const struct stat& st) {
+  const std::string size = sysfs_line("/sys/dev/char/" + std::to_string(major(st.st_rdev)) + ":" +
+                                      std::to_string(minor(st.st_rdev)) + "/size");
+  const uint64_t bytes = std::strtoull(size.c_str(), nullptr, 0);
+  if (bytes == 0) return Error{EINVAL, "not a devdax device"};
+  return bytes;
+}
+
+std::string persistence_domain(const struct stat& st) {
+  const bool is_char = S_ISCHR(st.st_mode);
+  const dev_t dev = is_char ? st.st_rdev : st.st_dev;
+  std::string dir = std::string("/sys/dev/") + (is_char ? "char/" : "block/") +
+                    std::to_string(major(dev)) + ":" + std::to_string(minor(dev)) + "/device";
+  for (int up = 0; up < 4; ++up, dir += "/..") {
+    const std::string domain = sysfs_line(dir + "/persistence_domain");
+    if (!domain.empty()) return domain;
+  }
+  return "unknown";
+}
+
+MetaClass class_of_dax(const struct stat& st) {
+  const std::string domain = persistence_domain(st);
+  const bool durable = domain == "memory_controller" || domain == "cpu_cache";
+  return durable ? MetaClass::kPersistent : MetaClass::kVolatile;
+}
+
+MetaClass class_of_plain_file(int fd) {
+  struct statfs fs {};
+  if (fstatfs(fd, &fs) != 0) return MetaClass::kVolatile;
+  const bool in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
+  return in_memory ? MetaClass::kVolatile : MetaClass::kSynced;
+}
+
+Result<uint64_t> file_size(int fd, const std::string& path, const OpenOptions& options,
+                           const struct stat& st) {
+  auto size = static_cast<uint64_t>(st.st_size);
+  if (options.size > size) {
+    if (ftruncate(fd, static_cast<off_t>(options.size)) != 0) return Error{errno, "sizing " + path};
+    // A hole met when the disk is full would be a SIGBUS in the middle of a store.
+    const int code = posix_fallocate(fd, 0, static_cast<off_t>(options.size));
+    if (code != 0) return Error{code, "reserving space for " + path};
+    size = options.size;
+  }
+  if (size == 0) return Error{EINVAL, path + " is empty"};
+  return round_down(size, kBlockSize);
+}
+
+struct Mapping {
+  std::byte* base;
+  MetaClass meta_class;
+};
+
+Result<Mapping> map(int fd, const std::string& path, uint64_t size, bool read_only,
+                    const struct stat& st) {
+  const int prot = PROT_READ | PROT_WRITE;
+  if (read_only) {
+    void* base = mmap(nullptr, size, prot, MAP_PRIVATE, fd, 0);
+    if (base == MAP_FAILED) return Error{errno, "mapping " + path};
+    return Mapping{static_cast<std::byte*>(base),
+                   S_ISCHR(st.st_mode) ? class_of_dax(st) : class_of_plain_file(fd)};
+  }
+  void* base = mmap(nullptr, size, prot, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+  if (base != MAP_FAILED) return Mapping{static_cast<std::byte*>(base), class_of_dax(st)};
+  base = mmap(nullptr, size, prot, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) return Error{errno, "mapping " + path};
+  return Mapping{static_cast<std::byte*>(base),
+                 S_ISCHR(st.st_mode) ? class_of_dax(st) : class_of_plain_file(fd)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenOptions& options) {
+  const int access = (options.read_only ? O_RDONLY : O_RDWR) | (options.create ? O_CREAT : 0);
+  FileDescriptor fd(open(path.c_str(), access | O_CLOEXEC, 0600));
+  if (fd.get() < 0) return Error{errno, "opening META " + path};
+  struct stat st {};
+  if (fstat(fd.get(), &st) != 0) return Error{errno, "opening META " + path};
+  if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) {
+    return Error{EINVAL, "META " + path + " is neither a file nor a devdax device"};
+  }
+  if (!options.read_only) SFS_TRY(lock_with_wait(fd.get(), path, options.wait_seconds));
+  uint64_t size = 0;
+  if (S_ISCHR(st.st_mode)) {
+    SFS_ASSIGN(size, devdax_size(st));
+  } else {
+    SFS_ASSIGN(size, file_size(fd.get(), path, options, st));
+  }
+  if (size == 0) return Error{EINVAL, "META " + path + " is smaller than 4 KiB"};
+  SFS_ASSIGN(const Mapping mapping, map(fd.get(), path, size, options.read_only, st));
+  return std::unique_ptr<Region>(
+      std::make_unique<MappedRegion>(std::move(fd), mapping.base, size, mapping.meta_class));
+}
+
+}  // namespace streamfs::pmem

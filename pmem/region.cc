@@ -1,0 +1,80 @@
+#include "pmem/region.h"
+
+#include "base/assert.h"
+
+namespace streamfs::pmem {
+
+std::string_view to_string(MetaClass meta_class) {
+  switch (meta_class) {
+    case MetaClass::kPersistent: return "persistent";
+    case MetaClass::kSynced: return "synced";
+    case MetaClass::kVolatile: return "volatile";
+  }
+  return "unknown";
+}
+
+std::atomic_ref<uint64_t> Region::word(uint64_t offset) const {
+  SFS_ASSERT(offset % kWordSize == 0 && offset + kWordSize <= size_);
+  return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(base_ + offset));
+}
+
+void Region::store(uint64_t offset, std::span<const uint64_t> words) {
+  uint64_t changed = 0;
+  for (const uint64_t value : words) {
+    auto home = word(offset);
+    if (home.load(std::memory_order_relaxed) != value) {
+      on_store(offset, value);
+      home.store(value, std::memory_order_release);
+      ++changed;
+    }
+    offset += kWordSize;
+  }
+  words_.fetch_add(changed, std::memory_order_relaxed);
+}
+
+void Region::store_masked(uint64_t offset, uint64_t mask, uint64_t value) {
+  auto home = word(offset);
+  uint64_t old = home.load(std::memory_order_relaxed);
+  uint64_t next = (old & ~mask) | (value & mask);
+  if (next == old) return;
+  on_store(offset, next);
+  while (!home.compare_exchange_weak(old, next, std::memory_order_acq_rel)) {
+    next = (old & ~mask) | (value & mask);
+  }
+  words_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Region::store_half(uint64_t offset, uint32_t value) {
+  SFS_ASSERT(offset % 4 == 0);
+  const uint64_t shift = offset % kWordSize * 8;  // little-endian halves
+  store_masked(offset / kWordSize * kWordSize, uint64_t{0xffffffff} << shift,
+               uint64_t{value} << shift);
+}
+
+uint64_t Region::flush(uint64_t offset, uint64_t length) {
+  if (length == 0) return 0;
+  SFS_ASSERT(offset + length <= size_);
+  const uint64_t first = round_down(offset, kLineSize);
+  const uint64_t end = round_up(offset + length, kLineSize);
+  for (uint64_t line = first; line < end; line += kLineSize) write_back_line(line);
+  const uint64_t lines = (end - first) / kLineSize;
+  lines_.fetch_add(lines, std::memory_order_relaxed);
+  return lines;
+}
+
+void Region::fence() {
+  drain();
+  fences_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Result<void> Region::sync() {
+  syncs_.fetch_add(1, std::memory_order_relaxed);
+  return make_durable();
+}
+
+Counters Region::counters() const {
+  return {words_.load(std::memory_order_relaxed), lines_.load(std::memory_order_relaxed),
+          fences_.load(std::memory_order_relaxed), syncs_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace streamfs::pmem

@@ -1,0 +1,97 @@
+// Persistent memory as bytes: stores, line flushes, fences. Everything that makes a word durable goes
+// through here, so that tests can stand a recorder in its place and cut the power anywhere.
+//
+// Contract: a store is durable once its line was flushed after it and a fence followed the flush;
+// an aligned 8-byte word is never torn; stores to one line reach the media in order; without a
+// flush and a fence a store may be durable or not. Offsets and lengths are in bytes; stores are
+// whole aligned words.
+//
+// Thread safety: stores to different words, flush and fence may run at once from any thread. Two
+// threads must not store to one word at once, except through store_masked. Counters are relaxed.
+//
+// What a crash leaves: see the contract. For META classes synced and volatile a process crash
+// loses no store (the pages are the kernel's), a power cut keeps what sync() covered (synced) or
+// nothing (volatile).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/types.h"
+
+namespace streamfs::pmem {
+
+// What the metadata device really is: docs/DESIGN.md "META class".
+enum class MetaClass : uint8_t { kPersistent = 1, kSynced = 2, kVolatile = 3 };
+std::string_view to_string(MetaClass meta_class);
+
+struct Counters {
+  uint64_t words_programmed = 0;  // words whose value a store changed
+  uint64_t lines_flushed = 0;
+  uint64_t fences = 0;
+  uint64_t syncs = 0;
+};
+
+class Region {
+ public:
+  virtual ~Region() = default;
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  uint64_t size() const { return size_; }
+  const std::byte* at(uint64_t offset) const { return base_ + offset; }
+  // The caller bounds-checks; these three assert alignment and range.
+  uint64_t load(uint64_t offset) const { return word(offset).load(std::memory_order_acquire); }
+  void store(uint64_t offset, std::span<const uint64_t> words);
+  void store_word(uint64_t offset, uint64_t value) { store(offset, {&value, 1}); }
+  // Changes the bits of `mask` to those of `value`, atomically with other masked stores.
+  void store_masked(uint64_t offset, uint64_t mask, uint64_t value);
+  // 4-byte store within a word whose other half another thread may be storing to.
+  void store_half(uint64_t offset, uint32_t value);
+
+  // Starts writing back every line that [offset, offset + length) touches; returns their number.
+  uint64_t flush(uint64_t offset, uint64_t length);
+  void fence();
+  // Waits until everything fenced so far survives a power cut, if this class can: msync for
+  // synced (many callers share one), nothing for the others.
+  Result<void> sync();
+
+  virtual MetaClass meta_class() const = 0;
+  Counters counters() const;
+
+ protected:
+  Region() = default;
+  void attach(std::byte* base, uint64_t size) { base_ = base, size_ = size; }
+  virtual void on_store(uint64_t offset, uint64_t value) = 0;  // before the word changes
+  virtual void write_back_line(uint64_t offset) = 0;
+  virtual void drain() = 0;
+  virtual Result<void> make_durable() = 0;
+
+ private:
+  std::atomic_ref<uint64_t> word(uint64_t offset) const;
+  std::byte* base_ = nullptr;
+  uint64_t size_ = 0;
+  std::atomic<uint64_t> words_{0}, lines_{0}, fences_{0}, syncs_{0};
+};
+
+// Opens META for read and write: a devdax character device, a file on a DAX filesystem (mapped
+// MAP_SYNC), or any other file. `size` > 0 creates or extends a file to that size; 0 takes what is
+// there. Holds an exclusive lock while open; waits up to wait_seconds for another holder.
+// Errors: ENOENT, EACCES, EBUSY (locked), EINVAL (empty, or not a file or devdax), ENOSPC.
+struct OpenOptions {
+  uint64_t size = 0;
+  bool create = false;
+  bool read_only = false;  // maps privately: stores stay in memory
+  double wait_seconds = 10;
+};
+Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenOptions& options);
+
+// A region in ordinary memory, zeroed: for tests and for checking an image offline.
+std::unique_ptr<Region> make_memory_region(uint64_t size, MetaClass meta_class);
+
+}  // namespace streamfs::pmem
