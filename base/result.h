@@ -77,8 +77,10 @@ class [[nodiscard]] Result<void> {
 #define SFS_CONCAT_INNER(a, b) a##b
 #define SFS_CONCAT(a, b) SFS_CONCAT_INNER(a, b)
 // Declares `decl` from the value of `expr`, or returns its error.
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration cannot stand in parentheses.
 #define SFS_ASSIGN(decl, expr) SFS_ASSIGN_IMPL(SFS_CONCAT(sfs_result_, __LINE__), decl, expr)
 #define SFS_ASSIGN_IMPL(name, decl, expr) \
   auto name = (expr);                     \
   if (!name.ok()) return name.error();    \
   decl = std::move(name).value()
+// NOLINTEND(bugprone-macro-parentheses)

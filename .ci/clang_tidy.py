@@ -1,0 +1,99 @@
+"""clang-tidy over every .cc, skipping what is known to be clean.
+
+usage: clang_tidy.py [--fix] BUILD_DIR CACHE_DIR
+
+A file is known to be clean when it, every project header it reaches, its compile command, the
+settings and the tool's version all hash to a name in CACHE_DIR. Exits 1 when a file is not clean.
+--fix lets clang-tidy repair what it can (missing and needless includes above all), file by file.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from includes import closure
+
+ROOT = Path(__file__).resolve().parent.parent
+TOOL = Path(sys.executable).parent / "clang-tidy"
+
+
+class Unit(NamedTuple):
+    """One file to look at, and the name under which its being clean is remembered."""
+
+    source: Path
+    key: str
+
+
+def settings_hash() -> str:
+    """Hash what bears on every file alike."""
+    version = subprocess.run([TOOL, "--version"], check=True, capture_output=True).stdout
+    configs = sorted(ROOT.glob(".clang-tidy")) + sorted(ROOT.glob("*/**/.clang-tidy"))
+    parts = [version, *(path.read_bytes() for path in configs if "build" not in path.parts)]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def unit_key(source: Path, command: str, settings: str) -> str:
+    """Hash everything the verdict on one file depends on."""
+    digest = hashlib.sha256(f"{settings}\0{command}\0".encode())
+    for path in sorted(closure(ROOT, source)):
+        digest.update(str(path).encode() + b"\0" + (ROOT / path).read_bytes())
+    return digest.hexdigest()
+
+
+def units(build: Path) -> list[Unit]:
+    """Read the files to look at from the compile commands."""
+    settings = settings_hash()
+    commands = json.loads((build / "compile_commands.json").read_text())
+    found = []
+    for entry in commands:
+        path = Path(entry["file"])
+        if path.suffix == ".cc" and path.is_relative_to(ROOT):
+            source = path.relative_to(ROOT)
+            found.append(Unit(source, unit_key(source, entry["command"], settings)))
+    return found
+
+
+def fix(unit: Unit, build: Path) -> None:
+    """Let the tool repair one file, and bring it back into format."""
+    tidy: list[str | Path] = [TOOL, "--quiet", "--fix-errors", "-p", build, ROOT / unit.source]
+    subprocess.run(tidy, check=False, capture_output=True)
+    subprocess.run([TOOL.with_name("clang-format"), "-i", ROOT / unit.source], check=True)
+
+
+def check(unit: Unit, build: Path, cache: Path) -> bool:
+    """Look at one file; remember it when it is clean, print what is wrong when it is not."""
+    command: list[str | Path] = [TOOL, "--quiet", "-p", build, ROOT / unit.source]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode == 0:
+        (cache / unit.key).touch()
+        return True
+    print(done.stdout or done.stderr, flush=True)
+    return False
+
+
+def main(arguments: list[str]) -> int:
+    """Check what is not known to be clean and return the exit code."""
+    build, cache = (Path(argument).resolve() for argument in arguments[-2:])
+    cache.mkdir(parents=True, exist_ok=True)
+    everything = units(build)
+    waiting = [unit for unit in everything if not (cache / unit.key).exists()]
+    if arguments[0] == "--fix":
+        for unit in waiting:
+            fix(unit, build)
+        everything = units(build)
+        waiting = [unit for unit in everything if not (cache / unit.key).exists()]
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        verdicts = list(pool.map(lambda unit: check(unit, build, cache), waiting))
+    failed = verdicts.count(False)
+    known = len(everything) - len(waiting)
+    print(f"clang-tidy: {len(everything)} files, {known} known to be clean, {failed} with findings")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,100 @@
+"""Run a command and fail when it leaves a process, a FUSE mount or a loop device behind.
+
+usage: leaks.py COMMAND [ARGUMENT...]
+
+Becomes the reaper of every orphaned descendant, so a daemon that forked itself away is seen too.
+What is left of processes is killed after it was reported; mounts and loop devices are only named.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+MOUNT_TYPES = {"fuse.streamfs", "fuse.ssd-sim"}
+GRACE_SECONDS = 3.0
+
+
+def mounts() -> set[str]:
+    """Every mount of ours, as 'type on place'."""
+    rows = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
+    return {f"mount {row[2]} on {row[1]}" for row in rows if row[2] in MOUNT_TYPES}
+
+
+def loop_devices() -> set[str]:
+    """Every loop device in use, with its file."""
+    backing = Path("/sys/block").glob("loop*/loop/backing_file")
+    return {f"loop device {path.parts[3]} of {path.read_text().strip()}" for path in backing}
+
+
+def living() -> dict[int, list[int]]:
+    """Read which processes each process is the parent of, zombies excepted."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = entry.read_text().rpartition(")")[2].split()[:2]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if state != "Z":
+            children.setdefault(int(parent), []).append(int(entry.parent.name))
+    return children
+
+
+def command_of(process: int) -> str:
+    """Return the command line of a process, empty when it is gone."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ").strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def descendants() -> dict[int, str]:
+    """Read the living processes beneath this one: id and command line."""
+    children = living()
+    found: dict[int, str] = {}
+    waiting = children.get(os.getpid(), [])
+    while waiting:
+        process = waiting.pop()
+        found[process] = command_of(process)
+        waiting += children.get(process, [])
+    return found
+
+
+def reap() -> None:
+    """Collect the exit codes of adopted processes."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def main(command: list[str]) -> int:
+    """Run the command and return its exit code, or 1 when something stayed."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    before = mounts() | loop_devices()
+    code = subprocess.run(command, check=False).returncode
+    deadline = time.monotonic() + GRACE_SECONDS
+    while True:
+        reap()
+        processes = descendants()
+        left = (mounts() | loop_devices()) - before
+        if not (processes or left) or time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    for process, text in processes.items():
+        print(f"left behind: process {process}: {text[:200]}")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    for thing in sorted(left):
+        print(f"left behind: {thing}")
+    return code or (1 if processes or left else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,137 @@
+"""House rules no compiler knows: floors include only downwards; big files and functions are shown.
+
+usage: tidy.py [ROOT]
+
+Exits 1 when an include points up, sideways or out of the project. Sizes are a report, not a limit.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from includes import quoted_includes, source_files
+
+# A folder may include itself and any folder with a smaller number.
+FLOORS = {
+    "base": 0,
+    "libstream": 0,
+    "pmem": 1,
+    "emulator": 2,
+    "fuse-fs/blockdev": 3,
+    "fuse-fs/meta": 3,
+    "fuse-fs/placement": 4,
+    "fuse-fs/data": 5,
+    "fuse-fs/frontend": 6,
+    "fuse-fs/tools": 7,
+    # Beside the house: they use it, nothing in it uses them.
+    "classifierd": 3,
+    "bench": 8,
+    "tests": 9,
+}
+# Numbers alone would allow these: meta and placement meet only in data; the daemon is another
+# process, and what it shares with the filesystem lies in base/wire.
+FORBIDDEN = {
+    ("fuse-fs/placement", "fuse-fs/meta"),
+    *((floor, "classifierd") for floor in FLOORS if floor != "classifierd"),
+    *((floor, "libstream") for floor in FLOORS if floor not in ("libstream", "bench", "tests")),
+}
+# libstream is libc only, but the ioctl it sends is defined where both ends see it.
+ALLOWED_PREFIXES = {"libstream": ("base/wire/",)}
+
+FILE_LINES_LARGE = 500
+FUNCTION_LINES_LARGE = 70
+_OPENS_FUNCTION = re.compile(r"^( {0,2})(?![ ]|namespace|class|struct|enum|union|extern).*\{$")
+
+
+class Size(NamedTuple):
+    """Something long: lines, and where it starts."""
+
+    lines: int
+    place: str
+
+
+def floor_of(path: str) -> str | None:
+    """Return the floor a path relative to the root lies on, None outside the house."""
+    for depth in (2, 1):
+        folder = "/".join(path.split("/")[:depth])
+        if folder in FLOORS and folder != path:
+            return folder
+    return None
+
+
+def may_include(source: str, target: str) -> bool:
+    """Whether a file on one floor may include the file ``target``."""
+    own, other = floor_of(source), floor_of(target)
+    if own is None or other is None:
+        return False
+    if own == other or target.startswith(ALLOWED_PREFIXES.get(own, ("\0",))):
+        return True
+    return FLOORS[other] < FLOORS[own] and (own, other) not in FORBIDDEN
+
+
+def include_errors(root: Path) -> Iterator[str]:
+    """Yield one line for each include that the house does not allow."""
+    for source in source_files(root):
+        for include in quoted_includes(root / source):
+            place = f"{source}:{include.line}"
+            if not (root / include.target).is_file():
+                yield f'{place}: "{include.target}" is no path from the repository root'
+            elif not may_include(str(source), include.target):
+                here, there = floor_of(str(source)), floor_of(include.target)
+                yield f"{place}: {here} may not include {there} ({include.target})"
+
+
+def cpp_functions(root: Path, source: Path) -> Iterator[Size]:
+    """Yield the function bodies of a formatted C++ file: ``{`` to ``}`` at the same indent."""
+    start, indent = 0, ""
+    for number, text in enumerate((root / source).read_text().splitlines(), start=1):
+        if start and text.rstrip(";") == indent + "}":
+            yield Size(number - start + 1, f"{source}:{start}")
+            start = 0
+        elif not start and (match := _OPENS_FUNCTION.match(text)):
+            start, indent = number, match.group(1)
+
+
+def python_functions(root: Path, source: Path) -> Iterator[Size]:
+    """Yield the functions of a Python file."""
+    for node in ast.walk(ast.parse((root / source).read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
+            yield Size(node.end_lineno - node.lineno + 1, f"{source}:{node.lineno}")
+
+
+def python_files(root: Path) -> list[Path]:
+    """Every Python file of the project, relative to ``root``."""
+    folders = ("classifierd", "tests", "bench", ".ci", "scripts")
+    return sorted(p.relative_to(root) for f in folders for p in (root / f).rglob("*.py"))
+
+
+def report_sizes(root: Path) -> None:
+    """Print what is past the sizes at which a second idea usually hides inside."""
+    cpp, python = source_files(root), python_files(root)
+    functions = [size for path in cpp for size in cpp_functions(root, path)]
+    functions += [size for path in python for size in python_functions(root, path)]
+    files = [Size(len((root / p).read_text().splitlines()), str(p)) for p in [*cpp, *python]]
+    for kind, sizes, limit in (
+        ("file", files, FILE_LINES_LARGE),
+        ("function", functions, FUNCTION_LINES_LARGE),
+    ):
+        for size in sorted((s for s in sizes if s.lines > limit), reverse=True):
+            print(f"{size.place}: {kind} of {size.lines} lines; is there a second idea inside?")
+    print(f"tidy: {len(files)} files, {len(functions)} functions")
+
+
+def main(arguments: list[str]) -> int:
+    """Check one tree and return the exit code."""
+    root = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
+    errors = list(include_errors(root))
+    for error in errors:
+        print(error)
+    report_sizes(root)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
