@@ -1,0 +1,138 @@
+// The filesystem as POSIX sees it: meta, placement and the data device put together. The frontend
+// decodes a request, calls one method, replies.
+//
+// Thread safety: every method, any thread. Methods marked "may wait" do device I/O or wait for it
+// and must not run on a thread that serves the transport; the others never wait for a device.
+//
+// What a crash leaves: docs/ORDERING.md. In short: names and attributes at once (by META class),
+// data after fsync(), sync() or the epoch's end (1 s idle, 5 s age); never another file's data.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/placement/placement.h"
+#include "pmem/region.h"
+
+namespace streamfs::data {
+
+struct MountOptions {
+  bool read_only = false;
+  bool dirsync = false;
+  bool verify_checksums = true;
+  bool discard = true;                 // trim freed extents
+  uint32_t epoch_idle_ms = 1000, epoch_age_ms = 5000;
+  placement::Mode placement = placement::Mode::kAuto;
+  std::string trace_path;              // record a trace from the start
+  double wait_seconds = 10;            // for a device whose last daemon is still draining
+};
+
+// Who asks, as far as placement cares.
+struct Requester {
+  meta::Caller caller;
+  std::string comm;  // may be empty
+};
+
+struct HintReply {
+  VStreamId vstream;
+  PStreamId pstream;
+  uint64_t lifetime_bytes = 0;
+  std::string name;
+  bool ignored = false;  // the mount's placement mode ignores hints
+};
+
+struct Status {
+  pmem::MetaClass meta_class{};
+  bool meta_log = false;
+  std::string placement_mode, device_kind;
+  uint64_t app_bytes = 0;  // bytes WRITE requests carried
+  blockdev::DeviceStats device;
+  pmem::Counters pmem;
+  meta::JournalStats journal;
+  meta::Space space;
+  placement::Placement::ModelStatus model;
+  uint64_t epochs = 0, dirty_inodes = 0, checksum_errors = 0, trims_pending_blocks = 0;
+  uint64_t log_bytes = 0;
+  bool degraded_read_only = false;
+  std::string degraded_reason;
+};
+
+class Filesystem {
+ public:
+  // Opens both devices, refuses a foreign, swapped or mismatched pair (EMEDIUMTYPE with a sentence
+  // saying what to do), recovers, restores a lost volatile META from the metadata log.
+  static Result<std::unique_ptr<Filesystem>> mount(const std::string& meta_path,
+                                                   const std::string& data,
+                                                   const MountOptions& options, Clock& clock);
+  virtual ~Filesystem() = default;  // like a crash unless unmount() was called
+  virtual Result<void> unmount() = 0;  // may wait: drains, commits, trims, marks clean
+
+  virtual InodeId root() const = 0;
+  // ---- Names: as meta::Engine; create adds placement.
+  virtual Result<meta::Attributes> lookup(InodeId parent, std::string_view name) = 0;
+  virtual Result<meta::Attributes> create(InodeId parent, std::string_view name, uint32_t mode,
+                                          uint64_t rdev, std::string_view symlink_target,
+                                          const Requester& who) = 0;
+  virtual Result<meta::Attributes> create_unnamed(InodeId parent, uint32_t mode,
+                                                  const Requester& who) = 0;
+  virtual Result<meta::Attributes> link(InodeId target, InodeId parent, std::string_view name) = 0;
+  virtual Result<void> unlink(InodeId parent, std::string_view name) = 0;
+  virtual Result<void> rmdir(InodeId parent, std::string_view name) = 0;
+  // may wait: an inode moved over another is committed first. `push_dirty` asks the kernel for the
+  // source's dirty pages (notify_inval_inode) and is called before that, if a file is replaced.
+  virtual Result<void> rename(InodeId from, std::string_view name, InodeId to,
+                              std::string_view new_name, uint32_t flags,
+                              const std::function<void(InodeId)>& push_dirty) = 0;
+  virtual Result<void> read_directory(
+      InodeId directory, uint64_t cookie,
+      const std::function<bool(const meta::DirectoryEntry&)>& visit) = 0;
+  // One more reference, for readdirplus.
+  virtual Result<meta::Attributes> reference(InodeId id) = 0;
+  virtual void forget(InodeId id, uint64_t count) = 0;
+
+  // ---- Attributes
+  virtual Result<meta::Attributes> attributes(InodeId id) = 0;
+  virtual Result<meta::Attributes> set_attributes(InodeId id,
+                                                  const meta::AttributeChange& change) = 0;
+  virtual Result<std::string> read_symlink(InodeId id) = 0;
+  virtual Result<std::string> get_xattr(InodeId id, std::string_view name) = 0;
+  virtual Result<void> set_xattr(InodeId id, std::string_view name, std::string_view value,
+                                 int flags) = 0;
+  virtual Result<std::vector<std::string>> list_xattr(InodeId id) = 0;
+  virtual Result<void> remove_xattr(InodeId id, std::string_view name) = 0;
+  virtual meta::Space space() = 0;
+
+  // ---- Data, all may wait
+  virtual Result<size_t> read(InodeId id, uint64_t offset, Bytes out) = 0;  // short at the end
+  // One call a WRITE request: its length is the request placement sees.
+  virtual Result<void> write(InodeId id, uint64_t offset, ConstBytes in) = 0;
+  virtual Result<void> truncate(InodeId id, uint64_t size) = 0;
+  // FALLOC_FL_* modes: 0, KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE, ZERO_RANGE[|KEEP_SIZE]; else EOPNOTSUPP.
+  virtual Result<void> allocate(InodeId id, int mode, uint64_t offset, uint64_t length) = 0;
+  virtual Result<uint64_t> seek(InodeId id, uint64_t offset, int whence) = 0;  // SEEK_DATA / HOLE
+  virtual Result<void> fsync(InodeId id, bool data_only) = 0;
+  virtual Result<void> sync() = 0;  // an epoch that covers everything written before
+
+  // ---- Placement
+  virtual Result<HintReply> hint_number(InodeId id, uint32_t number) = 0;
+  virtual Result<HintReply> hint_name(InodeId id, std::string_view name) = 0;
+  virtual Result<HintReply> hint_rw(InodeId id, uint32_t rw_hint) = 0;
+  virtual Result<HintReply> hint_clear(InodeId id) = 0;
+  virtual Result<HintReply> hint_query(InodeId id) = 0;
+  virtual placement::Placement& placement() = 0;
+
+  // ---- Operation
+  virtual Result<Status> status() = 0;
+  virtual Result<void> start_trace(const std::string& path) = 0;
+  virtual Result<void> stop_trace() = 0;
+  virtual const meta::Geometry& geometry() const = 0;
+};
+
+}  // namespace streamfs::data

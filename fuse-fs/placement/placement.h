@@ -1,0 +1,125 @@
+// Placement: which vStream does a write belong to, and which pStream does that vStream use now?
+//
+// A vStream is the only mechanism. A hint, a directory's attribute, a file-name rule and a program
+// context all end as one: hint > directory > name rule > context > default. Its lifetime is
+// measured, never trusted; the model table (the daemon's) or, without one, K-means over measured
+// lifetimes maps it to a pStream. The shape of the request (base/wire/model_table.h) goes with
+// every page down to here.
+//
+// Thread safety: every method, any thread. route() and the telemetry calls take no lock, allocate
+// nothing and never wait. Crash: the vStream table is persisted through meta at checkpoints of its
+// own (losing the last second of statistics is harmless); the model is not.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "base/wire/model_table.h"
+#include "base/wire/telemetry.h"
+#include "fuse-fs/meta/engine.h"
+
+namespace streamfs::placement {
+
+enum class Mode : uint8_t {
+  kOff,      // everything on the default pStream
+  kLearned,  // contexts only: hints and name rules are ignored (and said to be)
+  kHints,    // hints, directory attributes and name rules; other files on their context
+  kAuto,     // all of them: the default
+};
+Result<Mode> parse_mode(std::string_view name);  // EINVAL lists the known ones
+std::string_view to_string(Mode mode);
+
+enum class Source : uint8_t { kDefault = 0, kHint, kDirectory, kRule, kContext, kInternal };
+std::string_view to_string(Source source);
+
+// What is known when a file is created.
+struct CreateContext {
+  std::string_view comm;       // thread name of the creator, may be empty
+  std::string_view name;       // the file's
+  std::string_view directory;  // the parent's own name
+  VStreamId parent_vstream;    // if the parent directory has one said by someone
+};
+struct Chosen {
+  VStreamId vstream;
+  Source source = Source::kDefault;
+};
+
+struct VStreamInfo {
+  VStreamId vstream;
+  Source source = Source::kDefault;
+  std::string name, comm, ext, dir;
+  uint64_t lifetime_bytes = 0;  // 0 = not known yet
+  uint64_t lifetime_ms = 0;
+  uint64_t written_bytes = 0, live_bytes = 0, dead_bytes = 0;
+  PStreamId pstream;            // of a plain new write
+};
+
+// A run of pages of one write on one pStream.
+struct RoutedRun {
+  uint64_t offset_pages;  // in the request
+  uint64_t pages;
+  PStreamId stream;
+};
+
+class Placement {
+ public:
+  struct Options {
+    Mode mode = Mode::kAuto;
+    uint16_t pstream_count = 1;
+    uint64_t capacity_blocks = 0;
+    std::array<uint8_t, 16> uuid{};
+    uint32_t telemetry_capacity = 1 << 16;  // records a ring
+    uint64_t remap_pages = 65536;           // K-means after this many page writes
+  };
+  static Result<std::unique_ptr<Placement>> open(meta::Engine& engine, Clock& clock,
+                                                 const Options& options);
+  virtual ~Placement() = default;
+  virtual Mode mode() const = 0;
+
+  // ---- At create and on hints
+  virtual Chosen choose(const CreateContext& context) = 0;
+  // ENOSPC when all 65,535 are in use, EINVAL for an empty or over-long name.
+  virtual Result<VStreamId> by_name(std::string_view name, Source source) = 0;
+  virtual Result<VStreamId> by_number(uint32_t number) = 0;  // ERANGE outside 1..65535
+  virtual Result<VStreamId> by_rw_hint(uint32_t rw_hint) = 0;  // EINVAL unknown
+  virtual std::optional<VStreamInfo> info(VStreamId vstream) = 0;
+  virtual std::vector<VStreamInfo> all() = 0;
+  // "name" or "number", as the xattr shows it.
+  virtual std::string describe(VStreamId vstream) = 0;
+
+  // ---- On the write path
+  virtual PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
+                          bool overwrite) const = 0;
+  // Splits [offset, offset + pages) of a request of request_pages into runs of one pStream.
+  virtual void route_run(VStreamId vstream, uint32_t request_pages, uint32_t offset,
+                         uint32_t pages, bool overwrite, std::vector<RoutedRun>& out) const = 0;
+  // After the device took it. Births (and the deaths they cause) are measured here.
+  virtual void wrote(BlockNo first, uint32_t pages, VStreamId vstream, PStreamId stream,
+                     uint32_t request_pages, uint32_t offset, bool overwrite) = 0;
+  virtual void trimmed(BlockNo first, uint64_t pages) = 0;
+
+  // ---- For the control server
+  struct SharedMemory {
+    int telemetry_fd;  // owned by the placement
+    int model_fd;
+    uint64_t telemetry_bytes, model_bytes;
+  };
+  virtual SharedMemory shared_memory() = 0;
+  // Called about once a second, off the write path: adopts a newly published model if it is valid,
+  // remaps by K-means if there is none, persists the vStream table. Returns a sentence to log.
+  virtual std::optional<std::string> tick() = 0;
+  struct ModelStatus {
+    bool adopted = false;
+    uint64_t generation = 0, refused = 0, telemetry_records = 0;
+  };
+  virtual ModelStatus model_status() = 0;
+};
+
+}  // namespace streamfs::placement
