@@ -65,13 +65,24 @@ def descendants() -> dict[int, str]:
     return found
 
 
-def reap() -> None:
-    """Collect the exit codes of adopted processes."""
+def reap() -> bool:
+    """Collect the exit codes of adopted processes; whether any process is still ours."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
     except ChildProcessError:
-        pass
+        return False
+    return True
+
+
+def end(processes: dict[int, str]) -> None:
+    """Kill what was left, and wait a moment until it is gone."""
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    deadline = time.monotonic() + GRACE_SECONDS
+    while reap() and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def main(command: list[str]) -> int:
@@ -89,8 +100,7 @@ def main(command: list[str]) -> int:
         time.sleep(0.1)
     for process, text in processes.items():
         print(f"left behind: process {process}: {text[:200]}")
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
+    end(processes)
     for thing in sorted(left):
         print(f"left behind: {thing}")
     return code or (1 if processes or left else 0)

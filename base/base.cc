@@ -1,6 +1,6 @@
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <system_error>
 
 #include "base/assert.h"
 #include "base/result.h"
@@ -13,7 +13,7 @@ void assertion_failed(const char* expression, const char* file, int line) {
 }
 
 std::string Error::message() const {
-  const std::string reason = std::strerror(code);
+  const std::string reason = std::generic_category().message(code);
   return context.empty() ? reason : context + ": " + reason;
 }
 

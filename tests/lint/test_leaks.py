@@ -1,0 +1,59 @@
+"""What .ci/leaks.py and .ci/pytest_fuse.py promise: no leftovers, no convenient skips."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CI = Path(__file__).resolve().parents[2] / ".ci"
+
+
+def under_watch(*command: str) -> subprocess.CompletedProcess[str]:
+    watch = [sys.executable, str(CI / "leaks.py"), *command]
+    return subprocess.run(watch, check=False, capture_output=True, text=True, timeout=30)
+
+
+def test_a_command_that_leaves_nothing_keeps_its_exit_code() -> None:
+    assert under_watch("true").returncode == 0
+    assert under_watch("sh", "-c", "exit 7").returncode == 7
+
+
+def test_a_daemon_that_forked_itself_away_is_reported_and_ended(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    daemon = f"setsid sh -c 'echo $$ > {note}; exec sleep 300' >/dev/null 2>&1 & sleep 0.3"
+    done = under_watch("sh", "-c", daemon)
+    assert done.returncode == 1
+    assert f"left behind: process {note.read_text().strip()}: sleep 300" in done.stdout
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+def test_a_process_that_ends_in_time_is_no_leak() -> None:
+    assert under_watch("sh", "-c", "setsid sleep 0.5 &").returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root")
+def test_a_loop_device_left_attached_is_reported(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.write_bytes(bytes(1 << 20))
+    done = under_watch("losetup", "--find", "--show", str(image))
+    device, report = done.stdout.split("\n", 1)
+    subprocess.run(["losetup", "--detach", device], check=True)
+    assert done.returncode == 1
+    assert str(image) in report
+
+
+@pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs a device node to contradict")
+@pytest.mark.parametrize(("reason", "code"), [("no FUSE here", 1), ("needs root", 0)])
+def test_a_skip_for_want_of_fuse_fails_where_fuse_is(
+    tmp_path: Path, reason: str, code: int
+) -> None:
+    (tmp_path / "test_x.py").write_text(
+        f"import pytest\n\n@pytest.mark.skip(reason={reason!r})\ndef test_x(): pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "pytest_fuse", "-c", os.devnull, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(CI)}
+    done = subprocess.run(command, check=False, capture_output=True, env=environment, timeout=60)
+    assert done.returncode == code
