@@ -33,13 +33,13 @@ struct stream_profile {
 };
 
 #define RULE(kind, text, pattern, vstream, life) \
-  { {vstream, pattern, RWH_WRITE_LIFE_##life}, kind, text, sizeof(text) - 1, 0, 0 }
+  {{vstream, pattern, RWH_WRITE_LIFE_##life}, kind, text, sizeof(text) - 1, 0, 0}
 #define NUMBERED(min, max, text, pattern, vstream, life) \
-  { {vstream, pattern, RWH_WRITE_LIFE_##life}, kNameDigits, text, sizeof(text) - 1, min, max }
+  {{vstream, pattern, RWH_WRITE_LIFE_##life}, kNameDigits, text, sizeof(text) - 1, min, max}
 
-/* A statement journal, a TEMP database, a materialised view, a transient index and VACUUM's copy are
- * all called etilqs_<hex> and opened alike: one label for the five. "-mj" stands last: a journal of
- * a database with "-mj" in its name is still a journal. */
+/* A statement journal, a TEMP database, a materialised view, a transient index and VACUUM's copy
+ * are all called etilqs_<hex> and opened alike: one label for the five. "-mj" stands last: a
+ * journal of a database with "-mj" in its name is still a journal. */
 static const struct rule kSqliteRules[] = {
     RULE(kNamePrefix, "etilqs_", "etilqs_*", "sqlite-temp", SHORT),
     RULE(kNameSuffix, "-journal", "*-journal", "sqlite-journal", SHORT),
@@ -56,8 +56,8 @@ static const struct rule kPostgresqlRules[] = {
     RULE(kParentPrefix, "pgsql_tmp", "pgsql_tmp*/", "pg-temp", SHORT),
 };
 
-/* RocksDB pads file numbers to six digits and lets them grow. Where nothing says that the program is
- * RocksDB, only the six: 20240131.log is somebody's log of a day. */
+/* RocksDB pads file numbers to six digits and lets them grow. Where nothing says that the program
+ * is RocksDB, only the six: 20240131.log is somebody's log of a day. */
 static const struct rule kRocksdbNamesAnywhere[] = {
     NUMBERED(6, 6, ".log", "NNNNNN.log", "rocksdb-wal", SHORT),
     RULE(kNameSuffix, ".sst", "*.sst", "rocksdb-sst", LONG),
@@ -177,7 +177,9 @@ const struct stream_profile* stream_rules_profile(const char* name) {
   return NULL;
 }
 
-const char* const* stream_rules_profile_names(void) { return kProfileNames; }
+const char* const* stream_rules_profile_names(void) {
+  return kProfileNames;
+}
 
 const struct stream_rule_match* stream_rules_match(const struct stream_profile* profile,
                                                    const char* path, int flags) {

@@ -10,11 +10,12 @@
 namespace {
 
 std::string label(const char* profile, const char* path, int flags = O_RDWR | O_CREAT) {
-  const stream_rule_match* match =
-      stream_rules_match(stream_rules_profile(profile), path, flags);
+  const stream_rule_match* match = stream_rules_match(stream_rules_profile(profile), path, flags);
   return match == nullptr ? "" : match->vstream;
 }
-std::string label(const char* path) { return label("default", path); }
+std::string label(const char* path) {
+  return label("default", path);
+}
 
 unsigned life(const char* path) {
   const stream_rule_match* match = stream_rules_match(nullptr, path, O_RDWR);
@@ -44,7 +45,8 @@ TEST(Rules, OtherDatabasesGetTheirs) {
 }
 
 TEST(Rules, LifetimeClassesFollowTheDefaultTable) {
-  for (const char* path : {"etilqs_1", "a-journal", "a-mj1", "pgsql_tmp1.0", "#sql1", "000012.log"}) {
+  for (const char* path :
+       {"etilqs_1", "a-journal", "a-mj1", "pgsql_tmp1.0", "#sql1", "000012.log"}) {
     EXPECT_EQ(life(path), unsigned{RWH_WRITE_LIFE_SHORT}) << path;
   }
   for (const char* path : {"a-wal", "a-shm", "pg_wal/1", "ib_logfile1", "#ib_redo1", "binlog.1"}) {
@@ -56,13 +58,37 @@ TEST(Rules, LifetimeClassesFollowTheDefaultTable) {
 }
 
 TEST(Rules, NamesThatOnlyLookAlikeAreLeftAlone) {
-  for (const char* path :
-       {"foo.log", "0001.log", "00012.log", "0000123.log", "20240131.log", "00012a.log",
-        "000012.log.1", "x000012.log", "0000000000000000042.log", "000000000000000000042.log",
-        "journal", "a.journal", "a-journal.txt", "a-wally", "a-walk", "wal", "a-shmem",
-        "my_etilqs_1", "etilqs", "xpgsql_tmp1", "pg_wal", "/pg_wal/archive_status/1.ready",
-        "my_pg_wal/1", "pg_wal2/1", "sql#1", "lib_logfile", "mybinlog.1", "binlog", "asst", "a.sst.tmp",
-        "a-mk1"}) {
+  for (const char* path : {"foo.log",
+                           "0001.log",
+                           "00012.log",
+                           "0000123.log",
+                           "20240131.log",
+                           "00012a.log",
+                           "000012.log.1",
+                           "x000012.log",
+                           "0000000000000000042.log",
+                           "000000000000000000042.log",
+                           "journal",
+                           "a.journal",
+                           "a-journal.txt",
+                           "a-wally",
+                           "a-walk",
+                           "wal",
+                           "a-shmem",
+                           "my_etilqs_1",
+                           "etilqs",
+                           "xpgsql_tmp1",
+                           "pg_wal",
+                           "/pg_wal/archive_status/1.ready",
+                           "my_pg_wal/1",
+                           "pg_wal2/1",
+                           "sql#1",
+                           "lib_logfile",
+                           "mybinlog.1",
+                           "binlog",
+                           "asst",
+                           "a.sst.tmp",
+                           "a-mk1"}) {
     EXPECT_EQ(label(path), "") << path;
   }
 }
@@ -117,8 +143,9 @@ TEST(Rules, EveryProfileNamedExistsAndOthersDoNot) {
 }
 
 TEST(Rules, LabelsFitAVStreamNameAndAreKnownAsRules) {
-  for (const char* path : {"etilqs_1", "a-journal", "a-mj1", "a-wal", "a-shm", "pg_wal/1", "pgsql_tmp1",
-                           "1.sst", "000012.log", "#sql", "ib_logfile0", "binlog.1"}) {
+  for (const char* path :
+       {"etilqs_1", "a-journal", "a-mj1", "a-wal", "a-shm", "pg_wal/1", "pgsql_tmp1", "1.sst",
+        "000012.log", "#sql", "ib_logfile0", "binlog.1"}) {
     const std::string name = label(path);
     EXPECT_LE(name.size(), 31u);
     EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string::npos) << name;

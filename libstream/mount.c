@@ -1,0 +1,61 @@
+#include "libstream/mount.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { kForeignSlots = 32, kForeignSecondsMax = 1 };
+
+/* Device numbers that answered "not streamfs": number << 32 | second of the answer. Each slot is
+ * one word, so a reader sees a whole entry or another whole entry. */
+static _Atomic uint64_t foreign[kForeignSlots];
+
+/* The kernel's device number has 32 bits, all of them in the low half of glibc's dev_t. */
+static uint32_t number_of(dev_t device) {
+  return (uint32_t)device;
+}
+
+static _Atomic uint64_t* slot_of(dev_t device) {
+  const uint32_t number = number_of(device);
+  return &foreign[(number ^ number >> 8 ^ number >> 20) % kForeignSlots];
+}
+
+static uint32_t now_seconds(void) {
+  struct timespec now = {0, 0};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return (uint32_t)now.tv_sec + 1; /* never 0: an empty slot is older than everything */
+}
+
+static int is_foreign(dev_t device) {
+  const uint64_t entry = atomic_load_explicit(slot_of(device), memory_order_relaxed);
+  return entry >> 32 == number_of(device) && (uint32_t)entry != 0 &&
+         now_seconds() - (uint32_t)entry <= kForeignSecondsMax;
+}
+
+static void remember_foreign(dev_t device) {
+  const uint64_t entry = (uint64_t)number_of(device) << 32 | now_seconds();
+  atomic_store_explicit(slot_of(device), entry, memory_order_relaxed);
+}
+
+static int ask(int fd, struct streamfs_hint* hint) {
+  struct stat status;
+  if (fstat(fd, &status) != 0) return -errno;
+  /* Other kinds of files have ioctls of their own: never send them ours. */
+  if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return 1;
+  if (is_foreign(status.st_dev)) return 1;
+  hint->version = STREAMFS_HINT_VERSION;
+  if (ioctl(fd, STREAMFS_IOC_HINT, hint) == 0) return 0;
+  if (errno != ENOTTY && errno != ENOSYS && errno != EOPNOTSUPP) return -errno;
+  remember_foreign(status.st_dev);
+  return 1;
+}
+
+int stream_ask(int fd, struct streamfs_hint* hint) {
+  const int errno_before = errno;
+  const int result = ask(fd, hint);
+  errno = errno_before;
+  return result;
+}
