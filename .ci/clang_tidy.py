@@ -10,6 +10,7 @@ settings and the tool's version all hash to a name in CACHE_DIR. Exits 1 when a 
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ from typing import NamedTuple
 from includes import closure
 
 ROOT = Path(__file__).resolve().parent.parent
+FINDING = re.compile(r": (error|warning): ")
 TOOL = Path(sys.executable).parent / "clang-tidy"
 
 
@@ -72,7 +74,8 @@ def check(unit: Unit, build: Path, cache: Path) -> bool:
     if done.returncode == 0:
         (cache / unit.key).touch()
         return True
-    print(done.stdout or done.stderr, flush=True)
+    findings = [line for line in done.stdout.splitlines() if FINDING.search(line)]
+    print("\n".join(findings) or done.stdout + done.stderr, flush=True)
     return False
 
 

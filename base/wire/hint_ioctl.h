@@ -8,6 +8,7 @@
 
 #define STREAMFS_HINT_VERSION 1u
 
+/* NOLINTBEGIN(readability-identifier-naming,performance-enum-size): C's names and types. */
 enum streamfs_hint_command {
   STREAMFS_HINT_QUERY = 0,    /* fill in what the inode has */
   STREAMFS_HINT_NUMBER = 1,   /* vstream = number */
@@ -25,6 +26,7 @@ struct streamfs_hint {
   uint64_t lifetime_bytes; /* out: measured lifetime, 0 = not known yet */
   char name[32];           /* NUL-terminated unless 32 bytes long */
 };
+/* NOLINTEND(readability-identifier-naming,performance-enum-size) */
 
 #define STREAMFS_IOC_HINT _IOWR('M', 0x53, struct streamfs_hint)
 
