@@ -18,7 +18,6 @@
 #include <functional>
 #include <memory>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "base/mutex.h"
@@ -47,10 +46,15 @@ class Transaction {
   bool empty() const { return patches_.empty() && masks_.empty() && runs_.empty(); }
   uint64_t record_words() const;  // without proofs
   // Room is left for proofs: a transaction that fits() commits.
-  bool fits() const { return record_words() + 256 <= kMaxRecordWords && runs_.size() < 1000; }
+  bool fits() const {
+    return record_words() + 256 <= kMaxRecordWords && patches_.size() < 200 &&
+           masks_.size() < 200 && bodies_.size() < 200 && runs_.size() < 1000;
+  }
 
  private:
   friend class Journal;
+  std::vector<uint64_t> encode(std::span<const uint64_t> proofs) const;  // header words zero
+  RecordHeader header(size_t proofs) const;  // the counts
   struct Patch {
     uint32_t cell;
     uint32_t mask;
@@ -77,54 +81,57 @@ struct JournalStats {
   uint64_t block_words = 0;    // words of the distinct 4 KiB home blocks touched, per checkpoint
 };
 
-// Receives every committed record with its bodies, in an order that respects dependencies.
+// Receives every committed record with its bodies, in an order that respects dependencies. Runs
+// inside commit(): it must be quick and must not call the journal.
 using RecordSink = std::function<void(TxId, ConstBytes record, std::span<const ConstBytes> bodies)>;
+
+struct Recovery {
+  uint64_t records_found = 0;     // whole records above the watermark
+  uint64_t records_replayed = 0;  // those that were committed
+  uint64_t last_sequence = 0;
+};
+// Reads the rings, makes every committed record home and raises the watermark past all of them.
+// Errors: EIO when a committed record points outside what it may change. Idempotent: a cut during
+// recovery leaves it to be done again.
+Result<Recovery> recover_journal(pmem::Region& region, const Geometry& geometry);
 
 class Journal {
  public:
+  // After recover_journal(): the rings are taken to be empty above the watermark.
   Journal(pmem::Region& region, const Geometry& geometry);
   ~Journal();  // stops the checkpointer; does not checkpoint
-
-  // Reads the rings and makes every committed record home. Once, before the first commit.
-  // Errors: EIO when a committed record points outside what it may change.
-  struct Recovery {
-    uint64_t records_found = 0;
-    uint64_t records_replayed = 0;
-  };
-  Result<Recovery> recover();
 
   // Checkpoints by itself from now on; without it rings are checkpointed when full.
   void start_checkpointer();
   void stop_checkpointer();
   void set_sink(RecordSink sink) { sink_ = std::move(sink); }
 
-  // EROFS after a failed device log, ENOSPC never: the rings are emptied as they fill.
-  Result<TxId> commit(Transaction& tx);
+  // Never fails for want of room: a full ring is checkpointed. E2BIG if the transaction does not
+  // fit() one record.
+  Result<TxId> commit(const Transaction& tx);
   // Every record committed before the call is home afterwards.
   void checkpoint();
   TxId watermark() const { return TxId{watermark_.load(std::memory_order_acquire)}; }
   TxId last() const { return TxId{next_sequence_.load(std::memory_order_acquire) - 1}; }
-  // Waits until every record with a sequence up to the returned one has been stored home.
+  // Every record up to the one returned has reached the sink and is stored home (not flushed).
   TxId quiesce();
   JournalStats stats() const;
 
-  // Replays one record (header and sections, bodies given) into META: recovery of the log.
-  static Result<void> replay(pmem::Region& region, const Geometry& geometry, ConstBytes record);
-
  private:
   struct Ring;
-  struct Scanned;
   class YoungBodies;
-  static constexpr uint32_t kYoungShards = 16;
+  struct Place {
+    uint64_t sequence, offset, words;
+  };
 
   Ring& my_ring();
-  void store_home(std::span<const uint64_t> record);
-  std::vector<uint64_t> encode(const Transaction& tx, TxId sequence, uint32_t body_crc,
-                               const std::vector<uint64_t>& proofs) const;
+  bool commit_in(Ring& ring, const Transaction& tx, TxId& committed);
   std::vector<uint64_t> find_proofs(const Transaction& tx) const;
-  uint32_t body_checksum(const std::vector<Transaction::Body>& bodies) const;
-  void flush_home(const std::vector<uint64_t>& lines);
-  std::vector<Scanned> scan_rings() const;
+  void publish(Ring& ring, std::span<const uint64_t> record, uint64_t at, const Transaction& tx);
+  void tell_sink(TxId tx, std::span<const uint64_t> record, const Transaction& transaction);
+  std::vector<Place> unfinished_up_to(uint64_t sequence);
+  void flush_home(std::vector<uint64_t> lines);
+  void store_watermark(uint64_t sequence);
   void checkpointer_loop();
 
   pmem::Region& region_;

@@ -1,0 +1,116 @@
+#include "fuse-fs/meta/geometry.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace streamfs::meta {
+namespace {
+
+const SegmentList& segments_of(const Superblock& super, RegionKind kind) {
+  return super.regions[static_cast<size_t>(kind)];
+}
+
+Result<void> check_segments(const Superblock& super) {
+  std::vector<std::pair<uint64_t, uint64_t>> taken{{0, kSuperAreaSize}};
+  for (const SegmentList& list : super.regions) {
+    for (const Segment& segment : list.segments) {
+      if (segment.length == 0) continue;
+      if (segment.offset % kUnitSize != 0 || segment.length % kUnitSize != 0 ||
+          segment.offset >= super.meta_size || segment.length > super.meta_size - segment.offset) {
+        return Error{EINVAL, "a segment of the superblock lies outside META"};
+      }
+      taken.emplace_back(segment.offset, segment.offset + segment.length);
+    }
+  }
+  std::ranges::sort(taken);
+  for (size_t i = 1; i < taken.size(); ++i) {
+    if (taken[i].first < taken[i - 1].second) {
+      return Error{EINVAL, "two segments of the superblock overlap"};
+    }
+  }
+  return {};
+}
+
+bool regions_large_enough(const Geometry& g) {
+  const uint64_t blocks = g.data_blocks();
+  const uint64_t bitmap = div_round_up(blocks, 64) * kWordSize;
+  return g.region_bytes(RegionKind::kRings) >= g.super().ring_count * kRingSize &&
+         g.region_bytes(RegionKind::kBlockBitmap) >= bitmap &&
+         g.region_bytes(RegionKind::kUntrimmed) >= bitmap &&
+         (!g.checksums() || g.region_bytes(RegionKind::kChecksums) >= blocks * 4) &&
+         g.region_bytes(RegionKind::kHeapMap) >= g.heap_units() && g.heap_units() > 0;
+}
+
+}  // namespace
+
+Result<Geometry> Geometry::from(const Superblock& super) {
+  Geometry geometry;
+  geometry.super_ = super;
+  SFS_TRY(check_segments(super));
+  const bool counts_ok = super.ring_count > 0 && super.ring_count <= 256 &&
+                         super.data_blocks > super.first_data_block &&
+                         super.data_blocks < (uint64_t{1} << 40);
+  if (!counts_ok || !regions_large_enough(geometry)) {
+    return Error{EINVAL, "the superblock's geometry contradicts itself"};
+  }
+  return geometry;
+}
+
+uint64_t Geometry::region_bytes(RegionKind kind) const {
+  uint64_t bytes = 0;
+  for (const Segment& segment : segments_of(super_, kind).segments) bytes += segment.length;
+  return bytes;
+}
+
+uint64_t Geometry::region_offset(RegionKind kind, uint64_t at) const {
+  for (const Segment& segment : segments_of(super_, kind).segments) {
+    if (at < segment.length) return segment.offset + at;
+    at -= segment.length;
+  }
+  SFS_ASSERT(!"offset beyond the region");
+  return 0;
+}
+
+uint64_t Geometry::ring_offset(uint32_t ring) const {
+  return region_offset(RegionKind::kRings, ring * kRingSize);
+}
+
+uint64_t Geometry::bitmap_word(RegionKind bitmap, uint64_t word) const {
+  return region_offset(bitmap, word * kWordSize);
+}
+
+uint64_t Geometry::checksum_offset(BlockNo block) const {
+  return region_offset(RegionKind::kChecksums, block.value * 4);
+}
+
+std::optional<uint64_t> Geometry::unit_of(uint64_t offset) const {
+  uint64_t before = 0;
+  for (const Segment& segment : segments_of(super_, RegionKind::kHeap).segments) {
+    if (offset >= segment.offset && offset - segment.offset < segment.length) {
+      return (before + offset - segment.offset) / kUnitSize;
+    }
+    before += segment.length;
+  }
+  return std::nullopt;
+}
+
+bool Geometry::journalable(uint64_t offset, uint64_t length) const {
+  for (const RegionKind kind : {RegionKind::kHeap, RegionKind::kHeapMap, RegionKind::kVStreams}) {
+    for (const Segment& segment : segments_of(super_, kind).segments) {
+      if (offset >= segment.offset && offset - segment.offset < segment.length &&
+          length <= segment.length - (offset - segment.offset)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+uint64_t pack_time(int64_t seconds, uint32_t nanoseconds) {
+  constexpr int64_t kLast = (int64_t{1} << 34) - 1 - kTimeBias;
+  const int64_t clamped = std::clamp(seconds, -kTimeBias, kLast);
+  return static_cast<uint64_t>(clamped + kTimeBias) << 30U | (nanoseconds & 0x3fff'ffffU);
+}
+
+}  // namespace streamfs::meta

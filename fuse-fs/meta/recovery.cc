@@ -1,0 +1,100 @@
+// Recovery: which records of the rings were committed, and making them home.
+//
+//   scan ──► newest first: committed?  ──► oldest first: apply ──► flush, fence ──► watermark
+//
+// A record is committed if its own checksum holds and either a committed, younger record proves it
+// (its bodies may have changed since) or its bodies' checksum holds too.
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+#include <vector>
+
+#include "fuse-fs/meta/journal.h"
+#include "fuse-fs/meta/record.h"
+
+namespace streamfs::meta {
+namespace {
+
+struct Found {
+  std::vector<uint64_t> words;
+  uint64_t sequence = 0;
+};
+
+// Whole records above the watermark, from every line of every ring where one may begin.
+std::vector<Found> scan_rings(const pmem::Region& region, const Geometry& geometry,
+                              uint64_t watermark) {
+  std::vector<Found> found;
+  std::vector<uint64_t> words(kRingSize / kWordSize);
+  for (uint32_t ring = 0; ring < geometry.super().ring_count; ++ring) {
+    std::memcpy(words.data(), region.at(geometry.ring_offset(ring)), kRingSize);
+    for (uint64_t at = 0; at < words.size();) {
+      const std::span rest = std::span(words).subspan(at);
+      const uint64_t sequence = rest[0] & kSequenceMask;
+      const auto view = sequence > watermark ? RecordView::parse(rest) : std::nullopt;
+      if (!view || !view->checksum_ok(geometry.super().journal_seed)) {
+        at += kLineSize / kWordSize;
+        continue;
+      }
+      found.push_back({{view->words().begin(), view->words().end()}, sequence});
+      at += round_up(view->words().size(), kLineSize / kWordSize);
+    }
+  }
+  std::ranges::sort(found, {}, &Found::sequence);
+  return found;
+}
+
+// Keeps the committed ones, in order.
+std::vector<Found> committed_of(std::vector<Found> found, const pmem::Region& region,
+                                const Geometry& geometry) {
+  std::unordered_set<uint64_t> proved;
+  std::vector<Found> committed;
+  for (auto record = found.rbegin(); record != found.rend(); ++record) {
+    const auto view = RecordView::parse(record->words);
+    const bool whole = proved.contains(record->sequence) ||
+                       view->body_checksum(region, geometry) == view->header().body_checksum;
+    if (!whole) continue;
+    proved.insert(view->proofs().begin(), view->proofs().end());
+    committed.push_back(std::move(*record));
+  }
+  std::ranges::reverse(committed);
+  return committed;
+}
+
+Result<void> make_home(pmem::Region& region, const Geometry& geometry,
+                       const std::vector<Found>& committed) {
+  for (const Found& record : committed) {
+    if (!RecordView::parse(record.words)->in_bounds(geometry)) {
+      return Error{EIO, "journal record " + std::to_string(record.sequence) +
+                            " points outside the metadata it may change"};
+    }
+  }
+  std::vector<uint64_t> lines;
+  for (const Found& record : committed) {
+    const auto view = RecordView::parse(record.words);
+    view->apply(region, geometry);
+    view->home_lines(geometry, lines);
+  }
+  for (const uint64_t line : lines) region.flush(line, kLineSize);
+  region.fence();
+  return {};
+}
+
+}  // namespace
+
+Result<Recovery> recover_journal(pmem::Region& region, const Geometry& geometry) {
+  const uint64_t watermark = region.load(kWatermarkOffset);
+  std::vector<Found> found = scan_rings(region, geometry, watermark);
+  Recovery result{found.size(), 0, watermark};
+  if (found.empty()) return result;
+  // Past every record seen, committed or not: a torn one must never be taken up later.
+  result.last_sequence = found.back().sequence;
+  const std::vector<Found> committed = committed_of(std::move(found), region, geometry);
+  SFS_TRY(make_home(region, geometry, committed));
+  result.records_replayed = committed.size();
+  region.store_word(kWatermarkOffset, result.last_sequence);
+  region.flush(kWatermarkOffset, kWordSize);
+  region.fence();
+  return result;
+}
+
+}  // namespace streamfs::meta
