@@ -1,0 +1,100 @@
+// The metadata log: enough on the data device to rebuild META when META is lost (class volatile, or
+// asked for). Fuzzy snapshots of META plus every journal record since the older one's start.
+//
+//   journal commit ──sink──► pending (memory) ──ship()──► log blocks ──device flush──► durable
+//
+// On the device (places from the DataLabel): two snapshot areas and a ring of log chunks. A chunk
+// is one or more blocks: LogChunkHeader, then records each followed by its bodies, padded. Chunks
+// carry a consecutive number; the newest snapshot names the chunk number at its start. Snapshots
+// leave out superblocks, rings and the checksum array: restored data is accepted as read and
+// checksummed again on first read.
+//
+// Thread safety: any thread. ship() and snapshot() do device I/O and may wait; append() (the
+// journal's sink) does neither.
+//
+// What a crash leaves: after a device flush that follows ship(), a restore has every record that
+// was committed before ship() was called. The caller ships and flushes before it trims or reuses
+// a block (shipped_durable()), so a restored file never shows another file's bytes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/journal.h"
+#include "fuse-fs/meta/layout.h"
+#include "pmem/region.h"
+
+namespace streamfs::meta {
+
+// The blocks of the data device the log may touch. Synchronous; lengths are whole blocks.
+class LogDevice {
+ public:
+  virtual ~LogDevice() = default;
+  virtual Result<void> write(BlockNo first, ConstBytes bytes) = 0;
+  virtual Result<void> read(BlockNo first, Bytes bytes) = 0;
+  virtual Result<void> flush() = 0;
+};
+
+class MetadataLog {
+ public:
+  // Attaches to the journal (set_sink). Before the first commit after recovery; the first
+  // snapshot is taken at once, so that nothing older than it is ever needed.
+  static Result<std::unique_ptr<MetadataLog>> start(pmem::Region& region, const Geometry& geometry,
+                                                    Journal& journal, LogDevice& device);
+  ~MetadataLog();
+
+  // Writes every pending record; returns the last sequence the log now holds (durable after the
+  // caller's device flush; tell it by made_durable). Takes a snapshot first when the ring is
+  // half full. Errors leave the records pending.
+  Result<TxId> ship();
+  void made_durable(TxId shipped);
+  TxId durable() const { return TxId{durable_.load(std::memory_order_acquire)}; }
+  // At a clean unmount: everything committed is in a snapshot, and flushed.
+  Result<void> close();
+  uint64_t bytes_written() const { return bytes_written_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Pending {
+    uint64_t sequence;
+    std::vector<std::byte> bytes;
+  };
+  MetadataLog(pmem::Region& region, const Geometry& geometry, Journal& journal, LogDevice& device,
+              const DataLabel& label);
+  void append(TxId tx, ConstBytes record, std::span<const ConstBytes> bodies);
+  Result<void> write_pending(std::vector<Pending> records) SFS_REQUIRES(ship_mutex_);
+  Result<void> write_chunk(std::vector<std::byte>& payload, uint64_t last_sequence)
+      SFS_REQUIRES(ship_mutex_);
+  Result<void> take_snapshot() SFS_REQUIRES(ship_mutex_);
+
+  pmem::Region& region_;
+  const Geometry& geometry_;
+  Journal& journal_;
+  LogDevice& device_;
+  const DataLabel label_;
+  Mutex ship_mutex_;     // before pending_mutex_; held across the log's own device I/O
+  Mutex pending_mutex_;  // leaf, after a journal ring's mutex
+  std::vector<Pending> pending_ SFS_GUARDED_BY(pending_mutex_);
+  uint64_t next_chunk_ SFS_GUARDED_BY(ship_mutex_) = 1;
+  uint64_t head_block_ SFS_GUARDED_BY(ship_mutex_) = 0;     // in the log area, grows for ever
+  uint64_t snapshot_at_ SFS_GUARDED_BY(ship_mutex_) = 0;    // head_block_ when the last began
+  uint64_t snapshot_generation_ SFS_GUARDED_BY(ship_mutex_) = 0;
+  uint64_t shipped_ SFS_GUARDED_BY(ship_mutex_) = 0;
+  std::atomic<uint64_t> durable_{0};
+  std::atomic<uint64_t> bytes_written_{0};
+};
+
+// Rebuilds META from the data device: geometry from the label, the newest whole snapshot, the log
+// after it. The region has at least the label's META size. The superblocks are written last.
+// Errors: ENODATA (no log or no snapshot), EIO (the log is damaged before its end).
+struct Restored {
+  uint64_t snapshot_generation = 0, records = 0;
+};
+Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, LogDevice& device);
+
+}  // namespace streamfs::meta
