@@ -25,7 +25,10 @@ if(EXISTS ${STREAMFS_DEPS_PREFIX}/lib/pkgconfig/fuse3.pc)
   set(ENV{PKG_CONFIG_PATH} "${STREAMFS_DEPS_PREFIX}/lib/pkgconfig:$ENV{PKG_CONFIG_PATH}")
   pkg_check_modules(FUSE3_BUILT REQUIRED fuse3)
   target_include_directories(streamfs_fuse3 SYSTEM INTERFACE ${FUSE3_BUILT_INCLUDE_DIRS})
-  target_link_libraries(streamfs_fuse3 INTERFACE ${FUSE3_BUILT_STATIC_LDFLAGS})
+  # By path, so that programs are linked again when it was built again.
+  list(REMOVE_ITEM FUSE3_BUILT_STATIC_LDFLAGS -lfuse3)
+  target_link_libraries(streamfs_fuse3 INTERFACE ${STREAMFS_DEPS_PREFIX}/lib/libfuse3.a
+                                                 ${FUSE3_BUILT_STATIC_LDFLAGS})
   target_compile_definitions(streamfs_fuse3 INTERFACE STREAMFS_FUSE_IO_URING=1)
   message(STATUS "libfuse ${FUSE3_BUILT_VERSION} from ${STREAMFS_DEPS_PREFIX}, with io_uring")
 else()

@@ -67,11 +67,11 @@ libfuse_steps() {
   set -euo pipefail
   local work=$1
   cd "$work"
-  libfuse_prepare_apt "$work/apt"
+  libfuse_prepare_apt "$work/apt" 2>"$BUILD/libfuse.log"
   libfuse_download "$work/apt"
   dpkg-source --no-check -x fuse3_*.dsc source >/dev/null
   libfuse_patch source
-  libfuse_compile "$work" "$BUILD/deps" >"$BUILD/libfuse.log" 2>&1
+  libfuse_compile "$work" "$BUILD/deps" >>"$BUILD/libfuse.log" 2>&1
 }
 
 build_libfuse() {
