@@ -1,0 +1,70 @@
+#include "libstream/preload.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PRELOAD_NAME(name) #name,
+static const char* const kNames[kRealCount] = {PRELOAD_FUNCTIONS(PRELOAD_NAME)};
+#undef PRELOAD_NAME
+
+static _Atomic(preload_pointer) reals[kRealCount];
+
+/* initial-exec: the first use of any other kind of thread-local variable may allocate. */
+static _Thread_local int looking_up __attribute__((tls_model("initial-exec")));
+
+static preload_pointer look_up(enum preload_function function) {
+  const int errno_before = errno;
+  looking_up = 1;
+  void* symbol = dlsym(RTLD_NEXT, kNames[function]);
+  looking_up = 0;
+  errno = errno_before;
+  preload_pointer pointer = NULL;
+  memcpy(&pointer, &symbol, sizeof(pointer));
+  atomic_store_explicit(&reals[function], pointer, memory_order_release);
+  return pointer;
+}
+
+preload_pointer preload_real(enum preload_function function) {
+  const preload_pointer known = atomic_load_explicit(&reals[function], memory_order_acquire);
+  if (known != NULL || looking_up) return known;
+  return look_up(function);
+}
+
+enum config_state { kUnread, kBeingRead, kRead };
+static _Atomic int config_state = kUnread;
+static struct preload_config config;
+
+/* Copied, because programs rewrite their environment in place. secure_getenv: a privileged program
+ * must not be made to write to a file of somebody's choice. */
+static void copy_variable(const char* name, char* out, size_t size) {
+  const char* value = secure_getenv(name);
+  if (value != NULL && strlen(value) < size) strcpy(out, value);
+}
+
+static void read_config(void) {
+  const char* profile = secure_getenv("STREAM_PROFILE");
+  config.profile = stream_rules_profile(profile == NULL ? "default" : profile);
+  copy_variable("STREAM_VSTREAM", config.vstream, sizeof(config.vstream));
+  copy_variable("STREAM_EXPLAIN", config.explain, sizeof(config.explain));
+}
+
+/* Another thread that comes while one reads does without, as before: nobody waits. */
+const struct preload_config* preload_config(void) {
+  if (atomic_load_explicit(&config_state, memory_order_acquire) == kRead) return &config;
+  int expected = kUnread;
+  if (!atomic_compare_exchange_strong(&config_state, &expected, kBeingRead)) return NULL;
+  read_config();
+  atomic_store_explicit(&config_state, kRead, memory_order_release);
+  return &config;
+}
+
+/* So that no vfork child and no signal handler ever has to look a symbol up. */
+__attribute__((constructor)) static void preload_start(void) {
+  for (int function = 0; function < kRealCount; ++function) {
+    preload_real((enum preload_function)function);
+  }
+  preload_config();
+}

@@ -1,0 +1,80 @@
+/* libstream_preload.so: hints for programs that know nothing of streamfs.
+ *
+ * It stands in for the C library's ways of opening a file and for fcntl. A file that is opened for
+ * writing and whose name a rule knows is labelled; a program's own F_SET_RW_HINT is passed on to
+ * the filesystem, which the kernel does not do for FUSE. Everything else goes straight through.
+ *
+ * What holds: the program's results, errno and file descriptors are those it would have without the
+ * library; a hint that fails is forgotten. No lock and no allocation, hence safe in threads, signal
+ * handlers, after fork and in vfork children; no state outlives a crash, for there is none.
+ *
+ * Environment, read once, set by stream-run:
+ *   STREAM_PROFILE   which rules, by the name of a profile; unset: "default"; unknown: none
+ *   STREAM_VSTREAM   one vStream for every file opened for writing, instead of rules
+ *   STREAM_EXPLAIN   absolute path of a file that gets a line for each hint, see preload_explain()
+ */
+#ifndef STREAMFS_LIBSTREAM_PRELOAD_H
+#define STREAMFS_LIBSTREAM_PRELOAD_H
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/wire/hint_ioctl.h"
+#include "libstream/rules.h"
+
+/* Everything the library stands in for; preload.map lists the same names. */
+#define PRELOAD_FUNCTIONS(X)                                                                       \
+  X(open)                                                                                          \
+  X(open64)                                                                                        \
+  X(openat) X(openat64) X(creat) X(creat64) X(__open_2) X(__open64_2) X(__openat_2)                \
+      X(__openat64_2) X(fopen) X(fopen64) X(freopen) X(freopen64) X(tmpfile) X(tmpfile64)          \
+          X(mkstemp) X(mkstemp64) X(mkostemp) X(mkostemp64) X(mkstemps) X(mkstemps64) X(mkostemps) \
+              X(mkostemps64) X(fcntl) X(fcntl64)
+
+/* Declared by headers only under _FORTIFY_SOURCE. */
+int __open_2(const char* path, int flags);
+int __open64_2(const char* path, int flags);
+int __openat_2(int directory, const char* path, int flags);
+int __openat64_2(int directory, const char* path, int flags);
+
+#define PRELOAD_ENUMERATOR(name) kReal_##name,
+enum preload_function { PRELOAD_FUNCTIONS(PRELOAD_ENUMERATOR) kRealCount };
+#undef PRELOAD_ENUMERATOR
+
+/* The next library's function of that name. NULL while this thread is looking one up (malloc may
+ * open files below dlsym) or where there is none: the caller then does without. */
+typedef void (*preload_pointer)(void);
+preload_pointer preload_real(enum preload_function function);
+#define REAL(name) ((__typeof__(&name))preload_real(kReal_##name))
+
+struct preload_config {
+  const struct stream_profile* profile; /* NULL: no rules */
+  char vstream[sizeof(((struct streamfs_hint*)0)->name)];
+  char explain[PATH_MAX];
+};
+
+/* NULL until it has been read once. */
+const struct preload_config* preload_config(void);
+
+/* Labels a file just opened, if a rule says so. errno is kept. */
+void preload_label(int fd, const char* path, int flags);
+
+/* The common path: nothing but two tests for a file opened to be read. Returns fd. */
+static inline int preload_opened(int fd, const char* path, int flags) {
+  const int may_write = (flags & (O_ACCMODE | O_CREAT)) != 0 && (flags & O_PATH) == 0;
+  if (fd >= 0 && may_write) preload_label(fd, path, flags);
+  return fd;
+}
+
+/* Forgets what fcntl(F_SET_FILE_RW_HINT) said of an earlier file with this descriptor. */
+void preload_forget_file_hint(int fd);
+
+/* How a hint ended; negative: -errno of a mount that refused. */
+enum preload_outcome { kHonoured = 0, kNotStreamfs = 1, kKept = 2 };
+
+/* Appends "outcome TAB rule TAB vStream TAB path" to the file STREAM_EXPLAIN names; in the path,
+ * bytes below 0x20 and backslashes are \ooo. Nothing without STREAM_EXPLAIN. */
+void preload_explain(int fd, const char* rule, const char* vstream, int outcome);
+
+#endif
