@@ -1,0 +1,15 @@
+/* stream-run: the two halves of the program. Single-threaded. */
+#ifndef STREAMFS_LIBSTREAM_STREAM_RUN_H
+#define STREAMFS_LIBSTREAM_STREAM_RUN_H
+
+/* base/exit_codes.h names them for C++; env(1) the last two. */
+enum { kExitUsage = 64, kExitNoPath = 66, kExitIo = 70, kExitCannotRun = 126, kExitNotFound = 127 };
+
+/* Runs the command, waits for it, shows what was hinted on standard error and returns the command's
+ * exit status. If a signal ended the command, the same signal ends this program. */
+int run_and_explain(char* const command[]);
+
+/* Becomes the command. Returns the exit status for a command that cannot be run. */
+int run_only(char* const command[]);
+
+#endif
