@@ -6,6 +6,6 @@ namespace streamfs {
 [[noreturn]] void assertion_failed(const char* expression, const char* file, int line);
 }  // namespace streamfs
 
-#define SFS_ASSERT(expr)                                                      \
-  (static_cast<bool>(expr) ? static_cast<void>(0)                             \
+#define SFS_ASSERT(expr)                          \
+  (static_cast<bool>(expr) ? static_cast<void>(0) \
                            : ::streamfs::assertion_failed(#expr, __FILE__, __LINE__))

@@ -1,11 +1,14 @@
 #include "base/checksum.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include <isa-l/crc.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
 #include "base/assert.h"
+#include "base/types.h"
 
 namespace streamfs {
 

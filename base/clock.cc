@@ -1,5 +1,8 @@
 #include "base/clock.h"
 
+#include <time.h>
+
+#include <cstdint>
 #include <ctime>
 
 namespace streamfs {

@@ -69,8 +69,7 @@ class SFS_TSA(scoped_lockable) WriteLock {
 
 class SFS_TSA(scoped_lockable) ReadLock {
  public:
-  explicit ReadLock(SharedMutex& mutex) SFS_TSA(acquire_shared_capability(mutex))
-      : mutex_(mutex) {
+  explicit ReadLock(SharedMutex& mutex) SFS_TSA(acquire_shared_capability(mutex)) : mutex_(mutex) {
     mutex_.lock_shared();
   }
   ~ReadLock() SFS_TSA(release_generic_capability()) { mutex_.unlock_shared(); }

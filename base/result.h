@@ -23,8 +23,8 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}       // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::move(error)) {}   // NOLINT(google-explicit-constructor)
+  Result(T value) : state_(std::move(value)) {}      // NOLINT(google-explicit-constructor)
+  Result(Error error) : state_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -68,10 +68,9 @@ class [[nodiscard]] Result<void> {
 }  // namespace streamfs
 
 // Returns the error of `expr` from the enclosing function, if it has one.
-#define SFS_TRY(expr)                                      \
-  do {                                                     \
-    if (auto sfs_try_result = (expr); !sfs_try_result.ok()) \
-      return sfs_try_result.error();                       \
+#define SFS_TRY(expr)                                                                      \
+  do {                                                                                     \
+    if (auto sfs_try_result = (expr); !sfs_try_result.ok()) return sfs_try_result.error(); \
   } while (false)
 
 #define SFS_CONCAT_INNER(a, b) a##b

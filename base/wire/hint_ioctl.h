@@ -10,11 +10,11 @@
 
 /* NOLINTBEGIN(readability-identifier-naming,performance-enum-size): C's names and types. */
 enum streamfs_hint_command {
-  STREAMFS_HINT_QUERY = 0,    /* fill in what the inode has */
-  STREAMFS_HINT_NUMBER = 1,   /* vstream = number */
-  STREAMFS_HINT_NAME = 2,     /* vstream = the one called name, made if new; number is returned */
-  STREAMFS_HINT_RW_HINT = 3,  /* rw_hint = RWH_WRITE_LIFE_*; number is returned */
-  STREAMFS_HINT_CLEAR = 4     /* back to what rules and learning say */
+  STREAMFS_HINT_QUERY = 0,   /* fill in what the inode has */
+  STREAMFS_HINT_NUMBER = 1,  /* vstream = number */
+  STREAMFS_HINT_NAME = 2,    /* vstream = the one called name, made if new; number is returned */
+  STREAMFS_HINT_RW_HINT = 3, /* rw_hint = RWH_WRITE_LIFE_*; number is returned */
+  STREAMFS_HINT_CLEAR = 4    /* back to what rules and learning say */
 };
 
 struct streamfs_hint {

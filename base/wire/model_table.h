@@ -4,8 +4,8 @@
 // a page's lifetime. Layout of the shared memory (a memfd, sealed against shrinking): ModelHeader,
 // then two ModelBuffers. The daemon fills the buffer that `active` does not name, sets its fields
 // and checksum, then stores `active` = generation with release order; buffer = generation % 2.
-// The filesystem checks magic, version, uuid, size, checksum and every entry < pstream_count, copies
-// the buffer into memory of its own and only then uses it: the write path never reads shared
+// The filesystem checks magic, version, uuid, size, checksum and every entry < pstream_count,
+// copies the buffer into memory of its own and only then uses it: the write path never reads shared
 // memory. A table that fails any check is refused and logged; the last good one serves on.
 #pragma once
 
@@ -28,8 +28,8 @@ inline constexpr uint32_t kShapeStride = 16;  // entries per vStream in the tabl
 constexpr uint32_t end_class(uint32_t request_pages, uint32_t offset) {
   if (request_pages <= 1) return 0;
   const uint32_t to_end = request_pages - 1 - std::min(offset, request_pages - 1);
-  if (request_pages == 2) return 1 + to_end;       // 1: last of two, 2: first of two
-  return 3 + std::min<uint32_t>(to_end, 2);        // 3: last, 4: last but one, 5: earlier
+  if (request_pages == 2) return 1 + to_end;  // 1: last of two, 2: first of two
+  return 3 + std::min<uint32_t>(to_end, 2);   // 3: last, 4: last but one, 5: earlier
 }
 constexpr uint32_t shape_of(uint32_t request_pages, uint32_t offset, bool overwrite) {
   return end_class(request_pages, offset) + (overwrite ? kEndClasses : 0);

@@ -21,12 +21,12 @@ enum class TelemetryKind : uint8_t { kNew = 0, kOverwrite = 1, kTrim = 2 };
 
 // One contiguous run of pages of one request on one pStream. 40 bytes.
 struct TelemetryRecord {
-  uint64_t clock_pages;    // pages written to the device before this run
-  uint64_t block;          // first 4 KiB block of the data device
-  uint32_t pages;          // length of this run
-  uint32_t request_pages;  // length of the request the run is part of, before any split
-  uint32_t request_offset; // place of the run in that request, pages
-  uint32_t time_ms;        // monotonic, wraps
+  uint64_t clock_pages;     // pages written to the device before this run
+  uint64_t block;           // first 4 KiB block of the data device
+  uint32_t pages;           // length of this run
+  uint32_t request_pages;   // length of the request the run is part of, before any split
+  uint32_t request_offset;  // place of the run in that request, pages
+  uint32_t time_ms;         // monotonic, wraps
   uint16_t vstream;
   uint16_t pstream;
   TelemetryKind kind;
@@ -46,7 +46,7 @@ struct TelemetryHeader {
   uint32_t version;
   uint32_t record_size;
   uint32_t ring_count;
-  uint32_t capacity;  // records a ring, power of two
+  uint32_t capacity;         // records a ring, power of two
   uint64_t capacity_blocks;  // size of the data device, for the daemon's maps
   uint8_t uuid[16];
   std::atomic<uint64_t> clock_pages;  // pages written so far
