@@ -1,0 +1,130 @@
+"""The demo's command line.
+
+Exit codes: 0 all is shown (a target that was missed is shown as missed), 1 something failed,
+2 usage, 3 the figures are void, 130 interrupted.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from bench.demo.controls import MODES, Folders
+from bench.demo.plan import FULL, QUICK, Plan
+from bench.demo.report import Replays, Report, draw, print_table, write_json
+from bench.demo.run import Outcome, run
+from bench.demo.ssd import replay_waf, user_bytes
+from bench.demo.system import ROOT, DemoError
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+EXIT_VOID, EXIT_INTERRUPTED = 3, 130
+OUTPUT = ROOT / "build" / "demo"
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="smaller, under four minutes")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
+    parser.add_argument("--keep", action="store_true", help="keep images, META, trace and logs")
+    parser.add_argument(
+        "--mode", action="append", choices=MODES, help="only this run (may be given again)"
+    )
+    return parser.parse_args(arguments)
+
+
+@contextmanager
+def fresh_folders(plan: Plan, keep: bool) -> Iterator[Folders]:
+    """Give a run its folders: images in memory where there is room for two of them."""
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    memory = Path("/dev/shm")
+    needed = 2 * user_bytes(plan)
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > needed and _memory_free() > needed
+    work = Path(tempfile.mkdtemp(prefix="run-", dir=OUTPUT))
+    images = Path(tempfile.mkdtemp(prefix="streamfs-demo-", dir=memory if roomy else work))
+    try:
+        yield Folders(images=images, work=work)
+    finally:
+        if not keep:
+            shutil.rmtree(images, ignore_errors=True)
+            _remove_unmounted(work)
+
+
+def _memory_free() -> int:
+    fields = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    return next(int(words[1]) << 10 for words in fields if words[0] == "MemAvailable:")
+
+
+def _remove_unmounted(work: Path) -> None:
+    """Delete a run's folder, never through something that is still mounted in it."""
+    if not any(os.path.ismount(path) for path in work.iterdir()):
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def replay(outcome: Outcome) -> Replays:
+    """Replay a run's trace the three ways the table needs."""
+    if outcome.trace is None:
+        raise AssertionError
+    physical, warmup = outcome.counters.physical_bytes, outcome.warmup_pages
+    wafs = (
+        replay_waf(outcome.trace, name, physical, warmup) for name in ("nosep", "sepgc", "oracle")
+    )
+    return Replays(*wafs)
+
+
+def run_all(modes: Sequence[str], plan: Plan, keep: bool, console: Console) -> Report:
+    """Do the runs one after the other, then the replays."""
+    columns = (TextColumn("{task.description:<28}"), BarColumn(None), TimeElapsedColumn())
+    outcomes, replays = [], None
+    with Progress(*columns, console=console) as bar, ExitStack() as stack:
+        steps = 1 + plan.warmup_rounds + plan.counted_rounds
+        task = bar.add_task("starting", total=len(modes) * steps + ("off" in modes) + 1)
+
+        def progress(what: str) -> None:
+            bar.update(task, advance=1, description=what)
+
+        for mode in modes:
+            folders = stack.enter_context(fresh_folders(plan, keep))
+            if keep:
+                bar.console.print(f"{mode}: {folders.work}, {folders.images}")
+            outcomes.append(run(mode, plan, folders, progress))
+            if outcomes[-1].trace is not None:
+                progress("off: replay")
+                replays = replay(outcomes[-1])
+        bar.update(task, completed=bar.tasks[0].total, description="done")
+    return Report(outcomes, replays)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the demo and return the exit code."""
+    options = parse(arguments)
+    plan = QUICK if options.quick else FULL
+    modes = [mode for mode in MODES if not options.mode or mode in options.mode]
+    console, started = Console(), time.monotonic()
+    try:
+        report = run_all(modes, plan, options.keep, console)
+    except DemoError as error:
+        console.print(f"[bold red]demo:[/] {error}", highlight=False)
+        return 1
+    except KeyboardInterrupt:
+        console.print("demo: interrupted; everything was unmounted")
+        return EXIT_INTERRUPTED
+    print_table(console, report)
+    picture = OUTPUT / f"demo-{plan.name}.png"
+    draw(picture, report)
+    console.print(
+        f"Picture: {picture.relative_to(ROOT)}. {time.monotonic() - started:.0f} s in all."
+    )
+    if options.json:
+        write_json(options.json, report)
+    return EXIT_VOID if report.void() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

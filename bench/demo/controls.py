@@ -1,0 +1,101 @@
+"""The four ways to store the same workload: what is mounted, and how it is undone."""
+
+import json
+import os
+import shutil
+import subprocess
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.demo.ssd import Ssd
+from bench.demo.system import BIN, VENV_BIN, as_root, output_of, start, unmount, wait_until
+
+MODES = ("ext4", "off", "learned", "hints")
+
+
+@dataclass(frozen=True)
+class Folders:
+    """A run's own folders: the image may lie in memory, the rest does not."""
+
+    images: Path  # of the emulated SSDs
+    work: Path  # logs, META, mount points
+
+
+@dataclass
+class Control:
+    """A mounted filesystem to run the workload on."""
+
+    mode: str
+    ssd: Ssd
+    mount: Path
+    meta_class: str = "none"
+    trace: Path | None = None
+    stream_run: Path | None = None
+
+
+def mounted(stack: ExitStack, mode: str, ssd: Ssd, folders: Folders, user: str | None) -> Control:
+    """Make the filesystem on a fresh device and mount it until the stack unwinds."""
+    mount = folders.work / "mount"
+    mount.mkdir()
+    if mode == "ext4":
+        _mount_ext4(stack, ssd, mount, folders)
+        control = Control(mode, ssd, mount)
+    else:
+        control = _mount_streamfs(stack, mode, ssd, mount, folders)
+    # The mount belongs to whoever runs the demo; folders in it go to the workload's user.
+    if user is not None:
+        mount.chmod(0o755)
+    return control
+
+
+def _mount_ext4(stack: ExitStack, ssd: Ssd, mount: Path, folders: Folders) -> None:
+    """Serve the SSD as a file, put a loop device on it and ext4 on that; discard is on."""
+    served = folders.work / "served"
+    served.mkdir()
+    log = folders.work / "ssd-sim.log"
+    server = start(stack, as_root([BIN / "ssd-sim", "serve", ssd.path, served]), log)
+    stack.callback(unmount, as_root(["umount"]), served)
+    wait_until(lambda: os.path.ismount(served), "ssd-sim serve", server, log)
+    names = output_of(as_root(["ls", served])).split()
+    loop = output_of(
+        as_root(["losetup", "--find", "--show", "--direct-io=on", served / names[0]])
+    ).strip()
+    stack.callback(subprocess.run, as_root(["losetup", "--detach", loop]), check=False)
+    # No reserve for root: the spare is counted in live data, which is the ballast's business.
+    output_of(as_root(["mkfs.ext4", "-q", "-m", "0", loop]))
+    output_of(as_root(["mount", "-o", "discard", loop, mount]))
+    stack.callback(unmount, as_root(["umount"]), mount)
+    output_of(as_root(["chown", f"{os.geteuid()}:{os.getegid()}", mount]))
+
+
+def _mount_streamfs(
+    stack: ExitStack, mode: str, ssd: Ssd, mount: Path, folders: Folders
+) -> Control:
+    """Put META beside the logs, the data on the SSD; the daemon runs unless streams are off."""
+    data, meta = f"emu:{ssd.path}", folders.work / "META"
+    trace = folders.work / "trace" if mode == "off" else None
+    output_of([BIN / "mkfs.streamfs", "--meta", meta, data])
+    options = [f"meta={meta}", f"placement={mode}"]
+    options += [] if trace is None else [f"trace={trace}"]
+    options += ["allow_other"] if os.geteuid() == 0 else []
+    log = folders.work / "streamfs.log"
+    server = start(stack, [BIN / "streamfs", data, mount, "-f", "-o", ",".join(options)], log, 60)
+    stack.callback(unmount, ["fusermount3", "-u"], mount)
+    wait_until(lambda: os.path.ismount(mount), "streamfs", server, log)
+    if mode != "off":
+        daemon_log = folders.work / "classifierd.log"
+        start(stack, [VENV_BIN / "classifierd", "run", mount], daemon_log, 0)
+    status = json.loads(output_of([BIN / "streamctl", "status", mount, "--json"]))
+    control = Control(mode, ssd, mount, meta_class=str(status["meta_class"]), trace=trace)
+    control.stream_run = _stream_run(folders) if mode == "hints" else None
+    return control
+
+
+def _stream_run(folders: Folders) -> Path:
+    """Copy stream-run and its library to where the workload's user can read them."""
+    target = folders.work / "bin"
+    target.mkdir()
+    for path in (BIN / "stream-run", *(BIN.parent / "lib").glob("libstream*.so*")):
+        shutil.copy(path, target)
+    return target / "stream-run"

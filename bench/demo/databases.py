@@ -1,0 +1,189 @@
+"""The three database engines of the workload: PostgreSQL, SQLite, RocksDB."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.demo.place import Place, ProgramError
+from bench.demo.plan import PostgresPlan, RocksPlan, SqlitePlan
+
+
+def postgres_bin() -> Path:
+    """Return the folder of the newest PostgreSQL that Debian installed."""
+    found = Path("/usr/lib/postgresql").glob("*/bin/postgres")
+    newest = max(found, key=lambda path: int(path.parts[4].split(".")[0]), default=None)
+    if newest is None:
+        message = "PostgreSQL is not installed; run scripts/setup"
+        raise ProgramError(message)
+    return newest.parent
+
+
+POSTGRES_SETTINGS = """
+listen_addresses = ''
+shared_buffers = 48MB
+fsync = on
+synchronous_commit = on
+full_page_writes = on
+wal_level = minimal
+max_wal_senders = 0
+max_wal_size = {max_wal_mib}MB
+min_wal_size = {min_wal_mib}MB
+checkpoint_timeout = 30s
+checkpoint_completion_target = 0.7
+autovacuum_naptime = 5s
+max_connections = 32
+"""
+
+
+class Postgres:
+    """pgbench against a cluster of its own in the mount.
+
+    Every commit waits for the log to be on the medium, which rewrites the log's last page; the
+    log's segments are recycled, because a checkpoint comes whenever ``max_wal_mib`` is used up.
+    """
+
+    name = "postgres"
+
+    def __init__(self, place: Place, plan: PostgresPlan, seed: int) -> None:
+        self.place, self.plan, self.seed = place, plan, seed
+        self.bin = postgres_bin()
+        self.server: subprocess.Popen[bytes] | None = None
+        self.sockets = place.scratch / "pg"
+
+    def prepare(self) -> None:
+        """Make the cluster, start the server and load the tables."""
+        self.sockets.mkdir()
+        self.place.own(self.sockets)
+        data = self.place.folder("postgres") / "data"
+        options = ["--no-sync", "--wal-segsize=1", "--auth=trust", "--username=demo", "--no-locale"]
+        self.place.run("postgresql", [self.bin / "initdb", *options, "-D", data])
+        settings = POSTGRES_SETTINGS.format(
+            max_wal_mib=self.plan.max_wal_mib, min_wal_mib=max(2, self.plan.max_wal_mib // 2)
+        )
+        with (data / "postgresql.conf").open("a") as file:
+            file.write(settings + f"unix_socket_directories = '{self.sockets}'\n")
+        self.server = self.place.start("postgresql", [self.bin / "postgres", "-D", data])
+        self._wait_ready()
+        self._pgbench("-i", "-q", "-s", str(self.plan.scale))
+
+    def round(self, number: int) -> None:
+        """Run the round's transactions; pgbench empties its history table first."""
+        clients = str(self.plan.clients)
+        counts = ["-c", clients, "-j", "1", "-t", str(self.plan.transactions)]
+        self._pgbench("-M", "prepared", f"--random-seed={self.seed + number}", *counts)
+
+    def close(self) -> None:
+        """Shut the server down."""
+        if self.server is not None and self.server.poll() is None:
+            self.server.send_signal(signal.SIGINT)
+            self.server.wait()
+
+    def _pgbench(self, *arguments: str) -> None:
+        where = ["-h", str(self.sockets), "-U", "demo"]
+        self.place.run("postgresql", ["pgbench", *where, *arguments, "postgres"])
+
+    def _wait_ready(self) -> None:
+        ready = [str(word) for word in (self.bin / "pg_isready", "-q", "-h", self.sockets)]
+        for _ in range(600):
+            if subprocess.run(ready, check=False).returncode == 0:
+                return
+            time.sleep(0.05)
+        message = f"PostgreSQL did not start; see {self.place.log}"
+        raise ProgramError(message)
+
+
+class Sqlite:
+    """Two databases, one with a rollback journal and one with a WAL, and sorts that spill."""
+
+    name = "sqlite"
+
+    def __init__(self, place: Place, plan: SqlitePlan, seed: int) -> None:
+        self.place, self.plan, self.seed = place, plan, seed
+
+    def prepare(self) -> None:
+        """Fill both databases."""
+        for mode in ("delete", "wal"):
+            self._run(mode, self._create(mode))
+
+    def round(self, number: int) -> None:
+        """Commit in both modes, then sort what does not fit the cache."""
+        for mode in ("delete", "wal"):
+            self._run(mode, self._commits(mode, number))
+        self._run("delete", self._sort())
+
+    def close(self) -> None:
+        """Leave the databases as they are."""
+
+    def _create(self, mode: str) -> Iterator[str]:
+        yield f"PRAGMA journal_mode={mode};"
+        yield "CREATE TABLE t(k INTEGER PRIMARY KEY, n INTEGER, v BLOB); BEGIN;"
+        yield "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL"
+        yield f"SELECT i+1 FROM c LIMIT {self.plan.rows})"
+        yield "INSERT INTO t SELECT i, 0, randomblob(300) FROM c;"
+        yield "COMMIT; CREATE INDEX t_n ON t(n);"
+
+    def _commits(self, mode: str, number: int) -> Iterator[str]:
+        yield f"PRAGMA journal_mode={mode}; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=500;"
+        key = self.seed + number * 7919
+        for _ in range(self.plan.commits):
+            yield "BEGIN;"
+            for _ in range(self.plan.rows_a_commit):
+                key = (key * 1_103_515_245 + 12_345) & 0x7FFFFFFF
+                # Most changes hit a tenth of the rows, as they do in life.
+                span = self.plan.rows if key % 5 == 0 else self.plan.rows // 10
+                yield f"UPDATE t SET n=n+1, v=randomblob(300) WHERE k={1 + (key >> 8) % span};"
+            yield "COMMIT;"
+
+    def _sort(self) -> Iterator[str]:
+        yield "PRAGMA temp_store=FILE; PRAGMA cache_size=100;"
+        yield f"CREATE TEMP TABLE s AS SELECT * FROM t ORDER BY v LIMIT {self.plan.sorted_rows};"
+        yield "CREATE INDEX temp.s_v ON s(v); SELECT count(*) FROM s;"
+
+    def _run(self, mode: str, statements: Iterator[str]) -> None:
+        script = self.place.scratch / f"sqlite-{os.getpid()}.sql"
+        script.write_text("\n".join(statements))
+        database = self.place.folder("sqlite") / f"{mode}.db"
+        self.place.run("sqlite", ["sqlite3", "-bail", database, f".read {script}"])
+
+
+class RocksDb:
+    """db_bench overwriting random keys: a log, flushes and compactions."""
+
+    name = "rocksdb"
+
+    def __init__(self, place: Place, plan: RocksPlan, seed: int) -> None:
+        self.place, self.plan, self.seed = place, plan, seed
+
+    def prepare(self) -> None:
+        """Write every key once."""
+        self._run("fillrandom", self.plan.keys, self.seed, existing=False)
+
+    def round(self, number: int) -> None:
+        """Overwrite random keys, then wait for the compactions."""
+        self._run("overwrite,waitforcompaction", self.plan.writes, self.seed + number, True)
+
+    def close(self) -> None:
+        """Leave the database as it is."""
+
+    def _run(self, benchmarks: str, writes: int, seed: int, existing: bool) -> None:
+        buffer = self.plan.write_buffer_mib << 20
+        options = {
+            "benchmarks": benchmarks,
+            "db": self.place.folder("rocksdb"),
+            "use_existing_db": int(existing),
+            "num": self.plan.keys,
+            "writes": writes,
+            "seed": seed,
+            "value_size": self.plan.value_bytes,
+            "compression_type": "none",
+            "write_buffer_size": buffer,
+            "target_file_size_base": buffer,
+            "max_bytes_for_level_base": 4 * buffer,
+            "max_compaction_bytes": 8 * buffer,
+            "max_background_jobs": 2,
+            "stats_dump_period_sec": 0,
+        }
+        self.place.run("rocksdb", ["db_bench", *(f"--{k}={v}" for k, v in options.items())])

@@ -1,0 +1,109 @@
+"""How much each program does: fixed counts and seeds, so that every run asks for the same bytes."""
+
+from dataclasses import dataclass
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class PostgresPlan:
+    """pgbench's TPC-B: few pages that are rewritten at each checkpoint, and a busy log."""
+
+    scale: int
+    clients: int
+    transactions: int  # by each client, each round
+    max_wal_mib: int
+
+
+@dataclass(frozen=True)
+class SqlitePlan:
+    """Rows a database, and commits a round in each journal mode."""
+
+    rows: int
+    commits: int
+    rows_a_commit: int
+    sorted_rows: int  # by the statement that needs temporary files
+
+
+@dataclass(frozen=True)
+class RocksPlan:
+    """db_bench's overwrite."""
+
+    keys: int
+    writes: int  # a round
+    value_bytes: int
+    write_buffer_mib: int
+
+
+@dataclass(frozen=True)
+class FilesPlan:
+    """Logs that rotate, media that stay, trees that come and go."""
+
+    log_mib: int  # appended a round, over all services
+    log_rotate_mib: int
+    log_kept: int
+    media_files: int  # in the library
+    media_mib: int  # each
+    media_new: int  # a round; as many of the oldest go
+    trees_kept: int
+    tree_files: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One size of the demo."""
+
+    name: str
+    live_bytes: int  # peak live data, with the cold ballast: 1 ÷ 1.07 of the physical pages
+    pages_per_block: int
+    warmup_rounds: int
+    counted_rounds: int
+    postgres: PostgresPlan
+    sqlite: SqlitePlan
+    rocksdb: RocksPlan
+    files: FilesPlan
+
+
+QUICK = Plan(
+    name="quick",
+    live_bytes=448 * MIB,
+    pages_per_block=64,
+    warmup_rounds=2,
+    counted_rounds=5,
+    postgres=PostgresPlan(scale=2, clients=8, transactions=1200, max_wal_mib=24),
+    sqlite=SqlitePlan(rows=20_000, commits=100, rows_a_commit=8, sorted_rows=20_000),
+    rocksdb=RocksPlan(keys=24_000, writes=12_000, value_bytes=1000, write_buffer_mib=2),
+    files=FilesPlan(
+        log_mib=8,
+        log_rotate_mib=1,
+        log_kept=3,
+        media_files=10,
+        media_mib=4,
+        media_new=1,
+        trees_kept=3,
+        tree_files=300,
+    ),
+)
+
+FULL = Plan(
+    name="full",
+    live_bytes=1536 * MIB,
+    pages_per_block=128,
+    warmup_rounds=3,
+    counted_rounds=10,
+    postgres=PostgresPlan(scale=6, clients=8, transactions=4000, max_wal_mib=80),
+    sqlite=SqlitePlan(rows=60_000, commits=400, rows_a_commit=8, sorted_rows=60_000),
+    rocksdb=RocksPlan(keys=80_000, writes=40_000, value_bytes=1000, write_buffer_mib=4),
+    files=FilesPlan(
+        log_mib=24,
+        log_rotate_mib=3,
+        log_kept=3,
+        media_files=16,
+        media_mib=8,
+        media_new=1,
+        trees_kept=3,
+        tree_files=1000,
+    ),
+)
+
+PLANS = {plan.name: plan for plan in (QUICK, FULL)}

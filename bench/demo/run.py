@@ -1,0 +1,153 @@
+"""One run: a fresh device, warm-up, ballast to the wanted spare, then the rounds that count."""
+
+import json
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.demo.accounting import bytes_asked
+from bench.demo.controls import Control, Folders, mounted
+from bench.demo.plan import Plan
+from bench.demo.ssd import Counters, Ssd
+from bench.demo.system import ROOT, DemoError
+
+SEED = 20240229
+# Before the warm-up the ballast stops short by this share of the wanted live data.
+MARGIN = 0.06
+# The peak moves a little from round to round: aim this much below the wanted one.
+GUARD = 0.0008
+
+Progress = Callable[[str], None]  # called once a step with what comes next
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run measured, over the counted rounds only."""
+
+    mode: str
+    meta_class: str
+    app_bytes: int
+    counters: Counters
+    trace: Path | None
+    warmup_pages: int
+
+    @property
+    def nand_per_app_byte(self) -> float:
+        """NAND bytes programmed ÷ bytes the applications asked to write."""
+        return self.counters.nand_bytes / self.app_bytes
+
+
+class WorkloadClient:
+    """The workload's process, seen from the demo."""
+
+    def __init__(self, stack: ExitStack, control: Control, plan: Plan, folders: Folders) -> None:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sfs-demo-")))
+        scratch.chmod(0o755)  # PostgreSQL's sockets and the inputs of other users' programs
+        spec: dict[str, Any] = {
+            "mount": str(control.mount),
+            "scratch": str(scratch),
+            "log": str(folders.work / "workload.log"),
+            "stream_run": str(control.stream_run) if control.stream_run else None,
+            "user": unprivileged_user(),
+            "plan": plan.name,
+            "seed": SEED,
+            "only": [],
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "bench.demo.runner", json.dumps(spec)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            start_new_session=True,
+        )
+        stack.callback(self._end)
+
+    def ask(self, operation: str, **arguments: int) -> dict[str, Any]:
+        """Send one request and wait for its answer; DemoError if it failed."""
+        if self.process.stdin is None or self.process.stdout is None:
+            raise AssertionError
+        self.process.stdin.write(json.dumps({"op": operation, **arguments}) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        answer: dict[str, Any] = json.loads(line) if line else {"ok": False, "error": "it ended"}
+        if not answer["ok"]:
+            message = f"the workload failed: {answer['error']}"
+            raise DemoError(message)
+        return answer
+
+    def bytes_asked(self) -> int:
+        """Return what its programs have asked to write so far."""
+        return bytes_asked(self.process.pid)
+
+    def _end(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def unprivileged_user() -> str | None:
+    """Whom to run the workload as: PostgreSQL refuses root. None: the caller is not root."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        return pwd.getpwnam("postgres").pw_name
+    except KeyError:
+        return "nobody"
+
+
+def run(mode: str, plan: Plan, folders: Folders, progress: Progress) -> Outcome:
+    """Do one run from a fresh device to its figures; everything is undone at the end."""
+    with ExitStack() as stack:
+        stack.callback((folders.images / f"{mode}.ssd").unlink, missing_ok=True)
+        progress(f"{mode}: fill")
+        ssd = Ssd(folders.images / f"{mode}.ssd", plan)
+        control = mounted(stack, mode, ssd, folders, unprivileged_user())
+        workload = WorkloadClient(stack, control, plan, folders)
+        workload.ask("prepare")
+        target = ssd.counters().target_live_bytes
+        top_up(workload, int(target * (1 - MARGIN)) - ssd.counters().live_bytes)
+        warm_up(workload, ssd, plan, progress)
+        ssd.reset()
+        before = workload.bytes_asked()
+        for number in range(plan.counted_rounds):
+            progress(f"{mode}: round {number + 1} of {plan.counted_rounds}")
+            workload.ask("round", number=plan.warmup_rounds + number + 1)
+            hold_spare(workload, ssd)
+        counters, app_bytes = ssd.counters(), workload.bytes_asked() - before
+        workload.ask("close")
+        return Outcome(
+            mode, control.meta_class, app_bytes, counters, control.trace, ssd.pages_before_reset
+        )
+
+
+def warm_up(workload: WorkloadClient, ssd: Ssd, plan: Plan, progress: Progress) -> None:
+    """Run the rounds that do not count; after each, the ballast follows the peak it saw."""
+    for number in range(plan.warmup_rounds):
+        progress(f"warm-up {number + 1} of {plan.warmup_rounds}")
+        ssd.reset()
+        workload.ask("round", number=number + 1)
+        hold_spare(workload, ssd)
+
+
+def hold_spare(workload: WorkloadClient, ssd: Ssd) -> None:
+    """Write or delete ballast by what the peak since the last reset is short or too much."""
+    counters = ssd.counters()
+    top_up(workload, int(counters.target_live_bytes * (1 - GUARD)) - counters.peak_live_bytes)
+
+
+def top_up(workload: WorkloadClient, size: int) -> None:
+    """Change the ballast by ``size`` bytes; less than 64 KiB is left alone."""
+    if abs(size) >= 64 << 10:
+        workload.ask("ballast", bytes=size >> 12 << 12)

@@ -1,0 +1,142 @@
+"""The workload as a process of its own: a JSON request a line on stdin, an answer a line on stdout.
+
+Requests: ``{"op": "prepare"}``, ``{"op": "round", "number": N}``, ``{"op": "bytes"}``,
+``{"op": "ballast", "bytes": N}`` (negative: delete), ``{"op": "close"}``. Each answer has
+``"ok"`` and either ``"error"`` or what was asked for. It ends when stdin does.
+
+A process of its own, so that its tree is exactly the programs of the workload: what they asked to
+write can be summed, and nothing survives it.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from bench.demo.accounting import adopt_orphans, bytes_asked, descendants
+from bench.demo.databases import Postgres, RocksDb, Sqlite
+from bench.demo.files import Ballast, Logs, Media, Trees
+from bench.demo.place import Place
+from bench.demo.plan import PLANS, Plan
+
+
+class Program(Protocol):
+    """One program of the workload."""
+
+    name: str
+
+    def prepare(self) -> None:
+        """Make its data."""
+
+    def round(self, number: int) -> None:
+        """Do one round's operations."""
+
+    def close(self) -> None:
+        """Stop what runs."""
+
+
+class Workload:
+    """All programs, at the same time, round by round."""
+
+    def __init__(self, place: Place, plan: Plan, seed: int, only: frozenset[str]) -> None:
+        self.mount = place.mount
+        everything: list[Program] = [
+            Postgres(place, plan.postgres, seed),
+            Sqlite(place, plan.sqlite, seed),
+            RocksDb(place, plan.rocksdb, seed),
+            Logs(place, plan.files, seed),
+            Media(place, plan.files, seed),
+            Trees(place, plan.files, seed),
+        ]
+        self.programs = [p for p in everything if not only or p.name in only]
+        self.ballast = Ballast(place, seed)
+
+    def prepare(self) -> dict[str, float]:
+        """Make all data, one program after the other: the order of the device's first fill."""
+        return {program.name: _timed(program.prepare) for program in self.programs}
+
+    def round(self, number: int) -> dict[str, float]:
+        """Run one round of everything; return the seconds each took."""
+        with ThreadPoolExecutor(len(self.programs)) as pool:
+            calls = {p.name: pool.submit(_timed, p.round, number) for p in self.programs}
+            seconds = {name: call.result() for name, call in calls.items()}
+        # What a round asked for reaches the device within the round, on every filesystem.
+        subprocess.run(["sync", "-f", self.mount], check=True)
+        return seconds
+
+    def close(self) -> None:
+        """Stop all programs, the failed included."""
+        for program in self.programs:
+            program.close()
+
+
+def _timed(call: Callable[..., None], *arguments: int) -> float:
+    start = time.monotonic()
+    call(*arguments)
+    return round(time.monotonic() - start, 2)
+
+
+def answer(workload: Workload, request: dict[str, Any]) -> dict[str, Any]:
+    """Do what one request asks."""
+    match request["op"]:
+        case "prepare":
+            return {"seconds": workload.prepare()}
+        case "round":
+            return {"seconds": workload.round(int(request["number"]))}
+        case "ballast" if request["bytes"] >= 0:
+            workload.ballast.add(int(request["bytes"]))
+        case "ballast":
+            workload.ballast.remove(-int(request["bytes"]))
+        case "close":
+            workload.close()
+    return {"bytes": bytes_asked()}
+
+
+def _end_all() -> None:
+    """End what is left of the tree: after an error, or when the demo was interrupted."""
+    for pid in list(descendants(os.getpid())):
+        if pid != os.getpid():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
+def _stop_now(*_: object) -> None:
+    _end_all()
+    os._exit(1)
+
+
+def main() -> int:
+    """Serve requests until stdin ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the demo's business, which ends us
+    signal.signal(signal.SIGTERM, _stop_now)
+    adopt_orphans()
+    spec = json.loads(sys.argv[1])
+    paths = {name: Path(spec[name]) for name in ("mount", "scratch", "log")}
+    stream_run = Path(spec["stream_run"]) if spec["stream_run"] else None
+    place = Place(**paths, stream_run=stream_run, user=spec["user"])
+    workload = Workload(place, PLANS[spec["plan"]], spec["seed"], frozenset(spec["only"]))
+    try:
+        for line in sys.stdin:
+            try:
+                reply = {"ok": True, **answer(workload, json.loads(line))}
+            except Exception as error:
+                reply = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+            print(json.dumps(reply), flush=True)
+    finally:
+        workload.close()
+        _end_all()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
