@@ -7,11 +7,11 @@
 // every page down to here.
 //
 // Thread safety: every method, any thread. route() and the telemetry calls take no lock, allocate
-// nothing and never wait. Crash: the vStream table is persisted through meta at checkpoints of its
-// own (losing the last second of statistics is harmless); the model is not.
+// nothing and never wait. Crash: the vStream table is persisted through a Store at checkpoints of
+// its own (losing the last second of statistics is harmless); the model is not.
 #pragma once
 
-#include <functional>
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,9 +21,6 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "base/wire/model_table.h"
-#include "base/wire/telemetry.h"
-#include "fuse-fs/meta/engine.h"
 
 namespace streamfs::placement {
 
@@ -61,6 +58,24 @@ struct VStreamInfo {
   PStreamId pstream;            // of a plain new write
 };
 
+// What is kept of a vStream from one mount to the next.
+struct SavedVStream {
+  VStreamId vstream;  // 0 = the slot is free
+  Source source = Source::kDefault;
+  std::string name;   // at most kNameMax bytes; empty for one known by its number
+  uint64_t lifetime_bytes = 0, lifetime_ms = 0, written_bytes = 0;
+};
+inline constexpr size_t kNameMax = 31;
+
+// Where vStreams are kept: META, through the floor above, because placement never sees it.
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual std::vector<SavedVStream> load() = 0;  // index = slot
+  virtual Result<void> store(uint32_t slot, const SavedVStream& value) = 0;
+  virtual uint32_t capacity() const = 0;  // slots
+};
+
 // A run of pages of one write on one pStream.
 struct RoutedRun {
   uint64_t offset_pages;  // in the request
@@ -78,7 +93,7 @@ class Placement {
     uint32_t telemetry_capacity = 1 << 16;  // records a ring
     uint64_t remap_pages = 65536;           // K-means after this many page writes
   };
-  static Result<std::unique_ptr<Placement>> open(meta::Engine& engine, Clock& clock,
+  static Result<std::unique_ptr<Placement>> open(Store& store, Clock& clock,
                                                  const Options& options);
   virtual ~Placement() = default;
   virtual Mode mode() const = 0;

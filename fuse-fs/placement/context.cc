@@ -1,0 +1,86 @@
+#include "fuse-fs/placement/context.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/checksum.h"
+#include "fuse-fs/placement/placement.h"
+
+namespace streamfs::placement {
+namespace {
+
+constexpr std::string_view kPrefix = "ctx:";
+constexpr size_t kHashSize = 9;  // '~' and 8 hex digits
+constexpr size_t kExtensionMax = 16;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
+}
+
+// The separator and what no terminal should see become '_'.
+std::string clean(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c == ':' || c == '~' || static_cast<unsigned char>(c) <= ' ' || c == 0x7f) c = '_';
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string fold_comm(std::string_view comm) {
+  while (!comm.empty() && is_digit(comm.back())) {
+    while (!comm.empty() && is_digit(comm.back())) comm.remove_suffix(1);
+    if (!comm.empty() && comm.back() == '/') comm.remove_suffix(1);
+  }
+  return clean(comm);
+}
+
+std::string fold_extension(std::string_view name) {
+  if (is_number(name)) return "#";
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot == 0) return {};
+  const std::string_view ext = name.substr(dot + 1);
+  if (ext.size() > kExtensionMax) return {};
+  return is_number(ext) ? "#" : clean(ext);
+}
+
+std::string fold_directory(std::string_view directory) {
+  std::string out;
+  for (const char c : clean(directory)) {
+    if (!is_digit(c)) {
+      out.push_back(c);
+    } else if (out.empty() || out.back() != '#') {
+      out.push_back('#');
+    }
+  }
+  return out;
+}
+
+std::string context_name(const Context& context) {
+  std::string whole(kPrefix);
+  whole += context.comm + ":" + context.ext + ":" + context.dir;
+  if (whole.size() <= kNameMax) return whole;
+  char hash[kHashSize + 1];
+  std::snprintf(hash, sizeof hash, "~%08x", crc32c(std::as_bytes(std::span(whole))));
+  return whole.substr(0, kNameMax - kHashSize) + hash;
+}
+
+Context parse_context_name(std::string_view name) {
+  Context out;
+  if (!name.starts_with(kPrefix)) return out;
+  name.remove_prefix(kPrefix.size());
+  if (const size_t hash = name.rfind('~'); hash != std::string_view::npos) {
+    name = name.substr(0, hash);
+  }
+  for (std::string* part : {&out.comm, &out.ext, &out.dir}) {
+    const size_t end = part == &out.dir ? name.size() : std::min(name.find(':'), name.size());
+    *part = name.substr(0, end);
+    name.remove_prefix(std::min(end + 1, name.size()));
+  }
+  return out;
+}
+
+}  // namespace streamfs::placement

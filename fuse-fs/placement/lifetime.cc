@@ -1,0 +1,207 @@
+#include "fuse-fs/placement/lifetime.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace streamfs::placement {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+// A stamp: clock, low 32 bits | vStream << 32 | living pages << 48.
+constexpr uint64_t make_stamp(uint32_t clock, uint16_t vstream, uint32_t live) {
+  return clock | uint64_t{vstream} << 32 | uint64_t{live} << 48;
+}
+constexpr uint32_t clock_of(uint64_t stamp) { return static_cast<uint32_t>(stamp); }
+constexpr uint16_t vstream_of(uint64_t stamp) { return static_cast<uint16_t>(stamp >> 32); }
+constexpr uint32_t live_of(uint64_t stamp) { return static_cast<uint32_t>(stamp >> 48); }
+constexpr uint64_t count_of(uint32_t mask) { return static_cast<uint64_t>(std::popcount(mask)); }
+
+// Bits of the unit's pages that [first, last) covers.
+constexpr uint32_t mask_of(uint64_t unit, uint64_t first, uint64_t last) {
+  const uint64_t base = unit * kStampPages;
+  const uint64_t from = std::max(first, base) - base;
+  const uint64_t to = std::min(last, base + kStampPages) - base;
+  return ((1U << to) - 1) & ~((1U << from) - 1);
+}
+
+void add(std::atomic<double>& value, double amount) {
+  value.store(value.load(kRelaxed) + amount, kRelaxed);
+}
+
+}  // namespace
+
+LifetimeTable::LifetimeTable(uint64_t capacity_blocks)
+    : units_(div_round_up(capacity_blocks, kStampPages)),
+      counts_(std::make_unique<std::array<Counts, kVStreams>>()),
+      windows_(std::make_unique<std::array<Window, kVStreams>>()) {}
+
+LifetimeTable::~LifetimeTable() = default;
+
+// Signed: another thread's stamp may be a little ahead of the clock this one has seen.
+uint64_t LifetimeTable::written_at(uint32_t stamp_clock) const {
+  const uint64_t clock = now();
+  const auto age = static_cast<int32_t>(static_cast<uint32_t>(clock) - stamp_clock);
+  return clock - static_cast<uint64_t>(int64_t{age});
+}
+
+uint64_t LifetimeTable::born(BlockNo first, uint32_t pages, VStreamId vstream) {
+  const uint64_t before = clock_.fetch_add(pages, kRelaxed);
+  Counts& counts = (*counts_)[vstream.value];
+  counts.written.fetch_add(pages, kRelaxed);
+  const uint64_t last = std::min<uint64_t>(first.value + pages, units_.size() * kStampPages);
+  for (uint64_t at = first.value; at < last; at = round_down(at, kStampPages) + kStampPages) {
+    const uint64_t unit = at / kStampPages;
+    const uint32_t pages_here = mask_of(unit, first.value, last);
+    replace(units_[unit], pages_here, pages_here, vstream);
+  }
+  return before;
+}
+
+void LifetimeTable::died(BlockNo first, uint64_t pages) {
+  const uint64_t last = std::min<uint64_t>(first.value + pages, units_.size() * kStampPages);
+  for (uint64_t at = first.value; at < last; at = round_down(at, kStampPages) + kStampPages) {
+    const uint64_t unit = at / kStampPages;
+    if (units_[unit].load(kRelaxed) == 0) continue;
+    replace(units_[unit], mask_of(unit, first.value, last), 0, kDefaultVStream);
+  }
+}
+
+// Exchanges a unit's stamp, then moves the counts from what was there to what is there: since the
+// exchange is atomic, every stamp enters the sums once and leaves them once.
+void LifetimeTable::replace(std::atomic<uint64_t>& unit, uint32_t dying, uint32_t newborn,
+                            VStreamId vstream) {
+  const uint64_t clock = now();
+  uint64_t old = unit.load(kRelaxed), next = 0;
+  do {
+    const uint32_t live = (live_of(old) & ~dying) | newborn;
+    const uint16_t owner = newborn != 0 ? vstream.value : vstream_of(old);
+    next = live == 0 ? 0 : make_stamp(shared_clock(old, live, owner, clock), owner, live);
+  } while (!unit.compare_exchange_weak(old, next, kRelaxed));
+  leave(old, live_of(old) & dying, clock);
+  enter(next);
+  if (old != 0) settle(old, next, live_of(old) & ~dying, clock);
+}
+
+void LifetimeTable::leave(uint64_t stamp, uint32_t dying, uint64_t clock) {
+  if (stamp == 0) return;
+  Counts& counts = (*counts_)[vstream_of(stamp)];
+  const uint64_t written = written_at(clock_of(stamp));
+  counts.live.fetch_sub(count_of(live_of(stamp)), kRelaxed);
+  counts.written_sum.fetch_sub(count_of(live_of(stamp)) * written, kRelaxed);
+  counts.dead.fetch_add(count_of(dying), kRelaxed);
+  counts.dead_sum.fetch_add(count_of(dying) * (clock - written), kRelaxed);
+}
+
+void LifetimeTable::enter(uint64_t stamp) {
+  if (stamp == 0) return;
+  Counts& counts = (*counts_)[vstream_of(stamp)];
+  counts.live.fetch_add(count_of(live_of(stamp)), kRelaxed);
+  counts.written_sum.fetch_add(count_of(live_of(stamp)) * written_at(clock_of(stamp)), kRelaxed);
+}
+
+// The survivors of a unit carry their age into its new stamp. What the stamp cannot carry (all of
+// it under another vStream, a rounding else) stays with the old one as exposure without a death,
+// so that no exposure is ever lost.
+void LifetimeTable::settle(uint64_t old, uint64_t next, uint32_t surviving, uint64_t clock) {
+  const uint64_t had = count_of(surviving) * (clock - written_at(clock_of(old)));
+  const bool same = next != 0 && vstream_of(next) == vstream_of(old);
+  const uint64_t carried =
+      same ? count_of(live_of(next)) * (clock - written_at(clock_of(next))) : 0;
+  (*counts_)[vstream_of(old)].dead_sum.fetch_add(had - carried, kRelaxed);
+}
+
+// The mean write time of the pages that live on and of those born now.
+uint32_t LifetimeTable::shared_clock(uint64_t old, uint32_t live, uint16_t owner,
+                                     uint64_t clock) const {
+  const uint32_t surviving = live_of(old) & live;
+  if (old == 0 || vstream_of(old) != owner) return static_cast<uint32_t>(clock);
+  const uint64_t age = clock - std::min(clock, written_at(clock_of(old)));
+  return static_cast<uint32_t>(clock - age * count_of(surviving) / count_of(live));
+}
+
+uint64_t LifetimeTable::exposure(VStreamId vstream) const {
+  const Counts& counts = (*counts_)[vstream.value];
+  return counts.dead_sum.load(kRelaxed) + counts.live.load(kRelaxed) * now() -
+         counts.written_sum.load(kRelaxed);
+}
+
+void LifetimeTable::close_window() {
+  for (uint32_t v = 0; v < kVStreams; ++v) {
+    const Counts& counts = (*counts_)[v];
+    Window& window = (*windows_)[v];
+    const uint64_t written = counts.written.load(kRelaxed);
+    if (written == 0) continue;
+    const uint64_t total = exposure(VStreamId{static_cast<uint16_t>(v)});
+    const uint64_t dead = counts.dead.load(kRelaxed);
+    const auto gained = static_cast<int64_t>(total - window.exposure_at.exchange(total, kRelaxed));
+    const uint64_t died_now = dead - window.dead_at.exchange(dead, kRelaxed);
+    const uint64_t written_now = written - window.written_at.exchange(written, kRelaxed);
+    // A vStream that dies slowly keeps its history until there is enough of it to forget some.
+    const double keep = window.deaths.load(kRelaxed) > kHistoryDeaths ? kDecay : 1.0;
+    window.exposure.store(window.exposure.load(kRelaxed) * keep, kRelaxed);
+    window.deaths.store(window.deaths.load(kRelaxed) * keep, kRelaxed);
+    window.written.store(window.written.load(kRelaxed) * kDecay, kRelaxed);
+    add(window.exposure, static_cast<double>(std::max<int64_t>(gained, 0)));
+    add(window.deaths, static_cast<double>(died_now));
+    add(window.written, static_cast<double>(written_now));
+  }
+}
+
+std::optional<double> LifetimeTable::lifetime_pages(VStreamId vstream) const {
+  const Counts& counts = (*counts_)[vstream.value];
+  const Window& window = (*windows_)[vstream.value];
+  const auto fresh =
+      static_cast<int64_t>(exposure(vstream) - window.exposure_at.load(kRelaxed));
+  const double exposure_now =
+      window.exposure.load(kRelaxed) + static_cast<double>(std::max<int64_t>(fresh, 0));
+  const double deaths =
+      window.deaths.load(kRelaxed) +
+      static_cast<double>(counts.dead.load(kRelaxed) - window.dead_at.load(kRelaxed));
+  if (deaths < kDeathsMin) return std::nullopt;
+  return std::max(1.0, exposure_now / deaths);
+}
+
+void LifetimeTable::set_prior(VStreamId vstream, double lifetime_pages) {
+  Window& window = (*windows_)[vstream.value];
+  window.exposure.store(lifetime_pages * kPriorDeaths, kRelaxed);
+  window.deaths.store(kPriorDeaths, kRelaxed);
+}
+
+uint64_t LifetimeTable::written_pages(VStreamId vstream) const {
+  return (*counts_)[vstream.value].written.load(kRelaxed);
+}
+uint64_t LifetimeTable::live_pages(VStreamId vstream) const {
+  return (*counts_)[vstream.value].live.load(kRelaxed);
+}
+uint64_t LifetimeTable::dead_pages(VStreamId vstream) const {
+  return (*counts_)[vstream.value].dead.load(kRelaxed);
+}
+double LifetimeTable::recent_pages(VStreamId vstream) const {
+  const Window& window = (*windows_)[vstream.value];
+  return window.written.load(kRelaxed) +
+         static_cast<double>(written_pages(vstream) - window.written_at.load(kRelaxed));
+}
+
+// Stamps older than 2^30 pages are made exactly that old, before their age passes 2^31.
+void LifetimeTable::sweep() {
+  const uint64_t clock = now();
+  if (clock - swept_at_ < (uint64_t{1} << 29)) return;
+  swept_at_ = clock;
+  for (auto& unit : units_) age_stamp(unit, clock);
+}
+
+void LifetimeTable::age_stamp(std::atomic<uint64_t>& unit, uint64_t clock) {
+  constexpr uint64_t kOldest = uint64_t{1} << 30;
+  uint64_t old = unit.load(kRelaxed);
+  if (old == 0 || clock < written_at(clock_of(old)) + kOldest) return;
+  const uint64_t next =
+      make_stamp(static_cast<uint32_t>(clock - kOldest), vstream_of(old), live_of(old));
+  if (!unit.compare_exchange_strong(old, next, kRelaxed)) return;
+  const uint64_t moved = written_at(clock_of(next)) - written_at(clock_of(old));
+  Counts& counts = (*counts_)[vstream_of(old)];
+  counts.written_sum.fetch_add(count_of(live_of(old)) * moved, kRelaxed);
+  counts.dead_sum.fetch_add(count_of(live_of(old)) * moved, kRelaxed);
+}
+
+}  // namespace streamfs::placement

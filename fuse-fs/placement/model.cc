@@ -1,0 +1,79 @@
+#include "fuse-fs/placement/model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "base/checksum.h"
+
+namespace streamfs::placement {
+
+Result<std::unique_ptr<Model>> Model::make(uint16_t pstream_count,
+                                           const std::array<uint8_t, 16>& uuid) {
+  SFS_ASSIGN(SharedMapping memory, SharedMapping::make("streamfs-model", wire::kModelBytes));
+  auto* header = new (memory.data()) wire::ModelHeader{};
+  header->magic = wire::kModelMagic;
+  header->version = wire::kModelVersion;
+  header->buffer_size = sizeof(wire::ModelBuffer);
+  std::copy(uuid.begin(), uuid.end(), header->uuid);
+  return std::unique_ptr<Model>(new Model(std::move(memory), pstream_count, uuid));
+}
+
+Model::Model(SharedMapping memory, uint16_t pstream_count, const std::array<uint8_t, 16>& uuid)
+    : memory_(std::move(memory)), pstream_count_(pstream_count), uuid_(uuid) {}
+
+const wire::ModelHeader& Model::header() const {
+  return *std::launder(reinterpret_cast<const wire::ModelHeader*>(memory_.data()));
+}
+
+Result<void> Model::check_header() const {
+  const wire::ModelHeader& shared = header();
+  if (shared.magic != wire::kModelMagic) return Error{EINVAL, "no model table there"};
+  if (shared.version != wire::kModelVersion) return Error{EINVAL, "another version"};
+  if (shared.buffer_size != sizeof(wire::ModelBuffer)) return Error{EINVAL, "another size"};
+  if (!std::equal(uuid_.begin(), uuid_.end(), shared.uuid)) {
+    return Error{EINVAL, "made for another filesystem"};
+  }
+  return {};
+}
+
+Result<void> Model::check_buffer(const wire::ModelBuffer& copy, uint64_t generation) const {
+  if (copy.generation != generation) return Error{EINVAL, "buffer of another generation"};
+  if (copy.pstream_count == 0 || copy.pstream_count > pstream_count_) {
+    return Error{EINVAL, "made for another number of pStreams"};
+  }
+  if (crc32c(std::as_bytes(std::span(copy.entries))) != copy.checksum) {
+    return Error{EINVAL, "wrong checksum"};
+  }
+  const uint8_t largest = *std::max_element(std::begin(copy.entries), std::end(copy.entries));
+  if (largest >= copy.pstream_count) return Error{EINVAL, "names a pStream that is not there"};
+  return {};
+}
+
+std::optional<std::string> Model::adopt() {
+  const uint64_t published = header().active.load(std::memory_order_acquire);
+  if (published == 0 || published == seen_) return std::nullopt;
+  seen_ = published;
+  if (copy_ == nullptr) copy_ = std::make_unique<wire::ModelBuffer>();
+  std::memcpy(copy_.get(),
+              memory_.data() + sizeof(wire::ModelHeader) +
+                  (published % 2) * sizeof(wire::ModelBuffer),
+              sizeof(wire::ModelBuffer));
+  Result<void> checked = check_header();
+  if (checked.ok()) checked = check_buffer(*copy_, published);
+  if (!checked.ok()) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return "model " + std::to_string(published) + " refused: " + checked.error().context;
+  }
+  auto& idle = active_.load(std::memory_order_relaxed) == tables_[0].get() ? tables_[1] : tables_[0];
+  if (idle == nullptr) idle = std::make_unique<Table>();
+  for (size_t i = 0; i < idle->entries.size(); ++i) {
+    idle->entries[i].store(copy_->entries[i], std::memory_order_relaxed);
+  }
+  idle->clock_pages.store(copy_->clock_pages, std::memory_order_relaxed);
+  active_.store(idle.get(), std::memory_order_release);
+  generation_.store(published, std::memory_order_relaxed);
+  return "model " + std::to_string(published) + " adopted";
+}
+
+}  // namespace streamfs::placement

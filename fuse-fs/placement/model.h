@@ -1,0 +1,62 @@
+// The daemon's model table, taken over only after every check (base/wire/model_table.h).
+// Thread safety: lookup() any thread, wait-free; adopt() one thread at a time. Nothing in the shared
+// memory is read by lookup(). Crash: memory only.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "base/wire/model_table.h"
+#include "fuse-fs/placement/shared_memory.h"
+
+namespace streamfs::placement {
+
+class Model {
+ public:
+  static Result<std::unique_ptr<Model>> make(uint16_t pstream_count,
+                                             const std::array<uint8_t, 16>& uuid);
+  // Nothing when no model serves, or when the vStream is younger than the one that does.
+  std::optional<PStreamId> lookup(VStreamId vstream, uint32_t shape, uint64_t born_clock) const {
+    const Table* table = active_.load(std::memory_order_acquire);
+    if (table == nullptr || born_clock > table->clock_pages.load(std::memory_order_relaxed)) {
+      return std::nullopt;
+    }
+    const auto& entry = table->entries[uint32_t{vstream.value} * wire::kShapeStride + shape];
+    return PStreamId{entry.load(std::memory_order_relaxed)};
+  }
+  // Looks whether something new was published. Returns a sentence when that changed anything.
+  // At most one table is taken over a call, so that a lookup never sees more than two of them: the
+  // entries of either are valid, hence no reclamation beyond that.
+  std::optional<std::string> adopt();
+
+  uint64_t generation() const { return generation_.load(std::memory_order_relaxed); }
+  uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
+  bool adopted() const { return active_.load(std::memory_order_relaxed) != nullptr; }
+  const SharedMapping& memory() const { return memory_; }
+
+ private:
+  struct Table {
+    std::atomic<uint64_t> clock_pages{0};
+    std::array<std::atomic<uint8_t>, wire::kModelEntries> entries{};
+  };
+  Model(SharedMapping memory, uint16_t pstream_count, const std::array<uint8_t, 16>& uuid);
+  const wire::ModelHeader& header() const;
+  Result<void> check_header() const;
+  Result<void> check_buffer(const wire::ModelBuffer& copy, uint64_t generation) const;
+
+  SharedMapping memory_;
+  const uint16_t pstream_count_;
+  const std::array<uint8_t, 16> uuid_;
+  std::unique_ptr<wire::ModelBuffer> copy_;  // of the shared buffer under examination
+  std::array<std::unique_ptr<Table>, 2> tables_;
+  std::atomic<const Table*> active_{nullptr};
+  std::atomic<uint64_t> generation_{0}, refused_{0};
+  uint64_t seen_ = 0;  // the last generation looked at, adopted or refused
+};
+
+}  // namespace streamfs::placement

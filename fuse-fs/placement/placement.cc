@@ -1,0 +1,268 @@
+#include "fuse-fs/placement/placement.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "fuse-fs/placement/cluster.h"
+#include "fuse-fs/placement/placement_impl.h"
+#include "libstream/rules.h"
+
+namespace streamfs::placement {
+
+using wire::TelemetryKind;
+
+Result<std::unique_ptr<Placement>> Placement::open(Store& store, Clock& clock,
+                                                   const Options& options) {
+  if (options.pstream_count == 0 || options.pstream_count > 256) {
+    return Error{EINVAL, "a device of " + std::to_string(options.pstream_count) + " pStreams"};
+  }
+  SFS_ASSIGN(auto model, Model::make(options.pstream_count, options.uuid));
+  SFS_ASSIGN(auto telemetry, Telemetry::make(options.telemetry_capacity, options.capacity_blocks,
+                                             options.uuid));
+  return std::unique_ptr<Placement>(std::make_unique<PlacementImpl>(
+      store, clock, options, std::move(model), std::move(telemetry)));
+}
+
+PlacementImpl::PlacementImpl(Store& store, Clock& clock, const Options& options,
+                             std::unique_ptr<Model> model, std::unique_ptr<Telemetry> telemetry)
+    : options_(options),
+      clock_(clock),
+      table_(store, options.pstream_count),
+      lifetimes_(options.capacity_blocks),
+      model_(std::move(model)),
+      telemetry_(std::move(telemetry)),
+      now_ms_(static_cast<uint32_t>(clock.monotonic_ms())) {
+  for (const VStreamId v : table_.used()) {
+    const uint64_t bytes = table_.find(v)->saved.lifetime_bytes;
+    if (bytes != 0) lifetimes_.set_prior(v, static_cast<double>(bytes) / kBlockSize);
+  }
+  MutexLock lock(tick_mutex_);
+  remap();
+}
+
+std::optional<Chosen> PlacementImpl::choose_by_label(const CreateContext& context) {
+  if (options_.mode == Mode::kLearned) return std::nullopt;
+  if (context.parent_vstream != kDefaultVStream) {
+    return Chosen{context.parent_vstream, Source::kDirectory};
+  }
+  std::string path(context.directory);
+  if (!path.empty()) path += '/';
+  path += context.name;
+  const int flags = context.name.empty() ? O_TMPFILE : 0;
+  const stream_rule_match* rule = stream_rules_match(nullptr, path.c_str(), flags);
+  if (rule == nullptr) return std::nullopt;
+  const Result<VStreamId> v = by_name(rule->vstream, Source::kRule);
+  return v.ok() ? std::optional(Chosen{*v, Source::kRule}) : std::nullopt;
+}
+
+Chosen PlacementImpl::choose(const CreateContext& context) {
+  if (options_.mode == Mode::kOff) return {};
+  if (const auto labelled = choose_by_label(context)) return *labelled;
+  const VStreamId v = table_.by_context({fold_comm(context.comm), fold_extension(context.name),
+                                         fold_directory(context.directory)},
+                                        lifetimes_.now());
+  return {v, v == kDefaultVStream ? Source::kDefault : Source::kContext};
+}
+
+Result<VStreamId> PlacementImpl::by_name(std::string_view name, Source source) {
+  return table_.by_name(name, source, lifetimes_.now());
+}
+
+Result<VStreamId> PlacementImpl::by_number(uint32_t number) {
+  if (number == 0 || number > 65535) {
+    return Error{ERANGE, "vStream " + std::to_string(number) + " (1 to 65535)"};
+  }
+  return table_.by_number(static_cast<uint16_t>(number), lifetimes_.now());
+}
+
+Result<VStreamId> PlacementImpl::by_rw_hint(uint32_t rw_hint) {
+  switch (rw_hint) {  // RWH_WRITE_LIFE_*
+    case 0:
+    case 1:
+      return kDefaultVStream;
+    case 2:
+      return by_name("rwh-short", Source::kHint);
+    case 3:
+      return by_name("rwh-medium", Source::kHint);
+    case 4:
+      return by_name("rwh-long", Source::kHint);
+    case 5:
+      return by_name("rwh-extreme", Source::kHint);
+    default:
+      return Error{EINVAL, "write hint " + std::to_string(rw_hint)};
+  }
+}
+
+uint64_t PlacementImpl::lifetime_ms(double pages) {
+  MutexLock lock(scale_mutex_);
+  return scale_.duration_ms(pages);
+}
+
+VStreamInfo PlacementImpl::measure(VStreamId vstream, const VStreamTable::Entry& entry) {
+  VStreamInfo out;
+  out.vstream = vstream;
+  out.source = entry.source;
+  out.name = entry.name;
+  out.comm = entry.context.comm;
+  out.ext = entry.context.ext;
+  out.dir = entry.context.dir;
+  if (const auto pages = lifetimes_.lifetime_pages(vstream)) {
+    out.lifetime_bytes = static_cast<uint64_t>(*pages * kBlockSize);
+    out.lifetime_ms = lifetime_ms(*pages);
+  }
+  if (out.lifetime_ms == 0) out.lifetime_ms = entry.saved.lifetime_ms;
+  out.written_bytes = lifetimes_.written_pages(vstream) * kBlockSize;
+  out.live_bytes = lifetimes_.live_pages(vstream) * kBlockSize;
+  out.dead_bytes = lifetimes_.dead_pages(vstream) * kBlockSize;
+  out.pstream = route(vstream, std::numeric_limits<uint32_t>::max(), 0, false);
+  return out;
+}
+
+std::optional<VStreamInfo> PlacementImpl::info(VStreamId vstream) {
+  if (vstream == kDefaultVStream) return measure(vstream, {});
+  const auto entry = table_.find(vstream);
+  return entry ? std::optional(measure(vstream, *entry)) : std::nullopt;
+}
+
+std::vector<VStreamInfo> PlacementImpl::all() {
+  std::vector<VStreamInfo> out{*info(kDefaultVStream)};
+  for (const VStreamId v : table_.used()) {
+    if (auto one = info(v)) out.push_back(std::move(*one));
+  }
+  return out;
+}
+
+std::string PlacementImpl::describe(VStreamId vstream) {
+  const auto entry = table_.find(vstream);
+  return entry && !entry->name.empty() ? entry->name : std::to_string(vstream.value);
+}
+
+PStreamId PlacementImpl::route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
+                               bool overwrite) const {
+  if (options_.mode == Mode::kOff) return kDefaultPStream;
+  const uint32_t shape = wire::shape_of(request_pages, offset, overwrite);
+  const auto learned = model_->lookup(vstream, shape, table_.born_clock(vstream));
+  return learned ? *learned : table_.pstream(vstream);
+}
+
+// Only the last two pages of a request have a shape of their own: three answers at most.
+void PlacementImpl::route_run(VStreamId vstream, uint32_t request_pages, uint32_t offset,
+                              uint32_t pages, bool overwrite, std::vector<RoutedRun>& out) const {
+  const uint32_t end = offset + pages;
+  for (uint32_t at = offset; at < end;) {
+    const uint32_t alike = request_pages > 2 && at + 2 < request_pages ? request_pages - 2 : at + 1;
+    const uint32_t next = std::min(end, alike);
+    const PStreamId stream = route(vstream, request_pages, at, overwrite);
+    if (at > offset && out.back().stream == stream) {
+      out.back().pages += next - at;
+    } else {
+      out.push_back({at, next - at, stream});
+    }
+    at = next;
+  }
+}
+
+void PlacementImpl::wrote(BlockNo first, uint32_t pages, VStreamId vstream, PStreamId stream,
+                          uint32_t request_pages, uint32_t offset, bool overwrite) {
+  const uint64_t clock = lifetimes_.born(first, pages, vstream);
+  telemetry_->record({clock, first.value, pages, request_pages, offset,
+                      now_ms_.load(std::memory_order_relaxed), vstream.value, stream.value,
+                      overwrite ? TelemetryKind::kOverwrite : TelemetryKind::kNew, {}});
+  telemetry_->set_clock(clock + pages);
+}
+
+void PlacementImpl::trimmed(BlockNo first, uint64_t pages) {
+  lifetimes_.died(first, pages);
+  const auto count = static_cast<uint32_t>(
+      std::min<uint64_t>(pages, std::numeric_limits<uint32_t>::max()));
+  telemetry_->record({lifetimes_.now(), first.value, count, count, 0,
+                      now_ms_.load(std::memory_order_relaxed), 0, 0, TelemetryKind::kTrim, {}});
+}
+
+Placement::SharedMemory PlacementImpl::shared_memory() {
+  return {telemetry_->memory().fd(), model_->memory().fd(), telemetry_->memory().size(),
+          model_->memory().size()};
+}
+
+// Fewer vStreams than pStreams: each has its own, and the default is left to what nobody knows.
+void PlacementImpl::remap() {
+  std::vector<Sample> samples;
+  for (const VStreamId v : table_.used()) {
+    const auto pages = lifetimes_.lifetime_pages(v);
+    if (pages) samples.push_back({v, *pages, lifetimes_.recent_pages(v)});
+  }
+  if (const auto pages = lifetimes_.lifetime_pages(kDefaultVStream)) {
+    samples.push_back({kDefaultVStream, *pages, lifetimes_.recent_pages(kDefaultVStream)});
+  }
+  const uint32_t k = options_.pstream_count;
+  if (k < 2 || samples.empty()) return;
+  const bool spare = samples.size() < k;
+  const std::vector<uint32_t> ranks = cluster_by_lifetime(samples, spare ? k - 1 : k);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    table_.set_pstream(samples[i].vstream, pstream_of_rank(ranks[i], k));
+  }
+}
+
+std::optional<std::string> PlacementImpl::tick() {
+  MutexLock lock(tick_mutex_);
+  const uint64_t now_ms = clock_.monotonic_ms();
+  now_ms_.store(static_cast<uint32_t>(now_ms), std::memory_order_relaxed);
+  {
+    MutexLock scale(scale_mutex_);
+    scale_.sample(lifetimes_.now(), now_ms);
+  }
+  lifetimes_.sweep();
+  if (lifetimes_.now() - remapped_at_ >= options_.remap_pages) {
+    remapped_at_ = lifetimes_.now();
+    lifetimes_.close_window();
+    remap();
+  }
+  std::optional<std::string> said;
+  if (options_.mode == Mode::kAuto || options_.mode == Mode::kLearned) said = model_->adopt();
+  const Result<void> saved = table_.save_changed(
+      kSavesPerTick, [&](VStreamId v, SavedVStream& out) {
+        const auto pages = lifetimes_.lifetime_pages(v);
+        if (pages) out.lifetime_bytes = static_cast<uint64_t>(*pages * kBlockSize);
+        if (pages) out.lifetime_ms = lifetime_ms(*pages);
+        out.written_bytes = lifetimes_.written_pages(v) * kBlockSize;
+      });
+  if (!saved.ok() && !said) said = "vStreams not stored: " + saved.error().message();
+  return said;
+}
+
+Placement::ModelStatus PlacementImpl::model_status() {
+  return {model_->adopted(), model_->generation(), model_->refused(), telemetry_->records()};
+}
+
+Result<Mode> parse_mode(std::string_view name) {
+  for (const Mode mode : {Mode::kOff, Mode::kLearned, Mode::kHints, Mode::kAuto}) {
+    if (name == to_string(mode)) return mode;
+  }
+  return Error{EINVAL,
+               "placement mode '" + std::string(name) + "' (off, learned, hints or auto)"};
+}
+
+std::string_view to_string(Mode mode) {
+  switch (mode) {
+    case Mode::kOff:
+      return "off";
+    case Mode::kLearned:
+      return "learned";
+    case Mode::kHints:
+      return "hints";
+    case Mode::kAuto:
+      break;
+  }
+  return "auto";
+}
+
+std::string_view to_string(Source source) {
+  constexpr std::string_view kNames[] = {"default", "hint", "directory", "rule", "context",
+                                         "internal"};
+  const auto index = static_cast<size_t>(source);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
+}  // namespace streamfs::placement

@@ -1,0 +1,66 @@
+// Placement as it is: the vStream table, measured lifetimes, the model and the telemetry together.
+// Contract and thread safety: placement.h.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fuse-fs/placement/lifetime.h"
+#include "fuse-fs/placement/model.h"
+#include "fuse-fs/placement/placement.h"
+#include "fuse-fs/placement/telemetry.h"
+#include "fuse-fs/placement/time_scale.h"
+#include "fuse-fs/placement/vstream_table.h"
+
+namespace streamfs::placement {
+
+class PlacementImpl final : public Placement {
+ public:
+  PlacementImpl(Store& store, Clock& clock, const Options& options, std::unique_ptr<Model> model,
+                std::unique_ptr<Telemetry> telemetry);
+
+  Mode mode() const override { return options_.mode; }
+  Chosen choose(const CreateContext& context) override;
+  Result<VStreamId> by_name(std::string_view name, Source source) override;
+  Result<VStreamId> by_number(uint32_t number) override;
+  Result<VStreamId> by_rw_hint(uint32_t rw_hint) override;
+  std::optional<VStreamInfo> info(VStreamId vstream) override;
+  std::vector<VStreamInfo> all() override;
+  std::string describe(VStreamId vstream) override;
+
+  PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
+                  bool overwrite) const override;
+  void route_run(VStreamId vstream, uint32_t request_pages, uint32_t offset, uint32_t pages,
+                 bool overwrite, std::vector<RoutedRun>& out) const override;
+  void wrote(BlockNo first, uint32_t pages, VStreamId vstream, PStreamId stream,
+             uint32_t request_pages, uint32_t offset, bool overwrite) override;
+  void trimmed(BlockNo first, uint64_t pages) override;
+
+  SharedMemory shared_memory() override;
+  std::optional<std::string> tick() override;
+  ModelStatus model_status() override;
+
+ private:
+  static constexpr uint32_t kSavesPerTick = 256;
+  std::optional<Chosen> choose_by_label(const CreateContext& context);
+  VStreamInfo measure(VStreamId vstream, const VStreamTable::Entry& entry);
+  uint64_t lifetime_ms(double pages);
+  void remap();
+
+  const Options options_;
+  Clock& clock_;
+  VStreamTable table_;
+  LifetimeTable lifetimes_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Telemetry> telemetry_;
+  std::atomic<uint32_t> now_ms_;  // of the last tick: the write path asks no clock
+  Mutex tick_mutex_;  // before the table's
+  uint64_t remapped_at_ SFS_GUARDED_BY(tick_mutex_) = 0;
+  Mutex scale_mutex_;  // leaf
+  TimeScale scale_ SFS_GUARDED_BY(scale_mutex_);
+};
+
+}  // namespace streamfs::placement

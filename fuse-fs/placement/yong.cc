@@ -1,0 +1,39 @@
+#include "fuse-fs/placement/yong.h"
+
+#include <cmath>
+
+namespace streamfs::placement::yong {
+
+void LifetimeIdentifier::died(VStreamId vstream, uint64_t written_at, uint64_t died_at) {
+  Sum& sum = sums_[vstream];
+  sum.total += died_at - written_at;
+  sum.pages += 1;
+}
+
+double LifetimeIdentifier::lifetime(VStreamId vstream) const {
+  const auto it = sums_.find(vstream);
+  if (it == sums_.end()) return 0;
+  return static_cast<double>(it->second.total) / static_cast<double>(it->second.pages);
+}
+
+void remap(std::vector<Mapped>& vstreams, uint32_t pstream_count) {
+  std::vector<double> sum(pstream_count, 0), members(pstream_count, 0);
+  for (const Mapped& v : vstreams) {
+    if (v.lifetime == 0) continue;
+    sum[v.pstream.value] += v.lifetime;
+    members[v.pstream.value] += 1;
+  }
+  for (Mapped& v : vstreams) {
+    if (v.lifetime == 0) continue;
+    double nearest = INFINITY;
+    for (uint32_t p = 0; p < pstream_count; ++p) {
+      const double distance = std::abs(v.lifetime - sum[p] / members[p]);
+      if (members[p] > 0 && distance < nearest) {
+        nearest = distance;
+        v.pstream = PStreamId{static_cast<uint16_t>(p)};
+      }
+    }
+  }
+}
+
+}  // namespace streamfs::placement::yong

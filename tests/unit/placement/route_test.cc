@@ -1,0 +1,213 @@
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <random>
+
+#include "base/checksum.h"
+#include "base/wire/model_table.h"
+#include "base/wire/telemetry.h"
+#include "tests/unit/placement/memory_store.h"
+
+namespace streamfs::placement {
+namespace {
+
+class Route : public testing::Test {
+ protected:
+  Route() { open(Mode::kAuto); }
+  void open(Mode mode) {
+    Placement::Options options;
+    options.mode = mode;
+    options.pstream_count = 4;
+    options.capacity_blocks = 1 << 16;
+    options.uuid = {1, 2, 3};
+    options.telemetry_capacity = 64;
+    options.remap_pages = 4096;
+    placement_ = std::move(Placement::open(store_, clock_, options)).value();
+    memory_ = placement_->shared_memory();
+    model_ = map(memory_.model_fd, memory_.model_bytes);
+    telemetry_ = map(memory_.telemetry_fd, memory_.telemetry_bytes);
+  }
+  static std::byte* map(int fd, uint64_t bytes) {
+    return static_cast<std::byte*>(
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+  }
+  wire::ModelHeader& header() { return *reinterpret_cast<wire::ModelHeader*>(model_); }
+  wire::ModelBuffer& buffer(uint64_t generation) {
+    return *reinterpret_cast<wire::ModelBuffer*>(model_ + sizeof(wire::ModelHeader) +
+                                                 generation % 2 * sizeof(wire::ModelBuffer));
+  }
+  // What the daemon does: last pages of a request on 3, the rest on 1.
+  void publish(uint64_t generation) {
+    wire::ModelBuffer& out = buffer(generation);
+    out.generation = generation;
+    out.pstream_count = 4;
+    out.clock_pages = 1'000'000;
+    for (uint32_t i = 0; i < wire::kModelEntries; ++i) {
+      const uint32_t shape = i % wire::kShapeStride;
+      out.entries[i] = shape == 3 || shape == 0 ? 3 : 1;
+    }
+    out.checksum = crc32c(std::as_bytes(std::span(out.entries)));
+    header().active.store(generation);
+  }
+  void rewrite(VStreamId v, uint64_t first, uint64_t units, int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      const BlockNo block{first + static_cast<uint64_t>(i) % units * 16};
+      placement_->wrote(block, 16, v, kDefaultPStream, 16, 0, i >= static_cast<int>(units));
+    }
+  }
+
+  MemoryStore store_;
+  ManualClock clock_;
+  std::unique_ptr<Placement> placement_;
+  Placement::SharedMemory memory_{};
+  std::byte* model_ = nullptr;
+  std::byte* telemetry_ = nullptr;
+};
+
+TEST_F(Route, TheShapeOfTheRequestDecides) {
+  publish(1);
+  ASSERT_TRUE(placement_->tick().has_value());
+  std::vector<RoutedRun> runs;
+  placement_->route_run(kDefaultVStream, 10, 0, 10, false, runs);
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_EQ(runs[0].pages, 9U);
+  EXPECT_EQ(runs[0].stream.value, 1);
+  EXPECT_EQ(runs[1].offset_pages, 9U);
+  EXPECT_EQ(runs[1].stream.value, 3);
+  EXPECT_EQ(placement_->route(kDefaultVStream, 1, 0, false).value, 3);
+}
+
+TEST_F(Route, RunsCoverExactlyWhatWasAskedForAnySplit) {
+  publish(1);
+  placement_->tick();
+  for (uint32_t n = 1; n < 12; ++n) {
+    for (uint32_t from = 0; from < n; ++from) {
+      for (uint32_t to = from + 1; to <= n; ++to) {
+        std::vector<RoutedRun> runs;
+        placement_->route_run(kDefaultVStream, n, from, to - from, false, runs);
+        uint64_t at = from;
+        for (const RoutedRun& run : runs) {
+          EXPECT_EQ(run.offset_pages, at);
+          for (uint64_t p = 0; p < run.pages; ++p, ++at) {
+            EXPECT_EQ(placement_->route(kDefaultVStream, n, static_cast<uint32_t>(at), false),
+                      run.stream);
+          }
+        }
+        EXPECT_EQ(at, to);
+      }
+    }
+  }
+}
+
+TEST_F(Route, AVStreamYoungerThanTheModelIsNotTheModels) {
+  publish(1);
+  buffer(1).clock_pages = 0;
+  placement_->tick();
+  const VStreamId v = *placement_->by_name("new", Source::kHint);
+  EXPECT_EQ(placement_->route(v, 1, 0, false), placement_->info(v)->pstream);
+  EXPECT_NE(placement_->route(v, 5, 0, false), kDefaultPStream) << "a pStream of its own";
+}
+
+TEST_F(Route, AModelIsRefusedForEveryFault) {
+  uint64_t generation = 1;
+  const auto refused_after = [&](auto spoil) {
+    publish(++generation);
+    spoil(buffer(generation), header());
+    const uint64_t before = placement_->model_status().refused;
+    placement_->tick();
+    const bool refused = placement_->model_status().refused == before + 1;
+    header().magic = wire::kModelMagic;
+    header().version = wire::kModelVersion;
+    header().buffer_size = sizeof(wire::ModelBuffer);
+    header().uuid[0] = 1;
+    return refused;
+  };
+  using B = wire::ModelBuffer;
+  using H = wire::ModelHeader;
+  EXPECT_TRUE(refused_after([](B& b, H&) { b.entries[77] ^= 1; }));
+  EXPECT_TRUE(refused_after([](B& b, H&) { b.generation += 2; }));
+  EXPECT_TRUE(refused_after([](B& b, H&) { b.pstream_count = 5; }));
+  EXPECT_TRUE(refused_after([](B& b, H&) { b.pstream_count = 0; }));
+  EXPECT_TRUE(refused_after([](B& b, H&) {
+    b.entries[0] = 4;
+    b.checksum = crc32c(std::as_bytes(std::span(b.entries)));
+  }));
+  EXPECT_TRUE(refused_after([](B&, H& h) { h.magic ^= 1; }));
+  EXPECT_TRUE(refused_after([](B&, H& h) { ++h.version; }));
+  EXPECT_TRUE(refused_after([](B&, H& h) { --h.buffer_size; }));
+  EXPECT_TRUE(refused_after([](B&, H& h) { h.uuid[0] ^= 1; }));
+  EXPECT_FALSE(placement_->model_status().adopted);
+  EXPECT_FALSE(refused_after([](B&, H&) {}));
+  EXPECT_TRUE(placement_->model_status().adopted);
+}
+
+TEST_F(Route, RandomSharedMemoryNeverGivesAPStreamThatIsNotThere) {
+  std::mt19937_64 random(3);
+  publish(1);
+  placement_->tick();
+  for (int round = 0; round < 20; ++round) {
+    for (uint64_t at = 0; at < memory_.model_bytes; at += 8) {
+      const uint64_t noise = random();
+      std::memcpy(model_ + at, &noise, 8);
+    }
+    placement_->tick();
+    EXPECT_LT(placement_->route(VStreamId{static_cast<uint16_t>(random())}, 7, 6, true).value, 4);
+  }
+  EXPECT_EQ(placement_->route(kDefaultVStream, 1, 0, false).value, 3) << "the last good one serves";
+}
+
+TEST_F(Route, TheSharedMemoryCannotShrinkUnderUs) {
+  EXPECT_NE(::ftruncate(memory_.model_fd, 0), 0);
+  EXPECT_NE(::ftruncate(memory_.telemetry_fd, 0), 0);
+}
+
+TEST_F(Route, MeasuredLifetimesSeparateWithoutAnyModel) {
+  const VStreamId hot = placement_->choose({"log", "a.wal", "d", {}}).vstream;
+  const VStreamId cold = placement_->choose({"db", "a.dat", "d", {}}).vstream;
+  EXPECT_EQ(placement_->route(hot, 9, 0, false), kDefaultPStream) << "nothing is known yet";
+  rewrite(hot, 0, 4, 2000);
+  rewrite(cold, 8192, 512, 1600);
+  clock_.ms += 1000;
+  placement_->tick();
+  EXPECT_NE(placement_->route(hot, 9, 0, false), placement_->route(cold, 9, 0, false));
+  EXPECT_LT(placement_->info(hot)->lifetime_bytes, placement_->info(cold)->lifetime_bytes);
+  EXPECT_EQ(placement_->info(hot)->written_bytes, 2000U * 16 * kBlockSize);
+}
+
+TEST_F(Route, OffIsOff) {
+  open(Mode::kOff);
+  publish(1);
+  placement_->tick();
+  EXPECT_EQ(placement_->route(*placement_->by_number(5), 1, 0, false), kDefaultPStream);
+}
+
+TEST_F(Route, TelemetryTellsEachRunAndOverwritesWhenNobodyReads) {
+  for (uint64_t i = 0; i < 100; ++i) {
+    placement_->wrote(BlockNo{i}, 1, VStreamId{3}, PStreamId{2}, 4, 1, true);
+  }
+  const auto* header = reinterpret_cast<const wire::TelemetryHeader*>(telemetry_);
+  EXPECT_EQ(header->magic, wire::kTelemetryMagic);
+  EXPECT_EQ(header->capacity, 64U);
+  EXPECT_EQ(placement_->model_status().telemetry_records, 100U);
+  uint64_t found = 0;
+  const std::byte* at = telemetry_ + sizeof(*header);
+  for (uint32_t ring = 0; ring < header->ring_count; ++ring) {
+    const auto* ring_header = reinterpret_cast<const wire::TelemetryRingHeader*>(at);
+    if (ring_header->head != 0) {
+      const auto* slots =
+          reinterpret_cast<const wire::TelemetryRecord*>(at + sizeof(*ring_header));
+      EXPECT_EQ(slots[99 % 64].block, 99U);
+      EXPECT_EQ(slots[99 % 64].request_pages, 4U);
+      EXPECT_EQ(slots[99 % 64].kind, wire::TelemetryKind::kOverwrite);
+      found += ring_header->head;
+    }
+    at += sizeof(*ring_header) + 64 * sizeof(wire::TelemetryRecord);
+  }
+  EXPECT_EQ(found, 100U);
+}
+
+}  // namespace
+}  // namespace streamfs::placement
