@@ -1,0 +1,69 @@
+#include "fuse-fs/frontend/connection.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace streamfs::frontend {
+namespace {
+
+constexpr unsigned kRequestBytes = 1 << 20;
+constexpr unsigned kBackground = 128;  // writebacks and read-aheads in flight
+
+void want(fuse_conn_info* connection, uint64_t feature) {
+#if FUSE_VERSION >= 317
+  fuse_set_feature_flag(connection, feature);
+#else
+  connection->want |= connection->capable & static_cast<uint32_t>(feature);
+#endif
+}
+
+void refuse(fuse_conn_info* connection, uint64_t feature) {
+#if FUSE_VERSION >= 317
+  fuse_unset_feature_flag(connection, feature);
+#else
+  connection->want &= ~static_cast<uint32_t>(feature);
+#endif
+}
+
+}  // namespace
+
+void choose_features(fuse_conn_info* connection) {
+  want(connection, FUSE_CAP_WRITEBACK_CACHE);
+  want(connection, FUSE_CAP_READDIRPLUS);
+  want(connection, FUSE_CAP_READDIRPLUS_AUTO);
+  want(connection, FUSE_CAP_PARALLEL_DIROPS);
+  want(connection, FUSE_CAP_CACHE_SYMLINKS);
+  want(connection, FUSE_CAP_EXPORT_SUPPORT);
+  want(connection, FUSE_CAP_IOCTL_DIR);  // hints on directories
+  want(connection, FUSE_CAP_NO_OPEN_SUPPORT);
+  want(connection, FUSE_CAP_NO_OPENDIR_SUPPORT);
+  // Without an OPEN, O_TRUNC must come as a SETATTR or it is lost.
+  refuse(connection, FUSE_CAP_ATOMIC_O_TRUNC);
+  // Only the kernel changes files, so a new mtime never means that its pages are stale.
+  refuse(connection, FUSE_CAP_AUTO_INVAL_DATA);
+  // Data is copied once and checksummed in the copy.
+  refuse(connection, FUSE_CAP_SPLICE_READ);
+  refuse(connection, FUSE_CAP_SPLICE_WRITE);
+  refuse(connection, FUSE_CAP_SPLICE_MOVE);
+  refuse(connection, FUSE_CAP_HANDLE_KILLPRIV);
+#if FUSE_VERSION >= 317
+  // Else every write asks for security.capability first.
+  want(connection, FUSE_CAP_HANDLE_KILLPRIV_V2);
+  connection->no_interrupt = 1;
+#endif
+  connection->max_write = kRequestBytes;
+  connection->max_readahead = std::max(connection->max_readahead, kRequestBytes);
+  connection->max_background = kBackground;
+  connection->congestion_threshold = kBackground * 3 / 4;
+  connection->time_gran = 1;
+}
+
+bool offers_io_uring([[maybe_unused]] const fuse_conn_info* connection) {
+#ifdef STREAMFS_FUSE_IO_URING
+  return (connection->capable_ext & FUSE_CAP_OVER_IO_URING) != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace streamfs::frontend

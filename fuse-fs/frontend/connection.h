@@ -1,0 +1,12 @@
+// What is switched on when the kernel connects (INIT), and why.
+// Thread safety: pure functions of the connection.
+#pragma once
+
+#include <fuse_lowlevel.h>
+
+namespace streamfs::frontend {
+
+void choose_features(fuse_conn_info* connection);
+bool offers_io_uring(const fuse_conn_info* connection);
+
+}  // namespace streamfs::frontend

@@ -1,0 +1,64 @@
+// What every request handler needs; the session owns it and libfuse hands it back as user data.
+// Thread safety: see the members. Crash: nothing here outlives the process.
+#pragma once
+
+#include <fuse_lowlevel.h>
+
+#include <functional>
+#include <string>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/types.h"
+#include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/frontend/comm_cache.h"
+#include "fuse-fs/frontend/dispatch.h"
+
+namespace streamfs::frontend {
+
+class Context {
+ public:
+  struct Settings {
+    std::string control_path;  // value of user.streamfs.control on the root; empty = none
+    bool names_wait = false;   // -o dirsync: namespace changes wait for the device too
+    bool direct_io = false;    // no page cache; OPEN is answered then
+  };
+  Context(data::Filesystem& filesystem, Clock& wall_clock, Settings chosen)
+      : clock(wall_clock), comms(wall_clock), settings(std::move(chosen)), fs_(filesystem) {}
+
+  // For methods that never wait for a device.
+  data::Filesystem& fs() { return fs_; }
+  // For those that may: never on a ring thread.
+  data::Filesystem& fs_may_wait() {
+    SFS_ASSERT(!waiting_forbidden());
+    return fs_;
+  }
+  Wait names() const { return settings.names_wait ? Wait::kDevice : Wait::kNever; }
+
+  InodeId inode(fuse_ino_t ino) const { return ino == FUSE_ROOT_ID ? fs_.root() : InodeId{ino}; }
+  fuse_ino_t number(InodeId id) const { return id == fs_.root() ? FUSE_ROOT_ID : id.value; }
+
+  Clock& clock;
+  CommCache comms;
+  const Settings settings;
+  Dispatcher dispatcher;
+  // Makes the kernel write a file's dirty pages back to us and waits for it. Only under kKernel.
+  std::function<void(InodeId)> push_dirty = [](InodeId) {};
+  std::function<void(fuse_conn_info*)> on_init = [](fuse_conn_info*) {};
+
+ private:
+  data::Filesystem& fs_;
+};
+
+inline Context& context_of(fuse_req_t req) {
+  return *static_cast<Context*>(fuse_req_userdata(req));
+}
+
+// Runs task(context) where `wait` says.
+template <typename Task>
+void run(fuse_req_t req, Wait wait, Task task) {
+  Context& context = context_of(req);
+  context.dispatcher.run(wait, [&context, task = std::move(task)]() mutable { task(context); });
+}
+
+}  // namespace streamfs::frontend

@@ -1,0 +1,85 @@
+#include "fuse-fs/frontend/control_requests.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "fuse-fs/frontend/status_json.h"
+
+namespace streamfs::frontend {
+namespace {
+
+using nlohmann::json;
+
+ControlAnswer refused(int code, const std::string& sentence) {
+  return {{{"ok", false}, {"error", sentence}, {"errno", code}}, {}};
+}
+
+ControlAnswer refused(const Error& error) {
+  return refused(error.code, error.message());
+}
+
+ControlAnswer done(json body = json::object()) {
+  body["ok"] = true;
+  return {std::move(body), {}};
+}
+
+ControlAnswer done_or(const Result<void>& result) {
+  return result ? done() : refused(result.error());
+}
+
+ControlAnswer status(data::Filesystem& fs) {
+  const Result<data::Status> now = fs.status();
+  return now ? done(status_json(*now, fs.geometry().super())) : refused(now.error());
+}
+
+ControlAnswer attach(data::Filesystem& fs, const ControlPeer& peer) {
+  const placement::Placement::SharedMemory shared = fs.placement().shared_memory();
+  const Result<data::Status> now = fs.status();
+  if (!now) return refused(now.error());
+  if (!peer.take_daemon_place()) return refused(EBUSY, "a daemon is attached already");
+  ControlAnswer answer = done({{"telemetry_bytes", shared.telemetry_bytes},
+                               {"model_bytes", shared.model_bytes},
+                               {"pstream_count", std::max<size_t>(1, now->device.streams.size())},
+                               {"capacity_blocks", fs.geometry().data_blocks()},
+                               {"uuid", uuid_text(fs.geometry().super().uuid)}});
+  answer.fds = {shared.telemetry_fd, shared.model_fd};
+  return answer;
+}
+
+ControlAnswer record(data::Filesystem& fs, const json& request) {
+  if (request.value("stop", false)) return done_or(fs.stop_trace());
+  const auto path = request.find("path");
+  if (path == request.end() || !path->is_string() || !path->get<std::string>().starts_with('/')) {
+    return refused(EINVAL, "record needs an absolute \"path\", or \"stop\": true");
+  }
+  return done_or(fs.start_trace(path->get<std::string>()));
+}
+
+ControlAnswer answer(data::Filesystem& fs, const ControlPeer& peer, const std::string& op,
+                     const json& request) {
+  if (op == "status") return status(fs);
+  if (op == "streams") return done(streams_json(fs.placement().all()));
+  const bool known = op == "attach" || op == "sync" || op == "record";
+  if (!known) return refused(EINVAL, "unknown op \"" + op + "\"");
+  if (peer.uid != 0 && peer.uid != geteuid()) {
+    return refused(EACCES, op + " is for root and the user who mounted this");
+  }
+  if (op == "attach") return attach(fs, peer);
+  return op == "sync" ? done_or(fs.sync()) : record(fs, request);
+}
+
+}  // namespace
+
+ControlAnswer answer_control(data::Filesystem& fs, const ControlPeer& peer, std::string_view line) {
+  const json request = json::parse(line, nullptr, false);
+  if (!request.is_object()) return refused(EINVAL, "a request is one JSON object a line");
+  const auto op = request.find("op");
+  if (op == request.end() || !op->is_string()) return refused(EINVAL, "a request needs an \"op\"");
+  const auto stop = request.find("stop");
+  if (stop != request.end() && !stop->is_boolean()) return refused(EINVAL, "\"stop\" is a boolean");
+  return answer(fs, peer, op->get<std::string>(), request);
+}
+
+}  // namespace streamfs::frontend

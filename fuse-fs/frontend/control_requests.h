@@ -1,0 +1,30 @@
+// What one request line of the control socket means (base/wire/control.h). No sockets here.
+// Thread safety: any thread; the filesystem must outlive it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "fuse-fs/data/filesystem.h"
+
+namespace streamfs::frontend {
+
+struct ControlAnswer {
+  nlohmann::json body;   // with "ok"
+  std::vector<int> fds;  // to send along; borrowed
+};
+
+// Who asks: everyone may look, only root and the mount's owner may change or attach.
+struct ControlPeer {
+  uid_t uid = 0;
+  // Takes the one daemon's place until this peer hangs up; false when it is taken.
+  std::function<bool()> take_daemon_place;
+};
+
+ControlAnswer answer_control(data::Filesystem& fs, const ControlPeer& peer, std::string_view line);
+
+}  // namespace streamfs::frontend

@@ -1,0 +1,169 @@
+#include "fuse-fs/frontend/control_server.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <span>
+
+#include "base/wire/control.h"
+#include "fuse-fs/frontend/control_requests.h"
+
+namespace streamfs::frontend {
+namespace {
+
+constexpr size_t kFdsMax = 4;
+
+uid_t peer_uid(int fd) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  const bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
+  return known ? peer.uid : static_cast<uid_t>(-1);
+}
+
+void attach_fds(msghdr& message, std::span<std::byte> room, const std::vector<int>& fds) {
+  const size_t bytes = fds.size() * sizeof(int);
+  message.msg_control = room.data();
+  message.msg_controllen = CMSG_SPACE(bytes);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(bytes);
+  std::memcpy(CMSG_DATA(header), fds.data(), bytes);
+}
+
+// The descriptors travel with the first byte.
+bool send_line(int fd, const std::string& line, const std::vector<int>& fds) {
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kFdsMax * sizeof(int))> room{};
+  for (size_t sent = 0; sent < line.size();) {
+    iovec rest{const_cast<char*>(line.data()) + sent, line.size() - sent};
+    msghdr message{};
+    message.msg_iov = &rest;
+    message.msg_iovlen = 1;
+    if (sent == 0 && !fds.empty()) attach_fds(message, room, fds);
+    const ssize_t now = sendmsg(fd, &message, MSG_NOSIGNAL);
+    if (now <= 0) return false;
+    sent += static_cast<size_t>(now);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string control_directory() {
+  if (geteuid() == 0) return "/run/streamfs";
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && *runtime == '/') return std::string(runtime) + "/streamfs";
+  return fmt::format("/tmp/streamfs-{}", geteuid());
+}
+
+Result<std::unique_ptr<ControlServer>> ControlServer::open(data::Filesystem& fs, std::string path) {
+  std::unique_ptr<ControlServer> server(new ControlServer(fs, std::move(path)));
+  SFS_TRY(server->listen());
+  server->acceptor_ = std::thread([raw = server.get()] { raw->accept_all(); });
+  return server;
+}
+
+Result<void> ControlServer::listen() {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path_.size() >= sizeof address.sun_path) return Error{ENAMETOOLONG, path_};
+  std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
+  std::error_code failed;
+  const auto directory = std::filesystem::path(path_).parent_path();
+  std::filesystem::create_directories(directory, failed);
+  if (failed) return Error{failed.value(), directory.string()};
+  listener_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (listener_ < 0) return Error{errno, "control socket"};
+  unlink(path_.c_str());  // The lock on META says that no other mount of it is alive.
+  if (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      chmod(path_.c_str(), 0666) != 0 || ::listen(listener_, 8) != 0) {
+    return Error{errno, path_};
+  }
+  return {};
+}
+
+ControlServer::~ControlServer() {
+  if (listener_ >= 0) {
+    shutdown(listener_, SHUT_RDWR);
+    if (acceptor_.joinable()) acceptor_.join();
+    close(listener_);
+    unlink(path_.c_str());
+  }
+  {
+    const MutexLock lock(mutex_);
+    for (Connection& each : connections_) {
+      if (!each.ended) shutdown(each.fd, SHUT_RDWR);
+    }
+  }
+  // Nobody adds to the list any more.
+  for (Connection& each : connections_) each.thread.join();
+  for (const Connection& each : connections_) close(each.fd);
+}
+
+void ControlServer::sweep() {
+  for (auto it = connections_.begin(); it != connections_.end();) {
+    if (!it->ended) {
+      ++it;
+      continue;
+    }
+    it->thread.join();
+    close(it->fd);
+    it = connections_.erase(it);
+  }
+}
+
+void ControlServer::accept_all() {
+  for (;;) {
+    const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (fd < 0) return;
+    const MutexLock lock(mutex_);
+    sweep();
+    if (connections_.size() >= kConnectionsMax) {
+      close(fd);
+      continue;
+    }
+    Connection& connection = connections_.emplace_back();
+    connection.fd = fd;
+    connection.thread = std::thread([this, &connection] { talk(connection); });
+  }
+}
+
+void ControlServer::talk(Connection& connection) {
+  const uid_t uid = peer_uid(connection.fd);
+  std::string pending;
+  std::array<char, 4096> buffer{};
+  for (bool going = true; going;) {
+    const ssize_t got = recv(connection.fd, buffer.data(), buffer.size(), 0);
+    if (got <= 0) break;
+    pending.append(buffer.data(), static_cast<size_t>(got));
+    for (size_t end = 0; going && (end = pending.find('\n')) != std::string::npos;) {
+      going = reply_to(connection, uid, pending.substr(0, end));
+      pending.erase(0, end + 1);
+    }
+    if (pending.size() > wire::kControlRequestMax) going = false;
+  }
+  const Connection* self = &connection;
+  daemon_.compare_exchange_strong(self, nullptr);
+  shutdown(connection.fd, SHUT_RDWR);  // The peer sees the end now, not at the next sweep.
+  connection.ended = true;
+}
+
+bool ControlServer::reply_to(Connection& connection, uid_t uid, const std::string& line) {
+  const ControlPeer peer{uid, [this, &connection] {
+                           const Connection* nobody = nullptr;
+                           return daemon_.compare_exchange_strong(nobody, &connection);
+                         }};
+  const ControlAnswer answer = answer_control(fs_, peer, line);
+  return send_line(connection.fd, answer.body.dump() + "\n", answer.fds);
+}
+
+}  // namespace streamfs::frontend

@@ -1,0 +1,55 @@
+// The control socket of one mount: accepts, reads lines, answers (base/wire/control.h).
+//
+// Thread safety: open() and the destructor on one thread. A thread accepts, each connection has one
+// of its own, at most kConnectionsMax at once. Crash: the socket's file stays; the next mount of
+// the same filesystem replaces it.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "fuse-fs/data/filesystem.h"
+
+namespace streamfs::frontend {
+
+// /run/streamfs for root, else $XDG_RUNTIME_DIR/streamfs, else /tmp/streamfs-UID.
+std::string control_directory();
+
+class ControlServer {
+ public:
+  static constexpr size_t kConnectionsMax = 32;
+  // Listens at `path`, making its directory. Errors: of bind and mkdir.
+  static Result<std::unique_ptr<ControlServer>> open(data::Filesystem& fs, std::string path);
+  ~ControlServer();  // hangs up on everyone
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  struct Connection {
+    int fd = -1;
+    std::thread thread;
+    std::atomic<bool> ended{false};
+  };
+  ControlServer(data::Filesystem& fs, std::string path) : fs_(fs), path_(std::move(path)) {}
+  Result<void> listen();
+  void accept_all();
+  void talk(Connection& connection);
+  bool reply_to(Connection& connection, uid_t uid, const std::string& line);
+  void sweep() SFS_REQUIRES(mutex_);
+
+  data::Filesystem& fs_;
+  const std::string path_;
+  int listener_ = -1;
+  std::thread acceptor_;
+  std::atomic<const Connection*> daemon_{nullptr};  // who holds the daemon's place
+  Mutex mutex_;                                     // leaf
+  std::list<Connection> connections_ SFS_GUARDED_BY(mutex_);
+};
+
+}  // namespace streamfs::frontend

@@ -1,0 +1,20 @@
+// What the kernel keeps too small for a FUSE mount: read-ahead, share of dirty pages. Only root may
+// change it; without it the mount is slower, not wrong.
+// Thread safety: any thread. Nothing here survives the mount.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace streamfs::frontend {
+
+// Writeback must not throttle the process that takes the writes back. Call before any thread is
+// started; false when not permitted.
+bool become_io_flusher();
+
+// `device` is st_dev of the mount. `flusher`: what become_io_flusher() said; only then may the
+// mount have as many dirty pages as any other filesystem.
+void raise_limits(dev_t device, bool flusher, const std::string& sysfs = "/sys/class/bdi");
+
+}  // namespace streamfs::frontend

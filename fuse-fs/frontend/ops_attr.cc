@@ -1,0 +1,126 @@
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "fuse-fs/frontend/ops.h"
+#include "fuse-fs/frontend/reply.h"
+
+namespace streamfs::frontend {
+namespace {
+
+Timestamp to_timestamp(const timespec& time) {
+  return {time.tv_sec, static_cast<uint32_t>(time.tv_nsec)};
+}
+
+// chown takes setuid and setgid away, whoever does it; truncate only when the kernel says so.
+bool loses_privileges(int to_set) {
+  return (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0 ||
+         (to_set & (1 << 11)) != 0;  // FATTR_KILL_SUIDGID, of HANDLE_KILLPRIV_V2
+}
+
+meta::AttributeChange decode(const struct stat& wanted, int to_set, Timestamp now) {
+  meta::AttributeChange change;
+  const auto has = [to_set](int flag) { return (to_set & flag) != 0; };
+  if (has(FUSE_SET_ATTR_MODE)) change.mode = wanted.st_mode & 07777;
+  if (has(FUSE_SET_ATTR_UID)) change.uid = wanted.st_uid;
+  if (has(FUSE_SET_ATTR_GID)) change.gid = wanted.st_gid;
+  if (has(FUSE_SET_ATTR_ATIME)) change.atime = to_timestamp(wanted.st_atim);
+  if (has(FUSE_SET_ATTR_MTIME)) change.mtime = to_timestamp(wanted.st_mtim);
+  if (has(FUSE_SET_ATTR_ATIME_NOW)) change.atime = now;
+  if (has(FUSE_SET_ATTR_MTIME_NOW)) change.mtime = now;
+  // With the writeback cache the kernel keeps a regular file's ctime and sends it along.
+  change.ctime = has(FUSE_SET_ATTR_CTIME) ? to_timestamp(wanted.st_ctim) : now;
+  return change;
+}
+
+// What is left to do once a change of size is done.
+bool only_size(int to_set) {
+  constexpr int kOthers = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID |
+                          FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
+                          FUSE_SET_ATTR_MTIME_NOW | FUSE_SET_ATTR_CTIME;
+  return (to_set & kOthers) == 0 && !loses_privileges(to_set);
+}
+
+Result<meta::Attributes> apply(Context& context, InodeId id, const struct stat& wanted,
+                               int to_set) {
+  if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
+    SFS_TRY(context.fs_may_wait().truncate(id, static_cast<uint64_t>(wanted.st_size)));
+  }
+  if (only_size(to_set)) return context.fs().attributes(id);
+  meta::AttributeChange change = decode(wanted, to_set, context.clock.now());
+  if (loses_privileges(to_set)) {
+    SFS_ASSIGN(const meta::Attributes before, context.fs().attributes(id));
+    change.clear_suid = S_ISREG(before.mode) && !change.mode;
+  }
+  return context.fs().set_attributes(id, change);
+}
+
+}  // namespace
+
+namespace op {
+
+void getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* /*file*/) {
+  run(req, Wait::kNever,
+      [=](Context& c) { reply_attributes(req, c, c.fs().attributes(c.inode(ino))); });
+}
+
+void setattr(fuse_req_t req, fuse_ino_t ino, struct stat* wanted, int to_set,
+             fuse_file_info* /*file*/) {
+  const Wait wait = (to_set & FUSE_SET_ATTR_SIZE) != 0 ? Wait::kDevice : context_of(req).names();
+  run(req, wait, [req, ino, to_set, wanted = *wanted](Context& c) {
+    reply_attributes(req, c, apply(c, c.inode(ino), wanted, to_set));
+  });
+}
+
+void readlink(fuse_req_t req, fuse_ino_t ino) {
+  run(req, Wait::kNever, [=](Context& c) {
+    const Result<std::string> target = c.fs().read_symlink(c.inode(ino));
+    if (!target) return reply_error(req, target.error());
+    fuse_reply_readlink(req, target->c_str());
+  });
+}
+
+#if FUSE_VERSION >= 318
+namespace {
+
+statx_timestamp to_statx_time(Timestamp time) {
+  statx_timestamp out{};
+  out.tv_sec = time.seconds;
+  out.tv_nsec = time.nanoseconds;
+  return out;
+}
+
+struct statx to_statx(const Context& context, const meta::Attributes& attributes) {
+  const struct stat plain = to_stat(context, attributes);
+  struct statx out{};
+  out.stx_mask = STATX_BASIC_STATS | STATX_BTIME;
+  out.stx_blksize = static_cast<uint32_t>(plain.st_blksize);
+  out.stx_nlink = attributes.nlink;
+  out.stx_uid = attributes.uid;
+  out.stx_gid = attributes.gid;
+  out.stx_mode = static_cast<uint16_t>(attributes.mode);
+  out.stx_ino = plain.st_ino;
+  out.stx_size = attributes.size;
+  out.stx_blocks = static_cast<uint64_t>(plain.st_blocks);
+  out.stx_atime = to_statx_time(attributes.atime);
+  out.stx_btime = to_statx_time(attributes.btime);
+  out.stx_ctime = to_statx_time(attributes.ctime);
+  out.stx_mtime = to_statx_time(attributes.mtime);
+  out.stx_rdev_major = major(attributes.rdev);
+  out.stx_rdev_minor = minor(attributes.rdev);
+  return out;
+}
+
+}  // namespace
+
+void statx(fuse_req_t req, fuse_ino_t ino, int /*flags*/, int /*mask*/, fuse_file_info* /*file*/) {
+  run(req, Wait::kNever, [=](Context& c) {
+    const Result<meta::Attributes> found = c.fs().attributes(c.inode(ino));
+    if (!found) return reply_error(req, found.error());
+    struct statx out = to_statx(c, *found);
+    fuse_reply_statx(req, 0, &out, kForever);
+  });
+}
+#endif
+
+}  // namespace op
+}  // namespace streamfs::frontend

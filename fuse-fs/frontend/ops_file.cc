@@ -1,0 +1,109 @@
+#include <sys/stat.h>
+
+#include <memory>
+#include <span>
+
+#include "fuse-fs/frontend/ops.h"
+#include "fuse-fs/frontend/reply.h"
+
+namespace streamfs::frontend {
+namespace {
+
+constexpr size_t kReadMax = size_t{1} << 20;
+constexpr size_t kReadAlign = 4096;
+
+// One buffer a thread, page-aligned so that the device may fill it directly.
+Bytes read_buffer(size_t size) {
+  struct Aligned {
+    size_t size = 0;
+    std::unique_ptr<std::byte[], void (*)(std::byte*)> bytes{
+        nullptr, [](std::byte* p) { operator delete[](p, std::align_val_t{kReadAlign}); }};
+  };
+  thread_local Aligned buffer;
+  if (buffer.size < size) {
+    buffer.size = std::max(round_up(size, kReadAlign), kReadMax);
+    buffer.bytes.reset(new (std::align_val_t{kReadAlign}) std::byte[buffer.size]);
+  }
+  return {buffer.bytes.get(), size};
+}
+
+// Another user's write takes setuid and setgid away; the kernel says when (HANDLE_KILLPRIV_V2).
+void drop_privileges(Context& context, InodeId id) {
+  const Result<meta::Attributes> now = context.fs().attributes(id);
+  if (!now || (now->mode & (S_ISUID | S_ISGID)) == 0) return;
+  meta::AttributeChange change;
+  change.clear_suid = true;
+  change.ctime = context.clock.now();
+  (void)context.fs().set_attributes(id, change);
+}
+
+bool kills_privileges([[maybe_unused]] const fuse_file_info* file) {
+#if FUSE_VERSION >= 317
+  return file != nullptr && file->kill_suidgid != 0;
+#else
+  return false;  // the kernel does it with requests of its own
+#endif
+}
+
+}  // namespace
+
+namespace op {
+
+void open(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* file) {
+  file->direct_io = 1;
+  fuse_reply_open(req, file);
+}
+
+void release(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* /*file*/) {
+  fuse_reply_err(req, 0);
+}
+
+void read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, fuse_file_info* /*file*/) {
+  run(req, Wait::kDevice, [=](Context& c) {
+    const Bytes buffer = read_buffer(size);
+    const Result<size_t> done =
+        c.fs_may_wait().read(c.inode(ino), static_cast<uint64_t>(offset), buffer);
+    if (!done) return reply_error(req, done.error());
+    fuse_reply_buf(req, reinterpret_cast<const char*>(buffer.data()), *done);
+  });
+}
+
+void write(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size, off_t offset,
+           fuse_file_info* file) {
+  const bool kill = kills_privileges(file);
+  run(req, Wait::kDevice, [=](Context& c) {
+    const Result<void> done = c.fs_may_wait().write(c.inode(ino), static_cast<uint64_t>(offset),
+                                                    std::as_bytes(std::span(bytes, size)));
+    if (!done) return reply_error(req, done.error());
+    if (kill) drop_privileges(c, c.inode(ino));
+    fuse_reply_write(req, size);
+  });
+}
+
+void fsync(fuse_req_t req, fuse_ino_t ino, int datasync, fuse_file_info* /*file*/) {
+  run(req, Wait::kDevice,
+      [=](Context& c) { reply_status(req, c.fs_may_wait().fsync(c.inode(ino), datasync != 0)); });
+}
+
+void fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
+               fuse_file_info* /*file*/) {
+  run(req, Wait::kDevice, [=](Context& c) {
+    reply_status(req, c.fs_may_wait().allocate(c.inode(ino), mode, static_cast<uint64_t>(offset),
+                                               static_cast<uint64_t>(length)));
+  });
+}
+
+// The kernel does not write dirty pages back before it asks, so a file being written would seem to
+// be nothing but a hole.
+void lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* /*file*/) {
+  run(req, Wait::kKernel, [=](Context& c) {
+    c.push_dirty(c.inode(ino));
+    const Result<uint64_t> found =
+        c.fs_may_wait().seek(c.inode(ino), static_cast<uint64_t>(offset), whence);
+    if (!found) return reply_error(req, found.error());
+    fuse_reply_lseek(req, static_cast<off_t>(*found));
+  });
+}
+
+}  // namespace op
+}  // namespace streamfs::frontend

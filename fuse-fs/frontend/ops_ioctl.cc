@@ -1,0 +1,59 @@
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "base/wire/hint_ioctl.h"
+#include "fuse-fs/frontend/ops.h"
+#include "fuse-fs/frontend/reply.h"
+
+namespace streamfs::frontend {
+namespace {
+
+std::string_view name_of(const streamfs_hint& hint) {
+  return {hint.name, strnlen(hint.name, sizeof hint.name)};
+}
+
+Result<data::HintReply> obey(data::Filesystem& fs, InodeId id, const streamfs_hint& hint) {
+  if (hint.version != STREAMFS_HINT_VERSION) return Error{EINVAL, "version of a hint"};
+  switch (hint.command) {
+    case STREAMFS_HINT_QUERY:
+      return fs.hint_query(id);
+    case STREAMFS_HINT_NUMBER:
+      return fs.hint_number(id, hint.number);
+    case STREAMFS_HINT_NAME:
+      return fs.hint_name(id, name_of(hint));
+    case STREAMFS_HINT_RW_HINT:
+      return fs.hint_rw(id, hint.rw_hint);
+    case STREAMFS_HINT_CLEAR:
+      return fs.hint_clear(id);
+    default:
+      return Error{EINVAL, "command of a hint"};
+  }
+}
+
+void fill_in(streamfs_hint& hint, const data::HintReply& now) {
+  hint.number = now.vstream.value;
+  hint.pstream = now.pstream.value;
+  hint.lifetime_bytes = now.lifetime_bytes;
+  std::memset(hint.name, 0, sizeof hint.name);
+  std::memcpy(hint.name, now.name.data(), std::min(now.name.size(), sizeof hint.name));
+}
+
+}  // namespace
+
+void op::ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void* /*argument*/,
+               fuse_file_info* /*file*/, unsigned /*flags*/, const void* in, size_t in_size,
+               size_t out_size) {
+  if (command != STREAMFS_IOC_HINT) return reply_error(req, ENOTTY);
+  streamfs_hint hint{};
+  if (in_size < sizeof hint || out_size < sizeof hint) return reply_error(req, EINVAL);
+  std::memcpy(&hint, in, sizeof hint);
+  run(req, context_of(req).names(), [req, ino, hint](Context& c) mutable {
+    const Result<data::HintReply> now = obey(c.fs(), c.inode(ino), hint);
+    if (!now) return reply_error(req, now.error());
+    fill_in(hint, *now);
+    fuse_reply_ioctl(req, 0, &hint, sizeof hint);
+  });
+}
+
+}  // namespace streamfs::frontend

@@ -1,0 +1,27 @@
+// Answers in libfuse's terms. Each reply_* answers the request exactly once.
+// Thread safety: pure but for the reply itself.
+#pragma once
+
+#include <fuse_lowlevel.h>
+#include <sys/stat.h>
+
+#include "base/result.h"
+#include "fuse-fs/frontend/context.h"
+#include "fuse-fs/meta/engine.h"
+
+namespace streamfs::frontend {
+
+// We are the only writer, so what the kernel knows stays true until it changes it itself.
+inline constexpr double kForever = 1e9;  // seconds
+
+struct stat to_stat(const Context& context, const meta::Attributes& attributes);
+fuse_entry_param to_entry(const Context& context, const meta::Attributes& attributes);
+
+void reply_status(fuse_req_t req, const Result<void>& done);
+void reply_error(fuse_req_t req, const Error& error);
+// The entry carries a reference; it is given back if the kernel no longer wants the answer.
+void reply_entry(fuse_req_t req, Context& context, const Result<meta::Attributes>& found);
+void reply_attributes(fuse_req_t req, const Context& context,
+                      const Result<meta::Attributes>& found);
+
+}  // namespace streamfs::frontend

@@ -1,0 +1,195 @@
+#include "fuse-fs/frontend/session.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <spdlog/spdlog.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "fuse-fs/frontend/connection.h"
+#include "fuse-fs/frontend/fuse_log.h"
+#include "fuse-fs/frontend/kernel_tuning.h"
+#include "fuse-fs/frontend/ops.h"
+
+namespace streamfs::frontend {
+namespace {
+
+constexpr int kBusyTries = 20;
+constexpr auto kBusyPause = std::chrono::milliseconds(100);
+
+class Arguments {
+ public:
+  Arguments() { add("streamfs"); }
+  ~Arguments() { fuse_opt_free_args(&args_); }
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+  void add(const std::string& argument) { fuse_opt_add_arg(&args_, argument.c_str()); }
+  void option(const std::string& value) { add("-o"), add(value); }
+  fuse_args* get() { return &args_; }
+
+ private:
+  fuse_args args_ = FUSE_ARGS_INIT(0, nullptr);
+};
+
+// libfuse splits options at commas.
+std::string escaped(const std::string& value) {
+  std::string out;
+  for (const char c : value) {
+    if (c == ',' || c == '\\') out.push_back('\\');
+    out.push_back(c);
+  }
+  return out;
+}
+
+void fill(Arguments& arguments, const Session::Options& options) {
+  arguments.option("subtype=streamfs");
+  arguments.option("fsname=" + escaped(options.source));
+  arguments.option("default_permissions");
+  if (options.allow_other) arguments.option("allow_other");
+  for (const std::string& each : options.mount_options) arguments.option(each);
+  // Without access to the device libfuse would give up; asked for auto_unmount it leaves the
+  // opening to fusermount3, which may.
+  if (geteuid() != 0 && access("/dev/fuse", R_OK | W_OK) != 0) arguments.option("auto_unmount");
+#ifdef STREAMFS_FUSE_IO_URING
+  if (options.io_uring) arguments.option("io_uring");
+#endif
+  if (options.debug) arguments.add("-d");
+}
+
+Result<void> check_mountpoint(const std::string& mountpoint) {
+  struct stat found{};
+  if (stat(mountpoint.c_str(), &found) != 0) {
+    if (errno == ENOTCONN) {
+      return Error{ENOTCONN, mountpoint + " is a dead mount: run `fusermount3 -u -z " + mountpoint +
+                                 "` and try again"};
+    }
+    return Error{errno, "mountpoint " + mountpoint};
+  }
+  if (!S_ISDIR(found.st_mode)) return Error{ENOTDIR, "mountpoint " + mountpoint};
+  if (access("/dev/fuse", F_OK) != 0) {
+    return Error{ENODEV,
+                 "/dev/fuse is missing: run `modprobe fuse`, or give the container the "
+                 "device"};
+  }
+  return {};
+}
+
+// fusermount3 is how a user without privileges unmounts.
+bool run_fusermount(const std::string& mountpoint, bool lazily) {
+  std::vector<const char*> command = {"fusermount3", "-u", "-q"};
+  if (lazily) command.push_back("-z");
+  command.insert(command.end(), {"--", mountpoint.c_str(), nullptr});
+  pid_t child = 0;
+  int status = 0;
+  return posix_spawnp(&child, command[0], nullptr, nullptr, const_cast<char**>(command.data()),
+                      environ) == 0 &&
+         waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+void write_back(const std::string& mountpoint) {
+  const int fd = open(mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  syncfs(fd);
+  close(fd);
+}
+
+}  // namespace
+
+Session::Session(data::Filesystem& fs, Clock& clock, Options options)
+    : options_(std::move(options)), context_(fs, clock, options_.context) {
+  context_.on_init = [this](fuse_conn_info* connection) { set_up(connection); };
+  context_.push_dirty = [this](InodeId id) {
+    fuse_lowlevel_notify_inval_inode(session_, context_.number(id), 0, 0);
+  };
+}
+
+Result<std::unique_ptr<Session>> Session::mount(data::Filesystem& fs, Clock& clock,
+                                                const Options& options) {
+  SFS_TRY(check_mountpoint(options.mountpoint));
+  std::unique_ptr<Session> session(new Session(fs, clock, options));
+  begin_capture();
+  const Result<void> opened = session->open();
+  const std::string said = end_capture();
+  if (opened) return session;
+  return said.empty() ? opened.error() : Error{opened.error().code, said};
+}
+
+Result<void> Session::open() {
+  Arguments arguments;
+  fill(arguments, options_);
+  const fuse_lowlevel_ops ops = operations(options_.context.direct_io);
+  session_ = fuse_session_new(arguments.get(), &ops, sizeof ops, &context_);
+  if (session_ == nullptr) return Error{EINVAL, "mount options"};
+  errno = 0;
+  if (fuse_session_mount(session_, options_.mountpoint.c_str()) != 0) {
+    return Error{errno == 0 ? EPERM : errno, "mounting at " + options_.mountpoint};
+  }
+  mounted_ = true;
+  return {};
+}
+
+Session::~Session() {
+  if (session_ == nullptr) return;
+  if (mounted_) fuse_session_unmount(session_);
+  fuse_session_destroy(session_);
+}
+
+void Session::set_up(fuse_conn_info* connection) {
+  choose_features(connection);
+  const bool wanted = options_.io_uring;
+  const bool got = wanted && offers_io_uring(connection);
+  context_.dispatcher.set_over_io_uring(got);
+  if (wanted && !got) {
+    spdlog::warn(
+        "no io_uring to the kernel, using /dev/fuse: needs libfuse >= 3.18 and "
+        "`echo Y > /sys/module/fuse/parameters/enable_uring`");
+  }
+}
+
+void Session::announce(const std::function<void()>& ready) {
+  struct statvfs answer{};
+  struct stat root{};
+  if (statvfs(options_.mountpoint.c_str(), &answer) != 0 ||
+      stat(options_.mountpoint.c_str(), &root) != 0) {
+    return;  // serve() says why
+  }
+  raise_limits(root.st_dev, options_.io_flusher);
+  ready();
+}
+
+Result<void> Session::serve(const std::function<void()>& ready) {
+  std::thread announcer([this, &ready] { announce(ready); });
+  fuse_loop_config* config = fuse_loop_cfg_create();
+  fuse_loop_cfg_set_max_threads(config, options_.threads);
+  const int result = fuse_session_loop_mt(session_, config);
+  fuse_loop_cfg_destroy(config);
+  announcer.join();
+  if (result < 0) return Error{-result, "serving " + options_.mountpoint};
+  return {};
+}
+
+bool Session::try_unmount(bool lazily) const {
+  if (geteuid() != 0) return run_fusermount(options_.mountpoint, lazily);
+  return umount2(options_.mountpoint.c_str(), lazily ? MNT_DETACH : 0) == 0 || errno == EINVAL;
+}
+
+void Session::request_unmount() {
+  for (int tried = 0; tried < kBusyTries; ++tried) {
+    if (try_unmount(false)) return;
+    std::this_thread::sleep_for(kBusyPause);
+  }
+  spdlog::warn("{} is still in use: writing back what is dirty and going away all the same",
+               options_.mountpoint);
+  write_back(options_.mountpoint);
+  try_unmount(true);
+  fuse_session_exit(session_);
+}
+
+}  // namespace streamfs::frontend

@@ -1,0 +1,64 @@
+// One mount: the kernel's connection, its threads, and the way out.
+//
+//   mount() ──► serve() ── requests … ──► the kernel unmounts ──► serve() returns ──► ~Session
+//                 └─ ready() once the mount answers
+//
+// Thread safety: serve() on one thread; request_unmount() from any other. The filesystem must
+// outlive the session. Crash: the kernel answers ENOTCONN to everyone until someone unmounts.
+#pragma once
+
+#include <fuse_lowlevel.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/frontend/context.h"
+
+namespace streamfs::frontend {
+
+class Session {
+ public:
+  struct Options {
+    std::string source;                      // what `mount` shows as the device
+    std::string mountpoint;                  // absolute
+    std::vector<std::string> mount_options;  // fstab's generic ones: "ro", "nodev", …
+    bool allow_other = false;
+    bool io_uring = false;    // where the kernel and libfuse have it
+    bool debug = false;       // libfuse prints every request
+    bool io_flusher = false;  // what become_io_flusher() said
+    unsigned threads = 32;
+    Context::Settings context;
+  };
+  // Errors: ENODEV (no /dev/fuse), EACCES and EPERM (may not mount), ENOENT, ENOTDIR, EBUSY
+  // (mountpoint), EINVAL (an option).
+  static Result<std::unique_ptr<Session>> mount(data::Filesystem& fs, Clock& clock,
+                                                const Options& options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Answers requests until the filesystem is unmounted. `ready` runs on a thread of its own.
+  Result<void> serve(const std::function<void()>& ready);
+  // Unmounts while serve() goes on answering, so that the kernel can write its dirty pages back.
+  // While files are open: writes back what is dirty, then takes the mount away all the same.
+  void request_unmount();
+
+ private:
+  Session(data::Filesystem& fs, Clock& clock, Options options);
+  Result<void> open();
+  void set_up(fuse_conn_info* connection);
+  void announce(const std::function<void()>& ready);
+  bool try_unmount(bool lazily) const;
+
+  const Options options_;
+  Context context_;
+  fuse_session* session_ = nullptr;
+  bool mounted_ = false;
+};
+
+}  // namespace streamfs::frontend

@@ -1,0 +1,132 @@
+#include "fuse-fs/frontend/status_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace streamfs::frontend {
+namespace {
+
+using nlohmann::json;
+
+double ratio(uint64_t above, uint64_t below) {
+  return below == 0 ? 0 : static_cast<double>(above) / static_cast<double>(below);
+}
+
+json meta_json(const data::Status& status) {
+  return {{"fences", status.pmem.fences},
+          {"lines_flushed", status.pmem.lines_flushed},
+          {"words_programmed", status.pmem.words_programmed},
+          {"syncs", status.pmem.syncs},
+          {"block_words", status.journal.block_words},
+          {"words_ratio", ratio(status.pmem.words_programmed, status.journal.block_words)},
+          {"commits", status.journal.commits},
+          {"commit_fences", status.journal.commit_fences},
+          {"commit_lines", status.journal.commit_lines},
+          {"checkpoints", status.journal.checkpoints},
+          {"log_bytes", status.log_bytes}};
+}
+
+json space_json(const meta::Space& space) {
+  return {{"data_blocks", space.data_blocks},         {"free_blocks", space.free_blocks},
+          {"heap_units", space.heap_units},           {"free_units", space.free_units},
+          {"inodes_possible", space.inodes_possible}, {"inodes_free", space.inodes_free}};
+}
+
+// NUL-padded, as the superblock keeps it.
+std::string padded_text(const char* text, size_t size) {
+  return {text, strnlen(text, size)};
+}
+
+}  // namespace
+
+std::string uuid_text(const std::array<uint8_t, 16>& uuid) {
+  std::string text;
+  for (size_t i = 0; i < uuid.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text.push_back('-');
+    text += fmt::format("{:02x}", uuid[i]);
+  }
+  return text;
+}
+
+std::string uuid_text(const uint8_t (&uuid)[16]) {
+  std::array<uint8_t, 16> copy{};
+  std::copy(std::begin(uuid), std::end(uuid), copy.begin());
+  return uuid_text(copy);
+}
+
+json device_json(const blockdev::DeviceStats& device) {
+  json streams = json::array();
+  for (const blockdev::StreamStats& each : device.streams) {
+    streams.push_back({{"written_bytes", each.written_bytes}, {"gc_bytes", each.gc_bytes}});
+  }
+  json out = {{"written_bytes", device.written_bytes},
+              {"read_bytes", device.read_bytes},
+              {"trimmed_bytes", device.trimmed_bytes},
+              {"flushes", device.flushes},
+              {"gc_bytes", device.gc_bytes},
+              {"pad_bytes", device.pad_bytes},
+              {"erases", device.erases},
+              {"live_bytes", device.live_bytes},
+              {"peak_live_bytes", device.peak_live_bytes},
+              {"physical_bytes", device.physical_bytes},
+              {"effective_spare", device.effective_spare},
+              {"latency_p50_us", device.latency_p50_us},
+              {"latency_p99_us", device.latency_p99_us},
+              {"latency_p999_us", device.latency_p999_us},
+              {"streams", streams}};
+  // What a device does not tell is null, never 0.
+  out["nand_bytes"] = device.nand_known ? json(device.nand_bytes) : json();
+  out["waf"] = device.nand_known ? json(ratio(device.nand_bytes, device.written_bytes)) : json();
+  return out;
+}
+
+json status_json(const data::Status& status, const meta::Superblock& super) {
+  const uint64_t nand = status.device.nand_known ? status.device.nand_bytes : 0;
+  return {{"schema", kStatusSchema},
+          {"uuid", uuid_text(super.uuid)},
+          {"label", padded_text(super.label, sizeof super.label)},
+          {"meta_class", pmem::to_string(status.meta_class)},
+          {"meta_log", status.meta_log},
+          {"placement", status.placement_mode},
+          {"device_kind", status.device_kind},
+          {"app_bytes", status.app_bytes},
+          {"nand_per_app_byte",
+           status.device.nand_known ? json(ratio(nand, status.app_bytes)) : json()},
+          {"device", device_json(status.device)},
+          {"meta", meta_json(status)},
+          {"space", space_json(status.space)},
+          {"model",
+           {{"adopted", status.model.adopted},
+            {"generation", status.model.generation},
+            {"refused", status.model.refused},
+            {"telemetry_records", status.model.telemetry_records}}},
+          {"epochs", status.epochs},
+          {"dirty_inodes", status.dirty_inodes},
+          {"checksum_errors", status.checksum_errors},
+          {"trims_pending_blocks", status.trims_pending_blocks},
+          {"degraded_read_only", status.degraded_read_only},
+          {"degraded_reason", status.degraded_reason}};
+}
+
+json streams_json(const std::vector<placement::VStreamInfo>& streams) {
+  json list = json::array();
+  for (const placement::VStreamInfo& each : streams) {
+    list.push_back({{"vstream", each.vstream.value},
+                    {"source", placement::to_string(each.source)},
+                    {"name", each.name},
+                    {"comm", each.comm},
+                    {"ext", each.ext},
+                    {"dir", each.dir},
+                    {"lifetime_bytes", each.lifetime_bytes},
+                    {"lifetime_ms", each.lifetime_ms},
+                    {"written_bytes", each.written_bytes},
+                    {"live_bytes", each.live_bytes},
+                    {"dead_bytes", each.dead_bytes},
+                    {"pstream", each.pstream.value}});
+  }
+  return {{"streams", std::move(list)}};
+}
+
+}  // namespace streamfs::frontend

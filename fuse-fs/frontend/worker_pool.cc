@@ -1,0 +1,51 @@
+#include "fuse-fs/frontend/worker_pool.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+namespace streamfs::frontend {
+
+WorkerPool::WorkerPool(std::string name, unsigned threads_max)
+    : name_(std::move(name)), threads_max_(threads_max) {}
+
+WorkerPool::~WorkerPool() {
+  std::vector<std::thread> threads;
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    threads.swap(threads_);
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads) thread.join();
+}
+
+void WorkerPool::post(std::function<void()> task) {
+  {
+    const MutexLock lock(mutex_);
+    tasks_.push_back(std::move(task));
+    if (tasks_.size() > idle_ && threads_.size() < threads_max_) {
+      threads_.emplace_back([this] { work(); });
+    }
+  }
+  wake_.notify_one();
+}
+
+void WorkerPool::work() {
+  pthread_setname_np(pthread_self(), name_.c_str());
+  for (;;) {
+    std::function<void()> task;
+    {
+      const MutexLock lock(mutex_);
+      ++idle_;
+      while (tasks_.empty() && !stopping_) wake_.wait(mutex_);
+      --idle_;
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task();
+  }
+}
+
+}  // namespace streamfs::frontend

@@ -1,0 +1,38 @@
+// Threads that run what must not run on a thread that serves the transport.
+//
+// Thread safety: post() from any thread. The destructor runs what was posted, then joins.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+
+namespace streamfs::frontend {
+
+class WorkerPool {
+ public:
+  // Threads are started as they are needed, up to `threads_max`.
+  WorkerPool(std::string name, unsigned threads_max);
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  void post(std::function<void()> task);
+
+ private:
+  void work();
+  const std::string name_;
+  const unsigned threads_max_;
+  Mutex mutex_;  // leaf
+  CondVar wake_;
+  std::deque<std::function<void()>> tasks_ SFS_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ SFS_GUARDED_BY(mutex_);
+  size_t idle_ SFS_GUARDED_BY(mutex_) = 0;
+  bool stopping_ SFS_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace streamfs::frontend
