@@ -77,9 +77,16 @@ class Postgres:
 
     def close(self) -> None:
         """Shut the server down."""
+        self._stop(signal.SIGINT)
+
+    def abort(self) -> None:
+        """Shut it down without a checkpoint; killed, it would leave its shared memory behind."""
+        self._stop(signal.SIGQUIT)
+
+    def _stop(self, how: signal.Signals) -> None:
         if self.server is not None and self.server.poll() is None:
-            self.server.send_signal(signal.SIGINT)
-            self.server.wait()
+            self.server.send_signal(how)
+            self.server.wait(20)
 
     def _pgbench(self, *arguments: str) -> None:
         where = ["-h", str(self.sockets), "-U", "demo"]

@@ -76,6 +76,13 @@ class Workload:
         for program in self.programs:
             program.close()
 
+    def abort(self) -> None:
+        """Stop all programs at once and leave no process behind."""
+        for program in self.programs:
+            if isinstance(program, Postgres):
+                program.abort()
+        _end_all()
+
 
 def _timed(call: Callable[..., None], *arguments: int) -> float:
     start = time.monotonic()
@@ -110,21 +117,21 @@ def _end_all() -> None:
             os.wait()
 
 
-def _stop_now(*_: object) -> None:
-    _end_all()
-    os._exit(1)
-
-
 def main() -> int:
     """Serve requests until stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the demo's business, which ends us
-    signal.signal(signal.SIGTERM, _stop_now)
     adopt_orphans()
     spec = json.loads(sys.argv[1])
     paths = {name: Path(spec[name]) for name in ("mount", "scratch", "log")}
     stream_run = Path(spec["stream_run"]) if spec["stream_run"] else None
     place = Place(**paths, stream_run=stream_run, user=spec["user"])
     workload = Workload(place, PLANS[spec["plan"]], spec["seed"], frozenset(spec["only"]))
+
+    def stop_now(*_: object) -> None:
+        workload.abort()
+        os._exit(1)
+
+    signal.signal(signal.SIGTERM, stop_now)
     try:
         for line in sys.stdin:
             try:
@@ -133,8 +140,7 @@ def main() -> int:
                 reply = {"ok": False, "error": f"{type(error).__name__}: {error}"}
             print(json.dumps(reply), flush=True)
     finally:
-        workload.close()
-        _end_all()
+        workload.abort()
     return 0
 
 
