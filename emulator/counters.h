@@ -1,0 +1,44 @@
+// What an emulated SSD counts. The structs are part of the image format: the holder of the image
+// adds to them in the shared mapping, so the counts survive its death, and any other process can
+// read them, or take them as a new baseline, while the image is in use.
+//
+// Thread safety: one writer at a time (the FTL, under its lock); plain 64-bit fields.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "emulator/geometry.h"
+
+namespace streamfs::emulator {
+
+inline constexpr uint32_t kLatencyBuckets = 512;
+
+struct StreamCounters {
+  uint64_t host_pages = 0;
+  uint64_t gc_pages = 0;  // copied out of blocks of this stream
+};
+
+// Only ever grow: a reset stores a copy, and what is shown is the difference.
+struct Counters {
+  uint64_t host_pages = 0;
+  uint64_t gc_pages = 0;
+  uint64_t pad_pages = 0;
+  uint64_t erases = 0;
+  uint64_t read_pages = 0;
+  uint64_t trimmed_pages = 0;
+  uint64_t flushes = 0;
+  uint64_t virtual_ns = 0;  // the latency model's clock
+  std::array<StreamCounters, kMaxStreams> streams{};
+  std::array<uint64_t, kLatencyBuckets> write_latency{};  // see latency.h
+};
+static_assert(sizeof(Counters) == 8 * (8 + 2 * kMaxStreams + kLatencyBuckets));
+
+struct LiveCounts {
+  uint64_t live_pages = 0;
+  uint64_t peak_live_pages = 0;
+};
+
+Counters difference(const Counters& now, const Counters& before);
+
+}  // namespace streamfs::emulator

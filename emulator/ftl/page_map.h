@@ -1,0 +1,131 @@
+// The page-mapped FTL: mapping, open blocks, garbage collection; one copy of it for the SSD with
+// data and for replay without.
+//
+// Invariants: a page is programmed in order and once per erase; a logical page is live on at most
+// one physical page; a block is erased only when nothing in it is live and every newer version that
+// made it dead is committed (on a device without power-loss protection: has left the buffer).
+// Media keeps what must survive and is told in this order: store or move (data), stamp_* (spare
+// area), committed (from here on the pages count). It may fail in store and move only.
+// Victim answers "which block is collected", Router "which open block takes a copy".
+//
+// Thread safety: none; the owner locks. Errors are errno values, 0 for none: this is the hot path.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "base/assert.h"
+#include "emulator/counters.h"
+#include "emulator/ftl/bitmap.h"
+#include "emulator/ftl/router.h"
+#include "emulator/geometry.h"
+
+namespace streamfs::emulator {
+
+// What a host write leaves in the spare area beside its logical page.
+struct WriteStamp {
+  uint64_t sequence;    // of every programming, GC's too
+  uint64_t written_at;  // host pages written before it; a copy keeps it
+  uint16_t vstream;
+  uint16_t pstream;
+};
+
+template <typename Media, typename Victim, typename Router>
+class PageMap {
+ public:
+  struct RecoveredBlock {
+    uint32_t written = 0;
+    FrontierId frontier = 0;
+  };
+
+  // The geometry may promise the host more than the flash holds: then writes end in ENOSPC.
+  PageMap(const Geometry& geometry, Media& media, Victim& victim, Router& router,
+          Counters& counters, LiveCounts& live);
+
+  // Takes over a device with data: `location` by logical page (kNoPage: not mapped).
+  void restore(std::span<const RecoveredBlock> blocks, std::span<const Ppn> location,
+               uint64_t next_sequence);
+
+  // Errors: ENOSPC when no block can be freed, or what Media said. Pages before the failing one
+  // are written.
+  int write(Lpn first, uint32_t count, FrontierId frontier, uint16_t vstream,
+            const std::byte* data);
+  void trim(Lpn page);
+  void flush();  // pads and commits what the buffers hold; nothing to do with power-loss protection
+
+  Ppn location(Lpn page) const { return location_[page]; }
+  bool live(Lpn page) const { return location_[page] != kNoPage; }
+  uint64_t take_sequence() { return sequence_++; }
+  uint64_t clock() const { return clock_; }
+
+ private:
+  enum class State : uint8_t { kFree, kOpen, kClosed, kCollecting };
+  struct Block {
+    uint32_t valid = 0;
+    uint32_t written = 0;
+    uint32_t committed = 0;
+    FrontierId frontier = 0;
+    State state = State::kFree;
+    uint64_t opened_at = 0;
+    uint64_t uncommitted_since = UINT64_MAX;  // sequence of the first page in the buffer
+    // What made pages of this block dead, to be committed before it is erased: pages up to this
+    // sequence on these frontiers (bit: frontier % 64). Only without power-loss protection.
+    uint64_t superseded_sequence = 0;
+    uint64_t superseded_by = 0;
+
+    void supersede(FrontierId by, uint64_t sequence_of_page) {
+      superseded_sequence = sequence_of_page;
+      superseded_by |= uint64_t{1} << (by % 64);
+    }
+  };
+
+  bool has_room(FrontierId frontier) const { return open_[frontier] != kNoBlock; }
+  Ppn next_page(BlockIndex block) const {
+    return block * geometry_.pages_per_block + blocks_[block].written;
+  }
+  BlockIndex take_free();
+  void open(FrontierId frontier, BlockIndex block);
+  int make_room(FrontierId frontier);
+  FrontierId room_for_copy(FrontierId wanted);
+  int collect_to_low_water();
+  int collect();
+  void gather_valid(BlockIndex block);
+  int copy_run(BlockIndex victim, std::span<const Ppn> from, FrontierId frontier);
+  void place(Ppn at, Lpn page);
+  Block& invalidate(Ppn page);
+  void advanced(BlockIndex block, uint32_t pages, uint64_t first_sequence);
+  void pad(BlockIndex block);
+  bool holds_back(FrontierId frontier, const Block& dead) const;
+  bool erasable(const Block& dead) const;
+  void commit_for(const Block& dead);
+  void retire(BlockIndex block);
+  void erase_ready();
+  void erase(BlockIndex block);
+
+  const Geometry geometry_;
+  const uint32_t wordline_;  // pages committed together; 1 with power-loss protection
+  Media& media_;
+  Victim& victim_;
+  Router& router_;
+  Counters& counters_;
+  LiveCounts& live_;
+  std::vector<Ppn> location_;   // by logical page
+  std::vector<Lpn> resident_;   // by physical page; kNoPage for padding
+  Bitmap valid_;                // by physical page
+  std::vector<Block> blocks_;
+  std::vector<BlockIndex> open_;  // by frontier
+  std::deque<BlockIndex> free_;
+  std::deque<BlockIndex> pending_;  // dead, to be erased once erasable()
+  std::vector<Ppn> survivors_;  // of the block being collected
+  uint64_t sequence_ = 1;
+  uint64_t clock_ = 0;
+};
+
+}  // namespace streamfs::emulator
+
+#include "emulator/ftl/page_map_gc.h"
+#include "emulator/ftl/page_map_write.h"

@@ -1,0 +1,150 @@
+// PageMap: garbage collection and erasing. Included by page_map.h.
+#pragma once
+
+#include "emulator/ftl/page_map.h"
+
+namespace streamfs::emulator {
+
+template <typename M, typename V, typename R>
+int PageMap<M, V, R>::collect_to_low_water() {
+  // Padding may eat what small blocks give back: then the device is full, not busy for ever.
+  for (uint32_t attempts = 2 * geometry_.blocks; free_.size() <= geometry_.low_water; --attempts) {
+    if (attempts == 0) return ENOSPC;
+    if (pending_.size() > kPendingErases) {
+      commit_for(blocks_[pending_.front()]);
+      erase_ready();
+    } else if (const int error = collect(); error != 0) {
+      return error;
+    }
+  }
+  return 0;
+}
+
+// Frees one block. ENOSPC: no closed block holds a dead page, or there is no room for the copies.
+template <typename M, typename V, typename R>
+int PageMap<M, V, R>::collect() {
+  const BlockIndex victim = victim_.choose(clock_);
+  if (victim == kNoBlock || blocks_[victim].valid == geometry_.pages_per_block)
+    return ENOSPC;
+  Block& block = blocks_[victim];
+  victim_.remove(victim, block.valid);
+  block.state = State::kCollecting;
+  router_.collected(block.frontier, block.opened_at, clock_);
+  gather_valid(victim);
+  int error = 0;
+  for (size_t i = 0, end = 0; i < survivors_.size() && error == 0; i = end) {
+    const FrontierId wanted =
+        router_.for_copy(resident_[survivors_[i]], block.frontier, clock_);
+    const FrontierId frontier = room_for_copy(wanted);
+    if (frontier == UINT16_MAX) {
+      error = ENOSPC;
+      break;
+    }
+    const uint32_t room = geometry_.pages_per_block - blocks_[open_[frontier]].written;
+    for (end = i + 1; end < survivors_.size() && end - i < room; ++end)
+      if (router_.for_copy(resident_[survivors_[end]], block.frontier, clock_) != wanted) break;
+    error = copy_run(victim, std::span(survivors_).subspan(i, end - i), frontier);
+  }
+  if (error == 0) {
+    retire(victim);
+  } else {
+    block.state = State::kClosed;
+    victim_.add(victim, block.valid, block.opened_at);
+  }
+  return error;
+}
+
+template <typename M, typename V, typename R>
+void PageMap<M, V, R>::gather_valid(BlockIndex block) {
+  survivors_.clear();
+  valid_.for_each_set(uint64_t{block} * geometry_.pages_per_block, geometry_.pages_per_block,
+                      [&](uint64_t page) { survivors_.push_back(static_cast<Ppn>(page)); });
+  SFS_ASSERT(survivors_.size() == blocks_[block].valid);
+}
+
+// A copy that finds no free block joins another open block: separation yields to progress.
+template <typename M, typename V, typename R>
+FrontierId PageMap<M, V, R>::room_for_copy(FrontierId wanted) {
+  if (has_room(wanted)) return wanted;
+  if (const BlockIndex block = take_free(); block != kNoBlock) {
+    open(wanted, block);
+    return wanted;
+  }
+  for (size_t frontier = open_.size(); frontier-- > 0;)
+    if (has_room(static_cast<FrontierId>(frontier))) return static_cast<FrontierId>(frontier);
+  return UINT16_MAX;
+}
+
+template <typename M, typename V, typename R>
+int PageMap<M, V, R>::copy_run(BlockIndex victim, std::span<const Ppn> from, FrontierId frontier) {
+  const BlockIndex target = open_[frontier];
+  const Ppn at = next_page(target);
+  if (const int error = media_.move(from, at); error != 0) return error;
+  const uint64_t first_sequence = sequence_;
+  for (uint32_t i = 0; i < from.size(); ++i) {
+    media_.stamp_copy(at + i, from[i], sequence_++);
+    const Lpn page = resident_[from[i]];
+    valid_.clear(from[i]);
+    location_[page] = at + i;
+    resident_[at + i] = page;
+    valid_.set(at + i);
+  }
+  blocks_[victim].supersede(frontier, sequence_ - 1);
+  const auto pages = static_cast<uint32_t>(from.size());
+  blocks_[victim].valid -= pages;
+  blocks_[target].valid += pages;
+  counters_.gc_pages += pages;
+  counters_.streams[blocks_[victim].frontier % geometry_.streams].gc_pages += pages;
+  advanced(target, pages, first_sequence);
+  return 0;
+}
+
+template <typename M, typename V, typename R>
+void PageMap<M, V, R>::retire(BlockIndex block) {
+  if (erasable(blocks_[block])) return erase(block);
+  pending_.push_back(block);
+}
+
+template <typename M, typename V, typename R>
+bool PageMap<M, V, R>::holds_back(FrontierId frontier, const Block& dead) const {
+  return (dead.superseded_by >> (frontier % 64) & 1) != 0 && open_[frontier] != kNoBlock &&
+         blocks_[open_[frontier]].uncommitted_since <= dead.superseded_sequence;
+}
+
+template <typename M, typename V, typename R>
+bool PageMap<M, V, R>::erasable(const Block& dead) const {
+  if (wordline_ == 1) return true;
+  for (FrontierId frontier = 0; frontier < open_.size(); ++frontier)
+    if (holds_back(frontier, dead)) return false;
+  return true;
+}
+
+template <typename M, typename V, typename R>
+void PageMap<M, V, R>::commit_for(const Block& dead) {
+  for (FrontierId frontier = 0; frontier < open_.size(); ++frontier)
+    if (holds_back(frontier, dead)) pad(open_[frontier]);
+}
+
+template <typename M, typename V, typename R>
+void PageMap<M, V, R>::erase_ready() {
+  for (size_t i = 0; i < pending_.size();) {
+    const BlockIndex block = pending_[i];
+    if (!erasable(blocks_[block])) {
+      ++i;
+      continue;
+    }
+    pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(i));
+    erase(block);
+  }
+}
+
+template <typename M, typename V, typename R>
+void PageMap<M, V, R>::erase(BlockIndex block) {
+  SFS_ASSERT(blocks_[block].valid == 0);
+  blocks_[block] = Block{};
+  media_.erased(block);
+  ++counters_.erases;
+  free_.push_back(block);
+}
+
+}  // namespace streamfs::emulator

@@ -1,0 +1,94 @@
+// The image file of an emulated SSD.
+//
+//   offset            content
+//   0                 ImageHeader (one page, never changes after create, checksummed)
+//   4096              SharedState: counters, baseline of the last reset (shared mapping)
+//   block_offset      BlockRecord × blocks
+//   trim_offset       uint64_t × user_pages: the sequence at which a logical page was last trimmed
+//   spare_offset      SpareEntry × physical pages
+//   data_offset       the flash: physical page p at data_offset + p × 4096
+//
+// Where is logical page l? The committed physical page (place < its block's write pointer) whose
+// spare entry says l with the largest sequence, if that is above trim[l]; else l is not mapped.
+// So each change of state is one 8-byte store, and a kill between any two stores leaves either the
+// state before or the state after: programming publishes with the write pointer, an erase is one
+// store of {erases + 1, write pointer 0} that leaves stale spare entries behind a pointer that hides
+// them, a trim is one store. A spare entry carries its block's erase count: one that is not from
+// this cycle, or whose checksum is wrong, is damage (counted, the page reads as lost).
+//
+// The image promises to survive the death of its process, not of the machine: nothing is synced
+// while it is open. Numbers are little-endian.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "base/types.h"
+#include "emulator/counters.h"
+#include "emulator/geometry.h"
+
+namespace streamfs::emulator {
+
+inline constexpr uint64_t kImageMagic = 0x3144535345465453;  // "STFESSD1"
+inline constexpr uint32_t kImageVersion = 1;
+inline constexpr uint64_t kSharedStateOffset = kPageBytes;
+
+struct ImageHeader {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t header_bytes;
+  uint32_t user_pages, pages_per_block, blocks;
+  uint16_t streams, low_water;
+  uint8_t gc_mode, plp;
+  uint8_t reserved[6];
+  uint64_t block_offset, trim_offset, spare_offset, data_offset, file_bytes;
+  uint8_t uuid[16];
+  uint32_t reserved2;
+  uint32_t checksum;  // CRC32C of everything before it
+};
+static_assert(sizeof(ImageHeader) == 104 && std::has_unique_object_representations_v<ImageHeader>);
+
+// `version` is odd while the holder changes `now` or `live`; a reader tries again.
+struct SharedState {
+  uint64_t version;
+  uint64_t baseline_version;  // odd while a reset copies `now`
+  uint64_t damaged_pages;     // found at the last open
+  LiveCounts live;
+  Counters now;
+  Counters baseline;
+};
+static_assert(std::is_trivially_copyable_v<SharedState>);
+
+struct BlockRecord {
+  uint32_t write_pointer;  // pages committed; one 8-byte store together with erases
+  uint32_t erases;
+  uint32_t frontier;  // valid while write_pointer > 0; stored before the first page
+  uint32_t reserved;
+};
+static_assert(sizeof(BlockRecord) == 16);
+
+struct SpareEntry {
+  uint64_t sequence;
+  uint64_t written_at;  // the device's count of host pages when the host wrote it
+  uint32_t lpn;         // kNoPage: padding
+  uint16_t vstream, pstream;
+  uint32_t erases;    // of its block when it was programmed
+  uint32_t checksum;  // CRC32C of everything before it
+};
+static_assert(sizeof(SpareEntry) == 32 && std::has_unique_object_representations_v<SpareEntry>);
+
+struct ImageOffsets {
+  uint64_t block, trim, spare, data, file_bytes;
+};
+
+inline ImageOffsets image_offsets(const Geometry& geometry) {
+  const uint64_t block = kSharedStateOffset + round_up(sizeof(SharedState), kPageBytes);
+  const uint64_t trim = block + round_up(geometry.blocks * sizeof(BlockRecord), kPageBytes);
+  const uint64_t spare = trim + round_up(geometry.user_pages * sizeof(uint64_t), kPageBytes);
+  // The flash starts on a whole megabyte, for the page cache's large folios.
+  const uint64_t data =
+      round_up(spare + geometry.physical_pages() * sizeof(SpareEntry), uint64_t{1} << 20);
+  return {block, trim, spare, data, data + geometry.physical_pages() * kPageBytes};
+}
+
+}  // namespace streamfs::emulator

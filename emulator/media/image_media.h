@@ -1,0 +1,52 @@
+// The flash of an image file: data at its physical place, spare area, block records.
+// Asserts what NAND demands: pages of a block in order, each once per erase.
+//
+// Thread safety: none; the SSD's lock. read() may run beside other reads.
+// Crash: see layout.h; data is written before its spare entry, that before the write pointer.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "emulator/ftl/page_map.h"
+#include "emulator/image.h"
+#include "emulator/latency.h"
+
+namespace streamfs::emulator {
+
+class ImageMedia {
+ public:
+  ImageMedia(Image& image, LatencyModel& latency);
+
+  // The calls of PageMap; store and move return errno values.
+  int store(Ppn at, const std::byte* data, uint32_t pages);
+  int move(std::span<const Ppn> from, Ppn to);
+  void stamp_host(Ppn at, Lpn page, WriteStamp stamp);
+  void stamp_copy(Ppn at, Ppn from, uint64_t sequence);
+  void stamp_pad(Ppn at, uint64_t sequence);
+  void opened(BlockIndex block, FrontierId frontier);
+  void committed(BlockIndex block, uint32_t pages);
+  void erased(BlockIndex block);
+
+  int read(Ppn first, std::byte* data, uint32_t pages) const;
+  void trimmed(Lpn page, uint64_t sequence);
+
+ private:
+  struct FreeDeleter {
+    void operator()(std::byte* p) const;
+  };
+
+  void stamp(Ppn at, SpareEntry entry);
+
+  Image& image_;
+  LatencyModel& latency_;
+  std::span<BlockRecord> blocks_;
+  std::span<SpareEntry> spare_;
+  std::span<uint64_t> trims_;
+  const uint32_t pages_per_block_;
+  std::vector<uint32_t> programmed_;  // by block: pages stamped since its erase
+  std::unique_ptr<std::byte, FreeDeleter> copy_buffer_;  // one block
+};
+
+}  // namespace streamfs::emulator

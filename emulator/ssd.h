@@ -1,0 +1,83 @@
+// The emulated multi-stream SSD in one image file: 4 KiB pages, page-mapped, garbage-collected,
+// with honest NAND beneath (media/image_media.h).
+//
+// Thread safety: every method from any thread; writes, trims and flushes one at a time, reads beside
+// each other. The image is locked while open. Media I/O is done in the caller's thread under the
+// lock: it ends in the page cache.
+// Crash of the process: with power-loss protection every write and trim that returned is kept; one
+// that was under way is there page by page or not. Without it, the pages since the last flush that
+// had not filled a wordline are lost and their blocks read as before. Death of the machine: see
+// layout.h.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "emulator/ftl/page_map.h"
+#include "emulator/image.h"
+#include "emulator/latency.h"
+#include "emulator/media/image_media.h"
+#include "emulator/policy/victim/greedy.h"
+#include "emulator/stats.h"
+
+namespace streamfs::emulator {
+
+struct SsdOptions {
+  bool read_only = false;
+  bool streams_off = false;  // everything on stream 0, copies on a frontier of their own
+  double wait_seconds = 0;   // for another holder of the image
+};
+
+class Ssd {
+ public:
+  // Errors: those of Image::open.
+  static Result<std::unique_ptr<Ssd>> open(const std::string& path, const SsdOptions& options);
+
+  const Geometry& geometry() const { return geometry_; }
+  const std::string& uuid() const { return image_->uuid(); }
+
+  // Whole pages. Errors: EINVAL beyond the device, EROFS, ENOSPC when no block can be freed, EIO.
+  // A pStream that the device does not have is the default one, as NVMe has it.
+  Result<void> write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStreamId pstream);
+  Result<void> read(uint64_t page, Bytes bytes);  // zeroes where nothing was written
+  Result<void> trim(uint64_t page, uint64_t count);
+  Result<void> flush();
+
+  SsdStats stats();
+  void reset_stats();
+
+ private:
+  using Ftl = PageMap<ImageMedia, Greedy, StreamRouter>;
+
+  Ssd(std::unique_ptr<Image> image, const Geometry& geometry, const SsdOptions& options);
+  void recover();
+  bool usable(const SpareEntry& entry, BlockIndex block) const;
+  Result<void> check_range(uint64_t page, uint64_t count) const;
+  Counters& counters() { return read_only_ ? idle_.now : image_->shared().now; }
+  LiveCounts& live() { return read_only_ ? idle_.live : image_->shared().live; }
+
+  const bool read_only_;
+  const bool streams_off_;
+  const Geometry geometry_;
+  std::unique_ptr<Image> image_;
+  SharedState idle_{};  // counters of a read-only device
+
+  // Lock order: ftl_mutex_, then reading_mutex_.
+  SharedMutex ftl_mutex_;  // exclusive for changes of anything below; shared for reads
+  Mutex reading_mutex_;    // counters and latency_ while ftl_mutex_ is shared
+  LatencyModel latency_;
+  ImageMedia media_;
+  Greedy victim_;
+  StreamRouter router_;
+  Ftl ftl_;
+};
+
+// For an image that another process may hold.
+Result<SsdStats> observe_stats(const std::string& path, Geometry* geometry = nullptr,
+                               std::string* uuid = nullptr);
+Result<void> reset_stats(const std::string& path);
+
+}  // namespace streamfs::emulator

@@ -1,0 +1,87 @@
+#include "emulator/stats.h"
+
+#include <nlohmann/json.hpp>
+
+#include "emulator/latency.h"
+
+namespace streamfs::emulator {
+namespace {
+
+nlohmann::json or_null(std::optional<double> value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
+}  // namespace
+
+std::optional<double> SsdStats::waf() const {
+  if (!nand_known || written_bytes == 0) return std::nullopt;
+  return static_cast<double>(nand_bytes) / static_cast<double>(written_bytes);
+}
+
+std::optional<double> SsdStats::effective_spare() const {
+  if (!nand_known || peak_live_bytes == 0) return std::nullopt;
+  return static_cast<double>(physical_bytes) / static_cast<double>(peak_live_bytes) - 1;
+}
+
+SsdStats stats_of(const Geometry& geometry, const SharedState& state) {
+  const Counters delta = difference(state.now, state.baseline);
+  SsdStats stats;
+  stats.written_bytes = delta.host_pages * kPageBytes;
+  stats.read_bytes = delta.read_pages * kPageBytes;
+  stats.trimmed_bytes = delta.trimmed_pages * kPageBytes;
+  stats.flushes = delta.flushes;
+  stats.gc_bytes = delta.gc_pages * kPageBytes;
+  stats.pad_bytes = delta.pad_pages * kPageBytes;
+  stats.nand_bytes = stats.written_bytes + stats.gc_bytes + stats.pad_bytes;
+  stats.erases = delta.erases;
+  stats.live_bytes = state.live.live_pages * kPageBytes;
+  stats.peak_live_bytes = state.live.peak_live_pages * kPageBytes;
+  stats.physical_bytes = geometry.physical_pages() * kPageBytes;
+  stats.damaged_pages = state.damaged_pages;
+  stats.latency_p50_us = latency_quantile_us(delta.write_latency, 0.5);
+  stats.latency_p99_us = latency_quantile_us(delta.write_latency, 0.99);
+  stats.latency_p999_us = latency_quantile_us(delta.write_latency, 0.999);
+  stats.virtual_seconds = static_cast<double>(delta.virtual_ns) / 1e9;
+  for (size_t i = 0; i < geometry.streams; ++i)
+    stats.streams.push_back({delta.streams[i].host_pages * kPageBytes,
+                             delta.streams[i].gc_pages * kPageBytes});
+  return stats;
+}
+
+nlohmann::json to_json(const SsdStats& stats) {
+  nlohmann::json json = {{"written_bytes", stats.written_bytes},
+                         {"read_bytes", stats.read_bytes},
+                         {"trimmed_bytes", stats.trimmed_bytes},
+                         {"flushes", stats.flushes}};
+  const auto known = [&](auto value) {
+    return stats.nand_known ? nlohmann::json(value) : nlohmann::json(nullptr);
+  };
+  json["nand_bytes"] = known(stats.nand_bytes);
+  json["gc_bytes"] = known(stats.gc_bytes);
+  json["pad_bytes"] = known(stats.pad_bytes);
+  json["waf"] = or_null(stats.waf());
+  json["effective_spare"] = or_null(stats.effective_spare());
+  json["live_bytes"] = known(stats.live_bytes);
+  json["peak_live_bytes"] = known(stats.peak_live_bytes);
+  json["physical_bytes"] = known(stats.physical_bytes);
+  json["erases"] = known(stats.erases);
+  json["latency_us"] = {{"p50", known(stats.latency_p50_us)},
+                        {"p99", known(stats.latency_p99_us)},
+                        {"p999", known(stats.latency_p999_us)}};
+  json["virtual_seconds"] = known(stats.virtual_seconds);
+  json["streams"] = nlohmann::json::array();
+  for (size_t i = 0; i < stats.streams.size(); ++i) {
+    const StreamUse& use = stats.streams[i];
+    const double total = static_cast<double>(use.written_bytes + use.gc_bytes);
+    const auto waf = use.written_bytes == 0
+                         ? std::nullopt
+                         : std::optional(total / static_cast<double>(use.written_bytes));
+    json["streams"].push_back({{"stream", i},
+                               {"written_bytes", use.written_bytes},
+                               {"gc_bytes", known(use.gc_bytes)},
+                               {"waf", stats.nand_known ? or_null(waf) : nullptr}});
+  }
+  return json;
+}
+
+}  // namespace streamfs::emulator

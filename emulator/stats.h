@@ -1,0 +1,41 @@
+// What an emulated SSD tells about itself, in bytes; the same figures for the running device, for
+// `ssd-sim info` and for whoever shows a device's state.
+// Thread safety: values.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <vector>
+
+#include "emulator/layout.h"
+
+namespace streamfs::emulator {
+
+struct StreamUse {
+  uint64_t written_bytes = 0;
+  uint64_t gc_bytes = 0;
+};
+
+// Since create or the last reset. The NAND figures may be unknown for devices that do not tell.
+struct SsdStats {
+  uint64_t written_bytes = 0, read_bytes = 0, trimmed_bytes = 0, flushes = 0;
+  bool nand_known = true;
+  uint64_t nand_bytes = 0, gc_bytes = 0, pad_bytes = 0, erases = 0;
+  uint64_t live_bytes = 0, peak_live_bytes = 0, physical_bytes = 0;
+  uint64_t damaged_pages = 0;
+  double latency_p50_us = 0, latency_p99_us = 0, latency_p999_us = 0, virtual_seconds = 0;
+  std::vector<StreamUse> streams;
+
+  // NAND ÷ host bytes; none before the first write.
+  std::optional<double> waf() const;
+  // physical ÷ peak live − 1; none while nothing was live.
+  std::optional<double> effective_spare() const;
+};
+
+SsdStats stats_of(const Geometry& geometry, const SharedState& state);
+
+// The `device` object of every --json output. Unknown figures are null.
+nlohmann::json to_json(const SsdStats& stats);
+
+}  // namespace streamfs::emulator

@@ -1,0 +1,179 @@
+// The FTL without data: write amplification by formula, and what Media is promised.
+#include "emulator/ftl/page_map.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "emulator/media/null_media.h"
+#include "emulator/policy/victim/cost_benefit.h"
+#include "emulator/policy/victim/greedy.h"
+
+namespace streamfs::emulator {
+namespace {
+
+Geometry geometry_of(uint32_t user_pages, uint32_t pages_per_block, uint32_t blocks) {
+  Geometry geometry;
+  geometry.user_pages = user_pages;
+  geometry.pages_per_block = pages_per_block;
+  geometry.blocks = blocks;
+  geometry.gc_mode = GcMode::kSameStream;
+  return geometry;
+}
+
+double psi(double x) {
+  double shift = 0;
+  for (; x < 10; x += 1) shift -= 1 / x;
+  return shift + std::log(x) - 1 / (2 * x) - 1 / (12 * x * x);
+}
+
+// Greedy under uniform random overwrites: (n − v) / (ψ(n + 1) − ψ(v + 1)) = n / α; A = n / (n − v).
+double greedy_waf(double pages, double alpha) {
+  double low = 0, high = pages - 1e-9;
+  for (int i = 0; i < 200; ++i) {
+    const double v = (low + high) / 2;
+    const double rate = (pages - v) / (psi(pages + 1) - psi(v + 1));
+    (rate < pages / alpha ? low : high) = v;
+  }
+  return pages / (pages - low);
+}
+
+class UniformWaf : public ::testing::TestWithParam<std::tuple<double, uint32_t>> {};
+
+TEST_P(UniformWaf, GreedyAgreesWithTheFormulaWithinTwoPercent) {
+  const auto [spare, pages_per_block] = GetParam();
+  constexpr uint32_t kUser = 1 << 18;
+  const auto blocks = static_cast<uint32_t>(kUser * (1 + spare) / pages_per_block) + 4;
+  const Geometry geometry = geometry_of(kUser, pages_per_block, blocks);
+  NullMedia media;
+  Greedy victim(geometry);
+  StreamRouter router(geometry);
+  Counters counters;
+  LiveCounts live;
+  PageMap ftl(geometry, media, victim, router, counters, live);
+  std::mt19937 random(1);
+  for (Lpn page = 0; page < kUser; ++page) ASSERT_EQ(ftl.write(page, 1, 0, 0, nullptr), 0);
+  for (uint32_t i = 0; i < 4 * kUser; ++i) ftl.write(random() % kUser, 1, 0, 0, nullptr);
+  const Counters before = counters;
+  for (uint32_t i = 0; i < 4 * kUser; ++i) ftl.write(random() % kUser, 1, 0, 0, nullptr);
+  const Counters delta = difference(counters, before);
+  const double waf = 1 + static_cast<double>(delta.gc_pages) / static_cast<double>(delta.host_pages);
+  const double expected = greedy_waf(pages_per_block, 1 + spare);
+  EXPECT_NEAR(waf / expected, 1, 0.02) << waf << " beside " << expected;
+}
+INSTANTIATE_TEST_SUITE_P(Formula, UniformWaf,
+                         ::testing::Combine(::testing::Values(0.15, 0.28),
+                                            ::testing::Values(32u, 64u, 256u)));
+
+TEST(GreedyFormula, ReproducesPublishedValues) {
+  EXPECT_NEAR(greedy_waf(64, 1.15), 3.798, 0.002);
+  EXPECT_NEAR(greedy_waf(256, 1.28), 2.461, 0.002);
+}
+
+TEST(PageMap, NoSpaceIsAnErrorAndTrimMakesRoomAgain) {
+  const Geometry geometry = geometry_of(4096, 16, 80);  // 1280 physical pages
+  NullMedia media;
+  Greedy victim(geometry);
+  StreamRouter router(geometry);
+  Counters counters;
+  LiveCounts live;
+  PageMap ftl(geometry, media, victim, router, counters, live);
+  Lpn page = 0;
+  while (page < 4096 && ftl.write(page, 1, 0, 0, nullptr) == 0) ++page;
+  EXPECT_GT(page, 1200u);
+  ASSERT_LE(page, 1280u);
+  EXPECT_EQ(ftl.write(page, 1, 0, 0, nullptr), ENOSPC);
+  for (Lpn i = 0; i < 300; ++i) ftl.trim(i * 4);
+  EXPECT_EQ(live.live_pages, page - 300);
+  for (Lpn i = 0; i < 200; ++i) ASSERT_EQ(ftl.write(2000 + i, 1, 0, 0, nullptr), 0);
+  for (Lpn i = 0; i < 10'000; ++i) ASSERT_EQ(ftl.write(2000 + i % 200, 1, 0, 0, nullptr), 0);
+}
+
+// Media that keeps what each physical page holds, refuses wrong orders, and can run full.
+struct StrictMedia {
+  explicit StrictMedia(const Geometry& g)
+      : geometry(g), stamped(g.blocks), announced(g.blocks), holds(g.physical_pages(), kNoPage) {}
+
+  int store(Ppn at, const std::byte*, uint32_t) {
+    EXPECT_EQ(at % geometry.pages_per_block, stamped[at / geometry.pages_per_block]);
+    return failing ? EIO : 0;
+  }
+  int move(std::span<const Ppn>, Ppn to) { return store(to, nullptr, 0); }
+  void stamp(Ppn at, Lpn page) {
+    EXPECT_EQ(at % geometry.pages_per_block, stamped[at / geometry.pages_per_block]++);
+    holds[at] = page;
+  }
+  void stamp_host(Ppn at, Lpn page, WriteStamp s) {
+    EXPECT_GT(s.sequence, last_sequence);
+    last_sequence = s.sequence;
+    stamp(at, page);
+  }
+  void stamp_copy(Ppn at, Ppn from, uint64_t) { stamp(at, holds[from]); }
+  void stamp_pad(Ppn at, uint64_t) { stamp(at, kNoPage); }
+  void opened(BlockIndex block, FrontierId) { EXPECT_EQ(stamped[block], 0u); }
+  void committed(BlockIndex block, uint32_t pages) {
+    EXPECT_LE(pages, stamped[block]);
+    announced[block] = pages;
+  }
+  void erased(BlockIndex block) {
+    EXPECT_EQ(announced[block], geometry.pages_per_block);
+    stamped[block] = announced[block] = 0;
+  }
+
+  Geometry geometry;
+  std::vector<uint32_t> stamped, announced;
+  std::vector<Lpn> holds;
+  uint64_t last_sequence = 0;
+  bool failing = false;
+};
+
+TEST(PageMap, PagesAreProgrammedInOrderOncePerErase) {
+  for (const bool plp : {true, false}) {
+    Geometry geometry = geometry_of(4096, 32, 160);
+    geometry.streams = 4;
+    geometry.plp = plp;
+    geometry.gc_mode = GcMode::kOwnFrontier;
+    StrictMedia media(geometry);
+    Greedy victim(geometry);
+    StreamRouter router(geometry);
+    Counters counters;
+    LiveCounts live;
+    PageMap ftl(geometry, media, victim, router, counters, live);
+    std::minstd_rand random(2);
+    for (int i = 0; i < 50'000; ++i) {
+      const auto pages = static_cast<uint32_t>(1 + random() % 9);
+      const auto stream = static_cast<FrontierId>(random() % 4);
+      ASSERT_EQ(ftl.write(static_cast<Lpn>(random() % (4096 - pages)), pages, stream, 0, nullptr), 0);
+      if (random() % 50 == 0) ftl.trim(static_cast<Lpn>(random() % 4096));
+      if (random() % 100 == 0) ftl.flush();
+    }
+    EXPECT_GT(counters.erases, 1000u);
+    for (Lpn page = 0; page < 4096; ++page) {
+      if (!ftl.live(page)) continue;
+      EXPECT_EQ(media.holds[ftl.location(page)], page);
+    }
+  }
+}
+
+TEST(PageMap, AFailingMediumLosesNothingAlreadyWritten) {
+  const Geometry geometry = geometry_of(1024, 16, 80);
+  StrictMedia media(geometry);
+  Greedy victim(geometry);
+  StreamRouter router(geometry);
+  Counters counters;
+  LiveCounts live;
+  PageMap ftl(geometry, media, victim, router, counters, live);
+  std::mt19937 random(4);
+  for (int i = 0; i < 20'000; ++i) {
+    media.failing = random() % 3 == 0;
+    const int error = ftl.write(random() % 1024, 1, 0, 0, nullptr);
+    ASSERT_TRUE(error == 0 || (media.failing && error == EIO));
+  }
+  for (Lpn page = 0; page < 1024; ++page) {
+    if (!ftl.live(page)) continue;
+    EXPECT_EQ(media.holds[ftl.location(page)], page);
+  }
+}
+
+}  // namespace
+}  // namespace streamfs::emulator

@@ -1,0 +1,334 @@
+// The emulated SSD with data: content, streams, restart, kill, space, statistics.
+#include "emulator/ssd.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <random>
+
+#include "tests/unit/emulator/temporary.h"
+
+namespace streamfs::emulator {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+GeometryRequest small_device(uint32_t streams = 4, bool plp = true, uint64_t size = 16 * kMiB) {
+  GeometryRequest request;
+  request.user_bytes = size;
+  request.spare = 0.15;
+  request.streams = streams;
+  request.pages_per_block = 32;
+  request.plp = plp;
+  return request;
+}
+
+class SsdTest : public ::testing::Test {
+ protected:
+  void create(const GeometryRequest& request) {
+    Result<Geometry> geometry = plan_geometry(request);
+    ASSERT_TRUE(geometry.ok()) << geometry.error().message();
+    const Result<void> made = Image::create(path_, *geometry, true);
+    ASSERT_TRUE(made.ok()) << made.error().message();
+  }
+
+  std::unique_ptr<Ssd> open(const SsdOptions& options = {}) {
+    Result<std::unique_ptr<Ssd>> ssd = Ssd::open(path_, options);
+    EXPECT_TRUE(ssd.ok()) << ssd.error().message();
+    return ssd.ok() ? std::move(*ssd) : nullptr;
+  }
+
+  static void put(Ssd& ssd, uint64_t page, uint64_t pages, uint64_t version, uint16_t stream = 0) {
+    const Result<void> done =
+        ssd.write(page, content(page, pages, version), VStreamId{7}, PStreamId{stream});
+    ASSERT_TRUE(done.ok()) << done.error().message();
+  }
+
+  static std::vector<std::byte> get(Ssd& ssd, uint64_t page, uint64_t pages) {
+    std::vector<std::byte> bytes(pages * kBlockSize);
+    EXPECT_TRUE(ssd.read(page, bytes).ok());
+    return bytes;
+  }
+
+  // Random writes, trims and reads beside a model of versions; ends with a look at every page.
+  void churn(Ssd& ssd, std::vector<uint64_t>& model, uint64_t seed, int operations) {
+    std::mt19937_64 random(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    for (int i = 0; i < operations; ++i) {
+      const uint64_t pages = 1 + random() % 40;
+      const uint64_t page = random() % (model.size() - pages);
+      const uint64_t version = random() % 10 == 0 ? 0 : ++version_;
+      if (version == 0) {
+        ASSERT_TRUE(ssd.trim(page, pages).ok());
+      } else {
+        put(ssd, page, pages, version, static_cast<uint16_t>(random() % 4));
+      }
+      std::fill_n(model.begin() + static_cast<ptrdiff_t>(page), pages, version);
+      if (random() % 100 == 0) {
+        ASSERT_TRUE(ssd.flush().ok());
+      }
+    }
+    check(ssd, model);
+  }
+
+  static void check(Ssd& ssd, const std::vector<uint64_t>& model) {
+    for (uint64_t page = 0; page < model.size(); ++page)
+      ASSERT_EQ(get(ssd, page, 1), content(page, 1, model[page])) << "page " << page;
+  }
+
+  TemporaryDirectory directory_;
+  std::string path_ = directory_.file("ssd");
+  uint64_t version_ = 0;
+};
+
+TEST_F(SsdTest, UnwrittenAndTrimmedPagesReadAsZeroes) {
+  create(small_device());
+  const auto ssd = open();
+  put(*ssd, 10, 3, 1);
+  ASSERT_TRUE(ssd->trim(11, 1).ok());
+  EXPECT_EQ(get(*ssd, 10, 1), content(10, 1, 1));
+  EXPECT_EQ(get(*ssd, 11, 1), content(11, 1, 0));
+  EXPECT_EQ(get(*ssd, 500, 1), content(500, 1, 0));
+  EXPECT_EQ(ssd->write(4096, content(0, 1, 1), {}, {}).error().code, EINVAL);
+  EXPECT_EQ(ssd->trim(4095, 2).error().code, EINVAL);
+}
+
+class SsdBothWays : public SsdTest, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(Plp, SsdBothWays, ::testing::Bool(),
+                         [](const auto& p) { return p.param ? "plp" : "volatile"; });
+
+TEST_P(SsdBothWays, ContentSurvivesGarbageCollectionAndRestart) {
+  for (const GcMode mode : {GcMode::kSameStream, GcMode::kOwnFrontier, GcMode::kShared}) {
+    GeometryRequest request = small_device(4, GetParam());
+    request.gc_mode = mode;
+    create(request);
+    std::vector<uint64_t> model(4096);
+    churn(*open(), model, 1, 3000);
+    auto ssd = open();
+    EXPECT_GT(ssd->stats().gc_bytes, 0u);
+    EXPECT_EQ(ssd->stats().damaged_pages, 0u);
+    if (GetParam()) check(*ssd, model);
+    std::fill(model.begin(), model.end(), 0);
+    ASSERT_TRUE(ssd->trim(0, 4096).ok());
+    churn(*ssd, model, 2, 3000);
+    ASSERT_TRUE(ssd->flush().ok());
+    ssd.reset();
+    check(*open(), model);
+  }
+}
+
+// A child writes in a known order and says in shared memory how far it is; it is killed at random.
+class SsdKill : public SsdBothWays {
+ protected:
+  struct Progress {
+    std::atomic<uint64_t> begun{0}, returned{0}, flushed{0};
+  };
+  struct Step {
+    uint64_t page, pages, version;  // version 0: trim
+    uint16_t stream;
+  };
+
+  static Step step(uint64_t seed, uint64_t number) {
+    std::mt19937_64 random(seed * 1'000'003 + number);
+    const uint64_t pages = 1 + random() % 48;
+    return {random() % (4096 - pages), pages, random() % 8 == 0 ? 0 : number + 1,
+            static_cast<uint16_t>(random() % 4)};
+  }
+
+  void child(Progress& progress, uint64_t seed, uint64_t first) {
+    const auto ssd = open();
+    for (uint64_t number = first;; ++number) {
+      const Step s = step(seed, number);
+      progress.begun = number + 1;
+      if (s.version == 0) {
+        (void)ssd->trim(s.page, s.pages);
+      } else {
+        (void)ssd->write(s.page, content(s.page, s.pages, s.version), {}, PStreamId{s.stream});
+      }
+      progress.returned = number + 1;
+      if (number % 64 == 63 && ssd->flush().ok()) progress.flushed = number + 1;
+    }
+  }
+
+  // Versions that a page may have: what was durable, or any later step that touched it.
+  static void check_after_kill(Ssd& ssd, uint64_t seed, uint64_t durable, uint64_t begun) {
+    std::vector<std::vector<uint64_t>> allowed(4096, {0});
+    for (uint64_t number = 0; number < begun; ++number) {
+      const Step s = step(seed, number);
+      for (uint64_t page = s.page; page < s.page + s.pages; ++page) {
+        if (number < durable) allowed[page].clear();
+        allowed[page].push_back(s.version);
+      }
+    }
+    for (uint64_t page = 0; page < allowed.size(); ++page) {
+      const auto bytes = get(ssd, page, 1);
+      const bool known = std::ranges::any_of(
+          allowed[page], [&](uint64_t version) { return bytes == content(page, 1, version); });
+      ASSERT_TRUE(known) << "page " << page << " seed " << seed << " durable " << durable
+                         << " begun " << begun;
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Plp, SsdKill, ::testing::Bool(),
+                         [](const auto& p) { return p.param ? "plp" : "volatile"; });
+
+TEST_P(SsdKill, NothingAcknowledgedIsLostWhenTheProcessIsKilled) {
+  auto* progress = static_cast<Progress*>(mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE,
+                                               MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  for (uint64_t seed = 1; seed <= 25; ++seed) {
+    create(small_device(4, GetParam()));
+    new (progress) Progress;
+    const pid_t pid = fork();
+    if (pid == 0) {
+      child(*progress, seed, 0);
+      _exit(0);
+    }
+    usleep(static_cast<useconds_t>(20'000 + seed * 7'919 % 60'000));
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    const auto ssd = open();
+    ASSERT_EQ(ssd->stats().damaged_pages, 0u);
+    const uint64_t durable = GetParam() ? progress->returned.load() : progress->flushed.load();
+    check_after_kill(*ssd, seed, durable, progress->begun);
+    if (HasFatalFailure()) break;
+  }
+  munmap(progress, sizeof(Progress));
+}
+
+TEST_F(SsdTest, AnImageHasOneHolder) {
+  create(small_device());
+  const auto ssd = open();
+  EXPECT_EQ(Ssd::open(path_, {}).error().code, EBUSY);
+  Result<Geometry> geometry = plan_geometry(small_device());
+  EXPECT_EQ(Image::create(path_, *geometry, true).error().code, EBUSY);
+}
+
+TEST_F(SsdTest, ReadingLeavesTheImageUntouched) {
+  create(small_device());
+  put(*open(), 0, 1, 1);
+  const auto ssd = open({.read_only = true});
+  EXPECT_EQ(get(*ssd, 0, 1), content(0, 1, 1));
+  EXPECT_EQ(ssd->write(0, content(0, 1, 2), {}, {}).error().code, EROFS);
+}
+
+TEST_F(SsdTest, StatisticsSurviveRestartAndStartAnewOnRequestFromAnotherProcess) {
+  create(small_device());
+  put(*open(), 0, 100, 1, 2);
+  const auto ssd = open();
+  EXPECT_EQ(ssd->stats().written_bytes, 100 * kPageBytes);
+  EXPECT_EQ(ssd->stats().streams[2].written_bytes, 100 * kPageBytes);
+  put(*ssd, 0, 1, 2);
+  ASSERT_TRUE(ssd->trim(0, 60).ok());
+  EXPECT_EQ(observe_stats(path_)->peak_live_bytes, 100 * kPageBytes);
+  EXPECT_EQ(observe_stats(path_)->trimmed_bytes, 60 * kPageBytes);
+  ASSERT_TRUE(reset_stats(path_).ok());
+  EXPECT_EQ(ssd->stats().written_bytes, 0u);
+  EXPECT_EQ(ssd->stats().peak_live_bytes, 40 * kPageBytes);
+  EXPECT_EQ(ssd->stats().waf(), std::nullopt);
+  put(*ssd, 1, 1, 3);
+  EXPECT_EQ(observe_stats(path_)->written_bytes, kPageBytes);
+  EXPECT_GT(observe_stats(path_)->latency_p50_us, 0.0);
+}
+
+TEST_F(SsdTest, FlushPadsTheWordlineOnlyWithoutPowerLossProtection) {
+  create(small_device(4, false));
+  auto ssd = open();
+  put(*ssd, 0, 1, 1, 0);
+  put(*ssd, 1, 17, 1, 1);
+  put(*ssd, 100, 16, 1, 2);
+  ASSERT_TRUE(ssd->flush().ok());
+  ASSERT_TRUE(ssd->flush().ok());
+  EXPECT_EQ(ssd->stats().pad_bytes, 30 * kPageBytes);
+  EXPECT_EQ(ssd->stats().nand_bytes, (34 + 30) * kPageBytes);
+  ssd.reset();
+  create(small_device(4, true));
+  ssd = open();
+  put(*ssd, 0, 1, 1);
+  ASSERT_TRUE(ssd->flush().ok());
+  EXPECT_EQ(ssd->stats().pad_bytes, 0u);
+}
+
+TEST_F(SsdTest, StreamsOfDifferentLifetimesAreSeparated) {
+  double waf[2];
+  for (const bool off : {false, true}) {
+    create(small_device());
+    const auto ssd = open({.streams_off = off});
+    // Four logs of very different speed, each overwritten from the front again and again.
+    uint64_t cursor[4] = {};
+    std::mt19937_64 random(3);
+    for (int i = 0; i < 30'000; ++i) {
+      const uint64_t draw = random() % 1000;
+      const uint16_t log = draw < 700 ? 0 : draw < 900 ? 1 : draw < 980 ? 2 : 3;
+      put(*ssd, log * 1024u + cursor[log]++ % 1024, 1, static_cast<uint64_t>(i) + 1, log);
+      if (i == 10'000) ssd->reset_stats();
+    }
+    waf[off ? 1 : 0] = ssd->stats().waf().value();
+  }
+  EXPECT_LT(waf[0], 1.05);
+  EXPECT_GT(waf[1], 1.15);
+}
+
+TEST_F(SsdTest, AFullDeviceIsOverwrittenForever) {
+  for (const bool plp : {true, false}) {
+    create(small_device(4, plp));
+    const auto ssd = open();
+    for (uint64_t round = 1; round < 6; ++round)
+      for (uint64_t page = 0; page < 4096; page += 4)
+        put(*ssd, page, 4, round, static_cast<uint16_t>(page / 4 % 4));
+    EXPECT_EQ(ssd->stats().peak_live_bytes, 16 * kMiB);
+    EXPECT_EQ(get(*ssd, 0, 4096), content(0, 4096, 5));
+  }
+}
+
+TEST_F(SsdTest, DamageInTheSpareAreaIsCountedAndCostsThatPageOnly) {
+  create(small_device());
+  put(*open(), 0, 4, 1);
+  {
+    auto image = Image::open(path_, Image::Access::kHold, 0);
+    ASSERT_TRUE(image.ok());
+    for (SpareEntry& entry : (*image)->spare())
+      if (entry.lpn == 2 && entry.sequence != 0) entry.vstream ^= 1;
+  }
+  const auto ssd = open();
+  EXPECT_EQ(ssd->stats().damaged_pages, 1u);
+  EXPECT_EQ(get(*ssd, 2, 1), content(2, 1, 0));
+  EXPECT_EQ(get(*ssd, 3, 1), content(3, 1, 1));
+}
+
+TEST_F(SsdTest, ForeignDamagedAndTruncatedImagesAreRefused) {
+  EXPECT_EQ(Ssd::open(path_, {}).error().code, ENOENT);
+  create(small_device());
+  ASSERT_EQ(truncate(path_.c_str(), 1 << 20), 0);
+  EXPECT_EQ(Ssd::open(path_, {}).error().code, EINVAL);
+  create(small_device());
+  FILE* file = fopen(path_.c_str(), "r+");
+  fseek(file, 20, SEEK_SET);
+  fputc(9, file);
+  fclose(file);
+  EXPECT_EQ(Ssd::open(path_, {}).error().code, EINVAL);
+}
+
+TEST(Geometry, ImpossibleDevicesAreRefusedWithAReason) {
+  const auto refused = [](auto change) {
+    GeometryRequest request = small_device();
+    change(request);
+    const Result<Geometry> planned = plan_geometry(request);
+    return !planned.ok() && planned.error().code == EINVAL &&
+           planned.error().context.find("impossible geometry") == 0;
+  };
+  EXPECT_FALSE(refused([](GeometryRequest&) {}));
+  EXPECT_TRUE(refused([](GeometryRequest& r) { r.spare = 0; }));
+  EXPECT_TRUE(refused([](GeometryRequest& r) { r.spare = -1; }));
+  EXPECT_TRUE(refused([](GeometryRequest& r) { r.streams = 0; }));
+  EXPECT_TRUE(refused([](GeometryRequest& r) { r.streams = 129; }));
+  EXPECT_TRUE(refused([](GeometryRequest& r) { r.streams = 64; }));
+  EXPECT_TRUE(refused([](GeometryRequest& r) { r.user_bytes = 100; }));
+  EXPECT_TRUE(refused([](GeometryRequest& r) { r.user_bytes = uint64_t{1} << 60; }));
+  EXPECT_TRUE(refused([](GeometryRequest& r) { r.pages_per_block = 33; }));
+}
+
+}  // namespace
+}  // namespace streamfs::emulator

@@ -1,0 +1,46 @@
+// A directory that goes away with the test, and pages whose content names them.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/types.h"
+
+namespace streamfs::emulator {
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    const char* base = std::getenv("TMPDIR");
+    path_ = std::string(base != nullptr ? base : "/tmp") + "/streamfs-emulator.XXXXXX";
+    SFS_ASSERT(mkdtemp(path_.data()) != nullptr);
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+// `pages` pages, each full of words made of its number and `version`; version 0 is all zeroes.
+inline std::vector<std::byte> content(uint64_t first_page, uint64_t pages, uint64_t version) {
+  std::vector<uint64_t> words(pages * kBlockSize / 8);
+  for (uint64_t i = 0; i < words.size() && version != 0; ++i)
+    words[i] = (first_page + i / 512) << 32 ^ version * 0x9e3779b97f4a7c15 ^ i % 512;
+  std::vector<std::byte> bytes(words.size() * 8);
+  std::memcpy(bytes.data(), words.data(), bytes.size());
+  return bytes;
+}
+
+}  // namespace streamfs::emulator
