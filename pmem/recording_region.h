@@ -1,0 +1,82 @@
+// A region that remembers every store, flush and fence, and from them makes every legal crash image:
+// what persistent memory may hold when the power goes at any point.
+//
+// Two store models: kLinePrefix, x86's (stores to a line reach the media in order, so a line holds
+// a prefix of them), and kAnyWord (any 8-byte word of a line may be old or new). What was flushed
+// and then fenced is always there; anything else may be, whether flushed or not.
+//
+// Thread safety: stores, flushes and fences from any thread; crash_images() only when they rest.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/mutex.h"
+#include "pmem/region.h"
+
+namespace streamfs::pmem {
+
+class RecordingRegion final : public Region {
+ public:
+  RecordingRegion(uint64_t size, MetaClass meta_class);
+  // Starts from these words, as durable.
+  explicit RecordingRegion(const std::vector<uint64_t>& words);
+  MetaClass meta_class() const override { return class_; }
+
+  // Forgets the past: what the region holds now is durable.
+  void start_recording();
+  // An operation ended here: whatever it promised must survive any later cut.
+  void mark();
+
+  struct Event {
+    enum class Kind : uint8_t { kStore, kFlush, kFence, kMark } kind;
+    uint64_t offset = 0;
+    uint64_t value = 0;
+  };
+  const std::vector<Event>& events() const SFS_NO_TSA { return events_; }
+  const std::vector<uint64_t>& initial() const SFS_NO_TSA { return initial_; }
+  std::vector<uint64_t> words() const { return current_; }
+
+ protected:
+  void on_store(uint64_t offset, uint64_t value) override;
+  void write_back_line(uint64_t offset) override;
+  void drain() override;
+  Result<void> make_durable() override { return {}; }
+
+ private:
+  void push(Event event);
+  std::vector<uint64_t> current_;
+  MetaClass class_;
+  Mutex mutex_;  // leaf
+  std::vector<uint64_t> initial_ SFS_GUARDED_BY(mutex_);
+  std::vector<Event> events_ SFS_GUARDED_BY(mutex_);
+};
+
+struct CrashImage {
+  const std::vector<uint64_t>& words;
+  size_t marks;             // operations that had ended before the cut
+  std::string description;  // where the cut is and what was lost
+};
+
+enum class StoreModel : uint8_t { kLinePrefix, kAnyWord };
+
+struct ExploreOptions {
+  std::vector<StoreModel> models{StoreModel::kLinePrefix, StoreModel::kAnyWord};
+  size_t exhaustive_up_to = 256;  // combinations at one cut; more are sampled
+  size_t samples = 32;            // random ones where not exhaustive
+  uint64_t seed = 1;
+};
+
+// Visits every distinct image: at each fence and each mark, all combinations of what may have
+// reached the media (or none, all, each alone, all but each, and random ones). Returns their number.
+// Stops early when visit returns false.
+uint64_t each_crash_image(const std::vector<uint64_t>& initial,
+                          const std::vector<RecordingRegion::Event>& events,
+                          const ExploreOptions& options,
+                          const std::function<bool(const CrashImage&)>& visit);
+
+}  // namespace streamfs::pmem
