@@ -24,13 +24,15 @@
 #include "libstream/rules.h"
 
 /* Everything the library stands in for; preload.map lists the same names. */
-#define PRELOAD_FUNCTIONS(X)                                                                       \
-  X(open)                                                                                          \
-  X(open64)                                                                                        \
-  X(openat) X(openat64) X(creat) X(creat64) X(__open_2) X(__open64_2) X(__openat_2)                \
-      X(__openat64_2) X(fopen) X(fopen64) X(freopen) X(freopen64) X(tmpfile) X(tmpfile64)          \
-          X(mkstemp) X(mkstemp64) X(mkostemp) X(mkostemp64) X(mkstemps) X(mkstemps64) X(mkostemps) \
-              X(mkostemps64) X(fcntl) X(fcntl64)
+/* clang-format off */
+#define PRELOAD_FUNCTIONS(X)                                                         \
+  X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64)                        \
+  X(__open_2) X(__open64_2) X(__openat_2) X(__openat64_2)                            \
+  X(fopen) X(fopen64) X(freopen) X(freopen64) X(tmpfile) X(tmpfile64)                \
+  X(mkstemp) X(mkstemp64) X(mkostemp) X(mkostemp64)                                  \
+  X(mkstemps) X(mkstemps64) X(mkostemps) X(mkostemps64)                              \
+  X(fcntl) X(fcntl64)
+/* clang-format on */
 
 /* Declared by headers only under _FORTIFY_SOURCE. */
 int __open_2(const char* path, int flags);
