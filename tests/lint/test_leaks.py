@@ -45,6 +45,24 @@ def test_a_loop_device_left_attached_is_reported(tmp_path: Path) -> None:
     assert str(image) in report
 
 
+# A mount that no server answers: enough to be in the table of mounts.
+MOUNT = """
+import ctypes, os, sys
+fuse = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0".encode()
+sys.exit(ctypes.CDLL(None).mount(b"x", sys.argv[1].encode(), b"fuse.streamfs", 0, options))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mount(2) needs root")
+@pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="no device node")
+def test_a_mount_left_in_place_is_reported(tmp_path: Path) -> None:
+    done = under_watch(sys.executable, "-c", MOUNT, str(tmp_path))
+    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+    assert done.returncode == 1
+    assert f"left behind: mount fuse.streamfs on {tmp_path}" in done.stdout
+
+
 @pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs a device node to contradict")
 @pytest.mark.parametrize(("reason", "code"), [("no FUSE here", 1), ("needs root", 0)])
 def test_a_skip_for_want_of_fuse_fails_where_fuse_is(
