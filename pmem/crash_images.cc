@@ -26,7 +26,9 @@ uint64_t mix(uint64_t x) {
   x = (x ^ x >> 27U) * 0x94d049bb133111eb;
   return x ^ x >> 31U;
 }
-uint64_t word_hash(uint64_t offset, uint64_t value) { return mix(offset * 0x9e3779b97f4a7c15 ^ mix(value)); }
+uint64_t word_hash(uint64_t offset, uint64_t value) {
+  return mix(offset * 0x9e3779b97f4a7c15 ^ mix(value));
+}
 
 class Explorer {
  public:
@@ -105,7 +107,8 @@ class Explorer {
       }
       std::vector<size_t> taken(all.size());
       if (combinations <= options_.exhaustive_up_to) {
-        do visit_one(all, taken, where); while (!stopped_ && next(all, taken));
+        do visit_one(all, taken, where);
+        while (!stopped_ && next(all, taken));
       } else {
         visit_sampled(all, where);
       }

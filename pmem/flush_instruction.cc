@@ -12,11 +12,15 @@ namespace streamfs::pmem {
 #if defined(__x86_64__)
 namespace {
 
-__attribute__((target("clwb"))) void clwb(const void* line) { _mm_clwb(const_cast<void*>(line)); }
+__attribute__((target("clwb"))) void clwb(const void* line) {
+  _mm_clwb(const_cast<void*>(line));
+}
 __attribute__((target("clflushopt"))) void clflushopt(const void* line) {
   _mm_clflushopt(const_cast<void*>(line));
 }
-void clflush(const void* line) { _mm_clflush(line); }
+void clflush(const void* line) {
+  _mm_clflush(line);
+}
 
 }  // namespace
 
@@ -33,16 +37,26 @@ const char* write_back_name(WriteBackLine instruction) {
   return instruction == clflushopt ? "clflushopt" : "clflush";
 }
 
-void store_fence() { _mm_sfence(); }
+void store_fence() {
+  _mm_sfence();
+}
 
 #elif defined(__aarch64__)
 namespace {
-void dc_cvap(const void* line) { asm volatile("sys #3, c7, c12, #1, %0" ::"r"(line) : "memory"); }
+void dc_cvap(const void* line) {
+  asm volatile("sys #3, c7, c12, #1, %0" ::"r"(line) : "memory");
+}
 }  // namespace
 
-WriteBackLine choose_write_back() { return dc_cvap; }
-const char* write_back_name(WriteBackLine) { return "dc cvap"; }
-void store_fence() { asm volatile("dsb sy" ::: "memory"); }
+WriteBackLine choose_write_back() {
+  return dc_cvap;
+}
+const char* write_back_name(WriteBackLine) {
+  return "dc cvap";
+}
+void store_fence() {
+  asm volatile("dsb sy" ::: "memory");
+}
 #else
 #error "streamfs knows how to flush cache lines on x86-64 and arm64 only"
 #endif

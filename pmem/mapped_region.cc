@@ -1,10 +1,4 @@
 // The real regions: devdax, a file on a DAX filesystem, and a plain file as emulation.
-#include <cmath>
-#include <cstring>
-#include <fstream>
-#include <string>
-#include <thread>
-
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/file.h>
@@ -13,6 +7,12 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
 
 #include "base/mutex.h"
 #include "pmem/flush_instruction.h"
@@ -100,8 +100,8 @@ class MappedRegion final : public Region {
 };
 
 Result<void> lock_with_wait(int fd, const std::string& path, double wait_seconds) {
-  for (int tries = static_cast<int>(std::ceil(wait_seconds * 20)); flock(fd, LOCK_EX | LOCK_NB) != 0;
-       --tries) {
+  for (int tries = static_cast<int>(std::ceil(wait_seconds * 20));
+       flock(fd, LOCK_EX | LOCK_NB) != 0; --tries) {
     if (errno != EWOULDBLOCK) return Error{errno, "locking " + path};
     if (tries <= 0) return Error{EBUSY, path + " is in use by another streamfs process"};
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -144,7 +144,7 @@ MetaClass class_of_dax(const struct stat& st) {
 }
 
 MetaClass class_of_plain_file(int fd) {
-  struct statfs fs {};
+  struct statfs fs{};
   if (fstatfs(fd, &fs) != 0) return MetaClass::kVolatile;
   const bool in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
   return in_memory ? MetaClass::kVolatile : MetaClass::kSynced;
@@ -192,7 +192,7 @@ Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenO
   const int access = (options.read_only ? O_RDONLY : O_RDWR) | (options.create ? O_CREAT : 0);
   FileDescriptor fd(open(path.c_str(), access | O_CLOEXEC, 0600));
   if (fd.get() < 0) return Error{errno, "opening META " + path};
-  struct stat st {};
+  struct stat st{};
   if (fstat(fd.get(), &st) != 0) return Error{errno, "opening META " + path};
   if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) {
     return Error{EINVAL, "META " + path + " is neither a file nor a devdax device"};

@@ -7,8 +7,7 @@ namespace {
 
 class MemoryRegion final : public Region {
  public:
-  MemoryRegion(uint64_t size, MetaClass meta_class)
-      : words_(size / kWordSize), class_(meta_class) {
+  MemoryRegion(uint64_t size, MetaClass meta_class) : words_(size / kWordSize), class_(meta_class) {
     attach(reinterpret_cast<std::byte*>(words_.data()), words_.size() * kWordSize);
   }
   MetaClass meta_class() const override { return class_; }

@@ -23,11 +23,17 @@ void RecordingRegion::push(Event event) {
   events_.push_back(event);
 }
 
-void RecordingRegion::mark() { push({Event::Kind::kMark}); }
+void RecordingRegion::mark() {
+  push({Event::Kind::kMark});
+}
 void RecordingRegion::on_store(uint64_t offset, uint64_t value) {
   push({Event::Kind::kStore, offset, value});
 }
-void RecordingRegion::write_back_line(uint64_t offset) { push({Event::Kind::kFlush, offset}); }
-void RecordingRegion::drain() { push({Event::Kind::kFence}); }
+void RecordingRegion::write_back_line(uint64_t offset) {
+  push({Event::Kind::kFlush, offset});
+}
+void RecordingRegion::drain() {
+  push({Event::Kind::kFence});
+}
 
 }  // namespace streamfs::pmem

@@ -1,5 +1,5 @@
-// A region that remembers every store, flush and fence, and from them makes every legal crash image:
-// what persistent memory may hold when the power goes at any point.
+// A region that remembers every store, flush and fence, and from them makes every legal crash
+// image: what persistent memory may hold when the power goes at any point.
 //
 // Two store models: kLinePrefix, x86's (stores to a line reach the media in order, so a line holds
 // a prefix of them), and kAnyWord (any 8-byte word of a line may be old or new). What was flushed
@@ -72,8 +72,8 @@ struct ExploreOptions {
 };
 
 // Visits every distinct image: at each fence and each mark, all combinations of what may have
-// reached the media (or none, all, each alone, all but each, and random ones). Returns their number.
-// Stops early when visit returns false.
+// reached the media (or none, all, each alone, all but each, and random ones). Returns their
+// number. Stops early when visit returns false.
 uint64_t each_crash_image(const std::vector<uint64_t>& initial,
                           const std::vector<RecordingRegion::Event>& events,
                           const ExploreOptions& options,

@@ -6,9 +6,12 @@ namespace streamfs::pmem {
 
 std::string_view to_string(MetaClass meta_class) {
   switch (meta_class) {
-    case MetaClass::kPersistent: return "persistent";
-    case MetaClass::kSynced: return "synced";
-    case MetaClass::kVolatile: return "volatile";
+    case MetaClass::kPersistent:
+      return "persistent";
+    case MetaClass::kSynced:
+      return "synced";
+    case MetaClass::kVolatile:
+      return "volatile";
   }
   return "unknown";
 }

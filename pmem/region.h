@@ -1,5 +1,5 @@
-// Persistent memory as bytes: stores, line flushes, fences. Everything that makes a word durable goes
-// through here, so that tests can stand a recorder in its place and cut the power anywhere.
+// Persistent memory as bytes: stores, line flushes, fences. Everything that makes a word durable
+// goes through here, so that tests can stand a recorder in its place and cut the power anywhere.
 //
 // Contract: a store is durable once its line was flushed after it and a fence followed the flush;
 // an aligned 8-byte word is never torn; stores to one line reach the media in order; without a

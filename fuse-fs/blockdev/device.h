@@ -36,11 +36,11 @@ struct WriteTag {
 };
 
 struct DeviceInfo {
-  std::string kind;            // "emulated", "file", "block", "nvme"
+  std::string kind;  // "emulated", "file", "block", "nvme"
   std::string path;
-  std::string identity;        // stable name of this very device (serial, uuid, inode), never empty
+  std::string identity;  // stable name of this very device (serial, uuid, inode), never empty
   uint64_t capacity_blocks = 0;
-  uint16_t pstream_count = 1;  // including the default, 0
+  uint16_t pstream_count = 1;      // including the default, 0
   uint64_t erase_unit_blocks = 1;  // trims aligned to this free whole erase units
   bool flush_is_free = false;      // power-loss protected: flush() does nothing
 };
@@ -64,7 +64,7 @@ struct DeviceStats {
   uint64_t live_bytes = 0;
   uint64_t peak_live_bytes = 0;
   uint64_t physical_bytes = 0;
-  double effective_spare = 0;  // physical ÷ peak live − 1
+  double effective_spare = 0;                                          // physical ÷ peak live − 1
   double latency_p50_us = 0, latency_p99_us = 0, latency_p999_us = 0;  // virtual clock, writes
   std::vector<StreamStats> streams;
 };

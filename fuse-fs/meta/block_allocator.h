@@ -37,8 +37,8 @@ struct BlockRun {
 
 class BlockAllocator {
  public:
-  static constexpr uint64_t kRegionBlocks = 2048;      // 8 MiB
-  static constexpr uint64_t kGroupBlocks = 32768;      // 128 MiB
+  static constexpr uint64_t kRegionBlocks = 2048;  // 8 MiB
+  static constexpr uint64_t kGroupBlocks = 32768;  // 128 MiB
 
   BlockAllocator(const pmem::Region& region, const Geometry& geometry);
   ~BlockAllocator();
@@ -46,7 +46,7 @@ class BlockAllocator {
   // Up to `wanted` blocks in one run, at `near` if given and free (an append that stays
   // contiguous), else in the pStream's own region. ENOSPC when nothing is free.
   Result<BlockRun> reserve(uint64_t wanted, PStreamId stream, std::optional<BlockNo> near);
-  void cancel(BlockRun run);  // a reserved run was not used
+  void cancel(BlockRun run);                // a reserved run was not used
   void committed_allocation(BlockRun run);  // its record is durable
   // Freed by record `tx`; waits for release_up_to.
   void committed_free(BlockRun run, TxId tx);

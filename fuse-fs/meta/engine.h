@@ -52,7 +52,7 @@ struct CreateRequest {
   Caller caller;
   uint64_t rdev = 0;
   std::string_view symlink_target;
-  VStreamId vstream;          // what placement chose
+  VStreamId vstream;  // what placement chose
   bool vstream_hinted = false;
 };
 
@@ -87,10 +87,10 @@ struct Space {
 struct Piece {
   FileBlock first;
   uint64_t length = 0;
-  BlockNo block;           // valid unless hole
+  BlockNo block;  // valid unless hole
   bool hole = false;
   bool unwritten = false;
-  VStreamId vstream;       // of the last write
+  VStreamId vstream;  // of the last write
 };
 
 // What a finished write adds to an inode's current view. New pieces name blocks reserved from the
@@ -215,7 +215,7 @@ struct FormatOptions {
   uint64_t created_seconds = 0;
   uint32_t random_seed = 0;
 };
-uint64_t meta_size_for(const FormatOptions& options);   // bytes
+uint64_t meta_size_for(const FormatOptions& options);  // bytes
 uint64_t inodes_possible(const Superblock& super);
 // The geometry a META of this size gets; ENOSPC with the needed size when too small.
 Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,

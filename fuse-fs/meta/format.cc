@@ -17,11 +17,15 @@ constexpr uint64_t kMaxRings = 8;
 constexpr uint64_t kMiB = 1024 * 1024;
 constexpr uint64_t kOrphanOwner = 1;
 
-uint64_t units(uint64_t bytes) { return round_up(std::max<uint64_t>(bytes, 1), kUnitSize); }
+uint64_t units(uint64_t bytes) {
+  return round_up(std::max<uint64_t>(bytes, 1), kUnitSize);
+}
 
 struct Sizes {
   uint64_t rings, bitmap, checksums, vstreams;
-  uint64_t fixed() const { return kSuperAreaSize + rings * kRingSize + 2 * bitmap + checksums + vstreams; }
+  uint64_t fixed() const {
+    return kSuperAreaSize + rings * kRingSize + 2 * bitmap + checksums + vstreams;
+  }
 };
 
 Sizes fixed_sizes(const FormatOptions& options, uint64_t meta_size) {
@@ -115,7 +119,8 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
   const uint64_t least = sizes.fixed() + (kMinHeapUnits + 1) * kUnitSize;
   if (meta_size < least) {
     return Error{ENOSPC, "META is too small: " + std::to_string(meta_size) + " bytes, at least " +
-                             std::to_string(round_up(least, kMiB)) + " needed for this data device"};
+                             std::to_string(round_up(least, kMiB)) +
+                             " needed for this data device"};
   }
   Superblock super{};
   super.magic = kSuperMagic;
@@ -127,7 +132,8 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
   super.data_blocks = options.data_blocks;
   super.ring_count = static_cast<uint32_t>(sizes.rings);
   super.journal_seed = options.random_seed;
-  super.features = (options.checksums ? kFeatureChecksums : 0) | (options.meta_log ? kFeatureMetaLog : 0);
+  super.features =
+      (options.checksums ? kFeatureChecksums : 0) | (options.meta_log ? kFeatureMetaLog : 0);
   super.meta_class = static_cast<uint8_t>(meta_class);
   super.clean = 1;
   super.created_seconds = options.created_seconds;
@@ -147,7 +153,8 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
   if (super.first_data_block + 256 > super.data_blocks) {
     return Error{ENOSPC, "DATA is too small: " + std::to_string(super.data_blocks * kBlockSize) +
                              " bytes, at least " +
-                             std::to_string((super.first_data_block + 256) * kBlockSize) + " needed"};
+                             std::to_string((super.first_data_block + 256) * kBlockSize) +
+                             " needed"};
   }
   return super;
 }

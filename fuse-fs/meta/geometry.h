@@ -31,7 +31,9 @@ class Geometry {
   uint64_t checksum_offset(BlockNo block) const;
 
   uint64_t heap_units() const { return region_bytes(RegionKind::kHeap) / kUnitSize; }
-  uint64_t unit_offset(uint64_t unit) const { return region_offset(RegionKind::kHeap, unit * kUnitSize); }
+  uint64_t unit_offset(uint64_t unit) const {
+    return region_offset(RegionKind::kHeap, unit * kUnitSize);
+  }
   // Unit index of a META offset inside the heap, else nothing.
   std::optional<uint64_t> unit_of(uint64_t offset) const;
   bool valid_block(uint64_t block) const {

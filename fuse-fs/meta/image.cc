@@ -15,9 +15,15 @@ uint32_t checksum_without_itself(T object) {
 
 }  // namespace
 
-uint32_t superblock_checksum(const Superblock& super) { return checksum_without_itself(super); }
-uint32_t extent_checksum(const ExtentSlot& slot) { return checksum_without_itself(slot); }
-uint32_t label_checksum(const DataLabel& label) { return checksum_without_itself(label); }
+uint32_t superblock_checksum(const Superblock& super) {
+  return checksum_without_itself(super);
+}
+uint32_t extent_checksum(const ExtentSlot& slot) {
+  return checksum_without_itself(slot);
+}
+uint32_t label_checksum(const DataLabel& label) {
+  return checksum_without_itself(label);
+}
 
 uint32_t inode_checksum(const InodeImage& image) {
   InodeImage copy = image;

@@ -62,7 +62,9 @@ Journal::Journal(pmem::Region& region, const Geometry& geometry)
   next_sequence_ = watermark_ + 1;
 }
 
-Journal::~Journal() { stop_checkpointer(); }
+Journal::~Journal() {
+  stop_checkpointer();
+}
 
 Journal::Ring& Journal::my_ring() {
   static std::atomic<uint32_t> threads{0};

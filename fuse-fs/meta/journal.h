@@ -54,7 +54,7 @@ class Transaction {
  private:
   friend class Journal;
   std::vector<uint64_t> encode(std::span<const uint64_t> proofs) const;  // header words zero
-  RecordHeader header(size_t proofs) const;  // the counts
+  RecordHeader header(size_t proofs) const;                              // the counts
   struct Patch {
     uint32_t cell;
     uint32_t mask;
@@ -78,7 +78,7 @@ struct JournalStats {
   uint64_t commit_fences = 0;  // on the critical path
   uint64_t commit_lines = 0;
   uint64_t checkpoints = 0;
-  uint64_t block_words = 0;    // words of the distinct 4 KiB home blocks touched, per checkpoint
+  uint64_t block_words = 0;  // words of the distinct 4 KiB home blocks touched, per checkpoint
 };
 
 // Receives every committed record with its bodies, in an order that respects dependencies. Runs

@@ -9,8 +9,8 @@
 namespace streamfs::meta {
 namespace {
 
-constexpr uint64_t kMinLogBlocks = 1024;    // 4 MiB
-constexpr uint64_t kMaxLogBlocks = 16384;   // 64 MiB
+constexpr uint64_t kMinLogBlocks = 1024;   // 4 MiB
+constexpr uint64_t kMaxLogBlocks = 16384;  // 64 MiB
 
 // Pages a snapshot may hold: everything but superblocks, rings and checksums, with its index.
 uint64_t snapshot_blocks(const Superblock& super) {

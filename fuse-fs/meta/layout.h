@@ -15,8 +15,8 @@ namespace streamfs::meta {
 
 inline constexpr uint64_t kSuperMagic = 0x3130534652545353;  // "SSTRFS01"
 inline constexpr uint32_t kFormatVersion = 1;
-inline constexpr uint64_t kUnitSize = 4096;        // heap unit
-inline constexpr uint64_t kCellSize = 256;         // an inode; also the reach of one journal patch
+inline constexpr uint64_t kUnitSize = 4096;  // heap unit
+inline constexpr uint64_t kCellSize = 256;   // an inode; also the reach of one journal patch
 inline constexpr uint64_t kSuperOffset[2] = {0, 64 * 1024};
 inline constexpr uint64_t kWatermarkOffset = 4096;  // one word, in a line of its own
 inline constexpr uint64_t kSuperAreaSize = 68 * 1024;
@@ -35,13 +35,13 @@ struct SegmentList {
 };
 
 enum class RegionKind : uint32_t {
-  kRings = 0,      // journal rings, each kRingSize bytes
-  kBlockBitmap,    // 1 bit a data block, 1 = allocated
-  kUntrimmed,      // 1 bit a data block, 1 = freed but not yet trimmed
-  kChecksums,      // 4 B a data block, 0 = not known
-  kHeapMap,        // 1 B a heap unit: UnitKind
-  kHeap,           // 4 KiB units
-  kVStreams,       // 64 B a vStream
+  kRings = 0,    // journal rings, each kRingSize bytes
+  kBlockBitmap,  // 1 bit a data block, 1 = allocated
+  kUntrimmed,    // 1 bit a data block, 1 = freed but not yet trimmed
+  kChecksums,    // 4 B a data block, 0 = not known
+  kHeapMap,      // 1 B a heap unit: UnitKind
+  kHeap,         // 4 KiB units
+  kVStreams,     // 64 B a vStream
   kCount,
 };
 
@@ -51,32 +51,33 @@ struct Superblock {
   uint32_t checksum;    // CRC32C of the whole superblock with this field zero
   uint64_t generation;  // the valid copy with the larger one counts
   uint8_t uuid[16];
-  char label[32];       // NUL-padded
+  char label[32];          // NUL-padded
   char data_identity[64];  // of the data device this META belongs to, NUL-padded
   uint64_t meta_size;
   uint64_t data_blocks;
   uint64_t first_data_block;  // below it: the data label and the metadata log
   uint32_t ring_count;
-  uint32_t journal_seed;      // random; keeps file contents from passing for a record
-  uint32_t features;          // kFeature*
-  uint8_t meta_class;         // pmem::MetaClass at mkfs
-  uint8_t clean;              // 1 after an orderly unmount
+  uint32_t journal_seed;  // random; keeps file contents from passing for a record
+  uint32_t features;      // kFeature*
+  uint8_t meta_class;     // pmem::MetaClass at mkfs
+  uint8_t clean;          // 1 after an orderly unmount
   uint8_t reserved0[2];
-  uint64_t root_inode;        // InodeId
-  uint64_t orphan_head;       // offset of the first orphan unit
-  uint64_t clean_free_inodes; // hints for statfs, true when clean
+  uint64_t root_inode;         // InodeId
+  uint64_t orphan_head;        // offset of the first orphan unit
+  uint64_t clean_free_inodes;  // hints for statfs, true when clean
   uint64_t created_seconds;
   uint64_t reserved[8];
   SegmentList regions[static_cast<size_t>(RegionKind::kCount)];
 };
 static_assert(sizeof(Superblock) <= kUnitSize);
 static_assert(std::has_unique_object_representations_v<Superblock>);
-inline constexpr uint32_t kFeatureChecksums = 1;   // data checksums are kept
-inline constexpr uint32_t kFeatureMetaLog = 2;     // a metadata log is on the data device
+inline constexpr uint32_t kFeatureChecksums = 1;  // data checksums are kept
+inline constexpr uint32_t kFeatureMetaLog = 2;    // a metadata log is on the data device
 
 inline constexpr uint64_t kRingSize = 512 * 1024;
 
-// Heap map. Free units are all zeroes on the media; kDirty ones must be zeroed before they are free.
+// Heap map. Free units are all zeroes on the media; kDirty ones must be zeroed before they are
+// free.
 enum class UnitKind : uint8_t {
   kFree = 0,
   kInodes = 1,     // 16 inodes
@@ -105,7 +106,7 @@ inline constexpr uint32_t kOrphansPerUnit = 504;
 inline constexpr uint32_t kBlobBytesPerUnit = kUnitSize - sizeof(UnitHeader);
 
 // w0 of an inode: mode | flags << 16 | nlink << 32. Never 0 in a used slot.
-inline constexpr uint16_t kInlineExtent0 = 1;   // the inline extent slot 0 is in use
+inline constexpr uint16_t kInlineExtent0 = 1;  // the inline extent slot 0 is in use
 inline constexpr uint16_t kInlineExtent1 = 2;
 inline constexpr uint16_t kInlineSymlink = 4;   // the target is in the inline area
 inline constexpr uint16_t kTruncating = 8;      // blocks past size are being freed (resumed)
@@ -125,21 +126,21 @@ struct InodeImage {
   uint64_t blocks_vstream;  // 4 KiB blocks | vStream << 48
   uint64_t chain;           // first directory or extent unit, 0 = none
   uint32_t generation;
-  uint32_t checksum;        // CRC32C of words 0–15 (and the inline symlink) with this field zero
+  uint32_t checksum;  // CRC32C of words 0–15 (and the inline symlink) with this field zero
   uint64_t atime;
   uint64_t btime;
-  uint64_t xattr;           // first blob unit, 0 = none
-  uint64_t symlink;         // first blob unit of a long target, 0 = none
+  uint64_t xattr;    // first blob unit, 0 = none
+  uint64_t symlink;  // first blob unit of a long target, 0 = none
   uint64_t rdev;
-  uint64_t parent;          // directories: InodeId of the parent
-  uint64_t self;            // own InodeId
+  uint64_t parent;  // directories: InodeId of the parent
+  uint64_t self;    // own InodeId
   uint64_t reserved;
   uint64_t inline_area[16];  // two ExtentSlots (words 16–23), or a symlink target
 };
 static_assert(sizeof(InodeImage) == kCellSize);
 static_assert(std::has_unique_object_representations_v<InodeImage>);
 inline constexpr uint32_t kInodeWords = kCellSize / kWordSize;
-inline constexpr uint32_t kInodeBodyWords = 16;    // what create writes
+inline constexpr uint32_t kInodeBodyWords = 16;  // what create writes
 inline constexpr uint32_t kInlineExtents = 2;
 inline constexpr uint32_t kInlineSymlinkMax = 128;
 using InodeWords = std::array<uint64_t, kInodeWords>;
@@ -173,7 +174,7 @@ struct ExtentSlot {
 static_assert(sizeof(ExtentSlot) == 32);
 inline constexpr uint64_t kExtentUsed = uint64_t{1} << 40;
 inline constexpr uint64_t kExtentUnwritten = uint64_t{1} << 41;  // allocated, reads as zeroes
-inline constexpr uint64_t kExtentInMeta = uint64_t{1} << 42;     // reserved, see DESIGN "absorption"
+inline constexpr uint64_t kExtentInMeta = uint64_t{1} << 42;  // reserved, see DESIGN "absorption"
 
 // A persisted vStream.
 struct VStreamSlot {
@@ -215,11 +216,11 @@ struct DataLabel {
   uint64_t magic;
   uint32_t version;
   uint32_t checksum;
-  Superblock geometry;         // META's superblock at mkfs or the last grow
-  uint64_t log_first_block;    // the metadata log, 0 = none
+  Superblock geometry;       // META's superblock at mkfs or the last grow
+  uint64_t log_first_block;  // the metadata log, 0 = none
   uint64_t log_blocks;
   uint64_t snapshot_first_block[2];
-  uint64_t snapshot_blocks;    // of each
+  uint64_t snapshot_blocks;  // of each
 };
 static_assert(sizeof(DataLabel) <= kBlockSize);
 

@@ -67,8 +67,8 @@ class MetadataLog {
   MetadataLog(pmem::Region& region, const Geometry& geometry, Journal& journal, LogDevice& device,
               const DataLabel& label);
   void append(TxId tx, ConstBytes record, std::span<const ConstBytes> bodies);
-  Result<void> write_pending(std::vector<Pending> records) SFS_REQUIRES(ship_mutex_);
-  Result<void> write_chunk(std::vector<std::byte>& payload, uint64_t last_sequence)
+  Result<void> write_pending(const std::vector<Pending>& records) SFS_REQUIRES(ship_mutex_);
+  Result<void> write_chunk(std::vector<std::byte>& chunk, uint64_t last_sequence)
       SFS_REQUIRES(ship_mutex_);
   Result<void> take_snapshot() SFS_REQUIRES(ship_mutex_);
 
@@ -81,8 +81,8 @@ class MetadataLog {
   Mutex pending_mutex_;  // leaf, after a journal ring's mutex
   std::vector<Pending> pending_ SFS_GUARDED_BY(pending_mutex_);
   uint64_t next_chunk_ SFS_GUARDED_BY(ship_mutex_) = 1;
-  uint64_t head_block_ SFS_GUARDED_BY(ship_mutex_) = 0;     // in the log area, grows for ever
-  uint64_t snapshot_at_ SFS_GUARDED_BY(ship_mutex_) = 0;    // head_block_ when the last began
+  uint64_t head_block_ SFS_GUARDED_BY(ship_mutex_) = 0;   // in the log area, grows for ever
+  uint64_t snapshot_at_ SFS_GUARDED_BY(ship_mutex_) = 0;  // head_block_ when the last began
   uint64_t snapshot_generation_ SFS_GUARDED_BY(ship_mutex_) = 0;
   uint64_t shipped_ SFS_GUARDED_BY(ship_mutex_) = 0;
   std::atomic<uint64_t> durable_{0};

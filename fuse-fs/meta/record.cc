@@ -70,8 +70,8 @@ std::optional<RecordView> RecordView::parse(std::span<const uint64_t> words) {
   auto rest = view.words_.subspan(kHeaderWords);
   const auto patches = patch_words(rest, view.header_.patches);
   if (!patches) return std::nullopt;
-  const uint64_t tail = view.header_.masks * kMaskWords + view.header_.runs +
-                        view.header_.bodies + view.header_.proofs;
+  const uint64_t tail = view.header_.masks * kMaskWords + view.header_.runs + view.header_.bodies +
+                        view.header_.proofs;
   if (*patches + tail != rest.size()) return std::nullopt;
   const auto take = [&rest](uint64_t count) {
     const auto taken = rest.first(count);
@@ -113,7 +113,8 @@ void RecordView::each_patch(Visitor&& visitor) const {
 
 bool RecordView::in_bounds(const Geometry& geometry) const {
   bool ok = true;
-  each_patch([&](uint64_t cell, uint32_t, auto) { ok = ok && geometry.journalable(cell, kCellSize); });
+  each_patch(
+      [&](uint64_t cell, uint32_t, auto) { ok = ok && geometry.journalable(cell, kCellSize); });
   for (uint64_t at = 0; at < masks_.size(); at += kMaskWords) {
     ok = ok && masks_[at] % kWordSize == 0 && geometry.journalable(masks_[at], kWordSize);
   }

@@ -1,6 +1,6 @@
-// A journal record as bytes: encoded from a transaction, and read back section by section with every
-// count and offset checked, because a ring is media.
-// Thread safety: pure functions over their arguments.
+// A journal record as bytes: encoded from a transaction, and read back section by section with
+// every count and offset checked, because a ring is media. Thread safety: pure functions over their
+// arguments.
 #pragma once
 
 #include <cstdint>

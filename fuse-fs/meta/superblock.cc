@@ -38,9 +38,8 @@ Result<Superblock> checked(const Superblock& super, const pmem::Region& region) 
                              ", this streamfs knows " + std::to_string(kFormatVersion)};
   }
   if (super.meta_size > region.size()) {
-    return Error{EINVAL, "META is smaller than it was formatted (" +
-                             std::to_string(region.size()) + " of " +
-                             std::to_string(super.meta_size) + " bytes)"};
+    return Error{EINVAL, "META is smaller than it was formatted (" + std::to_string(region.size()) +
+                             " of " + std::to_string(super.meta_size) + " bytes)"};
   }
   return super;
 }

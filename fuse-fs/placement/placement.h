@@ -55,14 +55,14 @@ struct VStreamInfo {
   uint64_t lifetime_bytes = 0;  // 0 = not known yet
   uint64_t lifetime_ms = 0;
   uint64_t written_bytes = 0, live_bytes = 0, dead_bytes = 0;
-  PStreamId pstream;            // of a plain new write
+  PStreamId pstream;  // of a plain new write
 };
 
 // What is kept of a vStream from one mount to the next.
 struct SavedVStream {
   VStreamId vstream;  // 0 = the slot is free
   Source source = Source::kDefault;
-  std::string name;   // at most kNameMax bytes; empty for one known by its number
+  std::string name;  // at most kNameMax bytes; empty for one known by its number
   uint64_t lifetime_bytes = 0, lifetime_ms = 0, written_bytes = 0;
 };
 inline constexpr size_t kNameMax = 31;
@@ -102,7 +102,7 @@ class Placement {
   virtual Chosen choose(const CreateContext& context) = 0;
   // ENOSPC when all 65,535 are in use, EINVAL for an empty or over-long name.
   virtual Result<VStreamId> by_name(std::string_view name, Source source) = 0;
-  virtual Result<VStreamId> by_number(uint32_t number) = 0;  // ERANGE outside 1..65535
+  virtual Result<VStreamId> by_number(uint32_t number) = 0;    // ERANGE outside 1..65535
   virtual Result<VStreamId> by_rw_hint(uint32_t rw_hint) = 0;  // EINVAL unknown
   virtual std::optional<VStreamInfo> info(VStreamId vstream) = 0;
   virtual std::vector<VStreamInfo> all() = 0;
@@ -113,8 +113,8 @@ class Placement {
   virtual PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
                           bool overwrite) const = 0;
   // Splits [offset, offset + pages) of a request of request_pages into runs of one pStream.
-  virtual void route_run(VStreamId vstream, uint32_t request_pages, uint32_t offset,
-                         uint32_t pages, bool overwrite, std::vector<RoutedRun>& out) const = 0;
+  virtual void route_run(VStreamId vstream, uint32_t request_pages, uint32_t offset, uint32_t pages,
+                         bool overwrite, std::vector<RoutedRun>& out) const = 0;
   // After the device took it. Births (and the deaths they cause) are measured here.
   virtual void wrote(BlockNo first, uint32_t pages, VStreamId vstream, PStreamId stream,
                      uint32_t request_pages, uint32_t offset, bool overwrite) = 0;

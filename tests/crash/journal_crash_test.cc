@@ -1,5 +1,5 @@
-// The journal's promise, broken at every point: after any cut each transaction happened whole or not
-// at all, and every one whose commit() had returned happened.
+// The journal's promise, broken at every point: after any cut each transaction happened whole or
+// not at all, and every one whose commit() had returned happened.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -70,7 +70,8 @@ class JournalCrash : public testing::Test {
       }
     }
     for (const RegionKind kind : {RegionKind::kBlockBitmap, RegionKind::kUntrimmed}) {
-      for (uint64_t w = 0; w < 64; ++w) state.push_back(region.load(geometry_.bitmap_word(kind, w)));
+      for (uint64_t w = 0; w < 64; ++w)
+        state.push_back(region.load(geometry_.bitmap_word(kind, w)));
     }
     return state;
   }
@@ -103,11 +104,14 @@ class JournalCrash : public testing::Test {
     pmem::ExploreOptions few;
     few.exhaustive_up_to = 4;
     few.samples = 1;
-    pmem::each_crash_image(after.initial(), after.events(), few, [&](const pmem::CrashImage& again) {
-      pmem::RecordingRegion twice(again.words);
-      ok = same(recover(twice), {image.words, image.marks, image.description + "; then " + again.description}, states);
-      return ok;
-    });
+    pmem::each_crash_image(
+        after.initial(), after.events(), few, [&](const pmem::CrashImage& again) {
+          pmem::RecordingRegion twice(again.words);
+          ok = same(recover(twice),
+                    {image.words, image.marks, image.description + "; then " + again.description},
+                    states);
+          return ok;
+        });
     return ok;
   }
 
@@ -116,7 +120,8 @@ class JournalCrash : public testing::Test {
     return recovered.ok() ? state_of(region) : State{};
   }
 
-  static bool same(const State& found, const pmem::CrashImage& image, const std::vector<State>& states) {
+  static bool same(const State& found, const pmem::CrashImage& image,
+                   const std::vector<State>& states) {
     if (found == states[image.marks]) return true;
     if (image.marks + 1 < states.size() && found == states[image.marks + 1]) return true;
     ADD_FAILURE() << image.description;
@@ -133,7 +138,8 @@ TEST_F(JournalCrash, CreateIsWholeOrNothing) {
 }
 
 TEST_F(JournalCrash, ChangingAYoungBodyKeepsItsCreation) {
-  expect_whole_or_nothing({[&] { create(0, 5); }, [&] { change(0, 3, 77); }, [&] { change(0, 9, 78); }});
+  expect_whole_or_nothing(
+      {[&] { create(0, 5); }, [&] { change(0, 3, 77); }, [&] { change(0, 9, 78); }});
 }
 
 TEST_F(JournalCrash, ACreatedObjectSurvivesChangesToItsNeighbour) {

@@ -1,0 +1,353 @@
+#include "fuse-fs/meta/block_allocator.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <unordered_map>
+
+namespace streamfs::meta {
+namespace {
+
+constexpr uint64_t kGroupWords = BlockAllocator::kGroupBlocks / 64;
+constexpr uint64_t kRegionWords = BlockAllocator::kRegionBlocks / 64;
+constexpr uint64_t kClasses = 13;  // bit_width of 0..2048 free blocks
+constexpr uint32_t kNobody = 0;
+
+}  // namespace
+
+// All blocks of a group in one bit array, 1 = not free, whatever the reason. Counts of free blocks
+// per region are known for every region from the start, bits only of groups used since the mount.
+struct BlockAllocator::Impl {
+  struct Freed {
+    BlockRun run;
+    TxId tx;
+  };
+  struct Cursor {
+    uint64_t region;
+    uint64_t next;  // block to look at first
+  };
+
+  const pmem::Region& region;
+  const Geometry& geometry;
+  mutable Mutex mutex;  // leaf; guards everything below
+  std::vector<std::vector<uint64_t>> groups;  // empty: not used yet
+  std::vector<uint16_t> region_free;
+  std::vector<uint32_t> region_owner;  // pStream + 1
+  std::array<uint64_t, kClasses> class_count{};
+  std::unordered_map<uint16_t, Cursor> cursors;
+  uint64_t free = 0, pending = 0;
+  std::deque<Freed> freed;
+  std::map<uint64_t, uint64_t> released;  // first → end, merged
+
+  Impl(const pmem::Region& meta, const Geometry& shape) : region(meta), geometry(shape) {
+    groups.resize(div_round_up(blocks(), kGroupBlocks));
+    region_free.resize(div_round_up(blocks(), kRegionBlocks));
+    region_owner.resize(region_free.size(), kNobody);
+    for (uint64_t at = 0; at < region_free.size(); ++at) count_region(at);
+  }
+
+  uint64_t blocks() const { return geometry.data_blocks(); }
+  uint64_t word(RegionKind kind, uint64_t index) const {
+    return region.load(geometry.bitmap_word(kind, index));
+  }
+  // Bits of a word outside what may ever be allocated.
+  uint64_t outside(uint64_t index) const {
+    const uint64_t base = index * 64, first = geometry.super().first_data_block;
+    uint64_t mask = 0;
+    if (base < first) mask |= first - base >= 64 ? ~uint64_t{0} : (uint64_t{1} << (first - base)) - 1;
+    if (base + 64 > blocks()) mask |= base >= blocks() ? ~uint64_t{0} : ~uint64_t{0} << (blocks() - base);
+    return mask;
+  }
+  void count_region(uint64_t at);
+  void add_released(uint64_t index, uint64_t bits);
+  void merge_released(uint64_t first, uint64_t end);
+  std::vector<uint64_t>& group(uint64_t block);
+  bool is_free(uint64_t block);
+  uint64_t next_free(uint64_t from, uint64_t end);
+  uint64_t free_until(uint64_t from, uint64_t end);
+  void mark(uint64_t first, uint64_t count, bool used);
+  void count_changed(uint64_t at, uint16_t now);
+  void leave_region(uint16_t stream);
+  bool claim_region(uint16_t stream);
+  std::optional<uint64_t> find_region(uint64_t from, uint64_t least, bool unowned) const;
+  BlockRun take(uint64_t from, uint64_t wanted, uint16_t stream);
+  std::optional<BlockRun> take_near(uint64_t near, uint64_t wanted, uint16_t stream);
+  std::optional<BlockRun> take_own(uint64_t wanted, uint16_t stream);
+  std::optional<BlockRun> take_any(uint64_t wanted, uint16_t stream);
+};
+
+void BlockAllocator::Impl::count_region(uint64_t at) {
+  uint64_t available = 0;
+  const uint64_t words = div_round_up(blocks(), 64);
+  const uint64_t end = std::min((at + 1) * kRegionWords, words);
+  for (uint64_t index = at * kRegionWords; index < end; ++index) {
+    const uint64_t untrimmed =
+        word(RegionKind::kUntrimmed, index) & ~word(RegionKind::kBlockBitmap, index) & ~outside(index);
+    const uint64_t used = word(RegionKind::kBlockBitmap, index) | untrimmed | outside(index);
+    available += static_cast<uint64_t>(std::popcount(~used));
+    if (untrimmed != 0) add_released(index, untrimmed);
+  }
+  region_free[at] = static_cast<uint16_t>(available);
+  ++class_count[static_cast<size_t>(std::bit_width(available))];
+  free += available;
+}
+
+// Left by an earlier mount: their free records are home, so nothing else needs to be waited for.
+void BlockAllocator::Impl::add_released(uint64_t index, uint64_t bits) {
+  pending += static_cast<uint64_t>(std::popcount(bits));
+  while (bits != 0) {
+    const int first = std::countr_zero(bits);
+    const int length = std::countr_one(bits >> first);
+    merge_released(index * 64 + static_cast<uint64_t>(first),
+                   index * 64 + static_cast<uint64_t>(first + length));
+    bits &= length == 64 ? 0 : ~(((uint64_t{1} << length) - 1) << first);
+  }
+}
+
+void BlockAllocator::Impl::merge_released(uint64_t first, uint64_t end) {
+  auto after = released.lower_bound(first);
+  if (after != released.end() && after->first == end) {
+    end = after->second;
+    after = released.erase(after);
+  }
+  if (after != released.begin()) {
+    const auto before = std::prev(after);
+    if (before->second == first) {
+      before->second = end;
+      return;
+    }
+  }
+  released.emplace_hint(after, first, end);
+}
+
+std::vector<uint64_t>& BlockAllocator::Impl::group(uint64_t block) {
+  std::vector<uint64_t>& bits = groups[block / kGroupBlocks];
+  if (!bits.empty()) return bits;
+  bits.resize(kGroupWords, ~uint64_t{0});
+  const uint64_t base = block / kGroupBlocks * kGroupWords;
+  const uint64_t count = std::min(kGroupWords, div_round_up(blocks(), 64) - base);
+  for (uint64_t i = 0; i < count; ++i) {
+    bits[i] = word(RegionKind::kBlockBitmap, base + i) | word(RegionKind::kUntrimmed, base + i) |
+              outside(base + i);
+  }
+  return bits;
+}
+
+bool BlockAllocator::Impl::is_free(uint64_t block) {
+  return block < blocks() && (group(block)[block % kGroupBlocks / 64] >> block % 64 & 1) == 0;
+}
+
+// First free block of [from, end), end if there is none. Both within one group.
+uint64_t BlockAllocator::Impl::next_free(uint64_t from, uint64_t end) {
+  const std::vector<uint64_t>& bits = group(from);
+  while (from < end) {
+    const uint64_t open = ~bits[from % kGroupBlocks / 64] >> from % 64;
+    if (open != 0) return std::min(end, from + static_cast<uint64_t>(std::countr_zero(open)));
+    from = round_down(from, 64) + 64;
+  }
+  return end;
+}
+
+// First block of [from, end) that is not free, else end. Both within one group.
+uint64_t BlockAllocator::Impl::free_until(uint64_t from, uint64_t end) {
+  const std::vector<uint64_t>& bits = group(from);
+  while (from < end) {
+    const uint64_t used = bits[from % kGroupBlocks / 64] >> from % 64;
+    if (used != 0) return std::min(end, from + static_cast<uint64_t>(std::countr_zero(used)));
+    from = round_down(from, 64) + 64;
+  }
+  return end;
+}
+
+// Counts what really changes: a damaged bitmap may have called a block free that was somebody's.
+void BlockAllocator::Impl::mark(uint64_t first, uint64_t count, bool used) {
+  const uint64_t end = first + count;
+  while (first < end) {
+    uint64_t& bits = group(first)[first % kGroupBlocks / 64];
+    const uint64_t stop = std::min(end, round_down(first, 64) + 64);
+    const uint64_t width = stop - first;
+    const uint64_t mask = (width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1) << first % 64;
+    const uint64_t flips = used ? mask & ~bits : mask & bits;
+    bits ^= flips;
+    const auto changed = static_cast<uint64_t>(std::popcount(flips));
+    const uint64_t at = first / kRegionBlocks;
+    count_changed(at, static_cast<uint16_t>(used ? region_free[at] - changed : region_free[at] + changed));
+    free = used ? free - changed : free + changed;
+    first = stop;
+  }
+}
+
+void BlockAllocator::Impl::count_changed(uint64_t at, uint16_t now) {
+  --class_count[static_cast<size_t>(std::bit_width(region_free[at]))];
+  region_free[at] = now;
+  ++class_count[static_cast<size_t>(std::bit_width(now))];
+}
+
+void BlockAllocator::Impl::leave_region(uint16_t stream) {
+  const auto found = cursors.find(stream);
+  if (found == cursors.end()) return;
+  region_owner[found->second.region] = kNobody;
+  cursors.erase(found);
+}
+
+std::optional<uint64_t> BlockAllocator::Impl::find_region(uint64_t from, uint64_t least,
+                                                          bool unowned) const {
+  for (uint64_t i = 0; i < region_free.size(); ++i) {
+    const uint64_t at = (from + i) % region_free.size();
+    if (region_free[at] >= least && (!unowned || region_owner[at] == kNobody)) return at;
+  }
+  return std::nullopt;
+}
+
+// The emptiest class of region that is not another stream's, looking onwards from the old one.
+bool BlockAllocator::Impl::claim_region(uint16_t stream) {
+  const auto old = cursors.find(stream);
+  const uint64_t from = old == cursors.end() ? 0 : old->second.region + 1;
+  leave_region(stream);
+  for (uint64_t size_class = kClasses; size_class-- > 1;) {
+    if (class_count[size_class] == 0) continue;
+    const auto found = find_region(from, uint64_t{1} << (size_class - 1), true);
+    if (!found) continue;
+    region_owner[*found] = uint32_t{stream} + 1;
+    cursors[stream] = {*found, *found * kRegionBlocks};
+    return true;
+  }
+  return false;
+}
+
+// A run from a free block on, over into following regions as long as they are wholly free.
+BlockRun BlockAllocator::Impl::take(uint64_t from, uint64_t wanted, uint16_t stream) {
+  const uint64_t group_end = std::min(round_down(from, kGroupBlocks) + kGroupBlocks, blocks());
+  const uint64_t limit = std::min(from + wanted, group_end);
+  uint64_t end = std::min(limit, round_down(from, kRegionBlocks) + kRegionBlocks);
+  end = free_until(from, end);
+  while (end < limit && end % kRegionBlocks == 0 && region_owner[end / kRegionBlocks] == kNobody &&
+         region_free[end / kRegionBlocks] == kRegionBlocks) {
+    leave_region(stream);
+    region_owner[end / kRegionBlocks] = uint32_t{stream} + 1;
+    cursors[stream] = {end / kRegionBlocks, end};
+    end = std::min(limit, end + kRegionBlocks);
+  }
+  mark(from, end - from, true);
+  const auto own = cursors.find(stream);
+  if (own != cursors.end() && (end - 1) / kRegionBlocks == own->second.region) own->second.next = end;
+  return {BlockNo{from}, end - from};
+}
+
+std::optional<BlockRun> BlockAllocator::Impl::take_near(uint64_t near, uint64_t wanted,
+                                                        uint16_t stream) {
+  if (!geometry.valid_block(near) || !is_free(near)) return std::nullopt;
+  const uint32_t owner = region_owner[near / kRegionBlocks];
+  const bool own = owner == uint32_t{stream} + 1;
+  const bool inside = owner == kNobody && near % kRegionBlocks != 0;
+  if (!own && !inside) return std::nullopt;
+  return take(near, wanted, stream);
+}
+
+std::optional<BlockRun> BlockAllocator::Impl::take_own(uint64_t wanted, uint16_t stream) {
+  const auto found = cursors.find(stream);
+  if (found == cursors.end() || region_free[found->second.region] == 0) return std::nullopt;
+  const uint64_t base = found->second.region * kRegionBlocks;
+  const uint64_t end = std::min(base + kRegionBlocks, blocks());
+  uint64_t at = found->second.next >= end ? end : next_free(found->second.next, end);
+  if (at == end) at = next_free(base, end);
+  SFS_ASSERT(at < end);
+  return take(at, wanted, stream);
+}
+
+// Nothing is left but in other streams' regions.
+std::optional<BlockRun> BlockAllocator::Impl::take_any(uint64_t wanted, uint16_t stream) {
+  const auto found = find_region(0, 1, false);
+  if (!found) return std::nullopt;
+  const uint64_t base = *found * kRegionBlocks;
+  return take(next_free(base, std::min(base + kRegionBlocks, blocks())), wanted, stream);
+}
+
+BlockAllocator::BlockAllocator(const pmem::Region& region, const Geometry& geometry)
+    : impl_(std::make_unique<Impl>(region, geometry)) {}
+
+BlockAllocator::~BlockAllocator() = default;
+
+Result<BlockRun> BlockAllocator::reserve(uint64_t wanted, PStreamId stream,
+                                         std::optional<BlockNo> near) {
+  SFS_ASSERT(wanted > 0);
+  const MutexLock lock(impl_->mutex);
+  if (near) {
+    if (auto run = impl_->take_near(near->value, wanted, stream.value)) return *run;
+  }
+  if (auto run = impl_->take_own(wanted, stream.value)) return *run;
+  if (impl_->claim_region(stream.value)) {
+    if (auto run = impl_->take_own(wanted, stream.value)) return *run;
+  }
+  if (auto run = impl_->take_any(wanted, stream.value)) return *run;
+  return Error{ENOSPC, "data blocks"};
+}
+
+void BlockAllocator::cancel(BlockRun run) {
+  const MutexLock lock(impl_->mutex);
+  impl_->mark(run.first.value, run.count, false);
+}
+
+// Reserved and allocated look the same here; the bitmap in META tells them apart.
+void BlockAllocator::committed_allocation(BlockRun run) {
+  SFS_ASSERT(run.first.value + run.count <= impl_->blocks());
+}
+
+void BlockAllocator::committed_free(BlockRun run, TxId tx) {
+  const MutexLock lock(impl_->mutex);
+  impl_->freed.push_back({run, tx});
+  impl_->pending += run.count;
+}
+
+void BlockAllocator::release_up_to(TxId tx) {
+  const MutexLock lock(impl_->mutex);
+  // Threads report in nearly, not exactly, the order of their records.
+  std::deque<Impl::Freed> later;
+  while (!impl_->freed.empty()) {
+    const Impl::Freed& front = impl_->freed.front();
+    if (front.tx > tx) {
+      later.push_back(front);
+    } else {
+      impl_->merge_released(front.run.first.value, front.run.first.value + front.run.count);
+    }
+    impl_->freed.pop_front();
+  }
+  impl_->freed = std::move(later);
+}
+
+std::optional<BlockRun> BlockAllocator::next_trim(uint64_t max_blocks) {
+  SFS_ASSERT(max_blocks > 0);
+  const MutexLock lock(impl_->mutex);
+  if (impl_->released.empty()) return std::nullopt;
+  const auto [first, end] = *impl_->released.begin();
+  impl_->released.erase(impl_->released.begin());
+  const uint64_t stop = std::min({end, round_down(first, max_blocks) + max_blocks,
+                                  round_down(first, kGroupBlocks) + kGroupBlocks});
+  if (stop < end) impl_->released.emplace(stop, end);
+  impl_->group(first);  // read while META still says "untrimmed"
+  return BlockRun{BlockNo{first}, stop - first};
+}
+
+void BlockAllocator::trimmed(BlockRun run) {
+  const MutexLock lock(impl_->mutex);
+  impl_->mark(run.first.value, run.count, false);
+  impl_->pending -= run.count;
+}
+
+uint64_t BlockAllocator::free_blocks() const {
+  const MutexLock lock(impl_->mutex);
+  return impl_->free;
+}
+
+uint64_t BlockAllocator::pending_blocks() const {
+  const MutexLock lock(impl_->mutex);
+  return impl_->pending;
+}
+
+bool BlockAllocator::is_allocated(BlockNo block) const {
+  if (block.value >= impl_->blocks()) return false;
+  return (impl_->word(RegionKind::kBlockBitmap, block.value / 64) >> block.value % 64 & 1) != 0;
+}
+
+}  // namespace streamfs::meta

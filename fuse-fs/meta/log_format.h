@@ -1,0 +1,51 @@
+// The bytes of the metadata log on the data device (metadata_log.h says what they are for).
+// Thread safety: types only.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "base/types.h"
+
+namespace streamfs::meta {
+
+inline constexpr uint64_t kChunkMagic = 0x3130474f4c534653;     // "SFSLOG01"
+inline constexpr uint64_t kSnapshotMagic = 0x31304e5344534653;  // "SFSDSN01"
+inline constexpr uint64_t kChunkBytesMax = 1024 * 1024;
+
+// First 64 bytes of a chunk; the payload follows, padded with zeroes to whole blocks.
+struct LogChunkHeader {
+  uint64_t magic;
+  uint64_t number;         // consecutive
+  uint64_t last_sequence;  // every record up to it is in this chunk or an earlier one
+  uint64_t payload_bytes;
+  uint8_t uuid[16];
+  uint32_t payload_checksum;
+  uint32_t checksum;  // CRC32C of this header with this field zero
+  uint64_t reserved;
+};
+static_assert(sizeof(LogChunkHeader) == 64);
+static_assert(std::has_unique_object_representations_v<LogChunkHeader>);
+
+// First block of a snapshot area; SnapshotPage entries follow, padded to a block, then the pages.
+struct SnapshotHeader {
+  uint64_t magic;
+  uint64_t generation;
+  uint64_t sequence;     // everything up to it is in the pages
+  uint64_t first_chunk;  // number of the first chunk after the snapshot began
+  uint64_t first_block;  // and its place in the log area, blocks
+  uint64_t pages;
+  uint8_t uuid[16];
+  uint32_t index_checksum;
+  uint32_t checksum;  // CRC32C of this header with this field zero
+};
+static_assert(sizeof(SnapshotHeader) == 72);
+static_assert(std::has_unique_object_representations_v<SnapshotHeader>);
+
+struct SnapshotPage {
+  uint32_t number;  // META offset / 4096
+  uint32_t checksum;
+};
+static_assert(sizeof(SnapshotPage) == 8);
+
+}  // namespace streamfs::meta
