@@ -152,13 +152,13 @@ static int is_life(enum stream_life life) {
 
 int stream_hint_fd(int fd, enum stream_life life) {
   if (!is_life(life)) return -EINVAL;
-  struct streamfs_hint hint = {.command = STREAMFS_HINT_RW_HINT, .rw_hint = (uint32_t)life};
+  struct streamfs_hint hint = stream_life_hint((uint32_t)life);
   return send_to_file(fd, &hint);
 }
 
 int stream_hint_path(const char* path, enum stream_life life) {
   if (!is_life(life)) return -EINVAL;
-  struct streamfs_hint hint = {.command = STREAMFS_HINT_RW_HINT, .rw_hint = (uint32_t)life};
+  struct streamfs_hint hint = stream_life_hint((uint32_t)life);
   return send_to_path(path, &hint, send_to_file);
 }
 
@@ -187,7 +187,7 @@ static int fill(int result, const struct streamfs_hint* hint, struct stream_info
   if (result != STREAM_HONOURED) return result;
   out->vstream = hint->number;
   out->pstream = hint->pstream;
-  out->life = hint->rw_hint;
+  out->life = stream_life_of(hint);
   out->lifetime_bytes = hint->lifetime_bytes;
   memcpy(out->name, hint->name, STREAM_NAME_MAX);
   return result;

@@ -1,8 +1,10 @@
 #include "libstream/mount.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -40,6 +42,17 @@ static void remember_foreign(dev_t device) {
   atomic_store_explicit(slot_of(device), entry, memory_order_relaxed);
 }
 
+static int took_it(const struct streamfs_hint* asked, const struct streamfs_hint* answer) {
+  switch (asked->command) {
+    case STREAMFS_HINT_NUMBER:
+      return answer->number == asked->number;
+    case STREAMFS_HINT_NAME:
+      return strncmp(answer->name, asked->name, sizeof(asked->name)) == 0;
+    default:
+      return 1;
+  }
+}
+
 static int ask(int fd, struct streamfs_hint* hint) {
   struct stat status;
   if (fstat(fd, &status) != 0) return -errno;
@@ -47,8 +60,9 @@ static int ask(int fd, struct streamfs_hint* hint) {
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return 1;
   if (is_foreign(status.st_dev)) return 1;
   hint->version = STREAMFS_HINT_VERSION;
-  if (ioctl(fd, STREAMFS_IOC_HINT, hint) == 0) return 0;
-  if (errno != ENOTTY && errno != ENOSYS && errno != EOPNOTSUPP) return -errno;
+  const struct streamfs_hint asked = *hint;
+  if (ioctl(fd, STREAMFS_IOC_HINT, hint) == 0) return took_it(&asked, hint) ? 0 : -EOPNOTSUPP;
+  if (errno != ENOTTY && errno != ENOSYS) return -errno;
   remember_foreign(status.st_dev);
   return 1;
 }
@@ -58,4 +72,24 @@ int stream_ask(int fd, struct streamfs_hint* hint) {
   const int result = ask(fd, hint);
   errno = errno_before;
   return result;
+}
+
+struct streamfs_hint stream_life_hint(uint32_t life) {
+  const int said = life != RWH_WRITE_LIFE_NOT_SET;
+  return (struct streamfs_hint){.command = said ? STREAMFS_HINT_RW_HINT : STREAMFS_HINT_CLEAR,
+                                .rw_hint = life};
+}
+
+uint32_t stream_life_of(const struct streamfs_hint* answer) {
+  static const struct {
+    char name[16];
+    uint32_t life;
+  } kLives[] = {{"rwh-short", RWH_WRITE_LIFE_SHORT},
+                {"rwh-medium", RWH_WRITE_LIFE_MEDIUM},
+                {"rwh-long", RWH_WRITE_LIFE_LONG},
+                {"rwh-extreme", RWH_WRITE_LIFE_EXTREME}};
+  for (size_t i = 0; i < sizeof(kLives) / sizeof(kLives[0]); ++i) {
+    if (strncmp(answer->name, kLives[i].name, sizeof(answer->name)) == 0) return kLives[i].life;
+  }
+  return RWH_WRITE_LIFE_NOT_SET;
 }

@@ -73,7 +73,7 @@ static const char* name_of(uint32_t life) {
 
 /* Tells the filesystem. 0, 1 = not streamfs, -errno. */
 static int pass_on(int fd, uint32_t life, const char* rule) {
-  struct streamfs_hint hint = {.command = STREAMFS_HINT_RW_HINT, .rw_hint = life};
+  struct streamfs_hint hint = stream_life_hint(life);
   const int result = stream_ask(fd, &hint);
   preload_explain(fd, rule, name_of(life), result);
   return result;

@@ -25,10 +25,12 @@ static int choose(const struct preload_config* config, const char* path, int fla
 }
 
 /* A program's own hint wins over everything here, also one given in an earlier run. A rule moreover
- * yields to every label that is not itself a rule's: to a person's or a program's. */
+ * yields to every name that is not itself a rule's: to a person's or a program's. A number without
+ * a name yields: most such numbers are what the filesystem made up for itself. */
 static int may_label(const struct streamfs_hint* file, const struct label* label) {
-  if (file->rw_hint != RWH_WRITE_LIFE_NOT_SET) return 0;
-  return label->by_person || file->name[0] == '\0' || stream_rules_owns(file->name);
+  if (stream_life_of(file) != RWH_WRITE_LIFE_NOT_SET) return 0;
+  if (label->by_person || file->number == 0 || file->name[0] == '\0') return 1;
+  return stream_rules_owns(file->name);
 }
 
 static int apply(int fd, const struct label* label) {

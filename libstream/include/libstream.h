@@ -7,7 +7,8 @@
  * Results. Every function that takes a file returns
  *     STREAM_HONOURED (0)       the filesystem took it,
  *     STREAM_NOT_STREAMFS (1)   the file is not on a streamfs mount: nothing was done,
- *     -errno                    it could not be done.
+ *     -errno                    it could not be done; -EOPNOTSUPP: the mount takes no labels now
+ *                               (mounted with placement=learned or placement=off).
  * A program may ignore all three: nothing else about the file depends on them. errno is untouched.
  *
  * Any function may be called from any thread and from a signal handler: there is no state but a

@@ -411,6 +411,10 @@ def test_a_persons_label_wins_over_a_name(mount: FakeMount) -> None:
     assert mount.labels() == {"a-wal": "mine"}
     mount.run("sh", "-c", "echo > a-wal", options=("--vstream", "other"))
     assert mount.labels() == {"a-wal": "other"}
+    own = hints("a-wal", (F_SET_RW_HINT, struct.pack("Q", RWH_LONG)))
+    mount.run(*own)
+    mount.run("sh", "-c", "echo > a-wal", options=("--vstream", "third"))
+    assert mount.labels() == {"a-wal": "other"}, "the program's own hint wins even over that"
 
 
 def test_a_hint_in_four_bytes_is_understood_on_a_mount_only(

@@ -59,13 +59,18 @@ static int answer(int fd, struct streamfs_hint* hint) {
   const int state = quiet_open(file, O_RDWR | O_CREAT);
   if (state < 0) abort();
   if (pread(state, &now, sizeof(now), 0) < 0) abort();
-  if (hint->command == STREAMFS_HINT_NUMBER) now.number = hint->number;
-  if (hint->command == STREAMFS_HINT_RW_HINT) now.rw_hint = hint->rw_hint;
-  if (hint->command == STREAMFS_HINT_NAME) memcpy(now.name, hint->name, sizeof(now.name));
-  if (hint->command == STREAMFS_HINT_CLEAR) memset(&now, 0, sizeof(now));
+  static const char* const kLives[] = {"",           "",         "rwh-short",
+                                       "rwh-medium", "rwh-long", "rwh-extreme"};
+  const char* name = hint->command == STREAMFS_HINT_RW_HINT ? kLives[hint->rw_hint] : hint->name;
+  if (hint->command != STREAMFS_HINT_QUERY) {
+    memset(&now, 0, sizeof(now));
+    now.number = hint->command == STREAMFS_HINT_NUMBER ? hint->number : name[0] != '\0';
+    memcpy(now.name, name, strnlen(name, sizeof(now.name)));
+  }
   if (pwrite(state, &now, sizeof(now), 0) < 0) abort();
   close(state);
-  *hint = now;
+  hint->number = now.number;
+  memcpy(hint->name, now.name, sizeof(now.name));
   return 0;
 }
 

@@ -42,18 +42,25 @@ int answer(const std::string& path, streamfs_hint* hint) {
   FakeMount& mount = fake_mount();
   mount.asked.push_back(*hint);
   if (mount.errno_of_every_answer != 0) return fail(mount.errno_of_every_answer);
-  streamfs_hint& file = mount.files[path];
   if (hint->version != STREAMFS_HINT_VERSION) return fail(EINVAL);
+  streamfs_hint& file = mount.files[path];
+  if (!mount.takes_labels) hint->command = STREAMFS_HINT_QUERY;
+  const auto name_it = [&file](const char* name, uint16_t number) {
+    std::memset(file.name, 0, sizeof(file.name));
+    std::memcpy(file.name, name, strnlen(name, sizeof(file.name)));
+    file.number = number;
+  };
+  static const char* const kLives[] = {"",           "",         "rwh-short",
+                                       "rwh-medium", "rwh-long", "rwh-extreme"};
   switch (hint->command) {
     case STREAMFS_HINT_NUMBER:
-      file.number = hint->number;
+      name_it("", hint->number);
       break;
     case STREAMFS_HINT_NAME:
-      file.number = 100;
-      std::memcpy(file.name, hint->name, sizeof(file.name));
+      name_it(hint->name, 100);
       break;
     case STREAMFS_HINT_RW_HINT:
-      file.rw_hint = hint->rw_hint;
+      name_it(kLives[hint->rw_hint], 101);
       break;
     case STREAMFS_HINT_CLEAR:
       file = streamfs_hint{};
@@ -61,9 +68,8 @@ int answer(const std::string& path, streamfs_hint* hint) {
     default:
       break;
   }
-  const uint32_t command = hint->command;
-  *hint = file;
-  hint->command = command;
+  hint->number = file.number;
+  std::memcpy(hint->name, file.name, sizeof(hint->name));
   return 0;
 }
 
@@ -113,6 +119,7 @@ TemporaryFolder::TemporaryFolder() {
   static unsigned next_device = 0xfff00000;
   mount.device = next_device++;
   mount.errno_of_every_answer = 0;
+  mount.takes_labels = true;
   mount.files.clear();
   mount.attributes.clear();
   mount.asked.clear();

@@ -72,6 +72,12 @@ TEST(Hint, LifetimesGoThroughAndAreTakenBack) {
   EXPECT_EQ(stream_query_fd(file.get(), &info), STREAM_HONOURED);
   EXPECT_EQ(info.life, unsigned{STREAM_LIFE_SHORT});
   EXPECT_EQ(stream_hint_path(path.c_str(), STREAM_LIFE_EXTREME), STREAM_HONOURED);
+  EXPECT_EQ(stream_query_fd(file.get(), &info), STREAM_HONOURED);
+  EXPECT_EQ(info.life, unsigned{STREAM_LIFE_EXTREME});
+  EXPECT_EQ(stream_hint_fd(file.get(), STREAM_LIFE_NOT_SET), STREAM_HONOURED);
+  EXPECT_EQ(stream_query_fd(file.get(), &info), STREAM_HONOURED);
+  EXPECT_EQ(info.life, unsigned{STREAM_LIFE_NOT_SET});
+  EXPECT_EQ(stream_hint_fd(file.get(), STREAM_LIFE_MEDIUM), STREAM_HONOURED);
   EXPECT_EQ(stream_clear_path(path.c_str()), STREAM_HONOURED);
   EXPECT_EQ(stream_query_fd(file.get(), &info), STREAM_HONOURED);
   EXPECT_EQ(info.life, unsigned{STREAM_LIFE_NOT_SET});
@@ -158,6 +164,20 @@ TEST(Hint, WhatCannotBeDoneIsAnErrnoAndErrnoItselfIsLeftAlone) {
   fake_mount().errno_of_every_answer = ENOTTY;
   EXPECT_EQ(stream_tag_fd(file.get(), &stream), STREAM_NOT_STREAMFS);
   EXPECT_EQ(errno, 4711);
+}
+
+TEST(Hint, AMountThatTakesNoLabelsIsNotSaidToHaveHonouredOne) {
+  const TemporaryFolder mount;
+  const Fd file(mount.file("a"));
+  fake_mount().takes_labels = false;
+  const stream_vstream by_name = named("x");
+  const stream_vstream by_number = numbered(7);
+  stream_info info;
+  EXPECT_EQ(stream_tag_fd(file.get(), &by_name), -EOPNOTSUPP);
+  EXPECT_EQ(stream_tag_fd(file.get(), &by_number), -EOPNOTSUPP);
+  EXPECT_EQ(stream_query_fd(file.get(), &info), STREAM_HONOURED);
+  fake_mount().errno_of_every_answer = EOPNOTSUPP;
+  EXPECT_EQ(stream_hint_fd(file.get(), STREAM_LIFE_SHORT), -EOPNOTSUPP);
 }
 
 TEST(Hint, NamesThatTheFilesystemCouldNotKeepAreRefused) {
