@@ -1,0 +1,47 @@
+#include "fuse-fs/blockdev/emulated_device.h"
+
+#include "fuse-fs/blockdev/stats_json.h"
+
+namespace streamfs::blockdev {
+namespace {
+
+constexpr uint8_t kStreamsDirective = 1;
+
+}  // namespace
+
+Result<std::unique_ptr<EmulatedDevice>> EmulatedDevice::open(const std::string& path,
+                                                             const OpenOptions& options) {
+  emulator::SsdOptions ssd_options;
+  ssd_options.read_only = options.read_only;
+  ssd_options.wait_seconds = options.wait_seconds;
+  SFS_ASSIGN(std::unique_ptr<emulator::Ssd> ssd, emulator::Ssd::open(path, ssd_options));
+  return std::unique_ptr<EmulatedDevice>(new EmulatedDevice(std::move(ssd), path));
+}
+
+EmulatedDevice::EmulatedDevice(std::unique_ptr<emulator::Ssd> ssd, const std::string& path)
+    : ssd_(std::move(ssd)) {
+  const emulator::Geometry& geometry = ssd_->geometry();
+  info_ = {"emulated",       path,
+           "emu:" + ssd_->uuid(), geometry.user_pages,
+           geometry.streams, geometry.pages_per_block,
+           geometry.plp};
+}
+
+void EmulatedDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {
+  const Placement where = tag.placement;
+  const PStreamId stream(where.dtype == kStreamsDirective ? where.dspec : uint16_t{0});
+  done(ssd_->write(first.value, bytes, tag.vstream, stream));
+}
+
+void EmulatedDevice::read(BlockNo first, Bytes bytes, Completion done) {
+  done(ssd_->read(first.value, bytes));
+}
+
+Result<DeviceStats> EmulatedDevice::stats() { return device_stats(ssd_->stats()); }
+
+Placement EmulatedDevice::placement(PStreamId stream) const {
+  if (stream == kDefaultPStream || stream.value >= info_.pstream_count) return {};
+  return {kStreamsDirective, stream.value};
+}
+
+}  // namespace streamfs::blockdev

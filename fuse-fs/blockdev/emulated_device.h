@@ -1,0 +1,40 @@
+// The emulated SSD (emulator/ssd.h) as the data device: placement (1, s) is its stream s.
+//
+// Reads and writes are done in the caller's thread, and completions run there before the call
+// returns: the image is memory (the page cache), and a ring only adds a thread switch. Measured
+// with bench/device_bench, see there for the figures.
+// Thread safety and crashes: see device.h and ssd.h.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "emulator/ssd.h"
+#include "fuse-fs/blockdev/device.h"
+
+namespace streamfs::blockdev {
+
+class EmulatedDevice final : public Device {
+ public:
+  // Errors: see open_device.
+  static Result<std::unique_ptr<EmulatedDevice>> open(const std::string& path,
+                                                      const OpenOptions& options);
+
+  const DeviceInfo& info() const override { return info_; }
+  void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override;
+  void read(BlockNo first, Bytes bytes, Completion done) override;
+  Result<void> flush() override { return ssd_->flush(); }
+  Result<void> trim(BlockNo first, uint64_t count) override {
+    return ssd_->trim(first.value, count);
+  }
+  Result<DeviceStats> stats() override;
+  Placement placement(PStreamId stream) const override;
+
+ private:
+  EmulatedDevice(std::unique_ptr<emulator::Ssd> ssd, const std::string& path);
+
+  std::unique_ptr<emulator::Ssd> ssd_;
+  DeviceInfo info_;
+};
+
+}  // namespace streamfs::blockdev

@@ -1,0 +1,180 @@
+#include "fuse-fs/blockdev/file_device.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "fuse-fs/blockdev/identity.h"
+#include "fuse-fs/blockdev/lock.h"
+
+namespace streamfs::blockdev {
+namespace {
+
+struct FreeDeleter {
+  void operator()(std::byte* p) const { std::free(p); }
+};
+using AlignedBuffer = std::shared_ptr<std::byte>;  // shared: a completion must be copyable
+
+AlignedBuffer aligned_buffer(size_t size) {
+  AlignedBuffer buffer(static_cast<std::byte*>(std::aligned_alloc(kBlockSize, size)),
+                       FreeDeleter{});
+  SFS_ASSERT(buffer != nullptr);
+  return buffer;
+}
+
+// What a buffer's address must be a multiple of for direct I/O.
+size_t direct_alignment(int fd) {
+#ifdef STATX_DIOALIGN
+  struct statx stx {};
+  if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) == 0 &&
+      (stx.stx_mask & STATX_DIOALIGN) != 0 && stx.stx_dio_mem_align != 0)
+    return stx.stx_dio_mem_align;
+#endif
+  (void)fd;
+  return kBlockSize;
+}
+
+// Direct if the filesystem takes it and a first read works (some accept the flag and then refuse).
+Result<int> open_file(const std::string& path, int flags, bool& direct) {
+  for (const int extra : {O_DIRECT, 0}) {
+    const int fd = ::open(path.c_str(), flags | extra);
+    if (fd < 0 && !(extra != 0 && errno == EINVAL))
+      return Error{errno, "cannot open " + path};
+    if (fd < 0) continue;
+    if (extra == 0) {
+      direct = false;
+      return fd;
+    }
+    const AlignedBuffer probe = aligned_buffer(kBlockSize);
+    if (pread(fd, probe.get(), kBlockSize, 0) >= 0) {
+      direct = true;
+      return fd;
+    }
+    close(fd);
+  }
+  return Error{EIO, "cannot read " + path};
+}
+
+Result<uint64_t> size_of(int fd, const struct stat& st, const std::string& path) {
+  if (S_ISREG(st.st_mode)) return static_cast<uint64_t>(st.st_size);
+  uint64_t bytes = 0;
+  if (ioctl(fd, BLKGETSIZE64, &bytes) != 0) return Error{errno, "cannot size " + path};
+  return bytes;
+}
+
+uint64_t discard_blocks(const struct stat& st) {
+  const uint64_t bytes = queue_attribute(st.st_rdev, "discard_granularity");
+  return std::max<uint64_t>(bytes / kBlockSize, 1);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FileDevice>> FileDevice::open(const std::string& path,
+                                                     const OpenOptions& options) {
+  struct stat st {};
+  if (stat(path.c_str(), &st) != 0) return Error{errno, path};
+  const bool is_block = S_ISBLK(st.st_mode);
+  if (!is_block && !S_ISREG(st.st_mode))
+    return Error{ENOTBLK, path + " is neither a regular file nor a block device"};
+  const int exclusive = is_block ? O_EXCL : 0;  // refuses a device that is mounted
+  bool direct = false;
+  SFS_ASSIGN(const int fd, retry_while_busy(options.wait_seconds, [&] {
+    return open_file(path, (options.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | exclusive, direct);
+  }));
+  std::unique_ptr<FileDevice> device(new FileDevice(fd, is_block, options.read_only));
+  SFS_TRY(lock_exclusively(fd, path, options.wait_seconds));
+  SFS_ASSIGN(const uint64_t bytes, size_of(fd, st, path));
+  if (bytes < kBlockSize) return Error{EINVAL, path + " is smaller than one block"};
+  if (direct) device->memory_alignment_ = direct_alignment(fd);
+  device->info_ = {is_block ? "block" : "file", path, identity_of(fd, st), bytes / kBlockSize, 1,
+                   is_block ? discard_blocks(st) : 1, false};
+  device->engine_ = make_io_engine(fd);
+  return device;
+}
+
+FileDevice::~FileDevice() {
+  engine_.reset();
+  flock(fd_, LOCK_UN);  // the kernel frees a ring, and with it its hold on the file, a little later
+  close(fd_);
+}
+
+Result<void> FileDevice::check(BlockNo first, uint64_t blocks) const {
+  if (first.value <= info_.capacity_blocks && blocks <= info_.capacity_blocks - first.value)
+    return {};
+  return Error{EINVAL, fmt::format("blocks {} + {} lie beyond the device's {}", first.value, blocks,
+                                   info_.capacity_blocks)};
+}
+
+bool FileDevice::needs_copy(const std::byte* data) const {
+  return reinterpret_cast<uintptr_t>(data) % memory_alignment_ != 0;
+}
+
+void FileDevice::write(BlockNo first, ConstBytes bytes, WriteTag, Completion done) {
+  if (read_only_) return done(Error{EROFS, "the data device is open for reading"});
+  if (auto fits = check(first, bytes.size() / kBlockSize); !fits.ok()) return done(fits.error());
+  written_bytes_ += bytes.size();
+  const uint64_t offset = first.value * kBlockSize;
+  if (!needs_copy(bytes.data())) return engine_->write(offset, bytes, std::move(done));
+  const AlignedBuffer copy = aligned_buffer(bytes.size());
+  std::memcpy(copy.get(), bytes.data(), bytes.size());
+  const ConstBytes source(copy.get(), bytes.size());
+  engine_->write(offset, source, [copy, done = std::move(done)](Result<void> result) {
+    done(std::move(result));
+  });
+}
+
+void FileDevice::read(BlockNo first, Bytes bytes, Completion done) {
+  if (auto fits = check(first, bytes.size() / kBlockSize); !fits.ok()) return done(fits.error());
+  read_bytes_ += bytes.size();
+  const uint64_t offset = first.value * kBlockSize;
+  if (!needs_copy(bytes.data())) return engine_->read(offset, bytes, std::move(done));
+  const AlignedBuffer copy = aligned_buffer(bytes.size());
+  const Bytes target(copy.get(), bytes.size());
+  engine_->read(offset, target, [copy, bytes, done = std::move(done)](Result<void> result) {
+    if (result.ok()) std::memcpy(bytes.data(), copy.get(), bytes.size());
+    done(std::move(result));
+  });
+}
+
+Result<void> FileDevice::flush() {
+  ++flushes_;
+  if (read_only_) return {};
+  return engine_->fdatasync();
+}
+
+Result<void> FileDevice::trim(BlockNo first, uint64_t count) {
+  if (read_only_) return Error{EROFS, "the data device is open for reading"};
+  SFS_TRY(check(first, count));
+  trimmed_bytes_ += count * kBlockSize;
+  return discard(first.value * kBlockSize, count * kBlockSize);
+}
+
+Result<void> FileDevice::discard(uint64_t offset, uint64_t size) {
+  if (size == 0) return {};
+  if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                static_cast<off_t>(size)) == 0)
+    return {};
+  if (errno != EOPNOTSUPP) return Error{errno, "trim"};
+  uint64_t range[2] = {offset, size};
+  if (!is_block_ || ioctl(fd_, BLKDISCARD, range) == 0 || errno == EOPNOTSUPP) return {};
+  return Error{errno, "trim"};
+}
+
+Result<DeviceStats> FileDevice::stats() {
+  DeviceStats stats;
+  stats.written_bytes = written_bytes_;
+  stats.read_bytes = read_bytes_;
+  stats.trimmed_bytes = trimmed_bytes_;
+  stats.flushes = flushes_;
+  stats.streams = {{stats.written_bytes, 0}};
+  return stats;
+}
+
+}  // namespace streamfs::blockdev

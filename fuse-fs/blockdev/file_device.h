@@ -1,0 +1,51 @@
+// A regular file or a block device as the data device.
+//
+// Direct I/O where the file takes it (a buffer that is not aligned is copied), else the page cache.
+// flush() is fdatasync. trim() punches holes; a block device that cannot do so with zeroes is sent
+// a plain discard, after which blocks may read as anything until they are written; one that cannot
+// discard either ignores trims. Placements are ignored: there is one pStream.
+//
+// Thread safety and crashes: see device.h. Statistics are counted since open; the NAND is unknown.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/blockdev/io_engine.h"
+
+namespace streamfs::blockdev {
+
+class FileDevice final : public Device {
+ public:
+  // Errors: see open_device.
+  static Result<std::unique_ptr<FileDevice>> open(const std::string& path,
+                                                  const OpenOptions& options);
+  ~FileDevice() override;
+
+  const DeviceInfo& info() const override { return info_; }
+  void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override;
+  void read(BlockNo first, Bytes bytes, Completion done) override;
+  Result<void> flush() override;
+  Result<void> trim(BlockNo first, uint64_t count) override;
+  Result<DeviceStats> stats() override;
+  Placement placement(PStreamId) const override { return {}; }
+
+ private:
+  FileDevice(int fd, bool is_block, bool read_only)
+      : fd_(fd), is_block_(is_block), read_only_(read_only) {}
+  Result<void> check(BlockNo first, uint64_t blocks) const;
+  bool needs_copy(const std::byte* data) const;
+  Result<void> discard(uint64_t offset, uint64_t size);
+
+  const int fd_;
+  const bool is_block_;
+  const bool read_only_;
+  size_t memory_alignment_ = 1;  // 1: through the page cache
+  DeviceInfo info_;
+  std::unique_ptr<IoEngine> engine_;
+  std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, trimmed_bytes_{0}, flushes_{0};
+};
+
+}  // namespace streamfs::blockdev

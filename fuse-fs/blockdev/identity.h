@@ -1,0 +1,19 @@
+// The stable name of a file or block device: what tells it from another one at the same path.
+// Thread safety: pure functions over /sys.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <string>
+
+namespace streamfs::blockdev {
+
+// A block device by its world-wide name or serial number (a partition: with its number; a loop
+// device: by its file), else by major:minor; a file by its filesystem's id and inode. Never empty.
+std::string identity_of(int fd, const struct stat& st);
+
+// A number from the device's /sys/.../queue directory; 0 if it is not there.
+uint64_t queue_attribute(dev_t device, const char* name);
+
+}  // namespace streamfs::blockdev

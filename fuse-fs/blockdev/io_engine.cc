@@ -1,0 +1,62 @@
+#include "fuse-fs/blockdev/io_engine.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "fuse-fs/blockdev/uring_engine.h"
+
+namespace streamfs::blockdev {
+namespace {
+
+class SynchronousEngine final : public IoEngine {
+ public:
+  explicit SynchronousEngine(int fd) : fd_(fd) {}
+
+  void write(uint64_t offset, ConstBytes bytes, IoDone done) override {
+    done(transfer(offset, bytes, "write", [this](const std::byte* at, size_t size, off_t where) {
+      return pwrite(fd_, at, size, where);
+    }));
+  }
+
+  void read(uint64_t offset, Bytes bytes, IoDone done) override {
+    done(transfer(offset, bytes, "read", [this](std::byte* at, size_t size, off_t where) {
+      return pread(fd_, at, size, where);
+    }));
+  }
+
+  Result<void> fdatasync() override {
+    if (::fdatasync(fd_) != 0) return Error{errno, "fdatasync"};
+    return {};
+  }
+
+ private:
+  template <typename Span, typename Move>
+  static Result<void> transfer(uint64_t offset, Span bytes, const char* what, Move move) {
+    while (!bytes.empty()) {
+      const ssize_t done = move(bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) return Error{errno, what};
+      if (done == 0) return Error{EIO, "transfer beyond the end of the device"};
+      bytes = bytes.subspan(static_cast<size_t>(done));
+      offset += static_cast<uint64_t>(done);
+    }
+    return {};
+  }
+
+  int fd_;
+};
+
+}  // namespace
+
+std::unique_ptr<IoEngine> make_synchronous_engine(int fd) {
+  return std::make_unique<SynchronousEngine>(fd);
+}
+
+std::unique_ptr<IoEngine> make_io_engine(int fd, unsigned depth) {
+  Result<std::unique_ptr<UringEngine>> ring = UringEngine::open(fd, depth);
+  if (ring.ok()) return std::move(*ring);
+  spdlog::warn("{}: reading and writing in the caller's thread", ring.error().message());
+  return make_synchronous_engine(fd);
+}
+
+}  // namespace streamfs::blockdev

@@ -1,0 +1,36 @@
+// Reads and writes on one open file: through io_uring, or in the caller's thread where the kernel
+// or a sandbox refuses rings.
+//
+// Thread safety: every method from any thread. A completion runs once, on the engine's completion
+// thread (io_uring) or before the call returns (synchronous); it must not block. A caller that has
+// filled the queue waits, unless it is a completion itself.
+// Crash: nothing is kept; what was written is the file's affair.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/result.h"
+#include "base/types.h"
+
+namespace streamfs::blockdev {
+
+using IoDone = std::function<void(Result<void>)>;
+
+class IoEngine {
+ public:
+  virtual ~IoEngine() = default;  // waits for everything in flight
+  // All bytes or an error. Short transfers are continued; a read past the end is EIO.
+  virtual void write(uint64_t offset, ConstBytes bytes, IoDone done) = 0;
+  virtual void read(uint64_t offset, Bytes bytes, IoDone done) = 0;
+  virtual Result<void> fdatasync() = 0;
+};
+
+inline constexpr unsigned kDefaultQueueDepth = 128;
+
+// Does not own `fd`.
+std::unique_ptr<IoEngine> make_io_engine(int fd, unsigned depth = kDefaultQueueDepth);
+std::unique_ptr<IoEngine> make_synchronous_engine(int fd);
+
+}  // namespace streamfs::blockdev

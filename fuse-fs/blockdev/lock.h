@@ -1,0 +1,37 @@
+// Waiting for another holder of a device. Thread safety: pure functions.
+// Crash: the kernel drops the locks of a dead process.
+#pragma once
+
+#include <sys/file.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "base/result.h"
+
+namespace streamfs::blockdev {
+
+// Calls `attempt` until it succeeds, fails otherwise than by EBUSY, or `wait_seconds` are over.
+template <typename Attempt>
+auto retry_while_busy(double wait_seconds, Attempt attempt) -> decltype(attempt()) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kPause = std::chrono::milliseconds(20);
+  const auto deadline = Clock::now() + std::chrono::duration<double>(wait_seconds);
+  for (;;) {
+    auto result = attempt();
+    if (result.ok() || result.error().code != EBUSY || Clock::now() >= deadline) return result;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+// flock(2), which udev and other tools respect. Errors: EBUSY.
+inline Result<void> lock_exclusively(int fd, const std::string& path, double wait_seconds) {
+  return retry_while_busy(wait_seconds, [&]() -> Result<void> {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
+    if (errno != EWOULDBLOCK && errno != EINTR) return Error{errno, "cannot lock " + path};
+    return Error{EBUSY, path + " is in use by another process"};
+  });
+}
+
+}  // namespace streamfs::blockdev

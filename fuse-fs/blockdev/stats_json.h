@@ -1,0 +1,18 @@
+// DeviceStats and the emulator's SsdStats are the same figures; one place knows both, and one
+// function (emulator/stats.h) prints them.
+// Thread safety: pure functions.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "emulator/stats.h"
+#include "fuse-fs/blockdev/device.h"
+
+namespace streamfs::blockdev {
+
+DeviceStats device_stats(const emulator::SsdStats& ssd);
+
+// The `device` object of every --json output; what the device does not tell is null.
+nlohmann::json to_json(const DeviceStats& stats);
+
+}  // namespace streamfs::blockdev
