@@ -1,0 +1,1 @@
+"""Learns how long streamfs' data lives, and publishes where to put it."""

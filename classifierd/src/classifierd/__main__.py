@@ -1,0 +1,7 @@
+"""python -m classifierd."""
+
+import sys
+
+from classifierd.cli import main
+
+sys.exit(main())

@@ -1,0 +1,183 @@
+"""From lifetimes to classes: where to cut the axis of log2 lifetime into as many as a device has.
+
+Values are mean log2 lifetimes in pages, volumes the pages written lately with that value.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.cluster import KMeans
+
+Floats = npt.NDArray[np.float64]
+
+# No cut between values nearer than this: they die together as far as anyone can tell.
+_NEAR_LOG2 = 0.25
+# Old edges stay while the spread within classes is below this multiple of what new ones leave,
+# or this many log2 of standard deviation more.
+_SETTLED = 1.25
+_SETTLED_LOG2 = 0.1
+
+
+def _atoms(values: Floats, volumes: Floats) -> tuple[Floats, Floats]:
+    """Sorted values with their volumes; neighbours nearer than _NEAR_LOG2 / 4 are one."""
+    keep = volumes > 0
+    order = np.argsort(values[keep], kind="stable")
+    values, volumes = values[keep][order], volumes[keep][order]
+    if len(values) == 0:
+        return values, volumes
+    grain = _NEAR_LOG2 / 4
+    group = np.round(values / grain).astype(np.int64)
+    starts = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
+    volume = np.add.reduceat(volumes, starts)
+    mean = np.add.reduceat(values * volumes, starts) / volume
+    return mean, volume
+
+
+def quantile_edges(values: Floats, volumes: Floats, k: int) -> Floats:
+    """k - 1 ascending edges that give each class an equal share of what is left to share out.
+
+    A single lifetime heavier than a share gets a class of its own and the rest is divided anew;
+    classes left over then split those of the greatest spread, so that none stays empty while there
+    are lifetimes to tell apart. An edge lies midway between its neighbours. Fewer lifetimes than
+    classes: the last edges are infinite.
+    """
+    mean, volume = _atoms(values, volumes)
+    cuts = _quantile_cuts(mean, volume, k)
+    while len(cuts) < k - 1:
+        cut = _best_split(mean, volume, cuts)
+        if cut is None:
+            break
+        cuts = sorted([*cuts, cut])
+    edges = [float(mean[i - 1] + mean[i]) / 2 for i in cuts]
+    return np.array(edges + [np.inf] * (k - 1 - len(edges)))
+
+
+def _quantile_cuts(mean: Floats, volume: Floats, k: int) -> list[int]:
+    """Indexes of the atoms that begin a class, the first class aside."""
+    cuts: list[int] = []
+    left, taken, in_class = float(volume.sum()), 0.0, 0.0
+    for i in range(len(mean) - 1):
+        in_class += float(volume[i])
+        share = (left - taken) / (k - len(cuts))
+        # Close the class where its volume is nearest to the share.
+        full = in_class + float(volume[i + 1]) / 2 >= share
+        if full and mean[i + 1] - mean[i] >= _NEAR_LOG2 and len(cuts) < k - 1:
+            cuts.append(i + 1)
+            taken += in_class
+            in_class = 0.0
+    return cuts
+
+
+def _best_split(mean: Floats, volume: Floats, cuts: list[int]) -> int | None:
+    """Where one more cut takes most from the spread within classes; None where none can."""
+    best: tuple[float, int] | None = None
+    for low, high in pairwise([0, *cuts, len(mean)]):
+        x, w = mean[low:high], volume[low:high]
+        if high - low < 2:
+            continue
+        weight, moment = np.cumsum(w)[:-1], np.cumsum(w * x)[:-1]
+        rest, rest_moment = w.sum() - weight, (w * x).sum() - moment
+        # Between-class spread: what the cut explains.
+        gain = weight * rest / w.sum() * (moment / weight - rest_moment / rest) ** 2
+        gain[np.diff(x) < _NEAR_LOG2] = 0
+        at = int(gain.argmax())
+        if gain[at] > 0 and (best is None or gain[at] > best[0]):
+            best = (float(gain[at]), low + at + 1)
+    return None if best is None else best[1]
+
+
+def spread_within(values: Floats, volumes: Floats, edges: Floats) -> float:
+    """The volume-weighted variance that the classes leave unexplained."""
+    cls = np.searchsorted(edges, values, side="right")
+    weight = np.maximum(np.bincount(cls, weights=volumes), 1e-12)
+    mean = np.bincount(cls, weights=volumes * values) / weight
+    return float((volumes * (values - mean[cls]) ** 2).sum() / max(volumes.sum(), 1e-12))
+
+
+def weighted_quantiles(values: Floats, volumes: Floats, k: int) -> Floats:
+    """The k values in the middle of k equal shares of the volume."""
+    order = np.argsort(values, kind="stable")
+    middle = np.cumsum(volumes[order]) - volumes[order] / 2
+    shares = (np.arange(k) + 0.5) / k * volumes.sum()
+    out: Floats = np.interp(shares, middle, values[order])
+    return out
+
+
+def split_widest(centres: Floats, values: Floats, volumes: Floats, k: int) -> Floats:
+    """Grow distinct centres to k: the cluster of the greatest spread is cut in two, repeatedly."""
+    centres = np.unique(centres)
+    distinct = len(np.unique(values))
+    while len(centres) < min(k, distinct):
+        nearest = np.abs(values[:, None] - centres[None, :]).argmin(axis=1)
+        distance = (values - centres[nearest]) ** 2 * volumes
+        spread = np.bincount(nearest, weights=distance, minlength=len(centres))
+        member = np.flatnonzero(nearest == spread.argmax())
+        farthest = member[np.abs(values[member] - centres[spread.argmax()]).argmax()]
+        grown = np.unique(np.append(centres, values[farthest]))
+        if len(grown) == len(centres):
+            break
+        centres = grown
+    return centres
+
+
+class LifetimeKMeans:
+    """K-means on log2 lifetime, weighted by volume (Yong 2021, algorithm 2 and what it leaves).
+
+    The first centres are volume-weighted quantiles, later ones start where the last epoch's ended,
+    so that a class keeps its identity while lifetimes drift. A centre nothing is near to is given
+    to the widest cluster.
+    """
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self.centres_: Floats = np.zeros(0)
+
+    def fit(self, values: Floats, volumes: Floats) -> LifetimeKMeans:
+        """Learn the centres; keeps the old ones if there is nothing to learn from."""
+        keep = volumes > 0
+        values, volumes = values[keep], volumes[keep]
+        if len(values) == 0:
+            return self
+        seeds = self.centres_ if len(self.centres_) else weighted_quantiles(values, volumes, self.k)
+        used = np.unique(np.abs(values[:, None] - seeds[None, :]).argmin(axis=1))
+        seeds = split_widest(seeds[used], values, volumes, self.k)
+        model = KMeans(len(seeds), init=seeds[:, None], n_init=1, max_iter=50)
+        model.fit(values[:, None], sample_weight=volumes)
+        self.centres_ = np.sort(model.cluster_centers_[:, 0])
+        return self
+
+    @property
+    def edges_(self) -> Floats:
+        """k - 1 ascending edges, midway between centres; infinite where centres are fewer."""
+        middle = (self.centres_[1:] + self.centres_[:-1]) / 2
+        return np.append(middle, np.full(max(0, self.k - 1 - len(middle)), np.inf))
+
+
+def settle(old: Floats | None, new: Floats, values: Floats, volumes: Floats) -> Floats:
+    """Keep the old edges while they divide today's lifetimes nearly as well as the new ones.
+
+    Moving an edge moves every class above it to another pStream, whose blocks hold older data.
+    """
+    if old is None or old.shape != new.shape:
+        return new
+    before, after = spread_within(values, volumes, old), spread_within(values, volumes, new)
+    return old if before <= _SETTLED * after + _SETTLED_LOG2**2 else new
+
+
+def assign(
+    values: Floats,
+    edges: Floats,
+    previous: npt.NDArray[np.uint8] | None = None,
+    margin_log2: float = 0.0,
+) -> npt.NDArray[np.uint8]:
+    """The class of each value; one within `margin_log2` of its previous class stays there."""
+    fresh = np.searchsorted(edges, values, side="right").astype(np.uint8)
+    if previous is None or margin_log2 <= 0:
+        return fresh
+    low = np.searchsorted(edges, values - margin_log2, side="right")
+    high = np.searchsorted(edges, values + margin_log2, side="right")
+    stays = (low <= previous) & (previous <= high)
+    return np.where(stays, previous, fresh).astype(np.uint8)

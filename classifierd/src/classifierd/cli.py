@@ -1,0 +1,155 @@
+"""The command line: classifierd run MOUNTPOINT, classifierd replay TRACE."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import logging
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+# One thread is plenty for K-means on a few thousand points, and keeps the daemon small.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from classifierd import config as configuration
+from classifierd import explain
+from classifierd.contexts import VStream
+from classifierd.control import ControlError
+from classifierd.daemon import Daemon
+from classifierd.records import Records, TraceError, read_trace
+from classifierd.replay import Device, prefilled, replay
+from classifierd.workloads import WORKLOADS
+
+# As base/exit_codes.h.
+EXIT_USAGE, EXIT_NO_DEVICE, EXIT_IO, EXIT_BUSY = 64, 66, 70, 75
+
+log = logging.getLogger("classifierd")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]
+        self.print_usage(sys.stderr)
+        self.exit(EXIT_USAGE, f"{self.prog}: {message}\n")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 1 << 24:
+        msg = "between 1 and 2^24"
+        raise argparse.ArgumentTypeError(msg)
+    return value
+
+
+def _streams(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 128:
+        msg = "between 1 and 128"
+        raise argparse.ArgumentTypeError(msg)
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="classifierd", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    run = commands.add_parser("run", help="learn from a mounted streamfs and publish placements")
+    run.add_argument("mountpoint", type=Path)
+    run.add_argument("--once", action="store_true", help="one epoch over what the ring holds")
+    run.add_argument("--state", type=Path, metavar="DIR", help="remember between runs, here")
+    play = commands.add_parser("replay", help="what learning would have saved on a trace")
+    play.add_argument("trace", help=f"a CSV file, or one of: {', '.join(WORKLOADS)}")
+    play.add_argument("--streams", type=_streams, default=8, metavar="K")
+    play.add_argument(
+        "--out", type=Path, metavar="TAGS", help="one byte a page written: its stream"
+    )
+    play.add_argument("--json", action="store_true")
+    play.add_argument("--spare", type=float, default=0.07, help="effective spare (default 0.07)")
+    play.add_argument("--prefill", action="store_true", help="write the footprint once before")
+    play.add_argument("--pages", type=_positive, default=2_000_000, help="of a generated workload")
+    play.add_argument("--live", type=_positive, default=262_144, help="its live pages, about")
+    play.add_argument("--seed", type=int, default=1)
+    for command in (run, play):
+        command.add_argument("--config", type=Path, metavar="FILE.toml")
+        command.add_argument("--epoch-pages", type=_positive, metavar="N")
+        command.add_argument("-v", "--verbose", action="store_true")
+    return parser
+
+
+def _config(args: argparse.Namespace) -> configuration.Config:
+    found = configuration.read(args.config)
+    if args.epoch_pages is None:
+        return found
+    return replace(found, learner=replace(found.learner, epoch_pages=args.epoch_pages))
+
+
+def _run(args: argparse.Namespace) -> int:
+    daemon = Daemon(args.mountpoint, _config(args), args.state)
+    if args.once:
+        try:
+            daemon.run_once()
+        except (ControlError, RuntimeError) as error:
+            log.error("%s", error)
+            code = error.errno if isinstance(error, ControlError) else None
+            return {errno.EBUSY: EXIT_BUSY, None: EXIT_IO}.get(code, EXIT_NO_DEVICE)
+        return 0
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: daemon.stop())
+    daemon.run()
+    log.info("stopped")
+    return 0
+
+
+def _source(args: argparse.Namespace) -> tuple[Records, list[VStream]]:
+    if args.trace in WORKLOADS:
+        return WORKLOADS[args.trace](args.pages, args.seed, args.live)
+    return read_trace(Path(args.trace))
+
+
+def _replay(args: argparse.Namespace) -> int:
+    try:
+        raw, vstreams = _source(args)
+    except (OSError, TraceError) as error:
+        log.error("%s", error)
+        return EXIT_NO_DEVICE
+    if args.spare <= 0 or len(raw) == 0:
+        log.error("nothing to replay" if len(raw) == 0 else "--spare must be positive")
+        return EXIT_USAGE
+    raw = prefilled(raw) if args.prefill else raw
+    device = Device(spare=args.spare)
+    outcome, tags, learner = replay(raw, vstreams, args.streams, _config(args).learner, device)
+    if args.out is not None:
+        tags.tofile(args.out)
+    policies = {
+        name: {"waf": round(waf, 4), "gap_closed": round(outcome.gap_closed(name), 4)}
+        for name, waf in outcome.waf.items()
+    }
+    if args.json:
+        print(json.dumps({"policies": policies, "effective_spare": args.spare}))
+        return 0
+    print(
+        f"{args.trace}: {explain.size(outcome.pages_written)} written, "
+        f"{explain.size(outcome.peak_live)} live at most, {args.streams} streams, "
+        f"effective spare {args.spare:.0%}, greedy GC, host-only tags"
+    )
+    for name, figures in policies.items():
+        print(f"  {name:8} WAF {figures['waf']:.3f}  gap closed {figures['gap_closed']:.2f}")
+    for line in explain.class_lines(learner):
+        print(f"  {line}")
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no error.
+    args = _parser().parse_args(arguments)
+    logging.basicConfig(
+        format="classifierd: %(message)s", level=logging.DEBUG if args.verbose else logging.INFO
+    )
+    try:
+        return _run(args) if args.command == "run" else _replay(args)
+    except configuration.ConfigError as error:
+        log.error("%s", error)
+        return EXIT_USAGE

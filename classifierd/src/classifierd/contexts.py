@@ -1,0 +1,75 @@
+"""What the filesystem says about each vStream, as numbers the life table can group by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+VSTREAMS = 65536
+_TEXT_MAX = 256
+
+
+@dataclass(frozen=True)
+class VStream:
+    """One vStream's descriptor: where the label came from and what is known of its writer."""
+
+    number: int
+    source: str = "default"
+    name: str = ""
+    comm: str = ""
+    ext: str = ""
+    dir: str = ""
+
+    @property
+    def label(self) -> str:
+        """A short name for people."""
+        if self.name:
+            return self.name
+        parts = [part for part in (self.comm, self.dir) if part]
+        text = ":".join(parts) + (f"/*.{self.ext}" if self.ext else "")
+        return text or f"vstream {self.number}"
+
+    @property
+    def identity(self) -> tuple[str, str, str, str, str]:
+        """What stays the same when the filesystem numbers its vStreams anew."""
+        return (self.source, self.name, self.comm, self.ext, self.dir)
+
+
+def _text(row: Mapping[str, object], key: str) -> str:
+    value = row.get(key)
+    return value[:_TEXT_MAX] if isinstance(value, str) else ""
+
+
+def parse_streams(rows: object) -> list[VStream]:
+    """The control socket's "streams" rows; what is not a vStream row is left out."""
+    if not isinstance(rows, list):
+        return []
+    known: dict[int, VStream] = {}
+    for row in rows:
+        number = row.get("vstream") if isinstance(row, dict) else None
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < VSTREAMS:
+            continue
+        texts = {key: _text(row, key) for key in ("source", "name", "comm", "ext", "dir")}
+        known[number] = VStream(number, **texts)
+    return list(known.values())
+
+
+class ContextIds:
+    """Gives every comm, extension and directory a number, the same for as long as it lives."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {"": 0}
+
+    def _id(self, text: str) -> int:
+        return self._ids.setdefault(text, len(self._ids))
+
+    def rows(self, vstreams: Iterable[VStream]) -> npt.NDArray[np.uint32]:
+        """One row of (comm, ext, dir) a vStream number; zeros where nothing is known."""
+        known = list(vstreams)
+        out = np.zeros((1 + max((v.number for v in known), default=0), 3), np.uint32)
+        for v in known:
+            out[v.number] = (self._id(v.comm), self._id(v.ext), self._id(v.dir))
+        return out

@@ -1,0 +1,133 @@
+"""The filesystem's control socket (base/wire/control.h): one JSON request and answer a line."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from classifierd.contexts import VStream, parse_streams
+
+CONTROL_XATTR = "user.streamfs.control"
+_ANSWER_BYTES_MAX = 64 << 20
+_TIMEOUT_SECONDS = 10.0
+
+
+class ControlError(OSError):
+    """The filesystem is not there, refused, or answered something that is no answer."""
+
+
+def socket_path(mountpoint: Path) -> Path:
+    """Where the filesystem mounted there listens. Raises ControlError if none does."""
+    try:
+        value = os.getxattr(mountpoint, CONTROL_XATTR)
+    except OSError as error:
+        msg = f"{mountpoint}: no streamfs is mounted there ({error.strerror})"
+        raise ControlError(error.errno, msg) from error
+    return Path(os.fsdecode(value.rstrip(b"\0")))
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """What attach hands over; the descriptors are the holder's to close."""
+
+    telemetry_fd: int
+    model_fd: int
+    pstream_count: int
+
+    def close(self) -> None:
+        """Close both descriptors."""
+        os.close(self.telemetry_fd)
+        os.close(self.model_fd)
+
+
+class ControlClient:
+    """One connection; the filesystem takes its end for the end of the daemon."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(_TIMEOUT_SECONDS)
+        try:
+            self._socket.connect(str(path))
+        except OSError as error:
+            self._socket.close()
+            msg = f"{path}: {error.strerror or error}"
+            raise ControlError(error.errno or errno.EIO, msg) from error
+
+    def __enter__(self) -> ControlClient:
+        """Return the connection itself; it is closed on leaving."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Hang up."""
+        self._socket.close()
+
+    def _exchange(self, request: dict[str, object]) -> tuple[dict[str, object], list[int]]:
+        answer, fds = bytearray(), list[int]()
+        try:
+            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            while not answer.endswith(b"\n"):
+                part, new_fds, _, _ = socket.recv_fds(self._socket, 1 << 16, 4)
+                fds += new_fds
+                answer += part
+                if not part or len(answer) > _ANSWER_BYTES_MAX:
+                    break
+            parsed = json.loads(answer)
+        except (OSError, ValueError) as error:
+            _close(fds)
+            msg = f"control socket: {error}"
+            raise ControlError(errno.EPIPE, msg) from error
+        if not isinstance(parsed, dict):
+            _close(fds)
+            msg = "control socket: the answer is no object"
+            raise ControlError(errno.EPROTO, msg)
+        return parsed, fds
+
+    def request(self, op: str) -> tuple[dict[str, object], list[int]]:
+        """Ask; returns the answer and the descriptors that came with it. Raises ControlError."""
+        answer, fds = self._exchange({"op": op})
+        if answer.get("ok") is not True:
+            _close(fds)
+            code = answer.get("errno")
+            msg = f"{op}: {answer.get('error', 'refused')}"
+            raise ControlError(code if isinstance(code, int) else errno.EIO, msg)
+        return answer, fds
+
+    def attach(self) -> Attachment:
+        """Become the filesystem's daemon. EBUSY while another one is."""
+        answer, fds = self.request("attach")
+        count = answer.get("pstream_count")
+        if len(fds) != 2 or not isinstance(count, int) or not 1 <= count <= 256:
+            _close(fds)
+            msg = "attach: two descriptors and a sensible pstream_count were expected"
+            raise ControlError(errno.EPROTO, msg)
+        return Attachment(fds[0], fds[1], count)
+
+    def streams(self) -> list[VStream]:
+        """The descriptors of all vStreams."""
+        answer, fds = self.request("streams")
+        _close(fds)
+        return parse_streams(answer.get("streams"))
+
+    def gone(self) -> bool:
+        """Whether the filesystem hung up."""
+        try:
+            return self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+
+def _close(fds: list[int]) -> None:
+    for fd in fds:
+        os.close(fd)

@@ -1,0 +1,195 @@
+"""The daemon: telemetry in, model tables out, for as long as the filesystem is mounted.
+
+Nothing waits for it. It may die at any moment: the last table goes on serving.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+
+from classifierd import _core, explain, state
+from classifierd.classes import LifetimeKMeans
+from classifierd.clusters import ChunkClusters
+from classifierd.config import Config
+from classifierd.control import Attachment, ControlClient, ControlError, socket_path
+from classifierd.learner import Learner
+from classifierd.records import from_bytes
+
+log = logging.getLogger(__name__)
+
+_RECORDS_PER_READ = 1 << 17
+
+
+class Session:
+    """One attachment to one mounted filesystem."""
+
+    def __init__(
+        self, client: ControlClient, attachment: Attachment, config: Config, state_dir: Path | None
+    ) -> None:
+        self._client = client
+        self._state_dir = state_dir
+        self._reader = _core.TelemetryReader(attachment.telemetry_fd)
+        self._writer = _core.ModelWriter(attachment.model_fd)
+        self._pstreams = attachment.pstream_count
+        self._uuid = self._reader.uuid
+        self._lost = self._rejected = 0
+        capacity = self._reader.capacity_blocks
+        self.learner = Learner(capacity, self._pstreams, config.learner)
+        self._chunk_counter = _core.ChunkCounter(half_life_pages=max(capacity / 2, 4096.0))
+        self._chunks = ChunkClusters(config.daemon.chunk_classes)
+        self._kmeans = LifetimeKMeans(self._pstreams)
+        if self._writer.uuid != self._uuid:
+            msg = "telemetry and model are of different filesystems"
+            raise RuntimeError(msg)
+        if not self._reader.sealed:
+            log.warning("the telemetry area is not sealed against shrinking")
+        log.info(
+            "attached: %s device, %d pStreams, epochs of %d pages at most",
+            explain.size(capacity),
+            self._pstreams,
+            self.learner.epoch_pages,
+        )
+
+    def start(self) -> None:
+        """Take up the last run's knowledge and publish it."""
+        self.learner.know(self._client.streams())
+        if self._state_dir is not None and state.load(self._state_dir, self._uuid, self.learner):
+            self.learner.refresh()
+            self._publish()
+
+    def poll(self) -> int:
+        """Learn from what the ring holds, closing epochs as they fill; returns the records read."""
+        records = from_bytes(self._reader.read(_RECORDS_PER_READ))
+        self._count_losses(len(records))
+        self._chunk_counter.feed(records)
+        at = 0
+        while at < len(records):
+            at += self.learner.feed(records[at:])
+            if self.learner.life.epoch_due:
+                self.end_epoch()
+        return len(records)
+
+    def _count_losses(self, read: int) -> None:
+        lost, rejected = self._reader.lost - self._lost, self._reader.rejected - self._rejected
+        self._lost, self._rejected = self._reader.lost, self._reader.rejected
+        if rejected:
+            log.warning("telemetry: %d records made no sense and were skipped", rejected)
+        if lost:
+            log.warning("telemetry: %d records lost, the filesystem was faster", lost)
+        if lost > read:
+            # Too much unseen to say what is alive: what has been learned stays.
+            self.learner.life.forget_births()
+
+    def end_epoch(self) -> None:
+        """Close the epoch, publish, and say what was decided and why."""
+        self.learner.know(self._client.streams())
+        self.learner.end_epoch()
+        self._publish()
+        _, relative, recency = self._chunk_counter.view()
+        self._chunks.fit(relative, recency)
+        for line in (
+            *explain.class_lines(self.learner),
+            *explain.chunk_lines(self._chunks),
+            explain.kmeans_line(self.learner, self._kmeans),
+        ):
+            log.info("  %s", line)
+
+    def _publish(self) -> None:
+        life = self.learner.life
+        generation = self._writer.publish(
+            self.learner.table_.reshape(-1), self._pstreams, life.device_clock_pages
+        )
+        log.info(
+            "model %d published after %s of writes, %d deaths seen, %d vStreams known",
+            generation,
+            explain.size(life.clock_pages),
+            life.deaths,
+            len(self.learner.vstreams),
+        )
+
+    def heartbeat(self) -> None:
+        """Show that the daemon is alive."""
+        self._writer.heartbeat(time.time_ns() // 1_000_000)
+
+    def save(self) -> None:
+        """Keep what is known for the next run; a failure is logged, no more."""
+        if self._state_dir is None:
+            return
+        try:
+            state.save(self._state_dir, self._uuid, self.learner)
+        except OSError as error:
+            log.warning("state not saved: %s", error)
+
+
+class Daemon:
+    """Attaches, learns, and attaches again when the filesystem comes back."""
+
+    def __init__(self, mountpoint: Path, config: Config, state_dir: Path | None = None) -> None:
+        self._mountpoint = mountpoint
+        self._config = config
+        self._state_dir = state_dir
+        self._stop = threading.Event()
+        self._complaint = ""
+
+    def stop(self) -> None:
+        """Ask the daemon to end; for signal handlers."""
+        self._stop.set()
+
+    def run_once(self) -> None:
+        """One epoch over what the ring holds. Raises ControlError or RuntimeError."""
+        with ControlClient(socket_path(self._mountpoint)) as client:
+            session = self._open(client)
+            while session.poll() > 0:
+                pass
+            session.end_epoch()
+            session.heartbeat()
+            session.save()
+
+    def run(self) -> None:
+        """Until stopped."""
+        while not self._stop.is_set():
+            try:
+                with ControlClient(socket_path(self._mountpoint)) as client:
+                    session = self._open(client)
+                    self._complaint = ""
+                    self._serve(client, session)
+            except (ControlError, RuntimeError) as error:
+                self._complain(str(error))
+            self._stop.wait(self._config.daemon.retry_ms / 1000)
+
+    def _open(self, client: ControlClient) -> Session:
+        attachment = client.attach()
+        try:
+            session = Session(client, attachment, self._config, self._state_dir)
+        finally:
+            attachment.close()  # The mappings stay.
+        session.start()
+        return session
+
+    def _serve(self, client: ControlClient, session: Session) -> None:
+        saved = beaten = time.monotonic()
+        try:
+            while not self._stop.wait(self._config.daemon.poll_ms / 1000):
+                while session.poll() >= _RECORDS_PER_READ // 2 and not self._stop.is_set():
+                    pass
+                now = time.monotonic()
+                if now - beaten >= 1:
+                    beaten = now
+                    session.heartbeat()
+                    if client.gone():
+                        log.info("the filesystem went away; waiting for it")
+                        return
+                if now - saved >= self._config.daemon.save_seconds:
+                    saved = now
+                    session.save()
+        finally:
+            session.save()
+
+    def _complain(self, sentence: str) -> None:
+        """Log a trouble once, not at every try."""
+        if sentence != self._complaint:
+            log.warning("%s; trying again", sentence)
+        self._complaint = sentence

@@ -1,0 +1,50 @@
+"""The learner's decisions in sentences for the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from classifierd.classes import LifetimeKMeans
+from classifierd.clusters import ChunkClusters
+from classifierd.learner import Learner
+from classifierd.records import BLOCK_BYTES
+
+
+def size(pages: float) -> str:
+    """A number of pages as bytes, for people."""
+    value = pages * BLOCK_BYTES
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} TiB"
+
+
+def class_lines(learner: Learner) -> Iterator[str]:
+    """One line a class: how long its data lives, how much of the writes it takes, and whose."""
+    for each in learner.report():
+        members = ", ".join(f"{v.label} {share:.0%}" for v, share in each.members)
+        yield (
+            f"pStream {each.pstream}: lives {size(2.0**each.life_log2)} of writes, "
+            f"{each.share:.1%} of volume: {members}"
+        )
+
+
+def chunk_lines(clusters: ChunkClusters) -> Iterator[str]:
+    """One line a class of chunks."""
+    for each in clusters.classes():
+        yield (
+            f"chunks, class {each.identity}: {each.chunks} chunks, overwritten "
+            f"{each.relative:.3g} times the average, last {size(each.recency_pages)} ago"
+        )
+
+
+def kmeans_line(learner: Learner, kmeans: LifetimeKMeans) -> str:
+    """Where K-means on the vStreams' lifetimes would cut, to be compared."""
+    _, value, volume = learner.vstream_lifetimes()
+    if len(value) == 0:
+        return "K-means on vStream lifetimes: nothing yet"
+    centres = ", ".join(size(2.0**c) for c in np.asarray(kmeans.fit(value, volume).centres_))
+    return f"K-means on vStream lifetimes: centres {centres}"

@@ -1,0 +1,191 @@
+"""One learner a filesystem: records in, tables of (vStream, shape) → pStream out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from classifierd import _core
+from classifierd.classes import Floats, LifetimeKMeans, assign, quantile_edges, settle
+from classifierd.contexts import ContextIds, VStream
+from classifierd.records import Records
+
+Table = npt.NDArray[np.uint8]
+
+# Coarse to fine. Found best of the orders tried (docs/DESIGN.md has the figures).
+DEFAULT_LEVELS = (
+    "overwrite",
+    "shape",
+    "comm+overwrite",
+    "comm+ext+overwrite",
+    "comm+ext+dir+overwrite",
+    "vstream+overwrite",
+    "vstream+shape",
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What can be tuned; the defaults are those measured."""
+
+    epoch_pages: int = 0  # 0 = by the size of the device
+    decay: float = 0.7
+    kappa: float = 512.0
+    deadband_log2: float = 1.0  # of shapes within a context
+    method: str = "quantile"  # or "kmeans"
+    settle: bool = True
+    margin_log2: float = 0.15
+    levels: tuple[str, ...] = DEFAULT_LEVELS
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what cannot be."""
+        if self.method not in ("quantile", "kmeans"):
+            msg = f'method is "quantile" or "kmeans", not "{self.method}"'
+            raise ValueError(msg)
+        unknown = {f for level in self.levels for f in level.split("+")} - _core.FEATURES.keys()
+        if unknown or not self.levels:
+            msg = f"levels: unknown features {sorted(unknown)}"
+            raise ValueError(msg)
+        if not (0 < self.decay <= 1 and self.kappa > 0 and self.deadband_log2 >= 0):
+            msg = "decay is in (0, 1], kappa positive, deadband_log2 not negative"
+            raise ValueError(msg)
+        if not 0 <= self.epoch_pages <= 1 << 24 or not 0 <= self.margin_log2 <= 4:
+            msg = "epoch_pages is at most 2^24, margin_log2 at most 4"
+            raise ValueError(msg)
+
+
+def epoch_pages_for(capacity_blocks: int) -> int:
+    """65,536 pages, less on a small device: a sixteenth of it, at least 8,192."""
+    return int(np.clip(capacity_blocks // 16, 8192, 65536))
+
+
+@dataclass(frozen=True)
+class ClassReport:
+    """What one class holds, for the log."""
+
+    pstream: int
+    life_log2: float  # volume-weighted mean
+    share: float  # of the volume written lately
+    members: list[tuple[VStream, float]] = field(default_factory=list)  # heaviest first
+
+
+class Learner:
+    """The life table, its back-off and the classes cut from it. Not thread-safe."""
+
+    def __init__(self, capacity_blocks: int, pstreams: int, settings: Settings | None = None):
+        self.settings = settings or Settings()
+        self.pstreams = max(1, min(pstreams, 256))
+        epoch = self.settings.epoch_pages or epoch_pages_for(capacity_blocks)
+        self.epoch_pages = epoch
+        self.life = _core.LifeTable(capacity_blocks, epoch, self.settings.decay)
+        masks = [sum(_core.FEATURES[f] for f in lv.split("+")) for lv in self.settings.levels]
+        self._backoff = _core.Backoff(masks, self.settings.kappa, self.settings.deadband_log2)
+        self._ids = ContextIds()
+        self._kmeans = LifetimeKMeans(self.pstreams)
+        self.vstreams: dict[int, VStream] = {}
+        self.edges_: Floats | None = None
+        self.table_: Table = np.zeros((_core.VSTREAMS, _core.SHAPE_STRIDE), np.uint8)
+        self._speaking = False  # a table made from evidence exists
+
+    def know(self, vstreams: Iterable[VStream]) -> None:
+        """Take the filesystem's descriptors; later ones replace earlier ones."""
+        self.vstreams.update((v.number, v) for v in vstreams)
+
+    def feed(self, records: Records) -> int:
+        """Learn up to the end of the epoch; returns how many records that took."""
+        return self.life.feed(records)
+
+    def end_epoch(self) -> Table:
+        """Close the epoch and make the table anew."""
+        self.life.end_epoch()
+        return self.refresh()
+
+    def refresh(self) -> Table:
+        """Make the table from what is known now."""
+        cells, volume, _, _ = self.life.cells()
+        if len(cells) == 0:
+            return self.table_
+        self._backoff.fit(self.life, self._ids.rows(self.vstreams.values()))
+        numbers = np.union1d(
+            np.array(list(self.vstreams), np.uint16),
+            (cells // _core.SHAPE_STRIDE).astype(np.uint16),
+        ).astype(np.uint16)
+        mean, _ = self._backoff.predict(numbers)
+        self._cut(self._of_cells(mean, numbers, cells), volume)
+        self._fill(numbers, mean)
+        return self.table_
+
+    @staticmethod
+    def _of_cells(
+        mean: Floats, numbers: npt.NDArray[np.uint16], cells: npt.NDArray[np.uint32]
+    ) -> Floats:
+        row = np.searchsorted(numbers, cells // _core.SHAPE_STRIDE)
+        out: Floats = mean[row, cells % _core.SHAPE_STRIDE]
+        return out
+
+    def _cut(self, values: Floats, volume: Floats) -> None:
+        if self.settings.method == "kmeans":
+            self.edges_ = self._kmeans.fit(values, volume).edges_
+            return
+        fresh = quantile_edges(values, volume, self.pstreams)
+        if self.settings.settle:
+            fresh = settle(self.edges_, fresh, values, volume)
+        self.edges_ = fresh
+
+    def _fill(self, numbers: npt.NDArray[np.uint16], mean: Floats) -> None:
+        assert self.edges_ is not None
+        shapes = _core.SHAPES
+        margin = self.settings.margin_log2
+        previous = self.table_[numbers, :shapes] if self._speaking else None
+        # A vStream nobody has met yet gets what is known of its shape alone.
+        stranger = np.setdiff1d(np.arange(_core.VSTREAMS, dtype=np.uint16), numbers)[:1]
+        table = np.zeros_like(self.table_)
+        if len(stranger):
+            fallback, _ = self._backoff.predict(stranger)
+            table[:, :shapes] = assign(fallback[0], self.edges_)
+        table[numbers, :shapes] = assign(mean, self.edges_, previous, margin)
+        self.table_ = table
+        self._speaking = True
+
+    def vstream_lifetimes(self) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+        """(number, mean log2 life in pages, pages written lately) of each vStream with volume."""
+        cells, volume, _, _ = self.life.cells()
+        numbers, inverse = np.unique(cells // _core.SHAPE_STRIDE, return_inverse=True)
+        if len(numbers) == 0:
+            return numbers.astype(np.int64), np.zeros(0), np.zeros(0)
+        mean, _ = self._backoff.predict(numbers.astype(np.uint16))
+        total = np.bincount(inverse, weights=volume).astype(np.float64)
+        life = np.bincount(inverse, weights=volume * mean[inverse, cells % _core.SHAPE_STRIDE])
+        keep = total > 0
+        return numbers[keep].astype(np.int64), life[keep] / total[keep], total[keep]
+
+    def report(self) -> list[ClassReport]:
+        """What each class in use holds, shortest lifetime first."""
+        cells, volume, _, _ = self.life.cells()
+        total = float(volume.sum())
+        if total <= 0 or self.edges_ is None:
+            return []
+        vstream, shape = cells // _core.SHAPE_STRIDE, cells % _core.SHAPE_STRIDE
+        numbers = np.unique(vstream).astype(np.uint16)
+        mean, _ = self._backoff.predict(numbers)
+        values = self._of_cells(mean, numbers, cells)
+        cls = self.table_[vstream, shape]
+        out = []
+        for p in np.unique(cls):
+            mine = (cls == p) & (volume > 0)
+            weight = float(volume[mine].sum())
+            if weight <= 0:
+                continue
+            by_vstream = np.bincount(vstream[mine], weights=volume[mine])
+            top = np.argsort(by_vstream)[::-1][:3]
+            members = [
+                (self.vstreams.get(int(v), VStream(int(v))), float(by_vstream[v] / total))
+                for v in top
+                if by_vstream[v] > 0
+            ]
+            life = float((values[mine] * volume[mine]).sum() / weight)
+            out.append(ClassReport(int(p), life, weight / total, members))
+        return out

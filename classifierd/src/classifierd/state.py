@@ -1,0 +1,158 @@
+"""The learner's memory between runs: one file a filesystem, replaced whole, checked before use.
+
+Layout: magic, CRC32C of what follows it, then a numpy archive. Anything wrong with a file means a
+cold start and a line in the log, never a crash and never half a memory.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from classifierd import _core
+from classifierd.contexts import VStream
+from classifierd.learner import Learner
+
+log = logging.getLogger(__name__)
+
+_MAGIC = b"SFSLIFE1"
+_VERSION = 1
+_BYTES_MAX = 1 << 30
+_IDENTITY = ("source", "name", "comm", "ext", "dir")
+
+Arrays = dict[str, npt.NDArray[np.generic]]
+
+
+def path_of(directory: Path, uuid: bytes) -> Path:
+    """The state file of one filesystem."""
+    return directory / f"{uuid.hex()}.life"
+
+
+def save(directory: Path, uuid: bytes, learner: Learner) -> None:
+    """Write the state; after a crash either the old or the new one is there. Raises OSError."""
+    cells, volume, deaths, entered = learner.life.cells()
+    meta = {
+        "version": _VERSION,
+        "uuid": uuid.hex(),
+        "vstreams": [
+            [v.number, *(getattr(v, key) for key in _IDENTITY)] for v in learner.vstreams.values()
+        ],
+    }
+    archive = io.BytesIO()
+    edges = learner.edges_ if learner.edges_ is not None else np.zeros(0)
+    np.savez_compressed(
+        archive,
+        meta=np.frombuffer(json.dumps(meta).encode(), np.uint8),
+        cells=cells,
+        volume=volume,
+        deaths=deaths.astype(np.float32),
+        entered=entered.astype(np.float32),
+        edges=edges,
+    )
+    body = archive.getvalue()
+    path = path_of(directory, uuid)
+    directory.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".new")
+    with temporary.open("wb") as file:
+        file.write(_MAGIC + struct.pack("<I", _core.crc32c(body)) + body)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def _body(path: Path) -> bytes:
+    if path.stat().st_size > _BYTES_MAX:
+        msg = "absurdly large"
+        raise ValueError(msg)
+    data = path.read_bytes()
+    if len(data) < len(_MAGIC) + 4 or not data.startswith(_MAGIC):
+        msg = "no state file of this version"
+        raise ValueError(msg)
+    (crc,) = struct.unpack_from("<I", data, len(_MAGIC))
+    body = data[len(_MAGIC) + 4 :]
+    if _core.crc32c(body) != crc:
+        msg = "wrong checksum"
+        raise ValueError(msg)
+    return body
+
+
+def _known_then(rows: object) -> dict[int, VStream]:
+    if not isinstance(rows, list):
+        msg = "no vStreams"
+        raise TypeError(msg)
+    return {int(row[0]): VStream(int(row[0]), *(str(text) for text in row[1:6])) for row in rows}
+
+
+def renumber(then: dict[int, VStream], now: dict[int, VStream]) -> npt.NDArray[np.int64]:
+    """Old vStream number → today's; -1 where the number now means something else."""
+    by_identity = {v.identity: v.number for v in now.values()}
+    out = np.arange(_core.VSTREAMS, dtype=np.int64)
+    for number in now:
+        if number not in then or then[number].identity != now[number].identity:
+            out[number] = -1
+    for number, vstream in then.items():
+        if 0 <= number < _core.VSTREAMS and vstream.identity in by_identity:
+            out[number] = by_identity[vstream.identity]
+    return out
+
+
+def _restore(path: Path, uuid: bytes, learner: Learner) -> int:
+    with np.load(io.BytesIO(_body(path)), allow_pickle=False) as archive:
+        arrays: Arrays = {name: archive[name] for name in archive.files}
+    meta = json.loads(bytes(arrays["meta"].astype(np.uint8)))
+    if meta["version"] != _VERSION or meta["uuid"] != uuid.hex():
+        msg = "made for another filesystem or by another version"
+        raise ValueError(msg)
+    cells = arrays["cells"].astype(np.int64)
+    if cells.ndim != 1 or ((cells < 0) | (cells >= _core.VSTREAMS * _core.SHAPE_STRIDE)).any():
+        msg = "cells that do not exist"
+        raise ValueError(msg)
+    numbers = renumber(_known_then(meta["vstreams"]), learner.vstreams)
+    moved = numbers[cells // _core.SHAPE_STRIDE]
+    fresh = moved * _core.SHAPE_STRIDE + cells % _core.SHAPE_STRIDE
+    # Where two vStreams of then are one now, the first speaks.
+    first = np.zeros(len(fresh), np.bool_)
+    first[np.unique(fresh, return_index=True)[1]] = True
+    keep = first & (moved >= 0)
+    volume, deaths, entered = (
+        arrays[name][keep].astype(np.float64) for name in ("volume", "deaths", "entered")
+    )
+    if not learner.life.restore(fresh[keep].astype(np.uint32), volume, deaths, entered):
+        msg = "life tables that cannot be"
+        raise ValueError(msg)
+    edges = arrays["edges"].astype(np.float64)
+    sound = len(edges) == learner.pstreams - 1 and not np.isnan(edges).any()
+    learner.edges_ = edges if sound and (np.sort(edges) == edges).all() else None
+    return int(keep.sum())
+
+
+def load(directory: Path, uuid: bytes, learner: Learner) -> bool:
+    """Take up where the last run ended, if its state is sound; else say why not and start cold."""
+    path = path_of(directory, uuid)
+    if not path.exists():
+        log.info("no state of this filesystem in %s: starting cold", directory)
+        return False
+    try:
+        count = _restore(path, uuid, learner)
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        EOFError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+    ) as error:
+        log.warning("state %s not used (%s): starting cold", path, error)
+        return False
+    log.info("state %s: %d life tables restored", path, count)
+    return True

@@ -1,0 +1,80 @@
+#include "classifierd/src_core/backoff.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace streamfs::classifier {
+
+namespace {
+
+uint64_t mix(uint64_t hash, uint64_t value) {  // splitmix64's finalizer
+  hash += value + 0x9e3779b97f4a7c15;
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
+  return hash ^ (hash >> 31);
+}
+
+}  // namespace
+
+Backoff::Backoff(std::vector<uint32_t> levels, double kappa, double deadband_log2,
+                 double prior_log2)
+    : levels_(std::move(levels)),
+      kappa_(kappa),
+      deadband_log2_(deadband_log2),
+      prior_log2_(prior_log2),
+      known_(levels_.size()) {}
+
+uint64_t Backoff::key(size_t level, uint16_t vstream, uint32_t shape) const {
+  const uint32_t features = levels_[level];
+  const VStreamContext context = vstream < contexts_.size() ? contexts_[vstream] : VStreamContext{};
+  uint64_t hash = level;
+  if ((features & kComm) != 0) hash = mix(hash, context.comm);
+  if ((features & kExtension) != 0) hash = mix(hash, context.extension);
+  if ((features & kDirectory) != 0) hash = mix(hash, context.directory);
+  if ((features & kVStream) != 0) hash = mix(hash, vstream);
+  if ((features & kShape) != 0) return mix(hash, shape);
+  if ((features & kOverwrite) != 0) return mix(hash, shape / wire::kEndClasses);
+  return hash;
+}
+
+void Backoff::fit(std::span<const CellLife> cells, std::vector<VStreamContext> contexts) {
+  contexts_ = std::move(contexts);
+  std::unordered_map<uint64_t, Hazard> sums;
+  for (size_t level = 0; level < levels_.size(); ++level) {
+    sums.clear();
+    for (const CellLife& life : cells) {
+      const auto vstream = static_cast<uint16_t>(life.cell / wire::kShapeStride);
+      sums[key(level, vstream, life.cell % wire::kShapeStride)].add(life.known);
+    }
+    known_[level].clear();
+    for (const auto& [hash, hazard] : sums) {
+      known_[level][hash] = {hazard.mean_log2(), hazard.evidence()};
+    }
+  }
+}
+
+Estimate Backoff::predict(uint16_t vstream, uint32_t shape) const {
+  double guess = prior_log2_;
+  double own = 0;
+  bool any = false;
+  for (size_t level = 0; level < levels_.size(); ++level) {
+    const auto found = known_[level].find(key(level, vstream, shape));
+    const bool empty = found == known_[level].end() || found->second.mean_log2 < 0;
+    own = empty ? 0 : found->second.evidence;
+    if (empty) continue;
+    const double mean = found->second.mean_log2;
+    // A shape is taken for different only if it is by much: its cells are thin, and pages of one
+    // request that die together must not be torn apart by noise.
+    const double dead = (levels_[level] & kShape) != 0 ? deadband_log2_ : 0;
+    const double apart = mean - guess;
+    if (!any)
+      guess = mean;
+    else if (std::abs(apart) >= dead)
+      guess += apart * own / (own + kappa_);
+    any = true;
+  }
+  return {guess, own};
+}
+
+}  // namespace streamfs::classifier

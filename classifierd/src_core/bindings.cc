@@ -1,0 +1,267 @@
+// The Python face of _core; its types are in src/classifierd/_core.pyi.
+// Records cross as contiguous buffers of 40-byte items, everything else as plain numpy arrays.
+// Exceptions stop here: std::runtime_error and std::invalid_argument become Python's.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "base/checksum.h"
+#include "base/wire/model_table.h"
+#include "base/wire/telemetry.h"
+#include "classifierd/src_core/backoff.h"
+#include "classifierd/src_core/chunk_counter.h"
+#include "classifierd/src_core/greedy_ftl.h"
+#include "classifierd/src_core/life_table.h"
+#include "classifierd/src_core/model_writer.h"
+#include "classifierd/src_core/page_trace.h"
+#include "classifierd/src_core/telemetry_reader.h"
+
+namespace py = pybind11;
+
+namespace streamfs::classifier {
+namespace {
+
+using wire::TelemetryRecord;
+template <typename T>
+using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
+std::span<const TelemetryRecord> records_of(const py::array& array) {
+  const bool fits = array.ndim() == 1 && array.itemsize() == sizeof(TelemetryRecord) &&
+                    (array.flags() & py::array::c_style) != 0;
+  if (!fits) throw std::invalid_argument("a contiguous array of 40-byte records is needed");
+  return {static_cast<const TelemetryRecord*>(array.data()), static_cast<size_t>(array.size())};
+}
+
+py::array_t<uint8_t> bytes_of(std::span<const TelemetryRecord> records) {
+  py::array_t<uint8_t> out(static_cast<py::ssize_t>(records.size_bytes()));
+  std::memcpy(out.mutable_data(), records.data(), records.size_bytes());
+  return out;
+}
+
+std::span<const uint8_t> span_of(const Array<uint8_t>& array) {
+  return {array.data(), static_cast<size_t>(array.size())};
+}
+
+// (cells u32[n], volume f64[n], deaths f64[n, 26], entered f64[n, 26])
+py::tuple export_cells(const LifeTable& table) {
+  const auto cells = table.cells();
+  const auto n = static_cast<py::ssize_t>(cells.size());
+  py::array_t<uint32_t> ids(n);
+  py::array_t<double> volume(n);
+  py::array_t<double> deaths({n, py::ssize_t{kAgeBins}});
+  py::array_t<double> entered({n, py::ssize_t{kAgeBins}});
+  for (py::ssize_t i = 0; i < n; ++i) {
+    const CellLife& life = cells[static_cast<size_t>(i)];
+    ids.mutable_at(i) = life.cell;
+    volume.mutable_at(i) = life.volume_pages;
+    std::ranges::copy(life.known.deaths, deaths.mutable_data(i, 0));
+    std::ranges::copy(life.known.entered, entered.mutable_data(i, 0));
+  }
+  return py::make_tuple(ids, volume, deaths, entered);
+}
+
+bool import_cells(LifeTable& table, const Array<uint32_t>& ids, const Array<double>& volume,
+                  const Array<double>& deaths, const Array<double>& entered) {
+  const py::ssize_t n = ids.size();
+  const auto is_table = [n](const Array<double>& array) {
+    return array.ndim() == 2 && array.shape(0) == n && array.shape(1) == kAgeBins;
+  };
+  if (ids.ndim() != 1 || volume.ndim() != 1 || volume.size() != n) return false;
+  if (!is_table(deaths) || !is_table(entered)) return false;
+  std::vector<CellLife> cells(static_cast<size_t>(n));
+  for (py::ssize_t i = 0; i < n; ++i) {
+    CellLife& life = cells[static_cast<size_t>(i)];
+    life.cell = ids.at(i);
+    life.volume_pages = volume.at(i);
+    std::copy_n(deaths.data(i, 0), kAgeBins, life.known.deaths.begin());
+    std::copy_n(entered.data(i, 0), kAgeBins, life.known.entered.begin());
+  }
+  return table.restore(cells);
+}
+
+void fit_backoff(Backoff& backoff, const LifeTable& table, const Array<uint32_t>& contexts) {
+  if (contexts.ndim() != 2 || contexts.shape(1) != 3) {
+    throw std::invalid_argument("contexts: one row of (comm, extension, directory) a vStream");
+  }
+  std::vector<VStreamContext> rows(static_cast<size_t>(contexts.shape(0)));
+  for (py::ssize_t i = 0; i < contexts.shape(0); ++i) {
+    rows[static_cast<size_t>(i)] = {contexts.at(i, 0), contexts.at(i, 1), contexts.at(i, 2)};
+  }
+  backoff.fit(table.cells(), std::move(rows));
+}
+
+// vStreams u16[n] → (mean log2 life f64[n, 12], evidence f64[n, 12])
+py::tuple predict(const Backoff& backoff, const Array<uint16_t>& vstreams) {
+  const py::ssize_t n = vstreams.size();
+  py::array_t<double> mean({n, py::ssize_t{wire::kShapes}});
+  py::array_t<double> evidence({n, py::ssize_t{wire::kShapes}});
+  for (py::ssize_t i = 0; i < n; ++i) {
+    for (uint32_t shape = 0; shape < wire::kShapes; ++shape) {
+      const Estimate estimate = backoff.predict(vstreams.data()[i], shape);
+      mean.mutable_at(i, shape) = estimate.mean_log2;
+      evidence.mutable_at(i, shape) = estimate.evidence;
+    }
+  }
+  return py::make_tuple(mean, evidence);
+}
+
+// (chunk u64[n], relative frequency f64[n], recency in pages f64[n])
+py::tuple view_chunks(const ChunkCounter& counter) {
+  const auto chunks = counter.view();
+  const auto n = static_cast<py::ssize_t>(chunks.size());
+  py::array_t<uint64_t> number(n);
+  py::array_t<double> relative(n);
+  py::array_t<double> recency(n);
+  for (py::ssize_t i = 0; i < n; ++i) {
+    const ChunkView& chunk = chunks[static_cast<size_t>(i)];
+    number.mutable_at(i) = chunk.chunk;
+    relative.mutable_at(i) = chunk.relative;
+    recency.mutable_at(i) = chunk.recency_pages;
+  }
+  return py::make_tuple(number, relative, recency);
+}
+
+py::array_t<uint64_t> lifetimes_of(const PageTrace& trace) {
+  const auto lifetimes = trace.lifetimes();
+  return py::array_t<uint64_t>(static_cast<py::ssize_t>(lifetimes.size()), lifetimes.data());
+}
+
+void bind_wire(py::module_& m) {
+  m.attr("SHAPES") = wire::kShapes;
+  m.attr("SHAPE_STRIDE") = wire::kShapeStride;
+  m.attr("VSTREAMS") = wire::kModelVStreams;
+  m.attr("MODEL_BYTES") = wire::kModelBytes;
+  m.attr("MODEL_BUFFER_BYTES") = sizeof(wire::ModelBuffer);
+  m.attr("MODEL_MAGIC") = wire::kModelMagic;
+  m.attr("MODEL_VERSION") = wire::kModelVersion;
+  m.attr("TELEMETRY_MAGIC") = wire::kTelemetryMagic;
+  m.attr("TELEMETRY_VERSION") = wire::kTelemetryVersion;
+  m.attr("AGE_BINS") = kAgeBins;
+  m.attr("FEATURES") =
+      py::dict(py::arg("comm") = uint32_t{kComm}, py::arg("ext") = uint32_t{kExtension},
+               py::arg("dir") = uint32_t{kDirectory}, py::arg("vstream") = uint32_t{kVStream},
+               py::arg("overwrite") = uint32_t{kOverwrite}, py::arg("shape") = uint32_t{kShape});
+  m.def("shape_of", &wire::shape_of, py::arg("request_pages"), py::arg("offset"),
+        py::arg("overwrite"));
+  m.def("crc32c", [](const py::bytes& data) {
+    const std::string_view view = data;
+    return crc32c(std::as_bytes(std::span(view.data(), view.size())));
+  });
+}
+
+void bind_seams(py::module_& m) {
+  py::class_<TelemetryReader>(m, "TelemetryReader")
+      .def(py::init<int>(), py::arg("fd"))
+      .def(
+          "read", [](TelemetryReader& reader, size_t max) { return bytes_of(reader.read(max)); },
+          py::arg("records_max"))
+      .def_property_readonly("lost", &TelemetryReader::lost)
+      .def_property_readonly("rejected", &TelemetryReader::rejected)
+      .def_property_readonly("dropped", &TelemetryReader::dropped)
+      .def_property_readonly("capacity_blocks", &TelemetryReader::capacity_blocks)
+      .def_property_readonly("clock_pages", &TelemetryReader::clock_pages)
+      .def_property_readonly("sealed", &TelemetryReader::sealed)
+      .def_property_readonly("uuid", [](const TelemetryReader& reader) {
+        const auto uuid = reader.uuid();
+        return py::bytes(reinterpret_cast<const char*>(uuid.data()), uuid.size());
+      });
+  py::class_<ModelWriter>(m, "ModelWriter")
+      .def(py::init<int>(), py::arg("fd"))
+      .def(
+          "publish",
+          [](ModelWriter& writer, const Array<uint8_t>& entries, uint32_t pstreams,
+             uint64_t clock) { return writer.publish(span_of(entries), pstreams, clock); },
+          py::arg("entries"), py::arg("pstream_count"), py::arg("clock_pages"))
+      .def("heartbeat", &ModelWriter::heartbeat, py::arg("now_ms"))
+      .def_property_readonly("generation", &ModelWriter::generation)
+      .def_property_readonly("uuid", [](const ModelWriter& writer) {
+        const auto uuid = writer.uuid();
+        return py::bytes(reinterpret_cast<const char*>(uuid.data()), uuid.size());
+      });
+}
+
+void bind_learning(py::module_& m) {
+  py::class_<LifeTable>(m, "LifeTable")
+      .def(py::init<uint64_t, uint32_t, double>(), py::arg("capacity_blocks"),
+           py::arg("epoch_pages") = 65536, py::arg("decay") = 0.7)
+      .def(
+          "feed",
+          [](LifeTable& table, const py::array& records) {
+            return table.feed(records_of(records));
+          },
+          py::arg("records"))
+      .def("end_epoch", &LifeTable::end_epoch)
+      .def("forget_births", &LifeTable::forget_births)
+      .def("cells", &export_cells)
+      .def("restore", &import_cells, py::arg("cells"), py::arg("volume"), py::arg("deaths"),
+           py::arg("entered"))
+      .def_property_readonly("epoch_due", &LifeTable::epoch_due)
+      .def_property_readonly("clock_pages", &LifeTable::clock_pages)
+      .def_property_readonly("device_clock_pages", &LifeTable::device_clock_pages)
+      .def_property_readonly("epochs", &LifeTable::epochs)
+      .def_property_readonly("epoch_pages", &LifeTable::epoch_pages)
+      .def_property_readonly("rejected", &LifeTable::rejected)
+      .def_property_readonly("clock_jumps", &LifeTable::clock_jumps)
+      .def_property_readonly("deaths", &LifeTable::deaths);
+  py::class_<Backoff>(m, "Backoff")
+      .def(py::init<std::vector<uint32_t>, double, double, double>(), py::arg("levels"),
+           py::arg("kappa") = 512.0, py::arg("deadband_log2") = 0.0, py::arg("prior_log2") = 16.0)
+      .def("fit", &fit_backoff, py::arg("table"), py::arg("contexts"))
+      .def("predict", &predict, py::arg("vstreams"));
+  py::class_<ChunkCounter>(m, "ChunkCounter")
+      .def(py::init<double, size_t>(), py::arg("half_life_pages"), py::arg("chunks_max") = 1U << 20)
+      .def(
+          "feed",
+          [](ChunkCounter& counter, const py::array& records) {
+            counter.feed(records_of(records));
+          },
+          py::arg("records"))
+      .def("view", &view_chunks)
+      .def("__len__", &ChunkCounter::size);
+}
+
+void bind_replay(py::module_& m) {
+  m.def(
+      "as_telemetry",
+      [](const py::array& records) { return bytes_of(as_telemetry(records_of(records))); },
+      py::arg("records"));
+  m.def(
+      "tags",
+      [](const py::array& records, const Array<uint8_t>& entries) {
+        const auto out = tags(records_of(records), span_of(entries));
+        return py::array_t<uint8_t>(static_cast<py::ssize_t>(out.size()), out.data());
+      },
+      py::arg("records"), py::arg("entries"));
+  py::class_<PageTrace>(m, "PageTrace")
+      .def(py::init([](const py::array& records) { return PageTrace(records_of(records)); }),
+           py::arg("records"))
+      .def_property_readonly("pages", &PageTrace::pages)
+      .def_property_readonly("writes", &PageTrace::writes)
+      .def_property_readonly("peak_live", &PageTrace::peak_live)
+      .def("lifetimes", &lifetimes_of)
+      .def(
+          "waf",
+          [](const PageTrace& trace, const Array<uint8_t>& page_tags, double spare,
+             uint32_t block_pages, double from, double to) {
+            return simulate(trace, span_of(page_tags), {spare, block_pages, from, to}).waf();
+          },
+          py::arg("tags"), py::arg("spare") = 0.07, py::arg("block_pages") = 256,
+          py::arg("measure_from") = 0.3, py::arg("measure_to") = 1.0);
+}
+
+}  // namespace
+}  // namespace streamfs::classifier
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "What classifierd does for every record: rings, life table, tables of placements.";
+  streamfs::classifier::bind_wire(m);
+  streamfs::classifier::bind_seams(m);
+  streamfs::classifier::bind_learning(m);
+  streamfs::classifier::bind_replay(m);
+}

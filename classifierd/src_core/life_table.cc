@@ -1,0 +1,155 @@
+#include "classifierd/src_core/life_table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "classifierd/src_core/record_check.h"
+
+namespace streamfs::classifier {
+
+using wire::TelemetryKind;
+using wire::TelemetryRecord;
+
+namespace {
+
+constexpr uint32_t kFirstEpochPages = 1024;
+constexpr double kDecayPages = 65536;  // decays are per so many pages written
+constexpr double kVolumeDecay = 0.5;
+// Records of several rings may be a little out of order, and lost records leave gaps; beyond
+// these the clock has jumped.
+constexpr uint64_t kBackwardMax = 1U << 20;
+constexpr uint64_t kForwardMax = 1U << 26;
+
+bool sound(double value) {
+  return std::isfinite(value) && value >= 0;
+}
+
+bool sound(const CellLife& life) {
+  return life.cell < wire::kModelEntries && life.cell % wire::kShapeStride < wire::kShapes &&
+         sound(life.volume_pages) &&
+         std::ranges::all_of(
+             life.known.deaths, [](double v) { return sound(v); }) &&
+         std::ranges::all_of(life.known.entered, [](double v) { return sound(v); });
+}
+
+}  // namespace
+
+LifeTable::LifeTable(uint64_t capacity_blocks, uint32_t epoch_pages, double decay)
+    : capacity_blocks_(std::clamp<uint64_t>(capacity_blocks, 1, kCapacityBlocksMax)),
+      epoch_target_(std::max(epoch_pages, 1U)),
+      decay_(decay),
+      births_(capacity_blocks_),
+      index_(wire::kModelEntries),
+      epoch_now_(std::min(epoch_target_, kFirstEpochPages)) {}
+
+size_t LifeTable::feed(std::span<const TelemetryRecord> records) {
+  size_t taken = 0;
+  while (taken < records.size() && !epoch_due()) {
+    const TelemetryRecord& record = records[taken++];
+    if (believable(record, capacity_blocks_)) {
+      learn(record);
+    } else {
+      ++rejected_;
+    }
+  }
+  return taken;
+}
+
+void LifeTable::learn(const TelemetryRecord& record) {
+  const uint64_t now = local_clock(record.clock_pages);
+  if (record.kind == TelemetryKind::kTrim) {
+    kill(record.block, record.pages, now);
+    clock_ = std::max(clock_, now);
+    return;
+  }
+  const bool overwrite = record.kind == TelemetryKind::kOverwrite;
+  for (uint32_t i = 0; i < record.pages; ++i) {
+    const uint32_t shape =
+        wire::shape_of(record.request_pages, record.request_offset + i, overwrite);
+    write_page(record.block + i, now + i, cell_of(record.vstream, shape));
+  }
+  clock_ = std::max(clock_, now + record.pages);
+}
+
+uint64_t LifeTable::local_clock(uint64_t device_clock) {
+  const uint64_t local = device_clock + offset_;
+  const bool behind = local < clock_ && clock_ - local > kBackwardMax;
+  const bool ahead = local > clock_ && local - clock_ > kForwardMax;
+  if (anchored_ && !behind && !ahead) return local;
+  clock_jumps_ += anchored_ ? 1 : 0;
+  anchored_ = true;
+  offset_ = clock_ - device_clock;
+  return clock_;
+}
+
+void LifeTable::write_page(uint64_t block, uint64_t now, uint32_t cell) {
+  kill(block, 1, now);
+  Cell& home = cells_[index_of(cell)];
+  // A record that comes late belongs to the epoch it arrives in, or its death would be sought in
+  // a cohort that does not count it.
+  const uint64_t birth = std::max(now, epoch_start_);
+  home.cohorts.born(epoch_start_);
+  home.life.volume_pages += 1;
+  births_.set(block, birth, cell);
+}
+
+void LifeTable::kill(uint64_t block, uint64_t pages, uint64_t now) {
+  births_.take(block, pages, [this, now](uint64_t, const BirthMap::Birth& birth) {
+    // Of the birth only the low half is kept; one a little ahead of now came out of order.
+    const uint32_t back = static_cast<uint32_t>(now) - birth.clock;
+    const uint32_t ahead = birth.clock - static_cast<uint32_t>(now);
+    const bool early = ahead <= kBackwardMax;
+    const uint64_t born = early ? now + ahead : now - std::min<uint64_t>(back, now);
+    Cell& cell = cells_[index_of(birth.cell_plus - 1)];
+    cell.cohorts.died(born, early ? 0 : back, cell.life.known);
+    ++deaths_;
+  });
+}
+
+uint32_t LifeTable::index_of(uint32_t cell) {
+  uint32_t& place = index_[cell];
+  if (place == 0) {
+    cells_.emplace_back();
+    cells_.back().life.cell = cell;
+    place = static_cast<uint32_t>(cells_.size());
+  }
+  return place - 1;
+}
+
+void LifeTable::end_epoch() {
+  const double share = std::min(1.0, static_cast<double>(clock_ - epoch_start_) / kDecayPages);
+  const double factor = std::pow(decay_, share);
+  const double volume_factor = std::pow(kVolumeDecay, share);
+  for (Cell& cell : cells_) {
+    cell.life.known.decay(factor);
+    cell.cohorts.commit(clock_, cell.life.known);
+    cell.life.volume_pages *= volume_factor;
+  }
+  ++epochs_;
+  epoch_start_ = clock_;
+  epoch_now_ = static_cast<uint32_t>(std::min<uint64_t>(epoch_target_, uint64_t{epoch_now_} * 2));
+}
+
+void LifeTable::forget_births() {
+  births_.clear();
+  for (Cell& cell : cells_) cell.cohorts.forget();
+}
+
+std::vector<CellLife> LifeTable::cells() const {
+  std::vector<CellLife> out;
+  out.reserve(cells_.size());
+  for (const Cell& cell : cells_) out.push_back(cell.life);
+  return out;
+}
+
+bool LifeTable::restore(std::span<const CellLife> cells) {
+  if (!std::ranges::all_of(cells, [](const CellLife& life) { return sound(life); })) return false;
+  forget_births();
+  std::ranges::fill(index_, 0);
+  cells_.clear();
+  for (const CellLife& life : cells) cells_[index_of(life.cell)].life = life;
+  epoch_now_ = epoch_target_;
+  return true;
+}
+
+}  // namespace streamfs::classifier

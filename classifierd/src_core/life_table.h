@@ -1,0 +1,87 @@
+// The life table: every page written belongs to a cell (vStream × shape, model_table.h); its death
+// by overwrite or trim, or its staying alive, is evidence of how long that cell's pages live.
+//
+// Time is counted in pages written. The table runs its own clock, following the records' and
+// bridging their jumps, so that a remount or garbage does not turn into absurd ages. At the end of
+// each epoch evidence is committed and decays. Epochs are short at first and double until they
+// reach `epoch_pages`: a cold table speaks after 1,024 pages.
+// Thread safety: none. Crash: state() of the last epoch, if the caller kept it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/wire/model_table.h"
+#include "base/wire/telemetry.h"
+#include "classifierd/src_core/birth_map.h"
+#include "classifierd/src_core/survival.h"
+
+namespace streamfs::classifier {
+
+constexpr uint32_t cell_of(uint16_t vstream, uint32_t shape) {
+  return uint32_t{vstream} * wire::kShapeStride + shape;
+}
+
+// What one cell has shown.
+struct CellLife {
+  uint32_t cell = 0;
+  double volume_pages = 0;  // written lately: halves every epoch
+  Hazard known;
+};
+
+class LifeTable {
+ public:
+  LifeTable(uint64_t capacity_blocks, uint32_t epoch_pages, double decay);
+
+  // Learns from records in clock order, up to the one that completes the epoch; returns how many
+  // it took. Unbelievable records are skipped and counted.
+  size_t feed(std::span<const wire::TelemetryRecord> records);
+  bool epoch_due() const { return clock_ - epoch_start_ >= epoch_now_; }
+  // Commits and decays. Call when due, or early at will (then decay is in proportion).
+  void end_epoch();
+  // Stops watching the pages alive: to be called when records were lost in number.
+  void forget_births();
+
+  std::vector<CellLife> cells() const;
+  // Takes cells as evidence in place of all it has; refuses (false) what is not finite,
+  // not positive or not a cell.
+  bool restore(std::span<const CellLife> cells);
+
+  uint64_t clock_pages() const { return clock_; }
+  uint64_t device_clock_pages() const { return clock_ - offset_; }
+  uint64_t epochs() const { return epochs_; }
+  uint64_t rejected() const { return rejected_; }
+  uint64_t clock_jumps() const { return clock_jumps_; }
+  uint64_t deaths() const { return deaths_; }
+  uint32_t epoch_pages() const { return epoch_now_; }
+
+ private:
+  struct Cell {
+    CellLife life;
+    Cohorts cohorts;
+  };
+  uint64_t local_clock(uint64_t device_clock);
+  void learn(const wire::TelemetryRecord& record);
+  void write_page(uint64_t block, uint64_t now, uint32_t cell);
+  void kill(uint64_t block, uint64_t pages, uint64_t now);
+  uint32_t index_of(uint32_t cell);
+
+  uint64_t capacity_blocks_;
+  uint32_t epoch_target_;
+  double decay_;
+  BirthMap births_;
+  std::vector<uint32_t> index_;  // cell → place in cells_ + 1
+  std::vector<Cell> cells_;
+  uint32_t epoch_now_;
+  uint64_t clock_ = 0;
+  uint64_t epoch_start_ = 0;
+  uint64_t offset_ = 0;  // local = device clock + offset, modulo 2^64
+  bool anchored_ = false;
+  uint64_t epochs_ = 0;
+  uint64_t rejected_ = 0;
+  uint64_t clock_jumps_ = 0;
+  uint64_t deaths_ = 0;
+};
+
+}  // namespace streamfs::classifier

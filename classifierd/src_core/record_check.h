@@ -1,0 +1,26 @@
+// Is a telemetry record believable? Shared memory is input: a record that fails is counted and
+// skipped, whoever produced it. Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "base/wire/telemetry.h"
+
+namespace streamfs::classifier {
+
+inline constexpr uint32_t kRunPagesMax = 1U << 16;          // of a write; requests are 1 MiB today
+inline constexpr uint64_t kCapacityBlocksMax = 1ULL << 34;  // 64 TiB of 4 KiB blocks
+inline constexpr uint32_t kPStreamsMax = 256;
+
+inline bool believable(const wire::TelemetryRecord& record, uint64_t capacity_blocks) {
+  if (record.kind > wire::TelemetryKind::kTrim) return false;
+  if ((record.reserved[0] | record.reserved[1] | record.reserved[2]) != 0) return false;
+  if (record.pages == 0 || record.pages > capacity_blocks) return false;
+  if (record.block > capacity_blocks - record.pages) return false;
+  if (record.kind == wire::TelemetryKind::kTrim) return true;
+  if (record.pages > kRunPagesMax || record.pstream >= kPStreamsMax) return false;
+  return record.request_pages >= record.pages &&
+         record.request_offset <= record.request_pages - record.pages;
+}
+
+}  // namespace streamfs::classifier
