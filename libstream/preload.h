@@ -59,7 +59,7 @@ struct preload_config {
 /* NULL until it has been read once. */
 const struct preload_config* preload_config(void);
 
-/* Labels a file just opened, if a rule says so. errno is kept. */
+/* Labels a file just opened, if a rule says so. errno is kept, as by everything it calls. */
 void preload_label(int fd, const char* path, int flags);
 
 /* The common path: nothing but two tests for a file opened to be read. Returns fd. */

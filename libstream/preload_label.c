@@ -1,5 +1,4 @@
 /* Which label a file just opened gets, and whether it may have it. */
-#include <errno.h>
 #include <string.h>
 
 #include "libstream/mount.h"
@@ -47,12 +46,10 @@ static int apply(int fd, const struct label* label) {
 }
 
 void preload_label(int fd, const char* path, int flags) {
-  const int errno_before = errno;
   preload_forget_file_hint(fd);
   const struct preload_config* config = preload_config();
   struct label label;
   if (config != NULL && choose(config, path, flags, &label)) {
     preload_explain(fd, label.rule, label.vstream, apply(fd, &label));
   }
-  errno = errno_before;
 }

@@ -152,22 +152,31 @@ static int find_preload(char out[PATH_MAX]) {
   return kExitNoPath;
 }
 
-/* Behind what is there already: sanitizers insist on being first, and others work either way. */
+/* Adds to a list with ':' between its parts, behind what is there, unless `known` is in it. */
+static int append_variable(const char* name, const char* known, const char* part) {
+  const char* before = getenv(name);
+  if (before == NULL || *before == '\0') return setenv(name, part, 1);
+  if (strstr(before, known) != NULL) return 0;
+  const size_t size = strlen(before) + 1 + strlen(part) + 1;
+  char* both = malloc(size);
+  if (both == NULL) return kExitIo;
+  snprintf(both, size, "%s:%s", before, part);
+  const int status = setenv(name, both, 1);
+  free(both);
+  return status;
+}
+
+/* Behind other libraries: some insist on being first. A program built with the address sanitizer
+ * has it linked and would refuse to start behind any preloaded library, though the two get along.
+ */
 static int add_preload(const char* library) {
   if (strpbrk(library, " :") != NULL) {
     fprintf(stderr, "stream-run: LD_PRELOAD cannot hold the path '%s'\n", library);
     return kExitNoPath;
   }
-  const char* before = getenv("LD_PRELOAD");
-  if (before == NULL || *before == '\0') return setenv("LD_PRELOAD", library, 1);
-  if (strstr(before, library) != NULL) return 0;
-  const size_t size = strlen(before) + 1 + strlen(library) + 1;
-  char* both = malloc(size);
-  if (both == NULL) return kExitIo;
-  snprintf(both, size, "%s:%s", before, library);
-  const int status = setenv("LD_PRELOAD", both, 1);
-  free(both);
-  return status;
+  const int status = append_variable("LD_PRELOAD", library, library);
+  if (status != 0) return status;
+  return append_variable("ASAN_OPTIONS", "verify_asan_link_order", "verify_asan_link_order=0");
 }
 
 static int set_environment(const struct options* options) {

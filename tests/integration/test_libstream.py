@@ -316,6 +316,16 @@ def test_programs_the_library_cannot_enter_run_as_ever(tmp_path: Path) -> None:
     assert run(STREAM_RUN, "env", "-i", static, cwd=tmp_path) == Result(0, "", "")
 
 
+def test_a_program_with_the_address_sanitizer_runs_as_ever(tmp_path: Path) -> None:
+    program = tmp_path / "asan"
+    compile_c(program, HELPERS / "entry_points.c", "-fsanitize=address")
+    plain, preloaded = with_and_without(
+        tmp_path, program, "{}", env={"ASAN_OPTIONS": "detect_leaks=0"}
+    )
+    assert plain.status == 0
+    assert preloaded == plain
+
+
 # --- which label, on a mount ---
 
 
