@@ -27,11 +27,11 @@ struct MountOptions {
   bool read_only = false;
   bool dirsync = false;
   bool verify_checksums = true;
-  bool discard = true;                 // trim freed extents
+  bool discard = true;  // trim freed extents
   uint32_t epoch_idle_ms = 1000, epoch_age_ms = 5000;
   placement::Mode placement = placement::Mode::kAuto;
-  std::string trace_path;              // record a trace from the start
-  double wait_seconds = 10;            // for a device whose last daemon is still draining
+  std::string trace_path;    // record a trace from the start
+  double wait_seconds = 10;  // for a device whose last daemon is still draining
 };
 
 // Who asks, as far as placement cares.
@@ -71,7 +71,7 @@ class Filesystem {
   static Result<std::unique_ptr<Filesystem>> mount(const std::string& meta_path,
                                                    const std::string& data,
                                                    const MountOptions& options, Clock& clock);
-  virtual ~Filesystem() = default;  // like a crash unless unmount() was called
+  virtual ~Filesystem() = default;     // like a crash unless unmount() was called
   virtual Result<void> unmount() = 0;  // may wait: drains, commits, trims, marks clean
 
   virtual InodeId root() const = 0;

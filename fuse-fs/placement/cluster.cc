@@ -124,8 +124,8 @@ std::vector<uint32_t> cluster_by_lifetime(const std::vector<Sample>& samples, ui
   SFS_ASSERT(k > 0);
   std::vector<Point> points;
   for (size_t i = 0; i < samples.size(); ++i) {
-    points.push_back({std::log(std::max(samples[i].lifetime, 1e-9)),
-                      std::max(samples[i].weight, 1e-6), i});
+    points.push_back(
+        {std::log(std::max(samples[i].lifetime, 1e-9)), std::max(samples[i].weight, 1e-6), i});
   }
   std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.x < b.x; });
   return Clusters(std::move(points), k).ranks();

@@ -13,7 +13,9 @@ constexpr std::string_view kPrefix = "ctx:";
 constexpr size_t kHashSize = 9;  // '~' and 8 hex digits
 constexpr size_t kExtensionMax = 16;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);

@@ -12,10 +12,18 @@ constexpr auto kRelaxed = std::memory_order_relaxed;
 constexpr uint64_t make_stamp(uint32_t clock, uint16_t vstream, uint32_t live) {
   return clock | uint64_t{vstream} << 32 | uint64_t{live} << 48;
 }
-constexpr uint32_t clock_of(uint64_t stamp) { return static_cast<uint32_t>(stamp); }
-constexpr uint16_t vstream_of(uint64_t stamp) { return static_cast<uint16_t>(stamp >> 32); }
-constexpr uint32_t live_of(uint64_t stamp) { return static_cast<uint32_t>(stamp >> 48); }
-constexpr uint64_t count_of(uint32_t mask) { return static_cast<uint64_t>(std::popcount(mask)); }
+constexpr uint32_t clock_of(uint64_t stamp) {
+  return static_cast<uint32_t>(stamp);
+}
+constexpr uint16_t vstream_of(uint64_t stamp) {
+  return static_cast<uint16_t>(stamp >> 32);
+}
+constexpr uint32_t live_of(uint64_t stamp) {
+  return static_cast<uint32_t>(stamp >> 48);
+}
+constexpr uint64_t count_of(uint32_t mask) {
+  return static_cast<uint64_t>(std::popcount(mask));
+}
 
 // Bits of the unit's pages that [first, last) covers.
 constexpr uint32_t mask_of(uint64_t unit, uint64_t first, uint64_t last) {
@@ -151,8 +159,7 @@ void LifetimeTable::close_window() {
 std::optional<double> LifetimeTable::lifetime_pages(VStreamId vstream) const {
   const Counts& counts = (*counts_)[vstream.value];
   const Window& window = (*windows_)[vstream.value];
-  const auto fresh =
-      static_cast<int64_t>(exposure(vstream) - window.exposure_at.load(kRelaxed));
+  const auto fresh = static_cast<int64_t>(exposure(vstream) - window.exposure_at.load(kRelaxed));
   const double exposure_now =
       window.exposure.load(kRelaxed) + static_cast<double>(std::max<int64_t>(fresh, 0));
   const double deaths =

@@ -1,17 +1,18 @@
 // Measured lifetimes (vSLI: Yong, "vStream-FTL", 2021, algorithm 1, with the living counted).
 //
-// Clock: 4 KiB pages written to the device. The exposure of a vStream, E = ∫ live pages d(clock), is
+// Clock: 4 KiB pages written to the device. The exposure of a vStream, E = ∫ live pages d(clock),
+// is
 //   E(now) = S_dead + n_live · now − Σ T_written over its living pages,
-// exact in O(1), because birth and death are the only changes. Its mean lifetime is E ÷ deaths. Over
-// decaying windows both are summed with weights that fall by kDecay a window. The sums are modulo
-// 2^64; differences over a window are what is used, and those fit.
+// exact in O(1), because birth and death are the only changes. Its mean lifetime is E ÷ deaths.
+// Over decaying windows both are summed with weights that fall by kDecay a window. The sums are
+// modulo 2^64; differences over a window are what is used, and those fit.
 //
 // One stamp {clock, vStream, which pages live} stands for 64 KiB. A write to part of such a unit
 // gives the whole unit the mean write time of its living pages and the writer's vStream; where that
 // is another vStream, the survivors start anew and what they were exposed to stays with the old.
 //
-// Thread safety: born() and died() any thread, lock-free; close_window() and sweep() one thread at a
-// time; the rest any thread. Crash: memory only; what persists is a vStream's lifetime.
+// Thread safety: born() and died() any thread, lock-free; close_window() and sweep() one thread at
+// a time; the rest any thread. Crash: memory only; what persists is a vStream's lifetime.
 #pragma once
 
 #include <array>
@@ -30,10 +31,10 @@ inline constexpr uint32_t kStampPages = 16;  // 64 KiB
 
 class LifetimeTable {
  public:
-  static constexpr double kDecay = 0.7;      // of a window's weight when the next one ends
+  static constexpr double kDecay = 0.7;          // of a window's weight when the next one ends
   static constexpr double kHistoryDeaths = 256;  // fewer are not forgotten
-  static constexpr double kDeathsMin = 32;   // fewer say nothing yet
-  static constexpr double kPriorDeaths = 64; // what a persisted lifetime weighs
+  static constexpr double kDeathsMin = 32;       // fewer say nothing yet
+  static constexpr double kPriorDeaths = 64;     // what a persisted lifetime weighs
 
   explicit LifetimeTable(uint64_t capacity_blocks);
   ~LifetimeTable();

@@ -55,17 +55,18 @@ std::optional<std::string> Model::adopt() {
   if (published == 0 || published == seen_) return std::nullopt;
   seen_ = published;
   if (copy_ == nullptr) copy_ = std::make_unique<wire::ModelBuffer>();
-  std::memcpy(copy_.get(),
-              memory_.data() + sizeof(wire::ModelHeader) +
-                  (published % 2) * sizeof(wire::ModelBuffer),
-              sizeof(wire::ModelBuffer));
+  std::memcpy(
+      copy_.get(),
+      memory_.data() + sizeof(wire::ModelHeader) + (published % 2) * sizeof(wire::ModelBuffer),
+      sizeof(wire::ModelBuffer));
   Result<void> checked = check_header();
   if (checked.ok()) checked = check_buffer(*copy_, published);
   if (!checked.ok()) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     return "model " + std::to_string(published) + " refused: " + checked.error().context;
   }
-  auto& idle = active_.load(std::memory_order_relaxed) == tables_[0].get() ? tables_[1] : tables_[0];
+  auto& idle =
+      active_.load(std::memory_order_relaxed) == tables_[0].get() ? tables_[1] : tables_[0];
   if (idle == nullptr) idle = std::make_unique<Table>();
   for (size_t i = 0; i < idle->entries.size(); ++i) {
     idle->entries[i].store(copy_->entries[i], std::memory_order_relaxed);

@@ -1,6 +1,6 @@
 // The daemon's model table, taken over only after every check (base/wire/model_table.h).
-// Thread safety: lookup() any thread, wait-free; adopt() one thread at a time. Nothing in the shared
-// memory is read by lookup(). Crash: memory only.
+// Thread safety: lookup() any thread, wait-free; adopt() one thread at a time. Nothing in the
+// shared memory is read by lookup(). Crash: memory only.
 #pragma once
 
 #include <array>

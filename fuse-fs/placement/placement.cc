@@ -19,8 +19,8 @@ Result<std::unique_ptr<Placement>> Placement::open(Store& store, Clock& clock,
     return Error{EINVAL, "a device of " + std::to_string(options.pstream_count) + " pStreams"};
   }
   SFS_ASSIGN(auto model, Model::make(options.pstream_count, options.uuid));
-  SFS_ASSIGN(auto telemetry, Telemetry::make(options.telemetry_capacity, options.capacity_blocks,
-                                             options.uuid));
+  SFS_ASSIGN(auto telemetry,
+             Telemetry::make(options.telemetry_capacity, options.capacity_blocks, options.uuid));
   return std::unique_ptr<Placement>(std::make_unique<PlacementImpl>(
       store, clock, options, std::move(model), std::move(telemetry)));
 }
@@ -60,9 +60,9 @@ std::optional<Chosen> PlacementImpl::choose_by_label(const CreateContext& contex
 Chosen PlacementImpl::choose(const CreateContext& context) {
   if (options_.mode == Mode::kOff) return {};
   if (const auto labelled = choose_by_label(context)) return *labelled;
-  const VStreamId v = table_.by_context({fold_comm(context.comm), fold_extension(context.name),
-                                         fold_directory(context.directory)},
-                                        lifetimes_.now());
+  const VStreamId v = table_.by_context(
+      {fold_comm(context.comm), fold_extension(context.name), fold_directory(context.directory)},
+      lifetimes_.now());
   return {v, v == kDefaultVStream ? Source::kDefault : Source::kContext};
 }
 
@@ -167,18 +167,33 @@ void PlacementImpl::route_run(VStreamId vstream, uint32_t request_pages, uint32_
 void PlacementImpl::wrote(BlockNo first, uint32_t pages, VStreamId vstream, PStreamId stream,
                           uint32_t request_pages, uint32_t offset, bool overwrite) {
   const uint64_t clock = lifetimes_.born(first, pages, vstream);
-  telemetry_->record({clock, first.value, pages, request_pages, offset,
-                      now_ms_.load(std::memory_order_relaxed), vstream.value, stream.value,
-                      overwrite ? TelemetryKind::kOverwrite : TelemetryKind::kNew, {}});
+  telemetry_->record({clock,
+                      first.value,
+                      pages,
+                      request_pages,
+                      offset,
+                      now_ms_.load(std::memory_order_relaxed),
+                      vstream.value,
+                      stream.value,
+                      overwrite ? TelemetryKind::kOverwrite : TelemetryKind::kNew,
+                      {}});
   telemetry_->set_clock(clock + pages);
 }
 
 void PlacementImpl::trimmed(BlockNo first, uint64_t pages) {
   lifetimes_.died(first, pages);
-  const auto count = static_cast<uint32_t>(
-      std::min<uint64_t>(pages, std::numeric_limits<uint32_t>::max()));
-  telemetry_->record({lifetimes_.now(), first.value, count, count, 0,
-                      now_ms_.load(std::memory_order_relaxed), 0, 0, TelemetryKind::kTrim, {}});
+  const auto count =
+      static_cast<uint32_t>(std::min<uint64_t>(pages, std::numeric_limits<uint32_t>::max()));
+  telemetry_->record({lifetimes_.now(),
+                      first.value,
+                      count,
+                      count,
+                      0,
+                      now_ms_.load(std::memory_order_relaxed),
+                      0,
+                      0,
+                      TelemetryKind::kTrim,
+                      {}});
 }
 
 Placement::SharedMemory PlacementImpl::shared_memory() {
@@ -221,8 +236,8 @@ std::optional<std::string> PlacementImpl::tick() {
   }
   std::optional<std::string> said;
   if (options_.mode == Mode::kAuto || options_.mode == Mode::kLearned) said = model_->adopt();
-  const Result<void> saved = table_.save_changed(
-      kSavesPerTick, [&](VStreamId v, SavedVStream& out) {
+  const Result<void> saved =
+      table_.save_changed(kSavesPerTick, [&](VStreamId v, SavedVStream& out) {
         const auto pages = lifetimes_.lifetime_pages(v);
         if (pages) out.lifetime_bytes = static_cast<uint64_t>(*pages * kBlockSize);
         if (pages) out.lifetime_ms = lifetime_ms(*pages);
@@ -240,8 +255,7 @@ Result<Mode> parse_mode(std::string_view name) {
   for (const Mode mode : {Mode::kOff, Mode::kLearned, Mode::kHints, Mode::kAuto}) {
     if (name == to_string(mode)) return mode;
   }
-  return Error{EINVAL,
-               "placement mode '" + std::string(name) + "' (off, learned, hints or auto)"};
+  return Error{EINVAL, "placement mode '" + std::string(name) + "' (off, learned, hints or auto)"};
 }
 
 std::string_view to_string(Mode mode) {
@@ -259,8 +273,8 @@ std::string_view to_string(Mode mode) {
 }
 
 std::string_view to_string(Source source) {
-  constexpr std::string_view kNames[] = {"default", "hint", "directory", "rule", "context",
-                                         "internal"};
+  constexpr std::string_view kNames[] = {"default", "hint",    "directory",
+                                         "rule",    "context", "internal"};
   const auto index = static_cast<size_t>(source);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }

@@ -57,7 +57,7 @@ class PlacementImpl final : public Placement {
   std::unique_ptr<Model> model_;
   std::unique_ptr<Telemetry> telemetry_;
   std::atomic<uint32_t> now_ms_;  // of the last tick: the write path asks no clock
-  Mutex tick_mutex_;  // before the table's
+  Mutex tick_mutex_;              // before the table's
   uint64_t remapped_at_ SFS_GUARDED_BY(tick_mutex_) = 0;
   Mutex scale_mutex_;  // leaf
   TimeScale scale_ SFS_GUARDED_BY(scale_mutex_);

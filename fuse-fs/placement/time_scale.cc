@@ -23,10 +23,9 @@ uint64_t TimeScale::duration_ms(double pages) const {
   if (points_.size() < 2) return 0;
   const Point& last = points_.back();
   const double target = static_cast<double>(last.clock) - pages;
-  const auto after = std::upper_bound(points_.begin(), points_.end() - 1, target,
-                                      [](double at, const Point& p) {
-                                        return at < static_cast<double>(p.clock);
-                                      });
+  const auto after =
+      std::upper_bound(points_.begin(), points_.end() - 1, target,
+                       [](double at, const Point& p) { return at < static_cast<double>(p.clock); });
   const Point& from = after == points_.begin() ? *after : *(after - 1);
   const double clocks = static_cast<double>(last.clock - from.clock);
   const double ms = static_cast<double>(last.ms - from.ms);

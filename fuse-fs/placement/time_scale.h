@@ -1,5 +1,5 @@
-// How long the device took to be written so many pages, lately: turns a lifetime in pages into time.
-// Thread safety: external. Memory: bounded; the older, the coarser.
+// How long the device took to be written so many pages, lately: turns a lifetime in pages into
+// time. Thread safety: external. Memory: bounded; the older, the coarser.
 #pragma once
 
 #include <cstdint>

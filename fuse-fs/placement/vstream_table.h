@@ -1,4 +1,5 @@
-// The vStreams in use: numbers, names, where each came from, and the pStream measured lifetimes give.
+// The vStreams in use: numbers, names, where each came from, and the pStream measured lifetimes
+// give.
 //
 // Thread safety: every method, any thread. pstream() and born_clock() are plain atomics for the
 // write path; the rest takes the table's mutex (a leaf).
@@ -27,9 +28,9 @@ class VStreamTable {
  public:
   // Numbers given to names start here: programs that say numbers say small ones.
   static constexpr uint16_t kFirstNamed = 0x4000;
-  static constexpr size_t kContextsMax = 4096;      // of (comm, extension, directory)
-  static constexpr size_t kContextsNoDirMax = 5120; // then (comm, extension) up to here
-  static constexpr size_t kContextsCommMax = 5376;  // then comm; then the default
+  static constexpr size_t kContextsMax = 4096;       // of (comm, extension, directory)
+  static constexpr size_t kContextsNoDirMax = 5120;  // then (comm, extension) up to here
+  static constexpr size_t kContextsCommMax = 5376;   // then comm; then the default
 
   struct Entry {
     Source source = Source::kDefault;
@@ -79,7 +80,7 @@ class VStreamTable {
   const uint16_t pstream_count_;
   std::vector<Hot> hot_;
   std::atomic<bool> none_unused_{false};  // spares a look at all of them
-  mutable Mutex mutex_;  // leaf
+  mutable Mutex mutex_;                   // leaf
   std::map<VStreamId, Entry> entries_ SFS_GUARDED_BY(mutex_);
   std::unordered_map<std::string, VStreamId> names_ SFS_GUARDED_BY(mutex_);
   std::vector<bool> slots_ SFS_GUARDED_BY(mutex_);

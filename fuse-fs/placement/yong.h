@@ -31,8 +31,8 @@ struct Mapped {
   PStreamId pstream;
 };
 
-// Algorithm 2 (vSCM), one round: L_avg(p) is the mean of L(v) of the vStreams now on p; each goes to
-// the pStream with the nearest. A pStream without vStreams has no L_avg and gets none.
+// Algorithm 2 (vSCM), one round: L_avg(p) is the mean of L(v) of the vStreams now on p; each goes
+// to the pStream with the nearest. A pStream without vStreams has no L_avg and gets none.
 void remap(std::vector<Mapped>& vstreams, uint32_t pstream_count);
 
 }  // namespace streamfs::placement::yong

@@ -77,7 +77,8 @@ TEST_F(Contexts, TooManyBackOffAndNeverFail) {
 
 TEST_F(Contexts, OneContextIsOneVStreamAcrossMounts) {
   auto before = open();
-  const VStreamId v = before->choose({"postgres", "pg_stat.stat", "a-rather-long-directory", {}}).vstream;
+  const VStreamId v =
+      before->choose({"postgres", "pg_stat.stat", "a-rather-long-directory", {}}).vstream;
   const VStreamId named = *before->by_name("mine", Source::kHint);
   const VStreamId number = *before->by_number(7);
   before->tick();

@@ -197,8 +197,7 @@ TEST_F(Route, TelemetryTellsEachRunAndOverwritesWhenNobodyReads) {
   for (uint32_t ring = 0; ring < header->ring_count; ++ring) {
     const auto* ring_header = reinterpret_cast<const wire::TelemetryRingHeader*>(at);
     if (ring_header->head != 0) {
-      const auto* slots =
-          reinterpret_cast<const wire::TelemetryRecord*>(at + sizeof(*ring_header));
+      const auto* slots = reinterpret_cast<const wire::TelemetryRecord*>(at + sizeof(*ring_header));
       EXPECT_EQ(slots[99 % 64].block, 99U);
       EXPECT_EQ(slots[99 % 64].request_pages, 4U);
       EXPECT_EQ(slots[99 % 64].kind, wire::TelemetryKind::kOverwrite);

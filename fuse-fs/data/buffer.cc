@@ -1,0 +1,27 @@
+#include "fuse-fs/data/buffer.h"
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+namespace streamfs::data {
+namespace {
+
+struct Free {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+
+}  // namespace
+
+Bytes scratch(size_t bytes) {
+  thread_local std::unique_ptr<std::byte, Free> memory;
+  thread_local size_t size = 0;
+  if (size < bytes) {
+    size = round_up(bytes, size_t{64} * 1024);
+    memory.reset(static_cast<std::byte*>(std::aligned_alloc(kBlockSize, size)));
+    if (memory == nullptr) throw std::bad_alloc();
+  }
+  return {memory.get(), bytes};
+}
+
+}  // namespace streamfs::data

@@ -1,0 +1,51 @@
+#include "fuse-fs/data/checksums.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/checksum.h"
+
+namespace streamfs::data {
+namespace {
+
+uint32_t known(uint32_t crc) {
+  return crc == 0 ? 1 : crc;
+}
+
+}  // namespace
+
+uint32_t Checksums::of(ConstBytes block) {
+  return known(crc32c(block));
+}
+uint32_t Checksums::copy(Bytes to, ConstBytes from) {
+  return known(copy_crc32c(to, from));
+}
+
+Result<void> Checksums::verify(InodeId id, BlockNo first, ConstBytes bytes, bool learn) {
+  if (!verify_) return {};
+  std::array<uint32_t, 256> stored{};
+  const uint64_t count = bytes.size() / kBlockSize;
+  for (uint64_t base = 0; base < count; base += stored.size()) {
+    const uint64_t some = std::min<uint64_t>(stored.size(), count - base);
+    engine_.checksums(BlockNo{first.value + base}, std::span(stored).first(some));
+    for (uint64_t i = 0; i < some; ++i) {
+      if (stored[i] == 0 && !learn) continue;
+      const BlockNo block{first.value + base + i};
+      const uint32_t crc = of(bytes.subspan((base + i) * kBlockSize, kBlockSize));
+      if (stored[i] == 0) {
+        engine_.learn_checksum(block, crc);
+      } else if (stored[i] != crc) {
+        errors_.fetch_add(1, std::memory_order_relaxed);
+        spdlog::error(
+            "inode {}: block {} of the data device has changed: checksum {:08x}, not {:08x}",
+            id.value, block.value, crc, stored[i]);
+        return Error{EIO, "checksum of block " + std::to_string(block.value)};
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace streamfs::data

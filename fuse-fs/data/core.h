@@ -1,0 +1,35 @@
+// What the parts of the data floor share: references to the floors below and to each other.
+// Thread safety: immutable; each part says its own.
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include "base/clock.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/data/checksums.h"
+#include "fuse-fs/data/epoch.h"
+#include "fuse-fs/data/health.h"
+#include "fuse-fs/data/inode_state.h"
+#include "fuse-fs/data/trace_recorder.h"
+#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/placement/placement.h"
+
+namespace streamfs::data {
+
+inline constexpr uint64_t kMaxFileBytes = meta::kMaxFileBlocks * kBlockSize;
+
+struct Core {
+  blockdev::Device& device;
+  meta::Engine& engine;
+  placement::Placement& placement;
+  Health& health;
+  Epochs& epochs;
+  InodeStates& states;
+  Checksums& checksums;
+  TraceRecorder& trace;
+  // Frees what can be freed at once: called before ENOSPC is given to anyone.
+  std::function<void()> reclaim;
+};
+
+}  // namespace streamfs::data

@@ -1,0 +1,23 @@
+#include "fuse-fs/data/directory_names.h"
+
+namespace streamfs::data {
+
+void DirectoryNames::learn(InodeId id, std::string_view name) {
+  if (name == "." || name == "..") return;
+  {
+    const ReadLock lock(mutex_);
+    const auto known = names_.find(id);
+    if (known != names_.end() && known->second == name) return;
+  }
+  const WriteLock lock(mutex_);
+  if (names_.size() >= kNamesMax) names_.clear();
+  names_[id] = name;
+}
+
+std::string DirectoryNames::name(InodeId id) const {
+  const ReadLock lock(mutex_);
+  const auto known = names_.find(id);
+  return known == names_.end() ? std::string() : known->second;
+}
+
+}  // namespace streamfs::data

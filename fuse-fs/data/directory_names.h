@@ -1,0 +1,26 @@
+// The names directories were last reached by: a cue for placement, nothing more. Bounded; what is
+// not known is "".
+// Thread safety: any thread. Crash: memory only.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/mutex.h"
+#include "base/types.h"
+
+namespace streamfs::data {
+
+class DirectoryNames {
+ public:
+  void learn(InodeId id, std::string_view name);
+  std::string name(InodeId id) const;
+
+ private:
+  static constexpr size_t kNamesMax = 65536;
+  mutable SharedMutex mutex_;  // leaf
+  std::unordered_map<InodeId, std::string> names_ SFS_GUARDED_BY(mutex_);
+};
+
+}  // namespace streamfs::data

@@ -1,0 +1,40 @@
+#include "fuse-fs/data/durability.h"
+
+namespace streamfs::data {
+namespace {
+
+// The log is a circle rewritten in order: it dies faster than anything else and shares no label.
+constexpr VStreamId kLogVStream{65535};
+
+class RegionBarrier final : public DurabilityBarrier {
+ public:
+  explicit RegionBarrier(pmem::Region& region) : region_(region) {}
+  Result<void> before_flush() override { return {}; }
+  void after_flush() override {}
+  Result<void> make_durable() override { return region_.sync(); }
+  bool waits() const override { return region_.meta_class() == pmem::MetaClass::kSynced; }
+
+ private:
+  pmem::Region& region_;
+};
+
+}  // namespace
+
+std::unique_ptr<DurabilityBarrier> make_region_barrier(pmem::Region& region) {
+  return std::make_unique<RegionBarrier>(region);
+}
+
+Result<void> LogBlocks::write(BlockNo first, ConstBytes bytes) {
+  const PStreamId stream{static_cast<uint16_t>(device_.info().pstream_count - 1)};
+  blockdev::IoBatch batch(device_);
+  batch.write(first, bytes, {device_.placement(stream), kLogVStream});
+  return batch.wait();
+}
+
+Result<void> LogBlocks::read(BlockNo first, Bytes bytes) {
+  blockdev::IoBatch batch(device_);
+  batch.read(first, bytes);
+  return batch.wait();
+}
+
+}  // namespace streamfs::data

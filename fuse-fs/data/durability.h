@@ -1,0 +1,57 @@
+// What stands between "committed" and "survives a power cut", by META class.
+//
+//   persistent            nothing: the fence was it
+//   synced                msync, shared by everyone who waits
+//   volatile, no log      nothing can be done
+//   with a metadata log   records shipped to the log, then a device flush
+//
+// Thread safety: any thread. Methods may wait for a device.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/data/group_run.h"
+#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/metadata_log.h"
+#include "pmem/region.h"
+
+namespace streamfs::data {
+
+class DurabilityBarrier {
+ public:
+  virtual ~DurabilityBarrier() = default;
+  // Right before an epoch flushes the device, and right after that flush returned ok: what is
+  // pending goes out with it. One thread at a time.
+  virtual Result<void> before_flush() = 0;
+  virtual void after_flush() = 0;
+  // Every record committed before the call survives a power cut when it returns.
+  virtual Result<void> make_durable() = 0;
+  // False where make_durable() has nothing to do: nobody needs a timer for it.
+  virtual bool waits() const = 0;
+  virtual uint64_t log_bytes() const { return 0; }
+  virtual Result<void> close() { return {}; }  // clean unmount, after the last commit
+};
+
+// META alone: Region::sync() does what the class asks for.
+std::unique_ptr<DurabilityBarrier> make_region_barrier(pmem::Region& region);
+// The metadata log on the data device, and META's own sync where it has one.
+Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region,
+                                                            meta::Engine& engine,
+                                                            blockdev::Device& device);
+
+// The data device as the metadata log sees it: synchronous, in a vStream of its own.
+class LogBlocks final : public meta::LogDevice {
+ public:
+  explicit LogBlocks(blockdev::Device& device) : device_(device) {}
+  Result<void> write(BlockNo first, ConstBytes bytes) override;
+  Result<void> read(BlockNo first, Bytes bytes) override;
+  Result<void> flush() override { return device_.flush(); }
+
+ private:
+  blockdev::Device& device_;
+};
+
+}  // namespace streamfs::data

@@ -1,0 +1,99 @@
+#include "fuse-fs/data/epoch.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace streamfs::data {
+
+Epochs::Epochs(meta::Engine& engine, blockdev::Device& device, DurabilityBarrier& barrier,
+               Health& health, Clock& clock, const Limits& limits)
+    : engine_(engine),
+      device_(device),
+      barrier_(barrier),
+      health_(health),
+      clock_(clock),
+      limits_(limits) {}
+
+// The number goes up first: a write that completes from here on names the next flush.
+Result<void> Epochs::flush_device() {
+  const uint64_t covered = current_.fetch_add(1, std::memory_order_acq_rel);
+  Result<void> done = barrier_.before_flush();
+  if (done.ok()) done = device_.flush();
+  if (!done.ok()) {
+    // The device may have dropped what it failed to flush: a later success would prove nothing.
+    health_.degrade("the data device failed to flush: " + done.error().message());
+    return done;
+  }
+  barrier_.after_flush();
+  flushed_.store(covered, std::memory_order_release);
+  closes_.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+Result<void> Epochs::flush_through(uint64_t epoch) {
+  if (flushed() >= epoch) return {};
+  const Result<void> done = flushes_.run([this, epoch]() -> Result<void> {
+    if (flushed() >= epoch) return {};
+    return flush_device();
+  });
+  SFS_TRY(done);
+  return flushed() >= epoch ? Result<void>{} : Error{EIO, "flush of the data device"};
+}
+
+void Epochs::touched(InodeId id, uint64_t bytes) {
+  const uint64_t now = clock_.monotonic_ms();
+  const MutexLock lock(mutex_);
+  if (dirty_.empty()) dirty_since_ms_ = now;
+  dirty_.insert(id);
+  dirty_bytes_ += bytes;
+  touched_ms_ = now;
+}
+
+// Off the list first: a write that finishes meanwhile puts the inode back.
+Result<void> Epochs::commit(InodeId id) {
+  {
+    const MutexLock lock(mutex_);
+    dirty_.erase(id);
+  }
+  const Result<void> done = engine_.commit_inode(id, flushed());
+  if (!done.ok() && (done.error().code == ENOENT || done.error().code == ESTALE)) return {};
+  if (!done.ok() && done.error().code == EROFS) health_.degrade(done.error().message());
+  const bool retry = done.ok() ? engine_.dirty(id) : done.error().code == ENOSPC;
+  if (retry) touched(id, 0);
+  return done;
+}
+
+std::vector<InodeId> Epochs::take_dirty() {
+  const MutexLock lock(mutex_);
+  dirty_bytes_ = 0;
+  return {dirty_.begin(), dirty_.end()};
+}
+
+Result<void> Epochs::close() {
+  const std::vector<InodeId> inodes = take_dirty();
+  SFS_TRY(flush_through(epoch()));
+  Result<void> first;
+  for (const InodeId id : inodes) {
+    const Result<void> done = commit(id);
+    if (done.ok()) continue;
+    spdlog::error("inode {}: not committed: {}", id.value, done.error().message());
+    if (first.ok()) first = done;
+  }
+  return first;
+}
+
+bool Epochs::due() const {
+  const uint64_t now = clock_.monotonic_ms();
+  const MutexLock lock(mutex_);
+  if (dirty_.empty()) return false;
+  return now - touched_ms_ >= limits_.idle_ms || now - dirty_since_ms_ >= limits_.age_ms ||
+         dirty_bytes_ >= limits_.dirty_bytes_max || dirty_.size() >= limits_.dirty_inodes_max;
+}
+
+size_t Epochs::dirty_inodes() const {
+  const MutexLock lock(mutex_);
+  return dirty_.size();
+}
+
+}  // namespace streamfs::data

@@ -1,0 +1,72 @@
+// Epochs: writes completed between two device flushes become durable together, with the second.
+//
+//   write completes on the device → epoch() names the flush that will cover it
+//   flush_through(e): one flush, shared by everyone who waits → flushed() ≥ e
+//   commit(inode): its current view up to flushed() becomes committed
+//
+// Thread safety: any thread. No lock is held across the flush.
+// What a crash leaves: of an inode, what was committed: data flushed before.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/data/durability.h"
+#include "fuse-fs/data/group_run.h"
+#include "fuse-fs/data/health.h"
+#include "fuse-fs/meta/engine.h"
+
+namespace streamfs::data {
+
+class Epochs {
+ public:
+  struct Limits {
+    uint32_t idle_ms = 1000, age_ms = 5000;
+    uint64_t dirty_bytes_max = 512ULL << 20;
+    size_t dirty_inodes_max = 8192;
+  };
+  Epochs(meta::Engine& engine, blockdev::Device& device, DurabilityBarrier& barrier, Health& health,
+         Clock& clock, const Limits& limits);
+
+  // Of a write that has completed on the device now.
+  uint64_t epoch() const { return current_.load(std::memory_order_acquire); }
+  uint64_t flushed() const { return flushed_.load(std::memory_order_acquire); }
+  Result<void> flush_through(uint64_t epoch);
+
+  // The inode has changes that wait for a commit.
+  void touched(InodeId id, uint64_t bytes);
+  // Commits what flushed() covers. ok also when the inode is gone.
+  Result<void> commit(InodeId id);
+  // Flushes and commits every dirty inode; the first error, after trying all.
+  Result<void> close();
+  bool due() const;  // idle, old or big enough to close
+  size_t dirty_inodes() const;
+  uint64_t closed() const { return closes_.load(std::memory_order_relaxed); }
+
+ private:
+  Result<void> flush_device();
+  std::vector<InodeId> take_dirty();
+
+  meta::Engine& engine_;
+  blockdev::Device& device_;
+  DurabilityBarrier& barrier_;
+  Health& health_;
+  Clock& clock_;
+  const Limits limits_;
+  std::atomic<uint64_t> current_{1}, flushed_{0}, closes_{0};
+  GroupRun flushes_;
+  mutable Mutex mutex_;  // leaf
+  std::unordered_set<InodeId> dirty_ SFS_GUARDED_BY(mutex_);
+  uint64_t dirty_bytes_ SFS_GUARDED_BY(mutex_) = 0;
+  uint64_t dirty_since_ms_ SFS_GUARDED_BY(mutex_) = 0, touched_ms_ SFS_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace streamfs::data

@@ -1,0 +1,138 @@
+// Mounting, unmounting, sync and status: the life of a filesystem.
+#include "fuse-fs/data/filesystem.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "fuse-fs/data/filesystem_impl.h"
+#include "fuse-fs/data/pair.h"
+
+namespace streamfs::data {
+
+Result<std::unique_ptr<Filesystem>> Filesystem::mount(const std::string& meta_path,
+                                                      const std::string& data,
+                                                      const MountOptions& options, Clock& clock) {
+  SFS_ASSIGN(OpenPair pair, open_pair(meta_path, data, options));
+  SFS_ASSIGN(auto filesystem, FilesystemImpl::open(std::move(pair), options, clock, true));
+  return std::unique_ptr<Filesystem>(std::move(filesystem));
+}
+
+Result<std::unique_ptr<FilesystemImpl>> FilesystemImpl::open(OpenPair pair,
+                                                             const MountOptions& options,
+                                                             Clock& clock, bool background) {
+  std::unique_ptr<FilesystemImpl> made(new FilesystemImpl(std::move(pair), options, clock));
+  SFS_TRY(made->assemble());
+  SFS_TRY(made->start(background));
+  return made;
+}
+
+FilesystemImpl::FilesystemImpl(OpenPair pair, const MountOptions& options, Clock& clock)
+    : options_(options), clock_(clock), pair_(std::move(pair)), health_(options.read_only) {}
+
+Result<void> FilesystemImpl::assemble() {
+  pmem::Region& region = *pair_.region;
+  blockdev::Device& device = *pair_.device;
+  meta::Engine::Options engine_options;
+  engine_options.read_only = options_.read_only;
+  engine_options.start_background = !options_.read_only;
+  SFS_ASSIGN(engine_, meta::Engine::open(region, pair_.super, clock_, engine_options));
+  vstreams_ = std::make_unique<VStreamStore>(*engine_);
+  placement::Placement::Options placement_options;
+  placement_options.mode = options_.placement;
+  placement_options.pstream_count = device.info().pstream_count;
+  placement_options.capacity_blocks = pair_.super.data_blocks;
+  std::copy(std::begin(pair_.super.uuid), std::end(pair_.super.uuid),
+            placement_options.uuid.begin());
+  SFS_ASSIGN(placement_, placement::Placement::open(*vstreams_, clock_, placement_options));
+  barrier_ = make_region_barrier(region);
+  if (geometry().meta_log() && !options_.read_only) {
+    SFS_ASSIGN(barrier_, make_log_barrier(region, *engine_, device));
+  }
+  checksums_ = std::make_unique<Checksums>(*engine_, options_.verify_checksums);
+  epochs_ = std::make_unique<Epochs>(*engine_, device, *barrier_, health_, clock_,
+                                     Epochs::Limits{options_.epoch_idle_ms, options_.epoch_age_ms});
+  core_ = std::make_unique<Core>(
+      Core{device, *engine_, *placement_, health_, *epochs_, states_, *checksums_, trace_, {}});
+  trims_ = std::make_unique<TrimQueue>(region, *engine_, device, *placement_, *barrier_, health_,
+                                       trace_, options_.discard);
+  path_ = std::make_unique<DataPath>(*core_);
+  maintenance_ = std::make_unique<Maintenance>(*core_, *barrier_, *trims_, clock_);
+  core_->reclaim = [this] { (void)maintenance_->reclaim(); };
+  return {};
+}
+
+Result<void> FilesystemImpl::start(bool background) {
+  if (!options_.trace_path.empty()) SFS_TRY(trace_.start(options_.trace_path));
+  if (options_.read_only) return {};
+  for (const InodeId id : engine_->leftover_orphans()) maintenance_->add_orphan(id);
+  if (background) maintenance_->start();
+  return {};
+}
+
+FilesystemImpl::~FilesystemImpl() {
+  if (maintenance_ != nullptr) maintenance_->stop();
+  (void)trace_.stop();
+}
+
+// Each step leaves work for the next: commits free blocks, orphans do, trims give them back.
+Result<void> FilesystemImpl::drain_all() {
+  SFS_TRY(sync());
+  SFS_TRY(maintenance_->free_orphans());
+  SFS_TRY(trims_->drain());
+  (void)placement_->tick();
+  return barrier_->make_durable();
+}
+
+Result<void> FilesystemImpl::unmount() {
+  maintenance_->stop();
+  SFS_TRY(trace_.stop());
+  if (options_.read_only) return {};
+  if (health_.degraded()) return Error{EROFS, health_.reason()};
+  SFS_TRY(drain_all());
+  SFS_TRY(barrier_->close());
+  SFS_TRY(engine_->close_clean());
+  return pair_.region->sync();
+}
+
+Result<void> FilesystemImpl::fsync(InodeId id, bool /*data_only*/) {
+  SFS_TRY(health_.writable());
+  const uint64_t epoch = states_.get(id)->last_epoch.load(std::memory_order_acquire);
+  SFS_TRY(epochs_->flush_through(epoch));
+  SFS_TRY(epochs_->commit(id));
+  const Result<void> durable = barrier_->make_durable();
+  if (!durable.ok()) health_.degrade("metadata not durable: " + durable.error().message());
+  return durable;
+}
+
+Result<void> FilesystemImpl::sync() {
+  SFS_TRY(health_.writable());
+  SFS_TRY(epochs_->close());
+  const Result<void> durable = barrier_->make_durable();
+  if (!durable.ok()) health_.degrade("metadata not durable: " + durable.error().message());
+  return durable;
+}
+
+Result<Status> FilesystemImpl::status() {
+  Status out;
+  out.meta_class = pair_.region->meta_class();
+  out.meta_log = geometry().meta_log();
+  out.placement_mode = placement::to_string(placement_->mode());
+  out.device_kind = pair_.device->info().kind;
+  out.app_bytes = app_bytes_.load(std::memory_order_relaxed);
+  SFS_ASSIGN(out.device, pair_.device->stats());
+  out.pmem = pair_.region->counters();
+  out.journal = engine_->journal().stats();
+  out.space = engine_->space();
+  out.model = placement_->model_status();
+  out.epochs = epochs_->closed();
+  out.dirty_inodes = epochs_->dirty_inodes();
+  out.checksum_errors = checksums_->errors();
+  out.trims_pending_blocks = trims_->pending_blocks();
+  out.log_bytes = barrier_->log_bytes();
+  out.degraded_read_only = health_.degraded();
+  out.degraded_reason = health_.reason();
+  return out;
+}
+
+}  // namespace streamfs::data

@@ -1,0 +1,56 @@
+// Data: decode, check, hand down.
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "fuse-fs/data/filesystem_impl.h"
+
+namespace streamfs::data {
+
+Result<size_t> FilesystemImpl::read(InodeId id, uint64_t offset, Bytes out) {
+  return path_->read(id, offset, out);
+}
+
+Result<void> FilesystemImpl::write(InodeId id, uint64_t offset, ConstBytes in) {
+  SFS_TRY(health_.writable());
+  app_bytes_.fetch_add(in.size(), std::memory_order_relaxed);
+  return path_->write(id, offset, in);
+}
+
+Result<void> FilesystemImpl::truncate(InodeId id, uint64_t size) {
+  SFS_TRY(health_.writable());
+  return path_->truncate(id, size);
+}
+
+Result<void> FilesystemImpl::allocate(InodeId id, int mode, uint64_t offset, uint64_t length) {
+  SFS_TRY(health_.writable());
+  if (length == 0) return Error{EINVAL};
+  if (offset > kMaxFileBytes || length > kMaxFileBytes - offset) return Error{EFBIG};
+  const bool keep_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
+  switch (mode & ~FALLOC_FL_KEEP_SIZE) {
+    case 0:
+      return path_->preallocate(id, offset, length, keep_size);
+    case FALLOC_FL_PUNCH_HOLE:
+      return keep_size ? path_->zero(id, offset, length, true) : Result<void>(Error{EOPNOTSUPP});
+    case FALLOC_FL_ZERO_RANGE:
+      return path_->zero(id, offset, length, keep_size);
+    default:
+      return Error{EOPNOTSUPP};
+  }
+}
+
+Result<uint64_t> FilesystemImpl::seek(InodeId id, uint64_t offset, int whence) {
+  if (whence != SEEK_DATA && whence != SEEK_HOLE) return Error{EINVAL};
+  SFS_ASSIGN(const meta::Attributes now, engine_->attributes(id));
+  if (offset >= now.size) return Error{ENXIO};
+  const FileBlock from{offset / kBlockSize};
+  SFS_ASSIGN(const FileBlock found,
+             whence == SEEK_DATA ? engine_->seek_data(id, from) : engine_->seek_hole(id, from));
+  // The end of the file is a hole, wherever in its last block it is.
+  return std::min(std::max(offset, found.value * kBlockSize), now.size);
+}
+
+}  // namespace streamfs::data

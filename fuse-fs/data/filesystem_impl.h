@@ -1,0 +1,126 @@
+// The facade put together from its parts. Contract and thread safety: filesystem.h.
+//
+// Members stand in the order they are built on each other; the maintenance threads, last, end
+// first.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fuse-fs/data/core.h"
+#include "fuse-fs/data/data_path.h"
+#include "fuse-fs/data/directory_names.h"
+#include "fuse-fs/data/durability.h"
+#include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/data/maintenance.h"
+#include "fuse-fs/data/trim_queue.h"
+#include "fuse-fs/data/vstream_store.h"
+
+namespace streamfs::data {
+
+// Both devices, open and known to belong together.
+struct OpenPair {
+  std::unique_ptr<pmem::Region> region;
+  std::unique_ptr<blockdev::Device> device;
+  meta::Superblock super;
+};
+
+class FilesystemImpl final : public Filesystem {
+ public:
+  // background: the timer and reclaim threads; tests drive them by hand.
+  static Result<std::unique_ptr<FilesystemImpl>> open(OpenPair pair, const MountOptions& options,
+                                                      Clock& clock, bool background);
+  ~FilesystemImpl() override;
+  Result<void> unmount() override;
+  Maintenance& maintenance() { return *maintenance_; }
+  meta::Engine& engine() { return *engine_; }
+
+  InodeId root() const override { return engine_->root(); }
+  Result<meta::Attributes> lookup(InodeId parent, std::string_view name) override;
+  Result<meta::Attributes> create(InodeId parent, std::string_view name, uint32_t mode,
+                                  uint64_t rdev, std::string_view symlink_target,
+                                  const Requester& who) override;
+  Result<meta::Attributes> create_unnamed(InodeId parent, uint32_t mode,
+                                          const Requester& who) override;
+  Result<meta::Attributes> link(InodeId target, InodeId parent, std::string_view name) override;
+  Result<void> unlink(InodeId parent, std::string_view name) override;
+  Result<void> rmdir(InodeId parent, std::string_view name) override;
+  Result<void> rename(InodeId from, std::string_view name, InodeId to, std::string_view new_name,
+                      uint32_t flags, const std::function<void(InodeId)>& push_dirty) override;
+  Result<void> read_directory(
+      InodeId directory, uint64_t cookie,
+      const std::function<bool(const meta::DirectoryEntry&)>& visit) override;
+  Result<meta::Attributes> reference(InodeId id) override;
+  void forget(InodeId id, uint64_t count) override;
+
+  Result<meta::Attributes> attributes(InodeId id) override { return engine_->attributes(id); }
+  Result<meta::Attributes> set_attributes(InodeId id, const meta::AttributeChange& change) override;
+  Result<std::string> read_symlink(InodeId id) override { return engine_->read_symlink(id); }
+  Result<std::string> get_xattr(InodeId id, std::string_view name) override;
+  Result<void> set_xattr(InodeId id, std::string_view name, std::string_view value,
+                         int flags) override;
+  Result<std::vector<std::string>> list_xattr(InodeId id) override;
+  Result<void> remove_xattr(InodeId id, std::string_view name) override;
+  meta::Space space() override { return engine_->space(); }
+
+  Result<size_t> read(InodeId id, uint64_t offset, Bytes out) override;
+  Result<void> write(InodeId id, uint64_t offset, ConstBytes in) override;
+  Result<void> truncate(InodeId id, uint64_t size) override;
+  Result<void> allocate(InodeId id, int mode, uint64_t offset, uint64_t length) override;
+  Result<uint64_t> seek(InodeId id, uint64_t offset, int whence) override;
+  Result<void> fsync(InodeId id, bool data_only) override;
+  Result<void> sync() override;
+
+  Result<HintReply> hint_number(InodeId id, uint32_t number) override;
+  Result<HintReply> hint_name(InodeId id, std::string_view name) override;
+  Result<HintReply> hint_rw(InodeId id, uint32_t rw_hint) override;
+  Result<HintReply> hint_clear(InodeId id) override;
+  Result<HintReply> hint_query(InodeId id) override;
+  placement::Placement& placement() override { return *placement_; }
+
+  Result<Status> status() override;
+  Result<void> start_trace(const std::string& path) override { return trace_.start(path); }
+  Result<void> stop_trace() override { return trace_.stop(); }
+  const meta::Geometry& geometry() const override { return engine_->geometry(); }
+
+ private:
+  FilesystemImpl(OpenPair pair, const MountOptions& options, Clock& clock);
+  Result<void> assemble();
+  Result<void> start(bool background);
+  Result<void> drain_all();
+
+  // A namespace or attribute change was committed: it is durable at once, soon, or now (dirsync).
+  Result<void> changed();
+  template <typename T>
+  Result<T> after_change(Result<T> done);
+  void lost_name(InodeId id);
+  placement::Chosen choose(InodeId parent, const meta::Attributes& directory, std::string_view name,
+                           uint32_t mode, const Requester& who);
+  Result<bool> replaces_file(InodeId to, std::string_view new_name, uint32_t flags);
+  Result<HintReply> apply_hint(InodeId id, Result<VStreamId> vstream);
+  bool hints_ignored() const;
+  Result<void> set_vstream_xattr(InodeId id, std::string_view value);
+
+  const MountOptions options_;
+  Clock& clock_;
+  OpenPair pair_;
+  Health health_;
+  TraceRecorder trace_;
+  InodeStates states_;
+  DirectoryNames directories_;
+  std::atomic<uint64_t> app_bytes_{0};
+  std::unique_ptr<meta::Engine> engine_;
+  std::unique_ptr<VStreamStore> vstreams_;
+  std::unique_ptr<placement::Placement> placement_;
+  std::unique_ptr<DurabilityBarrier> barrier_;
+  std::unique_ptr<Checksums> checksums_;
+  std::unique_ptr<Epochs> epochs_;
+  std::unique_ptr<Core> core_;
+  std::unique_ptr<TrimQueue> trims_;
+  std::unique_ptr<DataPath> path_;
+  std::unique_ptr<Maintenance> maintenance_;
+};
+
+}  // namespace streamfs::data

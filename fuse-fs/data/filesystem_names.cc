@@ -1,0 +1,164 @@
+// Names: the engine's operations, with placement at create and order at rename.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "fuse-fs/data/filesystem_impl.h"
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1
+#define RENAME_EXCHANGE 2
+#endif
+
+namespace streamfs::data {
+
+using meta::Attributes;
+
+Result<void> FilesystemImpl::changed() {
+  if (!barrier_->waits()) return {};
+  if (!options_.dirsync) {
+    maintenance_->namespace_changed();
+    return {};
+  }
+  const Result<void> done = barrier_->make_durable();
+  if (!done.ok()) health_.degrade("metadata not durable: " + done.error().message());
+  return done;
+}
+
+template <typename T>
+Result<T> FilesystemImpl::after_change(Result<T> done) {
+  if (!done.ok()) {
+    if (done.error().code == EROFS) health_.degrade(done.error().message());
+    return done;
+  }
+  SFS_TRY(changed());
+  return done;
+}
+
+// An inode that lost a name may have lost its last one with nobody holding it.
+void FilesystemImpl::lost_name(InodeId id) {
+  if (engine_->forget(id, 0)) maintenance_->add_orphan(id);
+}
+
+Result<Attributes> FilesystemImpl::lookup(InodeId parent, std::string_view name) {
+  Result<Attributes> found = engine_->lookup(parent, name);
+  if (found.ok() && S_ISDIR(found->mode)) directories_.learn(found->id, name);
+  return found;
+}
+
+// Directories pass on only what someone said; files get what rules and contexts say as well.
+placement::Chosen FilesystemImpl::choose(InodeId parent, const Attributes& directory,
+                                         std::string_view name, uint32_t mode,
+                                         const Requester& who) {
+  const VStreamId said = directory.vstream_hinted ? directory.vstream : kDefaultVStream;
+  if (S_ISDIR(mode) && !hints_ignored() && said != kDefaultVStream) {
+    return {said, placement::Source::kDirectory};
+  }
+  if (!S_ISREG(mode)) return {};
+  const std::string folder = directories_.name(parent);
+  return placement_->choose({who.comm, name, folder, said});
+}
+
+Result<Attributes> FilesystemImpl::create(InodeId parent, std::string_view name, uint32_t mode,
+                                          uint64_t rdev, std::string_view symlink_target,
+                                          const Requester& who) {
+  SFS_TRY(health_.writable());
+  SFS_ASSIGN(const Attributes directory, engine_->attributes(parent));
+  const placement::Chosen chosen = choose(parent, directory, name, mode, who);
+  const bool hinted = chosen.source == placement::Source::kDirectory;
+  Result<Attributes> made = after_change(engine_->create(
+      parent, name, {mode, who.caller, rdev, symlink_target, chosen.vstream, hinted}));
+  if (made.ok() && S_ISDIR(mode)) directories_.learn(made->id, name);
+  return made;
+}
+
+Result<Attributes> FilesystemImpl::create_unnamed(InodeId parent, uint32_t mode,
+                                                  const Requester& who) {
+  SFS_TRY(health_.writable());
+  SFS_ASSIGN(const Attributes directory, engine_->attributes(parent));
+  const placement::Chosen chosen = choose(parent, directory, {}, mode, who);
+  const bool hinted = chosen.source == placement::Source::kDirectory;
+  return after_change(
+      engine_->create_unnamed(parent, {mode, who.caller, 0, {}, chosen.vstream, hinted}));
+}
+
+Result<Attributes> FilesystemImpl::link(InodeId target, InodeId parent, std::string_view name) {
+  SFS_TRY(health_.writable());
+  return after_change(engine_->link(target, parent, name));
+}
+
+Result<void> FilesystemImpl::unlink(InodeId parent, std::string_view name) {
+  SFS_TRY(health_.writable());
+  SFS_ASSIGN(const InodeId id, after_change(engine_->unlink(parent, name)));
+  lost_name(id);
+  return {};
+}
+
+Result<void> FilesystemImpl::rmdir(InodeId parent, std::string_view name) {
+  SFS_TRY(health_.writable());
+  SFS_ASSIGN(const InodeId id, after_change(engine_->rmdir(parent, name)));
+  lost_name(id);
+  return {};
+}
+
+Result<bool> FilesystemImpl::replaces_file(InodeId to, std::string_view new_name, uint32_t flags) {
+  if ((flags & (RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) return false;
+  const Result<Attributes> there = engine_->lookup(to, new_name);
+  if (!there.ok()) {
+    if (there.error().code == ENOENT) return false;
+    return there.error();
+  }
+  forget(there->id, 1);
+  return S_ISREG(there->mode);
+}
+
+// A file moved over another is what the other's readers will see after a cut: its data goes first.
+Result<void> FilesystemImpl::rename(InodeId from, std::string_view name, InodeId to,
+                                    std::string_view new_name, uint32_t flags,
+                                    const std::function<void(InodeId)>& push_dirty) {
+  SFS_TRY(health_.writable());
+  SFS_ASSIGN(const bool replaces, replaces_file(to, new_name, flags));
+  if (replaces) {
+    SFS_ASSIGN(const Attributes source, engine_->lookup(from, name));
+    if (push_dirty) push_dirty(source.id);
+    const uint64_t epoch = states_.get(source.id)->last_epoch.load(std::memory_order_acquire);
+    Result<void> first = epochs_->flush_through(epoch);
+    if (first.ok()) first = epochs_->commit(source.id);
+    forget(source.id, 1);
+    SFS_TRY(first);
+  }
+  SFS_ASSIGN(const meta::RenameResult done,
+             after_change(engine_->rename(from, name, to, new_name, flags)));
+  if (done.replaced) lost_name(*done.replaced);
+  return {};
+}
+
+Result<void> FilesystemImpl::read_directory(
+    InodeId directory, uint64_t cookie,
+    const std::function<bool(const meta::DirectoryEntry&)>& visit) {
+  return engine_->read_directory(directory, cookie, [&](const meta::DirectoryEntry& entry) {
+    if (entry.type == S_IFDIR) directories_.learn(entry.id, entry.name);
+    return visit(entry);
+  });
+}
+
+Result<Attributes> FilesystemImpl::reference(InodeId id) {
+  SFS_ASSIGN(const Attributes found, engine_->attributes(id));
+  engine_->reference(id);
+  return found;
+}
+
+void FilesystemImpl::forget(InodeId id, uint64_t count) {
+  const bool orphan = engine_->forget(id, count);
+  if (orphan && health_.writable().ok()) {
+    maintenance_->add_orphan(id);
+  } else {
+    states_.release(id, epochs_->flushed());
+  }
+}
+
+Result<Attributes> FilesystemImpl::set_attributes(InodeId id, const meta::AttributeChange& change) {
+  SFS_TRY(health_.writable());
+  return after_change(engine_->set_attributes(id, change));
+}
+
+}  // namespace streamfs::data

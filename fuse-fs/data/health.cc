@@ -1,0 +1,26 @@
+#include "fuse-fs/data/health.h"
+
+#include <spdlog/spdlog.h>
+
+namespace streamfs::data {
+
+void Health::degrade(const std::string& reason) {
+  {
+    const MutexLock lock(mutex_);
+    if (!reason_.empty()) return;
+    reason_ = reason;
+  }
+  read_only_.store(true, std::memory_order_relaxed);
+  spdlog::error("read-only from now on: {}", reason);
+}
+
+bool Health::degraded() const {
+  return !reason().empty();
+}
+
+std::string Health::reason() const {
+  const MutexLock lock(mutex_);
+  return reason_;
+}
+
+}  // namespace streamfs::data

@@ -1,0 +1,21 @@
+#include "fuse-fs/data/inode_state.h"
+
+namespace streamfs::data {
+
+std::shared_ptr<InodeState> InodeStates::get(InodeId id) {
+  Shard& home = shard(id);
+  const MutexLock lock(home.mutex);
+  std::shared_ptr<InodeState>& state = home.states[id];
+  if (state == nullptr) state = std::make_shared<InodeState>();
+  return state;
+}
+
+void InodeStates::release(InodeId id, uint64_t flushed) {
+  Shard& home = shard(id);
+  const MutexLock lock(home.mutex);
+  const auto it = home.states.find(id);
+  if (it == home.states.end() || it->second.use_count() > 1) return;
+  if (it->second->last_epoch.load(std::memory_order_relaxed) <= flushed) home.states.erase(it);
+}
+
+}  // namespace streamfs::data

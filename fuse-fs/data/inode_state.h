@@ -1,0 +1,45 @@
+// What the data floor keeps of an inode in memory, beside the engine's view.
+// Thread safety: any thread. Memory: an entry lives while someone uses it or its data is unflushed.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <unordered_map>
+
+#include "base/mutex.h"
+#include "base/types.h"
+#include "fuse-fs/data/range_lock.h"
+
+namespace streamfs::data {
+
+struct InodeState {
+  RangeLock blocks;                     // in file blocks; before every other lock
+  std::atomic<uint64_t> last_epoch{0};  // of the newest completed write
+  std::atomic<uint16_t> inferred{0};    // vStream before someone said another
+
+  void wrote_in(uint64_t epoch) {
+    uint64_t old = last_epoch.load(std::memory_order_relaxed);
+    while (old < epoch && !last_epoch.compare_exchange_weak(old, epoch)) {
+    }
+  }
+};
+
+class InodeStates {
+ public:
+  // shared_ptr: a forget may come while another request still uses the inode's lock.
+  std::shared_ptr<InodeState> get(InodeId id);
+  // Drops it unless it is in use or holds something `flushed` does not cover.
+  void release(InodeId id, uint64_t flushed);
+
+ private:
+  struct Shard {
+    Mutex mutex;  // leaf
+    std::unordered_map<InodeId, std::shared_ptr<InodeState>> states SFS_GUARDED_BY(mutex);
+  };
+  static constexpr size_t kShards = 64;
+  Shard& shard(InodeId id) { return shards_[id.value % kShards]; }
+  std::array<Shard, kShards> shards_;
+};
+
+}  // namespace streamfs::data

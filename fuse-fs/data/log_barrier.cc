@@ -1,0 +1,57 @@
+// The barrier of a filesystem with a metadata log.
+#include "fuse-fs/data/durability.h"
+
+namespace streamfs::data {
+namespace {
+
+class LogBarrier final : public DurabilityBarrier {
+ public:
+  LogBarrier(pmem::Region& region, meta::Engine& engine, blockdev::Device& device)
+      : region_(region), journal_(engine.journal()), blocks_(device) {}
+
+  Result<void> start(const meta::Geometry& geometry) {
+    SFS_ASSIGN(log_, meta::MetadataLog::start(region_, geometry, journal_, blocks_));
+    return {};
+  }
+  Result<void> before_flush() override {
+    SFS_ASSIGN(shipped_, log_->ship());
+    return {};
+  }
+  void after_flush() override { log_->made_durable(shipped_); }
+
+  // META has its own durability too; but the log is what survives losing META, so it is waited for.
+  Result<void> make_durable() override {
+    const Result<void> shipped_now = ships_.run([this]() -> Result<void> {
+      if (log_->durable() >= journal_.last()) return {};
+      SFS_ASSIGN(const TxId shipped, log_->ship());
+      SFS_TRY(blocks_.flush());
+      log_->made_durable(shipped);
+      return {};
+    });
+    SFS_TRY(shipped_now);
+    return region_.sync();
+  }
+  bool waits() const override { return true; }
+  uint64_t log_bytes() const override { return log_->bytes_written(); }
+  Result<void> close() override { return log_->close(); }
+
+ private:
+  pmem::Region& region_;
+  meta::Journal& journal_;
+  LogBlocks blocks_;
+  std::unique_ptr<meta::MetadataLog> log_;
+  GroupRun ships_;
+  TxId shipped_;  // of the thread between before_flush and after_flush
+};
+
+}  // namespace
+
+Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region,
+                                                            meta::Engine& engine,
+                                                            blockdev::Device& device) {
+  auto barrier = std::make_unique<LogBarrier>(region, engine, device);
+  SFS_TRY(barrier->start(engine.geometry()));
+  return std::unique_ptr<DurabilityBarrier>(std::move(barrier));
+}
+
+}  // namespace streamfs::data

@@ -1,0 +1,98 @@
+#include "fuse-fs/data/maintenance.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+
+namespace streamfs::data {
+
+Maintenance::Maintenance(Core& core, DurabilityBarrier& barrier, TrimQueue& trims, Clock& clock)
+    : core_(core), barrier_(barrier), trims_(trims), clock_(clock) {}
+
+void Maintenance::start() {
+  timer_ = std::thread([this] { timer_loop(); });
+  reclaimer_ = std::thread([this] { reclaim_loop(); });
+}
+
+void Maintenance::stop() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  stopping_changed_.notify_all();
+  if (timer_.joinable()) timer_.join();
+  if (reclaimer_.joinable()) reclaimer_.join();
+}
+
+bool Maintenance::wait(uint32_t milliseconds) {
+  const MutexLock lock(mutex_);
+  if (!stopping_) {
+    stopping_changed_.wait_for(mutex_, std::chrono::milliseconds(milliseconds));
+  }
+  return !stopping_;
+}
+
+void Maintenance::timer_loop() {
+  while (wait(kTimerMs)) timer_round();
+}
+
+void Maintenance::timer_round() {
+  if (core_.epochs.due()) (void)core_.epochs.close();  // logged there, the inodes stay dirty
+  const uint64_t now = clock_.monotonic_ms();
+  if (barrier_.waits() && now - namespace_synced_ms_ >= kNamespaceMs) {
+    namespace_synced_ms_ = now;
+    if (namespace_dirty_.exchange(false)) {
+      const Result<void> done = barrier_.make_durable();
+      if (!done.ok()) core_.health.degrade("metadata not durable: " + done.error().message());
+    }
+  }
+  if (now - ticked_ms_ >= kTickMs) {
+    ticked_ms_ = now;
+    if (const auto said = core_.placement.tick()) spdlog::info("placement: {}", *said);
+  }
+}
+
+void Maintenance::reclaim_loop() {
+  while (wait(kReclaimMs)) {
+    if (!core_.health.writable().ok()) continue;
+    (void)free_orphans();
+    const Result<void> done = trims_.drain();
+    if (!done.ok()) spdlog::error("freed blocks: {}", done.error().message());
+  }
+}
+
+void Maintenance::add_orphan(InodeId id) {
+  const MutexLock lock(mutex_);
+  orphans_.push_back(id);
+}
+
+std::optional<InodeId> Maintenance::next_orphan() {
+  const MutexLock lock(mutex_);
+  if (orphans_.empty()) return std::nullopt;
+  const InodeId id = orphans_.front();
+  orphans_.pop_front();
+  return id;
+}
+
+Result<void> Maintenance::free_orphans() {
+  Result<void> first;
+  while (const auto id = next_orphan()) {
+    const Result<void> done = core_.engine.free_orphan(*id);
+    core_.states.release(*id, core_.epochs.epoch());
+    if (done.ok()) continue;
+    spdlog::error("inode {}: not freed: {}", id->value, done.error().message());
+    if (first.ok()) first = done;
+  }
+  return first;
+}
+
+Result<void> Maintenance::reclaim() {
+  return reclaims_.run([this]() -> Result<void> {
+    SFS_TRY(core_.health.writable());
+    (void)free_orphans();
+    (void)core_.epochs.close();
+    return trims_.drain();
+  });
+}
+
+}  // namespace streamfs::data

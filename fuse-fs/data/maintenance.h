@@ -1,0 +1,63 @@
+// What happens by itself: epochs that close, namespace changes that become durable, orphans that
+// are freed, blocks that are trimmed, vStreams that are remapped.
+//
+// Two threads: the timer's work is short and keeps promises of seconds; the reclaimer's (orphans,
+// trims) may take long.
+// Thread safety: any thread; stop() once. What a crash leaves: nothing of its own; leftover orphans
+// and untrimmed blocks are found again at the next mount.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/data/core.h"
+#include "fuse-fs/data/durability.h"
+#include "fuse-fs/data/trim_queue.h"
+
+namespace streamfs::data {
+
+class Maintenance {
+ public:
+  Maintenance(Core& core, DurabilityBarrier& barrier, TrimQueue& trims, Clock& clock);
+  ~Maintenance() { stop(); }
+
+  void start();
+  void stop();  // the threads have ended when it returns; queued work stays queued
+
+  void namespace_changed() { namespace_dirty_.store(true, std::memory_order_relaxed); }
+  void add_orphan(InodeId id);
+  // Everything that frees blocks, now: dirty inodes, orphans, trims. Shared by those who wait.
+  Result<void> reclaim();
+  Result<void> free_orphans();
+
+  // One round of the timer: for tests, which have no threads.
+  void timer_round();
+
+ private:
+  static constexpr uint32_t kTimerMs = 100, kReclaimMs = 500, kNamespaceMs = 900, kTickMs = 1000;
+  void timer_loop();
+  void reclaim_loop();
+  bool wait(uint32_t milliseconds);  // false when stopping
+  std::optional<InodeId> next_orphan();
+
+  Core& core_;
+  DurabilityBarrier& barrier_;
+  TrimQueue& trims_;
+  Clock& clock_;
+  std::atomic<bool> namespace_dirty_{false};
+  uint64_t namespace_synced_ms_ = 0, ticked_ms_ = 0;  // the timer's own
+  GroupRun reclaims_;
+  Mutex mutex_;  // leaf
+  CondVar stopping_changed_;
+  bool stopping_ SFS_GUARDED_BY(mutex_) = false;
+  std::deque<InodeId> orphans_ SFS_GUARDED_BY(mutex_);
+  std::thread timer_, reclaimer_;
+};
+
+}  // namespace streamfs::data

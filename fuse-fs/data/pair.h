@@ -1,0 +1,27 @@
+// Which META belongs to which DATA: opening a pair, and refusing what is none.
+// Thread safety: pure functions over the devices given.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/data/filesystem_impl.h"
+#include "fuse-fs/meta/layout.h"
+
+namespace streamfs::data {
+
+// Opens both, restores a volatile META that is gone, checks the pair.
+// EMEDIUMTYPE: not streamfs, swapped, or two halves of different filesystems; the context is a
+// sentence that says what to do.
+Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data,
+                           const MountOptions& options);
+
+// The label in DATA's first block. EMEDIUMTYPE (none, or a META), EIO (damaged or unreadable).
+Result<meta::DataLabel> read_label(blockdev::Device& device);
+Result<void> write_label(blockdev::Device& device, const meta::DataLabel& label);
+// Whether the two belong together.
+Result<void> check_pair(const meta::Superblock& super, const meta::DataLabel& label,
+                        const blockdev::DeviceInfo& device);
+
+}  // namespace streamfs::data

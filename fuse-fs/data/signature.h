@@ -1,0 +1,18 @@
+// What a device holds already, as libblkid names it, or as a streamfs.
+// Thread safety: pure functions; the devices are only read.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "fuse-fs/blockdev/device.h"
+#include "pmem/region.h"
+
+namespace streamfs::data {
+
+// "an ext4 filesystem", "a gpt partition table", "a streamfs data device"; nothing if empty.
+Result<std::optional<std::string>> signature_of(blockdev::Device& device);
+Result<std::optional<std::string>> signature_of(const pmem::Region& region);
+
+}  // namespace streamfs::data

@@ -1,0 +1,39 @@
+#include "fuse-fs/data/vstream_store.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace streamfs::data {
+
+using meta::VStreamSlot;
+using placement::SavedVStream;
+using placement::Source;
+
+std::vector<SavedVStream> VStreamStore::load() {
+  std::vector<SavedVStream> out;
+  for (const VStreamSlot& slot : engine_.load_vstreams()) {
+    SavedVStream value;
+    value.vstream = VStreamId{static_cast<uint16_t>(slot.head)};
+    const auto source = static_cast<uint8_t>(slot.head >> 16);
+    const bool known = source <= static_cast<uint8_t>(Source::kInternal);
+    value.source = known ? static_cast<Source>(source) : Source::kDefault;
+    value.lifetime_bytes = slot.lifetime_bytes;
+    value.lifetime_ms = slot.lifetime_ms;
+    value.written_bytes = slot.written_bytes;
+    value.name.assign(slot.name, ::strnlen(slot.name, placement::kNameMax));
+    out.push_back(std::move(value));
+  }
+  return out;
+}
+
+Result<void> VStreamStore::store(uint32_t slot, const SavedVStream& value) {
+  VStreamSlot out{};
+  out.head = value.vstream.value | uint64_t{static_cast<uint8_t>(value.source)} << 16;
+  out.lifetime_bytes = value.lifetime_bytes;
+  out.lifetime_ms = value.lifetime_ms;
+  out.written_bytes = value.written_bytes;
+  std::copy_n(value.name.begin(), std::min(value.name.size(), placement::kNameMax), out.name);
+  return engine_.store_vstream(slot, out);
+}
+
+}  // namespace streamfs::data

@@ -1,0 +1,249 @@
+#include "fuse-fs/data/write_job.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "fuse-fs/data/buffer.h"
+
+namespace streamfs::data {
+namespace {
+
+constexpr uint32_t kLongRequest = std::numeric_limits<uint32_t>::max();
+
+VStreamId vstream_of(const InodeState& state, const meta::Attributes& attributes) {
+  if (attributes.vstream != kDefaultVStream) return attributes.vstream;
+  return VStreamId{state.inferred.load(std::memory_order_relaxed)};
+}
+
+}  // namespace
+
+WriteJob::WriteJob(Core& core, InodeState& state, const meta::Attributes& attributes,
+                   uint64_t offset, ConstBytes in, uint64_t end_offset)
+    : core_(core),
+      state_(state),
+      attributes_(attributes),
+      offset_(offset),
+      end_offset_(end_offset),
+      in_(in),
+      first_(offset / kBlockSize),
+      count_((offset + in.size() - 1) / kBlockSize - first_ + 1),
+      vstream_(vstream_of(state, attributes)) {}
+
+Result<void> WriteJob::run() {
+  SFS_TRY(map());
+  SFS_TRY(prepare());
+  SFS_TRY(place_or_reclaim());
+  Result<void> done = begin_overwrite();
+  if (done.ok()) done = submit();
+  if (done.ok()) done = finish();
+  if (!done.ok()) cancel();
+  return done;
+}
+
+// The block before the range is asked for too: an append goes right behind it.
+Result<void> WriteJob::map() {
+  const uint64_t before = first_ > 0 ? 1 : 0;
+  SFS_ASSIGN(pieces_,
+             core_.engine.map(attributes_.id, FileBlock{first_ - before}, count_ + before));
+  if (before == 0 || pieces_.empty()) return {};
+  meta::Piece& head = pieces_.front();
+  if (!head.hole) {
+    near_ = BlockNo{head.block.value + 1};
+    head.block = *near_;
+  }
+  head.first = FileBlock{first_};
+  if (--head.length == 0) pieces_.erase(pieces_.begin());
+  return {};
+}
+
+const meta::Piece& WriteJob::piece_at(uint64_t page) const {
+  const auto it = std::find_if(pieces_.begin(), pieces_.end(), [&](const meta::Piece& piece) {
+    return first_ + page < piece.first.value + piece.length;
+  });
+  SFS_ASSERT(it != pieces_.end());
+  return *it;
+}
+
+// The one copy of the write path, checksummed in the copy; none at all for an aligned request.
+Result<void> WriteJob::prepare() {
+  if (core_.checksums.kept()) crcs_.resize(count_);
+  if (block_aligned(in_.data()) && offset_ % kBlockSize == 0 && in_.size() % kBlockSize == 0) {
+    image_ = in_;
+    for (uint64_t page = 0; page < crcs_.size(); ++page) {
+      crcs_[page] = Checksums::of(in_.subspan(page * kBlockSize, kBlockSize));
+    }
+    return {};
+  }
+  const Bytes image = scratch(count_ * kBlockSize);
+  image_ = image;
+  for (uint64_t page = 0; page < count_; ++page) {
+    SFS_TRY(fill_slot(page, image.subspan(page * kBlockSize, kBlockSize)));
+  }
+  return {};
+}
+
+Result<void> WriteJob::fill_slot(uint64_t page, Bytes slot) {
+  const uint64_t block_start = (first_ + page) * kBlockSize;
+  const uint64_t from = std::max(offset_, block_start);
+  const uint64_t to = std::min(offset_ + in_.size(), block_start + kBlockSize);
+  const ConstBytes piece = in_.subspan(from - offset_, to - from);
+  if (piece.size() < kBlockSize) {
+    SFS_TRY(load_old(page, slot));
+    std::memcpy(slot.data() + (from - block_start), piece.data(), piece.size());
+    if (core_.checksums.kept()) crcs_[page] = Checksums::of(slot);
+  } else if (core_.checksums.kept()) {
+    crcs_[page] = Checksums::copy(slot, piece);
+  } else {
+    std::memcpy(slot.data(), piece.data(), piece.size());
+  }
+  return {};
+}
+
+// What the file holds in this block now; zeroes past its end, where a cut may have left bytes that
+// were never part of it.
+Result<void> WriteJob::load_old(uint64_t page, Bytes slot) {
+  const uint64_t block_start = (first_ + page) * kBlockSize;
+  const meta::Piece& piece = piece_at(page);
+  const uint64_t kept =
+      attributes_.size > block_start ? std::min(attributes_.size - block_start, kBlockSize) : 0;
+  if (piece.hole || piece.unwritten || kept == 0) {
+    std::memset(slot.data(), 0, slot.size());
+    return {};
+  }
+  const BlockNo block{piece.block.value + first_ + page - piece.first.value};
+  blockdev::IoBatch batch(core_.device);
+  batch.read(block, slot);
+  SFS_TRY(batch.wait());
+  SFS_TRY(core_.checksums.verify(attributes_.id, block, slot, false));
+  std::memset(slot.data() + kept, 0, kBlockSize - kept);
+  return {};
+}
+
+Result<void> WriteJob::place_or_reclaim() {
+  const std::optional<BlockNo> near = near_;
+  Result<void> done = place();
+  if (done.ok() || done.error().code != ENOSPC) return done;
+  cancel();
+  core_.reclaim();
+  near_ = near;
+  done = place();
+  if (!done.ok()) cancel();
+  return done;
+}
+
+Result<void> WriteJob::place() {
+  for (const meta::Piece& piece : pieces_) {
+    const uint64_t page = piece.first.value - first_;
+    if (piece.hole) {
+      SFS_TRY(allocate(page, piece.length));
+    } else {
+      add_segments(page, piece.length, piece.block, true);
+      near_ = BlockNo{piece.block.value + piece.length};
+    }
+  }
+  return {};
+}
+
+// The device's tag follows each page's shape; the place follows the file, so that extents stay
+// long.
+Result<void> WriteJob::allocate(uint64_t page, uint64_t count) {
+  const PStreamId home = core_.placement.route(vstream_, kLongRequest, 0, false);
+  while (count > 0) {
+    SFS_ASSIGN(const meta::BlockRun run, core_.engine.blocks().reserve(count, home, near_));
+    reserved_.push_back(run);
+    add_segments(page, run.count, run.first, false);
+    near_ = BlockNo{run.first.value + run.count};
+    page += run.count;
+    count -= run.count;
+  }
+  return {};
+}
+
+void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite) {
+  runs_.clear();
+  core_.placement.route_run(vstream_, static_cast<uint32_t>(count_), static_cast<uint32_t>(page),
+                            static_cast<uint32_t>(count), overwrite, runs_);
+  for (const placement::RoutedRun& run : runs_) {
+    const BlockNo first{block.value + run.offset_pages - page};
+    segments_.push_back({run.offset_pages, run.pages, first, run.stream, overwrite});
+  }
+}
+
+Result<void> WriteJob::begin_overwrite() {
+  if (!core_.checksums.kept()) return {};
+  std::vector<meta::Piece> overwritten;
+  std::copy_if(pieces_.begin(), pieces_.end(), std::back_inserter(overwritten),
+               [](const meta::Piece& piece) { return !piece.hole; });
+  if (overwritten.empty()) return {};
+  return core_.engine.begin_overwrite(attributes_.id, overwritten);
+}
+
+Result<void> WriteJob::submit() {
+  blockdev::IoBatch batch(core_.device);
+  for (size_t i = 0; i < segments_.size();) {
+    const Segment& head = segments_[i];
+    uint64_t count = head.count;
+    for (++i; i < segments_.size(); ++i) {
+      const Segment& next = segments_[i];
+      const bool follows = next.block.value == head.block.value + count;
+      if (!follows || next.stream != head.stream) break;
+      count += next.count;
+    }
+    batch.write(head.block, image_.subspan(head.page * kBlockSize, count * kBlockSize),
+                {core_.device.placement(head.stream), vstream_});
+  }
+  return batch.wait();
+}
+
+meta::WriteResult WriteJob::result() const {
+  meta::WriteResult out;
+  out.end_offset = end_offset_;
+  for (const Segment& segment : segments_) {
+    if (core_.checksums.kept()) {
+      for (uint64_t i = 0; i < segment.count; ++i) {
+        out.checksums.push_back({BlockNo{segment.block.value + i}, crcs_[segment.page + i]});
+      }
+    }
+    if (segment.overwrite) continue;
+    auto* last = out.added.empty() ? nullptr : &out.added.back();
+    const FileBlock first{first_ + segment.page};
+    if (last != nullptr && last->first.value + last->length == first.value &&
+        last->block.value + last->length == segment.block.value) {
+      last->length += segment.count;
+    } else {
+      out.added.push_back({first, segment.block, segment.count, vstream_});
+    }
+  }
+  return out;
+}
+
+// The epoch is asked for after the device has completed: the flush it names starts later.
+Result<void> WriteJob::finish() {
+  meta::WriteResult done = result();
+  done.epoch = core_.epochs.epoch();
+  SFS_TRY(core_.engine.finish_write(attributes_.id, done));
+  reserved_.clear();
+  state_.wrote_in(done.epoch);
+  core_.epochs.touched(attributes_.id, count_ * kBlockSize);
+  tell_others();
+  return {};
+}
+
+void WriteJob::tell_others() const {
+  const uint64_t request = core_.trace.next_request();
+  for (const Segment& s : segments_) {
+    core_.placement.wrote(s.block, static_cast<uint32_t>(s.count), vstream_, s.stream,
+                          static_cast<uint32_t>(count_), static_cast<uint32_t>(s.page),
+                          s.overwrite);
+    core_.trace.record('W', s.block, s.count, vstream_, request, s.stream);
+  }
+}
+
+void WriteJob::cancel() {
+  for (const meta::BlockRun& run : reserved_) core_.engine.blocks().cancel(run);
+  reserved_.clear();
+  segments_.clear();
+}
+
+}  // namespace streamfs::data

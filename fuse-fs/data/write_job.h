@@ -1,0 +1,71 @@
+// One write of one contiguous range, from the caller's bytes to the engine's current view.
+//
+//   prepare ─► place ─► begin_overwrite ─► device writes ─► finish_write
+//                └ ENOSPC: reclaim, place again
+//
+// Thread safety: a job is one thread's; its caller holds the inode's blocks exclusively.
+// What a crash leaves: blocks that were allocated may hold the new bytes, and nobody names them;
+// overwritten ones hold old, new or a mix of sectors, and their checksum says "not known".
+// A failure leaves the current view as it was.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/data/core.h"
+
+namespace streamfs::data {
+
+class WriteJob {
+ public:
+  // The file is at least end_offset long afterwards; bytes past `attributes.size` are taken as zero
+  // whatever the device holds there.
+  WriteJob(Core& core, InodeState& state, const meta::Attributes& attributes, uint64_t offset,
+           ConstBytes in, uint64_t end_offset);
+  Result<void> run();
+
+ private:
+  // Blocks that are contiguous in file and device and go to one pStream.
+  struct Segment {
+    uint64_t page;  // in the request
+    uint64_t count;
+    BlockNo block;
+    PStreamId stream;
+    bool overwrite;
+  };
+  Result<void> map();
+  Result<void> prepare();
+  Result<void> fill_slot(uint64_t page, Bytes slot);
+  Result<void> load_old(uint64_t page, Bytes slot);
+  const meta::Piece& piece_at(uint64_t page) const;
+  Result<void> place();
+  Result<void> place_or_reclaim();
+  Result<void> allocate(uint64_t page, uint64_t count);
+  void add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite);
+  Result<void> begin_overwrite();
+  Result<void> submit();
+  Result<void> finish();
+  meta::WriteResult result() const;
+  void tell_others() const;
+  void cancel();
+
+  Core& core_;
+  InodeState& state_;
+  const meta::Attributes& attributes_;
+  const uint64_t offset_, end_offset_;
+  const ConstBytes in_;
+  const uint64_t first_, count_;  // file blocks
+  const VStreamId vstream_;
+  std::vector<meta::Piece> pieces_;
+  std::optional<BlockNo> near_;  // an allocation here stays contiguous
+  ConstBytes image_;             // count_ whole blocks
+  std::vector<uint32_t> crcs_;
+  std::vector<Segment> segments_;
+  std::vector<meta::BlockRun> reserved_;
+  std::vector<placement::RoutedRun> runs_;
+};
+
+}  // namespace streamfs::data
