@@ -1,0 +1,35 @@
+// The subcommands of ssd-sim. Each adds itself to the command line; run() is called once the line
+// is parsed and returns an exit code (base/exit_codes.h).
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+namespace streamfs::emulator::ssd_sim {
+
+class Command {
+ public:
+  virtual ~Command() = default;
+  virtual int run() = 0;
+  bool chosen() const { return app_->parsed(); }
+
+ protected:
+  explicit Command(CLI::App* app) : app_(app) {}
+  CLI::App* app_;
+};
+
+std::unique_ptr<Command> make_create_command(CLI::App& parent);
+std::unique_ptr<Command> make_info_command(CLI::App& parent);
+std::unique_ptr<Command> make_reset_stats_command(CLI::App& parent);
+std::unique_ptr<Command> make_serve_command(CLI::App& parent);
+
+// Prints "ssd-sim: ..." to standard error and returns the exit code for this error.
+int fail(const Error& error);
+
+// "4.0 GiB".
+std::string human_bytes(uint64_t bytes);
+
+}  // namespace streamfs::emulator::ssd_sim

@@ -1,0 +1,121 @@
+// ssd-sim info and reset-stats: both work while another process holds the image.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/exit_codes.h"
+#include "emulator/ssd.h"
+#include "emulator/ssd_sim/commands.h"
+
+namespace streamfs::emulator::ssd_sim {
+namespace {
+
+const char* name_of(GcMode mode) {
+  switch (mode) {
+    case GcMode::kSameStream:
+      return "same";
+    case GcMode::kOwnFrontier:
+      return "own";
+    case GcMode::kShared:
+      return "shared";
+  }
+  return "unknown";
+}
+
+std::string ratio(std::optional<double> value) {
+  return value ? fmt::format("{:.3f}", *value) : "none yet";
+}
+
+class InfoCommand final : public Command {
+ public:
+  explicit InfoCommand(CLI::App& parent)
+      : Command(parent.add_subcommand("info", "Show an image's geometry and statistics.")) {
+    app_->add_option("path", path_, "The image file.")->required();
+    app_->add_flag("--json", json_, "One JSON object.");
+  }
+
+  int run() override {
+    Geometry geometry;
+    std::string uuid;
+    const Result<SsdStats> stats = observe_stats(path_, &geometry, &uuid);
+    if (!stats.ok()) return fail(stats.error());
+    if (json_)
+      print_json(*stats, geometry, uuid);
+    else
+      print_text(*stats, geometry, uuid);
+    return exit_code::kOk;
+  }
+
+ private:
+  void print_json(const SsdStats& stats, const Geometry& geometry, const std::string& uuid) const {
+    nlohmann::json json = to_json(stats);
+    json["path"] = path_;
+    json["uuid"] = uuid;
+    json["image_version"] = kImageVersion;
+    json["user_bytes"] = geometry.user_pages * kPageBytes;
+    json["pages_per_block"] = geometry.pages_per_block;
+    json["blocks"] = geometry.blocks;
+    json["stream_count"] = geometry.streams;
+    json["plp"] = geometry.plp;
+    json["gc_mode"] = name_of(geometry.gc_mode);
+    json["damaged_pages"] = stats.damaged_pages;
+    fmt::print("{}\n", json.dump(2));
+  }
+
+  void print_text(const SsdStats& stats, const Geometry& geometry, const std::string& uuid) const {
+    fmt::print("{}: emulated SSD {}\n", path_, uuid);
+    fmt::print("  capacity     {} for the host, {} of flash, {} pages a block, {} streams, {}\n",
+               human_bytes(geometry.user_pages * kPageBytes), human_bytes(stats.physical_bytes),
+               geometry.pages_per_block, geometry.streams,
+               geometry.plp ? "power-loss protected" : "volatile buffer");
+    fmt::print("  live         {}, peak {}; effective spare {}\n", human_bytes(stats.live_bytes),
+               human_bytes(stats.peak_live_bytes), ratio(stats.effective_spare()));
+    fmt::print("  written      {} by the host, {} by garbage collection, {} padding; WAF {}\n",
+               human_bytes(stats.written_bytes), human_bytes(stats.gc_bytes),
+               human_bytes(stats.pad_bytes), ratio(stats.waf()));
+    fmt::print("  read         {}; trimmed {}; {} flushes; {} erases\n",
+               human_bytes(stats.read_bytes), human_bytes(stats.trimmed_bytes), stats.flushes,
+               stats.erases);
+    fmt::print("  latency      {:.0f} / {:.0f} / {:.0f} µs (p50 / p99 / p99.9 of host writes, "
+               "virtual clock)\n",
+               stats.latency_p50_us, stats.latency_p99_us, stats.latency_p999_us);
+    if (stats.damaged_pages > 0)
+      fmt::print("  damaged      {} pages found at the last open\n", stats.damaged_pages);
+    for (size_t i = 0; i < stats.streams.size(); ++i)
+      fmt::print("  stream {:<5} {} written, {} copied\n", i,
+                 human_bytes(stats.streams[i].written_bytes),
+                 human_bytes(stats.streams[i].gc_bytes));
+  }
+
+  std::string path_;
+  bool json_ = false;
+};
+
+class ResetStatsCommand final : public Command {
+ public:
+  explicit ResetStatsCommand(CLI::App& parent)
+      : Command(parent.add_subcommand("reset-stats",
+                                      "Count anew from now on; peak live becomes live.")) {
+    app_->add_option("path", path_, "The image file.")->required();
+  }
+
+  int run() override {
+    const Result<void> done = reset_stats(path_);
+    return done.ok() ? exit_code::kOk : fail(done.error());
+  }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_info_command(CLI::App& parent) {
+  return std::make_unique<InfoCommand>(parent);
+}
+
+std::unique_ptr<Command> make_reset_stats_command(CLI::App& parent) {
+  return std::make_unique<ResetStatsCommand>(parent);
+}
+
+}  // namespace streamfs::emulator::ssd_sim

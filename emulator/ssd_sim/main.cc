@@ -1,0 +1,59 @@
+// ssd-sim: makes, shows and serves emulated SSDs.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <vector>
+
+#include "base/exit_codes.h"
+#include "emulator/ssd_sim/commands.h"
+
+namespace streamfs::emulator::ssd_sim {
+
+int fail(const Error& error) {
+  fmt::print(stderr, "ssd-sim: {}\n", error.message());
+  switch (error.code) {
+    case ENOENT:
+    case ENOTDIR:
+      return exit_code::kNoDevice;
+    case EACCES:
+    case EPERM:
+      return exit_code::kNoPermission;
+    case EBUSY:
+      return exit_code::kBusy;
+    case EEXIST:
+      return exit_code::kNotEmpty;
+    case EINVAL:
+      return error.context.starts_with("impossible geometry") ? exit_code::kUsage
+                                                              : exit_code::kForeign;
+    default:
+      return exit_code::kIo;
+  }
+}
+
+std::string human_bytes(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, kUnits[unit]);
+}
+
+}  // namespace streamfs::emulator::ssd_sim
+
+int main(int argc, char** argv) {
+  namespace sim = streamfs::emulator::ssd_sim;
+  CLI::App app("Emulated SSDs with streams: make, show, serve.", "ssd-sim");
+  app.require_subcommand(1);
+  std::vector<std::unique_ptr<sim::Command>> commands;
+  for (const auto make : {sim::make_create_command, sim::make_info_command,
+                          sim::make_reset_stats_command, sim::make_serve_command})
+    commands.push_back(make(app));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? streamfs::exit_code::kOk : streamfs::exit_code::kUsage;
+  }
+  for (const auto& command : commands)
+    if (command->chosen()) return command->run();
+  return streamfs::exit_code::kUsage;
+}
