@@ -1,10 +1,12 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/wire/hint_ioctl.h"
 #include "libstream/include/libstream.h"
 #include "libstream/mount.h"
 

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/wire/hint_ioctl.h"
+
 enum { kForeignSlots = 32, kForeignSecondsMax = 1 };
 
 /* Device numbers that answered "not streamfs": number << 32 | second of the answer. Each slot is

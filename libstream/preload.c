@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libstream/rules.h"
+
 #define PRELOAD_NAME(name) #name,
 static const char* const kNames[kRealCount] = {PRELOAD_FUNCTIONS(PRELOAD_NAME)};
 #undef PRELOAD_NAME

@@ -133,6 +133,8 @@ static int may_fit(const struct tail* tail) {
     case 'b': /* binlog. */
     case '#': /* #sql, #ib_redo */
       return 1;
+    default:
+      break;
   }
   const unsigned char* end = (const unsigned char*)tail->name + tail->name_length;
   const int two = tail->name_length < 2 ? 0 : end[-2] << 8 | end[-1];
@@ -142,6 +144,8 @@ static int may_fit(const struct tail* tail) {
     case 'o' << 8 | 'g': /* .log */
     case 's' << 8 | 't': /* .sst */
       return 1;
+    default:
+      break;
   }
   const int pg_folder = tail->parent_length > 1 && tail->parent[0] == 'p' && tail->parent[1] == 'g';
   return tail->dash || pg_folder; /* -mj; pg_wal, pgsql_tmp */

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -10,10 +12,14 @@
 
 #include <cerrno>
 #include <cstdarg>
-#include <cstdlib>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <system_error>
+
+#include "base/wire/hint_ioctl.h"
 
 FakeMount& fake_mount() {
   static FakeMount mount;
@@ -50,8 +56,7 @@ int answer(const std::string& path, streamfs_hint* hint) {
     std::memcpy(file.name, name, strnlen(name, sizeof(file.name)));
     file.number = number;
   };
-  static const char* const kLives[] = {"",           "",         "rwh-short",
-                                       "rwh-medium", "rwh-long", "rwh-extreme"};
+  static const char* const lives[] = {"", "", "rwh-short", "rwh-medium", "rwh-long", "rwh-extreme"};
   switch (hint->command) {
     case STREAMFS_HINT_NUMBER:
       name_it("", hint->number);
@@ -60,7 +65,7 @@ int answer(const std::string& path, streamfs_hint* hint) {
       name_it(hint->name, 100);
       break;
     case STREAMFS_HINT_RW_HINT:
-      name_it(kLives[hint->rw_hint], 101);
+      name_it(lives[hint->rw_hint], 101);
       break;
     case STREAMFS_HINT_CLEAR:
       file = streamfs_hint{};
@@ -112,7 +117,7 @@ extern "C" int removexattr(const char* path, const char* name) noexcept {
 
 TemporaryFolder::TemporaryFolder() {
   std::string path = (std::filesystem::temp_directory_path() / "libstream.XXXXXX").string();
-  if (mkdtemp(path.data()) == nullptr) std::abort();
+  if (mkdtemp(path.data()) == nullptr) abort();
   path_ = path;
   FakeMount& mount = fake_mount();
   mount.root = path_;
