@@ -101,6 +101,14 @@ static size_t attribute_of(const struct stream_vstream* stream, char text[STREAM
   return count;
 }
 
+static int set_attribute(const char* path, const char* text, size_t length) {
+  if (setxattr(path, kVStreamXattr, text, length, 0) != 0) return -errno;
+  char now[STREAM_NAME_MAX + 1];
+  const ssize_t got = getxattr(path, kVStreamXattr, now, sizeof(now));
+  const int taken = got == (ssize_t)length && memcmp(now, text, length) == 0;
+  return taken ? STREAM_HONOURED : -EOPNOTSUPP;
+}
+
 int stream_open(struct stream_vstream* out, const char* name) {
   memset(out, 0, sizeof(*out));
   const size_t length = strnlen(name, sizeof(out->name));
@@ -141,9 +149,7 @@ int stream_tag_directory(const char* path, const struct stream_vstream* stream) 
   char text[STREAM_NAME_MAX + 1];
   const size_t length = attribute_of(stream, text);
   int result = is_streamfs_directory(path);
-  if (result == STREAM_HONOURED && setxattr(path, kVStreamXattr, text, length, 0) != 0) {
-    result = -errno;
-  }
+  if (result == STREAM_HONOURED) result = set_attribute(path, text, length);
   errno = errno_before;
   return result;
 }

@@ -50,6 +50,8 @@ static int took_it(const struct streamfs_hint* asked, const struct streamfs_hint
       return answer->number == asked->number;
     case STREAMFS_HINT_NAME:
       return strncmp(answer->name, asked->name, sizeof(asked->name)) == 0;
+    case STREAMFS_HINT_RW_HINT: /* "none" is no label */
+      return asked->rw_hint == RWH_WRITE_LIFE_NONE || stream_life_of(answer) == asked->rw_hint;
     default:
       return 1;
   }

@@ -106,8 +106,18 @@ extern "C" int setxattr(const char* path, const char* name, const void* value, s
   if (!mounted(path))
     return static_cast<int>(syscall(SYS_setxattr, path, name, value, size, flags));
   if (std::strcmp(name, "user.streamfs.vstream") != 0) return fail(EOPNOTSUPP);
+  if (!fake_mount().takes_labels) return 0;
   fake_mount().attributes[path] = std::string(static_cast<const char*>(value), size);
   return 0;
+}
+
+extern "C" ssize_t getxattr(const char* path, const char* name, void* value, size_t size) noexcept {
+  if (!mounted(path)) return syscall(SYS_getxattr, path, name, value, size);
+  const auto found = fake_mount().attributes.find(path);
+  if (found == fake_mount().attributes.end()) return fail(ENODATA);
+  if (found->second.size() > size) return fail(ERANGE);
+  std::memcpy(value, found->second.data(), found->second.size());
+  return static_cast<ssize_t>(found->second.size());
 }
 
 extern "C" int removexattr(const char* path, const char* name) noexcept {

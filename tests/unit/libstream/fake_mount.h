@@ -1,4 +1,4 @@
-// A streamfs mount that is none: this binary's own ioctl, fstat, setxattr and removexattr answer
+// A streamfs mount that is none: this binary's own ioctl, fstat and *xattr answer
 // for files below one folder as the filesystem would, and go to the kernel for all others. The
 // library's calls find them because a program's symbols come before libc's. Not thread-safe but for
 // the count of questions.

@@ -176,6 +176,8 @@ TEST(Hint, AMountThatTakesNoLabelsIsNotSaidToHaveHonouredOne) {
   stream_info info;
   EXPECT_EQ(stream_tag_fd(file.get(), &by_name), -EOPNOTSUPP);
   EXPECT_EQ(stream_tag_fd(file.get(), &by_number), -EOPNOTSUPP);
+  EXPECT_EQ(stream_hint_fd(file.get(), STREAM_LIFE_SHORT), -EOPNOTSUPP);
+  EXPECT_EQ(stream_tag_directory(mount.path().c_str(), &by_name), -EOPNOTSUPP);
   EXPECT_EQ(stream_query_fd(file.get(), &info), STREAM_HONOURED);
   fake_mount().errno_of_every_answer = EOPNOTSUPP;
   EXPECT_EQ(stream_hint_fd(file.get(), STREAM_LIFE_SHORT), -EOPNOTSUPP);
