@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kMinHeapUnits = 64;
 constexpr uint64_t kMaxRings = 8;
 constexpr uint64_t kMiB = 1024 * 1024;
-constexpr uint64_t kOrphanOwner = 1;
+constexpr uint64_t kOrphanOwner = static_cast<uint64_t>(UnitKind::kOrphans) << 56U;
 
 uint64_t units(uint64_t bytes) {
   return round_up(std::max<uint64_t>(bytes, 1), kUnitSize);
@@ -149,6 +149,7 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
   super.root_inode = layouter.next() / kCellSize;
   layouter.place(RegionKind::kHeap, round_down(meta_size - layouter.next(), kUnitSize));
   super.orphan_head = super.root_inode * kCellSize + kUnitSize;
+  super.clean_free_inodes = inodes_possible(super) - 1;
   super.first_data_block = make_label(super).reserved_blocks;
   if (super.first_data_block + 256 > super.data_blocks) {
     return Error{ENOSPC, "DATA is too small: " + std::to_string(super.data_blocks * kBlockSize) +

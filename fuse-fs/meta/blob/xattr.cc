@@ -1,0 +1,103 @@
+#include "fuse-fs/meta/blob/xattr.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/checksum.h"
+
+namespace streamfs::meta {
+namespace {
+
+constexpr size_t kHeaderWords = sizeof(UnitHeader) / kWordSize;
+
+// The unit's words but the first, as far as they mean something.
+std::vector<uint64_t> encode_unit(std::string_view part, uint64_t next) {
+  UnitHeader header{};
+  header.next = next;
+  header.length = part.size();
+  header.checksum = crc32c(std::as_bytes(std::span(part)));
+  std::vector<uint64_t> words(kHeaderWords + div_round_up(part.size(), kWordSize));
+  std::memcpy(words.data(), &header, sizeof(header));
+  std::memcpy(&words[kHeaderWords], part.data(), part.size());
+  words.erase(words.begin());
+  return words;
+}
+
+std::string read_bytes(const pmem::Region& region, uint64_t offset, uint64_t length) {
+  std::vector<uint64_t> words(div_round_up(length, kWordSize));
+  for (size_t i = 0; i < words.size(); ++i) words[i] = region.load(offset + i * kWordSize);
+  std::string bytes(length, '\0');
+  if (length > 0) std::memcpy(bytes.data(), words.data(), length);
+  return bytes;
+}
+
+}  // namespace
+
+Result<NewBlob> put_blob(Transaction& tx, Heap& heap, InodeId owner, std::string_view bytes) {
+  NewBlob blob;
+  const size_t count = div_round_up(bytes.size(), kBlobBytesPerUnit);
+  for (size_t i = 0; i < count; ++i) {
+    SFS_ASSIGN(Heap::Claim unit, heap.take(Heap::Purpose::kCreate));
+    blob.units.push_back(std::move(unit));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t at = blob.units[i].offset();
+    const uint64_t next = i + 1 < count ? blob.units[i + 1].offset() : 0;
+    const auto part = bytes.substr(i * kBlobBytesPerUnit, kBlobBytesPerUnit);
+    tx.body(at + kWordSize, encode_unit(part, next));
+    tx.patch(at, unit_owner(owner, UnitKind::kBlob));
+    heap.put_kind(tx, at, UnitKind::kBlob);
+  }
+  if (count > 0) blob.first = blob.units.front().offset();
+  return blob;
+}
+
+Result<std::string> read_blob(const Heap& heap, uint64_t first, InodeId owner, size_t limit) {
+  SFS_ASSIGN(const auto units, heap.chain(first, UnitKind::kBlob, owner));
+  std::string bytes;
+  for (const uint64_t unit : units) {
+    const UnitHeader header = read_header(heap.store().region, unit);
+    if (header.length > kBlobBytesPerUnit || bytes.size() + header.length > limit) {
+      return Error{EIO, "blob too long"};
+    }
+    const std::string part = read_bytes(heap.store().region, unit + sizeof(UnitHeader), header.length);
+    if (crc32c(std::as_bytes(std::span(part))) != header.checksum) {
+      return Error{EIO, "damaged blob"};
+    }
+    bytes += part;
+  }
+  return bytes;
+}
+
+Result<XattrMap> decode_xattrs(std::string_view bytes) {
+  XattrMap attributes;
+  while (!bytes.empty()) {
+    XattrHeader header{};
+    if (bytes.size() < sizeof(header)) return Error{EIO, "damaged extended attributes"};
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    bytes.remove_prefix(sizeof(header));
+    if (header.name_length == 0 || header.name_length > bytes.size() ||
+        header.value_length > bytes.size() - header.name_length) {
+      return Error{EIO, "damaged extended attributes"};
+    }
+    attributes.emplace(bytes.substr(0, header.name_length),
+                       bytes.substr(header.name_length, header.value_length));
+    bytes.remove_prefix(header.name_length + header.value_length);
+  }
+  return attributes;
+}
+
+std::string encode_xattrs(const XattrMap& attributes) {
+  std::string bytes;
+  for (const auto& [name, value] : attributes) {
+    const XattrHeader header{static_cast<uint16_t>(name.size()), 0,
+                             static_cast<uint32_t>(value.size())};
+    bytes.append(reinterpret_cast<const char*>(&header), sizeof(header));
+    bytes.append(name);
+    bytes.append(value);
+  }
+  return bytes;
+}
+
+}  // namespace streamfs::meta

@@ -1,0 +1,67 @@
+// Data checksums: those stored in META, and those of blocks in flux: being overwritten, or
+// overwritten and waiting for their epoch's flush. The stored checksum of a block in flux is 0.
+//
+// Checksums of newly allocated blocks are stored at once: no committed extent names the block yet.
+//
+// Thread safety: all methods, any thread; one leaf mutex a shard.
+// What a crash leaves: 0 for every block in flux, so that whatever is read is accepted.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/types.h"
+#include "fuse-fs/meta/geometry.h"
+#include "pmem/region.h"
+
+namespace streamfs::meta {
+
+class Checksums {
+ public:
+  Checksums(pmem::Region& region, const Geometry& geometry)
+      : region_(region), geometry_(geometry) {}
+
+  // What a reader should find: stored, or pending for a block in flux; 0 = not known.
+  void read(BlockNo first, std::span<uint32_t> out) const;
+  // Stores the checksums of a run without flushing them.
+  void store(BlockNo first, std::span<const uint32_t> crcs);
+  uint64_t flush(BlockNo first, uint64_t count);  // lines
+  // Remembers what was read, unless the block is in flux or known.
+  void learn(BlockNo block, uint32_t crc);
+
+  // ---- Blocks in flux
+  // An overwrite begins. True when a stored checksum was cleared: flushed, but not fenced.
+  bool begin(BlockNo first, uint64_t count);
+  void finish(BlockNo block, uint32_t crc, uint64_t epoch);
+  // The epoch's flush is done: stores the checksums of blocks last written in it, and flushes.
+  void settle(BlockNo first, uint64_t count, uint64_t epoch);
+  void forget(BlockNo first, uint64_t count);  // the blocks left their file
+
+ private:
+  static constexpr uint64_t kGroup = 64;  // blocks
+  struct Group {
+    uint64_t mask = 0;  // blocks in flux
+    std::array<uint32_t, kGroup> crcs{};      // 0 = the overwrite is still going on
+    std::array<uint64_t, kGroup> epochs{};
+  };
+  struct Shard {
+    mutable Mutex mutex;  // leaf
+    std::unordered_map<uint64_t, Group> groups SFS_GUARDED_BY(mutex);
+  };
+  static constexpr size_t kShards = 16;
+  Shard& shard(uint64_t group) { return shards_[group % kShards]; }
+  const Shard& shard(uint64_t group) const { return shards_[group % kShards]; }
+  uint32_t stored(uint64_t block) const;
+  void drop(Shard& at, uint64_t group, uint64_t block) SFS_REQUIRES(at.mutex);
+
+  pmem::Region& region_;
+  const Geometry& geometry_;
+  std::array<Shard, kShards> shards_;
+  std::atomic<uint64_t> groups_{0};  // in all shards: nothing to look up while it is 0
+};
+
+}  // namespace streamfs::meta

@@ -1,0 +1,300 @@
+#include "fuse-fs/meta/directory.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/checksum.h"
+
+namespace streamfs::meta {
+namespace {
+
+constexpr uint64_t kTypeShift = 56;
+constexpr uint64_t kIdMask = (uint64_t{1} << kTypeShift) - 1;
+constexpr uint32_t kMaxEntrySlots = 5;
+constexpr uint64_t kAllFree = (uint64_t{1} << kDirSlotsPerUnit) - 1;
+constexpr uint64_t kListed = uint64_t{1} << 63;  // beside a unit's free bits: it is in roomy_
+constexpr size_t kSlotWords = sizeof(DirSlot) / kWordSize;
+
+// An entry's slots as words, the inode word included.
+using EntryWords = std::array<uint64_t, kMaxEntrySlots * kSlotWords>;
+
+uint64_t slot_offset(uint64_t unit, uint32_t index) {
+  return unit + sizeof(UnitHeader) + uint64_t{index} * sizeof(DirSlot);
+}
+
+uint16_t entry_checksum(EntryWords words, uint32_t slots) {
+  words[1] &= 0x0000'ffff'ffff'ffff;  // DirSlot::checksum
+  const auto covered = std::as_bytes(std::span(words)).first(slots * sizeof(DirSlot));
+  return static_cast<uint16_t>(crc32c(covered));
+}
+
+void finish_checksum(EntryWords& words, uint32_t slots) {
+  words[1] = (words[1] & 0x0000'ffff'ffff'ffff) | uint64_t{entry_checksum(words, slots)} << 48;
+}
+
+EntryWords encode_entry(std::string_view name, InodeId id, uint32_t type) {
+  EntryWords words{};
+  DirSlot first{};
+  first.inode = entry_word(id, type);
+  first.name_hash = name_hash(name);
+  first.name_length = static_cast<uint16_t>(name.size());
+  name.copy(first.name, kDirSlotName);
+  std::memcpy(words.data(), &first, sizeof(first));
+  name.remove_prefix(std::min<size_t>(name.size(), kDirSlotName));
+  for (uint32_t slot = 1; !name.empty(); ++slot) {
+    words[slot * kSlotWords] = kContinuation | slot;
+    const size_t part = std::min<size_t>(name.size(), kContinuationName);
+    std::memcpy(&words[slot * kSlotWords + 1], name.data(), part);
+    name.remove_prefix(part);
+  }
+  finish_checksum(words, slots_for(first.name_length));
+  return words;
+}
+
+EntryWords read_words(const pmem::Region& region, uint64_t offset, uint32_t slots) {
+  EntryWords words{};
+  for (size_t i = 0; i < slots * kSlotWords; ++i) words[i] = region.load(offset + i * kWordSize);
+  return words;
+}
+
+DirSlot first_slot(const EntryWords& words) {
+  DirSlot slot{};
+  std::memcpy(&slot, words.data(), sizeof(slot));
+  return slot;
+}
+
+std::string entry_name(const EntryWords& words, uint32_t length) {
+  const auto* first = reinterpret_cast<const char*>(&words[2]);
+  std::string name(first, std::min(length, kDirSlotName));
+  for (uint32_t slot = 1; name.size() < length; ++slot) {
+    const auto* more = reinterpret_cast<const char*>(&words[slot * kSlotWords + 1]);
+    name.append(more, std::min<size_t>(length - name.size(), kContinuationName));
+  }
+  return name;
+}
+
+bool sane_name(std::string_view name) {
+  return name != "." && name != ".." && name.find('/') == name.npos &&
+         name.find('\0') == name.npos;
+}
+
+}  // namespace
+
+uint32_t name_hash(std::string_view name) { return crc32c(std::as_bytes(std::span(name))); }
+
+uint32_t slots_for(size_t name_length) {
+  if (name_length <= kDirSlotName) return 1;
+  return 1 + static_cast<uint32_t>(div_round_up(name_length - kDirSlotName, kContinuationName));
+}
+
+uint64_t entry_word(InodeId id, uint32_t type) {
+  return id.value | uint64_t{type >> 12 & 0xf} << kTypeShift;
+}
+
+Result<DirEntry> decode_entry(const pmem::Region& region, uint64_t unit, uint32_t index) {
+  const uint64_t at = slot_offset(unit, index);
+  const DirSlot slot = first_slot(read_words(region, at, 1));
+  const uint32_t slots = slots_for(slot.name_length);
+  if ((slot.inode & kContinuation) != 0 || slot.name_length == 0 ||
+      slot.name_length > kMaxNameLength || index + slots > kDirSlotsPerUnit) {
+    return Error{EIO, "damaged directory slot"};
+  }
+  const EntryWords words = read_words(region, at, slots);
+  if (entry_checksum(words, slots) != slot.checksum) return Error{EIO, "damaged directory slot"};
+  DirEntry entry{InodeId{slot.inode & kIdMask},
+                 static_cast<uint32_t>(slot.inode >> kTypeShift & 0xf) << 12, slots,
+                 entry_name(words, slot.name_length)};
+  if (!sane_name(entry.name)) return Error{EIO, "impossible name in a directory"};
+  return entry;
+}
+
+Result<std::unique_ptr<Directory>> Directory::load(Heap& heap, InodeId id, const InodeImage& image) {
+  std::unique_ptr<Directory> directory(new Directory(heap, id));
+  SFS_ASSIGN(directory->units_, heap.chain(image.chain, UnitKind::kDirectory, id));
+  directory->free_.resize(directory->units_.size());
+  for (uint32_t ordinal = 0; ordinal < directory->units_.size(); ++ordinal) {
+    directory->load_unit(ordinal);
+  }
+  directory->last_free_ = heap.store().journal.last();
+  return directory;
+}
+
+void Directory::load_unit(uint32_t ordinal) {
+  const pmem::Region& region = heap_.store().region;
+  const uint64_t unit = units_[ordinal];
+  for (uint32_t index = 0; index < kDirSlotsPerUnit;) {
+    const uint32_t slot = ordinal * kDirSlotsPerUnit + index;
+    if (region.load(slot_offset(unit, index)) == 0) {
+      set_free(slot, 1);
+      ++index;
+    } else if (const Result<DirEntry> found = decode_entry(region, unit, index)) {
+      index_.emplace(name_hash(found->name), slot);
+      ++entries_;
+      index += found->slots;
+    } else {
+      load_damaged(ordinal, index++);
+    }
+  }
+}
+
+// Lookups of the name it seems to have held will meet it, and fail.
+void Directory::load_damaged(uint32_t ordinal, uint32_t index) {
+  const DirSlot slot =
+      first_slot(read_words(heap_.store().region, slot_offset(units_[ordinal], index), 1));
+  const uint32_t number = ordinal * kDirSlotsPerUnit + index;
+  ++entries_;
+  index_.emplace(slot.name_hash, number);
+  const size_t length = strnlen(slot.name, kDirSlotName);
+  const uint32_t hash = name_hash({slot.name, std::min<size_t>(length, slot.name_length)});
+  if (hash != slot.name_hash) index_.emplace(hash, number);
+}
+
+uint64_t Directory::offset(uint32_t slot) const {
+  return slot_offset(units_[slot / kDirSlotsPerUnit], slot % kDirSlotsPerUnit);
+}
+
+Result<std::optional<Directory::Found>> Directory::find(std::string_view name) const {
+  const auto [begin, end] = index_.equal_range(name_hash(name));
+  bool damaged = false;
+  for (auto at = begin; at != end; ++at) {
+    const uint32_t slot = at->second;
+    const auto entry = decode_entry(heap_.store().region, units_[slot / kDirSlotsPerUnit],
+                                    slot % kDirSlotsPerUnit);
+    if (!entry) {
+      damaged = true;
+    } else if (entry->name == name) {
+      return std::optional(Found{slot, entry->id, entry->type});
+    }
+  }
+  if (damaged) return Error{EIO, "damaged directory slot"};
+  return std::optional<Found>();
+}
+
+void Directory::set_free(uint32_t slot, uint32_t count) {
+  const uint32_t ordinal = slot / kDirSlotsPerUnit;
+  free_[ordinal] |= ((uint64_t{1} << count) - 1) << slot % kDirSlotsPerUnit;
+  if ((free_[ordinal] & kListed) != 0) return;
+  free_[ordinal] |= kListed;
+  roomy_.push_back(ordinal);
+}
+
+// A few units are tried: a long name need not search a directory full of single holes.
+std::optional<uint32_t> Directory::find_free(uint32_t count) {
+  while (!roomy_.empty() && free_[roomy_.back()] == kListed) {
+    free_[roomy_.back()] = 0;
+    roomy_.pop_back();
+  }
+  constexpr size_t kTries = 8;
+  const size_t tries = std::min(kTries, roomy_.size());
+  for (size_t i = 0; i < tries; ++i) {
+    const uint32_t ordinal = roomy_[roomy_.size() - 1 - i];
+    const uint64_t open = free_[ordinal] & kAllFree;
+    uint64_t starts = open;
+    for (uint32_t more = 1; more < count; ++more) starts &= open >> more;
+    if (starts != 0) {
+      return ordinal * kDirSlotsPerUnit + static_cast<uint32_t>(std::countr_zero(starts));
+    }
+  }
+  return std::nullopt;
+}
+
+bool Directory::settled() const { return heap_.store().journal.watermark() >= last_free_; }
+
+Result<Directory::Insertion> Directory::put_insert(Transaction& tx, std::string_view name,
+                                                   InodeId id, uint32_t type,
+                                                   InodeImage& next) {
+  Insertion insertion;
+  insertion.count = slots_for(name.size());
+  insertion.hash = name_hash(name);
+  uint64_t at = 0;
+  if (const auto slot = find_free(insertion.count)) {
+    insertion.slot = *slot;
+    at = offset(*slot);
+  } else {
+    SFS_ASSIGN(Heap::Claim unit, heap_.take(Heap::Purpose::kCreate));
+    heap_.put_unit(tx, unit.offset(), UnitKind::kDirectory, id_, 0);
+    if (units_.empty()) {
+      next.chain = unit.offset();
+    } else {
+      tx.patch(units_.back() + offsetof(UnitHeader, next), unit.offset());
+      next.size += kUnitSize;
+    }
+    insertion.slot = static_cast<uint32_t>(units_.size()) * kDirSlotsPerUnit;
+    at = slot_offset(unit.offset(), 0);
+    insertion.unit.emplace(std::move(unit));
+  }
+  const EntryWords words = encode_entry(name, id, type);
+  for (uint32_t i = 0; i < insertion.count; ++i, at += sizeof(DirSlot)) {
+    const auto slot = std::span(words).subspan(i * kSlotWords, kSlotWords);
+    if (settled()) {
+      tx.body(at + kWordSize, slot.subspan(1));
+      tx.patch(at, slot[0]);
+    } else {
+      tx.patch_words(at, slot);
+    }
+  }
+  return insertion;
+}
+
+void Directory::inserted(Insertion insertion) {
+  if (insertion.unit) {
+    insertion.unit->keep();
+    units_.push_back(insertion.unit->offset());
+    free_.push_back(kAllFree | kListed);
+    roomy_.push_back(static_cast<uint32_t>(units_.size() - 1));
+  }
+  const uint64_t taken = ((uint64_t{1} << insertion.count) - 1) << insertion.slot % kDirSlotsPerUnit;
+  free_[insertion.slot / kDirSlotsPerUnit] &= ~taken;
+  index_.emplace(insertion.hash, insertion.slot);
+  ++entries_;
+}
+
+DirEntry Directory::entry(uint32_t slot) const {
+  auto found = decode_entry(heap_.store().region, units_[slot / kDirSlotsPerUnit],
+                            slot % kDirSlotsPerUnit);
+  SFS_ASSERT(found.ok());  // find() has just read it, and nobody else may change it
+  return *std::move(found);
+}
+
+Directory::Removal Directory::put_remove(Transaction& tx, uint32_t slot) const {
+  const DirEntry old = entry(slot);
+  for (uint32_t i = 0; i < old.slots; ++i) tx.patch(offset(slot + i), 0);
+  return {slot, old.slots, name_hash(old.name)};
+}
+
+void Directory::removed(const Removal& removal, TxId tx) {
+  const auto [begin, end] = index_.equal_range(removal.hash);
+  const auto found = std::find_if(begin, end, [&](const auto& at) { return at.second == removal.slot; });
+  SFS_ASSERT(found != end);
+  index_.erase(found);
+  set_free(removal.slot, removal.count);
+  --entries_;
+  last_free_ = std::max(last_free_, tx);
+}
+
+void Directory::put_replace(Transaction& tx, uint32_t slot, InodeId id, uint32_t type) const {
+  const uint32_t slots = entry(slot).slots;
+  EntryWords words = read_words(heap_.store().region, offset(slot), slots);
+  words[0] = entry_word(id, type);
+  finish_checksum(words, slots);
+  tx.patch(offset(slot), words[0]);
+  tx.patch(offset(slot) + kWordSize, words[1]);
+}
+
+void Directory::visit(
+    uint64_t slot, const std::function<bool(uint32_t slot, const DirEntry& entry)>& visit) const {
+  const pmem::Region& region = heap_.store().region;
+  while (slot < units_.size() * kDirSlotsPerUnit) {
+    const uint64_t unit = units_[slot / kDirSlotsPerUnit];
+    const auto index = static_cast<uint32_t>(slot % kDirSlotsPerUnit);
+    const uint64_t word = region.load(slot_offset(unit, index));
+    if (word != 0 && (word & kContinuation) == 0) {
+      const Result<DirEntry> found = decode_entry(region, unit, index);
+      if (found && !visit(static_cast<uint32_t>(slot), *found)) return;
+    }
+    ++slot;
+  }
+}
+
+}  // namespace streamfs::meta

@@ -1,0 +1,102 @@
+// One directory's entries: slots in META, an index by name hash in memory.
+//
+// Slot number = ordinal of its unit × 63 + place in it; a slot never moves, so its number is the
+// readdir cookie. Names over 48 bytes go on in the slots right after, in the same unit.
+//
+// A free slot's words but the first are written as a body (unlogged) when the watermark has passed
+// the last record that freed a slot here, and as journal patches otherwise: an older record's body
+// must stay as it was until that record is home.
+//
+// Thread safety: none of its own; the inode's mutex guards it.
+// What a crash leaves: see the journal. The index is memory only, built at the first use.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/heap.h"
+#include "fuse-fs/meta/layout.h"
+
+namespace streamfs::meta {
+
+uint32_t name_hash(std::string_view name);
+uint32_t slots_for(size_t name_length);
+
+// An entry as its slots say. Errors: EIO when they are damaged.
+struct DirEntry {
+  InodeId id;
+  uint32_t type = 0;   // S_IFMT bits
+  uint32_t slots = 1;  // how many it takes
+  std::string name;
+};
+// `index`: place of the first slot in its unit.
+Result<DirEntry> decode_entry(const pmem::Region& region, uint64_t unit, uint32_t index);
+// The first word of the entry's first slot.
+uint64_t entry_word(InodeId id, uint32_t type);
+
+class Directory {
+ public:
+  // Errors: EIO for a broken chain. A damaged slot is kept out of the way and fails only lookups
+  // of names it may hold.
+  static Result<std::unique_ptr<Directory>> load(Heap& heap, InodeId id, const InodeImage& image);
+
+  struct Found {
+    uint32_t slot;
+    InodeId id;
+    uint32_t type;
+    friend bool operator==(const Found&, const Found&) = default;
+  };
+  Result<std::optional<Found>> find(std::string_view name) const;
+  bool empty() const { return entries_ == 0; }
+  uint64_t entries() const { return entries_; }
+
+  // ---- Changes: put_* adds to a transaction; the other follows its commit.
+  struct Insertion {
+    uint32_t slot = 0, count = 0, hash = 0;
+    std::optional<Heap::Claim> unit;  // a fresh one
+  };
+  // ENOSPC when a unit is needed and the heap is down to its reserve.
+  Result<Insertion> put_insert(Transaction& tx, std::string_view name, InodeId id, uint32_t type,
+                               InodeImage& next);
+  void inserted(Insertion insertion);
+  struct Removal {
+    uint32_t slot = 0, count = 0, hash = 0;
+  };
+  Removal put_remove(Transaction& tx, uint32_t slot) const;
+  void removed(const Removal& removal, TxId tx);
+  // The name leads to another inode; the index need not know.
+  void put_replace(Transaction& tx, uint32_t slot, InodeId id, uint32_t type) const;
+
+  // Entries from a slot on; stops when visit returns false.
+  void visit(uint64_t slot,
+             const std::function<bool(uint32_t slot, const DirEntry& entry)>& visit) const;
+
+ private:
+  Directory(Heap& heap, InodeId id) : heap_(heap), id_(id) {}
+  void load_unit(uint32_t ordinal);
+  void load_damaged(uint32_t ordinal, uint32_t index);
+  void set_free(uint32_t slot, uint32_t count);
+  uint64_t offset(uint32_t slot) const;
+  uint64_t load_word(uint32_t slot) const { return heap_.store().region.load(offset(slot)); }
+  DirEntry entry(uint32_t slot) const;
+  std::optional<uint32_t> find_free(uint32_t count);
+  bool settled() const;
+
+  Heap& heap_;
+  InodeId id_;
+  std::vector<uint64_t> units_;             // META offsets, by ordinal
+  std::vector<uint64_t> free_;    // by ordinal: 1 bit a free slot, and whether it is in roomy_
+  std::vector<uint32_t> roomy_;   // ordinals that may have free slots
+  std::unordered_multimap<uint32_t, uint32_t> index_;  // name hash → slot
+  uint64_t entries_ = 0;
+  TxId last_free_;  // bodies may be written once the watermark has passed it
+};
+
+}  // namespace streamfs::meta

@@ -1,0 +1,207 @@
+// Opening and closing, and what every operation begins and ends with.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "fuse-fs/meta/engine_impl.h"
+
+namespace streamfs::meta {
+
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::open(pmem::Region& region, const Superblock& super,
+                                             Clock& clock, const Options& options) {
+  SFS_ASSIGN(const Geometry geometry, Geometry::from(super));
+  if (geometry.meta_size() > region.size()) return Error{EINVAL, "META is smaller than its geometry"};
+  SFS_TRY(recover_journal(region, geometry));
+  auto engine = std::make_unique<EngineImpl>(region, geometry, clock, options);
+  SFS_TRY(engine->start(options));
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+namespace {
+
+std::optional<uint64_t> used_inodes(const Superblock& super) {
+  const uint64_t possible = inodes_possible(super);
+  if (super.clean == 0 || super.clean_free_inodes > possible) return std::nullopt;
+  return possible - super.clean_free_inodes;
+}
+
+}  // namespace
+
+EngineImpl::EngineImpl(pmem::Region& region, const Geometry& geometry, Clock& clock,
+                       const Options& options)
+    : region_(region),
+      geometry_(geometry),
+      super_(geometry.super()),
+      clock_(clock),
+      read_only_(options.read_only),
+      journal_(region, geometry_),
+      heap_(store()),
+      slots_(heap_, used_inodes(super_)),
+      orphans_(heap_),
+      blocks_(region, geometry_),
+      checksums_(region, geometry_),
+      cache_(heap_) {}
+
+EngineImpl::~EngineImpl() { journal_.stop_checkpointer(); }
+
+Result<void> EngineImpl::start(const Options& options) {
+  SFS_TRY(orphans_.load(super_.orphan_head));
+  leftovers_ = orphans_.all();
+  if (!read_only_ && super_.clean != 0) {
+    super_.clean = 0;
+    SFS_TRY(store_superblock(region_, super_));
+    ++super_.generation;
+  }
+  if (options.start_background && !read_only_) journal_.start_checkpointer();
+  return {};
+}
+
+Result<void> EngineImpl::close_clean() {
+  journal_.stop_checkpointer();
+  if (read_only_) return {};
+  journal_.checkpoint();
+  super_.clean = 1;
+  const uint64_t possible = inodes_possible(super_);
+  super_.clean_free_inodes = possible - std::min(possible, slots_.used());
+  SFS_TRY(store_superblock(region_, super_));
+  ++super_.generation;
+  return {};
+}
+
+Result<void> check_name(std::string_view name) {
+  if (name.size() > kMaxNameLength) return Error{ENAMETOOLONG};
+  if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos ||
+      name.find('\0') != name.npos) {
+    return Error{EINVAL, "impossible name"};
+  }
+  return {};
+}
+
+InodeImage& Change::next(Inode& inode) {
+  for (auto& [of, image] : images_) {
+    if (of == &inode) return image;
+  }
+  images_.reserve(8);  // references handed out stay good
+  SFS_ASSERT(images_.size() < 8);
+  return images_.emplace_back(&inode, inode.committed).second;
+}
+
+Result<TxId> Change::commit() {
+  for (auto& [inode, image] : images_) put_image(tx, inode->id, inode->committed, image);
+  SFS_ASSIGN(const TxId committed, journal_.commit(tx));
+  for (auto& [inode, image] : images_) inode->adopt(image);
+  return committed;
+}
+
+uint64_t EngineImpl::now() {
+  const Timestamp time = clock_.now();
+  return pack_time(time.seconds, time.nanoseconds);
+}
+
+Result<void> EngineImpl::writable() const {
+  if (read_only_) return Error{EROFS};
+  return {};
+}
+
+Result<Locked> EngineImpl::lock_inode(InodeId id) {
+  SFS_ASSIGN(InodeRef ref, cache_.get(id));
+  std::unique_lock lock(ref->mutex);
+  if (!ref->alive) return Error{ESTALE, "no such inode"};
+  return Locked{std::move(ref), std::move(lock)};
+}
+
+Result<Locked> EngineImpl::lock_directory(InodeId id) {
+  SFS_ASSIGN(Locked inode, lock_inode(id));
+  if (!is_directory(inode->committed)) return Error{ENOTDIR};
+  return inode;
+}
+
+Result<Directory*> EngineImpl::entries(Inode& directory) {
+  if (!directory.directory) {
+    SFS_ASSIGN(directory.directory, Directory::load(heap_, directory.id, directory.committed));
+  }
+  return directory.directory.get();
+}
+
+Result<ExtentMap*> EngineImpl::extents(Inode& inode) {
+  if (!is_regular(inode.committed)) {
+    return Error{is_directory(inode.committed) ? EISDIR : EINVAL, "not a regular file"};
+  }
+  if (!inode.extents) {
+    SFS_ASSIGN(inode.extents, ExtentMap::load(heap_, inode.id, inode.committed));
+  }
+  return inode.extents.get();
+}
+
+Attributes EngineImpl::attributes_of(const Inode& inode) const {
+  const InodeImage& image = inode.committed;
+  Attributes out;
+  out.id = inode.id;
+  out.generation = image.generation;
+  out.mode = image.mode;
+  out.nlink = image.nlink;
+  out.uid = image.uid;
+  out.gid = image.gid;
+  out.size = is_directory(image) ? std::max<uint64_t>(image.size, kUnitSize) : inode.size;
+  out.blocks = inode.blocks();
+  out.atime = unpack_time(image.atime);
+  out.mtime = unpack_time(inode.mtime);
+  out.ctime = unpack_time(inode.ctime);
+  out.btime = unpack_time(image.btime);
+  out.rdev = image.rdev;
+  out.vstream = vstream_of(image);
+  out.vstream_hinted = (image.flags & kHintedVStream) != 0;
+  return out;
+}
+
+Attributes EngineImpl::referenced(const Inode& inode) {
+  cache_.add_lookups(inode.id, 1);
+  return attributes_of(inode);
+}
+
+Space EngineImpl::space() {
+  Space space;
+  space.data_blocks = geometry_.data_blocks() - super_.first_data_block;
+  space.free_blocks = blocks_.free_blocks() + blocks_.pending_blocks();
+  space.heap_units = heap_.total();
+  space.free_units = heap_.available();
+  space.inodes_possible = inodes_possible(super_);
+  space.inodes_free = space.inodes_possible - std::min(space.inodes_possible, slots_.used());
+  return space;
+}
+
+uint32_t EngineImpl::vstream_capacity() const {
+  return static_cast<uint32_t>(geometry_.region_bytes(RegionKind::kVStreams) / sizeof(VStreamSlot));
+}
+
+std::vector<VStreamSlot> EngineImpl::load_vstreams() {
+  std::vector<VStreamSlot> slots(vstream_capacity());
+  for (size_t slot = 0; slot < slots.size(); ++slot) {
+    std::array<uint64_t, sizeof(VStreamSlot) / kWordSize> words{};
+    for (size_t i = 0; i < words.size(); ++i) {
+      const uint64_t at = slot * sizeof(VStreamSlot) + i * kWordSize;
+      words[i] = region_.load(geometry_.region_offset(RegionKind::kVStreams, at));
+    }
+    std::memcpy(&slots[slot], words.data(), sizeof(VStreamSlot));
+  }
+  return slots;
+}
+
+Result<void> EngineImpl::store_vstream(uint32_t slot, const VStreamSlot& value) {
+  SFS_TRY(writable());
+  if (slot >= vstream_capacity()) return Error{EINVAL, "vStream slot"};
+  std::array<uint64_t, sizeof(VStreamSlot) / kWordSize> words{};
+  std::memcpy(words.data(), &value, sizeof(value));
+  Transaction tx(region_);
+  for (size_t i = 0; i < words.size(); ++i) {
+    const uint64_t at = geometry_.region_offset(
+        RegionKind::kVStreams, uint64_t{slot} * sizeof(VStreamSlot) + i * kWordSize);
+    if (region_.load(at) != words[i]) tx.patch(at, words[i]);
+  }
+  if (!tx.empty()) SFS_TRY(journal_.commit(tx));
+  return {};
+}
+
+}  // namespace streamfs::meta

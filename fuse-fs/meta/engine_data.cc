@@ -1,0 +1,284 @@
+// What the data floors need: maps of files, changes that wait for a device flush, their commit.
+#include <algorithm>
+
+#include "fuse-fs/meta/engine_impl.h"
+
+namespace streamfs::meta {
+
+// ---- Reading the current view
+
+namespace {
+
+Piece hole(uint64_t first, uint64_t end) {
+  Piece piece;
+  piece.first = FileBlock{first};
+  piece.length = end - first;
+  piece.hole = true;
+  return piece;
+}
+
+Piece mapped(const Extent& extent, uint64_t end) {
+  Piece piece;
+  piece.first = FileBlock{extent.first};
+  piece.length = std::min(extent.end(), end) - extent.first;
+  piece.block = BlockNo{extent.block};
+  piece.unwritten = extent.unwritten;
+  piece.vstream = VStreamId{extent.vstream};
+  return piece;
+}
+
+uint64_t blocks_of(uint64_t bytes) { return div_round_up(bytes, kBlockSize); }
+
+}  // namespace
+
+Result<std::vector<Piece>> EngineImpl::map(InodeId id, FileBlock first, uint64_t count) {
+  if (first.value > kMaxFileBlocks || count > kMaxFileBlocks - first.value) return Error{EFBIG};
+  SFS_ASSIGN(const Locked inode, lock_inode(id));
+  SFS_ASSIGN(const ExtentMap* extents, this->extents(*inode));
+  std::vector<Piece> pieces;
+  const uint64_t end = first.value + count;
+  for (uint64_t at = first.value; at < end;) {
+    const std::optional<Extent> next = extents->next(at);
+    const uint64_t start = next ? std::min(next->first, end) : end;
+    if (start > at) pieces.push_back(hole(at, start));
+    if (start < end) pieces.push_back(mapped(*next, end));
+    at = start < end ? start + pieces.back().length : end;
+  }
+  return pieces;
+}
+
+Result<FileBlock> EngineImpl::seek_data(InodeId id, FileBlock from) {
+  SFS_ASSIGN(const Locked inode, lock_inode(id));
+  SFS_ASSIGN(const ExtentMap* extents, this->extents(*inode));
+  const uint64_t end = blocks_of(inode->size);
+  for (uint64_t at = from.value; at < end;) {
+    const std::optional<Extent> next = extents->next(at);
+    if (!next || next->first >= end) break;
+    if (!next->unwritten) return FileBlock{next->first};
+    at = next->end();
+  }
+  return Error{ENXIO};
+}
+
+Result<FileBlock> EngineImpl::seek_hole(InodeId id, FileBlock from) {
+  SFS_ASSIGN(const Locked inode, lock_inode(id));
+  SFS_ASSIGN(const ExtentMap* extents, this->extents(*inode));
+  const uint64_t end = blocks_of(inode->size);
+  if (from.value >= end) return Error{ENXIO};
+  uint64_t at = from.value;
+  while (at < end) {
+    const std::optional<Extent> next = extents->next(at);
+    if (!next || next->first > at || next->unwritten) break;
+    at = next->end();
+  }
+  return FileBlock{std::min(at, end)};
+}
+
+// ---- Changing the current view
+
+void EngineImpl::cancel(const std::vector<BlockRun>& runs) {
+  for (const BlockRun& run : runs) {
+    checksums_.forget(run.first, run.count);
+    blocks_.cancel(run);
+  }
+}
+
+Result<void> EngineImpl::begin_overwrite(InodeId id, std::span<const Piece> overwritten) {
+  SFS_TRY(writable());
+  SFS_ASSIGN(const Locked inode, lock_inode(id));
+  bool cleared = false;
+  for (const Piece& piece : overwritten) {
+    if (!piece.hole) cleared |= checksums_.begin(piece.block, piece.length);
+  }
+  if (cleared) region_.fence();
+  return {};
+}
+
+Result<void> EngineImpl::finish_write(InodeId id, const WriteResult& result) {
+  SFS_TRY(writable());
+  SFS_ASSIGN(const Locked inode, lock_inode(id));
+  if (!result.added.empty()) {
+    SFS_ASSIGN(ExtentMap * extents, this->extents(*inode));
+    // The commit may use the reserve, but a write that is likely to need it says so now.
+    if (extents->needs_unit() && heap_.scarce()) return Error{ENOSPC, "metadata heap"};
+    for (const WriteResult::NewPiece& piece : result.added) {
+      cancel(extents->add({piece.first.value, piece.length, piece.block.value,
+                           piece.vstream.value, false},
+                          result.epoch));
+    }
+  }
+  store_new_checksums(result, *inode);
+  if (result.end_offset > inode->size) {
+    inode->size = result.end_offset;
+    if (inode->growth.empty() || inode->growth.back().epoch != result.epoch) {
+      inode->growth.push_back({result.epoch, inode->size});
+    }
+    inode->growth.back().size = inode->size;
+  }
+  inode->mtime = inode->ctime = now();
+  inode->attributes_dirty = true;
+  return {};
+}
+
+// New blocks' checksums are stored at once (no committed extent names the blocks yet), all of
+// them: what an earlier owner left must not stay. Overwritten blocks' wait for the flush.
+void EngineImpl::store_new_checksums(const WriteResult& result, Inode& inode) {
+  if (!geometry_.checksums()) return;
+  std::vector<std::vector<uint32_t>> fresh;
+  for (const auto& piece : result.added) fresh.emplace_back(piece.length);
+  size_t last = 0;  // checksums come in the order of the pieces
+  for (const WriteResult::BlockChecksum& checksum : result.checksums) {
+    const auto holds = [&](size_t i) {
+      const uint64_t first = result.added[i].block.value;
+      return checksum.block.value >= first && checksum.block.value - first < fresh[i].size();
+    };
+    for (size_t tried = 0; tried < fresh.size() && !holds(last); ++tried) {
+      last = (last + 1) % fresh.size();
+    }
+    if (!fresh.empty() && holds(last)) {
+      fresh[last][checksum.block.value - result.added[last].block.value] = std::max(checksum.crc, 1U);
+      continue;
+    }
+    checksums_.finish(checksum.block, checksum.crc, result.epoch);
+    Inode::Overwritten* run = inode.overwritten.empty() ? nullptr : &inode.overwritten.back();
+    if (run != nullptr && run->epoch == result.epoch &&
+        run->first.value + run->count == checksum.block.value) {
+      ++run->count;
+    } else {
+      inode.overwritten.push_back({checksum.block, 1, result.epoch});
+    }
+  }
+  for (size_t i = 0; i < fresh.size(); ++i) checksums_.store(result.added[i].block, fresh[i]);
+}
+
+Result<void> EngineImpl::set_size(InodeId id, uint64_t size) {
+  SFS_TRY(writable());
+  if (size > kMaxFileBlocks * kBlockSize) return Error{EFBIG};
+  SFS_ASSIGN(const Locked inode, lock_inode(id));
+  SFS_ASSIGN(ExtentMap * extents, this->extents(*inode));
+  if (size < inode->size) cancel(extents->remove(blocks_of(size), kMaxFileBlocks));
+  inode->size = inode->settled_size = size;
+  inode->growth.clear();
+  inode->mtime = inode->ctime = now();
+  inode->attributes_dirty = true;
+  return {};
+}
+
+Result<void> EngineImpl::remove_range(InodeId id, FileBlock first, uint64_t count) {
+  SFS_TRY(writable());
+  SFS_ASSIGN(const Locked inode, lock_inode(id));
+  SFS_ASSIGN(ExtentMap * extents, this->extents(*inode));
+  if (first.value < kMaxFileBlocks && count > 0) cancel(extents->remove(first.value, count));
+  inode->mtime = inode->ctime = now();
+  inode->attributes_dirty = true;
+  return {};
+}
+
+bool EngineImpl::dirty(InodeId id) {
+  const InodeRef inode = cache_.find(id);  // dirty inodes stay in memory
+  if (!inode) return false;
+  const std::unique_lock lock(inode->mutex);
+  return inode->alive && inode->dirty();
+}
+
+// ---- Committing it
+
+Result<void> EngineImpl::commit_inode(InodeId id, uint64_t epoch) {
+  SFS_TRY(writable());
+  const InodeRef inode = cache_.find(id);
+  if (!inode) return {};
+  const std::unique_lock lock(inode->mutex);
+  if (!inode->alive || !inode->dirty()) return {};
+  settle_checksums(*inode, epoch);
+  for (;;) {
+    SFS_ASSIGN(const bool complete, commit_step(*inode, epoch));
+    if (complete) return {};
+  }
+}
+
+// Flushed here, fenced by the commit that follows.
+void EngineImpl::settle_checksums(Inode& inode, uint64_t epoch) {
+  auto later = inode.overwritten.begin();
+  for (const Inode::Overwritten& run : inode.overwritten) {
+    if (run.epoch > epoch) {
+      *later++ = run;
+    } else {
+      checksums_.settle(run.first, run.count, run.epoch);
+    }
+  }
+  inode.overwritten.erase(later, inode.overwritten.end());
+  if (!inode.extents) return;
+  inode.extents->for_each_added(epoch, [&](const Extent& extent) {
+    checksums_.flush(BlockNo{extent.block}, extent.length);
+  });
+}
+
+// One record's worth. False: there is more.
+Result<bool> EngineImpl::commit_step(Inode& inode, uint64_t epoch) {
+  Change change = this->change();
+  InodeImage& next = change.next(inode);
+  ExtentMap::Plan plan;
+  if (inode.extents && inode.extents->dirty()) {
+    auto planned = inode.extents->plan(change.tx, next, epoch);
+    if (!planned) {
+      SFS_TRY(inode.extents->restore(inode.committed));
+      return planned.error();
+    }
+    plan = std::move(planned).value();
+  }
+  put_current(inode, next, epoch, plan.complete);
+  uint64_t blocks = block_count(next);
+  for (const BlockRun& run : plan.allocated) {
+    change.tx.run(run.first, run.count, RunKind::kAllocate);
+    blocks += run.count;
+  }
+  for (const BlockRun& run : plan.freed) {
+    change.tx.run(run.first, run.count, RunKind::kFree);
+    blocks -= std::min(blocks, run.count);
+  }
+  set_block_count(next, blocks);
+  const Result<TxId> committed = change.commit();
+  if (!committed) {
+    if (inode.extents) SFS_TRY(inode.extents->restore(inode.committed));
+    return committed.error();
+  }
+  for (const BlockRun& run : plan.allocated) blocks_.committed_allocation(run);
+  for (const BlockRun& run : plan.freed) {
+    checksums_.forget(run.first, run.count);
+    blocks_.committed_free(run, *committed);
+  }
+  const bool complete = plan.complete;
+  if (inode.extents) inode.extents->done(std::move(plan));
+  if (complete) settle_size(inode, epoch);
+  return complete;
+}
+
+namespace {
+
+uint64_t size_at(const Inode& inode, uint64_t epoch) {
+  uint64_t size = inode.settled_size;
+  for (const Inode::Growth& growth : inode.growth) {
+    if (growth.epoch <= epoch) size = growth.size;
+  }
+  return size;
+}
+
+}  // namespace
+
+// A change too large for one record: blocks past the size may exist until the last one.
+void EngineImpl::put_current(Inode& inode, InodeImage& next, uint64_t epoch, bool complete) {
+  next.mtime = inode.mtime;
+  next.ctime = inode.ctime;
+  const uint64_t size = size_at(inode, epoch);
+  next.size = complete ? size : std::min(next.size, size);
+  next.flags = static_cast<uint16_t>(complete ? next.flags & ~kTruncating
+                                              : next.flags | kTruncating);
+}
+
+void EngineImpl::settle_size(Inode& inode, uint64_t epoch) {
+  inode.settled_size = size_at(inode, epoch);
+  std::erase_if(inode.growth, [epoch](const auto& growth) { return growth.epoch <= epoch; });
+  inode.attributes_dirty = !inode.growth.empty();
+}
+
+}  // namespace streamfs::meta

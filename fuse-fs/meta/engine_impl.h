@@ -1,0 +1,185 @@
+// The engine's parts and the pieces its operations are put together from. engine_namespace.cc,
+// engine_attributes.cc, engine_data.cc and engine_orphans.cc hold the operations; see engine.h for
+// thread safety and what a crash leaves.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fuse-fs/meta/blob/xattr.h"
+#include "fuse-fs/meta/checksums.h"
+#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/heap.h"
+#include "fuse-fs/meta/inode.h"
+#include "fuse-fs/meta/inode_slots.h"
+#include "fuse-fs/meta/orphans.h"
+
+namespace streamfs::meta {
+
+// One change being put together: next images of locked inodes and the transaction around them.
+// Nothing in memory changes before its commit succeeds.
+class Change {
+ public:
+  Change(Journal& journal, pmem::Region& region) : tx(region), journal_(journal) {}
+
+  // The image the inode will have; starts as the committed one.
+  InodeImage& next(Inode& inode);
+  Result<TxId> commit();
+
+  Transaction tx;
+
+ private:
+  Journal& journal_;
+  std::vector<std::pair<Inode*, InodeImage>> images_;
+};
+
+// A locked inode.
+struct Locked {
+  InodeRef ref;
+  std::unique_lock<Mutex> lock;  // after ref: unlocked before the pin goes
+  Inode* operator->() const { return ref.get(); }
+  Inode& operator*() const { return *ref; }
+};
+
+class EngineImpl final : public Engine {
+ public:
+  EngineImpl(pmem::Region& region, const Geometry& geometry, Clock& clock, const Options& options);
+  ~EngineImpl() override;
+  Result<void> start(const Options& options);
+
+  InodeId root() const override { return InodeId{super_.root_inode}; }
+  Result<Attributes> lookup(InodeId parent, std::string_view name) override;
+  Result<Attributes> create(InodeId parent, std::string_view name,
+                            const CreateRequest& request) override;
+  Result<Attributes> create_unnamed(InodeId parent, const CreateRequest& request) override;
+  Result<Attributes> link(InodeId target, InodeId parent, std::string_view name) override;
+  Result<InodeId> unlink(InodeId parent, std::string_view name) override;
+  Result<InodeId> rmdir(InodeId parent, std::string_view name) override;
+  Result<RenameResult> rename(InodeId from, std::string_view name, InodeId to,
+                              std::string_view new_name, uint32_t flags) override;
+  Result<void> read_directory(InodeId directory, uint64_t cookie,
+                              const std::function<bool(const DirectoryEntry&)>& visit) override;
+  void reference(InodeId id) override;
+  bool forget(InodeId id, uint64_t count) override;
+  Result<void> free_orphan(InodeId id) override;
+  std::vector<InodeId> leftover_orphans() override { return leftovers_; }
+
+  Result<Attributes> attributes(InodeId id) override;
+  Result<Attributes> set_attributes(InodeId id, const AttributeChange& change) override;
+  Result<std::string> read_symlink(InodeId id) override;
+  Result<std::string> get_xattr(InodeId id, std::string_view name) override;
+  Result<void> set_xattr(InodeId id, std::string_view name, std::string_view value,
+                         int flags) override;
+  Result<std::vector<std::string>> list_xattr(InodeId id) override;
+  Result<void> remove_xattr(InodeId id, std::string_view name) override;
+  Space space() override;
+
+  Result<std::vector<Piece>> map(InodeId id, FileBlock first, uint64_t count) override;
+  Result<FileBlock> seek_data(InodeId id, FileBlock from) override;
+  Result<FileBlock> seek_hole(InodeId id, FileBlock from) override;
+  Result<void> begin_overwrite(InodeId id, std::span<const Piece> overwritten) override;
+  Result<void> finish_write(InodeId id, const WriteResult& result) override;
+  Result<void> set_size(InodeId id, uint64_t size) override;
+  Result<void> remove_range(InodeId id, FileBlock first, uint64_t count) override;
+  Result<void> commit_inode(InodeId id, uint64_t epoch) override;
+  bool dirty(InodeId id) override;
+  void checksums(BlockNo first, std::span<uint32_t> out) override { checksums_.read(first, out); }
+  void learn_checksum(BlockNo block, uint32_t crc) override { checksums_.learn(block, crc); }
+
+  BlockAllocator& blocks() override { return blocks_; }
+  Journal& journal() override { return journal_; }
+  const Geometry& geometry() const override { return geometry_; }
+
+  std::vector<VStreamSlot> load_vstreams() override;
+  Result<void> store_vstream(uint32_t slot, const VStreamSlot& value) override;
+  uint32_t vstream_capacity() const override;
+
+  Result<void> close_clean() override;
+
+ private:
+  // ---- Common to all operations (engine.cc)
+  Store store() { return {region_, geometry_, journal_}; }
+  Change change() { return {journal_, region_}; }
+  uint64_t now();  // PackedTime
+  Result<void> writable() const;
+  Result<Locked> lock_inode(InodeId id);      // ESTALE once freed
+  Result<Locked> lock_directory(InodeId id);  // ENOTDIR
+  Result<Directory*> entries(Inode& directory);
+  Result<ExtentMap*> extents(Inode& inode);  // EINVAL unless a regular file
+  Attributes attributes_of(const Inode& inode) const;
+  Attributes referenced(const Inode& inode);  // counts a reference for the caller
+
+  // ---- Names
+  struct NewInode;
+  Result<NewInode> prepare_inode(Change& change, const Inode& parent, const CreateRequest& request,
+                                 uint32_t nlink);
+  Result<void> put_symlink(Change& change, NewInode& inode, std::string_view target);
+  InodeRef publish(NewInode& inode, std::unique_lock<Mutex>& lock);
+  Result<Attributes> commit_created(Change& change, NewInode& inode, Inode* parent,
+                                    Directory* directory, Directory::Insertion* insertion);
+  void touch(Change& change, Inode& directory);
+  Result<InodeRef> named(InodeId id);
+  Result<bool> lock_all(InodeLocks& locks, std::initializer_list<InodeId> ids);
+  Result<std::optional<Directory::Found>> peek(InodeId directory, std::string_view name);
+  // Takes one name away; the inode joins the orphans with its last.
+  Result<std::optional<Orphans::Claim>> put_drop_name(Change& change, Inode& inode);
+  Result<InodeId> remove_name(InodeId parent, std::string_view name, bool directory);
+  Result<void> check_removable(Inode& inode, bool directory);
+
+  struct Rename;
+  Result<std::optional<RenameResult>> try_rename(InodeId from, std::string_view name, InodeId to,
+                                                 std::string_view new_name, uint32_t flags);
+  Result<void> check_rename(const Rename& rename, uint32_t flags);
+  Result<void> check_replaced(const Rename& rename);
+  Result<void> check_not_inside(InodeId moved, InodeId directory) const;
+  Result<RenameResult> move_name(Rename& rename, std::string_view new_name);
+  Result<RenameResult> exchange_names(Rename& rename);
+  void put_moved(Change& change, Inode& moved, Inode& from, Inode& to);
+
+  // ---- Orphans
+  Result<void> drop_chain(Inode& inode, UnitKind kind);
+  Result<void> drop_blob(Inode& inode, uint64_t InodeImage::*pointer);
+  Result<void> drop_inode(Inode& inode);
+  Result<void> collect_runs(uint64_t unit, std::vector<BlockRun>& runs) const;
+  Result<TxId> commit_drop(Change& change, const std::vector<uint64_t>& units,
+                           const std::vector<BlockRun>& runs);
+  void discard_current(Inode& inode);
+
+  // ---- Attributes
+  Result<XattrMap> xattrs(const Inode& inode) const;
+  Result<void> store_xattrs(Inode& inode, const XattrMap& attributes);
+
+  // ---- Data
+  void cancel(const std::vector<BlockRun>& runs);
+  void store_new_checksums(const WriteResult& result, Inode& inode);
+  void settle_checksums(Inode& inode, uint64_t epoch);
+  Result<bool> commit_step(Inode& inode, uint64_t epoch);
+  static void put_current(Inode& inode, InodeImage& next, uint64_t epoch, bool complete);
+  static void settle_size(Inode& inode, uint64_t epoch);
+
+  pmem::Region& region_;
+  const Geometry geometry_;
+  Superblock super_;
+  Clock& clock_;
+  const bool read_only_;
+  Journal journal_;
+  Heap heap_;
+  InodeSlots slots_;
+  Orphans orphans_;
+  BlockAllocator blocks_;
+  Checksums checksums_;
+  InodeCache cache_;
+  Mutex rename_mutex_;  // before every inode: directories change parents one at a time
+  std::vector<InodeId> leftovers_;
+};
+
+// Errors: EINVAL, ENAMETOOLONG.
+Result<void> check_name(std::string_view name);
+
+}  // namespace streamfs::meta

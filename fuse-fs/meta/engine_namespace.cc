@@ -1,0 +1,324 @@
+// Names: lookup, create, link, remove, read. Rename is in engine_rename.cc.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "fuse-fs/meta/engine_impl.h"
+
+namespace streamfs::meta {
+
+// An inode on its way into META: its slot, its image, what it needs beside them.
+struct EngineImpl::NewInode {
+  InodeSlots::Claim slot;
+  InodeImage image{};
+  NewBlob long_symlink;
+  std::optional<Orphans::Claim> orphan;
+};
+
+void EngineImpl::touch(Change& change, Inode& directory) {
+  InodeImage& next = change.next(directory);
+  next.mtime = next.ctime = now();
+}
+
+// The inode a name leads to, which must exist.
+Result<InodeRef> EngineImpl::named(InodeId id) {
+  auto ref = cache_.get(id);
+  if (!ref && ref.error().code == ESTALE) return Error{EIO, "a name leads to no inode"};
+  return ref;
+}
+
+Result<Attributes> EngineImpl::lookup(InodeId parent, std::string_view name) {
+  InodeId id = parent;
+  {
+    SFS_ASSIGN(const Locked directory, lock_directory(parent));
+    if (name == ".") return referenced(*directory);
+    if (name == "..") {
+      id = InodeId{directory->committed.parent};
+    } else {
+      SFS_TRY(check_name(name));
+      SFS_ASSIGN(const Directory* names, entries(*directory));
+      SFS_ASSIGN(const auto found, names->find(name));
+      if (!found) return Error{ENOENT};
+      id = found->id;
+      // Counted while the name still leads there, so that it cannot be freed in between.
+      SFS_ASSIGN(const InodeRef pinned, named(id));
+      cache_.add_lookups(id, 1);
+    }
+  }
+  SFS_ASSIGN(const Locked inode, lock_inode(id));
+  if (name == "..") cache_.add_lookups(id, 1);
+  return attributes_of(*inode);
+}
+
+// ---- Create
+
+Result<EngineImpl::NewInode> EngineImpl::prepare_inode(Change& change, const Inode& parent,
+                                                       const CreateRequest& request,
+                                                       uint32_t nlink) {
+  SFS_ASSIGN(InodeSlots::Claim slot, slots_.take());
+  NewInode made{std::move(slot), {}, {}, std::nullopt};
+  // Words 16–31 stay what they are in META: the image must mirror it.
+  auto blank = std::bit_cast<InodeWords>(load_image(region_, made.slot.id()));
+  std::fill_n(blank.begin(), kInodeBodyWords, 0);
+  InodeImage& image = made.image;
+  image = std::bit_cast<InodeImage>(blank);
+  image.mode = static_cast<uint16_t>(request.mode);
+  image.nlink = nlink;
+  image.uid = request.caller.uid;
+  image.gid = request.caller.gid;
+  if ((parent.committed.mode & S_ISGID) != 0) {
+    image.gid = parent.committed.gid;
+    if (is_directory(image)) image.mode |= S_ISGID;
+  }
+  image.mtime = image.ctime = image.atime = image.btime = now();
+  image.generation = made.slot.generation();
+  image.rdev = request.rdev;
+  image.self = made.slot.id().value;
+  if (is_directory(image)) image.parent = parent.id.value;
+  set_vstream(image, request.vstream, request.vstream_hinted);
+  if (is_symlink(image)) SFS_TRY(put_symlink(change, made, request.symlink_target));
+  image.checksum = inode_checksum(image);
+  made.slot.put(change.tx);
+  const auto words = std::bit_cast<InodeWords>(image);
+  const size_t used = (image.flags & kInlineSymlink) != 0 ? kInodeWords : kInodeBodyWords;
+  change.tx.body(inode_offset(made.slot.id()) + kWordSize, std::span(words).subspan(1, used - 1));
+  change.tx.patch(inode_offset(made.slot.id()), words[0]);
+  return made;
+}
+
+Result<void> EngineImpl::put_symlink(Change& change, NewInode& made, std::string_view target) {
+  if (target.empty()) return Error{ENOENT};
+  if (target.size() >= kBlockSize) return Error{ENAMETOOLONG};
+  made.image.size = target.size();
+  if (target.size() <= kInlineSymlinkMax) {
+    made.image.flags |= kInlineSymlink;
+    std::fill_n(made.image.inline_area, std::size(made.image.inline_area), 0);
+    std::memcpy(made.image.inline_area, target.data(), target.size());
+    return {};
+  }
+  SFS_ASSIGN(made.long_symlink, put_blob(change.tx, heap_, made.slot.id(), target));
+  made.image.symlink = made.long_symlink.first;
+  return {};
+}
+
+// Commits a new inode, with the entry that names it if there is one. It is in memory, locked,
+// before anyone can find it in META.
+Result<Attributes> EngineImpl::commit_created(Change& change, NewInode& made, Inode* parent,
+                                              Directory* directory,
+                                              Directory::Insertion* insertion) {
+  std::unique_lock<Mutex> lock;
+  const InodeRef inode = cache_.insert(made.slot.id(), made.image, lock);
+  const Result<TxId> committed = change.commit();
+  if (!committed) {
+    inode->alive = false;
+    cache_.erase(*inode);
+    lock.unlock();
+    return committed.error();
+  }
+  made.slot.keep();
+  made.long_symlink.keep();
+  if (made.orphan) made.orphan->keep();
+  if (parent != nullptr) directory->inserted(std::move(*insertion));
+  Attributes out = referenced(*inode);
+  lock.unlock();
+  return out;
+}
+
+Result<Attributes> EngineImpl::create(InodeId parent, std::string_view name,
+                                      const CreateRequest& request) {
+  SFS_TRY(writable());
+  SFS_TRY(check_name(name));
+  SFS_ASSIGN(const Locked directory, lock_directory(parent));
+  if (directory->committed.nlink == 0) return Error{ENOENT, "removed directory"};
+  SFS_ASSIGN(Directory * names, entries(*directory));
+  SFS_ASSIGN(const auto found, names->find(name));
+  if (found) return Error{EEXIST};
+  const bool is_dir = S_ISDIR(request.mode);
+  if (is_dir && directory->committed.nlink >= kMaxLinks) return Error{EMLINK};
+  Change change = this->change();
+  SFS_ASSIGN(NewInode made, prepare_inode(change, *directory, request, is_dir ? 2 : 1));
+  InodeImage& next = change.next(*directory);
+  SFS_ASSIGN(auto insertion, names->put_insert(change.tx, name, made.slot.id(),
+                                               request.mode & S_IFMT, next));
+  if (is_dir) ++next.nlink;
+  touch(change, *directory);
+  return commit_created(change, made, directory.ref.get(), names, &insertion);
+}
+
+Result<Attributes> EngineImpl::create_unnamed(InodeId parent, const CreateRequest& request) {
+  SFS_TRY(writable());
+  SFS_ASSIGN(const Locked directory, lock_directory(parent));
+  if (directory->committed.nlink == 0) return Error{ENOENT, "removed directory"};
+  if (!S_ISREG(request.mode)) return Error{EINVAL, "only regular files can be unnamed"};
+  Change change = this->change();
+  SFS_ASSIGN(NewInode made, prepare_inode(change, *directory, request, 0));
+  SFS_ASSIGN(Orphans::Claim orphan, orphans_.claim(made.slot.id()));
+  orphan.put(change.tx);
+  made.orphan.emplace(std::move(orphan));
+  return commit_created(change, made, nullptr, nullptr, nullptr);
+}
+
+Result<Attributes> EngineImpl::link(InodeId target, InodeId parent, std::string_view name) {
+  SFS_TRY(writable());
+  SFS_TRY(check_name(name));
+  if (target == parent) return Error{EPERM, "hard link to a directory"};
+  InodeLocks locks;
+  for (const InodeId id : {target, parent}) {
+    SFS_ASSIGN(InodeRef ref, cache_.get(id));
+    locks.add(std::move(ref));
+  }
+  locks.lock();
+  Inode& inode = locks[target];
+  Inode& directory = locks[parent];
+  if (!inode.alive || !directory.alive) return Error{ESTALE, "no such inode"};
+  if (!is_directory(directory.committed)) return Error{ENOTDIR};
+  if (is_directory(inode.committed)) return Error{EPERM, "hard link to a directory"};
+  if (directory.committed.nlink == 0) return Error{ENOENT, "removed directory"};
+  SFS_ASSIGN(Directory * names, entries(directory));
+  SFS_ASSIGN(const auto found, names->find(name));
+  if (found) return Error{EEXIST};
+  if (inode.committed.nlink >= kMaxLinks) return Error{EMLINK};
+  Change change = this->change();
+  SFS_ASSIGN(auto insertion,
+             names->put_insert(change.tx, name, target, inode.committed.mode & S_IFMT,
+                               change.next(directory)));
+  const bool was_orphan = inode.committed.nlink == 0;
+  if (was_orphan) orphans_.put_remove(change.tx, target);
+  ++change.next(inode).nlink;
+  change.next(inode).ctime = now();
+  touch(change, directory);
+  SFS_TRY(change.commit());
+  if (was_orphan) orphans_.removed(target);
+  names->inserted(std::move(insertion));
+  return referenced(inode);
+}
+
+// ---- Remove
+
+Result<std::optional<Directory::Found>> EngineImpl::peek(InodeId directory, std::string_view name) {
+  SFS_ASSIGN(const Locked locked, lock_directory(directory));
+  SFS_ASSIGN(const Directory* names, entries(*locked));
+  return names->find(name);
+}
+
+// False when a name's inode (any but the first) is gone: look the names up again.
+Result<bool> EngineImpl::lock_all(InodeLocks& locks, std::initializer_list<InodeId> ids) {
+  bool all = true;
+  for (const InodeId id : ids) {
+    auto ref = cache_.get(id);
+    if (ref) {
+      locks.add(std::move(ref).value());
+    } else if (ref.error().code == ESTALE && id != *ids.begin()) {
+      all = false;
+    } else {
+      return ref.error();
+    }
+  }
+  locks.lock();
+  if (!locks[*ids.begin()].alive) return Error{ESTALE, "no such inode"};
+  return all;
+}
+
+Result<std::optional<Orphans::Claim>> EngineImpl::put_drop_name(Change& change, Inode& inode) {
+  InodeImage& next = change.next(inode);
+  next.nlink = is_directory(next) || next.nlink == 0 ? 0 : next.nlink - 1;
+  next.ctime = now();
+  if (next.nlink > 0) return std::optional<Orphans::Claim>();
+  SFS_ASSIGN(Orphans::Claim orphan, orphans_.claim(inode.id));
+  orphan.put(change.tx);
+  return std::optional<Orphans::Claim>(std::move(orphan));
+}
+
+Result<void> EngineImpl::check_removable(Inode& inode, bool directory) {
+  if (!inode.alive) return Error{ESTALE, "no such inode"};
+  if (!directory) return is_directory(inode.committed) ? Result<void>(Error{EISDIR}) : Result<void>();
+  if (!is_directory(inode.committed)) return Error{ENOTDIR};
+  SFS_ASSIGN(const Directory* names, entries(inode));
+  if (!names->empty()) return Error{ENOTEMPTY};
+  return {};
+}
+
+Result<InodeId> EngineImpl::remove_name(InodeId parent, std::string_view name, bool directory) {
+  SFS_TRY(writable());
+  SFS_TRY(check_name(name));
+  for (;;) {
+    SFS_ASSIGN(const auto seen, peek(parent, name));
+    if (!seen) return Error{ENOENT};
+    InodeLocks locks;
+    SFS_ASSIGN(const bool all, lock_all(locks, {parent, seen->id}));
+    Inode& from = locks[parent];
+    SFS_ASSIGN(Directory * names, entries(from));
+    SFS_ASSIGN(const auto found, names->find(name));
+    if (found != seen) continue;  // renamed or removed meanwhile
+    if (!all) return Error{EIO, "a name leads to no inode"};
+    Inode& inode = locks[seen->id];
+    SFS_TRY(check_removable(inode, directory));
+    Change change = this->change();
+    const Directory::Removal removal = names->put_remove(change.tx, found->slot);
+    SFS_ASSIGN(auto orphan, put_drop_name(change, inode));
+    if (directory) --change.next(from).nlink;
+    touch(change, from);
+    SFS_ASSIGN(const TxId committed, change.commit());
+    names->removed(removal, committed);
+    if (orphan) orphan->keep();
+    return inode.id;
+  }
+}
+
+Result<InodeId> EngineImpl::unlink(InodeId parent, std::string_view name) {
+  return remove_name(parent, name, false);
+}
+
+Result<InodeId> EngineImpl::rmdir(InodeId parent, std::string_view name) {
+  if (name == ".") return Error{EINVAL};
+  if (name == "..") return Error{ENOTEMPTY};
+  return remove_name(parent, name, true);
+}
+
+// ---- Read
+
+namespace {
+
+constexpr uint64_t kSelfCookie = 1, kParentCookie = 2, kFirstSlotCookie = 3;
+
+}  // namespace
+
+// A bounded part of a directory at a time: visit() runs without locks, so it may call the engine.
+Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
+                                        const std::function<bool(const DirectoryEntry&)>& visit) {
+  struct Item {
+    std::string name;
+    InodeId id;
+    uint32_t type;
+    uint64_t cookie;
+  };
+  constexpr size_t kBatch = 128;
+  for (;;) {
+    std::vector<Item> batch;
+    {
+      SFS_ASSIGN(const Locked directory, lock_directory(id));
+      SFS_ASSIGN(const Directory* names, entries(*directory));
+      if (cookie < kSelfCookie) batch.push_back({".", id, S_IFDIR, kSelfCookie});
+      const InodeId parent{directory->committed.parent};
+      if (cookie < kParentCookie) batch.push_back({"..", parent, S_IFDIR, kParentCookie});
+      const uint64_t first = cookie < kFirstSlotCookie ? 0 : cookie - kFirstSlotCookie + 1;
+      names->visit(first, [&](uint32_t slot, const DirEntry& entry) {
+        batch.push_back({entry.name, entry.id, entry.type, slot + kFirstSlotCookie});
+        return batch.size() < kBatch;
+      });
+    }
+    for (const Item& item : batch) {
+      if (!visit({item.name, item.id, item.type, item.cookie})) return {};
+      cookie = item.cookie;
+    }
+    if (batch.size() < kBatch) return {};
+  }
+}
+
+void EngineImpl::reference(InodeId id) {
+  if (const auto pinned = cache_.get(id)) cache_.add_lookups(id, 1);
+}
+
+}  // namespace streamfs::meta

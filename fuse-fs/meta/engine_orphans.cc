@@ -1,0 +1,134 @@
+// The end of an inode: the last reference goes, its blocks and units are freed in bounded records.
+//
+//   named ──last name──► orphan ──last reference──► blocks and chains, a few units a record ──► gone
+//
+// What a crash leaves: the inode stays on the orphan list until its last record; each record before
+// shortens its chain, so the next mount goes on where this one stopped.
+#include "fuse-fs/meta/engine_impl.h"
+
+namespace streamfs::meta {
+namespace {
+
+constexpr size_t kUnitsPerRecord = 6;  // 126 runs each; a record takes fewer than 1000
+
+}  // namespace
+
+bool EngineImpl::forget(InodeId id, uint64_t count) {
+  const auto inode = lock_inode(id);
+  if (!inode) return false;
+  const uint64_t left = cache_.drop_lookups(id, count);
+  return left == 0 && (*inode)->committed.nlink == 0;
+}
+
+Result<void> EngineImpl::free_orphan(InodeId id) {
+  SFS_TRY(writable());
+  const auto locked = lock_inode(id);
+  if (!locked) return locked.error().code == ESTALE ? Result<void>() : locked.error();
+  Inode& inode = **locked;
+  if (inode.committed.nlink != 0 || cache_.drop_lookups(id, 0) != 0) {
+    return Error{EBUSY, "inode still has names or references"};
+  }
+  discard_current(inode);
+  if (is_directory(inode.committed)) {
+    SFS_TRY(drop_chain(inode, UnitKind::kDirectory));
+  } else if (is_regular(inode.committed)) {
+    SFS_TRY(drop_chain(inode, UnitKind::kExtents));
+  }
+  SFS_TRY(drop_blob(inode, &InodeImage::xattr));
+  SFS_TRY(drop_blob(inode, &InodeImage::symlink));
+  return drop_inode(inode);
+}
+
+// Nothing of the current view will ever be committed.
+void EngineImpl::discard_current(Inode& inode) {
+  if (inode.extents) {
+    cancel(inode.extents->reserved());
+    inode.extents.reset();
+  }
+  for (const auto& run : inode.overwritten) checksums_.forget(run.first, run.count);
+  inode.overwritten.clear();
+  inode.growth.clear();
+  inode.attributes_dirty = false;
+  inode.directory.reset();
+}
+
+// Takes units off the front of the inode's chain: extents give their blocks back, the units
+// become dirty.
+Result<void> EngineImpl::drop_chain(Inode& inode, UnitKind kind) {
+  while (inode.committed.chain != 0) {
+    Change change = this->change();
+    InodeImage& next = change.next(inode);
+    std::vector<uint64_t> units;
+    std::vector<BlockRun> runs;
+    while (next.chain != 0 && units.size() < kUnitsPerRecord) {
+      const uint64_t unit = next.chain;
+      if (!heap_.is_unit(unit, kind, inode.id)) return Error{EIO, "broken chain of heap units"};
+      if (kind == UnitKind::kExtents) SFS_TRY(collect_runs(unit, runs));
+      next.chain = read_header(region_, unit).next;
+      units.push_back(unit);
+    }
+    uint64_t freed = 0;
+    for (const BlockRun& run : runs) freed += run.count;
+    set_block_count(next, block_count(next) - std::min(freed, block_count(next)));
+    SFS_TRY(commit_drop(change, units, runs));
+  }
+  return {};
+}
+
+Result<void> EngineImpl::collect_runs(uint64_t unit, std::vector<BlockRun>& runs) const {
+  for (uint64_t i = 0; i < kExtentSlotsPerUnit; ++i) {
+    const uint64_t at = unit + sizeof(UnitHeader) + i * sizeof(ExtentSlot);
+    const ExtentSlot slot = read_extent_slot(region_, at);
+    if (slot.head == 0) continue;
+    SFS_ASSIGN(const Extent extent, decode_extent(slot, geometry_));
+    runs.push_back({BlockNo{extent.block}, extent.length});
+  }
+  return {};
+}
+
+Result<TxId> EngineImpl::commit_drop(Change& change, const std::vector<uint64_t>& units,
+                                     const std::vector<BlockRun>& runs) {
+  for (const uint64_t unit : units) heap_.put_kind(change.tx, unit, UnitKind::kDirty);
+  for (const BlockRun& run : runs) change.tx.run(run.first, run.count, RunKind::kFree);
+  SFS_ASSIGN(const TxId committed, change.commit());
+  for (const uint64_t unit : units) heap_.freed(unit, committed);
+  for (const BlockRun& run : runs) {
+    checksums_.forget(run.first, run.count);
+    blocks_.committed_free(run, committed);
+  }
+  return committed;
+}
+
+// At most 17 units: one record.
+Result<void> EngineImpl::drop_blob(Inode& inode, uint64_t InodeImage::*pointer) {
+  if (inode.committed.*pointer == 0) return {};
+  SFS_ASSIGN(const auto units, heap_.chain(inode.committed.*pointer, UnitKind::kBlob, inode.id));
+  if (units.size() > kMaxBlobUnits) return Error{EIO, "blob too long"};
+  Change change = this->change();
+  change.next(inode).*pointer = 0;
+  SFS_TRY(commit_drop(change, units, {}));
+  return {};
+}
+
+// The inline extents, the inode's slot and its place among the orphans.
+Result<void> EngineImpl::drop_inode(Inode& inode) {
+  Change change = this->change();
+  std::vector<BlockRun> runs;
+  for (size_t slot = 0; slot < kInlineExtents; ++slot) {
+    if (!is_regular(inode.committed) || (inode.committed.flags & (kInlineExtent0 << slot)) == 0) {
+      continue;
+    }
+    SFS_ASSIGN(const Extent extent, decode_extent(inline_slot(inode.committed, slot), geometry_));
+    runs.push_back({BlockNo{extent.block}, extent.length});
+  }
+  change.tx.patch(inode_offset(inode.id), 0);
+  orphans_.put_remove(change.tx, inode.id);
+  SFS_ASSIGN(const TxId committed, commit_drop(change, {}, runs));
+  inode.alive = false;
+  cache_.erase(inode);
+  orphans_.removed(inode.id);
+  slots_.freed(inode.id, committed);
+  return {};
+}
+
+}  // namespace streamfs::meta

@@ -1,0 +1,165 @@
+// Rename: move, replace, exchange; one record each.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "fuse-fs/meta/engine_impl.h"
+
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE 1U
+#define RENAME_EXCHANGE 2U
+#endif
+
+namespace streamfs::meta {
+
+// Two names, looked up, with everything they lead to locked.
+struct EngineImpl::Rename {
+  Inode& from;
+  Inode& to;
+  Directory& from_names;
+  Directory& to_names;
+  Directory::Found source;
+  std::optional<Directory::Found> target;
+  Inode& moved;
+  Inode* replaced;  // or exchanged; null without a target
+};
+
+Result<RenameResult> EngineImpl::rename(InodeId from, std::string_view name, InodeId to,
+                                        std::string_view new_name, uint32_t flags) {
+  SFS_TRY(writable());
+  SFS_TRY(check_name(name));
+  SFS_TRY(check_name(new_name));
+  const uint32_t known = RENAME_NOREPLACE | RENAME_EXCHANGE;
+  if ((flags & ~known) != 0 || flags == known) return Error{EINVAL, "rename flags"};
+  std::unique_lock one_at_a_time(rename_mutex_, std::defer_lock);
+  if (from != to) one_at_a_time.lock();
+  for (;;) {
+    SFS_ASSIGN(const auto done, try_rename(from, name, to, new_name, flags));
+    if (done) return *done;
+  }
+}
+
+// Nothing when a name changed between being looked up and being locked.
+Result<std::optional<RenameResult>> EngineImpl::try_rename(InodeId from, std::string_view name,
+                                                           InodeId to, std::string_view new_name,
+                                                           uint32_t flags) {
+  SFS_ASSIGN(const auto source, peek(from, name));
+  SFS_ASSIGN(const auto target, peek(to, new_name));
+  if (!source) return Error{ENOENT};
+  const InodeId replaced = target ? target->id : source->id;
+  InodeLocks locks;
+  SFS_ASSIGN(const bool all, lock_all(locks, {from, to, source->id, replaced}));
+  SFS_ASSIGN(Directory * from_names, entries(locks[from]));
+  SFS_ASSIGN(const auto source_now, from_names->find(name));
+  if (source_now != source) return std::optional<RenameResult>();
+  if (!all) return Error{EIO, "a name leads to no inode"};
+  SFS_ASSIGN(Directory * to_names, entries(locks[to]));
+  SFS_ASSIGN(const auto target_now, to_names->find(new_name));
+  if (target_now != target) return std::optional<RenameResult>();
+  Rename rename{locks[from],       locks[to], *from_names, *to_names, *source, target,
+                locks[source->id], target ? &locks[replaced] : nullptr};
+  SFS_TRY(check_rename(rename, flags));
+  if (rename.replaced == &rename.moved) {
+    return std::optional(RenameResult{rename.moved.id, std::nullopt});  // two names of one inode
+  }
+  const bool exchange = (flags & RENAME_EXCHANGE) != 0;
+  SFS_ASSIGN(const RenameResult result,
+             exchange ? exchange_names(rename) : move_name(rename, new_name));
+  return std::optional(result);
+}
+
+Result<void> EngineImpl::check_rename(const Rename& rename, uint32_t flags) {
+  if (rename.to.committed.nlink == 0) return Error{ENOENT, "removed directory"};
+  if (is_directory(rename.moved.committed) && &rename.from != &rename.to) {
+    SFS_TRY(check_not_inside(rename.moved.id, rename.to.id));
+  }
+  if ((flags & RENAME_NOREPLACE) != 0 && rename.target) return Error{EEXIST};
+  if ((flags & RENAME_EXCHANGE) == 0) return check_replaced(rename);
+  if (!rename.target) return Error{ENOENT};
+  if (is_directory(rename.replaced->committed) && &rename.from != &rename.to) {
+    SFS_TRY(check_not_inside(rename.replaced->id, rename.from.id));
+  }
+  return {};
+}
+
+Result<void> EngineImpl::check_replaced(const Rename& rename) {
+  const bool moves_directory = is_directory(rename.moved.committed);
+  if (!rename.target) {
+    const bool arrives = moves_directory && &rename.from != &rename.to;
+    return arrives && rename.to.committed.nlink >= kMaxLinks ? Result<void>(Error{EMLINK})
+                                                             : Result<void>();
+  }
+  const bool over_directory = is_directory(rename.replaced->committed);
+  if (moves_directory && !over_directory) return Error{ENOTDIR};
+  if (!moves_directory && over_directory) return Error{EISDIR};
+  if (!over_directory || rename.replaced == &rename.moved) return {};
+  SFS_ASSIGN(const Directory* names, entries(*rename.replaced));
+  if (!names->empty()) return Error{ENOTEMPTY};
+  return {};
+}
+
+// Parents change only under the rename mutex, so the way up holds still.
+Result<void> EngineImpl::check_not_inside(InodeId moved, InodeId directory) const {
+  const uint64_t deepest = heap_.total() * kInodesPerUnit;
+  InodeId at = directory;
+  for (uint64_t depth = 0; depth <= deepest; ++depth) {
+    if (at == moved) return Error{EINVAL, "a directory into itself"};
+    if (at == root()) return {};
+    if (!heap_.is_inode_slot(at)) break;
+    at = InodeId{region_.load(inode_offset(at) + offsetof(InodeImage, parent))};
+  }
+  return Error{EIO, "a directory's parents lead nowhere"};
+}
+
+// What follows a moved inode: its ctime, a directory's parent and both link counts.
+void EngineImpl::put_moved(Change& change, Inode& moved, Inode& from, Inode& to) {
+  change.next(moved).ctime = now();
+  if (!is_directory(moved.committed) || &from == &to) return;
+  change.next(moved).parent = to.id.value;
+  --change.next(from).nlink;
+  ++change.next(to).nlink;
+}
+
+Result<RenameResult> EngineImpl::move_name(Rename& rename, std::string_view new_name) {
+  Change change = this->change();
+  const auto removal = rename.from_names.put_remove(change.tx, rename.source.slot);
+  std::optional<Directory::Insertion> insertion;
+  std::optional<Orphans::Claim> orphan;
+  if (rename.target) {
+    rename.to_names.put_replace(change.tx, rename.target->slot, rename.source.id,
+                                rename.source.type);
+    SFS_ASSIGN(auto claimed, put_drop_name(change, *rename.replaced));
+    if (claimed) orphan.emplace(std::move(*claimed));
+    if (is_directory(rename.replaced->committed)) --change.next(rename.to).nlink;
+  } else {
+    SFS_ASSIGN(auto planned,
+               rename.to_names.put_insert(change.tx, new_name, rename.source.id,
+                                          rename.source.type, change.next(rename.to)));
+    insertion.emplace(std::move(planned));
+  }
+  put_moved(change, rename.moved, rename.from, rename.to);
+  touch(change, rename.from);
+  touch(change, rename.to);
+  SFS_ASSIGN(const TxId committed, change.commit());
+  if (insertion) rename.to_names.inserted(std::move(*insertion));
+  rename.from_names.removed(removal, committed);
+  if (orphan) orphan->keep();
+  RenameResult result{rename.moved.id, std::nullopt};
+  if (rename.replaced != nullptr) result.replaced = rename.replaced->id;
+  return result;
+}
+
+Result<RenameResult> EngineImpl::exchange_names(Rename& rename) {
+  Change change = this->change();
+  rename.from_names.put_replace(change.tx, rename.source.slot, rename.target->id,
+                                rename.target->type);
+  rename.to_names.put_replace(change.tx, rename.target->slot, rename.source.id,
+                              rename.source.type);
+  put_moved(change, rename.moved, rename.from, rename.to);
+  put_moved(change, *rename.replaced, rename.to, rename.from);
+  touch(change, rename.from);
+  touch(change, rename.to);
+  SFS_TRY(change.commit());
+  return RenameResult{rename.moved.id, std::nullopt};
+}
+
+}  // namespace streamfs::meta

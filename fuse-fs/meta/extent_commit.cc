@@ -1,0 +1,176 @@
+// Moves an extent map's overlay into slots, a bounded record at a time.
+//
+// A plan changes committed_ at once, because later steps of the record build on earlier ones;
+// the overlay stays until done(). restore() reads committed_ again: a failed commit changed
+// nothing in META.
+#include <algorithm>
+#include <bit>
+
+#include "fuse-fs/meta/extent_map.h"
+
+namespace streamfs::meta {
+namespace {
+
+// A step patches at most two cells; a transaction holds fewer than 200.
+constexpr uint32_t kMaxSteps = 90;
+constexpr uint64_t kLengthWord = 16;  // of a slot: length and checksum
+
+using SlotWords = std::array<uint64_t, sizeof(ExtentSlot) / kWordSize>;
+
+}  // namespace
+
+Result<ExtentMap::Plan> ExtentMap::plan(Transaction& tx, InodeImage& next, uint64_t epoch) {
+  Plan plan;
+  SFS_TRY(plan_removals(tx, next, plan));
+  if (!plan.complete) return plan;
+  for (const auto& [first, added] : added_) {
+    if (added.epoch > epoch) continue;
+    if (plan.steps >= kMaxSteps) {
+      plan.complete = false;
+      break;
+    }
+    SFS_TRY(plan_added(tx, next, plan, added.extent));
+    plan.added.push_back(first);
+  }
+  return plan;
+}
+
+Result<void> ExtentMap::plan_removals(Transaction& tx, InodeImage& next, Plan& plan) {
+  for (const auto& [first, end] : removed_) {
+    for (uint64_t at = first; at < end;) {
+      auto found = committed_.upper_bound(at);
+      if (found != committed_.begin() && std::prev(found)->second.extent.end() > at) --found;
+      if (found == committed_.end() || found->first >= end) break;
+      if (plan.steps >= kMaxSteps) {
+        plan.complete = false;
+        return {};
+      }
+      const uint64_t stop = std::min(end, found->second.extent.end());
+      SFS_TRY(plan_removal(tx, next, plan, found->first, std::max(at, found->first), stop));
+      plan.removed_up_to = at = stop;
+    }
+    plan.removed_up_to = end;
+  }
+  return {};
+}
+
+// [first, end) leaves the committed extent at `key`, which covers it.
+Result<void> ExtentMap::plan_removal(Transaction& tx, InodeImage& next, Plan& plan, uint64_t key,
+                                     uint64_t first, uint64_t end) {
+  ++plan.steps;
+  const Committed old = committed_.at(key);
+  const Extent& extent = old.extent;
+  plan.freed.push_back({BlockNo{extent.block + (first - extent.first)}, end - first});
+  Extent head = extent, tail = extent;
+  head.length = first - extent.first;
+  tail.first = end;
+  tail.length = extent.end() - end;
+  tail.block += end - extent.first;
+
+  committed_.erase(key);
+  if (head.length == 0 && tail.length == 0) {
+    clear_slot(tx, next, old.slot);
+    return {};
+  }
+  const Extent& kept = head.length > 0 ? head : tail;
+  write_slot(tx, next, old.slot, kept, &extent);
+  committed_.emplace(kept.first, Committed{kept, old.slot});
+  if (head.length == 0 || tail.length == 0) return {};
+  SFS_ASSIGN(const uint64_t slot, take_slot(tx, next, plan));
+  write_slot(tx, next, slot, tail, nullptr);
+  committed_.emplace(tail.first, Committed{tail, slot});
+  return {};
+}
+
+Result<void> ExtentMap::plan_added(Transaction& tx, InodeImage& next, Plan& plan,
+                                   const Extent& extent) {
+  ++plan.steps;
+  plan.allocated.push_back({BlockNo{extent.block}, extent.length});
+  const auto after = committed_.lower_bound(extent.first);
+  if (after != committed_.begin()) {
+    Committed& before = std::prev(after)->second;
+    const Extent old = before.extent;
+    if (old.end() == extent.first && old.block + old.length == extent.block &&
+        old.vstream == extent.vstream && !old.unwritten &&
+        old.length + extent.length <= kMaxRunBlocks) {
+      before.extent.length += extent.length;
+      write_slot(tx, next, before.slot, before.extent, &old);
+      return {};
+    }
+  }
+  SFS_ASSIGN(const uint64_t slot, take_slot(tx, next, plan));
+  write_slot(tx, next, slot, extent, nullptr);
+  committed_.emplace_hint(after, extent.first, Committed{extent, slot});
+  return {};
+}
+
+Result<uint64_t> ExtentMap::take_slot(Transaction& tx, InodeImage& next, Plan& plan) {
+  for (uint64_t slot = 0; slot < kInlineExtents; ++slot) {
+    if ((next.flags & (kInlineExtent0 << slot)) == 0) {
+      ++inline_used_;
+      return slot;
+    }
+  }
+  if (free_slots_.empty()) {
+    SFS_ASSIGN(Heap::Claim unit, heap_.take(Heap::Purpose::kMust));
+    heap_.put_unit(tx, unit.offset(), UnitKind::kExtents, id_, next.chain);
+    next.chain = unit.offset();
+    for (uint64_t i = kExtentSlotsPerUnit; i-- > 0;) {
+      free_slots_.push_back(unit.offset() + sizeof(UnitHeader) + i * sizeof(ExtentSlot));
+    }
+    plan.units.push_back(std::move(unit));
+  }
+  const uint64_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+
+// `old`: what the slot held before; only words that differ are patched then.
+void ExtentMap::write_slot(Transaction& tx, InodeImage& next, uint64_t slot, const Extent& extent,
+                           const Extent* old) const {
+  const auto words = std::bit_cast<SlotWords>(encode_extent(extent));
+  if (slot < kInlineExtents) {
+    std::ranges::copy(words, &next.inline_area[slot * words.size()]);
+    next.flags = static_cast<uint16_t>(next.flags | kInlineExtent0 << slot);
+    return;
+  }
+  if (old != nullptr && old->first == extent.first && old->block == extent.block) {
+    tx.patch(slot + kLengthWord, words[kLengthWord / kWordSize]);
+    return;
+  }
+  tx.patch_words(slot, words);
+}
+
+void ExtentMap::clear_slot(Transaction& tx, InodeImage& next, uint64_t slot) {
+  if (slot < kInlineExtents) {
+    next.flags = static_cast<uint16_t>(next.flags & ~(kInlineExtent0 << slot));
+    --inline_used_;
+    return;
+  }
+  tx.patch(slot, 0);
+  free_slots_.push_back(slot);
+}
+
+void ExtentMap::done(Plan plan) {
+  for (Heap::Claim& unit : plan.units) unit.keep();
+  while (!removed_.empty() && removed_.begin()->first < plan.removed_up_to) {
+    const uint64_t end = removed_.begin()->second;
+    removed_.erase(removed_.begin());
+    if (end > plan.removed_up_to) {
+      removed_.emplace(plan.removed_up_to, end);
+      break;
+    }
+  }
+  for (const uint64_t key : plan.added) added_.erase(key);
+  for (const BlockRun& run : plan.allocated) added_blocks_ -= run.count;
+  for (const BlockRun& run : plan.freed) removed_blocks_ -= run.count;
+}
+
+Result<void> ExtentMap::restore(const InodeImage& image) {
+  committed_.clear();
+  free_slots_.clear();
+  inline_used_ = 0;
+  return load_slots(image);
+}
+
+}  // namespace streamfs::meta

@@ -1,0 +1,228 @@
+// The current view of a file's extents; extent_commit.cc makes it committed.
+#include "fuse-fs/meta/extent_map.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "fuse-fs/meta/image.h"
+
+namespace streamfs::meta {
+ExtentSlot encode_extent(const Extent& extent) {
+  ExtentSlot slot{};
+  slot.head = extent.first | kExtentUsed | uint64_t{extent.vstream} << 48;
+  if (extent.unwritten) slot.head |= kExtentUnwritten;
+  slot.block = extent.block;
+  slot.length = static_cast<uint32_t>(extent.length);
+  slot.checksum = extent_checksum(slot);
+  return slot;
+}
+
+Result<Extent> decode_extent(const ExtentSlot& slot, const Geometry& geometry) {
+  if (slot.checksum != extent_checksum(slot) || (slot.head & kExtentUsed) == 0) {
+    return Error{EIO, "damaged extent slot"};
+  }
+  Extent extent;
+  extent.first = slot.head & (kExtentUsed - 1);
+  extent.length = slot.length;
+  extent.block = slot.block;
+  extent.vstream = static_cast<uint16_t>(slot.head >> 48);
+  extent.unwritten = (slot.head & kExtentUnwritten) != 0;
+  const bool in_meta = (slot.head & kExtentInMeta) != 0;
+  if (in_meta || extent.length == 0 || extent.end() > kMaxFileBlocks ||
+      !geometry.valid_block(extent.block) ||
+      extent.length > geometry.data_blocks() - extent.block) {
+    return Error{EIO, "extent out of bounds"};
+  }
+  return extent;
+}
+
+ExtentSlot read_extent_slot(const pmem::Region& region, uint64_t offset) {
+  std::array<uint64_t, sizeof(ExtentSlot) / kWordSize> words{};
+  for (size_t i = 0; i < words.size(); ++i) words[i] = region.load(offset + i * kWordSize);
+  return std::bit_cast<ExtentSlot>(words);
+}
+
+ExtentSlot inline_slot(const InodeImage& image, size_t slot) {
+  std::array<uint64_t, sizeof(ExtentSlot) / kWordSize> words{};
+  std::copy_n(&image.inline_area[slot * words.size()], words.size(), words.begin());
+  return std::bit_cast<ExtentSlot>(words);
+}
+
+Result<std::unique_ptr<ExtentMap>> ExtentMap::load(Heap& heap, InodeId id, const InodeImage& image) {
+  std::unique_ptr<ExtentMap> map(new ExtentMap(heap, id));
+  SFS_TRY(map->load_slots(image));
+  if ((image.flags & kTruncating) != 0) {
+    // A truncation was cut between its records: go on with it at the next commit.
+    map->remove(div_round_up(image.size, kBlockSize), kMaxFileBlocks);
+  }
+  return map;
+}
+
+Result<void> ExtentMap::load_slots(const InodeImage& image) {
+  for (uint64_t slot = 0; slot < kInlineExtents; ++slot) {
+    if ((image.flags & (kInlineExtent0 << slot)) == 0) continue;
+    SFS_TRY(load_slot(inline_slot(image, slot), slot));
+    ++inline_used_;
+  }
+  SFS_ASSIGN(const auto units, heap_.chain(image.chain, UnitKind::kExtents, id_));
+  for (const uint64_t unit : units) {
+    for (uint64_t i = kExtentSlotsPerUnit; i-- > 0;) {
+      const uint64_t at = unit + sizeof(UnitHeader) + i * sizeof(ExtentSlot);
+      const ExtentSlot slot = read_extent_slot(heap_.store().region, at);
+      if (slot.head == 0) {
+        free_slots_.push_back(at);
+      } else {
+        SFS_TRY(load_slot(slot, at));
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> ExtentMap::load_slot(const ExtentSlot& slot, uint64_t at) {
+  SFS_ASSIGN(const Extent extent, decode_extent(slot, heap_.store().geometry));
+  const auto after = committed_.lower_bound(extent.first);
+  const bool overlaps =
+      (after != committed_.end() && after->first < extent.end()) ||
+      (after != committed_.begin() && std::prev(after)->second.extent.end() > extent.first);
+  if (overlaps) return Error{EIO, "overlapping extents"};
+  committed_.emplace_hint(after, extent.first, Committed{extent, at});
+  return {};
+}
+
+namespace {
+
+Extent cut(const Extent& extent, uint64_t first, uint64_t end) {
+  Extent part = extent;
+  part.first = first;
+  part.length = end - first;
+  part.block += first - extent.first;
+  return part;
+}
+
+// The entry that reaches past `from`, or the one after it.
+template <typename Map, typename EndOf>
+auto first_past(const Map& map, uint64_t from, EndOf end_of) {
+  auto found = map.upper_bound(from);
+  if (found != map.begin() && end_of(*std::prev(found)) > from) --found;
+  return found;
+}
+
+constexpr auto kEndOfExtent = [](const auto& entry) { return entry.second.extent.end(); };
+constexpr auto kEndOfHidden = [](const auto& entry) { return entry.second; };
+
+}  // namespace
+
+std::optional<Extent> ExtentMap::next_committed(uint64_t from) const {
+  auto hidden = first_past(removed_, from, kEndOfHidden);
+  auto found = first_past(committed_, from, kEndOfExtent);
+  while (found != committed_.end()) {
+    const Extent& extent = found->second.extent;
+    const uint64_t start = std::max(from, extent.first);
+    if (start >= extent.end()) {
+      ++found;
+      continue;
+    }
+    while (hidden != removed_.end() && hidden->second <= start) ++hidden;
+    if (hidden == removed_.end() || hidden->first >= extent.end()) return cut(extent, start, extent.end());
+    if (hidden->first > start) return cut(extent, start, hidden->first);
+    from = hidden->second;  // start is hidden; a truncated tail is skipped in one step
+    found = first_past(committed_, from, kEndOfExtent);
+  }
+  return std::nullopt;
+}
+
+std::optional<Extent> ExtentMap::next(uint64_t from) const {
+  std::optional<Extent> best = next_committed(from);
+  const auto added = first_past(added_, from, kEndOfExtent);
+  if (added == added_.end()) return best;
+  const Extent& extent = added->second.extent;
+  const uint64_t start = std::max(from, extent.first);
+  if (best && best->first < start) return best;
+  return cut(extent, start, extent.end());
+}
+
+std::vector<BlockRun> ExtentMap::add(const Extent& extent, uint64_t epoch) {
+  std::vector<BlockRun> dropped;
+  const std::optional<Extent> there = next(extent.first);
+  if (there && there->first < extent.end()) dropped = remove(extent.first, extent.length);
+  added_blocks_ += extent.length;
+  const auto after = added_.lower_bound(extent.first);
+  if (after != added_.begin()) {
+    Added& before = std::prev(after)->second;
+    const Extent& old = before.extent;
+    if (old.end() == extent.first && old.block + old.length == extent.block &&
+        old.vstream == extent.vstream && before.epoch == epoch &&
+        old.length + extent.length <= kMaxRunBlocks) {
+      before.extent.length += extent.length;
+      return dropped;
+    }
+  }
+  added_.emplace_hint(after, extent.first, Added{extent, epoch});
+  return dropped;
+}
+
+std::vector<BlockRun> ExtentMap::remove(uint64_t first, uint64_t count) {
+  const uint64_t end = count > kMaxFileBlocks ? kMaxFileBlocks : std::min(first + count, kMaxFileBlocks);
+  std::vector<BlockRun> dropped = remove_added(first, end);
+  for (uint64_t at = first; at < end;) {
+    const std::optional<Extent> part = next_committed(at);
+    if (!part || part->first >= end) break;
+    at = std::min(end, part->end());
+    hide(part->first, at);
+    removed_blocks_ += at - part->first;
+  }
+  return dropped;
+}
+
+std::vector<BlockRun> ExtentMap::remove_added(uint64_t first, uint64_t end) {
+  std::vector<BlockRun> dropped;
+  auto found = added_.upper_bound(first);
+  if (found != added_.begin() && std::prev(found)->second.extent.end() > first) --found;
+  while (found != added_.end() && found->first < end) {
+    const Added old = found->second;
+    found = added_.erase(found);
+    const uint64_t from = std::max(first, old.extent.first);
+    const uint64_t to = std::min(end, old.extent.end());
+    dropped.push_back({BlockNo{cut(old.extent, from, to).block}, to - from});
+    added_blocks_ -= to - from;
+    if (old.extent.first < from) {
+      added_.emplace(old.extent.first, Added{cut(old.extent, old.extent.first, from), old.epoch});
+    }
+    if (to < old.extent.end()) {
+      found = added_.emplace(to, Added{cut(old.extent, to, old.extent.end()), old.epoch}).first;
+      break;
+    }
+  }
+  return dropped;
+}
+
+void ExtentMap::hide(uint64_t first, uint64_t end) {
+  auto after = removed_.lower_bound(first);
+  if (after != removed_.end() && after->first == end) {
+    end = after->second;
+    after = removed_.erase(after);
+  }
+  if (after != removed_.begin() && std::prev(after)->second == first) {
+    std::prev(after)->second = end;
+    return;
+  }
+  removed_.emplace_hint(after, first, end);
+}
+
+void ExtentMap::for_each_added(uint64_t epoch,
+                               const std::function<void(const Extent&)>& visit) const {
+  for (const auto& [first, added] : added_) {
+    if (added.epoch <= epoch) visit(added.extent);
+  }
+}
+
+std::vector<BlockRun> ExtentMap::reserved() const {
+  std::vector<BlockRun> runs;
+  for (const auto& [first, added] : added_) {
+    runs.push_back({BlockNo{added.extent.block}, added.extent.length});
+  }
+  return runs;
+}
+
+}  // namespace streamfs::meta

@@ -1,0 +1,114 @@
+// Which device blocks hold a file: the committed slots of META, and an overlay of what has changed
+// since. The current view is `added` over (`committed` without `removed`); a commit moves part of
+// the overlay into slots. So a write costs a step in a small map, and a commit costs what changed.
+//
+// Slots: two inside the inode, then chains of kExtents units; unordered on the media. Slots are
+// only ever written by journal patches, so a cleared one may be used again at once.
+//
+// Thread safety: none of its own; the inode's mutex guards it.
+// What a crash leaves: committed slots; the overlay is memory only.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/block_allocator.h"
+#include "fuse-fs/meta/heap.h"
+#include "fuse-fs/meta/layout.h"
+
+namespace streamfs::meta {
+
+// A mapped part of a file.
+struct Extent {
+  uint64_t first = 0, length = 0;  // file blocks
+  uint64_t block = 0;              // device block of `first`
+  uint16_t vstream = 0;
+  bool unwritten = false;
+
+  uint64_t end() const { return first + length; }
+};
+
+ExtentSlot encode_extent(const Extent& extent);
+// Errors: EIO for a slot that is damaged or points outside the file or the data device.
+Result<Extent> decode_extent(const ExtentSlot& slot, const Geometry& geometry);
+ExtentSlot read_extent_slot(const pmem::Region& region, uint64_t offset);
+ExtentSlot inline_slot(const InodeImage& image, size_t slot);
+
+class ExtentMap {
+ public:
+  // Errors: EIO when a slot or a chain is damaged, or two slots overlap.
+  static Result<std::unique_ptr<ExtentMap>> load(Heap& heap, InodeId id, const InodeImage& image);
+
+  // ---- The current view
+  // The first mapped part at or after a file block, cut to start there.
+  std::optional<Extent> next(uint64_t from) const;
+  // Maps what is a hole; what was mapped there before is removed first. Both return runs that were
+  // reserved, never committed, and are nobody's now.
+  std::vector<BlockRun> add(const Extent& extent, uint64_t epoch);
+  std::vector<BlockRun> remove(uint64_t first, uint64_t count);
+  bool dirty() const { return !added_.empty() || !removed_.empty(); }
+  uint64_t added_blocks() const { return added_blocks_; }      // current, not committed
+  uint64_t removed_blocks() const { return removed_blocks_; }  // committed, not current
+  // Extents (not slots) waiting for this epoch or an earlier one.
+  void for_each_added(uint64_t epoch, const std::function<void(const Extent&)>& visit) const;
+  bool needs_unit() const { return free_slots_.empty() && inline_used_ == kInlineExtents; }
+
+  // ---- Committing. plan() puts a bounded part of the overlay, up to `epoch`, into a transaction
+  // and into `next`; done() follows its commit, restore() its failure.
+  struct Plan {
+    bool complete = true;  // nothing up to the epoch is left for another record
+    std::vector<BlockRun> allocated, freed;
+    uint64_t removed_up_to = 0;    // removals below this file block are in
+    std::vector<uint64_t> added;   // keys of added_ that are in
+    std::vector<Heap::Claim> units;
+    uint32_t steps = 0;
+  };
+  Result<Plan> plan(Transaction& tx, InodeImage& next, uint64_t epoch);
+  void done(Plan plan);
+  Result<void> restore(const InodeImage& image);
+
+  // Reserved runs of the overlay, for a file that dies before its commit.
+  std::vector<BlockRun> reserved() const;
+
+ private:
+  struct Committed {
+    Extent extent;
+    uint64_t slot;  // 0 or 1: inside the inode; else a META offset
+  };
+  struct Added {
+    Extent extent;
+    uint64_t epoch;
+  };
+  ExtentMap(Heap& heap, InodeId id) : heap_(heap), id_(id) {}
+
+  Result<void> load_slots(const InodeImage& image);
+  Result<void> load_slot(const ExtentSlot& slot, uint64_t at);
+  std::optional<Extent> next_committed(uint64_t from) const;
+  void hide(uint64_t first, uint64_t end);
+  std::vector<BlockRun> remove_added(uint64_t first, uint64_t end);
+
+  Result<void> plan_removals(Transaction& tx, InodeImage& next, Plan& plan);
+  Result<void> plan_removal(Transaction& tx, InodeImage& next, Plan& plan, uint64_t key,
+                            uint64_t first, uint64_t end);
+  Result<void> plan_added(Transaction& tx, InodeImage& next, Plan& plan, const Extent& extent);
+  Result<uint64_t> take_slot(Transaction& tx, InodeImage& next, Plan& plan);
+  void write_slot(Transaction& tx, InodeImage& next, uint64_t slot, const Extent& extent,
+                  const Extent* old) const;
+  void clear_slot(Transaction& tx, InodeImage& next, uint64_t slot);
+
+  Heap& heap_;
+  InodeId id_;
+  std::map<uint64_t, Committed> committed_;     // by first file block
+  std::map<uint64_t, Added> added_;             // by first file block; never over visible committed
+  std::map<uint64_t, uint64_t> removed_;        // first → end, merged
+  std::vector<uint64_t> free_slots_;            // META offsets
+  uint32_t inline_used_ = 0;
+  uint64_t added_blocks_ = 0, removed_blocks_ = 0;
+};
+
+}  // namespace streamfs::meta

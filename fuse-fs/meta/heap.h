@@ -1,0 +1,101 @@
+// The heap's 4 KiB units: which are free, and chains of them.
+//
+//   kFree ──take──► claimed ──record commits──► an object's ──record commits──► kDirty
+//     ▲                └─ claim dropped: back where it was                        │
+//     └───────────── take, once the watermark has passed the freeing record ◄─────┘
+//
+// A claimed unit reads as zeroes, whatever a cut or a dead object left in it: take() looks, and
+// clears what is not zero with a fence of its own, before any record can point there.
+//
+// Thread safety: all methods, any thread; one leaf mutex. take() may checkpoint the journal.
+// What a crash leaves: the heap map in META says everything; a claim leaves nothing.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/store.h"
+
+namespace streamfs::meta {
+
+UnitHeader read_header(const pmem::Region& region, uint64_t unit_offset);
+// The header's first word.
+constexpr uint64_t unit_owner(InodeId owner, UnitKind kind) {
+  return owner.value | uint64_t{static_cast<uint8_t>(kind)} << 56;
+}
+UnitKind read_unit_kind(const pmem::Region& region, const Geometry& geometry, uint64_t unit);
+void put_unit_kind(Transaction& tx, const Geometry& geometry, uint64_t unit, UnitKind kind);
+
+class Heap {
+ public:
+  // kCreate leaves the reserve alone; kMust may use it: unlink and truncate always succeed.
+  enum class Purpose { kCreate, kMust };
+
+  // A unit nobody else can get. Dropped without keep(), it goes back.
+  class Claim {
+   public:
+    Claim(Heap& heap, uint64_t offset) : heap_(&heap), offset_(offset) {}
+    Claim(Claim&& other) noexcept
+        : heap_(std::exchange(other.heap_, nullptr)), offset_(other.offset_) {}
+    Claim& operator=(Claim&&) = delete;
+    ~Claim() {
+      if (heap_ != nullptr) heap_->give_back(offset_);
+    }
+    uint64_t offset() const { return offset_; }
+    void keep() { heap_ = nullptr; }  // its record has committed
+
+   private:
+    Heap* heap_;
+    uint64_t offset_;
+  };
+
+  explicit Heap(const Store& store);  // reads the heap map
+
+  const Store& store() const { return store_; }
+  Result<Claim> take(Purpose purpose);  // ENOSPC
+  // Adds to tx: the unit becomes `kind`, with this owner and next.
+  void put_unit(Transaction& tx, uint64_t offset, UnitKind kind, InodeId owner,
+                uint64_t next) const;
+  void put_kind(Transaction& tx, uint64_t offset, UnitKind kind) const;
+  void freed(uint64_t offset, TxId tx);  // a record made it kDirty
+
+  UnitKind kind(uint64_t unit) const;
+  // The start of a unit of this kind that belongs to this owner.
+  bool is_unit(uint64_t offset, UnitKind kind, InodeId owner) const;
+  // Offsets of a chain's units in order. EIO: a link leads astray.
+  Result<std::vector<uint64_t>> chain(uint64_t first, UnitKind kind, InodeId owner) const;
+  // True for an id whose slot lies in an inode unit.
+  bool is_inode_slot(InodeId id) const;
+
+  uint64_t total() const { return store_.geometry.heap_units(); }
+  uint64_t available() const;  // dirty ones too
+  uint64_t inode_units_at_open() const { return inode_units_; }
+  bool scarce() const { return available() <= reserve_; }
+
+ private:
+  struct Dirty {
+    uint64_t unit;
+    TxId tx;
+  };
+  void load(uint64_t unit, UnitKind kind) SFS_REQUIRES(mutex_);
+  std::optional<uint64_t> pick(Purpose purpose) SFS_EXCLUDES(mutex_);
+  std::optional<uint64_t> pick_free() SFS_REQUIRES(mutex_);
+  void clear(uint64_t offset) const;
+  void give_back(uint64_t offset);
+
+  Store store_;
+  uint64_t reserve_;
+  uint64_t inode_units_ = 0;
+  mutable Mutex mutex_;  // leaf
+  std::vector<uint64_t> free_ SFS_GUARDED_BY(mutex_);  // 1 bit a unit
+  std::deque<Dirty> dirty_ SFS_GUARDED_BY(mutex_);
+  uint64_t free_count_ SFS_GUARDED_BY(mutex_) = 0;
+  uint64_t cursor_ SFS_GUARDED_BY(mutex_) = 0;  // word of free_ to look at first
+};
+
+}  // namespace streamfs::meta

@@ -1,0 +1,198 @@
+#include "fuse-fs/meta/inode.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace streamfs::meta {
+namespace {
+
+bool known_type(uint16_t mode) {
+  switch (mode & 0170000) {
+    case 0010000:
+    case 0020000:
+    case 0040000:
+    case 0060000:
+    case 0100000:
+    case 0120000:
+    case 0140000:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Timestamp unpack_time(uint64_t packed) {
+  return {static_cast<int64_t>(packed >> 30) - kTimeBias,
+          static_cast<uint32_t>(packed & ((uint64_t{1} << 30) - 1))};
+}
+
+InodeImage load_image(const pmem::Region& region, InodeId id) {
+  InodeWords words{};
+  for (size_t i = 0; i < words.size(); ++i) words[i] = region.load(inode_offset(id) + i * kWordSize);
+  return std::bit_cast<InodeImage>(words);
+}
+
+const char* image_problem(const InodeImage& image, InodeId id) {
+  if (image.checksum != inode_checksum(image)) return "wrong checksum";
+  if (image.self != id.value) return "wrong number in itself";
+  if (!known_type(image.mode)) return "unknown type";
+  if ((image.flags & kInlineSymlink) != 0 && (!is_symlink(image) || image.size > kInlineSymlinkMax)) {
+    return "impossible inline symlink";
+  }
+  return nullptr;
+}
+
+Result<InodeImage> read_inode(const Heap& heap, InodeId id) {
+  if (!heap.is_inode_slot(id)) return Error{ESTALE, "no such inode"};
+  const InodeImage image = load_image(heap.store().region, id);
+  if (std::bit_cast<InodeWords>(image)[0] == 0) return Error{ESTALE, "no such inode"};
+  if (const char* problem = image_problem(image, id)) {
+    return Error{EIO, "inode " + std::to_string(id.value) + ": " + problem};
+  }
+  return image;
+}
+
+void put_image(Transaction& tx, InodeId id, const InodeImage& committed, InodeImage& next) {
+  next.checksum = inode_checksum(next);
+  const auto before = std::bit_cast<InodeWords>(committed);
+  const auto after = std::bit_cast<InodeWords>(next);
+  for (size_t i = 0; i < after.size(); ++i) {
+    if (before[i] != after[i]) tx.patch(inode_offset(id) + i * kWordSize, after[i]);
+  }
+}
+
+void set_block_count(InodeImage& image, uint64_t blocks) {
+  image.blocks_vstream = (image.blocks_vstream & ~((uint64_t{1} << 48) - 1)) | blocks;
+}
+
+void set_vstream(InodeImage& image, VStreamId vstream, bool hinted) {
+  image.blocks_vstream = block_count(image) | uint64_t{vstream.value} << 48;
+  image.flags = static_cast<uint16_t>(hinted ? image.flags | kHintedVStream
+                                             : image.flags & ~kHintedVStream);
+}
+
+void Inode::settle() {
+  size = settled_size = committed.size;
+  mtime = committed.mtime;
+  ctime = committed.ctime;
+}
+
+uint64_t Inode::blocks() const {
+  const uint64_t stored = block_count(committed);
+  return extents ? stored + extents->added_blocks() - extents->removed_blocks() : stored;
+}
+
+void Inode::adopt(const InodeImage& next) {
+  if (next.mtime != committed.mtime) mtime = next.mtime;
+  if (next.ctime != committed.ctime) ctime = next.ctime;
+  if (next.size != committed.size && !attributes_dirty) size = settled_size = next.size;
+  committed = next;
+}
+
+InodeRef& InodeRef::operator=(InodeRef&& other) noexcept {
+  if (this != &other) {
+    reset();
+    cache_ = other.cache_;
+    inode_ = std::move(other.inode_);
+  }
+  return *this;
+}
+
+void InodeRef::reset() {
+  if (inode_ == nullptr) return;
+  cache_->unpin(inode_);
+  inode_.reset();
+}
+
+InodeRef InodeCache::pin(Entry& entry) {
+  ++entry.pins;
+  return {*this, entry.inode};
+}
+
+Result<InodeRef> InodeCache::get(InodeId id) {
+  Shard& at = shard(id);
+  const MutexLock lock(at.mutex);
+  const auto found = at.entries.find(id);
+  if (found != at.entries.end()) return pin(found->second);
+  // No one can be changing an inode that is not in memory, so its image holds still.
+  SFS_ASSIGN(const InodeImage image, read_inode(heap_, id));
+  Entry& entry = at.entries[id];
+  entry.inode = std::make_shared<Inode>(id, image);
+  return pin(entry);
+}
+
+InodeRef InodeCache::find(InodeId id) {
+  Shard& at = shard(id);
+  const MutexLock lock(at.mutex);
+  const auto found = at.entries.find(id);
+  return found == at.entries.end() ? InodeRef() : pin(found->second);
+}
+
+InodeRef InodeCache::insert(InodeId id, const InodeImage& image, std::unique_lock<Mutex>& lock) {
+  auto inode = std::make_shared<Inode>(id, image);
+  lock = std::unique_lock(inode->mutex);
+  Shard& at = shard(id);
+  const MutexLock shard_lock(at.mutex);
+  Entry& entry = at.entries[id];
+  entry = Entry{std::move(inode), 0, 0};
+  return pin(entry);
+}
+
+void InodeCache::erase(const Inode& inode) {
+  Shard& at = shard(inode.id);
+  const MutexLock lock(at.mutex);
+  const auto found = at.entries.find(inode.id);
+  if (found != at.entries.end() && found->second.inode.get() == &inode) at.entries.erase(found);
+}
+
+void InodeCache::add_lookups(InodeId id, uint64_t count) {
+  Shard& at = shard(id);
+  const MutexLock lock(at.mutex);
+  const auto found = at.entries.find(id);
+  if (found != at.entries.end()) found->second.lookups += count;
+}
+
+uint64_t InodeCache::drop_lookups(InodeId id, uint64_t count) {
+  Shard& at = shard(id);
+  const MutexLock lock(at.mutex);
+  const auto found = at.entries.find(id);
+  if (found == at.entries.end()) return 0;
+  found->second.lookups -= std::min(count, found->second.lookups);
+  return found->second.lookups;
+}
+
+void InodeCache::unpin(const std::shared_ptr<Inode>& inode) {
+  std::shared_ptr<Inode> last;  // destroyed outside the lock
+  Shard& at = shard(inode->id);
+  const MutexLock lock(at.mutex);
+  const auto found = at.entries.find(inode->id);
+  if (found == at.entries.end() || found->second.inode != inode) return;
+  Entry& entry = found->second;
+  // Without pins nobody can reach it: its fields may be read without its mutex.
+  if (--entry.pins > 0 || entry.lookups > 0 || inode->dirty()) return;
+  last = std::move(entry.inode);
+  at.entries.erase(found);
+}
+
+InodeLocks::~InodeLocks() {
+  if (!locked_) return;
+  for (const InodeRef& ref : refs_) ref->mutex.unlock();
+}
+
+void InodeLocks::lock() {
+  std::ranges::sort(refs_, {}, [](const InodeRef& ref) { return ref->id; });
+  const auto same = [](const InodeRef& a, const InodeRef& b) { return a.get() == b.get(); };
+  refs_.erase(std::unique(refs_.begin(), refs_.end(), same), refs_.end());
+  for (const InodeRef& ref : refs_) ref->mutex.lock();
+  locked_ = true;
+}
+
+Inode& InodeLocks::operator[](InodeId id) const {
+  const auto found = std::ranges::find(refs_, id, [](const InodeRef& ref) { return ref->id; });
+  SFS_ASSERT(found != refs_.end());
+  return **found;
+}
+
+}  // namespace streamfs::meta

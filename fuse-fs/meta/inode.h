@@ -1,0 +1,161 @@
+// Inodes: their image in META and the object in memory that ties committed and current together.
+//
+// Thread safety: an Inode's fields are guarded by its mutex unless said otherwise; InodeCache is
+// safe from any thread (one leaf mutex a shard). Lock order: inodes by ascending InodeId.
+// What a crash leaves: `committed` always equals what META (with its journal) says; the rest is
+// memory only.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/directory.h"
+#include "fuse-fs/meta/extent_map.h"
+#include "fuse-fs/meta/heap.h"
+#include "fuse-fs/meta/image.h"
+#include "fuse-fs/meta/layout.h"
+
+namespace streamfs::meta {
+
+Timestamp unpack_time(uint64_t packed);
+
+inline uint64_t inode_offset(InodeId id) { return id.value * kCellSize; }
+InodeImage load_image(const pmem::Region& region, InodeId id);
+// Errors: ESTALE (a free slot, or no slot at all), EIO (damaged).
+Result<InodeImage> read_inode(const Heap& heap, InodeId id);
+// What makes an image unbelievable, or nullptr.
+const char* image_problem(const InodeImage& image, InodeId id);
+// Finishes next's checksum and patches the words in which it differs from what META holds.
+void put_image(Transaction& tx, InodeId id, const InodeImage& committed, InodeImage& next);
+
+inline bool is_directory(const InodeImage& image) { return (image.mode & 0170000) == 0040000; }
+inline bool is_regular(const InodeImage& image) { return (image.mode & 0170000) == 0100000; }
+inline bool is_symlink(const InodeImage& image) { return (image.mode & 0170000) == 0120000; }
+inline uint64_t block_count(const InodeImage& image) {
+  return image.blocks_vstream & ((uint64_t{1} << 48) - 1);
+}
+inline VStreamId vstream_of(const InodeImage& image) {
+  return VStreamId{static_cast<uint16_t>(image.blocks_vstream >> 48)};
+}
+void set_block_count(InodeImage& image, uint64_t blocks);
+void set_vstream(InodeImage& image, VStreamId vstream, bool hinted);
+
+class Inode {
+ public:
+  Inode(InodeId own_id, const InodeImage& image) : id(own_id), committed(image) { settle(); }
+
+  const InodeId id;
+  Mutex mutex;
+  InodeImage committed;
+  bool alive = true;  // false once freed: whoever still holds it finds nothing
+
+  // The current view. Equal to committed where nothing waits for a device flush.
+  uint64_t size = 0, mtime = 0, ctime = 0;
+  bool attributes_dirty = false;
+  uint64_t settled_size = 0;  // the part of `size` that any commit may make committed
+  struct Growth {
+    uint64_t epoch, size;
+  };
+  std::vector<Growth> growth;  // ascending; sizes that wait for their epoch's flush
+  struct Overwritten {
+    BlockNo first;
+    uint64_t count, epoch;
+  };
+  std::vector<Overwritten> overwritten;  // checksums of these wait for their epoch's flush
+  std::unique_ptr<ExtentMap> extents;    // loaded at first use
+  std::unique_ptr<Directory> directory;
+
+  bool dirty() const {
+    return attributes_dirty || !overwritten.empty() || (extents && extents->dirty());
+  }
+  uint64_t blocks() const;  // current
+  // `next` has been committed: explicit changes show in the current view too.
+  void adopt(const InodeImage& next);
+
+ private:
+  void settle();
+};
+
+class InodeCache;
+
+// Keeps an inode in memory. Movable; not for sharing between threads.
+class InodeRef {
+ public:
+  InodeRef() = default;
+  InodeRef(InodeCache& cache, std::shared_ptr<Inode> inode)
+      : cache_(&cache), inode_(std::move(inode)) {}
+  InodeRef(InodeRef&& other) noexcept = default;
+  InodeRef& operator=(InodeRef&& other) noexcept;
+  ~InodeRef() { reset(); }
+  void reset();
+  explicit operator bool() const { return inode_ != nullptr; }
+  Inode* operator->() const { return inode_.get(); }
+  Inode& operator*() const { return *inode_; }
+  Inode* get() const { return inode_.get(); }
+
+ private:
+  InodeCache* cache_ = nullptr;
+  std::shared_ptr<Inode> inode_;
+};
+
+// Inodes in memory: those referenced by the kernel, pinned by an operation, or dirty.
+class InodeCache {
+ public:
+  explicit InodeCache(const Heap& heap) : heap_(heap) {}
+
+  Result<InodeRef> get(InodeId id);
+  InodeRef find(InodeId id);  // only if it is in memory
+  // A new inode, locked before anyone can see it; `lock` gets its mutex.
+  InodeRef insert(InodeId id, const InodeImage& image, std::unique_lock<Mutex>& lock);
+  void erase(const Inode& inode);  // freed, or never born
+  void add_lookups(InodeId id, uint64_t count);
+  uint64_t drop_lookups(InodeId id, uint64_t count);  // what is left
+
+ private:
+  friend class InodeRef;
+  // shared_ptr: a freed slot may be reused while a stale operation still holds the old object.
+  struct Entry {
+    std::shared_ptr<Inode> inode;
+    uint64_t lookups = 0;
+    uint32_t pins = 0;
+  };
+  struct Shard {
+    Mutex mutex;  // leaf
+    std::unordered_map<InodeId, Entry> entries SFS_GUARDED_BY(mutex);
+  };
+  static constexpr size_t kShards = 64;
+  Shard& shard(InodeId id) { return shards_[id.value % kShards]; }
+  void unpin(const std::shared_ptr<Inode>& inode);
+  InodeRef pin(Entry& entry);
+
+  const Heap& heap_;
+  std::array<Shard, kShards> shards_;
+};
+
+// Locks several inodes in ascending order of their ids, each once.
+class InodeLocks {
+ public:
+  InodeLocks() = default;
+  InodeLocks(const InodeLocks&) = delete;
+  InodeLocks& operator=(const InodeLocks&) = delete;
+  ~InodeLocks();
+  void add(InodeRef ref) { refs_.push_back(std::move(ref)); }
+  void lock() SFS_NO_TSA;
+  // The locked inode of this id, which must have been added.
+  Inode& operator[](InodeId id) const;
+
+ private:
+  std::vector<InodeRef> refs_;
+  bool locked_ = false;
+};
+
+}  // namespace streamfs::meta

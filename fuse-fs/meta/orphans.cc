@@ -1,0 +1,80 @@
+#include "fuse-fs/meta/orphans.h"
+
+namespace streamfs::meta {
+
+Orphans::Claim::~Claim() {
+  if (orphans_ == nullptr) return;
+  const MutexLock lock(orphans_->mutex_);
+  orphans_->free_.push_back(slot_);
+}
+
+void Orphans::Claim::keep() {
+  const MutexLock lock(orphans_->mutex_);
+  orphans_->slots_[id_] = slot_;
+  orphans_ = nullptr;
+}
+
+Result<void> Orphans::load(uint64_t head) {
+  SFS_ASSIGN(const auto units, heap_.chain(head, UnitKind::kOrphans, InodeId{0}));
+  if (units.empty()) return Error{EIO, "no orphan list"};
+  const MutexLock lock(mutex_);
+  for (const uint64_t unit : units) add_unit(unit);
+  return {};
+}
+
+void Orphans::add_unit(uint64_t unit) {
+  for (uint64_t index = kOrphansPerUnit; index-- > 0;) {
+    const uint64_t slot = unit + sizeof(UnitHeader) + index * kWordSize;
+    const InodeId id{heap_.store().region.load(slot)};
+    if (id.value == 0) {
+      free_.push_back(slot);
+    } else {
+      slots_[id] = slot;
+    }
+  }
+  last_unit_ = unit;
+}
+
+Result<Orphans::Claim> Orphans::claim(InodeId id) {
+  const MutexLock lock(mutex_);
+  if (free_.empty()) SFS_TRY(grow());
+  const uint64_t slot = free_.back();
+  free_.pop_back();
+  return Claim(*this, slot, id);
+}
+
+// Once in 504 nameless inodes, in a record of its own.
+Result<void> Orphans::grow() {
+  SFS_ASSIGN(Heap::Claim unit, heap_.take(Heap::Purpose::kMust));
+  Transaction tx(heap_.store().region);
+  heap_.put_unit(tx, unit.offset(), UnitKind::kOrphans, InodeId{0}, 0);
+  tx.patch(last_unit_ + offsetof(UnitHeader, next), unit.offset());
+  SFS_TRY(heap_.store().journal.commit(tx));
+  unit.keep();
+  add_unit(unit.offset());
+  return {};
+}
+
+void Orphans::put_remove(Transaction& tx, InodeId id) const {
+  const MutexLock lock(mutex_);
+  const auto found = slots_.find(id);
+  if (found != slots_.end()) tx.patch(found->second, 0);
+}
+
+void Orphans::removed(InodeId id) {
+  const MutexLock lock(mutex_);
+  const auto found = slots_.find(id);
+  if (found == slots_.end()) return;
+  free_.push_back(found->second);
+  slots_.erase(found);
+}
+
+std::vector<InodeId> Orphans::all() const {
+  const MutexLock lock(mutex_);
+  std::vector<InodeId> ids;
+  ids.reserve(slots_.size());
+  for (const auto& [id, slot] : slots_) ids.push_back(id);
+  return ids;
+}
+
+}  // namespace streamfs::meta

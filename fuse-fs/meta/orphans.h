@@ -1,0 +1,59 @@
+// Inodes without a name that still exist: removed while open, unnamed, or being freed. A crash
+// frees them at the next mount. A word a slot in chained kOrphans units; 0 = free slot.
+//
+// Thread safety: all methods, any thread; one leaf mutex, before the heap's and the journal's.
+// What a crash leaves: the list changes in the record that takes the last name, or gives the first.
+#pragma once
+
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/heap.h"
+
+namespace streamfs::meta {
+
+class Orphans {
+ public:
+  // A free slot for one inode. Dropped without keep(), it goes back.
+  class Claim {
+   public:
+    Claim(Orphans& orphans, uint64_t slot, InodeId id)
+        : orphans_(&orphans), slot_(slot), id_(id) {}
+    Claim(Claim&& other) noexcept
+        : orphans_(std::exchange(other.orphans_, nullptr)), slot_(other.slot_), id_(other.id_) {}
+    Claim& operator=(Claim&&) = delete;
+    ~Claim();
+    void put(Transaction& tx) const { tx.patch(slot_, id_.value); }
+    void keep();  // its record has committed
+
+   private:
+    Orphans* orphans_;
+    uint64_t slot_;
+    InodeId id_;
+  };
+
+  explicit Orphans(Heap& heap) : heap_(heap) {}
+  Result<void> load(uint64_t head);  // EIO: broken chain
+
+  Result<Claim> claim(InodeId id);  // ENOSPC, EROFS
+  // The inode leaves the list: put_remove in the record, removed after its commit.
+  void put_remove(Transaction& tx, InodeId id) const;
+  void removed(InodeId id);
+  std::vector<InodeId> all() const;
+
+ private:
+  Result<void> grow() SFS_REQUIRES(mutex_);
+  void add_unit(uint64_t unit) SFS_REQUIRES(mutex_);
+
+  Heap& heap_;
+  mutable Mutex mutex_;
+  uint64_t last_unit_ SFS_GUARDED_BY(mutex_) = 0;
+  std::vector<uint64_t> free_ SFS_GUARDED_BY(mutex_);  // META offsets
+  std::unordered_map<InodeId, uint64_t> slots_ SFS_GUARDED_BY(mutex_);
+};
+
+}  // namespace streamfs::meta

@@ -1,0 +1,16 @@
+// What every part of the engine works on. Thread safety: see each member; this only borrows.
+#pragma once
+
+#include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/journal.h"
+#include "pmem/region.h"
+
+namespace streamfs::meta {
+
+struct Store {
+  pmem::Region& region;
+  const Geometry& geometry;
+  Journal& journal;
+};
+
+}  // namespace streamfs::meta

@@ -1,0 +1,126 @@
+#include "tests/unit/meta/filesystem.h"
+
+namespace streamfs::meta {
+namespace {
+
+template <typename T>
+T expect(Result<T> result) {
+  EXPECT_TRUE(result.ok()) << result.error().message();
+  return result.ok() ? std::move(result).value() : T{};
+}
+
+void expect(const Result<void>& result) {
+  EXPECT_TRUE(result.ok()) << result.error().message();
+}
+
+}  // namespace
+
+Filesystem::Filesystem(Size size)
+    : region_(pmem::make_memory_region(size.meta_bytes, pmem::MetaClass::kPersistent)) {
+  FormatOptions options;
+  options.data_blocks = size.data_blocks;
+  options.label = "test";
+  options.random_seed = 7;
+  const Superblock super =
+      expect(plan_format(size.meta_bytes, pmem::MetaClass::kPersistent, options));
+  expect(format(*region_, super, clock_.now()));
+  open();
+}
+
+Filesystem::~Filesystem() {
+  if (engine_) close();
+}
+
+void Filesystem::open() {
+  const Superblock super = expect(load_superblock(*region_, true));
+  engine_ = expect(Engine::open(*region_, super, clock_, {.read_only = false,
+                                                          .start_background = false}));
+  ASSERT_NE(engine_, nullptr);
+}
+
+void Filesystem::close() {
+  expect(engine_->close_clean());
+  engine_.reset();
+  expect_sound();
+}
+
+void Filesystem::reopen() {
+  close();
+  open();
+}
+
+void Filesystem::crash() {
+  engine_.reset();
+  open();
+}
+
+void Filesystem::expect_sound() {}
+
+InodeId Filesystem::file(std::string_view name, InodeId parent) {
+  return expect(engine_->create(parent_or_root(parent), name, node(S_IFREG | 0644))).id;
+}
+
+InodeId Filesystem::directory(std::string_view name, InodeId parent) {
+  return expect(engine_->create(parent_or_root(parent), name, node(S_IFDIR | 0755))).id;
+}
+
+int Filesystem::unlink(std::string_view name, InodeId parent) {
+  const auto done = engine_->unlink(parent_or_root(parent), name);
+  return done ? 0 : done.error().code;
+}
+
+int Filesystem::lookup_error(std::string_view name, InodeId parent) {
+  const auto found = engine_->lookup(parent_or_root(parent), name);
+  if (!found) return found.error().code;
+  engine_->forget(found->id, 1);
+  return 0;
+}
+
+std::vector<std::string> Filesystem::names(InodeId directory) {
+  std::vector<std::string> names;
+  expect(engine_->read_directory(directory, 0, [&](const DirectoryEntry& entry) {
+    if (entry.name != "." && entry.name != "..") names.emplace_back(entry.name);
+    return true;
+  }));
+  return names;
+}
+
+Attributes Filesystem::attributes(InodeId id) { return expect(engine_->attributes(id)); }
+
+void Filesystem::write(InodeId id, uint64_t first, uint64_t count, uint64_t epoch) {
+  WriteResult result;
+  result.epoch = epoch;
+  result.end_offset = (first + count) * kBlockSize;
+  for (const Piece& piece : expect(engine_->map(id, FileBlock{first}, count))) {
+    if (!piece.hole) {
+      expect(engine_->begin_overwrite(id, {&piece, 1}));
+      for (uint64_t i = 0; i < piece.length; ++i) {
+        const BlockNo block{piece.block.value + i};
+        result.checksums.push_back({block, static_cast<uint32_t>(block.value + 1)});
+      }
+      continue;
+    }
+    for (uint64_t done = 0; done < piece.length;) {
+      const BlockRun run =
+          expect(engine_->blocks().reserve(piece.length - done, kDefaultPStream, std::nullopt));
+      ASSERT_GT(run.count, 0U);
+      result.added.push_back({FileBlock{piece.first.value + done}, run.first, run.count,
+                              kDefaultVStream});
+      for (uint64_t i = 0; i < run.count; ++i) {
+        const BlockNo block{run.first.value + i};
+        result.checksums.push_back({block, static_cast<uint32_t>(block.value + 1)});
+      }
+      done += run.count;
+    }
+  }
+  expect(engine_->finish_write(id, result));
+}
+
+void Filesystem::commit(InodeId id, uint64_t epoch) { expect(engine_->commit_inode(id, epoch)); }
+
+void Filesystem::forget_and_free(InodeId id, uint64_t count) {
+  EXPECT_TRUE(engine_->forget(id, count));
+  expect(engine_->free_orphan(id));
+}
+
+}  // namespace streamfs::meta

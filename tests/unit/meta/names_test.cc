@@ -1,0 +1,426 @@
+#include <fcntl.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/unit/meta/filesystem.h"
+
+namespace streamfs::meta {
+namespace {
+
+constexpr uint32_t kNoReplace = 1, kExchange = 2;
+
+CreateRequest symlink_to(std::string_view target) {
+  CreateRequest request = node(S_IFLNK | 0777);
+  request.symlink_target = target;
+  return request;
+}
+
+int error_of(const auto& result) { return result.ok() ? 0 : result.error().code; }
+
+TEST(Names, AnEmptyFilesystemHoldsOnlyItself) {
+  Filesystem fs;
+  const Attributes root = fs.attributes(fs.root());
+  EXPECT_TRUE(S_ISDIR(root.mode));
+  EXPECT_EQ(root.nlink, 2U);
+  EXPECT_TRUE(fs.names(fs.root()).empty());
+  EXPECT_EQ(fs.lookup_error("x"), ENOENT);
+  EXPECT_EQ(fs->lookup(fs.root(), ".")->id, fs.root());
+  EXPECT_EQ(fs->lookup(fs.root(), "..")->id, fs.root());
+}
+
+TEST(Names, ACreatedFileKeepsItsAttributesAcrossACrashAndAClose) {
+  Filesystem fs;
+  CreateRequest request = node(S_IFREG | 0640);
+  request.caller = {.uid = 5, .gid = 6};
+  request.vstream = VStreamId{9};
+  request.vstream_hinted = true;
+  const auto made = fs->create(fs.root(), "f", request);
+  ASSERT_TRUE(made.ok());
+  for (const bool clean : {false, true}) {
+    clean ? fs.reopen() : fs.crash();
+    const auto found = fs->lookup(fs.root(), "f");
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found->id, made->id);
+    EXPECT_EQ(found->mode, S_IFREG | 0640U);
+    EXPECT_EQ(found->uid, 5U);
+    EXPECT_EQ(found->gid, 6U);
+    EXPECT_EQ(found->nlink, 1U);
+    EXPECT_EQ(found->vstream, VStreamId{9});
+    EXPECT_TRUE(found->vstream_hinted);
+    EXPECT_EQ(found->btime, made->btime);
+    EXPECT_EQ(found->generation, made->generation);
+  }
+}
+
+TEST(Names, EveryKindOfNodeIsKeptAcrossACrash) {
+  Filesystem fs;
+  ASSERT_TRUE(fs->create(fs.root(), "fifo", node(S_IFIFO | 0600)).ok());
+  CreateRequest device = node(S_IFCHR | 0600);
+  device.rdev = 0x105;
+  ASSERT_TRUE(fs->create(fs.root(), "device", device).ok());
+  ASSERT_TRUE(fs->create(fs.root(), "socket", node(S_IFSOCK | 0600)).ok());
+  fs.crash();
+  EXPECT_TRUE(S_ISFIFO(fs->lookup(fs.root(), "fifo")->mode));
+  EXPECT_EQ(fs->lookup(fs.root(), "device")->rdev, 0x105U);
+  EXPECT_TRUE(S_ISSOCK(fs->lookup(fs.root(), "socket")->mode));
+}
+
+TEST(Names, SymlinksOfEveryLengthReadBack) {
+  Filesystem fs;
+  for (const size_t length : {1U, 127U, 128U, 129U, 4032U, 4033U, 4095U}) {
+    const std::string name = "s" + std::to_string(length), target(length, 'x');
+    ASSERT_TRUE(
+        fs->create(fs.root(), name, symlink_to(target)).ok());
+  }
+  fs.crash();
+  for (const size_t length : {1U, 127U, 128U, 129U, 4032U, 4033U, 4095U}) {
+    const auto found = fs->lookup(fs.root(), "s" + std::to_string(length));
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found->size, length);
+    const auto target = fs->read_symlink(found->id);
+    ASSERT_TRUE(target.ok());
+    EXPECT_EQ(*target, std::string(length, 'x'));
+  }
+  EXPECT_EQ(error_of(fs->read_symlink(fs.root())), EINVAL);
+  const std::string too_long(4096, 'x');
+  EXPECT_EQ(error_of(fs->create(fs.root(), "t", symlink_to(too_long))),
+            ENAMETOOLONG);
+}
+
+TEST(Names, ImpossibleNamesAreRefused) {
+  Filesystem fs;
+  EXPECT_EQ(error_of(fs->create(fs.root(), "", node(S_IFREG))), EINVAL);
+  EXPECT_EQ(error_of(fs->create(fs.root(), "a/b", node(S_IFREG))), EINVAL);
+  EXPECT_EQ(error_of(fs->create(fs.root(), ".", node(S_IFREG))), EINVAL);
+  EXPECT_EQ(error_of(fs->create(fs.root(), std::string_view("a\0b", 3), node(S_IFREG))), EINVAL);
+  EXPECT_EQ(error_of(fs->create(fs.root(), std::string(256, 'n'), node(S_IFREG))), ENAMETOOLONG);
+  EXPECT_EQ(fs.lookup_error(std::string(256, 'n')), ENAMETOOLONG);
+}
+
+TEST(Names, NamesOfEveryLengthAreKeptAndGoAway) {
+  Filesystem fs;
+  for (size_t length = 1; length <= 255; ++length) fs.file(std::string(length, 'n'));
+  fs.crash();
+  EXPECT_EQ(fs.names(fs.root()).size(), 255U);
+  for (size_t length = 1; length <= 255; length += 2) EXPECT_EQ(fs.unlink(std::string(length, 'n')), 0);
+  for (size_t length = 1; length <= 255; length += 2) fs.file(std::string(length, 'm'));
+  fs.reopen();
+  for (size_t length = 1; length <= 255; ++length) {
+    EXPECT_EQ(fs.exists(std::string(length, 'n')), length % 2 == 0) << length;
+    EXPECT_EQ(fs.exists(std::string(length, 'm')), length % 2 == 1) << length;
+  }
+}
+
+TEST(Names, ANameIsTakenOnlyOnce) {
+  Filesystem fs;
+  fs.file("a");
+  EXPECT_EQ(error_of(fs->create(fs.root(), "a", node(S_IFREG))), EEXIST);
+  EXPECT_EQ(error_of(fs->create(fs.root(), "a", node(S_IFDIR))), EEXIST);
+}
+
+TEST(Names, OnlyDirectoriesHoldNames) {
+  Filesystem fs;
+  const InodeId file = fs.file("a");
+  EXPECT_EQ(fs.lookup_error("x", file), ENOTDIR);
+  EXPECT_EQ(error_of(fs->create(file, "x", node(S_IFREG))), ENOTDIR);
+  EXPECT_EQ(error_of(fs->unlink(file, "x")), ENOTDIR);
+  EXPECT_EQ(error_of(fs->link(file, file, "x")), EPERM);
+  EXPECT_EQ(error_of(fs->rename(fs.root(), "a", file, "x", 0)), ENOTDIR);
+}
+
+TEST(Names, DirectoriesCountTheirChildren) {
+  Filesystem fs;
+  const InodeId d = fs.directory("d");
+  const InodeId e = fs.directory("e", d);
+  fs.file("f", d);
+  EXPECT_EQ(fs.attributes(fs.root()).nlink, 3U);
+  EXPECT_EQ(fs.attributes(d).nlink, 3U);
+  EXPECT_EQ(fs->lookup(e, "..")->id, d);
+  EXPECT_EQ(error_of(fs->rmdir(fs.root(), "d")), ENOTEMPTY);
+  EXPECT_EQ(error_of(fs->rmdir(d, "f")), ENOTDIR);
+  EXPECT_EQ(error_of(fs->unlink(d, "e")), EISDIR);
+  EXPECT_EQ(error_of(fs->rmdir(d, "e")), 0);
+  EXPECT_EQ(fs.attributes(d).nlink, 2U);
+  EXPECT_EQ(error_of(fs->create(e, "late", node(S_IFREG))), ENOENT);
+  EXPECT_EQ(fs.unlink("f", d), 0);
+  EXPECT_EQ(error_of(fs->rmdir(fs.root(), "d")), 0);
+  EXPECT_EQ(fs.attributes(fs.root()).nlink, 2U);
+  EXPECT_EQ(error_of(fs->rmdir(fs.root(), ".")), EINVAL);
+  EXPECT_EQ(error_of(fs->rmdir(fs.root(), "..")), ENOTEMPTY);
+}
+
+TEST(Names, AChangeOfNamesShowsInTheTimesOfBothSides) {
+  Filesystem fs;
+  const InodeId d = fs.directory("d");
+  const InodeId f = fs.file("f", d);
+  fs.clock().advance();
+  ASSERT_TRUE(fs->rename(d, "f", fs.root(), "g", 0).ok());
+  const Timestamp now = fs.clock().now();
+  EXPECT_EQ(fs.attributes(d).mtime, now);
+  EXPECT_EQ(fs.attributes(d).ctime, now);
+  EXPECT_EQ(fs.attributes(fs.root()).mtime, now);
+  EXPECT_EQ(fs.attributes(f).ctime, now);
+  EXPECT_NE(fs.attributes(f).mtime, now);
+}
+
+TEST(Names, ChildrenOfASetGroupIdDirectoryTakeItsGroup) {
+  Filesystem fs;
+  const InodeId d = fs.directory("d");
+  AttributeChange change;
+  change.mode = 02775;
+  change.gid = 77;
+  ASSERT_TRUE(fs->set_attributes(d, change).ok());
+  EXPECT_EQ(fs.attributes(fs.file("f", d)).gid, 77U);
+  const Attributes below = fs.attributes(fs.directory("e", d));
+  EXPECT_EQ(below.gid, 77U);
+  EXPECT_NE(below.mode & S_ISGID, 0U);
+}
+
+TEST(Links, AFileLivesUntilItsLastNameIsGone) {
+  Filesystem fs;
+  const InodeId f = fs.file("a");
+  const auto linked = fs->link(f, fs.root(), "b");
+  ASSERT_TRUE(linked.ok());
+  EXPECT_EQ(linked->nlink, 2U);
+  EXPECT_EQ(fs.unlink("a"), 0);
+  EXPECT_EQ(fs.attributes(f).nlink, 1U);
+  EXPECT_FALSE(fs->forget(f, 2));
+  fs.crash();
+  EXPECT_EQ(fs->lookup(fs.root(), "b")->id, f);
+  EXPECT_EQ(fs.unlink("b"), 0);
+  fs.forget_and_free(f);
+  EXPECT_EQ(error_of(fs->attributes(f)), ESTALE);
+}
+
+TEST(Links, DirectoriesCannotBeLinked) {
+  Filesystem fs;
+  const InodeId d = fs.directory("d");
+  fs.file("a");
+  EXPECT_EQ(error_of(fs->link(d, fs.root(), "e")), EPERM);
+  EXPECT_EQ(error_of(fs->link(fs.root(), d, "e")), EPERM);
+  EXPECT_EQ(error_of(fs->link(fs->lookup(fs.root(), "a")->id, fs.root(), "d")), EEXIST);
+}
+
+TEST(Rename, AFileMovesAcrossDirectoriesWhole) {
+  Filesystem fs;
+  const InodeId d = fs.directory("d");
+  const InodeId f = fs.file("f");
+  const auto moved = fs->rename(fs.root(), "f", d, "g", 0);
+  ASSERT_TRUE(moved.ok());
+  EXPECT_EQ(moved->moved, f);
+  EXPECT_FALSE(moved->replaced.has_value());
+  fs.crash();
+  EXPECT_EQ(fs.lookup_error("f"), ENOENT);
+  EXPECT_EQ(fs->lookup(d, "g")->id, f);
+}
+
+TEST(Rename, AReplacedFileLosesItsNameInTheSameStep) {
+  Filesystem fs;
+  const InodeId a = fs.file("a"), b = fs.file("b");
+  const auto moved = fs->rename(fs.root(), "a", fs.root(), "b", 0);
+  ASSERT_TRUE(moved.ok());
+  EXPECT_EQ(moved->replaced, b);
+  EXPECT_EQ(fs.attributes(b).nlink, 0U);
+  EXPECT_EQ(fs->lookup(fs.root(), "b")->id, a);
+  fs.forget_and_free(b);
+}
+
+TEST(Rename, FollowsTheRulesOfReplacing) {
+  Filesystem fs;
+  const InodeId d = fs.directory("d"), full = fs.directory("full");
+  const InodeId f = fs.file("f");
+  fs.file("x", full);
+  const InodeId inner = fs.directory("inner", d);
+  const auto rename = [&](InodeId from, const char* name, InodeId to, const char* new_name,
+                          uint32_t flags = 0) {
+    return error_of(fs->rename(from, name, to, new_name, flags));
+  };
+  EXPECT_EQ(rename(fs.root(), "none", fs.root(), "y"), ENOENT);
+  EXPECT_EQ(rename(fs.root(), "d", fs.root(), "f"), ENOTDIR);
+  EXPECT_EQ(rename(fs.root(), "f", fs.root(), "d"), EISDIR);
+  EXPECT_EQ(rename(fs.root(), "d", fs.root(), "full"), ENOTEMPTY);
+  EXPECT_EQ(rename(fs.root(), "d", d, "self"), EINVAL);
+  EXPECT_EQ(rename(fs.root(), "d", inner, "deep"), EINVAL);
+  EXPECT_EQ(rename(d, "inner", fs.root(), "d"), ENOTEMPTY);
+  EXPECT_EQ(rename(fs.root(), "f", fs.root(), "full", kNoReplace), EEXIST);
+  EXPECT_EQ(rename(fs.root(), "f", fs.root(), "none", kExchange), ENOENT);
+  EXPECT_EQ(rename(fs.root(), "f", fs.root(), "g", kNoReplace | kExchange), EINVAL);
+  EXPECT_EQ(rename(fs.root(), "f", fs.root(), "g", 4), EINVAL);
+  EXPECT_EQ(rename(fs.root(), "f", fs.root(), "g", kNoReplace), 0);
+  EXPECT_EQ(fs->lookup(fs.root(), "g")->id, f);
+}
+
+TEST(Rename, TwoNamesOfOneFileStayBoth) {
+  Filesystem fs;
+  const InodeId f = fs.file("a");
+  ASSERT_TRUE(fs->link(f, fs.root(), "b").ok());
+  const auto moved = fs->rename(fs.root(), "a", fs.root(), "b", 0);
+  ASSERT_TRUE(moved.ok());
+  EXPECT_FALSE(moved->replaced.has_value());
+  EXPECT_TRUE(fs.exists("a"));
+  EXPECT_TRUE(fs.exists("b"));
+  EXPECT_EQ(fs.attributes(f).nlink, 2U);
+}
+
+TEST(Rename, AMovedDirectoryKnowsItsNewParent) {
+  Filesystem fs;
+  const InodeId a = fs.directory("a"), b = fs.directory("b"), c = fs.directory("c", a);
+  const InodeId old = fs.directory("old", b);
+  const auto moved = fs->rename(a, "c", b, "old", 0);
+  ASSERT_TRUE(moved.ok());
+  EXPECT_EQ(moved->replaced, old);
+  EXPECT_EQ(fs.attributes(a).nlink, 2U);
+  EXPECT_EQ(fs.attributes(b).nlink, 3U);
+  EXPECT_EQ(fs->lookup(c, "..")->id, b);
+  fs.forget_and_free(old);
+  fs.crash();
+  EXPECT_EQ(fs->lookup(b, "old")->id, c);
+  EXPECT_EQ(fs->lookup(c, "..")->id, b);
+}
+
+TEST(Rename, ExchangeSwapsAFileAndADirectory) {
+  Filesystem fs;
+  const InodeId a = fs.directory("a"), b = fs.directory("b");
+  const InodeId d = fs.directory("d", a), f = fs.file("f", b);
+  ASSERT_TRUE(fs->rename(a, "d", b, "f", kExchange).ok());
+  EXPECT_EQ(fs.attributes(a).nlink, 2U);
+  EXPECT_EQ(fs.attributes(b).nlink, 3U);
+  fs.crash();
+  EXPECT_EQ(fs->lookup(a, "d")->id, f);
+  EXPECT_EQ(fs->lookup(b, "f")->id, d);
+  EXPECT_EQ(fs->lookup(d, "..")->id, b);
+  EXPECT_EQ(error_of(fs->rename(fs.root(), "b", b, "f", kExchange)), EINVAL);
+}
+
+TEST(Orphans, AnOpenFileOutlivesItsNameAndIsFreedAfterTheLastForget) {
+  Filesystem fs;
+  const uint64_t before = fs->space().free_blocks;
+  const InodeId f = fs.file("f");
+  fs.write(f, 0, 10);
+  fs.commit(f);
+  EXPECT_EQ(fs.unlink("f"), 0);
+  EXPECT_EQ(fs.attributes(f).nlink, 0U);
+  EXPECT_EQ(fs->map(f, FileBlock{0}, 10)->size(), 1U);
+  EXPECT_EQ(error_of(fs->free_orphan(f)), EBUSY);
+  fs.forget_and_free(f);
+  EXPECT_EQ(error_of(fs->attributes(f)), ESTALE);
+  EXPECT_EQ(fs->space().free_blocks, before);
+  EXPECT_EQ(error_of(fs->free_orphan(f)), 0);  // again: nothing left to do
+}
+
+TEST(Orphans, TheNextMountFindsAndFreesWhatACrashLeft) {
+  Filesystem fs;
+  const uint64_t before = fs->space().free_blocks;
+  const InodeId f = fs.file("f"), d = fs.directory("d");
+  fs.write(f, 0, 10);
+  fs.commit(f);
+  const auto unnamed = fs->create_unnamed(fs.root(), node(S_IFREG | 0600));
+  ASSERT_TRUE(unnamed.ok());
+  EXPECT_EQ(fs.unlink("f"), 0);
+  EXPECT_EQ(error_of(fs->rmdir(fs.root(), "d")), 0);
+  fs.crash();
+  const auto left = fs->leftover_orphans();
+  EXPECT_EQ(std::set(left.begin(), left.end()), (std::set{f, d, unnamed->id}));
+  for (const InodeId id : left) EXPECT_EQ(error_of(fs->free_orphan(id)), 0);
+  EXPECT_EQ(fs->space().free_blocks, before);
+  fs.reopen();
+  EXPECT_TRUE(fs->leftover_orphans().empty());
+}
+
+TEST(Orphans, AnUnnamedFileCanBeGivenAName) {
+  Filesystem fs;
+  const auto made = fs->create_unnamed(fs.root(), node(S_IFREG | 0600));
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->nlink, 0U);
+  ASSERT_TRUE(fs->link(made->id, fs.root(), "named").ok());
+  fs.crash();
+  EXPECT_TRUE(fs->leftover_orphans().empty());
+  EXPECT_EQ(fs->lookup(fs.root(), "named")->nlink, 1U);
+}
+
+TEST(Orphans, MoreThanOneUnitOfThemIsKept) {
+  Filesystem fs;
+  for (int i = 0; i < 1200; ++i) fs.file("f" + std::to_string(i));
+  for (int i = 0; i < 1200; ++i) EXPECT_EQ(fs.unlink("f" + std::to_string(i)), 0);
+  fs.crash();
+  EXPECT_EQ(fs->leftover_orphans().size(), 1200U);
+  for (const InodeId id : fs->leftover_orphans()) EXPECT_EQ(error_of(fs->free_orphan(id)), 0);
+  fs.reopen();
+  EXPECT_TRUE(fs->leftover_orphans().empty());
+}
+
+TEST(Orphans, AReusedSlotIsAnotherGeneration) {
+  Filesystem fs;
+  const auto first = fs->create(fs.root(), "a", node(S_IFREG));
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(fs.unlink("a"), 0);
+  fs.forget_and_free(first->id);
+  fs->journal().checkpoint();
+  for (int i = 0; i < 100; ++i) {
+    const auto next = fs->create(fs.root(), "b" + std::to_string(i), node(S_IFREG));
+    ASSERT_TRUE(next.ok());
+    if (next->id != first->id) continue;
+    EXPECT_NE(next->generation, first->generation);
+    return;
+  }
+  FAIL() << "the slot was never used again";
+}
+
+TEST(Reading, GoesOnAfterAnEntryWhileEntriesAreDeleted) {
+  Filesystem fs;
+  for (int i = 0; i < 500; ++i) fs.file("f" + std::to_string(i));
+  std::set<std::string> seen;
+  uint64_t cookie = 0;
+  for (bool more = true; more;) {
+    more = false;
+    ASSERT_TRUE(fs->read_directory(fs.root(), cookie, [&](const DirectoryEntry& entry) {
+                    cookie = entry.next_cookie;
+                    more = true;
+                    if (entry.name == "." || entry.name == "..") return true;
+                    EXPECT_TRUE(seen.emplace(entry.name).second) << entry.name;
+                    EXPECT_EQ(fs.unlink(entry.name), 0);
+                    return seen.size() % 7 != 0;
+                  }).ok());
+  }
+  EXPECT_EQ(seen.size(), 500U);
+  EXPECT_TRUE(fs.names(fs.root()).empty());
+}
+
+TEST(Reading, AnEntryRefusedComesAgain) {
+  Filesystem fs;
+  fs.file("a");
+  std::vector<std::string> seen;
+  ASSERT_TRUE(fs->read_directory(fs.root(), 2, [&](const DirectoryEntry& entry) {
+                  seen.emplace_back(entry.name);
+                  return false;
+                }).ok());
+  ASSERT_TRUE(fs->read_directory(fs.root(), 2, [&](const DirectoryEntry& entry) {
+                  seen.emplace_back(entry.name);
+                  return true;
+                }).ok());
+  EXPECT_EQ(seen, (std::vector<std::string>{"a", "a"}));
+}
+
+TEST(Reading, AHundredThousandEntriesStayFindable) {
+  Filesystem fs({.meta_bytes = 96 << 20});
+  constexpr int kEntries = 100'000;
+  for (int i = 0; i < kEntries; ++i) {
+    const auto made = fs->create(fs.root(), "file" + std::to_string(i), node(S_IFREG));
+    ASSERT_TRUE(made.ok()) << made.error().message();
+    fs->forget(made->id, 1);
+  }
+  fs.crash();
+  for (int i = 0; i < kEntries; i += 97) EXPECT_TRUE(fs.exists("file" + std::to_string(i)));
+  EXPECT_EQ(fs.names(fs.root()).size(), static_cast<size_t>(kEntries));
+  for (int i = 0; i < kEntries; ++i) {
+    const auto gone = fs->unlink(fs.root(), "file" + std::to_string(i));
+    ASSERT_TRUE(gone.ok());
+    ASSERT_TRUE(fs->forget(*gone, 0));
+    ASSERT_TRUE(fs->free_orphan(*gone).ok());
+  }
+  EXPECT_TRUE(fs.names(fs.root()).empty());
+}
+
+}  // namespace
+}  // namespace streamfs::meta
