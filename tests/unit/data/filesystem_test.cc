@@ -1,0 +1,327 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/wire/control.h"
+#include "fuse-fs/data/pair.h"
+#include "tests/unit/data/rig.h"
+
+namespace streamfs::data {
+namespace {
+
+// ---- Epochs
+
+TEST(Epoch, ConcurrentFsyncsShareFlushes) {
+  Rig rig;
+  rig.ram().flush_ms = 5;
+  constexpr int kThreads = 8, kRounds = 10;
+  std::vector<InodeId> files;
+  for (int t = 0; t < kThreads; ++t) files.push_back(rig.create("f" + std::to_string(t)));
+  const uint64_t before = rig.ram().flushes;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRounds; ++i) {
+        ASSERT_TRUE(rig.write(files[static_cast<size_t>(t)], static_cast<uint64_t>(i) * 4096,
+                              Rig::filled(4096, 1))
+                        .ok());
+        ASSERT_TRUE(rig.fs().fsync(files[static_cast<size_t>(t)], false).ok());
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_LT(rig.ram().flushes - before, kThreads * kRounds / 2);
+  EXPECT_GE(rig.ram().flushes - before, static_cast<uint64_t>(kRounds));
+}
+
+TEST(Epoch, AnFsyncWithoutNewDataFlushesNothing) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(100, 1)).ok());
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  const uint64_t before = rig.ram().flushes;
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  EXPECT_EQ(rig.ram().flushes, before);
+}
+
+TEST(Epoch, ClosesByItselfWhenIdleAndWhenOld) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(5000, 'x')).ok());
+  rig.fs().maintenance().timer_round();
+  EXPECT_TRUE(rig.fs().engine().dirty(id));
+  rig.clock().ms += 1001;
+  rig.fs().maintenance().timer_round();
+  EXPECT_FALSE(rig.fs().engine().dirty(id));
+  for (int i = 0; i < 11; ++i) {  // never idle, but old in the end
+    ASSERT_TRUE(rig.write(id, 0, Rig::filled(5000, 'y')).ok());
+    rig.fs().maintenance().timer_round();
+    if (i < 9) {
+      EXPECT_TRUE(rig.fs().engine().dirty(id));
+    }
+    rig.clock().ms += 501;
+  }
+  rig.fs().maintenance().timer_round();
+  EXPECT_FALSE(rig.fs().engine().dirty(id));
+}
+
+TEST(Epoch, AFailedFlushIsNeverFollowedByAPromise) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(100, 1)).ok());
+  blockdev::Faults faults;
+  faults.fail_flushes_after = 0;
+  rig.device().set_faults(faults);
+  EXPECT_FALSE(rig.fs().fsync(id, false).ok());
+  rig.device().set_faults({});
+  EXPECT_FALSE(rig.fs().fsync(id, false).ok()) << "what the flush lost is not known";
+  EXPECT_EQ(rig.fs().write(id, 0, Rig::filled(1, 1)).error().code, EROFS);
+  EXPECT_TRUE(rig.fs().status()->degraded_read_only);
+  EXPECT_FALSE(rig.fs().status()->degraded_reason.empty());
+}
+
+// ---- Failures
+
+TEST(FailedWrite, TellsTheCallerAndLosesNothing) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(8192, 'a')).ok());
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  const uint64_t free = rig.fs().space().free_blocks;
+  blockdev::Faults faults;
+  faults.fail_writes_after = 0;
+  rig.device().set_faults(faults);
+  EXPECT_EQ(rig.write(id, 8192, Rig::filled(8192, 'b')).error().code, EIO);
+  rig.device().set_faults({});
+  EXPECT_EQ(rig.fs().attributes(id)->size, 8192U);
+  EXPECT_EQ(rig.read(id, 0, 20000), Rig::filled(8192, 'a'));
+  EXPECT_EQ(rig.fs().space().free_blocks, free) << "reserved blocks came back";
+  EXPECT_TRUE(rig.write(id, 8192, Rig::filled(10, 'c')).ok());
+}
+
+TEST(NoSpace, IsSaidAndDeletingHelpsAtOnce) {
+  Rig::Options options;
+  options.blocks = 1024;
+  Rig rig(options);
+  const InodeId big = rig.create("big"), small = rig.create("small");
+  Result<void> done;
+  uint64_t at = 0;
+  for (; done.ok(); at += 65536) done = rig.write(big, at, Rig::filled(65536, 'b'));
+  EXPECT_EQ(done.error().code, ENOSPC);
+  EXPECT_EQ(rig.write(small, 0, Rig::filled(300000, 's')).error().code, ENOSPC);
+  ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "big").ok());
+  rig.fs().forget(big, 1);
+  // No timer has run: the write itself gets the space back.
+  ASSERT_TRUE(rig.write(small, 0, Rig::filled(300000, 's')).ok());
+  EXPECT_EQ(rig.read(small, 0, 400000), Rig::filled(300000, 's'));
+}
+
+TEST(NoSpace, TruncatedSpaceIsFoundByTheNextWrite) {
+  Rig::Options options;
+  options.blocks = 1024;
+  Rig rig(options);
+  const InodeId id = rig.create("f");
+  for (int round = 0; round < 5; ++round) {
+    Result<void> done;
+    for (uint64_t at = 0; at < 700 * kBlockSize && done.ok(); at += 65536) {
+      done = rig.write(id, at, Rig::filled(65536, 'b' + round));
+    }
+    ASSERT_TRUE(done.ok()) << done.error().message();
+    ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+    ASSERT_TRUE(rig.fs().truncate(id, 0).ok());
+  }
+}
+
+TEST(Corruption, IsFoundCountedAndNeverReturned) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(20000, 'a')).ok());
+  ASSERT_TRUE(rig.fs().sync().ok());
+  const BlockNo block = rig.fs().engine().map(id, FileBlock{1}, 1)->front().block;
+  rig.ram().block(block.value)[77] ^= std::byte{1};
+  std::vector<std::byte> out(20000);
+  EXPECT_EQ(rig.fs().read(id, 0, out).error().code, EIO);
+  EXPECT_EQ(rig.fs().write(id, 5000, Rig::filled(10, 'b')).error().code, EIO)
+      << "not overlaid either";
+  EXPECT_EQ(rig.fs().status()->checksum_errors, 2U);
+  ASSERT_TRUE(rig.write(id, 4096, Rig::filled(4096, 'c')).ok()) << "a whole new block mends it";
+  EXPECT_TRUE(rig.fs().read(id, 0, out).ok());
+}
+
+// ---- Freed blocks
+
+TEST(Freed, BlocksAreTrimmedAndComeBack) {
+  Rig rig;
+  const uint64_t free = rig.fs().space().free_blocks;
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(1 << 20, 'a')).ok());
+  ASSERT_TRUE(rig.fs().sync().ok());
+  ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "f").ok());
+  rig.fs().forget(id, 1);
+  EXPECT_EQ(rig.ram().trimmed_blocks, 0U);
+  ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
+  ASSERT_TRUE(rig.device().flush().ok());
+  EXPECT_EQ(rig.ram().trimmed_blocks, 256U);
+  EXPECT_EQ(rig.fs().space().free_blocks, free);
+  EXPECT_EQ(rig.fs().status()->trims_pending_blocks, 0U);
+}
+
+TEST(Freed, AnOrphanOfTheLastMountGivesItsBlocksBack) {
+  Rig rig;
+  const uint64_t free = rig.fs().space().free_blocks;
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(1 << 20, 'a')).ok());
+  ASSERT_TRUE(rig.fs().sync().ok());
+  ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "f").ok());  // still open
+  EXPECT_EQ(rig.read(id, 0, 5), Rig::filled(5, 'a'));
+  rig.power_cut(3);
+  ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
+  EXPECT_EQ(rig.fs().space().free_blocks, free);
+}
+
+// ---- Concurrency
+
+TEST(Concurrency, AReadSeesAWriteWholeOrNotAtAll) {
+  Rig::Options options;
+  options.volatile_cache = false;
+  Rig rig(options);
+  const InodeId id = rig.create("f");
+  constexpr size_t kSize = 40'000;
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(kSize, 1)).ok());
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int w = 0; w < 2; ++w) {
+    threads.emplace_back([&, w] {
+      for (int i = 0; i < 300; ++i)
+        ASSERT_TRUE(rig.write(id, 1000, Rig::filled(kSize - 1000, 2 + w)).ok());
+    });
+  }
+  std::thread syncer([&] {
+    while (!stop) ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  });
+  std::thread reader([&] {
+    while (!stop) {
+      const auto bytes = rig.read(id, 1000, kSize);
+      ASSERT_EQ(bytes, std::vector<std::byte>(kSize - 1000, bytes.at(0)));
+    }
+  });
+  for (auto& thread : threads) thread.join();
+  stop = true;
+  reader.join();
+  syncer.join();
+  EXPECT_EQ(rig.fs().status()->checksum_errors, 0U);
+}
+
+TEST(Concurrency, FilesOfManyThreadsStayTheirOwn) {
+  Rig::Options options;
+  options.volatile_cache = false;
+  options.blocks = 16384;
+  Rig rig(options);
+  std::vector<std::thread> threads;
+  for (int t = 1; t <= 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 15; ++round) {
+        const std::string name = "t" + std::to_string(t) + "-" + std::to_string(round);
+        const InodeId id = rig.create(name);
+        for (uint64_t at = 0; at < 200'000; at += 7000) {
+          ASSERT_TRUE(rig.write(id, at, Rig::filled(7000, t)).ok());
+        }
+        if (round % 3 == 0) {
+          ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+        }
+        ASSERT_EQ(rig.read(id, 0, 203'000), Rig::filled(203'000, t));
+        ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), name).ok());
+        rig.fs().forget(id, 1);
+      }
+    });
+  }
+  std::thread keeper([&] {
+    for (int i = 0; i < 50; ++i) {
+      rig.clock().ms += 1100;
+      rig.fs().maintenance().timer_round();
+      (void)rig.fs().maintenance().reclaim();
+    }
+  });
+  for (auto& thread : threads) thread.join();
+  keeper.join();
+}
+
+// ---- Hints
+
+TEST(Hints, TheXattrSaysSetsAndClears) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  EXPECT_EQ(rig.fs().get_xattr(id, wire::kVStreamXattr).error().code, ENODATA);
+  ASSERT_TRUE(rig.fs().set_xattr(id, wire::kVStreamXattr, "wal", 0).ok());
+  EXPECT_EQ(rig.fs().get_xattr(id, wire::kVStreamXattr).value(), "wal");
+  EXPECT_EQ(rig.fs().list_xattr(id).value(), std::vector<std::string>{wire::kVStreamXattr});
+  ASSERT_TRUE(rig.fs().set_xattr(id, wire::kVStreamXattr, "77", 0).ok());
+  EXPECT_EQ(rig.fs().hint_query(id)->vstream.value, 77);
+  EXPECT_EQ(rig.fs().set_xattr(id, wire::kVStreamXattr, "65536", 0).error().code, ERANGE);
+  ASSERT_TRUE(rig.fs().remove_xattr(id, wire::kVStreamXattr).ok());
+  EXPECT_EQ(rig.fs().get_xattr(id, wire::kVStreamXattr).error().code, ENODATA);
+}
+
+TEST(Hints, ADirectoryPassesItsOwnOn) {
+  Rig rig;
+  const InodeId dir = rig.fs().create(rig.fs().root(), "d", 0040755, 0, {}, {})->id;
+  ASSERT_TRUE(rig.fs().hint_name(dir, "logs").ok());
+  const auto file = rig.fs().create(dir, "x-journal", 0100644, 0, {}, {});
+  EXPECT_EQ(rig.fs().placement().describe(file->vstream), "logs") << "beats the name rule";
+  const auto sub = rig.fs().create(dir, "sub", 0040755, 0, {}, {});
+  EXPECT_TRUE(sub->vstream_hinted);
+}
+
+TEST(Hints, AWriteCarriesItsVStreamAndPStream) {
+  Rig::Options options;
+  options.volatile_cache = false;
+  Rig rig(options);
+  const InodeId id = rig.create("f");
+  const HintReply reply = rig.fs().hint_name(id, "hot").value();
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(100, 1)).ok());
+  EXPECT_EQ(rig.ram().last_tag.vstream, reply.vstream);
+  EXPECT_EQ(rig.ram().last_tag.placement, rig.ram().placement(reply.pstream));
+  EXPECT_NE(reply.pstream, kDefaultPStream);
+}
+
+TEST(Hints, ALearningMountSaysThatItIgnoresThem) {
+  Rig::Options options;
+  options.mount.placement = placement::Mode::kLearned;
+  Rig rig(options);
+  const InodeId id = rig.create("f");
+  EXPECT_TRUE(rig.fs().hint_number(id, 9)->ignored);
+  EXPECT_FALSE(rig.fs().attributes(id)->vstream_hinted);
+}
+
+TEST(Hints, SurviveARemount) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.fs().hint_name(id, "wal").ok());
+  rig.remount();
+  EXPECT_EQ(rig.fs().get_xattr(rig.lookup("f"), wire::kVStreamXattr).value(), "wal");
+}
+
+// ---- Reading and seeking
+
+TEST(Seek, FindsDataAndHolesAsTheFileHasThem) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 100'000, Rig::filled(10, 1)).ok());
+  EXPECT_EQ(rig.fs().seek(id, 0, SEEK_DATA).value(), 98304U);
+  EXPECT_EQ(rig.fs().seek(id, 99'000, SEEK_DATA).value(), 99'000U);
+  EXPECT_EQ(rig.fs().seek(id, 5, SEEK_HOLE).value(), 5U);
+  EXPECT_EQ(rig.fs().seek(id, 99'000, SEEK_HOLE).value(), 100'010U);
+  EXPECT_EQ(rig.fs().seek(id, 100'010, SEEK_DATA).error().code, ENXIO);
+}
+
+TEST(Limits, WhatCannotBeIsRefused) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  EXPECT_EQ(rig.fs().allocate(id, 0x20, 0, 10).error().code, EOPNOTSUPP);
+  EXPECT_EQ(rig.fs().write(id, kMaxFileBytes, Rig::filled(1, 1)).error().code, EFBIG);
+}
+
+}  // namespace
+}  // namespace streamfs::data

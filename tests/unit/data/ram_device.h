@@ -1,0 +1,92 @@
+// A data device in memory that counts, and one that only borrows another.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "fuse-fs/blockdev/device.h"
+
+namespace streamfs::data {
+
+class RamDevice final : public blockdev::Device {
+ public:
+  explicit RamDevice(uint64_t blocks) : bytes_(blocks * kBlockSize) {
+    info_.kind = "ram";
+    info_.path = "ram";
+    info_.identity = "ram-1";
+    info_.capacity_blocks = blocks;
+    info_.pstream_count = 4;
+  }
+  const blockdev::DeviceInfo& info() const override { return info_; }
+  void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
+             blockdev::Completion done) override {
+    SFS_ASSERT(bytes.size() % kBlockSize == 0);
+    SFS_ASSERT((first.value * kBlockSize) + bytes.size() <= bytes_.size());
+    std::memcpy(&bytes_[first.value * kBlockSize], bytes.data(), bytes.size());
+    ++writes;
+    written_bytes += bytes.size();
+    last_tag = tag;
+    done({});
+  }
+  void read(BlockNo first, Bytes bytes, blockdev::Completion done) override {
+    std::memcpy(bytes.data(), &bytes_[first.value * kBlockSize], bytes.size());
+    done({});
+  }
+  Result<void> flush() override {
+    if (flush_ms != 0) std::this_thread::sleep_for(std::chrono::milliseconds(flush_ms));
+    ++flushes;
+    return {};
+  }
+  Result<void> trim(BlockNo first, uint64_t count) override {
+    std::memset(&bytes_[first.value * kBlockSize], 0, count * kBlockSize);
+    trimmed_blocks += count;
+    return {};
+  }
+  Result<blockdev::DeviceStats> stats() override {
+    blockdev::DeviceStats out;
+    out.flushes = flushes;
+    out.written_bytes = written_bytes;
+    return out;
+  }
+  blockdev::Placement placement(PStreamId stream) const override {
+    return stream.value == 0 ? blockdev::Placement{} : blockdev::Placement{1, stream.value};
+  }
+  std::byte* block(uint64_t number) { return &bytes_[number * kBlockSize]; }
+
+  std::atomic<uint64_t> writes{0}, written_bytes{0}, flushes{0}, trimmed_blocks{0};
+  std::atomic<int> flush_ms{0};
+  blockdev::WriteTag last_tag{};
+
+ private:
+  blockdev::DeviceInfo info_;
+  std::vector<std::byte> bytes_;
+};
+
+class BorrowedDevice final : public blockdev::Device {
+ public:
+  explicit BorrowedDevice(blockdev::Device& owner) : owner_(owner) {}
+  const blockdev::DeviceInfo& info() const override { return owner_.info(); }
+  void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
+             blockdev::Completion done) override {
+    owner_.write(first, bytes, tag, std::move(done));
+  }
+  void read(BlockNo first, Bytes bytes, blockdev::Completion done) override {
+    owner_.read(first, bytes, std::move(done));
+  }
+  Result<void> flush() override { return owner_.flush(); }
+  Result<void> trim(BlockNo first, uint64_t count) override { return owner_.trim(first, count); }
+  Result<blockdev::DeviceStats> stats() override { return owner_.stats(); }
+  blockdev::Placement placement(PStreamId stream) const override {
+    return owner_.placement(stream);
+  }
+
+ private:
+  blockdev::Device& owner_;
+};
+
+}  // namespace streamfs::data

@@ -1,0 +1,127 @@
+// A filesystem on simulated hardware that a test can cut the power of and mount again.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "fuse-fs/blockdev/faulty_device.h"
+#include "fuse-fs/data/filesystem_impl.h"
+#include "fuse-fs/data/format_pair.h"
+#include "tests/unit/data/ram_device.h"
+
+namespace streamfs::data {
+
+class RigClock final : public Clock {
+ public:
+  Timestamp now() override { return {static_cast<int64_t>(1'700'000'000 + ms / 1000), 0}; }
+  uint64_t monotonic_ms() override { return ms; }
+  std::atomic<uint64_t> ms{1000};
+};
+
+class Rig {
+ public:
+  struct Options {
+    uint64_t blocks = 4096;
+    uint64_t meta_bytes = 12 << 20;
+    bool checksums = true;
+    bool volatile_cache = true;
+    pmem::MetaClass meta_class = pmem::MetaClass::kPersistent;
+    MountOptions mount;
+  };
+  explicit Rig(const Options& options) : options_(options) {
+    auto ram = std::make_unique<RamDevice>(options.blocks);
+    ram_ = ram.get();
+    device_ = std::make_unique<blockdev::FaultyDevice>(std::move(ram), options.volatile_cache);
+    region_ = pmem::make_memory_region(options.meta_bytes, options.meta_class);
+    meta::FormatOptions format;
+    format.data_blocks = options.blocks;
+    format.checksums = options.checksums;
+    format.uuid = {7};
+    format.data_identity = ram_->info().identity;
+    super_ = format_open_pair(*region_, *device_, format, clock_).value();
+    open();
+  }
+  Rig() : Rig(Options{}) {}
+  ~Rig() { fs_.reset(); }
+
+  FilesystemImpl& fs() { return *fs_; }
+  RamDevice& ram() { return *ram_; }
+  blockdev::FaultyDevice& device() { return *device_; }
+  RigClock& clock() { return clock_; }
+
+  // Everything not flushed to the device may be lost, sector by sector.
+  void power_cut(uint64_t seed) {
+    device_->power_cut(seed);
+    region_ = copy_of(*view_);
+    fs_.reset();
+    device_->power_on();
+    open();
+  }
+  void remount() {
+    const Result<void> done = fs_->unmount();
+    SFS_ASSERT(done.ok());
+    region_ = copy_of(*view_);
+    fs_.reset();
+    open();
+  }
+  void open() {
+    OpenPair pair;
+    view_ = region_.get();
+    pair.region = std::move(region_);
+    pair.device = std::make_unique<BorrowedDevice>(*device_);
+    pair.super = meta::load_superblock(*pair.region, true).value();
+    auto opened = FilesystemImpl::open(std::move(pair), options_.mount, clock_, false);
+    if (!opened.ok()) {
+      std::fprintf(stderr, "open: %s\n", opened.error().message().c_str());
+      std::abort();
+    }
+    fs_ = std::move(opened).value();
+  }
+
+  InodeId create(const std::string& name) {
+    return fs_->create(fs_->root(), name, 0100644, 0, {}, {}).value().id;
+  }
+  InodeId lookup(const std::string& name) { return fs_->lookup(fs_->root(), name).value().id; }
+  Result<void> write(InodeId id, uint64_t offset, const std::vector<std::byte>& bytes) {
+    return fs_->write(id, offset, bytes);
+  }
+  std::vector<std::byte> read(InodeId id, uint64_t offset, size_t length) {
+    std::vector<std::byte> out(length);
+    const Result<size_t> got = fs_->read(id, offset, out);
+    if (!got.ok()) {
+      ADD_FAILURE() << "read: " << got.error().message();
+      return {};
+    }
+    out.resize(*got);
+    return out;
+  }
+  static std::vector<std::byte> filled(size_t length, int value) {
+    return std::vector<std::byte>(length, static_cast<std::byte>(value));
+  }
+
+ private:
+  static std::unique_ptr<pmem::Region> copy_of(const pmem::Region& from) {
+    auto to = pmem::make_memory_region(from.size(), from.meta_class());
+    std::vector<uint64_t> words(from.size() / kWordSize);
+    std::memcpy(words.data(), from.at(0), from.size());
+    to->store(0, words);
+    return to;
+  }
+
+  const Options options_;
+  RigClock clock_;
+  RamDevice* ram_ = nullptr;
+  std::unique_ptr<blockdev::FaultyDevice> device_;
+  std::unique_ptr<pmem::Region> region_;
+  const pmem::Region* view_ = nullptr;  // the mounted filesystem's
+  meta::Superblock super_{};
+  std::unique_ptr<FilesystemImpl> fs_;
+};
+
+}  // namespace streamfs::data
