@@ -171,13 +171,18 @@ Result<void> Session::serve(const std::function<void()>& ready) {
   const int result = fuse_session_loop_mt(session_, config);
   fuse_loop_cfg_destroy(config);
   announcer.join();
+  // Nobody answers any more: closing the connection ends whoever still waits for an answer.
+  fuse_session_unmount(session_);
+  mounted_ = false;
   if (result < 0) return Error{-result, "serving " + options_.mountpoint};
   return {};
 }
 
 bool Session::try_unmount(bool lazily) const {
   if (geteuid() != 0) return run_fusermount(options_.mountpoint, lazily);
-  return umount2(options_.mountpoint.c_str(), lazily ? MNT_DETACH : 0) == 0 || errno == EINVAL;
+  // Forced, the kernel fails what is still asked; requests in flight were answered by then.
+  const int flags = lazily ? MNT_DETACH | MNT_FORCE : 0;
+  return umount2(options_.mountpoint.c_str(), flags) == 0 || errno == EINVAL;
 }
 
 void Session::request_unmount() {

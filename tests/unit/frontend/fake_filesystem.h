@@ -1,0 +1,104 @@
+// A data::Filesystem in ordinary memory, for tests of the frontend: it stores what it is given,
+// counts what it is asked and keeps no promise about crashes.
+// Thread safety: one mutex over everything; push_dirty is called without it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/placement/placement.h"
+
+namespace streamfs::frontend {
+
+class FakeFilesystem final : public data::Filesystem {
+ public:
+  FakeFilesystem();
+  // ---- What tests look at
+  std::atomic<int> writes{0}, lookups{0}, syncs{0}, pushes{0}, attribute_reads{0};
+  std::string last_comm() const;
+  int64_t references(std::string_view name) const;  // of a name in the root; -1 = no such name
+  size_t inodes() const;
+
+  Result<void> unmount() override { return {}; }
+  InodeId root() const override { return kRoot; }
+  Result<meta::Attributes> lookup(InodeId parent, std::string_view name) override;
+  Result<meta::Attributes> create(InodeId parent, std::string_view name, uint32_t mode,
+                                  uint64_t rdev, std::string_view symlink_target,
+                                  const data::Requester& who) override;
+  Result<meta::Attributes> create_unnamed(InodeId parent, uint32_t mode,
+                                          const data::Requester& who) override;
+  Result<meta::Attributes> link(InodeId target, InodeId parent, std::string_view name) override;
+  Result<void> unlink(InodeId parent, std::string_view name) override;
+  Result<void> rmdir(InodeId parent, std::string_view name) override;
+  Result<void> rename(InodeId from, std::string_view name, InodeId to, std::string_view new_name,
+                      uint32_t flags, const std::function<void(InodeId)>& push_dirty) override;
+  Result<void> read_directory(
+      InodeId directory, uint64_t cookie,
+      const std::function<bool(const meta::DirectoryEntry&)>& visit) override;
+  Result<meta::Attributes> reference(InodeId id) override;
+  void forget(InodeId id, uint64_t count) override;
+  Result<meta::Attributes> attributes(InodeId id) override;
+  Result<meta::Attributes> set_attributes(InodeId id, const meta::AttributeChange& change) override;
+  Result<std::string> read_symlink(InodeId id) override;
+  Result<std::string> get_xattr(InodeId id, std::string_view name) override;
+  Result<void> set_xattr(InodeId id, std::string_view name, std::string_view value,
+                         int flags) override;
+  Result<std::vector<std::string>> list_xattr(InodeId id) override;
+  Result<void> remove_xattr(InodeId id, std::string_view name) override;
+  meta::Space space() override;
+  Result<size_t> read(InodeId id, uint64_t offset, Bytes out) override;
+  Result<void> write(InodeId id, uint64_t offset, ConstBytes in) override;
+  Result<void> truncate(InodeId id, uint64_t size) override;
+  Result<void> allocate(InodeId id, int mode, uint64_t offset, uint64_t length) override;
+  Result<uint64_t> seek(InodeId id, uint64_t offset, int whence) override;
+  Result<void> fsync(InodeId id, bool data_only) override;
+  Result<void> sync() override;
+  Result<data::HintReply> hint_number(InodeId id, uint32_t number) override;
+  Result<data::HintReply> hint_name(InodeId id, std::string_view name) override;
+  Result<data::HintReply> hint_rw(InodeId id, uint32_t rw_hint) override;
+  Result<data::HintReply> hint_clear(InodeId id) override;
+  Result<data::HintReply> hint_query(InodeId id) override;
+  placement::Placement& placement() override;
+  Result<data::Status> status() override;
+  Result<void> start_trace(const std::string& path) override;
+  Result<void> stop_trace() override { return {}; }
+  const meta::Geometry& geometry() const override { return geometry_; }
+
+ private:
+  static constexpr InodeId kRoot{500};  // not FUSE's 1, so that a forgotten translation shows
+  struct Node {
+    meta::Attributes attributes;
+    int64_t references = 0;
+    std::string bytes, symlink, hint;
+    std::map<std::string, uint64_t, std::less<>> children;
+    std::map<std::string, std::string, std::less<>> xattrs;
+  };
+  Result<Node*> find(InodeId id) SFS_REQUIRES(mutex_);
+  Result<Node*> child(InodeId parent, std::string_view name) SFS_REQUIRES(mutex_);
+  Node& make(uint32_t mode, const data::Requester& who) SFS_REQUIRES(mutex_);
+  Result<void> drop_name(InodeId parent, std::string_view name) SFS_REQUIRES(mutex_);
+  void free_if_unused(InodeId id) SFS_REQUIRES(mutex_);
+  Result<data::HintReply> hint(InodeId id, const std::string* name, uint32_t number);
+
+  mutable Mutex mutex_;
+  std::map<uint64_t, Node> nodes_ SFS_GUARDED_BY(mutex_);
+  uint64_t next_ SFS_GUARDED_BY(mutex_) = 1000;
+  std::string last_comm_ SFS_GUARDED_BY(mutex_);
+  meta::Geometry geometry_{};
+};
+
+}  // namespace streamfs::frontend
