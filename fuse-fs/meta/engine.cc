@@ -49,6 +49,7 @@ EngineImpl::~EngineImpl() { journal_.stop_checkpointer(); }
 Result<void> EngineImpl::start(const Options& options) {
   SFS_TRY(orphans_.load(super_.orphan_head));
   leftovers_ = orphans_.all();
+  SFS_ASSIGN(root_, cache_.get(root()));
   if (!read_only_ && super_.clean != 0) {
     super_.clean = 0;
     SFS_TRY(store_superblock(region_, super_));

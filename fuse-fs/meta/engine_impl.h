@@ -175,6 +175,7 @@ class EngineImpl final : public Engine {
   BlockAllocator blocks_;
   Checksums checksums_;
   InodeCache cache_;
+  InodeRef root_;     // the kernel's reference to the root is never said
   Mutex rename_mutex_;  // before every inode: directories change parents one at a time
   std::vector<InodeId> leftovers_;
 };
