@@ -48,12 +48,15 @@ def fresh_folders(plan: Plan, keep: bool) -> Iterator[Folders]:
     roomy = memory.is_dir() and shutil.disk_usage(memory).free > needed and _memory_free() > needed
     work = Path(tempfile.mkdtemp(prefix="run-", dir=OUTPUT))
     images = Path(tempfile.mkdtemp(prefix="streamfs-demo-", dir=memory if roomy else work))
+    shared = Path(tempfile.mkdtemp(prefix="streamfs-demo-"))
+    shared.chmod(0o755)
     try:
-        yield Folders(images=images, work=work)
+        yield Folders(images=images, work=work, shared=shared)
     finally:
+        _remove_unmounted(shared)
         if not keep:
             shutil.rmtree(images, ignore_errors=True)
-            _remove_unmounted(work)
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def _memory_free() -> int:
@@ -61,10 +64,10 @@ def _memory_free() -> int:
     return next(int(words[1]) << 10 for words in fields if words[0] == "MemAvailable:")
 
 
-def _remove_unmounted(work: Path) -> None:
-    """Delete a run's folder, never through something that is still mounted in it."""
-    if not any(os.path.ismount(path) for path in work.iterdir()):
-        shutil.rmtree(work, ignore_errors=True)
+def _remove_unmounted(folder: Path) -> None:
+    """Delete a folder, never through something that is still mounted in it."""
+    if not any(os.path.ismount(path) for path in folder.iterdir()):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def replay(outcome: Outcome) -> Replays:

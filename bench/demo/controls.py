@@ -18,8 +18,9 @@ MODES = ("ext4", "off", "learned", "hints")
 class Folders:
     """A run's own folders: the image may lie in memory, the rest does not."""
 
-    images: Path  # of the emulated SSDs
-    work: Path  # logs, META, mount points
+    images: Path  # the emulated SSD's
+    work: Path  # META, trace, logs
+    shared: Path  # mount points and all else that the workload's user must reach
 
 
 @dataclass
@@ -36,7 +37,7 @@ class Control:
 
 def mounted(stack: ExitStack, mode: str, ssd: Ssd, folders: Folders, user: str | None) -> Control:
     """Make the filesystem on a fresh device and mount it until the stack unwinds."""
-    mount = folders.work / "mount"
+    mount = folders.shared / "mount"
     mount.mkdir()
     if mode == "ext4":
         _mount_ext4(stack, ssd, mount, folders)
@@ -51,21 +52,28 @@ def mounted(stack: ExitStack, mode: str, ssd: Ssd, folders: Folders, user: str |
 
 def _mount_ext4(stack: ExitStack, ssd: Ssd, mount: Path, folders: Folders) -> None:
     """Serve the SSD as a file, put a loop device on it and ext4 on that; discard is on."""
-    served = folders.work / "served"
+    served = folders.shared / "served"
     served.mkdir()
     log = folders.work / "ssd-sim.log"
-    server = start(stack, as_root([BIN / "ssd-sim", "serve", ssd.path, served]), log)
+    server = start(stack, as_root([BIN / "ssd-sim", "serve", "-f", ssd.path, served]), log)
     stack.callback(unmount, as_root(["umount"]), served)
     wait_until(lambda: os.path.ismount(served), "ssd-sim serve", server, log)
-    names = output_of(as_root(["ls", served])).split()
-    loop = output_of(
-        as_root(["losetup", "--find", "--show", "--direct-io=on", served / names[0]])
-    ).strip()
+    losetup: list[str | Path] = [
+        "losetup",
+        "--find",
+        "--show",
+        "--direct-io=on",
+        served / "ssd.img",
+    ]
+    loop = output_of(as_root(losetup)).strip()
     stack.callback(subprocess.run, as_root(["losetup", "--detach", loop]), check=False)
-    # No reserve for root: the spare is counted in live data, which is the ballast's business.
-    output_of(as_root(["mkfs.ext4", "-q", "-m", "0", loop]))
+    # Nothing set aside (blocks for root, clusters for conversions, many inodes): how full the
+    # device is, is the ballast's business.
+    output_of(as_root(["mkfs.ext4", "-q", "-m", "0", "-i", "65536", loop]))
     output_of(as_root(["mount", "-o", "discard", loop, mount]))
     stack.callback(unmount, as_root(["umount"]), mount)
+    reserved = f"/sys/fs/ext4/{Path(loop).name}/reserved_clusters"
+    subprocess.run(as_root(["tee", reserved]), input=b"0", check=True, capture_output=True)
     output_of(as_root(["chown", f"{os.geteuid()}:{os.getegid()}", mount]))
 
 
@@ -94,7 +102,7 @@ def _mount_streamfs(
 
 def _stream_run(folders: Folders) -> Path:
     """Copy stream-run and its library to where the workload's user can read them."""
-    target = folders.work / "bin"
+    target = folders.shared / "bin"
     target.mkdir()
     for path in (BIN / "stream-run", *(BIN.parent / "lib").glob("libstream*.so*")):
         shutil.copy(path, target)

@@ -29,8 +29,8 @@ synchronous_commit = on
 full_page_writes = on
 wal_level = minimal
 max_wal_senders = 0
-max_wal_size = {max_wal_mib}MB
-min_wal_size = {min_wal_mib}MB
+max_wal_size = {wal_mib}MB
+min_wal_size = {wal_mib}MB
 checkpoint_timeout = 30s
 checkpoint_completion_target = 0.7
 autovacuum_naptime = 5s
@@ -60,9 +60,7 @@ class Postgres:
         data = self.place.folder("postgres") / "data"
         options = ["--no-sync", "--wal-segsize=1", "--auth=trust", "--username=demo", "--no-locale"]
         self.place.run("postgresql", [self.bin / "initdb", *options, "-D", data])
-        settings = POSTGRES_SETTINGS.format(
-            max_wal_mib=self.plan.max_wal_mib, min_wal_mib=max(2, self.plan.max_wal_mib // 2)
-        )
+        settings = POSTGRES_SETTINGS.format(wal_mib=self.plan.max_wal_mib)
         with (data / "postgresql.conf").open("a") as file:
             file.write(settings + f"unix_socket_directories = '{self.sockets}'\n")
         self.server = self.place.start("postgresql", [self.bin / "postgres", "-D", data])
@@ -166,16 +164,19 @@ class RocksDb:
 
     def prepare(self) -> None:
         """Write every key once."""
-        self._run("fillrandom", self.plan.keys, self.seed, existing=False)
+        self._run("fillrandom", self.plan.keys, self.seed, existing=False, mib_a_second=0)
 
     def round(self, number: int) -> None:
         """Overwrite random keys; compactions that are due go on in the next round."""
-        self._run("overwrite", self.plan.writes, self.seed + number, True)
+        seed, rate = self.seed + number, self.plan.mib_a_second
+        self._run("overwrite", self.plan.writes, seed, existing=True, mib_a_second=rate)
 
     def close(self) -> None:
         """Leave the database as it is."""
 
-    def _run(self, benchmarks: str, writes: int, seed: int, existing: bool) -> None:
+    def _run(
+        self, benchmarks: str, writes: int, seed: int, *, existing: bool, mib_a_second: int
+    ) -> None:
         buffer = self.plan.write_buffer_mib << 20
         options = {
             "benchmarks": benchmarks,
@@ -191,6 +192,8 @@ class RocksDb:
             "max_bytes_for_level_base": 4 * buffer,
             "max_compaction_bytes": 8 * buffer,
             "max_background_jobs": 2,
+            "level0_file_num_compaction_trigger": 2,
+            "benchmark_write_rate_limit": mib_a_second << 20,
             "stats_dump_period_sec": 0,
         }
         self.place.run("rocksdb", ["db_bench", *(f"--{k}={v}" for k, v in options.items())])

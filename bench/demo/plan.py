@@ -33,6 +33,7 @@ class RocksPlan:
     writes: int  # a round
     value_bytes: int
     write_buffer_mib: int
+    mib_a_second: int  # slow enough for compactions to keep up
 
 
 @dataclass(frozen=True)
@@ -66,19 +67,21 @@ class Plan:
 
 QUICK = Plan(
     name="quick",
-    live_bytes=384 * MIB,
+    live_bytes=512 * MIB,
     pages_per_block=64,
-    warmup_rounds=3,
+    warmup_rounds=4,
     counted_rounds=6,
     postgres=PostgresPlan(scale=2, clients=8, transactions=600, max_wal_mib=24),
-    sqlite=SqlitePlan(rows=20_000, commits=80, rows_a_commit=8, sorted_rows=10_000),
-    rocksdb=RocksPlan(keys=16_000, writes=8_000, value_bytes=1000, write_buffer_mib=2),
+    sqlite=SqlitePlan(rows=20_000, commits=80, rows_a_commit=8, sorted_rows=4_000),
+    rocksdb=RocksPlan(
+        keys=16_000, writes=8_000, value_bytes=1000, write_buffer_mib=1, mib_a_second=5
+    ),
     files=FilesPlan(
         log_mib=4,
         log_rotate_mib=1,
         log_kept=3,
-        media_files=10,
-        media_mib=4,
+        media_files=20,
+        media_mib=2,
         media_new=1,
         trees_kept=3,
         tree_files=300,
@@ -92,8 +95,10 @@ FULL = Plan(
     warmup_rounds=4,
     counted_rounds=9,
     postgres=PostgresPlan(scale=6, clients=8, transactions=1600, max_wal_mib=80),
-    sqlite=SqlitePlan(rows=60_000, commits=300, rows_a_commit=8, sorted_rows=40_000),
-    rocksdb=RocksPlan(keys=64_000, writes=24_000, value_bytes=1000, write_buffer_mib=4),
+    sqlite=SqlitePlan(rows=60_000, commits=300, rows_a_commit=8, sorted_rows=16_000),
+    rocksdb=RocksPlan(
+        keys=64_000, writes=24_000, value_bytes=1000, write_buffer_mib=2, mib_a_second=8
+    ),
     files=FilesPlan(
         log_mib=12,
         log_rotate_mib=3,

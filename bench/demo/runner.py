@@ -43,7 +43,7 @@ class Program(Protocol):
 
 
 class Workload:
-    """All programs, at the same time, round by round."""
+    """All programs, round by round."""
 
     def __init__(self, place: Place, plan: Plan, seed: int, only: frozenset[str]) -> None:
         self.mount = place.mount
@@ -60,16 +60,26 @@ class Workload:
 
     def prepare(self) -> dict[str, float]:
         """Make all data, one program after the other: the order of the device's first fill."""
-        return {program.name: _timed(program.prepare) for program in self.programs}
+        seconds = {program.name: _timed(program.prepare) for program in self.programs}
+        self._sync()
+        return seconds
 
     def round(self, number: int) -> dict[str, float]:
-        """Run one round of everything; return the seconds each took."""
-        with ThreadPoolExecutor(len(self.programs)) as pool:
-            calls = {p.name: pool.submit(_timed, p.round, number) for p in self.programs}
-            seconds = {name: call.result() for name, call in calls.items()}
+        """Run one round; return the seconds each program took.
+
+        PostgreSQL works all the time, the others beside it one after the other: all at once they
+        would make the peak of live data, and so the spare, a matter of luck.
+        """
+        lanes = (self.programs[:1], self.programs[1:])
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            calls = [pool.submit(_round_of, lane, number) for lane in lanes]
+            seconds = {name: value for call in calls for name, value in call.result().items()}
         # What a round asked for reaches the device within the round, on every filesystem.
-        subprocess.run(["sync", "-f", self.mount], check=True)
+        self._sync()
         return seconds
+
+    def _sync(self) -> None:
+        subprocess.run(["sync", "-f", self.mount], check=True)
 
     def close(self) -> None:
         """Stop all programs, the failed included."""
@@ -88,6 +98,10 @@ def _timed(call: Callable[..., None], *arguments: int) -> float:
     start = time.monotonic()
     call(*arguments)
     return round(time.monotonic() - start, 2)
+
+
+def _round_of(lane: list[Program], number: int) -> dict[str, float]:
+    return {program.name: _timed(program.round, number) for program in lane}
 
 
 def answer(workload: Workload, request: dict[str, Any]) -> dict[str, Any]:

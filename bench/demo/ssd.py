@@ -10,7 +10,7 @@ from bench.demo.system import BIN, output_of
 
 SPARE = 0.07
 SPARE_TOLERANCE = 0.005
-OP = 0.01  # little: what the filesystem leaves free is the spare that counts
+OP = 0.005  # little: what the filesystem leaves free is the spare that counts
 STREAMS = 8
 RESERVE_BLOCKS = 12  # the emulator's own, beside --op
 PAGE_BYTES = 4096

@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BIN = ROOT / "build" / "release" / "bin"
+# Another build's programs can be tried: STREAMFS_BIN=build/asan/bin scripts/demo …
+BIN = Path(os.environ.get("STREAMFS_BIN", ROOT / "build" / "release" / "bin")).resolve()
 VENV_BIN = ROOT / "build" / "venv" / "bin"
 
 
