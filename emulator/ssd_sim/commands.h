@@ -25,6 +25,7 @@ std::unique_ptr<Command> make_create_command(CLI::App& parent);
 std::unique_ptr<Command> make_info_command(CLI::App& parent);
 std::unique_ptr<Command> make_reset_stats_command(CLI::App& parent);
 std::unique_ptr<Command> make_serve_command(CLI::App& parent);
+std::unique_ptr<Command> make_replay_command(CLI::App& parent);
 
 // Prints "ssd-sim: ..." to standard error and returns the exit code for this error.
 int fail(const Error& error);

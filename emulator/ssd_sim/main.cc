@@ -1,4 +1,4 @@
-// ssd-sim: makes, shows and serves emulated SSDs.
+// ssd-sim: makes, shows and serves emulated SSDs, and replays traces on them.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -42,11 +42,12 @@ std::string human_bytes(uint64_t bytes) {
 
 int main(int argc, char** argv) {
   namespace sim = streamfs::emulator::ssd_sim;
-  CLI::App app("Emulated SSDs with streams: make, show, serve.", "ssd-sim");
+  CLI::App app("Emulated SSDs with streams: make, show, serve; replay traces.", "ssd-sim");
   app.require_subcommand(1);
   std::vector<std::unique_ptr<sim::Command>> commands;
   for (const auto make : {sim::make_create_command, sim::make_info_command,
-                          sim::make_reset_stats_command, sim::make_serve_command})
+                          sim::make_reset_stats_command, sim::make_serve_command,
+                          sim::make_replay_command})
     commands.push_back(make(app));
   try {
     app.parse(argc, argv);

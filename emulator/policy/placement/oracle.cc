@@ -1,0 +1,55 @@
+#include "emulator/policy/placement/oracle.h"
+
+#include <algorithm>
+
+namespace streamfs::emulator {
+namespace {
+
+std::vector<uint64_t> log2_edges(const PolicyOptions& options) {
+  std::vector<uint64_t> edges;
+  for (uint32_t i = 0; i + 1 < options.streams; ++i)
+    edges.push_back(uint64_t{options.pages_per_block} << std::min(i, 40u));
+  return edges;
+}
+
+std::vector<uint64_t> quantile_edges(const PolicyOptions& options, const Workload& workload) {
+  std::vector<uint64_t> lives;
+  lives.reserve(workload.writes());
+  for (uint32_t i = 0; i < workload.writes(); ++i) lives.push_back(workload.life_of(i));
+  std::ranges::sort(lives);
+  std::vector<uint64_t> edges;
+  for (uint32_t i = 1; i < options.streams && !lives.empty(); ++i) {
+    const uint64_t edge = lives[lives.size() * i / options.streams];
+    if (edges.empty() || edge > edges.back()) edges.push_back(edge);
+  }
+  return edges;
+}
+
+std::vector<uint64_t> threshold_edges(const PolicyOptions& options, const Workload& workload) {
+  const std::vector<uint32_t> shifts = options.streams <= 4 ? std::vector<uint32_t>{7, 3, 1}
+                                                            : std::vector<uint32_t>{9, 7, 5, 3, 2, 1};
+  std::vector<uint64_t> edges;
+  for (const uint32_t shift : shifts)
+    if (edges.size() + 1 < options.streams) edges.push_back(workload.peak_live_pages() >> shift);
+  return edges;
+}
+
+}  // namespace
+
+Oracle::Oracle(const PolicyOptions& options, const Workload& workload)
+    : workload_(workload),
+      host_only_(options.host_only),
+      edges_(options.edges == "quantile"    ? quantile_edges(options, workload)
+             : options.edges == "threshold" ? threshold_edges(options, workload)
+                                            : log2_edges(options)),
+      death_(workload.footprint_pages(), Workload::kNever) {}
+
+FrontierId Oracle::class_of(Lpn page, uint64_t clock) const {
+  if (death_[page] == Workload::kNever) return static_cast<FrontierId>(edges_.size());
+  const uint64_t left = death_[page] - clock;
+  FrontierId result = 0;
+  while (result < edges_.size() && left >= edges_[result]) ++result;
+  return result;
+}
+
+}  // namespace streamfs::emulator

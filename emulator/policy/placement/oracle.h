@@ -1,0 +1,39 @@
+// Knows when each page will die. In the device it looks again at what a page has left when it is
+// copied; host-only it tags host writes and copies keep their class.
+//
+// Edges between classes, in host pages still to live:
+//   log2       one block, two, four, ...
+//   quantile   equal shares of the written volume
+//   threshold  C/2^9, /2^7, /2^5, /2^3, /2^2, /2, C the peak of live pages (4 classes: 7, 3, 1)
+// None of them alone is a bound; the best of the three is what gaps are measured against.
+#pragma once
+
+#include <vector>
+
+#include "emulator/policy/placement/policy.h"
+
+namespace streamfs::emulator {
+
+class Oracle final : public PlacementPolicy {
+ public:
+  Oracle(const PolicyOptions& options, const Workload& workload);
+
+  uint16_t classes() const override { return static_cast<uint16_t>(edges_.size() + 1); }
+  FrontierId for_write(const PageWrite& write, uint64_t clock) override {
+    death_[write.page] = workload_.death_of(write.index);
+    return class_of(write.page, clock);
+  }
+  FrontierId for_copy(Lpn page, FrontierId source, uint64_t clock) override {
+    return host_only_ ? source : class_of(page, clock);
+  }
+
+ private:
+  FrontierId class_of(Lpn page, uint64_t clock) const;
+
+  const Workload& workload_;
+  const bool host_only_;
+  std::vector<uint64_t> edges_;
+  std::vector<uint32_t> death_;  // by page: of its current content
+};
+
+}  // namespace streamfs::emulator

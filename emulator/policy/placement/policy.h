@@ -1,0 +1,59 @@
+// Placement: which stream does a page get? On a host write and, for policies inside the device,
+// again when garbage collection copies it. (Which block is collected is policy/victim/.)
+//
+// A policy is one small file here; registry.cc knows their names.
+// Thread safety: none; one replay, one policy. A policy does no I/O and reads no clock but the one
+// it is given: host pages written so far.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "emulator/ftl/router.h"
+#include "emulator/replay/workload.h"
+
+namespace streamfs::emulator {
+
+struct PolicyOptions {
+  uint32_t streams = 8;
+  GcMode gc_mode = GcMode::kOwnFrontier;  // of policies that leave copies to the device
+  bool host_only = false;                 // oracle: no second look at garbage collection
+  std::string edges = "log2";             // oracle: log2, quantile or threshold
+  uint32_t pages_per_block = 256;
+};
+
+class PlacementPolicy {
+ public:
+  virtual ~PlacementPolicy() = default;
+  virtual uint16_t classes() const = 0;  // answers are below this
+  virtual FrontierId for_write(const PageWrite& write, uint64_t clock) = 0;
+  virtual FrontierId for_copy(Lpn page, FrontierId source, uint64_t clock) = 0;
+  // A block of this class, opened at this time, is about to be collected.
+  virtual void collected(FrontierId /*frontier*/, uint64_t /*opened_at*/, uint64_t /*clock*/) {}
+};
+
+const std::vector<std::string>& placement_names();
+
+// Errors: EINVAL; an unknown name lists the known ones. `workload` outlives the policy.
+Result<std::unique_ptr<PlacementPolicy>> make_placement(const std::string& name,
+                                                        const PolicyOptions& options,
+                                                        const Workload& workload);
+
+// The FTL's side of a policy.
+class PolicyRouter {
+ public:
+  explicit PolicyRouter(PlacementPolicy& policy) : policy_(policy) {}
+  FrontierId for_copy(Lpn page, FrontierId source, uint64_t clock) const {
+    return policy_.for_copy(page, source, clock);
+  }
+  void collected(FrontierId frontier, uint64_t opened_at, uint64_t clock) const {
+    policy_.collected(frontier, opened_at, clock);
+  }
+
+ private:
+  PlacementPolicy& policy_;
+};
+
+}  // namespace streamfs::emulator

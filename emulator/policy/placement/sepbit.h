@@ -1,0 +1,51 @@
+// SepBIT (Wang et al., FAST'22): a host write goes to class 0 if what it overwrites lived shorter
+// than ℓ, the mean lifespan of the last 16 collected class-0 blocks (infinite at first), else to
+// class 1. Copies out of class 0 go to class 2, others by age: below 4ℓ to 3, below 16ℓ to 4, else 5.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "emulator/policy/placement/policy.h"
+
+namespace streamfs::emulator {
+
+class SepBit final : public PlacementPolicy {
+ public:
+  explicit SepBit(const Workload& workload) : written_at_(workload.footprint_pages(), kNever) {}
+
+  uint16_t classes() const override { return 6; }
+
+  FrontierId for_write(const PageWrite& write, uint64_t clock) override {
+    const uint64_t last = written_at_[write.page];
+    written_at_[write.page] = clock;
+    return last != kNever && static_cast<double>(clock - last) < lifespan_ ? 0 : 1;
+  }
+
+  FrontierId for_copy(Lpn page, FrontierId source, uint64_t clock) override {
+    if (source == 0) return 2;
+    const auto age = static_cast<double>(clock - written_at_[page]);
+    if (age < 4 * lifespan_) return 3;
+    return age < 16 * lifespan_ ? 4 : 5;
+  }
+
+  void collected(FrontierId frontier, uint64_t opened_at, uint64_t clock) override {
+    if (frontier != 0) return;
+    sum_ += static_cast<double>(clock - opened_at);
+    if (++collected_ < kWindow) return;
+    lifespan_ = sum_ / kWindow;
+    collected_ = 0;
+    sum_ = 0;
+  }
+
+ private:
+  static constexpr uint64_t kNever = UINT64_MAX;
+  static constexpr int kWindow = 16;
+
+  std::vector<uint64_t> written_at_;
+  double lifespan_ = std::numeric_limits<double>::infinity();
+  double sum_ = 0;
+  int collected_ = 0;
+};
+
+}  // namespace streamfs::emulator

@@ -1,0 +1,151 @@
+#include "emulator/replay/replay.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "emulator/ftl/page_map.h"
+#include "emulator/media/null_media.h"
+#include "emulator/policy/victim/cost_benefit.h"
+#include "emulator/policy/victim/greedy.h"
+
+namespace streamfs::emulator {
+namespace {
+
+bool is_oracle(const std::string& placement) { return placement.starts_with("oracle"); }
+
+Result<Geometry> geometry_for(const Workload& workload, const ReplayOptions& options,
+                              uint16_t classes) {
+  Geometry geometry;
+  geometry.user_pages = workload.footprint_pages();
+  geometry.pages_per_block = options.policy.pages_per_block;
+  geometry.streams = classes;
+  const uint64_t base =
+      options.base_pages != 0 ? options.base_pages : workload.peak_live_pages();
+  const auto wanted = static_cast<uint64_t>(
+      std::ceil(static_cast<double>(base) * (1 + options.spare) / geometry.pages_per_block));
+  const uint64_t blocks =
+      options.physical_blocks != 0 ? options.physical_blocks : wanted + kReserveBlocks;
+  if (workload.writes() == 0) return Error{EINVAL, "the trace writes nothing"};
+  if (geometry.pages_per_block == 0 || blocks * geometry.pages_per_block >= kNoPage)
+    return Error{EINVAL, fmt::format("impossible geometry: {} blocks of {} pages", blocks,
+                                     geometry.pages_per_block)};
+  geometry.blocks = static_cast<uint32_t>(blocks);
+  return geometry;
+}
+
+template <typename Ftl>
+int run_ops(Ftl& ftl, PlacementPolicy& policy, const Workload& workload, uint32_t counted_from,
+            const Counters& counters, Counters& before) {
+  uint32_t index = 0;
+  for (const PageOp& op : workload.ops()) {
+    if (op.is_trim) {
+      ftl.trim(op.page);
+      continue;
+    }
+    if (index == counted_from) before = counters;
+    const PageWrite write{op.page, index, op.pstream};
+    const FrontierId frontier = policy.for_write(write, index);
+    if (const int error = ftl.write(op.page, 1, frontier, 0, nullptr)) return error;
+    ++index;
+  }
+  return 0;
+}
+
+template <typename Victim>
+Result<ReplayResult> run(const Workload& workload, const ReplayOptions& options,
+                         PlacementPolicy& policy) {
+  SFS_ASSIGN(const Geometry geometry, geometry_for(workload, options, policy.classes()));
+  NullMedia media;
+  Victim victim(geometry);
+  PolicyRouter router(policy);
+  Counters counters, before;
+  LiveCounts live;
+  PageMap<NullMedia, Victim, PolicyRouter> ftl(geometry, media, victim, router, counters, live);
+  const uint32_t prefill = workload.prefill_writes();
+  const auto from =
+      prefill + static_cast<uint32_t>(options.warmup * (workload.writes() - prefill));
+  if (const int error = run_ops(ftl, policy, workload, from, counters, before); error != 0)
+    return Error{error, fmt::format("{} live pages on {} physical ones", live.live_pages,
+                                    geometry.physical_pages())};
+  ReplayResult result;
+  result.placement = options.placement;
+  result.victim = options.victim;
+  if (is_oracle(options.placement)) result.edges = options.policy.edges;
+  result.counters = difference(counters, before);
+  result.classes = policy.classes();
+  result.physical_pages = geometry.physical_pages();
+  result.peak_live_pages = live.peak_live_pages;
+  result.footprint_pages = workload.footprint_pages();
+  return result;
+}
+
+Result<ReplayResult> replay_once(const Workload& workload, const ReplayOptions& options) {
+  SFS_ASSIGN(const std::unique_ptr<PlacementPolicy> policy,
+             make_placement(options.placement, options.policy, workload));
+  if (options.victim == "greedy") return run<Greedy>(workload, options, *policy);
+  if (options.victim == "cost-benefit") return run<CostBenefit>(workload, options, *policy);
+  return Error{EINVAL, fmt::format("no victim policy '{}'; there are {}", options.victim,
+                                   fmt::join(victim_names(), ", "))};
+}
+
+}  // namespace
+
+const std::vector<std::string>& victim_names() {
+  static const std::vector<std::string> names = {"greedy", "cost-benefit"};
+  return names;
+}
+
+double ReplayResult::waf() const {
+  const auto host = static_cast<double>(counters.host_pages);
+  return host == 0 ? 0 : 1 + static_cast<double>(counters.gc_pages + counters.pad_pages) / host;
+}
+
+double ReplayResult::effective_spare() const {
+  return static_cast<double>(physical_pages) / static_cast<double>(peak_live_pages) - 1;
+}
+
+Result<ReplayResult> replay(const Workload& workload, const ReplayOptions& options) {
+  ReplayOptions one = options;
+  if (options.prefill) {
+    one.prefill = false;
+    return replay(workload.prefilled(), one);
+  }
+  one.policy.edges = options.edges;
+  if (!is_oracle(options.placement) || options.edges != "best") return replay_once(workload, one);
+  Result<ReplayResult> best = Error{EINVAL};
+  for (const char* edges : {"log2", "quantile", "threshold"}) {
+    one.policy.edges = edges;
+    Result<ReplayResult> result = replay_once(workload, one);
+    if (!result.ok()) return result;
+    if (!best.ok() || result->waf() < best->waf()) best = std::move(result);
+  }
+  return best;
+}
+
+nlohmann::json to_json(const ReplayResult& result) {
+  const Counters& c = result.counters;
+  nlohmann::json json = {{"placement", result.placement},
+                         {"victim", result.victim},
+                         {"waf", result.waf()},
+                         {"host_pages", c.host_pages},
+                         {"nand_pages", c.host_pages + c.gc_pages + c.pad_pages},
+                         {"gc_pages", c.gc_pages},
+                         {"pad_pages", c.pad_pages},
+                         {"erases", c.erases},
+                         {"effective_spare", result.effective_spare()},
+                         {"physical_pages", result.physical_pages},
+                         {"peak_live_pages", result.peak_live_pages},
+                         {"footprint_pages", result.footprint_pages},
+                         {"per_stream", nlohmann::json::array()}};
+  if (!result.edges.empty()) json["edges"] = result.edges;
+  for (uint16_t i = 0; i < result.classes; ++i)
+    json["per_stream"].push_back({{"stream", i},
+                                  {"host_pages", c.streams[i].host_pages},
+                                  {"gc_pages", c.streams[i].gc_pages}});
+  return json;
+}
+
+}  // namespace streamfs::emulator

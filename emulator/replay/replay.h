@@ -1,0 +1,44 @@
+// Replays a workload on the page-mapped FTL without data.
+// Thread safety: pure functions over their arguments; deterministic.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "emulator/counters.h"
+#include "emulator/policy/placement/policy.h"
+#include "emulator/replay/workload.h"
+
+namespace streamfs::emulator {
+
+struct ReplayOptions {
+  std::string placement = "nosep";
+  std::string victim = "greedy";
+  std::string edges = "best";  // of the oracle; best: the lowest WAF of the three
+  PolicyOptions policy;
+  double spare = 0.07;
+  // Pages that the spare is a share of: 0 is the peak of live pages.
+  uint64_t base_pages = 0;
+  uint32_t physical_blocks = 0;  // overrides base_pages and spare; no reserve is added
+  bool prefill = false;          // write every page once, in order, before the trace
+  double warmup = 0;             // share of the writes before counting starts
+};
+
+struct ReplayResult {
+  std::string placement, victim, edges;
+  Counters counters;
+  uint16_t classes = 0;
+  uint64_t physical_pages = 0, peak_live_pages = 0, footprint_pages = 0;
+  double waf() const;
+  double effective_spare() const;  // physical ÷ peak live − 1
+};
+
+const std::vector<std::string>& victim_names();
+
+// Errors: EINVAL for unknown names and impossible sizes, ENOSPC when the device runs full.
+Result<ReplayResult> replay(const Workload& workload, const ReplayOptions& options);
+
+nlohmann::json to_json(const ReplayResult& result);
+
+}  // namespace streamfs::emulator

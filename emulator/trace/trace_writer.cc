@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "emulator/trace/trace.h"
+
+namespace streamfs::emulator {
+namespace {
+
+constexpr unsigned kBufferBytes = 256 * 1024;
+constexpr std::string_view kHeaderLine =
+    "ts_us,op,offset_bytes,length_bytes,vstream,context,request,pstream\n";
+
+}  // namespace
+
+Result<std::unique_ptr<TraceWriter>> TraceWriter::open(const std::string& path) {
+  const bool compressed = path.ends_with(".gz");
+  const bool text = path.ends_with(".csv") || path.ends_with(".csv.gz");
+  errno = 0;
+  gzFile_s* file = gzopen(path.c_str(), compressed ? "wb1e" : "wbTe");
+  if (file == nullptr) return Error{errno != 0 ? errno : ENOMEM, "cannot create " + path};
+  gzbuffer(file, kBufferBytes);
+  std::unique_ptr<TraceWriter> writer(new TraceWriter(file, text));
+  const MutexLock lock(writer->mutex_);
+  const TraceFileHeader header{kTraceMagic, kTraceVersion, sizeof(TraceRecord)};
+  if (text)
+    writer->put(kHeaderLine.data(), kHeaderLine.size());
+  else
+    writer->put(&header, sizeof(header));
+  return writer;
+}
+
+void TraceWriter::put(const void* data, size_t size) {
+  if (file_ == nullptr || failed_) return;
+  failed_ = gzwrite(file_.get(), data, static_cast<unsigned>(size)) != static_cast<int>(size);
+}
+
+void TraceWriter::append(uint64_t ts_us, TraceOp op, uint64_t offset, uint64_t length,
+                         uint16_t vstream, uint32_t context, uint32_t request, uint16_t pstream) {
+  const MutexLock lock(mutex_);
+  if (!text_) {
+    const TraceRecord record{ts_us, offset, length, context, request, vstream, pstream, op, {}};
+    put(&record, sizeof(record));
+    return;
+  }
+  char line[160];
+  const auto end =
+      fmt::format_to_n(line, sizeof(line), "{},{},{},{},{},{},{},{}\n", ts_us,
+                       static_cast<char>(op), offset, length, vstream, context, request, pstream);
+  put(line, end.size);
+}
+
+Result<void> TraceWriter::close() {
+  const MutexLock lock(mutex_);
+  if (file_ != nullptr) {
+    const int result = gzclose(file_.release());
+    if (result != Z_OK) failed_ = true;
+  }
+  if (failed_) return Error{EIO, "the trace is incomplete"};
+  return {};
+}
+
+}  // namespace streamfs::emulator
