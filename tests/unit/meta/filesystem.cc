@@ -1,5 +1,7 @@
 #include "tests/unit/meta/filesystem.h"
 
+#include "fuse-fs/meta/check.h"
+
 namespace streamfs::meta {
 namespace {
 
@@ -54,7 +56,12 @@ void Filesystem::crash() {
   open();
 }
 
-void Filesystem::expect_sound() {}
+void Filesystem::expect_sound() {
+  const Superblock super = expect(load_superblock(*region_, false));
+  for (const auto& problem : expect(check(*region_, super, {})).problems) {
+    ADD_FAILURE() << "check: " << problem.text;
+  }
+}
 
 InodeId Filesystem::file(std::string_view name, InodeId parent) {
   return expect(engine_->create(parent_or_root(parent), name, node(S_IFREG | 0644))).id;

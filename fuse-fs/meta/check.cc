@@ -1,0 +1,193 @@
+// check(): the walk, then the repairs, as journal records on a filesystem nobody has mounted.
+#include "fuse-fs/meta/check.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "fuse-fs/meta/check_walk.h"
+#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/inode_slots.h"
+
+namespace streamfs::meta {
+namespace {
+
+constexpr std::string_view kLostName = "lost+found";
+
+class Repairer {
+ public:
+  Repairer(pmem::Region& region, const Geometry& geometry)
+      : region_(region),
+        geometry_(geometry),
+        journal_(region, geometry_),
+        heap_({region, geometry_, journal_}) {}
+
+  Result<void> run(const Repairs& repairs);
+
+ private:
+  Result<void> set_units(const Repairs& repairs);
+  Result<void> set_runs(const Repairs& repairs);
+  Result<void> set_links(const Repairs& repairs);
+  Result<void> clear_orphans(const Repairs& repairs);
+  Result<InodeId> lost_and_found();
+  Result<InodeId> make_lost_and_found(Directory& root_names, InodeImage root);
+  Result<void> name_lost(InodeId id);
+
+  pmem::Region& region_;
+  const Geometry& geometry_;
+  Journal journal_;
+  Heap heap_;
+};
+
+Result<void> Repairer::run(const Repairs& repairs) {
+  SFS_TRY(set_units(repairs));
+  SFS_TRY(set_runs(repairs));
+  SFS_TRY(set_links(repairs));
+  SFS_TRY(clear_orphans(repairs));
+  for (const InodeId id : repairs.lost) SFS_TRY(name_lost(id));
+  journal_.checkpoint();
+  return {};
+}
+
+Result<void> Repairer::set_units(const Repairs& repairs) {
+  auto next = repairs.units.begin();
+  while (next != repairs.units.end()) {
+    Transaction tx(region_);  // a record takes a bounded number of changes
+    for (int i = 0; i < 100 && next != repairs.units.end(); ++i, ++next) {
+      put_unit_kind(tx, geometry_, next->first, next->second);
+    }
+    SFS_TRY(journal_.commit(tx));
+  }
+  return {};
+}
+
+Result<void> Repairer::set_runs(const Repairs& repairs) {
+  auto next = repairs.runs.begin();
+  while (next != repairs.runs.end()) {
+    Transaction tx(region_);
+    for (int i = 0; i < 100 && next != repairs.runs.end(); ++i, ++next) {
+      tx.run(next->first, next->count, next->kind);
+    }
+    SFS_TRY(journal_.commit(tx));
+  }
+  return {};
+}
+
+Result<void> Repairer::set_links(const Repairs& repairs) {
+  for (const auto& [id, nlink] : repairs.links) {
+    const InodeImage old = load_image(region_, id);
+    InodeImage next = old;
+    next.nlink = nlink;
+    Transaction tx(region_);
+    put_image(tx, id, old, next);
+    SFS_TRY(journal_.commit(tx));
+  }
+  return {};
+}
+
+Result<void> Repairer::clear_orphans(const Repairs& repairs) {
+  for (const uint64_t slot : repairs.orphan_slots) {
+    Transaction tx(region_);
+    tx.patch(slot, 0);
+    SFS_TRY(journal_.commit(tx));
+  }
+  return {};
+}
+
+Result<InodeId> Repairer::lost_and_found() {
+  const InodeId root{geometry_.super().root_inode};
+  SFS_ASSIGN(const InodeImage image, read_inode(heap_, root));
+  SFS_ASSIGN(const auto names, Directory::load(heap_, root, image));
+  SFS_ASSIGN(const auto found, names->find(kLostName));
+  if (!found) return make_lost_and_found(*names, image);
+  if (!S_ISDIR(found->type)) return Error{ENOTDIR, "/lost+found is not a directory"};
+  return found->id;
+}
+
+Result<InodeId> Repairer::make_lost_and_found(Directory& root_names, InodeImage root) {
+  InodeSlots slots(heap_, 0);
+  SFS_ASSIGN(InodeSlots::Claim slot, slots.take());
+  auto words = std::bit_cast<InodeWords>(load_image(region_, slot.id()));
+  std::fill_n(words.begin(), kInodeBodyWords, 0);
+  auto made = std::bit_cast<InodeImage>(words);
+  made.mode = S_IFDIR | 0700;
+  made.nlink = 2;
+  made.mtime = made.ctime = made.atime = made.btime = root.mtime;
+  made.generation = slot.generation();
+  made.self = slot.id().value;
+  made.parent = root.self;
+  Transaction tx(region_);
+  slot.put(tx);
+  made.checksum = inode_checksum(made);
+  words = std::bit_cast<InodeWords>(made);
+  tx.patch_words(inode_offset(slot.id()), std::span(words).first(kInodeBodyWords));
+  InodeImage next = root;
+  ++next.nlink;
+  SFS_ASSIGN(auto insertion, root_names.put_insert(tx, kLostName, slot.id(), S_IFDIR, next));
+  put_image(tx, InodeId{root.self}, root, next);
+  SFS_TRY(journal_.commit(tx));
+  slot.keep();
+  root_names.inserted(std::move(insertion));
+  return slot.id();
+}
+
+Result<void> Repairer::name_lost(InodeId id) {
+  SFS_ASSIGN(const InodeId folder, lost_and_found());
+  SFS_ASSIGN(const InodeImage folder_image, read_inode(heap_, folder));
+  SFS_ASSIGN(const auto names, Directory::load(heap_, folder, folder_image));
+  const InodeImage old = load_image(region_, id);
+  InodeImage next = old, folder_next = folder_image;
+  if (is_directory(old)) {
+    next.parent = folder.value;
+    ++folder_next.nlink;
+  }
+  Transaction tx(region_);
+  const std::string name = "#" + std::to_string(id.value);
+  SFS_ASSIGN(auto insertion, names->put_insert(tx, name, id, old.mode & S_IFMT, folder_next));
+  put_image(tx, id, old, next);
+  put_image(tx, folder, folder_image, folder_next);
+  SFS_TRY(journal_.commit(tx));
+  names->inserted(std::move(insertion));
+  return {};
+}
+
+// Both copies whole and alike, apart from a cut between their two stores.
+void check_superblocks(const pmem::Region& region, const Superblock& super, CheckReport& report,
+                       Repairs& repairs) {
+  for (const uint64_t offset : kSuperOffset) {
+    Superblock copy{};
+    std::memcpy(&copy, region.at(offset), sizeof(copy));
+    const bool whole = copy.magic == kSuperMagic && copy.checksum == superblock_checksum(copy);
+    if (whole && copy.generation == super.generation) continue;
+    report.problems.push_back({"the superblock at offset " + std::to_string(offset) +
+                                   (whole ? " is older than the other" : " is damaged"),
+                               true});
+    repairs.superblocks = true;
+  }
+}
+
+}  // namespace
+
+bool CheckReport::all_repaired() const {
+  return std::ranges::all_of(problems, &Problem::repaired);
+}
+
+Result<CheckReport> check(pmem::Region& region, const Superblock& super,
+                          const CheckOptions& options) {
+  SFS_ASSIGN(const Geometry geometry, Geometry::from(super));
+  CheckWalk walk(region, geometry);
+  check_superblocks(region, super, walk.report, walk.repairs);
+  walk.run();
+  if (!options.repair) {
+    for (CheckReport::Problem& problem : walk.report.problems) problem.repaired = false;
+    return walk.report;
+  }
+  if (walk.repairs.superblocks) SFS_TRY(store_superblock(region, super));
+  Repairer repairer(region, geometry);
+  SFS_TRY(repairer.run(walk.repairs));
+  return walk.report;
+}
+
+}  // namespace streamfs::meta
