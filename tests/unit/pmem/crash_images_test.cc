@@ -1,0 +1,100 @@
+// Which images a power cut may leave, and which it may not.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "pmem/recording_region.h"
+
+namespace streamfs::pmem {
+namespace {
+
+constexpr uint64_t kSize = 4096;
+constexpr uint64_t kA = 0, kB = 8, kOtherLine = 64;
+
+using Pair = std::pair<uint64_t, uint64_t>;
+
+// The values of two words over all images of one model.
+std::set<Pair> images(const RecordingRegion& region, StoreModel model, uint64_t first,
+                      uint64_t second) {
+  std::set<Pair> seen;
+  ExploreOptions options;
+  options.models = {model};
+  each_crash_image(region.initial(), region.events(), options, [&](const CrashImage& image) {
+    seen.emplace(image.words[first / 8], image.words[second / 8]);
+    return true;
+  });
+  return seen;
+}
+
+class CrashImages : public testing::Test {
+ protected:
+  RecordingRegion region_{kSize, MetaClass::kPersistent};
+};
+
+TEST_F(CrashImages, StoresToOneLineReachTheMediaInOrder) {
+  region_.store_word(kA, 1);
+  region_.store_word(kB, 1);
+  EXPECT_EQ(images(region_, StoreModel::kLinePrefix, kA, kB),
+            (std::set<Pair>{{0, 0}, {1, 0}, {1, 1}}));
+}
+
+TEST_F(CrashImages, AnyWordModelAllowsEveryCombination) {
+  region_.store_word(kA, 1);
+  region_.store_word(kB, 1);
+  EXPECT_EQ(images(region_, StoreModel::kAnyWord, kA, kB).size(), 4U);
+}
+
+TEST_F(CrashImages, LinesAreIndependent) {
+  region_.store_word(kA, 1);
+  region_.store_word(kOtherLine, 1);
+  EXPECT_EQ(images(region_, StoreModel::kLinePrefix, kA, kOtherLine).size(), 4U);
+}
+
+TEST_F(CrashImages, FlushedAndFencedIsAlwaysThere) {
+  region_.store_word(kA, 1);
+  region_.flush(kA, 8);
+  region_.fence();
+  region_.store_word(kOtherLine, 1);
+  region_.mark();
+  const auto seen = images(region_, StoreModel::kAnyWord, kA, kOtherLine);
+  EXPECT_FALSE(seen.contains({0, 1})) << "the second store came after the fence";
+  EXPECT_TRUE(seen.contains({1, 0}));
+  EXPECT_TRUE(seen.contains({0, 0})) << "a cut before the fence";
+}
+
+TEST_F(CrashImages, AFenceWithoutAFlushProvesNothing) {
+  region_.store_word(kA, 1);
+  region_.fence();
+  region_.store_word(kOtherLine, 1);
+  EXPECT_TRUE(images(region_, StoreModel::kLinePrefix, kA, kOtherLine).contains({0, 1}));
+}
+
+TEST_F(CrashImages, AStoreAfterTheFlushIsNotCoveredByIt) {
+  region_.store_word(kA, 1);
+  region_.flush(kA, 8);
+  region_.store_word(kA, 2);
+  region_.fence();
+  region_.store_word(kOtherLine, 1);
+  const auto seen = images(region_, StoreModel::kLinePrefix, kA, kOtherLine);
+  EXPECT_TRUE(seen.contains({1, 1}));
+  EXPECT_TRUE(seen.contains({2, 1}));
+  EXPECT_FALSE(seen.contains({0, 1}));
+}
+
+TEST_F(CrashImages, MarksCountWhatHadEnded) {
+  std::set<size_t> marks;
+  region_.store_word(kA, 1);
+  region_.mark();
+  region_.store_word(kA, 2);
+  region_.mark();
+  each_crash_image(region_.initial(), region_.events(), {}, [&](const CrashImage& image) {
+    marks.insert(image.marks);
+    return true;
+  });
+  EXPECT_EQ(marks, (std::set<size_t>{1, 2}));
+}
+
+}  // namespace
+}  // namespace streamfs::pmem
