@@ -207,6 +207,7 @@ void bind_learning(py::module_& m) {
       .def_property_readonly("epochs", &LifeTable::epochs)
       .def_property_readonly("epoch_pages", &LifeTable::epoch_pages)
       .def_property_readonly("rejected", &LifeTable::rejected)
+      .def_property_readonly("live_pages", &LifeTable::live_pages)
       .def_property_readonly("clock_jumps", &LifeTable::clock_jumps)
       .def_property_readonly("deaths", &LifeTable::deaths);
   py::class_<Backoff>(m, "Backoff")

@@ -25,6 +25,7 @@ class BirthMap {
     if (!leaf) leaf = std::make_unique<Leaf>();
     Birth& birth = leaf->births[block % kLeafBlocks];
     leaf->alive += birth.cell_plus == 0 ? 1U : 0U;
+    alive_ += birth.cell_plus == 0 ? 1U : 0U;
     birth = {static_cast<uint32_t>(clock), cell + 1};
   }
 
@@ -42,8 +43,11 @@ class BirthMap {
     }
   }
 
+  uint64_t alive() const { return alive_; }
+
   void clear() {
     for (auto& leaf : leaves_) leaf.reset();
+    alive_ = 0;
   }
 
  private:
@@ -54,14 +58,16 @@ class BirthMap {
   };
 
   template <typename Visit>
-  static void take_one(Leaf& leaf, uint64_t block, const Visit& visit) {
+  void take_one(Leaf& leaf, uint64_t block, const Visit& visit) {
     Birth& birth = leaf.births[block % kLeafBlocks];
     if (birth.cell_plus == 0) return;
     visit(block, birth);
     birth = {};
     --leaf.alive;
+    --alive_;
   }
 
+  uint64_t alive_ = 0;
   std::vector<std::unique_ptr<Leaf>> leaves_;
 };
 

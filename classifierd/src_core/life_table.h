@@ -53,6 +53,7 @@ class LifeTable {
   uint64_t epochs() const { return epochs_; }
   uint64_t rejected() const { return rejected_; }
   uint64_t clock_jumps() const { return clock_jumps_; }
+  uint64_t live_pages() const { return births_.alive(); }  // as far as seen
   uint64_t deaths() const { return deaths_; }
   uint32_t epoch_pages() const { return epoch_now_; }
 

@@ -1,6 +1,10 @@
-"""From lifetimes to classes: where to cut the axis of log2 lifetime into as many as a device has.
+"""From lifetimes to classes: where to cut the axis of lifetime into as many as a device has.
 
 Values are mean log2 lifetimes in pages, volumes the pages written lately with that value.
+
+What dies long before garbage collection comes round costs nothing wherever it lies, so short
+lifetimes need not be told apart; long ones must. squash() bends the axis accordingly, and the cuts
+are made where they take most from the volume-weighted spread within classes on the bent axis.
 """
 
 from __future__ import annotations
@@ -13,27 +17,50 @@ from sklearn.cluster import KMeans
 
 Floats = npt.NDArray[np.float64]
 
-# No cut between values nearer than this: they die together as far as anyone can tell.
-_NEAR_LOG2 = 0.25
+# Values nearer than this die together as far as anyone can tell.
+_NEAR_LOG2 = 0.1
 # Old edges stay while the spread within classes is below this multiple of what new ones leave,
 # or this many log2 of standard deviation more.
 _SETTLED = 1.25
 _SETTLED_LOG2 = 0.1
 
 
+# Lifetimes below 2^-6 of what is live are dead before they are collected.
+_SHORT_LOG2 = 6.0
+
+
+def squash(values: Floats, live_pages: float) -> Floats:
+    """Log2 lifetimes as they are where long, drawn together where far below the live size."""
+    out: Floats = np.logaddexp2(0.0, values - (np.log2(live_pages) - _SHORT_LOG2))
+    return out
+
+
+def unsquash(values: Floats, live_pages: float) -> Floats:
+    """The inverse of squash(); infinite stays infinite."""
+    finite = np.where(np.isfinite(values), values, 1.0)
+    raw = np.log2(np.maximum(np.exp2(finite) - 1.0, 2.0**-60))
+    return np.where(np.isfinite(values), raw + (np.log2(live_pages) - _SHORT_LOG2), np.inf)
+
+
 def _atoms(values: Floats, volumes: Floats) -> tuple[Floats, Floats]:
-    """Sorted values with their volumes; neighbours nearer than _NEAR_LOG2 / 4 are one."""
+    """Sorted values with their volumes; those within _NEAR_LOG2 of the first of a group are one."""
     keep = volumes > 0
     order = np.argsort(values[keep], kind="stable")
     values, volumes = values[keep][order], volumes[keep][order]
-    if len(values) == 0:
+    starts: list[int] = []
+    while (at := _after(values, starts)) < len(values):
+        starts.append(at)
+    if not starts:
         return values, volumes
-    grain = _NEAR_LOG2 / 4
-    group = np.round(values / grain).astype(np.int64)
-    starts = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
     volume = np.add.reduceat(volumes, starts)
-    mean = np.add.reduceat(values * volumes, starts) / volume
-    return mean, volume
+    return np.add.reduceat(values * volumes, starts) / volume, volume
+
+
+def _after(values: Floats, starts: list[int]) -> int:
+    """Where the next group begins: past everything near the first value of the last one."""
+    if not starts:
+        return 0
+    return int(np.searchsorted(values, values[starts[-1]] + _NEAR_LOG2, side="right"))
 
 
 def quantile_edges(values: Floats, volumes: Floats, k: int) -> Floats:
@@ -55,6 +82,32 @@ def quantile_edges(values: Floats, volumes: Floats, k: int) -> Floats:
     return np.array(edges + [np.inf] * (k - 1 - len(edges)))
 
 
+def spread_edges(values: Floats, volumes: Floats, k: int) -> Floats:
+    """The k - 1 edges that leave the least spread within classes: one-dimensional K-means, exact.
+
+    By dynamic programming over the sorted lifetimes. Infinite where lifetimes are too few.
+    """
+    mean, volume = _atoms(values, volumes)
+    n = len(mean)
+    sums = np.zeros((3, n + 1))
+    sums[:, 1:] = np.cumsum([volume, volume * mean, volume * mean**2], axis=1)
+    weight, moment, square = sums[:, None, :] - sums[:, :, None]  # of the atoms in [row, column)
+    empty = np.tri(n + 1, dtype=np.bool_)
+    cost = np.where(empty, np.inf, square - moment**2 / np.where(empty, 1.0, weight))
+    best, begins = np.full(n + 1, np.inf), []
+    best[0] = 0.0
+    for _ in range(min(k, n)):
+        total = best[:, None] + cost
+        begins.append(total.argmin(axis=0))
+        best = total.min(axis=0)
+    cuts, end = [], n
+    for begin in reversed(begins):
+        end = int(begin[end])
+        cuts.append(end)
+    edges = [float(mean[i - 1] + mean[i]) / 2 for i in sorted(cuts) if i > 0]
+    return np.array(edges + [np.inf] * (k - 1 - len(edges)))
+
+
 def _quantile_cuts(mean: Floats, volume: Floats, k: int) -> list[int]:
     """Indexes of the atoms that begin a class, the first class aside."""
     cuts: list[int] = []
@@ -64,7 +117,7 @@ def _quantile_cuts(mean: Floats, volume: Floats, k: int) -> list[int]:
         share = (left - taken) / (k - len(cuts))
         # Close the class where its volume is nearest to the share.
         full = in_class + float(volume[i + 1]) / 2 >= share
-        if full and mean[i + 1] - mean[i] >= _NEAR_LOG2 and len(cuts) < k - 1:
+        if full and len(cuts) < k - 1:
             cuts.append(i + 1)
             taken += in_class
             in_class = 0.0
@@ -82,7 +135,6 @@ def _best_split(mean: Floats, volume: Floats, cuts: list[int]) -> int | None:
         rest, rest_moment = w.sum() - weight, (w * x).sum() - moment
         # Between-class spread: what the cut explains.
         gain = weight * rest / w.sum() * (moment / weight - rest_moment / rest) ** 2
-        gain[np.diff(x) < _NEAR_LOG2] = 0
         at = int(gain.argmax())
         if gain[at] > 0 and (best is None or gain[at] > best[0]):
             best = (float(gain[at]), low + at + 1)

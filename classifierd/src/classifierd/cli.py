@@ -143,13 +143,15 @@ def _replay(args: argparse.Namespace) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no error.
     args = _parser().parse_args(arguments)
     logging.basicConfig(
         format="classifierd: %(message)s", level=logging.DEBUG if args.verbose else logging.INFO
     )
     try:
         return _run(args) if args.command == "run" else _replay(args)
+    except BrokenPipeError:  # `| head` is no error; nothing more can be printed.
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+        return 0
     except configuration.ConfigError as error:
         log.error("%s", error)
         return EXIT_USAGE

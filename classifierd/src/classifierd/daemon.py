@@ -37,7 +37,8 @@ class Session:
         self._uuid = self._reader.uuid
         self._lost = self._rejected = 0
         capacity = self._reader.capacity_blocks
-        self.learner = Learner(capacity, self._pstreams, config.learner)
+        # A daemon that comes late sees little of what is live; an eighth is a modest guess.
+        self.learner = Learner(capacity, self._pstreams, config.learner, max(capacity // 8, 4096))
         self._chunk_counter = _core.ChunkCounter(half_life_pages=max(capacity / 2, 4096.0))
         self._chunks = ChunkClusters(config.daemon.chunk_classes)
         self._kmeans = LifetimeKMeans(self._pstreams)

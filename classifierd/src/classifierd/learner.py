@@ -9,7 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from classifierd import _core
-from classifierd.classes import Floats, LifetimeKMeans, assign, quantile_edges, settle
+from classifierd.classes import (
+    Floats,
+    LifetimeKMeans,
+    assign,
+    quantile_edges,
+    settle,
+    spread_edges,
+    squash,
+    unsquash,
+)
 from classifierd.contexts import ContextIds, VStream
 from classifierd.records import Records
 
@@ -27,6 +36,10 @@ DEFAULT_LEVELS = (
 )
 
 
+# Exact one-dimensional K-means; equal shares of volume; scikit-learn's, warm-started.
+METHODS = ("spread", "quantile", "kmeans")
+
+
 @dataclass(frozen=True)
 class Settings:
     """What can be tuned; the defaults are those measured."""
@@ -35,15 +48,15 @@ class Settings:
     decay: float = 0.7
     kappa: float = 512.0
     deadband_log2: float = 1.0  # of shapes within a context
-    method: str = "quantile"  # or "kmeans"
+    method: str = "spread"  # how lifetimes are cut: METHODS
     settle: bool = True
     margin_log2: float = 0.15
     levels: tuple[str, ...] = DEFAULT_LEVELS
 
     def __post_init__(self) -> None:
         """Raise ValueError for what cannot be."""
-        if self.method not in ("quantile", "kmeans"):
-            msg = f'method is "quantile" or "kmeans", not "{self.method}"'
+        if self.method not in METHODS:
+            msg = f"method is one of {', '.join(METHODS)}, not {self.method}"
             raise ValueError(msg)
         unknown = {f for level in self.levels for f in level.split("+")} - _core.FEATURES.keys()
         if unknown or not self.levels:
@@ -75,8 +88,15 @@ class ClassReport:
 class Learner:
     """The life table, its back-off and the classes cut from it. Not thread-safe."""
 
-    def __init__(self, capacity_blocks: int, pstreams: int, settings: Settings | None = None):
+    def __init__(
+        self,
+        capacity_blocks: int,
+        pstreams: int,
+        settings: Settings | None = None,
+        live_pages_min: int = 4096,
+    ) -> None:
         self.settings = settings or Settings()
+        self.live_pages = live_pages_min  # at most so many have been live at once
         self.pstreams = max(1, min(pstreams, 256))
         epoch = self.settings.epoch_pages or epoch_pages_for(capacity_blocks)
         self.epoch_pages = epoch
@@ -127,13 +147,17 @@ class Learner:
         return out
 
     def _cut(self, values: Floats, volume: Floats) -> None:
+        self.live_pages = max(self.live_pages, self.life.live_pages)
+        bent = squash(values, self.live_pages)
         if self.settings.method == "kmeans":
-            self.edges_ = self._kmeans.fit(values, volume).edges_
-            return
-        fresh = quantile_edges(values, volume, self.pstreams)
-        if self.settings.settle:
-            fresh = settle(self.edges_, fresh, values, volume)
-        self.edges_ = fresh
+            fresh = self._kmeans.fit(bent, volume).edges_
+        elif self.settings.method == "quantile":
+            fresh = quantile_edges(bent, volume, self.pstreams)
+        else:
+            fresh = spread_edges(bent, volume, self.pstreams)
+        if self.settings.settle and self.edges_ is not None:
+            fresh = settle(squash(self.edges_, self.live_pages), fresh, bent, volume)
+        self.edges_ = unsquash(fresh, self.live_pages)
 
     def _fill(self, numbers: npt.NDArray[np.uint16], mean: Floats) -> None:
         assert self.edges_ is not None

@@ -1,0 +1,175 @@
+"""A filesystem as the daemon sees it: a control socket, a telemetry ring and a model area."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import socket
+import struct
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from classifierd import _core
+from classifierd.records import RECORD, Records
+
+UUID = bytes(range(16))
+RING_HEADER = 64
+
+
+class Ring:
+    """The producer's end of a telemetry area with one ring or more."""
+
+    def __init__(self, capacity: int = 1 << 17, rings: int = 1, blocks: int = 1 << 18) -> None:
+        self.capacity, self.rings = capacity, rings
+        self.size = 64 + rings * (RING_HEADER + capacity * RECORD.itemsize)
+        self.fd = os.memfd_create("telemetry", os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, self.size)
+        self.map = mmap.mmap(self.fd, self.size)
+        self.map[0:64] = struct.pack(
+            "<QIIIIQ16sQQ",
+            _core.TELEMETRY_MAGIC,
+            _core.TELEMETRY_VERSION,
+            RECORD.itemsize,
+            rings,
+            capacity,
+            blocks,
+            UUID,
+            0,
+            0,
+        )
+
+    def _at(self, ring: int) -> int:
+        return 64 + ring * (RING_HEADER + self.capacity * RECORD.itemsize)
+
+    def head(self, ring: int = 0) -> int:
+        """Records ever produced."""
+        return int(struct.unpack_from("<Q", self.map, self._at(ring))[0])
+
+    def set_head(self, value: int, ring: int = 0) -> None:
+        """Store head, honest or not."""
+        struct.pack_into("<Q", self.map, self._at(ring), value)
+
+    def produce(self, records: Records, ring: int = 0) -> None:
+        """Append records as the filesystem would."""
+        head = self.head(ring)
+        for i, record in enumerate(records):
+            slot = (head + i) % self.capacity
+            at = self._at(ring) + RING_HEADER + slot * RECORD.itemsize
+            self.map[at : at + RECORD.itemsize] = record.tobytes()
+        self.set_head(head + len(records), ring)
+
+    def close(self) -> None:
+        """Give everything back."""
+        self.map.close()
+        os.close(self.fd)
+
+
+class ModelArea:
+    """The model memory as the filesystem makes it."""
+
+    def __init__(self, uuid: bytes = UUID) -> None:
+        self.fd = os.memfd_create("model", os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, _core.MODEL_BYTES)
+        self.map = mmap.mmap(self.fd, _core.MODEL_BYTES)
+        self.map[0:32] = struct.pack(
+            "<QII16s", _core.MODEL_MAGIC, _core.MODEL_VERSION, _core.MODEL_BUFFER_BYTES, uuid
+        )
+
+    @property
+    def active(self) -> int:
+        """The generation published last; 0 = none."""
+        return int(struct.unpack_from("<Q", self.map, 32)[0])
+
+    @property
+    def heartbeat(self) -> int:
+        """Milliseconds, the daemon's."""
+        return int(struct.unpack_from("<Q", self.map, 40)[0])
+
+    def checked_table(self, pstreams: int, uuid: bytes = UUID) -> np.ndarray:
+        """What a filesystem would take over: raises AssertionError where it would refuse."""
+        magic, version, size = struct.unpack_from("<QII", self.map, 0)
+        assert (magic, version) == (_core.MODEL_MAGIC, _core.MODEL_VERSION)
+        assert size == _core.MODEL_BUFFER_BYTES
+        assert self.map[16:32] == uuid
+        at = 64 + (self.active % 2) * _core.MODEL_BUFFER_BYTES
+        generation, count, crc = struct.unpack_from("<QII", self.map, at)
+        assert generation == self.active > 0
+        assert 1 <= count <= pstreams
+        entries = self.map[at + 64 : at + _core.MODEL_BUFFER_BYTES]
+        assert _core.crc32c(entries) == crc
+        table = np.frombuffer(entries, np.uint8).reshape(_core.VSTREAMS, _core.SHAPE_STRIDE)
+        assert table.max() < count
+        return table
+
+    def clock_pages(self) -> int:
+        """The device clock the active table was made at."""
+        at = 64 + (self.active % 2) * _core.MODEL_BUFFER_BYTES
+        return int(struct.unpack_from("<Q", self.map, at + 16)[0])
+
+    def close(self) -> None:
+        """Give everything back."""
+        self.map.close()
+        os.close(self.fd)
+
+
+class FakeFilesystem:
+    """Serves the control socket from a thread until closed."""
+
+    def __init__(self, path: Path, ring: Ring, model: ModelArea, pstreams: int = 8) -> None:
+        self.path, self.ring, self.model, self.pstreams = path, ring, model, pstreams
+        self.streams: list[dict[str, object]] = []
+        self.busy = False
+        self.attached = threading.Event()
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(path))
+        self._listener.listen()
+        self._peers: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._accept)
+        self._thread.start()
+
+    def _accept(self) -> None:
+        threads = []
+        while True:
+            try:
+                peer, _ = self._listener.accept()
+            except OSError:
+                break
+            self._peers.append(peer)
+            threads.append(threading.Thread(target=self._talk, args=(peer,)))
+            threads[-1].start()
+        for thread in threads:
+            thread.join()
+
+    def _talk(self, peer: socket.socket) -> None:
+        with peer, peer.makefile("rb") as lines:
+            for line in lines:
+                op = json.loads(line)["op"]
+                answer, fds = self._answer(op)
+                socket.send_fds(peer, [json.dumps(answer).encode() + b"\n"], fds)
+                if fds:
+                    self.attached.set()
+
+    def _answer(self, op: str) -> tuple[dict[str, object], list[int]]:
+        if op == "streams":
+            return {"ok": True, "streams": self.streams}, []
+        if op == "attach" and self.busy:
+            return {"ok": False, "errno": 16, "error": "a daemon is attached already"}, []
+        if op == "attach":
+            sizes = {"telemetry_bytes": self.ring.size, "model_bytes": _core.MODEL_BYTES}
+            counts = {"pstream_count": self.pstreams, "capacity_blocks": 1 << 18}
+            fds = [self.ring.fd, self.model.fd]
+            return {"ok": True, **sizes, **counts, "uuid": UUID.hex()}, fds
+        return {"ok": False, "errno": 22, "error": "unknown op"}, []
+
+    def close(self) -> None:
+        """Go away, as at an unmount."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for peer in self._peers:
+            if peer.fileno() >= 0:
+                peer.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self.path.unlink()

@@ -1,0 +1,126 @@
+"""Cutting lifetimes into classes, and keeping the classes what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from classifierd.classes import (
+    Floats,
+    LifetimeKMeans,
+    assign,
+    quantile_edges,
+    settle,
+    spread_edges,
+    spread_within,
+    squash,
+    unsquash,
+)
+from classifierd.clusters import ChunkClusters
+
+Cut = Callable[[Floats, Floats, int], Floats]
+
+
+@pytest.mark.parametrize("cut", [quantile_edges, spread_edges])
+def test_every_class_is_used_while_there_are_lifetimes_to_tell_apart(cut: Cut) -> None:
+    rng = np.random.default_rng(4)
+    values = rng.uniform(2, 20, 500)
+    volumes = rng.exponential(1, 500)
+    volumes[:2] = 400  # Two heavy ones: plain quantiles would leave classes empty.
+    for k in (1, 2, 4, 8, 16):
+        edges = cut(values, volumes, k)
+        assert len(edges) == k - 1
+        assert (np.diff(edges) > 0).all()
+        assert len(np.unique(assign(values, edges))) == k
+
+
+@pytest.mark.parametrize("cut", [quantile_edges, spread_edges])
+def test_fewer_lifetimes_than_classes_leave_the_rest_empty(cut: Cut) -> None:
+    edges = cut(np.array([3.0, 3.01, 17.0]), np.ones(3), 8)
+    assert np.isfinite(edges).sum() == 1
+    assert assign(np.array([3.0, 17.0]), edges).tolist() == [0, 1]
+    assert np.isinf(cut(np.zeros(0), np.zeros(0), 4)).all()
+    assert np.isinf(cut(np.ones(5), np.zeros(5), 4)).all()
+
+
+def test_no_other_cut_leaves_less_spread() -> None:
+    rng = np.random.default_rng(8)
+    values, volumes = rng.uniform(2, 20, 40), rng.exponential(1, 40)
+    left = spread_within(values, volumes, spread_edges(values, volumes, 4))
+    for _ in range(2000):
+        other = np.sort(rng.uniform(2, 20, 3))
+        assert left <= spread_within(values, volumes, other) + 0.01
+
+
+def test_short_lifetimes_are_drawn_together_and_long_ones_are_not() -> None:
+    values = np.array([1.0, 4.0, 17.0, 20.0])
+    bent = squash(values, 2.0**18)
+    assert bent[1] - bent[0] < 0.01
+    assert bent[3] - bent[2] == pytest.approx(3, abs=0.05)
+    np.testing.assert_allclose(unsquash(bent, 2.0**18), values, atol=1e-6)
+    assert np.isinf(unsquash(np.array([np.inf]), 2.0**18))
+
+
+def test_a_value_near_an_edge_stays_in_its_class() -> None:
+    edges = np.array([5.0, 10.0])
+    before = assign(np.array([4.9, 5.1, 12.0]), edges)
+    after = assign(np.array([5.1, 4.9, 4.0]), edges, before, margin_log2=0.2)
+    assert after.tolist() == [0, 1, 0]
+
+
+def test_edges_move_only_when_it_is_worth_it() -> None:
+    rng = np.random.default_rng(5)
+    values = np.concatenate([rng.normal(m, 0.2, 200) for m in (4, 9, 14, 18)])
+    volumes = np.ones(len(values))
+    old = quantile_edges(values, volumes, 4)
+    for _ in range(50):
+        drifted = values + rng.normal(0, 0.1, len(values))
+        assert settle(old, quantile_edges(drifted, volumes, 4), drifted, volumes) is old
+    moved = np.where(values < 6, values + 7, values)
+    fresh = quantile_edges(moved, volumes, 4)
+    assert settle(old, fresh, moved, volumes) is fresh
+
+
+def test_lifetime_classes_keep_their_identity_while_lifetimes_drift() -> None:
+    rng = np.random.default_rng(6)
+    centres = np.array([3.0, 8.0, 13.0, 18.0])
+    model = LifetimeKMeans(4)
+    for epoch in range(40):
+        now = centres + 0.03 * epoch
+        values = np.concatenate([rng.normal(c, 0.3, 100) for c in now])
+        model.fit(values, rng.exponential(1, len(values)))
+        np.testing.assert_allclose(model.centres_, now, atol=0.4)
+
+
+def test_an_empty_lifetime_class_is_given_to_the_widest() -> None:
+    model = LifetimeKMeans(3).fit(np.array([2.0, 10.0, 18.0]), np.ones(3))
+    np.testing.assert_allclose(model.centres_, [2, 10, 18])
+    model.fit(np.array([2.0, 9.0, 12.0, 12.1]), np.ones(4))
+    assert len(model.centres_) == 3
+    assert len(np.unique(assign(np.array([2.0, 9.0, 12.0]), model.edges_))) == 3
+
+
+def test_chunk_classes_keep_their_identity_over_epochs() -> None:
+    rng = np.random.default_rng(7)
+    clusters = ChunkClusters(3)
+    frequency = np.repeat([50.0, 1.0, 0.01], 200)
+    recency = np.repeat([100.0, 10_000.0, 1_000_000.0], 200)
+    first = None
+    for _ in range(30):
+        noise = np.exp(rng.normal(0, 0.3, 600))
+        clusters.fit(frequency * noise, recency * rng.permutation(noise))
+        first = clusters.labels_.copy() if first is None else first
+        assert (clusters.labels_ == first).mean() > 0.99
+    assert [c.chunks for c in clusters.classes()] == [200, 200, 200]
+    assert [c.relative for c in clusters.classes()] == sorted(
+        (c.relative for c in clusters.classes()), reverse=True
+    )
+
+
+@pytest.mark.parametrize("points", [[], [1.0], [1.0, 1.0, 1.0], [np.nan, np.inf, 0.0, -1.0]])
+def test_odd_chunks_are_grouped_without_a_murmur(points: list[float]) -> None:
+    values = np.array(points, np.float64)
+    clusters = ChunkClusters(4).fit(values, values)
+    assert len(clusters.labels_) == len(points)

@@ -1,0 +1,208 @@
+"""The daemon against a filesystem of a socket and two memfds."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from classifierd import _core, config, state
+from classifierd.cli import EXIT_BUSY, EXIT_NO_DEVICE, EXIT_USAGE, main
+from classifierd.control import ControlClient, ControlError
+from classifierd.daemon import Daemon
+from classifierd.learner import Learner
+from classifierd.records import from_bytes
+from classifierd.workloads import WORKLOADS
+from fake_filesystem import UUID, FakeFilesystem, ModelArea, Ring
+
+TAIL = _core.shape_of(1, 0, True)
+BODY = _core.shape_of(8, 2, True)
+
+
+def write_logs(fs: FakeFilesystem, pages: int = 120_000) -> None:
+    """A workload of log tails, as telemetry of one vStream with a name."""
+    raw, vstreams = WORKLOADS["log-tail-mix"](pages, 1, 32_768)
+    fs.streams = [
+        {"vstream": v.number, "source": v.source, "name": v.name, "comm": v.comm}
+        | {"ext": v.ext, "dir": v.dir}
+        for v in vstreams
+    ]
+    fs.ring.produce(from_bytes(_core.as_telemetry(raw)))
+
+
+def wait_for(holds: Callable[[], bool], seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def newer(model: ModelArea, generation: int) -> bool:
+    return model.active > generation
+
+
+def test_once_learns_what_the_ring_holds_and_publishes_it(
+    filesystem: FakeFilesystem, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_logs(filesystem)
+    caplog.set_level(logging.INFO)
+    assert main(["run", "/mnt", "--once", "--state", str(tmp_path / "state")]) == 0
+    table = filesystem.model.checked_table(pstreams=8)
+    assert table[1, TAIL] < table[1, BODY], "the log's tail dies before its body"
+    assert table[1, TAIL] == 0
+    assert table[4].max() > table[1, BODY]
+    assert filesystem.model.heartbeat > 0
+    assert filesystem.model.clock_pages() > 0
+    assert "postgres:pg_wal" in caplog.text
+    assert "chunks, class 0" in caplog.text
+    assert state.path_of(tmp_path / "state", UUID).exists()
+
+
+def test_a_restart_begins_where_the_last_run_ended(
+    filesystem: FakeFilesystem, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    write_logs(filesystem)
+    arguments = ["run", "/mnt", "--once", "--state", str(tmp_path)]
+    assert main(arguments) == 0
+    before = filesystem.model.checked_table(8).copy()
+    filesystem.ring.set_head(0)  # A remount: nothing in the ring, other numbers.
+    for row in filesystem.streams:
+        row["vstream"] = int(str(row["vstream"])) + 100
+    assert main(arguments) == 0
+    assert "restored" in caplog.text
+    after = filesystem.model.checked_table(8)
+    assert (after[101, : _core.SHAPES] == before[1, : _core.SHAPES]).mean() > 0.8
+    assert after[101, TAIL] < after[101, BODY]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:0],
+        lambda data: b"\0" * len(data),
+        lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:],
+        lambda data: np.random.default_rng(len(data)).bytes(len(data)),
+        lambda data: data[:8] + (_core.crc32c(b"junk")).to_bytes(4, "little") + b"junk",
+    ],
+)
+def test_a_damaged_state_means_a_cold_start_and_a_line(
+    damage: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    raw, vstreams = WORKLOADS["logs-only"](50_000, 1, 8192)
+    learner = Learner(1 << 16, 8)
+    learner.know(vstreams)
+    learner.feed(from_bytes(_core.as_telemetry(raw)))
+    learner.end_epoch()
+    state.save(tmp_path, UUID, learner)
+    path = state.path_of(tmp_path, UUID)
+    path.write_bytes(damage(path.read_bytes()))
+    cold = Learner(1 << 16, 8)
+    assert not state.load(tmp_path, UUID, cold)
+    assert "starting cold" in caplog.text
+    assert len(cold.life.cells()[0]) == 0
+
+
+def test_another_filesystems_state_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    learner = Learner(1 << 16, 8)
+    state.save(tmp_path, UUID, learner)
+    other = bytes(16)
+    state.path_of(tmp_path, UUID).rename(state.path_of(tmp_path, other))
+    assert not state.load(tmp_path, other, Learner(1 << 16, 8))
+    assert "another filesystem" in caplog.text
+
+
+def test_garbage_in_the_ring_leaves_the_default_placement(filesystem: FakeFilesystem) -> None:
+    rng = np.random.default_rng(10)
+    noise = rng.integers(0, 256, 5000 * 40, dtype=np.uint8)
+    filesystem.ring.produce(from_bytes(noise))
+    filesystem.streams = [{"vstream": -1}, {"vstream": "x"}, {"vstream": True}, {}]
+    assert main(["run", "/mnt", "--once"]) == 0
+    assert filesystem.model.checked_table(8).max() == 0
+
+
+def test_one_pstream_is_enough(filesystem: FakeFilesystem) -> None:
+    filesystem.pstreams = 1
+    write_logs(filesystem)
+    assert main(["run", "/mnt", "--once"]) == 0
+    assert filesystem.model.checked_table(1).max() == 0
+
+
+def test_a_second_daemon_is_told_that_it_is_one(filesystem: FakeFilesystem) -> None:
+    filesystem.busy = True
+    assert main(["run", "/mnt", "--once"]) == EXIT_BUSY
+    with ControlClient(filesystem.path) as client, pytest.raises(ControlError) as refused:
+        client.attach()
+    assert refused.value.errno == errno.EBUSY
+
+
+def test_no_filesystem_is_said_with_its_exit_code(tmp_path: Path) -> None:
+    assert main(["run", str(tmp_path), "--once"]) == EXIT_NO_DEVICE
+    assert main(["run", str(tmp_path / "nothing"), "--once"]) == EXIT_NO_DEVICE
+
+
+def test_the_daemon_follows_the_filesystem_away_and_back(
+    tmp_path: Path, ring: Ring, model: ModelArea, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "control"
+    monkeypatch.setattr("classifierd.control.os.getxattr", lambda *_: bytes(path))
+    settings = config.DaemonSettings(poll_ms=5, retry_ms=20)
+    daemon = Daemon(Path("/mnt"), config.Config(daemon=settings), tmp_path / "state")
+    thread = threading.Thread(target=daemon.run)
+    thread.start()
+    try:
+        for _ in range(2):
+            fs = FakeFilesystem(path, ring, model)
+            assert fs.attached.wait(10)
+            before = model.active
+            write_logs(fs, pages=60_000)
+            wait_for(partial(newer, model, before))
+            fs.close()
+    finally:
+        daemon.stop()
+        thread.join(10)
+    assert not thread.is_alive()
+    model.checked_table(8)
+    assert state.path_of(tmp_path / "state", UUID).exists()
+
+
+def test_sigterm_ends_the_daemon_cleanly_even_with_no_filesystem(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "classifierd", "run", str(tmp_path)]
+    with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "trying again" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[learner]\nepochpages = 3\n", "[learner]\ndecay = 7.0\n", "[other]\n", "=", "learner = 1\n",
+     '[learner]\nlevels = ["nonsense"]\n', "[daemon]\npoll_ms = 0\n"],
+)  # fmt: skip
+def test_a_configuration_that_cannot_be_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(text)
+    with pytest.raises(config.ConfigError):
+        config.read(path)
+    assert main(["run", "/mnt", "--once", "--config", str(path)]) == EXIT_USAGE
+
+
+def test_a_configuration_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text('[learner]\nmethod = "kmeans"\nkappa = 100\n[daemon]\npoll_ms = 9\n')
+    found = config.read(path)
+    assert (found.learner.method, found.learner.kappa, found.daemon.poll_ms) == ("kmeans", 100.0, 9)

@@ -1,0 +1,154 @@
+"""The life table and its back-off: what they promise about lifetimes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from classifierd import _core
+from classifierd.contexts import ContextIds, VStream
+from classifierd.learner import Learner, Settings
+from classifierd.records import RECORD, Records, from_bytes, make
+
+NEW_SINGLE = _core.shape_of(1, 0, False)
+
+
+def pages_with_lives(lives: npt.NDArray[np.int64], vstream: int = 0) -> Records:
+    """One page a write, trimmed once that many more pages were written; never if beyond the end."""
+    born = np.arange(len(lives))
+    dead = born + lives
+    seen = dead < len(lives)
+    writes = make(born, 1, vstream=vstream)
+    writes["clock_pages"] = born
+    trims = make(born[seen], 1, trim=True, vstream=vstream)
+    trims["clock_pages"] = dead[seen]
+    # A death comes before the write of the same clock.
+    both = np.concatenate([trims, writes])
+    order = np.lexsort([both["kind"] != 2, both["clock_pages"]])
+    return both[order]
+
+
+def learn(learner: Learner, records: Records) -> None:
+    at = 0
+    while at < len(records):
+        at += learner.feed(records[at:])
+        if learner.life.epoch_due:
+            learner.end_epoch()
+
+
+def hazards(learner: Learner) -> npt.NDArray[np.float64]:
+    _, _, deaths, entered = learner.life.cells()
+    known = entered.sum(axis=0) > 1000
+    out = np.full(_core.AGE_BINS, np.nan)
+    out[known] = deaths.sum(axis=0)[known] / entered.sum(axis=0)[known]
+    return out
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_survival_of_exponential_lives_is_unbiased_though_most_are_still_alive(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mean = 200_000.0  # Twice the time watched: two thirds are still alive at the end.
+    lives = np.ceil(rng.exponential(mean, 100_000)).astype(np.int64)
+    learner = Learner(1 << 18, 8, Settings(epoch_pages=8192, decay=1.0))
+    learn(learner, pages_with_lives(lives))
+    learner.end_epoch()
+    age = 2.0 ** np.arange(_core.AGE_BINS)
+    truth = 1 - np.exp(-age / mean)
+    found = hazards(learner)
+    assert np.isfinite(found[6:16]).all()
+    np.testing.assert_allclose(found[10:16], truth[10:16], rtol=0.1, err_msg=f"seed {seed}")
+    # The mean of the deaths seen alone would say far less.
+    seen = lives[np.arange(len(lives)) + lives < len(lives)]
+    assert np.log2(seen).mean() < np.log2(mean) - 2
+    expected = np.log2(mean) - 0.83  # E[log2] of an exponential life
+    assert learner._backoff.predict(np.zeros(1, np.uint16))[0][0, NEW_SINGLE] == pytest.approx(
+        expected, abs=1.0
+    )
+
+
+def test_lives_of_constant_length_fall_into_their_bin() -> None:
+    learner = Learner(1 << 18, 8, Settings(epoch_pages=4096))
+    learn(learner, pages_with_lives(np.full(60_000, 300)))
+    learner.end_epoch()
+    mean, evidence = learner._backoff.predict(np.zeros(1, np.uint16))
+    assert mean[0, NEW_SINGLE] == pytest.approx(8.5, abs=0.05)  # 300 is in [256, 512)
+    assert evidence[0, NEW_SINGLE] > 1000
+
+
+def test_a_context_without_history_gets_what_its_relatives_know() -> None:
+    learner = Learner(1 << 18, 8, Settings(epoch_pages=4096))
+    log = VStream(1, "context", "", "postgres", "#", "pg_wal")
+    other = VStream(2, "context", "", "rocksdb", "sst", "store")
+    sibling = VStream(3, "context", "", "postgres", "#", "pg_xact")
+    learner.know([log, other, sibling])
+    short = pages_with_lives(np.full(40_000, 100), vstream=1)
+    long = pages_with_lives(np.full(40_000, 30_000), vstream=2)
+    long["block"] += 100_000
+    both = np.concatenate([short, long])
+    learn(learner, both[np.argsort(both["clock_pages"], kind="stable")])
+    learner.end_epoch()
+    mean, evidence = learner._backoff.predict(np.array([1, 2, 3, 9], np.uint16))
+    at = mean[:, NEW_SINGLE]
+    assert at[2] == pytest.approx(at[0], abs=1.0), "the sibling follows its program"
+    assert at[0] < at[3] < at[1], "a stranger gets the average"
+    assert evidence[2, NEW_SINGLE] == 0
+    table = learner.table_[:, NEW_SINGLE]
+    assert table[3] == table[1] < table[2]
+
+
+def test_little_evidence_moves_the_estimate_little() -> None:
+    backoff = _core.Backoff([_core.FEATURES["overwrite"], _core.FEATURES["vstream"]], kappa=512.0)
+    life = _core.LifeTable(1 << 18)
+    deaths, entered = np.zeros((2, _core.AGE_BINS)), np.zeros((2, _core.AGE_BINS))
+    entered[0, :17], deaths[0, 16] = 1e6, 1e6
+    entered[1, :5], deaths[1, 4] = 512, 512
+    cells = np.array([16, 32], np.uint32)
+    assert life.restore(cells, np.ones(2), deaths, entered)
+    backoff.fit(life, ContextIds().rows([]))
+    mean, _ = backoff.predict(np.array([1, 2], np.uint16))
+    assert mean[0, 0] == pytest.approx(16.5, abs=0.1)
+    assert mean[1, 0] == pytest.approx((16.5 + 4.5) / 2, abs=0.2), "512 pages weigh half"
+
+
+def test_garbage_records_are_counted_and_change_nothing() -> None:
+    rng = np.random.default_rng(7)
+    garbage = from_bytes(rng.integers(0, 256, 200_000 * RECORD.itemsize, dtype=np.uint8))
+    life = _core.LifeTable(1 << 18)
+    taken = 0
+    while taken < len(garbage):
+        taken += life.feed(garbage[taken:])
+        life.end_epoch()
+    assert life.rejected == len(garbage)
+    assert len(life.cells()[0]) == 0
+
+
+def test_a_clock_that_jumps_makes_no_absurd_ages() -> None:
+    life = _core.LifeTable(1 << 18, epoch_pages=1024)
+    for clock in (0, 1 << 50, 5, 1 << 63):
+        records = make(np.arange(600) % 200, 1)
+        records["clock_pages"] = np.uint64(clock) + np.arange(600, dtype=np.uint64)
+        records["kind"] = 1
+        taken = 0
+        while taken < len(records):
+            taken += life.feed(records[taken:])
+            if life.epoch_due:
+                life.end_epoch()
+    life.end_epoch()
+    assert life.clock_jumps >= 3
+    assert life.clock_pages == 2400
+    deaths = life.cells()[2].sum(axis=0)
+    assert deaths[12:].sum() == 0
+
+
+def test_tables_that_cannot_be_are_not_restored() -> None:
+    life = _core.LifeTable(1 << 18)
+    one = np.ones((1, _core.AGE_BINS))
+    cell, volume = np.array([16], np.uint32), np.ones(1)
+    assert not life.restore(cell, volume, one * np.nan, one)
+    assert not life.restore(cell, volume, one, -one)
+    assert not life.restore(np.array([13], np.uint32), volume, one, one), "no such shape"
+    assert not life.restore(np.array([1 << 24], np.uint32), volume, one, one)
+    assert not life.restore(cell, volume, one[:, :5], one)
+    assert len(life.cells()[0]) == 0
+    assert life.restore(cell, volume, one, one)
