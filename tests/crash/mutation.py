@@ -88,7 +88,10 @@ def main() -> int:
                 compile_object(changed, work / "mutated.o")
                 others = [out for source, out in objects.items() if source != ROOT / file]
                 site.caught = not tests_pass([*others, work / "mutated.o"], work / "mutant")
-                print(f"{'caught' if site.caught else 'MISSED'} {site.file}:{site.line} {site.text}", flush=True)
+                print(
+                    f"{'caught' if site.caught else 'MISSED'} {site.file}:{site.line} {site.text}",
+                    flush=True,
+                )
                 sites.append(site)
     if args.json:
         args.json.write_text(json.dumps([asdict(site) for site in sites], indent=1) + "\n")
