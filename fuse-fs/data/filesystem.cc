@@ -22,7 +22,7 @@ Result<std::unique_ptr<FilesystemImpl>> FilesystemImpl::open(OpenPair pair,
                                                              const MountOptions& options,
                                                              Clock& clock, bool background) {
   std::unique_ptr<FilesystemImpl> made(new FilesystemImpl(std::move(pair), options, clock));
-  SFS_TRY(made->assemble());
+  SFS_TRY(made->assemble(background));
   SFS_TRY(made->start(background));
   return made;
 }
@@ -30,12 +30,12 @@ Result<std::unique_ptr<FilesystemImpl>> FilesystemImpl::open(OpenPair pair,
 FilesystemImpl::FilesystemImpl(OpenPair pair, const MountOptions& options, Clock& clock)
     : options_(options), clock_(clock), pair_(std::move(pair)), health_(options.read_only) {}
 
-Result<void> FilesystemImpl::assemble() {
+Result<void> FilesystemImpl::assemble(bool background) {
   pmem::Region& region = *pair_.region;
   blockdev::Device& device = *pair_.device;
   meta::Engine::Options engine_options;
   engine_options.read_only = options_.read_only;
-  engine_options.start_background = !options_.read_only;
+  engine_options.start_background = background && !options_.read_only;
   SFS_ASSIGN(engine_, meta::Engine::open(region, pair_.super, clock_, engine_options));
   vstreams_ = std::make_unique<VStreamStore>(*engine_);
   placement::Placement::Options placement_options;

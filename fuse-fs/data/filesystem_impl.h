@@ -29,7 +29,7 @@ struct OpenPair {
 
 class FilesystemImpl final : public Filesystem {
  public:
-  // background: the timer and reclaim threads; tests drive them by hand.
+  // background: timers, reclaim and checkpoints run by themselves; tests drive them by hand.
   static Result<std::unique_ptr<FilesystemImpl>> open(OpenPair pair, const MountOptions& options,
                                                       Clock& clock, bool background);
   ~FilesystemImpl() override;
@@ -87,7 +87,7 @@ class FilesystemImpl final : public Filesystem {
 
  private:
   FilesystemImpl(OpenPair pair, const MountOptions& options, Clock& clock);
-  Result<void> assemble();
+  Result<void> assemble(bool background);
   Result<void> start(bool background);
   Result<void> drain_all();
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -45,6 +46,7 @@ class RamDevice final : public blockdev::Device {
   Result<void> trim(BlockNo first, uint64_t count) override {
     std::memset(&bytes_[first.value * kBlockSize], 0, count * kBlockSize);
     trimmed_blocks += count;
+    if (on_trim) on_trim();
     return {};
   }
   Result<blockdev::DeviceStats> stats() override {
@@ -61,6 +63,7 @@ class RamDevice final : public blockdev::Device {
   std::atomic<uint64_t> writes{0}, written_bytes{0}, flushes{0}, trimmed_blocks{0};
   std::atomic<int> flush_ms{0};
   blockdev::WriteTag last_tag{};
+  std::function<void()> on_trim;
 
  private:
   blockdev::DeviceInfo info_;

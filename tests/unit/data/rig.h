@@ -31,6 +31,7 @@ class Rig {
     uint64_t meta_bytes = 12 << 20;
     bool checksums = true;
     bool volatile_cache = true;
+    bool faulty = true;  // false: no device that serialises everything in between
     pmem::MetaClass meta_class = pmem::MetaClass::kPersistent;
     MountOptions mount;
   };
@@ -74,7 +75,9 @@ class Rig {
     OpenPair pair;
     view_ = region_.get();
     pair.region = std::move(region_);
-    pair.device = std::make_unique<BorrowedDevice>(*device_);
+    blockdev::Device* device = ram_;
+    if (options_.faulty) device = device_.get();
+    pair.device = std::make_unique<BorrowedDevice>(*device);
     pair.super = meta::load_superblock(*pair.region, true).value();
     auto opened = FilesystemImpl::open(std::move(pair), options_.mount, clock_, false);
     if (!opened.ok()) {
