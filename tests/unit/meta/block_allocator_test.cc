@@ -1,0 +1,99 @@
+#include "fuse-fs/meta/block_allocator.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/unit/meta/filesystem.h"
+
+namespace streamfs::meta {
+namespace {
+
+constexpr Size kBig{.meta_bytes = 16 << 20, .data_blocks = 1 << 19};  // 2 GiB
+
+uint64_t region_of(BlockNo block) { return block.value / BlockAllocator::kRegionBlocks; }
+
+TEST(BlockAllocator, AMegabyteIsOneRun) {
+  Filesystem fs(kBig);
+  std::optional<BlockNo> near;
+  for (int i = 0; i < 100; ++i) {
+    const auto run = fs->blocks().reserve(256, kDefaultPStream, near);
+    ASSERT_TRUE(run.ok());
+    EXPECT_EQ(run->count, 256U) << i;
+    EXPECT_EQ(run->first, near.value_or(run->first)) << "an append stays contiguous";
+    near = BlockNo{run->first.value + run->count};
+  }
+}
+
+TEST(BlockAllocator, StreamsNeverShareARegion) {
+  Filesystem fs(kBig);
+  std::vector<std::set<uint64_t>> regions(8);
+  for (int round = 0; round < 50; ++round) {
+    for (uint16_t stream = 0; stream < 8; ++stream) {
+      const auto run = fs->blocks().reserve(100, PStreamId{stream}, std::nullopt);
+      ASSERT_TRUE(run.ok());
+      regions[stream].insert(region_of(run->first));
+      regions[stream].insert(region_of(BlockNo{run->first.value + run->count - 1}));
+    }
+  }
+  std::set<uint64_t> all;
+  size_t total = 0;
+  for (const auto& own : regions) {
+    all.insert(own.begin(), own.end());
+    total += own.size();
+  }
+  EXPECT_EQ(all.size(), total);
+}
+
+TEST(BlockAllocator, EveryBlockIsGivenOnceAndThenThereAreNoMore) {
+  Filesystem fs({.meta_bytes = 8 << 20, .data_blocks = 50'000});
+  const uint64_t free = fs->blocks().free_blocks();
+  std::set<uint64_t> given;
+  for (uint64_t round = 0;; ++round) {
+    const PStreamId stream{static_cast<uint16_t>(round % 5)};
+    const auto run = fs->blocks().reserve(1 + round % 5 * 77, stream, std::nullopt);
+    if (!run) break;
+    for (uint64_t i = 0; i < run->count; ++i) {
+      EXPECT_TRUE(given.insert(run->first.value + i).second);
+      EXPECT_TRUE(fs->geometry().valid_block(run->first.value + i));
+    }
+  }
+  EXPECT_EQ(given.size(), free);
+  EXPECT_EQ(fs->blocks().free_blocks(), 0U);
+}
+
+TEST(BlockAllocator, ACancelledRunIsFreeAgain) {
+  Filesystem fs;
+  const uint64_t free = fs->blocks().free_blocks();
+  const auto run = fs->blocks().reserve(300, kDefaultPStream, std::nullopt);
+  ASSERT_TRUE(run.ok());
+  EXPECT_EQ(fs->blocks().free_blocks(), free - run->count);
+  fs->blocks().cancel(*run);
+  EXPECT_EQ(fs->blocks().free_blocks(), free);
+  EXPECT_FALSE(fs->blocks().is_allocated(run->first));
+}
+
+TEST(BlockAllocator, AFreedRunWaitsForItsRecordAndItsTrim) {
+  Filesystem fs;
+  const auto run = *fs->blocks().reserve(64, kDefaultPStream, std::nullopt);
+  const uint64_t free = fs->blocks().free_blocks();
+  fs->blocks().committed_allocation(run);
+  fs->blocks().committed_free(run, TxId{10});
+  fs->blocks().release_up_to(TxId{9});
+  EXPECT_FALSE(fs->blocks().next_trim(64).has_value());
+  EXPECT_EQ(fs->blocks().free_blocks(), free);
+  EXPECT_EQ(fs->blocks().pending_blocks(), 64U);
+  fs->blocks().release_up_to(TxId{10});
+  uint64_t trimmed = 0;
+  while (const auto part = fs->blocks().next_trim(16)) {
+    EXPECT_LE(part->count, 16U);
+    EXPECT_EQ(fs->blocks().free_blocks(), free + trimmed);
+    fs->blocks().trimmed(*part);
+    trimmed += part->count;
+  }
+  EXPECT_EQ(trimmed, 64U);
+  EXPECT_EQ(fs->blocks().pending_blocks(), 0U);
+}
+
+}  // namespace
+}  // namespace streamfs::meta
