@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Delete each call to Region::flush and Region::fence in turn; the crash tests must notice every time.
+"""Delete each call to Region::flush and Region::fence in turn: the crash tests must notice.
 
 Usage: mutation.py [--json FILE] [FILE.cc ...]   (default: the journal and its recovery)
 
@@ -43,6 +43,12 @@ def sources() -> list[Path]:
     return [*files, ROOT / "tests/crash/journal_crash_test.cc"]
 
 
+def say(text: str) -> None:
+    """One line to standard output, at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def compile_object(source: Path, out: Path) -> None:
     """Compile one file."""
     subprocess.run([*COMPILE, str(source), "-o", str(out)], check=True)
@@ -78,7 +84,7 @@ def main() -> int:
         for source, out in objects.items():
             compile_object(source, out)
         if not tests_pass(list(objects.values()), work / "whole"):
-            print("the crash tests fail without any mutation", file=sys.stderr)
+            say("the crash tests fail without any mutation")
             return 2
         sites = []
         for file in args.files:
@@ -88,15 +94,13 @@ def main() -> int:
                 compile_object(changed, work / "mutated.o")
                 others = [out for source, out in objects.items() if source != ROOT / file]
                 site.caught = not tests_pass([*others, work / "mutated.o"], work / "mutant")
-                print(
-                    f"{'caught' if site.caught else 'MISSED'} {site.file}:{site.line} {site.text}",
-                    flush=True,
-                )
+                verdict = "caught" if site.caught else "MISSED"
+                say(f"{verdict} {site.file}:{site.line} {site.text}")
                 sites.append(site)
     if args.json:
         args.json.write_text(json.dumps([asdict(site) for site in sites], indent=1) + "\n")
     missed = sum(not site.caught for site in sites)
-    print(f"mutations: {len(sites) - missed} passed, {missed} failed")
+    say(f"mutations: {len(sites) - missed} passed, {missed} failed")
     return 1 if missed or not sites else 0
 
 
