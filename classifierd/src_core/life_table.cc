@@ -15,6 +15,7 @@ namespace {
 constexpr uint32_t kFirstEpochPages = 1024;
 constexpr double kDecayPages = 65536;  // decays are per so many pages written
 constexpr double kVolumeDecay = 0.5;
+constexpr double kVolumeTrace = 1e-3;  // Less than this many pages is nothing.
 // Records of several rings may be a little out of order, and lost records leave gaps; beyond
 // these the clock has jumped.
 constexpr uint64_t kBackwardMax = 1U << 20;
@@ -124,6 +125,7 @@ void LifeTable::end_epoch() {
     cell.life.known.decay(factor);
     cell.cohorts.commit(clock_, cell.life.known);
     cell.life.volume_pages *= volume_factor;
+    if (cell.life.volume_pages < kVolumeTrace) cell.life.volume_pages = 0;
   }
   ++epochs_;
   epoch_start_ = clock_;

@@ -45,6 +45,15 @@ def test_fewer_lifetimes_than_classes_leave_the_rest_empty(cut: Cut) -> None:
     assert np.isinf(cut(np.ones(5), np.zeros(5), 4)).all()
 
 
+@pytest.mark.parametrize("cut", [quantile_edges, spread_edges])
+def test_what_is_written_no_more_has_no_say(cut: Cut) -> None:
+    values = np.arange(2.0, 20.0)
+    volumes = np.logspace(-300, 5, len(values))
+    edges = cut(values, volumes, 8)
+    assert np.isfinite(edges).sum() == 0
+    assert len(edges) == 7
+
+
 def test_no_other_cut_leaves_less_spread() -> None:
     rng = np.random.default_rng(8)
     values, volumes = rng.uniform(2, 20, 40), rng.exponential(1, 40)

@@ -19,6 +19,8 @@ Floats = npt.NDArray[np.float64]
 
 # Values nearer than this die together as far as anyone can tell.
 _NEAR_LOG2 = 0.1
+# A lifetime with less of the volume than this has no say.
+_NO_SHARE = 1e-6
 # Old edges stay while the spread within classes is below this multiple of what new ones leave,
 # or this many log2 of standard deviation more.
 _SETTLED = 1.25
@@ -44,7 +46,7 @@ def unsquash(values: Floats, live_pages: float) -> Floats:
 
 def _atoms(values: Floats, volumes: Floats) -> tuple[Floats, Floats]:
     """Sorted values with their volumes; those within _NEAR_LOG2 of the first of a group are one."""
-    keep = volumes > 0
+    keep = volumes > _NO_SHARE * volumes.sum()
     order = np.argsort(values[keep], kind="stable")
     values, volumes = values[keep][order], volumes[keep][order]
     starts: list[int] = []
