@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from bench.demo.controls import MODES, Folders
@@ -70,15 +71,14 @@ def _remove_unmounted(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def replay(outcome: Outcome) -> Replays:
+def replay(outcome: Outcome, trace: Path, plan: Plan) -> Replays:
     """Replay a run's trace the three ways the table needs."""
-    if outcome.trace is None:
-        raise AssertionError
-    physical, warmup = outcome.counters.physical_bytes, outcome.warmup_pages
-    wafs = (
-        replay_waf(outcome.trace, name, physical, warmup) for name in ("nosep", "sepgc", "oracle")
+    physical, share = outcome.counters.physical_bytes, outcome.warmup_share
+    nosep, sepgc, oracle = (
+        replay_waf(trace, name, physical, plan.pages_per_block, share)
+        for name in ("nosep", "sepgc", "oracle")
     )
-    return Replays(*wafs)
+    return Replays(nosep, sepgc, oracle)
 
 
 def run_all(modes: Sequence[str], plan: Plan, keep: bool, console: Console) -> Report:
@@ -89,17 +89,18 @@ def run_all(modes: Sequence[str], plan: Plan, keep: bool, console: Console) -> R
         steps = 1 + plan.warmup_rounds + plan.counted_rounds
         task = bar.add_task("starting", total=len(modes) * steps + ("off" in modes) + 1)
 
-        def progress(what: str) -> None:
-            bar.update(task, advance=1, description=what)
+        def step(mode: str, what: str) -> None:
+            bar.update(task, advance=1, description=f"{mode}: {what}")
 
         for mode in modes:
             folders = stack.enter_context(fresh_folders(plan, keep))
             if keep:
                 bar.console.print(f"{mode}: {folders.work}, {folders.images}")
-            outcomes.append(run(mode, plan, folders, progress))
-            if outcomes[-1].trace is not None:
-                progress("off: replay")
-                replays = replay(outcomes[-1])
+            outcome = run(mode, plan, folders, partial(step, mode))
+            outcomes.append(outcome)
+            if outcome.trace is not None:
+                step(mode, "replay")
+                replays = replay(outcome, outcome.trace, plan)
         bar.update(task, completed=bar.tasks[0].total, description="done")
     return Report(outcomes, replays)
 

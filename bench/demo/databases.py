@@ -163,8 +163,8 @@ class RocksDb:
         self.place, self.plan, self.seed = place, plan, seed
 
     def prepare(self) -> None:
-        """Write every key once."""
-        self._run("fillrandom", self.plan.keys, self.seed, existing=False, mib_a_second=0)
+        """Write every key, then overwrite as many: the database has its lasting size."""
+        self._run("fillrandom,overwrite", self.plan.keys, self.seed, existing=False, mib_a_second=0)
 
     def round(self, number: int) -> None:
         """Overwrite random keys; compactions that are due go on in the next round."""
@@ -191,6 +191,7 @@ class RocksDb:
             "target_file_size_base": buffer,
             "max_bytes_for_level_base": 4 * buffer,
             "max_compaction_bytes": 8 * buffer,
+            "level_compaction_dynamic_level_bytes": 1,
             "max_background_jobs": 2,
             "level0_file_num_compaction_trigger": 2,
             "benchmark_write_rate_limit": mib_a_second << 20,

@@ -97,7 +97,7 @@ FULL = Plan(
     postgres=PostgresPlan(scale=6, clients=8, transactions=1600, max_wal_mib=80),
     sqlite=SqlitePlan(rows=60_000, commits=300, rows_a_commit=8, sorted_rows=16_000),
     rocksdb=RocksPlan(
-        keys=64_000, writes=24_000, value_bytes=1000, write_buffer_mib=2, mib_a_second=8
+        keys=48_000, writes=20_000, value_bytes=1000, write_buffer_mib=2, mib_a_second=8
     ),
     files=FilesPlan(
         log_mib=12,

@@ -37,7 +37,7 @@ class Outcome:
     app_bytes: int
     counters: Counters
     trace: Path | None
-    warmup_pages: int
+    warmup_share: float  # of all pages the device was sent, those before the counted rounds
 
     @property
     def nand_per_app_byte(self) -> float:
@@ -109,28 +109,35 @@ def unprivileged_user() -> str | None:
 
 def run(mode: str, plan: Plan, folders: Folders, progress: Progress) -> Outcome:
     """Do one run from a fresh device to its figures; everything is undone at the end."""
+    image = folders.images / f"{mode}.ssd"
+    progress("fill")
+    ssd = Ssd(image, plan)
     with ExitStack() as stack:
-        stack.callback((folders.images / f"{mode}.ssd").unlink, missing_ok=True)
-        progress(f"{mode}: fill")
-        ssd = Ssd(folders.images / f"{mode}.ssd", plan)
         control = mounted(stack, mode, ssd, folders, unprivileged_user())
         workload = WorkloadClient(stack, control, plan, folders)
         workload.ask("prepare")
         target = ssd.counters().target_live_bytes
         top_up(workload, int(target * (1 - MARGIN)) - ssd.counters().live_bytes)
         warm_up(workload, ssd, plan, progress)
-        ssd.reset()
-        before = workload.bytes_asked()
-        for number in range(plan.counted_rounds):
-            progress(f"{mode}: round {number + 1} of {plan.counted_rounds}")
-            workload.ask("round", number=plan.warmup_rounds + number + 1)
-            # A peak cannot be taken back: from here on the ballast only grows, and half-way.
-            top_up(workload, max(0, shortage(ssd, GUARD_COUNTED) // 2))
-        counters, app_bytes = ssd.counters(), workload.bytes_asked() - before
+        counters, app_bytes = counted_rounds(workload, ssd, plan, progress)
         workload.ask("close")
-        return Outcome(
-            mode, control.meta_class, app_bytes, counters, control.trace, ssd.pages_before_reset
-        )
+    share = ssd.pages_before_reset / ssd.pages_written()
+    image.unlink()
+    return Outcome(mode, control.meta_class, app_bytes, counters, control.trace, share)
+
+
+def counted_rounds(
+    workload: WorkloadClient, ssd: Ssd, plan: Plan, progress: Progress
+) -> tuple[Counters, int]:
+    """Run the rounds that count; return what the device counted and what the programs asked."""
+    ssd.reset()
+    before = workload.bytes_asked()
+    for number in range(plan.counted_rounds):
+        progress(f"round {number + 1} of {plan.counted_rounds}")
+        workload.ask("round", number=plan.warmup_rounds + number + 1)
+        # A peak cannot be taken back: from here on the ballast only grows, and half-way.
+        top_up(workload, max(0, shortage(ssd, GUARD_COUNTED) // 2))
+    return ssd.counters(), workload.bytes_asked() - before
 
 
 def warm_up(workload: WorkloadClient, ssd: Ssd, plan: Plan, progress: Progress) -> None:
@@ -147,7 +154,7 @@ def warm_up(workload: WorkloadClient, ssd: Ssd, plan: Plan, progress: Progress) 
 
 
 def shortage(ssd: Ssd, guard: float) -> int:
-    """Return how many bytes the peak since the last reset is short of ``guard`` below the target."""
+    """Return how much the peak since the last reset is short of ``guard`` below the target."""
     counters = ssd.counters()
     return int(counters.target_live_bytes * (1 - guard)) - counters.peak_live_bytes
 

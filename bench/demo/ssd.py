@@ -61,7 +61,7 @@ class Ssd:
         shape = ["--size", size, "--op", OP, "--streams", STREAMS]
         shape += ["--pages-per-block", plan.pages_per_block]
         output_of([BIN / "ssd-sim", "create", path, *map(str, shape)])
-        self.pages_before_reset = 0
+        self.pages_before_reset = 0  # ever written when the counters were last reset
 
     def counters(self) -> Counters:
         """Read the counters; the device may be in use."""
@@ -77,14 +77,26 @@ class Ssd:
             p999_us=float(latency["p999"]),
         )
 
+    def pages_written(self) -> int:
+        """Return how many pages the device was ever sent."""
+        return self.pages_before_reset + self.counters().written_bytes // PAGE_BYTES
+
     def reset(self) -> None:
         """Count anew; the peak of live data starts at what is live now."""
-        self.pages_before_reset += self.counters().written_bytes // PAGE_BYTES
+        self.pages_before_reset = self.pages_written()
         output_of([BIN / "ssd-sim", "reset-stats", self.path])
 
 
-def replay_waf(trace: Path, placement: str, physical_bytes: int, warmup_pages: int) -> float:
-    """Replay a trace on a device of the same size; count only what follows the warm-up."""
-    options = ["--placement", placement, "--physical-pages", str(physical_bytes // PAGE_BYTES)]
-    options += ["--warmup", str(warmup_pages), "--json"]
-    return float(json.loads(output_of([BIN / "ssd-sim", "replay", trace, *options]))["waf"])
+def replay_waf(
+    trace: Path, placement: str, physical_bytes: int, pages_per_block: int, warmup_share: float
+) -> float:
+    """Replay a trace on a device of the same shape; count only what follows the warm-up."""
+    options = {
+        "--placement": placement,
+        "--physical-pages": physical_bytes // PAGE_BYTES,
+        "--pages-per-block": pages_per_block,
+        "--warmup": f"{warmup_share:.6f}",
+    }
+    words = [str(word) for option in options.items() for word in option]
+    answer = output_of([BIN / "ssd-sim", "replay", trace, *words, "--json"])
+    return float(json.loads(answer)["waf"])
