@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "fuse-fs/meta/check_walk.h"
 #include "fuse-fs/meta/engine.h"
@@ -21,8 +22,7 @@ class Repairer {
   Repairer(pmem::Region& region, const Geometry& geometry)
       : region_(region),
         geometry_(geometry),
-        journal_(region, geometry_),
-        heap_({region, geometry_, journal_}) {}
+        journal_(region, geometry_) {}
 
   Result<void> run(const Repairs& repairs);
 
@@ -38,11 +38,12 @@ class Repairer {
   pmem::Region& region_;
   const Geometry& geometry_;
   Journal journal_;
-  Heap heap_;
+  std::optional<Heap> heap_;  // read only after the heap map has been set right
 };
 
 Result<void> Repairer::run(const Repairs& repairs) {
   SFS_TRY(set_units(repairs));
+  heap_.emplace(Store{region_, geometry_, journal_});
   SFS_TRY(set_runs(repairs));
   SFS_TRY(set_links(repairs));
   SFS_TRY(clear_orphans(repairs));
@@ -98,8 +99,8 @@ Result<void> Repairer::clear_orphans(const Repairs& repairs) {
 
 Result<InodeId> Repairer::lost_and_found() {
   const InodeId root{geometry_.super().root_inode};
-  SFS_ASSIGN(const InodeImage image, read_inode(heap_, root));
-  SFS_ASSIGN(const auto names, Directory::load(heap_, root, image));
+  SFS_ASSIGN(const InodeImage image, read_inode(*heap_, root));
+  SFS_ASSIGN(const auto names, Directory::load(*heap_, root, image));
   SFS_ASSIGN(const auto found, names->find(kLostName));
   if (!found) return make_lost_and_found(*names, image);
   if (!S_ISDIR(found->type)) return Error{ENOTDIR, "/lost+found is not a directory"};
@@ -107,7 +108,7 @@ Result<InodeId> Repairer::lost_and_found() {
 }
 
 Result<InodeId> Repairer::make_lost_and_found(Directory& root_names, InodeImage root) {
-  InodeSlots slots(heap_, 0);
+  InodeSlots slots(*heap_, 0);
   SFS_ASSIGN(InodeSlots::Claim slot, slots.take());
   auto words = std::bit_cast<InodeWords>(load_image(region_, slot.id()));
   std::fill_n(words.begin(), kInodeBodyWords, 0);
@@ -135,8 +136,8 @@ Result<InodeId> Repairer::make_lost_and_found(Directory& root_names, InodeImage 
 
 Result<void> Repairer::name_lost(InodeId id) {
   SFS_ASSIGN(const InodeId folder, lost_and_found());
-  SFS_ASSIGN(const InodeImage folder_image, read_inode(heap_, folder));
-  SFS_ASSIGN(const auto names, Directory::load(heap_, folder, folder_image));
+  SFS_ASSIGN(const InodeImage folder_image, read_inode(*heap_, folder));
+  SFS_ASSIGN(const auto names, Directory::load(*heap_, folder, folder_image));
   const InodeImage old = load_image(region_, id);
   InodeImage next = old, folder_next = folder_image;
   if (is_directory(old)) {

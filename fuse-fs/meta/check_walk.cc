@@ -23,13 +23,14 @@ CheckWalk::CheckWalk(const pmem::Region& region, const Geometry& geometry)
 
 void CheckWalk::run() {
   const InodeId root{geometry_.super().root_inode};
-  if (!is_inode_slot(root) || !is_used(region_, root)) {
-    problem("the root directory does not exist");
+  if (!exists(root)) {
+    blinding_problem("the root directory does not exist");
   } else {
     walk_tree({root, root, ""});
   }
   check_orphans();
-  find_lost();
+  // A lost tree may lead to inodes in units that the heap map hides.
+  for (auto lost = unseen(); !lost.empty(); lost = unseen()) find_lost(std::move(lost));
   check_links();
   check_units();
   check_blocks();
@@ -45,10 +46,17 @@ void CheckWalk::blinding_problem(const std::string& text) {
   blind_ = true;
 }
 
-bool CheckWalk::is_inode_slot(InodeId id) const {
+// A sound inode outside an inode unit is believed, not the heap map.
+bool CheckWalk::exists(InodeId id) {
   if (id.value >= geometry_.meta_size() / kCellSize) return false;
   const auto unit = geometry_.unit_of(inode_offset(id));
-  return unit && kind(*unit) == UnitKind::kInodes;
+  if (!unit || !is_used(region_, id)) return false;
+  if (kind(*unit) == UnitKind::kInodes) return true;
+  if (claimed_[*unit] != 0 || image_problem(load_image(region_, id), id) != nullptr) return false;
+  problem("heap unit " + std::to_string(*unit) + " holds inodes, but the heap map says otherwise",
+          true);
+  repairs.units[*unit] = UnitKind::kInodes;
+  return true;
 }
 
 void CheckWalk::walk_tree(Visit from) {
@@ -120,8 +128,8 @@ void CheckWalk::visit_entry(const Visit& visit, uint64_t unit, uint32_t index,
       if (region_.load(at) != (kContinuation | i)) problem(path + ": its name is torn");
     }
   }
-  if (!is_inode_slot(entry.id) || !is_used(region_, entry.id)) {
-    problem(path + ": leads to " + inode_name(entry.id) + ", which does not exist");
+  if (!exists(entry.id)) {
+    blinding_problem(path + ": leads to " + inode_name(entry.id) + ", which does not exist");
     return;
   }
   const uint32_t mode = load_image(region_, entry.id).mode;
@@ -242,7 +250,7 @@ void CheckWalk::check_orphans() {
       const uint64_t slot = unit + sizeof(UnitHeader) + index * kWordSize;
       const InodeId id{region_.load(slot)};
       if (id.value == 0) continue;
-      const bool used = is_inode_slot(id) && is_used(region_, id);
+      const bool used = exists(id);
       const auto [found, first] = seen_.try_emplace(id);
       if (!used || !first) {
         problem("the orphan list names " + inode_name(id) +
@@ -259,8 +267,7 @@ void CheckWalk::check_orphans() {
   }
 }
 
-// Inodes that nothing leads to. Of a lost tree only its top is named again.
-void CheckWalk::find_lost() {
+std::vector<InodeId> CheckWalk::unseen() const {
   std::vector<InodeId> lost;
   for (uint64_t unit = 0; unit < geometry_.heap_units(); ++unit) {
     if (kind(unit) != UnitKind::kInodes) continue;
@@ -269,6 +276,11 @@ void CheckWalk::find_lost() {
       if (is_used(region_, id) && !seen_.contains(id)) lost.push_back(id);
     }
   }
+  return lost;
+}
+
+// Inodes that nothing leads to. Of a lost tree only its top is named again.
+void CheckWalk::find_lost(std::vector<InodeId> lost) {
   const std::unordered_set<InodeId> all(lost.begin(), lost.end());
   const auto below_another = [&](InodeId id) {
     const InodeImage image = load_image(region_, id);
@@ -308,6 +320,7 @@ void CheckWalk::check_links() {
 void CheckWalk::check_units() {
   for (uint64_t unit = 0; unit < geometry_.heap_units(); ++unit) {
     const UnitKind kind = this->kind(unit);
+    if (repairs.units.contains(unit)) continue;
     const bool nobodys =
         kind == UnitKind::kFree || kind == UnitKind::kDirty || kind == UnitKind::kInodes;
     if (nobodys || claimed_[unit] != 0) continue;

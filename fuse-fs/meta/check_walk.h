@@ -61,8 +61,13 @@ class CheckWalk {
   void problem(const std::string& text, bool repairable = false);
   // What this object owns is not known: nothing may be called lost and freed any more.
   void blinding_problem(const std::string& text);
-  UnitKind kind(uint64_t unit) const { return read_unit_kind(region_, geometry_, unit); }
-  bool is_inode_slot(InodeId id) const;
+  // As the heap map says, or as it should.
+  UnitKind kind(uint64_t unit) const {
+    const auto repaired = repairs.units.find(unit);
+    return repaired == repairs.units.end() ? read_unit_kind(region_, geometry_, unit)
+                                           : repaired->second;
+  }
+  bool exists(InodeId id);
 
   void walk_tree(Visit from);
   void visit_inode(const Visit& visit);
@@ -78,7 +83,8 @@ class CheckWalk {
   void own_blocks(const std::string& path, const Extent& extent);
 
   void check_orphans();
-  void find_lost();
+  std::vector<InodeId> unseen() const;
+  void find_lost(std::vector<InodeId> lost);
   void check_links();
   void check_units();
   void check_blocks();

@@ -84,7 +84,7 @@ Result<Heap::Claim> Heap::take(Purpose purpose) {
 std::optional<uint64_t> Heap::pick(Purpose purpose) {
   const MutexLock lock(mutex_);
   if (purpose == Purpose::kCreate && free_count_ + dirty_.size() <= reserve_) return std::nullopt;
-  if (free_count_ > 0) return pick_free();
+  if (const auto unit = pick_free()) return unit;
   if (dirty_.empty() || dirty_.front().tx > store_.journal.watermark()) return std::nullopt;
   const uint64_t unit = dirty_.front().unit;
   dirty_.pop_front();
@@ -92,11 +92,16 @@ std::optional<uint64_t> Heap::pick(Purpose purpose) {
 }
 
 std::optional<uint64_t> Heap::pick_free() {
-  while (free_[cursor_] == 0) cursor_ = (cursor_ + 1) % free_.size();
-  const auto bit = static_cast<uint64_t>(std::countr_zero(free_[cursor_]));
-  free_[cursor_] &= ~(uint64_t{1} << bit);
-  --free_count_;
-  return cursor_ * 64 + bit;
+  while (free_count_ > 0) {
+    while (free_[cursor_] == 0) cursor_ = (cursor_ + 1) % free_.size();
+    const auto bit = static_cast<uint64_t>(std::countr_zero(free_[cursor_]));
+    free_[cursor_] &= ~(uint64_t{1} << bit);
+    --free_count_;
+    const uint64_t unit = cursor_ * 64 + bit;
+    // A published object where the map says "free" is damage: fsck's, not ours to overwrite.
+    if (store_.region.load(store_.geometry.unit_offset(unit)) == 0) return unit;
+  }
+  return std::nullopt;
 }
 
 void Heap::clear(uint64_t offset) const {

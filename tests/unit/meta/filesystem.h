@@ -51,9 +51,11 @@ class Filesystem {
   pmem::Region& region() { return *region_; }
   ManualClock& clock() { return clock_; }
 
+  void open();
   void close();   // orderly, and checks the media
   void reopen();  // close() and open
   void crash();   // drops the engine as it is, and opens what META holds
+  void abandon() { engine_.reset(); }  // damaged: no close, no check
   // Fails the test with what check() has to say against the closed media.
   void expect_sound();
 
@@ -74,7 +76,6 @@ class Filesystem {
   void forget_and_free(InodeId id, uint64_t count = 1);
 
  private:
-  void open();
   InodeId parent_or_root(InodeId parent) { return parent.value == 0 ? root() : parent; }
 
   std::unique_ptr<pmem::Region> region_;

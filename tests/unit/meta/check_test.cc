@@ -1,0 +1,315 @@
+#include "fuse-fs/meta/check.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <random>
+
+#include "fuse-fs/meta/heap.h"
+#include "fuse-fs/meta/inode.h"
+#include "tests/unit/meta/filesystem.h"
+
+namespace streamfs::meta {
+namespace {
+
+// A closed filesystem with a bit of everything, for damaging.
+class CheckTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    file_ = fs_.file("file");
+    fs_.write(file_, 0, 20);
+    fs_.commit(file_);
+    directory_ = fs_.directory("directory");
+    inner_ = fs_.file("inner", directory_);
+    below_ = fs_.directory("below", directory_);
+    fs_.file("deep", below_);
+    ASSERT_TRUE(fs_->set_xattr(file_, "user.a", "value", 0).ok());
+    block_ = fs_->map(file_, FileBlock{0}, 1)->front().block;
+    fs_.close();
+    geometry_.emplace(*Geometry::from(super()));
+  }
+
+  Superblock super() { return *load_superblock(fs_.region(), false); }
+  pmem::Region& region() { return fs_.region(); }
+
+  CheckReport report(bool repair = false) {
+    auto result = check(region(), super(), {.repair = repair});
+    EXPECT_TRUE(result.ok());
+    return result.ok() ? *result : CheckReport{};
+  }
+  void expect_problem(std::string_view text) {
+    const CheckReport found = report();
+    const bool there = std::ranges::any_of(
+        found.problems, [&](const auto& problem) { return problem.text.find(text) != text.npos; });
+    EXPECT_TRUE(there) << text;
+    for (const auto& problem : found.problems) {
+      EXPECT_FALSE(problem.repaired);
+      if (!there) ADD_FAILURE() << "instead: " << problem.text;
+    }
+  }
+  // Found, repaired, and then gone.
+  void expect_repairable(std::string_view text) {
+    expect_problem(text);
+    const CheckReport repaired = report(true);
+    EXPECT_FALSE(repaired.sound());
+    for (const auto& problem : repaired.problems) EXPECT_TRUE(problem.repaired) << problem.text;
+    for (const auto& problem : report().problems) ADD_FAILURE() << "left: " << problem.text;
+  }
+  void expect_unrepairable(std::string_view text) {
+    expect_problem(text);
+    report(true);
+    expect_problem(text);
+  }
+
+  InodeImage image(InodeId id) { return load_image(region(), id); }
+  void store(InodeId id, InodeImage next) {
+    next.checksum = inode_checksum(next);
+    region().store(inode_offset(id), std::bit_cast<InodeWords>(next));
+  }
+  void set_bit(RegionKind kind, BlockNo block, bool value) {
+    region().store_masked(geometry_->bitmap_word(kind, block.value / 64),
+                          uint64_t{1} << block.value % 64, value ? ~uint64_t{0} : 0);
+  }
+  void set_kind(uint64_t unit, UnitKind kind) {
+    const uint64_t at = geometry_->region_offset(RegionKind::kHeapMap, unit);
+    const uint64_t shift = at % 8 * 8;
+    region().store_masked(at / 8 * 8, uint64_t{0xff} << shift,
+                          uint64_t{static_cast<uint8_t>(kind)} << shift);
+  }
+  // META offset of the slot that names `id` in a directory's first unit.
+  uint64_t slot_of(InodeId directory, InodeId id) {
+    for (uint64_t i = 0; i < kDirSlotsPerUnit; ++i) {
+      const uint64_t at = image(directory).chain + sizeof(UnitHeader) + i * sizeof(DirSlot);
+      if ((region().load(at) & 0xffff'ffff'ffff) == id.value) return at;
+    }
+    ADD_FAILURE() << "no such slot";
+    return 0;
+  }
+
+  Filesystem fs_;
+  std::optional<Geometry> geometry_;
+  InodeId file_, directory_, inner_, below_;
+  BlockNo block_;
+};
+
+TEST_F(CheckTest, ASoundFilesystemIsCountedAndHasNoProblems) {
+  const CheckReport found = report();
+  EXPECT_TRUE(found.sound());
+  EXPECT_EQ(found.directories, 3U);
+  EXPECT_EQ(found.files, 3U);
+  EXPECT_EQ(found.blocks_in_use, 20U);
+}
+
+TEST_F(CheckTest, LeakedBlocksAreFreed) {
+  for (uint64_t i = 0; i < 100; ++i) set_bit(RegionKind::kBlockBitmap, BlockNo{9000 + i}, true);
+  expect_repairable("blocks 9000 to 9099 are marked allocated, but no file has them");
+}
+
+TEST_F(CheckTest, AnOwnedBlockMarkedFreeIsMarkedAgain) {
+  set_bit(RegionKind::kBlockBitmap, block_, false);
+  expect_repairable("belong to a file, but are not marked allocated");
+}
+
+TEST_F(CheckTest, ABlockIsNotAllocatedAndUntrimmedAtOnce) {
+  set_bit(RegionKind::kUntrimmed, block_, true);
+  expect_repairable("allocated and marked untrimmed");
+}
+
+TEST_F(CheckTest, ALostUnitIsFreed) {
+  set_kind(geometry_->heap_units() - 1, UnitKind::kExtents);
+  expect_repairable("is marked used, but nothing uses it");
+}
+
+TEST_F(CheckTest, AUsedUnitMarkedFreeIsMarkedAgain) {
+  set_kind(*geometry_->unit_of(image(directory_).chain), UnitKind::kFree);
+  expect_repairable("has another kind in the heap map");
+}
+
+TEST_F(CheckTest, WrongLinkCountsAreSetRight) {
+  for (const InodeId id : {file_, directory_, below_}) {
+    InodeImage wrong = image(id);
+    wrong.nlink += 3;
+    store(id, wrong);
+  }
+  expect_repairable("links instead of");
+}
+
+TEST_F(CheckTest, AnInodeWithoutANameGoesToLostAndFound) {
+  region().store_word(slot_of(directory_, inner_), 0);
+  region().store_word(slot_of(InodeId{super().root_inode}, file_), 0);
+  expect_repairable("has no name");
+  fs_.open();
+  const auto folder = fs_->lookup(fs_.root(), "lost+found");
+  ASSERT_TRUE(folder.ok());
+  EXPECT_TRUE(fs_.exists("#" + std::to_string(inner_.value), folder->id));
+  EXPECT_EQ(fs_.attributes(file_).blocks, 20U);
+}
+
+TEST_F(CheckTest, OfALostTreeOnlyTheTopIsNamedAgain) {
+  region().store_word(slot_of(InodeId{super().root_inode}, directory_), 0);
+  expect_repairable("has no name");
+  fs_.open();
+  const auto folder = fs_->lookup(fs_.root(), "lost+found");
+  ASSERT_TRUE(folder.ok());
+  EXPECT_EQ(fs_.names(folder->id), std::vector{"#" + std::to_string(directory_.value)});
+  EXPECT_EQ(fs_->lookup(directory_, "..")->id, folder->id);
+  EXPECT_TRUE(fs_.exists("deep", below_));
+}
+
+TEST_F(CheckTest, TheOrphanListNamesOnlyOrphans) {
+  const uint64_t slot = super().orphan_head + sizeof(UnitHeader);
+  region().store_word(slot + 8, file_.value);
+  region().store_word(slot + 16, file_.value + 3000);
+  expect_repairable("the orphan list names");
+}
+
+TEST_F(CheckTest, ADamagedSuperblockIsWrittenAgain) {
+  region().store_word(kSuperOffset[1] + 64, 0xbad);
+  expect_repairable("the superblock at offset 65536 is damaged");
+}
+
+TEST_F(CheckTest, ANameThatLeadsNowhereIsSaid) {
+  region().store_word(inode_offset(inner_), 0);
+  expect_unrepairable("/directory/inner: leads to inode");
+}
+
+TEST_F(CheckTest, ADamagedInodeIsSaidAndItsBlocksAreNotGivenAway) {
+  region().store_word(inode_offset(file_) + 8, 0xbad);
+  expect_unrepairable("/file (inode " + std::to_string(file_.value) + "): wrong checksum");
+  fs_.open();
+  EXPECT_TRUE(fs_->blocks().is_allocated(block_));
+  const auto found = fs_->lookup(fs_.root(), "file");
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().code, EIO);
+  EXPECT_TRUE(fs_.exists("directory"));
+  fs_.abandon();
+}
+
+TEST_F(CheckTest, ADamagedSlotFailsOnlyItsOwnName) {
+  region().store_word(slot_of(directory_, inner_) + 16, 0xbad);
+  expect_problem("directory /directory/: a damaged slot");
+  fs_.open();
+  EXPECT_EQ(fs_.lookup_error("inner", directory_), EIO);
+  EXPECT_TRUE(fs_.exists("below", directory_));
+  EXPECT_EQ(fs_.lookup_error("other", directory_), ENOENT);
+  EXPECT_EQ(fs_->rmdir(fs_.root(), "directory").error().code, ENOTEMPTY);
+  fs_.abandon();
+}
+
+TEST_F(CheckTest, ABlockHasOneOwner) {
+  InodeImage thief = image(inner_);
+  const InodeImage owner = image(file_);
+  thief.flags |= kInlineExtent0;
+  std::ranges::copy(owner.inline_area, thief.inline_area);
+  thief.blocks_vstream = owner.blocks_vstream;
+  store(inner_, thief);
+  expect_unrepairable("has a second owner");
+}
+
+TEST_F(CheckTest, AWrongBlockCountIsSaid) {
+  InodeImage wrong = image(file_);
+  wrong.blocks_vstream += 1;
+  store(file_, wrong);
+  expect_problem("/file: has 20 blocks, but says 21");
+}
+
+TEST_F(CheckTest, ADirectoryKnowsItsParent) {
+  InodeImage wrong = image(below_);
+  wrong.parent = super().root_inode;
+  store(below_, wrong);
+  expect_problem("/directory/below: its parent is said to be inode");
+}
+
+// ---- Hostile media: whatever the bytes are, nothing asserts and nothing loops.
+
+class HostileTest : public ::testing::TestWithParam<uint64_t> {};
+
+void fix_checksums(pmem::Region& region, const Geometry& geometry) {
+  for (uint64_t unit = 0; unit < geometry.heap_units(); ++unit) {
+    if (read_unit_kind(region, geometry, unit) != UnitKind::kInodes) continue;
+    for (uint64_t i = 0; i < kInodesPerUnit; ++i) {
+      const InodeId id{geometry.unit_offset(unit) / kCellSize + i};
+      InodeImage image = load_image(region, id);
+      if (std::bit_cast<InodeWords>(image)[0] == 0) continue;
+      image.checksum = inode_checksum(image);
+      region.store(inode_offset(id), std::bit_cast<InodeWords>(image));
+    }
+  }
+}
+
+void touch_everything(Filesystem& fs, InodeId directory, int depth) {
+  if (depth > 20) return;
+  std::vector<std::pair<std::string, InodeId>> children;
+  (void)fs->read_directory(directory, 0, [&](const DirectoryEntry& entry) {
+    if (entry.name != "." && entry.name != "..") children.emplace_back(entry.name, entry.id);
+    return children.size() < 1000;
+  });
+  for (const auto& [name, id] : children) {
+    (void)fs->lookup(directory, name);
+    (void)fs->attributes(id);
+    (void)fs->map(id, FileBlock{0}, 1000);
+    (void)fs->seek_hole(id, FileBlock{0});
+    (void)fs->read_symlink(id);
+    (void)fs->list_xattr(id);
+    (void)fs->set_xattr(id, "user.new", "x", 0);
+    (void)fs->set_size(id, 0);
+    (void)fs->commit_inode(id, 1);
+    touch_everything(fs, id, depth + 1);
+    (void)fs->rename(directory, name, fs.root(), "moved-" + name, 0);
+    (void)fs->link(id, directory, name + "-more");
+    const auto gone = fs->unlink(directory, name);
+    if (gone && fs->forget(*gone, 100)) (void)fs->free_orphan(*gone);
+    (void)fs->rmdir(directory, name);
+  }
+}
+
+TEST_P(HostileTest, NothingAssertsAndASecondRepairFindsNothingToDo) {
+  SCOPED_TRACE("seed " + std::to_string(GetParam()));
+  std::mt19937_64 random(GetParam());
+  Filesystem fs({.meta_bytes = 3 << 20, .data_blocks = 4096});
+  for (int i = 0; i < 30; ++i) {
+    const std::string n = std::to_string(i);
+    const InodeId d = fs.directory("d" + n), f = fs.file("f" + n, d);
+    for (uint64_t at = 0; at < 12; ++at) fs.write(f, at * 2, 1);
+    fs.commit(f);
+    ASSERT_TRUE(fs->set_xattr(f, "user.x", std::string(100, 'x'), 0).ok());
+    fs.file(std::string(100, 'l') + n, d);
+  }
+  fs.close();
+  const Geometry geometry = *Geometry::from(*load_superblock(fs.region(), false));
+  // Most of the heap is free: damage goes where something is.
+  const uint64_t heap = geometry.unit_offset(0), used = 200 * kUnitSize;
+  for (int i = 0; i < 20; ++i) {
+    const uint64_t at = heap + random() % used / 8 * 8;
+    const uint64_t old = fs.region().load(at);
+    const uint64_t other = fs.region().load(heap + random() % used / 8 * 8);
+    const uint64_t flipped = old ^ uint64_t{1} << random() % 64;
+    fs.region().store_word(at, random() % 3 == 0 ? other : flipped);
+  }
+  const uint64_t map = geometry.region_offset(RegionKind::kHeapMap, 0);
+  fs.region().store_word(map + random() % 24 * 8, random() & 0x0707070707070707);
+  if (GetParam() % 2 == 0) fix_checksums(fs.region(), geometry);
+
+  const Superblock super = *load_superblock(fs.region(), false);
+  const auto found = check(fs.region(), super, {});
+  ASSERT_TRUE(found.ok());
+  const auto repaired = check(fs.region(), super, {.repair = true});
+  if (repaired) {
+    const auto again = check(fs.region(), super, {.repair = true});
+    ASSERT_TRUE(again.ok()) << again.error().message();
+    for (const auto& problem : again->problems) EXPECT_FALSE(problem.repaired) << problem.text;
+  }
+  ManualClock clock;
+  auto engine = Engine::open(fs.region(), super, clock, {.read_only = false, .start_background = false});
+  if (!engine) return;
+  engine->reset();
+  fs.open();
+  touch_everything(fs, fs.root(), 0);
+  for (int i = 0; i < 50; ++i) (void)fs->create(fs.root(), "new" + std::to_string(i), node(S_IFREG));
+  fs.abandon();
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, HostileTest, ::testing::Range<uint64_t>(1, 201));
+
+}  // namespace
+}  // namespace streamfs::meta
