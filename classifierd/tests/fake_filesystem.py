@@ -123,6 +123,7 @@ class FakeFilesystem:
         self.streams: list[dict[str, object]] = []
         self.busy = False
         self.attached = threading.Event()
+        self.attachments = 0
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(path))
         self._listener.listen()
@@ -158,6 +159,7 @@ class FakeFilesystem:
         if op == "attach" and self.busy:
             return {"ok": False, "errno": 16, "error": "a daemon is attached already"}, []
         if op == "attach":
+            self.attachments += 1
             sizes = {"telemetry_bytes": self.ring.size, "model_bytes": _core.MODEL_BYTES}
             counts = {"pstream_count": self.pstreams, "capacity_blocks": 1 << 18}
             fds = [self.ring.fd, self.model.fd]

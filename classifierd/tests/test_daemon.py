@@ -179,6 +179,22 @@ def test_the_daemon_follows_the_filesystem_away_and_back(
     assert state.path_of(tmp_path / "state", UUID).exists()
 
 
+def test_an_idle_daemon_stays_attached_and_beats(filesystem: FakeFilesystem) -> None:
+    daemon = Daemon(Path("/mnt"), config.Config(daemon=config.DaemonSettings(poll_ms=5)))
+    thread = threading.Thread(target=daemon.run)
+    thread.start()
+    try:
+        assert filesystem.attached.wait(10)
+        wait_for(lambda: filesystem.model.heartbeat > 0)
+        first = filesystem.model.heartbeat
+        wait_for(lambda: filesystem.model.heartbeat > first, seconds=3)
+        assert filesystem.attachments == 1
+    finally:
+        daemon.stop()
+        thread.join(10)
+    assert not thread.is_alive()
+
+
 def test_sigterm_ends_the_daemon_cleanly_even_with_no_filesystem(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "classifierd", "run", str(tmp_path)]
     with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:

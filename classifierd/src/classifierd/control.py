@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import select
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,12 +120,11 @@ class ControlClient:
         return parse_streams(answer.get("streams"))
 
     def gone(self) -> bool:
-        """Whether the filesystem hung up."""
+        """Whether the filesystem hung up; does not wait."""
         try:
-            return self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-        except BlockingIOError:
-            return False
-        except OSError:
+            readable, _, _ = select.select([self._socket], [], [], 0)
+            return bool(readable) and self._socket.recv(1, socket.MSG_PEEK) == b""
+        except (OSError, ValueError):
             return True
 
 

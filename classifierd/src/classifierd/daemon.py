@@ -86,6 +86,7 @@ class Session:
 
     def end_epoch(self) -> None:
         """Close the epoch, publish, and say what was decided and why."""
+        begun = time.monotonic()
         self.learner.know(self._client.streams())
         self.learner.end_epoch()
         self._publish()
@@ -97,6 +98,7 @@ class Session:
             explain.kmeans_line(self.learner, self._kmeans),
         ):
             log.info("  %s", line)
+        log.debug("  the epoch's end took %.0f ms", (time.monotonic() - begun) * 1000)
 
     def _publish(self) -> None:
         life = self.learner.life
