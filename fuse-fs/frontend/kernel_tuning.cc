@@ -38,9 +38,8 @@ bool become_io_flusher() {
 void raise_limits(dev_t device, bool flusher, const std::string& sysfs) {
   const std::string folder = fmt::format("{}/{}:{}", sysfs, major(device), minor(device));
   write_setting(folder + "/read_ahead_kb", kReadAheadKib);
-  if (!flusher) return;
   write_setting(folder + "/max_ratio", kDirtyPercent);
-  write_setting(folder + "/strict_limit", 0);
+  if (flusher) write_setting(folder + "/strict_limit", 0);
 }
 
 }  // namespace streamfs::frontend

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
+#include <cstring>
+
+#include "fuse-fs/blockdev/stats_json.h"
 
 namespace streamfs::frontend {
 namespace {
@@ -56,32 +58,6 @@ std::string uuid_text(const uint8_t (&uuid)[16]) {
   return uuid_text(copy);
 }
 
-json device_json(const blockdev::DeviceStats& device) {
-  json streams = json::array();
-  for (const blockdev::StreamStats& each : device.streams) {
-    streams.push_back({{"written_bytes", each.written_bytes}, {"gc_bytes", each.gc_bytes}});
-  }
-  json out = {{"written_bytes", device.written_bytes},
-              {"read_bytes", device.read_bytes},
-              {"trimmed_bytes", device.trimmed_bytes},
-              {"flushes", device.flushes},
-              {"gc_bytes", device.gc_bytes},
-              {"pad_bytes", device.pad_bytes},
-              {"erases", device.erases},
-              {"live_bytes", device.live_bytes},
-              {"peak_live_bytes", device.peak_live_bytes},
-              {"physical_bytes", device.physical_bytes},
-              {"effective_spare", device.effective_spare},
-              {"latency_p50_us", device.latency_p50_us},
-              {"latency_p99_us", device.latency_p99_us},
-              {"latency_p999_us", device.latency_p999_us},
-              {"streams", streams}};
-  // What a device does not tell is null, never 0.
-  out["nand_bytes"] = device.nand_known ? json(device.nand_bytes) : json();
-  out["waf"] = device.nand_known ? json(ratio(device.nand_bytes, device.written_bytes)) : json();
-  return out;
-}
-
 json status_json(const data::Status& status, const meta::Superblock& super) {
   const uint64_t nand = status.device.nand_known ? status.device.nand_bytes : 0;
   return {{"schema", kStatusSchema},
@@ -94,7 +70,7 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
           {"app_bytes", status.app_bytes},
           {"nand_per_app_byte",
            status.device.nand_known ? json(ratio(nand, status.app_bytes)) : json()},
-          {"device", device_json(status.device)},
+          {"device", blockdev::to_json(status.device)},
           {"meta", meta_json(status)},
           {"space", space_json(status.space)},
           {"model",

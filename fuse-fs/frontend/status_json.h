@@ -17,7 +17,6 @@ inline constexpr int kStatusSchema = 1;
 std::string uuid_text(const std::array<uint8_t, 16>& uuid);
 std::string uuid_text(const uint8_t (&uuid)[16]);
 
-nlohmann::json device_json(const blockdev::DeviceStats& device);
 nlohmann::json status_json(const data::Status& status, const meta::Superblock& super);
 nlohmann::json streams_json(const std::vector<placement::VStreamInfo>& streams);
 

@@ -1,0 +1,75 @@
+#include "fuse-fs/tools/command_line.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+#include "base/exit_codes.h"
+#include "fuse-fs/tools/failure.h"
+
+namespace streamfs::tools {
+namespace {
+
+constexpr std::string_view kUnits = "KMGTP";
+constexpr std::string_view kEmulated = "emu:";
+
+}  // namespace
+
+void prepare(CLI::App& app) {
+  app.set_version_flag("-V,--version", std::string("streamfs 0.1.0"));
+  app.set_help_flag("-h,--help", "Print this and exit");
+}
+
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return fail(app.get_name(),
+                Failure{exit_code::kUsage, std::string(error.what()) + "; see --help"});
+  }
+}
+
+Result<uint64_t> parse_size(std::string_view text) {
+  const Error bad{EINVAL, fmt::format("\"{}\" is no size; write 4096, 64M, 1.5G or 2TiB", text)};
+  double value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc{} || value < 0 || !std::isfinite(value)) return bad;
+  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  if (!unit.empty()) {
+    const size_t power = kUnits.find(static_cast<char>(std::toupper(unit.front())));
+    if (power == std::string_view::npos) return bad;
+    value *= std::pow(1024.0, static_cast<double>(power + 1));
+    unit.remove_prefix(1);
+  }
+  if (!unit.empty() && unit != "iB" && unit != "B") return bad;
+  if (value >= 9e18) return bad;
+  return static_cast<uint64_t>(value);
+}
+
+std::string human_bytes(uint64_t bytes) {
+  constexpr std::array<const char*, 6> kNames = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kNames.size()) value /= 1024, ++unit;
+  return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, kNames[unit]);
+}
+
+std::string absolute_path(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path full = std::filesystem::absolute(path, failed);
+  return failed ? path : full.lexically_normal().string();
+}
+
+std::string absolute_data(const std::string& data) {
+  if (!data.starts_with(kEmulated)) return absolute_path(data);
+  return std::string(kEmulated) + absolute_path(data.substr(kEmulated.size()));
+}
+
+}  // namespace streamfs::tools

@@ -1,0 +1,27 @@
+// What every program's command line shares: CLI11 set up our way, sizes, paths that survive chdir.
+// Thread safety: pure functions.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace streamfs::tools {
+
+// --version, and errors as one line. Returns the exit code when there is nothing more to do.
+void prepare(CLI::App& app);
+std::optional<int> parse(CLI::App& app, int argc, char** argv);
+
+// "4096", "64M", "1.5G", "2TiB": bytes. EINVAL with a sentence otherwise.
+Result<uint64_t> parse_size(std::string_view text);
+std::string human_bytes(uint64_t bytes);  // "1.5 GiB"
+
+// DATA as the devices know it: a path made absolute, with "emu:" kept before it.
+std::string absolute_data(const std::string& data);
+std::string absolute_path(const std::string& path);
+
+}  // namespace streamfs::tools

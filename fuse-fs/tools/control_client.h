@@ -1,0 +1,35 @@
+// The other end of the control socket: what streamctl says to a mounted streamfs.
+// Thread safety: one thread at a time on a client.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/result.h"
+
+namespace streamfs::tools {
+
+// The mountpoint above a path. ENOENT.
+Result<std::string> mount_root(const std::string& path);
+
+class ControlClient {
+ public:
+  // To the streamfs mounted at (or above) `path`. ENODATA: not a streamfs, or without a socket.
+  static Result<ControlClient> connect(const std::string& path);
+  ~ControlClient();
+  ControlClient(ControlClient&& other) noexcept;
+  ControlClient& operator=(ControlClient&&) = delete;
+  ControlClient(const ControlClient&) = delete;
+  ControlClient& operator=(const ControlClient&) = delete;
+
+  // The answer without its "ok"; the error the filesystem gave otherwise.
+  Result<nlohmann::json> ask(const nlohmann::json& request);
+
+ private:
+  explicit ControlClient(int fd) : fd_(fd) {}
+  Result<std::string> read_line();
+  int fd_;
+  std::string pending_;
+};
+
+}  // namespace streamfs::tools

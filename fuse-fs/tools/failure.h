@@ -1,0 +1,24 @@
+// How a program fails: one line on stderr saying what to do, and an exit code of its own.
+// Thread safety: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace streamfs::tools {
+
+struct Failure {
+  int exit_code;
+  std::string sentence;
+};
+
+// For what opening, making or mounting a filesystem returns.
+Failure explain(const Error& error);
+
+// Prints "PROGRAM: SENTENCE" on stderr and returns the exit code.
+int fail(std::string_view program, const Failure& failure);
+int fail(std::string_view program, const Error& error);
+
+}  // namespace streamfs::tools

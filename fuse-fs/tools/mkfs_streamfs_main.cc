@@ -1,0 +1,137 @@
+// mkfs.streamfs --meta META DATA: an empty filesystem on a pair of devices.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/exit_codes.h"
+#include "fuse-fs/data/format_pair.h"
+#include "fuse-fs/frontend/status_json.h"
+#include "fuse-fs/tools/command_line.h"
+#include "fuse-fs/tools/failure.h"
+#include "fuse-fs/tools/launch.h"
+
+namespace {
+
+using namespace streamfs;         // NOLINT(google-build-using-namespace): a program's own file
+using namespace streamfs::tools;  // NOLINT(google-build-using-namespace)
+
+constexpr const char* kProgram = "mkfs.streamfs";
+constexpr uint64_t kFewFilesBytes = 16 * 1024;  // fewer files than one for each of these: warn
+
+struct Words {
+  std::string meta, data, meta_size, mean_file_size, uuid;
+  bool quiet = false;
+  bool no_checksums = false;
+  bool meta_log = false;
+  bool no_meta_log = false;
+};
+
+void declare(CLI::App& app, Words& words, data::FormatPairOptions& options) {
+  app.add_option("--meta", words.meta, "The metadata device; a file that is missing is made")
+      ->required();
+  app.add_option("DATA", words.data, "The data device: a block device, a file, or emu:PATH")
+      ->required();
+  app.add_option("--meta-size", words.meta_size,
+                 "Size of a new META file (default: what fits DATA)");
+  app.add_option("--mean-file-size", words.mean_file_size, "Plan META for files this big (256K)");
+  app.add_option("-L,--label", options.label, "A name, up to 31 bytes");
+  app.add_option("-U,--uuid", words.uuid, "This UUID instead of a random one");
+  app.add_flag("-f,--force", options.force, "Overwrite whatever is there");
+  app.add_flag("-n,--dry-run", options.dry_run, "Say what would be made, write nothing");
+  app.add_flag("-q,--quiet", words.quiet, "Print nothing but errors");
+  app.add_flag("--no-checksums", words.no_checksums, "Keep no checksums of data");
+  auto* log = app.add_flag("--meta-log", words.meta_log,
+                           "Log metadata on DATA too (default where META is volatile)");
+  app.add_flag("--no-meta-log", words.no_meta_log, "Keep no such log")->excludes(log);
+}
+
+Result<std::array<uint8_t, 16>> parse_uuid(const std::string& text) {
+  const Error bad{EINVAL, fmt::format("\"{}\" is no UUID", text)};
+  std::string digits;
+  for (const char c : text) {
+    if (c != '-') digits.push_back(c);
+  }
+  if (digits.size() != 32 || digits.find_first_not_of("0123456789abcdefABCDEF") != digits.npos) {
+    return bad;
+  }
+  std::array<uint8_t, 16> uuid{};
+  for (size_t i = 0; i < uuid.size(); ++i) {
+    uuid[i] = static_cast<uint8_t>(std::stoul(digits.substr(2 * i, 2), nullptr, 16));
+  }
+  return uuid;
+}
+
+Result<void> read_words(const Words& words, data::FormatPairOptions& options) {
+  if (!words.meta_size.empty()) {
+    SFS_ASSIGN(options.meta_size, parse_size(words.meta_size));
+  }
+  if (!words.mean_file_size.empty()) {
+    SFS_ASSIGN(options.mean_file_bytes, parse_size(words.mean_file_size));
+  }
+  if (options.mean_file_bytes == 0) return Error{EINVAL, "--mean-file-size is 0"};
+  if (!words.uuid.empty()) {
+    SFS_ASSIGN(options.uuid, parse_uuid(words.uuid));
+  }
+  if (options.label.size() > 31) return Error{EINVAL, "the label is longer than 31 bytes"};
+  options.checksums = !words.no_checksums;
+  if (words.meta_log || words.no_meta_log) options.meta_log = words.meta_log;
+  return {};
+}
+
+void print_report(const Words& words, const data::FormatPairOptions& options,
+                  const data::Formatted& made) {
+  const bool log = (made.super.features & meta::kFeatureMetaLog) != 0;
+  const bool checksums = (made.super.features & meta::kFeatureChecksums) != 0;
+  const uint64_t data_bytes = made.super.data_blocks * kBlockSize;
+  fmt::print("{}filesystem {}{}{}\n", options.dry_run ? "Would make: " : "",
+             frontend::uuid_text(made.super.uuid), options.label.empty() ? "" : " ", options.label);
+  fmt::print("  META  {}: {}, {} ({:.2f} % of DATA){}\n", words.meta,
+             pmem::to_string(made.meta_class), human_bytes(made.super.meta_size),
+             100.0 * static_cast<double>(made.super.meta_size) / static_cast<double>(data_bytes),
+             log ? ", logged on DATA" : "");
+  fmt::print("  DATA  {}: {} device, {}, {} stream{}{}\n", words.data, made.device.kind,
+             human_bytes(data_bytes), made.device.pstream_count,
+             made.device.pstream_count == 1 ? "" : "s", checksums ? ", checksums" : "");
+  fmt::print("  room for {} files (one for each {} of data)\n", made.inodes_possible,
+             human_bytes(made.inodes_possible == 0 ? 0 : data_bytes / made.inodes_possible));
+}
+
+void warn_if_few(const data::Formatted& made) {
+  const uint64_t data_bytes = made.super.data_blocks * kBlockSize;
+  if (made.inodes_possible >= data_bytes / kFewFilesBytes) return;
+  fmt::print(
+      "  note: META is the limit before DATA if files are smaller than {} on average; "
+      "--meta-size or --mean-file-size makes room for more\n",
+      human_bytes(made.inodes_possible == 0 ? 0 : data_bytes / made.inodes_possible));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Makes an empty streamfs on a pair of devices.", kProgram);
+  Words words;
+  data::FormatPairOptions options;
+  prepare(app);
+  declare(app, words, options);
+  if (const auto code = parse(app, argc, argv)) return *code;
+  if (const Result<void> read = read_words(words, options); !read) {
+    return fail(kProgram, Failure{exit_code::kUsage, read.error().context});
+  }
+  log_to_stderr(Talk::kWarnings);
+  const std::string meta = absolute_path(words.meta);
+  const std::string data = absolute_data(words.data);
+  if (meta == data || "emu:" + meta == data) {
+    return fail(kProgram,
+                Failure{exit_code::kUsage, "META and DATA are the same; give two devices"});
+  }
+  const Result<data::Formatted> made = data::format_pair(meta, data, options, system_clock());
+  if (!made) return fail(kProgram, made.error());
+  if (words.quiet) return exit_code::kOk;
+  print_report(words, options, *made);
+  warn_if_few(*made);
+  return exit_code::kOk;
+}

@@ -1,0 +1,135 @@
+#include "fuse-fs/tools/mount_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+#include <map>
+
+#include "fuse-fs/placement/placement.h"
+#include "fuse-fs/tools/command_line.h"
+
+namespace streamfs::tools {
+namespace {
+
+constexpr std::array<std::string_view, 20> kForOthers = {
+    "defaults", "auto",       "noauto",   "user",       "nouser", "users",    "owner",
+    "group",    "_netdev",    "nofail",   "silent",     "loud",   "relatime", "strictatime",
+    "lazytime", "nolazytime", "iversion", "noiversion", "atime",  "diratime"};
+constexpr std::array<std::string_view, 10> kGeneric = {
+    "suid", "nosuid", "dev", "nodev", "exec", "noexec", "sync", "async", "noatime", "nodiratime"};
+
+template <typename List>
+bool contains(const List& list, std::string_view item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+Error needs_value(std::string_view name, std::string_view what) {
+  return Error{EINVAL, fmt::format("option {} needs {}: -o {}=…", name, what, name)};
+}
+
+Result<void> parse_ms(std::string_view name, const std::string& value, uint32_t& out) {
+  const auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), out);
+  if (failed == std::errc{} && end == value.data() + value.size() && !value.empty()) return {};
+  return needs_value(name, "milliseconds");
+}
+
+Result<void> set_placement(MountCommand& command, const std::string& value) {
+  SFS_ASSIGN(command.filesystem.placement, placement::parse_mode(value));
+  return {};
+}
+
+Result<void> set_path(std::string_view name, const std::string& value, std::string& out) {
+  if (value.empty()) return needs_value(name, "a path");
+  out = absolute_path(value);
+  return {};
+}
+
+using Setter = std::function<Result<void>(MountCommand&, const std::string&)>;
+
+Setter flag(bool data::MountOptions::* member, bool value) {
+  return [=](MountCommand& command, const std::string&) -> Result<void> {
+    command.filesystem.*member = value;
+    return {};
+  };
+}
+
+Setter flag(bool MountCommand::* member, bool value) {
+  return [=](MountCommand& command, const std::string&) -> Result<void> {
+    command.*member = value;
+    return {};
+  };
+}
+
+Setter milliseconds(std::string_view name, uint32_t data::MountOptions::* member) {
+  return [=](MountCommand& command, const std::string& value) {
+    return parse_ms(name, value, command.filesystem.*member);
+  };
+}
+
+// Every option of our own.
+const std::map<std::string, Setter, std::less<>>& setters() {
+  using data::MountOptions;
+  static const std::map<std::string, Setter, std::less<>> all = {
+      {"meta", [](MountCommand& c, const std::string& v) { return set_path("meta", v, c.meta); }},
+      {"trace", [](MountCommand& c,
+                   const std::string& v) { return set_path("trace", v, c.filesystem.trace_path); }},
+      {"placement", set_placement},
+      {"ro", flag(&MountOptions::read_only, true)},
+      {"rw", flag(&MountOptions::read_only, false)},
+      {"dirsync", flag(&MountOptions::dirsync, true)},
+      {"discard", flag(&MountOptions::discard, true)},
+      {"nodiscard", flag(&MountOptions::discard, false)},
+      {"verify", flag(&MountOptions::verify_checksums, true)},
+      {"noverify", flag(&MountOptions::verify_checksums, false)},
+      {"allow_other", flag(&MountCommand::allow_other, true)},
+      {"io_uring", flag(&MountCommand::io_uring, true)},
+      {"noio_uring", flag(&MountCommand::io_uring, false)},
+      {"direct_io", flag(&MountCommand::direct_io, true)},
+      {"epoch_idle_ms", milliseconds("epoch_idle_ms", &MountOptions::epoch_idle_ms)},
+      {"epoch_age_ms", milliseconds("epoch_age_ms", &MountOptions::epoch_age_ms)},
+      {"default_permissions", [](MountCommand&, const std::string&) -> Result<void> { return {}; }},
+  };
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> split_options(std::string_view text) {
+  std::vector<std::string> out(1);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 1 < text.size()) {
+      out.back().push_back(text[++i]);
+    } else if (text[i] == ',') {
+      out.emplace_back();
+    } else {
+      out.back().push_back(text[i]);
+    }
+  }
+  std::erase(out, "");
+  return out;
+}
+
+bool is_for_others(std::string_view option) {
+  return option.starts_with("x-") || option.starts_with("X-") || option.starts_with("comment=") ||
+         option.starts_with("uhelper=") || option.starts_with("helper=") ||
+         contains(kForOthers, option);
+}
+
+Result<void> apply_option(MountCommand& command, const std::string& option) {
+  const size_t equals = option.find('=');
+  const std::string name = option.substr(0, equals);
+  const std::string value = equals == std::string::npos ? "" : option.substr(equals + 1);
+  if (is_for_others(option)) return {};
+  if (name == "ro" || name == "rw" || contains(kGeneric, option)) command.generic.push_back(option);
+  if (contains(kGeneric, option)) return {};
+  const auto setter = setters().find(name);
+  if (setter == setters().end()) {
+    return Error{EINVAL, fmt::format("unknown option \"{}\"; streamfs --help lists them", name)};
+  }
+  return setter->second(command, value);
+}
+
+}  // namespace streamfs::tools

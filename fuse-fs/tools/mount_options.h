@@ -1,0 +1,32 @@
+// The -o options of streamfs and of fstab.
+// Thread safety: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "fuse-fs/data/filesystem.h"
+
+namespace streamfs::tools {
+
+struct MountCommand {
+  std::string data, mountpoint, meta;
+  data::MountOptions filesystem;
+  std::vector<std::string> generic;  // what the kernel and libfuse know: "ro", "nodev", …
+  bool allow_other = false;
+  bool io_uring = false;
+  bool direct_io = false;
+  bool foreground = false;
+  bool debug = false;
+};
+
+// Splits at commas; a backslash keeps the next character.
+std::vector<std::string> split_options(std::string_view text);
+// EINVAL with a sentence that names the option.
+Result<void> apply_option(MountCommand& command, const std::string& option);
+// True for what only fstab, mount(8) and systemd care about: nofail, _netdev, x-*, …
+bool is_for_others(std::string_view option);
+
+}  // namespace streamfs::tools

@@ -1,0 +1,129 @@
+#include "fuse-fs/tools/mount_program.h"
+
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/exit_codes.h"
+#include "fuse-fs/frontend/control_server.h"
+#include "fuse-fs/frontend/fuse_log.h"
+#include "fuse-fs/frontend/kernel_tuning.h"
+#include "fuse-fs/frontend/session.h"
+#include "fuse-fs/frontend/status_json.h"
+#include "fuse-fs/tools/failure.h"
+
+namespace streamfs::tools {
+namespace {
+
+constexpr const char* kProgram = "streamfs";
+constexpr int kWakeUp = SIGUSR2;  // ends the signal thread
+
+// Signals are taken by one thread, so that it may wait for the unmount.
+class SignalThread {
+ public:
+  // Call before any thread is started: they inherit the mask.
+  static void block() {
+    const sigset_t all = handled();
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+  explicit SignalThread(frontend::Session& session)
+      : thread_([&session] {
+          const sigset_t all = handled();
+          int signal = 0;
+          if (sigwait(&all, &signal) != 0 || signal == kWakeUp) return;
+          spdlog::info("signal {}: unmounting", signal);
+          Launch::stopping();
+          session.request_unmount();
+        }) {}
+  ~SignalThread() {
+    pthread_kill(thread_.native_handle(), kWakeUp);
+    thread_.join();
+  }
+  SignalThread(const SignalThread&) = delete;
+  SignalThread& operator=(const SignalThread&) = delete;
+
+ private:
+  static sigset_t handled() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, kWakeUp}) sigaddset(&set, signal);
+    return set;
+  }
+  std::thread thread_;
+};
+
+frontend::Session::Options session_options(const MountCommand& command, bool io_flusher,
+                                           const std::string& control_path) {
+  frontend::Session::Options out;
+  out.source = command.data;
+  out.mountpoint = command.mountpoint;
+  out.mount_options = command.generic;
+  out.allow_other = command.allow_other || geteuid() == 0;
+  out.io_uring = command.io_uring;
+  out.debug = command.debug;
+  out.io_flusher = io_flusher;
+  out.context = {control_path, command.filesystem.dirsync, command.direct_io};
+  return out;
+}
+
+// A mount without its control socket works, but nobody can look into it.
+std::unique_ptr<frontend::ControlServer> open_control(data::Filesystem& fs) {
+  const std::string path = frontend::control_directory() + "/" +
+                           frontend::uuid_text(fs.geometry().super().uuid) + ".sock";
+  auto server = frontend::ControlServer::open(fs, path);
+  if (server) return std::move(server).value();
+  spdlog::warn("no control socket: {}", server.error().message());
+  return nullptr;
+}
+
+void announce(const MountCommand& command, data::Filesystem& fs) {
+  const Result<data::Status> now = fs.status();
+  if (!now) return;
+  spdlog::info("{} at {}: META {} is {}{}, placement {}", command.data, command.mountpoint,
+               command.meta, pmem::to_string(now->meta_class),
+               now->meta_log ? " with a log on DATA" : "", now->placement_mode);
+}
+
+int serve(const MountCommand& command, Launch& launch, data::Filesystem& fs, bool io_flusher) {
+  const auto control = open_control(fs);
+  auto session = frontend::Session::mount(
+      fs, system_clock(),
+      session_options(command, io_flusher, control ? control->path() : std::string{}));
+  if (!session) return fail(kProgram, session.error());
+  const SignalThread signals(**session);
+  bool answered = false;
+  const Result<void> served = (*session)->serve([&] {
+    announce(command, fs);
+    answered = true;
+    launch.ready();
+  });
+  if (served && answered) return exit_code::kOk;
+  const Error lost{EIO, "the kernel never connected to " + command.mountpoint};
+  return fail(kProgram, served ? lost : served.error());
+}
+
+}  // namespace
+
+int run_mount(const MountCommand& command, Launch launch) {
+  SignalThread::block();
+  const bool io_flusher = frontend::become_io_flusher();
+  frontend::route_fuse_log();
+  auto fs = data::Filesystem::mount(command.meta, command.data, command.filesystem, system_clock());
+  if (!fs) return fail(kProgram, fs.error());
+  const int code = serve(command, launch, **fs, io_flusher);
+  const Result<void> closed = (*fs)->unmount();
+  if (!closed) {
+    spdlog::error("unmounting: {}", closed.error().message());
+    return fail(kProgram, closed.error());
+  }
+  spdlog::info("{} unmounted", command.mountpoint);
+  return code;
+}
+
+}  // namespace streamfs::tools

@@ -1,0 +1,123 @@
+// mount.streamfs and mount.fuse.streamfs: what mount(8) runs for `mount -t streamfs` and
+// `-t fuse.streamfs`: SRC MNT [-sfnv] [-o OPTIONS]. Starts the streamfs program that lies beside
+// it. Exit codes of mount(8): 0 done, 1 wrong use, 32 the mount failed.
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/exit_codes.h"
+#include "fuse-fs/tools/command_line.h"
+#include "fuse-fs/tools/failure.h"
+#include "fuse-fs/tools/mount_options.h"
+
+namespace {
+
+using namespace streamfs::tools;  // NOLINT(google-build-using-namespace): a program's own file
+
+constexpr const char* kProgram = "mount.streamfs";
+constexpr int kWrongUse = 1;
+constexpr int kFailed = 32;
+
+struct Wanted {
+  std::vector<std::string> options;  // for streamfs
+  bool remount = false;
+};
+
+Wanted sort_out(const std::vector<std::string>& lists) {
+  Wanted wanted;
+  for (const std::string& list : lists) {
+    for (const std::string& option : split_options(list)) {
+      if (option == "remount") wanted.remount = true;
+      if (option != "remount" && !is_for_others(option)) wanted.options.push_back(option);
+    }
+  }
+  return wanted;
+}
+
+// Only the kernel's own flags can change while mounted.
+int remount(const std::string& mountpoint, const std::vector<std::string>& options) {
+  unsigned long flags = MS_REMOUNT | MS_NOSUID | MS_NODEV;
+  for (const std::string& option : options) {
+    if (option == "ro") flags |= MS_RDONLY;
+    if (option == "rw") flags &= ~static_cast<unsigned long>(MS_RDONLY);
+    if (option == "noexec") flags |= MS_NOEXEC;
+    if (option == "noatime") flags |= MS_NOATIME;
+    if (option == "suid") flags &= ~static_cast<unsigned long>(MS_NOSUID);
+    if (option == "dev") flags &= ~static_cast<unsigned long>(MS_NODEV);
+  }
+  if (mount("none", mountpoint.c_str(), nullptr, flags, nullptr) == 0) return 0;
+  fail(kProgram, Failure{kFailed, fmt::format("remounting {}: {}", mountpoint, strerror(errno))});
+  return kFailed;
+}
+
+std::string escaped_list(const std::vector<std::string>& options) {
+  std::string joined;
+  for (const std::string& option : options) {
+    if (!joined.empty()) joined.push_back(',');
+    for (const char c : option) {
+      if (c == ',' || c == '\\') joined.push_back('\\');
+      joined.push_back(c);
+    }
+  }
+  return joined;
+}
+
+int start(const std::string& source, const std::string& mountpoint, const std::string& options) {
+  std::error_code ignored;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const std::string beside = (self.parent_path() / "streamfs").string();
+  const std::string program = access(beside.c_str(), X_OK) == 0 ? beside : "streamfs";
+  std::vector<std::string> words = {program, source, mountpoint};
+  if (!options.empty()) words.insert(words.end(), {"-o", options});
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  if (const int error =
+          posix_spawnp(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ)) {
+    return fail(kProgram, Failure{kFailed, fmt::format("{}: {}", program, strerror(error))});
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status)) return kFailed;
+  if (WEXITSTATUS(status) == streamfs::exit_code::kUsage) return kWrongUse;
+  return WEXITSTATUS(status) == 0 ? 0 : kFailed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Mounts a streamfs for mount(8).", kProgram);
+  std::string source;
+  std::string mountpoint;
+  std::vector<std::string> lists;
+  bool fake = false;
+  bool ignored = false;
+  prepare(app);
+  app.add_option("SOURCE", source, "The data device")->required();
+  app.add_option("MOUNTPOINT", mountpoint, "A directory")->required();
+  app.add_option("-o", lists, "Options, as streamfs has them and fstab(5)")
+      ->allow_extra_args(false);
+  app.add_flag("-f", fake, "Do everything but mount");
+  app.add_flag("-s,-n,-v", ignored, "Accepted for mount(8)");
+  if (const auto code = parse(app, argc, argv)) return *code == 0 ? 0 : kWrongUse;
+  const Wanted wanted = sort_out(lists);
+  if (wanted.remount) return fake ? 0 : remount(mountpoint, wanted.options);
+  for (const std::string& option : wanted.options) {
+    MountCommand checked;
+    if (const auto known = apply_option(checked, option); !known) {
+      fail(kProgram, Failure{kWrongUse, known.error().context});
+      return kWrongUse;
+    }
+  }
+  return fake ? 0 : start(source, mountpoint, escaped_list(wanted.options));
+}

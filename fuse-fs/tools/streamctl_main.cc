@@ -1,0 +1,198 @@
+// streamctl: looks into a mounted streamfs and tells it what to do.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/exit_codes.h"
+#include "base/wire/hint_ioctl.h"
+#include "fuse-fs/tools/command_line.h"
+#include "fuse-fs/tools/control_client.h"
+#include "fuse-fs/tools/failure.h"
+#include "fuse-fs/tools/streamctl_print.h"
+
+namespace {
+
+using namespace streamfs;         // NOLINT(google-build-using-namespace): a program's own file
+using namespace streamfs::tools;  // NOLINT(google-build-using-namespace)
+using nlohmann::json;
+
+constexpr const char* kProgram = "streamctl";
+
+struct Arguments {
+  std::string path, file, name;
+  uint32_t number = 0;
+  bool as_json = false;
+  bool clear = false;
+};
+
+Result<json> ask(const Arguments& arguments, const json& request) {
+  SFS_ASSIGN(ControlClient client, ControlClient::connect(arguments.path));
+  return client.ask(request);
+}
+
+// Asks, then prints the answer as JSON or for people.
+Result<void> show(const Arguments& arguments, const char* op, void (*print)(const json&)) {
+  SFS_ASSIGN(const json answer, ask(arguments, {{"op", op}}));
+  if (arguments.as_json) {
+    fmt::print("{}\n", answer.dump(2));
+  } else {
+    print(answer);
+  }
+  return {};
+}
+
+Result<void> show_device(const Arguments& arguments) {
+  if (!arguments.as_json) return show(arguments, "status", print_device);
+  SFS_ASSIGN(const json answer, ask(arguments, {{"op", "status"}}));
+  fmt::print("{}\n", answer.at("device").dump(2));
+  return {};
+}
+
+// The kernel's dirty pages first: the filesystem cannot make durable what it was not given.
+Result<void> sync_all(const Arguments& arguments) {
+  SFS_ASSIGN(const std::string root, mount_root(arguments.path));
+  const int fd = open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return Error{errno, root};
+  const bool pushed = syncfs(fd) == 0;
+  const int code = errno;
+  close(fd);
+  if (!pushed) return Error{code, root};
+  SFS_ASSIGN(const json answer, ask(arguments, {{"op", "sync"}}));
+  if (arguments.as_json) fmt::print("{}\n", answer.dump());
+  return {};
+}
+
+Result<void> record(const Arguments& arguments, bool start) {
+  json request = {{"op", "record"}};
+  if (start) {
+    request["path"] = absolute_path(arguments.file);
+  } else {
+    request["stop"] = true;
+  }
+  SFS_ASSIGN(const json answer, ask(arguments, request));
+  if (arguments.as_json) fmt::print("{}\n", answer.dump());
+  return {};
+}
+
+Result<streamfs_hint> hint_of(const Arguments& arguments) {
+  streamfs_hint hint{};
+  hint.version = STREAMFS_HINT_VERSION;
+  hint.command = STREAMFS_HINT_QUERY;
+  if (arguments.clear) hint.command = STREAMFS_HINT_CLEAR;
+  if (arguments.number != 0) {
+    if (arguments.number > UINT16_MAX) return Error{ERANGE, "a vStream is a number 1..65535"};
+    hint.command = STREAMFS_HINT_NUMBER;
+    hint.number = static_cast<uint16_t>(arguments.number);
+  }
+  if (!arguments.name.empty()) {
+    if (arguments.name.size() > sizeof hint.name) return Error{ENAMETOOLONG, arguments.name};
+    hint.command = STREAMFS_HINT_NAME;
+    std::memcpy(hint.name, arguments.name.data(), arguments.name.size());
+  }
+  return hint;
+}
+
+Result<void> hint(const Arguments& arguments) {
+  SFS_ASSIGN(streamfs_hint asked, hint_of(arguments));
+  const int fd = open(arguments.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return Error{errno, arguments.path};
+  const bool done = ioctl(fd, STREAMFS_IOC_HINT, &asked) == 0;
+  const int code = errno;
+  close(fd);
+  if (!done && code == ENOTTY) return Error{EMEDIUMTYPE, arguments.path + " is not on a streamfs"};
+  if (!done) return Error{code, "hint for " + arguments.path};
+  const std::string name(asked.name, strnlen(asked.name, sizeof asked.name));
+  const json answer = {{"vstream", asked.number},
+                       {"name", name},
+                       {"pstream", asked.pstream},
+                       {"lifetime_bytes", asked.lifetime_bytes}};
+  if (arguments.as_json) {
+    fmt::print("{}\n", answer.dump());
+  } else {
+    fmt::print("{}: vStream {}{}{}, pStream {}, lifetime {}\n", arguments.path, asked.number,
+               name.empty() ? "" : " ", name, asked.pstream,
+               asked.lifetime_bytes == 0 ? "not known yet" : human_bytes(asked.lifetime_bytes));
+  }
+  return {};
+}
+
+// A subcommand and what it does.
+class Commands {
+ public:
+  explicit Commands(Arguments& arguments) : arguments_(arguments) {}
+  CLI::App* add(CLI::App& parent, const char* name, const char* help,
+                std::function<Result<void>(const Arguments&)> action) {
+    CLI::App* command = parent.add_subcommand(name, help);
+    command->add_flag("--json", arguments_.as_json, "Print JSON");
+    command->callback([this, action = std::move(action)] { chosen_ = action; });
+    return command;
+  }
+  void add_mountpoint(CLI::App* command) {
+    command->add_option("MOUNTPOINT", arguments_.path, "A mounted streamfs")->required();
+  }
+  Result<void> run() const { return chosen_(arguments_); }
+
+ private:
+  Arguments& arguments_;
+  std::function<Result<void>(const Arguments&)> chosen_;
+};
+
+void declare_trace(CLI::App& app, Commands& commands, Arguments& arguments) {
+  CLI::App* trace = app.add_subcommand("trace", "Record what is written");
+  trace->require_subcommand(1);
+  CLI::App* start = commands.add(*trace, "start", "Record into FILE",
+                                 [](const Arguments& a) { return record(a, true); });
+  start->add_option("FILE", arguments.file, "The trace")->required();
+  commands.add_mountpoint(start);
+  commands.add_mountpoint(commands.add(*trace, "stop", "Stop recording",
+                                       [](const Arguments& a) { return record(a, false); }));
+}
+
+void declare_hint(CLI::App& app, Commands& commands, Arguments& arguments) {
+  CLI::App* command =
+      commands.add(app, "hint", "Show or say which vStream a file belongs to", hint);
+  command->add_option("FILE", arguments.path, "A file or directory on a streamfs")->required();
+  auto* name = command->add_option("--name", arguments.name, "The vStream of this name");
+  auto* number = command->add_option("--number", arguments.number, "The vStream of this number");
+  auto* clear =
+      command->add_flag("--clear", arguments.clear, "Back to what rules and learning say");
+  name->excludes(number)->excludes(clear);
+  number->excludes(clear);
+}
+
+void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
+  app.require_subcommand(1);
+  commands.add_mountpoint(
+      commands.add(app, "status", "What it is, has written and holds",
+                   [](const Arguments& a) { return show(a, "status", print_status); }));
+  commands.add_mountpoint(
+      commands.add(app, "streams", "Every vStream, its lifetime and pStream",
+                   [](const Arguments& a) { return show(a, "streams", print_streams); }));
+  commands.add_mountpoint(commands.add(app, "device", "The data device's figures", show_device));
+  commands.add_mountpoint(
+      commands.add(app, "sync", "Make everything written so far durable", sync_all));
+  declare_hint(app, commands, arguments);
+  declare_trace(app, commands, arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Looks into a mounted streamfs.", kProgram);
+  Arguments arguments;
+  Commands commands(arguments);
+  prepare(app);
+  declare(app, commands, arguments);
+  if (const auto code = parse(app, argc, argv)) return *code;
+  const Result<void> done = commands.run();
+  return done ? exit_code::kOk : fail(kProgram, done.error());
+}

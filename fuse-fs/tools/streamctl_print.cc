@@ -1,0 +1,117 @@
+#include "fuse-fs/tools/streamctl_print.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+
+#include "fuse-fs/tools/command_line.h"
+
+namespace streamfs::tools {
+namespace {
+
+using nlohmann::json;
+
+// A figure the device does not tell is shown as such.
+std::string bytes_of(const json& object, const char* key) {
+  const auto found = object.find(key);
+  const bool known = found != object.end() && found->is_number();
+  return known ? human_bytes(found->get<uint64_t>()) : "unknown";
+}
+
+std::string ratio_of(const json& object, const char* key) {
+  const auto found = object.find(key);
+  const bool known = found != object.end() && found->is_number();
+  return known ? fmt::format("{:.3f}", found->get<double>()) : "unknown";
+}
+
+uint64_t count_of(const json& object, const char* key) {
+  return object.value(key, uint64_t{0});
+}
+
+std::string percent(uint64_t part, uint64_t whole) {
+  return fmt::format(
+      "{:.1f} %",
+      whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string lifetime_text(const json& stream) {
+  const uint64_t bytes = count_of(stream, "lifetime_bytes");
+  return bytes == 0 ? "not known yet" : human_bytes(bytes);
+}
+
+// How a vStream came to be, in few words.
+std::string origin_of(const json& stream) {
+  std::string text;
+  for (const char* key : {"name", "comm", "ext", "dir"}) {
+    const std::string part = stream.value(key, std::string{});
+    if (part.empty()) continue;
+    if (!text.empty()) text += ' ';
+    text += std::string(key) == "name" ? part : fmt::format("{}={}", key, part);
+  }
+  return text;
+}
+
+}  // namespace
+
+void print_status(const json& status) {
+  const json& device = status.at("device");
+  const json& meta = status.at("meta");
+  const json& space = status.at("space");
+  const std::string label = status.value("label", std::string{});
+  fmt::print("streamfs {}{}{}\n", status.value("uuid", ""), label.empty() ? "" : " ", label);
+  fmt::print("  META        {}{}\n", status.value("meta_class", ""),
+             status.value("meta_log", false) ? ", logged on DATA" : "");
+  fmt::print("  placement   {}\n", status.value("placement", ""));
+  fmt::print("  written     {} by applications, {} to the device, {} NAND\n",
+             bytes_of(status, "app_bytes"), bytes_of(device, "written_bytes"),
+             bytes_of(device, "nand_bytes"));
+  fmt::print("  NAND per application byte {}, WAF {}, effective spare {}\n",
+             ratio_of(status, "nand_per_app_byte"), ratio_of(device, "waf"),
+             ratio_of(device, "effective_spare"));
+  const uint64_t blocks = count_of(space, "data_blocks");
+  fmt::print("  space       {} of data blocks used, {} of files\n",
+             percent(blocks - count_of(space, "free_blocks"), blocks),
+             percent(count_of(space, "inodes_possible") - count_of(space, "inodes_free"),
+                     count_of(space, "inodes_possible")));
+  fmt::print(
+      "  metadata    {} fences, {} lines flushed, {} words programmed ({} of blocks touched)\n",
+      count_of(meta, "fences"), count_of(meta, "lines_flushed"), count_of(meta, "words_programmed"),
+      ratio_of(meta, "words_ratio"));
+  fmt::print("  epochs      {}, {} files dirty, {} checksum errors\n", count_of(status, "epochs"),
+             count_of(status, "dirty_inodes"), count_of(status, "checksum_errors"));
+  if (status.value("degraded_read_only", false)) {
+    fmt::print("  READ-ONLY   {}\n", status.value("degraded_reason", ""));
+  }
+}
+
+void print_device(const json& status) {
+  const json& device = status.at("device");
+  fmt::print("{} device\n", status.value("device_kind", ""));
+  fmt::print("  written {}, read {}, trimmed {}, {} flushes\n", bytes_of(device, "written_bytes"),
+             bytes_of(device, "read_bytes"), bytes_of(device, "trimmed_bytes"),
+             count_of(device, "flushes"));
+  fmt::print("  NAND {} (garbage collection {}, padding {}), WAF {}, effective spare {}\n",
+             bytes_of(device, "nand_bytes"), bytes_of(device, "gc_bytes"),
+             bytes_of(device, "pad_bytes"), ratio_of(device, "waf"),
+             ratio_of(device, "effective_spare"));
+  fmt::print("  live {}, peak {}\n", bytes_of(device, "live_bytes"),
+             bytes_of(device, "peak_live_bytes"));
+  uint64_t number = 0;
+  for (const json& stream : device.value("streams", json::array())) {
+    fmt::print("  pStream {:<3} written {:>12}, collected {:>12}\n", number++,
+               bytes_of(stream, "written_bytes"), bytes_of(stream, "gc_bytes"));
+  }
+}
+
+void print_streams(const json& streams) {
+  fmt::print("{:>7}  {:>7}  {:<9} {:>12} {:>12} {:>14}  {}\n", "vStream", "pStream", "source",
+             "written", "live", "lifetime", "what");
+  for (const json& each : streams.at("streams")) {
+    fmt::print("{:>7}  {:>7}  {:<9} {:>12} {:>12} {:>14}  {}\n", count_of(each, "vstream"),
+               count_of(each, "pstream"), each.value("source", ""), bytes_of(each, "written_bytes"),
+               bytes_of(each, "live_bytes"), lifetime_text(each), origin_of(each));
+  }
+}
+
+}  // namespace streamfs::tools

@@ -1,0 +1,73 @@
+// streamfs DATA MOUNTPOINT -o meta=META[,OPTION…]: mounts, and serves the mount until it is gone.
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "base/exit_codes.h"
+#include "fuse-fs/tools/command_line.h"
+#include "fuse-fs/tools/failure.h"
+#include "fuse-fs/tools/launch.h"
+#include "fuse-fs/tools/mount_options.h"
+#include "fuse-fs/tools/mount_program.h"
+
+namespace {
+
+using namespace streamfs;         // NOLINT(google-build-using-namespace): a program's own file
+using namespace streamfs::tools;  // NOLINT(google-build-using-namespace)
+
+constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslash keeps a comma):
+  meta=PATH            the metadata device: devdax, a file on a DAX filesystem, or any file
+  placement=MODE       off, learned, hints or auto (default)
+  ro, rw               read-only or not
+  dirsync              namespace changes are durable before they return
+  discard, nodiscard   trim freed space (default) or not
+  verify, noverify     check data against checksums on read (default) or not
+  trace=FILE           record a trace of every write from the start
+  direct_io            no page cache
+  io_uring             talk to the kernel over io_uring where it can
+  epoch_idle_ms=N, epoch_age_ms=N
+                       when data becomes durable by itself (1000, 5000)
+  allow_other          other users too (always on for root; others need user_allow_other)
+  suid, dev, noexec, sync, noatime, …
+                       as in fstab(5)
+Exit codes: 64 usage, 65 not this filesystem's devices, 66 no such path, 69 no FUSE, 70 I/O,
+74 too small, 75 in use, 76 damaged, 77 not permitted.)";
+
+Result<MountCommand> read_command(const std::string& data, const std::string& mountpoint,
+                                  const std::vector<std::string>& option_lists) {
+  MountCommand command;
+  for (const std::string& list : option_lists) {
+    for (const std::string& option : split_options(list)) {
+      SFS_TRY(apply_option(command, option));
+    }
+  }
+  if (command.meta.empty()) return Error{EINVAL, "-o meta=PATH is missing"};
+  command.data = absolute_data(data);
+  command.mountpoint = absolute_path(mountpoint);
+  return command;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Mounts a streamfs: metadata on META, file data on DATA.", "streamfs");
+  std::string data;
+  std::string mountpoint;
+  std::vector<std::string> option_lists;
+  bool foreground = false;
+  bool debug = false;
+  prepare(app);
+  app.footer(kOptionsHelp);
+  app.add_option("DATA", data, "The data device: a block device, a file, or emu:PATH")->required();
+  app.add_option("MOUNTPOINT", mountpoint, "A directory")->required();
+  app.add_option("-o", option_lists, "Options")->allow_extra_args(false);
+  app.add_flag("-f", foreground, "Stay in the foreground, log to stderr");
+  app.add_flag("-d", debug, "As -f, and print every request");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  Result<MountCommand> command = read_command(data, mountpoint, option_lists);
+  if (!command) return fail("streamfs", Failure{exit_code::kUsage, command.error().context});
+  command->debug = debug;
+  log_to_stderr(debug ? Talk::kEverything : foreground ? Talk::kInformation : Talk::kWarnings);
+  Launch launch = foreground || debug ? Launch::foreground() : Launch::background();
+  return run_mount(*command, launch);
+}
