@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ from classifierd import _core
 from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.contexts import VStream
 from classifierd.learner import Learner, Settings
-from classifierd.records import TraceError, from_bytes, read_trace
+from classifierd.records import from_bytes
 from classifierd.replay import learned_tags, replay
+from classifierd.traces import TraceError, read, telemetry, write_tagged
 from classifierd.workloads import WORKLOADS
 
 PAGES, LIVE = 600_000, 65_536
@@ -79,7 +81,7 @@ def test_lifetimes_and_kinds_are_those_of_the_trace(tmp_path: Path) -> None:
     with gzip.open(path, "wt") as file:
         file.write("ts_us,op,offset_bytes,length_bytes\n")
         file.writelines(f"{i},{row}\n" for i, row in enumerate(rows))
-    raw, vstreams = read_trace(path)
+    raw, vstreams = read(path)
     assert [v.number for v in vstreams] == [0]
     records = from_bytes(_core.as_telemetry(raw))
     assert records["kind"].tolist() == [0, 1, 0, 2, 0]
@@ -89,6 +91,48 @@ def test_lifetimes_and_kinds_are_those_of_the_trace(tmp_path: Path) -> None:
     assert lifetimes == [4, 1, immortal, immortal, immortal]
 
 
+def test_parts_of_one_request_know_their_place_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows = ["1,W,0,8192,5,0,7,0", "2,W,40960,4096,5,0,7,1", "3,T,0,4096,5,0,7,0"]
+    rows += ["4,W,81920,4096,6,0,8,0", "5,W,8192,4096,5,0,7,0"]
+    header = "ts_us,op,offset_bytes,length_bytes,vstream,context,request,pstream"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    records, vstreams = read(path)
+    writes = records[records["kind"] != 2]
+    assert writes["request_pages"].tolist() == [4, 4, 1, 4]
+    assert writes["request_offset"].tolist() == [0, 2, 0, 3]
+    assert writes["vstream"].tolist() == [5, 5, 6, 5]
+    assert [v.number for v in vstreams] == [5, 6]
+
+
+def test_a_binary_trace_reads_as_its_csv_twin(tmp_path: Path) -> None:
+    path, twin = tmp_path / "t", tmp_path / "t.csv"
+    parts = [(1, 4096, 8192, 0, 9, 3, 0, b"W"), (2, 4096, 4096, 0, 10, 3, 0, b"T")]
+    rows = b"".join(struct.pack("<QQQIIHHc3x", *part) for part in parts)
+    path.write_bytes(gzip.compress(b"SFSTRC01" + struct.pack("<II", 1, 40) + rows))
+    twin.write_text(
+        "op,offset_bytes,length_bytes,vstream,request\nW,4096,8192,3,9\nT,4096,4096,3,10\n"
+    )
+    assert (read(path)[0] == read(twin)[0]).all()
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(TraceError):
+        read(path)
+
+
+def test_a_tagged_trace_says_the_same_writes_with_their_streams(tmp_path: Path) -> None:
+    raw, vstreams = WORKLOADS["log-tail-mix"](20_000, 1, 8192)
+    _, tags, _ = replay(raw, vstreams, 8)
+    path = tmp_path / "t.csv.gz"
+    write_tagged(path, telemetry(raw), tags)
+    again, _ = read(path)
+    with gzip.open(path, "rt") as file:
+        table = [line.rstrip().split(",") for line in file][1:]
+    streams = [int(row[7]) for row in table if row[1] == "W" for _ in range(int(row[3]) // 4096)]
+    assert streams == tags.tolist()
+    before, after = _core.PageTrace(telemetry(raw)), _core.PageTrace(telemetry(again))
+    assert (before.lifetimes() == after.lifetimes()).all()
+
+
 @pytest.mark.parametrize(
     "text", ["", "a,b\n1,2\n", "op,offset_bytes,length_bytes\nW,x,1\n", "op,offset_bytes\nW,1,2\n"]
 )
@@ -96,7 +140,7 @@ def test_what_is_no_trace_is_refused_with_a_sentence(tmp_path: Path, text: str) 
     path = tmp_path / "t.csv"
     path.write_text(text)
     with pytest.raises(TraceError, match=r"t\.csv"):
-        read_trace(path)
+        read(path)
     assert main(["replay", str(path)]) == EXIT_NO_DEVICE
 
 

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,8 +21,9 @@ from classifierd import explain
 from classifierd.contexts import VStream
 from classifierd.control import ControlError
 from classifierd.daemon import Daemon
-from classifierd.records import Records, TraceError, read_trace
-from classifierd.replay import Device, prefilled, replay
+from classifierd.records import Records
+from classifierd.replay import Device, Tags, prefilled, replay
+from classifierd.traces import TraceError, read, telemetry, write_tagged
 from classifierd.workloads import WORKLOADS
 
 # As base/exit_codes.h.
@@ -36,20 +38,15 @@ class _Parser(argparse.ArgumentParser):
         self.exit(EXIT_USAGE, f"{self.prog}: {message}\n")
 
 
-def _positive(text: str) -> int:
-    value = int(text)
-    if not 1 <= value <= 1 << 24:
-        msg = "between 1 and 2^24"
-        raise argparse.ArgumentTypeError(msg)
-    return value
+def _between(low: int, high: int) -> Callable[[str], int]:
+    def integer(text: str) -> int:
+        value = int(text)
+        if not low <= value <= high:
+            msg = f"between {low} and {high}"
+            raise argparse.ArgumentTypeError(msg)
+        return value
 
-
-def _streams(text: str) -> int:
-    value = int(text)
-    if not 1 <= value <= 128:
-        msg = "between 1 and 128"
-        raise argparse.ArgumentTypeError(msg)
-    return value
+    return integer
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -61,19 +58,23 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--state", type=Path, metavar="DIR", help="remember between runs, here")
     play = commands.add_parser("replay", help="what learning would have saved on a trace")
     play.add_argument("trace", help=f"a CSV file, or one of: {', '.join(WORKLOADS)}")
-    play.add_argument("--streams", type=_streams, default=8, metavar="K")
+    play.add_argument("--streams", type=_between(1, 128), default=8, metavar="K")
     play.add_argument(
-        "--out", type=Path, metavar="TAGS", help="one byte a page written: its stream"
+        "--out", type=Path, metavar="TAGS", help="one byte a page; .csv[.gz]: a trace for ssd-sim"
     )
     play.add_argument("--json", action="store_true")
     play.add_argument("--spare", type=float, default=0.07, help="effective spare (default 0.07)")
     play.add_argument("--prefill", action="store_true", help="write the footprint once before")
-    play.add_argument("--pages", type=_positive, default=2_000_000, help="of a generated workload")
-    play.add_argument("--live", type=_positive, default=262_144, help="its live pages, about")
+    play.add_argument(
+        "--pages", type=_between(1, 1 << 28), default=2_000_000, help="of a generated workload"
+    )
+    play.add_argument(
+        "--live", type=_between(4096, 1 << 26), default=262_144, help="its live pages, about"
+    )
     play.add_argument("--seed", type=int, default=1)
     for command in (run, play):
         command.add_argument("--config", type=Path, metavar="FILE.toml")
-        command.add_argument("--epoch-pages", type=_positive, metavar="N")
+        command.add_argument("--epoch-pages", type=_between(1, 1 << 24), metavar="N")
         command.add_argument("-v", "--verbose", action="store_true")
     return parser
 
@@ -105,7 +106,14 @@ def _run(args: argparse.Namespace) -> int:
 def _source(args: argparse.Namespace) -> tuple[Records, list[VStream]]:
     if args.trace in WORKLOADS:
         return WORKLOADS[args.trace](args.pages, args.seed, args.live)
-    return read_trace(Path(args.trace))
+    return read(Path(args.trace))
+
+
+def _write_tags(path: Path, raw: Records, tags: Tags) -> None:
+    if {".csv"} & set(path.suffixes):
+        write_tagged(path, telemetry(raw), tags)
+    else:
+        tags.tofile(path)
 
 
 def _replay(args: argparse.Namespace) -> int:
@@ -121,7 +129,7 @@ def _replay(args: argparse.Namespace) -> int:
     device = Device(spare=args.spare)
     outcome, tags, learner = replay(raw, vstreams, args.streams, _config(args).learner, device)
     if args.out is not None:
-        tags.tofile(args.out)
+        _write_tags(args.out, raw, tags)
     policies = {
         name: {"waf": round(waf, 4), "gap_closed": round(outcome.gap_closed(name), 4)}
         for name, waf in outcome.waf.items()

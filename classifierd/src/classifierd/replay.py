@@ -14,7 +14,8 @@ import numpy.typing as npt
 from classifierd import _core
 from classifierd.contexts import VStream
 from classifierd.learner import Learner, Settings, epoch_pages_for
-from classifierd.records import KIND_TRIM, Records, from_bytes
+from classifierd.records import KIND_TRIM, Records
+from classifierd.traces import telemetry
 
 Tags = npt.NDArray[np.uint8]
 _IMMORTAL = np.iinfo(np.uint64).max
@@ -107,7 +108,7 @@ def replay(
 ) -> tuple[Outcome, Tags, Learner]:
     """Run the whole loop over raw requests; returns the figures, the tags and the learner."""
     dev = device or Device()
-    records = from_bytes(_core.as_telemetry(raw))
+    records = telemetry(raw)
     trace = _core.PageTrace(records)
     learner = _learner_for(records, trace.peak_live, pstreams, settings or Settings())
     learner.know(vstreams)

@@ -58,6 +58,7 @@ def overwrites(
 
 def file_churn(rng: Generator, writes: int, region: int, file_pages: int) -> Requests:
     """Files written whole in 1 MiB requests and deleted whole, a random one for each new one."""
+    file_pages = min(file_pages, region)
     slots, run = region // file_pages, 256
     files = writes // file_pages + 1
     slot = np.concatenate([rng.permutation(slots), rng.integers(0, slots, files)])[:files]
