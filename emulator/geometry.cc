@@ -14,7 +14,9 @@ constexpr uint32_t kMinPagesPerBlock = 16;
 constexpr uint32_t kMaxPagesPerBlock = 65536;
 constexpr double kMaxSpare = 10;
 
-Error impossible(std::string why) { return {EINVAL, "impossible geometry: " + std::move(why)}; }
+Error impossible(std::string why) {
+  return {EINVAL, "impossible geometry: " + std::move(why)};
+}
 
 // Small devices get small blocks, so that a handful of open blocks is not a tenth of the device.
 uint32_t default_pages_per_block(uint64_t user_pages) {
@@ -34,24 +36,24 @@ Result<void> check_geometry(const Geometry& geometry) {
   if (per_block < kMinPagesPerBlock || per_block > kMaxPagesPerBlock ||
       per_block % kWordlinePages != 0)
     return impossible(fmt::format("{} pages per block: must be a multiple of {} from {} to {}",
-                                  per_block, kWordlinePages, kMinPagesPerBlock,
-                                  kMaxPagesPerBlock));
+                                  per_block, kWordlinePages, kMinPagesPerBlock, kMaxPagesPerBlock));
   if (geometry.physical_pages() >= kNoPage) return impossible("more than 16 TiB of flash");
   if (geometry.low_water < 1) return impossible("no free block kept for garbage collection");
   // With every open block empty and the free blocks kept, some closed block must hold a dead page.
-  const uint64_t needed = div_round_up(geometry.user_pages, per_block) + geometry.low_water +
-                          geometry.frontiers() + 1;
+  const uint64_t needed =
+      div_round_up(geometry.user_pages, per_block) + geometry.low_water + geometry.frontiers() + 1;
   if (geometry.blocks < needed)
-    return impossible(fmt::format("{} blocks of {} pages; the data, {} open blocks and the reserve "
-                                  "need {}: more spare, fewer streams or smaller blocks",
-                                  geometry.blocks, per_block, geometry.frontiers(), needed));
+    return impossible(
+        fmt::format("{} blocks of {} pages; the data, {} open blocks and the reserve "
+                    "need {}: more spare, fewer streams or smaller blocks",
+                    geometry.blocks, per_block, geometry.frontiers(), needed));
   return {};
 }
 
 Result<Geometry> plan_geometry(const GeometryRequest& request) {
   if (!(request.spare > 0) || request.spare > kMaxSpare)
-    return impossible(fmt::format("spare of {}: must be above 0 and at most {}", request.spare,
-                                  kMaxSpare));
+    return impossible(
+        fmt::format("spare of {}: must be above 0 and at most {}", request.spare, kMaxSpare));
   const uint64_t user_pages = request.user_bytes / kPageBytes;
   if (user_pages == 0) return impossible("a device of less than one page");
   if (user_pages > kMaxUserPages) return impossible("more than 8 TiB");

@@ -10,7 +10,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 #include "base/checksum.h"
@@ -20,7 +19,9 @@ namespace {
 
 constexpr auto kLockRetry = std::chrono::milliseconds(20);
 
-Error system_error(const std::string& what) { return {errno, what}; }
+Error system_error(const std::string& what) {
+  return {errno, what};
+}
 
 uint32_t header_checksum(const ImageHeader& header) {
   return crc32c(std::as_bytes(std::span(&header, 1)).first(offsetof(ImageHeader, checksum)));
@@ -87,7 +88,7 @@ Result<void> fill_image(int fd, const Geometry& geometry, const std::string& pat
 Result<void> check_replaceable(const std::string& path, bool replace) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? Result<void>() : system_error("cannot open " + path);
-  struct stat st {};
+  struct stat st{};
   Result<void> result;
   if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
     result = Error{EINVAL, path + " exists and is not a regular file"};
@@ -101,7 +102,8 @@ Result<void> check_replaceable(const std::string& path, bool replace) {
 }
 
 Result<void> lock_exclusively(int fd, const std::string& path, double wait_seconds) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_seconds);
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(wait_seconds);
   while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return system_error("cannot lock " + path);
     if (std::chrono::steady_clock::now() >= deadline)
@@ -146,7 +148,7 @@ Result<std::unique_ptr<Image>> Image::open(const std::string& path, Access acces
 
 Result<void> Image::read_header(const std::string& path) {
   ImageHeader header{};
-  struct stat st {};
+  struct stat st{};
   if (fstat(fd_, &st) != 0) return system_error("cannot stat " + path);
   if (!S_ISREG(st.st_mode)) return Error{EINVAL, path + " is not a regular file"};
   const ssize_t got = pread(fd_, &header, sizeof(header), 0);
@@ -176,8 +178,8 @@ Result<void> Image::map(Access access) {
   const bool writes = access == Access::kHold || access == Access::kControl;
   const bool tables = access == Access::kHold || access == Access::kHoldRead;
   map_bytes_ = tables ? offsets_.data : offsets_.block;
-  void* at = mmap(nullptr, map_bytes_, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
-                  fd_, 0);
+  void* at =
+      mmap(nullptr, map_bytes_, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd_, 0);
   if (at == MAP_FAILED) return system_error("cannot map the image");
   map_ = static_cast<std::byte*>(at);
   return {};
@@ -188,6 +190,18 @@ Image::~Image() {
   if (fd_ >= 0) close(fd_);
 }
 
+namespace {
+
+// Word by word, in order: the versions are read again after all of it.
+void copy_words(const SharedState& from, SharedState& to) {
+  auto* source = reinterpret_cast<uint64_t*>(const_cast<SharedState*>(&from));
+  auto* target = reinterpret_cast<uint64_t*>(&to);
+  for (size_t i = 0; i < sizeof(SharedState) / sizeof(uint64_t); ++i)
+    target[i] = std::atomic_ref(source[i]).load(std::memory_order_acquire);
+}
+
+}  // namespace
+
 SharedState snapshot(const SharedState& shared) {
   constexpr int kAttempts = 1000;
   SharedState copy;
@@ -196,8 +210,7 @@ SharedState snapshot(const SharedState& shared) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const uint64_t before = std::atomic_ref(version).load(std::memory_order_acquire);
     const uint64_t baseline = std::atomic_ref(baseline_version).load(std::memory_order_acquire);
-    std::memcpy(&copy, &shared, sizeof(copy));
-    std::atomic_thread_fence(std::memory_order_acquire);
+    copy_words(shared, copy);
     if (before % 2 == 0 && baseline % 2 == 0 &&
         before == std::atomic_ref(version).load(std::memory_order_relaxed) &&
         baseline == std::atomic_ref(baseline_version).load(std::memory_order_relaxed))
@@ -219,8 +232,7 @@ void store_baseline(SharedState& shared) {
 
 SharedUpdate::SharedUpdate(SharedState& shared) : shared_(shared) {
   std::atomic_ref version(shared_.version);
-  version.store((version.load(std::memory_order_relaxed) | 1), std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
+  version.exchange(version.load(std::memory_order_relaxed) | 1, std::memory_order_acq_rel);
 }
 
 SharedUpdate::~SharedUpdate() {

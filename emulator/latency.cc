@@ -105,6 +105,8 @@ void LatencyModel::copied_from(Ppn page) {
   occupy(die_of_wordline(page), timing_.read_ns);
 }
 
-void LatencyModel::erased(BlockIndex block) { occupy(block % timing_.dies, timing_.erase_ns); }
+void LatencyModel::erased(BlockIndex block) {
+  occupy(block % timing_.dies, timing_.erase_ns);
+}
 
 }  // namespace streamfs::emulator

@@ -24,8 +24,8 @@ struct Timing {
   uint64_t program_ns = 2'000'000;  // one-shot TLC, a wordline
   uint64_t read_ns = 80'000;        // a 16 KiB flash page
   uint64_t erase_ns = 4'000'000;
-  uint64_t command_ns = 10'000;     // host interface, per command
-  uint64_t transfer_ns = 1'300;     // host interface, per page
+  uint64_t command_ns = 10'000;  // host interface, per command
+  uint64_t transfer_ns = 1'300;  // host interface, per page
   uint32_t buffer_depth = 2;
   double load = 0.5;
 };

@@ -12,9 +12,9 @@
 // spare entry says l with the largest sequence, if that is above trim[l]; else l is not mapped.
 // So each change of state is one 8-byte store, and a kill between any two stores leaves either the
 // state before or the state after: programming publishes with the write pointer, an erase is one
-// store of {erases + 1, write pointer 0} that leaves stale spare entries behind a pointer that hides
-// them, a trim is one store. A spare entry carries its block's erase count: one that is not from
-// this cycle, or whose checksum is wrong, is damage (counted, the page reads as lost).
+// store of {erases + 1, write pointer 0} that leaves stale spare entries behind a pointer that
+// hides them, a trim is one store. A spare entry carries its block's erase count: one that is not
+// from this cycle, or whose checksum is wrong, is damage (counted, the page reads as lost).
 //
 // The image promises to survive the death of its process, not of the machine: nothing is synced
 // while it is open. Numbers are little-endian.

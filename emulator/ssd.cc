@@ -166,16 +166,14 @@ void Ssd::reset_stats() {
 }
 
 Result<SsdStats> observe_stats(const std::string& path, Geometry* geometry, std::string* uuid) {
-  SFS_ASSIGN(const std::unique_ptr<Image> image,
-             Image::open(path, Image::Access::kObserve, 0));
+  SFS_ASSIGN(const std::unique_ptr<Image> image, Image::open(path, Image::Access::kObserve, 0));
   if (geometry != nullptr) *geometry = image->geometry();
   if (uuid != nullptr) *uuid = image->uuid();
   return stats_of(image->geometry(), snapshot(image->shared()));
 }
 
 Result<void> reset_stats(const std::string& path) {
-  SFS_ASSIGN(const std::unique_ptr<Image> image,
-             Image::open(path, Image::Access::kControl, 0));
+  SFS_ASSIGN(const std::unique_ptr<Image> image, Image::open(path, Image::Access::kControl, 0));
   store_baseline(image->shared());
   return {};
 }

@@ -1,13 +1,12 @@
 // The emulated multi-stream SSD in one image file: 4 KiB pages, page-mapped, garbage-collected,
 // with honest NAND beneath (media/image_media.h).
 //
-// Thread safety: every method from any thread; writes, trims and flushes one at a time, reads beside
-// each other. The image is locked while open. Media I/O is done in the caller's thread under the
-// lock: it ends in the page cache.
-// Crash of the process: with power-loss protection every write and trim that returned is kept; one
-// that was under way is there page by page or not. Without it, the pages since the last flush that
-// had not filled a wordline are lost and their blocks read as before. Death of the machine: see
-// layout.h.
+// Thread safety: every method from any thread; writes, trims and flushes one at a time, reads
+// beside each other. The image is locked while open. Media I/O is done in the caller's thread under
+// the lock: it ends in the page cache. Crash of the process: with power-loss protection every write
+// and trim that returned is kept; one that was under way is there page by page or not. Without it,
+// the pages since the last flush that had not filled a wordline are lost and their blocks read as
+// before. Death of the machine: see layout.h.
 #pragma once
 
 #include <functional>

@@ -43,8 +43,8 @@ SsdStats stats_of(const Geometry& geometry, const SharedState& state) {
   stats.latency_p999_us = latency_quantile_us(delta.write_latency, 0.999);
   stats.virtual_seconds = static_cast<double>(delta.virtual_ns) / 1e9;
   for (size_t i = 0; i < geometry.streams; ++i)
-    stats.streams.push_back({delta.streams[i].host_pages * kPageBytes,
-                             delta.streams[i].gc_pages * kPageBytes});
+    stats.streams.push_back(
+        {delta.streams[i].host_pages * kPageBytes, delta.streams[i].gc_pages * kPageBytes});
   return stats;
 }
 

@@ -113,14 +113,14 @@ class PageMap {
   Router& router_;
   Counters& counters_;
   LiveCounts& live_;
-  std::vector<Ppn> location_;   // by logical page
-  std::vector<Lpn> resident_;   // by physical page; kNoPage for padding
-  Bitmap valid_;                // by physical page
+  std::vector<Ppn> location_;  // by logical page
+  std::vector<Lpn> resident_;  // by physical page; kNoPage for padding
+  Bitmap valid_;               // by physical page
   std::vector<Block> blocks_;
   std::vector<BlockIndex> open_;  // by frontier
   std::deque<BlockIndex> free_;
   std::deque<BlockIndex> pending_;  // dead, to be erased once erasable()
-  std::vector<Ppn> survivors_;  // of the block being collected
+  std::vector<Ppn> survivors_;      // of the block being collected
   uint64_t sequence_ = 1;
   uint64_t clock_ = 0;
 };

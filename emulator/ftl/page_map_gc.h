@@ -24,8 +24,7 @@ int PageMap<M, V, R>::collect_to_low_water() {
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::collect() {
   const BlockIndex victim = victim_.choose(clock_);
-  if (victim == kNoBlock || blocks_[victim].valid == geometry_.pages_per_block)
-    return ENOSPC;
+  if (victim == kNoBlock || blocks_[victim].valid == geometry_.pages_per_block) return ENOSPC;
   Block& block = blocks_[victim];
   victim_.remove(victim, block.valid);
   block.state = State::kCollecting;
@@ -33,8 +32,7 @@ int PageMap<M, V, R>::collect() {
   gather_valid(victim);
   int error = 0;
   for (size_t i = 0, end = 0; i < survivors_.size() && error == 0; i = end) {
-    const FrontierId wanted =
-        router_.for_copy(resident_[survivors_[i]], block.frontier, clock_);
+    const FrontierId wanted = router_.for_copy(resident_[survivors_[i]], block.frontier, clock_);
     const FrontierId frontier = room_for_copy(wanted);
     if (frontier == UINT16_MAX) {
       error = ENOSPC;

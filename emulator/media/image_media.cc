@@ -47,7 +47,9 @@ int read_fully(int fd, std::byte* data, size_t size, uint64_t offset) {
 
 }  // namespace
 
-void ImageMedia::FreeDeleter::operator()(std::byte* p) const { std::free(p); }
+void ImageMedia::FreeDeleter::operator()(std::byte* p) const {
+  std::free(p);
+}
 
 ImageMedia::ImageMedia(Image& image, LatencyModel& latency)
     : image_(image),
@@ -95,7 +97,8 @@ void ImageMedia::stamp(Ppn at, SpareEntry entry) {
   SFS_ASSERT(at % pages_per_block_ == programmed_[block]);
   ++programmed_[block];
   entry.erases = blocks_[block].erases;
-  entry.checksum = crc32c(std::as_bytes(std::span(&entry, 1)).first(offsetof(SpareEntry, checksum)));
+  entry.checksum =
+      crc32c(std::as_bytes(std::span(&entry, 1)).first(offsetof(SpareEntry, checksum)));
   spare_[at] = entry;
 }
 

@@ -45,7 +45,7 @@ class ImageMedia {
   std::span<SpareEntry> spare_;
   std::span<uint64_t> trims_;
   const uint32_t pages_per_block_;
-  std::vector<uint32_t> programmed_;  // by block: pages stamped since its erase
+  std::vector<uint32_t> programmed_;                     // by block: pages stamped since its erase
   std::unique_ptr<std::byte, FreeDeleter> copy_buffer_;  // one block
 };
 

@@ -14,7 +14,9 @@
 namespace streamfs::emulator {
 namespace {
 
-bool is_oracle(const std::string& placement) { return placement.starts_with("oracle"); }
+bool is_oracle(const std::string& placement) {
+  return placement.starts_with("oracle");
+}
 
 Result<Geometry> geometry_for(const Workload& workload, const ReplayOptions& options,
                               uint16_t classes) {
@@ -22,8 +24,7 @@ Result<Geometry> geometry_for(const Workload& workload, const ReplayOptions& opt
   geometry.user_pages = workload.footprint_pages();
   geometry.pages_per_block = options.policy.pages_per_block;
   geometry.streams = classes;
-  const uint64_t base =
-      options.base_pages != 0 ? options.base_pages : workload.peak_live_pages();
+  const uint64_t base = options.base_pages != 0 ? options.base_pages : workload.peak_live_pages();
   const auto wanted = static_cast<uint64_t>(
       std::ceil(static_cast<double>(base) * (1 + options.spare) / geometry.pages_per_block));
   const uint64_t blocks =
@@ -65,8 +66,7 @@ Result<ReplayResult> run(const Workload& workload, const ReplayOptions& options,
   LiveCounts live;
   PageMap<NullMedia, Victim, PolicyRouter> ftl(geometry, media, victim, router, counters, live);
   const uint32_t prefill = workload.prefill_writes();
-  const auto from =
-      prefill + static_cast<uint32_t>(options.warmup * (workload.writes() - prefill));
+  const auto from = prefill + static_cast<uint32_t>(options.warmup * (workload.writes() - prefill));
   if (const int error = run_ops(ftl, policy, workload, from, counters, before); error != 0)
     return Error{error, fmt::format("{} live pages on {} physical ones", live.live_pages,
                                     geometry.physical_pages())};

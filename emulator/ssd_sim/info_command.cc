@@ -76,9 +76,10 @@ class InfoCommand final : public Command {
     fmt::print("  read         {}; trimmed {}; {} flushes; {} erases\n",
                human_bytes(stats.read_bytes), human_bytes(stats.trimmed_bytes), stats.flushes,
                stats.erases);
-    fmt::print("  latency      {:.0f} / {:.0f} / {:.0f} µs (p50 / p99 / p99.9 of host writes, "
-               "virtual clock)\n",
-               stats.latency_p50_us, stats.latency_p99_us, stats.latency_p999_us);
+    fmt::print(
+        "  latency      {:.0f} / {:.0f} / {:.0f} µs (p50 / p99 / p99.9 of host writes, "
+        "virtual clock)\n",
+        stats.latency_p50_us, stats.latency_p99_us, stats.latency_p999_us);
     if (stats.damaged_pages > 0)
       fmt::print("  damaged      {} pages found at the last open\n", stats.damaged_pages);
     for (size_t i = 0; i < stats.streams.size(); ++i)

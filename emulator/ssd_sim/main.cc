@@ -45,9 +45,9 @@ int main(int argc, char** argv) {
   CLI::App app("Emulated SSDs with streams: make, show, serve; replay traces.", "ssd-sim");
   app.require_subcommand(1);
   std::vector<std::unique_ptr<sim::Command>> commands;
-  for (const auto make : {sim::make_create_command, sim::make_info_command,
-                          sim::make_reset_stats_command, sim::make_serve_command,
-                          sim::make_replay_command})
+  for (const auto make :
+       {sim::make_create_command, sim::make_info_command, sim::make_reset_stats_command,
+        sim::make_serve_command, sim::make_replay_command})
     commands.push_back(make(app));
   try {
     app.parse(argc, argv);

@@ -87,8 +87,8 @@ class ReplayCommand final : public Command {
     const uint32_t per_block = options_.policy.pages_per_block;
     if (physical_pages_ != 0) {
       if (physical_pages_ % per_block != 0)
-        return Error{EINVAL, fmt::format("{} pages are not whole blocks of {}", physical_pages_,
-                                         per_block)};
+        return Error{
+            EINVAL, fmt::format("{} pages are not whole blocks of {}", physical_pages_, per_block)};
       options_.physical_blocks = static_cast<uint32_t>(physical_pages_ / per_block);
     }
     if (size_.empty() || size_ == "footprint") return {};

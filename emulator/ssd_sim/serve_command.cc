@@ -26,10 +26,12 @@ constexpr double kForever = 86400;
 constexpr unsigned kMaxRequestBytes = 1 << 20;
 constexpr unsigned kThreads = 4;
 
-ServedFile& served(fuse_req_t req) { return *static_cast<ServedFile*>(fuse_req_userdata(req)); }
+ServedFile& served(fuse_req_t req) {
+  return *static_cast<ServedFile*>(fuse_req_userdata(req));
+}
 
 struct stat attributes(const ServedFile& file, fuse_ino_t ino) {
-  struct stat st {};
+  struct stat st{};
   st.st_ino = ino;
   st.st_uid = getuid();
   st.st_gid = getgid();
@@ -136,10 +138,12 @@ void op_fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info*) {
   fuse_reply_err(req, done.ok() ? 0 : done.error().code);
 }
 
-void op_flush(fuse_req_t req, fuse_ino_t, fuse_file_info*) { fuse_reply_err(req, 0); }
+void op_flush(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
+  fuse_reply_err(req, 0);
+}
 
 void op_statfs(fuse_req_t req, fuse_ino_t) {
-  struct statvfs st {};
+  struct statvfs st{};
   st.f_bsize = st.f_frsize = kPageBytes;  // the loop device's discard granularity
   st.f_blocks = served(req).size() / kPageBytes;
   st.f_namemax = 255;

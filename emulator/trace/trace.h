@@ -3,8 +3,8 @@
 // CSV, a header line optional (with one, columns are found by name):
 //   ts_us,op,offset_bytes,length_bytes[,vstream,context,request[,pstream]]
 // op is R, W or T; offsets and lengths in bytes; a context that is not a number is hashed.
-// Binary: TraceFileHeader, then TraceRecords, little-endian. Either may be gzipped; the reader finds
-// out by itself, the writer goes by the name: .csv or .csv.gz, else binary, .gz compresses.
+// Binary: TraceFileHeader, then TraceRecords, little-endian. Either may be gzipped; the reader
+// finds out by itself, the writer goes by the name: .csv or .csv.gz, else binary, .gz compresses.
 //
 // Thread safety: append() from any thread; the reader from one at a time. Crash: what was still
 // buffered is lost, and the file may end inside a record, which the reader reports as an error.

@@ -33,7 +33,9 @@ void IoBatch::write(BlockNo first, ConstBytes bytes, WriteTag tag) {
   device_.write(first, bytes, tag, completion());
 }
 
-void IoBatch::read(BlockNo first, Bytes bytes) { device_.read(first, bytes, completion()); }
+void IoBatch::read(BlockNo first, Bytes bytes) {
+  device_.read(first, bytes, completion());
+}
 
 Result<void> IoBatch::wait() {
   const MutexLock lock(mutex_);

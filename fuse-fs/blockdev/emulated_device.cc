@@ -21,9 +21,12 @@ Result<std::unique_ptr<EmulatedDevice>> EmulatedDevice::open(const std::string& 
 EmulatedDevice::EmulatedDevice(std::unique_ptr<emulator::Ssd> ssd, const std::string& path)
     : ssd_(std::move(ssd)) {
   const emulator::Geometry& geometry = ssd_->geometry();
-  info_ = {"emulated",       path,
-           "emu:" + ssd_->uuid(), geometry.user_pages,
-           geometry.streams, geometry.pages_per_block,
+  info_ = {"emulated",
+           path,
+           "emu:" + ssd_->uuid(),
+           geometry.user_pages,
+           geometry.streams,
+           geometry.pages_per_block,
            geometry.plp};
 }
 
@@ -37,7 +40,9 @@ void EmulatedDevice::read(BlockNo first, Bytes bytes, Completion done) {
   done(ssd_->read(first.value, bytes));
 }
 
-Result<DeviceStats> EmulatedDevice::stats() { return device_stats(ssd_->stats()); }
+Result<DeviceStats> EmulatedDevice::stats() {
+  return device_stats(ssd_->stats());
+}
 
 Placement EmulatedDevice::placement(PStreamId stream) const {
   if (stream == kDefaultPStream || stream.value >= info_.pstream_count) return {};

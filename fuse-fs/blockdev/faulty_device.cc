@@ -15,7 +15,9 @@ Result<void> write_now(Device& device, BlockNo first, ConstBytes bytes, WriteTag
   return batch.wait();
 }
 
-Error injected(const char* what) { return {EIO, std::string("injected: ") + what}; }
+Error injected(const char* what) {
+  return {EIO, std::string("injected: ") + what};
+}
 
 }  // namespace
 

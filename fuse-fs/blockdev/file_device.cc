@@ -32,7 +32,7 @@ AlignedBuffer aligned_buffer(size_t size) {
 // What a buffer's address must be a multiple of for direct I/O.
 size_t direct_alignment(int fd) {
 #ifdef STATX_DIOALIGN
-  struct statx stx {};
+  struct statx stx{};
   if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx) == 0 &&
       (stx.stx_mask & STATX_DIOALIGN) != 0 && stx.stx_dio_mem_align != 0)
     return stx.stx_dio_mem_align;
@@ -45,8 +45,7 @@ size_t direct_alignment(int fd) {
 Result<int> open_file(const std::string& path, int flags, bool& direct) {
   for (const int extra : {O_DIRECT, 0}) {
     const int fd = ::open(path.c_str(), flags | extra);
-    if (fd < 0 && !(extra != 0 && errno == EINVAL))
-      return Error{errno, "cannot open " + path};
+    if (fd < 0 && !(extra != 0 && errno == EINVAL)) return Error{errno, "cannot open " + path};
     if (fd < 0) continue;
     if (extra == 0) {
       direct = false;
@@ -78,7 +77,7 @@ uint64_t discard_blocks(const struct stat& st) {
 
 Result<std::unique_ptr<FileDevice>> FileDevice::open(const std::string& path,
                                                      const OpenOptions& options) {
-  struct stat st {};
+  struct stat st{};
   if (stat(path.c_str(), &st) != 0) return Error{errno, path};
   const bool is_block = S_ISBLK(st.st_mode);
   if (!is_block && !S_ISREG(st.st_mode))
@@ -86,15 +85,17 @@ Result<std::unique_ptr<FileDevice>> FileDevice::open(const std::string& path,
   const int exclusive = is_block ? O_EXCL : 0;  // refuses a device that is mounted
   bool direct = false;
   SFS_ASSIGN(const int fd, retry_while_busy(options.wait_seconds, [&] {
-    return open_file(path, (options.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | exclusive, direct);
-  }));
+               return open_file(
+                   path, (options.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | exclusive, direct);
+             }));
   std::unique_ptr<FileDevice> device(new FileDevice(fd, is_block, options.read_only));
   SFS_TRY(lock_exclusively(fd, path, options.wait_seconds));
   SFS_ASSIGN(const uint64_t bytes, size_of(fd, st, path));
   if (bytes < kBlockSize) return Error{EINVAL, path + " is smaller than one block"};
   if (direct) device->memory_alignment_ = direct_alignment(fd);
-  device->info_ = {is_block ? "block" : "file", path, identity_of(fd, st), bytes / kBlockSize, 1,
-                   is_block ? discard_blocks(st) : 1, false};
+  device->info_ = {
+      is_block ? "block" : "file",       path, identity_of(fd, st), bytes / kBlockSize, 1,
+      is_block ? discard_blocks(st) : 1, false};
   device->engine_ = make_io_engine(fd);
   return device;
 }
@@ -125,9 +126,8 @@ void FileDevice::write(BlockNo first, ConstBytes bytes, WriteTag, Completion don
   const AlignedBuffer copy = aligned_buffer(bytes.size());
   std::memcpy(copy.get(), bytes.data(), bytes.size());
   const ConstBytes source(copy.get(), bytes.size());
-  engine_->write(offset, source, [copy, done = std::move(done)](Result<void> result) {
-    done(std::move(result));
-  });
+  engine_->write(offset, source,
+                 [copy, done = std::move(done)](Result<void> result) { done(std::move(result)); });
 }
 
 void FileDevice::read(BlockNo first, Bytes bytes, Completion done) {

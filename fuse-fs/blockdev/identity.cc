@@ -47,7 +47,7 @@ std::string block_identity(dev_t device) {
 
 std::string identity_of(int fd, const struct stat& st) {
   if (S_ISBLK(st.st_mode)) return block_identity(st.st_rdev);
-  struct statfs fs {};
+  struct statfs fs{};
   uint64_t fsid = 0;
   if (fstatfs(fd, &fs) == 0) std::memcpy(&fsid, &fs.f_fsid, sizeof(fsid));
   return fmt::format("file:{:016x}:{}", fsid, st.st_ino);

@@ -8,12 +8,18 @@ namespace {
 
 constexpr size_t kMaxTransfer = size_t{1} << 30;  // one SQE; the kernel stops a little below 2 GiB
 
+// A new ring may be mapped where one was that another thread has just let go, which only the kernel
+// orders; this says so to the memory model.
+std::atomic<uint64_t> rings_closed{
+    0};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+
 }  // namespace
 
 Result<std::unique_ptr<UringEngine>> UringEngine::open(int fd, unsigned depth) {
   std::unique_ptr<UringEngine> engine(new UringEngine(depth));
   if (const int error = io_uring_queue_init(depth, &engine->ring_, IORING_SETUP_CLAMP); error < 0)
     return Error{-error, "io_uring_setup"};
+  (void)rings_closed.load(std::memory_order_acquire);
   if (const int error = io_uring_register_files(&engine->ring_, &fd, 1); error < 0) {
     io_uring_queue_exit(&engine->ring_);
     engine->ring_.ring_fd = -1;
@@ -32,6 +38,7 @@ UringEngine::~UringEngine() {
     submit(&stop);
   }
   completions_.join();
+  rings_closed.fetch_add(1, std::memory_order_release);
   io_uring_unregister_files(&ring_);
   io_uring_queue_exit(&ring_);
 }
@@ -43,8 +50,8 @@ void UringEngine::write(uint64_t offset, ConstBytes bytes, IoDone done) {
 }
 
 void UringEngine::read(uint64_t offset, Bytes bytes, IoDone done) {
-  start(std::make_unique<Request>(Kind::kRead, bytes.data(), bytes.size(), offset,
-                                  std::move(done)));
+  start(
+      std::make_unique<Request>(Kind::kRead, bytes.data(), bytes.size(), offset, std::move(done)));
 }
 
 Result<void> UringEngine::fdatasync() {
@@ -83,6 +90,7 @@ void UringEngine::submit(Request* request) {
   }
   if (request->kind != Kind::kStop) sqe->flags |= IOSQE_FIXED_FILE;
   io_uring_sqe_set_data(sqe, request);
+  handed_over_.fetch_add(1, std::memory_order_release);
   int submitted = 0;
   do {
     submitted = io_uring_submit(&ring_);
@@ -96,6 +104,7 @@ void UringEngine::complete_all() {
     const int error = io_uring_wait_cqe(&ring_, &cqe);
     if (error == -EINTR || error == -EAGAIN) continue;
     SFS_ASSERT(error == 0);
+    (void)handed_over_.load(std::memory_order_acquire);
     auto* request = static_cast<Request*>(io_uring_cqe_get_data(cqe));
     const int result = cqe->res;
     io_uring_cqe_seen(&ring_, cqe);

@@ -4,6 +4,7 @@
 
 #include <liburing.h>
 
+#include <atomic>
 #include <thread>
 
 #include "base/mutex.h"
@@ -44,6 +45,8 @@ class UringEngine final : public IoEngine {
   std::thread completions_;
   Mutex mutex_;  // leaf: the submission queue and the count
   CondVar room_;
+  // The ring orders submission before completion; this says so to the memory model.
+  std::atomic<uint64_t> handed_over_{0};
   unsigned in_flight_ SFS_GUARDED_BY(mutex_) = 0;
 };
 

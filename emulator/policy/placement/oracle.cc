@@ -26,8 +26,9 @@ std::vector<uint64_t> quantile_edges(const PolicyOptions& options, const Workloa
 }
 
 std::vector<uint64_t> threshold_edges(const PolicyOptions& options, const Workload& workload) {
-  const std::vector<uint32_t> shifts = options.streams <= 4 ? std::vector<uint32_t>{7, 3, 1}
-                                                            : std::vector<uint32_t>{9, 7, 5, 3, 2, 1};
+  const std::vector<uint32_t> shifts = options.streams <= 4
+                                           ? std::vector<uint32_t>{7, 3, 1}
+                                           : std::vector<uint32_t>{9, 7, 5, 3, 2, 1};
   std::vector<uint64_t> edges;
   for (const uint32_t shift : shifts)
     if (edges.size() + 1 < options.streams) edges.push_back(workload.peak_live_pages() >> shift);

@@ -11,8 +11,8 @@
 namespace streamfs::emulator {
 
 const std::vector<std::string>& placement_names() {
-  static const std::vector<std::string> names = {"nosep", "sepgc", "sepbit", "tags", "oracle",
-                                                 "oracle-host"};
+  static const std::vector<std::string> names = {"nosep", "sepgc",  "sepbit",
+                                                 "tags",  "oracle", "oracle-host"};
   return names;
 }
 

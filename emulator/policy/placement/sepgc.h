@@ -1,4 +1,5 @@
-// Two classes: what the host writes, what garbage collection copies. What drives without streams do.
+// Two classes: what the host writes, what garbage collection copies. What drives without streams
+// do.
 #pragma once
 
 #include "emulator/policy/placement/policy.h"

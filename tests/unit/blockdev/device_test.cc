@@ -66,8 +66,7 @@ class DeviceTest : public ::testing::Test {
   }
 
   std::unique_ptr<Device> open_kind(const std::string& kind) const {
-    const std::string data =
-        kind == "file" ? directory_ + "/file" : "emu:" + directory_ + "/ssd";
+    const std::string data = kind == "file" ? directory_ + "/file" : "emu:" + directory_ + "/ssd";
     Result<std::unique_ptr<Device>> device = open_device(data, {.wait_seconds = 0});
     EXPECT_TRUE(device.ok()) << device.error().message();
     return device.ok() ? std::move(*device) : nullptr;
@@ -141,8 +140,8 @@ TEST_P(EveryDevice, RefusesWhatLiesBeyondItsEnd) {
 
 TEST_P(EveryDevice, HasOneHolderAndWaitsForItToLeave) {
   auto holder = open_kind(GetParam());
-  const std::string data = (GetParam() == std::string("emulated") ? "emu:" : "") +
-                           holder->info().path;
+  const std::string data =
+      (GetParam() == std::string("emulated") ? "emu:" : "") + holder->info().path;
   EXPECT_EQ(open_device(data, {.wait_seconds = 0}).error().code, EBUSY);
   std::thread leaving([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));

@@ -57,7 +57,8 @@ TEST_P(UniformWaf, GreedyAgreesWithTheFormulaWithinTwoPercent) {
   const Counters before = counters;
   for (uint32_t i = 0; i < 4 * kUser; ++i) ftl.write(random() % kUser, 1, 0, 0, nullptr);
   const Counters delta = difference(counters, before);
-  const double waf = 1 + static_cast<double>(delta.gc_pages) / static_cast<double>(delta.host_pages);
+  const double waf =
+      1 + static_cast<double>(delta.gc_pages) / static_cast<double>(delta.host_pages);
   const double expected = greedy_waf(pages_per_block, 1 + spare);
   EXPECT_NEAR(waf / expected, 1, 0.02) << waf << " beside " << expected;
 }
@@ -143,7 +144,8 @@ TEST(PageMap, PagesAreProgrammedInOrderOncePerErase) {
     for (int i = 0; i < 50'000; ++i) {
       const auto pages = static_cast<uint32_t>(1 + random() % 9);
       const auto stream = static_cast<FrontierId>(random() % 4);
-      ASSERT_EQ(ftl.write(static_cast<Lpn>(random() % (4096 - pages)), pages, stream, 0, nullptr), 0);
+      ASSERT_EQ(ftl.write(static_cast<Lpn>(random() % (4096 - pages)), pages, stream, 0, nullptr),
+                0);
       if (random() % 50 == 0) ftl.trim(static_cast<Lpn>(random() % 4096));
       if (random() % 100 == 0) ftl.flush();
     }

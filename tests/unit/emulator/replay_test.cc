@@ -12,8 +12,12 @@
 namespace streamfs::emulator {
 namespace {
 
-PageOp write_of(Lpn page, uint16_t pstream = 0) { return {page, pstream, false}; }
-PageOp trim_of(Lpn page) { return {page, 0, true}; }
+PageOp write_of(Lpn page, uint16_t pstream = 0) {
+  return {page, pstream, false};
+}
+PageOp trim_of(Lpn page) {
+  return {page, 0, true};
+}
 
 // Four logs, each overwritten from its front at a speed of its own; tags name the log.
 Workload logs(uint32_t pages_each, int writes) {

@@ -106,14 +106,14 @@ TEST_P(SsdBothWays, ContentSurvivesGarbageCollectionAndRestart) {
     request.gc_mode = mode;
     create(request);
     std::vector<uint64_t> model(4096);
-    churn(*open(), model, 1, 3000);
+    churn(*open(), model, 1, 1500);
     auto ssd = open();
     EXPECT_GT(ssd->stats().gc_bytes, 0u);
     EXPECT_EQ(ssd->stats().damaged_pages, 0u);
     if (GetParam()) check(*ssd, model);
     std::fill(model.begin(), model.end(), 0);
     ASSERT_TRUE(ssd->trim(0, 4096).ok());
-    churn(*ssd, model, 2, 3000);
+    churn(*ssd, model, 2, 1500);
     ASSERT_TRUE(ssd->flush().ok());
     ssd.reset();
     check(*open(), model);
@@ -176,9 +176,9 @@ INSTANTIATE_TEST_SUITE_P(Plp, SsdKill, ::testing::Bool(),
                          [](const auto& p) { return p.param ? "plp" : "volatile"; });
 
 TEST_P(SsdKill, NothingAcknowledgedIsLostWhenTheProcessIsKilled) {
-  auto* progress = static_cast<Progress*>(mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE,
-                                               MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  for (uint64_t seed = 1; seed <= 25; ++seed) {
+  auto* progress = static_cast<Progress*>(
+      mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  for (uint64_t seed = 1; seed <= 15; ++seed) {
     create(small_device(4, GetParam()));
     new (progress) Progress;
     const pid_t pid = fork();

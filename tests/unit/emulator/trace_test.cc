@@ -44,8 +44,9 @@ TEST_F(TraceTest, EveryFormatGivesBackWhatWasAppended) {
       auto writer = TraceWriter::open(path);
       ASSERT_TRUE(writer.ok());
       for (uint32_t i = 0; i < 10'000; ++i)
-        (*writer)->append(i, i % 3 == 0 ? TraceOp::kTrim : TraceOp::kWrite, uint64_t{i} << 30, i + 1,
-                          static_cast<uint16_t>(i), i * 7, i / 2, static_cast<uint16_t>(i % 8));
+        (*writer)->append(i, i % 3 == 0 ? TraceOp::kTrim : TraceOp::kWrite, uint64_t{i} << 30,
+                          i + 1, static_cast<uint16_t>(i), i * 7, i / 2,
+                          static_cast<uint16_t>(i % 8));
       ASSERT_TRUE((*writer)->close().ok());
       (*writer)->append(0, TraceOp::kRead, 0, 1, 0, 0, 0, 0);  // after close: nothing
     }
