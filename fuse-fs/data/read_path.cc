@@ -37,6 +37,7 @@ Result<void> DataPath::load(InodeId id, const std::vector<meta::Piece>& pieces, 
     Bytes bytes;
   };
   std::vector<Loaded> loaded;
+  const uint32_t request = core_.trace.next_request();
   {
     blockdev::IoBatch batch(core_.device);
     size_t filled = 0;
@@ -48,6 +49,8 @@ Result<void> DataPath::load(InodeId id, const std::vector<meta::Piece>& pieces, 
         std::memset(part.data(), 0, part.size());
       } else {
         batch.read(run.block, part);
+        core_.trace.record(emulator::TraceOp::kRead, run.block, run.count, kDefaultVStream,
+                           kDefaultVStream, request, kDefaultPStream);
         loaded.push_back({run.block, part});
       }
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,31 +11,35 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "emulator/trace/trace.h"
 
 namespace streamfs::data {
 
 class TraceRecorder {
  public:
-  TraceRecorder();
-  ~TraceRecorder();
+  ~TraceRecorder() { (void)stop(); }
   Result<void> start(const std::string& path);  // EALREADY while one is running
   Result<void> stop();                          // ok also when none is
 
-  // One contiguous run of one request on one pStream; op is 'R', 'W' or 'T'.
-  void record(char op, BlockNo first, uint64_t blocks, VStreamId vstream, uint64_t request,
-              PStreamId pstream) {
-    if (on_.load(std::memory_order_relaxed)) append(op, first, blocks, vstream, request, pstream);
+  // One contiguous run of one request on one pStream, in blocks of the device. context: what the
+  // file was created in, which a hint hides from the vStream.
+  void record(emulator::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
+              VStreamId context, uint32_t request, PStreamId pstream) {
+    if (on_.load(std::memory_order_relaxed)) {
+      append(op, first, blocks, vstream, context, request, pstream);
+    }
   }
-  uint64_t next_request() { return requests_.fetch_add(1, std::memory_order_relaxed); }
+  uint32_t next_request() { return requests_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  struct Writer;
-  void append(char op, BlockNo first, uint64_t blocks, VStreamId vstream, uint64_t request,
-              PStreamId pstream);
+  void append(emulator::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
+              VStreamId context, uint32_t request, PStreamId pstream);
   std::atomic<bool> on_{false};
-  std::atomic<uint64_t> requests_{1};
-  Mutex mutex_;  // leaf; held while a line goes into the stream's buffer
-  std::unique_ptr<Writer> writer_ SFS_GUARDED_BY(mutex_);
+  std::atomic<uint32_t> requests_{1};
+  Mutex mutex_;  // leaf
+  // shared_ptr: a write that has seen on_ may still be appending when stop() closes the file.
+  std::shared_ptr<emulator::TraceWriter> writer_ SFS_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point started_ SFS_GUARDED_BY(mutex_);
 };
 
 }  // namespace streamfs::data

@@ -59,7 +59,8 @@ bool TrimQueue::next_batch(std::vector<meta::BlockRun>& batch) {
 
 void TrimQueue::trim(const meta::BlockRun& run) {
   placement_.trimmed(run.first, run.count);
-  trace_.record('T', run.first, run.count, kDefaultVStream, trace_.next_request(), kDefaultPStream);
+  trace_.record(emulator::TraceOp::kTrim, run.first, run.count, kDefaultVStream, kDefaultVStream,
+                trace_.next_request(), kDefaultPStream);
   if (!discard_.load(std::memory_order_relaxed)) return;
   const Result<void> done = device_.trim(run.first, run.count);
   if (done.ok()) return;

@@ -231,12 +231,15 @@ Result<void> WriteJob::finish() {
 }
 
 void WriteJob::tell_others() const {
-  const uint64_t request = core_.trace.next_request();
+  const uint32_t request = core_.trace.next_request();
+  const VStreamId inferred{state_.inferred.load(std::memory_order_relaxed)};
+  const VStreamId context = attributes_.vstream_hinted ? inferred : vstream_;
   for (const Segment& s : segments_) {
     core_.placement.wrote(s.block, static_cast<uint32_t>(s.count), vstream_, s.stream,
                           static_cast<uint32_t>(count_), static_cast<uint32_t>(s.page),
                           s.overwrite);
-    core_.trace.record('W', s.block, s.count, vstream_, request, s.stream);
+    core_.trace.record(emulator::TraceOp::kWrite, s.block, s.count, vstream_, context, request,
+                       s.stream);
   }
 }
 

@@ -401,6 +401,33 @@ TEST(Hints, SurviveARemount) {
   EXPECT_EQ(rig.fs().get_xattr(rig.lookup("f"), wire::kVStreamXattr).value(), "wal");
 }
 
+// ---- Traces
+
+TEST(Trace, HoldsWhatTheDeviceWasSentWhileItWasOn) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  const std::string path = testing::TempDir() + "streamfs-trace-" + std::to_string(::getpid());
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(8192, 1)).ok());
+  ASSERT_TRUE(rig.fs().start_trace(path).ok());
+  EXPECT_EQ(rig.fs().start_trace(path).error().code, EALREADY);
+  const VStreamId hot = rig.fs().hint_name(id, "hot")->vstream;
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(12288, 2)).ok());
+  ASSERT_TRUE(rig.fs().stop_trace().ok());
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(4096, 3)).ok());
+  auto reader = std::move(emulator::TraceReader::open(path)).value();
+  uint64_t bytes = 0;
+  uint32_t request = 0;
+  for (emulator::TraceRecord record; reader->next(record).value();) {
+    EXPECT_EQ(record.op, emulator::TraceOp::kWrite);
+    EXPECT_EQ(record.vstream, hot.value);
+    EXPECT_TRUE(request == 0 || record.request == request) << "one request";
+    request = record.request;
+    bytes += record.length;
+  }
+  EXPECT_EQ(bytes, 12288U);
+  ::unlink(path.c_str());
+}
+
 // ---- Reading and seeking
 
 TEST(Seek, FindsDataAndHolesAsTheFileHasThem) {

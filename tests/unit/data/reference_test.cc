@@ -130,7 +130,13 @@ class CutFile {
   }
   const std::string& name() const { return name_; }
   InodeId id() const { return id_; }
-  void reopen(Rig& rig) { id_ = rig.lookup(name_); }
+  // False when the name is gone, which only a file never made durable may be.
+  bool reopen(Rig& rig) {
+    const auto found = rig.fs().lookup(rig.fs().root(), name_);
+    if (found.ok()) id_ = found->id;
+    return found.ok();
+  }
+  bool ever_durable() const { return ever_durable_; }
 
   void write(Rig& rig, uint64_t first, uint64_t count) {
     ++version_;
@@ -145,6 +151,7 @@ class CutFile {
   void fsync(Rig& rig) {
     ASSERT_TRUE(rig.fs().fsync(id_, false).ok());
     durable_ = current_;
+    ever_durable_ = true;
   }
   // What the cut left becomes what is known.
   void check(Rig& rig, uint64_t seed) {
@@ -170,16 +177,12 @@ class CutFile {
   std::string name_;
   InodeId id_;
   uint64_t version_ = 0;
+  bool ever_durable_ = false;
   std::map<uint64_t, uint64_t> current_, durable_;  // word → version
 };
 
-class Cut : public testing::TestWithParam<int> {};
-
-TEST_P(Cut, KeepsEveryFsyncedByteAndShowsNobodyElses) {
-  const auto seed = static_cast<uint64_t>(GetParam());
-  Rig::Options options;
-  options.blocks = 1024;  // small, so that blocks are reused
-  options.checksums = seed % 3 != 0;
+// Sixty random operations on a few files, then a power cut, again and again.
+void run_cuts(const Rig::Options& options, uint64_t seed, bool lose_meta) {
   Rig rig(options);
   Random random(seed);
   std::vector<CutFile> files;
@@ -202,19 +205,77 @@ TEST_P(Cut, KeepsEveryFsyncedByteAndShowsNobodyElses) {
         rig.fs().maintenance().timer_round();
         (void)rig.fs().maintenance().reclaim();
       }
-      if (HasFatalFailure()) return;
+      if (testing::Test::HasFatalFailure()) return;
     }
-    rig.power_cut(seed * 100 + static_cast<uint64_t>(cut));
+    const uint64_t cut_seed = seed * 100 + static_cast<uint64_t>(cut);
+    lose_meta ? rig.power_cut_losing_meta(cut_seed) : rig.power_cut(cut_seed);
     for (CutFile& file : files) {
-      file.reopen(rig);
+      if (!file.reopen(rig)) {
+        ASSERT_TRUE(lose_meta && !file.ever_durable()) << file.name() << " is gone, seed " << seed;
+        file = CutFile(rig, next++ % 200 + 1);
+      }
       file.check(rig, seed);
-      if (HasFatalFailure()) return;
+      if (testing::Test::HasFatalFailure()) return;
     }
   }
   EXPECT_EQ(rig.fs().status()->checksum_errors, 0U);
 }
 
+class Cut : public testing::TestWithParam<int> {};
+
+TEST_P(Cut, KeepsEveryFsyncedByteAndShowsNobodyElses) {
+  const auto seed = static_cast<uint64_t>(GetParam());
+  Rig::Options options;
+  options.blocks = 1024;  // small, so that blocks are reused
+  options.checksums = seed % 3 != 0;
+  run_cuts(options, seed, false);
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, Cut, testing::Range(1, 25));
+
+class CutOfVolatileMeta : public testing::TestWithParam<int> {};
+
+TEST_P(CutOfVolatileMeta, LosesNothingFsyncedThoughMetaIsGone) {
+  const auto seed = static_cast<uint64_t>(GetParam());
+  Rig::Options options;
+  options.meta_class = pmem::MetaClass::kVolatile;
+  options.meta_log = true;
+  options.meta_bytes = 4 << 20;
+  options.blocks = 4096;
+  options.checksums = seed % 3 != 0;
+  run_cuts(options, seed, true);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, CutOfVolatileMeta, testing::Range(1, 13));
+
+TEST(VolatileMeta, ACleanUnmountKeepsEverything) {
+  Rig::Options options;
+  options.meta_class = pmem::MetaClass::kVolatile;
+  options.meta_log = true;
+  options.meta_bytes = 4 << 20;
+  Rig rig(options);
+  for (uint64_t n = 1; n < 20; ++n) {
+    CutFile file(rig, n);
+    file.write(rig, n, 1000);
+  }
+  rig.unmount_losing_meta();
+  for (uint64_t n = 1; n < 20; ++n) {
+    EXPECT_EQ(rig.read(rig.lookup("f" + std::to_string(n)), 0, 1 << 20).size(), (n + 1000) * 8);
+  }
+}
+
+TEST(VolatileMeta, ANamespaceChangeIsSafeWithinASecond) {
+  Rig::Options options;
+  options.meta_class = pmem::MetaClass::kVolatile;
+  options.meta_log = true;
+  options.meta_bytes = 4 << 20;
+  Rig rig(options);
+  (void)rig.create("f");
+  rig.clock().ms += 1000;
+  rig.fs().maintenance().timer_round();
+  rig.power_cut_losing_meta(5);
+  EXPECT_TRUE(rig.fs().lookup(rig.fs().root(), "f").ok());
+}
 
 TEST(CutAfterSync, NothingOfAnyFileIsLost) {
   Rig rig;

@@ -13,6 +13,7 @@
 #include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/data/filesystem_impl.h"
 #include "fuse-fs/data/format_pair.h"
+#include "fuse-fs/data/pair.h"
 #include "tests/unit/data/ram_device.h"
 
 namespace streamfs::data {
@@ -33,6 +34,7 @@ class Rig {
     bool volatile_cache = true;
     bool faulty = true;  // false: no device that serialises everything in between
     pmem::MetaClass meta_class = pmem::MetaClass::kPersistent;
+    bool meta_log = false;
     MountOptions mount;
   };
   explicit Rig(const Options& options) : options_(options) {
@@ -43,6 +45,7 @@ class Rig {
     meta::FormatOptions format;
     format.data_blocks = options.blocks;
     format.checksums = options.checksums;
+    format.meta_log = options.meta_log;
     format.uuid = {7};
     format.data_identity = ram_->info().identity;
     super_ = format_open_pair(*region_, *device_, format, clock_).value();
@@ -62,6 +65,21 @@ class Rig {
     region_ = copy_of(*view_);
     fs_.reset();
     device_->power_on();
+    open();
+  }
+  // META is gone as well, as a reboot takes DRAM; it is rebuilt from the metadata log.
+  void power_cut_losing_meta(uint64_t seed) {
+    device_->power_cut(seed);
+    fs_.reset();
+    device_->power_on();
+    rebuild_meta();
+    open();
+  }
+  void unmount_losing_meta() {
+    const Result<void> done = fs_->unmount();
+    ASSERT_TRUE(done.ok()) << done.error().message();
+    fs_.reset();
+    rebuild_meta();
     open();
   }
   void remount() {
@@ -115,6 +133,17 @@ class Rig {
     std::memcpy(words.data(), from.at(0), from.size());
     to->store(0, words);
     return to;
+  }
+
+  void rebuild_meta() {
+    region_ = pmem::make_memory_region(options_.meta_bytes, options_.meta_class);
+    const meta::DataLabel label = read_label(*device_).value();
+    LogBlocks log(*device_);
+    const auto restored = meta::restore_from_log(*region_, label, log);
+    if (!restored.ok()) {
+      std::fprintf(stderr, "restore: %s\n", restored.error().message().c_str());
+      std::abort();
+    }
   }
 
   const Options options_;
