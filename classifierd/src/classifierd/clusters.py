@@ -14,6 +14,9 @@ from sklearn.cluster import KMeans
 
 from classifierd.classes import Floats
 
+# K-means learns from no more chunks than this, evenly drawn; all are then assigned.
+_SAMPLE = 1 << 16
+
 
 @dataclass(frozen=True)
 class ChunkClass:
@@ -48,15 +51,15 @@ class ChunkClusters:
     def fit(self, relative: Floats, recency_pages: Floats) -> ChunkClusters:
         """Group the chunks. Fewer distinct chunks than classes: fewer classes."""
         points = self.features(relative, recency_pages)
-        distinct = np.unique(points, axis=0)
-        k = min(self.k, len(distinct))
+        sample = points[:: len(points) // _SAMPLE + 1]
+        k = min(self.k, len(np.unique(sample, axis=0)))
         if k == 0:
             self.labels_ = np.zeros(0, np.int32)
             return self
         warm = len(self.centres_) == k
-        start = self.centres_ if warm else _spread(points, k)
-        model = KMeans(k, init=start, n_init=1, max_iter=50).fit(points)
-        self.centres_, self.labels_ = model.cluster_centers_, model.labels_
+        start = self.centres_ if warm else _spread(sample, k)
+        model = KMeans(k, init=start, n_init=1, max_iter=50).fit(sample)
+        self.centres_, self.labels_ = model.cluster_centers_, model.predict(points)
         return self
 
     def classes(self) -> list[ChunkClass]:

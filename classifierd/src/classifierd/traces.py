@@ -36,7 +36,6 @@ _BINARY = np.dtype(
     ]
 )
 assert _BINARY.itemsize == 40
-_ALIASES = {"offset": "offset_bytes", "length": "length_bytes"}
 
 
 class TraceError(ValueError):
@@ -73,8 +72,7 @@ def _text(path: Path, data: bytes) -> Columns:
         if any(len(row) != len(rows[0]) for row in rows):
             msg = "lines of different widths"
             raise TraceError(msg)
-        names = [_ALIASES.get(name, name) for name in rows[0]]
-        cells = dict(zip(names, zip(*rows[1:], strict=True), strict=False))
+        cells = dict(zip(rows[0], zip(*rows[1:], strict=True), strict=False))
         texts = ("op", "comm", "ext", "dir")
         numbers = ("offset_bytes", "length_bytes", "vstream", "request")
         return {key: np.array(cells[key], str) for key in texts if key in cells} | {
