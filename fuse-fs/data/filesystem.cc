@@ -9,6 +9,18 @@
 #include "fuse-fs/data/pair.h"
 
 namespace streamfs::data {
+namespace {
+
+constexpr int kSaveRounds = 32;  // a tick stores only so many vStreams
+
+// A device that separates nothing still gains from allocation that does: data of like lifetime
+// shares aligned regions, which die and are trimmed whole.
+constexpr uint16_t kRegionsOnly = 4;
+uint16_t pstreams_of(const blockdev::DeviceInfo& device) {
+  return device.pstream_count > 1 ? device.pstream_count : kRegionsOnly;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Filesystem>> Filesystem::mount(const std::string& meta_path,
                                                       const std::string& data,
@@ -40,7 +52,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
   vstreams_ = std::make_unique<VStreamStore>(*engine_);
   placement::Placement::Options placement_options;
   placement_options.mode = options_.placement;
-  placement_options.pstream_count = device.info().pstream_count;
+  placement_options.pstream_count = pstreams_of(device.info());
   placement_options.capacity_blocks = pair_.super.data_blocks;
   std::copy(std::begin(pair_.super.uuid), std::end(pair_.super.uuid),
             placement_options.uuid.begin());
@@ -80,7 +92,7 @@ Result<void> FilesystemImpl::drain_all() {
   SFS_TRY(sync());
   SFS_TRY(maintenance_->free_orphans());
   SFS_TRY(trims_->drain());
-  (void)placement_->tick();
+  for (int round = 0; round < kSaveRounds; ++round) (void)placement_->tick();
   return barrier_->make_durable();
 }
 
@@ -96,6 +108,7 @@ Result<void> FilesystemImpl::unmount() {
 }
 
 Result<void> FilesystemImpl::fsync(InodeId id, bool /*data_only*/) {
+  if (options_.read_only) return {};  // nothing of ours can be waiting
   SFS_TRY(health_.writable());
   const uint64_t epoch = states_.get(id)->last_epoch.load(std::memory_order_acquire);
   SFS_TRY(epochs_->flush_through(epoch));
@@ -106,6 +119,7 @@ Result<void> FilesystemImpl::fsync(InodeId id, bool /*data_only*/) {
 }
 
 Result<void> FilesystemImpl::sync() {
+  if (options_.read_only) return {};
   SFS_TRY(health_.writable());
   SFS_TRY(epochs_->close());
   const Result<void> durable = barrier_->make_durable();

@@ -33,7 +33,7 @@ Result<HintReply> FilesystemImpl::hint_query(InodeId id) {
   HintReply reply;
   reply.vstream = now.vstream;
   if (const auto info = placement_->info(now.vstream)) {
-    reply.pstream = info->pstream;
+    if (core_->device.info().pstream_count > 1) reply.pstream = info->pstream;
     reply.lifetime_bytes = info->lifetime_bytes;
     reply.name = info->name;
   }

@@ -158,7 +158,10 @@ void FilesystemImpl::forget(InodeId id, uint64_t count) {
 
 Result<Attributes> FilesystemImpl::set_attributes(InodeId id, const meta::AttributeChange& change) {
   SFS_TRY(health_.writable());
-  return after_change(engine_->set_attributes(id, change));
+  if (!change.lazily) return after_change(engine_->set_attributes(id, change));
+  SFS_ASSIGN(const Attributes now, engine_->set_attributes(id, change));
+  if (engine_->dirty(id)) epochs_->touched(id, 0);
+  return now;
 }
 
 }  // namespace streamfs::data

@@ -183,15 +183,16 @@ Result<void> WriteJob::submit() {
   blockdev::IoBatch batch(core_.device);
   for (size_t i = 0; i < segments_.size();) {
     const Segment& head = segments_[i];
+    const blockdev::Placement placement = core_.device.placement(head.stream);
     uint64_t count = head.count;
     for (++i; i < segments_.size(); ++i) {
       const Segment& next = segments_[i];
       const bool follows = next.block.value == head.block.value + count;
-      if (!follows || next.stream != head.stream) break;
+      if (!follows || core_.device.placement(next.stream) != placement) break;
       count += next.count;
     }
     batch.write(head.block, image_.subspan(head.page * kBlockSize, count * kBlockSize),
-                {core_.device.placement(head.stream), vstream_});
+                {placement, vstream_});
   }
   return batch.wait();
 }

@@ -169,6 +169,15 @@ std::optional<double> LifetimeTable::lifetime_pages(VStreamId vstream) const {
   return std::max(1.0, exposure_now / deaths);
 }
 
+std::optional<double> LifetimeTable::estimate_pages(VStreamId vstream) const {
+  if (const auto known = lifetime_pages(vstream)) return known;
+  const uint64_t written = written_pages(vstream);
+  const auto lived = static_cast<double>(exposure(vstream));
+  const auto old_age = static_cast<double>(units_.size() * kStampPages) / 4;
+  if (written < kStampPages || lived / static_cast<double>(written) < old_age) return std::nullopt;
+  return lived / static_cast<double>(dead_pages(vstream) + 1);
+}
+
 void LifetimeTable::set_prior(VStreamId vstream, double lifetime_pages) {
   Window& window = (*windows_)[vstream.value];
   window.exposure.store(lifetime_pages * kPriorDeaths, kRelaxed);

@@ -52,6 +52,9 @@ class LifetimeTable {
 
   // Mean lifetime in pages, when there is enough history.
   std::optional<double> lifetime_pages(VStreamId vstream) const;
+  // The same, or for what has lived long without dying a bound from below: where to put it is known
+  // before how long it lives is.
+  std::optional<double> estimate_pages(VStreamId vstream) const;
   // A lifetime measured before this mount.
   void set_prior(VStreamId vstream, double lifetime_pages);
   uint64_t written_pages(VStreamId vstream) const;

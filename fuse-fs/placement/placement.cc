@@ -201,22 +201,36 @@ Placement::SharedMemory PlacementImpl::shared_memory() {
           model_->memory().size()};
 }
 
-// Fewer vStreams than pStreams: each has its own, and the default is left to what nobody knows.
+// Few vStreams: each has a pStream of its own, and the default is left to what nobody knows.
 void PlacementImpl::remap() {
   std::vector<Sample> samples;
-  for (const VStreamId v : table_.used()) {
-    const auto pages = lifetimes_.lifetime_pages(v);
-    if (pages) samples.push_back({v, *pages, lifetimes_.recent_pages(v)});
+  std::vector<bool> taken(options_.pstream_count, false);
+  taken[0] = true;
+  const auto look_at = [&](VStreamId v) {
+    if (const auto pages = lifetimes_.estimate_pages(v)) {
+      samples.push_back({v, *pages, lifetimes_.recent_pages(v)});
+    } else {
+      taken[table_.pstream(v).value] = true;  // labelled, written too little to be moved
+    }
+  };
+  look_at(kDefaultVStream);
+  for (const VStreamId v : table_.used()) look_at(v);
+  if (options_.pstream_count < 2 || samples.empty()) return;
+  std::vector<PStreamId> streams;  // by rank
+  for (uint32_t rank = 0; rank < options_.pstream_count; ++rank) {
+    const PStreamId stream = pstream_of_rank(rank, options_.pstream_count);
+    if (!taken[stream.value]) streams.push_back(stream);
   }
-  if (const auto pages = lifetimes_.lifetime_pages(kDefaultVStream)) {
-    samples.push_back({kDefaultVStream, *pages, lifetimes_.recent_pages(kDefaultVStream)});
+  if (samples.size() > streams.size()) {
+    streams.clear();
+    for (uint32_t rank = 0; rank < options_.pstream_count; ++rank) {
+      streams.push_back(pstream_of_rank(rank, options_.pstream_count));
+    }
   }
-  const uint32_t k = options_.pstream_count;
-  if (k < 2 || samples.empty()) return;
-  const bool spare = samples.size() < k;
-  const std::vector<uint32_t> ranks = cluster_by_lifetime(samples, spare ? k - 1 : k);
+  const auto k = static_cast<uint32_t>(streams.size());
+  const std::vector<uint32_t> ranks = cluster_by_lifetime(samples, k);
   for (size_t i = 0; i < samples.size(); ++i) {
-    table_.set_pstream(samples[i].vstream, pstream_of_rank(ranks[i], k));
+    table_.set_pstream(samples[i].vstream, streams[ranks[i]]);
   }
 }
 

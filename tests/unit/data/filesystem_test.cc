@@ -393,6 +393,28 @@ TEST(Hints, ALearningMountSaysThatItIgnoresThem) {
   EXPECT_FALSE(rig.fs().attributes(id)->vstream_hinted);
 }
 
+TEST(Hints, WithoutStreamsTheyStillGetRegionsOfTheirOwn) {
+  Rig::Options options;
+  options.pstreams = 1;
+  options.faulty = false;
+  options.blocks = 16384;
+  Rig rig(options);
+  const InodeId a = rig.create("a"), b = rig.create("b");
+  EXPECT_EQ(rig.fs().hint_name(a, "one")->pstream, kDefaultPStream) << "there is no other";
+  ASSERT_TRUE(rig.fs().hint_name(b, "two").ok());
+  for (uint64_t at = 0; at < 1 << 20; at += 65536) {
+    ASSERT_TRUE(rig.write(a, at, Rig::filled(65536, 1)).ok());
+    ASSERT_TRUE(rig.write(b, at, Rig::filled(65536, 2)).ok());
+    EXPECT_EQ(rig.ram().last_tag.placement, blockdev::Placement{});
+  }
+  const auto region = [&](InodeId id) {
+    const auto pieces = rig.fs().engine().map(id, FileBlock{0}, 256).value();
+    EXPECT_EQ(pieces.size(), 1U) << "one extent";
+    return pieces[0].block.value / meta::BlockAllocator::kRegionBlocks;
+  };
+  EXPECT_NE(region(a), region(b));
+}
+
 TEST(Hints, SurviveARemount) {
   Rig rig;
   const InodeId id = rig.create("f");

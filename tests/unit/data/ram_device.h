@@ -16,12 +16,12 @@ namespace streamfs::data {
 
 class RamDevice final : public blockdev::Device {
  public:
-  explicit RamDevice(uint64_t blocks) : bytes_(blocks * kBlockSize) {
+  explicit RamDevice(uint64_t blocks, uint16_t pstreams = 4) : bytes_(blocks * kBlockSize) {
     info_.kind = "ram";
     info_.path = "ram";
     info_.identity = "ram-1";
     info_.capacity_blocks = blocks;
-    info_.pstream_count = 4;
+    info_.pstream_count = pstreams;
   }
   const blockdev::DeviceInfo& info() const override { return info_; }
   void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
@@ -56,7 +56,9 @@ class RamDevice final : public blockdev::Device {
     return out;
   }
   blockdev::Placement placement(PStreamId stream) const override {
-    return stream.value == 0 ? blockdev::Placement{} : blockdev::Placement{1, stream.value};
+    return stream.value == 0 || stream.value >= info_.pstream_count
+               ? blockdev::Placement{}
+               : blockdev::Placement{1, stream.value};
   }
   std::byte* block(uint64_t number) { return &bytes_[number * kBlockSize]; }
 

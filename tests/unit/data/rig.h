@@ -29,6 +29,7 @@ class Rig {
  public:
   struct Options {
     uint64_t blocks = 4096;
+    uint16_t pstreams = 4;
     uint64_t meta_bytes = 12 << 20;
     bool checksums = true;
     bool volatile_cache = true;
@@ -38,7 +39,7 @@ class Rig {
     MountOptions mount;
   };
   explicit Rig(const Options& options) : options_(options) {
-    auto ram = std::make_unique<RamDevice>(options.blocks);
+    auto ram = std::make_unique<RamDevice>(options.blocks, options.pstreams);
     ram_ = ram.get();
     device_ = std::make_unique<blockdev::FaultyDevice>(std::move(ram), options.volatile_cache);
     region_ = pmem::make_memory_region(options.meta_bytes, options.meta_class);

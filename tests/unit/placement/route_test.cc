@@ -177,6 +177,34 @@ TEST_F(Route, MeasuredLifetimesSeparateWithoutAnyModel) {
   EXPECT_EQ(placement_->info(hot)->written_bytes, 2000U * 16 * kBlockSize);
 }
 
+TEST_F(Route, WhatNeverDiesIsNotLeftWithWhatDiesAtOnce) {
+  // Hints take pStreams of their own before anything is measured; the hot one's may not stay
+  // shared.
+  std::vector<VStreamId> cold;
+  for (const char* name : {"cold-a", "cold-b", "cold-c"}) {
+    cold.push_back(*placement_->by_name(name, Source::kHint));
+    rewrite(cold.back(), 4096 * cold.size(), 64, 64);
+  }
+  const VStreamId hot = *placement_->by_name("hot", Source::kHint);
+  for (int round = 0; round < 6; ++round) {
+    rewrite(hot, 0, 4, 1000);
+    clock_.ms += 1000;
+    placement_->tick();
+  }
+  for (const VStreamId v : cold) {
+    EXPECT_NE(placement_->route(v, 9, 0, false), placement_->route(hot, 9, 0, false));
+  }
+}
+
+TEST_F(Route, AnUnmeasuredHintKeepsItsPStreamToItself) {
+  const VStreamId hot = placement_->choose({"log", "a.wal", "d", {}}).vstream;
+  const VStreamId said = *placement_->by_name("said", Source::kHint);
+  rewrite(hot, 0, 4, 2000);
+  placement_->tick();
+  EXPECT_NE(placement_->route(said, 9, 0, false), placement_->route(hot, 9, 0, false));
+  EXPECT_NE(placement_->route(hot, 9, 0, false), kDefaultPStream);
+}
+
 TEST_F(Route, OffIsOff) {
   open(Mode::kOff);
   publish(1);
