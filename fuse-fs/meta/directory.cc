@@ -222,7 +222,7 @@ Result<Directory::Insertion> Directory::put_insert(Transaction& tx, std::string_
     }
     insertion.slot = static_cast<uint32_t>(units_.size()) * kDirSlotsPerUnit;
     at = slot_offset(unit.offset(), 0);
-    insertion.unit.emplace(std::move(unit));
+    insertion.unit = std::move(unit);
   }
   const EntryWords words = encode_entry(name, id, type);
   for (uint32_t i = 0; i < insertion.count; ++i, at += sizeof(DirSlot)) {
@@ -239,8 +239,8 @@ Result<Directory::Insertion> Directory::put_insert(Transaction& tx, std::string_
 
 void Directory::inserted(Insertion insertion) {
   if (insertion.unit) {
-    insertion.unit->keep();
-    units_.push_back(insertion.unit->offset());
+    insertion.unit.keep();
+    units_.push_back(insertion.unit.offset());
     free_.push_back(kAllFree | kListed);
     roomy_.push_back(static_cast<uint32_t>(units_.size() - 1));
   }

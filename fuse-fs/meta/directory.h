@@ -60,7 +60,7 @@ class Directory {
   // ---- Changes: put_* adds to a transaction; the other follows its commit.
   struct Insertion {
     uint32_t slot = 0, count = 0, hash = 0;
-    std::optional<Heap::Claim> unit;  // a fresh one
+    Heap::Claim unit;  // a fresh one, or none
   };
   // ENOSPC when a unit is needed and the heap is down to its reserve.
   Result<Insertion> put_insert(Transaction& tx, std::string_view name, InodeId id, uint32_t type,

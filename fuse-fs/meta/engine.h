@@ -63,6 +63,9 @@ struct AttributeChange {
   std::optional<Timestamp> atime, mtime, ctime;
   std::optional<VStreamId> vstream;  // 0 clears the hint
   bool clear_suid = false;           // HANDLE_KILLPRIV_V2
+  // mtime and ctime of a regular file, nothing else, and current only: committed with the inode's
+  // next commit. The kernel sends these after each write, rename and unlink.
+  bool lazily = false;
 };
 
 struct DirectoryEntry {

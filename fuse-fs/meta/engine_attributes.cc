@@ -36,6 +36,12 @@ Result<Attributes> EngineImpl::attributes(InodeId id) {
 Result<Attributes> EngineImpl::set_attributes(InodeId id, const AttributeChange& request) {
   SFS_TRY(writable());
   SFS_ASSIGN(const Locked inode, lock_inode(id));
+  if (request.lazily && is_regular(inode->committed)) {
+    if (request.mtime) inode->mtime = packed(*request.mtime);
+    if (request.ctime) inode->ctime = packed(*request.ctime);
+    inode->attributes_dirty = inode->attributes_dirty || inode->committed.nlink != 0;
+    return attributes_of(*inode);
+  }
   Change change = this->change();
   InodeImage& next = change.next(*inode);
   change_mode(next, request);

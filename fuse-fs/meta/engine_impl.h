@@ -128,7 +128,7 @@ class EngineImpl final : public Engine {
   Result<bool> lock_all(InodeLocks& locks, std::initializer_list<InodeId> ids);
   Result<std::optional<Directory::Found>> peek(InodeId directory, std::string_view name);
   // Takes one name away; the inode joins the orphans with its last.
-  Result<std::optional<Orphans::Claim>> put_drop_name(Change& change, Inode& inode);
+  Result<Orphans::Claim> put_drop_name(Change& change, Inode& inode);
   Result<InodeId> remove_name(InodeId parent, std::string_view name, bool directory);
   Result<void> check_removable(Inode& inode, bool directory);
 

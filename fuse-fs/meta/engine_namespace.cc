@@ -14,7 +14,7 @@ struct EngineImpl::NewInode {
   InodeSlots::Claim slot;
   InodeImage image{};
   NewBlob long_symlink;
-  std::optional<Orphans::Claim> orphan;
+  Orphans::Claim orphan;
 };
 
 void EngineImpl::touch(Change& change, Inode& directory) {
@@ -58,7 +58,7 @@ Result<EngineImpl::NewInode> EngineImpl::prepare_inode(Change& change, const Ino
                                                        const CreateRequest& request,
                                                        uint32_t nlink) {
   SFS_ASSIGN(InodeSlots::Claim slot, slots_.take());
-  NewInode made{std::move(slot), {}, {}, std::nullopt};
+  NewInode made{std::move(slot), {}, {}, {}};
   // Words 16–31 stay what they are in META: the image must mirror it.
   auto blank = std::bit_cast<InodeWords>(load_image(region_, made.slot.id()));
   std::fill_n(blank.begin(), kInodeBodyWords, 0);
@@ -119,7 +119,7 @@ Result<Attributes> EngineImpl::commit_created(Change& change, NewInode& made, In
   }
   made.slot.keep();
   made.long_symlink.keep();
-  if (made.orphan) made.orphan->keep();
+  made.orphan.keep();
   if (parent != nullptr) directory->inserted(std::move(*insertion));
   Attributes out = referenced(*inode);
   lock.unlock();
@@ -154,9 +154,8 @@ Result<Attributes> EngineImpl::create_unnamed(InodeId parent, const CreateReques
   if (!S_ISREG(request.mode)) return Error{EINVAL, "only regular files can be unnamed"};
   Change change = this->change();
   SFS_ASSIGN(NewInode made, prepare_inode(change, *directory, request, 0));
-  SFS_ASSIGN(Orphans::Claim orphan, orphans_.claim(made.slot.id()));
-  orphan.put(change.tx);
-  made.orphan.emplace(std::move(orphan));
+  SFS_ASSIGN(made.orphan, orphans_.claim(made.slot.id()));
+  made.orphan.put(change.tx);
   return commit_created(change, made, nullptr, nullptr, nullptr);
 }
 
@@ -221,14 +220,14 @@ Result<bool> EngineImpl::lock_all(InodeLocks& locks, std::initializer_list<Inode
   return all;
 }
 
-Result<std::optional<Orphans::Claim>> EngineImpl::put_drop_name(Change& change, Inode& inode) {
+Result<Orphans::Claim> EngineImpl::put_drop_name(Change& change, Inode& inode) {
   InodeImage& next = change.next(inode);
   next.nlink = is_directory(next) || next.nlink == 0 ? 0 : next.nlink - 1;
   next.ctime = now();
-  if (next.nlink > 0) return std::optional<Orphans::Claim>();
+  if (next.nlink > 0) return Orphans::Claim();
   SFS_ASSIGN(Orphans::Claim orphan, orphans_.claim(inode.id));
   orphan.put(change.tx);
-  return std::optional<Orphans::Claim>(std::move(orphan));
+  return orphan;
 }
 
 Result<void> EngineImpl::check_removable(Inode& inode, bool directory) {
@@ -257,12 +256,12 @@ Result<InodeId> EngineImpl::remove_name(InodeId parent, std::string_view name, b
     SFS_TRY(check_removable(inode, directory));
     Change change = this->change();
     const Directory::Removal removal = names->put_remove(change.tx, found->slot);
-    SFS_ASSIGN(auto orphan, put_drop_name(change, inode));
+    SFS_ASSIGN(Orphans::Claim orphan, put_drop_name(change, inode));
     if (directory) --change.next(from).nlink;
     touch(change, from);
     SFS_ASSIGN(const TxId committed, change.commit());
     names->removed(removal, committed);
-    if (orphan) orphan->keep();
+    orphan.keep();
     return inode.id;
   }
 }

@@ -122,27 +122,24 @@ void EngineImpl::put_moved(Change& change, Inode& moved, Inode& from, Inode& to)
 Result<RenameResult> EngineImpl::move_name(Rename& rename, std::string_view new_name) {
   Change change = this->change();
   const auto removal = rename.from_names.put_remove(change.tx, rename.source.slot);
-  std::optional<Directory::Insertion> insertion;
-  std::optional<Orphans::Claim> orphan;
+  Directory::Insertion insertion;
+  Orphans::Claim orphan;
   if (rename.target) {
     rename.to_names.put_replace(change.tx, rename.target->slot, rename.source.id,
                                 rename.source.type);
-    SFS_ASSIGN(auto claimed, put_drop_name(change, *rename.replaced));
-    if (claimed) orphan.emplace(std::move(*claimed));
+    SFS_ASSIGN(orphan, put_drop_name(change, *rename.replaced));
     if (is_directory(rename.replaced->committed)) --change.next(rename.to).nlink;
   } else {
-    SFS_ASSIGN(auto planned,
-               rename.to_names.put_insert(change.tx, new_name, rename.source.id,
-                                          rename.source.type, change.next(rename.to)));
-    insertion.emplace(std::move(planned));
+    SFS_ASSIGN(insertion, rename.to_names.put_insert(change.tx, new_name, rename.source.id,
+                                                     rename.source.type, change.next(rename.to)));
   }
   put_moved(change, rename.moved, rename.from, rename.to);
   touch(change, rename.from);
   touch(change, rename.to);
   SFS_ASSIGN(const TxId committed, change.commit());
-  if (insertion) rename.to_names.inserted(std::move(*insertion));
+  if (!rename.target) rename.to_names.inserted(std::move(insertion));
   rename.from_names.removed(removal, committed);
-  if (orphan) orphan->keep();
+  orphan.keep();
   RenameResult result{rename.moved.id, std::nullopt};
   if (rename.replaced != nullptr) result.replaced = rename.replaced->id;
   return result;

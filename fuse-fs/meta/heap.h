@@ -36,22 +36,28 @@ class Heap {
   // kCreate leaves the reserve alone; kMust may use it: unlink and truncate always succeed.
   enum class Purpose { kCreate, kMust };
 
-  // A unit nobody else can get. Dropped without keep(), it goes back.
+  // A unit nobody else can get, or none. Dropped without keep(), it goes back.
   class Claim {
    public:
+    Claim() = default;
     Claim(Heap& heap, uint64_t offset) : heap_(&heap), offset_(offset) {}
     Claim(Claim&& other) noexcept
         : heap_(std::exchange(other.heap_, nullptr)), offset_(other.offset_) {}
-    Claim& operator=(Claim&&) = delete;
+    Claim& operator=(Claim&& other) noexcept {
+      std::swap(heap_, other.heap_);
+      std::swap(offset_, other.offset_);
+      return *this;
+    }
     ~Claim() {
       if (heap_ != nullptr) heap_->give_back(offset_);
     }
+    explicit operator bool() const { return offset_ != 0; }
     uint64_t offset() const { return offset_; }
     void keep() { heap_ = nullptr; }  // its record has committed
 
    private:
-    Heap* heap_;
-    uint64_t offset_;
+    Heap* heap_ = nullptr;
+    uint64_t offset_ = 0;
   };
 
   explicit Heap(const Store& store);  // reads the heap map

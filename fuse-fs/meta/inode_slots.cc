@@ -23,12 +23,12 @@ uint32_t InodeSlots::Claim::generation() const {
 }
 
 void InodeSlots::Claim::put(Transaction& tx) const {
-  if (unit_) slots_->heap_.put_kind(tx, unit_->offset(), UnitKind::kInodes);
+  if (unit_) slots_->heap_.put_kind(tx, unit_.offset(), UnitKind::kInodes);
 }
 
 void InodeSlots::Claim::keep() {
-  if (unit_) unit_->keep();
-  slots_->born(id_, unit_.has_value());
+  unit_.keep();
+  slots_->born(id_, static_cast<bool>(unit_));
   slots_ = nullptr;
 }
 
@@ -38,14 +38,14 @@ InodeSlots::InodeSlots(Heap& heap, std::optional<uint64_t> used_hint)
 }
 
 Result<InodeSlots::Claim> InodeSlots::take() {
-  if (const auto id = pick(kUnitsPerScan)) return Claim(*this, *id, std::nullopt);
+  if (const auto id = pick(kUnitsPerScan)) return Claim(*this, *id, {});
   auto unit = heap_.take(Heap::Purpose::kCreate);
   if (unit) {
     const InodeId id = slot_of(unit->offset(), 0);
-    return Claim(*this, id, std::optional<Heap::Claim>(std::move(unit).value()));
+    return Claim(*this, id, std::move(unit).value());
   }
   heap_.store().journal.checkpoint();  // Slots may only be waiting for the watermark.
-  if (const auto id = pick(kAllUnits)) return Claim(*this, *id, std::nullopt);
+  if (const auto id = pick(kAllUnits)) return Claim(*this, *id, {});
   return unit.error();
 }
 

@@ -23,7 +23,7 @@ class InodeSlots {
   // A slot nobody else can get. Dropped without keep(), it goes back.
   class Claim {
    public:
-    Claim(InodeSlots& slots, InodeId id, std::optional<Heap::Claim> fresh_unit)
+    Claim(InodeSlots& slots, InodeId id, Heap::Claim fresh_unit)
         : slots_(&slots), id_(id), unit_(std::move(fresh_unit)) {}
     Claim(Claim&& other) noexcept
         : slots_(std::exchange(other.slots_, nullptr)),
@@ -40,7 +40,7 @@ class InodeSlots {
    private:
     InodeSlots* slots_;
     InodeId id_;
-    std::optional<Heap::Claim> unit_;
+    Heap::Claim unit_;  // none: the slot's unit is an inode unit already
   };
 
   // `used_hint`: inodes in use, as the superblock of a clean filesystem knows it.

@@ -9,6 +9,7 @@ Orphans::Claim::~Claim() {
 }
 
 void Orphans::Claim::keep() {
+  if (orphans_ == nullptr) return;
   const MutexLock lock(orphans_->mutex_);
   orphans_->slots_[id_] = slot_;
   orphans_ = nullptr;

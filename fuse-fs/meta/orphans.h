@@ -18,21 +18,27 @@ namespace streamfs::meta {
 
 class Orphans {
  public:
-  // A free slot for one inode. Dropped without keep(), it goes back.
+  // A free slot for one inode, or none. Dropped without keep(), it goes back.
   class Claim {
    public:
+    Claim() = default;
     Claim(Orphans& orphans, uint64_t slot, InodeId id)
         : orphans_(&orphans), slot_(slot), id_(id) {}
     Claim(Claim&& other) noexcept
         : orphans_(std::exchange(other.orphans_, nullptr)), slot_(other.slot_), id_(other.id_) {}
-    Claim& operator=(Claim&&) = delete;
+    Claim& operator=(Claim&& other) noexcept {
+      std::swap(orphans_, other.orphans_);
+      std::swap(slot_, other.slot_);
+      std::swap(id_, other.id_);
+      return *this;
+    }
     ~Claim();
     void put(Transaction& tx) const { tx.patch(slot_, id_.value); }
     void keep();  // its record has committed
 
    private:
-    Orphans* orphans_;
-    uint64_t slot_;
+    Orphans* orphans_ = nullptr;
+    uint64_t slot_ = 0;
     InodeId id_;
   };
 
