@@ -14,8 +14,8 @@ from classifierd import _core
 from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.contexts import VStream
 from classifierd.learner import Learner, Settings
-from classifierd.records import from_bytes
-from classifierd.replay import learned_tags, replay
+from classifierd.records import KIND_TRIM, Records, from_bytes
+from classifierd.replay import Tags, learned_tags, replay
 from classifierd.traces import TraceError, read, telemetry, write_tagged
 from classifierd.workloads import WORKLOADS
 
@@ -62,17 +62,22 @@ def test_a_cold_table_speaks_within_a_quarter_of_a_gibibyte() -> None:
 
 
 def test_tags_depend_on_the_past_only() -> None:
-    raw, vstreams = WORKLOADS["log-tail-mix"](PAGES, 1, LIVE)
-    records = from_bytes(_core.as_telemetry(raw))
-    half = len(records) // 2
+    raw, vstreams = WORKLOADS["log-tail-mix"](PAGES // 4, 1, LIVE // 8)
+    records = telemetry(raw)
 
-    def tags_of(part: np.ndarray) -> np.ndarray:
+    def tags_of(part: Records) -> Tags:
         learner = Learner(1 << 18, 8)
         learner.know(vstreams)
         return learned_tags(part, learner)
 
-    first = tags_of(records[:half])
-    assert (tags_of(records)[: len(first)] == first).all()
+    tags = tags_of(records)
+    for cut in np.linspace(1, len(records) - 1, 20).astype(np.int64):
+        past, future = records[:cut], records[cut:].copy()
+        future["vstream"] = 5 - future["vstream"] % 5  # Another future, with no word of the old.
+        future["request_pages"] += 1
+        pages = int(past["pages"][past["kind"] != KIND_TRIM].sum())
+        other = tags_of(np.concatenate([past, future]))
+        assert (other[:pages] == tags[:pages]).all(), f"cut at {cut}"
 
 
 def test_lifetimes_and_kinds_are_those_of_the_trace(tmp_path: Path) -> None:
