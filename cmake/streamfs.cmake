@@ -80,7 +80,13 @@ function(streamfs_test name)
   if(ARG_LABEL STREQUAL unit)
     add_dependencies(unit_tests ${name})
   endif()
+  if(name IN_LIST STREAMFS_THREADED_TESTS)
+    add_dependencies(threaded_tests ${name})
+  endif()
 endfunction()
 
 include(GoogleTest)
 add_custom_target(unit_tests)
+# Those that start threads: what the thread sanitizer is built for.
+set(STREAMFS_THREADED_TESTS pmem_test emulator_test blockdev_test meta_test placement_test data_test)
+add_custom_target(threaded_tests)
