@@ -1,7 +1,16 @@
 // Names: the engine's operations, with placement at create and order at rename.
-#include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
 
 #ifndef RENAME_NOREPLACE

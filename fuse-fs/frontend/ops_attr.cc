@@ -7,14 +7,19 @@
 namespace streamfs::frontend {
 namespace {
 
+constexpr int kKillPrivileges = 1 << 11;  // FATTR_KILL_SUIDGID, of HANDLE_KILLPRIV_V2
+constexpr int kSettable = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID |
+                          FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME |
+                          FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW | FUSE_SET_ATTR_CTIME |
+                          kKillPrivileges;
+
 Timestamp to_timestamp(const timespec& time) {
   return {time.tv_sec, static_cast<uint32_t>(time.tv_nsec)};
 }
 
 // chown takes setuid and setgid away, whoever does it; truncate only when the kernel says so.
 bool loses_privileges(int to_set) {
-  return (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0 ||
-         (to_set & (1 << 11)) != 0;  // FATTR_KILL_SUIDGID, of HANDLE_KILLPRIV_V2
+  return (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID | kKillPrivileges)) != 0;
 }
 
 meta::AttributeChange decode(const struct stat& wanted, int to_set, Timestamp now) {
@@ -32,12 +37,16 @@ meta::AttributeChange decode(const struct stat& wanted, int to_set, Timestamp no
   return change;
 }
 
+// With the writeback cache the kernel keeps a file's times and sends them after each rename, unlink
+// and write, and the caller waits for that too. They become durable with the next commit.
+bool only_kernel_times(int to_set) {
+  constexpr int kTimes = FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME;
+  return (to_set & kSettable) == kTimes;
+}
+
 // What is left to do once a change of size is done.
 bool only_size(int to_set) {
-  constexpr int kOthers = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID |
-                          FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
-                          FUSE_SET_ATTR_MTIME_NOW | FUSE_SET_ATTR_CTIME;
-  return (to_set & kOthers) == 0 && !loses_privileges(to_set);
+  return (to_set & kSettable & ~FUSE_SET_ATTR_SIZE) == 0;
 }
 
 Result<meta::Attributes> apply(Context& context, InodeId id, const struct stat& wanted,
@@ -47,6 +56,7 @@ Result<meta::Attributes> apply(Context& context, InodeId id, const struct stat& 
   }
   if (only_size(to_set)) return context.fs().attributes(id);
   meta::AttributeChange change = decode(wanted, to_set, context.clock.now());
+  change.lazily = only_kernel_times(to_set);
   if (loses_privileges(to_set)) {
     SFS_ASSIGN(const meta::Attributes before, context.fs().attributes(id));
     change.clear_suid = S_ISREG(before.mode) && !change.mode;

@@ -24,7 +24,9 @@ void change_mode(InodeImage& next, const AttributeChange& change) {
   next.mode = static_cast<uint16_t>(mode);
 }
 
-uint64_t packed(Timestamp time) { return pack_time(time.seconds, time.nanoseconds); }
+uint64_t packed(Timestamp time) {
+  return pack_time(time.seconds, time.nanoseconds);
+}
 
 }  // namespace
 
