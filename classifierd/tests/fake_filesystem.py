@@ -52,6 +52,10 @@ class Ring:
         """Store head, honest or not."""
         struct.pack_into("<Q", self.map, self._at(ring), value)
 
+    def set_clock(self, pages: int) -> None:
+        """Pages written to the device so far."""
+        struct.pack_into("<Q", self.map, 48, pages)
+
     def produce(self, records: Records, ring: int = 0) -> None:
         """Append records as the filesystem would."""
         head = self.head(ring)

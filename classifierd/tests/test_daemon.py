@@ -77,6 +77,7 @@ def test_a_restart_begins_where_the_last_run_ended(
     assert main(arguments) == 0
     before = filesystem.model.checked_table(8).copy()
     filesystem.ring.set_head(0)  # A remount: nothing in the ring, other numbers.
+    filesystem.ring.set_clock(987_654)
     for row in filesystem.streams:
         row["vstream"] = int(str(row["vstream"])) + 100
     assert main(arguments) == 0
@@ -84,6 +85,7 @@ def test_a_restart_begins_where_the_last_run_ended(
     after = filesystem.model.checked_table(8)
     assert (after[101, : _core.SHAPES] == before[1, : _core.SHAPES]).mean() > 0.8
     assert after[101, TAIL] < after[101, BODY]
+    assert filesystem.model.clock_pages() == 987_654, "it speaks for every vStream born by then"
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class Session:
         self._writer = _core.ModelWriter(attachment.model_fd)
         self._pstreams = attachment.pstream_count
         self._uuid = self._reader.uuid
-        self._lost = self._rejected = 0
+        self._lost = self._rejected = self._met_clock = 0
         capacity = self._reader.capacity_blocks
         # A daemon that comes late sees little of what is live; an eighth is a modest guess.
         self.learner = Learner(capacity, self._pstreams, config.learner, max(capacity // 8, 4096))
@@ -56,10 +56,15 @@ class Session:
 
     def start(self) -> None:
         """Take up the last run's knowledge and publish it."""
-        self.learner.know(self._client.streams())
+        self._meet_vstreams()
         if self._state_dir is not None and state.load(self._state_dir, self._uuid, self.learner):
             self.learner.refresh()
             self._publish()
+
+    def _meet_vstreams(self) -> None:
+        # In this order: a vStream born by then is in the answer, so the table speaks for it.
+        self._met_clock = self._reader.clock_pages
+        self.learner.know(self._client.streams())
 
     def poll(self) -> int:
         """Learn from what the ring holds, closing epochs as they fill; returns the records read."""
@@ -87,7 +92,7 @@ class Session:
     def end_epoch(self) -> None:
         """Close the epoch, publish, and say what was decided and why."""
         begun = time.monotonic()
-        self.learner.know(self._client.streams())
+        self._meet_vstreams()
         self.learner.end_epoch()
         self._publish()
         _, relative, recency = self._chunk_counter.view()
@@ -103,7 +108,9 @@ class Session:
     def _publish(self) -> None:
         life = self.learner.life
         generation = self._writer.publish(
-            self.learner.table_.reshape(-1), self._pstreams, life.device_clock_pages
+            self.learner.table_.reshape(-1),
+            self._pstreams,
+            max(self._met_clock, life.device_clock_pages),
         )
         log.info(
             "model %d published after %s of writes, %d deaths seen, %d vStreams known",
