@@ -30,7 +30,7 @@ struct BlockAllocator::Impl {
 
   const pmem::Region& region;
   const Geometry& geometry;
-  mutable Mutex mutex;  // leaf; guards everything below
+  mutable Mutex mutex;                        // leaf; guards everything below
   std::vector<std::vector<uint64_t>> groups;  // empty: not used yet
   std::vector<uint16_t> region_free;
   std::vector<uint32_t> region_owner;  // pStream + 1
@@ -55,8 +55,10 @@ struct BlockAllocator::Impl {
   uint64_t outside(uint64_t index) const {
     const uint64_t base = index * 64, first = geometry.super().first_data_block;
     uint64_t mask = 0;
-    if (base < first) mask |= first - base >= 64 ? ~uint64_t{0} : (uint64_t{1} << (first - base)) - 1;
-    if (base + 64 > blocks()) mask |= base >= blocks() ? ~uint64_t{0} : ~uint64_t{0} << (blocks() - base);
+    if (base < first)
+      mask |= first - base >= 64 ? ~uint64_t{0} : (uint64_t{1} << (first - base)) - 1;
+    if (base + 64 > blocks())
+      mask |= base >= blocks() ? ~uint64_t{0} : ~uint64_t{0} << (blocks() - base);
     return mask;
   }
   void count_region(uint64_t at);
@@ -82,8 +84,8 @@ void BlockAllocator::Impl::count_region(uint64_t at) {
   const uint64_t words = div_round_up(blocks(), 64);
   const uint64_t end = std::min((at + 1) * kRegionWords, words);
   for (uint64_t index = at * kRegionWords; index < end; ++index) {
-    const uint64_t untrimmed =
-        word(RegionKind::kUntrimmed, index) & ~word(RegionKind::kBlockBitmap, index) & ~outside(index);
+    const uint64_t untrimmed = word(RegionKind::kUntrimmed, index) &
+                               ~word(RegionKind::kBlockBitmap, index) & ~outside(index);
     const uint64_t used = word(RegionKind::kBlockBitmap, index) | untrimmed | outside(index);
     available += static_cast<uint64_t>(std::popcount(~used));
     if (untrimmed != 0) add_released(index, untrimmed);
@@ -172,7 +174,8 @@ void BlockAllocator::Impl::mark(uint64_t first, uint64_t count, bool used) {
     bits ^= flips;
     const auto changed = static_cast<uint64_t>(std::popcount(flips));
     const uint64_t at = first / kRegionBlocks;
-    count_changed(at, static_cast<uint16_t>(used ? region_free[at] - changed : region_free[at] + changed));
+    count_changed(
+        at, static_cast<uint16_t>(used ? region_free[at] - changed : region_free[at] + changed));
     free = used ? free - changed : free + changed;
     first = stop;
   }
@@ -231,7 +234,8 @@ BlockRun BlockAllocator::Impl::take(uint64_t from, uint64_t wanted, uint16_t str
   }
   mark(from, end - from, true);
   const auto own = cursors.find(stream);
-  if (own != cursors.end() && (end - 1) / kRegionBlocks == own->second.region) own->second.next = end;
+  if (own != cursors.end() && (end - 1) / kRegionBlocks == own->second.region)
+    own->second.next = end;
   return {BlockNo{from}, end - from};
 }
 

@@ -20,9 +20,7 @@ constexpr std::string_view kLostName = "lost+found";
 class Repairer {
  public:
   Repairer(pmem::Region& region, const Geometry& geometry)
-      : region_(region),
-        geometry_(geometry),
-        journal_(region, geometry_) {}
+      : region_(region), geometry_(geometry), journal_(region, geometry_) {}
 
   Result<void> run(const Repairs& repairs);
 

@@ -9,9 +9,13 @@
 namespace streamfs::meta {
 namespace {
 
-std::string inode_name(InodeId id) { return "inode " + std::to_string(id.value); }
+std::string inode_name(InodeId id) {
+  return "inode " + std::to_string(id.value);
+}
 
-bool is_used(const pmem::Region& region, InodeId id) { return region.load(inode_offset(id)) != 0; }
+bool is_used(const pmem::Region& region, InodeId id) {
+  return region.load(inode_offset(id)) != 0;
+}
 
 }  // namespace
 
@@ -150,7 +154,8 @@ void CheckWalk::visit_file(const std::string& path, const InodeImage& image) {
     if ((image.flags & (kInlineExtent0 << slot)) == 0) continue;
     visit_extent(path, inline_slot(image, slot), ranges);
   }
-  for (const uint64_t unit : claim_chain(path, image.chain, UnitKind::kExtents, InodeId{image.self})) {
+  for (const uint64_t unit :
+       claim_chain(path, image.chain, UnitKind::kExtents, InodeId{image.self})) {
     for (uint64_t i = 0; i < kExtentSlotsPerUnit; ++i) {
       const ExtentSlot slot =
           read_extent_slot(region_, unit + sizeof(UnitHeader) + i * sizeof(ExtentSlot));
@@ -208,8 +213,8 @@ void CheckWalk::visit_blob(const std::string& path, const InodeImage& image, uin
   if (!sound) problem(path + what + "make no sense");
 }
 
-std::vector<uint64_t> CheckWalk::claim_chain(const std::string& path, uint64_t first,
-                                             UnitKind kind, InodeId owner) {
+std::vector<uint64_t> CheckWalk::claim_chain(const std::string& path, uint64_t first, UnitKind kind,
+                                             InodeId owner) {
   std::vector<uint64_t> units;
   for (uint64_t at = first; at != 0; at = read_header(region_, at).next) {
     if (!claim_unit(path, at, kind, owner)) break;
@@ -284,7 +289,8 @@ void CheckWalk::find_lost(std::vector<InodeId> lost) {
   const std::unordered_set<InodeId> all(lost.begin(), lost.end());
   const auto below_another = [&](InodeId id) {
     const InodeImage image = load_image(region_, id);
-    return !is_directory(image) || (image.parent != id.value && all.contains(InodeId{image.parent}));
+    return !is_directory(image) ||
+           (image.parent != id.value && all.contains(InodeId{image.parent}));
   };
   std::ranges::stable_partition(lost, [&](InodeId id) { return !below_another(id); });
   for (const InodeId id : lost) {
@@ -369,8 +375,8 @@ void CheckWalk::check_blocks() {
 
 void CheckWalk::report_blocks(BlockNo first, uint64_t count, int state) {
   if (state == kRight || count == 0) return;
-  const std::string which = "blocks " + std::to_string(first.value) + " to " +
-                            std::to_string(first.value + count - 1);
+  const std::string which =
+      "blocks " + std::to_string(first.value) + " to " + std::to_string(first.value + count - 1);
   if (state == kLeaked) {
     problem(which + " are marked allocated, but no file has them", !blind_);
     if (!blind_) repairs.runs.push_back({first, count, RunKind::kFree});

@@ -18,21 +18,21 @@ namespace streamfs::meta {
 
 // What a repair would do; indices of the problems it answers go with it.
 struct Repairs {
-  std::map<InodeId, uint32_t> links;      // the right link count
-  std::map<uint64_t, UnitKind> units;     // the right entry of the heap map
+  std::map<InodeId, uint32_t> links;   // the right link count
+  std::map<uint64_t, UnitKind> units;  // the right entry of the heap map
   struct Run {
     BlockNo first;
     uint64_t count;
     RunKind kind;
   };
   std::vector<Run> runs;
-  std::vector<InodeId> lost;              // to be named in /lost+found
-  std::vector<uint64_t> orphan_slots;     // to be cleared
+  std::vector<InodeId> lost;           // to be named in /lost+found
+  std::vector<uint64_t> orphan_slots;  // to be cleared
   bool superblocks = false;
 
   bool empty() const {
-    return links.empty() && units.empty() && runs.empty() && lost.empty() &&
-           orphan_slots.empty() && !superblocks;
+    return links.empty() && units.empty() && runs.empty() && lost.empty() && orphan_slots.empty() &&
+           !superblocks;
   }
 };
 
@@ -94,8 +94,8 @@ class CheckWalk {
   const Geometry& geometry_;
   std::unordered_map<InodeId, Seen> seen_;
   std::vector<Visit> stack_;
-  std::vector<uint8_t> claimed_;   // by heap unit: the UnitKind of its one owner, 0 = nobody's
-  std::vector<bool> owned_;        // by data block
+  std::vector<uint8_t> claimed_;  // by heap unit: the UnitKind of its one owner, 0 = nobody's
+  std::vector<bool> owned_;       // by data block
   bool blind_ = false;
   std::unordered_set<std::string> names_;  // of the directory being visited
 };

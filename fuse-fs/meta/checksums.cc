@@ -5,7 +5,9 @@
 namespace streamfs::meta {
 namespace {
 
-uint32_t known(uint32_t crc) { return crc == 0 ? 1 : crc; }  // 0 means "not known"
+uint32_t known(uint32_t crc) {
+  return crc == 0 ? 1 : crc;
+}  // 0 means "not known"
 
 }  // namespace
 
@@ -28,7 +30,8 @@ void Checksums::read(BlockNo first, std::span<uint32_t> out) const {
     const MutexLock lock(at.mutex);
     const auto found = at.groups.find(block / kGroup);
     if (found == at.groups.end()) continue;
-    if ((found->second.mask >> block % kGroup & 1) != 0) out[i] = found->second.crcs[block % kGroup];
+    if ((found->second.mask >> block % kGroup & 1) != 0)
+      out[i] = found->second.crcs[block % kGroup];
   }
 }
 

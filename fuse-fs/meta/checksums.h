@@ -44,8 +44,8 @@ class Checksums {
  private:
   static constexpr uint64_t kGroup = 64;  // blocks
   struct Group {
-    uint64_t mask = 0;  // blocks in flux
-    std::array<uint32_t, kGroup> crcs{};      // 0 = the overwrite is still going on
+    uint64_t mask = 0;                    // blocks in flux
+    std::array<uint32_t, kGroup> crcs{};  // 0 = the overwrite is still going on
     std::array<uint64_t, kGroup> epochs{};
   };
   struct Shard {

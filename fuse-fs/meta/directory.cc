@@ -75,13 +75,14 @@ std::string entry_name(const EntryWords& words, uint32_t length) {
 }
 
 bool sane_name(std::string_view name) {
-  return name != "." && name != ".." && name.find('/') == name.npos &&
-         name.find('\0') == name.npos;
+  return name != "." && name != ".." && name.find('/') == name.npos && name.find('\0') == name.npos;
 }
 
 }  // namespace
 
-uint32_t name_hash(std::string_view name) { return crc32c(std::as_bytes(std::span(name))); }
+uint32_t name_hash(std::string_view name) {
+  return crc32c(std::as_bytes(std::span(name)));
+}
 
 uint32_t slots_for(size_t name_length) {
   if (name_length <= kDirSlotName) return 1;
@@ -109,7 +110,8 @@ Result<DirEntry> decode_entry(const pmem::Region& region, uint64_t unit, uint32_
   return entry;
 }
 
-Result<std::unique_ptr<Directory>> Directory::load(Heap& heap, InodeId id, const InodeImage& image) {
+Result<std::unique_ptr<Directory>> Directory::load(Heap& heap, InodeId id,
+                                                   const InodeImage& image) {
   std::unique_ptr<Directory> directory(new Directory(heap, id));
   SFS_ASSIGN(directory->units_, heap.chain(image.chain, UnitKind::kDirectory, id));
   directory->free_.resize(directory->units_.size());
@@ -199,11 +201,12 @@ std::optional<uint32_t> Directory::find_free(uint32_t count) {
   return std::nullopt;
 }
 
-bool Directory::settled() const { return heap_.store().journal.watermark() >= last_free_; }
+bool Directory::settled() const {
+  return heap_.store().journal.watermark() >= last_free_;
+}
 
 Result<Directory::Insertion> Directory::put_insert(Transaction& tx, std::string_view name,
-                                                   InodeId id, uint32_t type,
-                                                   InodeImage& next) {
+                                                   InodeId id, uint32_t type, InodeImage& next) {
   Insertion insertion;
   insertion.count = slots_for(name.size());
   insertion.hash = name_hash(name);
@@ -244,15 +247,16 @@ void Directory::inserted(Insertion insertion) {
     free_.push_back(kAllFree | kListed);
     roomy_.push_back(static_cast<uint32_t>(units_.size() - 1));
   }
-  const uint64_t taken = ((uint64_t{1} << insertion.count) - 1) << insertion.slot % kDirSlotsPerUnit;
+  const uint64_t taken = ((uint64_t{1} << insertion.count) - 1)
+                         << insertion.slot % kDirSlotsPerUnit;
   free_[insertion.slot / kDirSlotsPerUnit] &= ~taken;
   index_.emplace(insertion.hash, insertion.slot);
   ++entries_;
 }
 
 DirEntry Directory::entry(uint32_t slot) const {
-  auto found = decode_entry(heap_.store().region, units_[slot / kDirSlotsPerUnit],
-                            slot % kDirSlotsPerUnit);
+  auto found =
+      decode_entry(heap_.store().region, units_[slot / kDirSlotsPerUnit], slot % kDirSlotsPerUnit);
   SFS_ASSERT(found.ok());  // find() has just read it, and nobody else may change it
   return *std::move(found);
 }
@@ -265,7 +269,8 @@ Directory::Removal Directory::put_remove(Transaction& tx, uint32_t slot) const {
 
 void Directory::removed(const Removal& removal, TxId tx) {
   const auto [begin, end] = index_.equal_range(removal.hash);
-  const auto found = std::find_if(begin, end, [&](const auto& at) { return at.second == removal.slot; });
+  const auto found =
+      std::find_if(begin, end, [&](const auto& at) { return at.second == removal.slot; });
   SFS_ASSERT(found != end);
   index_.erase(found);
   set_free(removal.slot, removal.count);

@@ -91,9 +91,9 @@ class Directory {
 
   Heap& heap_;
   InodeId id_;
-  std::vector<uint64_t> units_;             // META offsets, by ordinal
-  std::vector<uint64_t> free_;    // by ordinal: 1 bit a free slot, and whether it is in roomy_
-  std::vector<uint32_t> roomy_;   // ordinals that may have free slots
+  std::vector<uint64_t> units_;  // META offsets, by ordinal
+  std::vector<uint64_t> free_;   // by ordinal: 1 bit a free slot, and whether it is in roomy_
+  std::vector<uint32_t> roomy_;  // ordinals that may have free slots
   std::unordered_multimap<uint32_t, uint32_t> index_;  // name hash → slot
   uint64_t entries_ = 0;
   TxId last_free_;  // bodies may be written once the watermark has passed it

@@ -12,7 +12,8 @@ Engine::~Engine() = default;
 Result<std::unique_ptr<Engine>> Engine::open(pmem::Region& region, const Superblock& super,
                                              Clock& clock, const Options& options) {
   SFS_ASSIGN(const Geometry geometry, Geometry::from(super));
-  if (geometry.meta_size() > region.size()) return Error{EINVAL, "META is smaller than its geometry"};
+  if (geometry.meta_size() > region.size())
+    return Error{EINVAL, "META is smaller than its geometry"};
   SFS_TRY(recover_journal(region, geometry));
   auto engine = std::make_unique<EngineImpl>(region, geometry, clock, options);
   SFS_TRY(engine->start(options));
@@ -44,7 +45,9 @@ EngineImpl::EngineImpl(pmem::Region& region, const Geometry& geometry, Clock& cl
       checksums_(region, geometry_),
       cache_(heap_) {}
 
-EngineImpl::~EngineImpl() { journal_.stop_checkpointer(); }
+EngineImpl::~EngineImpl() {
+  journal_.stop_checkpointer();
+}
 
 Result<void> EngineImpl::start(const Options& options) {
   SFS_TRY(orphans_.load(super_.orphan_head));

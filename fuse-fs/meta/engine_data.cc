@@ -27,7 +27,9 @@ Piece mapped(const Extent& extent, uint64_t end) {
   return piece;
 }
 
-uint64_t blocks_of(uint64_t bytes) { return div_round_up(bytes, kBlockSize); }
+uint64_t blocks_of(uint64_t bytes) {
+  return div_round_up(bytes, kBlockSize);
+}
 
 }  // namespace
 
@@ -102,9 +104,9 @@ Result<void> EngineImpl::finish_write(InodeId id, const WriteResult& result) {
     // The commit may use the reserve, but a write that is likely to need it says so now.
     if (extents->needs_unit() && heap_.scarce()) return Error{ENOSPC, "metadata heap"};
     for (const WriteResult::NewPiece& piece : result.added) {
-      cancel(extents->add({piece.first.value, piece.length, piece.block.value,
-                           piece.vstream.value, false},
-                          result.epoch));
+      cancel(extents->add(
+          {piece.first.value, piece.length, piece.block.value, piece.vstream.value, false},
+          result.epoch));
     }
   }
   store_new_checksums(result, *inode);
@@ -136,7 +138,8 @@ void EngineImpl::store_new_checksums(const WriteResult& result, Inode& inode) {
       last = (last + 1) % fresh.size();
     }
     if (!fresh.empty() && holds(last)) {
-      fresh[last][checksum.block.value - result.added[last].block.value] = std::max(checksum.crc, 1U);
+      fresh[last][checksum.block.value - result.added[last].block.value] =
+          std::max(checksum.crc, 1U);
       continue;
     }
     checksums_.finish(checksum.block, checksum.crc, result.epoch);
@@ -208,9 +211,8 @@ void EngineImpl::settle_checksums(Inode& inode, uint64_t epoch) {
   }
   inode.overwritten.erase(later, inode.overwritten.end());
   if (!inode.extents) return;
-  inode.extents->for_each_added(epoch, [&](const Extent& extent) {
-    checksums_.flush(BlockNo{extent.block}, extent.length);
-  });
+  inode.extents->for_each_added(
+      epoch, [&](const Extent& extent) { checksums_.flush(BlockNo{extent.block}, extent.length); });
 }
 
 // One record's worth. False: there is more.
@@ -271,8 +273,8 @@ void EngineImpl::put_current(Inode& inode, InodeImage& next, uint64_t epoch, boo
   next.ctime = inode.ctime;
   const uint64_t size = size_at(inode, epoch);
   next.size = complete ? size : std::min(next.size, size);
-  next.flags = static_cast<uint16_t>(complete ? next.flags & ~kTruncating
-                                              : next.flags | kTruncating);
+  next.flags =
+      static_cast<uint16_t>(complete ? next.flags & ~kTruncating : next.flags | kTruncating);
 }
 
 void EngineImpl::settle_size(Inode& inode, uint64_t epoch) {

@@ -144,7 +144,7 @@ class EngineImpl final : public Engine {
 
   // ---- Orphans
   Result<void> drop_chain(Inode& inode, UnitKind kind);
-  Result<void> drop_blob(Inode& inode, uint64_t InodeImage::*pointer);
+  Result<void> drop_blob(Inode& inode, uint64_t InodeImage::* pointer);
   Result<void> drop_inode(Inode& inode);
   Result<void> collect_runs(uint64_t unit, std::vector<BlockRun>& runs) const;
   Result<TxId> commit_drop(Change& change, const std::vector<uint64_t>& units,
@@ -175,7 +175,7 @@ class EngineImpl final : public Engine {
   BlockAllocator blocks_;
   Checksums checksums_;
   InodeCache cache_;
-  InodeRef root_;     // the kernel's reference to the root is never said
+  InodeRef root_;       // the kernel's reference to the root is never said
   Mutex rename_mutex_;  // before every inode: directories change parents one at a time
   std::vector<InodeId> leftovers_;
 };

@@ -140,8 +140,8 @@ Result<Attributes> EngineImpl::create(InodeId parent, std::string_view name,
   Change change = this->change();
   SFS_ASSIGN(NewInode made, prepare_inode(change, *directory, request, is_dir ? 2 : 1));
   InodeImage& next = change.next(*directory);
-  SFS_ASSIGN(auto insertion, names->put_insert(change.tx, name, made.slot.id(),
-                                               request.mode & S_IFMT, next));
+  SFS_ASSIGN(auto insertion,
+             names->put_insert(change.tx, name, made.slot.id(), request.mode & S_IFMT, next));
   if (is_dir) ++next.nlink;
   touch(change, *directory);
   return commit_created(change, made, directory.ref.get(), names, &insertion);
@@ -232,7 +232,8 @@ Result<Orphans::Claim> EngineImpl::put_drop_name(Change& change, Inode& inode) {
 
 Result<void> EngineImpl::check_removable(Inode& inode, bool directory) {
   if (!inode.alive) return Error{ESTALE, "no such inode"};
-  if (!directory) return is_directory(inode.committed) ? Result<void>(Error{EISDIR}) : Result<void>();
+  if (!directory)
+    return is_directory(inode.committed) ? Result<void>(Error{EISDIR}) : Result<void>();
   if (!is_directory(inode.committed)) return Error{ENOTDIR};
   SFS_ASSIGN(const Directory* names, entries(inode));
   if (!names->empty()) return Error{ENOTEMPTY};

@@ -1,6 +1,7 @@
 // The end of an inode: the last reference goes, its blocks and units are freed in bounded records.
 //
-//   named ──last name──► orphan ──last reference──► blocks and chains, a few units a record ──► gone
+//   named ──last name──► orphan ──last reference──► blocks and chains, a few units a record ──►
+//   gone
 //
 // What a crash leaves: the inode stays on the orphan list until its last record; each record before
 // shortens its chain, so the next mount goes on where this one stopped.
@@ -100,7 +101,7 @@ Result<TxId> EngineImpl::commit_drop(Change& change, const std::vector<uint64_t>
 }
 
 // At most 17 units: one record.
-Result<void> EngineImpl::drop_blob(Inode& inode, uint64_t InodeImage::*pointer) {
+Result<void> EngineImpl::drop_blob(Inode& inode, uint64_t InodeImage::* pointer) {
   if (inode.committed.*pointer == 0) return {};
   SFS_ASSIGN(const auto units, heap_.chain(inode.committed.*pointer, UnitKind::kBlob, inode.id));
   if (units.size() > kMaxBlobUnits) return Error{EIO, "blob too long"};

@@ -55,8 +55,8 @@ Result<std::optional<RenameResult>> EngineImpl::try_rename(InodeId from, std::st
   SFS_ASSIGN(Directory * to_names, entries(locks[to]));
   SFS_ASSIGN(const auto target_now, to_names->find(new_name));
   if (target_now != target) return std::optional<RenameResult>();
-  Rename rename{locks[from],       locks[to], *from_names, *to_names, *source, target,
-                locks[source->id], target ? &locks[replaced] : nullptr};
+  Rename rename{locks[from], locks[to], *from_names,       *to_names,
+                *source,     target,    locks[source->id], target ? &locks[replaced] : nullptr};
   SFS_TRY(check_rename(rename, flags));
   if (rename.replaced == &rename.moved) {
     return std::optional(RenameResult{rename.moved.id, std::nullopt});  // two names of one inode
@@ -149,8 +149,7 @@ Result<RenameResult> EngineImpl::exchange_names(Rename& rename) {
   Change change = this->change();
   rename.from_names.put_replace(change.tx, rename.source.slot, rename.target->id,
                                 rename.target->type);
-  rename.to_names.put_replace(change.tx, rename.target->slot, rename.source.id,
-                              rename.source.type);
+  rename.to_names.put_replace(change.tx, rename.target->slot, rename.source.id, rename.source.type);
   put_moved(change, rename.moved, rename.from, rename.to);
   put_moved(change, *rename.replaced, rename.to, rename.from);
   touch(change, rename.from);

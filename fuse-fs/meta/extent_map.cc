@@ -48,7 +48,8 @@ ExtentSlot inline_slot(const InodeImage& image, size_t slot) {
   return std::bit_cast<ExtentSlot>(words);
 }
 
-Result<std::unique_ptr<ExtentMap>> ExtentMap::load(Heap& heap, InodeId id, const InodeImage& image) {
+Result<std::unique_ptr<ExtentMap>> ExtentMap::load(Heap& heap, InodeId id,
+                                                   const InodeImage& image) {
   std::unique_ptr<ExtentMap> map(new ExtentMap(heap, id));
   SFS_TRY(map->load_slots(image));
   if ((image.flags & kTruncating) != 0) {
@@ -124,7 +125,8 @@ std::optional<Extent> ExtentMap::next_committed(uint64_t from) const {
       continue;
     }
     while (hidden != removed_.end() && hidden->second <= start) ++hidden;
-    if (hidden == removed_.end() || hidden->first >= extent.end()) return cut(extent, start, extent.end());
+    if (hidden == removed_.end() || hidden->first >= extent.end())
+      return cut(extent, start, extent.end());
     if (hidden->first > start) return cut(extent, start, hidden->first);
     from = hidden->second;  // start is hidden; a truncated tail is skipped in one step
     found = first_past(committed_, from, kEndOfExtent);
@@ -163,7 +165,8 @@ std::vector<BlockRun> ExtentMap::add(const Extent& extent, uint64_t epoch) {
 }
 
 std::vector<BlockRun> ExtentMap::remove(uint64_t first, uint64_t count) {
-  const uint64_t end = count > kMaxFileBlocks ? kMaxFileBlocks : std::min(first + count, kMaxFileBlocks);
+  const uint64_t end =
+      count > kMaxFileBlocks ? kMaxFileBlocks : std::min(first + count, kMaxFileBlocks);
   std::vector<BlockRun> dropped = remove_added(first, end);
   for (uint64_t at = first; at < end;) {
     const std::optional<Extent> part = next_committed(at);

@@ -63,8 +63,8 @@ class ExtentMap {
   struct Plan {
     bool complete = true;  // nothing up to the epoch is left for another record
     std::vector<BlockRun> allocated, freed;
-    uint64_t removed_up_to = 0;    // removals below this file block are in
-    std::vector<uint64_t> added;   // keys of added_ that are in
+    uint64_t removed_up_to = 0;   // removals below this file block are in
+    std::vector<uint64_t> added;  // keys of added_ that are in
     std::vector<Heap::Claim> units;
     uint32_t steps = 0;
   };
@@ -103,10 +103,10 @@ class ExtentMap {
 
   Heap& heap_;
   InodeId id_;
-  std::map<uint64_t, Committed> committed_;     // by first file block
-  std::map<uint64_t, Added> added_;             // by first file block; never over visible committed
-  std::map<uint64_t, uint64_t> removed_;        // first → end, merged
-  std::vector<uint64_t> free_slots_;            // META offsets
+  std::map<uint64_t, Committed> committed_;  // by first file block
+  std::map<uint64_t, Added> added_;          // by first file block; never over visible committed
+  std::map<uint64_t, uint64_t> removed_;     // first → end, merged
+  std::vector<uint64_t> free_slots_;         // META offsets
   uint32_t inline_used_ = 0;
   uint64_t added_blocks_ = 0, removed_blocks_ = 0;
 };

@@ -97,7 +97,7 @@ class Heap {
   Store store_;
   uint64_t reserve_;
   uint64_t inode_units_ = 0;
-  mutable Mutex mutex_;  // leaf
+  mutable Mutex mutex_;                                // leaf
   std::vector<uint64_t> free_ SFS_GUARDED_BY(mutex_);  // 1 bit a unit
   std::deque<Dirty> dirty_ SFS_GUARDED_BY(mutex_);
   uint64_t free_count_ SFS_GUARDED_BY(mutex_) = 0;

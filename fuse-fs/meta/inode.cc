@@ -30,7 +30,8 @@ Timestamp unpack_time(uint64_t packed) {
 
 InodeImage load_image(const pmem::Region& region, InodeId id) {
   InodeWords words{};
-  for (size_t i = 0; i < words.size(); ++i) words[i] = region.load(inode_offset(id) + i * kWordSize);
+  for (size_t i = 0; i < words.size(); ++i)
+    words[i] = region.load(inode_offset(id) + i * kWordSize);
   return std::bit_cast<InodeImage>(words);
 }
 
@@ -38,7 +39,8 @@ const char* image_problem(const InodeImage& image, InodeId id) {
   if (image.checksum != inode_checksum(image)) return "wrong checksum";
   if (image.self != id.value) return "wrong number in itself";
   if (!known_type(image.mode)) return "unknown type";
-  if ((image.flags & kInlineSymlink) != 0 && (!is_symlink(image) || image.size > kInlineSymlinkMax)) {
+  if ((image.flags & kInlineSymlink) != 0 &&
+      (!is_symlink(image) || image.size > kInlineSymlinkMax)) {
     return "impossible inline symlink";
   }
   return nullptr;
@@ -69,8 +71,8 @@ void set_block_count(InodeImage& image, uint64_t blocks) {
 
 void set_vstream(InodeImage& image, VStreamId vstream, bool hinted) {
   image.blocks_vstream = block_count(image) | uint64_t{vstream.value} << 48;
-  image.flags = static_cast<uint16_t>(hinted ? image.flags | kHintedVStream
-                                             : image.flags & ~kHintedVStream);
+  image.flags =
+      static_cast<uint16_t>(hinted ? image.flags | kHintedVStream : image.flags & ~kHintedVStream);
 }
 
 void Inode::settle() {

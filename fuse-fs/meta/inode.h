@@ -28,7 +28,9 @@ namespace streamfs::meta {
 
 Timestamp unpack_time(uint64_t packed);
 
-inline uint64_t inode_offset(InodeId id) { return id.value * kCellSize; }
+inline uint64_t inode_offset(InodeId id) {
+  return id.value * kCellSize;
+}
 InodeImage load_image(const pmem::Region& region, InodeId id);
 // Errors: ESTALE (a free slot, or no slot at all), EIO (damaged).
 Result<InodeImage> read_inode(const Heap& heap, InodeId id);
@@ -37,9 +39,15 @@ const char* image_problem(const InodeImage& image, InodeId id);
 // Finishes next's checksum and patches the words in which it differs from what META holds.
 void put_image(Transaction& tx, InodeId id, const InodeImage& committed, InodeImage& next);
 
-inline bool is_directory(const InodeImage& image) { return (image.mode & 0170000) == 0040000; }
-inline bool is_regular(const InodeImage& image) { return (image.mode & 0170000) == 0100000; }
-inline bool is_symlink(const InodeImage& image) { return (image.mode & 0170000) == 0120000; }
+inline bool is_directory(const InodeImage& image) {
+  return (image.mode & 0170000) == 0040000;
+}
+inline bool is_regular(const InodeImage& image) {
+  return (image.mode & 0170000) == 0100000;
+}
+inline bool is_symlink(const InodeImage& image) {
+  return (image.mode & 0170000) == 0120000;
+}
 inline uint64_t block_count(const InodeImage& image) {
   return image.blocks_vstream & ((uint64_t{1} << 48) - 1);
 }

@@ -64,10 +64,10 @@ class InodeSlots {
 
   Heap& heap_;
   mutable Mutex mutex_;
-  std::vector<InodeId> free_ SFS_GUARDED_BY(mutex_);   // taken from the back
-  std::deque<Freed> freed_ SFS_GUARDED_BY(mutex_);     // not reusable yet
+  std::vector<InodeId> free_ SFS_GUARDED_BY(mutex_);            // taken from the back
+  std::deque<Freed> freed_ SFS_GUARDED_BY(mutex_);              // not reusable yet
   std::unordered_set<InodeId> waiting_ SFS_GUARDED_BY(mutex_);  // those in freed_
-  std::vector<bool> scanned_ SFS_GUARDED_BY(mutex_);   // by heap unit
+  std::vector<bool> scanned_ SFS_GUARDED_BY(mutex_);            // by heap unit
   uint64_t cursor_ SFS_GUARDED_BY(mutex_) = 0;
   uint64_t used_ SFS_GUARDED_BY(mutex_) = 0;
   bool exact_ SFS_GUARDED_BY(mutex_);  // used_ came from a clean superblock

@@ -22,8 +22,7 @@ class Orphans {
   class Claim {
    public:
     Claim() = default;
-    Claim(Orphans& orphans, uint64_t slot, InodeId id)
-        : orphans_(&orphans), slot_(slot), id_(id) {}
+    Claim(Orphans& orphans, uint64_t slot, InodeId id) : orphans_(&orphans), slot_(slot), id_(id) {}
     Claim(Claim&& other) noexcept
         : orphans_(std::exchange(other.orphans_, nullptr)), slot_(other.slot_), id_(other.id_) {}
     Claim& operator=(Claim&& other) noexcept {

@@ -61,7 +61,8 @@ Result<std::string> read_blob(const Heap& heap, uint64_t first, InodeId owner, s
     if (header.length > kBlobBytesPerUnit || bytes.size() + header.length > limit) {
       return Error{EIO, "blob too long"};
     }
-    const std::string part = read_bytes(heap.store().region, unit + sizeof(UnitHeader), header.length);
+    const std::string part =
+        read_bytes(heap.store().region, unit + sizeof(UnitHeader), header.length);
     if (crc32c(std::as_bytes(std::span(part))) != header.checksum) {
       return Error{EIO, "damaged blob"};
     }

@@ -7,7 +7,9 @@
 namespace streamfs::meta {
 namespace {
 
-int error_of(const auto& result) { return result.ok() ? 0 : result.error().code; }
+int error_of(const auto& result) {
+  return result.ok() ? 0 : result.error().code;
+}
 
 TEST(Attributes, ChangesSurviveACrashAndAbsentFieldsStay) {
   Filesystem fs;

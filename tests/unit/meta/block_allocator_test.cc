@@ -11,7 +11,9 @@ namespace {
 
 constexpr Size kBig{.meta_bytes = 16 << 20, .data_blocks = 1 << 19};  // 2 GiB
 
-uint64_t region_of(BlockNo block) { return block.value / BlockAllocator::kRegionBlocks; }
+uint64_t region_of(BlockNo block) {
+  return block.value / BlockAllocator::kRegionBlocks;
+}
 
 TEST(BlockAllocator, AMegabyteIsOneRun) {
   Filesystem fs(kBig);

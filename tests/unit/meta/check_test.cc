@@ -300,12 +300,14 @@ TEST_P(HostileTest, NothingAssertsAndASecondRepairFindsNothingToDo) {
     for (const auto& problem : again->problems) EXPECT_FALSE(problem.repaired) << problem.text;
   }
   ManualClock clock;
-  auto engine = Engine::open(fs.region(), super, clock, {.read_only = false, .start_background = false});
+  auto engine =
+      Engine::open(fs.region(), super, clock, {.read_only = false, .start_background = false});
   if (!engine) return;
   engine->reset();
   fs.open();
   touch_everything(fs, fs.root(), 0);
-  for (int i = 0; i < 50; ++i) (void)fs->create(fs.root(), "new" + std::to_string(i), node(S_IFREG));
+  for (int i = 0; i < 50; ++i)
+    (void)fs->create(fs.root(), "new" + std::to_string(i), node(S_IFREG));
   fs.abandon();
 }
 

@@ -5,7 +5,9 @@
 namespace streamfs::meta {
 namespace {
 
-int error_of(const auto& result) { return result.ok() ? 0 : result.error().code; }
+int error_of(const auto& result) {
+  return result.ok() ? 0 : result.error().code;
+}
 
 // "data@first+length" or "hole@…" for each piece.
 std::string shape(Filesystem& fs, InodeId id, uint64_t first, uint64_t count) {
@@ -152,8 +154,8 @@ TEST(Data, AFragmentedFileKeepsItsSlotsAndIsFreedInBoundedRecords) {
   fs.crash();
   EXPECT_EQ(fs.attributes(f).blocks, 3000U);
   for (uint64_t i = 0; i < 3000; i += 37) {
-    EXPECT_EQ(shape(fs, f, i * 2, 2), "data@" + std::to_string(i * 2) + "+1 hole@" +
-                                          std::to_string(i * 2 + 1) + "+1");
+    EXPECT_EQ(shape(fs, f, i * 2, 2),
+              "data@" + std::to_string(i * 2) + "+1 hole@" + std::to_string(i * 2 + 1) + "+1");
   }
   ASSERT_TRUE(fs->set_size(f, 1000 * kBlockSize).ok());
   fs.commit(f);

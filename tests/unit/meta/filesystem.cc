@@ -35,8 +35,8 @@ Filesystem::~Filesystem() {
 
 void Filesystem::open() {
   const Superblock super = expect(load_superblock(*region_, true));
-  engine_ = expect(Engine::open(*region_, super, clock_, {.read_only = false,
-                                                          .start_background = false}));
+  engine_ = expect(
+      Engine::open(*region_, super, clock_, {.read_only = false, .start_background = false}));
   ASSERT_NE(engine_, nullptr);
 }
 
@@ -92,7 +92,9 @@ std::vector<std::string> Filesystem::names(InodeId directory) {
   return names;
 }
 
-Attributes Filesystem::attributes(InodeId id) { return expect(engine_->attributes(id)); }
+Attributes Filesystem::attributes(InodeId id) {
+  return expect(engine_->attributes(id));
+}
 
 void Filesystem::write(InodeId id, uint64_t first, uint64_t count, uint64_t epoch) {
   WriteResult result;
@@ -111,8 +113,8 @@ void Filesystem::write(InodeId id, uint64_t first, uint64_t count, uint64_t epoc
       const BlockRun run =
           expect(engine_->blocks().reserve(piece.length - done, kDefaultPStream, std::nullopt));
       ASSERT_GT(run.count, 0U);
-      result.added.push_back({FileBlock{piece.first.value + done}, run.first, run.count,
-                              kDefaultVStream});
+      result.added.push_back(
+          {FileBlock{piece.first.value + done}, run.first, run.count, kDefaultVStream});
       for (uint64_t i = 0; i < run.count; ++i) {
         const BlockNo block{run.first.value + i};
         result.checksums.push_back({block, static_cast<uint32_t>(block.value + 1)});
@@ -123,7 +125,9 @@ void Filesystem::write(InodeId id, uint64_t first, uint64_t count, uint64_t epoc
   expect(engine_->finish_write(id, result));
 }
 
-void Filesystem::commit(InodeId id, uint64_t epoch) { expect(engine_->commit_inode(id, epoch)); }
+void Filesystem::commit(InodeId id, uint64_t epoch) {
+  expect(engine_->commit_inode(id, epoch));
+}
 
 void Filesystem::forget_and_free(InodeId id, uint64_t count) {
   EXPECT_TRUE(engine_->forget(id, count));

@@ -52,9 +52,9 @@ class Filesystem {
   ManualClock& clock() { return clock_; }
 
   void open();
-  void close();   // orderly, and checks the media
-  void reopen();  // close() and open
-  void crash();   // drops the engine as it is, and opens what META holds
+  void close();                        // orderly, and checks the media
+  void reopen();                       // close() and open
+  void crash();                        // drops the engine as it is, and opens what META holds
   void abandon() { engine_.reset(); }  // damaged: no close, no check
   // Fails the test with what check() has to say against the closed media.
   void expect_sound();

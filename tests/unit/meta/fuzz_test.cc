@@ -50,7 +50,9 @@ class Fuzz {
   }
 
  private:
-  uint64_t below(uint64_t end) { return std::uniform_int_distribution<uint64_t>(0, end - 1)(random_); }
+  uint64_t below(uint64_t end) {
+    return std::uniform_int_distribution<uint64_t>(0, end - 1)(random_);
+  }
   std::string name() {
     const uint64_t kind = below(20);
     std::string name = "n" + std::to_string(below(12));
@@ -63,16 +65,30 @@ class Fuzz {
   void step() {
     fs_.clock().advance();
     switch (below(14)) {
-      case 0: case 1: case 2: return create(false);
-      case 3: return create(true);
-      case 4: return remove();
-      case 5: case 6: return rename(below(5) == 0 ? 2 : below(3) == 0 ? 1 : 0);
-      case 7: return link();
-      case 8: return chmod();
-      case 9: return xattr();
-      case 10: case 11: return write();
-      case 12: return truncate();
-      default: return commit();
+      case 0:
+      case 1:
+      case 2:
+        return create(false);
+      case 3:
+        return create(true);
+      case 4:
+        return remove();
+      case 5:
+      case 6:
+        return rename(below(5) == 0 ? 2 : below(3) == 0 ? 1 : 0);
+      case 7:
+        return link();
+      case 8:
+        return chmod();
+      case 9:
+        return xattr();
+      case 10:
+      case 11:
+        return write();
+      case 12:
+        return truncate();
+      default:
+        return commit();
     }
   }
 
@@ -110,7 +126,8 @@ class Fuzz {
     const std::string called = name();
     const auto found = parent->children.find(called);
     const bool as_directory = below(2) == 0;
-    const auto done = as_directory ? fs_->rmdir(parent->id, called) : fs_->unlink(parent->id, called);
+    const auto done =
+        as_directory ? fs_->rmdir(parent->id, called) : fs_->unlink(parent->id, called);
     int expected = 0;
     if (found == parent->children.end()) {
       expected = ENOENT;
@@ -227,7 +244,8 @@ class Fuzz {
     } else {
       const uint64_t count = 1 + below(10);
       ASSERT_TRUE(fs_->remove_range(node->id, FileBlock{first}, count).ok());
-      node->current.erase(node->current.lower_bound(first), node->current.lower_bound(first + count));
+      node->current.erase(node->current.lower_bound(first),
+                          node->current.lower_bound(first + count));
     }
   }
 

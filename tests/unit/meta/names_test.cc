@@ -16,7 +16,9 @@ CreateRequest symlink_to(std::string_view target) {
   return request;
 }
 
-int error_of(const auto& result) { return result.ok() ? 0 : result.error().code; }
+int error_of(const auto& result) {
+  return result.ok() ? 0 : result.error().code;
+}
 
 TEST(Names, AnEmptyFilesystemHoldsOnlyItself) {
   Filesystem fs;
@@ -70,8 +72,7 @@ TEST(Names, SymlinksOfEveryLengthReadBack) {
   Filesystem fs;
   for (const size_t length : {1U, 127U, 128U, 129U, 4032U, 4033U, 4095U}) {
     const std::string name = "s" + std::to_string(length), target(length, 'x');
-    ASSERT_TRUE(
-        fs->create(fs.root(), name, symlink_to(target)).ok());
+    ASSERT_TRUE(fs->create(fs.root(), name, symlink_to(target)).ok());
   }
   fs.crash();
   for (const size_t length : {1U, 127U, 128U, 129U, 4032U, 4033U, 4095U}) {
@@ -84,8 +85,7 @@ TEST(Names, SymlinksOfEveryLengthReadBack) {
   }
   EXPECT_EQ(error_of(fs->read_symlink(fs.root())), EINVAL);
   const std::string too_long(4096, 'x');
-  EXPECT_EQ(error_of(fs->create(fs.root(), "t", symlink_to(too_long))),
-            ENAMETOOLONG);
+  EXPECT_EQ(error_of(fs->create(fs.root(), "t", symlink_to(too_long))), ENAMETOOLONG);
 }
 
 TEST(Names, ImpossibleNamesAreRefused) {
@@ -103,7 +103,8 @@ TEST(Names, NamesOfEveryLengthAreKeptAndGoAway) {
   for (size_t length = 1; length <= 255; ++length) fs.file(std::string(length, 'n'));
   fs.crash();
   EXPECT_EQ(fs.names(fs.root()).size(), 255U);
-  for (size_t length = 1; length <= 255; length += 2) EXPECT_EQ(fs.unlink(std::string(length, 'n')), 0);
+  for (size_t length = 1; length <= 255; length += 2)
+    EXPECT_EQ(fs.unlink(std::string(length, 'n')), 0);
   for (size_t length = 1; length <= 255; length += 2) fs.file(std::string(length, 'm'));
   fs.reopen();
   for (size_t length = 1; length <= 255; ++length) {

@@ -26,14 +26,22 @@ class Worker {
 
   void step() {
     switch (below(8)) {
-      case 0: return make(S_IFREG | 0644);
-      case 1: return make(S_IFDIR | 0755);
-      case 2: return drop(fs_->unlink(directory(), name()));
-      case 3: return drop(fs_->rmdir(directory(), name()));
-      case 4: return move();
-      case 5: return touch();
-      case 6: return write();
-      default: return list();
+      case 0:
+        return make(S_IFREG | 0644);
+      case 1:
+        return make(S_IFDIR | 0755);
+      case 2:
+        return drop(fs_->unlink(directory(), name()));
+      case 3:
+        return drop(fs_->rmdir(directory(), name()));
+      case 4:
+        return move();
+      case 5:
+        return touch();
+      case 6:
+        return write();
+      default:
+        return list();
     }
   }
   void drop(const Result<InodeId>& gone) {
@@ -86,7 +94,8 @@ class Worker {
     EXPECT_TRUE(fs_->commit_inode(id, 1).ok());
   }
   void list() {
-    EXPECT_TRUE(fs_->read_directory(directory(), 0, [](const DirectoryEntry&) { return true; }).ok());
+    EXPECT_TRUE(
+        fs_->read_directory(directory(), 0, [](const DirectoryEntry&) { return true; }).ok());
   }
 
   Filesystem& fs_;
