@@ -80,15 +80,17 @@ struct BlockAllocator::Impl {
 };
 
 void BlockAllocator::Impl::count_region(uint64_t at) {
+  const uint64_t first = at * kRegionWords;
+  const uint64_t end = std::min(first + kRegionWords, div_round_up(blocks(), 64));
+  // Segments are whole 4 KiB: a region's words lie together.
+  const uint64_t bitmap = geometry.bitmap_word(RegionKind::kBlockBitmap, first);
+  const uint64_t untrimmed = geometry.bitmap_word(RegionKind::kUntrimmed, first);
   uint64_t available = 0;
-  const uint64_t words = div_round_up(blocks(), 64);
-  const uint64_t end = std::min((at + 1) * kRegionWords, words);
-  for (uint64_t index = at * kRegionWords; index < end; ++index) {
-    const uint64_t untrimmed = word(RegionKind::kUntrimmed, index) &
-                               ~word(RegionKind::kBlockBitmap, index) & ~outside(index);
-    const uint64_t used = word(RegionKind::kBlockBitmap, index) | untrimmed | outside(index);
-    available += static_cast<uint64_t>(std::popcount(~used));
-    if (untrimmed != 0) add_released(index, untrimmed);
+  for (uint64_t index = first; index < end; ++index) {
+    const uint64_t used = region.load(bitmap + (index - first) * kWordSize) | outside(index);
+    const uint64_t waiting = region.load(untrimmed + (index - first) * kWordSize) & ~used;
+    available += static_cast<uint64_t>(std::popcount(~(used | waiting)));
+    if (waiting != 0) add_released(index, waiting);
   }
   region_free[at] = static_cast<uint16_t>(available);
   ++class_count[static_cast<size_t>(std::bit_width(available))];

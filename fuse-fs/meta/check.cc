@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <optional>
 
 #include "fuse-fs/meta/check_walk.h"
 #include "fuse-fs/meta/engine.h"
@@ -29,23 +28,22 @@ class Repairer {
   Result<void> set_runs(const Repairs& repairs);
   Result<void> set_links(const Repairs& repairs);
   Result<void> clear_orphans(const Repairs& repairs);
-  Result<InodeId> lost_and_found();
-  Result<InodeId> make_lost_and_found(Directory& root_names, InodeImage root);
-  Result<void> name_lost(InodeId id);
+  Result<InodeId> lost_and_found(Heap& heap);
+  Result<InodeId> make_lost_and_found(Heap& heap, Directory& root_names, const InodeImage& root);
+  Result<void> name_lost(Heap& heap, InodeId id);
 
   pmem::Region& region_;
   const Geometry& geometry_;
   Journal journal_;
-  std::optional<Heap> heap_;  // read only after the heap map has been set right
 };
 
 Result<void> Repairer::run(const Repairs& repairs) {
   SFS_TRY(set_units(repairs));
-  heap_.emplace(Store{region_, geometry_, journal_});
+  Heap heap(Store{region_, geometry_, journal_});  // reads the heap map that is right now
   SFS_TRY(set_runs(repairs));
   SFS_TRY(set_links(repairs));
   SFS_TRY(clear_orphans(repairs));
-  for (const InodeId id : repairs.lost) SFS_TRY(name_lost(id));
+  for (const InodeId id : repairs.lost) SFS_TRY(name_lost(heap, id));
   journal_.checkpoint();
   return {};
 }
@@ -95,18 +93,19 @@ Result<void> Repairer::clear_orphans(const Repairs& repairs) {
   return {};
 }
 
-Result<InodeId> Repairer::lost_and_found() {
+Result<InodeId> Repairer::lost_and_found(Heap& heap) {
   const InodeId root{geometry_.super().root_inode};
-  SFS_ASSIGN(const InodeImage image, read_inode(*heap_, root));
-  SFS_ASSIGN(const auto names, Directory::load(*heap_, root, image));
+  SFS_ASSIGN(const InodeImage image, read_inode(heap, root));
+  SFS_ASSIGN(const auto names, Directory::load(heap, root, image));
   SFS_ASSIGN(const auto found, names->find(kLostName));
-  if (!found) return make_lost_and_found(*names, image);
+  if (!found) return make_lost_and_found(heap, *names, image);
   if (!S_ISDIR(found->type)) return Error{ENOTDIR, "/lost+found is not a directory"};
   return found->id;
 }
 
-Result<InodeId> Repairer::make_lost_and_found(Directory& root_names, InodeImage root) {
-  InodeSlots slots(*heap_, 0);
+Result<InodeId> Repairer::make_lost_and_found(Heap& heap, Directory& root_names,
+                                              const InodeImage& root) {
+  InodeSlots slots(heap, 0);
   SFS_ASSIGN(InodeSlots::Claim slot, slots.take());
   auto words = std::bit_cast<InodeWords>(load_image(region_, slot.id()));
   std::fill_n(words.begin(), kInodeBodyWords, 0);
@@ -132,10 +131,10 @@ Result<InodeId> Repairer::make_lost_and_found(Directory& root_names, InodeImage 
   return slot.id();
 }
 
-Result<void> Repairer::name_lost(InodeId id) {
-  SFS_ASSIGN(const InodeId folder, lost_and_found());
-  SFS_ASSIGN(const InodeImage folder_image, read_inode(*heap_, folder));
-  SFS_ASSIGN(const auto names, Directory::load(*heap_, folder, folder_image));
+Result<void> Repairer::name_lost(Heap& heap, InodeId id) {
+  SFS_ASSIGN(const InodeId folder, lost_and_found(heap));
+  SFS_ASSIGN(const InodeImage folder_image, read_inode(heap, folder));
+  SFS_ASSIGN(const auto names, Directory::load(heap, folder, folder_image));
   const InodeImage old = load_image(region_, id);
   InodeImage next = old, folder_next = folder_image;
   if (is_directory(old)) {

@@ -292,7 +292,7 @@ void CheckWalk::find_lost(std::vector<InodeId> lost) {
     return !is_directory(image) ||
            (image.parent != id.value && all.contains(InodeId{image.parent}));
   };
-  std::ranges::stable_partition(lost, [&](InodeId id) { return !below_another(id); });
+  std::ranges::sort(lost, {}, [&](InodeId id) { return std::pair(below_another(id), id); });
   for (const InodeId id : lost) {
     if (seen_.contains(id)) continue;  // met below another lost directory
     const InodeImage image = load_image(region_, id);
@@ -338,7 +338,7 @@ void CheckWalk::check_units() {
 namespace {
 
 // What is wrong with a block, and what puts it right.
-enum BlockState { kRight = 0, kLeaked, kUnmarked, kBothStates };
+enum BlockState : uint8_t { kRight = 0, kLeaked, kUnmarked, kBothStates };
 
 }  // namespace
 

@@ -5,6 +5,8 @@
 //
 // What a crash leaves: the inode stays on the orphan list until its last record; each record before
 // shortens its chain, so the next mount goes on where this one stopped.
+#include <algorithm>
+
 #include "fuse-fs/meta/engine_impl.h"
 
 namespace streamfs::meta {
@@ -63,7 +65,10 @@ Result<void> EngineImpl::drop_chain(Inode& inode, UnitKind kind) {
     std::vector<BlockRun> runs;
     while (next.chain != 0 && units.size() < kUnitsPerRecord) {
       const uint64_t unit = next.chain;
-      if (!heap_.is_unit(unit, kind, inode.id)) return Error{EIO, "broken chain of heap units"};
+      const bool again = std::ranges::find(units, unit) != units.end();
+      if (again || !heap_.is_unit(unit, kind, inode.id)) {
+        return Error{EIO, "broken chain of heap units"};
+      }
       if (kind == UnitKind::kExtents) SFS_TRY(collect_runs(unit, runs));
       next.chain = read_header(region_, unit).next;
       units.push_back(unit);

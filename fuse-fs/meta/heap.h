@@ -34,7 +34,7 @@ void put_unit_kind(Transaction& tx, const Geometry& geometry, uint64_t unit, Uni
 class Heap {
  public:
   // kCreate leaves the reserve alone; kMust may use it: unlink and truncate always succeed.
-  enum class Purpose { kCreate, kMust };
+  enum class Purpose : uint8_t { kCreate, kMust };
 
   // A unit nobody else can get, or none. Dropped without keep(), it goes back.
   class Claim {
