@@ -1,8 +1,11 @@
 #include "fuse-fs/data/buffer.h"
 
+#include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <new>
+
+#include "base/types.h"
 
 namespace streamfs::data {
 namespace {

@@ -4,8 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <span>
+#include <string>
 
 #include "base/checksum.h"
+#include "base/result.h"
+#include "base/types.h"
 
 namespace streamfs::data {
 namespace {

@@ -1,7 +1,13 @@
 #include "fuse-fs/data/data_path.h"
 
-#include <optional>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/data/write_job.h"
 
 namespace streamfs::data {
@@ -52,7 +58,7 @@ Result<void> DataPath::resize_locked(InodeState& state, const meta::Attributes& 
     SFS_TRY(zero_in_block(state, now, end, round_up(end, kBlockSize), end));
   }
   SFS_TRY(core_.engine.set_size(now.id, size));
-  core_.epochs.touched(now.id, 0);
+  core_.epochs.touched(now.id, 0, 0);
   return {};
 }
 
@@ -89,7 +95,7 @@ Result<void> DataPath::punch_locked(InodeState& state, const meta::Attributes& n
   if (whole_from == whole_to) return {};
   const uint64_t first = whole_from / kBlockSize;
   SFS_TRY(core_.engine.remove_range(now.id, FileBlock{first}, whole_to / kBlockSize - first));
-  core_.epochs.touched(now.id, 0);
+  core_.epochs.touched(now.id, 0, 0);
   return {};
 }
 

@@ -1,5 +1,11 @@
 #include "fuse-fs/data/directory_names.h"
 
+#include <string>
+#include <string_view>
+
+#include "base/mutex.h"
+#include "base/types.h"
+
 namespace streamfs::data {
 
 void DirectoryNames::learn(InodeId id, std::string_view name) {

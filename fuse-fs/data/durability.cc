@@ -1,5 +1,12 @@
 #include "fuse-fs/data/durability.h"
 
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "pmem/region.h"
+
 namespace streamfs::data {
 namespace {
 

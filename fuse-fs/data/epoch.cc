@@ -2,7 +2,16 @@
 
 #include <spdlog/spdlog.h>
 
-#include <utility>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
 
 namespace streamfs::data {
 
@@ -41,12 +50,13 @@ Result<void> Epochs::flush_through(uint64_t epoch) {
   return flushed() >= epoch ? Result<void>{} : Error{EIO, "flush of the data device"};
 }
 
-void Epochs::touched(InodeId id, uint64_t bytes) {
+void Epochs::touched(InodeId id, uint64_t bytes, uint64_t epoch) {
   const uint64_t now = clock_.monotonic_ms();
   const MutexLock lock(mutex_);
   if (dirty_.empty()) dirty_since_ms_ = now;
   dirty_.insert(id);
   dirty_bytes_ += bytes;
+  last_written_ = std::max(last_written_, epoch);
   touched_ms_ = now;
 }
 
@@ -60,19 +70,21 @@ Result<void> Epochs::commit(InodeId id) {
   if (!done.ok() && (done.error().code == ENOENT || done.error().code == ESTALE)) return {};
   if (!done.ok() && done.error().code == EROFS) health_.degrade(done.error().message());
   const bool retry = done.ok() ? engine_.dirty(id) : done.error().code == ENOSPC;
-  if (retry) touched(id, 0);
+  if (retry) touched(id, 0, 0);
   return done;
 }
 
-std::vector<InodeId> Epochs::take_dirty() {
+std::vector<InodeId> Epochs::take_dirty(uint64_t& last_written) {
   const MutexLock lock(mutex_);
+  last_written = last_written_;
   dirty_bytes_ = 0;
   return {dirty_.begin(), dirty_.end()};
 }
 
 Result<void> Epochs::close() {
-  const std::vector<InodeId> inodes = take_dirty();
-  SFS_TRY(flush_through(epoch()));
+  uint64_t last_written = 0;
+  const std::vector<InodeId> inodes = take_dirty(last_written);
+  SFS_TRY(flush_through(last_written));
   Result<void> first;
   for (const InodeId id : inodes) {
     const Result<void> done = commit(id);
@@ -86,7 +98,8 @@ Result<void> Epochs::close() {
 bool Epochs::due() const {
   const uint64_t now = clock_.monotonic_ms();
   const MutexLock lock(mutex_);
-  if (dirty_.empty()) return false;
+  // An overwrite without checksums may have left no inode dirty, and its data still unflushed.
+  if (dirty_.empty()) return last_written_ > flushed() && now - touched_ms_ >= limits_.idle_ms;
   return now - touched_ms_ >= limits_.idle_ms || now - dirty_since_ms_ >= limits_.age_ms ||
          dirty_bytes_ >= limits_.dirty_bytes_max || dirty_.size() >= limits_.dirty_inodes_max;
 }

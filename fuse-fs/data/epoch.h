@@ -41,11 +41,11 @@ class Epochs {
   uint64_t flushed() const { return flushed_.load(std::memory_order_acquire); }
   Result<void> flush_through(uint64_t epoch);
 
-  // The inode has changes that wait for a commit.
-  void touched(InodeId id, uint64_t bytes);
+  // The inode has changes that wait for a commit; `epoch` is that of its data, 0 if there is none.
+  void touched(InodeId id, uint64_t bytes, uint64_t epoch);
   // Commits what flushed() covers. ok also when the inode is gone.
   Result<void> commit(InodeId id);
-  // Flushes and commits every dirty inode; the first error, after trying all.
+  // Flushes, if any data is not, and commits every dirty inode; the first error, after trying all.
   Result<void> close();
   bool due() const;  // idle, old or big enough to close
   size_t dirty_inodes() const;
@@ -53,7 +53,7 @@ class Epochs {
 
  private:
   Result<void> flush_device();
-  std::vector<InodeId> take_dirty();
+  std::vector<InodeId> take_dirty(uint64_t& last_written);
 
   meta::Engine& engine_;
   blockdev::Device& device_;
@@ -66,6 +66,7 @@ class Epochs {
   mutable Mutex mutex_;  // leaf
   std::unordered_set<InodeId> dirty_ SFS_GUARDED_BY(mutex_);
   uint64_t dirty_bytes_ SFS_GUARDED_BY(mutex_) = 0;
+  uint64_t last_written_ SFS_GUARDED_BY(mutex_) = 0;  // epoch of the newest data
   uint64_t dirty_since_ms_ SFS_GUARDED_BY(mutex_) = 0, touched_ms_ SFS_GUARDED_BY(mutex_) = 0;
 };
 

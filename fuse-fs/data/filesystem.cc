@@ -4,9 +4,20 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
 
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
 #include "fuse-fs/data/pair.h"
+#include "pmem/region.h"
 
 namespace streamfs::data {
 namespace {

@@ -1,11 +1,16 @@
 // Data: decode, check, hand down.
-#include <fcntl.h>
 #include <linux/falloc.h>
+#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
 
 namespace streamfs::data {

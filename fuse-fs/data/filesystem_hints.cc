@@ -1,7 +1,15 @@
 // Hints: from whatever a program said to a vStream on the inode; and the xattr that shows it.
-#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "base/wire/control.h"
 #include "fuse-fs/data/filesystem_impl.h"
 

@@ -169,7 +169,7 @@ Result<Attributes> FilesystemImpl::set_attributes(InodeId id, const meta::Attrib
   SFS_TRY(health_.writable());
   if (!change.lazily) return after_change(engine_->set_attributes(id, change));
   SFS_ASSIGN(const Attributes now, engine_->set_attributes(id, change));
-  if (engine_->dirty(id)) epochs_->touched(id, 0);
+  if (engine_->dirty(id)) epochs_->touched(id, 0, 0);
   return now;
 }
 

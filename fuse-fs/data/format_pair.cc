@@ -6,14 +6,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
-#include <vector>
+#include <utility>
 
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/pair.h"
 #include "fuse-fs/data/signature.h"
 #include "fuse-fs/meta/label.h"
+#include "pmem/region.h"
 
 namespace streamfs::data {
 namespace {

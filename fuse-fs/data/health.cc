@@ -2,6 +2,11 @@
 
 #include <spdlog/spdlog.h>
 
+#include <atomic>
+#include <string>
+
+#include "base/mutex.h"
+
 namespace streamfs::data {
 
 void Health::degrade(const std::string& reason) {

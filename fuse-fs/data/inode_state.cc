@@ -1,5 +1,12 @@
 #include "fuse-fs/data/inode_state.h"
 
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/mutex.h"
+#include "base/types.h"
+
 namespace streamfs::data {
 
 std::shared_ptr<InodeState> InodeStates::get(InodeId id) {

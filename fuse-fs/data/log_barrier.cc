@@ -1,5 +1,11 @@
 // The barrier of a filesystem with a metadata log.
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/result.h"
 #include "fuse-fs/data/durability.h"
+#include "pmem/region.h"
 
 namespace streamfs::data {
 namespace {

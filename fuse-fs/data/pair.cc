@@ -2,13 +2,23 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <string.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/durability.h"
 #include "fuse-fs/meta/label.h"
+#include "pmem/region.h"
 
 namespace streamfs::data {
 namespace {

@@ -1,5 +1,10 @@
 #include "fuse-fs/data/range_lock.h"
 
+#include <cstdint>
+#include <list>
+
+#include "base/mutex.h"
+
 namespace streamfs::data {
 
 bool RangeLock::must_wait(std::list<Range>::const_iterator self) const {

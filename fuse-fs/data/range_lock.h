@@ -14,7 +14,7 @@ namespace streamfs::data {
 class RangeLock {
  public:
   static constexpr uint64_t kToTheEnd = std::numeric_limits<uint64_t>::max();
-  enum class Access { kShared, kExclusive };
+  enum class Access : uint8_t { kShared, kExclusive };
 
  private:
   struct Range {

@@ -1,7 +1,14 @@
 // Reading: the device's contiguous runs in one batch, straight into the caller's memory if aligned.
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstring>
+#include <vector>
 
+#include "base/assert.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/trace/trace.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/data_path.h"
 

@@ -5,11 +5,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <string>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/meta/layout.h"
+#include "pmem/region.h"
 
 namespace streamfs::data {
 namespace {

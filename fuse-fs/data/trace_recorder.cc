@@ -1,6 +1,17 @@
 #include "fuse-fs/data/trace_recorder.h"
 
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <utility>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/trace/trace.h"
 
 namespace streamfs::data {
 

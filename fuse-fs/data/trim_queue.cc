@@ -3,6 +3,15 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/trace/trace.h"
+#include "pmem/region.h"
 
 namespace streamfs::data {
 

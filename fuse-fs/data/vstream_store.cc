@@ -1,7 +1,14 @@
 #include "fuse-fs/data/vstream_store.h"
 
+#include <string.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
 
 namespace streamfs::data {
 

@@ -1,9 +1,19 @@
 #include "fuse-fs/data/write_job.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <optional>
+#include <vector>
 
+#include "base/assert.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/trace/trace.h"
 #include "fuse-fs/data/buffer.h"
 
 namespace streamfs::data {
@@ -226,7 +236,7 @@ Result<void> WriteJob::finish() {
   SFS_TRY(core_.engine.finish_write(attributes_.id, done));
   reserved_.clear();
   state_.wrote_in(done.epoch);
-  core_.epochs.touched(attributes_.id, count_ * kBlockSize);
+  core_.epochs.touched(attributes_.id, count_ * kBlockSize, done.epoch);
   tell_others();
   return {};
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "base/checksum.h"
 #include "fuse-fs/placement/placement.h"

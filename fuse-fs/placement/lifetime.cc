@@ -1,7 +1,14 @@
 #include "fuse-fs/placement/lifetime.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <bit>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/types.h"
 
 namespace streamfs::placement {
 namespace {

@@ -1,10 +1,22 @@
 #include "fuse-fs/placement/model.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <memory>
 #include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
 
 #include "base/checksum.h"
+#include "base/result.h"
+#include "base/wire/model_table.h"
 
 namespace streamfs::placement {
 

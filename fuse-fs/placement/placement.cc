@@ -3,8 +3,24 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "base/wire/model_table.h"
+#include "base/wire/telemetry.h"
 #include "fuse-fs/placement/cluster.h"
 #include "fuse-fs/placement/placement_impl.h"
 #include "libstream/rules.h"

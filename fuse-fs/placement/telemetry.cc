@@ -1,9 +1,18 @@
 #include "fuse-fs/placement/telemetry.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <new>
+#include <utility>
+
+#include "base/result.h"
+#include "base/wire/telemetry.h"
 
 namespace streamfs::placement {
 namespace {

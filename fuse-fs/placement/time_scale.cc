@@ -1,6 +1,8 @@
 #include "fuse-fs/placement/time_scale.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 
 namespace streamfs::placement {
 namespace {

@@ -1,6 +1,20 @@
 #include "fuse-fs/placement/vstream_table.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
 
 namespace streamfs::placement {
 namespace {

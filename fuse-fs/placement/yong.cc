@@ -1,6 +1,10 @@
 #include "fuse-fs/placement/yong.h"
 
 #include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/types.h"
 
 namespace streamfs::placement::yong {
 

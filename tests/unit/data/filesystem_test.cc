@@ -55,6 +55,32 @@ TEST(Epoch, AWriteDuringAnFsyncIsNotForgotten) {
   EXPECT_FALSE(rig.fs().engine().dirty(id));
 }
 
+TEST(Epoch, AnOverwriteWithoutChecksumsIsFlushedByItself) {
+  Rig::Options options;
+  options.checksums = false;
+  options.faulty = false;
+  Rig rig(options);
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(4096, 1)).ok());
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(4096, 2)).ok());
+  ASSERT_TRUE(rig.fs().engine().commit_inode(id, 1).ok());  // another's epoch, ended before
+  const uint64_t before = rig.ram().flushes;
+  rig.clock().ms += 1001;
+  rig.fs().maintenance().timer_round();
+  EXPECT_GT(rig.ram().flushes, before);
+}
+
+TEST(Epoch, ASyncWithNothingToSyncFlushesNothing) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(100, 1)).ok());
+  ASSERT_TRUE(rig.fs().sync().ok());
+  const uint64_t before = rig.ram().flushes;
+  ASSERT_TRUE(rig.fs().sync().ok());
+  EXPECT_EQ(rig.ram().flushes, before);
+}
+
 TEST(Epoch, AnFsyncWithoutNewDataFlushesNothing) {
   Rig rig;
   const InodeId id = rig.create("f");
