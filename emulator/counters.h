@@ -32,7 +32,8 @@ struct Counters {
   std::array<StreamCounters, kMaxStreams> streams{};
   std::array<uint64_t, kLatencyBuckets> write_latency{};  // see latency.h
 };
-static_assert(sizeof(Counters) == 8 * (8 + 2 * kMaxStreams + kLatencyBuckets));
+static_assert(sizeof(Counters) ==
+              sizeof(uint64_t) * (8 + 2 * size_t{kMaxStreams} + kLatencyBuckets));
 
 struct LiveCounts {
   uint64_t live_pages = 0;

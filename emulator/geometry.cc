@@ -2,8 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "base/types.h"
 
 namespace streamfs::emulator {
 namespace {

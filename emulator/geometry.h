@@ -37,7 +37,7 @@ struct Geometry {
   GcMode gc_mode = GcMode::kOwnFrontier;
   bool plp = true;  // power-loss protected: a flush is free and pads nothing
 
-  uint32_t frontiers() const { return 2u * streams; }
+  uint32_t frontiers() const { return uint32_t{streams} * 2; }
   uint64_t physical_pages() const { return uint64_t{blocks} * pages_per_block; }
 };
 

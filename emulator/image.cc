@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -9,10 +11,20 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
 #include <thread>
 
+#include "base/assert.h"
 #include "base/checksum.h"
+#include "base/result.h"
+#include "emulator/geometry.h"
+#include "emulator/layout.h"
 
 namespace streamfs::emulator {
 namespace {

@@ -17,7 +17,7 @@ namespace streamfs::emulator {
 
 class Image {
  public:
-  enum class Access {
+  enum class Access : uint8_t {
     kHold,      // read and write, exclusive lock
     kHoldRead,  // read only, exclusive lock
     kObserve,   // counters only, no lock: for a look at an image in use

@@ -1,8 +1,14 @@
 #include "emulator/latency.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
+
+#include "emulator/counters.h"
+#include "emulator/geometry.h"
 
 namespace streamfs::emulator {
 namespace {

@@ -3,9 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/assert.h"
 #include "base/checksum.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/ftl/router.h"
+#include "emulator/geometry.h"
+#include "emulator/image.h"
+#include "emulator/latency.h"
+#include "emulator/layout.h"
+#include "emulator/stats.h"
 
 namespace streamfs::emulator {
 namespace {

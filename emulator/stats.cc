@@ -1,8 +1,13 @@
 #include "emulator/stats.h"
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "emulator/counters.h"
+#include "emulator/geometry.h"
 #include "emulator/latency.h"
+#include "emulator/layout.h"
 
 namespace streamfs::emulator {
 namespace {

@@ -99,7 +99,7 @@ class PageMap {
   Block& invalidate(Ppn page);
   void advanced(BlockIndex block, uint32_t pages, uint64_t first_sequence);
   void pad(BlockIndex block);
-  bool holds_back(FrontierId frontier, const Block& dead) const;
+  bool holds_back(size_t frontier, const Block& dead) const;
   bool erasable(const Block& dead) const;
   void commit_for(const Block& dead);
   void retire(BlockIndex block);

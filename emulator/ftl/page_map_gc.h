@@ -104,7 +104,7 @@ void PageMap<M, V, R>::retire(BlockIndex block) {
 }
 
 template <typename M, typename V, typename R>
-bool PageMap<M, V, R>::holds_back(FrontierId frontier, const Block& dead) const {
+bool PageMap<M, V, R>::holds_back(size_t frontier, const Block& dead) const {
   return (dead.superseded_by >> (frontier % 64) & 1) != 0 && open_[frontier] != kNoBlock &&
          blocks_[open_[frontier]].uncommitted_since <= dead.superseded_sequence;
 }
@@ -112,14 +112,14 @@ bool PageMap<M, V, R>::holds_back(FrontierId frontier, const Block& dead) const 
 template <typename M, typename V, typename R>
 bool PageMap<M, V, R>::erasable(const Block& dead) const {
   if (wordline_ == 1) return true;
-  for (FrontierId frontier = 0; frontier < open_.size(); ++frontier)
+  for (size_t frontier = 0; frontier < open_.size(); ++frontier)
     if (holds_back(frontier, dead)) return false;
   return true;
 }
 
 template <typename M, typename V, typename R>
 void PageMap<M, V, R>::commit_for(const Block& dead) {
-  for (FrontierId frontier = 0; frontier < open_.size(); ++frontier)
+  for (size_t frontier = 0; frontier < open_.size(); ++frontier)
     if (holds_back(frontier, dead)) pad(open_[frontier]);
 }
 

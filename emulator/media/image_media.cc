@@ -5,10 +5,20 @@
 
 #include <atomic>
 #include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <span>
 
 #include "base/assert.h"
 #include "base/checksum.h"
+#include "emulator/ftl/page_map.h"
+#include "emulator/ftl/router.h"
+#include "emulator/geometry.h"
+#include "emulator/image.h"
+#include "emulator/latency.h"
+#include "emulator/layout.h"
 
 namespace streamfs::emulator {
 namespace {

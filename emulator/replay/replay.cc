@@ -3,13 +3,25 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/result.h"
+#include "emulator/counters.h"
 #include "emulator/ftl/page_map.h"
+#include "emulator/ftl/router.h"
+#include "emulator/geometry.h"
 #include "emulator/media/null_media.h"
+#include "emulator/policy/placement/policy.h"
 #include "emulator/policy/victim/cost_benefit.h"
 #include "emulator/policy/victim/greedy.h"
+#include "emulator/replay/workload.h"
 
 namespace streamfs::emulator {
 namespace {

@@ -3,8 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/geometry.h"
 #include "emulator/trace/trace.h"
 
 namespace streamfs::emulator {

@@ -1,7 +1,13 @@
 // ssd-sim create: a new image.
 #include <fmt/format.h>
 
+#include <map>
+#include <memory>
+#include <string>
+
 #include "base/exit_codes.h"
+#include "base/result.h"
+#include "emulator/geometry.h"
 #include "emulator/image.h"
 #include "emulator/ssd_sim/commands.h"
 

@@ -1,11 +1,19 @@
 // ssd-sim info and reset-stats: both work while another process holds the image.
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "base/exit_codes.h"
+#include "base/result.h"
+#include "emulator/geometry.h"
+#include "emulator/layout.h"
 #include "emulator/ssd.h"
 #include "emulator/ssd_sim/commands.h"
+#include "emulator/stats.h"
 
 namespace streamfs::emulator::ssd_sim {
 namespace {

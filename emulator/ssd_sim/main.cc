@@ -1,10 +1,14 @@
 // ssd-sim: makes, shows and serves emulated SSDs, and replays traces on them.
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <vector>
 
 #include "base/exit_codes.h"
+#include "base/result.h"
 #include "emulator/ssd_sim/commands.h"
 
 namespace streamfs::emulator::ssd_sim {

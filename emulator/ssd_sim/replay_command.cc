@@ -2,10 +2,21 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cerrno>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/exit_codes.h"
+#include "base/result.h"
+#include "emulator/counters.h"
+#include "emulator/geometry.h"
+#include "emulator/policy/placement/policy.h"
 #include "emulator/replay/replay.h"
+#include "emulator/replay/workload.h"
 #include "emulator/ssd_sim/commands.h"
 
 namespace streamfs::emulator::ssd_sim {

@@ -10,10 +10,21 @@
 #include <linux/falloc.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <utility>
 
 #include "base/exit_codes.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/geometry.h"
+#include "emulator/ssd.h"
 #include "emulator/ssd_sim/commands.h"
 #include "emulator/ssd_sim/served_file.h"
 

@@ -1,7 +1,18 @@
 #include "emulator/ssd_sim/served_file.h"
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/geometry.h"
 
 namespace streamfs::emulator::ssd_sim {
 

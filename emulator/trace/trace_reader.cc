@@ -1,12 +1,21 @@
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <span>
+#include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "base/checksum.h"
+#include "base/result.h"
 #include "emulator/trace/trace.h"
 
 namespace streamfs::emulator {

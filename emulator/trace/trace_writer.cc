@@ -1,7 +1,15 @@
 #include <fmt/format.h>
+#include <zlib.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
 
+#include "base/mutex.h"
+#include "base/result.h"
 #include "emulator/trace/trace.h"
 
 namespace streamfs::emulator {

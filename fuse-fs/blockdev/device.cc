@@ -1,5 +1,13 @@
 #include "fuse-fs/blockdev/device.h"
 
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/blockdev/emulated_device.h"
 #include "fuse-fs/blockdev/file_device.h"
 

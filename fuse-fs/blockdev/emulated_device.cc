@@ -1,5 +1,14 @@
 #include "fuse-fs/blockdev/emulated_device.h"
 
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/geometry.h"
+#include "emulator/ssd.h"
 #include "fuse-fs/blockdev/stats_json.h"
 
 namespace streamfs::blockdev {

@@ -1,8 +1,20 @@
 #include "fuse-fs/blockdev/faulty_device.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
 
 namespace streamfs::blockdev {
 namespace {

@@ -8,9 +8,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
 
+#include "base/assert.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/blockdev/identity.h"
 #include "fuse-fs/blockdev/lock.h"
 

@@ -4,10 +4,13 @@
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <system_error>
 
 namespace streamfs::blockdev {
 namespace {

@@ -3,6 +3,14 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/blockdev/uring_engine.h"
 
 namespace streamfs::blockdev {

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "emulator/stats.h"
+
 namespace streamfs::blockdev {
 
 DeviceStats device_stats(const emulator::SsdStats& ssd) {

@@ -1,7 +1,19 @@
 #include "fuse-fs/blockdev/uring_engine.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <future>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
 
 namespace streamfs::blockdev {
 namespace {
@@ -10,8 +22,8 @@ constexpr size_t kMaxTransfer = size_t{1} << 30;  // one SQE; the kernel stops a
 
 // A new ring may be mapped where one was that another thread has just let go, which only the kernel
 // orders; this says so to the memory model.
-std::atomic<uint64_t> rings_closed{
-    0};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<uint64_t> rings_closed{0};
 
 }  // namespace
 
@@ -119,8 +131,6 @@ bool UringEngine::completed(Request* request, int result) {
     resubmit(request);
   } else if (result < 0) {
     finish(request, Error{-result, request->kind == Kind::kRead ? "read" : "write"});
-  } else if (request->kind == Kind::kSync) {
-    finish(request, {});
   } else if (result == 0 && request->size > 0) {
     finish(request, Error{EIO, "transfer beyond the end of the device"});
   } else if (static_cast<size_t>(result) < request->size) {

@@ -345,13 +345,13 @@ def test_writes_of_any_size_and_place_read_back(image: Path) -> None:
 def test_a_killed_server_loses_nothing_that_was_written(image: Path) -> None:
     require_serving()
     with served(image) as file:
-        ssd = file.open("r+b", buffering=0)
+        writer = file.open("r+b", buffering=0)
         for i in range(200):
-            ssd.seek(i % 50 * 65536)
-            ssd.write(bytes([i]) * 65536)
+            writer.seek(i % 50 * 65536)
+            writer.write(bytes([i]) * 65536)
         os.kill(holder_of(image), signal.SIGKILL)
         with contextlib.suppress(OSError):
-            ssd.close()  # nobody answers any more
+            writer.close()  # nobody answers any more
     with served(image) as file, file.open("rb") as ssd:
         for i in range(150, 200):
             ssd.seek(i % 50 * 65536)

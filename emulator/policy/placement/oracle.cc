@@ -1,6 +1,13 @@
 #include "emulator/policy/placement/oracle.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "emulator/ftl/router.h"
+#include "emulator/geometry.h"
+#include "emulator/policy/placement/policy.h"
+#include "emulator/replay/workload.h"
 
 namespace streamfs::emulator {
 namespace {

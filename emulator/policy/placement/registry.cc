@@ -1,12 +1,20 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "emulator/geometry.h"
 #include "emulator/policy/placement/nosep.h"
 #include "emulator/policy/placement/oracle.h"
 #include "emulator/policy/placement/policy.h"
 #include "emulator/policy/placement/sepbit.h"
 #include "emulator/policy/placement/sepgc.h"
 #include "emulator/policy/placement/tags.h"
+#include "emulator/replay/workload.h"
 
 namespace streamfs::emulator {
 

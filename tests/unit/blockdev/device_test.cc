@@ -3,16 +3,31 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
+#include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "base/assert.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/geometry.h"
 #include "emulator/image.h"
 #include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/blockdev/io_engine.h"

@@ -3,10 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <random>
+#include <span>
+#include <tuple>
+#include <vector>
 
+#include "emulator/counters.h"
+#include "emulator/ftl/router.h"
+#include "emulator/geometry.h"
 #include "emulator/media/null_media.h"
-#include "emulator/policy/victim/cost_benefit.h"
 #include "emulator/policy/victim/greedy.h"
 
 namespace streamfs::emulator {

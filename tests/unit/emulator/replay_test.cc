@@ -3,9 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/result.h"
+#include "emulator/geometry.h"
+#include "emulator/replay/workload.h"
 #include "emulator/trace/trace.h"
 #include "tests/unit/emulator/temporary.h"
 

@@ -5,10 +5,26 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/geometry.h"
+#include "emulator/image.h"
+#include "emulator/layout.h"
 #include "tests/unit/emulator/temporary.h"
 
 namespace streamfs::emulator {

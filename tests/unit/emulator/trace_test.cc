@@ -2,10 +2,17 @@
 #include "emulator/trace/trace.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "base/result.h"
 #include "tests/unit/emulator/temporary.h"
 
 namespace streamfs::emulator {
