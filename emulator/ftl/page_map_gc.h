@@ -56,7 +56,10 @@ template <typename M, typename V, typename R>
 void PageMap<M, V, R>::gather_valid(BlockIndex block) {
   survivors_.clear();
   valid_.for_each_set(uint64_t{block} * geometry_.pages_per_block, geometry_.pages_per_block,
-                      [&](uint64_t page) { survivors_.push_back(static_cast<Ppn>(page)); });
+                      [&](uint64_t page) {
+                        prefetch(resident_[page]);  // copy_run will want it
+                        survivors_.push_back(static_cast<Ppn>(page));
+                      });
   SFS_ASSERT(survivors_.size() == blocks_[block].valid);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdint>
@@ -25,6 +26,8 @@
 
 namespace streamfs::emulator {
 namespace {
+
+constexpr size_t kAhead = 16;
 
 bool is_oracle(const std::string& placement) {
   return placement.starts_with("oracle");
@@ -53,7 +56,10 @@ template <typename Ftl>
 int run_ops(Ftl& ftl, PlacementPolicy& policy, const Workload& workload, uint32_t counted_from,
             const Counters& counters, Counters& before) {
   uint32_t index = 0;
-  for (const PageOp& op : workload.ops()) {
+  const std::vector<PageOp>& ops = workload.ops();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const PageOp& op = ops[i];
+    ftl.prefetch(ops[std::min(i + kAhead, ops.size() - 1)].page);
     if (op.is_trim) {
       ftl.trim(op.page);
       continue;

@@ -1,8 +1,9 @@
 // The emulated SSD (emulator/ssd.h) as the data device: placement (1, s) is its stream s.
 //
 // Reads and writes are done in the caller's thread, and completions run there before the call
-// returns: the image is memory (the page cache), and a ring only adds a thread switch. Measured
-// with bench/device_bench, see there for the figures.
+// returns: the image is memory (the page cache), and a ring only adds a thread switch. Measured on
+// two busy cores: a 4 KiB write takes 7 µs here and 40 µs through the ring to a file beside it; a
+// 1 MiB write 0.3 ms here and 0.2 to 0.3 ms there.
 // Thread safety and crashes: see device.h and ssd.h.
 #pragma once
 
