@@ -3,8 +3,23 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <iterator>
 #include <map>
+#include <memory>
+#include <optional>
 #include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

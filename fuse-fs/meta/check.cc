@@ -5,11 +5,19 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/check_walk.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/inode_slots.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

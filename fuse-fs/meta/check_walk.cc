@@ -3,8 +3,19 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "base/checksum.h"
+#include "base/types.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

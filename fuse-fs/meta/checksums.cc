@@ -1,6 +1,13 @@
 #include "fuse-fs/meta/checksums.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/mutex.h"
+#include "base/types.h"
 
 namespace streamfs::meta {
 namespace {

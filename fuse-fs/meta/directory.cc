@@ -1,10 +1,27 @@
 #include "fuse-fs/meta/directory.h"
 
-#include <algorithm>
-#include <bit>
-#include <cstring>
+#include <string.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/assert.h"
 #include "base/checksum.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

@@ -1,9 +1,22 @@
 // Opening and closing, and what every operation begins and ends with.
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 

@@ -2,6 +2,16 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
+#include <cerrno>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
 
 namespace streamfs::meta {

@@ -1,6 +1,16 @@
 // What the data floors need: maps of files, changes that wait for a device flush, their commit.
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
 
 namespace streamfs::meta {
@@ -41,10 +51,13 @@ Result<std::vector<Piece>> EngineImpl::map(InodeId id, FileBlock first, uint64_t
   const uint64_t end = first.value + count;
   for (uint64_t at = first.value; at < end;) {
     const std::optional<Extent> next = extents->next(at);
-    const uint64_t start = next ? std::min(next->first, end) : end;
-    if (start > at) pieces.push_back(hole(at, start));
-    if (start < end) pieces.push_back(mapped(*next, end));
-    at = start < end ? start + pieces.back().length : end;
+    if (!next || next->first >= end) {
+      pieces.push_back(hole(at, end));
+      break;
+    }
+    if (next->first > at) pieces.push_back(hole(at, next->first));
+    pieces.push_back(mapped(*next, end));
+    at = next->end();
   }
   return pieces;
 }
@@ -127,6 +140,7 @@ Result<void> EngineImpl::finish_write(InodeId id, const WriteResult& result) {
 void EngineImpl::store_new_checksums(const WriteResult& result, Inode& inode) {
   if (!geometry_.checksums()) return;
   std::vector<std::vector<uint32_t>> fresh;
+  fresh.reserve(result.added.size());
   for (const auto& piece : result.added) fresh.emplace_back(piece.length);
   size_t last = 0;  // checksums come in the order of the pieces
   for (const WriteResult::BlockChecksum& checksum : result.checksums) {

@@ -139,7 +139,7 @@ class EngineImpl final : public Engine {
   Result<void> check_replaced(const Rename& rename);
   Result<void> check_not_inside(InodeId moved, InodeId directory) const;
   Result<RenameResult> move_name(Rename& rename, std::string_view new_name);
-  Result<RenameResult> exchange_names(Rename& rename);
+  Result<RenameResult> exchange_names(Rename& rename, const Directory::Found& target, Inode& other);
   void put_moved(Change& change, Inode& moved, Inode& from, Inode& to);
 
   // ---- Orphans

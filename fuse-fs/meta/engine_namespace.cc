@@ -3,8 +3,22 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
 
 namespace streamfs::meta {

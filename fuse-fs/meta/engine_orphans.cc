@@ -6,7 +6,13 @@
 // What a crash leaves: the inode stays on the orphan list until its last record; each record before
 // shortens its chain, so the next mount goes on where this one stopped.
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
 
 namespace streamfs::meta {

@@ -1,7 +1,17 @@
 // Rename: move, replace, exchange; one record each.
-#include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
 
 #ifndef RENAME_NOREPLACE
@@ -62,8 +72,9 @@ Result<std::optional<RenameResult>> EngineImpl::try_rename(InodeId from, std::st
     return std::optional(RenameResult{rename.moved.id, std::nullopt});  // two names of one inode
   }
   const bool exchange = (flags & RENAME_EXCHANGE) != 0;
-  SFS_ASSIGN(const RenameResult result,
-             exchange ? exchange_names(rename) : move_name(rename, new_name));
+  SFS_ASSIGN(const RenameResult result, exchange&& target
+                                            ? exchange_names(rename, *target, locks[replaced])
+                                            : move_name(rename, new_name));
   return std::optional(result);
 }
 
@@ -145,13 +156,13 @@ Result<RenameResult> EngineImpl::move_name(Rename& rename, std::string_view new_
   return result;
 }
 
-Result<RenameResult> EngineImpl::exchange_names(Rename& rename) {
+Result<RenameResult> EngineImpl::exchange_names(Rename& rename, const Directory::Found& target,
+                                                Inode& other) {
   Change change = this->change();
-  rename.from_names.put_replace(change.tx, rename.source.slot, rename.target->id,
-                                rename.target->type);
-  rename.to_names.put_replace(change.tx, rename.target->slot, rename.source.id, rename.source.type);
+  rename.from_names.put_replace(change.tx, rename.source.slot, target.id, target.type);
+  rename.to_names.put_replace(change.tx, target.slot, rename.source.id, rename.source.type);
   put_moved(change, rename.moved, rename.from, rename.to);
-  put_moved(change, *rename.replaced, rename.to, rename.from);
+  put_moved(change, other, rename.to, rename.from);
   touch(change, rename.from);
   touch(change, rename.to);
   SFS_TRY(change.commit());

@@ -4,8 +4,14 @@
 // the overlay stays until done(). restore() reads committed_ again: a failed commit changed
 // nothing in META.
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstdint>
+#include <iterator>
+#include <utility>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/extent_map.h"
 
 namespace streamfs::meta {

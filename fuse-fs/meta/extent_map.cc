@@ -2,9 +2,21 @@
 #include "fuse-fs/meta/extent_map.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/image.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 ExtentSlot encode_extent(const Extent& extent) {
@@ -222,6 +234,7 @@ void ExtentMap::for_each_added(uint64_t epoch,
 
 std::vector<BlockRun> ExtentMap::reserved() const {
   std::vector<BlockRun> runs;
+  runs.reserve(added_.size());
   for (const auto& [first, added] : added_) {
     runs.push_back({BlockNo{added.extent.block}, added.extent.length});
   }

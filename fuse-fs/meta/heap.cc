@@ -3,7 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <optional>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {
@@ -68,6 +79,12 @@ UnitKind Heap::kind(uint64_t unit) const {
   return read_unit_kind(store_.region, store_.geometry, unit);
 }
 
+uint64_t Heap::unit_at(uint64_t offset) const {
+  const std::optional<uint64_t> unit = store_.geometry.unit_of(offset);
+  SFS_ASSERT(unit.has_value());
+  return unit.value_or(0);
+}
+
 Result<Heap::Claim> Heap::take(Purpose purpose) {
   std::optional<uint64_t> unit = pick(purpose);
   if (!unit) {
@@ -112,7 +129,7 @@ void Heap::clear(uint64_t offset) const {
 }
 
 void Heap::give_back(uint64_t offset) {
-  const uint64_t unit = *store_.geometry.unit_of(offset);
+  const uint64_t unit = unit_at(offset);
   const bool was_dirty = kind(unit) == UnitKind::kDirty;
   const MutexLock lock(mutex_);
   if (was_dirty) {
@@ -131,12 +148,12 @@ void Heap::put_unit(Transaction& tx, uint64_t offset, UnitKind kind, InodeId own
 }
 
 void Heap::put_kind(Transaction& tx, uint64_t offset, UnitKind kind) const {
-  put_unit_kind(tx, store_.geometry, *store_.geometry.unit_of(offset), kind);
+  put_unit_kind(tx, store_.geometry, unit_at(offset), kind);
 }
 
 void Heap::freed(uint64_t offset, TxId tx) {
   const MutexLock lock(mutex_);
-  dirty_.push_back({*store_.geometry.unit_of(offset), tx});
+  dirty_.push_back({unit_at(offset), tx});
 }
 
 bool Heap::is_unit(uint64_t offset, UnitKind kind, InodeId owner) const {

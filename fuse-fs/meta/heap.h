@@ -71,6 +71,7 @@ class Heap {
   void freed(uint64_t offset, TxId tx);  // a record made it kDirty
 
   UnitKind kind(uint64_t unit) const;
+  uint64_t unit_at(uint64_t offset) const;  // asserts that it lies in the heap
   // The start of a unit of this kind that belongs to this owner.
   bool is_unit(uint64_t offset, UnitKind kind, InodeId owner) const;
   // Offsets of a chain's units in order. EIO: a link leads astray.

@@ -2,6 +2,20 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

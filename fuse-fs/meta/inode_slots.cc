@@ -1,5 +1,12 @@
 #include "fuse-fs/meta/inode_slots.h"
 
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/inode.h"
 
 namespace streamfs::meta {
@@ -66,7 +73,7 @@ void InodeSlots::promote() {
     freed_.pop_front();
     waiting_.erase(id);
     // A unit not looked at yet will show the slot by itself.
-    if (scanned_[*heap_.store().geometry.unit_of(inode_offset(id))]) free_.push_back(id);
+    if (scanned_[heap_.unit_at(inode_offset(id))]) free_.push_back(id);
   }
 }
 
@@ -99,7 +106,7 @@ void InodeSlots::born(InodeId id, bool fresh_unit) {
   const MutexLock lock(mutex_);
   ++used_;
   if (!fresh_unit) return;
-  scanned_[*heap_.store().geometry.unit_of(inode_offset(id))] = true;
+  scanned_[heap_.unit_at(inode_offset(id))] = true;
   for (uint64_t index = kInodesPerUnit; index-- > 1;) free_.push_back(InodeId{id.value + index});
 }
 

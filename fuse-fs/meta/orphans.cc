@@ -1,5 +1,14 @@
 #include "fuse-fs/meta/orphans.h"
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+
 namespace streamfs::meta {
 
 Orphans::Claim::~Claim() {

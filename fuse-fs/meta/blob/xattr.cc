@@ -1,10 +1,18 @@
 #include "fuse-fs/meta/blob/xattr.h"
 
-#include <algorithm>
-#include <bit>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/checksum.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

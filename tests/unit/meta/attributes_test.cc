@@ -1,7 +1,13 @@
 #include <sys/xattr.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <string>
+#include <vector>
 
+#include "base/clock.h"
+#include "base/types.h"
 #include "tests/unit/meta/filesystem.h"
 
 namespace streamfs::meta {

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <set>
+#include <vector>
 
+#include "base/types.h"
 #include "tests/unit/meta/filesystem.h"
 
 namespace streamfs::meta {

@@ -2,11 +2,18 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/inode.h"
+#include "pmem/region.h"
 #include "tests/unit/meta/filesystem.h"
 
 namespace streamfs::meta {

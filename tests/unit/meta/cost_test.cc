@@ -1,4 +1,7 @@
 // What an operation costs on its critical path, by the region's own counters.
+#include <cstdint>
+
+#include "pmem/region.h"
 #include "tests/unit/meta/filesystem.h"
 
 namespace streamfs::meta {

@@ -1,5 +1,11 @@
-#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "base/types.h"
 #include "tests/unit/meta/filesystem.h"
 
 namespace streamfs::meta {

@@ -1,6 +1,14 @@
 #include "tests/unit/meta/filesystem.h"
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/check.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

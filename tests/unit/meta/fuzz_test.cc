@@ -1,10 +1,15 @@
 // Random operations beside a model in ordinary memory; the two must agree after every reopening,
 // and check() must find nothing. A failure prints its seed.
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <random>
+#include <string>
+#include <vector>
 
+#include "base/types.h"
 #include "tests/unit/meta/filesystem.h"
 
 namespace streamfs::meta {

@@ -1,8 +1,13 @@
-#include <fcntl.h>
 
-#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/clock.h"
 #include "tests/unit/meta/filesystem.h"
 
 namespace streamfs::meta {

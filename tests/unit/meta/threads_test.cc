@@ -1,8 +1,14 @@
 // Many threads on one small tree: nothing deadlocks, nothing is lost, and check() finds nothing.
-#include <atomic>
+#include <cstdint>
+#include <optional>
 #include <random>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "tests/unit/meta/filesystem.h"
 
 namespace streamfs::meta {
