@@ -31,7 +31,10 @@ class RamDevice final : public blockdev::Device {
     std::memcpy(&bytes_[first.value * kBlockSize], bytes.data(), bytes.size());
     ++writes;
     written_bytes += bytes.size();
-    last_tag = tag;
+    {
+      const std::lock_guard lock(tag_mutex_);
+      last_tag = tag;
+    }
     done({});
   }
   void read(BlockNo first, Bytes bytes, blockdev::Completion done) override {
@@ -70,6 +73,7 @@ class RamDevice final : public blockdev::Device {
  private:
   blockdev::DeviceInfo info_;
   std::vector<std::byte> bytes_;
+  std::mutex tag_mutex_;
 };
 
 class BorrowedDevice final : public blockdev::Device {
