@@ -54,14 +54,13 @@ void fill(Arguments& arguments, const Session::Options& options) {
   arguments.option("default_permissions");
   if (options.allow_other) arguments.option("allow_other");
   for (const std::string& each : options.mount_options) arguments.option(each);
-  // Without access to the device libfuse would give up; asked for auto_unmount it leaves the
-  // opening to fusermount3, which may.
-  if (geteuid() != 0 && access("/dev/fuse", R_OK | W_OK) != 0) arguments.option("auto_unmount");
 #ifdef STREAMFS_FUSE_IO_URING
   if (options.io_uring) arguments.option("io_uring");
 #endif
   if (options.debug) arguments.add("-d");
 }
+
+}  // namespace
 
 Result<void> check_mountpoint(const std::string& mountpoint) {
   struct stat found{};
@@ -80,6 +79,8 @@ Result<void> check_mountpoint(const std::string& mountpoint) {
   }
   return {};
 }
+
+namespace {
 
 // fusermount3 is how a user without privileges unmounts.
 bool run_fusermount(const std::string& mountpoint, bool lazily) {

@@ -21,6 +21,9 @@
 
 namespace streamfs::frontend {
 
+// Whether mounting there can work: ENOENT, ENOTDIR, ENOTCONN (a dead mount), ENODEV (no /dev/fuse).
+Result<void> check_mountpoint(const std::string& mountpoint);
+
 class Session {
  public:
   struct Options {

@@ -1,13 +1,16 @@
 // mkfs.streamfs --meta META DATA: an empty filesystem on a pair of devices.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
 #include <string>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/exit_codes.h"
+#include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/data/format_pair.h"
 #include "fuse-fs/frontend/status_json.h"
 #include "fuse-fs/tools/command_line.h"
@@ -82,6 +85,18 @@ Result<void> read_words(const Words& words, data::FormatPairOptions& options) {
   return {};
 }
 
+// An ordinary user's filesystem is that user's, or nobody could write to it.
+Result<void> give_root_to_caller(const std::string& meta, const std::string& data) {
+  if (geteuid() == 0) return {};
+  SFS_ASSIGN(const auto fs, data::Filesystem::mount(meta, data, {}, system_clock()));
+  meta::AttributeChange owner;
+  owner.uid = geteuid();
+  owner.gid = getegid();
+  SFS_ASSIGN(const meta::Attributes changed, fs->set_attributes(fs->root(), owner));
+  SFS_ASSERT(changed.uid == geteuid());
+  return fs->unmount();
+}
+
 void print_report(const Words& words, const data::FormatPairOptions& options,
                   const data::Formatted& made) {
   const bool log = (made.super.features & meta::kFeatureMetaLog) != 0;
@@ -130,6 +145,10 @@ int main(int argc, char** argv) {
   }
   const Result<data::Formatted> made = data::format_pair(meta, data, options, system_clock());
   if (!made) return fail(kProgram, made.error());
+  if (!options.dry_run) {
+    const Result<void> given = give_root_to_caller(meta, data);
+    if (!given) return fail(kProgram, given.error());
+  }
   if (words.quiet) return exit_code::kOk;
   print_report(words, options, *made);
   warn_if_few(*made);

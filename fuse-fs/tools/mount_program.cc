@@ -114,6 +114,9 @@ int run_mount(const MountCommand& command, Launch launch) {
   SignalThread::block();
   const bool io_flusher = frontend::become_io_flusher();
   frontend::route_fuse_log();
+  if (const auto place = frontend::check_mountpoint(command.mountpoint); !place) {
+    return fail(kProgram, place.error());
+  }
   auto fs = data::Filesystem::mount(command.meta, command.data, command.filesystem, system_clock());
   if (!fs) return fail(kProgram, fs.error());
   const int code = serve(command, launch, **fs, io_flusher);
@@ -122,7 +125,7 @@ int run_mount(const MountCommand& command, Launch launch) {
     spdlog::error("unmounting: {}", closed.error().message());
     return fail(kProgram, closed.error());
   }
-  spdlog::info("{} unmounted", command.mountpoint);
+  if (code == exit_code::kOk) spdlog::info("{} unmounted", command.mountpoint);
   return code;
 }
 

@@ -1,140 +1,15 @@
-"""A filesystem of one's own for each test: emulated SSD and META in tmp_path, always unmounted."""
+"""A filesystem of one's own for each test, always unmounted."""
 
-import json
 import os
-import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-BIN = Path(os.environ.get("STREAMFS_BIN", ROOT / "build/release/bin"))
-MOUNT_SECONDS = 20.0
-DRAIN_SECONDS = 30.0
+from tests.integration.pairs import BIN, Mount, Pair
 
 
-def run(*words: str | Path, check: bool = True, **more: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command with its output captured; a failure shows that output."""
-    done = subprocess.run(
-        [str(word) for word in words],
-        capture_output=True,
-        text=True,
-        timeout=more.pop("timeout", 300),
-        check=False,
-        **more,
-    )
-    assert not check or done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
-    return done
-
-
-def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.002)
-
-
-class Mount:
-    """A running streamfs. Its own process only is ever signalled."""
-
-    def __init__(self, command: list[str], point: Path, log: Path) -> None:
-        self.point = point
-        self.log = log
-        self.began = time.monotonic()
-        with log.open("ab") as out:
-            self.process = subprocess.Popen(command, stdout=out, stderr=out)
-        until(self._settled, MOUNT_SECONDS, "the mount")
-        self.mount_seconds = time.monotonic() - self.began
-        if not self.point.is_mount():
-            self.end()
-            pytest.fail(f"streamfs did not mount:\n{log.read_text()}")
-
-    def _settled(self) -> bool:
-        return self.process.poll() is not None or self.point.is_mount()
-
-    def __truediv__(self, name: str) -> Path:
-        return self.point / name
-
-    def status(self) -> dict[str, Any]:
-        """What streamctl status --json says."""
-        answer: dict[str, Any] = json.loads(
-            run(BIN / "streamctl", "status", self.point, "--json").stdout
-        )
-        return answer
-
-    def unmount(self) -> None:
-        """Unmount in an orderly way; the program must exit 0."""
-        run("umount", self.point)
-        assert self.process.wait(DRAIN_SECONDS) == 0, self.log.read_text()
-
-    def kill(self) -> None:
-        """kill -9, and take the dead mount away."""
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(DRAIN_SECONDS)
-        self._take_away()
-
-    def end(self) -> None:
-        """Whatever happened, leave neither mount nor process."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(DRAIN_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-        self._take_away()
-
-    def _take_away(self) -> None:
-        rows = Path("/proc/self/mounts").read_text().splitlines()
-        if any(row.split()[1] == str(self.point) for row in rows):
-            run("umount", "-l", self.point, check=False)
-
-
-class Pair:
-    """META and DATA in a directory, and the mounts made of them."""
-
-    def __init__(self, folder: Path, size: str = "1G", meta: Path | None = None) -> None:
-        self.folder = folder
-        self.image = folder / "ssd"
-        self.data = f"emu:{self.image}"
-        self.meta = meta or folder / "META"
-        self.point = folder / "mnt"
-        self.point.mkdir()
-        self.mounts: list[Mount] = []
-        run(BIN / "ssd-sim", "create", self.image, "--size", size, "--streams", "8", "--op", "0.1")
-
-    def mkfs(self, *options: str) -> str:
-        """Make the filesystem; returns what mkfs said."""
-        return run(BIN / "mkfs.streamfs", *options, "--meta", self.meta, self.data).stdout
-
-    def mount(self, *options: str) -> Mount:
-        """Mount in the foreground, as a child of this process."""
-        listed = ",".join([f"meta={self.meta}", *options])
-        words = [str(BIN / "streamfs"), self.data, str(self.point), "-f", "-o", listed]
-        mount = Mount(words, self.point, self.folder / "log")
-        self.mounts.append(mount)
-        return mount
-
-    def fsck(self, *options: str) -> subprocess.CompletedProcess[str]:
-        """Check, without asserting anything."""
-        return run(BIN / "fsck.streamfs", *options, "--meta", self.meta, self.data, check=False)
-
-    def assert_sound(self) -> None:
-        """fsck finds nothing to complain about."""
-        done = self.fsck("-n", "-f")
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    def end(self) -> None:
-        for mount in self.mounts:
-            mount.end()
-
-
-@pytest.fixture()
+@pytest.fixture
 def needs_fuse() -> None:
     """The programs are built, and root may mount here."""
     if not (BIN / "streamfs").exists():
@@ -145,7 +20,7 @@ def needs_fuse() -> None:
         pytest.skip("these tests mount as root")
 
 
-@pytest.fixture()
+@pytest.fixture
 def make_pair(tmp_path: Path, needs_fuse: None) -> Iterator[Callable[..., Pair]]:  # noqa: ARG001
     """Make pairs of devices; whatever is mounted of them at the end is unmounted."""
     made: list[Pair] = []
@@ -161,7 +36,7 @@ def make_pair(tmp_path: Path, needs_fuse: None) -> Iterator[Callable[..., Pair]]
         pair.end()
 
 
-@pytest.fixture()
+@pytest.fixture
 def pair(make_pair: Callable[..., Pair]) -> Pair:
     """A formatted pair, not mounted."""
     one = make_pair()
@@ -169,7 +44,7 @@ def pair(make_pair: Callable[..., Pair]) -> Pair:
     return one
 
 
-@pytest.fixture()
+@pytest.fixture
 def mounted(pair: Pair) -> Mount:
     """A fresh filesystem, mounted."""
     return pair.mount()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Mount
+from tests.integration.pairs import Mount
 
 COUNT = 50
 
@@ -18,7 +18,7 @@ def prepare(mount: Mount, prefix: str) -> None:
 ACTIONS: dict[str, tuple[bool, Callable[[Path], object]]] = {
     "create": (False, os.mknod),
     "mkdir": (False, os.mkdir),
-    "symlink": (False, lambda path: os.symlink("target", path)),
+    "symlink": (False, lambda path: path.symlink_to("target")),
     "unlink": (True, os.unlink),
     "rename": (True, lambda path: path.rename(path.with_name("renamed-" + path.name))),
     "chmod": (True, lambda path: path.chmod(0o600)),

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import Pair, run
+from tests.integration.pairs import Pair, run
 
 
 def dirty_file(path: Path) -> int:

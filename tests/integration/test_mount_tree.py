@@ -6,7 +6,7 @@ import sqlite3
 import stat
 from pathlib import Path
 
-from conftest import Pair, run
+from tests.integration.pairs import Pair, run
 
 FILES = 20_000
 
@@ -22,7 +22,7 @@ def make_tree(root: Path) -> None:
         path.chmod([0o644, 0o600, 0o755, 0o444][i % 4])
         if i % 10 == 0:
             os.link(path, folder / f"link {i}")
-            os.symlink(path.name, folder / f"symlink {i}")
+            (folder / f"symlink {i}").symlink_to(path.name)
             os.utime(folder / f"symlink {i}", ns=(i, i * 10**14), follow_symlinks=False)
             os.setxattr(path, "user.number", str(i).encode() * (1 + i % 40))
         os.utime(path, ns=(i * 10**15, i * 10**14 + 7))
@@ -34,13 +34,13 @@ def make_tree(root: Path) -> None:
 def fingerprint(root: Path) -> dict[str, tuple[object, ...]]:
     """Everything that a copy must keep, by name. Inode numbers as groups of names."""
     first: dict[int, str] = {}
-    found = {}
+    found: dict[str, tuple[object, ...]] = {}
     for path in sorted(root.rglob("*")):
         info = path.lstat()
         name = str(path.relative_to(root))
         regular = stat.S_ISREG(info.st_mode)
         content = hashlib.md5(path.read_bytes()).hexdigest() if regular else ""
-        target = os.readlink(path) if path.is_symlink() else ""
+        target = str(path.readlink()) if path.is_symlink() else ""
         names = os.listxattr(path, follow_symlinks=False)
         attributes = tuple((n, os.getxattr(path, n, follow_symlinks=False)) for n in sorted(names))
         size = info.st_size if regular else 0

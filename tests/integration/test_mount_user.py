@@ -1,0 +1,66 @@
+"""An ordinary user makes and mounts a filesystem through fusermount3."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.integration.pairs import BIN, run
+
+NOBODY = 65534
+DROP = ("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups")
+
+# In a mount namespace of its own, where /dev/fuse is everybody's as udev makes it.
+EVERYBODYS_FUSE = """
+set -e
+mkdir dev && mount -t tmpfs none dev && mknod -m 666 dev/fuse c 10 229
+mount --bind dev/fuse /dev/fuse && umount -l dev
+exec "$@"
+"""
+
+SESSION = """
+set -e
+../ssd-sim create ssd --size 256M --streams 4 --op 0.2 > /dev/null
+../mkfs.streamfs -q --meta META emu:ssd
+../streamfs emu:ssd mnt -o meta=META
+trap 'fusermount3 -uzq mnt || true' EXIT
+echo mine > mnt/file
+stat -c '%U %s' mnt/file
+../streamctl status mnt --json | grep meta_class
+grep -o 'mnt fuse.streamfs' /proc/self/mounts
+fusermount3 -u mnt
+trap - EXIT
+# Waits for the daemon, which is still draining.
+../streamfs emu:ssd mnt -o meta=META
+cat mnt/file
+fusermount3 -u mnt
+"""
+
+
+@pytest.fixture
+def home(needs_fuse: None) -> Iterator[Path]:  # noqa: ARG001
+    """Make a folder that is nobody's, with copies of the programs that nobody may run."""
+    if shutil.which("fusermount3") is None:
+        pytest.fail("fusermount3 is not installed")
+    folder = Path(tempfile.mkdtemp(prefix="streamfs-user-"))
+    folder.chmod(0o755)
+    for name in ("streamfs", "mkfs.streamfs", "ssd-sim", "streamctl"):
+        shutil.copy(BIN / name, folder / name)
+    work = folder / "work"
+    (work / "mnt").mkdir(parents=True)
+    for path in (work, work / "mnt"):
+        shutil.chown(path, NOBODY, NOBODY)
+    yield work
+    shutil.rmtree(folder)
+
+
+def test_a_user_makes_mounts_writes_looks_and_unmounts(home: Path) -> None:
+    namespace = ("unshare", "-m", "sh", "-c", EVERYBODYS_FUSE, "sh")
+    done = run(*namespace, *DROP, "sh", "-c", SESSION, cwd=home, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0] == "nobody 5"
+    assert "synced" in lines[1]
+    assert lines[2:] == ["mnt fuse.streamfs", "mine"]
