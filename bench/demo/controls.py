@@ -5,11 +5,20 @@ import os
 import shutil
 import subprocess
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.demo.ssd import Ssd
-from bench.demo.system import BIN, VENV_BIN, as_root, output_of, start, unmount, wait_until
+from bench.demo.system import (
+    BIN,
+    VENV_BIN,
+    DemoError,
+    as_root,
+    output_of,
+    start,
+    unmount,
+    wait_until,
+)
 
 MODES = ("ext4", "off", "learned", "hints")
 
@@ -33,6 +42,14 @@ class Control:
     meta_class: str = "none"
     trace: Path | None = None
     stream_run: Path | None = None
+    servers: list[tuple[subprocess.Popen[bytes], Path]] = field(default_factory=list)
+
+    def check_alive(self) -> None:
+        """Raise DemoError if a server or the daemon has ended: the figures would be another's."""
+        for process, log in self.servers:
+            if process.poll() is not None:
+                message = f"{log.stem} ended by itself (exit {process.returncode}); see {log}"
+                raise DemoError(message)
 
 
 def mounted(stack: ExitStack, mode: str, ssd: Ssd, folders: Folders, user: str | None) -> Control:
@@ -40,8 +57,7 @@ def mounted(stack: ExitStack, mode: str, ssd: Ssd, folders: Folders, user: str |
     mount = folders.shared / "mount"
     mount.mkdir()
     if mode == "ext4":
-        _mount_ext4(stack, ssd, mount, folders)
-        control = Control(mode, ssd, mount)
+        control = _mount_ext4(stack, ssd, mount, folders)
     else:
         control = _mount_streamfs(stack, mode, ssd, mount, folders)
     # The mount belongs to whoever runs the demo; folders in it go to the workload's user.
@@ -50,7 +66,7 @@ def mounted(stack: ExitStack, mode: str, ssd: Ssd, folders: Folders, user: str |
     return control
 
 
-def _mount_ext4(stack: ExitStack, ssd: Ssd, mount: Path, folders: Folders) -> None:
+def _mount_ext4(stack: ExitStack, ssd: Ssd, mount: Path, folders: Folders) -> Control:
     """Serve the SSD as a file, put a loop device on it and ext4 on that; discard is on."""
     served = folders.shared / "served"
     served.mkdir()
@@ -75,6 +91,7 @@ def _mount_ext4(stack: ExitStack, ssd: Ssd, mount: Path, folders: Folders) -> No
     reserved = f"/sys/fs/ext4/{Path(loop).name}/reserved_clusters"
     subprocess.run(as_root(["tee", reserved]), input=b"0", check=True, capture_output=True)
     output_of(as_root(["chown", f"{os.geteuid()}:{os.getegid()}", mount]))
+    return Control("ext4", ssd, mount, servers=[(server, log)])
 
 
 def _mount_streamfs(
@@ -91,11 +108,15 @@ def _mount_streamfs(
     server = start(stack, [BIN / "streamfs", data, mount, "-f", "-o", ",".join(options)], log, 60)
     stack.callback(unmount, ["fusermount3", "-u"], mount)
     wait_until(lambda: os.path.ismount(mount), "streamfs", server, log)
+    servers = [(server, log)]
     if mode != "off":
         daemon_log = folders.work / "classifierd.log"
-        start(stack, [VENV_BIN / "classifierd", "run", mount], daemon_log, 0)
+        daemon = start(stack, [VENV_BIN / "classifierd", "run", mount], daemon_log, 0)
+        servers.append((daemon, daemon_log))
     status = json.loads(output_of([BIN / "streamctl", "status", mount, "--json"]))
-    control = Control(mode, ssd, mount, meta_class=str(status["meta_class"]), trace=trace)
+    control = Control(
+        mode, ssd, mount, meta_class=str(status["meta_class"]), trace=trace, servers=servers
+    )
     control.stream_run = _stream_run(folders) if mode == "hints" else None
     return control
 

@@ -71,7 +71,9 @@ class Postgres:
         """Run the round's transactions; pgbench empties its history table first."""
         clients = str(self.plan.clients)
         counts = ["-c", clients, "-j", "1", "-t", str(self.plan.transactions)]
-        self._pgbench("-M", "prepared", f"--random-seed={self.seed + number}", *counts)
+        self._pgbench(
+            "-b", "simple-update", "-M", "prepared", f"--random-seed={self.seed + number}", *counts
+        )
 
     def close(self) -> None:
         """Shut the server down."""

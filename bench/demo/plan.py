@@ -71,10 +71,10 @@ QUICK = Plan(
     pages_per_block=64,
     warmup_rounds=4,
     counted_rounds=6,
-    postgres=PostgresPlan(scale=2, clients=8, transactions=600, max_wal_mib=24),
+    postgres=PostgresPlan(scale=3, clients=16, transactions=375, max_wal_mib=48),
     sqlite=SqlitePlan(rows=20_000, commits=80, rows_a_commit=8, sorted_rows=4_000),
     rocksdb=RocksPlan(
-        keys=16_000, writes=8_000, value_bytes=1000, write_buffer_mib=1, mib_a_second=5
+        keys=16_000, writes=4_000, value_bytes=1000, write_buffer_mib=1, mib_a_second=2
     ),
     files=FilesPlan(
         log_mib=4,
@@ -94,10 +94,10 @@ FULL = Plan(
     pages_per_block=128,
     warmup_rounds=4,
     counted_rounds=9,
-    postgres=PostgresPlan(scale=6, clients=8, transactions=1600, max_wal_mib=80),
+    postgres=PostgresPlan(scale=8, clients=16, transactions=1000, max_wal_mib=128),
     sqlite=SqlitePlan(rows=60_000, commits=300, rows_a_commit=8, sorted_rows=16_000),
     rocksdb=RocksPlan(
-        keys=48_000, writes=20_000, value_bytes=1000, write_buffer_mib=2, mib_a_second=8
+        keys=48_000, writes=12_000, value_bytes=1000, write_buffer_mib=2, mib_a_second=4
     ),
     files=FilesPlan(
         log_mib=12,

@@ -22,7 +22,7 @@ SEED = 20240229
 # Before the warm-up the ballast stops short by this share of the wanted live data.
 MARGIN = 0.14
 # The peak moves a little from round to round, and never back: approach the wanted one from below.
-GUARD_WARMUP = 0.005
+GUARD_WARMUP = 0.01
 GUARD_COUNTED = 0.0015
 
 Progress = Callable[[str], None]  # called once a step with what comes next
@@ -119,7 +119,9 @@ def run(mode: str, plan: Plan, folders: Folders, progress: Progress) -> Outcome:
         target = ssd.counters().target_live_bytes
         top_up(workload, int(target * (1 - MARGIN)) - ssd.counters().live_bytes)
         warm_up(workload, ssd, plan, progress)
+        control.check_alive()
         counters, app_bytes = counted_rounds(workload, ssd, plan, progress)
+        control.check_alive()
         workload.ask("close")
     share = ssd.pages_before_reset / ssd.pages_written()
     image.unlink()
@@ -141,16 +143,18 @@ def counted_rounds(
 
 
 def warm_up(workload: WorkloadClient, ssd: Ssd, plan: Plan, progress: Progress) -> None:
-    """Run the rounds that do not count; after each but the first the ballast follows the peak.
+    """Run the rounds that do not count; the ballast follows the highest peak they show.
 
-    The first ones still see the programs' own data grow to what they keep.
+    The first one still sees the programs' own data grow to what they keep.
     """
     for number in range(plan.warmup_rounds):
         progress(f"warm-up {number + 1} of {plan.warmup_rounds}")
-        ssd.reset()
         workload.ask("round", number=number + 1)
+        missing = shortage(ssd, GUARD_WARMUP)
         if number > 0:
-            top_up(workload, shortage(ssd, GUARD_WARMUP))
+            top_up(workload, missing)
+        if number == 0 or missing < 0:
+            ssd.reset()
 
 
 def shortage(ssd: Ssd, guard: float) -> int:
