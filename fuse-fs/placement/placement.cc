@@ -265,7 +265,7 @@ std::optional<std::string> PlacementImpl::tick() {
     remap();
   }
   std::optional<std::string> said;
-  if (options_.mode == Mode::kAuto || options_.mode == Mode::kLearned) said = model_->adopt();
+  if (options_.mode != Mode::kOff) said = model_->adopt();
   const Result<void> saved =
       table_.save_changed(kSavesPerTick, [&](VStreamId v, SavedVStream& out) {
         const auto pages = lifetimes_.lifetime_pages(v);
