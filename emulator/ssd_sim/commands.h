@@ -3,10 +3,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
+#include "emulator/geometry.h"
 
 namespace streamfs::emulator::ssd_sim {
 
@@ -29,6 +31,9 @@ std::unique_ptr<Command> make_replay_command(CLI::App& parent);
 
 // Prints "ssd-sim: ..." to standard error and returns the exit code for this error.
 int fail(const Error& error);
+
+// The names of --gc.
+const std::map<std::string, GcMode>& gc_modes();
 
 // "4.0 GiB".
 std::string human_bytes(uint64_t bytes);

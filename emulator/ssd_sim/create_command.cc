@@ -14,9 +14,6 @@
 namespace streamfs::emulator::ssd_sim {
 namespace {
 
-const std::map<std::string, GcMode> kGcModes = {
-    {"same", GcMode::kSameStream}, {"own", GcMode::kOwnFrontier}, {"shared", GcMode::kShared}};
-
 class CreateCommand final : public Command {
  public:
   explicit CreateCommand(CLI::App& parent)
@@ -34,7 +31,7 @@ class CreateCommand final : public Command {
     app_->add_option("--gc", request_.gc_mode,
                      "Where copies go: their stream's own open block for copies (own), its open "
                      "block (same), one open block for all (shared).")
-        ->transform(CLI::CheckedTransformer(kGcModes))
+        ->transform(CLI::CheckedTransformer(gc_modes()))
         ->default_str("own");
     app_->add_flag("--plp,!--no-plp", request_.plp,
                    "Power-loss protection: a flush is free (default: yes).");

@@ -34,6 +34,12 @@ int fail(const Error& error) {
   }
 }
 
+const std::map<std::string, GcMode>& gc_modes() {
+  static const std::map<std::string, GcMode> modes = {
+      {"same", GcMode::kSameStream}, {"own", GcMode::kOwnFrontier}, {"shared", GcMode::kShared}};
+  return modes;
+}
+
 std::string human_bytes(uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);

@@ -22,9 +22,6 @@
 namespace streamfs::emulator::ssd_sim {
 namespace {
 
-const std::map<std::string, GcMode> kGcModes = {
-    {"same", GcMode::kSameStream}, {"own", GcMode::kOwnFrontier}, {"shared", GcMode::kShared}};
-
 class ReplayCommand final : public Command {
  public:
   explicit ReplayCommand(CLI::App& parent)
@@ -64,7 +61,7 @@ class ReplayCommand final : public Command {
                                 "Streams of tags (default 8) and classes of the oracle (10).");
     app_->add_option("--gc", options_.policy.gc_mode,
                      "tags: where copies go: own, same or shared, as in create.")
-        ->transform(CLI::CheckedTransformer(kGcModes))
+        ->transform(CLI::CheckedTransformer(gc_modes()))
         ->default_str("own");
     app_->add_option("--edges", options_.edges, "oracle: log2, quantile, threshold or best.")
         ->check(CLI::IsMember({"log2", "quantile", "threshold", "best"}))

@@ -17,6 +17,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -212,6 +213,35 @@ TEST_P(SsdKill, NothingAcknowledgedIsLostWhenTheProcessIsKilled) {
     if (HasFatalFailure()) break;
   }
   munmap(progress, sizeof(Progress));
+}
+
+TEST_F(SsdTest, ThreadsThatWriteReadAndTrimTheirOwnPagesDoNotDisturbEachOther) {
+  create(small_device());
+  const auto ssd = open();
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (uint16_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(t);
+      std::vector<uint64_t> model(1024);
+      for (uint64_t i = 1; i < 600; ++i) {
+        const uint64_t pages = 1 + random() % 16, at = random() % (model.size() - pages);
+        const uint64_t first = t * 1024 + at;
+        const uint64_t version = i % 9 == 0 ? 0 : i;
+        const bool done =
+            version == 0 ? ssd->trim(first, pages).ok()
+                         : ssd->write(first, content(first, pages, version), {}, PStreamId{t}).ok();
+        std::fill_n(model.begin() + static_cast<ptrdiff_t>(at), pages, version);
+        const uint64_t look = random() % model.size();
+        if (!done || get(*ssd, t * 1024 + look, 1) != content(t * 1024 + look, 1, model[look]))
+          ++wrong;
+      }
+    });
+  }
+  for (int i = 0; i < 50; ++i) EXPECT_TRUE(observe_stats(path_).ok());
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(ssd->stats().gc_bytes, 0u);
 }
 
 TEST_F(SsdTest, AnImageHasOneHolder) {
