@@ -24,7 +24,7 @@ namespace {
 constexpr unsigned kBufferBytes = 256 * 1024;
 constexpr size_t kMaxLine = 4096;
 constexpr uint64_t kMaxOffset = uint64_t{1} << 62;
-enum Column { kTs, kOp, kOffset, kLength, kVStream, kContext, kRequest, kPStream };
+enum Column : uint8_t { kTs, kOp, kOffset, kLength, kVStream, kContext, kRequest, kPStream };
 constexpr std::array<std::string_view, 8> kColumns = {
     "ts_us", "op", "offset_bytes", "length_bytes", "vstream", "context", "request", "pstream"};
 
