@@ -163,7 +163,10 @@ bool ControlServer::reply_to(Connection& connection, uid_t uid, const std::strin
                            return daemon_.compare_exchange_strong(nobody, &connection);
                          }};
   const ControlAnswer answer = answer_control(fs_, peer, line);
-  return send_line(connection.fd, answer.body.dump() + "\n", answer.fds);
+  // Names of files and threads need not be UTF-8; an answer must be.
+  const std::string text =
+      answer.body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return send_line(connection.fd, text + "\n", answer.fds);
 }
 
 }  // namespace streamfs::frontend

@@ -47,17 +47,22 @@ class Mount:
     def __init__(self, command: list[str], point: Path, log: Path) -> None:
         self.point = point
         self.log = log
-        self.began = time.monotonic()
+        began = time.monotonic()
+        self._said_before = log.stat().st_size if log.exists() else 0
         with log.open("ab") as out:
             self.process = subprocess.Popen(command, stdout=out, stderr=out)
         until(self._settled, MOUNT_SECONDS, "the mount")
-        self.mount_seconds = time.monotonic() - self.began
+        self.mount_seconds = time.monotonic() - began
         if not self.point.is_mount():
             self.end()
             pytest.fail(f"streamfs did not mount:\n{log.read_text()}")
 
     def _settled(self) -> bool:
-        return self.process.poll() is not None or self.point.is_mount()
+        """Whether it is over, or the log says that the mount answers."""
+        with self.log.open("rb") as log:
+            log.seek(self._said_before)
+            answers = f" at {self.point}: META".encode() in log.read()
+        return answers or self.process.poll() is not None
 
     def __truediv__(self, name: str) -> Path:
         """Path of something in the mount."""

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/assert.h"
 #include "base/clock.h"
 
 namespace streamfs::frontend {
@@ -359,10 +358,6 @@ Result<data::HintReply> FakeFilesystem::hint_clear(InodeId id) {
 }
 Result<data::HintReply> FakeFilesystem::hint_query(InodeId id) {
   return hint(id, nullptr, 0);
-}
-
-placement::Placement& FakeFilesystem::placement() {
-  SFS_ASSERT(false);  // no test of this floor needs it
 }
 
 Result<data::Status> FakeFilesystem::status() {

@@ -21,6 +21,7 @@
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/placement/placement.h"
+#include "tests/unit/frontend/fake_placement.h"
 
 namespace streamfs::frontend {
 
@@ -72,7 +73,7 @@ class FakeFilesystem final : public data::Filesystem {
   Result<data::HintReply> hint_rw(InodeId id, uint32_t rw_hint) override;
   Result<data::HintReply> hint_clear(InodeId id) override;
   Result<data::HintReply> hint_query(InodeId id) override;
-  placement::Placement& placement() override;
+  placement::Placement& placement() override { return placement_; }
   Result<data::Status> status() override;
   Result<void> start_trace(const std::string& path) override;
   Result<void> stop_trace() override { return {}; }
@@ -99,6 +100,7 @@ class FakeFilesystem final : public data::Filesystem {
   uint64_t next_ SFS_GUARDED_BY(mutex_) = 1000;
   std::string last_comm_ SFS_GUARDED_BY(mutex_);
   meta::Geometry geometry_{};
+  FakePlacement placement_;
 };
 
 }  // namespace streamfs::frontend

@@ -1,0 +1,248 @@
+// The control socket as streamctl and the daemon meet it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fuse-fs/frontend/control_requests.h"
+#include "fuse-fs/frontend/control_server.h"
+#include "fuse-fs/frontend/status_json.h"
+#include "tests/unit/frontend/fake_filesystem.h"
+
+namespace streamfs::frontend {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr uid_t kStranger = 4711;
+
+json ask(FakeFilesystem& fs, uid_t uid, const std::string& line) {
+  return answer_control(fs, {uid, [] { return true; }}, line).body;
+}
+
+TEST(ControlRequest, EveryAnswerSaysWhetherItWorked) {
+  FakeFilesystem fs;
+  EXPECT_EQ(ask(fs, 0, R"({"op": "status"})").at("ok"), true);
+  EXPECT_EQ(ask(fs, 0, R"({"op": "sync"})").at("ok"), true);
+  EXPECT_EQ(fs.syncs, 1);
+}
+
+TEST(ControlRequest, NonsenseIsRefusedWithASentence) {
+  FakeFilesystem fs;
+  for (const char* line : {"", "nonsense", "[]", "7", "{}", R"({"op": 7})", R"({"op": "dance"})",
+                           R"({"op": "record"})", R"({"op": "record", "path": "relative"})",
+                           R"({"op": "record", "path": 7})", R"({"op": "record", "stop": 1})",
+                           "{\"op\": \"\xff\xfe\"}"}) {
+    const json answer = ask(fs, 0, line);
+    EXPECT_EQ(answer.at("ok"), false) << line;
+    EXPECT_EQ(answer.at("errno"), EINVAL) << line;
+    EXPECT_NE(answer.at("error").get<std::string>(), "") << line;
+  }
+}
+
+TEST(ControlRequest, ErrorsOfTheFilesystemArePassedOn) {
+  FakeFilesystem fs;
+  EXPECT_EQ(ask(fs, 0, R"({"op": "record", "path": "/refuse"})").at("errno"), EACCES);
+}
+
+TEST(ControlRequest, StrangersMayLookButNotTouch) {
+  FakeFilesystem fs;
+  EXPECT_EQ(ask(fs, kStranger, R"({"op": "status"})").at("ok"), true);
+  EXPECT_EQ(ask(fs, kStranger, R"({"op": "streams"})").at("ok"), true);
+  for (const char* op : {"attach", "sync", "record"}) {
+    const json answer = ask(fs, kStranger, json({{"op", op}, {"path", "/x"}}).dump());
+    EXPECT_EQ(answer.value("errno", 0), EACCES) << op;
+  }
+  EXPECT_EQ(fs.syncs, 0);
+}
+
+TEST(ControlRequest, StatusHasWhatProgramsRead) {
+  FakeFilesystem fs;
+  const json status = ask(fs, 0, R"({"op": "status"})");
+  EXPECT_EQ(status.at("meta_class"), "synced");
+  EXPECT_EQ(status.at("app_bytes"), 4096);
+  EXPECT_EQ(status.at("device").at("written_bytes"), 8192);
+  EXPECT_EQ(status.at("device").at("nand_bytes"), 12288);
+  EXPECT_DOUBLE_EQ(status.at("device").at("waf"), 1.5);
+  EXPECT_DOUBLE_EQ(status.at("nand_per_app_byte"), 3.0);
+  EXPECT_TRUE(status.at("device").contains("effective_spare"));
+  EXPECT_EQ(status.at("meta").at("fences"), 3);
+  for (const char* key : {"lines_flushed", "words_programmed", "block_words"}) {
+    EXPECT_TRUE(status.at("meta").contains(key)) << key;
+  }
+}
+
+TEST(ControlRequest, StreamsAreListedAsTheProtocolSays) {
+  FakeFilesystem fs;
+  const json answer = ask(fs, 0, R"({"op": "streams"})");
+  const json& one = answer.at("streams").at(0);
+  EXPECT_EQ(one.at("vstream"), 42);
+  EXPECT_EQ(one.at("source"), "hint");
+  EXPECT_EQ(one.at("lifetime_bytes"), 777);
+}
+
+// ---- Over a socket
+
+class ControlSocket : public ::testing::Test {
+ protected:
+  ControlSocket() {
+    std::string pattern = std::filesystem::temp_directory_path() / "streamfs-control.XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    auto opened = ControlServer::open(fs_, folder_ + "/made/here.sock");
+    EXPECT_TRUE(opened.ok());
+    server_ = std::move(opened).value();
+  }
+  ~ControlSocket() override {
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  FakeFilesystem fs_;
+  std::string folder_;
+  std::unique_ptr<ControlServer> server_;
+};
+
+class Client {
+ public:
+  explicit Client(const std::string& path) : fd_(socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    connected_ = connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~Client() {
+    close(fd_);
+    for (const int fd : fds) close(fd);
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  bool connected() const { return connected_; }
+  void say(const std::string& text) const {
+    (void)!send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
+  }
+  // One line, or what came before the end.
+  std::string hear() {
+    std::string line;
+    char byte = 0;
+    while (receive(byte) && byte != '\n') line.push_back(byte);
+    return line;
+  }
+  json ask(const std::string& text) {
+    say(text + "\n");
+    return json::parse(hear(), nullptr, false);
+  }
+  std::vector<int> fds;
+
+ private:
+  bool receive(char& byte) {
+    alignas(cmsghdr) char room[CMSG_SPACE(4 * sizeof(int))] = {};
+    iovec into{&byte, 1};
+    msghdr message{};
+    message.msg_iov = &into;
+    message.msg_iovlen = 1;
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
+    if (recvmsg(fd_, &message, 0) != 1) return false;
+    if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr) {
+      fds.resize((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+      std::memcpy(fds.data(), CMSG_DATA(header), fds.size() * sizeof(int));
+    }
+    return true;
+  }
+  int fd_;
+  bool connected_ = false;
+};
+
+TEST_F(ControlSocket, RequestsAreAnsweredInOrderHoweverTheyArrive) {
+  Client client(server_->path());
+  client.say("{\"op\": \"sync\"}\n{\"op\": ");
+  EXPECT_THAT(client.hear(), HasSubstr("\"ok\":true"));
+  client.say("\"dance\"}\n{\"op\": \"streams\"}\n");
+  EXPECT_THAT(client.hear(), HasSubstr("dance"));
+  EXPECT_THAT(client.hear(), HasSubstr("wal"));
+}
+
+TEST_F(ControlSocket, AttachHandsOverBothMemories) {
+  Client client(server_->path());
+  const json answer = client.ask(R"({"op": "attach"})");
+  EXPECT_EQ(answer.at("telemetry_bytes"), 64);
+  EXPECT_EQ(answer.at("model_bytes"), 128);
+  ASSERT_EQ(client.fds.size(), 2U);
+  char first = 0;
+  char second = 0;
+  EXPECT_EQ(pread(client.fds[0], &first, 1, 0), 1);
+  EXPECT_EQ(pread(client.fds[1], &second, 1, 0), 1);
+  EXPECT_EQ(first, 'T');
+  EXPECT_EQ(second, 'M');
+}
+
+TEST_F(ControlSocket, OneDaemonAtATimeUntilItHangsUp) {
+  auto first = std::make_unique<Client>(server_->path());
+  Client second(server_->path());
+  EXPECT_EQ(first->ask(R"({"op": "attach"})").at("ok"), true);
+  EXPECT_EQ(second.ask(R"({"op": "attach"})").at("errno"), EBUSY);
+  EXPECT_EQ(second.ask(R"({"op": "status"})").at("ok"), true);
+  first.reset();
+  json answer = json::object();
+  for (int i = 0; i < 200 && answer.value("ok", false) == false; ++i) {
+    answer = second.ask(R"({"op": "attach"})");
+    if (!answer.value("ok", false)) usleep(5000);
+  }
+  EXPECT_EQ(answer.at("ok"), true);
+}
+
+TEST_F(ControlSocket, NamesThatAreNoTextDoNotSpoilAnAnswer) {
+  Client client(server_->path());
+  const json answer = client.ask(R"({"op": "streams"})");
+  EXPECT_THAT(answer.at("streams").at(0).at("dir").get<std::string>(), HasSubstr("caf"));
+}
+
+TEST_F(ControlSocket, ARequestWithoutEndIsCutOff) {
+  Client client(server_->path());
+  const std::string endless(200 * 1024, 'x');
+  client.say(endless);
+  EXPECT_EQ(client.hear(), "");
+  Client next(server_->path());
+  EXPECT_EQ(next.ask(R"({"op": "status"})").at("ok"), true);
+}
+
+TEST_F(ControlSocket, TheNextMountReplacesASocketLeftBehind) {
+  const std::string path = folder_ + "/left.sock";
+  const int left = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(left, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  close(left);
+  const auto server = ControlServer::open(fs_, path);
+  ASSERT_TRUE(server.ok());
+  EXPECT_EQ(Client(path).ask(R"({"op": "status"})").at("ok"), true);
+}
+
+TEST_F(ControlSocket, EndingItHangsUpOnEveryoneAndTakesTheSocketAway) {
+  Client client(server_->path());
+  EXPECT_EQ(client.ask(R"({"op": "status"})").at("ok"), true);
+  const std::string path = server_->path();
+  server_.reset();
+  EXPECT_EQ(client.hear(), "");
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(Uuid, IsWrittenAsEveryoneDoes) {
+  const std::array<uint8_t, 16> uuid = {0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0,
+                                        1,    2,    3,    4,    5,    6,    7,    8};
+  EXPECT_EQ(uuid_text(uuid), "12345678-9abc-def0-0102-030405060708");
+}
+
+}  // namespace
+}  // namespace streamfs::frontend

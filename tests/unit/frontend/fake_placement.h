@@ -1,0 +1,68 @@
+// A placement::Placement for tests of the control socket: one vStream, two descriptors.
+// Thread safety: none needed.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/placement/placement.h"
+
+namespace streamfs::frontend {
+
+class FakePlacement final : public placement::Placement {
+ public:
+  FakePlacement()
+      : telemetry_(memfd_create("telemetry", MFD_CLOEXEC)),
+        model_(memfd_create("model", MFD_CLOEXEC)) {
+    (void)!::write(telemetry_, "T", 1);
+    (void)!::write(model_, "M", 1);
+  }
+  ~FakePlacement() override { close(telemetry_), close(model_); }
+  FakePlacement(const FakePlacement&) = delete;
+  FakePlacement& operator=(const FakePlacement&) = delete;
+
+  placement::Mode mode() const override { return placement::Mode::kAuto; }
+  placement::Chosen choose(const placement::CreateContext& /*context*/) override { return {}; }
+  Result<VStreamId> by_name(std::string_view /*name*/, placement::Source /*source*/) override {
+    return VStreamId{1};
+  }
+  Result<VStreamId> by_number(uint32_t /*number*/) override { return VStreamId{1}; }
+  Result<VStreamId> by_rw_hint(uint32_t /*hint*/) override { return VStreamId{1}; }
+  std::optional<placement::VStreamInfo> info(VStreamId /*vstream*/) override { return one(); }
+  std::vector<placement::VStreamInfo> all() override { return {one()}; }
+  std::string describe(VStreamId /*vstream*/) override { return "wal"; }
+  PStreamId route(VStreamId /*vstream*/, uint32_t /*request_pages*/, uint32_t /*offset*/,
+                  bool /*overwrite*/) const override {
+    return PStreamId{0};
+  }
+  void route_run(VStreamId /*vstream*/, uint32_t /*request_pages*/, uint32_t /*offset*/,
+                 uint32_t /*pages*/, bool /*overwrite*/,
+                 std::vector<placement::RoutedRun>& /*out*/) const override {}
+  void wrote(BlockNo /*first*/, uint32_t /*pages*/, VStreamId /*vstream*/, PStreamId /*stream*/,
+             uint32_t /*request_pages*/, uint32_t /*offset*/, bool /*overwrite*/) override {}
+  void trimmed(BlockNo /*first*/, uint64_t /*pages*/) override {}
+  SharedMemory shared_memory() override { return {telemetry_, model_, 64, 128}; }
+  std::optional<std::string> tick() override { return std::nullopt; }
+  ModelStatus model_status() override { return {}; }
+
+ private:
+  static placement::VStreamInfo one() {
+    placement::VStreamInfo info;
+    info.vstream = VStreamId{42};
+    info.source = placement::Source::kHint;
+    info.name = "wal";
+    info.dir = "caf\xe9";  // Latin-1
+    info.lifetime_bytes = 777;
+    return info;
+  }
+  int telemetry_, model_;
+};
+
+}  // namespace streamfs::frontend

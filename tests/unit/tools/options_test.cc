@@ -1,0 +1,117 @@
+// What the programs make of their words.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/exit_codes.h"
+#include "fuse-fs/tools/command_line.h"
+#include "fuse-fs/tools/failure.h"
+#include "fuse-fs/tools/mount_options.h"
+
+namespace streamfs::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+MountCommand with(const std::string& list) {
+  MountCommand command;
+  for (const std::string& option : split_options(list)) {
+    const Result<void> applied = apply_option(command, option);
+    EXPECT_TRUE(applied.ok()) << option;
+  }
+  return command;
+}
+
+TEST(MountOptions, ABackslashKeepsAComma) {
+  EXPECT_THAT(split_options(R"(a,meta=/x\,y,,b\\)"), ElementsAre("a", "meta=/x,y", R"(b\)"));
+}
+
+TEST(MountOptions, OursAreUnderstood) {
+  const MountCommand command =
+      with("meta=/m,placement=hints,trace=/t,dirsync,nodiscard,noverify,epoch_idle_ms=5,io_uring");
+  EXPECT_EQ(command.meta, "/m");
+  EXPECT_EQ(command.filesystem.placement, placement::Mode::kHints);
+  EXPECT_EQ(command.filesystem.trace_path, "/t");
+  EXPECT_TRUE(command.filesystem.dirsync);
+  EXPECT_FALSE(command.filesystem.discard);
+  EXPECT_FALSE(command.filesystem.verify_checksums);
+  EXPECT_EQ(command.filesystem.epoch_idle_ms, 5U);
+  EXPECT_TRUE(command.io_uring);
+  EXPECT_TRUE(command.generic.empty());
+}
+
+TEST(MountOptions, TheLastOfTwoCounts) {
+  EXPECT_FALSE(with("ro,rw").filesystem.read_only);
+  EXPECT_TRUE(with("rw,ro").filesystem.read_only);
+  EXPECT_TRUE(with("nodiscard,discard").filesystem.discard);
+}
+
+TEST(MountOptions, TheKernelsArePassedOn) {
+  EXPECT_THAT(with("ro,noexec,noatime,suid").generic,
+              ElementsAre("ro", "noexec", "noatime", "suid"));
+}
+
+TEST(MountOptions, WhatOnlyFstabCaresAboutIsIgnored) {
+  const MountCommand command = with(
+      "defaults,auto,noauto,user,users,nofail,_netdev,x-systemd.automount,X-mount.mkdir,"
+      "comment=hello,relatime,default_permissions");
+  EXPECT_TRUE(command.generic.empty());
+}
+
+TEST(MountOptions, AnUnknownOneIsNamed) {
+  MountCommand command;
+  for (const char* option : {"shiny", "shiny=1", "metadata=/x", ""}) {
+    EXPECT_EQ(apply_option(command, option).error().code, EINVAL) << option;
+  }
+  EXPECT_THAT(apply_option(command, "shiny=1").error().context, HasSubstr("\"shiny\""));
+}
+
+TEST(MountOptions, BadValuesAreRefused) {
+  MountCommand command;
+  for (const char* option : {"meta=", "trace=", "placement=", "placement=magic", "epoch_age_ms=",
+                             "epoch_age_ms=5s", "epoch_age_ms=-1", "epoch_age_ms=99999999999"}) {
+    EXPECT_FALSE(apply_option(command, option).ok()) << option;
+  }
+}
+
+TEST(Sizes, AreReadWithTheirUnits) {
+  EXPECT_EQ(parse_size("4096").value(), 4096U);
+  EXPECT_EQ(parse_size("64M").value(), 64ULL << 20);
+  EXPECT_EQ(parse_size("64MiB").value(), 64ULL << 20);
+  EXPECT_EQ(parse_size("1.5g").value(), 3ULL << 29);
+  EXPECT_EQ(parse_size("2TB").value(), 2ULL << 40);
+  for (const char* text : {"", "lots", "-1", "1X", "1MM", "1 M", "inf", "nan", "99999999999P"}) {
+    EXPECT_FALSE(parse_size(text).ok()) << text;
+  }
+}
+
+TEST(Sizes, AreShownForPeople) {
+  EXPECT_EQ(human_bytes(0), "0 bytes");
+  EXPECT_EQ(human_bytes(1023), "1023 bytes");
+  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
+  EXPECT_EQ(human_bytes(5ULL << 40), "5.0 TiB");
+}
+
+TEST(Paths, SurviveAChangeOfDirectory) {
+  EXPECT_EQ(absolute_data("/a/../b"), "/b");
+  EXPECT_EQ(absolute_data("emu:/a/b"), "emu:/a/b");
+  EXPECT_THAT(absolute_data("emu:ssd"), ::testing::StartsWith("emu:/"));
+}
+
+TEST(Failures, EachKindHasAnExitCodeOfItsOwn) {
+  EXPECT_EQ(explain({ENOENT, "x"}).exit_code, exit_code::kNoDevice);
+  EXPECT_EQ(explain({EMEDIUMTYPE, "x"}).exit_code, exit_code::kForeign);
+  EXPECT_EQ(explain({EEXIST, "x"}).exit_code, exit_code::kNotEmpty);
+  EXPECT_EQ(explain({ENOSPC, "x"}).exit_code, exit_code::kTooSmall);
+  EXPECT_EQ(explain({EBUSY, "x"}).exit_code, exit_code::kBusy);
+  EXPECT_EQ(explain({EACCES, "x"}).exit_code, exit_code::kNoPermission);
+  EXPECT_EQ(explain({ENODEV, "x"}).exit_code, exit_code::kNoFuse);
+  EXPECT_EQ(explain({EIO, "both superblocks are damaged"}).exit_code, exit_code::kCorrupt);
+  EXPECT_EQ(explain({EIO, "reading"}).exit_code, exit_code::kIo);
+}
+
+}  // namespace
+}  // namespace streamfs::tools
