@@ -14,10 +14,10 @@ from rich.table import Table
 CONTROL_WAF_MIN = 1.2
 GAP_CLOSED_TARGET = 0.6
 TITLES = {
-    "ext4": "ext4 (control)",
-    "off": "streamfs, streams off",
-    "learned": "streamfs, learned",
-    "hints": "streamfs, hints",
+    "ext4": "ext4\n(control)",
+    "off": "streamfs\nstreams off",
+    "learned": "streamfs\nlearned",
+    "hints": "streamfs\nhints",
 }
 
 
@@ -125,11 +125,11 @@ ROWS: tuple[tuple[str, Cell], ...] = (
     ("[bold]NAND per application byte", lambda _, o: f"[bold]{o.nand_per_app_byte:.3f}"),
     ("GC copies, 4 KiB pages", lambda _, o: f"{o.counters.gc_bytes >> 12:,}"),
     ("WAF", lambda _, o: f"{o.counters.waf:.3f}"),
-    ("write p50, µs (virtual clock)", lambda _, o: f"{o.counters.p50_us:,.0f}"),
+    ("write p50, µs, virtual clock", lambda _, o: f"{o.counters.p50_us:,.0f}"),
     ("write p99, µs", lambda _, o: f"{o.counters.p99_us:,.0f}"),
     ("write p99.9, µs", lambda _, o: f"{o.counters.p999_us:,.0f}"),
-    ("gap closed, from streams off", lambda r, o: _percent(r.gap_closed_from_off(o))),
-    ("gap closed, from nosep replayed", lambda r, o: _percent(r.gap_closed(o))),
+    ("gap closed from streams off", lambda r, o: _percent(r.gap_closed_from_off(o))),
+    ("gap closed from nosep", lambda r, o: _percent(r.gap_closed(o))),
     ("effective spare", lambda _, o: f"{o.counters.effective_spare:.2%}"),
     ("META class", lambda _, o: o.meta_class),
 )
@@ -138,7 +138,7 @@ ROWS: tuple[tuple[str, Cell], ...] = (
 def print_table(console: Console, report: Report) -> None:
     """Print one column a run and, below, what the runs are measured against."""
     table = Table(title="The same work of real programs, four times")
-    table.add_column("counted rounds")
+    table.add_column("counted rounds", no_wrap=True)
     for outcome in report.outcomes:
         table.add_column(TITLES[outcome.mode], justify="right")
     for name, cell in ROWS:
@@ -170,7 +170,7 @@ def draw(path: Path, report: Report) -> None:
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    names = [TITLES[o.mode].replace(", ", ",\n").replace(" (", "\n(") for o in report.outcomes]
+    names = [TITLES[outcome.mode] for outcome in report.outcomes]
     colours = ["#8c8c8c", "#c9a227", "#2a7f9e", "#1d9a6c"][: len(names)]
     for axes, values, title in (
         (left, [o.nand_per_app_byte for o in report.outcomes], "NAND bytes per application byte"),
