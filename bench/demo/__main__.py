@@ -7,6 +7,7 @@ Exit codes: 0 all is shown (a target that was missed is shown as missed), 1 some
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -25,6 +26,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 EXIT_VOID, EXIT_INTERRUPTED = 3, 130
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 OUTPUT = ROOT / "build" / "demo"
 
 
@@ -38,6 +40,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--mode", action="append", choices=MODES, help="only this run (may be given again)"
     )
     return parser.parse_args(arguments)
+
+
+def interrupt(*_: object) -> None:
+    """Undo everything and stop; more signals do not disturb the undoing."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 @contextmanager
@@ -111,6 +120,8 @@ def main(arguments: Sequence[str]) -> int:
     plan = QUICK if options.quick else FULL
     modes = [mode for mode in MODES if not options.mode or mode in options.mode]
     console, started = Console(), time.monotonic()
+    for number in STOPPING:
+        signal.signal(number, interrupt)
     try:
         report = run_all(modes, plan, options.keep, console)
     except DemoError as error:

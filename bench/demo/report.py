@@ -181,17 +181,11 @@ def draw(path: Path, report: Report) -> None:
         axes.set_title(title)
         axes.spines[["top", "right"]].set_visible(False)
         axes.margins(y=0.12)
-    right.set_ylim(bottom=min(0.9, *(o.counters.waf for o in report.outcomes)))
     if report.replays:
-        right.axhline(report.replays.oracle_waf, color="#b03060", linestyle="--", linewidth=1)
-        right.annotate(
-            "oracle",
-            (1, report.replays.oracle_waf),
-            color="#b03060",
-            xycoords=("axes fraction", "data"),
-            ha="right",
-            va="bottom",
-        )
+        oracle = report.replays.oracle_waf
+        right.axhline(oracle, color="#b03060", linestyle="--", linewidth=1)
+        right.set_xlim(-0.5, len(names))
+        right.text(len(names) - 0.05, oracle, "oracle", color="#b03060", ha="right", va="bottom")
     figure.suptitle("7 % effective spare, same work of the same programs")
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
