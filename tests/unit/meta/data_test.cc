@@ -1,3 +1,4 @@
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -6,6 +7,8 @@
 #include <vector>
 
 #include "base/types.h"
+#include "fuse-fs/meta/image.h"
+#include "fuse-fs/meta/inode.h"
 #include "tests/unit/meta/filesystem.h"
 
 namespace streamfs::meta {
@@ -236,6 +239,44 @@ TEST(Checksums, OfABlockOverwrittenAgainBelongToTheLaterEpoch) {
   EXPECT_EQ(stored(fs, piece.block, 1)[0], 43U);
 }
 
+TEST(Checksums, OfAnEarlierEpochAreNotStoredOnceALaterWriteIsDone) {
+  Filesystem fs;
+  const InodeId f = fs.file("f");
+  fs.write(f, 0, 1);
+  fs.commit(f);
+  const Piece piece = fs->map(f, FileBlock{0}, 1)->front();
+  for (const uint64_t epoch : {2U, 3U}) {
+    WriteResult result;
+    result.checksums = {{piece.block, static_cast<uint32_t>(40 + epoch)}};
+    result.epoch = epoch;
+    ASSERT_TRUE(fs->begin_overwrite(f, {&piece, 1}).ok());
+    ASSERT_TRUE(fs->finish_write(f, result).ok());
+  }
+  fs.commit(f, 2);
+  fs.crash();
+  EXPECT_EQ(stored(fs, piece.block, 1)[0], 0U);  // the bytes may be either write's
+}
+
+TEST(Data, ATruncationCutBetweenItsRecordsIsTakenUpAgain) {
+  Filesystem fs;
+  const InodeId f = fs.file("f");
+  fs.write(f, 0, 10);
+  fs.commit(f);
+  fs.close();
+  InodeImage image = load_image(fs.region(), f);
+  image.size = 5 * kBlockSize;
+  image.flags |= kTruncating;
+  image.checksum = inode_checksum(image);
+  fs.region().store(inode_offset(f), std::bit_cast<InodeWords>(image));
+  fs.open();
+  ASSERT_TRUE(fs->set_size(f, 10 * kBlockSize).ok());
+  EXPECT_EQ(shape(fs, f, 0, 10), "data@0+5 hole@5+5");
+  fs.commit(f);
+  fs.crash();
+  EXPECT_EQ(shape(fs, f, 0, 10), "data@0+5 hole@5+5");
+  EXPECT_EQ(fs.attributes(f).blocks, 5U);
+}
+
 TEST(Checksums, OfNewBlocksNeverComeFromAnEarlierOwner) {
   Filesystem fs;
   const InodeId f = fs.file("f");
@@ -320,6 +361,16 @@ TEST(Full, FreedButUntrimmedBlocksAreTrimmedAfterARemount) {
   const auto run = fs->blocks().next_trim(4096);
   ASSERT_TRUE(run.has_value());
   EXPECT_EQ(run->count, 100U);
+  // Its record is home before its owner says so: still nobody may have the blocks.
+  Transaction tx(fs.region());
+  tx.run(run->first, run->count, RunKind::kTrimmed);
+  ASSERT_TRUE(fs->journal().commit(tx).ok());
+  while (const auto other = fs->blocks().reserve(4096, kDefaultPStream, std::nullopt)) {
+    EXPECT_TRUE(other->first.value + other->count <= run->first.value ||
+                other->first.value >= run->first.value + run->count);
+  }
+  fs->blocks().trimmed(*run);
+  EXPECT_EQ(fs->blocks().free_blocks(), 100U);
 }
 
 }  // namespace

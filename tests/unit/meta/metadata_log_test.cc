@@ -4,15 +4,23 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/label.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {
