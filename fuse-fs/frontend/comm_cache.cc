@@ -5,6 +5,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/mutex.h"
 
 namespace streamfs::frontend {
 

@@ -3,8 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "base/result.h"
 #include "fuse-fs/frontend/status_json.h"
 
 namespace streamfs::frontend {

@@ -2,17 +2,27 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
 
+#include "base/mutex.h"
+#include "base/result.h"
 #include "base/wire/control.h"
 #include "fuse-fs/frontend/control_requests.h"
 
@@ -59,7 +69,7 @@ bool send_line(int fd, const std::string& line, const std::vector<int>& fds) {
 
 std::string control_directory() {
   if (geteuid() == 0) return "/run/streamfs";
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  const char* runtime = secure_getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && *runtime == '/') return std::string(runtime) + "/streamfs";
   return fmt::format("/tmp/streamfs-{}", geteuid());
 }

@@ -7,6 +7,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "base/mutex.h"
 
@@ -37,8 +39,8 @@ __attribute__((format(printf, 2, 0))) void take(fuse_log_level level, const char
   while (!message.empty() && message.back() == '\n') message.pop_back();
   {
     const MutexLock lock(capture().mutex);
-    if (capture().first) {
-      if (capture().first->empty()) *capture().first = message;
+    if (std::optional<std::string>& first = capture().first; first.has_value()) {
+      if (first->empty()) *first = std::move(message);
       return;
     }
   }

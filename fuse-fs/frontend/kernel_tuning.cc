@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string_view>
+#include <string>
 
 #ifndef PR_SET_IO_FLUSHER
 #define PR_SET_IO_FLUSHER 57

@@ -1,6 +1,13 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <cstdint>
+#include <ctime>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/frontend/ops.h"
 #include "fuse-fs/frontend/reply.h"
 

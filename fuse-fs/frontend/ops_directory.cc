@@ -1,6 +1,13 @@
+#include <fcntl.h>
+
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/frontend/ops.h"
 #include "fuse-fs/frontend/reply.h"
 

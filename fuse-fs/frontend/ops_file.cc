@@ -1,8 +1,15 @@
+#include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/frontend/ops.h"
 #include "fuse-fs/frontend/reply.h"
 

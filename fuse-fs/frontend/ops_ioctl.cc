@@ -1,7 +1,12 @@
+#include <string.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "base/wire/hint_ioctl.h"
 #include "fuse-fs/frontend/ops.h"
 #include "fuse-fs/frontend/reply.h"

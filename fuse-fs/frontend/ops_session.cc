@@ -1,5 +1,6 @@
 #include <sys/statvfs.h>
 
+#include "base/types.h"
 #include "fuse-fs/frontend/ops.h"
 #include "fuse-fs/frontend/reply.h"
 

@@ -1,6 +1,9 @@
+#include <cerrno>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "base/wire/control.h"
 #include "fuse-fs/frontend/ops.h"
 #include "fuse-fs/frontend/reply.h"

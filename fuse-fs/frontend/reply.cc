@@ -1,8 +1,15 @@
 #include "fuse-fs/frontend/reply.h"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
 
 namespace streamfs::frontend {
 namespace {

@@ -3,16 +3,24 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <spdlog/spdlog.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/frontend/connection.h"
 #include "fuse-fs/frontend/fuse_log.h"
 #include "fuse-fs/frontend/kernel_tuning.h"

@@ -1,11 +1,19 @@
 #include "fuse-fs/frontend/status_json.h"
 
 #include <fmt/format.h>
+#include <string.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "fuse-fs/blockdev/stats_json.h"
+#include "pmem/region.h"
 
 namespace streamfs::frontend {
 namespace {

@@ -2,7 +2,13 @@
 
 #include <pthread.h>
 
+#include <functional>
+#include <string>
+#include <thread>
 #include <utility>
+#include <vector>
+
+#include "base/mutex.h"
 
 namespace streamfs::frontend {
 

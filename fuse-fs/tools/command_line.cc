@@ -4,12 +4,21 @@
 
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
 #include <filesystem>
-#include <iostream>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <system_error>
 
 #include "base/exit_codes.h"
+#include "base/result.h"
 #include "fuse-fs/tools/failure.h"
 
 namespace streamfs::tools {
@@ -34,6 +43,17 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     return fail(app.get_name(),
                 Failure{exit_code::kUsage, std::string(error.what()) + "; see --help"});
   }
+}
+
+int guarded(const char* program, const std::function<int()>& body) noexcept {
+  try {
+    return body();
+  } catch (const std::exception& thrown) {
+    std::fprintf(stderr, "%s: %s\n", program, thrown.what());
+  } catch (...) {
+    std::fprintf(stderr, "%s: failed\n", program);
+  }
+  return exit_code::kIo;
 }
 
 Result<uint64_t> parse_size(std::string_view text) {

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,5 +24,8 @@ std::string human_bytes(uint64_t bytes);  // "1.5 GiB"
 // DATA as the devices know it: a path made absolute, with "emu:" kept before it.
 std::string absolute_data(const std::string& data);
 std::string absolute_path(const std::string& path);
+
+// The body of a main(): what is thrown by a library ends as one line, too.
+int guarded(const char* program, const std::function<int()>& body) noexcept;
 
 }  // namespace streamfs::tools

@@ -8,10 +8,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <string>
+#include <system_error>
 #include <utility>
 
+#include "base/result.h"
 #include "base/wire/control.h"
 
 namespace streamfs::tools {

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <string_view>
 
 #include "base/exit_codes.h"
+#include "base/result.h"
 
 namespace streamfs::tools {
 namespace {

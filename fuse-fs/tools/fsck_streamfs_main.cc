@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/geometry.h"
@@ -20,7 +23,7 @@ using namespace streamfs;         // NOLINT(google-build-using-namespace): a pro
 using namespace streamfs::tools;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kProgram = "fsck.streamfs";
-enum FsckCode : int {
+enum FsckCode : uint8_t {
   kSound = 0,
   kRepaired = 1,
   kProblemsLeft = 4,
@@ -87,9 +90,7 @@ Result<int> examine(const Wishes& wishes) {
   return int{report.all_repaired() ? kRepaired : kProblemsLeft};
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app("Checks a streamfs that is not mounted.", kProgram);
   Wishes wishes;
   prepare(app);
@@ -100,4 +101,10 @@ int main(int argc, char** argv) {
   wishes.data = absolute_data(wishes.data);
   const Result<int> code = examine(wishes);
   return code ? *code : explain_refusal(code.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return guarded(kProgram, [=] { return run(argc, argv); });
 }

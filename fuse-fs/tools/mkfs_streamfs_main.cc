@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -10,12 +13,15 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/exit_codes.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/data/format_pair.h"
 #include "fuse-fs/frontend/status_json.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/launch.h"
+#include "pmem/region.h"
 
 namespace {
 
@@ -23,7 +29,7 @@ using namespace streamfs;         // NOLINT(google-build-using-namespace): a pro
 using namespace streamfs::tools;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kProgram = "mkfs.streamfs";
-constexpr uint64_t kFewFilesBytes = 16 * 1024;  // fewer files than one for each of these: warn
+constexpr uint64_t kFewFilesBytes = 16ULL * 1024;  // fewer files than one for each of these: warn
 
 struct Words {
   std::string meta, data, meta_size, mean_file_size, uuid;
@@ -124,9 +130,7 @@ void warn_if_few(const data::Formatted& made) {
       human_bytes(made.inodes_possible == 0 ? 0 : data_bytes / made.inodes_possible));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app("Makes an empty streamfs on a pair of devices.", kProgram);
   Words words;
   data::FormatPairOptions options;
@@ -153,4 +157,10 @@ int main(int argc, char** argv) {
   print_report(words, options, *made);
   warn_if_few(*made);
   return exit_code::kOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return guarded(kProgram, [=] { return run(argc, argv); });
 }

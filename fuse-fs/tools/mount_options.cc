@@ -4,10 +4,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
 
+#include "base/result.h"
 #include "fuse-fs/placement/placement.h"
 #include "fuse-fs/tools/command_line.h"
 

@@ -1,21 +1,26 @@
 #include "fuse-fs/tools/mount_program.h"
 
-#include <pthread.h>
+#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <memory>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/exit_codes.h"
+#include "base/result.h"
 #include "fuse-fs/frontend/control_server.h"
 #include "fuse-fs/frontend/fuse_log.h"
 #include "fuse-fs/frontend/kernel_tuning.h"
 #include "fuse-fs/frontend/session.h"
 #include "fuse-fs/frontend/status_json.h"
 #include "fuse-fs/tools/failure.h"
+#include "pmem/region.h"
 
 namespace streamfs::tools {
 namespace {

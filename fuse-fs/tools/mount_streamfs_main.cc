@@ -3,14 +3,17 @@
 // it. Exit codes of mount(8): 0 done, 1 wrong use, 32 the mount failed.
 #include <fmt/format.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/exit_codes.h"
@@ -54,7 +57,7 @@ int remount(const std::string& mountpoint, const std::vector<std::string>& optio
     if (option == "dev") flags &= ~static_cast<unsigned long>(MS_NODEV);
   }
   if (mount("none", mountpoint.c_str(), nullptr, flags, nullptr) == 0) return 0;
-  fail(kProgram, Failure{kFailed, fmt::format("remounting {}: {}", mountpoint, strerror(errno))});
+  fail(kProgram, Failure{kFailed, streamfs::Error(errno, "remounting " + mountpoint).message()});
   return kFailed;
 }
 
@@ -78,12 +81,13 @@ int start(const std::string& source, const std::string& mountpoint, const std::s
   std::vector<std::string> words = {program, source, mountpoint};
   if (!options.empty()) words.insert(words.end(), {"-o", options});
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t child = 0;
   if (const int error =
           posix_spawnp(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ)) {
-    return fail(kProgram, Failure{kFailed, fmt::format("{}: {}", program, strerror(error))});
+    return fail(kProgram, Failure{kFailed, streamfs::Error(error, program).message()});
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -93,9 +97,7 @@ int start(const std::string& source, const std::string& mountpoint, const std::s
   return WEXITSTATUS(status) == 0 ? 0 : kFailed;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app("Mounts a streamfs for mount(8).", kProgram);
   std::string source;
   std::string mountpoint;
@@ -120,4 +122,10 @@ int main(int argc, char** argv) {
     }
   }
   return fake ? 0 : start(source, mountpoint, escaped_list(wanted.options));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return guarded(kProgram, [=] { return run(argc, argv); });
 }

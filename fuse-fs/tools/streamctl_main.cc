@@ -1,18 +1,22 @@
 // streamctl: looks into a mounted streamfs and tells it what to do.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/exit_codes.h"
+#include "base/result.h"
 #include "base/wire/hint_ioctl.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/control_client.h"
@@ -184,9 +188,7 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   declare_trace(app, commands, arguments);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app("Looks into a mounted streamfs.", kProgram);
   Arguments arguments;
   Commands commands(arguments);
@@ -195,4 +197,10 @@ int main(int argc, char** argv) {
   if (const auto code = parse(app, argc, argv)) return *code;
   const Result<void> done = commands.run();
   return done ? exit_code::kOk : fail(kProgram, done.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return guarded(kProgram, [=] { return run(argc, argv); });
 }

@@ -1,9 +1,11 @@
 // streamfs DATA MOUNTPOINT -o meta=META[,OPTION…]: mounts, and serves the mount until it is gone.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <string>
 #include <vector>
 
 #include "base/exit_codes.h"
+#include "base/result.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/launch.h"
@@ -47,9 +49,7 @@ Result<MountCommand> read_command(const std::string& data, const std::string& mo
   return command;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app("Mounts a streamfs: metadata on META, file data on DATA.", "streamfs");
   std::string data;
   std::string mountpoint;
@@ -70,4 +70,10 @@ int main(int argc, char** argv) {
   log_to_stderr(debug ? Talk::kEverything : foreground ? Talk::kInformation : Talk::kWarnings);
   Launch launch = foreground || debug ? Launch::foreground() : Launch::background();
   return run_mount(*command, launch);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return guarded("streamfs", [=] { return run(argc, argv); });
 }

@@ -1,6 +1,8 @@
 // What the kernel sees of a mount, over a filesystem that only remembers.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,14 +11,23 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <ios>
+#include <iterator>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/types.h"
 #include "base/wire/hint_ioctl.h"
+#include "tests/unit/frontend/fake_filesystem.h"
 #include "tests/unit/frontend/mounted.h"
 
 namespace streamfs::frontend {
