@@ -6,16 +6,22 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/types.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/engine.h"
 #include "pmem/recording_region.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {
@@ -147,7 +153,9 @@ class EngineCrash : public testing::Test {
     result.end_offset = (first + count) * kBlockSize;
     result.epoch = 1;
     ASSERT_TRUE(e.finish_write(id, result).ok());
-    if (commit) ASSERT_TRUE(e.commit_inode(id, 1).ok());
+    if (commit) {
+      ASSERT_TRUE(e.commit_inode(id, 1).ok());
+    }
   }
 
   static std::string recovered_text(const std::vector<uint64_t>& words, std::string& problems) {
@@ -167,7 +175,7 @@ class EngineCrash : public testing::Test {
     if (!report.ok()) {
       problems += report.error().message() + "\n";
     } else {
-      for (const auto& problem : report->problems) problems += problem + "\n";
+      for (const auto& problem : report->problems) problems += problem.text + "\n";
     }
     return text;
   }
