@@ -2,14 +2,19 @@
 //   data_bench --benchmark_filter=Write
 #include <benchmark/benchmark.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
 #include "fuse-fs/data/format_pair.h"
+#include "pmem/region.h"
 
 namespace streamfs::data {
 namespace {

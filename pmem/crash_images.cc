@@ -1,6 +1,16 @@
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <random>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
+#include "base/types.h"
 #include "pmem/recording_region.h"
 
 namespace streamfs::pmem {

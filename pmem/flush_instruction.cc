@@ -1,7 +1,5 @@
 #include "pmem/flush_instruction.h"
 
-#include <atomic>
-
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>

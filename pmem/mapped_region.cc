@@ -8,13 +8,24 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
-#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "pmem/flush_instruction.h"
 #include "pmem/region.h"
 
@@ -52,12 +63,9 @@ class MappedRegion final : public Region {
   void write_back_line(uint64_t offset) override {
     if (class_ == MetaClass::kPersistent) write_back_(map_ + offset);
   }
+  // A process crash keeps every store of the program's order; only persistent memory needs more.
   void drain() override {
-    if (class_ == MetaClass::kPersistent) {
-      store_fence();
-    } else {
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-    }
+    if (class_ == MetaClass::kPersistent) store_fence();
   }
   Result<void> make_durable() override {
     if (class_ != MetaClass::kSynced) return {};

@@ -1,5 +1,11 @@
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "pmem/region.h"
 
 namespace streamfs::pmem {
@@ -15,7 +21,7 @@ class MemoryRegion final : public Region {
  protected:
   void on_store(uint64_t, uint64_t) override {}
   void write_back_line(uint64_t) override {}
-  void drain() override { std::atomic_thread_fence(std::memory_order_seq_cst); }
+  void drain() override {}
   Result<void> make_durable() override { return {}; }
 
  private:

@@ -1,5 +1,13 @@
 #include "pmem/recording_region.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/types.h"
+#include "pmem/region.h"
+
 namespace streamfs::pmem {
 
 RecordingRegion::RecordingRegion(uint64_t size, MetaClass meta_class)

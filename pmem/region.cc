@@ -1,6 +1,13 @@
 #include "pmem/region.h"
 
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
 #include "base/assert.h"
+#include "base/result.h"
+#include "base/types.h"
 
 namespace streamfs::pmem {
 

@@ -4,11 +4,13 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "emulator/geometry.h"
 #include "emulator/ssd_sim/commands.h"
 
 namespace streamfs::emulator::ssd_sim {

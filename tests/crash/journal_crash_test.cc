@@ -3,12 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/types.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/journal.h"
 #include "pmem/recording_region.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

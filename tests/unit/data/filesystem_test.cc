@@ -1,11 +1,23 @@
 #include <gtest/gtest.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "base/wire/control.h"
+#include "emulator/trace/trace.h"
 #include "fuse-fs/data/pair.h"
+#include "pmem/region.h"
 #include "tests/unit/data/rig.h"
 
 namespace streamfs::data {

@@ -1,13 +1,22 @@
 // Making and opening pairs of real files.
 #include "fuse-fs/data/pair.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
+#include <stdlib.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <ios>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/data/format_pair.h"
 
 namespace streamfs::data {

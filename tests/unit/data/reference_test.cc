@@ -1,11 +1,20 @@
 // The data path against a file that is just bytes, and against power cuts.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/falloc.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <map>
 #include <random>
+#include <string>
+#include <tuple>
+#include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
+#include "pmem/region.h"
 #include "tests/unit/data/rig.h"
 
 namespace streamfs::data {

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <set>
+#include <vector>
 
+#include "base/types.h"
 #include "fuse-fs/placement/yong.h"
 
 namespace streamfs::placement {

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <set>
+#include <utility>
 
+#include "base/types.h"
 #include "tests/unit/placement/memory_store.h"
 
 namespace streamfs::placement {

@@ -2,10 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "base/types.h"
 
 namespace streamfs::placement {
 namespace {

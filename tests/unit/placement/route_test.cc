@@ -2,11 +2,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <random>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "base/checksum.h"
+#include "base/types.h"
 #include "base/wire/model_table.h"
 #include "base/wire/telemetry.h"
 #include "tests/unit/placement/memory_store.h"

@@ -1,11 +1,14 @@
 // Which images a power cut may leave, and which it may not.
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "pmem/recording_region.h"
+#include "pmem/region.h"
 
 namespace streamfs::pmem {
 namespace {
