@@ -68,9 +68,9 @@ class [[nodiscard]] Result<void> {
 }  // namespace streamfs
 
 // Returns the error of `expr` from the enclosing function, if it has one.
-#define SFS_TRY(expr)                                                                      \
-  do {                                                                                     \
-    if (auto sfs_try_result = (expr); !sfs_try_result.ok()) return sfs_try_result.error(); \
+#define SFS_TRY(expr)                                                                        \
+  do {                                                                                       \
+    if (auto&& sfs_try_result = (expr); !sfs_try_result.ok()) return sfs_try_result.error(); \
   } while (false)
 
 #define SFS_CONCAT_INNER(a, b) a##b

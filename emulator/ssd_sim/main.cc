@@ -52,7 +52,7 @@ std::string human_bytes(uint64_t bytes) {
 
 }  // namespace streamfs::emulator::ssd_sim
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 reports by throwing
   namespace sim = streamfs::emulator::ssd_sim;
   CLI::App app("Emulated SSDs with streams: make, show, serve; replay traces.", "ssd-sim");
   app.require_subcommand(1);

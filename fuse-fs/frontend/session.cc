@@ -31,6 +31,8 @@ namespace {
 
 constexpr int kBusyTries = 20;
 constexpr auto kBusyPause = std::chrono::milliseconds(100);
+constexpr auto kQuietPause = std::chrono::milliseconds(50);
+constexpr int kQuietPolls = 6, kMaxPolls = 200;
 
 class Arguments {
  public:
@@ -102,11 +104,21 @@ bool run_fusermount(const std::string& mountpoint, bool lazily) {
          waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-void write_back(const std::string& mountpoint) {
+// Since 6.16 the kernel's syncfs starts FUSE's write-back and does not wait for it: what it started
+// has arrived when no WRITE came for a while.
+void write_back(const std::string& mountpoint, data::Filesystem& fs) {
   const int fd = open(mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
   syncfs(fd);
   close(fd);
+  uint64_t seen = UINT64_MAX;
+  for (int quiet = 0, polls = 0; quiet < kQuietPolls && polls < kMaxPolls; ++polls) {
+    const auto status = fs.status();
+    const uint64_t written = status ? status->app_bytes : seen;
+    quiet = written == seen ? quiet + 1 : 0;
+    seen = written;
+    std::this_thread::sleep_for(kQuietPause);
+  }
 }
 
 }  // namespace
@@ -201,7 +213,7 @@ void Session::request_unmount() {
   }
   spdlog::warn("{} is still in use: writing back what is dirty and going away all the same",
                options_.mountpoint);
-  write_back(options_.mountpoint);
+  write_back(options_.mountpoint, context_.fs_may_wait());
   try_unmount(true);
   fuse_session_exit(session_);
 }

@@ -2,12 +2,20 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <span>
+#include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/label.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

@@ -1,8 +1,16 @@
 #include "fuse-fs/meta/geometry.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "base/assert.h"
+#include "base/result.h"
+#include "base/types.h"
 
 namespace streamfs::meta {
 namespace {
@@ -68,8 +76,7 @@ uint64_t Geometry::region_offset(RegionKind kind, uint64_t at) const {
     if (at < segment.length) return segment.offset + at;
     at -= segment.length;
   }
-  SFS_ASSERT(!"offset beyond the region");
-  return 0;
+  assertion_failed("offset within its region", __FILE__, __LINE__);
 }
 
 uint64_t Geometry::ring_offset(uint32_t ring) const {

@@ -1,8 +1,10 @@
 #include "fuse-fs/meta/image.h"
 
+#include <cstdint>
 #include <span>
 
 #include "base/checksum.h"
+#include "base/types.h"
 
 namespace streamfs::meta {
 namespace {

@@ -1,15 +1,26 @@
 #include "fuse-fs/meta/journal.h"
 
 #include <algorithm>
-#include <bit>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
+#include "base/assert.h"
 #include "base/checksum.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/record.h"
 #include "fuse-fs/meta/young_bodies.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

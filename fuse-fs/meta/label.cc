@@ -1,9 +1,14 @@
 #include "fuse-fs/meta/label.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
+#include "base/assert.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/image.h"
 
 namespace streamfs::meta {

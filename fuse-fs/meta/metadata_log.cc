@@ -1,13 +1,26 @@
 #include "fuse-fs/meta/metadata_log.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "base/checksum.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/log_format.h"
 #include "fuse-fs/meta/snapshot.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

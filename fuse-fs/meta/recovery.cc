@@ -5,12 +5,21 @@
 // A record is committed if its own checksum holds and either a committed, younger record proves it
 // (its bodies may have changed since) or its bodies' checksum holds too.
 #include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <optional>
+#include <span>
+#include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/record.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {
@@ -19,6 +28,13 @@ struct Found {
   std::vector<uint64_t> words;
   uint64_t sequence = 0;
 };
+
+// What scan_rings() found parses.
+RecordView view_of(const Found& record) {
+  const auto view = RecordView::parse(record.words);
+  if (!view) assertion_failed("a scanned record parses", __FILE__, __LINE__);
+  return *view;
+}
 
 // Whole records above the watermark, from every line of every ring where one may begin.
 std::vector<Found> scan_rings(const pmem::Region& region, const Geometry& geometry,
@@ -49,11 +65,11 @@ std::vector<Found> committed_of(std::vector<Found> found, const pmem::Region& re
   std::unordered_set<uint64_t> proved;
   std::vector<Found> committed;
   for (auto record = found.rbegin(); record != found.rend(); ++record) {
-    const auto view = RecordView::parse(record->words);
+    const RecordView view = view_of(*record);
     const bool whole = proved.contains(record->sequence) ||
-                       view->body_checksum(region, geometry) == view->header().body_checksum;
+                       view.body_checksum(region, geometry) == view.header().body_checksum;
     if (!whole) continue;
-    proved.insert(view->proofs().begin(), view->proofs().end());
+    proved.insert(view.proofs().begin(), view.proofs().end());
     committed.push_back(std::move(*record));
   }
   std::ranges::reverse(committed);
@@ -63,16 +79,16 @@ std::vector<Found> committed_of(std::vector<Found> found, const pmem::Region& re
 Result<void> make_home(pmem::Region& region, const Geometry& geometry,
                        const std::vector<Found>& committed) {
   for (const Found& record : committed) {
-    if (!RecordView::parse(record.words)->in_bounds(geometry)) {
+    if (!view_of(record).in_bounds(geometry)) {
       return Error{EIO, "journal record " + std::to_string(record.sequence) +
                             " points outside the metadata it may change"};
     }
   }
   std::vector<uint64_t> lines;
   for (const Found& record : committed) {
-    const auto view = RecordView::parse(record.words);
-    view->apply(region, geometry);
-    view->home_lines(geometry, lines);
+    const RecordView view = view_of(record);
+    view.apply(region, geometry);
+    view.home_lines(geometry, lines);
   }
   for (const uint64_t line : lines) region.flush(line, kLineSize);
   region.fence();

@@ -1,14 +1,24 @@
 // Rebuilding META from the data device: the newest snapshot, then every chunk after it.
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/checksum.h"
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/log_format.h"
 #include "fuse-fs/meta/metadata_log.h"
 #include "fuse-fs/meta/record.h"
 #include "fuse-fs/meta/snapshot.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

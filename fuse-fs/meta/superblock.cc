@@ -1,8 +1,14 @@
+#include <array>
+#include <cerrno>
+#include <cstdint>
 #include <cstring>
-#include <optional>
+#include <string>
 
+#include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/image.h"
+#include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {

@@ -1,6 +1,12 @@
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
 
+#include "base/assert.h"
+#include "base/types.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/record.h"
 

@@ -51,7 +51,8 @@ PlacementImpl::PlacementImpl(Store& store, Clock& clock, const Options& options,
       telemetry_(std::move(telemetry)),
       now_ms_(static_cast<uint32_t>(clock.monotonic_ms())) {
   for (const VStreamId v : table_.used()) {
-    const uint64_t bytes = table_.find(v)->saved.lifetime_bytes;
+    const auto entry = table_.find(v);
+    const uint64_t bytes = entry ? entry->saved.lifetime_bytes : 0;
     if (bytes != 0) lifetimes_.set_prior(v, static_cast<double>(bytes) / kBlockSize);
   }
   MutexLock lock(tick_mutex_);
@@ -143,7 +144,7 @@ std::optional<VStreamInfo> PlacementImpl::info(VStreamId vstream) {
 }
 
 std::vector<VStreamInfo> PlacementImpl::all() {
-  std::vector<VStreamInfo> out{*info(kDefaultVStream)};
+  std::vector<VStreamInfo> out{measure(kDefaultVStream, {})};
   for (const VStreamId v : table_.used()) {
     if (auto one = info(v)) out.push_back(std::move(*one));
   }

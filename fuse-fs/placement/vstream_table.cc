@@ -135,7 +135,7 @@ VStreamId VStreamTable::by_context(const Context& context, uint64_t clock) {
   if (known != names_.end()) return known->second;
   const auto v = count >= kContextsCommMax ? std::nullopt : free_number();
   if (!v) return kDefaultVStream;
-  add(*v, Source::kContext, name, clock).context = reduced;
+  add(*v, Source::kContext, name, clock).context = std::move(reduced);
   ++contexts_;
   return *v;
 }

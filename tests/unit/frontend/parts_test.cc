@@ -92,10 +92,10 @@ TEST(WorkerPool, RunsEverythingPostedBeforeItEnds) {
 }
 
 TEST(WorkerPool, AsManyWaitAtOnceAsItMayHaveThreads) {
-  WorkerPool pool("test", 4);
   std::promise<void> go;
   const std::shared_future<void> gate = go.get_future().share();
   std::atomic<int> inside{0};
+  WorkerPool pool("test", 4);  // last: its threads end before what they use
   for (int i = 0; i < 4; ++i) {
     pool.post([&] {
       ++inside;
