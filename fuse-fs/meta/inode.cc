@@ -148,7 +148,10 @@ InodeRef InodeCache::find(InodeId id) {
 
 InodeRef InodeCache::insert(InodeId id, const InodeImage& image, std::unique_lock<Mutex>& lock) {
   auto inode = std::make_shared<Inode>(id, image);
-  lock = std::unique_lock(inode->mutex);
+  // Nobody knows the new inode yet, so this never waits: its number may be below its parent's,
+  // whose lock is held.
+  lock = std::unique_lock(inode->mutex, std::try_to_lock);
+  SFS_ASSERT(lock.owns_lock());
   Shard& at = shard(id);
   const MutexLock shard_lock(at.mutex);
   Entry& entry = at.entries[id];
