@@ -18,7 +18,8 @@
 
 namespace streamfs::meta {
 
-inline constexpr size_t kMaxXattrBytes = size_t{64} * 1024;  // of all attributes of an inode, headers too
+inline constexpr size_t kMaxXattrBytes =
+    size_t{64} * 1024;  // of all attributes of an inode, headers too
 
 inline constexpr size_t kMaxBlobUnits = kMaxXattrBytes / kBlobBytesPerUnit + 1;
 
