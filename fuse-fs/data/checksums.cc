@@ -13,21 +13,14 @@
 #include "base/checksum.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/layout.h"
 
 namespace streamfs::data {
-namespace {
-
-uint32_t known(uint32_t crc) {
-  return crc == 0 ? 1 : crc;
-}
-
-}  // namespace
-
 uint32_t Checksums::of(ConstBytes block) {
-  return known(crc32c(block));
+  return meta::known_checksum(crc32c(block));
 }
 uint32_t Checksums::copy(Bytes to, ConstBytes from) {
-  return known(copy_crc32c(to, from));
+  return meta::known_checksum(copy_crc32c(to, from));
 }
 
 Result<void> Checksums::verify(InodeId id, BlockNo first, ConstBytes bytes, bool learn) {

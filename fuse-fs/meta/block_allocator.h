@@ -12,7 +12,7 @@
 // Lifetime-aware: each pStream fills aligned regions of its own (kRegionBlocks), so that ranges
 // the size of erase units die together even on an SSD without streams.
 //
-// Thread safety: all methods, any thread; one leaf mutex per allocation group. Crash: this is
+// Thread safety: all methods, any thread; one leaf mutex over all of it. Crash: this is
 // memory only, rebuilt from the block and untrimmed bitmaps, a group at its first use.
 #pragma once
 

@@ -8,16 +8,9 @@
 
 #include "base/mutex.h"
 #include "base/types.h"
+#include "fuse-fs/meta/layout.h"
 
 namespace streamfs::meta {
-namespace {
-
-uint32_t known(uint32_t crc) {
-  return crc == 0 ? 1 : crc;
-}  // 0 means "not known"
-
-}  // namespace
-
 uint32_t Checksums::stored(uint64_t block) const {
   const uint64_t at = geometry_.checksum_offset(BlockNo{block});
   const uint64_t word = region_.load(round_down(at, kWordSize));
@@ -74,7 +67,7 @@ void Checksums::learn(BlockNo block, uint32_t crc) {
   const auto found = at.groups.find(block.value / kGroup);
   if (found != at.groups.end() && (found->second.mask >> block.value % kGroup & 1) != 0) return;
   if (stored(block.value) != 0) return;
-  region_.store_half(geometry_.checksum_offset(block), known(crc));
+  region_.store_half(geometry_.checksum_offset(block), known_checksum(crc));
 }
 
 bool Checksums::begin(BlockNo first, uint64_t count) {
@@ -103,7 +96,7 @@ void Checksums::finish(BlockNo block, uint32_t crc, uint64_t epoch) {
   const auto [found, is_new] = at.groups.try_emplace(block.value / kGroup);
   if (is_new) groups_.fetch_add(1, std::memory_order_acq_rel);
   found->second.mask |= uint64_t{1} << block.value % kGroup;
-  found->second.crcs[block.value % kGroup] = known(crc);
+  found->second.crcs[block.value % kGroup] = known_checksum(crc);
   found->second.epochs[block.value % kGroup] = epoch;
 }
 

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
+#include "fuse-fs/meta/layout.h"
 
 namespace streamfs::meta {
 
@@ -153,7 +154,7 @@ void EngineImpl::store_new_checksums(const WriteResult& result, Inode& inode) {
     }
     if (!fresh.empty() && holds(last)) {
       fresh[last][checksum.block.value - result.added[last].block.value] =
-          std::max(checksum.crc, 1U);
+          known_checksum(checksum.crc);
       continue;
     }
     checksums_.finish(checksum.block, checksum.crc, result.epoch);

@@ -74,6 +74,11 @@ static_assert(std::has_unique_object_representations_v<Superblock>);
 inline constexpr uint32_t kFeatureChecksums = 1;  // data checksums are kept
 inline constexpr uint32_t kFeatureMetaLog = 2;    // a metadata log is on the data device
 
+// A block's checksum as it is stored: 0 means "not known".
+constexpr uint32_t known_checksum(uint32_t crc) {
+  return crc == 0 ? 1 : crc;
+}
+
 inline constexpr uint64_t kRingSize = 512 * 1024;
 
 // Heap map. Free units are all zeroes on the media; kDirty ones must be zeroed before they are
