@@ -21,7 +21,8 @@ from bench.demo.plan import FULL, QUICK, Plan
 from bench.demo.report import Replays, Report, draw, print_table, write_json
 from bench.demo.run import Outcome, run
 from bench.demo.ssd import replay_waf, user_bytes
-from bench.demo.system import ROOT, DemoError
+from bench.demo.system import DemoError
+from bench.paths import ROOT
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -7,11 +7,10 @@ import subprocess
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bench.demo.ssd import Ssd
 from bench.demo.system import (
-    BIN,
-    VENV_BIN,
     DemoError,
     as_root,
     output_of,
@@ -19,6 +18,7 @@ from bench.demo.system import (
     unmount,
     wait_until,
 )
+from bench.paths import BIN, VENV_BIN
 
 MODES = ("ext4", "off", "learned", "hints")
 
@@ -30,6 +30,23 @@ class Folders:
     images: Path  # the emulated SSD's
     work: Path  # META, trace, logs
     shared: Path  # mount points and all else that the workload's user must reach
+
+
+@dataclass(frozen=True)
+class MetaWords:
+    """Words on META: programmed, and in the 4 KiB home blocks that were touched."""
+
+    programmed: int
+    of_blocks: int
+
+    def since(self, before: "MetaWords") -> "MetaWords":
+        """Return what was added after ``before``."""
+        return MetaWords(self.programmed - before.programmed, self.of_blocks - before.of_blocks)
+
+    @property
+    def ratio(self) -> float:
+        """Words programmed, journal and bodies included, ÷ words of the home blocks touched."""
+        return self.programmed / self.of_blocks if self.of_blocks else 0.0
 
 
 @dataclass
@@ -50,6 +67,13 @@ class Control:
             if process.poll() is not None:
                 message = f"{log.stem} ended by itself (exit {process.returncode}); see {log}"
                 raise DemoError(message)
+
+    def meta_words(self) -> MetaWords | None:
+        """Return what META has programmed so far; None where there is none."""
+        if self.mode == "ext4":
+            return None
+        meta = _status(self.mount)["meta"]
+        return MetaWords(meta["words_programmed"], meta["block_words"])
 
 
 def mounted(stack: ExitStack, mode: str, ssd: Ssd, folders: Folders, user: str | None) -> Control:
@@ -113,12 +137,15 @@ def _mount_streamfs(
         daemon_log = folders.work / "classifierd.log"
         daemon = start(stack, [VENV_BIN / "classifierd", "run", mount], daemon_log, 0)
         servers.append((daemon, daemon_log))
-    status = json.loads(output_of([BIN / "streamctl", "status", mount, "--json"]))
-    control = Control(
-        mode, ssd, mount, meta_class=str(status["meta_class"]), trace=trace, servers=servers
-    )
+    meta_class = str(_status(mount)["meta_class"])
+    control = Control(mode, ssd, mount, meta_class, trace, servers=servers)
     control.stream_run = _stream_run(folders) if mode == "hints" else None
     return control
+
+
+def _status(mount: Path) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(output_of([BIN / "streamctl", "status", mount, "--json"]))
+    return answer
 
 
 def _stream_run(folders: Folders) -> Path:

@@ -102,6 +102,7 @@ class Report:
             "p99_us": counters.p99_us,
             "p999_us": counters.p999_us,
             "meta_class": outcome.meta_class,
+            "words_ratio": outcome.meta_words.ratio if outcome.meta_words else None,
         }
 
 
@@ -111,6 +112,10 @@ def _share(start: float, here: float, end: float) -> float | None:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.0%}"
+
+
+def _words(outcome: Outcome) -> str:
+    return "-" if outcome.meta_words is None else f"{outcome.meta_words.ratio:.2%}"
 
 
 def _gib(size: int) -> str:
@@ -132,6 +137,7 @@ ROWS: tuple[tuple[str, Cell], ...] = (
     ("gap closed from nosep", lambda r, o: _percent(r.gap_closed(o))),
     ("effective spare", lambda _, o: f"{o.counters.effective_spare:.2%}"),
     ("META class", lambda _, o: o.meta_class),
+    ("META words ÷ words of blocks touched", lambda _, o: _words(o)),
 )
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.demo.accounting import bytes_asked
-from bench.demo.controls import Control, Folders, mounted
+from bench.demo.controls import Control, Folders, MetaWords, mounted
 from bench.demo.plan import Plan
 from bench.demo.ssd import SPARE, SPARE_TOLERANCE, Counters, Ssd
-from bench.demo.system import ROOT, DemoError
+from bench.demo.system import DemoError
+from bench.paths import ROOT
 
 SEED = 20240229
 # Before the warm-up the ballast stops short by this share of the wanted live data.
@@ -39,6 +40,7 @@ class Outcome:
     counters: Counters
     trace: Path | None
     warmup_share: float  # of all pages the device was sent, those before the counted rounds
+    meta_words: MetaWords | None = None  # None: no META
 
     @property
     def nand_per_app_byte(self) -> float:
@@ -121,12 +123,15 @@ def run(mode: str, plan: Plan, folders: Folders, progress: Progress) -> Outcome:
         top_up(workload, int(target * (1 - MARGIN)) - ssd.counters().live_bytes)
         warm_up(workload, ssd, plan, progress)
         control.check_alive()
+        words_before = control.meta_words()
         counters, app_bytes = counted_rounds(workload, ssd, plan, progress)
         control.check_alive()
+        words = control.meta_words()
         workload.ask("close")
     share = ssd.pages_before_reset / ssd.pages_written()
     image.unlink()
-    return Outcome(mode, control.meta_class, app_bytes, counters, control.trace, share)
+    programmed = words.since(words_before) if words and words_before else None
+    return Outcome(mode, control.meta_class, app_bytes, counters, control.trace, share, programmed)
 
 
 def counted_rounds(

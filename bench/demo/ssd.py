@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.demo.plan import Plan
-from bench.demo.system import BIN, output_of
+from bench.demo.system import output_of
+from bench.paths import BIN
 
 SPARE = 0.07
 SPARE_TOLERANCE = 0.005

@@ -13,11 +13,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-# Another build's programs can be tried: STREAMFS_BIN=build/asan/bin scripts/demo …
-BIN = Path(os.environ.get("STREAMFS_BIN", ROOT / "build" / "release" / "bin")).resolve()
-VENV_BIN = ROOT / "build" / "venv" / "bin"
-
 
 class DemoError(Exception):
     """Something the demo cannot go on without; the message says what to do."""

@@ -1,0 +1,268 @@
+// What the metadata engine costs without FUSE: time, fences and lines of each operation, and the
+// words it programs against those of the blocks a block file system would have written.
+// META is ordinary memory that claims to be persistent: line flushes are counted, not executed.
+//   meta_bench --benchmark_filter=Create
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/engine.h"
+#include "pmem/region.h"
+
+namespace streamfs::meta {
+namespace {
+
+constexpr uint64_t kMetaBytes = 256 << 20;
+constexpr uint64_t kDataBlocks = 1 << 20;  // 4 GiB
+constexpr size_t kBatch = 4096;            // names made or removed while the clock stands
+
+CreateRequest node(uint32_t mode) {
+  CreateRequest request;
+  request.mode = mode;
+  return request;
+}
+
+class Mounted {
+ public:
+  // Without a checkpointer, rings are checkpointed when they are full, or by hand.
+  explicit Mounted(bool checkpointer = true)
+      : region_(pmem::make_memory_region(kMetaBytes, pmem::MetaClass::kPersistent)) {
+    FormatOptions options;
+    options.data_blocks = kDataBlocks;
+    const Superblock super = plan_format(kMetaBytes, pmem::MetaClass::kPersistent, options).value();
+    if (!format(*region_, super, system_clock().now()).ok()) std::abort();
+    engine_ = std::move(Engine::open(*region_, super, system_clock(),
+                                     {.read_only = false, .start_background = checkpointer}))
+                  .value();
+  }
+
+  Engine* operator->() { return engine_.get(); }
+  pmem::Counters pmem() const { return region_->counters(); }
+  JournalStats commits() const { return engine_->journal().stats(); }
+
+  InodeId directory(std::string_view name) {
+    return engine_->create(engine_->root(), name, node(S_IFDIR | 0755)).value().id;
+  }
+
+ private:
+  std::unique_ptr<pmem::Region> region_;
+  std::unique_ptr<Engine> engine_;
+};
+
+// What commits cost from here to report().
+class CommitCost {
+ public:
+  explicit CommitCost(const Mounted& mounted) : mounted_(mounted), before_(mounted.commits()) {}
+  void report(benchmark::State& state) const {
+    const JournalStats now = mounted_.commits();
+    const auto commits = static_cast<double>(now.commits - before_.commits);
+    if (commits == 0) return;
+    state.counters["fences"] =
+        static_cast<double>(now.commit_fences - before_.commit_fences) / commits;
+    state.counters["lines"] =
+        static_cast<double>(now.commit_lines - before_.commit_lines) / commits;
+  }
+
+ private:
+  const Mounted& mounted_;
+  JournalStats before_;
+};
+
+// A thread's own directory and the files it works on, all of them looked up as a kernel would.
+class Files {
+ public:
+  Files(Mounted& mounted, int thread)
+      : mounted_(mounted), directory_(mounted.directory(fmt::format("d{}", thread))) {
+    for (size_t i = 0; i < kBatch; ++i) names_.push_back(fmt::format("a-file-{:06}", i));
+    ids_.resize(kBatch);
+  }
+  InodeId directory() const { return directory_; }
+  const std::string& name(size_t i) const { return names_[i]; }
+  InodeId id(size_t i) const { return ids_[i]; }
+
+  void create(size_t i) {
+    ids_[i] = mounted_->create(directory_, names_[i], node(S_IFREG | 0644)).value().id;
+  }
+  void unlink(size_t i) { benchmark::DoNotOptimize(mounted_->unlink(directory_, names_[i]).ok()); }
+  void forget(size_t i) {
+    if (mounted_->forget(ids_[i], 1)) (void)mounted_->free_orphan(ids_[i]);
+  }
+  void create_all() {
+    for (size_t i = 0; i < kBatch; ++i) create(i);
+  }
+  void remove_all() {
+    for (size_t i = 0; i < kBatch; ++i) unlink(i), forget(i);
+  }
+
+ private:
+  Mounted& mounted_;
+  InodeId directory_;
+  std::vector<std::string> names_;
+  std::vector<InodeId> ids_;
+};
+
+// Operations on one file after the other; the clock stands while `prepare` makes the next batch.
+// Threads share one mount, each in a directory of its own.
+template <typename Prepare, typename Operation>
+void measure(benchmark::State& state, Prepare&& prepare, Operation&& operation) {
+  static std::unique_ptr<Mounted> mounted;
+  if (state.thread_index() == 0) mounted = std::make_unique<Mounted>();
+  std::optional<Files> files;
+  std::optional<CommitCost> cost;
+  size_t next = 0;
+  uint64_t batch = 0;
+  for (auto _ : state) {
+    if (next % kBatch == 0) {
+      state.PauseTiming();
+      if (!files) files.emplace(*mounted, state.thread_index());
+      prepare(*files, batch++);
+      next = 0;
+      cost.emplace(*mounted);
+      state.ResumeTiming();
+    }
+    operation(*mounted, *files, next++, batch);
+  }
+  if (state.threads() == 1) cost->report(state);
+  state.SetItemsProcessed(state.iterations());
+}
+
+void create_once(Files& files, uint64_t batch) {
+  if (batch == 0) files.create_all();
+}
+
+void Create(benchmark::State& state) {
+  measure(
+      state,
+      [](Files& files, uint64_t batch) {
+        if (batch > 0) files.remove_all();
+      },
+      [](Mounted&, Files& files, size_t i, uint64_t) { files.create(i); });
+}
+
+void Lookup(benchmark::State& state) {
+  measure(state, create_once, [](Mounted& mounted, Files& files, size_t i, uint64_t) {
+    benchmark::DoNotOptimize(mounted->lookup(files.directory(), files.name(i)).ok());
+  });
+}
+
+// To another name and, in the next batch, back.
+void Rename(benchmark::State& state) {
+  measure(state, create_once, [](Mounted& mounted, Files& files, size_t i, uint64_t batch) {
+    const std::string& name = files.name(i);
+    const std::string other = "other" + name.substr(6);
+    const bool back = batch % 2 == 0;
+    const auto done = mounted->rename(files.directory(), back ? other : name, files.directory(),
+                                      back ? name : other, 0);
+    if (!done.ok()) std::abort();
+  });
+}
+
+void Chmod(benchmark::State& state) {
+  measure(state, create_once, [](Mounted& mounted, Files& files, size_t i, uint64_t batch) {
+    AttributeChange change;
+    change.mode = batch % 2 == 0 ? 0600 : 0644;
+    if (!mounted->set_attributes(files.id(i), change).ok()) std::abort();
+  });
+}
+
+void Unlink(benchmark::State& state) {
+  measure(
+      state,
+      [](Files& files, uint64_t batch) {
+        for (size_t i = 0; batch > 0 && i < kBatch; ++i) files.forget(i);
+        files.create_all();
+      },
+      [](Mounted&, Files& files, size_t i, uint64_t) { files.unlink(i); });
+}
+
+// One step of the mixed work over `kBatch` files: creates, appends, renames over, chmods, unlinks.
+class Mix {
+ public:
+  explicit Mix(Mounted& mounted) : mounted_(mounted), files_(mounted, 0) { files_.create_all(); }
+
+  void step() {
+    const size_t i = random_() % kBatch;
+    switch (random_() % 10) {
+      case 0:
+      case 1:
+      case 2:
+        files_.unlink(i), files_.forget(i), files_.create(i);
+        break;
+      case 3:
+        chmod(i);
+        break;
+      default:
+        append(i);
+        break;
+    }
+  }
+
+ private:
+  void chmod(size_t i) {
+    AttributeChange change;
+    change.mode = random_() & 0777;
+    (void)mounted_->set_attributes(files_.id(i), change);
+  }
+  // 4 to 64 KiB at the end, and the commit an fsync or the timer would make.
+  void append(size_t i) {
+    const InodeId id = files_.id(i);
+    const Attributes now = mounted_->attributes(id).value();
+    const uint64_t blocks = 1 + random_() % 16;
+    const auto run = mounted_->blocks().reserve(blocks, kDefaultPStream, std::nullopt);
+    if (!run.ok()) std::abort();
+    WriteResult result;
+    result.epoch = 1;
+    result.end_offset = now.size + run->count * kBlockSize;
+    result.added.push_back({FileBlock{now.size / kBlockSize}, run->first, run->count, {}});
+    for (uint64_t k = 0; k < run->count; ++k) {
+      result.checksums.push_back({BlockNo{run->first.value + k}, static_cast<uint32_t>(random_())});
+    }
+    if (!mounted_->finish_write(id, result).ok()) std::abort();
+    if (!mounted_->commit_inode(id, 1).ok()) std::abort();
+  }
+
+  Mounted& mounted_;
+  Files files_;
+  std::minstd_rand random_{1};
+};
+
+// The argument: operations between two checkpoints, over which a home block counts once.
+void MixedWords(benchmark::State& state) {
+  Mounted mounted(false);
+  Mix mix(mounted);
+  mounted->journal().checkpoint();
+  const uint64_t words = mounted.pmem().words_programmed;
+  const uint64_t block_words = mounted.commits().block_words;
+  int64_t steps = 0;
+  for (auto _ : state) {
+    mix.step();
+    if (++steps % state.range(0) == 0) mounted->journal().checkpoint();
+  }
+  mounted->journal().checkpoint();
+  const auto programmed = static_cast<double>(mounted.pmem().words_programmed - words);
+  state.counters["words"] = programmed / static_cast<double>(steps);
+  state.counters["words_ratio"] =
+      programmed / static_cast<double>(mounted.commits().block_words - block_words);
+}
+
+BENCHMARK(Create)->ThreadRange(1, 2)->UseRealTime();
+BENCHMARK(Lookup)->ThreadRange(1, 2)->UseRealTime();
+BENCHMARK(Rename)->ThreadRange(1, 2)->UseRealTime();
+BENCHMARK(Chmod)->ThreadRange(1, 2)->UseRealTime();
+BENCHMARK(Unlink)->ThreadRange(1, 2)->UseRealTime();
+BENCHMARK(MixedWords)->Arg(1)->Arg(16)->Arg(256)->Iterations(1 << 16);
+
+}  // namespace
+}  // namespace streamfs::meta

@@ -1,0 +1,1 @@
+"""What each bench/NAME measures, one module a name."""

@@ -1,0 +1,24 @@
+"""The data path without FUSE and with a device that does nothing: what streamfs itself costs."""
+
+import sys
+
+from bench.google import run
+from bench.table import Row, Target, main, row
+
+# docs/DESIGN.md "Numbers": placement on a write, the table only.
+ROUTE_NS = 100
+
+
+def measure(quick: bool) -> list[Row]:
+    """Return one row a benchmark: CPU time, and how much it moves."""
+    rows = []
+    for name, measured in run("data_bench", quick).items():
+        target = Target(ROUTE_NS) if name == "RoutePage" else None
+        rows.append(row(f"{name}: CPU time", measured.cpu_ns, "ns", target))
+        if speed := measured.counters.get("bytes_per_second"):
+            rows.append(row(f"{name}: speed", speed / (1 << 30), "GiB/s"))
+    return rows
+
+
+if __name__ == "__main__":
+    sys.exit(main("data", __doc__.splitlines()[0], measure))

@@ -1,0 +1,50 @@
+"""The metadata engine without FUSE: time, fences, lines and words of each operation."""
+
+import sys
+
+from bench.google import Measured, run
+from bench.table import Row, Target, main, row
+
+NAMES = ("Create", "Lookup", "Rename", "Chmod", "Unlink")
+# docs/DESIGN.md "Numbers": one fence; lines flushed on the critical path.
+LINES = {"Create": 5, "Unlink": 3, "Rename": 5, "Chmod": 1}
+CPU_NS = {"Create": 2000, "Lookup": 2000, "Rename": 2000, "Unlink": 2000}
+THREADS_SPEED_UP = 1.7
+WORDS_RATIO = 0.05
+WORDS_EVERY = 16  # operations between two checkpoints, of the row that is held against the target
+
+
+def measure(quick: bool) -> list[Row]:
+    """Return every row; META is memory taken for persistent, so line flushes are counted only."""
+    found = run("meta_bench", quick)
+    rows = [line for name in NAMES for line in operation(name, found)]
+    for every in (1, 16, 256):
+        mixed = found[f"MixedWords/{every}/iterations:65536"].counters
+        what = f"mixed, a checkpoint each {every}: words ÷ words of home blocks touched"
+        target = Target(WORDS_RATIO) if every == WORDS_EVERY else None
+        rows.append(row(what, mixed["words_ratio"], "", target))
+    return rows
+
+
+def operation(name: str, found: dict[str, Measured]) -> list[Row]:
+    """Return the rows of one operation."""
+    one, two = (found[f"{name}/real_time/threads:{n}"] for n in (1, 2))
+    what = name.lower()
+    limit = CPU_NS.get(name)
+    rows = [
+        row(f"{what}: CPU time", one.cpu_ns, "ns", Target(limit) if limit else None),
+        row(
+            f"{what}: 2 threads ÷ 1",
+            two.counters["items_per_second"] / one.counters["items_per_second"],
+            "",
+            Target(THREADS_SPEED_UP, at_least=True) if name != "Chmod" else None,
+        ),
+    ]
+    if name in LINES:
+        rows.append(row(f"{what}: fences", one.counters["fences"], "", Target(1)))
+        rows.append(row(f"{what}: lines flushed", one.counters["lines"], "", Target(LINES[name])))
+    return rows
+
+
+if __name__ == "__main__":
+    sys.exit(main("metadata", __doc__.splitlines()[0], measure))

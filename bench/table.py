@@ -1,0 +1,98 @@
+"""What every bench says, in one form: rows with a value, its unit and its target."""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.paths import ROOT
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Target:
+    """A value to reach: at most or at least ``value``."""
+
+    value: float
+    at_least: bool = False
+
+    def met_by(self, value: float) -> bool:
+        """Whether ``value`` reaches the target."""
+        return value >= self.value if self.at_least else value <= self.value
+
+    def text(self) -> str:
+        """Return it as it stands in tables and JSON."""
+        return f"{'≥' if self.at_least else '≤'} {self.value:g}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure. ``met`` is None where there is no target."""
+
+    name: str
+    value: float
+    unit: str
+    target: str | None = None
+    met: bool | None = None
+
+
+def row(name: str, value: float, unit: str, target: Target | None = None) -> Row:
+    """Hold a figure against its target, if it has one."""
+    if target is None:
+        return Row(name, value, unit)
+    return Row(name, value, unit, target.text(), target.met_by(value))
+
+
+def machine() -> dict[str, Any]:
+    """Say what the figures were measured on."""
+    cpu = platform.processor()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            cpu = line.split(":", 1)[1].strip()
+            break
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    cores = len(os.sched_getaffinity(0))
+    return {"cpu": cpu, "cores": cores, "memory_bytes": memory, "kernel": platform.release()}
+
+
+def commit() -> str:
+    """Name the commit measured; "+" marks changes that are not in it."""
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
+    done = subprocess.run(git, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def to_json(bench: str, rows: list[Row]) -> dict[str, Any]:
+    """Return a bench's figures as plain values."""
+    values = [asdict(one) for one in rows]
+    return {"bench": bench, "commit": commit(), "machine": machine(), "rows": values}
+
+
+def print_rows(console: Console, bench: str, rows: list[Row]) -> None:
+    """Print the table; what misses its target stands out."""
+    table = Table(title=bench)
+    for title in ("", "value", "unit", "target", ""):
+        table.add_column(title, justify="right" if title == "value" else "left")
+    for one in rows:
+        verdict = {None: "", True: "met", False: "[bold yellow]missed"}[one.met]
+        table.add_row(one.name, f"{one.value:,.4g}", one.unit, one.target or "", verdict)
+    console.print(table)
+
+
+def main(bench: str, about: str, measure: Callable[[bool], list[Row]]) -> int:
+    """Run a command line; ``measure`` is told whether to be quick. Returns an exit code."""
+    parser = argparse.ArgumentParser(prog=f"bench/{bench}", description=about)
+    parser.add_argument("--quick", action="store_true", help="less of it")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
+    options = parser.parse_args()
+    rows = measure(options.quick)
+    print_rows(Console(), bench, rows)
+    if options.json:
+        options.json.write_text(json.dumps(to_json(bench, rows), indent=2) + "\n")
+    return 0
