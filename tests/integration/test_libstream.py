@@ -30,8 +30,6 @@ PRELOAD_SIZE_MAX = 64 * 1024
 RWH_SHORT, RWH_LONG = 2, 4
 F_SET_RW_HINT, F_GET_FILE_RW_HINT, F_SET_FILE_RW_HINT = 1036, 1037, 1038
 
-pytestmark = pytest.mark.skipif(not STREAM_RUN.exists(), reason=f"{STREAM_RUN} is not built")
-
 
 class Result(NamedTuple):
     """What a program shows of itself."""

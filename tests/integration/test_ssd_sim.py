@@ -22,8 +22,6 @@ SSD_SIM = BIN / "ssd-sim"
 MIB = 1 << 20
 USAGE, FOREIGN, NO_DEVICE, NOT_EMPTY, BUSY = 64, 65, 66, 73, 75
 
-pytestmark = pytest.mark.skipif(not SSD_SIM.exists(), reason=f"{SSD_SIM} is not built")
-
 
 class Result(NamedTuple):
     """What a program shows of itself."""
