@@ -17,6 +17,19 @@ def dirty_file(path: Path) -> int:
     return fd
 
 
+def test_seek_finds_data_written_a_moment_ago(pair: Pair) -> None:
+    """Copies start with SEEK_DATA; the kernel asks for it without writing dirty pages back."""
+    mount = pair.mount()
+    for i in range(20):
+        fd = os.open(mount / f"file{i}", os.O_CREAT | os.O_RDWR)
+        os.pwrite(fd, b"head" * 1000, 0)
+        os.pwrite(fd, bytes(4096 * 50), 1 << 20)
+        assert os.lseek(fd, 0, os.SEEK_DATA) == 0
+        assert os.lseek(fd, 0, os.SEEK_HOLE) == 4096
+        assert os.lseek(fd, 4096, os.SEEK_DATA) == 1 << 20
+        os.close(fd)
+
+
 def test_cp_of_a_file_open_and_dirty_copies_its_bytes(pair: Pair) -> None:
     mount = pair.mount()
     fd = dirty_file(mount / "a")
