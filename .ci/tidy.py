@@ -44,7 +44,9 @@ ALLOWED_PREFIXES = {"libstream": ("base/wire/",), "fuse-fs/placement": ("libstre
 
 FILE_LINES_LARGE = 500
 FUNCTION_LINES_LARGE = 70
-_OPENS_FUNCTION = re.compile(r"^( {0,2})(?![ ]|namespace|class|struct|enum|union|extern).*\{$")
+# A line of a function's head stands at the edge, or inside a class; what continues it, deeper.
+_EDGE = re.compile(r"^( {0,2})[^ ]")
+_NO_FUNCTION = re.compile(r" *(//|namespace|class|struct|enum|union|extern)")
 
 
 class Size(NamedTuple):
@@ -86,14 +88,17 @@ def include_errors(root: Path) -> Iterator[str]:
 
 
 def cpp_functions(root: Path, source: Path) -> Iterator[Size]:
-    """Yield the function bodies of a formatted C++ file: ``{`` to ``}`` at the same indent."""
-    start, indent = 0, ""
+    """Yield the functions of a formatted C++ file: from the head to ``}`` at the same indent."""
+    head, start, indent = 0, 0, ""
     for number, text in enumerate((root / source).read_text().splitlines(), start=1):
-        if start and text.rstrip(";") == indent + "}":
-            yield Size(number - start + 1, f"{source}:{start}")
-            start = 0
-        elif not start and (match := _OPENS_FUNCTION.match(text)):
-            start, indent = number, match.group(1)
+        if start:
+            if text.rstrip(";") == indent + "}":
+                yield Size(number - start + 1, f"{source}:{start}")
+                start = 0
+        elif edge := _EDGE.match(text):
+            head, indent = 0 if _NO_FUNCTION.match(text) else number, edge.group(1)
+        if head and text.endswith(("{", ";", "}")):
+            start, head = (head if text.endswith("{") else 0), 0
 
 
 def python_functions(root: Path, source: Path) -> Iterator[Size]:

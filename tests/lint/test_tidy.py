@@ -87,6 +87,19 @@ def test_a_long_function_is_reported_with_its_place(
     assert "pmem/long.cc:3: function of 82 lines" in capsys.readouterr().out
 
 
+def test_a_function_starts_at_its_head_even_if_that_has_two_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = "int looks(int a,\n          int b) {\n  do {\n"
+    tail = "  } while (more());\n}\n"
+    write(tmp_path, "pmem/short.cc", head + tail + "void other() {\n" + "  work();\n" * 67 + "}\n")
+    write(tmp_path, "pmem/long.cc", head + "    work();\n" * 80 + tail)
+    assert main([str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "short.cc" not in shown
+    assert "pmem/long.cc:1: function of 85 lines" in shown
+
+
 def test_every_floor_of_the_project_is_known() -> None:
     root = Path(__file__).resolve().parents[2]
     folders = [path.parent.relative_to(root) for path in root.glob("*/CMakeLists.txt")]
