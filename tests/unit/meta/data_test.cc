@@ -35,6 +35,15 @@ std::vector<uint32_t> stored(Filesystem& fs, BlockNo first, size_t count) {
   return out;
 }
 
+// Ends a write that left one block with this checksum.
+void finish_overwrite(Filesystem& fs, InodeId id, BlockNo block, uint32_t checksum,
+                      uint64_t epoch) {
+  WriteResult result;
+  result.checksums = {{block, checksum}};
+  result.epoch = epoch;
+  ASSERT_TRUE(fs->finish_write(id, result).ok());
+}
+
 TEST(Data, AWriteShowsAtOnceAndACrashBeforeItsCommitTakesItBack) {
   Filesystem fs;
   const InodeId f = fs.file("f");
@@ -202,16 +211,13 @@ TEST(Checksums, OfAnOverwriteStartAreZeroUntilItsEpochIsCommitted) {
   EXPECT_EQ(stored(fs, piece.block, 1)[0], 0U);
   fs->learn_checksum(piece.block, 4711);  // a reader of the old bytes comes late
   EXPECT_EQ(stored(fs, piece.block, 1)[0], 0U);
-  WriteResult result;
-  result.checksums = {{piece.block, 42}};
-  result.epoch = 7;
-  ASSERT_TRUE(fs->finish_write(f, result).ok());
+  finish_overwrite(fs, f, piece.block, 42, 7);
   EXPECT_EQ(stored(fs, piece.block, 1)[0], 42U);  // pending: readers verify against it
   fs.commit(f, 6);
   const InodeId same = f;
   fs.crash();
   EXPECT_EQ(stored(fs, piece.block, 1)[0], 0U);  // its flush never came
-  ASSERT_TRUE(fs->finish_write(same, result).ok());
+  finish_overwrite(fs, same, piece.block, 42, 7);
   fs.commit(same, 7);
   fs.crash();
   EXPECT_EQ(stored(fs, piece.block, 1)[0], 42U);
@@ -223,17 +229,12 @@ TEST(Checksums, OfABlockOverwrittenAgainBelongToTheLaterEpoch) {
   fs.write(f, 0, 1);
   fs.commit(f);
   const Piece piece = fs->map(f, FileBlock{0}, 1)->front();
-  WriteResult result;
-  result.checksums = {{piece.block, 42}};
-  result.epoch = 2;
   ASSERT_TRUE(fs->begin_overwrite(f, {&piece, 1}).ok());
-  ASSERT_TRUE(fs->finish_write(f, result).ok());
+  finish_overwrite(fs, f, piece.block, 42, 2);
   ASSERT_TRUE(fs->begin_overwrite(f, {&piece, 1}).ok());
   fs.commit(f, 2);
   EXPECT_EQ(stored(fs, piece.block, 1)[0], 0U);
-  result.checksums = {{piece.block, 43}};
-  result.epoch = 3;
-  ASSERT_TRUE(fs->finish_write(f, result).ok());
+  finish_overwrite(fs, f, piece.block, 43, 3);
   fs.commit(f, 3);
   fs.crash();
   EXPECT_EQ(stored(fs, piece.block, 1)[0], 43U);
@@ -246,11 +247,8 @@ TEST(Checksums, OfAnEarlierEpochAreNotStoredOnceALaterWriteIsDone) {
   fs.commit(f);
   const Piece piece = fs->map(f, FileBlock{0}, 1)->front();
   for (const uint64_t epoch : {2U, 3U}) {
-    WriteResult result;
-    result.checksums = {{piece.block, static_cast<uint32_t>(40 + epoch)}};
-    result.epoch = epoch;
     ASSERT_TRUE(fs->begin_overwrite(f, {&piece, 1}).ok());
-    ASSERT_TRUE(fs->finish_write(f, result).ok());
+    finish_overwrite(fs, f, piece.block, static_cast<uint32_t>(40 + epoch), epoch);
   }
   fs.commit(f, 2);
   fs.crash();
