@@ -242,15 +242,20 @@ TEST_P(Cut, KeepsEveryFsyncedByteAndShowsNobodyElses) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Cut, testing::Range(1, 25));
 
-class CutOfVolatileMeta : public testing::TestWithParam<int> {};
-
-TEST_P(CutOfVolatileMeta, LosesNothingFsyncedThoughMetaIsGone) {
-  const auto seed = static_cast<uint64_t>(GetParam());
+// META in DRAM, kept by a log on DATA.
+Rig::Options volatile_meta() {
   Rig::Options options;
   options.meta_class = pmem::MetaClass::kVolatile;
   options.meta_log = true;
   options.meta_bytes = 4 << 20;
-  options.blocks = 4096;
+  return options;
+}
+
+class CutOfVolatileMeta : public testing::TestWithParam<int> {};
+
+TEST_P(CutOfVolatileMeta, LosesNothingFsyncedThoughMetaIsGone) {
+  const auto seed = static_cast<uint64_t>(GetParam());
+  Rig::Options options = volatile_meta();
   options.checksums = seed % 3 != 0;
   run_cuts(options, seed, true);
 }
@@ -258,11 +263,7 @@ TEST_P(CutOfVolatileMeta, LosesNothingFsyncedThoughMetaIsGone) {
 INSTANTIATE_TEST_SUITE_P(Seeds, CutOfVolatileMeta, testing::Range(1, 13));
 
 TEST(VolatileMeta, ACleanUnmountKeepsEverything) {
-  Rig::Options options;
-  options.meta_class = pmem::MetaClass::kVolatile;
-  options.meta_log = true;
-  options.meta_bytes = 4 << 20;
-  Rig rig(options);
+  Rig rig(volatile_meta());
   for (uint64_t n = 1; n < 20; ++n) {
     CutFile file(rig, n);
     file.write(rig, n, 1000);
@@ -274,11 +275,7 @@ TEST(VolatileMeta, ACleanUnmountKeepsEverything) {
 }
 
 TEST(VolatileMeta, ANamespaceChangeIsSafeWithinASecond) {
-  Rig::Options options;
-  options.meta_class = pmem::MetaClass::kVolatile;
-  options.meta_log = true;
-  options.meta_bytes = 4 << 20;
-  Rig rig(options);
+  Rig rig(volatile_meta());
   (void)rig.create("f");
   rig.clock().ms += 1000;
   rig.fs().maintenance().timer_round();
