@@ -109,7 +109,9 @@ void op_open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     return;
   }
   fi->direct_io = 1;
+#if FUSE_VERSION >= 315
   fi->parallel_direct_writes = 1;
+#endif
   fuse_reply_open(req, fi);
 }
 
