@@ -77,6 +77,7 @@ void Ssd::recover() {
     blocks[block].written = std::min(record.write_pointer, geometry_.pages_per_block);
     blocks[block].frontier =
         static_cast<FrontierId>(std::min(record.frontier, geometry_.frontiers() - 1));
+    blocks[block].erases = record.erases;
     for (uint32_t i = 0; i < blocks[block].written; ++i) {
       const Ppn at = block * geometry_.pages_per_block + i;
       if (!usable(spare[at], block)) {

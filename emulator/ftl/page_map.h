@@ -23,6 +23,7 @@
 #include "emulator/ftl/bitmap.h"
 #include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
+#include "emulator/policy/victim/view.h"
 
 namespace streamfs::emulator {
 
@@ -40,6 +41,7 @@ class PageMap {
   struct RecoveredBlock {
     uint32_t written = 0;
     FrontierId frontier = 0;
+    uint32_t erases = 0;
   };
 
   // The geometry may promise the host more than the flash holds: then writes end in ENOSPC.
@@ -72,6 +74,7 @@ class PageMap {
     uint32_t committed = 0;
     FrontierId frontier = 0;
     State state = State::kFree;
+    uint32_t erases = 0;
     uint64_t opened_at = 0;
     uint64_t uncommitted_since = UINT64_MAX;  // sequence of the first page in the buffer
     // What made pages of this block dead, to be committed before it is erased: pages up to this
@@ -89,6 +92,7 @@ class PageMap {
   Ppn next_page(BlockIndex block) const {
     return block * geometry_.pages_per_block + blocks_[block].written;
   }
+  void close(BlockIndex block);
   BlockIndex take_free();
   void open(FrontierId frontier, BlockIndex block);
   int make_room(FrontierId frontier);

@@ -46,8 +46,7 @@ int PageMap<M, V, R>::collect() {
   if (error == 0) {
     retire(victim);
   } else {
-    block.state = State::kClosed;
-    victim_.add(victim, block.valid, block.opened_at);
+    close(victim);
   }
   return error;
 }
@@ -142,7 +141,9 @@ void PageMap<M, V, R>::erase_ready() {
 template <typename M, typename V, typename R>
 void PageMap<M, V, R>::erase(BlockIndex block) {
   SFS_ASSERT(blocks_[block].valid == 0);
+  const uint32_t erases = blocks_[block].erases + 1;
   blocks_[block] = Block{};
+  blocks_[block].erases = erases;
   media_.erased(block);
   ++counters_.erases;
   free_.push_back(block);

@@ -42,6 +42,7 @@ void PageMap<M, V, R>::restore(std::span<const RecoveredBlock> blocks,
     Block& block = blocks_[i];
     block.written = block.committed = blocks[i].written;
     block.frontier = blocks[i].frontier;
+    block.erases = blocks[i].erases;
     block.opened_at = clock_;
     if (block.written == 0) {
       free_.push_back(i);
@@ -49,8 +50,7 @@ void PageMap<M, V, R>::restore(std::span<const RecoveredBlock> blocks,
       block.state = State::kOpen;
       open_[block.frontier] = i;
     } else {
-      block.state = State::kClosed;
-      victim_.add(i, block.valid, block.opened_at);
+      close(i);
     }
   }
 }
@@ -135,6 +135,13 @@ void PageMap<M, V, R>::open(FrontierId frontier, BlockIndex index) {
   media_.opened(index, frontier);
 }
 
+template <typename M, typename V, typename R>
+void PageMap<M, V, R>::close(BlockIndex index) {
+  Block& block = blocks_[index];
+  block.state = State::kClosed;
+  victim_.add(index, {block.valid, block.opened_at, block.frontier, block.erases});
+}
+
 // The host leaves the last free block to garbage collection, which needs at most one at a time.
 // Without one (a collection failed half way) the open blocks belong to its next attempt.
 template <typename M, typename V, typename R>
@@ -167,8 +174,7 @@ void PageMap<M, V, R>::advanced(BlockIndex index, uint32_t pages, uint64_t first
     block.uncommitted_since = first_sequence;
   if (block.written == geometry_.pages_per_block) {
     open_[block.frontier] = kNoBlock;
-    block.state = State::kClosed;
-    victim_.add(index, block.valid, block.opened_at);
+    close(index);
   }
   if (!pending_.empty()) erase_ready();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emulator/geometry.h"
+#include "emulator/policy/victim/view.h"
 
 namespace streamfs::emulator {
 
@@ -17,8 +18,8 @@ class CostBenefit {
   explicit CostBenefit(const Geometry& geometry)
       : pages_(geometry.pages_per_block), closed_(geometry.blocks) {}
 
-  void add(BlockIndex block, uint32_t valid, uint64_t opened_at) {
-    closed_[block] = {valid, true, opened_at};
+  void add(BlockIndex block, const BlockView& view) {
+    closed_[block] = {view.valid, true, view.opened_at};
   }
   void remove(BlockIndex block, uint32_t /*valid*/) { closed_[block].closed = false; }
   void moved(BlockIndex block, uint32_t /*from*/, uint32_t to) { closed_[block].valid = to; }

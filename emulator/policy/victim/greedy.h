@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "emulator/geometry.h"
+#include "emulator/policy/victim/view.h"
 
 namespace streamfs::emulator {
 
@@ -16,7 +17,7 @@ class Greedy {
         links_(geometry.blocks),
         fewest_(geometry.pages_per_block) {}
 
-  void add(BlockIndex block, uint32_t valid, uint64_t /*opened_at*/) { append(block, valid); }
+  void add(BlockIndex block, const BlockView& view) { append(block, view.valid); }
   void remove(BlockIndex block, uint32_t valid) { unlink(block, valid); }
   void moved(BlockIndex block, uint32_t from, uint32_t to) {
     unlink(block, from);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstddef>
@@ -17,6 +18,7 @@
 #include "emulator/geometry.h"
 #include "emulator/media/null_media.h"
 #include "emulator/policy/victim/greedy.h"
+#include "emulator/policy/victim/view.h"
 
 namespace streamfs::emulator {
 namespace {
@@ -164,6 +166,37 @@ TEST(PageMap, PagesAreProgrammedInOrderOncePerErase) {
       EXPECT_EQ(media.holds[ftl.location(page)], page);
     }
   }
+}
+
+// Greedy that checks what it is told against its own count of what it collected.
+struct CountingVictim : Greedy {
+  explicit CountingVictim(const Geometry& geometry) : Greedy(geometry), erases(geometry.blocks) {}
+  void add(BlockIndex block, const BlockView& view) {
+    EXPECT_EQ(view.erases, erases[block]);
+    EXPECT_LE(view.opened_at, host_pages);
+    EXPECT_EQ(view.frontier, 0);
+    Greedy::add(block, view);
+  }
+  void remove(BlockIndex block, uint32_t valid) {
+    ++erases[block];
+    Greedy::remove(block, valid);
+  }
+  std::vector<uint32_t> erases;
+  uint64_t host_pages = 0;
+};
+
+TEST(PageMap, TellsTheVictimPolicyHowOftenABlockWasErased) {
+  const Geometry geometry = geometry_of(1024, 16, 80);
+  NullMedia media;
+  CountingVictim victim(geometry);
+  StreamRouter router(geometry);
+  Counters counters;
+  LiveCounts live;
+  PageMap ftl(geometry, media, victim, router, counters, live);
+  std::mt19937 random(5);
+  for (; victim.host_pages < 20'000; ++victim.host_pages)
+    ASSERT_EQ(ftl.write(random() % 1024, 1, 0, 0, nullptr), 0);
+  EXPECT_GT(*std::ranges::max_element(victim.erases), 10u);
 }
 
 TEST(PageMap, AFailingMediumLosesNothingAlreadyWritten) {
