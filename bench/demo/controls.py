@@ -34,7 +34,7 @@ class Folders:
 
 @dataclass(frozen=True)
 class MetaWords:
-    """Words on META: programmed, and in the 4 KiB home blocks that were touched."""
+    """Words on META: programmed, and in the 4 KiB home blocks that the changes touched."""
 
     programmed: int
     of_blocks: int

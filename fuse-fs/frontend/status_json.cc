@@ -30,6 +30,7 @@ json meta_json(const data::Status& status) {
           {"words_programmed", status.pmem.words_programmed},
           {"syncs", status.pmem.syncs},
           {"block_words", status.journal.block_words},
+          {"checkpoint_block_words", status.journal.checkpoint_block_words},
           {"words_ratio", ratio(status.pmem.words_programmed, status.journal.block_words)},
           {"commits", status.journal.commits},
           {"commit_fences", status.journal.commit_fences},

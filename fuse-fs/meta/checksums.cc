@@ -8,6 +8,7 @@
 
 #include "base/mutex.h"
 #include "base/types.h"
+#include "fuse-fs/meta/home_blocks.h"
 #include "fuse-fs/meta/layout.h"
 
 namespace streamfs::meta {
@@ -51,13 +52,18 @@ void Checksums::store(BlockNo first, std::span<const uint32_t> crcs) {
   }
 }
 
-uint64_t Checksums::flush(BlockNo first, uint64_t count) {
-  if (!geometry_.checksums() || count == 0) return 0;
+void Checksums::flush(BlockNo first, uint64_t count, HomeBlocks& touched) {
+  if (!geometry_.checksums() || count == 0) return;
   const uint64_t begin = geometry_.checksum_offset(first);
   const uint64_t last = geometry_.checksum_offset(BlockNo{first.value + count - 1});
-  if (last - begin == (count - 1) * 4) return region_.flush(begin, last + 4 - begin);
+  if (last - begin == (count - 1) * 4) {
+    region_.flush(begin, last + 4 - begin);
+    touched.add(begin, last + 4 - begin);
+    return;
+  }
   const uint64_t half = count / 2;  // crosses segments
-  return flush(first, half) + flush(BlockNo{first.value + half}, count - half);
+  flush(first, half, touched);
+  flush(BlockNo{first.value + half}, count - half, touched);
 }
 
 void Checksums::learn(BlockNo block, uint32_t crc) {
@@ -70,7 +76,7 @@ void Checksums::learn(BlockNo block, uint32_t crc) {
   region_.store_half(geometry_.checksum_offset(block), known_checksum(crc));
 }
 
-bool Checksums::begin(BlockNo first, uint64_t count) {
+bool Checksums::begin(BlockNo first, uint64_t count, HomeBlocks& touched) {
   if (!geometry_.checksums()) return false;
   bool cleared = false;
   for (uint64_t block = first.value; block < first.value + count; ++block) {
@@ -85,7 +91,7 @@ bool Checksums::begin(BlockNo first, uint64_t count) {
     region_.store_half(geometry_.checksum_offset(BlockNo{block}), 0);
     cleared = true;
   }
-  if (cleared) flush(first, count);
+  if (cleared) flush(first, count, touched);
   return cleared;
 }
 
@@ -109,7 +115,7 @@ void Checksums::drop(Shard& at, uint64_t group, uint64_t block) {
   groups_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-void Checksums::settle(BlockNo first, uint64_t count, uint64_t epoch) {
+void Checksums::settle(BlockNo first, uint64_t count, uint64_t epoch, HomeBlocks& touched) {
   if (!geometry_.checksums()) return;
   for (uint64_t block = first.value; block < first.value + count; ++block) {
     Shard& at = shard(block / kGroup);
@@ -125,7 +131,7 @@ void Checksums::settle(BlockNo first, uint64_t count, uint64_t epoch) {
     region_.store_half(geometry_.checksum_offset(BlockNo{block}), group.crcs[index]);
     drop(at, block / kGroup, block);
   }
-  flush(first, count);
+  flush(first, count, touched);
 }
 
 void Checksums::forget(BlockNo first, uint64_t count) {

@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "base/types.h"
 #include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/home_blocks.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -29,16 +30,17 @@ class Checksums {
   void read(BlockNo first, std::span<uint32_t> out) const;
   // Stores the checksums of a run without flushing them.
   void store(BlockNo first, std::span<const uint32_t> crcs);
-  uint64_t flush(BlockNo first, uint64_t count);  // lines
+  // Adds the home blocks of what it flushes to `touched`.
+  void flush(BlockNo first, uint64_t count, HomeBlocks& touched);
   // Remembers what was read, unless the block is in flux or known.
   void learn(BlockNo block, uint32_t crc);
 
   // ---- Blocks in flux
   // An overwrite begins. True when a stored checksum was cleared: flushed, but not fenced.
-  bool begin(BlockNo first, uint64_t count);
+  bool begin(BlockNo first, uint64_t count, HomeBlocks& touched);
   void finish(BlockNo block, uint32_t crc, uint64_t epoch);
   // The epoch's flush is done: stores the checksums of blocks last written in it, and flushes.
-  void settle(BlockNo first, uint64_t count, uint64_t epoch);
+  void settle(BlockNo first, uint64_t count, uint64_t epoch, HomeBlocks& touched);
   void forget(BlockNo first, uint64_t count);  // the blocks left their file
 
  private:

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
+#include "fuse-fs/meta/home_blocks.h"
 #include "fuse-fs/meta/layout.h"
 
 namespace streamfs::meta {
@@ -103,10 +104,12 @@ Result<void> EngineImpl::begin_overwrite(InodeId id, std::span<const Piece> over
   SFS_TRY(writable());
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   bool cleared = false;
+  HomeBlocks touched;
   for (const Piece& piece : overwritten) {
-    if (!piece.hole) cleared |= checksums_.begin(piece.block, piece.length);
+    if (!piece.hole) cleared |= checksums_.begin(piece.block, piece.length, touched);
   }
   if (cleared) region_.fence();
+  journal_.touched(touched);
   return {};
 }
 
@@ -216,18 +219,22 @@ Result<void> EngineImpl::commit_inode(InodeId id, uint64_t epoch) {
 
 // Flushed here, fenced by the commit that follows.
 void EngineImpl::settle_checksums(Inode& inode, uint64_t epoch) {
+  HomeBlocks touched;
   auto later = inode.overwritten.begin();
   for (const Inode::Overwritten& run : inode.overwritten) {
     if (run.epoch > epoch) {
       *later++ = run;
     } else {
-      checksums_.settle(run.first, run.count, run.epoch);
+      checksums_.settle(run.first, run.count, run.epoch, touched);
     }
   }
   inode.overwritten.erase(later, inode.overwritten.end());
-  if (!inode.extents) return;
-  inode.extents->for_each_added(
-      epoch, [&](const Extent& extent) { checksums_.flush(BlockNo{extent.block}, extent.length); });
+  if (inode.extents) {
+    inode.extents->for_each_added(epoch, [&](const Extent& extent) {
+      checksums_.flush(BlockNo{extent.block}, extent.length, touched);
+    });
+  }
+  journal_.touched(touched);
 }
 
 // One record's worth. False: there is more.

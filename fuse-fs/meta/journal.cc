@@ -186,12 +186,17 @@ void Journal::checkpoint() {
   const uint64_t target = quiesce().value;
   if (target == watermark_.load(std::memory_order_relaxed)) return;
   std::vector<uint64_t> lines;
+  HomeBlocks touched_blocks;
   for (const Place& place : unfinished_up_to(target)) {
     std::vector<uint64_t> record(place.words);
     std::memcpy(record.data(), region_.at(place.offset), place.words * kWordSize);
     const auto view = RecordView::parse(record);
     SFS_ASSERT(view && view->sequence().value == place.sequence);
+    const size_t first = lines.size();
     view->home_lines(geometry_, lines);
+    for (size_t i = first; i < lines.size(); ++i) touched_blocks.add(lines[i], kLineSize);
+    view->add_bodies(touched_blocks);
+    touched(touched_blocks);
   }
   flush_home(std::move(lines));
   store_watermark(target);
@@ -209,15 +214,13 @@ void Journal::flush_home(std::vector<uint64_t> lines) {
   std::ranges::sort(lines);
   const auto repeated = std::ranges::unique(lines);
   lines.erase(repeated.begin(), repeated.end());
-  uint64_t blocks = 0;
-  uint64_t last_block = UINT64_MAX;
+  HomeBlocks blocks;
   for (const uint64_t line : lines) {
     region_.flush(line, kLineSize);
-    if (line / kBlockSize != last_block) ++blocks;
-    last_block = line / kBlockSize;
+    blocks.add(line, kLineSize);
   }
   region_.fence();
-  block_words_.fetch_add(blocks * (kBlockSize / kWordSize), std::memory_order_relaxed);
+  checkpoint_block_words_ += blocks.take_words();
 }
 
 void Journal::store_watermark(uint64_t sequence) {
@@ -252,7 +255,8 @@ void Journal::checkpointer_loop() {
 }
 
 JournalStats Journal::stats() const {
-  return {commits_, commit_fences_, commit_lines_, checkpoints_, block_words_};
+  return {commits_,     commit_fences_, commit_lines_,
+          checkpoints_, block_words_,   checkpoint_block_words_};
 }
 
 }  // namespace streamfs::meta

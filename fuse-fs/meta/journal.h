@@ -24,6 +24,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/home_blocks.h"
 #include "fuse-fs/meta/layout.h"
 #include "pmem/region.h"
 
@@ -78,7 +79,10 @@ struct JournalStats {
   uint64_t commit_fences = 0;  // on the critical path
   uint64_t commit_lines = 0;
   uint64_t checkpoints = 0;
-  uint64_t block_words = 0;  // words of the distinct 4 KiB home blocks touched, per checkpoint
+  // Words of the distinct 4 KiB home blocks touched: by each change, as a block file system would
+  // have written them, and by all changes between two checkpoints together.
+  uint64_t block_words = 0;
+  uint64_t checkpoint_block_words = 0;
 };
 
 // Receives every committed record with its bodies, in an order that respects dependencies. Runs
@@ -113,6 +117,8 @@ class Journal {
   void checkpoint();
   TxId watermark() const { return TxId{watermark_.load(std::memory_order_acquire)}; }
   TxId last() const { return TxId{next_sequence_.load(std::memory_order_acquire) - 1}; }
+  // Counts home blocks that a change touched outside its record: checksums.
+  void touched(HomeBlocks& blocks) { block_words_ += blocks.take_words(); }
   // Every record up to the one returned has reached the sink and is stored home (not flushed).
   TxId quiesce();
   JournalStats stats() const;
@@ -143,7 +149,7 @@ class Journal {
   RecordSink sink_;
   Mutex checkpoint_mutex_;  // before any ring's mutex
   std::atomic<uint64_t> commits_{0}, commit_fences_{0}, commit_lines_{0}, checkpoints_{0},
-      block_words_{0};
+      block_words_{0}, checkpoint_block_words_{0};
   Mutex timer_mutex_;  // leaf
   CondVar timer_;
   bool stopping_ SFS_GUARDED_BY(timer_mutex_) = false;

@@ -167,4 +167,11 @@ void RecordView::home_lines(const Geometry& geometry, std::vector<uint64_t>& lin
   }
 }
 
+void RecordView::add_bodies(HomeBlocks& blocks) const {
+  for (const uint64_t packed : bodies_) {
+    const BodyView body = unpack_body(packed);
+    blocks.add(body.offset, body.words * kWordSize);
+  }
+}
+
 }  // namespace streamfs::meta

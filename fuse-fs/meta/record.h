@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/home_blocks.h"
 #include "fuse-fs/meta/layout.h"
 #include "pmem/region.h"
 
@@ -32,6 +33,7 @@ class RecordView {
   // CRC32C of the bodies as META holds them now; nothing if one lies outside the heap.
   std::optional<uint32_t> body_checksum(const pmem::Region& region, const Geometry& geometry) const;
   std::span<const uint64_t> bodies() const { return bodies_; }
+  void add_bodies(HomeBlocks& blocks) const;
   std::span<const uint64_t> proofs() const { return proofs_; }
   // Every offset a replay would touch is inside what a record may change.
   bool in_bounds(const Geometry& geometry) const;

@@ -77,5 +77,34 @@ TEST_F(Cost, AnAppendOf128KiBCommitsWithOneFenceAndSevenLines) {
   expect_cost(7, [&] { return fs_->commit_inode(f, 2); });
 }
 
+TEST_F(Cost, AHomeBlockCountsOncePerChangeAndOncePerCheckpoint) {
+  const InodeId f = fs_.file("f", parent_);
+  fs_->journal().checkpoint();
+  const JournalStats before = fs_->journal().stats();
+  AttributeChange change;
+  for (const uint32_t mode : {0600U, 0640U, 0644U}) {
+    change.mode = mode;
+    EXPECT_TRUE(fs_->set_attributes(f, change).ok());
+  }
+  fs_->journal().checkpoint();
+  const JournalStats after = fs_->journal().stats();
+  constexpr uint64_t kBlockWords = kBlockSize / kWordSize;
+  EXPECT_EQ(after.block_words - before.block_words, 3 * kBlockWords);
+  EXPECT_EQ(after.checkpoint_block_words - before.checkpoint_block_words, kBlockWords);
+}
+
+TEST_F(Cost, ACommitCountsTheBlocksOfItsChecksumsAndBodies) {
+  const InodeId f = fs_.file("f", parent_);
+  fs_.write(f, 0, 1, 1);
+  fs_.commit(f, 1);
+  fs_->journal().checkpoint();
+  const uint64_t before = fs_->journal().stats().block_words;
+  fs_.clock().advance();
+  fs_.write(f, 0, 1, 2);  // an overwrite: intent, checksum and inode, nothing allocated
+  fs_.commit(f, 2);
+  fs_->journal().checkpoint();
+  EXPECT_EQ((fs_->journal().stats().block_words - before) * kWordSize / kBlockSize, 3U);
+}
+
 }  // namespace
 }  // namespace streamfs::meta
