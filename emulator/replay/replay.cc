@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,8 @@
 #include "emulator/policy/victim/cost_benefit.h"
 #include "emulator/policy/victim/greedy.h"
 #include "emulator/replay/workload.h"
+#include "emulator/workload/facts.h"
+#include "emulator/workload/op_source.h"
 
 namespace streamfs::emulator {
 namespace {
@@ -34,18 +37,18 @@ bool is_oracle(const std::string& placement) {
   return placement.starts_with("oracle");
 }
 
-Result<Geometry> geometry_for(const Workload& workload, const ReplayOptions& options,
+Result<Geometry> geometry_for(const WorkloadFacts& facts, const ReplayOptions& options,
                               uint16_t classes) {
   Geometry geometry;
-  geometry.user_pages = workload.footprint_pages();
+  geometry.user_pages = facts.footprint_pages;
   geometry.pages_per_block = options.policy.pages_per_block;
   geometry.streams = classes;
-  const uint64_t base = options.base_pages != 0 ? options.base_pages : workload.peak_live_pages();
+  const uint64_t base = options.base_pages != 0 ? options.base_pages : facts.peak_live_pages;
   const auto wanted = static_cast<uint64_t>(
       std::ceil(static_cast<double>(base) * (1 + options.spare) / geometry.pages_per_block));
   const uint64_t blocks =
       options.physical_blocks != 0 ? options.physical_blocks : wanted + kReserveBlocks;
-  if (workload.writes() == 0) return Error{EINVAL, "the trace writes nothing"};
+  if (facts.writes == 0) return Error{EINVAL, "the trace writes nothing"};
   if (geometry.pages_per_block == 0 || blocks * geometry.pages_per_block >= kNoPage)
     return Error{EINVAL, fmt::format("impossible geometry: {} blocks of {} pages", blocks,
                                      geometry.pages_per_block)};
@@ -53,11 +56,16 @@ Result<Geometry> geometry_for(const Workload& workload, const ReplayOptions& opt
   return geometry;
 }
 
+// Counters at the write where counting starts.
+struct Baseline {
+  uint64_t at_write;
+  Counters counters;
+};
+
 template <typename Ftl>
-int run_ops(Ftl& ftl, PlacementPolicy& policy, const Workload& workload, uint32_t counted_from,
-            const Counters& counters, Counters& before) {
-  uint32_t index = 0;
-  const std::vector<PageOp>& ops = workload.ops();
+int run_batch(Ftl& ftl, PlacementPolicy& policy, const Workload& workload,
+              std::span<const PageOp> ops, uint64_t& index, const Counters& counters,
+              Baseline& baseline) {
   for (size_t i = 0; i < ops.size(); ++i) {
     const PageOp& op = ops[i];
     ftl.prefetch(ops[std::min(i + kAhead, ops.size() - 1)].page);
@@ -65,45 +73,73 @@ int run_ops(Ftl& ftl, PlacementPolicy& policy, const Workload& workload, uint32_
       ftl.trim(op.page);
       continue;
     }
-    if (index == counted_from) before = counters;
-    const PageWrite write{op.page, index, op.pstream};
+    if (index == baseline.at_write) baseline.counters = counters;
+    const PageWrite write{.page = op.page,
+                          .pstream = op.pstream,
+                          .vstream = op.vstream,
+                          .index = index,
+                          .death = workload.death_of(index),
+                          .request_first = op.request_first,
+                          .request_pages = op.request_pages,
+                          .context = op.context,
+                          .address = op.address};
     const FrontierId frontier = policy.for_write(write, index);
-    if (const int error = ftl.write(op.page, 1, frontier, 0, nullptr)) return error;
+    if (const int error = ftl.write(op.page, 1, frontier, op.vstream, nullptr)) return error;
     ++index;
   }
   return 0;
 }
 
+template <typename Ftl>
+Result<void> run_ops(Ftl& ftl, PlacementPolicy& policy, Workload& workload,
+                     const Progress& progress, const Counters& counters, Baseline& baseline) {
+  uint64_t index = 0;
+  SFS_TRY(workload.rewind());
+  for (;;) {
+    SFS_ASSIGN(const std::span<const PageOp> batch, workload.next());
+    if (batch.empty()) return {};
+    if (const int error = run_batch(ftl, policy, workload, batch, index, counters, baseline))
+      return Error{error};
+    if (progress) progress(index, workload.facts().writes);
+  }
+}
+
 template <typename Victim>
-Result<ReplayResult> run(const Workload& workload, const ReplayOptions& options,
+Result<ReplayResult> run(Workload& workload, const ReplayOptions& options,
                          PlacementPolicy& policy) {
-  SFS_ASSIGN(const Geometry geometry, geometry_for(workload, options, policy.classes()));
+  const WorkloadFacts& facts = workload.facts();
+  SFS_ASSIGN(const Geometry geometry, geometry_for(facts, options, policy.classes()));
   NullMedia media;
   Victim victim(geometry);
   PolicyRouter router(policy);
-  Counters counters, before;
+  Counters counters;
   LiveCounts live;
   PageMap<NullMedia, Victim, PolicyRouter> ftl(geometry, media, victim, router, counters, live);
-  const uint32_t prefill = workload.prefill_writes();
-  const auto from = prefill + static_cast<uint32_t>(options.warmup * (workload.writes() - prefill));
-  if (const int error = run_ops(ftl, policy, workload, from, counters, before); error != 0)
-    return Error{error, fmt::format("{} live pages on {} physical ones", live.live_pages,
-                                    geometry.physical_pages())};
+  const uint64_t prefill = workload.prefill_writes();
+  const auto own = static_cast<double>(facts.writes - prefill);
+  Baseline baseline{prefill + static_cast<uint64_t>(options.warmup * own), {}};
+  if (const Result<void> done =
+          run_ops(ftl, policy, workload, options.progress, counters, baseline);
+      !done.ok()) {
+    if (done.error().code != ENOSPC) return done.error();
+    return Error{ENOSPC, fmt::format("{} live pages on {} physical ones", live.live_pages,
+                                     geometry.physical_pages())};
+  }
   ReplayResult result;
   result.placement = options.placement;
   result.victim = options.victim;
   if (is_oracle(options.placement)) result.edges = options.policy.edges;
-  result.counters = difference(counters, before);
+  result.counters = difference(counters, baseline.counters);
   result.classes = policy.classes();
   result.physical_pages = geometry.physical_pages();
   result.peak_live_pages = live.peak_live_pages;
-  result.footprint_pages = workload.footprint_pages();
+  result.footprint_pages = facts.footprint_pages;
   return result;
 }
 
-Result<ReplayResult> replay_once(const Workload& workload, const ReplayOptions& options) {
+Result<ReplayResult> replay_once(Workload& workload, const ReplayOptions& options) {
   SFS_ASSIGN(const std::unique_ptr<PlacementPolicy> policy,
-             make_placement(options.placement, options.policy, workload));
+             make_placement(options.placement, options.policy, workload.facts()));
   if (options.victim == "greedy") return run<Greedy>(workload, options, *policy);
   if (options.victim == "cost-benefit") return run<CostBenefit>(workload, options, *policy);
   return Error{EINVAL, fmt::format("no victim policy '{}'; there are {}", options.victim,
@@ -126,12 +162,10 @@ double ReplayResult::effective_spare() const {
   return static_cast<double>(physical_pages) / static_cast<double>(peak_live_pages) - 1;
 }
 
-Result<ReplayResult> replay(const Workload& workload, const ReplayOptions& options) {
+Result<ReplayResult> replay(Workload& workload, const ReplayOptions& options) {
+  workload.set_prefill(options.prefill);
+  if (needs_future(options.placement)) SFS_TRY(workload.annotate(options.progress));
   ReplayOptions one = options;
-  if (options.prefill) {
-    one.prefill = false;
-    return replay(workload.prefilled(), one);
-  }
   one.policy.edges = options.edges;
   if (!is_oracle(options.placement) || options.edges != "best") return replay_once(workload, one);
   Result<ReplayResult> best = Error{EINVAL};

@@ -1,5 +1,5 @@
 // Replays a workload on the page-mapped FTL without data.
-// Thread safety: pure functions over their arguments; deterministic.
+// Thread safety: one replay of a workload at a time; deterministic.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -23,6 +23,7 @@ struct ReplayOptions {
   uint32_t physical_blocks = 0;  // overrides base_pages and spare; no reserve is added
   bool prefill = false;          // write every page once, in order, before the trace
   double warmup = 0;             // share of the writes before counting starts
+  Progress progress;
 };
 
 struct ReplayResult {
@@ -36,8 +37,10 @@ struct ReplayResult {
 
 const std::vector<std::string>& victim_names();
 
-// Errors: EINVAL for unknown names and impossible sizes, ENOSPC when the device runs full.
-Result<ReplayResult> replay(const Workload& workload, const ReplayOptions& options);
+// Prefills and annotates the workload as the options want it, and goes over it.
+// Errors: EINVAL for unknown names and impossible sizes, ENOSPC when the device runs full; of the
+// workload.
+Result<ReplayResult> replay(Workload& workload, const ReplayOptions& options);
 
 nlohmann::json to_json(const ReplayResult& result);
 

@@ -1,131 +1,106 @@
 #include "emulator/replay/workload.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/result.h"
-#include "base/types.h"
 #include "emulator/geometry.h"
-#include "emulator/trace/trace.h"
+#include "emulator/workload/lifetimes.h"
+#include "emulator/workload/op_source.h"
+#include "emulator/workload/prefilled.h"
+#include "emulator/workload/trace_source.h"
+#include "emulator/workload/vector_source.h"
 
 namespace streamfs::emulator {
-namespace {
 
-struct PageRange {
-  uint64_t first, end;
-};
-
-// Writes widen to whole pages, trims shrink.
-PageRange pages_of(const TraceRecord& record, uint64_t offset) {
-  const uint64_t end = offset + record.length;
-  if (record.op == TraceOp::kTrim) {
-    const uint64_t first = div_round_up(offset, kPageBytes);
-    return {first, std::max(first, end / kPageBytes)};
+Result<Workload> Workload::survey(std::unique_ptr<OpSource> source, const Progress& progress) {
+  Workload workload(std::move(source));
+  if (const auto known = workload.source_->facts()) {
+    workload.bare_ = *known;
+  } else {
+    SFS_ASSIGN(workload.bare_, workload.count(progress));
   }
-  return {offset / kPageBytes, div_round_up(end, kPageBytes)};
-}
-
-Result<uint64_t> shifted(const TraceRecord& record, const LoadOptions& options) {
-  const auto offset = static_cast<int64_t>(record.offset);
-  if (options.shift_bytes < 0 && offset < -options.shift_bytes)
-    return Error{EINVAL, fmt::format("offset {} is below zero after the shift", offset)};
-  const auto moved = static_cast<uint64_t>(offset + options.shift_bytes);
-  if (options.device_bytes != 0 && moved + record.length > options.device_bytes)
-    return Error{EINVAL, fmt::format("offset {} + {} lies beyond the device's {} bytes", moved,
-                                     record.length, options.device_bytes)};
-  return moved;
-}
-
-// Pages get numbers in the order of their first appearance.
-class PageNumbers {
- public:
-  Lpn number(uint64_t page) {
-    return numbers_.try_emplace(page, static_cast<Lpn>(numbers_.size())).first->second;
-  }
-  const Lpn* find(uint64_t page) const {
-    const auto known = numbers_.find(page);
-    return known == numbers_.end() ? nullptr : &known->second;
-  }
-  size_t size() const { return numbers_.size(); }
-
- private:
-  std::unordered_map<uint64_t, Lpn> numbers_;
-};
-
-// A trim of pages never written says nothing; a long one is not walked page by page for nothing.
-void append_trim(const PageRange& range, const PageNumbers& numbers, std::vector<PageOp>& ops) {
-  for (uint64_t page = range.first; page < range.end; ++page)
-    if (const Lpn* known = numbers.find(page)) ops.push_back({*known, 0, true});
-}
-
-}  // namespace
-
-Result<Workload> Workload::load(const std::string& path, const LoadOptions& options) {
-  SFS_ASSIGN(const std::unique_ptr<TraceReader> reader, TraceReader::open(path));
-  Workload workload;
-  PageNumbers numbers;
-  uint64_t writes = 0;
-  for (TraceRecord record;;) {
-    SFS_ASSIGN(const bool more, reader->next(record));
-    if (!more || (options.max_writes != 0 && writes >= options.max_writes)) break;
-    if (record.op == TraceOp::kRead) continue;
-    SFS_ASSIGN(const uint64_t offset, shifted(record, options));
-    const PageRange range = pages_of(record, offset);
-    if (record.op == TraceOp::kTrim) {
-      if (!options.ignore_trims) append_trim(range, numbers, workload.ops_);
-      continue;
-    }
-    for (uint64_t page = range.first; page < range.end; ++page)
-      workload.ops_.push_back({numbers.number(page), record.pstream, false});
-    writes += range.end - range.first;
-    if (writes >= kNever) return Error{EINVAL, path + ": more than 16 TiB of writes"};
-  }
-  workload.footprint_pages_ = static_cast<uint32_t>(numbers.size());
-  workload.annotate();
+  static_cast<StreamFacts&>(workload.facts_) = workload.bare_;
   return workload;
+}
+
+Result<Workload> Workload::load(std::vector<std::string> paths, const LoadOptions& options,
+                                const Progress& progress) {
+  SFS_ASSIGN(std::unique_ptr<TraceSource> source, TraceSource::open(std::move(paths), options));
+  return survey(std::move(source), progress);
 }
 
 Workload Workload::from(std::vector<PageOp> ops, uint32_t footprint_pages) {
-  Workload workload;
-  workload.ops_ = std::move(ops);
-  workload.footprint_pages_ = footprint_pages;
-  workload.annotate();
-  return workload;
+  Result<Workload> workload = survey(std::make_unique<VectorSource>(std::move(ops)));
+  SFS_ASSERT(workload.ok() && workload->bare_.footprint_pages <= footprint_pages);
+  workload->bare_.footprint_pages = workload->facts_.footprint_pages = footprint_pages;
+  return std::move(workload).value();
 }
 
-Workload Workload::prefilled() const {
-  std::vector<PageOp> ops;
-  ops.reserve(ops_.size() + footprint_pages_);
-  for (Lpn page = 0; page < footprint_pages_; ++page) ops.push_back({page, 0, false});
-  ops.insert(ops.end(), ops_.begin(), ops_.end());
-  Workload workload = from(std::move(ops), footprint_pages_);
-  workload.prefill_writes_ = footprint_pages_;
-  return workload;
-}
-
-void Workload::annotate() {
-  std::vector<uint32_t> alive(footprint_pages_, kNever);  // by page: the write it holds
+Result<StreamFacts> Workload::count(const Progress& progress) {
+  StreamFacts facts;
+  std::vector<bool> live_pages;
   uint64_t live = 0;
-  for (const PageOp& op : ops_) {
-    const auto clock = static_cast<uint32_t>(death_.size());
-    if (alive[op.page] != kNever) {
-      death_[alive[op.page]] = clock;
-      --live;
+  SFS_TRY(source_->rewind());
+  for (;;) {
+    SFS_ASSIGN(const std::span<const PageOp> batch, source_->next());
+    if (batch.empty()) break;
+    for (const PageOp& op : batch) {
+      if (op.page >= live_pages.size())
+        live_pages.resize(std::max<size_t>(op.page + size_t{1}, 2 * live_pages.size()));
+      if (!op.is_trim) {
+        ++facts.writes;
+        facts.footprint_pages = std::max(facts.footprint_pages, op.page + 1);
+      }
+      if (live_pages[op.page] == !op.is_trim) continue;
+      live_pages[op.page] = !op.is_trim;
+      live = op.is_trim ? live - 1 : live + 1;
+      facts.peak_live_pages = std::max(facts.peak_live_pages, live);
     }
-    alive[op.page] = op.is_trim ? kNever : clock;
-    if (op.is_trim) continue;
-    death_.push_back(kNever);
-    peak_live_pages_ = std::max(peak_live_pages_, ++live);
+    if (progress) progress(facts.writes, 0);
   }
+  return facts;
+}
+
+void Workload::set_prefill(bool prefill) {
+  if (prefill == (prefilled_ != nullptr)) return;
+  prefilled_ = prefill ? std::make_unique<Prefilled>(*source_, bare_) : nullptr;
+  static_cast<StreamFacts&>(facts_) = prefill ? *prefilled_->facts() : bare_;
+  facts_.lifetimes = {};
+  lives_ = {};
+}
+
+Result<void> Workload::annotate(const Progress& progress) {
+  if (!lives_.empty() || facts_.writes == 0) return {};
+  SFS_ASSIGN(LifetimeFile lives, LifetimeFile::create(facts_.writes));
+  LifetimeHistogram histogram;
+  std::vector<uint64_t> written_at(facts_.footprint_pages, kNever);
+  uint64_t clock = 0;
+  SFS_TRY(rewind());
+  for (;;) {
+    SFS_ASSIGN(const std::span<const PageOp> batch, next());
+    if (batch.empty()) break;
+    for (const PageOp& op : batch) {
+      if (uint64_t& write = written_at[op.page]; write != kNever) {
+        lives.set(write, clock - write);
+        histogram.add(clock - write);
+        write = kNever;
+      }
+      if (!op.is_trim) written_at[op.page] = clock++;
+    }
+    if (progress) progress(clock, facts_.writes);
+  }
+  SFS_ASSERT(clock == facts_.writes);
+  histogram.add(kNever, clock - histogram.total());
+  facts_.lifetimes = std::move(histogram);
+  lives_ = std::move(lives);
+  return {};
 }
 
 }  // namespace streamfs::emulator

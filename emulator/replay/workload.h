@@ -1,68 +1,67 @@
-// A trace made ready for replay: page by page, pages numbered by first appearance, and each write
-// annotated with the time of its death. Reads are dropped. Clock: host pages written.
-// Thread safety: const after load. Memory: 12 bytes a page written or trimmed.
+// A stream of page operations made ready for replay: surveyed (how many pages, how many of them
+// live at once), prefilled if asked, and annotated with each write's death for policies that need
+// the future. Each of the three is a pass over the stream; nothing of the stream stays in memory.
+// Clock: host pages written.
+// Thread safety: none; one pass at a time. Memory: while surveying 1 bit, while annotating 8 bytes
+// a page of the footprint; what the source keeps.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "emulator/geometry.h"
+#include "emulator/workload/facts.h"
+#include "emulator/workload/lifetimes.h"
+#include "emulator/workload/op_source.h"
+#include "emulator/workload/prefilled.h"
+#include "emulator/workload/trace_source.h"
 
 namespace streamfs::emulator {
 
-struct PageWrite {
-  Lpn page;
-  uint32_t index;  // of the write: 0, 1, 2, ...
-  uint16_t pstream;
-};
-
-struct PageOp {
-  Lpn page;
-  uint16_t pstream;
-  bool is_trim;
-};
-
-struct LoadOptions {
-  int64_t shift_bytes = 0;  // added to every offset
-  bool ignore_trims = false;
-  uint64_t device_bytes = 0;  // 0: any offset; else offsets beyond are an error
-  uint64_t max_writes = 0;    // 0: all of the trace
-};
+// Called now and then with the host pages written so far in this pass, and those there are (0: not
+// known yet).
+using Progress = std::function<void(uint64_t writes, uint64_t of)>;
 
 class Workload {
  public:
-  static constexpr uint32_t kNever = UINT32_MAX;
-
-  // Errors: those of the trace reader; EINVAL for offsets beyond the device or below zero.
-  static Result<Workload> load(const std::string& path, const LoadOptions& options);
-  // From page operations made by a program: benches and tests.
+  // Errors: of the source.
+  static Result<Workload> survey(std::unique_ptr<OpSource> source, const Progress& progress = {});
+  static Result<Workload> load(std::vector<std::string> paths, const LoadOptions& options,
+                               const Progress& progress = {});
+  // From page operations made by a program: tests.
   static Workload from(std::vector<PageOp> ops, uint32_t footprint_pages);
 
-  // The same, with one write of every page, in order, before it; prefill_writes() of them.
-  Workload prefilled() const;
-  uint32_t prefill_writes() const { return prefill_writes_; }
+  // With one write of every page, in order, before the stream; or without. Forgets annotations.
+  void set_prefill(bool prefill);
+  // Finds out when each write dies; does nothing if that is known.
+  // Errors: of the source and of LifetimeFile.
+  Result<void> annotate(const Progress& progress = {});
 
-  const std::vector<PageOp>& ops() const { return ops_; }
-  uint32_t writes() const { return static_cast<uint32_t>(death_.size()); }
-  uint32_t footprint_pages() const { return footprint_pages_; }
-  uint64_t peak_live_pages() const { return peak_live_pages_; }
-  // The clock at which this write's page is overwritten or trimmed; kNever.
-  uint32_t death_of(uint32_t write) const { return death_[write]; }
-  // Host pages from write to death; UINT64_MAX for never.
-  uint64_t life_of(uint32_t write) const {
-    return death_[write] == kNever ? UINT64_MAX : death_[write] - write;
+  const WorkloadFacts& facts() const { return facts_; }
+  uint64_t prefill_writes() const { return prefilled_ ? bare_.footprint_pages : 0; }
+  // The clock at which this write's page is overwritten or trimmed; kNever, also if not annotated.
+  uint64_t death_of(uint64_t write) const {
+    return lives_.empty() ? kNever : lives_.death_of(write);
   }
 
- private:
-  void annotate();
+  // One pass: rewind(), then next() until it gives none.
+  Result<void> rewind() { return ops().rewind(); }
+  Result<std::span<const PageOp>> next() { return ops().next(); }
 
-  std::vector<PageOp> ops_;
-  std::vector<uint32_t> death_;
-  uint32_t footprint_pages_ = 0;
-  uint64_t peak_live_pages_ = 0;
-  uint32_t prefill_writes_ = 0;
+ private:
+  explicit Workload(std::unique_ptr<OpSource> source) : source_(std::move(source)) {}
+  OpSource& ops() { return prefilled_ ? *prefilled_ : *source_; }
+  Result<StreamFacts> count(const Progress& progress);
+
+  std::unique_ptr<OpSource> source_;
+  std::unique_ptr<Prefilled> prefilled_;
+  StreamFacts bare_;  // of the source alone
+  WorkloadFacts facts_;
+  LifetimeFile lives_;
 };
 
 }  // namespace streamfs::emulator

@@ -39,9 +39,9 @@ class ReplayCommand final : public Command {
 
   int run() override {
     if (const Result<void> sized = apply_size(); !sized.ok()) return usage(sized.error());
-    const Result<Workload> workload = Workload::load(path_, load_);
+    Result<Workload> workload = Workload::load({path_}, load_);
     if (!workload.ok()) return fail(workload.error());
-    if (size_ == "footprint") options_.base_pages = workload->footprint_pages();
+    if (size_ == "footprint") options_.base_pages = workload->facts().footprint_pages;
     const Result<ReplayResult> result = replay(*workload, options_);
     if (!result.ok())
       return result.error().code == EINVAL ? usage(result.error()) : fail(result.error());

@@ -84,16 +84,19 @@ class TraceReader {
   // False at the end. Errors: EINVAL with the line (or record) and the value that is wrong.
   Result<bool> next(TraceRecord& record);
 
+  // EINVAL: what is wrong with the record last read, and where that is.
+  Error complain(const std::string& what) const;
+
  private:
   TraceReader(gzFile_s* file, std::string path) : path_(std::move(path)), file_(file) {}
   Result<void> start();
   Result<bool> next_binary(TraceRecord& record);
   Result<bool> next_line(TraceRecord& record);
   Result<bool> read_line();
+  bool damaged() const;
   bool read_header_line();
   Result<void> set_column(int column, std::string_view value, TraceRecord& record) const;
   Result<void> parse_line(TraceRecord& record) const;
-  Error bad(const std::string& what) const;
 
   std::string path_;
   GzFile file_;

@@ -23,6 +23,7 @@ namespace {
 
 constexpr unsigned kBufferBytes = 256 * 1024;
 constexpr size_t kMaxLine = 4096;
+constexpr const char* kDamaged = "unreadable, or compressed data damaged or cut off";
 constexpr uint64_t kMaxOffset = uint64_t{1} << 62;
 enum Column : uint8_t { kTs, kOp, kOffset, kLength, kVStream, kContext, kRequest, kPStream };
 constexpr std::array<std::string_view, 8> kColumns = {
@@ -76,7 +77,7 @@ Result<std::unique_ptr<TraceReader>> TraceReader::open(const std::string& path) 
   return reader;
 }
 
-Error TraceReader::bad(const std::string& what) const {
+Error TraceReader::complain(const std::string& what) const {
   return {EINVAL, fmt::format("{}: {} {}: {}", path_, binary_ ? "record" : "line", number_, what)};
 }
 
@@ -84,7 +85,7 @@ Result<void> TraceReader::start() {
   TraceFileHeader header{};
   line_.resize(kMaxLine);
   const int got = gzread(file_.get(), &header, sizeof(header));
-  if (got < 0) return bad("unreadable or damaged compression");
+  if (got < 0) return complain(kDamaged);
   binary_ = got == static_cast<int>(sizeof(header)) && header.magic == kTraceMagic;
   if (!binary_) {
     gzrewind(file_.get());
@@ -117,22 +118,27 @@ Result<bool> TraceReader::next(TraceRecord& record) {
 Result<bool> TraceReader::next_binary(TraceRecord& record) {
   ++number_;
   const int got = gzread(file_.get(), &record, sizeof(record));
-  if (got == 0) return false;
-  if (got != static_cast<int>(sizeof(record))) return bad("cut off");
-  if (const std::string what = complaint(record); !what.empty()) return bad(what);
+  if (got == 0 && !damaged()) return false;
+  if (got != static_cast<int>(sizeof(record))) return complain(damaged() ? kDamaged : "cut off");
+  if (const std::string what = complaint(record); !what.empty()) return complain(what);
   return true;
+}
+
+// After a read that gave less than was asked for.
+bool TraceReader::damaged() const {
+  int error = Z_OK;
+  gzerror(file_.get(), &error);
+  return error != Z_OK && error != Z_STREAM_END;
 }
 
 Result<bool> TraceReader::read_line() {
   ++number_;
   if (gzgets(file_.get(), line_.data(), static_cast<int>(line_.size())) == nullptr) {
-    int error = Z_OK;
-    gzerror(file_.get(), &error);
-    if (error != Z_OK && error != Z_STREAM_END) return bad("unreadable or damaged compression");
+    if (damaged()) return complain(kDamaged);
     return false;
   }
   line_size_ = std::strlen(line_.data());
-  if (line_size_ + 1 >= line_.size()) return bad("longer than any line of a trace");
+  if (line_size_ + 1 >= line_.size()) return complain("longer than any line of a trace");
   while (line_size_ > 0 && (line_[line_size_ - 1] == '\n' || line_[line_size_ - 1] == '\r'))
     --line_size_;
   return true;
@@ -163,8 +169,8 @@ Result<void> TraceReader::parse_line(TraceRecord& record) const {
   });
   SFS_TRY(std::move(result));
   for (const Column needed : {kTs, kOp, kOffset, kLength})
-    if ((seen >> needed & 1) == 0) return bad(fmt::format("no {}", kColumns[needed]));
-  if (const std::string what = complaint(record); !what.empty()) return bad(what);
+    if ((seen >> needed & 1) == 0) return complain(fmt::format("no {}", kColumns[needed]));
+  if (const std::string what = complaint(record); !what.empty()) return complain(what);
   return {};
 }
 
@@ -200,7 +206,7 @@ Result<void> TraceReader::set_column(int column, std::string_view value,
       break;
   }
   if (good) return {};
-  return bad(fmt::format("{} '{}'", kColumns[static_cast<size_t>(column)], value));
+  return complain(fmt::format("{} '{}'", kColumns[static_cast<size_t>(column)], value));
 }
 
 }  // namespace streamfs::emulator

@@ -7,7 +7,8 @@
 #include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
 #include "emulator/policy/placement/policy.h"
-#include "emulator/replay/workload.h"
+#include "emulator/workload/facts.h"
+#include "emulator/workload/lifetimes.h"
 
 namespace streamfs::emulator {
 namespace {
@@ -19,41 +20,37 @@ std::vector<uint64_t> log2_edges(const PolicyOptions& options) {
   return edges;
 }
 
-std::vector<uint64_t> quantile_edges(const PolicyOptions& options, const Workload& workload) {
-  std::vector<uint64_t> lives;
-  lives.reserve(workload.writes());
-  for (uint32_t i = 0; i < workload.writes(); ++i) lives.push_back(workload.life_of(i));
-  std::ranges::sort(lives);
+std::vector<uint64_t> quantile_edges(const PolicyOptions& options, const WorkloadFacts& facts) {
+  const LifetimeHistogram& lives = facts.lifetimes;
   std::vector<uint64_t> edges;
   for (uint32_t i = 1; i < options.streams && !lives.empty(); ++i) {
-    const uint64_t edge = lives[lives.size() * i / options.streams];
+    const uint64_t edge = lives.at(lives.total() * i / options.streams);
     if (edges.empty() || edge > edges.back()) edges.push_back(edge);
   }
   return edges;
 }
 
-std::vector<uint64_t> threshold_edges(const PolicyOptions& options, const Workload& workload) {
+std::vector<uint64_t> threshold_edges(const PolicyOptions& options, const WorkloadFacts& facts) {
   const std::vector<uint32_t> shifts = options.streams <= 4
                                            ? std::vector<uint32_t>{7, 3, 1}
                                            : std::vector<uint32_t>{9, 7, 5, 3, 2, 1};
   std::vector<uint64_t> edges;
   for (const uint32_t shift : shifts)
-    if (edges.size() + 1 < options.streams) edges.push_back(workload.peak_live_pages() >> shift);
+    if (edges.size() + 1 < options.streams) edges.push_back(facts.peak_live_pages >> shift);
   return edges;
 }
 
 }  // namespace
 
-Oracle::Oracle(const PolicyOptions& options, const Workload& workload)
-    : workload_(workload),
-      host_only_(options.host_only),
-      edges_(options.edges == "quantile"    ? quantile_edges(options, workload)
-             : options.edges == "threshold" ? threshold_edges(options, workload)
+Oracle::Oracle(const PolicyOptions& options, const WorkloadFacts& facts)
+    : host_only_(options.host_only),
+      edges_(options.edges == "quantile"    ? quantile_edges(options, facts)
+             : options.edges == "threshold" ? threshold_edges(options, facts)
                                             : log2_edges(options)),
-      death_(workload.footprint_pages(), Workload::kNever) {}
+      death_(facts.footprint_pages, kNever) {}
 
 FrontierId Oracle::class_of(Lpn page, uint64_t clock) const {
-  if (death_[page] == Workload::kNever) return static_cast<FrontierId>(edges_.size());
+  if (death_[page] == kNever) return static_cast<FrontierId>(edges_.size());
   const uint64_t left = death_[page] - clock;
   FrontierId result = 0;
   while (result < edges_.size() && left >= edges_[result]) ++result;

@@ -16,11 +16,11 @@ namespace streamfs::emulator {
 
 class Oracle final : public PlacementPolicy {
  public:
-  Oracle(const PolicyOptions& options, const Workload& workload);
+  Oracle(const PolicyOptions& options, const WorkloadFacts& facts);
 
   uint16_t classes() const override { return static_cast<uint16_t>(edges_.size() + 1); }
   FrontierId for_write(const PageWrite& write, uint64_t clock) override {
-    death_[write.page] = workload_.death_of(write.index);
+    death_[write.page] = write.death;
     return class_of(write.page, clock);
   }
   FrontierId for_copy(Lpn page, FrontierId source, uint64_t clock) override {
@@ -30,10 +30,9 @@ class Oracle final : public PlacementPolicy {
  private:
   FrontierId class_of(Lpn page, uint64_t clock) const;
 
-  const Workload& workload_;
   const bool host_only_;
   std::vector<uint64_t> edges_;
-  std::vector<uint32_t> death_;  // by page: of its current content
+  std::vector<uint64_t> death_;  // by page: of its current content
 };
 
 }  // namespace streamfs::emulator

@@ -12,7 +12,9 @@
 
 #include "base/result.h"
 #include "emulator/ftl/router.h"
-#include "emulator/replay/workload.h"
+#include "emulator/geometry.h"
+#include "emulator/workload/facts.h"
+#include "emulator/workload/lifetimes.h"
 
 namespace streamfs::emulator {
 
@@ -22,6 +24,23 @@ struct PolicyOptions {
   bool host_only = false;                 // oracle: no second look at garbage collection
   std::string edges = "log2";             // oracle: log2, quantile or threshold
   uint32_t pages_per_block = 256;
+};
+
+// What a policy is told of a host write of one page.
+struct PageWrite {
+  Lpn page;  // numbered by first appearance
+  uint16_t pstream, vstream;
+  uint64_t index;  // of the write: 0, 1, 2, ...; the clock
+  uint64_t death;  // the clock at which the page is overwritten or trimmed; kNever, also unless
+                   // needs_future(): then there is no annotation
+  uint32_t request_first, request_pages;  // the request it came in, in pages of the host's device
+  uint32_t context;
+  uint32_t address = 0;  // where the host has the page, in pages, modulo 2^32
+
+  // From 0 on, from the front and from the back. Neighbours in the request are neighbours in
+  // address, not necessarily in number.
+  uint32_t place_in_request() const { return address - request_first; }
+  uint32_t pages_to_request_end() const { return request_pages - 1 - place_in_request(); }
 };
 
 class PlacementPolicy {
@@ -36,10 +55,13 @@ class PlacementPolicy {
 
 const std::vector<std::string>& placement_names();
 
-// Errors: EINVAL; an unknown name lists the known ones. `workload` outlives the policy.
+// Whether this one has to be told deaths and lifetimes (PageWrite, WorkloadFacts).
+bool needs_future(const std::string& name);
+
+// Errors: EINVAL; an unknown name lists the known ones.
 Result<std::unique_ptr<PlacementPolicy>> make_placement(const std::string& name,
                                                         const PolicyOptions& options,
-                                                        const Workload& workload);
+                                                        const WorkloadFacts& facts);
 
 // The FTL's side of a policy.
 class PolicyRouter {

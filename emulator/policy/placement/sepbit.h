@@ -13,7 +13,7 @@ namespace streamfs::emulator {
 
 class SepBit final : public PlacementPolicy {
  public:
-  explicit SepBit(const Workload& workload) : written_at_(workload.footprint_pages(), kNever) {}
+  explicit SepBit(const WorkloadFacts& facts) : written_at_(facts.footprint_pages, kNever) {}
 
   uint16_t classes() const override { return 6; }
 
@@ -40,7 +40,6 @@ class SepBit final : public PlacementPolicy {
   }
 
  private:
-  static constexpr uint64_t kNever = UINT64_MAX;
   static constexpr int kWindow = 16;
 
   std::vector<uint64_t> written_at_;

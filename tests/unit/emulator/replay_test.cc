@@ -14,17 +14,17 @@
 #include "base/result.h"
 #include "emulator/geometry.h"
 #include "emulator/replay/workload.h"
-#include "emulator/trace/trace.h"
-#include "tests/unit/emulator/temporary.h"
+#include "emulator/workload/lifetimes.h"
+#include "emulator/workload/op_source.h"
 
 namespace streamfs::emulator {
 namespace {
 
 PageOp write_of(Lpn page, uint16_t pstream = 0) {
-  return {page, pstream, false};
+  return {.page = page, .address = page, .request_first = page, .pstream = pstream};
 }
 PageOp trim_of(Lpn page) {
-  return {page, 0, true};
+  return {.page = page, .is_trim = true};
 }
 
 // Four logs, each overwritten from its front at a speed of its own; tags name the log.
@@ -40,8 +40,7 @@ Workload logs(uint32_t pages_each, int writes) {
   return Workload::from(std::move(ops), 4 * pages_each);
 }
 
-double waf(const Workload& workload, const std::string& placement,
-           const std::string& edges = "best") {
+double waf(Workload& workload, const std::string& placement, const std::string& edges = "best") {
   ReplayOptions options;
   options.placement = placement;
   options.edges = edges;
@@ -53,55 +52,53 @@ double waf(const Workload& workload, const std::string& placement,
 }
 
 TEST(Workload, KnowsWhenEachPageDies) {
-  const Workload w = Workload::from(
+  Workload w = Workload::from(
       {write_of(0), write_of(1), write_of(0), trim_of(1), trim_of(1), write_of(1), write_of(2)}, 3);
-  EXPECT_EQ(w.writes(), 5u);
+  EXPECT_EQ(w.facts().writes, 5u);
+  EXPECT_EQ(w.facts().peak_live_pages, 3u);
+  EXPECT_EQ(w.death_of(0), kNever);
+  EXPECT_TRUE(w.facts().lifetimes.empty());
+  ASSERT_TRUE(w.annotate().ok());
   EXPECT_EQ(w.death_of(0), 2u);
   EXPECT_EQ(w.death_of(1), 3u);
-  EXPECT_EQ(w.death_of(2), Workload::kNever);
-  EXPECT_EQ(w.peak_live_pages(), 3u);
-  EXPECT_EQ(w.life_of(1), 2u);
-  EXPECT_EQ(w.prefilled().writes(), 8u);
-  EXPECT_EQ(w.prefilled().death_of(2), 7u);
+  EXPECT_EQ(w.death_of(2), kNever);
+  EXPECT_EQ(w.facts().lifetimes.total(), 5u);
+  EXPECT_EQ(w.facts().lifetimes.at(1), 2u);
+  EXPECT_EQ(w.facts().lifetimes.at(2), kNever);
 }
 
-TEST(Workload, WritesWidenAndTrimsShrinkToWholePages) {
-  const TemporaryDirectory directory;
-  const std::string path = directory.file("t.csv");
-  {
-    auto writer = TraceWriter::open(path);
-    (*writer)->append(0, TraceOp::kWrite, 4000, 200, 0, 0, 0, 2);
-    (*writer)->append(0, TraceOp::kRead, 1 << 20, 4096, 0, 0, 0, 0);
-    (*writer)->append(0, TraceOp::kTrim, 1, 8190, 0, 0, 0, 0);
-    (*writer)->append(0, TraceOp::kTrim, 0, 4096, 0, 0, 0, 0);
-  }
-  const Result<Workload> w = Workload::load(path, {});
-  ASSERT_TRUE(w.ok());
-  EXPECT_EQ(w->writes(), 2u);
-  EXPECT_EQ(w->ops().size(), 3u);
-  EXPECT_EQ(w->ops()[0].pstream, 2);
-  EXPECT_EQ(Workload::load(path, {.ignore_trims = true})->ops().size(), 2u);
-  EXPECT_EQ(Workload::load(path, {.shift_bytes = 96})->writes(), 1u);
-  EXPECT_EQ(Workload::load(path, {.shift_bytes = -4001}).error().code, EINVAL);
-  EXPECT_EQ(Workload::load(path, {.device_bytes = 4096}).error().code, EINVAL);
+TEST(Workload, APrefillWritesEveryPageFirst) {
+  Workload w = Workload::from({write_of(2), write_of(0), trim_of(2)}, 3);
+  EXPECT_EQ(w.facts().peak_live_pages, 2u);
+  w.set_prefill(true);
+  EXPECT_EQ(w.facts().writes, 5u);
+  EXPECT_EQ(w.facts().peak_live_pages, 3u);
+  EXPECT_EQ(w.prefill_writes(), 3u);
+  ASSERT_TRUE(w.annotate().ok());
+  EXPECT_EQ(w.death_of(2), 3u);
+  EXPECT_EQ(w.death_of(3), 5u);
+  w.set_prefill(false);
+  EXPECT_EQ(w.facts().writes, 2u);
+  ASSERT_TRUE(w.annotate().ok());
+  EXPECT_EQ(w.death_of(0), 2u);
 }
 
 TEST(Replay, TheDeviceIsThePeakOfLivePagesAndItsSpareAndTheReserve) {
-  const Workload w = logs(4096, 100'000);
+  Workload w = logs(4096, 100'000);
   ReplayOptions options;
   options.policy.pages_per_block = 64;
   const Result<ReplayResult> result = replay(w, options);
   ASSERT_TRUE(result.ok());
-  const uint64_t blocks = (w.peak_live_pages() * 107 / 100 + 63) / 64 + kReserveBlocks;
+  const uint64_t blocks = (w.facts().peak_live_pages * 107 / 100 + 63) / 64 + kReserveBlocks;
   EXPECT_NEAR(static_cast<double>(result->physical_pages), static_cast<double>(blocks * 64), 64);
   options.physical_blocks = 300;
   EXPECT_EQ(replay(w, options)->physical_pages, 300u * 64);
   EXPECT_NEAR(replay(w, options)->effective_spare(),
-              300.0 * 64 / static_cast<double>(w.peak_live_pages()) - 1, 1e-9);
+              300.0 * 64 / static_cast<double>(w.facts().peak_live_pages) - 1, 1e-9);
 }
 
 TEST(Replay, KnowingLifetimesBeatsGuessingThemBeatsNothing) {
-  const Workload w = logs(4096, 300'000);
+  Workload w = logs(4096, 300'000);
   const double none = waf(w, "nosep");
   EXPECT_GT(none, 1.2);
   EXPECT_LT(waf(w, "sepgc"), none);
@@ -114,7 +111,7 @@ TEST(Replay, KnowingLifetimesBeatsGuessingThemBeatsNothing) {
 }
 
 TEST(Replay, IsDeterministicAndCountsEveryPage) {
-  const Workload w = logs(1024, 100'000);
+  Workload w = logs(1024, 100'000);
   ReplayOptions options;
   options.placement = "sepgc";
   options.policy.pages_per_block = 64;
@@ -126,7 +123,7 @@ TEST(Replay, IsDeterministicAndCountsEveryPage) {
 }
 
 TEST(Replay, MistakesAreNamed) {
-  const Workload w = logs(1024, 10'000);
+  Workload w = logs(1024, 10'000);
   ReplayOptions options;
   options.placement = "magic";
   const Error unknown = replay(w, options).error();
@@ -138,7 +135,8 @@ TEST(Replay, MistakesAreNamed) {
   options.victim = "greedy";
   options.physical_blocks = 8;
   EXPECT_EQ(replay(w, options).error().code, ENOSPC);
-  EXPECT_EQ(replay(Workload::from({}, 0), options).error().code, EINVAL);
+  Workload none = Workload::from({}, 0);
+  EXPECT_EQ(replay(none, options).error().code, EINVAL);
 }
 
 }  // namespace

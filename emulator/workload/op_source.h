@@ -1,0 +1,50 @@
+// A stream of page operations that can be had again from its start: a trace, a generator, or one of
+// them with something before it. What a replay needs of the past it keeps by page, so its memory is
+// bounded by the device and not by the length of the stream.
+// Thread safety: none; one reader.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/result.h"
+#include "emulator/geometry.h"
+
+namespace streamfs::emulator {
+
+inline constexpr size_t kBatchOps = 2048;  // what sources give at a time, about
+
+// One page of one host request. Reads have none: they do not place.
+struct PageOp {
+  Lpn page = 0;                // dense: numbered by first appearance
+  uint32_t address = 0;        // where the host has it, in pages, modulo 2^32
+  uint32_t request_first = 0;  // address − request_first is the page's place in its request
+  uint32_t request_pages = 1;  // of the whole request, in however many pieces it came
+  uint32_t context = 0;
+  uint16_t vstream = 0, pstream = 0;
+  bool is_trim = false;
+};
+
+// What is known of a stream as a whole.
+struct StreamFacts {
+  uint32_t footprint_pages = 0;  // page numbers are below this
+  uint64_t peak_live_pages = 0;
+  uint64_t writes = 0;
+};
+
+class OpSource {
+ public:
+  virtual ~OpSource() = default;
+
+  // The next operations; none at the end. They stay until the next call.
+  // Errors: of the input, with line or record and value.
+  virtual Result<std::span<const PageOp>> next() = 0;
+  // Back to the start: the same operations once more, bit for bit.
+  virtual Result<void> rewind() = 0;
+  // Where it is known without reading the stream.
+  virtual std::optional<StreamFacts> facts() const { return std::nullopt; }
+};
+
+}  // namespace streamfs::emulator
