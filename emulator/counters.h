@@ -1,6 +1,6 @@
-// What an emulated SSD counts. The structs are part of the image format: the holder of the image
-// adds to them in the shared mapping, so the counts survive its death, and any other process can
-// read them, or take them as a new baseline, while the image is in use.
+// What an emulated SSD counts, in pages of 4 KiB. The structs are part of the image format: the
+// holder of the image adds to them in the shared mapping, so the counts survive its death, and any
+// other process can read them, or take them as a new baseline, while the image is in use.
 //
 // Thread safety: one writer at a time (the FTL, under its lock); plain 64-bit fields.
 #pragma once
@@ -28,12 +28,14 @@ struct Counters {
   uint64_t read_pages = 0;
   uint64_t trimmed_pages = 0;
   uint64_t flushes = 0;
+  uint64_t rmw_reads = 0;   // read because a write covered a map unit in part
+  uint64_t rmw_pages = 0;   // programmed beside what the host wrote, for the same reason
   uint64_t virtual_ns = 0;  // the latency model's clock
   std::array<StreamCounters, kMaxStreams> streams{};
   std::array<uint64_t, kLatencyBuckets> write_latency{};  // see latency.h
 };
 static_assert(sizeof(Counters) ==
-              sizeof(uint64_t) * (8 + 2 * size_t{kMaxStreams} + kLatencyBuckets));
+              sizeof(uint64_t) * (10 + 2 * size_t{kMaxStreams} + kLatencyBuckets));
 
 struct LiveCounts {
   uint64_t live_pages = 0;

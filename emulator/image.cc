@@ -52,6 +52,17 @@ ImageHeader make_header(const Geometry& geometry) {
   header.low_water = geometry.low_water;
   header.gc_mode = static_cast<uint8_t>(geometry.gc_mode);
   header.plp = geometry.plp ? 1 : 0;
+  header.cell = static_cast<uint8_t>(geometry.nand.cell);
+  header.map_unit_pages = static_cast<uint8_t>(geometry.map_unit_pages);
+  header.bad_blocks = geometry.bad_blocks;
+  header.channels = geometry.nand.channels;
+  header.chips = geometry.nand.chips;
+  header.dies = geometry.nand.dies;
+  header.planes = geometry.nand.planes;
+  header.wordlines = geometry.nand.wordlines;
+  header.program_failures_per_billion = geometry.failures.program_per_billion;
+  header.erase_failures_per_billion = geometry.failures.erase_per_billion;
+  header.failure_seed = geometry.failures.seed;
   header.block_offset = offsets.block;
   header.trim_offset = offsets.trim;
   header.spare_offset = offsets.spare;
@@ -71,6 +82,13 @@ Geometry geometry_of(const ImageHeader& header) {
   geometry.low_water = header.low_water;
   geometry.gc_mode = static_cast<GcMode>(header.gc_mode);
   geometry.plp = header.plp != 0;
+  geometry.nand = {header.channels, header.chips,     header.dies,
+                   header.planes,   header.wordlines, static_cast<Cell>(header.cell)};
+  geometry.wordline_pages = geometry.nand.wordline_pages();
+  geometry.map_unit_pages = header.map_unit_pages;
+  geometry.bad_blocks = header.bad_blocks;
+  geometry.failures = {header.program_failures_per_billion, header.erase_failures_per_billion,
+                       header.failure_seed};
   return geometry;
 }
 
@@ -168,8 +186,11 @@ Result<void> Image::read_header(const std::string& path) {
   if (got != static_cast<ssize_t>(sizeof(header)) || header.magic != kImageMagic)
     return Error{EINVAL, path + " is not an emulated SSD"};
   if (header.version != kImageVersion)
-    return Error{EINVAL, fmt::format("{}: image version {}, this program knows version {}", path,
-                                     header.version, kImageVersion)};
+    return Error{
+        EINVAL,
+        fmt::format(
+            "{}: an image of another version: image version {}, this program knows version {}",
+            path, header.version, kImageVersion)};
   if (header.checksum != header_checksum(header))
     return Error{EINVAL, path + ": damaged header (checksum)"};
   geometry_ = geometry_of(header);

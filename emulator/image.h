@@ -44,10 +44,11 @@ class Image {
     return {reinterpret_cast<BlockRecord*>(map_ + offsets_.block), geometry_.blocks};
   }
   std::span<uint64_t> trims() {
-    return {reinterpret_cast<uint64_t*>(map_ + offsets_.trim), geometry_.user_pages};
+    return {reinterpret_cast<uint64_t*>(map_ + offsets_.trim), geometry_.in_map_units().user_pages};
   }
   std::span<SpareEntry> spare() {
-    return {reinterpret_cast<SpareEntry*>(map_ + offsets_.spare), geometry_.physical_pages()};
+    return {reinterpret_cast<SpareEntry*>(map_ + offsets_.spare),
+            geometry_.in_map_units().physical_pages()};
   }
 
  private:

@@ -13,7 +13,6 @@
 namespace streamfs::emulator {
 namespace {
 
-constexpr uint32_t kFlashPagePages = 4;
 constexpr uint32_t kSubBuckets = 16;
 constexpr uint64_t kUnitNs = 64;  // 16 units ≈ 1 µs: the linear part
 
@@ -24,25 +23,6 @@ uint64_t bucket_floor_ns(uint32_t bucket) {
 }
 
 }  // namespace
-
-Counters difference(const Counters& now, const Counters& before) {
-  Counters delta = now;
-  delta.host_pages -= before.host_pages;
-  delta.gc_pages -= before.gc_pages;
-  delta.pad_pages -= before.pad_pages;
-  delta.erases -= before.erases;
-  delta.read_pages -= before.read_pages;
-  delta.trimmed_pages -= before.trimmed_pages;
-  delta.flushes -= before.flushes;
-  delta.virtual_ns -= before.virtual_ns;
-  for (size_t i = 0; i < delta.streams.size(); ++i) {
-    delta.streams[i].host_pages -= before.streams[i].host_pages;
-    delta.streams[i].gc_pages -= before.streams[i].gc_pages;
-  }
-  for (size_t i = 0; i < delta.write_latency.size(); ++i)
-    delta.write_latency[i] -= before.write_latency[i];
-  return delta;
-}
 
 uint32_t latency_bucket(uint64_t ns) {
   const uint64_t units = ns / kUnitNs;
@@ -62,16 +42,20 @@ double latency_quantile_us(const std::array<uint64_t, kLatencyBuckets>& histogra
   return static_cast<double>(bucket_floor_ns(bucket) + bucket_floor_ns(bucket + 1)) / 2000.0;
 }
 
-LatencyModel::LatencyModel(const Timing& timing, Counters& counters)
-    : timing_(timing), counters_(counters), die_free_ns_(timing.dies, counters.virtual_ns) {
+LatencyModel::LatencyModel(const Timing& timing, const Geometry& geometry, Counters& counters)
+    : timing_(timing),
+      dies_(geometry.nand.die_count()),
+      wordline_pages_(geometry.wordline_pages),
+      counters_(counters),
+      die_free_ns_(dies_, counters.virtual_ns) {
   const double per_page =
-      static_cast<double>(timing.program_ns) / (kWordlinePages * timing.dies * timing.load);
+      static_cast<double>(timing.program_ns) / (wordline_pages_ * dies_ * timing.load);
   page_interval_ns_ = static_cast<uint64_t>(per_page);
   arrival_ns_ = acknowledged_ns_ = counters.virtual_ns;
 }
 
 uint32_t LatencyModel::die_of_wordline(Ppn page) const {
-  return page / kWordlinePages % timing_.dies;
+  return page / wordline_pages_ % dies_;
 }
 
 void LatencyModel::occupy(uint32_t die, uint64_t ns) {
@@ -90,9 +74,9 @@ void LatencyModel::end_write() {
 }
 
 void LatencyModel::programmed(Ppn first, uint32_t pages, bool by_host) {
-  const uint32_t wordlines = (first + pages) / kWordlinePages - first / kWordlinePages;
+  const uint32_t wordlines = (first + pages) / wordline_pages_ - first / wordline_pages_;
   for (uint32_t i = 0; i < wordlines; ++i) {
-    const uint32_t die = die_of_wordline(first + i * kWordlinePages);
+    const uint32_t die = die_of_wordline(first + i * wordline_pages_);
     const uint64_t buffered_ns = timing_.buffer_depth * timing_.program_ns;
     if (by_host && die_free_ns_[die] > buffered_ns)
       acknowledged_ns_ = std::max(acknowledged_ns_, die_free_ns_[die] - buffered_ns);
@@ -112,7 +96,7 @@ void LatencyModel::copied_from(Ppn page) {
 }
 
 void LatencyModel::erased(BlockIndex block) {
-  occupy(block % timing_.dies, timing_.erase_ns);
+  occupy(block % dies_, timing_.erase_ns);
 }
 
 }  // namespace streamfs::emulator

@@ -1,11 +1,11 @@
 // Virtual time: when would a host write have been acknowledged? Never mixed with wall-clock time.
 //
-// Model: `dies` dies work independently; a wordline (16 pages) is programmed on the die given by
-// its number, a flash page (16 KiB) is read by one die, an erase occupies one die. A host write is
-// acknowledged when its last page has a place in the write buffer, which holds `buffer_depth`
-// programs a die; work of garbage collection stands in the same queues and so delays the host.
-// Load: the host offers `load` of the bandwidth that the dies have without GC, and waits for each
-// write. Work-conserving; no suspends.
+// Model: the dies work independently; a wordline is programmed on the die given by its number, a
+// flash page (16 KiB) is read by one die, an erase occupies one die. A host write is acknowledged
+// when its last page has a place in the write buffer, which holds `buffer_depth` programs a die;
+// work of garbage collection stands in the same queues and so delays the host. Load: the host
+// offers `load` of the bandwidth that the dies have without GC, and waits for each write.
+// Work-conserving; no suspends.
 //
 // Thread safety: none; the caller's lock. Crash: the histogram lives with the caller's counters;
 // queues are forgotten (an idle device).
@@ -20,7 +20,6 @@
 namespace streamfs::emulator {
 
 struct Timing {
-  uint32_t dies = 16;
   uint64_t program_ns = 2'000'000;  // one-shot TLC, a wordline
   uint64_t read_ns = 80'000;        // a 16 KiB flash page
   uint64_t erase_ns = 4'000'000;
@@ -32,7 +31,7 @@ struct Timing {
 
 class LatencyModel {
  public:
-  LatencyModel(const Timing& timing, Counters& counters);
+  LatencyModel(const Timing& timing, const Geometry& geometry, Counters& counters);
 
   void begin_write(uint32_t pages);
   void end_write();  // counts the latency of the write begun
@@ -46,6 +45,8 @@ class LatencyModel {
   void occupy(uint32_t die, uint64_t ns);
 
   const Timing timing_;
+  const uint32_t dies_;
+  const uint32_t wordline_pages_;
   Counters& counters_;
   std::vector<uint64_t> die_free_ns_;
   uint64_t page_interval_ns_;

@@ -30,7 +30,7 @@
 namespace streamfs::emulator {
 
 inline constexpr uint64_t kImageMagic = 0x3144535345465453;  // "STFESSD1"
-inline constexpr uint32_t kImageVersion = 1;
+inline constexpr uint32_t kImageVersion = 2;
 inline constexpr uint64_t kSharedStateOffset = kPageBytes;
 
 struct ImageHeader {
@@ -39,14 +39,19 @@ struct ImageHeader {
   uint32_t header_bytes;
   uint32_t user_pages, pages_per_block, blocks;
   uint16_t streams, low_water;
-  uint8_t gc_mode, plp;
-  uint8_t reserved[6];
+  uint8_t gc_mode, plp, cell, map_unit_pages;
+  uint32_t bad_blocks;  // from the factory; which ones, the block table says
+  uint16_t channels, chips, dies, planes;
+  uint32_t wordlines;
+  uint32_t program_failures_per_billion, erase_failures_per_billion;
+  uint32_t reserved;
+  uint64_t failure_seed;
   uint64_t block_offset, trim_offset, spare_offset, data_offset, file_bytes;
   uint8_t uuid[16];
   uint32_t reserved2;
   uint32_t checksum;  // CRC32C of everything before it
 };
-static_assert(sizeof(ImageHeader) == 104 && std::has_unique_object_representations_v<ImageHeader>);
+static_assert(sizeof(ImageHeader) == 136 && std::has_unique_object_representations_v<ImageHeader>);
 
 // `version` is odd while the holder changes `now` or `live`; a reader tries again.
 struct SharedState {
@@ -84,10 +89,11 @@ struct ImageOffsets {
 inline ImageOffsets image_offsets(const Geometry& geometry) {
   const uint64_t block = kSharedStateOffset + round_up(sizeof(SharedState), kPageBytes);
   const uint64_t trim = block + round_up(geometry.blocks * sizeof(BlockRecord), kPageBytes);
-  const uint64_t spare = trim + round_up(geometry.user_pages * sizeof(uint64_t), kPageBytes);
+  const Geometry units = geometry.in_map_units();
+  const uint64_t spare = trim + round_up(units.user_pages * sizeof(uint64_t), kPageBytes);
   // The flash starts on a whole megabyte, for the page cache's large folios.
   const uint64_t data =
-      round_up(spare + geometry.physical_pages() * sizeof(SpareEntry), uint64_t{1} << 20);
+      round_up(spare + units.physical_pages() * sizeof(SpareEntry), uint64_t{1} << 20);
   return {block, trim, spare, data, data + geometry.physical_pages() * kPageBytes};
 }
 

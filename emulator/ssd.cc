@@ -49,37 +49,39 @@ Ssd::Ssd(std::unique_ptr<Image> image, const Geometry& geometry, const SsdOption
     : read_only_(options.read_only),
       streams_off_(options.streams_off),
       geometry_(geometry),
+      units_(geometry.in_map_units()),
+      unit_buffer_(geometry.map_unit_pages * kPageBytes),
       image_(std::move(image)),
       idle_(image_->shared()),
-      latency_(Timing{}, counters()),
+      latency_(Timing{}, geometry, counters()),
       media_(*image_, latency_),
-      victim_(geometry),
-      router_(geometry),
-      ftl_(geometry, media_, victim_, router_, counters(), live()) {}
+      victim_(units_),
+      router_(units_),
+      ftl_(units_, media_, victim_, router_, counters(), live()) {}
 
 bool Ssd::usable(const SpareEntry& entry, BlockIndex block) const {
   const auto covered = std::as_bytes(std::span(&entry, 1)).first(offsetof(SpareEntry, checksum));
   return entry.erases == image_->blocks()[block].erases && entry.checksum == crc32c(covered) &&
-         (entry.lpn < geometry_.user_pages || entry.lpn == kNoPage);
+         (entry.lpn < units_.user_pages || entry.lpn == kNoPage);
 }
 
 // The spare-area scan: see layout.h for who wins.
 void Ssd::recover() {
-  std::vector<Ftl::RecoveredBlock> blocks(geometry_.blocks);
-  std::vector<Ppn> location(geometry_.user_pages, kNoPage);
+  std::vector<Ftl::RecoveredBlock> blocks(units_.blocks);
+  std::vector<Ppn> location(units_.user_pages, kNoPage);
   const std::span<const uint64_t> trims = image_->trims();
   std::vector<uint64_t> newest(trims.begin(), trims.end());
   uint64_t last = newest.empty() ? 0 : *std::ranges::max_element(newest);
   uint64_t damaged = 0;
   const std::span<const SpareEntry> spare = image_->spare();
-  for (BlockIndex block = 0; block < geometry_.blocks; ++block) {
+  for (BlockIndex block = 0; block < units_.blocks; ++block) {
     const BlockRecord& record = image_->blocks()[block];
-    blocks[block].written = std::min(record.write_pointer, geometry_.pages_per_block);
+    blocks[block].written = std::min(record.write_pointer, units_.pages_per_block);
     blocks[block].frontier =
-        static_cast<FrontierId>(std::min(record.frontier, geometry_.frontiers() - 1));
+        static_cast<FrontierId>(std::min(record.frontier, units_.frontiers() - 1));
     blocks[block].erases = record.erases;
     for (uint32_t i = 0; i < blocks[block].written; ++i) {
-      const Ppn at = block * geometry_.pages_per_block + i;
+      const Ppn at = block * units_.pages_per_block + i;
       if (!usable(spare[at], block)) {
         ++damaged;
         continue;
@@ -95,82 +97,6 @@ void Ssd::recover() {
   const SharedUpdate update(shared);
   shared.damaged_pages = damaged;
   ftl_.restore(blocks, location, last + 1);
-}
-
-Result<void> Ssd::check_range(uint64_t page, uint64_t count) const {
-  if (page < geometry_.user_pages && count <= geometry_.user_pages - page) return {};
-  return Error{EINVAL, fmt::format("pages {} + {} lie beyond the device's {}", page, count,
-                                   geometry_.user_pages)};
-}
-
-Result<void> Ssd::write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStreamId pstream) {
-  SFS_ASSERT(bytes.size() % kPageBytes == 0);
-  const uint64_t pages = bytes.size() / kPageBytes;
-  SFS_TRY(check_range(page, pages));
-  if (read_only_) return Error{EROFS, "the emulated SSD is open for reading"};
-  const bool known = !streams_off_ && pstream.value < geometry_.streams;
-  const auto frontier = static_cast<FrontierId>(known ? pstream.value : 0);
-  const WriteLock lock(ftl_mutex_);
-  const SharedUpdate update(image_->shared());
-  latency_.begin_write(static_cast<uint32_t>(pages));
-  const int error = ftl_.write(static_cast<Lpn>(page), static_cast<uint32_t>(pages), frontier,
-                               vstream.value, bytes.data());
-  latency_.end_write();
-  if (error != 0) return Error{error, "emulated SSD: write"};
-  return {};
-}
-
-Result<void> Ssd::read(uint64_t page, Bytes bytes) {
-  SFS_ASSERT(bytes.size() % kPageBytes == 0);
-  const uint64_t pages = bytes.size() / kPageBytes;
-  SFS_TRY(check_range(page, pages));
-  const ReadLock lock(ftl_mutex_);
-  uint64_t end = 0;
-  for (uint64_t i = 0; i < pages; i = end) {
-    const Ppn at = ftl_.location(static_cast<Lpn>(page + i));
-    end = i + 1;
-    const auto continues = [&] {
-      const Ppn next = ftl_.location(static_cast<Lpn>(page + end));
-      return at == kNoPage ? next == kNoPage : next == at + (end - i);
-    };
-    while (end < pages && continues()) ++end;
-    const Bytes part = bytes.subspan(i * kPageBytes, (end - i) * kPageBytes);
-    if (at == kNoPage) {
-      std::memset(part.data(), 0, part.size());
-      continue;
-    }
-    const auto run = static_cast<uint32_t>(end - i);
-    if (const int error = media_.read(at, part.data(), run); error != 0)
-      return Error{error, "emulated SSD: read"};
-    const MutexLock reading(reading_mutex_);
-    latency_.host_read(at, run);
-  }
-  const MutexLock reading(reading_mutex_);
-  counters().read_pages += pages;
-  return {};
-}
-
-Result<void> Ssd::trim(uint64_t page, uint64_t count) {
-  SFS_TRY(check_range(page, count));
-  if (read_only_) return Error{EROFS, "the emulated SSD is open for reading"};
-  const WriteLock lock(ftl_mutex_);
-  const SharedUpdate update(image_->shared());
-  for (uint64_t i = page; i < page + count; ++i) {
-    const auto lpn = static_cast<Lpn>(i);
-    if (!ftl_.live(lpn)) continue;
-    media_.trimmed(lpn, ftl_.take_sequence());
-    ftl_.trim(lpn);
-  }
-  return {};
-}
-
-Result<void> Ssd::flush() {
-  if (read_only_) return {};
-  const WriteLock lock(ftl_mutex_);
-  const SharedUpdate update(image_->shared());
-  ++counters().flushes;
-  ftl_.flush();
-  return {};
 }
 
 SsdStats Ssd::stats() {

@@ -38,10 +38,12 @@ class Ssd {
   const Geometry& geometry() const { return geometry_; }
   const std::string& uuid() const { return image_->uuid(); }
 
-  // Whole pages. Errors: EINVAL beyond the device, EROFS, ENOSPC when no block can be freed, EIO.
-  // A pStream that the device does not have is the default one, as NVMe has it.
+  // Whole pages of 4 KiB; a map unit written in part is read, changed and written. Errors: EINVAL
+  // beyond the device, EROFS, ENOSPC when no block can be freed, EIO. A pStream that the device
+  // does not have is the default one, as NVMe has it.
   Result<void> write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStreamId pstream);
   Result<void> read(uint64_t page, Bytes bytes);  // zeroes where nothing was written
+  // Frees the map units that lie wholly inside; the rest keeps its content.
   Result<void> trim(uint64_t page, uint64_t count);
   Result<void> flush();
 
@@ -55,12 +57,17 @@ class Ssd {
   void recover();
   bool usable(const SpareEntry& entry, BlockIndex block) const;
   Result<void> check_range(uint64_t page, uint64_t count) const;
+  Ppn place_of(uint64_t page) const;
+  int write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier);
+  int write_part(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier);
   Counters& counters() { return read_only_ ? idle_.now : image_->shared().now; }
   LiveCounts& live() { return read_only_ ? idle_.live : image_->shared().live; }
 
   const bool read_only_;
   const bool streams_off_;
   const Geometry geometry_;
+  const Geometry units_;  // the same in map units: what lies below sees only those
+  std::vector<std::byte> unit_buffer_;
   std::unique_ptr<Image> image_;
   SharedState idle_{};  // counters of a read-only device
 

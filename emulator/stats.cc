@@ -37,7 +37,9 @@ SsdStats stats_of(const Geometry& geometry, const SharedState& state) {
   stats.flushes = delta.flushes;
   stats.gc_bytes = delta.gc_pages * kPageBytes;
   stats.pad_bytes = delta.pad_pages * kPageBytes;
-  stats.nand_bytes = stats.written_bytes + stats.gc_bytes + stats.pad_bytes;
+  stats.rmw_read_bytes = delta.rmw_reads * kPageBytes;
+  stats.rmw_bytes = delta.rmw_pages * kPageBytes;
+  stats.nand_bytes = stats.written_bytes + stats.gc_bytes + stats.pad_bytes + stats.rmw_bytes;
   stats.erases = delta.erases;
   stats.live_bytes = state.live.live_pages * kPageBytes;
   stats.peak_live_bytes = state.live.peak_live_pages * kPageBytes;
@@ -64,6 +66,8 @@ nlohmann::json to_json(const SsdStats& stats) {
   json["nand_bytes"] = known(stats.nand_bytes);
   json["gc_bytes"] = known(stats.gc_bytes);
   json["pad_bytes"] = known(stats.pad_bytes);
+  json["rmw_bytes"] = known(stats.rmw_bytes);
+  json["rmw_read_bytes"] = known(stats.rmw_read_bytes);
   json["waf"] = or_null(stats.waf());
   json["effective_spare"] = or_null(stats.effective_spare());
   json["live_bytes"] = known(stats.live_bytes);

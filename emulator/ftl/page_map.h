@@ -44,7 +44,8 @@ class PageMap {
     uint32_t erases = 0;
   };
 
-  // The geometry may promise the host more than the flash holds: then writes end in ENOSPC.
+  // `geometry` is in map units: so are all pages here, and `data` holds whole ones. It may promise
+  // the host more than the flash holds: then writes end in ENOSPC.
   PageMap(const Geometry& geometry, Media& media, Victim& victim, Router& router,
           Counters& counters, LiveCounts& live);
 
@@ -114,6 +115,7 @@ class PageMap {
 
   const Geometry geometry_;
   const uint32_t wordline_;  // pages committed together; 1 with power-loss protection
+  const uint32_t unit_;      // 4 KiB pages of one page here: counters are in the former
   Media& media_;
   Victim& victim_;
   Router& router_;

@@ -93,8 +93,8 @@ int PageMap<M, V, R>::copy_run(BlockIndex victim, std::span<const Ppn> from, Fro
   const auto pages = static_cast<uint32_t>(from.size());
   blocks_[victim].valid -= pages;
   blocks_[target].valid += pages;
-  counters_.gc_pages += pages;
-  counters_.streams[blocks_[victim].frontier % geometry_.streams].gc_pages += pages;
+  counters_.gc_pages += pages * unit_;
+  counters_.streams[blocks_[victim].frontier % geometry_.streams].gc_pages += pages * unit_;
   advanced(target, pages, first_sequence);
   return 0;
 }

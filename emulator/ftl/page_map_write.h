@@ -9,7 +9,8 @@ template <typename M, typename V, typename R>
 PageMap<M, V, R>::PageMap(const Geometry& geometry, M& media, V& victim, R& router,
                           Counters& counters, LiveCounts& live)
     : geometry_(geometry),
-      wordline_(geometry.plp ? 1 : kWordlinePages),
+      wordline_(geometry.plp ? 1 : geometry.wordline_pages),
+      unit_(geometry.map_unit_pages),
       media_(media),
       victim_(victim),
       router_(router),
@@ -30,7 +31,7 @@ void PageMap<M, V, R>::restore(std::span<const RecoveredBlock> blocks,
                                std::span<const Ppn> location, uint64_t next_sequence) {
   SFS_ASSERT(blocks.size() == blocks_.size() && location.size() == location_.size());
   sequence_ = next_sequence;
-  clock_ = counters_.host_pages;
+  clock_ = counters_.host_pages / unit_;
   live_.live_pages = 0;
   for (Lpn page = 0; page < location.size(); ++page) {
     if (location[page] == kNoPage) continue;
@@ -73,12 +74,12 @@ int PageMap<M, V, R>::write(Lpn first, uint32_t count, FrontierId frontier, uint
       place(at + i, first + i);
     }
     blocks_[block].valid += pages;
-    counters_.host_pages += pages;
-    stream.host_pages += pages;
+    counters_.host_pages += pages * unit_;
+    stream.host_pages += pages * unit_;
     advanced(block, pages, first_sequence);
     first += pages;
     count -= pages;
-    if (data != nullptr) data += size_t{pages} * kPageBytes;
+    if (data != nullptr) data += size_t{pages} * unit_ * kPageBytes;
   }
   return 0;
 }
@@ -89,7 +90,7 @@ void PageMap<M, V, R>::trim(Lpn page) {
   if (at == kNoPage) return;
   invalidate(at);
   location_[page] = kNoPage;
-  ++counters_.trimmed_pages;
+  counters_.trimmed_pages += unit_;
 }
 
 // Makes `page` live at `at`; its old place must be dead already.
@@ -98,7 +99,8 @@ void PageMap<M, V, R>::place(Ppn at, Lpn page) {
   location_[page] = at;
   resident_[at] = page;
   valid_.set(at);
-  if (++live_.live_pages > live_.peak_live_pages) live_.peak_live_pages = live_.live_pages;
+  live_.live_pages += unit_;
+  if (live_.live_pages > live_.peak_live_pages) live_.peak_live_pages = live_.live_pages;
 }
 
 template <typename M, typename V, typename R>
@@ -107,7 +109,7 @@ auto PageMap<M, V, R>::invalidate(Ppn page) -> Block& {
   Block& block = blocks_[index];
   valid_.clear(page);
   --block.valid;
-  --live_.live_pages;
+  live_.live_pages -= unit_;
   if (block.state == State::kClosed) victim_.moved(index, block.valid + 1, block.valid);
   return block;
 }
@@ -189,7 +191,7 @@ void PageMap<M, V, R>::pad(BlockIndex index) {
     media_.stamp_pad(at + i, sequence_++);
     resident_[at + i] = kNoPage;
   }
-  counters_.pad_pages += pages;
+  counters_.pad_pages += pages * unit_;
   advanced(index, pages, first_sequence);
 }
 

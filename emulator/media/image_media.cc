@@ -3,6 +3,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -22,6 +23,8 @@
 
 namespace streamfs::emulator {
 namespace {
+
+constexpr uint64_t kCopyBytes = 1 << 20;  // a whole number of map units
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -67,34 +70,42 @@ ImageMedia::ImageMedia(Image& image, LatencyModel& latency)
       blocks_(image.blocks()),
       spare_(image.spare()),
       trims_(image.trims()),
-      pages_per_block_(image.geometry().pages_per_block),
+      pages_per_block_(image.geometry().in_map_units().pages_per_block),
+      unit_(image.geometry().map_unit_pages),
       programmed_(image.geometry().blocks) {
-  copy_buffer_.reset(static_cast<std::byte*>(
-      std::aligned_alloc(kPageBytes, uint64_t{pages_per_block_} * kPageBytes)));
+  copy_buffer_.reset(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, kCopyBytes)));
   SFS_ASSERT(copy_buffer_ != nullptr);
   for (size_t i = 0; i < programmed_.size(); ++i) programmed_[i] = blocks_[i].write_pointer;
 }
 
 int ImageMedia::store(Ppn at, const std::byte* data, uint32_t pages) {
   SFS_ASSERT(at % pages_per_block_ == programmed_[at / pages_per_block_]);
-  const int error = write_fully(image_.fd(), data, size_t{pages} * kPageBytes,
-                                image_.data_offset() + uint64_t{at} * kPageBytes);
-  if (error == 0) latency_.programmed(at, pages, true);
+  const int error = write_fully(image_.fd(), data, size_t{pages} * unit_ * kPageBytes,
+                                image_.data_offset() + uint64_t{at} * unit_ * kPageBytes);
+  if (error == 0) latency_.programmed(at * unit_, pages * unit_, true);
   return error;
 }
 
 int ImageMedia::move(std::span<const Ppn> from, Ppn to) {
+  const size_t step = kCopyBytes / (unit_ * kPageBytes);
+  for (size_t i = 0; i < from.size(); i += step) {
+    const auto some = from.subspan(i, std::min(step, from.size() - i));
+    if (const int error = move_some(some, to + static_cast<Ppn>(i))) return error;
+  }
+  latency_.programmed(to * unit_, static_cast<uint32_t>(from.size()) * unit_, false);
+  return 0;
+}
+
+int ImageMedia::move_some(std::span<const Ppn> from, Ppn to) {
   std::byte* buffer = copy_buffer_.get();
+  const uint64_t bytes = uint64_t{unit_} * kPageBytes;
   for (size_t i = 0, end = 0; i < from.size(); i = end) {
     for (end = i + 1; end < from.size() && from[end] == from[end - 1] + 1;) ++end;
-    if (const int error = read(from[i], buffer + i * kPageBytes, static_cast<uint32_t>(end - i)))
-      return error;
-    for (size_t page = i; page < end; ++page) latency_.copied_from(from[page]);
+    const auto pages = static_cast<uint32_t>(end - i) * unit_;
+    if (const int error = read(from[i] * unit_, buffer + i * bytes, pages)) return error;
+    for (uint32_t page = 0; page < pages; ++page) latency_.copied_from(from[i] * unit_ + page);
   }
-  const int error = write_fully(image_.fd(), buffer, from.size() * kPageBytes,
-                                image_.data_offset() + uint64_t{to} * kPageBytes);
-  if (error == 0) latency_.programmed(to, static_cast<uint32_t>(from.size()), false);
-  return error;
+  return write_fully(image_.fd(), buffer, from.size() * bytes, image_.data_offset() + to * bytes);
 }
 
 int ImageMedia::read(Ppn first, std::byte* data, uint32_t pages) const {

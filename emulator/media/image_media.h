@@ -1,5 +1,6 @@
-// The flash of an image file: data at its physical place, spare area, block records.
-// Asserts what NAND demands: pages of a block in order, each once per erase.
+// The flash of an image file; pages are map units, but for read(): data at its physical place,
+// spare area, block records. Asserts what NAND demands: pages of a block in order, each once per
+// erase.
 //
 // Thread safety: none; the SSD's lock. read() may run beside other reads.
 // Crash: see layout.h; data is written before its spare entry, that before the write pointer.
@@ -29,6 +30,7 @@ class ImageMedia {
   void committed(BlockIndex block, uint32_t pages);
   void erased(BlockIndex block);
 
+  // In pages of 4 KiB: those of map unit u from u × map_unit_pages on.
   int read(Ppn first, std::byte* data, uint32_t pages) const;
   void trimmed(Lpn page, uint64_t sequence);
 
@@ -38,6 +40,7 @@ class ImageMedia {
   };
 
   void stamp(Ppn at, SpareEntry entry);
+  int move_some(std::span<const Ppn> from, Ppn to);
 
   Image& image_;
   LatencyModel& latency_;
@@ -45,8 +48,9 @@ class ImageMedia {
   std::span<SpareEntry> spare_;
   std::span<uint64_t> trims_;
   const uint32_t pages_per_block_;
-  std::vector<uint32_t> programmed_;                     // by block: pages stamped since its erase
-  std::unique_ptr<std::byte, FreeDeleter> copy_buffer_;  // one block
+  const uint32_t unit_;               // pages of 4 KiB
+  std::vector<uint32_t> programmed_;  // by block: pages stamped since its erase
+  std::unique_ptr<std::byte, FreeDeleter> copy_buffer_;
 };
 
 }  // namespace streamfs::emulator

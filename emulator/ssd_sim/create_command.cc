@@ -1,7 +1,7 @@
 // ssd-sim create: a new image.
 #include <fmt/format.h>
 
-#include <map>
+#include <cerrno>
 #include <memory>
 #include <string>
 
@@ -9,37 +9,57 @@
 #include "base/result.h"
 #include "emulator/geometry.h"
 #include "emulator/image.h"
+#include "emulator/presets.h"
 #include "emulator/ssd_sim/commands.h"
 
 namespace streamfs::emulator::ssd_sim {
 namespace {
 
+std::string preset_help() {
+  std::string help = "A device by name:";
+  for (const Preset& preset : presets()) help += fmt::format("\n{}: {};", preset.name, preset.what);
+  return help + "\nthe other options change it.";
+}
+
+// What the line says, over what the preset says.
 class CreateCommand final : public Command {
  public:
   explicit CreateCommand(CLI::App& parent)
       : Command(parent.add_subcommand("create", "Make an emulated SSD in an image file.")) {
     app_->add_option("path", path_, "The image file.")->required();
-    app_->add_option("--size", request_.user_bytes, "What the host sees: 4G, 512M, ...")
-        ->required()
-        ->transform(CLI::AsSizeValue(false));
-    app_->add_option("--streams", request_.streams, "Streams, the default one included.")
-        ->capture_default_str();
-    app_->add_option("--op", request_.spare, "Spare flash ÷ what the host sees.")
-        ->capture_default_str();
-    app_->add_option("--pages-per-block", request_.pages_per_block,
-                     "4 KiB pages of an erase block (default: 256, fewer on small devices).");
-    app_->add_option("--gc", request_.gc_mode,
-                     "Where copies go: their stream's own open block for copies (own), its open "
-                     "block (same), one open block for all (shared).")
-        ->transform(CLI::CheckedTransformer(gc_modes()))
-        ->default_str("own");
-    app_->add_flag("--plp,!--no-plp", request_.plp,
-                   "Power-loss protection: a flush is free (default: yes).");
+    app_->add_option("--preset", preset_, preset_help());
+    app_->add_option("--scale", scale_,
+                     "1/N: the preset N times smaller at unchanged ratios (as many blocks, each "
+                     "of fewer wordlines).");
+    size_ = app_->add_option("--size", given_.user_bytes, "What the host sees: 4G, 512M, ...")
+                ->transform(CLI::AsSizeValue(false));
+    streams_ = app_->add_option("--streams", given_.streams,
+                                "Streams or reclaim-unit handles, the default one included.")
+                   ->capture_default_str();
+    spare_ = app_->add_option("--op", given_.spare, "Spare flash ÷ what the host sees.")
+                 ->capture_default_str();
+    pages_ = app_->add_option("--pages-per-block", given_.pages_per_block,
+                              "4 KiB pages of an erase block (default: the preset's; else 256, "
+                              "fewer on small devices).");
+    unit_ = app_->add_option("--map-unit", given_.map_unit_bytes,
+                             "What the FTL maps together: 4k to 64k; smaller writes are read, "
+                             "changed and written.")
+                ->transform(CLI::AsSizeValue(false));
+    gc_ = app_->add_option("--gc", given_.gc_mode,
+                           "Where copies go: their stream's own open block for copies (own, "
+                           "persistently-isolated), its open block (same), one open block for all "
+                           "(shared, initially-isolated).")
+              ->transform(CLI::CheckedTransformer(gc_modes()))
+              ->default_str("own");
+    plp_ = app_->add_flag("--plp,!--no-plp", given_.plp,
+                          "Power-loss protection: a flush is free (default: the preset's; yes).");
     app_->add_flag("--force", force_, "Replace an existing file.");
   }
 
   int run() override {
-    const Result<Geometry> geometry = plan_geometry(request_);
+    const Result<GeometryRequest> asked = request();
+    if (!asked.ok()) return fail(asked.error());
+    const Result<Geometry> geometry = plan_geometry(*asked);
     if (!geometry.ok()) return fail(geometry.error());
     const Result<void> made = Image::create(path_, *geometry, force_);
     if (!made.ok()) return fail(made.error());
@@ -52,8 +72,28 @@ class CreateCommand final : public Command {
   }
 
  private:
-  std::string path_;
-  GeometryRequest request_;
+  Result<GeometryRequest> request() const {
+    GeometryRequest request;
+    if (!preset_.empty()) {
+      SFS_ASSIGN(request, find_preset(preset_));
+    }
+    if (!scale_.empty()) SFS_TRY(scale_down(request, scale_));
+    if (preset_.empty() && size_->empty())
+      return Error{EINVAL, "impossible geometry: neither --size nor --preset"};
+    if (!size_->empty()) request.user_bytes = given_.user_bytes;
+    if (!streams_->empty()) request.streams = given_.streams;
+    if (!spare_->empty()) request.spare = given_.spare;
+    if (!pages_->empty()) request.pages_per_block = given_.pages_per_block;
+    if (!unit_->empty()) request.map_unit_bytes = given_.map_unit_bytes;
+    if (!gc_->empty()) request.gc_mode = given_.gc_mode;
+    if (!plp_->empty()) request.plp = given_.plp;
+    return request;
+  }
+
+  std::string path_, preset_, scale_;
+  GeometryRequest given_;
+  CLI::Option *size_ = nullptr, *streams_ = nullptr, *spare_ = nullptr, *pages_ = nullptr;
+  CLI::Option *unit_ = nullptr, *gc_ = nullptr, *plp_ = nullptr;
   bool force_ = false;
 };
 

@@ -30,6 +30,20 @@ const char* name_of(GcMode mode) {
   return "unknown";
 }
 
+const char* name_of(Cell cell) {
+  return cell == Cell::kSlc ? "SLC" : cell == Cell::kMlc ? "MLC" : "TLC";
+}
+
+nlohmann::json nand_json(const NandShape& nand) {
+  return {{"channels", nand.channels},
+          {"chips", nand.chips},
+          {"dies", nand.dies},
+          {"planes", nand.planes},
+          {"wordlines", nand.wordlines},
+          {"cell", name_of(nand.cell)},
+          {"wordline_pages", nand.wordline_pages()}};
+}
+
 std::string ratio(std::optional<double> value) {
   return value ? fmt::format("{:.3f}", *value) : "none yet";
 }
@@ -65,6 +79,8 @@ class InfoCommand final : public Command {
     json["blocks"] = geometry.blocks;
     json["stream_count"] = geometry.streams;
     json["plp"] = geometry.plp;
+    json["map_unit_bytes"] = geometry.map_unit_pages * kPageBytes;
+    json["nand"] = nand_json(geometry.nand);
     json["gc_mode"] = name_of(geometry.gc_mode);
     json["damaged_pages"] = stats.damaged_pages;
     fmt::print("{}\n", json.dump(2));
@@ -76,11 +92,19 @@ class InfoCommand final : public Command {
                human_bytes(geometry.user_pages * kPageBytes), human_bytes(stats.physical_bytes),
                geometry.pages_per_block, geometry.streams,
                geometry.plp ? "power-loss protected" : "volatile buffer");
+    fmt::print(
+        "  NAND         {} channels × {} chips × {} dies × {} planes, {} wordlines a block, {}, "
+        "map unit {}\n",
+        geometry.nand.channels, geometry.nand.chips, geometry.nand.dies, geometry.nand.planes,
+        geometry.nand.wordlines, name_of(geometry.nand.cell),
+        human_bytes(geometry.map_unit_pages * kPageBytes));
     fmt::print("  live         {}, peak {}; effective spare {}\n", human_bytes(stats.live_bytes),
                human_bytes(stats.peak_live_bytes), ratio(stats.effective_spare()));
-    fmt::print("  written      {} by the host, {} by garbage collection, {} padding; WAF {}\n",
-               human_bytes(stats.written_bytes), human_bytes(stats.gc_bytes),
-               human_bytes(stats.pad_bytes), ratio(stats.waf()));
+    fmt::print(
+        "  written      {} by the host, {} by garbage collection, {} padding, {} by "
+        "read-modify-write; WAF {}\n",
+        human_bytes(stats.written_bytes), human_bytes(stats.gc_bytes), human_bytes(stats.pad_bytes),
+        human_bytes(stats.rmw_bytes), ratio(stats.waf()));
     fmt::print("  read         {}; trimmed {}; {} flushes; {} erases\n",
                human_bytes(stats.read_bytes), human_bytes(stats.trimmed_bytes), stats.flushes,
                stats.erases);

@@ -38,7 +38,11 @@ int fail(const Error& error) {
 
 const std::map<std::string, GcMode>& gc_modes() {
   static const std::map<std::string, GcMode> modes = {
-      {"same", GcMode::kSameStream}, {"own", GcMode::kOwnFrontier}, {"shared", GcMode::kShared}};
+      {"same", GcMode::kSameStream},
+      {"own", GcMode::kOwnFrontier},
+      {"shared", GcMode::kShared},
+      {"persistently-isolated", GcMode::kOwnFrontier},
+      {"initially-isolated", GcMode::kShared}};
   return modes;
 }
 

@@ -57,14 +57,19 @@ Result<void> ServedFile::write(uint64_t offset, ConstBytes bytes) {
   return bytes.empty() ? Result<void>() : write_part(offset, bytes);
 }
 
+Result<void> ServedFile::zero(uint64_t offset, uint64_t length) {
+  static constexpr std::array<std::byte, kPageBytes * kMaxMapUnitPages> kZeroes{};
+  return length == 0 ? Result<void>() : write(offset, ConstBytes(kZeroes).first(length));
+}
+
 Result<void> ServedFile::punch(uint64_t offset, uint64_t length) {
   if (offset >= size()) return {};
   const uint64_t end = std::min(size(), length > size() - offset ? size() : offset + length);
-  static constexpr std::array<std::byte, kPageBytes> kZeroes{};
-  const uint64_t first = round_up(offset, kPageBytes), last = round_down(end, kPageBytes);
-  if (first > last) return write_part(offset, ConstBytes(kZeroes).first(end - offset));
-  if (offset < first) SFS_TRY(write_part(offset, ConstBytes(kZeroes).first(first - offset)));
-  if (last < end) SFS_TRY(write_part(last, ConstBytes(kZeroes).first(end - last)));
+  const uint64_t unit = ssd_.geometry().map_unit_pages * kPageBytes;
+  const uint64_t first = round_up(offset, unit), last = round_down(end, unit);
+  if (first > last) return zero(offset, end - offset);
+  SFS_TRY(zero(offset, first - offset));
+  SFS_TRY(zero(last, end - last));
   if (first == last) return {};
   const ReadLock lock(partial_);
   return ssd_.trim(first / kPageBytes, (last - first) / kPageBytes);

@@ -19,12 +19,13 @@ class ServedFile {
   Result<std::vector<std::byte>> read(uint64_t offset, uint64_t length);
   // ENOSPC beyond the end.
   Result<void> write(uint64_t offset, ConstBytes bytes);
-  // Whole pages are trimmed; the parts at the ends are written with zeroes.
+  // Whole map units are trimmed; the parts at the ends are written with zeroes.
   Result<void> punch(uint64_t offset, uint64_t length);
   Result<void> flush() { return ssd_.flush(); }
 
  private:
   Result<void> write_part(uint64_t offset, ConstBytes bytes);
+  Result<void> zero(uint64_t offset, uint64_t length);  // at most a map unit
 
   Ssd& ssd_;
   // Before the SSD's own locks. Exclusive while a page is read and changed, so that another write

@@ -1,0 +1,147 @@
+// Ssd: what the host reads, writes, trims and flushes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/assert.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/counters.h"
+#include "emulator/ftl/router.h"
+#include "emulator/geometry.h"
+#include "emulator/image.h"
+#include "emulator/ssd.h"
+
+namespace streamfs::emulator {
+
+Result<void> Ssd::check_range(uint64_t page, uint64_t count) const {
+  if (page < geometry_.user_pages && count <= geometry_.user_pages - page) return {};
+  return Error{EINVAL, fmt::format("pages {} + {} lie beyond the device's {}", page, count,
+                                   geometry_.user_pages)};
+}
+
+Result<void> Ssd::write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStreamId pstream) {
+  SFS_ASSERT(bytes.size() % kPageBytes == 0);
+  const uint64_t pages = bytes.size() / kPageBytes;
+  SFS_TRY(check_range(page, pages));
+  if (read_only_) return Error{EROFS, "the emulated SSD is open for reading"};
+  const bool known = !streams_off_ && pstream.value < geometry_.streams;
+  const auto frontier = static_cast<FrontierId>(known ? pstream.value : 0);
+  const WriteLock lock(ftl_mutex_);
+  const SharedUpdate update(image_->shared());
+  latency_.begin_write(static_cast<uint32_t>(pages));
+  const int error = write_units(page, bytes, vstream, frontier);
+  latency_.end_write();
+  if (error != 0) return Error{error, "emulated SSD: write"};
+  return {};
+}
+
+int Ssd::write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier) {
+  const uint64_t unit = geometry_.map_unit_pages;
+  while (!bytes.empty()) {
+    const uint64_t within = page % unit;
+    uint64_t pages = bytes.size() / kPageBytes;
+    int error = 0;
+    if (within == 0 && pages >= unit) {
+      pages = round_down(pages, unit);
+      error = ftl_.write(static_cast<Lpn>(page / unit), static_cast<uint32_t>(pages / unit),
+                         frontier, vstream.value, bytes.data());
+    } else {
+      pages = std::min(pages, unit - within);
+      error = write_part(page, bytes.first(pages * kPageBytes), vstream, frontier);
+    }
+    if (error != 0) return error;
+    page += pages;
+    bytes = bytes.subspan(pages * kPageBytes);
+  }
+  return 0;
+}
+
+// Pages of one map unit: the others are read and programmed again with them.
+int Ssd::write_part(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier) {
+  const uint32_t unit = geometry_.map_unit_pages;
+  const auto target = static_cast<Lpn>(page / unit);
+  const uint64_t others = unit - bytes.size() / kPageBytes;
+  Counters& count = counters();
+  if (const Ppn at = place_of(uint64_t{target} * unit); at == kNoPage) {
+    std::memset(unit_buffer_.data(), 0, unit_buffer_.size());
+  } else {
+    if (const int error = media_.read(at, unit_buffer_.data(), unit)) return error;
+    latency_.host_read(at, unit);
+    count.rmw_reads += others;
+  }
+  std::memcpy(unit_buffer_.data() + page % unit * kPageBytes, bytes.data(), bytes.size());
+  const int error = ftl_.write(target, 1, frontier, vstream.value, unit_buffer_.data());
+  if (error != 0) return error;
+  count.host_pages -= others;
+  count.streams[frontier].host_pages -= others;
+  count.rmw_pages += others;
+  return 0;
+}
+
+Ppn Ssd::place_of(uint64_t page) const {
+  const uint32_t unit = geometry_.map_unit_pages;
+  const Ppn at = ftl_.location(static_cast<Lpn>(page / unit));
+  return at == kNoPage ? kNoPage : static_cast<Ppn>(at * unit + page % unit);
+}
+
+Result<void> Ssd::read(uint64_t page, Bytes bytes) {
+  SFS_ASSERT(bytes.size() % kPageBytes == 0);
+  const uint64_t pages = bytes.size() / kPageBytes;
+  SFS_TRY(check_range(page, pages));
+  const ReadLock lock(ftl_mutex_);
+  uint64_t end = 0;
+  for (uint64_t i = 0; i < pages; i = end) {
+    const Ppn at = place_of(page + i);
+    end = i + 1;
+    const auto continues = [&] {
+      const Ppn next = place_of(page + end);
+      return at == kNoPage ? next == kNoPage : next == at + (end - i);
+    };
+    while (end < pages && continues()) ++end;
+    const Bytes part = bytes.subspan(i * kPageBytes, (end - i) * kPageBytes);
+    if (at == kNoPage) {
+      std::memset(part.data(), 0, part.size());
+      continue;
+    }
+    const auto run = static_cast<uint32_t>(end - i);
+    if (const int error = media_.read(at, part.data(), run); error != 0)
+      return Error{error, "emulated SSD: read"};
+    const MutexLock reading(reading_mutex_);
+    latency_.host_read(at, run);
+  }
+  const MutexLock reading(reading_mutex_);
+  counters().read_pages += pages;
+  return {};
+}
+
+Result<void> Ssd::trim(uint64_t page, uint64_t count) {
+  SFS_TRY(check_range(page, count));
+  if (read_only_) return Error{EROFS, "the emulated SSD is open for reading"};
+  const uint64_t unit = geometry_.map_unit_pages;
+  const WriteLock lock(ftl_mutex_);
+  const SharedUpdate update(image_->shared());
+  for (uint64_t i = div_round_up(page, unit); i < (page + count) / unit; ++i) {
+    const auto lpn = static_cast<Lpn>(i);
+    if (!ftl_.live(lpn)) continue;
+    media_.trimmed(lpn, ftl_.take_sequence());
+    ftl_.trim(lpn);
+  }
+  return {};
+}
+
+Result<void> Ssd::flush() {
+  if (read_only_) return {};
+  const WriteLock lock(ftl_mutex_);
+  const SharedUpdate update(image_->shared());
+  ++counters().flushes;
+  ftl_.flush();
+  return {};
+}
+
+}  // namespace streamfs::emulator
