@@ -11,6 +11,8 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/types.h"
+#include "emulator/geometry.h"
 #include "emulator/layout.h"
 
 namespace streamfs::emulator {
@@ -38,7 +40,12 @@ class Image {
   int fd() const { return fd_; }
   const Geometry& geometry() const { return geometry_; }
   const std::string& uuid() const { return uuid_; }
-  uint64_t data_offset() const { return offsets_.data; }
+  // The flash; errno values. Map units are written whole, pages of 4 KiB can be read.
+  int write_flash(Ppn at, ConstBytes data);
+  int read_flash_pages(uint64_t page, Bytes data) const;
+  int read_flash(Ppn at, Bytes data) const {
+    return read_flash_pages(uint64_t{at} * geometry_.map_unit_pages, data);
+  }
   SharedState& shared() { return *reinterpret_cast<SharedState*>(map_ + kSharedStateOffset); }
   std::span<BlockRecord> blocks() {
     return {reinterpret_cast<BlockRecord*>(map_ + offsets_.block), geometry_.blocks};

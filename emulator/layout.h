@@ -3,18 +3,26 @@
 //   offset            content
 //   0                 ImageHeader (one page, never changes after create, checksummed)
 //   4096              SharedState: counters, baseline of the last reset (shared mapping)
-//   block_offset      BlockRecord × blocks
-//   trim_offset       uint64_t × user_pages: the sequence at which a logical page was last trimmed
-//   spare_offset      SpareEntry × physical pages
-//   data_offset       the flash: physical page p at data_offset + p × 4096
+//   block_offset      BlockRecord × blocks: the controller's own table, kept in order by it
+//   trim_offset       uint64_t × map units: the sequence at which one was last trimmed
+//   spare_offset      SpareEntry × map units of flash
+//   data_offset       the flash: map unit p at data_offset + p × map unit
 //
-// Where is logical page l? The committed physical page (place < its block's write pointer) whose
-// spare entry says l with the largest sequence, if that is above trim[l]; else l is not mapped.
-// So each change of state is one 8-byte store, and a kill between any two stores leaves either the
-// state before or the state after: programming publishes with the write pointer, an erase is one
-// store of {erases + 1, write pointer 0} that leaves stale spare entries behind a pointer that
-// hides them, a trim is one store. A spare entry carries its block's erase count: one that is not
-// from this cycle, or whose checksum is wrong, is damage (counted, the page reads as lost).
+// Where is logical page (map unit) l? The programmed place whose spare entry says l with the
+// largest sequence, if that is above trim[l]; else l is not mapped. What is programmed, the spare
+// area alone says (media/spare_scan.h): an entry counts if its checksum is right and its erase
+// count is its block's. So each change of state is one small store, and an end between any two
+// leaves either the state before or the state after. Without power-loss protection, entries of
+// pages that are still in the buffer carry a checksum xor kBufferedMark, and count as erased until
+// their wordline is programmed.
+//
+// An erase stores {kErasing} first and {erases + 1} last, and leaves old spare entries behind,
+// which the erase count hides. A torn wordline (the power went while it was programmed) stays in
+// its block until the next erase; the block is kDoubtful, and its data is checked at every open.
+//
+//   0 ──power cut in a program──▶ kDoubtful      0, kDoubtful ──program failed──▶ + kFailed
+//   0, kDoubtful ──erase begins──▶ + kErasing    kFailed ──its pages are elsewhere──▶ kRetired
+//   kErasing ──erase ends──▶ 0, erases + 1       kErasing ──erase failed──▶ kRetired
 //
 // The image promises to survive the death of its process, not of the machine: nothing is synced
 // while it is open. Numbers are little-endian.
@@ -57,30 +65,40 @@ static_assert(sizeof(ImageHeader) == 136 && std::has_unique_object_representatio
 struct SharedState {
   uint64_t version;
   uint64_t baseline_version;  // odd while a reset copies `now`
-  uint64_t damaged_pages;     // found at the last open
+  uint64_t damaged_pages;     // spare entries that were not whole at the last open
   LiveCounts live;
   Counters now;
   Counters baseline;
 };
 static_assert(std::is_trivially_copyable_v<SharedState>);
 
+// Flags of BlockRecord::state.
+inline constexpr uint32_t kErasing = 1;   // the power may have gone half way: erase it again
+inline constexpr uint32_t kDoubtful = 2;  // has a torn wordline: data may not fit its spare entry
+inline constexpr uint32_t kFailed = 4;    // is programmed no more; its pages count until moved
+inline constexpr uint32_t kRetired = 8;   // a bad block, nothing in it counts
+
 struct BlockRecord {
-  uint32_t write_pointer;  // pages committed; one 8-byte store together with erases
+  uint32_t state;  // one 8-byte store together with erases
   uint32_t erases;
-  uint32_t frontier;  // valid while write_pointer > 0; stored before the first page
+  uint32_t frontier;  // stored before the first page
   uint32_t reserved;
 };
 static_assert(sizeof(BlockRecord) == 16);
+
+inline constexpr uint32_t kBufferedMark = 0x42554646;  // "BUFF"
 
 struct SpareEntry {
   uint64_t sequence;
   uint64_t written_at;  // the device's count of host pages when the host wrote it
   uint32_t lpn;         // kNoPage: padding
   uint16_t vstream, pstream;
-  uint32_t erases;    // of its block when it was programmed
+  uint32_t erases;         // of its block when it was programmed
+  uint32_t data_checksum;  // CRC32C of the map unit; 0 for padding
+  uint32_t reserved;
   uint32_t checksum;  // CRC32C of everything before it
 };
-static_assert(sizeof(SpareEntry) == 32 && std::has_unique_object_representations_v<SpareEntry>);
+static_assert(sizeof(SpareEntry) == 40 && std::has_unique_object_representations_v<SpareEntry>);
 
 struct ImageOffsets {
   uint64_t block, trim, spare, data, file_bytes;

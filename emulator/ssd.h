@@ -6,7 +6,8 @@
 // the lock: it ends in the page cache. Crash of the process: with power-loss protection every write
 // and trim that returned is kept; one that was under way is there page by page or not. Without it,
 // the pages since the last flush that had not filled a wordline are lost and their blocks read as
-// before. Death of the machine: see layout.h.
+// before. A power cut inside a NAND operation (NandFaults) is survived in the same way; from then
+// on every call fails with EIO until the image is opened anew. Death of the machine: see layout.h.
 #pragma once
 
 #include <functional>
@@ -19,6 +20,7 @@
 #include "emulator/image.h"
 #include "emulator/latency.h"
 #include "emulator/media/image_media.h"
+#include "emulator/media/nand_faults.h"
 #include "emulator/policy/victim/greedy.h"
 #include "emulator/stats.h"
 
@@ -26,8 +28,9 @@ namespace streamfs::emulator {
 
 struct SsdOptions {
   bool read_only = false;
-  bool streams_off = false;  // everything on stream 0, copies on a frontier of their own
-  double wait_seconds = 0;   // for another holder of the image
+  bool streams_off = false;      // everything on stream 0, copies on a frontier of their own
+  double wait_seconds = 0;       // for another holder of the image
+  NandFaults* faults = nullptr;  // outlives the Ssd; none: NAND does not fail
 };
 
 class Ssd {
@@ -55,7 +58,7 @@ class Ssd {
 
   Ssd(std::unique_ptr<Image> image, const Geometry& geometry, const SsdOptions& options);
   void recover();
-  bool usable(const SpareEntry& entry, BlockIndex block) const;
+  Result<void> powered(Result<void> done) const;
   Result<void> check_range(uint64_t page, uint64_t count) const;
   Ppn place_of(uint64_t page) const;
   int write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier);

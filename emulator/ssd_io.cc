@@ -37,8 +37,7 @@ Result<void> Ssd::write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStr
   latency_.begin_write(static_cast<uint32_t>(pages));
   const int error = write_units(page, bytes, vstream, frontier);
   latency_.end_write();
-  if (error != 0) return Error{error, "emulated SSD: write"};
-  return {};
+  return powered(error != 0 ? Result<void>(Error{error, "emulated SSD: write"}) : Result<void>());
 }
 
 int Ssd::write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier) {
@@ -132,7 +131,7 @@ Result<void> Ssd::trim(uint64_t page, uint64_t count) {
     media_.trimmed(lpn, ftl_.take_sequence());
     ftl_.trim(lpn);
   }
-  return {};
+  return powered({});
 }
 
 Result<void> Ssd::flush() {
@@ -141,7 +140,7 @@ Result<void> Ssd::flush() {
   const SharedUpdate update(image_->shared());
   ++counters().flushes;
   ftl_.flush();
-  return {};
+  return powered({});
 }
 
 }  // namespace streamfs::emulator

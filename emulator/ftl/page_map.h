@@ -35,15 +35,16 @@ struct WriteStamp {
   uint16_t pstream;
 };
 
+// What is known of a block at power-up.
+struct RecoveredBlock {
+  uint32_t written = 0;  // pages that cannot be programmed before the next erase
+  FrontierId frontier = 0;
+  uint32_t erases = 0;
+};
+
 template <typename Media, typename Victim, typename Router>
 class PageMap {
  public:
-  struct RecoveredBlock {
-    uint32_t written = 0;
-    FrontierId frontier = 0;
-    uint32_t erases = 0;
-  };
-
   // `geometry` is in map units: so are all pages here, and `data` holds whole ones. It may promise
   // the host more than the flash holds: then writes end in ENOSPC.
   PageMap(const Geometry& geometry, Media& media, Victim& victim, Router& router,

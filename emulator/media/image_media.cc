@@ -1,8 +1,5 @@
 #include "emulator/media/image_media.h"
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -11,15 +8,19 @@
 #include <cstdint>
 #include <cstdlib>
 #include <span>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/checksum.h"
+#include "base/types.h"
 #include "emulator/ftl/page_map.h"
 #include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
 #include "emulator/image.h"
 #include "emulator/latency.h"
 #include "emulator/layout.h"
+#include "emulator/media/nand_faults.h"
+#include "emulator/media/spare_scan.h"
 
 namespace streamfs::emulator {
 namespace {
@@ -28,34 +29,10 @@ constexpr uint64_t kCopyBytes = 1 << 20;  // a whole number of map units
 
 static_assert(std::endian::native == std::endian::little);
 
-// The 8-byte store that publishes: write pointer in the low half, erase count in the high half.
-void publish(BlockRecord& record, uint32_t write_pointer, uint32_t erases) {
+// One 8-byte store: state in the low half, erase count in the high half.
+void publish(BlockRecord& record, uint32_t state, uint32_t erases) {
   auto& both = reinterpret_cast<uint64_t&>(record);
-  std::atomic_ref(both).store(uint64_t{erases} << 32 | write_pointer, std::memory_order_release);
-}
-
-int write_fully(int fd, const std::byte* data, size_t size, uint64_t offset) {
-  while (size > 0) {
-    const ssize_t done = pwrite(fd, data, size, static_cast<off_t>(offset));
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return done < 0 ? errno : EIO;
-    data += done;
-    size -= static_cast<size_t>(done);
-    offset += static_cast<uint64_t>(done);
-  }
-  return 0;
-}
-
-int read_fully(int fd, std::byte* data, size_t size, uint64_t offset) {
-  while (size > 0) {
-    const ssize_t done = pread(fd, data, size, static_cast<off_t>(offset));
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return done < 0 ? errno : EIO;
-    data += done;
-    size -= static_cast<size_t>(done);
-    offset += static_cast<uint64_t>(done);
-  }
-  return 0;
+  std::atomic_ref(both).store(uint64_t{erases} << 32 | state, std::memory_order_release);
 }
 
 }  // namespace
@@ -64,29 +41,46 @@ void ImageMedia::FreeDeleter::operator()(std::byte* p) const {
   std::free(p);
 }
 
-ImageMedia::ImageMedia(Image& image, LatencyModel& latency)
+ImageMedia::ImageMedia(Image& image, LatencyModel& latency, NandFaults* faults)
     : image_(image),
       latency_(latency),
+      faults_(faults),
       blocks_(image.blocks()),
       spare_(image.spare()),
       trims_(image.trims()),
       pages_per_block_(image.geometry().in_map_units().pages_per_block),
+      wordline_(image.geometry().in_map_units().wordline_pages),
       unit_(image.geometry().map_unit_pages),
-      programmed_(image.geometry().blocks) {
+      plp_(image.geometry().plp),
+      programmed_(image.geometry().blocks),
+      committed_(image.geometry().blocks),
+      unclean_(image.geometry().blocks) {
   copy_buffer_.reset(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, kCopyBytes)));
   SFS_ASSERT(copy_buffer_ != nullptr);
-  for (size_t i = 0; i < programmed_.size(); ++i) programmed_[i] = blocks_[i].write_pointer;
+}
+
+void ImageMedia::restore(const SpareScan& scan) {
+  for (size_t i = 0; i < programmed_.size(); ++i)
+    programmed_[i] = committed_[i] = scan.blocks[i].written;
+  for (const BlockIndex block : scan.unclean) unclean_[block] = true;
 }
 
 int ImageMedia::store(Ppn at, const std::byte* data, uint32_t pages) {
+  if (!powered_) return EIO;
   SFS_ASSERT(at % pages_per_block_ == programmed_[at / pages_per_block_]);
-  const int error = write_fully(image_.fd(), data, size_t{pages} * unit_ * kPageBytes,
-                                image_.data_offset() + uint64_t{at} * unit_ * kPageBytes);
-  if (error == 0) latency_.programmed(at * unit_, pages * unit_, true);
-  return error;
+  const size_t unit_bytes = unit_ * kPageBytes;
+  const ConstBytes bytes(data, pages * unit_bytes);
+  if (const int error = image_.write_flash(at, bytes); error != 0) return error;
+  stored_at_ = at;
+  stored_checksums_.resize(pages);
+  for (uint32_t i = 0; i < pages; ++i)
+    stored_checksums_[i] = crc32c(bytes.subspan(i * unit_bytes, unit_bytes));
+  latency_.programmed(at * unit_, pages * unit_, true);
+  return 0;
 }
 
 int ImageMedia::move(std::span<const Ppn> from, Ppn to) {
+  if (!powered_) return EIO;
   const size_t step = kCopyBytes / (unit_ * kPageBytes);
   for (size_t i = 0; i < from.size(); i += step) {
     const auto some = from.subspan(i, std::min(step, from.size() - i));
@@ -105,27 +99,29 @@ int ImageMedia::move_some(std::span<const Ppn> from, Ppn to) {
     if (const int error = read(from[i] * unit_, buffer + i * bytes, pages)) return error;
     for (uint32_t page = 0; page < pages; ++page) latency_.copied_from(from[i] * unit_ + page);
   }
-  return write_fully(image_.fd(), buffer, from.size() * bytes, image_.data_offset() + to * bytes);
+  return image_.write_flash(to, {buffer, from.size() * bytes});
 }
 
 int ImageMedia::read(Ppn first, std::byte* data, uint32_t pages) const {
-  return read_fully(image_.fd(), data, size_t{pages} * kPageBytes,
-                    image_.data_offset() + uint64_t{first} * kPageBytes);
+  return image_.read_flash_pages(first, {data, pages * kPageBytes});
 }
 
 void ImageMedia::stamp(Ppn at, SpareEntry entry) {
+  if (!powered_) return;
   const BlockIndex block = at / pages_per_block_;
   SFS_ASSERT(at % pages_per_block_ == programmed_[block]);
   ++programmed_[block];
   entry.erases = blocks_[block].erases;
-  entry.checksum =
-      crc32c(std::as_bytes(std::span(&entry, 1)).first(offsetof(SpareEntry, checksum)));
+  entry.checksum = checksum_of(entry) ^ (plp_ ? 0 : kBufferedMark);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   spare_[at] = entry;
+  if (plp_ && faults_ != nullptr && faults_->power_fails_programming(at, 1)) tear(at, 1);
 }
 
 void ImageMedia::stamp_host(Ppn at, Lpn page, WriteStamp stamp_of_write) {
+  if (!powered_) return;
   stamp(at, {stamp_of_write.sequence, stamp_of_write.written_at, page, stamp_of_write.vstream,
-             stamp_of_write.pstream, 0, 0});
+             stamp_of_write.pstream, 0, stored_checksums_[at - stored_at_], 0, 0});
 }
 
 void ImageMedia::stamp_copy(Ppn at, Ppn from, uint64_t sequence) {
@@ -135,27 +131,55 @@ void ImageMedia::stamp_copy(Ppn at, Ppn from, uint64_t sequence) {
 }
 
 void ImageMedia::stamp_pad(Ppn at, uint64_t sequence) {
-  stamp(at, {sequence, 0, kNoPage, 0, 0, 0, 0});
+  stamp(at, {sequence, 0, kNoPage, 0, 0, 0, 0, 0, 0});
 }
 
 void ImageMedia::opened(BlockIndex block, FrontierId frontier) {
+  if (!powered_) return;
   SFS_ASSERT(programmed_[block] == 0);
   blocks_[block].frontier = frontier;
 }
 
+// Without power-loss protection, here the buffered wordlines are programmed.
 void ImageMedia::committed(BlockIndex block, uint32_t pages) {
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  publish(blocks_[block], pages, blocks_[block].erases);
+  for (uint32_t first = committed_[block]; !plp_ && first < pages; first += wordline_) {
+    if (!powered_) return;
+    const Ppn at = block * pages_per_block_ + first;
+    for (uint32_t i = 0; i < wordline_; ++i) spare_[at + i].checksum ^= kBufferedMark;
+    if (faults_ != nullptr && faults_->power_fails_programming(at, wordline_)) tear(at, wordline_);
+  }
+  committed_[block] = pages;
 }
 
 void ImageMedia::erased(BlockIndex block) {
-  publish(blocks_[block], 0, blocks_[block].erases + 1);
-  programmed_[block] = 0;
+  if (!powered_) return;
+  const uint32_t state = blocks_[block].state, erases = blocks_[block].erases;
+  const Ppn first = block * pages_per_block_;
+  publish(blocks_[block], state | kErasing, erases);
+  if (faults_ != nullptr && faults_->power_fails_erasing(block)) {
+    tear(first, pages_per_block_);
+    return;
+  }
+  if (unclean_[block] || (state & kDoubtful) != 0)
+    std::ranges::fill(spare_.subspan(first, pages_per_block_), SpareEntry{});
+  publish(blocks_[block], 0, erases + 1);
+  unclean_[block] = false;
+  programmed_[block] = committed_[block] = 0;
   latency_.erased(block);
 }
 
+void ImageMedia::tear(Ppn first, uint32_t pages) {
+  std::vector<std::byte> data(unit_ * kPageBytes);
+  for (Ppn at = first; at < first + pages; ++at) {
+    SFS_ASSERT(image_.read_flash(at, data) == 0);
+    faults_->tear(data, spare_[at]);
+    SFS_ASSERT(image_.write_flash(at, data) == 0);
+  }
+  powered_ = false;
+}
+
 void ImageMedia::trimmed(Lpn page, uint64_t sequence) {
-  std::atomic_ref(trims_[page]).store(sequence, std::memory_order_release);
+  if (powered_) std::atomic_ref(trims_[page]).store(sequence, std::memory_order_release);
 }
 
 }  // namespace streamfs::emulator

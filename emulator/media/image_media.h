@@ -1,9 +1,9 @@
-// The flash of an image file; pages are map units, but for read(): data at its physical place,
-// spare area, block records. Asserts what NAND demands: pages of a block in order, each once per
-// erase.
+// The flash of an image file: data at its physical place, spare area, block records. Pages are map
+// units, but for read(). Asserts what NAND demands: pages of a block in order, each once per erase.
 //
 // Thread safety: none; the SSD's lock. read() may run beside other reads.
-// Crash: see layout.h; data is written before its spare entry, that before the write pointer.
+// Crash: see layout.h; data is written before its spare entry. After a power cut (NandFaults) no
+// call changes the flash any more, and what can fail does.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,17 @@
 #include "emulator/ftl/page_map.h"
 #include "emulator/image.h"
 #include "emulator/latency.h"
+#include "emulator/media/nand_faults.h"
+#include "emulator/media/spare_scan.h"
 
 namespace streamfs::emulator {
 
 class ImageMedia {
  public:
-  ImageMedia(Image& image, LatencyModel& latency);
+  // `faults` may be none.
+  ImageMedia(Image& image, LatencyModel& latency, NandFaults* faults);
+  void restore(const SpareScan& scan);
+  bool powered() const { return powered_; }
 
   // The calls of PageMap; store and move return errno values.
   int store(Ppn at, const std::byte* data, uint32_t pages);
@@ -40,16 +45,25 @@ class ImageMedia {
   };
 
   void stamp(Ppn at, SpareEntry entry);
+  void tear(Ppn first, uint32_t pages);
   int move_some(std::span<const Ppn> from, Ppn to);
 
   Image& image_;
   LatencyModel& latency_;
+  NandFaults* const faults_;
   std::span<BlockRecord> blocks_;
   std::span<SpareEntry> spare_;
   std::span<uint64_t> trims_;
   const uint32_t pages_per_block_;
-  const uint32_t unit_;               // pages of 4 KiB
-  std::vector<uint32_t> programmed_;  // by block: pages stamped since its erase
+  const uint32_t wordline_;
+  const uint32_t unit_;  // pages of 4 KiB
+  const bool plp_;
+  bool powered_ = true;
+  std::vector<uint32_t> programmed_;        // by block: pages stamped since its erase
+  std::vector<uint32_t> committed_;         // by block: pages out of the buffer
+  std::vector<bool> unclean_;               // by block: see SpareScan
+  Ppn stored_at_ = 0;                       // of the last store
+  std::vector<uint32_t> stored_checksums_;  // of its pages
   std::unique_ptr<std::byte, FreeDeleter> copy_buffer_;
 };
 

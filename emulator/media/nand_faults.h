@@ -1,0 +1,27 @@
+// What NAND does wrong: asked by the media inside its operations. Power cuts are for tests.
+// Thread safety: called under the SSD's lock.
+#pragma once
+
+#include <cstdint>
+
+#include "base/types.h"
+#include "emulator/geometry.h"
+#include "emulator/layout.h"
+
+namespace streamfs::emulator {
+
+class NandFaults {
+ public:
+  virtual ~NandFaults() = default;
+
+  // Does the power go inside this operation? After yes, nothing reaches the flash any more, and
+  // each page of the operation (programmed together; all pages of an erased block) is torn.
+  // A program: a wordline, or without power-loss protection's need to wait for one, a map unit.
+  virtual bool power_fails_programming(Ppn /*first*/, uint32_t /*pages*/) { return false; }
+  virtual bool power_fails_erasing(BlockIndex /*block*/) { return false; }
+  // Leaves in a page's data and spare entry (as they would be after a program, before an erase)
+  // what a half-done operation leaves.
+  virtual void tear(Bytes /*data*/, SpareEntry& /*entry*/) {}
+};
+
+}  // namespace streamfs::emulator

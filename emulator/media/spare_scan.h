@@ -1,0 +1,36 @@
+// Power-up: what the spare area says is on the flash.
+//
+// Programming goes in order through a block, so a block ends at the first wordline without any
+// programmed page, and only its last wordline (with power-loss protection: its last map unit) can
+// have been torn by a power cut. Torn spare entries show by their checksum. Torn data under a whole
+// entry shows by the data's checksum, which is compared where the power may have gone: in the last
+// wordline of blocks that are not full, in wordlines among the last that were programmed, and
+// everywhere in kDoubtful blocks.
+// Thread safety: none; before the device serves anybody. Crash: changes the image only by marking
+// blocks kDoubtful; a second scan finds the same.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "emulator/ftl/page_map.h"
+#include "emulator/geometry.h"
+#include "emulator/image.h"
+
+namespace streamfs::emulator {
+
+struct SpareScan {
+  std::vector<RecoveredBlock> blocks;
+  std::vector<BlockIndex> half_erased;  // to be erased again before use
+  std::vector<BlockIndex> unclean;      // their spare areas hold garbage, erase must remove it
+  std::vector<Ppn> location;            // by logical page
+  uint64_t next_sequence = 1;
+  uint64_t damaged_pages = 0;  // spare entries that no power cut explains
+};
+
+// In map units. With `mark`, blocks with torn pages become kDoubtful.
+SpareScan scan_spare(Image& image, bool mark);
+
+uint32_t checksum_of(const SpareEntry& entry);
+
+}  // namespace streamfs::emulator
