@@ -139,25 +139,28 @@ def counted_rounds(
 ) -> tuple[Counters, int]:
     """Run the rounds that count; return what the device counted and what the programs asked.
 
-    A peak that leaves too little spare makes all that was counted void: then the ballast shrinks
-    and counting starts again, with the same number of rounds.
+    Peaks that leave too little spare, or in the end too much, make all that was counted void: then
+    the ballast follows and counting starts again, with the same number of rounds.
     """
     first = plan.warmup_rounds + 1
-    for attempt in range(ATTEMPTS):
+    for attempt in range(1, ATTEMPTS + 1):
         ssd.reset()
         before = workload.bytes_asked()
         for number in range(plan.counted_rounds):
-            again = f", attempt {attempt + 1}" if attempt else ""
+            again = f", attempt {attempt}" if attempt > 1 else ""
             progress(f"round {number + 1} of {plan.counted_rounds}{again}")
             workload.ask("round", number=first + number)
-            if ssd.counters().effective_spare < SPARE - SPARE_TOLERANCE and attempt < ATTEMPTS - 1:
-                top_up(workload, shortage(ssd, GUARD_WARMUP))
+            too_little = ssd.counters().effective_spare < SPARE - SPARE_TOLERANCE
+            if too_little and attempt < ATTEMPTS:
                 break
             # A peak cannot be taken back: from here on the ballast only grows, and half-way.
-            top_up(workload, max(0, shortage(ssd, GUARD_COUNTED) // 2))
-        else:
-            break
+            if number + 1 < plan.counted_rounds:
+                top_up(workload, max(0, shortage(ssd, GUARD_COUNTED) // 2))
         first += number + 1
+        off_by = abs(ssd.counters().effective_spare - SPARE)
+        if off_by <= SPARE_TOLERANCE or attempt == ATTEMPTS:
+            break
+        top_up(workload, shortage(ssd, GUARD_WARMUP))
     return ssd.counters(), workload.bytes_asked() - before
 
 

@@ -59,8 +59,13 @@ void Maintenance::timer_round() {
   }
 }
 
+uint32_t Maintenance::reclaim_interval_ms() const {
+  const meta::Space space = core_.engine.space();
+  return space.free_blocks < space.data_blocks / kPressedShare ? kReclaimPressedMs : kReclaimMs;
+}
+
 void Maintenance::reclaim_loop() {
-  while (wait(kReclaimMs)) {
+  while (wait(reclaim_interval_ms())) {
     if (!core_.health.writable().ok()) continue;
     (void)free_orphans();
     const Result<void> done = trims_.drain();
