@@ -101,6 +101,7 @@ class PageMap {
   FrontierId room_for_copy(FrontierId wanted);
   int collect_to_low_water();
   int collect();
+  bool any_to_gain() const;
   void gather_valid(BlockIndex block);
   int copy_run(BlockIndex victim, std::span<const Ppn> from, FrontierId frontier);
   void place(Ppn at, Lpn page);

@@ -24,7 +24,9 @@ int PageMap<M, V, R>::collect_to_low_water() {
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::collect() {
   const BlockIndex victim = victim_.choose(clock_);
-  if (victim == kNoBlock || blocks_[victim].valid == geometry_.pages_per_block) return ENOSPC;
+  if (victim == kNoBlock) return ENOSPC;
+  // Some policies take such a block and go on to the next; but there must be something to find.
+  if (blocks_[victim].valid == geometry_.pages_per_block && !any_to_gain()) return ENOSPC;
   Block& block = blocks_[victim];
   victim_.remove(victim, block.valid);
   block.state = State::kCollecting;
@@ -49,6 +51,13 @@ int PageMap<M, V, R>::collect() {
     close(victim);
   }
   return error;
+}
+
+template <typename M, typename V, typename R>
+bool PageMap<M, V, R>::any_to_gain() const {
+  return std::ranges::any_of(blocks_, [&](const Block& block) {
+    return block.state == State::kClosed && block.valid < geometry_.pages_per_block;
+  });
 }
 
 template <typename M, typename V, typename R>

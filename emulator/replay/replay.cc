@@ -1,7 +1,6 @@
 #include "emulator/replay/replay.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,8 +21,7 @@
 #include "emulator/geometry.h"
 #include "emulator/media/null_media.h"
 #include "emulator/policy/placement/policy.h"
-#include "emulator/policy/victim/cost_benefit.h"
-#include "emulator/policy/victim/greedy.h"
+#include "emulator/policy/victim/registry.h"
 #include "emulator/replay/workload.h"
 #include "emulator/workload/facts.h"
 #include "emulator/workload/op_source.h"
@@ -105,12 +103,10 @@ Result<void> run_ops(Ftl& ftl, PlacementPolicy& policy, Workload& workload,
 }
 
 template <typename Victim>
-Result<ReplayResult> run(Workload& workload, const ReplayOptions& options,
-                         PlacementPolicy& policy) {
+Result<ReplayResult> run(Workload& workload, const ReplayOptions& options, PlacementPolicy& policy,
+                         const Geometry& geometry, Victim& victim) {
   const WorkloadFacts& facts = workload.facts();
-  SFS_ASSIGN(const Geometry geometry, geometry_for(facts, options, policy.classes()));
   NullMedia media;
-  Victim victim(geometry);
   PolicyRouter router(policy);
   Counters counters;
   LiveCounts live;
@@ -140,18 +136,15 @@ Result<ReplayResult> run(Workload& workload, const ReplayOptions& options,
 Result<ReplayResult> replay_once(Workload& workload, const ReplayOptions& options) {
   SFS_ASSIGN(const std::unique_ptr<PlacementPolicy> policy,
              make_placement(options.placement, options.policy, workload.facts()));
-  if (options.victim == "greedy") return run<Greedy>(workload, options, *policy);
-  if (options.victim == "cost-benefit") return run<CostBenefit>(workload, options, *policy);
-  return Error{EINVAL, fmt::format("no victim policy '{}'; there are {}", options.victim,
-                                   fmt::join(victim_names(), ", "))};
+  SFS_TRY(check_victim(options.victim, options.victim_options));
+  SFS_ASSIGN(const Geometry geometry, geometry_for(workload.facts(), options, policy->classes()));
+  return with_victim<Result<ReplayResult>>(
+      options.victim, geometry, options.victim_options,
+      [&](auto& victim) { return run(workload, options, *policy, geometry, victim); },
+      AllVictims{});
 }
 
 }  // namespace
-
-const std::vector<std::string>& victim_names() {
-  static const std::vector<std::string> names = {"greedy", "cost-benefit"};
-  return names;
-}
 
 double ReplayResult::waf() const {
   const auto host = static_cast<double>(counters.host_pages);

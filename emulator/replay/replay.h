@@ -8,6 +8,7 @@
 
 #include "emulator/counters.h"
 #include "emulator/policy/placement/policy.h"
+#include "emulator/policy/victim/view.h"
 #include "emulator/replay/workload.h"
 
 namespace streamfs::emulator {
@@ -17,6 +18,7 @@ struct ReplayOptions {
   std::string victim = "greedy";
   std::string edges = "best";  // of the oracle; best: the lowest WAF of the three
   PolicyOptions policy;
+  VictimOptions victim_options;
   double spare = 0.07;
   // Pages that the spare is a share of: 0 is the peak of live pages.
   uint64_t base_pages = 0;
@@ -34,8 +36,6 @@ struct ReplayResult {
   double waf() const;
   double effective_spare() const;  // physical ÷ peak live − 1
 };
-
-const std::vector<std::string>& victim_names();
 
 // Prefills and annotates the workload as the options want it, and goes over it.
 // Errors: EINVAL for unknown names and impossible sizes, ENOSPC when the device runs full; of the

@@ -15,6 +15,7 @@
 #include "emulator/counters.h"
 #include "emulator/geometry.h"
 #include "emulator/policy/placement/policy.h"
+#include "emulator/policy/victim/registry.h"
 #include "emulator/replay/replay.h"
 #include "emulator/replay/workload.h"
 #include "emulator/ssd_sim/commands.h"
@@ -56,6 +57,10 @@ class ReplayCommand final : public Command {
         ->capture_default_str();
     app_->add_option("--victim", options_.victim,
                      fmt::format("{}.", fmt::join(victim_names(), ", ")))
+        ->capture_default_str();
+    app_->add_option("--choices", options_.victim_options.choices, "d-choices: blocks drawn.")
+        ->capture_default_str();
+    app_->add_option("--seed", options_.victim_options.seed, "Of policies that draw.")
         ->capture_default_str();
     streams_ = app_->add_option("--streams", options_.policy.streams,
                                 "Streams of tags (default 8) and classes of the oracle (10).");

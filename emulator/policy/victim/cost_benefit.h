@@ -1,58 +1,54 @@
-// Cost-benefit: the closed block with the largest (1 − u) / u · √age, u the share of valid pages,
-// age in host pages since the block was opened (after Rosenblum and Ousterhout, SOSP'91).
-// Looks at every closed block: for simulations, not for large devices.
+// Cost-benefit: the closed block with the largest (1 − u) / u · age, u the share of valid pages,
+// age in host pages since the block was opened (Rosenblum and Ousterhout, SOSP'91; with this cost
+// Kawaguchi, Nishioka and Motoda, USENIX'95). With √age in place of age it is SepBIT's (Wang et
+// al., FAST'22).
+// Of the blocks with equally many valid pages the oldest is best: a choice looks at one block for
+// each number of valid pages, whatever the number of blocks.
 // Thread safety: none; the FTL's lock. Crash: rebuilt from the block states.
 #pragma once
 
 #include <cmath>
-#include <limits>
-#include <vector>
 
 #include "emulator/geometry.h"
+#include "emulator/policy/victim/oldest_by_valid.h"
 #include "emulator/policy/victim/view.h"
 
 namespace streamfs::emulator {
 
-class CostBenefit {
+template <bool kSquareRoot>
+class CostBenefitBy {
  public:
-  explicit CostBenefit(const Geometry& geometry)
-      : pages_(geometry.pages_per_block), closed_(geometry.blocks) {}
+  static constexpr const char* kName = kSquareRoot ? "cost-benefit" : "cost-benefit-age";
 
-  void add(BlockIndex block, const BlockView& view) {
-    closed_[block] = {view.valid, true, view.opened_at};
-  }
-  void remove(BlockIndex block, uint32_t /*valid*/) { closed_[block].closed = false; }
-  void moved(BlockIndex block, uint32_t /*from*/, uint32_t to) { closed_[block].valid = to; }
+  explicit CostBenefitBy(const Geometry& geometry, const VictimOptions& /*options*/ = {})
+      : closed_(geometry.pages_per_block, geometry.blocks) {}
 
-  BlockIndex choose(uint64_t clock) const {
+  void add(BlockIndex block, const BlockView& view) { closed_.add(block, view); }
+  void remove(BlockIndex block, uint32_t valid) { closed_.remove(block, valid); }
+  void moved(BlockIndex block, uint32_t from, uint32_t to) { closed_.moved(block, from, to); }
+
+  BlockIndex choose(uint64_t clock) {
+    if (const auto* dead = closed_.oldest(0)) return dead->block;
     BlockIndex best = kNoBlock;
     double best_score = -1;
-    for (BlockIndex block = 0; block < closed_.size(); ++block) {
-      if (!closed_[block].closed) continue;
-      const double score = score_of(closed_[block], clock);
-      if (score > best_score) {
-        best_score = score;
-        best = block;
-      }
+    const double pages = closed_.lists() - 1;
+    for (uint32_t valid = 1; valid < closed_.lists(); ++valid) {
+      const auto* oldest = closed_.oldest(valid);
+      if (oldest == nullptr) continue;
+      const auto age = static_cast<double>(clock - oldest->opened_at + 1);
+      const double score = (pages - valid) / valid * (kSquareRoot ? std::sqrt(age) : age);
+      if (score <= best_score) continue;
+      best_score = score;
+      best = oldest->block;
     }
     return best;
   }
 
  private:
-  struct View {
-    uint32_t valid = 0;
-    bool closed = false;
-    uint64_t opened_at = 0;
-  };
-
-  double score_of(const View& view, uint64_t clock) const {
-    if (view.valid == 0) return std::numeric_limits<double>::max();
-    const double used = static_cast<double>(view.valid) / pages_;
-    return (1 - used) / used * std::sqrt(static_cast<double>(clock - view.opened_at + 1));
-  }
-
-  double pages_;
-  std::vector<View> closed_;  // by block
+  OldestByValid closed_;
 };
+
+using CostBenefit = CostBenefitBy<true>;
+using CostBenefitAge = CostBenefitBy<false>;
 
 }  // namespace streamfs::emulator

@@ -3,58 +3,39 @@
 // Thread safety: none; the FTL's lock. Crash: rebuilt from the block states.
 #pragma once
 
-#include <vector>
-
 #include "emulator/geometry.h"
+#include "emulator/policy/victim/block_lists.h"
 #include "emulator/policy/victim/view.h"
 
 namespace streamfs::emulator {
 
 class Greedy {
  public:
-  explicit Greedy(const Geometry& geometry)
-      : lists_(geometry.pages_per_block + 1),
-        links_(geometry.blocks),
-        fewest_(geometry.pages_per_block) {}
+  static constexpr const char* kName = "greedy";
+
+  explicit Greedy(const Geometry& geometry, const VictimOptions& /*options*/ = {})
+      : lists_(geometry.pages_per_block + 1, geometry.blocks), fewest_(geometry.pages_per_block) {}
 
   void add(BlockIndex block, const BlockView& view) { append(block, view.valid); }
-  void remove(BlockIndex block, uint32_t valid) { unlink(block, valid); }
+  void remove(BlockIndex block, uint32_t valid) { lists_.unlink(valid, block); }
   void moved(BlockIndex block, uint32_t from, uint32_t to) {
-    unlink(block, from);
+    lists_.unlink(from, block);
     append(block, to);
   }
 
   BlockIndex choose(uint64_t /*clock*/) {
-    while (fewest_ + 1 < lists_.size() && lists_[fewest_].head == kNoBlock) ++fewest_;
-    return lists_[fewest_].head;
+    while (fewest_ + 1 < lists_.size() && lists_.head(fewest_) == kNoBlock) ++fewest_;
+    return lists_.head(fewest_);
   }
 
  private:
-  struct List {
-    BlockIndex head = kNoBlock, tail = kNoBlock;
-  };
-  struct Link {
-    BlockIndex previous = kNoBlock, next = kNoBlock;
-  };
-
   void append(BlockIndex block, uint32_t valid) {
-    List& list = lists_[valid];
-    links_[block] = {list.tail, kNoBlock};
-    (list.tail == kNoBlock ? list.head : links_[list.tail].next) = block;
-    list.tail = block;
+    lists_.append(valid, block);
     if (valid < fewest_) fewest_ = valid;
   }
 
-  void unlink(BlockIndex block, uint32_t valid) {
-    List& list = lists_[valid];
-    const Link link = links_[block];
-    (link.previous == kNoBlock ? list.head : links_[link.previous].next) = link.next;
-    (link.next == kNoBlock ? list.tail : links_[link.next].previous) = link.previous;
-  }
-
-  std::vector<List> lists_;  // by valid pages
-  std::vector<Link> links_;  // by block
-  uint32_t fewest_;          // no list below this one holds a block
+  BlockLists lists_;  // by valid pages
+  uint32_t fewest_;   // no list below this one holds a block
 };
 
 }  // namespace streamfs::emulator

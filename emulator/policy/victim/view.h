@@ -22,4 +22,9 @@ struct BlockView {
   uint32_t erases;
 };
 
+struct VictimOptions {
+  uint32_t choices = 10;  // d-choices: blocks drawn for each choice
+  uint64_t seed = 1;      // of those that draw
+};
+
 }  // namespace streamfs::emulator
