@@ -1,16 +1,14 @@
-// The FTL without data: write amplification by formula, and what Media is promised.
+// The FTL without data: what Media and Victim are promised. Write amplification: formula_test.cc.
 #include "emulator/ftl/page_map.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <random>
 #include <span>
-#include <tuple>
 #include <vector>
 
 #include "emulator/counters.h"
@@ -30,56 +28,6 @@ Geometry geometry_of(uint32_t user_pages, uint32_t pages_per_block, uint32_t blo
   geometry.blocks = blocks;
   geometry.gc_mode = GcMode::kSameStream;
   return geometry;
-}
-
-double psi(double x) {
-  double shift = 0;
-  for (; x < 10; x += 1) shift -= 1 / x;
-  return shift + std::log(x) - 1 / (2 * x) - 1 / (12 * x * x);
-}
-
-// Greedy under uniform random overwrites: (n − v) / (ψ(n + 1) − ψ(v + 1)) = n / α; A = n / (n − v).
-double greedy_waf(double pages, double alpha) {
-  double low = 0, high = pages - 1e-9;
-  for (int i = 0; i < 200; ++i) {
-    const double v = (low + high) / 2;
-    const double rate = (pages - v) / (psi(pages + 1) - psi(v + 1));
-    (rate < pages / alpha ? low : high) = v;
-  }
-  return pages / (pages - low);
-}
-
-class UniformWaf : public ::testing::TestWithParam<std::tuple<double, uint32_t>> {};
-
-TEST_P(UniformWaf, GreedyAgreesWithTheFormulaWithinTwoPercent) {
-  const auto [spare, pages_per_block] = GetParam();
-  constexpr uint32_t kUser = 1 << 18;
-  const auto blocks = static_cast<uint32_t>(kUser * (1 + spare) / pages_per_block) + 4;
-  const Geometry geometry = geometry_of(kUser, pages_per_block, blocks);
-  NullMedia media;
-  Greedy victim(geometry);
-  StreamRouter router(geometry);
-  Counters counters;
-  LiveCounts live;
-  PageMap ftl(geometry, media, victim, router, counters, live);
-  std::mt19937 random(1);
-  for (Lpn page = 0; page < kUser; ++page) ASSERT_EQ(ftl.write(page, 1, 0, 0, nullptr), 0);
-  for (uint32_t i = 0; i < 4 * kUser; ++i) ftl.write(random() % kUser, 1, 0, 0, nullptr);
-  const Counters before = counters;
-  for (uint32_t i = 0; i < 4 * kUser; ++i) ftl.write(random() % kUser, 1, 0, 0, nullptr);
-  const Counters delta = difference(counters, before);
-  const double waf =
-      1 + static_cast<double>(delta.gc_pages) / static_cast<double>(delta.host_pages);
-  const double expected = greedy_waf(pages_per_block, 1 + spare);
-  EXPECT_NEAR(waf / expected, 1, 0.02) << waf << " beside " << expected;
-}
-INSTANTIATE_TEST_SUITE_P(Formula, UniformWaf,
-                         ::testing::Combine(::testing::Values(0.15, 0.28),
-                                            ::testing::Values(32u, 64u, 256u)));
-
-TEST(GreedyFormula, ReproducesPublishedValues) {
-  EXPECT_NEAR(greedy_waf(64, 1.15), 3.798, 0.002);
-  EXPECT_NEAR(greedy_waf(256, 1.28), 2.461, 0.002);
 }
 
 TEST(PageMap, NoSpaceIsAnErrorAndTrimMakesRoomAgain) {
