@@ -32,18 +32,23 @@ int PageMap<M, V, R>::collect() {
   block.state = State::kCollecting;
   router_.collected(block.frontier, block.opened_at, clock_);
   gather_valid(victim);
+  const auto ask = [&](size_t i) {  // once for each copy: policies learn from the question
+    return router_.for_copy(resident_[survivors_[i]], block.frontier, clock_);
+  };
   int error = 0;
+  FrontierId wanted = survivors_.empty() ? FrontierId{0} : ask(0);
   for (size_t i = 0, end = 0; i < survivors_.size() && error == 0; i = end) {
-    const FrontierId wanted = router_.for_copy(resident_[survivors_[i]], block.frontier, clock_);
     const FrontierId frontier = room_for_copy(wanted);
     if (frontier == UINT16_MAX) {
       error = ENOSPC;
       break;
     }
     const uint32_t room = geometry_.pages_per_block - blocks_[open_[frontier]].written;
-    for (end = i + 1; end < survivors_.size() && end - i < room; ++end)
-      if (router_.for_copy(resident_[survivors_[end]], block.frontier, clock_) != wanted) break;
+    FrontierId next = wanted;
+    for (end = i + 1; end < survivors_.size(); ++end)
+      if (next = ask(end); next != wanted || end - i == room) break;
     error = copy_run(victim, std::span(survivors_).subspan(i, end - i), frontier);
+    wanted = next;
   }
   if (error == 0) {
     retire(victim);

@@ -147,6 +147,31 @@ TEST(PageMap, TellsTheVictimPolicyHowOftenABlockWasErased) {
   EXPECT_GT(*std::ranges::max_element(victim.erases), 10u);
 }
 
+// Puts copies on frontiers 1 to 3 by their page, and counts how often it is asked.
+struct CountingRouter {
+  FrontierId for_copy(Lpn page, FrontierId, uint64_t) {
+    ++asked;
+    return static_cast<FrontierId>(1 + page % 7 % 3);
+  }
+  void collected(FrontierId, uint64_t, uint64_t) {}
+  uint64_t asked = 0;
+};
+
+TEST(PageMap, AsksOnceForEachCopyWhereItGoes) {
+  Geometry geometry = geometry_of(4096, 32, 160);
+  geometry.streams = 4;
+  NullMedia media;
+  Greedy victim(geometry);
+  CountingRouter router;
+  Counters counters;
+  LiveCounts live;
+  PageMap ftl(geometry, media, victim, router, counters, live);
+  std::mt19937 random(8);
+  for (int i = 0; i < 50'000; ++i) ASSERT_EQ(ftl.write(random() % 4096, 1, 0, 0, nullptr), 0);
+  EXPECT_GT(counters.gc_pages, 10'000u);
+  EXPECT_EQ(router.asked, counters.gc_pages);
+}
+
 TEST(PageMap, AFailingMediumLosesNothingAlreadyWritten) {
   const Geometry geometry = geometry_of(1024, 16, 80);
   StrictMedia media(geometry);
