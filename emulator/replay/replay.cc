@@ -32,7 +32,7 @@ namespace {
 constexpr size_t kAhead = 16;
 
 bool is_oracle(const std::string& placement) {
-  return placement.starts_with("oracle");
+  return placement == "oracle" || placement == "oracle-host";
 }
 
 Result<Geometry> geometry_for(const WorkloadFacts& facts, const ReplayOptions& options,
@@ -69,6 +69,7 @@ int run_batch(Ftl& ftl, PlacementPolicy& policy, const Workload& workload,
     ftl.prefetch(ops[std::min(i + kAhead, ops.size() - 1)].page);
     if (op.is_trim) {
       ftl.trim(op.page);
+      policy.trimmed(op.page, index);
       continue;
     }
     if (index == baseline.at_write) baseline.counters = counters;
@@ -80,7 +81,8 @@ int run_batch(Ftl& ftl, PlacementPolicy& policy, const Workload& workload,
                           .request_first = op.request_first,
                           .request_pages = op.request_pages,
                           .context = op.context,
-                          .address = op.address};
+                          .address = op.address,
+                          .prefill = index < workload.prefill_writes()};
     const FrontierId frontier = policy.for_write(write, index);
     if (const int error = ftl.write(op.page, 1, frontier, op.vstream, nullptr)) return error;
     ++index;
@@ -121,6 +123,7 @@ Result<ReplayResult> run(Workload& workload, const ReplayOptions& options, Place
     return Error{ENOSPC, fmt::format("{} live pages on {} physical ones", live.live_pages,
                                      geometry.physical_pages())};
   }
+  SFS_TRY(policy.status());
   ReplayResult result;
   result.placement = options.placement;
   result.victim = options.victim;

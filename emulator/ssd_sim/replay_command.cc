@@ -62,17 +62,20 @@ class ReplayCommand final : public Command {
         ->capture_default_str();
     app_->add_option("--seed", options_.victim_options.seed, "Of policies that draw.")
         ->capture_default_str();
-    streams_ = app_->add_option("--streams", options_.policy.streams,
-                                "Streams of tags (default 8) and classes of the oracle (10).");
+    app_->add_option("--streams", options_.policy.streams,
+                     "Of placements that can have more or fewer.")
+        ->check(CLI::Range(1u, unsigned{kMaxStreams / 2}))
+        ->default_str("what each has");
     app_->add_option("--gc", options_.policy.gc_mode,
-                     "tags: where copies go: own, same or shared, as in create.")
+                     "tags, oracle-host, --host-only: where copies go: own, same or shared, as in "
+                     "create.")
         ->transform(CLI::CheckedTransformer(gc_modes()))
-        ->default_str("own");
+        ->default_str("own for tags, else same");
     app_->add_option("--edges", options_.edges, "oracle: log2, quantile, threshold or best.")
         ->check(CLI::IsMember({"log2", "quantile", "threshold", "best"}))
         ->capture_default_str();
     app_->add_flag("--host-only", options_.policy.host_only,
-                   "oracle: tags host writes only, copies keep their class.");
+                   "The placement tags host writes only, as on a real device.");
   }
 
   void add_device_options() {
@@ -96,7 +99,6 @@ class ReplayCommand final : public Command {
   }
 
   Result<void> apply_size() {
-    if (streams_->empty() && options_.placement.starts_with("oracle")) options_.policy.streams = 10;
     const uint32_t per_block = options_.policy.pages_per_block;
     if (physical_pages_ != 0) {
       if (physical_pages_ % per_block != 0)
@@ -140,7 +142,6 @@ class ReplayCommand final : public Command {
   uint64_t physical_pages_ = 0;
   LoadOptions load_;
   ReplayOptions options_;
-  CLI::Option* streams_ = nullptr;
   bool json_ = false;
 };
 

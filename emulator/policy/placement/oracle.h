@@ -1,5 +1,5 @@
-// Knows when each page will die. In the device it looks again at what a page has left when it is
-// copied; host-only it tags host writes and copies keep their class.
+// Knows when each page will die, and looks again at what it has left when it is copied. Host-only
+// (oracle-host) it tags host writes; see host_only.h.
 //
 // Edges between classes, in host pages still to live:
 //   log2       one block, two, four, ...
@@ -16,21 +16,20 @@ namespace streamfs::emulator {
 
 class Oracle final : public PlacementPolicy {
  public:
-  Oracle(const PolicyOptions& options, const WorkloadFacts& facts);
+  Oracle(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts);
 
   uint16_t classes() const override { return static_cast<uint16_t>(edges_.size() + 1); }
   FrontierId for_write(const PageWrite& write, uint64_t clock) override {
     death_[write.page] = write.death;
     return class_of(write.page, clock);
   }
-  FrontierId for_copy(Lpn page, FrontierId source, uint64_t clock) override {
-    return host_only_ ? source : class_of(page, clock);
+  FrontierId for_copy(Lpn page, FrontierId, uint64_t clock) override {
+    return class_of(page, clock);
   }
 
  private:
   FrontierId class_of(Lpn page, uint64_t clock) const;
 
-  const bool host_only_;
   std::vector<uint64_t> edges_;
   std::vector<uint64_t> death_;  // by page: of its current content
 };

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,10 @@
 namespace streamfs::emulator {
 
 struct PolicyOptions {
-  uint32_t streams = 8;
-  GcMode gc_mode = GcMode::kOwnFrontier;  // of policies that leave copies to the device
-  bool host_only = false;                 // oracle: no second look at garbage collection
-  std::string edges = "log2";             // oracle: log2, quantile or threshold
+  uint32_t streams = 0;    // of those that can have more or fewer; 0: what each has by default
+  bool host_only = false;  // copies are left to the device (host_only.h)
+  std::optional<GcMode> gc_mode;  // then: where they go; by default back to their stream
+  std::string edges = "log2";     // oracle: log2, quantile or threshold
   uint32_t pages_per_block = 256;
 };
 
@@ -36,6 +37,7 @@ struct PageWrite {
   uint32_t request_first, request_pages;  // the request it came in, in pages of the host's device
   uint32_t context;
   uint32_t address = 0;  // where the host has the page, in pages, modulo 2^32
+  bool prefill = false;  // what the device held before the stream began
 
   // From 0 on, from the front and from the back. Neighbours in the request are neighbours in
   // address, not necessarily in number.
@@ -46,11 +48,15 @@ struct PageWrite {
 class PlacementPolicy {
  public:
   virtual ~PlacementPolicy() = default;
-  virtual uint16_t classes() const = 0;  // answers are below this
+  virtual uint16_t classes() const = 0;                        // answers are below this
+  virtual uint16_t host_classes() const { return classes(); }  // those of for_write are below this
   virtual FrontierId for_write(const PageWrite& write, uint64_t clock) = 0;
   virtual FrontierId for_copy(Lpn page, FrontierId source, uint64_t clock) = 0;
   // A block of this class, opened at this time, is about to be collected.
   virtual void collected(FrontierId /*frontier*/, uint64_t /*opened_at*/, uint64_t /*clock*/) {}
+  virtual void trimmed(Lpn /*page*/, uint64_t /*clock*/) {}
+  // What is wrong with the policy itself, if anything: asked when a replay ends.
+  virtual Result<void> status() const { return {}; }
 };
 
 const std::vector<std::string>& placement_names();
@@ -58,7 +64,8 @@ const std::vector<std::string>& placement_names();
 // Whether this one has to be told deaths and lifetimes (PageWrite, WorkloadFacts).
 bool needs_future(const std::string& name);
 
-// Errors: EINVAL; an unknown name lists the known ones.
+// Errors: EINVAL; an unknown name lists the known ones. A name with a slash is a shared object
+// (policy/plugin.h).
 Result<std::unique_ptr<PlacementPolicy>> make_placement(const std::string& name,
                                                         const PolicyOptions& options,
                                                         const WorkloadFacts& facts);

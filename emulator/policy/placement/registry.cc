@@ -1,50 +1,123 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "emulator/geometry.h"
+#include "emulator/policy/placement/autostream.h"
+#include "emulator/policy/placement/dac.h"
+#include "emulator/policy/placement/host_only.h"
+#include "emulator/policy/placement/lifetime_table.h"
 #include "emulator/policy/placement/nosep.h"
 #include "emulator/policy/placement/oracle.h"
 #include "emulator/policy/placement/policy.h"
 #include "emulator/policy/placement/sepbit.h"
 #include "emulator/policy/placement/sepgc.h"
 #include "emulator/policy/placement/tags.h"
+#include "emulator/policy/placement/warcip.h"
 #include "emulator/workload/facts.h"
 
 namespace streamfs::emulator {
+namespace {
+
+using Policy = std::unique_ptr<PlacementPolicy>;
+
+enum class Side : uint8_t {
+  kDevice,  // learns from copies or collections: a host cannot run it
+  kEither,
+  kHost,  // always as a host runs it
+};
+
+struct Kind {
+  const char* name;
+  uint32_t streams;  // by default
+  Side side;
+  GcMode gc_mode;  // by default, when run by a host
+  bool needs_future;
+  Policy (*make)(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts);
+};
+
+template <typename Made>
+Policy plain(uint16_t, const PolicyOptions&, const WorkloadFacts&) {
+  return std::make_unique<Made>();
+}
+template <typename Made>
+Policy by_streams(uint16_t streams, const PolicyOptions&, const WorkloadFacts&) {
+  return std::make_unique<Made>(streams);
+}
+template <typename Made>
+Policy by_page(uint16_t streams, const PolicyOptions&, const WorkloadFacts& facts) {
+  return std::make_unique<Made>(streams, facts.footprint_pages);
+}
+Policy make_sepbit(uint16_t, const PolicyOptions&, const WorkloadFacts& facts) {
+  return std::make_unique<SepBit>(facts);
+}
+Policy make_warcip(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts) {
+  return std::make_unique<Warcip>(streams, facts.footprint_pages, options.pages_per_block);
+}
+Policy make_oracle(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts) {
+  return std::make_unique<Oracle>(streams, options, facts);
+}
+
+constexpr GcMode kSame = GcMode::kSameStream;
+constexpr std::array kKinds = {
+    Kind{"nosep", 1, Side::kEither, kSame, false, plain<NoSep>},
+    Kind{"sepgc", 2, Side::kDevice, kSame, false, plain<SepGc>},
+    Kind{"sepbit", 6, Side::kDevice, kSame, false, make_sepbit},
+    Kind{"dac", 6, Side::kDevice, kSame, false, by_page<Dac>},
+    Kind{"autostream-sfr", 5, Side::kEither, kSame, false, by_streams<AutoStreamSfr>},
+    Kind{"autostream-mq", 5, Side::kEither, kSame, false, by_streams<AutoStreamMq>},
+    Kind{"warcip", 5, Side::kEither, kSame, false, make_warcip},
+    Kind{"lifetime-table", 8, Side::kEither, kSame, false, by_page<LifetimeTable>},
+    Kind{"tags", 8, Side::kHost, GcMode::kOwnFrontier, false, by_streams<Tags>},
+    Kind{"oracle", 10, Side::kEither, kSame, true, make_oracle},
+    Kind{"oracle-host", 10, Side::kHost, kSame, true, make_oracle},
+};
+
+const Kind* find(const std::string& name) {
+  const auto* kind = std::ranges::find_if(kKinds, [&](const Kind& k) { return k.name == name; });
+  return kind == kKinds.end() ? nullptr : kind;
+}
+
+}  // namespace
 
 const std::vector<std::string>& placement_names() {
-  static const std::vector<std::string> names = {"nosep", "sepgc",  "sepbit",
-                                                 "tags",  "oracle", "oracle-host"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const Kind& kind : kKinds) all.emplace_back(kind.name);
+    return all;
+  }();
   return names;
 }
 
 bool needs_future(const std::string& name) {
-  return name == "oracle" || name == "oracle-host";
+  const Kind* kind = find(name);
+  return kind != nullptr && kind->needs_future;
 }
 
-Result<std::unique_ptr<PlacementPolicy>> make_placement(const std::string& name,
-                                                        const PolicyOptions& options,
-                                                        const WorkloadFacts& facts) {
-  using Policy = std::unique_ptr<PlacementPolicy>;
-  if (options.streams == 0 || options.streams > kMaxStreams / 2)
-    return Error{EINVAL, fmt::format("{} streams: 1 to {}", options.streams, kMaxStreams / 2)};
-  if (name == "nosep") return Policy(std::make_unique<NoSep>());
-  if (name == "sepgc") return Policy(std::make_unique<SepGc>());
-  if (name == "sepbit") return Policy(std::make_unique<SepBit>(facts));
-  if (name == "tags") return Policy(std::make_unique<Tags>(options));
-  if (name == "oracle" || name == "oracle-host") {
-    PolicyOptions oracle = options;
-    oracle.host_only = options.host_only || name == "oracle-host";
-    return Policy(std::make_unique<Oracle>(oracle, facts));
-  }
-  return Error{EINVAL, fmt::format("no placement '{}'; there are {}", name,
-                                   fmt::join(placement_names(), ", "))};
+Result<Policy> make_placement(const std::string& name, const PolicyOptions& options,
+                              const WorkloadFacts& facts) {
+  const Kind* kind = find(name);
+  if (kind == nullptr)
+    return Error{EINVAL, fmt::format("no placement '{}'; there are {}", name,
+                                     fmt::join(placement_names(), ", "))};
+  const uint32_t streams = options.streams == 0 ? kind->streams : options.streams;
+  if (streams > kMaxStreams / 2)
+    return Error{EINVAL, fmt::format("{} streams: 1 to {}", streams, kMaxStreams / 2)};
+  Policy policy = kind->make(static_cast<uint16_t>(streams), options, facts);
+  if (kind->side != Side::kHost && !options.host_only) return policy;
+  if (kind->side == Side::kDevice)
+    return Error{EINVAL, name + " learns from copies: there is no host-only form of it"};
+  return Policy(
+      std::make_unique<HostOnly>(std::move(policy), options.gc_mode.value_or(kind->gc_mode)));
 }
 
 }  // namespace streamfs::emulator

@@ -5,27 +5,28 @@
 #pragma once
 
 #include <limits>
-#include <vector>
 
+#include "emulator/policy/placement/page_times.h"
 #include "emulator/policy/placement/policy.h"
 
 namespace streamfs::emulator {
 
 class SepBit final : public PlacementPolicy {
  public:
-  explicit SepBit(const WorkloadFacts& facts) : written_at_(facts.footprint_pages, kNever) {}
+  explicit SepBit(const WorkloadFacts& facts) : written_at_(facts.footprint_pages) {}
 
   uint16_t classes() const override { return 6; }
 
   FrontierId for_write(const PageWrite& write, uint64_t clock) override {
-    const uint64_t last = written_at_[write.page];
-    written_at_[write.page] = clock;
-    return last != kNever && static_cast<double>(clock - last) < lifespan_ ? 0 : 1;
+    const bool short_lived = written_at_.known(write.page) &&
+                             static_cast<double>(written_at_.since(write.page, clock)) < lifespan_;
+    written_at_.set(write.page, clock);
+    return short_lived ? 0 : 1;
   }
 
   FrontierId for_copy(Lpn page, FrontierId source, uint64_t clock) override {
     if (source == 0) return 2;
-    const auto age = static_cast<double>(clock - written_at_[page]);
+    const auto age = static_cast<double>(written_at_.since(page, clock));
     if (age < 4 * lifespan_) return 3;
     return age < 16 * lifespan_ ? 4 : 5;
   }
@@ -42,7 +43,7 @@ class SepBit final : public PlacementPolicy {
  private:
   static constexpr int kWindow = 16;
 
-  std::vector<uint64_t> written_at_;
+  PageTimes written_at_;
   double lifespan_ = std::numeric_limits<double>::infinity();
   double sum_ = 0;
   int collected_ = 0;
