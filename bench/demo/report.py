@@ -14,8 +14,8 @@ from rich.table import Table
 CONTROL_WAF_MIN = 1.2
 GAP_CLOSED_TARGET = 0.6
 TITLES = {
-    "ext4": "ext4\n(control)",
-    "off": "streamfs\nstreams off",
+    "ext4": "ext4\ncontrol",
+    "off": "streamfs\noff",
     "learned": "streamfs\nlearned",
     "hints": "streamfs\nhints",
 }
@@ -137,7 +137,7 @@ ROWS: tuple[tuple[str, Cell], ...] = (
     ("gap closed from nosep", lambda r, o: _percent(r.gap_closed(o))),
     ("effective spare", lambda _, o: f"{o.counters.effective_spare:.2%}"),
     ("META class", lambda _, o: o.meta_class),
-    ("META words ÷ words of blocks touched", lambda _, o: _words(o)),
+    ("META words ÷ block words", lambda _, o: _words(o)),
 )
 
 
