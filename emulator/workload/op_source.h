@@ -43,7 +43,7 @@ class OpSource {
   virtual Result<std::span<const PageOp>> next() = 0;
   // Back to the start: the same operations once more, bit for bit.
   virtual Result<void> rewind() = 0;
-  // Where it is known without reading the stream.
+  // Where they are known without reading the stream; footprint and peak are at least what they are.
   virtual std::optional<StreamFacts> facts() const { return std::nullopt; }
 };
 

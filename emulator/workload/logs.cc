@@ -1,0 +1,51 @@
+#include "emulator/workload/logs.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "emulator/workload/generator.h"
+#include "emulator/workload/op_source.h"
+
+namespace streamfs::emulator {
+
+Logs::Logs(const GeneratorOptions& options, std::span<const Job> jobs, Turn turn)
+    : Generator(options), turn_(turn) {
+  uint64_t shares = 0;
+  for (const Job& job : jobs) shares += job.share;
+  Lpn first = 0;
+  uint64_t before = 0;
+  for (const Job& job : jobs) {
+    before += job.share;
+    // Whole requests, so that jobs are equally fast.
+    const auto even = static_cast<Lpn>(before * pages_ / shares / kRequestPages * kRequestPages);
+    const Lpn end = before == shares ? pages_ : std::max(even, first + kRequestPages);
+    regions_.push_back({first, end - first, 0, job});
+    first = end;
+  }
+}
+
+std::optional<StreamFacts> Logs::facts() const {
+  StreamFacts facts = all_pages();
+  facts.footprint_pages = regions_.back().first + regions_.back().pages;
+  facts.peak_live_pages = facts.footprint_pages;
+  return facts;
+}
+
+void Logs::request() {
+  if (turn_ == Turn::kRandom) next_ = random_.below(static_cast<uint32_t>(regions_.size()));
+  Region& region = regions_[next_];
+  next_ = (next_ + 1) % regions_.size();
+  const uint32_t pages = std::min(kRequestPages, region.pages - region.cursor);
+  write_run(region.first + region.cursor, pages, region.job.vstream, region.job.pstream);
+  region.cursor = (region.cursor + pages) % region.pages;
+}
+
+void Logs::restart() {
+  next_ = 0;
+  for (Region& region : regions_) region.cursor = 0;
+}
+
+}  // namespace streamfs::emulator

@@ -1,0 +1,208 @@
+// Generators: the same seed is the same workload, and each is what its source says.
+#include "emulator/workload/generator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "emulator/replay/replay.h"
+#include "emulator/replay/workload.h"
+#include "emulator/workload/op_source.h"
+#include "emulator/workload/random.h"
+
+namespace streamfs::emulator {
+namespace {
+
+std::vector<PageOp> pass(OpSource& source) {
+  std::vector<PageOp> ops;
+  EXPECT_TRUE(source.rewind().ok());
+  for (;;) {
+    const auto batch = source.next();
+    EXPECT_TRUE(batch.ok());
+    if (batch->empty()) return ops;
+    ops.insert(ops.end(), batch->begin(), batch->end());
+  }
+}
+
+std::unique_ptr<OpSource> make(const std::string& name, const GeneratorOptions& options) {
+  auto source = make_generator(name, options);
+  EXPECT_TRUE(source.ok()) << source.error().message();
+  return std::move(source).value();
+}
+
+// Position-dependent: other ops, or the same in another order, differ.
+uint64_t digest(const std::vector<PageOp>& ops) {
+  uint64_t sum = 0;
+  for (const PageOp& op : ops)
+    sum = (sum ^ (uint64_t{op.page} << 20 | uint64_t{op.pstream} << 4 | (op.is_trim ? 1 : 0))) *
+          0x9e3779b97f4a7c15;
+  return sum;
+}
+
+class EveryGenerator : public ::testing::TestWithParam<GeneratorKind> {};
+
+TEST_P(EveryGenerator, ASeedRepeatsItBitForBitAndAnotherDoesNot) {
+  GeneratorOptions options{.pages = 20'000, .writes = 60'000};
+  const auto source = make(GetParam().name, options);
+  const uint64_t first = digest(pass(*source));
+  EXPECT_EQ(digest(pass(*source)), first);
+  EXPECT_EQ(digest(pass(*make(GetParam().name, options))), first);
+  options.seed = 2;
+  const bool draws = GetParam().name != "vstream64";  // round robin, as published
+  EXPECT_EQ(digest(pass(*make(GetParam().name, options))) != first, draws);
+}
+
+TEST_P(EveryGenerator, KeepsToItsPagesAndItsNumberOfWritesAndItsStreams) {
+  const GeneratorOptions options{.pages = 20'000, .writes = 77'777};
+  const auto source = make(GetParam().name, options);
+  uint64_t writes = 0;
+  uint16_t tags = 0;
+  for (const PageOp& op : pass(*source)) {
+    ASSERT_LT(op.page, options.pages);
+    if (op.is_trim) continue;
+    ++writes;
+    tags = std::max(tags, op.pstream);
+    ASSERT_LT(op.address - op.request_first, op.request_pages);
+  }
+  EXPECT_EQ(writes, options.writes);
+  if (GetParam().name == "zipf")  // as many as the pages have decades
+    EXPECT_EQ(tags + 1, 5);
+  else
+    EXPECT_EQ(tags + 1, GetParam().streams);
+}
+
+TEST_P(EveryGenerator, SaysOfItselfWhatAPassWouldSay) {
+  const auto source = make(GetParam().name, {.pages = 4096, .writes = 600'000});
+  const auto said = source->facts();
+  if (!said) return;  // nothing to hold it to
+  Workload counted = Workload::from(pass(*source), said->footprint_pages);
+  EXPECT_EQ(counted.facts().writes, said->writes);
+  EXPECT_LE(counted.facts().peak_live_pages, said->peak_live_pages);
+  EXPECT_GE(counted.facts().peak_live_pages, said->peak_live_pages * 9 / 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryGenerator, ::testing::ValuesIn(generators()),
+                         [](const auto& param) {
+                           std::string name = param.param.name;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(Random, IsTheSameEverywhere) {
+  Random random(1);
+  EXPECT_EQ(random.next(), 12966619160104079557u);
+  EXPECT_EQ(random.next(), 9600361134598540522u);
+}
+
+TEST(HotCold, SendsTheAskedShareOfWritesToTheAskedShareOfPages) {
+  const auto source =
+      make("hotcold", {.pages = 10'000, .writes = 100'000, .hot_writes = 0.8, .hot_space = 0.2});
+  uint64_t hot = 0;
+  for (const PageOp& op : pass(*source)) {
+    ASSERT_EQ(op.page < 2000, op.pstream == 0);
+    hot += op.page < 2000;
+  }
+  EXPECT_NEAR(static_cast<double>(hot) / 1e5, 0.8, 0.01);
+}
+
+TEST(Zipf, FavoursPagesByTheirRank) {
+  for (const double theta : {0.8, 1.0, 1.2}) {
+    const uint32_t pages = 5000;
+    const auto source = make("zipf", {.pages = pages, .writes = 400'000, .theta = theta});
+    std::vector<double> counts(pages);
+    for (const PageOp& op : pass(*source)) counts[op.page] += 1;
+    std::ranges::sort(counts, std::greater<>());
+    double norm = 0;
+    for (uint32_t k = 1; k <= pages; ++k) norm += std::pow(k, -theta);
+    for (const uint32_t k : {1u, 2u, 10u})
+      EXPECT_NEAR(counts[k - 1] / (4e5 * std::pow(k, -theta) / norm), 1, 0.05) << theta << " " << k;
+  }
+}
+
+TEST(Shifting, TheHotPagesMoveOn) {
+  const auto source = make("shifting", {.pages = 10'000, .writes = 100'000, .period = 10'000});
+  const std::vector<PageOp> ops = pass(*source);
+  for (uint32_t period = 0; period < 10; ++period) {
+    uint64_t hot = 0;
+    for (uint32_t i = 0; i < 10'000; ++i) hot += ops[period * 10'000 + i].page / 1000 == period;
+    EXPECT_NEAR(static_cast<double>(hot) / 1e4, 0.9, 0.02);
+  }
+}
+
+TEST(Logs, LifetimesAreAsTheSourceSays) {
+  Workload workload =
+      std::move(Workload::survey(make("fio4", {.pages = 9504, .writes = 3'000'000}))).value();
+  ASSERT_TRUE(workload.annotate().ok());
+  const auto source = make("fio4", {.pages = 9504, .writes = 3'000'000});
+  std::vector<double> sum(4), dead(4);
+  uint64_t write = 0;
+  for (const PageOp& op : pass(*source)) {
+    if (const uint64_t death = workload.death_of(write); death != kNever) {
+      sum[op.pstream] += static_cast<double>(death - write);
+      dead[op.pstream] += 1;
+    }
+    ++write;
+  }
+  const double one = sum[0] / dead[0];
+  const std::vector<double> lifetimes = {1, 10, 33, 55};
+  for (size_t job = 1; job < 4; ++job)
+    EXPECT_NEAR(sum[job] / dead[job] / one, lifetimes[job], 0.03 * lifetimes[job]);
+}
+
+TEST(RocksDbLevels, FilesDieAsAWholeAndEveryLevelIsWritten) {
+  const auto source = make("rocksdb-levels", {.pages = 65'536, .writes = 400'000});
+  std::vector<uint64_t> by_stream(16);
+  uint64_t trims = 0;
+  for (const PageOp& op : pass(*source)) {
+    trims += op.is_trim;
+    if (!op.is_trim) ++by_stream[op.pstream];
+  }
+  EXPECT_EQ(by_stream[0], 0u);
+  for (size_t stream = 1; stream < 15; ++stream) EXPECT_GT(by_stream[stream], 1000u) << stream;
+  EXPECT_GT(trims, 300'000u);
+  // An LSM tree overwrites nothing: every page is trimmed before it is written again.
+  std::vector<bool> live(65'536);
+  ASSERT_TRUE(source->rewind().ok());
+  for (const PageOp& op : pass(*source)) {
+    ASSERT_EQ(live[op.page], op.is_trim);
+    live[op.page] = !op.is_trim;
+  }
+}
+
+TEST(Generators, StreamsThatAreRightLeaveNothingToCopy) {
+  for (const char* name : {"fio4", "emmc3", "vstream64"}) {
+    Workload workload =
+        std::move(Workload::survey(make(name, {.pages = 40'000, .writes = 400'000}))).value();
+    ReplayOptions options;
+    options.prefill = true;
+    options.warmup = 0.5;
+    options.spare = 0.02;
+    options.policy.pages_per_block = 64;
+    options.policy.streams = 4;
+    options.placement = "tags";
+    const Result<ReplayResult> tagged = replay(workload, options);
+    ASSERT_TRUE(tagged.ok()) << tagged.error().message();
+    EXPECT_LE(tagged->waf(), 1.02) << name;
+    options.placement = "nosep";
+    EXPECT_GT(replay(workload, options)->waf(), 1.1) << name;
+  }
+}
+
+TEST(Generators, MistakesAreNamed) {
+  EXPECT_NE(make_generator("magic", {}).error().context.find("rocksdb-levels"), std::string::npos);
+  EXPECT_EQ(make_generator("uniform", {.pages = 10}).error().code, EINVAL);
+  EXPECT_EQ(make_generator("hotcold", {.hot_writes = 1.5}).error().code, EINVAL);
+  EXPECT_EQ(make_generator("hotcold", {.hot_space = 0}).error().code, EINVAL);
+  EXPECT_EQ(make_generator("zipf", {.theta = -1}).error().code, EINVAL);
+}
+
+}  // namespace
+}  // namespace streamfs::emulator
