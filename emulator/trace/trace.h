@@ -2,7 +2,8 @@
 //
 // CSV, a header line optional (with one, columns are found by name):
 //   ts_us,op,offset_bytes,length_bytes[,vstream,context,request[,pstream]]
-// op is R, W or T; offsets and lengths in bytes; a context that is not a number is hashed.
+// op is R, W or T; offsets and lengths in bytes; a context that is not a number is hashed. Empty
+// lines and those that start with # are skipped; "# trace version N" says which version it is.
 // Binary: TraceFileHeader, then TraceRecords, little-endian. Either may be gzipped; the reader
 // finds out by itself, the writer goes by the name: .csv or .csv.gz, else binary, .gz compresses.
 //
@@ -15,10 +16,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "emulator/trace/gz_input.h"
 
 namespace streamfs::emulator {
 
@@ -47,11 +50,6 @@ struct TraceFileHeader {
 };
 static_assert(sizeof(TraceFileHeader) == 16);
 
-struct GzCloser {
-  void operator()(gzFile_s* file) const { gzclose(file); }
-};
-using GzFile = std::unique_ptr<gzFile_s, GzCloser>;
-
 class TraceWriter {
  public:
   // Replaces an existing file. Errors: what open(2) says.
@@ -76,6 +74,9 @@ class TraceWriter {
   bool failed_ SFS_GUARDED_BY(mutex_) = false;
 };
 
+// What is wrong with a record's values; empty if nothing is.
+std::string complaint(const TraceRecord& record);
+
 class TraceReader {
  public:
   // Errors: what open(2) says; EINVAL for another version.
@@ -85,27 +86,21 @@ class TraceReader {
   Result<bool> next(TraceRecord& record);
 
   // EINVAL: what is wrong with the record last read, and where that is.
-  Error complain(const std::string& what) const;
+  Error complain(const std::string& what) const { return input_.complain(what); }
 
  private:
-  TraceReader(gzFile_s* file, std::string path) : path_(std::move(path)), file_(file) {}
+  explicit TraceReader(GzInput input) : input_(std::move(input)) {}
   Result<void> start();
   Result<bool> next_binary(TraceRecord& record);
   Result<bool> next_line(TraceRecord& record);
-  Result<bool> read_line();
-  bool damaged() const;
-  bool read_header_line();
+  Result<bool> is_data(std::string_view line);
   Result<void> set_column(int column, std::string_view value, TraceRecord& record) const;
-  Result<void> parse_line(TraceRecord& record) const;
+  Result<void> parse_line(std::string_view line, TraceRecord& record) const;
 
-  std::string path_;
-  GzFile file_;
+  GzInput input_;
   bool binary_ = false;
+  bool started_ = false;      // a line of data has been seen: no header line may follow
   std::vector<int> columns_;  // by place in the line: index of the known column, or −1
-  std::vector<char> line_;
-  size_t line_size_ = 0;
-  bool line_pending_ = false;
-  uint64_t number_ = 0;  // of the line or record last read
 };
 
 }  // namespace streamfs::emulator

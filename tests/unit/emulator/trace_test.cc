@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <utility>
@@ -99,6 +100,31 @@ TEST_F(TraceTest, TheHeaderLineIsOptionalAndNamesColumnsInAnyOrder) {
   EXPECT_EQ(read(put("1,W,0,1,2,postgres,4\n")).first[0].context,
             read(put("1,W,0,1,2,postgres,9\n")).first[0].context);
   EXPECT_TRUE(read(put("")).first.empty());
+  EXPECT_EQ(
+      read(put("# by hand\n\nts_us,op,offset_bytes,length_bytes\n# x\n5,W,0,1\n")).first.size(),
+      1u);
+}
+
+TEST_F(TraceTest, TextMaySayItsVersion) {
+  EXPECT_EQ(read(put("# trace version 1\n5,W,0,1\n")).first.size(), 1u);
+  EXPECT_NE(read(put("# trace version 2\n5,W,0,1\n")).second.find("trace version 2"),
+            std::string::npos);
+}
+
+TEST_F(TraceTest, ACompressedTraceThatIsCutOffIsRefused) {
+  for (const char* name : {"a.csv.gz", "a.trace.gz"}) {
+    const std::string path = directory_.file(name);
+    {
+      auto writer = TraceWriter::open(path);
+      for (uint32_t i = 0; i < 5000; ++i)
+        (*writer)->append(i, TraceOp::kWrite, uint64_t{i} * 7919 % 4096 * 4096, 4096, 0, i, 0, 0);
+    }
+    const auto whole = static_cast<off_t>(std::filesystem::file_size(path));
+    for (const off_t size : {whole - 1, whole - 9, whole / 2}) {  // each cuts more
+      ASSERT_EQ(truncate(path.c_str(), size), 0);
+      EXPECT_NE(read(path).second.find("cut off"), std::string::npos) << name << " " << size;
+    }
+  }
 }
 
 TEST_F(TraceTest, GarbageIsRefusedWithItsLineAndValue) {
