@@ -28,6 +28,15 @@ std::unique_ptr<Command> make_info_command(CLI::App& parent);
 std::unique_ptr<Command> make_reset_stats_command(CLI::App& parent);
 std::unique_ptr<Command> make_serve_command(CLI::App& parent);
 std::unique_ptr<Command> make_replay_command(CLI::App& parent);
+std::unique_ptr<Command> make_bench_command(CLI::App& parent);
+std::unique_ptr<Command> make_compare_command(CLI::App& parent);
+std::unique_ptr<Command> make_import_command(CLI::App& parent);
+std::unique_ptr<Command> make_list_command(CLI::App& parent);
+
+// The last words of --help.
+inline constexpr const char* kExitCodes =
+    "Exit codes: 0 done, 64 wrong option or value, 65 not a trace or damaged, 66 no such file,\n"
+    "70 input or output error, 74 no room on the device, 77 no permission.";
 
 // Prints "ssd-sim: ..." to standard error and returns the exit code for this error.
 int fail(const Error& error);

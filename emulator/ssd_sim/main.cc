@@ -1,4 +1,4 @@
-// ssd-sim: makes, shows and serves emulated SSDs, and replays traces on them.
+// ssd-sim: makes, shows and serves emulated SSDs; replays traces and workloads on them.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -58,12 +58,13 @@ std::string human_bytes(uint64_t bytes) {
 
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 reports by throwing
   namespace sim = streamfs::emulator::ssd_sim;
-  CLI::App app("Emulated SSDs with streams: make, show, serve; replay traces.", "ssd-sim");
+  CLI::App app("Emulated SSDs with streams: make, show, serve; replay and compare.", "ssd-sim");
   app.require_subcommand(1);
   std::vector<std::unique_ptr<sim::Command>> commands;
   for (const auto make :
        {sim::make_create_command, sim::make_info_command, sim::make_reset_stats_command,
-        sim::make_serve_command, sim::make_replay_command})
+        sim::make_serve_command, sim::make_replay_command, sim::make_bench_command,
+        sim::make_compare_command, sim::make_import_command, sim::make_list_command})
     commands.push_back(make(app));
   try {
     app.parse(argc, argv);

@@ -1,0 +1,57 @@
+// ssd-sim list: what can be named on the command line.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/exit_codes.h"
+#include "emulator/policy/placement/policy.h"
+#include "emulator/replay/replay.h"
+#include "emulator/ssd_sim/commands.h"
+#include "emulator/trace/import.h"
+#include "emulator/workload/generator.h"
+
+namespace streamfs::emulator::ssd_sim {
+namespace {
+
+class ListCommand final : public Command {
+ public:
+  explicit ListCommand(CLI::App& parent)
+      : Command(parent.add_subcommand(
+            "list", "Show the placements, victims, workloads and trace formats there are.")) {
+    app_->add_flag("--json", json_, "One JSON object.");
+  }
+
+  int run() override {
+    if (json_) {
+      nlohmann::json json = {{"placements", placement_names()},
+                             {"victims", victim_names()},
+                             {"workloads", nlohmann::json::array()},
+                             {"import_formats", import_formats()}};
+      for (const GeneratorKind& kind : generators())
+        json["workloads"].push_back(
+            {{"name", kind.name}, {"what", kind.what}, {"streams", kind.streams}});
+      fmt::print("{}\n", json.dump(2));
+      return exit_code::kOk;
+    }
+    fmt::print("placements  {}\n", fmt::join(placement_names(), " "));
+    fmt::print("victims     {}\n", fmt::join(victim_names(), " "));
+    fmt::print("formats     {}\n", fmt::join(import_formats(), " "));
+    fmt::print("workloads\n");
+    for (const GeneratorKind& kind : generators()) fmt::print("  {:16}{}\n", kind.name, kind.what);
+    return exit_code::kOk;
+  }
+
+ private:
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_list_command(CLI::App& parent) {
+  return std::make_unique<ListCommand>(parent);
+}
+
+}  // namespace streamfs::emulator::ssd_sim

@@ -1,0 +1,51 @@
+#include "emulator/ssd_sim/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "emulator/replay/workload.h"
+
+namespace streamfs::emulator::ssd_sim {
+namespace {
+
+constexpr auto kEvery = std::chrono::milliseconds(100);
+constexpr uint64_t kWidth = 30;
+
+}  // namespace
+
+ProgressBar::ProgressBar()
+    : on_(isatty(STDERR_FILENO) == 1), next_(std::chrono::steady_clock::now() + kEvery) {}
+
+void ProgressBar::show(uint64_t done, uint64_t of) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!on_ || now < next_) return;
+  next_ = now + kEvery;
+  shown_ = true;
+  if (of == 0) {
+    fmt::print(stderr, "\r\x1b[K{} {:.1f} M pages", label_, static_cast<double>(done) / 1e6);
+  } else {
+    const uint64_t full = done * kWidth / of;
+    fmt::print(stderr, "\r\x1b[K{} [{}{}] {:3} %", label_, std::string(full, '#'),
+               std::string(kWidth - full, '.'), done * 100 / of);
+  }
+  (void)fflush(stderr);
+}
+
+void ProgressBar::clear() {
+  if (!shown_) return;
+  fmt::print(stderr, "\r\x1b[K");
+  (void)fflush(stderr);
+  shown_ = false;
+}
+
+Progress ProgressBar::callback() {
+  if (!on_) return {};
+  return [this](uint64_t done, uint64_t of) { show(done, of); };
+}
+
+}  // namespace streamfs::emulator::ssd_sim
