@@ -8,6 +8,7 @@
 
 #include "base/exit_codes.h"
 #include "emulator/policy/placement/policy.h"
+#include "emulator/presets.h"
 #include "emulator/replay/replay.h"
 #include "emulator/ssd_sim/commands.h"
 #include "emulator/trace/import.h"
@@ -19,8 +20,9 @@ namespace {
 class ListCommand final : public Command {
  public:
   explicit ListCommand(CLI::App& parent)
-      : Command(parent.add_subcommand(
-            "list", "Show the placements, victims, workloads and trace formats there are.")) {
+      : Command(parent.add_subcommand("list",
+                                      "Show the placements, victims, workloads, device presets and "
+                                      "trace formats there are.")) {
     app_->add_flag("--json", json_, "One JSON object.");
   }
 
@@ -29,10 +31,13 @@ class ListCommand final : public Command {
       nlohmann::json json = {{"placements", placement_names()},
                              {"victims", victim_names()},
                              {"workloads", nlohmann::json::array()},
+                             {"presets", nlohmann::json::array()},
                              {"import_formats", import_formats()}};
       for (const GeneratorKind& kind : generators())
         json["workloads"].push_back(
             {{"name", kind.name}, {"what", kind.what}, {"streams", kind.streams}});
+      for (const Preset& preset : presets())
+        json["presets"].push_back({{"name", preset.name}, {"what", preset.what}});
       fmt::print("{}\n", json.dump(2));
       return exit_code::kOk;
     }
@@ -41,6 +46,8 @@ class ListCommand final : public Command {
     fmt::print("formats     {}\n", fmt::join(import_formats(), " "));
     fmt::print("workloads\n");
     for (const GeneratorKind& kind : generators()) fmt::print("  {:16}{}\n", kind.name, kind.what);
+    fmt::print("presets\n");
+    for (const Preset& preset : presets()) fmt::print("  {:16}{}\n", preset.name, preset.what);
     return exit_code::kOk;
   }
 
