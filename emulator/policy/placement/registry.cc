@@ -16,6 +16,7 @@
 #include "emulator/policy/placement/dac.h"
 #include "emulator/policy/placement/host_only.h"
 #include "emulator/policy/placement/lifetime_table.h"
+#include "emulator/policy/placement/loaded.h"
 #include "emulator/policy/placement/nosep.h"
 #include "emulator/policy/placement/oracle.h"
 #include "emulator/policy/placement/policy.h"
@@ -87,6 +88,19 @@ const Kind* find(const std::string& name) {
   return kind == kKinds.end() ? nullptr : kind;
 }
 
+Result<Policy> as_host(Policy policy, const PolicyOptions& options, GcMode otherwise) {
+  const GcMode mode = options.gc_mode.value_or(otherwise);
+  auto host = std::make_unique<HostOnly>(std::move(policy), mode);
+  if (host->classes() > kMaxStreams)
+    return Error{EINVAL, fmt::format("{} streams and their copies need {} open blocks, at most {}",
+                                     host->host_classes(), host->classes(), kMaxStreams)};
+  return Policy(std::move(host));
+}
+
+bool is_path(const std::string& name) {
+  return name.find('/') != std::string::npos;
+}
+
 }  // namespace
 
 const std::vector<std::string>& placement_names() {
@@ -99,15 +113,24 @@ const std::vector<std::string>& placement_names() {
 }
 
 bool needs_future(const std::string& name) {
+  if (is_path(name)) {
+    const Result<PlacementObject> object = PlacementObject::load(name);
+    return object.ok() && object->functions().needs_future != 0;
+  }
   const Kind* kind = find(name);
   return kind != nullptr && kind->needs_future;
 }
 
 Result<Policy> make_placement(const std::string& name, const PolicyOptions& options,
                               const WorkloadFacts& facts) {
+  if (is_path(name)) {
+    SFS_ASSIGN(Policy loaded, LoadedPolicy::make(name, options, facts));
+    if (!options.host_only) return loaded;
+    return as_host(std::move(loaded), options, kSame);
+  }
   const Kind* kind = find(name);
   if (kind == nullptr)
-    return Error{EINVAL, fmt::format("no placement '{}'; there are {}", name,
+    return Error{EINVAL, fmt::format("no placement '{}'; there are {}, and ./yours.so", name,
                                      fmt::join(placement_names(), ", "))};
   const uint32_t streams = options.streams == 0 ? kind->streams : options.streams;
   if (streams > kMaxStreams / 2)
@@ -116,8 +139,7 @@ Result<Policy> make_placement(const std::string& name, const PolicyOptions& opti
   if (kind->side != Side::kHost && !options.host_only) return policy;
   if (kind->side == Side::kDevice)
     return Error{EINVAL, name + " learns from copies: there is no host-only form of it"};
-  return Policy(
-      std::make_unique<HostOnly>(std::move(policy), options.gc_mode.value_or(kind->gc_mode)));
+  return as_host(std::move(policy), options, kind->gc_mode);
 }
 
 }  // namespace streamfs::emulator

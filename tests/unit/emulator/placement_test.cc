@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -246,6 +250,105 @@ TEST(Placements, TheEndOfARequestTellsThePageThatTheNextOneRewrites) {
   const double nosep = waf_of(appends(150'000), "nosep", true);
   const double table = waf_of(appends(150'000), "lifetime-table", true);
   EXPECT_LT(table - 1, (nosep - 1) * 0.5);
+}
+
+// A second simulator, as plain as can be, that shares nothing with the FTL: greedy (of equals the
+// one longest so), host-only, classes given for each write. Returns NAND ÷ host pages.
+class PlainSimulator {
+ public:
+  PlainSimulator(size_t blocks, size_t pages_per_block)
+      : pages_per_block_(pages_per_block), blocks_(blocks) {
+    for (size_t i = 0; i < blocks; ++i) free_.push_back(i);
+  }
+
+  double waf(const std::vector<Lpn>& writes, const std::vector<size_t>& classes) {
+    for (size_t i = 0; i < writes.size(); ++i) {
+      open(classes[i]);
+      while (free_.size() <= 2) collect();
+      if (const auto old = place_.find(writes[i]); old != place_.end()) {
+        blocks_[old->second].alive.erase(writes[i]);
+        blocks_[old->second].changed = ++steps_;
+      }
+      put(writes[i], classes[i]);
+    }
+    return static_cast<double>(programmed_) / static_cast<double>(writes.size());
+  }
+
+ private:
+  struct Block {
+    std::set<Lpn> alive;
+    size_t written = 0, own_class = 0, changed = 0;
+  };
+
+  void open(size_t own_class) {
+    if (open_.contains(own_class)) return;
+    open_[own_class] = free_.front();
+    blocks_[free_.front()].own_class = own_class;
+    free_.pop_front();
+  }
+  void put(Lpn page, size_t own_class) {
+    open(own_class);
+    const size_t index = open_[own_class];
+    Block& block = blocks_[index];
+    block.alive.insert(page);
+    place_[page] = index;
+    ++programmed_;
+    if (++block.written < pages_per_block_) return;
+    closed_.insert(index);
+    block.changed = ++steps_;
+    open_.erase(own_class);
+  }
+  void collect() {
+    const size_t victim = *std::ranges::min_element(closed_, {}, [&](size_t i) {
+      return std::pair(blocks_[i].alive.size(), blocks_[i].changed);
+    });
+    closed_.erase(victim);
+    const Block old = std::exchange(blocks_[victim], {});
+    for (const Lpn page : old.alive) put(page, old.own_class);
+    free_.push_back(victim);
+  }
+
+  size_t pages_per_block_;
+  std::vector<Block> blocks_;
+  std::map<Lpn, size_t> place_;
+  std::map<size_t, size_t> open_;  // by class
+  std::deque<size_t> free_;
+  std::set<size_t> closed_;
+  uint64_t programmed_ = 0;
+  size_t steps_ = 0;
+};
+
+TEST(Oracle, IsHonestBesideAPlainSimulator) {
+  std::vector<PageOp> ops = logs(60'000);
+  std::erase_if(ops, &PageOp::is_trim);
+  std::mt19937 random(3);
+  for (size_t i = 0; i < ops.size(); i += 5)
+    ops[i] = op_at(3072 + static_cast<uint32_t>(random() % 1024), 0, 1, 0);
+  std::vector<Lpn> writes;
+  for (const PageOp& op : ops) writes.push_back(op.page);
+  std::vector<uint64_t> death(writes.size(), kNever);
+  std::map<Lpn, size_t> newest;
+  for (size_t i = 0; i < writes.size(); ++i) {
+    if (newest.contains(writes[i])) death[newest[writes[i]]] = i;
+    newest[writes[i]] = i;
+  }
+  // The log2 edges: one block, two, four, ...
+  std::vector<size_t> classes;
+  for (size_t i = 0; i < writes.size(); ++i) {
+    size_t own_class = 0;
+    while (own_class < 9 && (death[i] == kNever || death[i] - i >= 16u << own_class)) ++own_class;
+    classes.push_back(own_class);
+  }
+  Workload workload = Workload::from(std::move(ops), kPages);
+  ReplayOptions options;
+  options.placement = "oracle-host";
+  options.edges = "log2";
+  options.policy.pages_per_block = 16;
+  const Result<ReplayResult> result = replay(workload, options);
+  ASSERT_TRUE(result.ok());
+  const double plain = PlainSimulator(result->physical_pages / 16, 16).waf(writes, classes);
+  EXPECT_GT(plain, 1.01);
+  EXPECT_NEAR(result->waf() / plain, 1, 0.002) << result->waf() << " beside " << plain;
 }
 
 TEST(Placements, HostOnlyCopiesGoWhereTheDeviceWants) {

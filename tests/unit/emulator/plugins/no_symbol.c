@@ -1,0 +1,4 @@
+int nothing_of_interest(void);
+int nothing_of_interest(void) {
+  return 0;
+}
