@@ -14,6 +14,7 @@
 #include "base/exit_codes.h"
 #include "base/result.h"
 #include "emulator/policy/placement/policy.h"
+#include "emulator/policy/victim/registry.h"
 #include "emulator/replay/replay.h"
 #include "emulator/replay/workload.h"
 #include "emulator/ssd_sim/chart.h"

@@ -8,6 +8,7 @@
 
 #include "base/exit_codes.h"
 #include "emulator/policy/placement/policy.h"
+#include "emulator/policy/victim/registry.h"
 #include "emulator/presets.h"
 #include "emulator/replay/replay.h"
 #include "emulator/ssd_sim/commands.h"
