@@ -25,11 +25,15 @@ struct Entry {
   Make make;
 };
 
-constexpr Entry kMakers[] = {
-    {"uniform", make_uniform},     {"hotcold", make_hot_cold},
-    {"zipf", make_zipf},           {"shifting", make_shifting},
-    {"fio4", make_fio4},           {"emmc3", make_emmc3},
-    {"vstream64", make_vstream64}, {"rocksdb-levels", make_rocksdb_levels}};
+constexpr Entry kMakers[] = {{"uniform", make_uniform},
+                             {"hotcold", make_hot_cold},
+                             {"zipf", make_zipf},
+                             {"shifting", make_shifting},
+                             {"fio4", make_fio4},
+                             {"emmc3", make_emmc3},
+                             {"vstream64", make_vstream64},
+                             {"rocksdb-levels", make_rocksdb_levels},
+                             {"noisy", make_noisy_neighbours}};
 
 constexpr uint32_t kMinPages = 4096;  // a request for each job of vstream64, and some
 constexpr uint32_t kGiB = 1u << 18;   // in pages
@@ -64,7 +68,8 @@ const std::vector<GeneratorKind>& generators() {
       {"emmc3", "three jobs of lifetimes 2, 101, 709 (Vishwakarma 2019)", 3, kGiB, true},
       {"vstream64", "64 partitions in three sizes, round robin (Yong 2021)", 3, kGiB, true},
       {"rocksdb-levels", "WAL, flushes and levelled compactions, a stream a level (Choi)", 15, kGiB,
-       false}};
+       false},
+      {"noisy", "one sequential stream, two random ones, equally hot (WARP)", 3, kGiB, true}};
   return kinds;
 }
 

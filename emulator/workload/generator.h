@@ -94,6 +94,7 @@ std::unique_ptr<OpSource> make_shifting(const GeneratorOptions& options);
 std::unique_ptr<OpSource> make_fio4(const GeneratorOptions& options);
 std::unique_ptr<OpSource> make_emmc3(const GeneratorOptions& options);
 std::unique_ptr<OpSource> make_vstream64(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_noisy_neighbours(const GeneratorOptions& options);
 std::unique_ptr<OpSource> make_rocksdb_levels(const GeneratorOptions& options);
 
 }  // namespace streamfs::emulator

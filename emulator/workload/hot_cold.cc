@@ -18,6 +18,10 @@ class HotCold final : public Generator {
         hot_writes_(options.hot_writes),
         hot_pages_(std::clamp(static_cast<uint32_t>(options.hot_space * pages_), 1u, pages_ - 1)) {}
   std::optional<StreamFacts> facts() const override { return all_pages(); }
+  Tag resident_tag(Lpn page) const override {
+    const uint16_t tag = page < hot_pages_ ? 0 : 1;
+    return {tag, tag};
+  }
 
  private:
   void request() override {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 
@@ -46,6 +47,12 @@ void Logs::request() {
 void Logs::restart() {
   next_ = 0;
   for (Region& region : regions_) region.cursor = 0;
+}
+
+Tag Logs::resident_tag(Lpn page) const {
+  const auto after = std::ranges::upper_bound(regions_, page, {}, &Region::first);
+  if (after == regions_.begin()) return {};
+  return {std::prev(after)->job.vstream, std::prev(after)->job.pstream};
 }
 
 }  // namespace streamfs::emulator

@@ -27,6 +27,7 @@ class Logs final : public Generator {
 
   Logs(const GeneratorOptions& options, std::span<const Job> jobs, Turn turn);
   std::optional<StreamFacts> facts() const override;
+  Tag resident_tag(Lpn page) const override;
 
  private:
   struct Region {

@@ -34,6 +34,10 @@ struct StreamFacts {
   uint64_t writes = 0;
 };
 
+struct Tag {
+  uint16_t vstream = 0, pstream = 0;
+};
+
 class OpSource {
  public:
   virtual ~OpSource() = default;
@@ -45,6 +49,8 @@ class OpSource {
   virtual Result<void> rewind() = 0;
   // Where they are known without reading the stream; footprint and peak are at least what they are.
   virtual std::optional<StreamFacts> facts() const { return std::nullopt; }
+  // What the page carries that is there before the stream begins, on a device that starts full.
+  virtual Tag resident_tag(Lpn /*page*/) const { return {}; }
 };
 
 }  // namespace streamfs::emulator

@@ -25,12 +25,16 @@ class Prefilled final : public OpSource {
   Result<std::span<const PageOp>> next() override {
     if (next_ == pages_) return inner_.next();
     batch_.clear();
-    for (; next_ < pages_ && batch_.size() < kBatchOps; ++next_)
-      batch_.push_back({.page = next_,
-                        .address = next_,
-                        .request_first = next_ / kRequestPages * kRequestPages,
-                        .request_pages = std::min(kRequestPages,
-                                                  pages_ - next_ / kRequestPages * kRequestPages)});
+    for (; next_ < pages_ && batch_.size() < kBatchOps; ++next_) {
+      const Tag tag = inner_.resident_tag(next_);
+      batch_.push_back(
+          {.page = next_,
+           .address = next_,
+           .request_first = next_ / kRequestPages * kRequestPages,
+           .request_pages = std::min(kRequestPages, pages_ - next_ / kRequestPages * kRequestPages),
+           .vstream = tag.vstream,
+           .pstream = tag.pstream});
+    }
     return std::span<const PageOp>(batch_);
   }
 
