@@ -28,18 +28,21 @@ struct Counters {
   uint64_t read_pages = 0;
   uint64_t trimmed_pages = 0;
   uint64_t flushes = 0;
-  uint64_t rmw_reads = 0;   // read because a write covered a map unit in part
-  uint64_t rmw_pages = 0;   // programmed beside what the host wrote, for the same reason
+  uint64_t rmw_reads = 0;  // read because a write covered a map unit in part
+  uint64_t rmw_pages = 0;  // programmed beside what the host wrote, for the same reason
+  uint64_t program_failures = 0;
+  uint64_t erase_failures = 0;
   uint64_t virtual_ns = 0;  // the latency model's clock
   std::array<StreamCounters, kMaxStreams> streams{};
   std::array<uint64_t, kLatencyBuckets> write_latency{};  // see latency.h
 };
 static_assert(sizeof(Counters) ==
-              sizeof(uint64_t) * (10 + 2 * size_t{kMaxStreams} + kLatencyBuckets));
+              sizeof(uint64_t) * (12 + 2 * size_t{kMaxStreams} + kLatencyBuckets));
 
 struct LiveCounts {
   uint64_t live_pages = 0;
   uint64_t peak_live_pages = 0;
+  uint64_t bad_blocks = 0;  // from the factory and since, those not yet emptied too
 };
 
 Counters difference(const Counters& now, const Counters& before);

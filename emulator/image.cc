@@ -25,6 +25,7 @@
 #include "base/result.h"
 #include "emulator/geometry.h"
 #include "emulator/layout.h"
+#include "emulator/media/nand_faults.h"
 
 namespace streamfs::emulator {
 namespace {
@@ -111,6 +112,11 @@ Result<void> fill_image(int fd, const Geometry& geometry, const std::string& pat
     return Error{error, "cannot allocate the tables of " + path};
   if (pwrite(fd, &header, sizeof(header), 0) != static_cast<ssize_t>(sizeof(header)))
     return system_error("cannot write the header of " + path);
+  const BlockRecord bad{kBlockRetired, 0, 0, 0};
+  for (const BlockIndex block : factory_bad_blocks(geometry))
+    if (pwrite(fd, &bad, sizeof(bad), static_cast<off_t>(offsets.block + block * sizeof(bad))) !=
+        static_cast<ssize_t>(sizeof(bad)))
+      return system_error("cannot write the block table of " + path);
   if (fsync(fd) != 0) return system_error("cannot sync " + path);
   return {};
 }

@@ -16,13 +16,13 @@
 // pages that are still in the buffer carry a checksum xor kBufferedMark, and count as erased until
 // their wordline is programmed.
 //
-// An erase stores {kErasing} first and {erases + 1} last, and leaves old spare entries behind,
-// which the erase count hides. A torn wordline (the power went while it was programmed) stays in
-// its block until the next erase; the block is kDoubtful, and its data is checked at every open.
+// An erase stores "erasing" first and {erases + 1} last, and leaves old spare entries behind, which
+// the erase count hides. A torn wordline (the power went while it was programmed) stays in its
+// block until the next erase; the block is "doubtful", and its data is checked at every open.
 //
-//   0 ──power cut in a program──▶ kDoubtful      0, kDoubtful ──program failed──▶ + kFailed
-//   0, kDoubtful ──erase begins──▶ + kErasing    kFailed ──its pages are elsewhere──▶ kRetired
-//   kErasing ──erase ends──▶ 0, erases + 1       kErasing ──erase failed──▶ kRetired
+//   in use ──power cut in a program──▶ doubtful     in use, doubtful ──program failed──▶ failed
+//   in use, doubtful ──erase begins──▶ erasing      failed ──its pages are elsewhere──▶ retired
+//   erasing ──erase ends──▶ in use, erases + 1      erasing ──erase failed──▶ retired
 //
 // The image promises to survive the death of its process, not of the machine: nothing is synced
 // while it is open. Numbers are little-endian.
@@ -73,10 +73,11 @@ struct SharedState {
 static_assert(std::is_trivially_copyable_v<SharedState>);
 
 // Flags of BlockRecord::state.
-inline constexpr uint32_t kErasing = 1;   // the power may have gone half way: erase it again
-inline constexpr uint32_t kDoubtful = 2;  // has a torn wordline: data may not fit its spare entry
-inline constexpr uint32_t kFailed = 4;    // is programmed no more; its pages count until moved
-inline constexpr uint32_t kRetired = 8;   // a bad block, nothing in it counts
+inline constexpr uint32_t kBlockErasing = 1;  // the power may have gone half way: erase it again
+inline constexpr uint32_t kBlockDoubtful =
+    2;  // has a torn wordline: data may not fit its spare entry
+inline constexpr uint32_t kBlockFailed = 4;   // is programmed no more; its pages count until moved
+inline constexpr uint32_t kBlockRetired = 8;  // a bad block, nothing in it counts
 
 struct BlockRecord {
   uint32_t state;  // one 8-byte store together with erases

@@ -46,10 +46,16 @@ Ssd::Ssd(std::unique_ptr<Image> image, const Geometry& geometry, const SsdOption
       image_(std::move(image)),
       idle_(image_->shared()),
       latency_(Timing{}, geometry, counters()),
-      media_(*image_, latency_, options.faults),
+      own_faults_(geometry.failures),
+      media_(*image_, latency_, faults_for(options)),
       victim_(units_),
       router_(units_),
       ftl_(units_, media_, victim_, router_, counters(), live()) {}
+
+NandFaults* Ssd::faults_for(const SsdOptions& options) {
+  if (options.faults != nullptr) return options.faults;
+  return geometry_.failures.any() ? &own_faults_ : nullptr;
+}
 
 // The spare-area scan: see layout.h for who wins.
 void Ssd::recover() {
@@ -61,9 +67,13 @@ void Ssd::recover() {
   media_.restore(scan);
   for (const BlockIndex block : scan.half_erased) {
     if (read_only_) break;
-    media_.erased(block);
-    ++blocks[block].erases;
-    ++counters().erases;
+    if (media_.erased(block)) {
+      ++blocks[block].erases;
+      ++counters().erases;
+    } else {
+      blocks[block].retired = true;
+      ++counters().erase_failures;
+    }
   }
   ftl_.restore(blocks, scan.location, scan.next_sequence);
 }

@@ -30,7 +30,7 @@ struct SsdOptions {
   bool read_only = false;
   bool streams_off = false;      // everything on stream 0, copies on a frontier of their own
   double wait_seconds = 0;       // for another holder of the image
-  NandFaults* faults = nullptr;  // outlives the Ssd; none: NAND does not fail
+  NandFaults* faults = nullptr;  // outlives the Ssd; none: failures at the image's rates
 };
 
 class Ssd {
@@ -42,7 +42,8 @@ class Ssd {
   const std::string& uuid() const { return image_->uuid(); }
 
   // Whole pages of 4 KiB; a map unit written in part is read, changed and written. Errors: EINVAL
-  // beyond the device, EROFS, ENOSPC when no block can be freed, EIO. A pStream that the device
+  // beyond the device, EROFS, ENOSPC when no block can be freed or
+  // too many went bad (for good: reads and trims go on), EIO. A pStream that the device
   // does not have is the default one, as NVMe has it.
   Result<void> write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStreamId pstream);
   Result<void> read(uint64_t page, Bytes bytes);  // zeroes where nothing was written
@@ -58,6 +59,7 @@ class Ssd {
 
   Ssd(std::unique_ptr<Image> image, const Geometry& geometry, const SsdOptions& options);
   void recover();
+  NandFaults* faults_for(const SsdOptions& options);
   Result<void> powered(Result<void> done) const;
   Result<void> check_range(uint64_t page, uint64_t count) const;
   Ppn place_of(uint64_t page) const;
@@ -78,6 +80,7 @@ class Ssd {
   SharedMutex ftl_mutex_;  // exclusive for changes of anything below; shared for reads
   Mutex reading_mutex_;    // counters and latency_ while ftl_mutex_ is shared
   LatencyModel latency_;
+  SeededFailures own_faults_;
   ImageMedia media_;
   Greedy victim_;
   StreamRouter router_;

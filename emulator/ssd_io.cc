@@ -139,8 +139,8 @@ Result<void> Ssd::flush() {
   const WriteLock lock(ftl_mutex_);
   const SharedUpdate update(image_->shared());
   ++counters().flushes;
-  ftl_.flush();
-  return powered({});
+  const int error = ftl_.flush();
+  return powered(error != 0 ? Result<void>(Error{error, "emulated SSD: flush"}) : Result<void>());
 }
 
 }  // namespace streamfs::emulator

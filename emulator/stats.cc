@@ -45,6 +45,9 @@ SsdStats stats_of(const Geometry& geometry, const SharedState& state) {
   stats.peak_live_bytes = state.live.peak_live_pages * kPageBytes;
   stats.physical_bytes = geometry.physical_pages() * kPageBytes;
   stats.damaged_pages = state.damaged_pages;
+  stats.bad_blocks = state.live.bad_blocks;
+  stats.program_failures = delta.program_failures;
+  stats.erase_failures = delta.erase_failures;
   stats.latency_p50_us = latency_quantile_us(delta.write_latency, 0.5);
   stats.latency_p99_us = latency_quantile_us(delta.write_latency, 0.99);
   stats.latency_p999_us = latency_quantile_us(delta.write_latency, 0.999);
@@ -74,6 +77,9 @@ nlohmann::json to_json(const SsdStats& stats) {
   json["peak_live_bytes"] = known(stats.peak_live_bytes);
   json["physical_bytes"] = known(stats.physical_bytes);
   json["erases"] = known(stats.erases);
+  json["bad_blocks"] = known(stats.bad_blocks);
+  json["program_failures"] = known(stats.program_failures);
+  json["erase_failures"] = known(stats.erase_failures);
   json["latency_us"] = {{"p50", known(stats.latency_p50_us)},
                         {"p99", known(stats.latency_p99_us)},
                         {"p999", known(stats.latency_p999_us)}};

@@ -24,7 +24,7 @@ struct SsdStats {
   uint64_t nand_bytes = 0, gc_bytes = 0, pad_bytes = 0, erases = 0;
   uint64_t rmw_bytes = 0, rmw_read_bytes = 0;  // of writes that covered map units in part
   uint64_t live_bytes = 0, peak_live_bytes = 0, physical_bytes = 0;
-  uint64_t damaged_pages = 0;
+  uint64_t damaged_pages = 0, bad_blocks = 0, program_failures = 0, erase_failures = 0;
   double latency_p50_us = 0, latency_p99_us = 0, latency_p999_us = 0, virtual_seconds = 0;
   std::vector<StreamUse> streams;
 

@@ -5,7 +5,9 @@
 // one physical page; a block is erased only when nothing in it is live and every newer version that
 // made it dead is committed (on a device without power-loss protection: has left the buffer).
 // Media keeps what must survive and is told in this order: store or move (data), stamp_* (spare
-// area), committed (from here on the pages count). It may fail in store and move only.
+// area), committed (from here on the pages count). It may fail in store (without data: padding),
+// move and erased. After kProgramFailed nothing of that call is on the flash: the block is told
+// failed(), what lives in it moves elsewhere, and then it is retired().
 // Victim answers "which block is collected", Router "which open block takes a copy".
 //
 // Thread safety: none; the owner locks. Errors are errno values, 0 for none: this is the hot path.
@@ -35,11 +37,16 @@ struct WriteStamp {
   uint16_t pstream;
 };
 
+// What Media answers when NAND could not program a block.
+inline constexpr int kProgramFailed = -1;
+
 // What is known of a block at power-up.
 struct RecoveredBlock {
   uint32_t written = 0;  // pages that cannot be programmed before the next erase
   FrontierId frontier = 0;
   uint32_t erases = 0;
+  bool failed = false;   // to be emptied and retired
+  bool retired = false;  // a bad block
 };
 
 template <typename Media, typename Victim, typename Router>
@@ -54,12 +61,14 @@ class PageMap {
   void restore(std::span<const RecoveredBlock> blocks, std::span<const Ppn> location,
                uint64_t next_sequence);
 
-  // Errors: ENOSPC when no block can be freed, or what Media said. Pages before the failing one
-  // are written.
+  // Errors: ENOSPC when no block can be freed or too many are bad, or what Media said. Pages before
+  // the failing one are written.
   int write(Lpn first, uint32_t count, FrontierId frontier, uint16_t vstream,
             const std::byte* data);
   void trim(Lpn page);
-  void flush();  // pads and commits what the buffers hold; nothing to do with power-loss protection
+  // Pads and commits what the buffers hold; nothing to do with power-loss protection. An error
+  // means that what the buffers hold is still there and not yet safe.
+  int flush();
 
   Ppn location(Lpn page) const { return location_[page]; }
   // Memory is what a large replay waits for: say early which page comes soon.
@@ -69,7 +78,7 @@ class PageMap {
   uint64_t clock() const { return clock_; }
 
  private:
-  enum class State : uint8_t { kFree, kOpen, kClosed, kCollecting };
+  enum class State : uint8_t { kFree, kOpen, kClosed, kCollecting, kFailed, kBad };
   struct Block {
     uint32_t valid = 0;
     uint32_t written = 0;
@@ -95,19 +104,24 @@ class PageMap {
     return block * geometry_.pages_per_block + blocks_[block].written;
   }
   void close(BlockIndex block);
+  void fail(BlockIndex block);
+  int empty_failed();
+  int commit_all();
+  bool worn_out() const;
   BlockIndex take_free();
   void open(FrontierId frontier, BlockIndex block);
   int make_room(FrontierId frontier);
   FrontierId room_for_copy(FrontierId wanted);
   int collect_to_low_water();
   int collect();
+  int move_survivors(BlockIndex victim);
   bool any_to_gain() const;
   void gather_valid(BlockIndex block);
   int copy_run(BlockIndex victim, std::span<const Ppn> from, FrontierId frontier);
   void place(Ppn at, Lpn page);
   Block& invalidate(Ppn page);
   void advanced(BlockIndex block, uint32_t pages, uint64_t first_sequence);
-  void pad(BlockIndex block);
+  int pad(BlockIndex block);
   bool holds_back(size_t frontier, const Block& dead) const;
   bool erasable(const Block& dead) const;
   void commit_for(const Block& dead);
@@ -130,6 +144,7 @@ class PageMap {
   std::vector<BlockIndex> open_;  // by frontier
   std::deque<BlockIndex> free_;
   std::deque<BlockIndex> pending_;  // dead, to be erased once erasable()
+  std::deque<BlockIndex> failed_;   // programmed no more, not yet emptied
   std::vector<Ppn> survivors_;      // of the block being collected
   uint64_t sequence_ = 1;
   uint64_t clock_ = 0;
@@ -137,5 +152,6 @@ class PageMap {
 
 }  // namespace streamfs::emulator
 
+#include "emulator/ftl/page_map_failure.h"
 #include "emulator/ftl/page_map_gc.h"
 #include "emulator/ftl/page_map_write.h"

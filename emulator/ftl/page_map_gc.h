@@ -10,6 +10,7 @@ int PageMap<M, V, R>::collect_to_low_water() {
   // Padding may eat what small blocks give back: then the device is full, not busy for ever.
   for (uint32_t attempts = 2 * geometry_.blocks; free_.size() <= geometry_.low_water; --attempts) {
     if (attempts == 0) return ENOSPC;
+    if (const int error = empty_failed(); error != 0) return error;
     if (pending_.size() > kPendingErases) {
       commit_for(blocks_[pending_.front()]);
       erase_ready();
@@ -31,31 +32,40 @@ int PageMap<M, V, R>::collect() {
   victim_.remove(victim, block.valid);
   block.state = State::kCollecting;
   router_.collected(block.frontier, block.opened_at, clock_);
+  if (const int error = move_survivors(victim); error != 0) {
+    close(victim);
+    return error;
+  }
+  retire(victim);
+  return empty_failed();
+}
+
+// Copies what lives in a block to where the router says. A target that fails is left for another.
+template <typename M, typename V, typename R>
+int PageMap<M, V, R>::move_survivors(BlockIndex victim) {
+  const Block& block = blocks_[victim];
   gather_valid(victim);
   const auto ask = [&](size_t i) {  // once for each copy: policies learn from the question
     return router_.for_copy(resident_[survivors_[i]], block.frontier, clock_);
   };
-  int error = 0;
   FrontierId wanted = survivors_.empty() ? FrontierId{0} : ask(0);
-  for (size_t i = 0, end = 0; i < survivors_.size() && error == 0; i = end) {
+  for (size_t i = 0, end = 0; i < survivors_.size(); i = end) {
     const FrontierId frontier = room_for_copy(wanted);
-    if (frontier == UINT16_MAX) {
-      error = ENOSPC;
-      break;
-    }
+    if (frontier == UINT16_MAX) return ENOSPC;
     const uint32_t room = geometry_.pages_per_block - blocks_[open_[frontier]].written;
     FrontierId next = wanted;
     for (end = i + 1; end < survivors_.size(); ++end)
       if (next = ask(end); next != wanted || end - i == room) break;
-    error = copy_run(victim, std::span(survivors_).subspan(i, end - i), frontier);
+    const int error = copy_run(victim, std::span(survivors_).subspan(i, end - i), frontier);
+    if (error == kProgramFailed) {
+      fail(open_[frontier]);
+      end = i;
+      continue;
+    }
+    if (error != 0) return error;
     wanted = next;
   }
-  if (error == 0) {
-    retire(victim);
-  } else {
-    close(victim);
-  }
-  return error;
+  return 0;
 }
 
 template <typename M, typename V, typename R>
@@ -128,6 +138,7 @@ bool PageMap<M, V, R>::holds_back(size_t frontier, const Block& dead) const {
 template <typename M, typename V, typename R>
 bool PageMap<M, V, R>::erasable(const Block& dead) const {
   if (wordline_ == 1) return true;
+  if (!failed_.empty()) return false;  // they hold pages of the buffer, too
   for (size_t frontier = 0; frontier < open_.size(); ++frontier)
     if (holds_back(frontier, dead)) return false;
   return true;
@@ -136,7 +147,7 @@ bool PageMap<M, V, R>::erasable(const Block& dead) const {
 template <typename M, typename V, typename R>
 void PageMap<M, V, R>::commit_for(const Block& dead) {
   for (size_t frontier = 0; frontier < open_.size(); ++frontier)
-    if (holds_back(frontier, dead)) pad(open_[frontier]);
+    if (holds_back(frontier, dead)) (void)pad(open_[frontier]);
 }
 
 template <typename M, typename V, typename R>
@@ -158,7 +169,12 @@ void PageMap<M, V, R>::erase(BlockIndex block) {
   const uint32_t erases = blocks_[block].erases + 1;
   blocks_[block] = Block{};
   blocks_[block].erases = erases;
-  media_.erased(block);
+  if (!media_.erased(block)) {
+    ++counters_.erase_failures;
+    ++live_.bad_blocks;
+    blocks_[block].state = State::kBad;
+    return;
+  }
   ++counters_.erases;
   free_.push_back(block);
 }

@@ -39,13 +39,21 @@ void PageMap<M, V, R>::restore(std::span<const RecoveredBlock> blocks,
     ++blocks_[location[page] / geometry_.pages_per_block].valid;
   }
   free_.clear();
+  live_.bad_blocks = 0;
   for (BlockIndex i = 0; i < blocks.size(); ++i) {
     Block& block = blocks_[i];
     block.written = block.committed = blocks[i].written;
     block.frontier = blocks[i].frontier;
     block.erases = blocks[i].erases;
     block.opened_at = clock_;
-    if (block.written == 0) {
+    if (blocks[i].retired) {
+      block.state = State::kBad;
+      ++live_.bad_blocks;
+    } else if (blocks[i].failed) {
+      block.state = State::kFailed;
+      ++live_.bad_blocks;
+      failed_.push_back(i);
+    } else if (block.written == 0) {
       free_.push_back(i);
     } else if (block.written < geometry_.pages_per_block && open_[block.frontier] == kNoBlock) {
       block.state = State::kOpen;
@@ -65,7 +73,13 @@ int PageMap<M, V, R>::write(Lpn first, uint32_t count, FrontierId frontier, uint
     const BlockIndex block = open_[frontier];
     const Ppn at = next_page(block);
     const uint32_t pages = std::min(count, geometry_.pages_per_block - blocks_[block].written);
-    if (const int error = media_.store(at, data, pages); error != 0) return error;
+    if (const int error = media_.store(at, data, pages); error == kProgramFailed) {
+      fail(block);
+      if (const int full = empty_failed(); full != 0) return full;
+      continue;
+    } else if (error != 0) {
+      return error;
+    }
     const uint64_t first_sequence = sequence_;
     for (uint32_t i = 0; i < pages; ++i) {
       media_.stamp_host(at + i, first + i, {sequence_++, clock_++, vstream, frontier});
@@ -149,6 +163,7 @@ void PageMap<M, V, R>::close(BlockIndex index) {
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::make_room(FrontierId frontier) {
   while (!has_room(frontier) || free_.empty()) {
+    if (worn_out()) return ENOSPC;
     if (free_.size() <= 1) {
       if (const int error = collect_to_low_water(); error != 0 && error != ENOSPC) return error;
       if (free_.size() <= 1) return has_room(frontier) && !free_.empty() ? 0 : ENOSPC;
@@ -182,26 +197,33 @@ void PageMap<M, V, R>::advanced(BlockIndex index, uint32_t pages, uint64_t first
 }
 
 template <typename M, typename V, typename R>
-void PageMap<M, V, R>::pad(BlockIndex index) {
+int PageMap<M, V, R>::pad(BlockIndex index) {
   Block& block = blocks_[index];
   const uint64_t first_sequence = sequence_;
   const Ppn at = next_page(index);
   const uint32_t pages = wordline_ - block.written % wordline_;
+  if (const int error = media_.store(at, nullptr, pages); error != 0) {
+    if (error == kProgramFailed) fail(index);
+    return error;
+  }
   for (uint32_t i = 0; i < pages; ++i) {
     media_.stamp_pad(at + i, sequence_++);
     resident_[at + i] = kNoPage;
   }
   counters_.pad_pages += pages * unit_;
   advanced(index, pages, first_sequence);
+  return 0;
 }
 
 // Copies in a buffer need no flush: their source is not erased before they are committed.
 template <typename M, typename V, typename R>
-void PageMap<M, V, R>::flush() {
+int PageMap<M, V, R>::flush() {
   for (FrontierId frontier = 0; frontier < geometry_.streams; ++frontier) {
     const BlockIndex block = open_[frontier];
-    if (block != kNoBlock && blocks_[block].uncommitted_since != UINT64_MAX) pad(block);
+    if (block == kNoBlock || blocks_[block].uncommitted_since == UINT64_MAX) continue;
+    if (const int error = pad(block); error != 0 && error != kProgramFailed) return error;
   }
+  return empty_failed();
 }
 
 }  // namespace streamfs::emulator

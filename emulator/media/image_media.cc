@@ -65,9 +65,23 @@ void ImageMedia::restore(const SpareScan& scan) {
   for (const BlockIndex block : scan.unclean) unclean_[block] = true;
 }
 
+// Asks for every wordline that these pages complete.
+bool ImageMedia::can_program(Ppn at, uint32_t pages) {
+  const BlockIndex block = at / pages_per_block_;
+  const uint32_t first = at % pages_per_block_;
+  SFS_ASSERT(first == programmed_[block]);
+  for (uint32_t w = first / wordline_; faults_ != nullptr && w < (first + pages) / wordline_; ++w)
+    if (faults_->program_fails(block, blocks_[block].erases, w)) return false;
+  return true;
+}
+
 int ImageMedia::store(Ppn at, const std::byte* data, uint32_t pages) {
   if (!powered_) return EIO;
-  SFS_ASSERT(at % pages_per_block_ == programmed_[at / pages_per_block_]);
+  if (!can_program(at, pages)) return kProgramFailed;
+  if (data == nullptr) {
+    latency_.programmed(at * unit_, pages * unit_, false);
+    return 0;
+  }
   const size_t unit_bytes = unit_ * kPageBytes;
   const ConstBytes bytes(data, pages * unit_bytes);
   if (const int error = image_.write_flash(at, bytes); error != 0) return error;
@@ -81,6 +95,7 @@ int ImageMedia::store(Ppn at, const std::byte* data, uint32_t pages) {
 
 int ImageMedia::move(std::span<const Ppn> from, Ppn to) {
   if (!powered_) return EIO;
+  if (!can_program(to, static_cast<uint32_t>(from.size()))) return kProgramFailed;
   const size_t step = kCopyBytes / (unit_ * kPageBytes);
   for (size_t i = 0; i < from.size(); i += step) {
     const auto some = from.subspan(i, std::min(step, from.size() - i));
@@ -151,21 +166,34 @@ void ImageMedia::committed(BlockIndex block, uint32_t pages) {
   committed_[block] = pages;
 }
 
-void ImageMedia::erased(BlockIndex block) {
-  if (!powered_) return;
+bool ImageMedia::erased(BlockIndex block) {
+  if (!powered_) return true;
   const uint32_t state = blocks_[block].state, erases = blocks_[block].erases;
   const Ppn first = block * pages_per_block_;
-  publish(blocks_[block], state | kErasing, erases);
+  publish(blocks_[block], state | kBlockErasing, erases);
   if (faults_ != nullptr && faults_->power_fails_erasing(block)) {
     tear(first, pages_per_block_);
-    return;
+    return true;
   }
-  if (unclean_[block] || (state & kDoubtful) != 0)
+  latency_.erased(block);
+  if (faults_ != nullptr && faults_->erase_fails(block, erases)) {
+    publish(blocks_[block], kBlockRetired, erases);
+    return false;
+  }
+  if (unclean_[block] || (state & kBlockDoubtful) != 0)
     std::ranges::fill(spare_.subspan(first, pages_per_block_), SpareEntry{});
   publish(blocks_[block], 0, erases + 1);
   unclean_[block] = false;
   programmed_[block] = committed_[block] = 0;
-  latency_.erased(block);
+  return true;
+}
+
+void ImageMedia::failed(BlockIndex block) {
+  if (powered_) publish(blocks_[block], blocks_[block].state | kBlockFailed, blocks_[block].erases);
+}
+
+void ImageMedia::retired(BlockIndex block) {
+  if (powered_) publish(blocks_[block], kBlockRetired, blocks_[block].erases);
 }
 
 void ImageMedia::tear(Ppn first, uint32_t pages) {

@@ -25,7 +25,7 @@ class ImageMedia {
   void restore(const SpareScan& scan);
   bool powered() const { return powered_; }
 
-  // The calls of PageMap; store and move return errno values.
+  // The calls of PageMap; store and move return errno values or kProgramFailed.
   int store(Ppn at, const std::byte* data, uint32_t pages);
   int move(std::span<const Ppn> from, Ppn to);
   void stamp_host(Ppn at, Lpn page, WriteStamp stamp);
@@ -33,7 +33,9 @@ class ImageMedia {
   void stamp_pad(Ppn at, uint64_t sequence);
   void opened(BlockIndex block, FrontierId frontier);
   void committed(BlockIndex block, uint32_t pages);
-  void erased(BlockIndex block);
+  bool erased(BlockIndex block);
+  void failed(BlockIndex block);
+  void retired(BlockIndex block);
 
   // In pages of 4 KiB: those of map unit u from u × map_unit_pages on.
   int read(Ppn first, std::byte* data, uint32_t pages) const;
@@ -44,6 +46,7 @@ class ImageMedia {
     void operator()(std::byte* p) const;
   };
 
+  bool can_program(Ppn at, uint32_t pages);
   void stamp(Ppn at, SpareEntry entry);
   void tear(Ppn first, uint32_t pages);
   int move_some(std::span<const Ppn> from, Ppn to);

@@ -17,7 +17,9 @@ class NullMedia {
   void stamp_pad(Ppn, uint64_t) {}
   void opened(BlockIndex, FrontierId) {}
   void committed(BlockIndex, uint32_t) {}
-  void erased(BlockIndex) {}
+  bool erased(BlockIndex) { return true; }
+  void failed(BlockIndex) {}
+  void retired(BlockIndex) {}
 };
 
 }  // namespace streamfs::emulator

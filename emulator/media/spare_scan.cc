@@ -65,8 +65,10 @@ class Scanner {
     RecoveredBlock& into = out_.blocks[block];
     into.erases = record.erases;
     into.frontier = static_cast<FrontierId>(std::min(record.frontier, geometry_.frontiers() - 1));
-    if ((record.state & kRetired) != 0) return;
-    if ((record.state & kErasing) != 0) {
+    into.failed = (record.state & kBlockFailed) != 0;
+    into.retired = (record.state & kBlockRetired) != 0;
+    if (into.retired) return;
+    if ((record.state & kBlockErasing) != 0) {
       out_.half_erased.push_back(block);
       out_.unclean.push_back(block);
       return;
@@ -87,7 +89,7 @@ class Scanner {
   // What is missing between programmed pages: torn if a power cut can have taken it, else damage.
   void judge(BlockIndex block) {
     const uint32_t written = out_.blocks[block].written;
-    const bool doubtful = (image_.blocks()[block].state & kDoubtful) != 0;
+    const bool doubtful = (image_.blocks()[block].state & kBlockDoubtful) != 0;
     bool garbage = false;
     for (uint32_t i = 0; i < written; ++i) {
       if (kinds_[i] == Kind::kProgrammed) {
@@ -114,7 +116,8 @@ class Scanner {
   void verify(BlockIndex block) {
     const uint32_t written = out_.blocks[block].written;
     if (written == 0) return;
-    const bool doubtful = (image_.blocks()[block].state & kDoubtful) != 0 || found_[block].torn;
+    const bool doubtful =
+        (image_.blocks()[block].state & kBlockDoubtful) != 0 || found_[block].torn;
     const uint64_t window = uint64_t{geometry_.frontiers() + 1} * wordline_;
     const bool recent = found_[block].last_sequence + window > last_sequence_;
     if (!doubtful && !recent && written == per_block_) return;
@@ -127,7 +130,7 @@ class Scanner {
       rejected_.insert(at);
       torn = true;
     }
-    if (torn && mark_) image_.blocks()[block].state |= kDoubtful;
+    if (torn && mark_) image_.blocks()[block].state |= kBlockDoubtful;
   }
 
   void resolve() {

@@ -5,9 +5,9 @@
 // have been torn by a power cut. Torn spare entries show by their checksum. Torn data under a whole
 // entry shows by the data's checksum, which is compared where the power may have gone: in the last
 // wordline of blocks that are not full, in wordlines among the last that were programmed, and
-// everywhere in kDoubtful blocks.
+// everywhere in kBlockDoubtful blocks.
 // Thread safety: none; before the device serves anybody. Crash: changes the image only by marking
-// blocks kDoubtful; a second scan finds the same.
+// blocks kBlockDoubtful; a second scan finds the same.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct SpareScan {
   uint64_t damaged_pages = 0;  // spare entries that no power cut explains
 };
 
-// In map units. With `mark`, blocks with torn pages become kDoubtful.
+// In map units. With `mark`, blocks with torn pages become kBlockDoubtful.
 SpareScan scan_spare(Image& image, bool mark);
 
 uint32_t checksum_of(const SpareEntry& entry);

@@ -53,6 +53,12 @@ class CreateCommand final : public Command {
               ->default_str("own");
     plp_ = app_->add_flag("--plp,!--no-plp", given_.plp,
                           "Power-loss protection: a flush is free (default: the preset's; yes).");
+    app_->add_option("--bad-blocks", given_.bad_blocks, "Blocks that are bad from the factory.");
+    app_->add_option("--program-failures", program_failures_,
+                     "Share of wordline programs that fail, 0 to 1.");
+    app_->add_option("--erase-failures", erase_failures_, "Share of erases that fail, 0 to 1.");
+    app_->add_option("--seed", given_.failures.seed, "Which blocks are bad, what fails.")
+        ->capture_default_str();
     app_->add_flag("--force", force_, "Replace an existing file.");
   }
 
@@ -87,13 +93,24 @@ class CreateCommand final : public Command {
     if (!unit_->empty()) request.map_unit_bytes = given_.map_unit_bytes;
     if (!gc_->empty()) request.gc_mode = given_.gc_mode;
     if (!plp_->empty()) request.plp = given_.plp;
+    request.bad_blocks = given_.bad_blocks;
+    SFS_ASSIGN(request.failures.program_per_billion, per_billion(program_failures_));
+    SFS_ASSIGN(request.failures.erase_per_billion, per_billion(erase_failures_));
+    request.failures.seed = given_.failures.seed;
     return request;
+  }
+
+  static Result<uint32_t> per_billion(double rate) {
+    if (!(rate >= 0 && rate <= 1))
+      return Error{EINVAL, fmt::format("impossible geometry: a failure rate of {}: 0 to 1", rate)};
+    return static_cast<uint32_t>(rate * 1e9);
   }
 
   std::string path_, preset_, scale_;
   GeometryRequest given_;
   CLI::Option *size_ = nullptr, *streams_ = nullptr, *spare_ = nullptr, *pages_ = nullptr;
   CLI::Option *unit_ = nullptr, *gc_ = nullptr, *plp_ = nullptr;
+  double program_failures_ = 0, erase_failures_ = 0;
   bool force_ = false;
 };
 

@@ -112,6 +112,9 @@ class InfoCommand final : public Command {
         "  latency      {:.0f} / {:.0f} / {:.0f} µs (p50 / p99 / p99.9 of host writes, "
         "virtual clock)\n",
         stats.latency_p50_us, stats.latency_p99_us, stats.latency_p999_us);
+    if (stats.bad_blocks > 0)
+      fmt::print("  bad          {} blocks; {} program and {} erase failures\n", stats.bad_blocks,
+                 stats.program_failures, stats.erase_failures);
     if (stats.damaged_pages > 0)
       fmt::print("  damaged      {} pages found at the last open\n", stats.damaged_pages);
     for (size_t i = 0; i < stats.streams.size(); ++i)

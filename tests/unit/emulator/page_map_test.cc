@@ -75,10 +75,13 @@ struct StrictMedia {
     EXPECT_LE(pages, stamped[block]);
     announced[block] = pages;
   }
-  void erased(BlockIndex block) {
+  bool erased(BlockIndex block) {
     EXPECT_EQ(announced[block], geometry.pages_per_block);
     stamped[block] = announced[block] = 0;
+    return true;
   }
+  void failed(BlockIndex) {}
+  void retired(BlockIndex) {}
 
   Geometry geometry;
   std::vector<uint32_t> stamped, announced;
