@@ -32,12 +32,15 @@ struct Counters {
   uint64_t rmw_pages = 0;  // programmed beside what the host wrote, for the same reason
   uint64_t program_failures = 0;
   uint64_t erase_failures = 0;
-  uint64_t virtual_ns = 0;  // the latency model's clock
+  uint64_t unknown_placements = 0;  // writes with a stream or handle that the device lacks
+  // See latency.h: its two hosts' clocks, and the work in all.
+  uint64_t virtual_ns = 0, saturated_ns = 0;
+  uint64_t die_busy_ns = 0, channel_busy_ns = 0, host_busy_ns = 0;
   std::array<StreamCounters, kMaxStreams> streams{};
-  std::array<uint64_t, kLatencyBuckets> write_latency{};  // see latency.h
+  std::array<uint64_t, kLatencyBuckets> write_latency{}, read_latency{};
 };
 static_assert(sizeof(Counters) ==
-              sizeof(uint64_t) * (12 + 2 * size_t{kMaxStreams} + kLatencyBuckets));
+              sizeof(uint64_t) * (17 + 2 * size_t{kMaxStreams} + 2 * kLatencyBuckets));
 
 struct LiveCounts {
   uint64_t live_pages = 0;

@@ -14,6 +14,7 @@ namespace streamfs::emulator {
 namespace {
 
 constexpr uint32_t kSubBuckets = 16;
+constexpr uint64_t kReferenceWordlines = 256;
 constexpr uint64_t kUnitNs = 64;  // 16 units ≈ 1 µs: the linear part
 
 uint64_t bucket_floor_ns(uint32_t bucket) {
@@ -32,7 +33,7 @@ uint32_t latency_bucket(uint64_t ns) {
   return std::min((octave + 1) * kSubBuckets + sub, kLatencyBuckets - 1);
 }
 
-double latency_quantile_us(const std::array<uint64_t, kLatencyBuckets>& histogram, double q) {
+double latency_quantile_us(const Histogram& histogram, double q) {
   const uint64_t total = std::accumulate(histogram.begin(), histogram.end(), uint64_t{0});
   if (total == 0) return 0;
   const auto rank = static_cast<uint64_t>(q * static_cast<double>(total - 1)) + 1;
@@ -42,61 +43,179 @@ double latency_quantile_us(const std::array<uint64_t, kLatencyBuckets>& histogra
   return static_cast<double>(bucket_floor_ns(bucket) + bucket_floor_ns(bucket + 1)) / 2000.0;
 }
 
+Timing timing_of(Cell cell) {
+  Timing timing;
+  switch (cell) {
+    case Cell::kSlc:
+      timing.read_ns = 25'000;
+      timing.program_ns = 200'000;
+      timing.erase_ns = 2'000'000;
+      break;
+    case Cell::kMlc:
+      timing.read_ns = 50'000;
+      timing.program_ns = 1'000'000;
+      timing.erase_ns = 3'000'000;
+      break;
+    case Cell::kTlc:
+      timing.read_ns = 80'000;
+      timing.program_ns = 2'000'000;
+      timing.erase_ns = 4'000'000;
+      break;
+  }
+  return timing;
+}
+
+uint64_t work_conserving_ns(const Geometry& geometry, const Counters& counters) {
+  return std::max({counters.die_busy_ns / geometry.nand.die_count(),
+                   counters.channel_busy_ns / geometry.nand.channels, counters.host_busy_ns});
+}
+
+namespace {
+
+uint64_t erase_time(const Timing& timing, const Geometry& geometry) {
+  const uint64_t stripe = uint64_t{geometry.wordline_pages} * geometry.nand.die_count();
+  const uint64_t wordlines = std::max<uint64_t>(1, geometry.pages_per_block / stripe);
+  return std::min(timing.erase_ns, timing.erase_ns * wordlines / kReferenceWordlines);
+}
+
+// A page's share of the dies' or the channels' time, whichever is scarcer, at the paced host's
+// load.
+uint64_t interval(double die_ns, double channel_ns, const Geometry& geometry, double load) {
+  const double scarcer =
+      std::max(die_ns / geometry.nand.die_count(), channel_ns / geometry.nand.channels);
+  return static_cast<uint64_t>(scarcer / load);
+}
+
+}  // namespace
+
 LatencyModel::LatencyModel(const Timing& timing, const Geometry& geometry, Counters& counters)
     : timing_(timing),
       dies_(geometry.nand.die_count()),
+      channels_(geometry.nand.channels),
       wordline_pages_(geometry.wordline_pages),
+      erase_ns_(erase_time(timing, geometry)),
+      wordline_transfer_ns_(geometry.wordline_pages / kFlashPagePages * timing.channel_page_ns),
+      write_interval_ns_(interval(static_cast<double>(timing.program_ns) / geometry.wordline_pages,
+                                  static_cast<double>(timing.channel_page_ns) / kFlashPagePages,
+                                  geometry, timing.load)),
+      read_interval_ns_(interval(static_cast<double>(timing.read_ns) / kFlashPagePages,
+                                 static_cast<double>(timing.channel_page_ns) / kFlashPagePages,
+                                 geometry, timing.load)),
       counters_(counters),
-      die_free_ns_(dies_, counters.virtual_ns) {
-  const double per_page =
-      static_cast<double>(timing.program_ns) / (wordline_pages_ * dies_ * timing.load);
-  page_interval_ns_ = static_cast<uint64_t>(per_page);
-  arrival_ns_ = acknowledged_ns_ = counters.virtual_ns;
+      reads_done_ns_(timing.queue_depth) {
+  const auto idle_since = [&](Lane& lane, uint64_t now) {
+    lane.die_free_ns.assign(dies_, now);
+    lane.channel_free_ns.assign(channels_, now);
+    lane.arrival_ns = lane.acknowledged_ns = lane.next_arrival_ns = lane.horizon_ns = now;
+  };
+  idle_since(paced_, counters.virtual_ns);
+  idle_since(saturating_, counters.saturated_ns);
 }
 
-uint32_t LatencyModel::die_of_wordline(Ppn page) const {
-  return page / wordline_pages_ % dies_;
-}
-
-void LatencyModel::occupy(uint32_t die, uint64_t ns) {
-  die_free_ns_[die] = std::max(die_free_ns_[die], arrival_ns_) + ns;
+// The saturating host is held up by its interface and by what it waits for (the callers know).
+void LatencyModel::arrive(uint32_t pages, uint64_t interval_ns) {
+  paced_.arrival_ns = std::max(paced_.next_arrival_ns, paced_.acknowledged_ns);
+  paced_.next_arrival_ns = paced_.arrival_ns + pages * interval_ns;
+  counters_.virtual_ns = paced_.arrival_ns;
+  saturating_.arrival_ns = std::max(saturating_.next_arrival_ns, saturating_.acknowledged_ns);
+  saturating_.next_arrival_ns = saturating_.arrival_ns + pages * timing_.host_page_ns;
+  counters_.host_busy_ns += pages * timing_.host_page_ns;
+  saturating_.horizon_ns = std::max(saturating_.horizon_ns, saturating_.next_arrival_ns);
 }
 
 void LatencyModel::begin_write(uint32_t pages) {
-  arrival_ns_ = std::max(next_arrival_ns_, acknowledged_ns_);
-  next_arrival_ns_ = arrival_ns_ + pages * page_interval_ns_;
-  acknowledged_ns_ = arrival_ns_ + timing_.command_ns + pages * timing_.transfer_ns;
-  counters_.virtual_ns = arrival_ns_;
+  arrive(pages, write_interval_ns_);
+  paced_.acknowledged_ns = paced_.arrival_ns + timing_.command_ns + pages * timing_.host_page_ns;
 }
 
 void LatencyModel::end_write() {
-  ++counters_.write_latency[latency_bucket(acknowledged_ns_ - arrival_ns_)];
+  ++counters_.write_latency[latency_bucket(paced_.acknowledged_ns - paced_.arrival_ns)];
+  note_horizon();
 }
 
-void LatencyModel::programmed(Ppn first, uint32_t pages, bool by_host) {
-  const uint32_t wordlines = (first + pages) / wordline_pages_ - first / wordline_pages_;
-  for (uint32_t i = 0; i < wordlines; ++i) {
-    const uint32_t die = die_of_wordline(first + i * wordline_pages_);
-    const uint64_t buffered_ns = timing_.buffer_depth * timing_.program_ns;
-    if (by_host && die_free_ns_[die] > buffered_ns)
-      acknowledged_ns_ = std::max(acknowledged_ns_, die_free_ns_[die] - buffered_ns);
-    occupy(die, timing_.program_ns);
+LatencyModel::Read LatencyModel::begin_read(uint32_t pages) {
+  arrive(pages, read_interval_ns_);
+  saturating_.arrival_ns = std::max(saturating_.arrival_ns, reads_done_ns_[next_read_]);
+  return {paced_.arrival_ns, saturating_.arrival_ns};
+}
+
+void LatencyModel::host_read(Read& read, Ppn first, uint32_t pages) {
+  for (Ppn page = first / kFlashPagePages * kFlashPagePages; page < first + pages;
+       page += kFlashPagePages) {
+    read.done_paced_ns = std::max(read.done_paced_ns, read_flash_page(paced_, page));
+    read.done_saturating_ns = std::max(read.done_saturating_ns, read_flash_page(saturating_, page));
+    counters_.die_busy_ns += timing_.read_ns;
+    counters_.channel_busy_ns += timing_.channel_page_ns;
   }
 }
 
-void LatencyModel::host_read(Ppn first, uint32_t pages) {
-  for (Ppn page = first; page < first + pages; page += kFlashPagePages)
-    occupy(die_of_wordline(page), timing_.read_ns);
+void LatencyModel::end_read(const Read& read) {
+  paced_.acknowledged_ns = read.done_paced_ns + timing_.command_ns;
+  ++counters_.read_latency[latency_bucket(paced_.acknowledged_ns - paced_.arrival_ns)];
+  reads_done_ns_[next_read_] = read.done_saturating_ns;
+  next_read_ = (next_read_ + 1) % reads_done_ns_.size();
+  note_horizon();
+}
+
+void LatencyModel::read_for_write(Ppn first, uint32_t pages) {
+  Read read{paced_.arrival_ns, saturating_.arrival_ns};
+  host_read(read, first, pages);
+  paced_.acknowledged_ns = std::max(paced_.acknowledged_ns, read.done_paced_ns);
+  saturating_.acknowledged_ns = std::max(saturating_.acknowledged_ns, read.done_saturating_ns);
+}
+
+void LatencyModel::note_horizon() {
+  counters_.saturated_ns = std::max(counters_.saturated_ns, saturating_.horizon_ns);
+}
+
+uint64_t LatencyModel::read_flash_page(Lane& lane, Ppn page) {
+  const uint32_t die = die_of(page);
+  uint64_t& die_free = lane.die_free_ns[die];
+  uint64_t& channel_free = lane.channel_free_ns[die % channels_];
+  die_free = std::max(die_free, lane.arrival_ns) + timing_.read_ns;
+  channel_free = std::max(channel_free, die_free) + timing_.channel_page_ns;
+  lane.horizon_ns = std::max(lane.horizon_ns, channel_free);
+  return channel_free;
+}
+
+void LatencyModel::program_wordline(Lane& lane, uint32_t die, bool by_host) {
+  uint64_t& die_free = lane.die_free_ns[die];
+  uint64_t& channel_free = lane.channel_free_ns[die % channels_];
+  const uint64_t buffered_ns = timing_.buffer_depth * timing_.program_ns;
+  if (by_host && die_free > buffered_ns)
+    lane.acknowledged_ns = std::max(lane.acknowledged_ns, die_free - buffered_ns);
+  const uint64_t register_free = die_free - std::min(die_free, timing_.program_ns);
+  channel_free = std::max({channel_free, lane.arrival_ns, register_free}) + wordline_transfer_ns_;
+  die_free = std::max(die_free, channel_free) + timing_.program_ns;
+  lane.horizon_ns = std::max(lane.horizon_ns, die_free);
+}
+
+void LatencyModel::programmed(Ppn first, uint32_t pages, bool by_host) {
+  const uint32_t end = (first + pages) / wordline_pages_;
+  for (uint32_t wordline = first / wordline_pages_; wordline < end; ++wordline) {
+    program_wordline(paced_, wordline % dies_, by_host);
+    program_wordline(saturating_, wordline % dies_, by_host);
+    counters_.die_busy_ns += timing_.program_ns;
+    counters_.channel_busy_ns += wordline_transfer_ns_;
+  }
 }
 
 void LatencyModel::copied_from(Ppn page) {
   if (page / kFlashPagePages == last_copied_flash_page_) return;
   last_copied_flash_page_ = page / kFlashPagePages;
-  occupy(die_of_wordline(page), timing_.read_ns);
+  read_flash_page(paced_, page);
+  read_flash_page(saturating_, page);
+  counters_.die_busy_ns += timing_.read_ns;
+  counters_.channel_busy_ns += timing_.channel_page_ns;
 }
 
-void LatencyModel::erased(BlockIndex block) {
-  occupy(block % dies_, timing_.erase_ns);
+void LatencyModel::erased() {
+  for (Lane* lane : {&paced_, &saturating_})
+    for (uint64_t& die_free : lane->die_free_ns) {
+      die_free = std::max(die_free, lane->arrival_ns) + erase_ns_;
+      lane->horizon_ns = std::max(lane->horizon_ns, die_free);
+    }
+  counters_.die_busy_ns += erase_ns_ * dies_;
 }
 
 }  // namespace streamfs::emulator

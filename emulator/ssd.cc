@@ -45,7 +45,7 @@ Ssd::Ssd(std::unique_ptr<Image> image, const Geometry& geometry, const SsdOption
       unit_buffer_(geometry.map_unit_pages * kPageBytes),
       image_(std::move(image)),
       idle_(image_->shared()),
-      latency_(Timing{}, geometry, counters()),
+      latency_(timing_of(geometry.nand.cell), geometry, counters()),
       own_faults_(geometry.failures),
       media_(*image_, latency_, faults_for(options)),
       victim_(units_),
@@ -81,6 +81,11 @@ void Ssd::recover() {
 // After a power cut nothing is acknowledged any more.
 Result<void> Ssd::powered(Result<void> done) const {
   return media_.powered() ? done : Result<void>(Error{EIO, "emulated SSD: no power"});
+}
+
+PStreamId stream_of(uint8_t dtype, uint16_t dspec) {
+  return PStreamId(dtype == kStreamsDirective || dtype == kPlacementDirective ? dspec
+                                                                              : uint16_t{0});
 }
 
 SsdStats Ssd::stats() {

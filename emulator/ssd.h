@@ -26,6 +26,11 @@
 
 namespace streamfs::emulator {
 
+// NVMe's directive types: dspec is a stream or an FDP placement identifier (of the one reclaim
+// group that there is: a handle's number). Any other type is no directive: the default stream.
+inline constexpr uint8_t kStreamsDirective = 1, kPlacementDirective = 2;
+PStreamId stream_of(uint8_t dtype, uint16_t dspec);
+
 struct SsdOptions {
   bool read_only = false;
   bool streams_off = false;      // everything on stream 0, copies on a frontier of their own

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include "base/assert.h"
 #include "base/mutex.h"
@@ -15,6 +16,7 @@
 #include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
 #include "emulator/image.h"
+#include "emulator/latency.h"
 #include "emulator/ssd.h"
 
 namespace streamfs::emulator {
@@ -34,6 +36,7 @@ Result<void> Ssd::write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStr
   const auto frontier = static_cast<FrontierId>(known ? pstream.value : 0);
   const WriteLock lock(ftl_mutex_);
   const SharedUpdate update(image_->shared());
+  if (!streams_off_ && !known) ++counters().unknown_placements;
   latency_.begin_write(static_cast<uint32_t>(pages));
   const int error = write_units(page, bytes, vstream, frontier);
   latency_.end_write();
@@ -71,7 +74,7 @@ int Ssd::write_part(uint64_t page, ConstBytes bytes, VStreamId vstream, Frontier
     std::memset(unit_buffer_.data(), 0, unit_buffer_.size());
   } else {
     if (const int error = media_.read(at, unit_buffer_.data(), unit)) return error;
-    latency_.host_read(at, unit);
+    latency_.read_for_write(at, unit);
     count.rmw_reads += others;
   }
   std::memcpy(unit_buffer_.data() + page % unit * kPageBytes, bytes.data(), bytes.size());
@@ -94,6 +97,7 @@ Result<void> Ssd::read(uint64_t page, Bytes bytes) {
   const uint64_t pages = bytes.size() / kPageBytes;
   SFS_TRY(check_range(page, pages));
   const ReadLock lock(ftl_mutex_);
+  std::optional<LatencyModel::Read> latency;
   uint64_t end = 0;
   for (uint64_t i = 0; i < pages; i = end) {
     const Ppn at = place_of(page + i);
@@ -112,9 +116,11 @@ Result<void> Ssd::read(uint64_t page, Bytes bytes) {
     if (const int error = media_.read(at, part.data(), run); error != 0)
       return Error{error, "emulated SSD: read"};
     const MutexLock reading(reading_mutex_);
-    latency_.host_read(at, run);
+    if (!latency) latency = latency_.begin_read(static_cast<uint32_t>(pages));
+    latency_.host_read(*latency, at, run);
   }
   const MutexLock reading(reading_mutex_);
+  if (latency) latency_.end_read(*latency);
   counters().read_pages += pages;
   return {};
 }

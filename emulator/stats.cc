@@ -51,6 +51,16 @@ SsdStats stats_of(const Geometry& geometry, const SharedState& state) {
   stats.latency_p50_us = latency_quantile_us(delta.write_latency, 0.5);
   stats.latency_p99_us = latency_quantile_us(delta.write_latency, 0.99);
   stats.latency_p999_us = latency_quantile_us(delta.write_latency, 0.999);
+  stats.read_p50_us = latency_quantile_us(delta.read_latency, 0.5);
+  stats.read_p99_us = latency_quantile_us(delta.read_latency, 0.99);
+  stats.read_p999_us = latency_quantile_us(delta.read_latency, 0.999);
+  stats.unknown_placements = delta.unknown_placements;
+  const auto host_bytes = static_cast<double>(stats.written_bytes + stats.read_bytes);
+  const auto mb_per_s = [&](uint64_t ns) {
+    return ns == 0 ? 0 : host_bytes * 1e3 / static_cast<double>(ns);
+  };
+  stats.simulated_mb_per_s = mb_per_s(delta.saturated_ns);
+  stats.bound_mb_per_s = mb_per_s(work_conserving_ns(geometry, delta));
   stats.virtual_seconds = static_cast<double>(delta.virtual_ns) / 1e9;
   for (size_t i = 0; i < geometry.streams; ++i)
     stats.streams.push_back(
@@ -83,6 +93,12 @@ nlohmann::json to_json(const SsdStats& stats) {
   json["latency_us"] = {{"p50", known(stats.latency_p50_us)},
                         {"p99", known(stats.latency_p99_us)},
                         {"p999", known(stats.latency_p999_us)}};
+  json["read_latency_us"] = {{"p50", known(stats.read_p50_us)},
+                             {"p99", known(stats.read_p99_us)},
+                             {"p999", known(stats.read_p999_us)}};
+  json["simulated_mb_per_s"] = known(stats.simulated_mb_per_s);
+  json["bound_mb_per_s"] = known(stats.bound_mb_per_s);
+  json["unknown_placements"] = known(stats.unknown_placements);
   json["virtual_seconds"] = known(stats.virtual_seconds);
   json["streams"] = nlohmann::json::array();
   for (size_t i = 0; i < stats.streams.size(); ++i) {

@@ -25,7 +25,13 @@ struct SsdStats {
   uint64_t rmw_bytes = 0, rmw_read_bytes = 0;  // of writes that covered map units in part
   uint64_t live_bytes = 0, peak_live_bytes = 0, physical_bytes = 0;
   uint64_t damaged_pages = 0, bad_blocks = 0, program_failures = 0, erase_failures = 0;
+  uint64_t unknown_placements = 0;
+  // On the virtual clock (latency.h): of host writes and reads.
   double latency_p50_us = 0, latency_p99_us = 0, latency_p999_us = 0, virtual_seconds = 0;
+  double read_p50_us = 0, read_p99_us = 0, read_p999_us = 0;
+  // Host bytes, read and written, a second of a host that saturates the device; and if its dies,
+  // channels or host interface had worked without a gap.
+  double simulated_mb_per_s = 0, bound_mb_per_s = 0;
   std::vector<StreamUse> streams;
 
   // NAND ÷ host bytes; none before the first write.

@@ -175,7 +175,7 @@ bool ImageMedia::erased(BlockIndex block) {
     tear(first, pages_per_block_);
     return true;
   }
-  latency_.erased(block);
+  latency_.erased();
   if (faults_ != nullptr && faults_->erase_fails(block, erases)) {
     publish(blocks_[block], kBlockRetired, erases);
     return false;

@@ -12,12 +12,6 @@
 #include "fuse-fs/blockdev/stats_json.h"
 
 namespace streamfs::blockdev {
-namespace {
-
-constexpr uint8_t kStreamsDirective = 1;
-
-}  // namespace
-
 Result<std::unique_ptr<EmulatedDevice>> EmulatedDevice::open(const std::string& path,
                                                              const OpenOptions& options) {
   emulator::SsdOptions ssd_options;
@@ -40,8 +34,7 @@ EmulatedDevice::EmulatedDevice(std::unique_ptr<emulator::Ssd> ssd, const std::st
 }
 
 void EmulatedDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {
-  const Placement where = tag.placement;
-  const PStreamId stream(where.dtype == kStreamsDirective ? where.dspec : uint16_t{0});
+  const PStreamId stream = emulator::stream_of(tag.placement.dtype, tag.placement.dspec);
   done(ssd_->write(first.value, bytes, tag.vstream, stream));
 }
 
@@ -55,7 +48,7 @@ Result<DeviceStats> EmulatedDevice::stats() {
 
 Placement EmulatedDevice::placement(PStreamId stream) const {
   if (stream == kDefaultPStream || stream.value >= info_.pstream_count) return {};
-  return {kStreamsDirective, stream.value};
+  return {emulator::kStreamsDirective, stream.value};
 }
 
 }  // namespace streamfs::blockdev

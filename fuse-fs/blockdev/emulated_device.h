@@ -1,4 +1,5 @@
-// The emulated SSD (emulator/ssd.h) as the data device: placement (1, s) is its stream s.
+// The emulated SSD (emulator/ssd.h) as the data device: placement (1, s) is its stream s, and so
+// is (2, s), an FDP placement identifier.
 //
 // Reads and writes are done in the caller's thread, and completions run there before the call
 // returns: the image is memory (the page cache), and a ring only adds a thread switch. Measured on

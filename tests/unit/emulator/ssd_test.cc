@@ -191,25 +191,6 @@ TEST_F(SsdTest, ReadingLeavesTheImageUntouched) {
   EXPECT_EQ(ssd->write(0, content(0, 1, 2), {}, {}).error().code, EROFS);
 }
 
-TEST_F(SsdTest, StatisticsSurviveRestartAndStartAnewOnRequestFromAnotherProcess) {
-  create(small_device());
-  put(*open(), 0, 100, 1, 2);
-  const auto ssd = open();
-  EXPECT_EQ(ssd->stats().written_bytes, 100 * kPageBytes);
-  EXPECT_EQ(ssd->stats().streams[2].written_bytes, 100 * kPageBytes);
-  put(*ssd, 0, 1, 2);
-  ASSERT_TRUE(ssd->trim(0, 60).ok());
-  EXPECT_EQ(observe_stats(path_)->peak_live_bytes, 100 * kPageBytes);
-  EXPECT_EQ(observe_stats(path_)->trimmed_bytes, 60 * kPageBytes);
-  ASSERT_TRUE(reset_stats(path_).ok());
-  EXPECT_EQ(ssd->stats().written_bytes, 0u);
-  EXPECT_EQ(ssd->stats().peak_live_bytes, 40 * kPageBytes);
-  EXPECT_EQ(ssd->stats().waf(), std::nullopt);
-  put(*ssd, 1, 1, 3);
-  EXPECT_EQ(observe_stats(path_)->written_bytes, kPageBytes);
-  EXPECT_GT(observe_stats(path_)->latency_p50_us, 0.0);
-}
-
 TEST_F(SsdTest, FlushPadsTheWordlineOnlyWithoutPowerLossProtection) {
   create(small_device(4, false));
   auto ssd = open();
