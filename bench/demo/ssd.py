@@ -94,6 +94,7 @@ def replay_waf(
     """Replay a trace on a device of the same shape; count only what follows the warm-up."""
     options = {
         "--placement": placement,
+        "--edges": "best",  # of the oracle: the bound of the gap
         "--physical-pages": physical_bytes // PAGE_BYTES,
         "--pages-per-block": pages_per_block,
         "--warmup": f"{warmup_share:.6f}",

@@ -45,7 +45,7 @@ class CompareCommand final : public Command {
                      fmt::format("Some of {}.", fmt::join(victim_names(), ", ")))
         ->delimiter(',')
         ->default_str("greedy");
-    options_.add_shared_options(*app_);
+    options_.add_shared_options(*app_, "best");
     options_.add_trace_options(*app_);
     options_.add_generator_options(*app_);
     app_->add_option("--csv", csv_, "Write the results to this file.");
@@ -80,8 +80,8 @@ class CompareCommand final : public Command {
       return Error{EINVAL,
                    fmt::format("no {} '{}'; there are {}", what, name, fmt::join(names, ", "))};
     };
-    for (const std::string& name : placements_)
-      SFS_TRY(known(placement_names(), name, "placement"));
+    for (const std::string& name : placements_)  // one with a slash is a shared object
+      if (name.find('/') == std::string::npos) SFS_TRY(known(placement_names(), name, "placement"));
     for (const std::string& name : victims_) SFS_TRY(known(victim_names(), name, "victim policy"));
     return {};
   }

@@ -1,6 +1,7 @@
 // ssd-sim replay and bench: recorded and made workloads on a device without data, under a placement
 // policy.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -24,25 +25,27 @@ class RunCommand : public Command {
  protected:
   explicit RunCommand(CLI::App* app) : Command(app) {
     options_.add_policy_options(*app_);
-    options_.add_shared_options(*app_);
+    options_.add_shared_options(*app_, "log2");
     app_->add_flag("--json", json_, "One JSON object.");
   }
 
-  int run_on(Workload& workload, uint32_t tag_streams, bool prefill, ProgressBar& bar) const {
+  int run_on(Workload& workload, const std::string& name, uint32_t tag_streams, bool prefill,
+             ProgressBar& bar) const {
     const Result<ReplayResult> result =
         options_.run(workload, options_.placement, options_.victim, tag_streams, prefill, bar);
     bar.clear();
     if (!result.ok()) return fail_run(result.error());
-    print(*result);
+    print(*result, name);
     return exit_code::kOk;
   }
 
   RunOptions options_;
 
  private:
-  void print(const ReplayResult& result) const {
+  void print(const ReplayResult& result, const std::string& name) const {
     if (json_) {
       nlohmann::json json = to_json(result);
+      json["workload"] = name;
       json["seed"] = options_.seed();
       fmt::print("{}\n", json.dump(2));
       return;
@@ -77,7 +80,8 @@ class ReplayCommand final : public RunCommand {
     Result<Workload> workload = options_.load(paths_, bar);
     bar.clear();
     if (!workload.ok()) return fail(workload.error());
-    return run_on(*workload, kTagStreams, options_.prefill_or(false), bar);
+    return run_on(*workload, fmt::format("{}", fmt::join(paths_, " ")), kTagStreams,
+                  options_.prefill_or(false), bar);
   }
 
  private:
@@ -104,7 +108,7 @@ class BenchCommand final : public RunCommand {
     Result<Workload> workload = options_.generate(name_);
     if (!workload.ok()) return fail_run(workload.error());
     ProgressBar bar;
-    return run_on(*workload, (*kind)->streams, options_.prefill_or((*kind)->prefill), bar);
+    return run_on(*workload, name_, (*kind)->streams, options_.prefill_or((*kind)->prefill), bar);
   }
 
  private:

@@ -47,7 +47,8 @@ void RunOptions::add_policy_options(CLI::App& app) {
       ->capture_default_str();
 }
 
-void RunOptions::add_shared_options(CLI::App& app) {
+void RunOptions::add_shared_options(CLI::App& app, const std::string& edges) {
+  replay_.edges = edges;
   app.add_option("--op", replay_.spare, "Spare flash ÷ pages it is a share of.")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
@@ -72,11 +73,15 @@ void RunOptions::add_shared_options(CLI::App& app) {
   app.add_option("--choices", replay_.victim_options.choices, "d-choices: blocks drawn.")
       ->capture_default_str();
   app.add_option("--gc", replay_.policy.gc_mode,
-                 "tags, oracle-host, --host-only: where copies go: own, same or shared, as in "
-                 "create.")
+                 "tags, oracle-host, --host-only: where copies go: own, same, shared, "
+                 "persistently-isolated (own) or initially-isolated (shared), as in create. "
+                 "Default: own for tags, else same.")
       ->transform(CLI::CheckedTransformer(gc_modes()))
-      ->default_str("own for tags, else same");
-  app.add_option("--edges", replay_.edges, "oracle: log2, quantile, threshold or best.")
+      ->option_text("MODE");
+  app.add_option(
+         "--edges", replay_.edges,
+         "oracle, between its classes: log2, quantile, threshold, or best, the one of the three "
+         "with the lowest WAF: the bound that a gap is measured with.")
       ->check(CLI::IsMember({"log2", "quantile", "threshold", "best"}))
       ->capture_default_str();
   app.add_flag("--host-only", replay_.policy.host_only,

@@ -23,7 +23,8 @@ class RunOptions {
   RunOptions& operator=(const RunOptions&) = delete;
 
   void add_policy_options(CLI::App& app);  // --placement and --victim
-  void add_shared_options(CLI::App& app);  // all others
+  // All others. edges: the oracle's default; one policy by itself or a bound to measure gaps with.
+  void add_shared_options(CLI::App& app, const std::string& edges);
   void add_trace_options(CLI::App& app);
   void add_generator_options(CLI::App& app);
 

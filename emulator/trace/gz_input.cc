@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,12 +29,15 @@ Result<GzInput> GzInput::open(const std::string& path) {
   if (file == nullptr) return Error{errno != 0 ? errno : ENOMEM, "cannot open " + path};
   gzbuffer(file, kBufferBytes);
   GzInput input(file, path);
-  input.line_.resize(kMaxLine);
+  input.buffer_.resize(kBufferBytes);
   return input;
 }
 
 Error GzInput::complain(const std::string& what) const {
-  return {EINVAL, fmt::format("{}: {} {}: {}", path_, unit_, number_, what)};
+  std::string shown = what;
+  std::ranges::replace_if(
+      shown, [](unsigned char letter) { return letter < ' ' || letter == 127; }, '?');
+  return {EINVAL, fmt::format("{}: {} {}: {}", path_, unit_, number_, shown)};
 }
 
 // After a read that gave less than was asked for.
@@ -42,16 +47,35 @@ bool GzInput::damaged() const {
   return error != Z_OK && error != Z_STREAM_END;
 }
 
+// More bytes behind those that are there; none at the end.
+Result<void> GzInput::refill() {
+  std::memmove(buffer_.data(), buffer_.data() + from_, to_ - from_);
+  to_ -= from_;
+  from_ = 0;
+  const auto room = static_cast<unsigned>(buffer_.size() - to_);
+  const int got = gzread(file_.get(), buffer_.data() + to_, room);
+  // Damage is complained of where it is reached: whole lines before it count.
+  const bool has_line =
+      got > 0 && std::memchr(buffer_.data() + to_, '\n', static_cast<size_t>(got)) != nullptr;
+  if (!has_line && got < static_cast<int>(room) && damaged()) return complain(kDamaged);
+  to_ += static_cast<size_t>(std::max(got, 0));
+  return {};
+}
+
 Result<bool> GzInput::line(std::string_view& text) {
   ++number_;
-  if (gzgets(file_.get(), line_.data(), static_cast<int>(line_.size())) == nullptr) {
-    if (damaged()) return complain(kDamaged);
-    return false;
+  const auto rest = [&] { return std::string_view(buffer_.data() + from_, to_ - from_); };
+  size_t end = rest().find('\n');
+  if (end == std::string_view::npos && to_ - from_ < kMaxLine) {
+    SFS_TRY(refill());
+    end = rest().find('\n');
   }
-  text = line_.data();
-  if (text.size() + 1 >= line_.size()) return complain("longer than any line of a trace");
-  if (!text.ends_with('\n') && damaged()) return complain(kDamaged);
-  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  const size_t size = std::min(end, to_ - from_);
+  if (size >= kMaxLine) return complain("longer than any line of a trace");
+  if (size == 0 && end == std::string_view::npos) return false;
+  text = rest().substr(0, size);
+  from_ += end == std::string_view::npos ? size : size + 1;
+  if (text.ends_with('\r')) text.remove_suffix(1);
   return true;
 }
 

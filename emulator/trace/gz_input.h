@@ -35,16 +35,18 @@ class GzInput {
   Result<void> skip(size_t size);
 
   const std::string& path() const { return path_; }
-  // EINVAL: what is wrong with the line or record last read.
+  // EINVAL: what is wrong with the line or record last read; what cannot be printed becomes "?".
   Error complain(const std::string& what) const;
 
  private:
   GzInput(gzFile_s* file, std::string path) : path_(std::move(path)), file_(file) {}
   bool damaged() const;
+  Result<void> refill();
 
   std::string path_;
   GzFile file_;
-  std::vector<char> line_;
+  std::vector<char> buffer_;  // of lines: what lies in [from_, to_) is not given yet
+  size_t from_ = 0, to_ = 0;
   uint64_t number_ = 0;  // of the line or record last read
   const char* unit_ = "line";
 };

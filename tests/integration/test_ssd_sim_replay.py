@@ -1,0 +1,402 @@
+"""Workloads and traces on ssd-sim: replay, bench, compare, import, list, and what each refuses."""
+
+import csv
+import gzip
+import json
+import math
+import os
+import pty
+import random
+import struct
+import subprocess
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(os.environ.get("STREAMFS_BIN", ROOT / "build/release/bin"))
+SSD_SIM = BIN / "ssd-sim"
+USAGE, FOREIGN, NO_DEVICE, TOO_SMALL = 64, 65, 66, 74
+PAGE = 4096
+SMALL = ("--footprint", "64M", "--pages-per-block", "64", "--writes", "100000", "--warmup", "0.5")
+
+
+class Result(NamedTuple):
+    """What a program shows of itself."""
+
+    status: int
+    out: str
+    err: str
+
+
+def ssd_sim(*arguments: str | Path) -> Result:
+    """Run ssd-sim to its end."""
+    done = subprocess.run(
+        [SSD_SIM, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def must(*arguments: str | Path) -> str:
+    """Run ssd-sim, which has to succeed without a word on standard error; its output."""
+    done = ssd_sim(*arguments)
+    assert (done.status, done.err) == (0, ""), done
+    return done.out
+
+
+def shown(*arguments: str | Path) -> dict[str, Any]:
+    """Run a replay or a bench; its JSON."""
+    result: dict[str, Any] = json.loads(must(*arguments, "--json"))
+    return result
+
+
+def put(path: Path, lines: Iterable[str]) -> Path:
+    """Write a trace of these lines."""
+    text = "".join(f"{line}\n" for line in lines)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def random_trace(path: Path, pages: int, writes: int, seed: int = 1) -> Path:
+    """Write a trace of random page writes with some trims."""
+    chance = random.Random(seed)
+    ops = "WWWWWWWWWT"
+    lines = (
+        f"{i},{chance.choice(ops)},{chance.randrange(pages) * PAGE},{PAGE}" for i in range(writes)
+    )
+    return put(path, lines)
+
+
+# Replay and bench
+
+
+@pytest.mark.parametrize("placement", ["nosep", "sepgc", "sepbit", "oracle"])
+def test_every_policy_gets_the_same_device(tmp_path: Path, placement: str) -> None:
+    trace = random_trace(tmp_path / "t.csv.gz", 5000, 40_000)
+    got = shown("replay", trace, "--placement", placement, "--pages-per-block", "64")
+    blocks = math.ceil(got["peak_live_pages"] * 1.07 / 64) + 12
+    assert got["physical_pages"] == blocks * 64
+    assert got["effective_spare"] == pytest.approx(blocks * 64 / got["peak_live_pages"] - 1)
+    assert got["nand_pages"] == got["host_pages"] + got["gc_pages"] + got["pad_pages"]
+    assert got["waf"] == pytest.approx(got["nand_pages"] / got["host_pages"])
+
+
+def test_trims_lower_the_peak_and_can_be_ignored(tmp_path: Path) -> None:
+    trace = random_trace(tmp_path / "t.csv.gz", 5000, 40_000)
+    honoured = shown("replay", trace, "--pages-per-block", "64")
+    ignored = shown("replay", trace, "--pages-per-block", "64", "--ignore-trims")
+    assert honoured["peak_live_pages"] < ignored["peak_live_pages"] == ignored["footprint_pages"]
+
+
+def test_prefill_and_footprint_are_the_reference_setup(tmp_path: Path) -> None:
+    trace = random_trace(tmp_path / "t.csv.gz", 5000, 40_000)
+    words = ("--size", "footprint", "--prefill", "--pages-per-block", "64")
+    got = shown("replay", trace, *words)
+    assert got["physical_pages"] == (math.ceil(got["footprint_pages"] * 1.07 / 64) + 12) * 64
+    assert got["peak_live_pages"] == got["footprint_pages"]
+    bare = shown("replay", trace, "--pages-per-block", "64")
+    assert got["host_pages"] == bare["host_pages"]  # what prefills is not counted
+
+
+def test_several_traces_are_one_after_the_other(tmp_path: Path) -> None:
+    one = random_trace(tmp_path / "a.csv", 3000, 20_000, seed=1)
+    two = random_trace(tmp_path / "b.csv.gz", 3000, 20_000, seed=2)
+    both = put(
+        tmp_path / "c.csv", (one.read_text() + gzip.decompress(two.read_bytes()).decode()).split()
+    )
+    words = ("--pages-per-block", "64", "--placement", "oracle")
+    split, joined = shown("replay", one, two, *words), shown("replay", both, *words)
+    assert {**split, "workload": ""} == {**joined, "workload": ""}
+
+
+def test_memory_does_not_grow_with_the_length_of_the_trace(tmp_path: Path) -> None:
+    trace = random_trace(tmp_path / "t.csv.gz", 2000, 200_000)
+
+    def peak_kib(times: int) -> int:
+        child = os.posix_spawn(
+            SSD_SIM,
+            [str(SSD_SIM), "replay", *[str(trace)] * times],
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)],
+        )
+        _, status, usage = os.wait4(child, 0)
+        assert status == 0
+        return usage.ru_maxrss
+
+    assert peak_kib(20) < peak_kib(1) + 2048  # 3.4 M more writes
+
+
+@pytest.mark.parametrize(
+    "workload",
+    ["uniform", "hotcold", "zipf", "shifting", "fio4", "emmc3", "vstream64", "rocksdb-levels"],
+)
+def test_a_bench_repeats_bit_for_bit(workload: str) -> None:
+    first = must("bench", workload, *SMALL, "--json")
+    assert must("bench", workload, *SMALL, "--json") == first
+    assert must("bench", workload, *SMALL, "--json", "--seed", "2") != first
+    got = json.loads(first)
+    assert got["host_pages"] == 50_000
+    assert {"waf", "nand_pages", "gc_pages", "pad_pages", "erases", "effective_spare"} <= set(got)
+    assert sum(stream["host_pages"] for stream in got["per_stream"]) == 50_000
+
+
+def test_streams_are_worth_what_the_sources_say() -> None:
+    words = ("--footprint", "512M", "--warmup", "0.5", "--writes", "1500000")
+    for workload in ("fio4", "emmc3"):
+        off = shown("bench", workload, *words)["waf"]
+        on = shown("bench", workload, *words, "--placement", "tags")["waf"]
+        assert on <= 1.02 < 2 * on < off
+
+
+def test_a_device_that_is_not_full_copies_less() -> None:
+    full, part = (shown("bench", "emmc3", *SMALL, "--fill", fill) for fill in ("1", "0.8"))
+    assert part["peak_live_pages"] == full["peak_live_pages"]
+    assert part["physical_pages"] > 1.2 * full["physical_pages"]
+    assert part["waf"] < full["waf"]
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("2,X,0,4096", "line 2: operation 'X'"),
+        ("2,W,-4096,4096", "line 2: offset_bytes '-4096'"),
+        ("2,W,9223372036854775807,4096", "line 2: offset 9223372036854775807"),
+        ("2,W,99999999999999999999,1", "line 2: offset_bytes '99999999999999999999'"),
+        ("2,W,0,0", "line 2: length 0"),
+        ("2,W,0,lots", "line 2: length_bytes 'lots'"),
+        ("2,W,0,99999999999", "line 2: length 99999999999"),
+        ("2,W", "line 2: no offset_bytes"),
+        ("garbage", "line 2: ts_us 'garbage'"),
+        ("\0\1\2", "line 2: ts_us '???'"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str, complaint: str) -> None:
+    trace = put(tmp_path / "t.csv", ["1,W,0,4096", line, "3,W,0,4096"])
+    done = ssd_sim("replay", trace)
+    assert done.status == FOREIGN
+    assert done.out == ""
+    assert f"t.csv: {complaint}" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_offsets_outside_the_device_are_named(tmp_path: Path) -> None:
+    trace = put(tmp_path / "t.csv", ["1,W,0,4096", "2,W,1048576,4096"])
+    done = ssd_sim("replay", trace, "--size", "1M")
+    assert done.status == FOREIGN
+    assert "line 2: offset 1048576 + length 4096 lies beyond the device's 1048576 bytes" in done.err
+    done = ssd_sim("replay", trace, "--shift", "-1")
+    assert done.status == FOREIGN
+    assert "line 1: offset 0 with a shift of -1" in done.err
+
+
+@pytest.mark.parametrize("cut", [1, 9, 1000])
+def test_a_gzip_file_that_is_cut_off_is_named(tmp_path: Path, cut: int) -> None:
+    trace = random_trace(tmp_path / "t.csv.gz", 5000, 5000)
+    trace.write_bytes(trace.read_bytes()[:-cut])
+    done = ssd_sim("replay", trace)
+    assert done.status == FOREIGN
+    assert "cut off" in done.err
+    assert "line" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "complaint"),
+    [
+        (["replay", "/nowhere/t.csv"], NO_DEVICE, "/nowhere/t.csv"),
+        (["replay"], USAGE, "trace"),
+        (["bench", "magic"], USAGE, "rocksdb-levels"),
+        (["bench", "uniform", "--placement", "magic"], USAGE, "sepbit"),
+        (["bench", "uniform", "--victim", "magic"], USAGE, "greedy"),
+        (["bench", "uniform", "--footprint", "4K"], USAGE, "1 pages"),
+        (["bench", "uniform", "--footprint", "100000T"], USAGE, "--footprint"),
+        (["bench", "hotcold", "--hot", "0.9"], USAGE, "--hot 0.9"),
+        (["bench", "hotcold", "--hot", "2/0.1"], USAGE, "2"),
+        (["bench", "uniform", "--size", "1M"], USAGE, "256"),
+        (
+            ["bench", "uniform", "--streams", "0", "--placement", "tags"],
+            USAGE,
+            "--streams: Value 0",
+        ),
+        (["bench", "uniform", "--physical-pages", "1000"], USAGE, "1000"),
+        (["bench", "uniform", "--pages-per-block", "0"], USAGE, "pages-per-block"),
+        (["bench", "uniform", *SMALL, "--physical-blocks", "200"], TOO_SMALL, "12800"),
+        (["compare"], USAGE, "--workload"),
+        (["compare", "--workload", "uniform", "--placement", "nosep,magic"], USAGE, "'magic'"),
+        (["import", "magic", "x", "-o", "y"], USAGE, "vscsi"),
+    ],
+)
+def test_a_mistake_is_named(words: list[str], status: int, complaint: str) -> None:
+    done = ssd_sim(*words)
+    assert done.status == status, done
+    assert done.out == ""
+    assert complaint in done.err
+
+
+# Import
+
+
+def vscsi(command: int, sector: int, length: int, ts_us: int) -> bytes:
+    """Pack a version 2 record."""
+    return struct.pack("<HHIIIQQQ", command, 0x200, 1, length, 1, sector, ts_us, 0)
+
+
+FOREIGN_TRACES: dict[str, bytes] = {
+    "fio": b"fio version 2 iolog\nf add\nf open\nf write 4096 8192\nf trim 4096 4096\nf close\n",
+    "blkparse": (
+        b"  8,0    3        1     0.000000000   697  D  WS 8 + 16 [a]\n"
+        b"  8,0    3        2     0.100000000   697  D   D 8 + 8 [a]\n"
+    ),
+    "msr": b"128166372003061629,hm,1,Write,4096,8192,413\n128166372003061639,hm,1,Read,0,512,1\n",
+    "alibaba": b"419,W,4096,8192,1577808144360767\n419,R,0,4096,1577808144360768\n",
+    "vscsi": vscsi(0x2A, 8, 8192, 5) + vscsi(0x28, 0, 512, 6),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN_TRACES)
+@pytest.mark.parametrize("output", ["out.csv", "out.trace.gz"])
+def test_traces_of_others_become_ours(tmp_path: Path, name: str, output: str) -> None:
+    source = tmp_path / "in"
+    source.write_bytes(gzip.compress(FOREIGN_TRACES[name]))
+    assert "1 writes" in must("import", name, source, "-o", tmp_path / output)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", output]
+    got = shown("replay", tmp_path / output)
+    assert got["host_pages"] == 2
+    assert got["footprint_pages"] == 2
+    if output == "out.csv":
+        rows = list(csv.DictReader((tmp_path / output).read_text().splitlines()))
+        assert [rows[0][key] for key in ("op", "offset_bytes", "length_bytes")] == [
+            "W",
+            "4096",
+            "8192",
+        ]
+
+
+@pytest.mark.parametrize("name", FOREIGN_TRACES)
+def test_a_failed_import_leaves_what_was_there(tmp_path: Path, name: str) -> None:
+    source, output = tmp_path / "in", tmp_path / "out.csv"
+    source.write_bytes(FOREIGN_TRACES[name] + b"garbage\n")
+    output.write_text("mine")
+    done = ssd_sim("import", name, source, "-o", output)
+    assert done.status == FOREIGN
+    assert "record 3" in done.err or "line" in done.err
+    assert output.read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out.csv"]
+
+
+# Compare
+
+
+def pixels_of(png: bytes) -> tuple[int, int, bytes]:
+    """Decode the one kind of PNG that is written here: width, height, rows with filter bytes."""
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    at, chunks = 8, {}
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        kind, body = png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
+        assert zlib.crc32(kind + body) == struct.unpack(">I", png[at + 8 + length :][:4])[0]
+        chunks[kind] = body
+        at += 12 + length
+    width, height, depth, colour = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
+    assert (depth, colour, chunks[b"IEND"]) == (8, 2, b"")
+    return width, height, zlib.decompress(chunks[b"IDAT"])
+
+
+def test_compare_writes_what_it_shows(tmp_path: Path) -> None:
+    trace = random_trace(tmp_path / "t.csv.gz", 5000, 40_000)
+    table = must(
+        "compare",
+        trace,
+        *("--workload", "fio4,rocksdb-levels", "--placement", "nosep,sepbit,oracle", *SMALL),
+        *("--victim", "greedy,cost-benefit", "--csv", tmp_path / "c.csv"),
+        *("--json", tmp_path / "c.json", "--png", tmp_path / "c.png"),
+    )
+    lines = table.splitlines()
+    assert lines[0].split() == ["workload", "victim", "nosep", "sepbit", "oracle"]
+    assert len(lines) == 1 + 3 * 2 + 1
+    rows = list(csv.DictReader((tmp_path / "c.csv").read_text().splitlines()))
+    results = json.loads((tmp_path / "c.json").read_text())
+    assert len(rows) == len(results) == 3 * 2 * 3
+    for row, result in zip(rows, results, strict=True):
+        for key in ("workload", "victim", "placement"):
+            assert row[key] == result[key]
+        assert float(row["waf"]) == pytest.approx(result["waf"], abs=1e-6)
+        assert row["workload"] in table
+        assert f"{result['waf']:.3f}" in table
+    by_name = {(r["workload"], r["victim"], r["placement"]): r for r in results}
+    assert by_name["fio4", "greedy", "nosep"]["gap_closed"] == 0
+    assert by_name["fio4", "greedy", "oracle"]["gap_closed"] == 1
+    alone = shown("bench", "fio4", "--placement", "sepbit", *SMALL)
+    assert alone["waf"] == by_name["fio4", "greedy", "sepbit"]["waf"]
+    width, height, rows_of_pixels = pixels_of((tmp_path / "c.png").read_bytes())
+    assert len(rows_of_pixels) == height * (1 + 3 * width)
+    assert len({rows_of_pixels[i : i + 3] for i in range(1, 3 * width * 50, 3)}) > 1
+    assert must("compare", "--workload", "fio4", *SMALL, "--json", "-", "--placement", "nosep")
+
+
+def test_a_comparison_that_fails_leaves_no_files(tmp_path: Path) -> None:
+    good = random_trace(tmp_path / "a.csv", 5000, 5000)
+    bad = put(tmp_path / "b.csv", ["nonsense"])
+    done = ssd_sim("compare", good, bad, "--csv", tmp_path / "c.csv", "--png", tmp_path / "c.png")
+    assert done.status == FOREIGN
+    assert "b.csv: line 1" in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "b.csv"]
+    done = ssd_sim("compare", good, "--placement", "nosep", "--csv", tmp_path / "none" / "c.csv")
+    assert done.status == NO_DEVICE
+
+
+# The rest
+
+
+def test_list_names_everything() -> None:
+    names = json.loads(must("list", "--json"))
+    assert {"nosep", "sepgc", "sepbit", "oracle", "oracle-host"} <= set(names["placements"])
+    assert {"greedy", "cost-benefit"} <= set(names["victims"])
+    assert {"fio", "blkparse", "msr", "alibaba", "vscsi"} == set(names["import_formats"])
+    text = must("list")
+    for kind in ("workloads", "presets"):
+        for entry in names[kind]:
+            assert entry["name"] in text
+            assert entry["what"] in text
+
+
+@pytest.mark.parametrize("command", ["replay", "bench", "compare", "import", "list"])
+def test_help_says_what_every_option_does(command: str) -> None:
+    lines = must(command, "--help").splitlines()
+    assert f"Usage: ssd-sim {command}" in "\n".join(lines)
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if line.startswith("  -"):
+            described = len(line) > 30 and line[29] == " " and line[30:].strip()
+            assert described or following.startswith(" " * 30), line
+
+
+def test_long_work_shows_how_far_it_is_only_on_a_terminal() -> None:
+    words = ["bench", "uniform", "--footprint", "256M", "--writes", "12000000"]
+    assert ssd_sim(*words).err == ""
+    reader, writer = pty.openpty()
+    with subprocess.Popen(
+        [SSD_SIM, *words], stdout=subprocess.DEVNULL, stderr=writer, stdin=subprocess.DEVNULL
+    ) as process:
+        os.close(writer)
+        seen = b""
+        while True:
+            try:
+                piece = os.read(reader, 4096)
+            except OSError:  # the other end is closed
+                break
+            seen += piece
+        assert process.wait() == 0
+    os.close(reader)
+    assert b"nosep [" in seen
+    assert b" %" in seen
+    assert seen.endswith(b"\r\x1b[K")
