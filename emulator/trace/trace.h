@@ -50,10 +50,13 @@ struct TraceFileHeader {
 };
 static_assert(sizeof(TraceFileHeader) == 16);
 
+enum class Existing : uint8_t { kReplace, kRefuse };
+
 class TraceWriter {
  public:
-  // Replaces an existing file. Errors: what open(2) says.
-  static Result<std::unique_ptr<TraceWriter>> open(const std::string& path);
+  // Errors: what open(2) says; EEXIST for a file that is there and not to be replaced.
+  static Result<std::unique_ptr<TraceWriter>> open(const std::string& path,
+                                                   Existing existing = Existing::kReplace);
   ~TraceWriter() { (void)close(); }
   TraceWriter(const TraceWriter&) = delete;
   TraceWriter& operator=(const TraceWriter&) = delete;

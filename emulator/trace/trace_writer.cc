@@ -21,11 +21,13 @@ constexpr std::string_view kHeaderLine =
 
 }  // namespace
 
-Result<std::unique_ptr<TraceWriter>> TraceWriter::open(const std::string& path) {
+Result<std::unique_ptr<TraceWriter>> TraceWriter::open(const std::string& path, Existing existing) {
   const bool compressed = path.ends_with(".gz");
   const bool text = path.ends_with(".csv") || path.ends_with(".csv.gz");
   errno = 0;
-  gzFile_s* file = gzopen(path.c_str(), compressed ? "wb1e" : "wbTe");
+  std::string mode = compressed ? "wb1e" : "wbTe";
+  if (existing == Existing::kRefuse) mode += 'x';
+  gzFile_s* file = gzopen(path.c_str(), mode.c_str());
   if (file == nullptr) return Error{errno != 0 ? errno : ENOMEM, "cannot create " + path};
   gzbuffer(file, kBufferBytes);
   std::unique_ptr<TraceWriter> writer(new TraceWriter(file, text));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "emulator/layout.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/meta/layout.h"
 #include "pmem/region.h"
@@ -74,7 +76,15 @@ Found own_magic(ConstBytes start) {
   std::memcpy(&magic, start.data(), sizeof magic);
   if (magic == meta::kDataMagic) return "a streamfs data device";
   if (magic == meta::kSuperMagic) return "a streamfs metadata device";
+  if (magic == emulator::kImageMagic) return "an emulated SSD (name it emu:PATH to use it)";
   return std::nullopt;
+}
+
+// A file that holds anything is somebody's; what a bare device held before is often just that.
+Found something(ConstBytes start) {
+  const bool empty =
+      std::ranges::all_of(start, [](std::byte byte) { return byte == std::byte{0}; });
+  return empty ? Found{} : Found{"data"};
 }
 
 }  // namespace
@@ -84,16 +94,20 @@ Result<Found> signature_of(blockdev::Device& device) {
   const uint64_t look = std::min(kLookBytes, size);
   Mirror mirror(size);
   const Bytes bytes = scratch(look);
+  Found holds_data;
   for (const uint64_t offset : {uint64_t{0}, size - look}) {
     blockdev::IoBatch batch(device);
     batch.read(BlockNo{offset / kBlockSize}, bytes);
     SFS_TRY(batch.wait());
     if (offset == 0) {
       if (auto own = own_magic(bytes)) return own;
+      holds_data = something(bytes);
     }
     if (!mirror.put(offset, bytes)) return Error{EIO, "looking for what the device holds"};
   }
-  return mirror.probe();
+  SFS_ASSIGN(Found found, mirror.probe());
+  if (found || device.info().kind != "file") return found;
+  return holds_data;
 }
 
 Result<Found> signature_of(const pmem::Region& region) {
@@ -102,7 +116,8 @@ Result<Found> signature_of(const pmem::Region& region) {
   Mirror mirror(region.size());
   mirror.put(0, {region.at(0), look});
   mirror.put(region.size() - look, {region.at(region.size() - look), look});
-  return mirror.probe();
+  SFS_ASSIGN(Found found, mirror.probe());
+  return found ? found : something({region.at(0), look});
 }
 
 }  // namespace streamfs::data

@@ -17,8 +17,8 @@ namespace streamfs::data {
 
 Result<void> TraceRecorder::start(const std::string& path) {
   const MutexLock lock(mutex_);
-  if (writer_ != nullptr) return Error{EALREADY, "a trace is being recorded"};
-  SFS_ASSIGN(writer_, emulator::TraceWriter::open(path));
+  if (writer_ != nullptr) return Error{EALREADY, "a trace is being recorded already"};
+  SFS_ASSIGN(writer_, emulator::TraceWriter::open(path, emulator::Existing::kRefuse));
   started_ = std::chrono::steady_clock::now();
   on_.store(true, std::memory_order_relaxed);
   return {};

@@ -1,9 +1,12 @@
 #include <string.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -36,6 +39,25 @@ Result<data::HintReply> obey(data::Filesystem& fs, InodeId id, const streamfs_hi
   }
 }
 
+bool in_group(fuse_req_t req, const fuse_ctx& caller, uint32_t gid) {
+  if (caller.gid == gid) return true;
+  std::vector<gid_t> groups(256);
+  const int count = fuse_req_getgroups(req, static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<size_t>(std::clamp(count, 0, static_cast<int>(groups.size()))));
+  return std::ranges::find(groups, gid) != groups.end();
+}
+
+// As for a user.* attribute: who may write the file may label it. The kernel checks no ioctl.
+Result<void> may_label(fuse_req_t req, data::Filesystem& fs, InodeId id) {
+  SFS_ASSIGN(const meta::Attributes file, fs.attributes(id));
+  const fuse_ctx& caller = *fuse_req_ctx(req);
+  const uint32_t writable = caller.uid == file.uid            ? S_IWUSR
+                            : in_group(req, caller, file.gid) ? S_IWGRP
+                                                              : S_IWOTH;
+  if (caller.uid == 0 || (file.mode & writable) != 0) return {};
+  return Error{EACCES, "only who may write a file may label it"};
+}
+
 void fill_in(streamfs_hint& hint, const data::HintReply& now) {
   hint.number = now.vstream.value;
   hint.pstream = now.pstream.value;
@@ -54,6 +76,10 @@ void op::ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void* /*argumen
   if (in_size < sizeof hint || out_size < sizeof hint) return reply_error(req, EINVAL);
   std::memcpy(&hint, in, sizeof hint);
   run(req, context_of(req).names(), [req, ino, hint](Context& c) mutable {
+    if (hint.command != STREAMFS_HINT_QUERY) {
+      const Result<void> allowed = may_label(req, c.fs(), c.inode(ino));
+      if (!allowed.ok()) return reply_error(req, allowed.error());
+    }
     const Result<data::HintReply> now = obey(c.fs(), c.inode(ino), hint);
     if (!now) return reply_error(req, now.error());
     fill_in(hint, *now);

@@ -64,3 +64,32 @@ def test_a_user_makes_mounts_writes_looks_and_unmounts(home: Path) -> None:
     assert lines[0] == "nobody 5"
     assert "synced" in lines[1]
     assert lines[2:] == ["mnt fuse.streamfs", "mine"]
+
+
+HINTS = """
+set -e
+../ssd-sim create ssd --size 256M --streams 4 --op 0.2 > /dev/null
+../mkfs.streamfs -q --meta META emu:ssd
+../streamfs emu:ssd mnt -o meta=META,allow_other
+trap 'fusermount3 -uzq mnt || true' EXIT
+echo mine > mnt/file
+echo shared > mnt/shared
+chmod 666 mnt/shared
+for file in file shared; do
+  "$@" ../streamctl hint --name theirs mnt/$file || echo "refused $file"
+done
+../streamctl hint --name mine mnt/file
+getfattr --only-values -n user.streamfs.vstream mnt/file; echo
+getfattr --only-values -n user.streamfs.vstream mnt/shared; echo
+fusermount3 -u mnt
+trap - EXIT
+"""
+
+
+def test_only_who_may_write_a_file_may_label_it(home: Path) -> None:
+    done = run("sh", "-c", HINTS, "sh", *DROP, cwd=home, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = done.stdout.split()
+    assert "refused file" in done.stdout
+    assert "refused shared" not in done.stdout
+    assert words[-2:] == ["mine", "theirs"]

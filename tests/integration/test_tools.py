@@ -153,6 +153,42 @@ def test_what_is_not_empty_is_not_overwritten_without_force(pair: Pair) -> None:
     assert mkfs(pair, "-f").returncode == 0
 
 
+def test_an_emulated_ssd_without_emu_is_not_overwritten(pair: Pair) -> None:
+    image = str(pair.data).removeprefix("emu:")
+    before = Path(image).read_bytes()[: 1 << 20]
+    other = pair.folder / "other"
+    refused(NOT_EMPTY, "emulated SSD.*emu:", tool("mkfs.streamfs", "--meta", other, image))
+    data = pair.folder / "data"
+    data.write_bytes(bytes(64 << 20))
+    refused(NOT_EMPTY, "emulated SSD", tool("mkfs.streamfs", "--meta", image, data))
+    assert Path(image).read_bytes()[: 1 << 20] == before
+    assert not other.exists()
+
+
+@pytest.mark.parametrize("which", ["META", "DATA"])
+def test_a_file_with_content_is_not_overwritten(tmp_path: Path, which: str) -> None:
+    meta, data = tmp_path / "meta", tmp_path / "data"
+    meta.write_bytes(bytes(32 << 20))
+    data.write_bytes(bytes(256 << 20))
+    path = meta if which == "META" else data
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"somebody's")
+    refused(NOT_EMPTY, f"{path} holds data; -f", tool("mkfs.streamfs", "--meta", meta, data))
+    assert tool("mkfs.streamfs", "-f", "--meta", meta, data).returncode == 0
+
+
+def test_a_trace_never_replaces_a_file(pair: Pair) -> None:
+    mount = pair.mount()
+    mine = pair.folder / "mine"
+    mine.write_text("mine")
+    done = tool("streamctl", "trace", "start", mine, mount.point)
+    assert done.returncode != 0
+    assert mine.read_text() == "mine"
+    for words in (("start", pair.folder / "new"), ("stop",)):
+        assert tool("streamctl", "trace", *words, mount.point).returncode == 0
+
+
 def test_a_dry_run_writes_nothing(make_pair: Callable[..., Pair]) -> None:
     one = make_pair()
     said = mkfs(one, "-n").stdout
