@@ -1,6 +1,7 @@
 #include "emulator/replay/workload.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -10,7 +11,6 @@
 
 #include "base/assert.h"
 #include "base/result.h"
-#include "emulator/geometry.h"
 #include "emulator/workload/lifetimes.h"
 #include "emulator/workload/op_source.h"
 #include "emulator/workload/prefilled.h"
@@ -71,7 +71,7 @@ Result<StreamFacts> Workload::count(const Progress& progress) {
 void Workload::set_prefill(bool prefill) {
   if (prefill == (prefilled_ != nullptr)) return;
   prefilled_ = prefill ? std::make_unique<Prefilled>(*source_, bare_) : nullptr;
-  static_cast<StreamFacts&>(facts_) = prefill ? *prefilled_->facts() : bare_;
+  static_cast<StreamFacts&>(facts_) = ops().facts().value_or(bare_);
   facts_.lifetimes = {};
   lives_ = {};
 }

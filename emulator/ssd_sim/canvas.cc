@@ -1,5 +1,6 @@
 #include "emulator/ssd_sim/canvas.h"
 
+#include <zconf.h>
 #include <zlib.h>
 
 #include <algorithm>

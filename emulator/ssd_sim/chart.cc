@@ -47,7 +47,9 @@ struct Frame {
 };
 
 void draw_axis(Canvas& canvas, const Frame& frame, double step, int width) {
-  for (double value = 0; value <= frame.highest + step / 2; value += step) {
+  const auto lines = static_cast<int>(std::lround(frame.highest / step));
+  for (int i = 0; i <= lines; ++i) {
+    const double value = i * step;
     const int y = frame.top + kPlot - frame.height_of(value);
     canvas.rectangle(kLeft, y, width - kLeft - kMargin, 1, kGrid);
     const std::string label = fmt::format("{:g}", value);

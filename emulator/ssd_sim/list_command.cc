@@ -10,7 +10,6 @@
 #include "emulator/policy/placement/policy.h"
 #include "emulator/policy/victim/registry.h"
 #include "emulator/presets.h"
-#include "emulator/replay/replay.h"
 #include "emulator/ssd_sim/commands.h"
 #include "emulator/trace/import.h"
 #include "emulator/workload/generator.h"

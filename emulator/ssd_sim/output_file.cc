@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <ios>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,6 +1,7 @@
 #include "emulator/trace/gz_input.h"
 
 #include <fmt/format.h>
+#include <sys/types.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/result.h"
 
@@ -97,7 +97,7 @@ Result<size_t> GzInput::peek(void* data, size_t size) {
 }
 
 Result<void> GzInput::skip(size_t size) {
-  if (gzseek(file_.get(), static_cast<z_off_t>(size), SEEK_SET) < 0) return complain(kDamaged);
+  if (gzseek(file_.get(), static_cast<off_t>(size), SEEK_SET) < 0) return complain(kDamaged);
   return {};
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "emulator/geometry.h"
 #include "emulator/workload/op_source.h"
 #include "emulator/workload/random.h"
 

@@ -23,11 +23,11 @@ Error failed(int error, const std::string& directory, uint64_t bytes) {
 }  // namespace
 
 Result<LifetimeFile> LifetimeFile::create(uint64_t writes) {
-  const char* chosen = std::getenv("TMPDIR");
+  const char* chosen = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): nothing sets it
   const std::string directory = chosen != nullptr && *chosen != '\0' ? chosen : "/var/tmp";
   const uint64_t bytes = writes * sizeof(uint32_t);
   std::string path = directory + "/ssd-sim.XXXXXX";
-  const int fd = mkostemp(path.data(), O_CLOEXEC);
+  const int fd = mkostemp(path.data(), O_CLOEXEC);  // NOLINT(misc-include-cleaner): <stdlib.h>
   if (fd < 0) return failed(errno, directory, bytes);
   (void)unlink(path.c_str());
   // Space now, so that no store to the mapping finds the filesystem full.

@@ -1,12 +1,13 @@
 #include "emulator/workload/logs.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <optional>
 #include <span>
 
+#include "base/assert.h"
+#include "emulator/geometry.h"
 #include "emulator/workload/generator.h"
 #include "emulator/workload/op_source.h"
 
@@ -14,9 +15,11 @@ namespace streamfs::emulator {
 
 Logs::Logs(const GeneratorOptions& options, std::span<const Job> jobs, Turn turn)
     : Generator(options), turn_(turn) {
+  SFS_ASSERT(!jobs.empty());
   uint64_t shares = 0;
   for (const Job& job : jobs) shares += job.share;
   Lpn first = 0;
+  SFS_ASSERT(shares > 0);
   uint64_t before = 0;
   for (const Job& job : jobs) {
     before += job.share;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <optional>
 
+#include "emulator/geometry.h"
 #include "emulator/workload/generator.h"
 #include "emulator/workload/op_source.h"
 

@@ -6,7 +6,7 @@
 // other events are skipped. The process becomes the context. The summary at the end ends the trace.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -63,7 +63,7 @@ class BlkParse final : public Importer {
       return input_.complain(fmt::format("'{}': not blkparse's default output", words[0]));
     double seconds = 0;
     SFS_TRY(number(words[kTime], "time", seconds));
-    record.ts_us = seconds > 0 ? static_cast<uint64_t>(seconds * 1e6 + 0.5) : 0;
+    record.ts_us = seconds > 0 ? static_cast<uint64_t>(std::llround(seconds * 1e6)) : 0;
     const bool has_data = words.size() > kSectors && words[kPlus] == "+";
     if (words[kAction] != std::string_view(&action_, 1) || !has_data) {
       ++skipped_;

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "base/result.h"
 #include "emulator/replay/replay.h"
 #include "emulator/replay/workload.h"
+#include "emulator/workload/lifetimes.h"
 #include "emulator/workload/op_source.h"
 #include "emulator/workload/random.h"
 

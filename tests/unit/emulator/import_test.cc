@@ -3,14 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <ios>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -13,11 +14,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "emulator/geometry.h"
 #include "emulator/replay/workload.h"
 #include "emulator/trace/trace.h"
 #include "emulator/workload/lifetimes.h"
 #include "emulator/workload/op_source.h"
-#include "emulator/workload/page_numbers.h"
 #include "tests/unit/emulator/temporary.h"
 
 namespace streamfs::emulator {
