@@ -3,7 +3,8 @@
 
 #include <bit>
 #include <cstdint>
-#include <vector>
+
+#include "emulator/ftl/huge_pages.h"
 
 namespace streamfs::emulator {
 
@@ -11,6 +12,7 @@ class Bitmap {
  public:
   explicit Bitmap(uint64_t bits) : words_((bits + 63) / 64) {}
   bool test(uint64_t i) const { return (words_[i / 64] >> (i % 64) & 1) != 0; }
+  void prefetch(uint64_t i) const { __builtin_prefetch(&words_[i / 64], 1); }
   void set(uint64_t i) { words_[i / 64] |= uint64_t{1} << (i % 64); }
   void clear(uint64_t i) { words_[i / 64] &= ~(uint64_t{1} << (i % 64)); }
 
@@ -28,7 +30,7 @@ class Bitmap {
   }
 
  private:
-  std::vector<uint64_t> words_;
+  HugeVector<uint64_t> words_;
 };
 
 }  // namespace streamfs::emulator

@@ -23,6 +23,7 @@
 #include "base/assert.h"
 #include "emulator/counters.h"
 #include "emulator/ftl/bitmap.h"
+#include "emulator/ftl/huge_pages.h"
 #include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
 #include "emulator/policy/victim/view.h"
@@ -73,13 +74,20 @@ class PageMap {
   Ppn location(Lpn page) const { return location_[page]; }
   // Memory is what a large replay waits for: say early which page comes soon.
   void prefetch(Lpn page) const { __builtin_prefetch(&location_[page], 1); }
+  // And a little later, once that has arrived, the block that holds it.
+  void prefetch_block(Lpn page) const {
+    const Ppn at = location_[page];
+    if (at == kNoPage) return;
+    valid_.prefetch(at);
+    __builtin_prefetch(&blocks_[at / geometry_.pages_per_block], 1);
+  }
   bool live(Lpn page) const { return location_[page] != kNoPage; }
   uint64_t take_sequence() { return sequence_++; }
   uint64_t clock() const { return clock_; }
 
  private:
   enum class State : uint8_t { kFree, kOpen, kClosed, kCollecting, kFailed, kBad };
-  struct Block {
+  struct alignas(64) Block {
     uint32_t valid = 0;
     uint32_t written = 0;
     uint32_t committed = 0;
@@ -137,9 +145,9 @@ class PageMap {
   Router& router_;
   Counters& counters_;
   LiveCounts& live_;
-  std::vector<Ppn> location_;  // by logical page
-  std::vector<Lpn> resident_;  // by physical page; kNoPage for padding
-  Bitmap valid_;               // by physical page
+  HugeVector<Ppn> location_;  // by logical page
+  HugeVector<Lpn> resident_;  // by physical page; kNoPage for padding
+  Bitmap valid_;              // by physical page
   std::vector<Block> blocks_;
   std::vector<BlockIndex> open_;  // by frontier
   std::deque<BlockIndex> free_;

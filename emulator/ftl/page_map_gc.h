@@ -78,9 +78,15 @@ bool PageMap<M, V, R>::any_to_gain() const {
 template <typename M, typename V, typename R>
 void PageMap<M, V, R>::gather_valid(BlockIndex block) {
   survivors_.clear();
+  constexpr uint32_t kPerLine = 64 / sizeof(Lpn);
+  const Lpn* residents = &resident_[uint64_t{block} * geometry_.pages_per_block];
+  for (uint32_t i = 0; i < geometry_.pages_per_block; i += kPerLine)
+    __builtin_prefetch(residents + i);
   valid_.for_each_set(uint64_t{block} * geometry_.pages_per_block, geometry_.pages_per_block,
                       [&](uint64_t page) {
                         prefetch(resident_[page]);  // copy_run will want it
+                        if constexpr (requires { router_.prefetch(resident_[page]); })
+                          router_.prefetch(resident_[page]);
                         survivors_.push_back(static_cast<Ppn>(page));
                       });
   SFS_ASSERT(survivors_.size() == blocks_[block].valid);

@@ -67,6 +67,8 @@ int run_batch(Ftl& ftl, PlacementPolicy& policy, const Workload& workload,
   for (size_t i = 0; i < ops.size(); ++i) {
     const PageOp& op = ops[i];
     ftl.prefetch(ops[std::min(i + kAhead, ops.size() - 1)].page);
+    policy.prefetch(ops[std::min(i + kAhead, ops.size() - 1)].page);
+    ftl.prefetch_block(ops[std::min(i + kAhead / 4, ops.size() - 1)].page);
     if (op.is_trim) {
       ftl.trim(op.page);
       policy.trimmed(op.page, index);

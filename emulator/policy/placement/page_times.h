@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
+#include "emulator/ftl/huge_pages.h"
 #include "emulator/geometry.h"
 
 namespace streamfs::emulator {
@@ -18,6 +18,7 @@ class PageTimes {
   uint64_t at(Lpn page) const { return uint64_t{times_[page]} << shift_; }
   // How long ago, for a page that is known.
   uint64_t since(Lpn page, uint64_t clock) const { return clock - at(page); }
+  void prefetch(Lpn page) const { __builtin_prefetch(&times_[page], 1); }
   void forget(Lpn page) { times_[page] = kUnknown; }
   void set(Lpn page, uint64_t clock) {
     while (clock >> shift_ >= kUnknown) halve();
@@ -33,7 +34,7 @@ class PageTimes {
       if (time != kUnknown) time /= 2;
   }
 
-  std::vector<uint32_t> times_;  // by page
+  HugeVector<uint32_t> times_;  // by page
   unsigned shift_ = 0;
 };
 

@@ -54,6 +54,8 @@ class PlacementPolicy {
   virtual FrontierId for_copy(Lpn page, FrontierId source, uint64_t clock) = 0;
   // A block of this class, opened at this time, is about to be collected.
   virtual void collected(FrontierId /*frontier*/, uint64_t /*opened_at*/, uint64_t /*clock*/) {}
+  // The policy will soon be asked about this page: memory is what a large replay waits for.
+  virtual void prefetch(Lpn /*page*/) const {}
   virtual void trimmed(Lpn /*page*/, uint64_t /*clock*/) {}
   // What is wrong with the policy itself, if anything: asked when a replay ends.
   virtual Result<void> status() const { return {}; }
@@ -77,6 +79,7 @@ class PolicyRouter {
   FrontierId for_copy(Lpn page, FrontierId source, uint64_t clock) const {
     return policy_.for_copy(page, source, clock);
   }
+  void prefetch(Lpn page) const { policy_.prefetch(page); }
   void collected(FrontierId frontier, uint64_t opened_at, uint64_t clock) const {
     policy_.collected(frontier, opened_at, clock);
   }

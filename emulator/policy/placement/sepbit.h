@@ -17,6 +17,8 @@ class SepBit final : public PlacementPolicy {
 
   uint16_t classes() const override { return 6; }
 
+  void prefetch(Lpn page) const override { written_at_.prefetch(page); }
+
   FrontierId for_write(const PageWrite& write, uint64_t clock) override {
     const bool short_lived = written_at_.known(write.page) &&
                              static_cast<double>(written_at_.since(write.page, clock)) < lifespan_;
