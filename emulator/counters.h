@@ -24,6 +24,8 @@ struct Counters {
   uint64_t host_pages = 0;
   uint64_t gc_pages = 0;
   uint64_t pad_pages = 0;
+  uint64_t idle_gc_pages = 0;  // of gc_pages: copied while the host was idle
+  uint64_t wear_pages = 0;     // of gc_pages: copied to level wear
   uint64_t erases = 0;
   uint64_t read_pages = 0;
   uint64_t trimmed_pages = 0;
@@ -40,7 +42,7 @@ struct Counters {
   std::array<uint64_t, kLatencyBuckets> write_latency{}, read_latency{};
 };
 static_assert(sizeof(Counters) ==
-              sizeof(uint64_t) * (17 + 2 * size_t{kMaxStreams} + 2 * kLatencyBuckets));
+              sizeof(uint64_t) * (19 + 2 * size_t{kMaxStreams} + 2 * kLatencyBuckets));
 
 struct LiveCounts {
   uint64_t live_pages = 0;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "emulator/background.h"
 #include "emulator/ftl/page_map.h"
 #include "emulator/image.h"
 #include "emulator/latency.h"
@@ -56,6 +57,16 @@ class Ssd {
   Result<void> trim(uint64_t page, uint64_t count);
   Result<void> flush();
 
+  // Works while the host is idle, until a limit is met or nothing is left worth doing: collects
+  // garbage up to the wanted free blocks, then levels wear. From any thread; the host waits for one
+  // step at most. What it copies is counted apart. Nothing on a read-only device.
+  IdleReport run_idle(const IdleLimits& limits);
+  Urgency urgency(const IdleLimits& limits = {});
+  struct Wear {
+    uint32_t least, most;  // erases of good blocks
+  };
+  Wear wear();
+
   SsdStats stats();
   void reset_stats();
 
@@ -68,6 +79,9 @@ class Ssd {
   Result<void> powered(Result<void> done) const;
   Result<void> check_range(uint64_t page, uint64_t count) const;
   Ppn place_of(uint64_t page) const;
+  uint32_t wanted_free_blocks(const IdleLimits& limits) const;
+  Urgency urgency_now(const IdleLimits& limits) const;
+  bool idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report);
   int write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier);
   int write_part(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier);
   Counters& counters() { return read_only_ ? idle_.now : image_->shared().now; }

@@ -36,6 +36,8 @@ SsdStats stats_of(const Geometry& geometry, const SharedState& state) {
   stats.trimmed_bytes = delta.trimmed_pages * kPageBytes;
   stats.flushes = delta.flushes;
   stats.gc_bytes = delta.gc_pages * kPageBytes;
+  stats.idle_gc_bytes = delta.idle_gc_pages * kPageBytes;
+  stats.wear_bytes = delta.wear_pages * kPageBytes;
   stats.pad_bytes = delta.pad_pages * kPageBytes;
   stats.rmw_read_bytes = delta.rmw_reads * kPageBytes;
   stats.rmw_bytes = delta.rmw_pages * kPageBytes;
@@ -78,6 +80,8 @@ nlohmann::json to_json(const SsdStats& stats) {
   };
   json["nand_bytes"] = known(stats.nand_bytes);
   json["gc_bytes"] = known(stats.gc_bytes);
+  json["idle_gc_bytes"] = known(stats.idle_gc_bytes);
+  json["wear_bytes"] = known(stats.wear_bytes);
   json["pad_bytes"] = known(stats.pad_bytes);
   json["rmw_bytes"] = known(stats.rmw_bytes);
   json["rmw_read_bytes"] = known(stats.rmw_read_bytes);

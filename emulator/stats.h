@@ -22,6 +22,7 @@ struct SsdStats {
   uint64_t written_bytes = 0, read_bytes = 0, trimmed_bytes = 0, flushes = 0;
   bool nand_known = true;
   uint64_t nand_bytes = 0, gc_bytes = 0, pad_bytes = 0, erases = 0;
+  uint64_t idle_gc_bytes = 0, wear_bytes = 0;  // of gc_bytes: in idle time, to level wear
   uint64_t rmw_bytes = 0, rmw_read_bytes = 0;  // of writes that covered map units in part
   uint64_t live_bytes = 0, peak_live_bytes = 0, physical_bytes = 0;
   uint64_t damaged_pages = 0, bad_blocks = 0, program_failures = 0, erase_failures = 0;

@@ -71,6 +71,19 @@ class PageMap {
   // means that what the buffers hold is still there and not yet safe.
   int flush();
 
+  // Background work, a step at a time: up to `most` pages of one block move, and the block is
+  // erased when none is left. False: nothing to do, no room for it, or an error. Collects the next
+  // victim if it holds at most `valid_limit` valid pages.
+  bool collect_some(uint32_t valid_limit, uint32_t most);
+  // Moves data off the least erased closed block if `spread` erases lie between it and the most
+  // erased one: data that stays there keeps it from wearing.
+  bool level_wear(uint32_t spread, uint32_t most);
+  struct Wear {
+    uint32_t least = 0, most = 0;  // erases of good blocks
+  };
+  Wear wear() const;
+  size_t free_blocks() const { return free_.size(); }
+
   Ppn location(Lpn page) const { return location_[page]; }
   // Memory is what a large replay waits for: say early which page comes soon.
   void prefetch(Lpn page) const { __builtin_prefetch(&location_[page], 1); }
@@ -122,7 +135,8 @@ class PageMap {
   FrontierId room_for_copy(FrontierId wanted);
   int collect_to_low_water();
   int collect();
-  int move_survivors(BlockIndex victim);
+  int collect(BlockIndex victim, uint32_t most);
+  int move_survivors(BlockIndex victim, uint32_t most);
   bool any_to_gain() const;
   void gather_valid(BlockIndex block);
   int copy_run(BlockIndex victim, std::span<const Ppn> from, FrontierId frontier);
@@ -153,6 +167,7 @@ class PageMap {
   std::deque<BlockIndex> free_;
   std::deque<BlockIndex> pending_;  // dead, to be erased once erasable()
   std::deque<BlockIndex> failed_;   // programmed no more, not yet emptied
+  bool levelling_ = false;          // the next block opened is the most worn one
   std::vector<Ppn> survivors_;      // of the block being collected
   uint64_t sequence_ = 1;
   uint64_t clock_ = 0;
@@ -160,6 +175,7 @@ class PageMap {
 
 }  // namespace streamfs::emulator
 
+#include "emulator/ftl/page_map_background.h"
 #include "emulator/ftl/page_map_failure.h"
 #include "emulator/ftl/page_map_gc.h"
 #include "emulator/ftl/page_map_write.h"

@@ -27,7 +27,7 @@ int PageMap<M, V, R>::empty_failed() {
   if (failed_.empty()) return 0;
   for (size_t moved = 0;;) {
     for (; moved < failed_.size(); ++moved)
-      if (const int error = move_survivors(failed_[moved]); error != 0) return error;
+      if (const int error = move_survivors(failed_[moved], UINT32_MAX); error != 0) return error;
     const int error = commit_all();
     if (error == 0) break;
     if (error != kProgramFailed) return error;

@@ -28,11 +28,18 @@ int PageMap<M, V, R>::collect() {
   if (victim == kNoBlock) return ENOSPC;
   // Some policies take such a block and go on to the next; but there must be something to find.
   if (blocks_[victim].valid == geometry_.pages_per_block && !any_to_gain()) return ENOSPC;
+  return collect(victim, UINT32_MAX);
+}
+
+// Moves up to `most` pages of a closed block; without any left it is erased.
+template <typename M, typename V, typename R>
+int PageMap<M, V, R>::collect(BlockIndex victim, uint32_t most) {
   Block& block = blocks_[victim];
   victim_.remove(victim, block.valid);
   block.state = State::kCollecting;
-  router_.collected(block.frontier, block.opened_at, clock_);
-  if (const int error = move_survivors(victim); error != 0) {
+  if (block.valid <= most) router_.collected(block.frontier, block.opened_at, clock_);
+  const int error = move_survivors(victim, most);
+  if (error != 0 || block.valid != 0) {
     close(victim);
     return error;
   }
@@ -42,9 +49,10 @@ int PageMap<M, V, R>::collect() {
 
 // Copies what lives in a block to where the router says. A target that fails is left for another.
 template <typename M, typename V, typename R>
-int PageMap<M, V, R>::move_survivors(BlockIndex victim) {
+int PageMap<M, V, R>::move_survivors(BlockIndex victim, uint32_t most) {
   const Block& block = blocks_[victim];
   gather_valid(victim);
+  if (survivors_.size() > most) survivors_.resize(most);
   const auto ask = [&](size_t i) {  // once for each copy: policies learn from the question
     return router_.for_copy(resident_[survivors_[i]], block.frontier, clock_);
   };

@@ -135,6 +135,11 @@ BlockIndex PageMap<M, V, R>::take_free() {
     erase_ready();
   }
   if (free_.empty()) return kNoBlock;
+  if (levelling_) {
+    const auto worn =
+        std::ranges::max_element(free_, {}, [&](BlockIndex i) { return blocks_[i].erases; });
+    std::swap(*worn, free_.front());
+  }
   const BlockIndex block = free_.front();
   free_.pop_front();
   return block;

@@ -118,6 +118,10 @@ class PowerCut : public SsdTest {
       if (done) settle_all();
       return done;
     }
+    if (what == 2) {
+      (void)ssd.run_idle({.pages = random() % 100, .wear_spread = 3});
+      return ssd.flush().ok() ? (settle_all(), true) : false;
+    }
     const uint64_t pages = 1 + random() % 24, page = random() % (kPages - pages);
     const uint64_t version = what == 1 ? 0 : ++version_;
     const uint64_t unit = ssd.geometry().map_unit_pages;

@@ -1,0 +1,35 @@
+// What an idle device may do, how far, and how much it did.
+// Thread safety: values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+namespace streamfs::emulator {
+
+// How much a device wants idle time, by its free blocks.
+enum class Urgency : uint8_t {
+  kNone,      // as many as wanted
+  kLow,       // at least half of that: only victims below the valid limit are worth their copies
+  kHigh,      // fewer: victims half way between the limit and full are taken, too
+  kCritical,  // the host's own writes collect: any block with a dead page
+};
+
+struct IdleLimits {
+  uint64_t pages = UINT64_MAX;  // of 4 KiB to copy at most, whole map units
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  std::function<bool()> stop = {};  // asked before every step of some dozen copies
+  uint32_t free_blocks = 0;         // wanted; 0: a quarter of the spare blocks
+  double valid_limit = 0.5;         // share of valid pages that a victim may hold
+  uint32_t wear_spread = 64;        // erases between the coldest and the most worn block
+};
+
+struct IdleReport {
+  enum class End : uint8_t { kNothingLeft, kPages, kDeadline, kStopped };
+  End end = End::kNothingLeft;
+  uint64_t gc_pages = 0, wear_pages = 0;  // of 4 KiB
+  uint64_t erases = 0;
+};
+
+}  // namespace streamfs::emulator
