@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/result.h"
 #include "emulator/geometry.h"

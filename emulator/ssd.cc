@@ -9,10 +9,12 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/types.h"
 #include "emulator/ftl/page_map.h"
 #include "emulator/geometry.h"
 #include "emulator/image.h"
 #include "emulator/latency.h"
+#include "emulator/media/nand_faults.h"
 #include "emulator/media/spare_scan.h"
 #include "emulator/stats.h"
 
@@ -80,7 +82,7 @@ void Ssd::recover() {
 
 // After a power cut nothing is acknowledged any more.
 Result<void> Ssd::powered(Result<void> done) const {
-  return media_.powered() ? done : Result<void>(Error{EIO, "emulated SSD: no power"});
+  return media_.powered() ? std::move(done) : Result<void>(Error{EIO, "emulated SSD: no power"});
 }
 
 PStreamId stream_of(uint8_t dtype, uint16_t dspec) {

@@ -1,14 +1,13 @@
 // Ssd: what it does while the host is idle.
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/mutex.h"
-#include "base/result.h"
 #include "base/types.h"
 #include "emulator/background.h"
 #include "emulator/counters.h"
-#include "emulator/ftl/page_map.h"
 #include "emulator/geometry.h"
 #include "emulator/image.h"
 #include "emulator/ssd.h"

@@ -1,6 +1,7 @@
 #include "emulator/stats.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 

@@ -18,8 +18,8 @@ struct HugePageAllocator {
 
   HugePageAllocator() = default;
   template <typename U>
-  HugePageAllocator(const HugePageAllocator<U>& /*other*/) {
-  }  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor): an allocator converts to that of another type
+  HugePageAllocator(const HugePageAllocator<U>& /*other*/) {}
 
   T* allocate(size_t count) {
     void* memory = ::operator new(count * sizeof(T), alignment(count));

@@ -1,7 +1,6 @@
 #include "emulator/media/spare_scan.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -27,9 +27,9 @@ extern "C" {
 #define STREAMFS_NEVER UINT64_MAX
 
 /* What there is to know before the first write. */
-struct streamfs_placement_facts {
-  uint32_t streams; /* as asked for with --streams; 0: the policy's own choice */
-  uint32_t pages;   /* page numbers are below this */
+struct streamfs_placement_facts { /* NOLINT(readability-identifier-naming) */
+  uint32_t streams;               /* as asked for with --streams; 0: the policy's own choice */
+  uint32_t pages;                 /* page numbers are below this */
   uint32_t pages_per_block;
   uint32_t reserved; /* 0 */
   uint64_t peak_live_pages;
@@ -37,12 +37,12 @@ struct streamfs_placement_facts {
 };
 
 /* A host write of one page (4 KiB). */
-struct streamfs_page_write {
-  uint32_t page;          /* numbered by first appearance */
-  uint32_t address;       /* where the host has it, in pages, modulo 2^32 */
-  uint32_t request_first; /* address of the first page of its request */
-  uint32_t request_pages; /* pages of its request */
-  uint32_t context;       /* of the trace; 0: none */
+struct streamfs_page_write { /* NOLINT(readability-identifier-naming) */
+  uint32_t page;             /* numbered by first appearance */
+  uint32_t address;          /* where the host has it, in pages, modulo 2^32 */
+  uint32_t request_first;    /* address of the first page of its request */
+  uint32_t request_pages;    /* pages of its request */
+  uint32_t context;          /* of the trace; 0: none */
   uint16_t pstream, vstream;
   uint64_t death;    /* the clock at which it is overwritten or trimmed, STREAMFS_NEVER;
                         only with needs_future, else always STREAMFS_NEVER */
@@ -50,9 +50,9 @@ struct streamfs_page_write {
   uint32_t reserved; /* 0 */
 };
 
-struct streamfs_placement {
-  uint32_t abi_version;  /* STREAMFS_PLACEMENT_ABI */
-  uint32_t needs_future; /* 1: deaths are wanted; costs a pass over the trace */
+struct streamfs_placement { /* NOLINT(readability-identifier-naming) */
+  uint32_t abi_version;     /* STREAMFS_PLACEMENT_ABI */
+  uint32_t needs_future;    /* 1: deaths are wanted; costs a pass over the trace */
   const char* name;
 
   /* A policy's state; NULL: cannot. destroy is called once for each. */

@@ -12,7 +12,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/result.h"
 #include "emulator/counters.h"

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "emulator/geometry.h"
 #include "emulator/workload/generator.h"
 #include "emulator/workload/op_source.h"
 

@@ -1,6 +1,5 @@
 #include "fuse-fs/blockdev/emulated_device.h"
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
+#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>

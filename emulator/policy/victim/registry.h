@@ -44,7 +44,7 @@ Returned with_victim(const std::string& name, const Geometry& geometry,
     return true;
   };
   SFS_ASSERT((try_one(std::type_identity<Victims>{}) || ...));
-  return *std::move(returned);
+  return *std::move(returned);  // NOLINT(bugprone-unchecked-optional-access): just asserted
 }
 
 }  // namespace streamfs::emulator

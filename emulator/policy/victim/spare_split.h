@@ -45,7 +45,8 @@ class SpareSplit {
     const uint16_t stream = stream_of_[block];
     streams_[stream].alive -= from - to;
     streams_[stream].deaths += from - to;
-    if ((deaths_ += from - to) >= halve_at_) halve();
+    deaths_ += from - to;
+    if (deaths_ >= halve_at_) halve();
     lists_.unlink(list_of(stream, from), block);
     append(block, stream, to);
   }
@@ -58,8 +59,8 @@ class SpareSplit {
     }
     BlockIndex best = kNoBlock;
     double most_over = 0;
-    for (uint16_t i = 0; i < streams_.size(); ++i) {
-      const BlockIndex candidate = greedy_of(i);
+    for (size_t i = 0; i < streams_.size(); ++i) {
+      const BlockIndex candidate = greedy_of(static_cast<uint16_t>(i));
       if (candidate == kNoBlock) continue;
       const double share = weights > 0 ? spare * weight_of(streams_[i]) / weights : 0;
       const double over = spare_of(streams_[i]) - share;
