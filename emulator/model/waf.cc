@@ -20,7 +20,10 @@ double root(double low, double high, Function rising) {
 
 double digamma(double x) {
   double shift = 0;
-  for (; x < 10; x += 1) shift -= 1 / x;
+  while (x < 10) {
+    shift -= 1 / x;
+    x += 1;
+  }
   return shift + std::log(x) - 1 / (2 * x) - 1 / (12 * x * x) + 1 / (120 * x * x * x * x);
 }
 

@@ -43,6 +43,7 @@ void PlacementObject::close(void* handle) {
 
 Result<PlacementObject> PlacementObject::load(const std::string& path) {
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's dlerror() speaks of the calling thread alone
   if (handle == nullptr) return refused(path, dlerror());
   PlacementObject object(handle, nullptr);
   void* symbol = dlsym(handle, kSymbol);
