@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <string.h>
 
 #include <algorithm>
@@ -47,14 +46,14 @@ bool in_group(fuse_req_t req, const fuse_ctx& caller, uint32_t gid) {
   return std::ranges::find(groups, gid) != groups.end();
 }
 
-// As for a user.* attribute: who may write the file may label it. The kernel checks no ioctl.
+// Who may write a file may label it, and its owner, who may have made it read-only before writing.
+// The kernel checks no ioctl.
 Result<void> may_label(fuse_req_t req, data::Filesystem& fs, InodeId id) {
   SFS_ASSIGN(const meta::Attributes file, fs.attributes(id));
   const fuse_ctx& caller = *fuse_req_ctx(req);
-  const uint32_t writable = caller.uid == file.uid            ? S_IWUSR
-                            : in_group(req, caller, file.gid) ? S_IWGRP
-                                                              : S_IWOTH;
-  if (caller.uid == 0 || (file.mode & writable) != 0) return {};
+  if (caller.uid == 0 || caller.uid == file.uid) return {};
+  const uint32_t writable = in_group(req, caller, file.gid) ? 0020 : 0002;
+  if ((file.mode & writable) != 0) return {};
   return Error{EACCES, "only who may write a file may label it"};
 }
 

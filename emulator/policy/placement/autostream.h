@@ -68,8 +68,8 @@ class AutoStreamSfr final : public AutoStream {
 
   double touch(uint32_t index, uint64_t clock) {
     Chunk& chunk = chunks_[index];
-    const auto periods = static_cast<double>((clock - chunk.last) / kDecayPages);
-    chunk.writes = std::floor(chunk.writes * std::exp2(-periods)) + 1;
+    const uint64_t periods = (clock - chunk.last) / kDecayPages;
+    chunk.writes = std::floor(chunk.writes * std::exp2(-static_cast<double>(periods))) + 1;
     chunk.last = clock;
     return chunk.writes;
   }
@@ -120,7 +120,8 @@ class AutoStreamMq final : public AutoStream {
   }
 
   void demote() {
-    for (FrontierId queue = 0; queue < queues_.size(); ++queue) {
+    const auto count = static_cast<FrontierId>(queues_.size());
+    for (FrontierId queue = 0; queue < count; ++queue) {
       if (queues_[queue].empty()) continue;
       const auto head = queues_[queue].begin();
       Chunk& chunk = chunks_[*head];
