@@ -21,7 +21,6 @@ constexpr uint32_t kDefaultPagesPerBlock = 256;
 constexpr uint32_t kMinPagesPerBlock = 16;
 constexpr uint32_t kMaxPlainPagesPerBlock = 65536;
 constexpr uint32_t kMaxPagesPerBlock = 1 << 22;  // 16 GiB
-constexpr uint32_t kPlainWordlinePages = 16;     // 16 KiB × 4 planes, one bit a cell
 constexpr uint32_t kPlainDies = 16;
 constexpr uint32_t kPlainChannels = 4;
 constexpr uint32_t kMaxDies = 1024;
@@ -38,22 +37,6 @@ uint32_t default_pages_per_block(uint64_t user_pages) {
   const uint64_t wanted = std::bit_floor(user_pages / 256 + 1);
   if (wanted >= kDefaultPagesPerBlock) return kDefaultPagesPerBlock;
   return std::max(static_cast<uint32_t>(wanted), kMinPagesPerBlock);
-}
-
-// Four-plane SLC dies, as many (up to 16, a power of two) as a block of this size can stripe over.
-Result<NandShape> plain_shape(uint32_t pages_per_block) {
-  if (pages_per_block < kMinPagesPerBlock || pages_per_block > kMaxPlainPagesPerBlock ||
-      pages_per_block % kPlainWordlinePages != 0)
-    return impossible(fmt::format("{} pages per block: must be a multiple of {} from {} to {}",
-                                  pages_per_block, kPlainWordlinePages, kMinPagesPerBlock,
-                                  kMaxPlainPagesPerBlock));
-  const uint32_t stripes = pages_per_block / kPlainWordlinePages;
-  const uint32_t dies = std::min(kPlainDies, stripes & (~stripes + 1));
-  NandShape shape;
-  shape.channels = static_cast<uint16_t>(std::min(dies, kPlainChannels));
-  shape.dies = static_cast<uint16_t>(dies / shape.channels);
-  shape.wordlines = stripes / dies;
-  return shape;
 }
 
 Result<void> check_shape(const Geometry& geometry) {
@@ -95,6 +78,23 @@ Result<void> check_map_unit(const Geometry& geometry) {
 }
 
 }  // namespace
+
+Result<NandShape> plain_shape(uint32_t pages_per_block, Cell cell) {
+  NandShape shape;
+  shape.cell = cell;
+  const uint32_t wordline = shape.wordline_pages();
+  if (pages_per_block < kMinPagesPerBlock || pages_per_block > kMaxPlainPagesPerBlock ||
+      pages_per_block % wordline != 0)
+    return impossible(fmt::format("{} pages per block: must be a multiple of {} from {} to {}",
+                                  pages_per_block, wordline, kMinPagesPerBlock,
+                                  kMaxPlainPagesPerBlock));
+  const uint32_t stripes = pages_per_block / wordline;
+  const uint32_t dies = std::min(kPlainDies, stripes & (~stripes + 1));
+  shape.channels = static_cast<uint16_t>(std::min(dies, kPlainChannels));
+  shape.dies = static_cast<uint16_t>(dies / shape.channels);
+  shape.wordlines = stripes / dies;
+  return shape;
+}
 
 Geometry Geometry::in_map_units() const {
   Geometry units = *this;

@@ -94,6 +94,11 @@ struct GeometryRequest {
   FailureRates failures = {};
 };
 
+// The shape of a device of which only the block is known: four-plane dies on four channels, as many
+// (up to 16, a power of two) as a block of this size can stripe over. EINVAL for a block that is
+// not whole wordlines.
+Result<NandShape> plain_shape(uint32_t pages_per_block, Cell cell = Cell::kSlc);
+
 // EINVAL with the reason for a device that cannot exist or could not collect its garbage.
 Result<Geometry> plan_geometry(const GeometryRequest& request);
 

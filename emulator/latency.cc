@@ -71,6 +71,28 @@ uint64_t work_conserving_ns(const Geometry& geometry, const Counters& counters) 
 
 namespace {
 
+VirtualTime::Quantiles quantiles_of(const Histogram& latencies) {
+  return {latency_quantile_us(latencies, 0.5), latency_quantile_us(latencies, 0.99),
+          latency_quantile_us(latencies, 0.999)};
+}
+
+}  // namespace
+
+VirtualTime virtual_time_of(const Geometry& geometry, const Counters& counters) {
+  const auto host_bytes =
+      static_cast<double>((counters.host_pages + counters.read_pages) * kPageBytes);
+  const auto mb_per_s = [&](uint64_t ns) {
+    return ns == 0 ? 0 : host_bytes * 1e3 / static_cast<double>(ns);
+  };
+  return {.write = quantiles_of(counters.write_latency),
+          .read = quantiles_of(counters.read_latency),
+          .seconds = static_cast<double>(counters.virtual_ns) / 1e9,
+          .simulated_mb_per_s = mb_per_s(counters.saturated_ns),
+          .bound_mb_per_s = mb_per_s(work_conserving_ns(geometry, counters))};
+}
+
+namespace {
+
 uint64_t erase_time(const Timing& timing, const Geometry& geometry) {
   const uint64_t stripe = uint64_t{geometry.wordline_pages} * geometry.nand.die_count();
   const uint64_t wordlines = std::max<uint64_t>(1, geometry.pages_per_block / stripe);
@@ -101,7 +123,7 @@ LatencyModel::LatencyModel(const Timing& timing, const Geometry& geometry, Count
                                  static_cast<double>(timing.channel_page_ns) / kFlashPagePages,
                                  geometry, timing.load)),
       counters_(counters),
-      reads_done_ns_(timing.queue_depth) {
+      reads_(timing.queue_depth) {
   const auto idle_since = [&](Lane& lane, uint64_t now) {
     lane.die_free_ns.assign(dies_, now);
     lane.channel_free_ns.assign(channels_, now);
@@ -134,8 +156,10 @@ void LatencyModel::end_write() {
 
 LatencyModel::Read LatencyModel::begin_read(uint32_t pages) {
   arrive(pages, read_interval_ns_);
-  saturating_.arrival_ns = std::max(saturating_.arrival_ns, reads_done_ns_[next_read_]);
-  return {paced_.arrival_ns, saturating_.arrival_ns};
+  const Read& oldest = reads_[next_read_];
+  paced_.arrival_ns = std::max(paced_.arrival_ns, oldest.done_paced_ns);
+  saturating_.arrival_ns = std::max(saturating_.arrival_ns, oldest.done_saturating_ns);
+  return {paced_.arrival_ns, paced_.arrival_ns, saturating_.arrival_ns};
 }
 
 void LatencyModel::host_read(Read& read, Ppn first, uint32_t pages) {
@@ -149,15 +173,15 @@ void LatencyModel::host_read(Read& read, Ppn first, uint32_t pages) {
 }
 
 void LatencyModel::end_read(const Read& read) {
-  paced_.acknowledged_ns = read.done_paced_ns + timing_.command_ns;
-  ++counters_.read_latency[latency_bucket(paced_.acknowledged_ns - paced_.arrival_ns)];
-  reads_done_ns_[next_read_] = read.done_saturating_ns;
-  next_read_ = (next_read_ + 1) % reads_done_ns_.size();
+  const uint64_t latency_ns = read.done_paced_ns + timing_.command_ns - read.arrival_ns;
+  ++counters_.read_latency[latency_bucket(latency_ns)];
+  reads_[next_read_] = read;
+  next_read_ = (next_read_ + 1) % reads_.size();
   note_horizon();
 }
 
 void LatencyModel::read_for_write(Ppn first, uint32_t pages) {
-  Read read{paced_.arrival_ns, saturating_.arrival_ns};
+  Read read{paced_.arrival_ns, paced_.arrival_ns, saturating_.arrival_ns};
   host_read(read, first, pages);
   paced_.acknowledged_ns = std::max(paced_.acknowledged_ns, read.done_paced_ns);
   saturating_.acknowledged_ns = std::max(saturating_.acknowledged_ns, read.done_saturating_ns);

@@ -10,10 +10,10 @@
 // erases.
 //
 // Two hosts are simulated beside each other over the same work. The *paced* one offers `load` of
-// the bandwidth that dies and channels have without GC and waits for each request: latencies. The
-// *saturating* one sends the next request as soon as the buffer takes it, with up to `queue_depth`
-// reads on their way: throughput. Beside that stands the work-conserving bound: the same work with
-// the busiest of dies, channels and host interface never idle and perfectly balanced.
+// the bandwidth that dies and channels have without GC and waits for each write: latencies. The
+// *saturating* one sends the next request as soon as the buffer takes it: throughput. Either has up
+// to `queue_depth` reads on their way. Beside that stands the work-conserving bound: the same work
+// with the busiest of dies, channels and host interface never idle and perfectly balanced.
 //
 // Thread safety: none; the caller's lock. Crash: histograms and sums live with the caller's
 // counters; queues are forgotten (an idle device).
@@ -47,10 +47,23 @@ Timing timing_of(Cell cell);
 // How long the work of `counters` takes at least, in ns.
 uint64_t work_conserving_ns(const Geometry& geometry, const Counters& counters);
 
+// What those clocks and histograms say. Rates are of host bytes, read and written.
+struct VirtualTime {
+  struct Quantiles {
+    double p50_us = 0, p99_us = 0, p999_us = 0;
+  };
+  Quantiles write, read;
+  double seconds = 0;             // of the paced host
+  double simulated_mb_per_s = 0;  // of the saturating host
+  double bound_mb_per_s = 0;      // work-conserving
+};
+VirtualTime virtual_time_of(const Geometry& geometry, const Counters& counters);
+
 class LatencyModel {
  public:
   // A host read on its way.
   struct Read {
+    uint64_t arrival_ns = 0;  // of the paced host
     uint64_t done_paced_ns = 0, done_saturating_ns = 0;
   };
 
@@ -87,7 +100,7 @@ class LatencyModel {
   const uint64_t write_interval_ns_, read_interval_ns_;  // of the paced host, a page
   Counters& counters_;
   Lane paced_, saturating_;
-  std::vector<uint64_t> reads_done_ns_;  // ring, of the saturating host
+  std::vector<Read> reads_;  // ring of the last ones
   size_t next_read_ = 0;
   uint32_t last_copied_flash_page_ = kNoPage;
 };

@@ -51,24 +51,26 @@ SsdStats stats_of(const Geometry& geometry, const SharedState& state) {
   stats.bad_blocks = state.live.bad_blocks;
   stats.program_failures = delta.program_failures;
   stats.erase_failures = delta.erase_failures;
-  stats.latency_p50_us = latency_quantile_us(delta.write_latency, 0.5);
-  stats.latency_p99_us = latency_quantile_us(delta.write_latency, 0.99);
-  stats.latency_p999_us = latency_quantile_us(delta.write_latency, 0.999);
-  stats.read_p50_us = latency_quantile_us(delta.read_latency, 0.5);
-  stats.read_p99_us = latency_quantile_us(delta.read_latency, 0.99);
-  stats.read_p999_us = latency_quantile_us(delta.read_latency, 0.999);
   stats.unknown_placements = delta.unknown_placements;
-  const auto host_bytes = static_cast<double>(stats.written_bytes + stats.read_bytes);
-  const auto mb_per_s = [&](uint64_t ns) {
-    return ns == 0 ? 0 : host_bytes * 1e3 / static_cast<double>(ns);
-  };
-  stats.simulated_mb_per_s = mb_per_s(delta.saturated_ns);
-  stats.bound_mb_per_s = mb_per_s(work_conserving_ns(geometry, delta));
-  stats.virtual_seconds = static_cast<double>(delta.virtual_ns) / 1e9;
+  stats.time = virtual_time_of(geometry, delta);
   for (size_t i = 0; i < geometry.streams; ++i)
     stats.streams.push_back(
         {delta.streams[i].host_pages * kPageBytes, delta.streams[i].gc_pages * kPageBytes});
   return stats;
+}
+
+void add_to_json(nlohmann::json& json, const VirtualTime& time, bool known) {
+  const auto put = [&](double value) {
+    return known ? nlohmann::json(value) : nlohmann::json(nullptr);
+  };
+  const auto quantiles = [&](const VirtualTime::Quantiles& q) {
+    return nlohmann::json{{"p50", put(q.p50_us)}, {"p99", put(q.p99_us)}, {"p999", put(q.p999_us)}};
+  };
+  json["latency_us"] = quantiles(time.write);
+  json["read_latency_us"] = quantiles(time.read);
+  json["simulated_mb_per_s"] = put(time.simulated_mb_per_s);
+  json["bound_mb_per_s"] = put(time.bound_mb_per_s);
+  json["virtual_seconds"] = put(time.seconds);
 }
 
 nlohmann::json to_json(const SsdStats& stats) {
@@ -95,16 +97,8 @@ nlohmann::json to_json(const SsdStats& stats) {
   json["bad_blocks"] = known(stats.bad_blocks);
   json["program_failures"] = known(stats.program_failures);
   json["erase_failures"] = known(stats.erase_failures);
-  json["latency_us"] = {{"p50", known(stats.latency_p50_us)},
-                        {"p99", known(stats.latency_p99_us)},
-                        {"p999", known(stats.latency_p999_us)}};
-  json["read_latency_us"] = {{"p50", known(stats.read_p50_us)},
-                             {"p99", known(stats.read_p99_us)},
-                             {"p999", known(stats.read_p999_us)}};
-  json["simulated_mb_per_s"] = known(stats.simulated_mb_per_s);
-  json["bound_mb_per_s"] = known(stats.bound_mb_per_s);
   json["unknown_placements"] = known(stats.unknown_placements);
-  json["virtual_seconds"] = known(stats.virtual_seconds);
+  add_to_json(json, stats.time, stats.nand_known);
   json["streams"] = nlohmann::json::array();
   for (size_t i = 0; i < stats.streams.size(); ++i) {
     const StreamUse& use = stats.streams[i];

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "emulator/latency.h"
 #include "emulator/layout.h"
 
 namespace streamfs::emulator {
@@ -27,12 +28,7 @@ struct SsdStats {
   uint64_t live_bytes = 0, peak_live_bytes = 0, physical_bytes = 0;
   uint64_t damaged_pages = 0, bad_blocks = 0, program_failures = 0, erase_failures = 0;
   uint64_t unknown_placements = 0;
-  // On the virtual clock (latency.h): of host writes and reads.
-  double latency_p50_us = 0, latency_p99_us = 0, latency_p999_us = 0, virtual_seconds = 0;
-  double read_p50_us = 0, read_p99_us = 0, read_p999_us = 0;
-  // Host bytes, read and written, a second of a host that saturates the device; and if its dies,
-  // channels or host interface had worked without a gap.
-  double simulated_mb_per_s = 0, bound_mb_per_s = 0;
+  VirtualTime time;
   std::vector<StreamUse> streams;
 
   // NAND ÷ host bytes; none before the first write.
@@ -42,6 +38,9 @@ struct SsdStats {
 };
 
 SsdStats stats_of(const Geometry& geometry, const SharedState& state);
+
+// `known`: whether the device tells of its NAND at all.
+void add_to_json(nlohmann::json& json, const VirtualTime& time, bool known);
 
 // The `device` object of every --json output. Unknown figures are null.
 nlohmann::json to_json(const SsdStats& stats);

@@ -1,4 +1,4 @@
-// Media without data but with time: a replay's throughput and latencies.
+// Media without data, and with time if asked: a replay's throughput and latencies.
 // The replay brackets each host request with begin_write() and end_write() of the model.
 #pragma once
 
@@ -14,24 +14,25 @@ namespace streamfs::emulator {
 
 class TimedMedia : public NullMedia {
  public:
-  explicit TimedMedia(LatencyModel& latency) : latency_(latency) {}
+  explicit TimedMedia(LatencyModel* latency) : latency_(latency) {}  // none: no time
 
   int store(Ppn at, const std::byte*, uint32_t pages) {
-    latency_.programmed(at, pages, true);
+    if (latency_ != nullptr) latency_->programmed(at, pages, true);
     return 0;
   }
   int move(std::span<const Ppn> from, Ppn to) {
-    for (const Ppn page : from) latency_.copied_from(page);
-    latency_.programmed(to, static_cast<uint32_t>(from.size()), false);
+    if (latency_ == nullptr) return 0;
+    for (const Ppn page : from) latency_->copied_from(page);
+    latency_->programmed(to, static_cast<uint32_t>(from.size()), false);
     return 0;
   }
   bool erased(BlockIndex) {
-    latency_.erased();
+    if (latency_ != nullptr) latency_->erased();
     return true;
   }
 
  private:
-  LatencyModel& latency_;
+  LatencyModel* const latency_;
 };
 
 }  // namespace streamfs::emulator

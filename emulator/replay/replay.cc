@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,10 +19,13 @@
 #include "emulator/ftl/page_map.h"
 #include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
-#include "emulator/media/null_media.h"
+#include "emulator/latency.h"
+#include "emulator/media/timed_media.h"
 #include "emulator/policy/placement/policy.h"
 #include "emulator/policy/victim/registry.h"
+#include "emulator/replay/timed_requests.h"
 #include "emulator/replay/workload.h"
+#include "emulator/stats.h"
 #include "emulator/workload/facts.h"
 #include "emulator/workload/op_source.h"
 
@@ -50,76 +54,113 @@ Result<Geometry> geometry_for(const WorkloadFacts& facts, const ReplayOptions& o
     return Error{EINVAL, fmt::format("impossible geometry: {} blocks of {} pages", blocks,
                                      geometry.pages_per_block)};
   geometry.blocks = static_cast<uint32_t>(blocks);
+  if (options.cell) {
+    SFS_ASSIGN(geometry.nand, plain_shape(geometry.pages_per_block, *options.cell));
+    geometry.wordline_pages = geometry.nand.wordline_pages();
+  }
   return geometry;
 }
 
-// Counters at the write where counting starts.
-struct Baseline {
-  uint64_t at_write;
-  Counters counters;
-};
-
+// One pass of a workload over a device.
 template <typename Ftl>
-int run_batch(Ftl& ftl, PlacementPolicy& policy, const Workload& workload,
-              std::span<const PageOp> ops, uint64_t& index, const Counters& counters,
-              Baseline& baseline) {
-  for (size_t i = 0; i < ops.size(); ++i) {
-    const PageOp& op = ops[i];
-    ftl.prefetch(ops[std::min(i + kAhead, ops.size() - 1)].page);
-    policy.prefetch(ops[std::min(i + kAhead, ops.size() - 1)].page);
-    ftl.prefetch_block(ops[std::min(i + kAhead / 4, ops.size() - 1)].page);
-    if (op.is_trim) {
-      ftl.trim(op.page);
-      policy.trimmed(op.page, index);
-      continue;
+class Pass {
+ public:
+  // requests: none when nobody asks for the time.
+  Pass(Ftl& ftl, PlacementPolicy& policy, Workload& workload, Counters& counters,
+       TimedRequests* requests, uint64_t baseline_at)
+      : ftl_(ftl),
+        policy_(policy),
+        workload_(workload),
+        counters_(counters),
+        requests_(requests),
+        baseline_at_(baseline_at) {}
+
+  Result<void> run(const Progress& progress) {
+    SFS_TRY(workload_.rewind());
+    for (;;) {
+      SFS_ASSIGN(const std::span<const PageOp> batch, workload_.next());
+      if (batch.empty()) break;
+      if (const int error = run_batch(batch)) return Error{error};
+      if (progress) progress(index_, workload_.facts().writes);
     }
-    if (index == baseline.at_write) baseline.counters = counters;
+    if (requests_ != nullptr) requests_->end();
+    return {};
+  }
+
+  // What was counted since the write where counting starts.
+  Counters counted() const { return difference(counters_, baseline_); }
+
+ private:
+  int run_batch(std::span<const PageOp> ops) {
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const PageOp& op = ops[i];
+      ftl_.prefetch(ops[std::min(i + kAhead, ops.size() - 1)].page);
+      policy_.prefetch(ops[std::min(i + kAhead, ops.size() - 1)].page);
+      ftl_.prefetch_block(ops[std::min(i + kAhead / 4, ops.size() - 1)].page);
+      if (op.kind == OpKind::kWrite) {
+        if (const int error = write(op)) return error;
+      } else if (op.kind == OpKind::kTrim) {
+        ftl_.trim(op.page);
+        policy_.trimmed(op.page, index_);
+      } else if (requests_ != nullptr) {
+        requests_->read(op, ftl_.location(op.page));
+        ++counters_.read_pages;
+      }
+    }
+    return 0;
+  }
+
+  int write(const PageOp& op) {
+    if (index_ == baseline_at_) baseline_ = counters_;
+    if (requests_ != nullptr) requests_->write(op);
     const PageWrite write{.page = op.page,
                           .pstream = op.pstream,
                           .vstream = op.vstream,
-                          .index = index,
-                          .death = workload.death_of(index),
+                          .index = index_,
+                          .death = workload_.death_of(index_),
                           .request_first = op.request_first,
                           .request_pages = op.request_pages,
                           .context = op.context,
                           .address = op.address,
-                          .prefill = index < workload.prefill_writes()};
-    const FrontierId frontier = policy.for_write(write, index);
-    if (const int error = ftl.write(op.page, 1, frontier, op.vstream, nullptr)) return error;
-    ++index;
+                          .prefill = index_ < workload_.prefill_writes()};
+    const FrontierId frontier = policy_.for_write(write, index_);
+    if (const int error = ftl_.write(op.page, 1, frontier, op.vstream, nullptr)) return error;
+    ++index_;
+    return 0;
   }
-  return 0;
-}
 
-template <typename Ftl>
-Result<void> run_ops(Ftl& ftl, PlacementPolicy& policy, Workload& workload,
-                     const Progress& progress, const Counters& counters, Baseline& baseline) {
-  uint64_t index = 0;
-  SFS_TRY(workload.rewind());
-  for (;;) {
-    SFS_ASSIGN(const std::span<const PageOp> batch, workload.next());
-    if (batch.empty()) return {};
-    if (const int error = run_batch(ftl, policy, workload, batch, index, counters, baseline))
-      return Error{error};
-    if (progress) progress(index, workload.facts().writes);
-  }
-}
+  Ftl& ftl_;
+  PlacementPolicy& policy_;
+  Workload& workload_;
+  Counters& counters_;
+  TimedRequests* const requests_;
+  const uint64_t baseline_at_;
+  uint64_t index_ = 0;
+  Counters baseline_;
+};
 
 template <typename Victim>
 Result<ReplayResult> run(Workload& workload, const ReplayOptions& options, PlacementPolicy& policy,
                          const Geometry& geometry, Victim& victim) {
   const WorkloadFacts& facts = workload.facts();
-  NullMedia media;
   PolicyRouter router(policy);
   Counters counters;
   LiveCounts live;
-  PageMap<NullMedia, Victim, PolicyRouter> ftl(geometry, media, victim, router, counters, live);
+  std::optional<LatencyModel> latency;
+  if (options.cell) {
+    Timing timing = timing_of(*options.cell);
+    timing.load = options.load;
+    latency.emplace(timing, geometry, counters);
+  }
+  std::optional<TimedRequests> requests;
+  if (latency) requests.emplace(*latency);
+  TimedMedia media(latency ? &*latency : nullptr);
+  PageMap<TimedMedia, Victim, PolicyRouter> ftl(geometry, media, victim, router, counters, live);
   const uint64_t prefill = workload.prefill_writes();
   const auto own = static_cast<double>(facts.writes - prefill);
-  Baseline baseline{prefill + static_cast<uint64_t>(options.warmup * own), {}};
-  if (const Result<void> done =
-          run_ops(ftl, policy, workload, options.progress, counters, baseline);
-      !done.ok()) {
+  Pass pass(ftl, policy, workload, counters, requests ? &*requests : nullptr,
+            prefill + static_cast<uint64_t>(options.warmup * own));
+  if (const Result<void> done = pass.run(options.progress); !done.ok()) {
     if (done.error().code != ENOSPC) return done.error();
     return Error{ENOSPC, fmt::format("{} live pages on {} physical ones", live.live_pages,
                                      geometry.physical_pages())};
@@ -129,7 +170,8 @@ Result<ReplayResult> run(Workload& workload, const ReplayOptions& options, Place
   result.placement = options.placement;
   result.victim = options.victim;
   if (is_oracle(options.placement)) result.edges = options.policy.edges;
-  result.counters = difference(counters, baseline.counters);
+  result.counters = pass.counted();
+  if (options.cell) result.time = virtual_time_of(geometry, result.counters);
   result.classes = policy.classes();
   result.physical_pages = geometry.physical_pages();
   result.peak_live_pages = live.peak_live_pages;
@@ -191,6 +233,7 @@ nlohmann::json to_json(const ReplayResult& result) {
                          {"footprint_pages", result.footprint_pages},
                          {"per_stream", nlohmann::json::array()}};
   if (!result.edges.empty()) json["edges"] = result.edges;
+  if (result.time) add_to_json(json, *result.time, true);
   for (uint16_t i = 0; i < result.classes; ++i)
     json["per_stream"].push_back({{"stream", i},
                                   {"host_pages", c.streams[i].host_pages},

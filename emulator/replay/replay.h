@@ -3,10 +3,13 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "emulator/counters.h"
+#include "emulator/geometry.h"
+#include "emulator/latency.h"
 #include "emulator/policy/placement/policy.h"
 #include "emulator/policy/victim/view.h"
 #include "emulator/replay/workload.h"
@@ -24,6 +27,8 @@ struct ReplayOptions {
   uint64_t base_pages = 0;
   uint32_t physical_blocks = 0;  // overrides base_pages and spare; no reserve is added
   bool prefill = false;          // write every page once, in order, before the trace
+  std::optional<Cell> cell;      // reckon virtual time too, for a plain shape of these cells
+  double load = 0.5;             // of the paced host (latency.h)
   double warmup = 0;             // share of the writes before counting starts
   Progress progress;
 };
@@ -31,6 +36,7 @@ struct ReplayOptions {
 struct ReplayResult {
   std::string placement, victim, edges;
   Counters counters;
+  std::optional<VirtualTime> time;
   uint16_t classes = 0;
   uint64_t physical_pages = 0, peak_live_pages = 0, footprint_pages = 0;
   double waf() const;

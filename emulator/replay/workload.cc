@@ -52,15 +52,17 @@ Result<StreamFacts> Workload::count(const Progress& progress) {
     SFS_ASSIGN(const std::span<const PageOp> batch, source_->next());
     if (batch.empty()) break;
     for (const PageOp& op : batch) {
+      if (op.kind == OpKind::kRead) continue;
       if (op.page >= live_pages.size())
         live_pages.resize(std::max<size_t>(op.page + size_t{1}, 2 * live_pages.size()));
-      if (!op.is_trim) {
+      const bool is_write = op.kind == OpKind::kWrite;
+      if (is_write) {
         ++facts.writes;
         facts.footprint_pages = std::max(facts.footprint_pages, op.page + 1);
       }
-      if (live_pages[op.page] == !op.is_trim) continue;
-      live_pages[op.page] = !op.is_trim;
-      live = op.is_trim ? live - 1 : live + 1;
+      if (live_pages[op.page] == is_write) continue;
+      live_pages[op.page] = is_write;
+      live = is_write ? live + 1 : live - 1;
       facts.peak_live_pages = std::max(facts.peak_live_pages, live);
     }
     if (progress) progress(facts.writes, 0);
@@ -87,12 +89,13 @@ Result<void> Workload::annotate(const Progress& progress) {
     SFS_ASSIGN(const std::span<const PageOp> batch, next());
     if (batch.empty()) break;
     for (const PageOp& op : batch) {
+      if (op.kind == OpKind::kRead) continue;
       if (uint64_t& write = written_at[op.page]; write != kNever) {
         lives.set(write, clock - write);
         histogram.add(clock - write);
         write = kNever;
       }
-      if (!op.is_trim) written_at[op.page] = clock++;
+      if (op.kind == OpKind::kWrite) written_at[op.page] = clock++;
     }
     if (progress) progress(clock, facts_.writes);
   }

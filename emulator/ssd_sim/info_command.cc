@@ -111,10 +111,10 @@ class InfoCommand final : public Command {
     fmt::print(
         "  virtual time {:.0f} / {:.0f} / {:.0f} µs a write, {:.0f} / {:.0f} / {:.0f} µs a read "
         "(p50 / p99 / p99.9)\n",
-        stats.latency_p50_us, stats.latency_p99_us, stats.latency_p999_us, stats.read_p50_us,
-        stats.read_p99_us, stats.read_p999_us);
+        stats.time.write.p50_us, stats.time.write.p99_us, stats.time.write.p999_us,
+        stats.time.read.p50_us, stats.time.read.p99_us, stats.time.read.p999_us);
     fmt::print("               {:.0f} MB/s if saturated; work-conserving bound {:.0f} MB/s\n",
-               stats.simulated_mb_per_s, stats.bound_mb_per_s);
+               stats.time.simulated_mb_per_s, stats.time.bound_mb_per_s);
     if (stats.bad_blocks > 0)
       fmt::print("  bad          {} blocks; {} program and {} erase failures\n", stats.bad_blocks,
                  stats.program_failures, stats.erase_failures);

@@ -12,6 +12,7 @@
 #include "base/exit_codes.h"
 #include "base/result.h"
 #include "emulator/counters.h"
+#include "emulator/latency.h"
 #include "emulator/replay/replay.h"
 #include "emulator/replay/workload.h"
 #include "emulator/ssd_sim/commands.h"
@@ -58,6 +59,18 @@ class RunCommand : public Command {
     fmt::print("  {} host pages, {} copied, {} erases; {} physical, {} peak live, {} footprint\n",
                c.host_pages, c.gc_pages, c.erases, result.physical_pages, result.peak_live_pages,
                result.footprint_pages);
+    if (result.time) print(*result.time);
+  }
+
+  static void print(const VirtualTime& time) {
+    const auto line = [](const char* what, const VirtualTime::Quantiles& q) {
+      fmt::print("  {}: p50 {:.0f} µs, p99 {:.0f} µs, p99.9 {:.0f} µs\n", what, q.p50_us, q.p99_us,
+                 q.p999_us);
+    };
+    fmt::print("  virtual time: {:.1f} MB/s saturated, {:.1f} MB/s work-conserving bound\n",
+               time.simulated_mb_per_s, time.bound_mb_per_s);
+    line("writes", time.write);
+    if (time.read.p50_us > 0) line("reads", time.read);
   }
 
   bool json_ = false;

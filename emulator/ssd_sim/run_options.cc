@@ -89,6 +89,17 @@ void RunOptions::add_shared_options(CLI::App& app, const std::string& edges) {
                "The placement tags host writes only, as on a real device.");
   prefill_option_ = app.add_flag("--prefill,!--no-prefill", prefill_,
                                  "Write every page once, in order, before all else.");
+  auto* cell =
+      app.add_option("--cell", cell_,
+                     "Reckon virtual time too: throughput and latencies of NAND of these cells, "
+                     "slc, mlc or tlc. --pages-per-block must be whole wordlines of 16, 32 or 48.")
+          ->check(CLI::IsMember({"slc", "mlc", "tlc"}));
+  app.add_option("--load", replay_.load,
+                 "With --cell: share of the bandwidth without GC that the host offers whose "
+                 "latencies are reckoned.")
+      ->check(CLI::Range(0.01, 2.0))
+      ->capture_default_str()
+      ->needs(cell);
   app.add_option("--warmup", replay_.warmup, "Share of the writes before counting starts.")
       ->check(CLI::Range(0.0, 0.99))
       ->capture_default_str();
@@ -114,6 +125,10 @@ void RunOptions::add_generator_options(CLI::App& app) {
   app.add_option("--hot", hot_, "hotcold, shifting: share of writes / share of pages.")
       ->default_str("0.9/0.1");
   app.add_option("--theta", generator_.theta, "zipf: the exponent.")->capture_default_str();
+  app.add_option("--read-share", generator_.read_share,
+                 "Random reads of 4 KiB ÷ all bytes moved; for latencies (--cell).")
+      ->check(CLI::Range(0.0, 0.99))
+      ->capture_default_str();
   app.add_option("--period", generator_.period,
                  "shifting: page writes between moves (default: as many as pages).");
 }
@@ -132,6 +147,9 @@ Result<void> RunOptions::resolve() {
   if (footprint_bytes_ != 0 && pages == 0)
     return Error{EINVAL, fmt::format("--footprint {}: less than a page", footprint_bytes_)};
   generator_.pages = static_cast<uint32_t>(pages);
+  if (!cell_.empty())
+    replay_.cell = cell_ == "slc" ? Cell::kSlc : cell_ == "mlc" ? Cell::kMlc : Cell::kTlc;
+  load_.reads = replay_.cell.has_value();
   const uint32_t per_block = replay_.policy.pages_per_block;
   if (physical_pages_ != 0) {
     if (physical_pages_ % per_block != 0)

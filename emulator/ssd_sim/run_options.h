@@ -53,7 +53,7 @@ class RunOptions {
   LoadOptions load_;
   GeneratorOptions generator_;
   std::string size_;
-  std::string hot_;
+  std::string hot_, cell_;
   uint64_t physical_pages_ = 0;
   uint64_t footprint_bytes_ = 0;
   double fill_ = 1;

@@ -9,12 +9,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "emulator/geometry.h"
 #include "emulator/workload/op_source.h"
 #include "emulator/workload/random.h"
+#include "emulator/workload/with_reads.h"
 
 namespace streamfs::emulator {
 namespace {
@@ -54,6 +56,8 @@ Result<void> check(const GeneratorOptions& options) {
     return out_of_range("hot space", options.hot_space, "between 0 and 1");
   if (!(options.theta > 0 && options.theta <= 10))
     return out_of_range("theta", options.theta, "above 0, at most 10");
+  if (!(options.read_share >= 0 && options.read_share <= 0.99))
+    return out_of_range("read share", options.read_share, "from 0 to 0.99");
   return {};
 }
 
@@ -90,7 +94,10 @@ Result<std::unique_ptr<OpSource>> make_generator(const std::string& name,
   if (full.pages == 0) full.pages = kind->default_pages;
   if (full.writes == 0) full.writes = uint64_t{10} * full.pages;
   SFS_TRY(check(full));
-  return std::ranges::find(kMakers, name, &Entry::name)->make(full);
+  std::unique_ptr<OpSource> source = std::ranges::find(kMakers, name, &Entry::name)->make(full);
+  if (full.read_share == 0) return source;
+  return std::unique_ptr<OpSource>(
+      std::make_unique<WithReads>(std::move(source), full.pages, full.read_share, full.seed));
 }
 
 Result<std::span<const PageOp>> Generator::next() {

@@ -25,6 +25,7 @@ struct GeneratorOptions {
          hot_space = 0.1;  // hotcold, shifting: this share of writes to that of space
   double theta = 0.99;     // zipf
   uint64_t period = 0;     // shifting: writes between moves; 0: one for each page
+  double read_share = 0;   // of all pages moved: random reads of one page
 };
 
 struct GeneratorKind {
@@ -69,7 +70,7 @@ class Generator : public OpSource {
   }
   void write_run(Lpn first, uint32_t pages, uint16_t vstream, uint16_t pstream);
   void trim_page(Lpn page) {
-    batch_.push_back({.page = page, .address = page, .request_first = page, .is_trim = true});
+    batch_.push_back({.page = page, .address = page, .request_first = page, .kind = OpKind::kTrim});
   }
 
   // Of a generator that writes every page and trims none, once it has been prefilled.

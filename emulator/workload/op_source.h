@@ -16,7 +16,9 @@ namespace streamfs::emulator {
 
 inline constexpr size_t kBatchOps = 2048;  // what sources give at a time, about
 
-// One page of one host request. Reads have none: they do not place.
+enum class OpKind : uint8_t { kWrite, kTrim, kRead };
+
+// One page of one host request.
 struct PageOp {
   Lpn page = 0;                // dense: numbered by first appearance
   uint32_t address = 0;        // where the host has it, in pages, modulo 2^32
@@ -24,7 +26,7 @@ struct PageOp {
   uint32_t request_pages = 1;  // of the whole request, in however many pieces it came
   uint32_t context = 0;
   uint16_t vstream = 0, pstream = 0;
-  bool is_trim = false;
+  OpKind kind = OpKind::kWrite;
 };
 
 // What is known of a stream as a whole.

@@ -77,16 +77,16 @@ Result<bool> TraceSource::read_piece() {
       ++path_;
       continue;
     }
-    if (record.op == TraceOp::kRead) continue;
     const bool is_trim = record.op == TraceOp::kTrim;
     if (is_trim && options_.ignore_trims) continue;
+    if (record.op == TraceOp::kRead && !options_.reads) continue;
     SFS_ASSIGN(const uint64_t offset, shifted(record));
     const uint64_t end = offset + record.length;
     const uint64_t first = is_trim ? div_round_up(offset, kPageBytes) : offset / kPageBytes;
     const uint64_t last = is_trim ? end / kPageBytes : div_round_up(end, kPageBytes);
     if (last <= first) continue;  // a trim of less than a page
     ahead_ = {first,          last - first,   record.context, record.request,
-              record.vstream, record.pstream, is_trim};
+              record.vstream, record.pstream, record.op};
     have_ahead_ = true;
     return true;
   }
@@ -102,20 +102,22 @@ Result<bool> TraceSource::read_request() {
   do {
     request_.push_back(ahead_);
     request_pages_ += ahead_.pages;
-    if (!ahead_.is_trim) writes_ += ahead_.pages;
+    if (ahead_.op == TraceOp::kWrite) writes_ += ahead_.pages;
     have_ahead_ = false;
     SFS_ASSIGN(const bool more, read_piece());
     if (!more) break;
-  } while (ahead_.request != 0 && ahead_.request == request_[0].request && !ahead_.is_trim &&
-           !request_[0].is_trim && request_.size() < kMaxPieces);
+  } while (ahead_.request != 0 && ahead_.request == request_[0].request &&
+           ahead_.op == TraceOp::kWrite && request_[0].op == TraceOp::kWrite &&
+           request_.size() < kMaxPieces);
   return true;
 }
 
-void TraceSource::emit_trim() {
+// A trim or a read: of the pages that were written.
+void TraceSource::emit_known(OpKind kind) {
   const Piece& piece = request_[0];
-  trimmed_.clear();
-  numbers_.known(piece.first, piece.first + piece.pages, trimmed_);
-  for (const auto [page, number] : trimmed_) {
+  known_.clear();
+  numbers_.known(piece.first, piece.first + piece.pages, known_);
+  for (const auto [page, number] : known_) {
     if (number >= seen_) continue;
     batch_.push_back({.page = number,
                       .address = static_cast<uint32_t>(page),
@@ -124,7 +126,7 @@ void TraceSource::emit_trim() {
                       .context = piece.context,
                       .vstream = piece.vstream,
                       .pstream = piece.pstream,
-                      .is_trim = true});
+                      .kind = kind});
   }
   piece_ = 1;
 }
@@ -158,10 +160,10 @@ Result<std::span<const PageOp>> TraceSource::next() {
       SFS_ASSIGN(const bool more, read_request());
       if (!more) break;
     }
-    if (request_[0].is_trim)
-      emit_trim();
-    else
+    if (request_[0].op == TraceOp::kWrite)
       SFS_TRY(emit_writes());
+    else
+      emit_known(request_[0].op == TraceOp::kTrim ? OpKind::kTrim : OpKind::kRead);
   }
   return std::span<const PageOp>(batch_);
 }

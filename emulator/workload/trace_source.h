@@ -1,7 +1,7 @@
 // Traces as a stream of page operations, one trace after the other on one device.
-// Writes widen to whole pages, trims shrink; reads are dropped. Neighbouring records with the same
-// request number (not 0) are pieces of one request. A trim of pages that were never written says
-// nothing.
+// Writes and reads widen to whole pages, trims shrink. Neighbouring records with the same
+// request number (not 0) are pieces of one request. A trim or a read of pages that were never
+// written says nothing.
 // Thread safety: none. Memory: the page numbers.
 #pragma once
 
@@ -21,6 +21,7 @@ namespace streamfs::emulator {
 struct LoadOptions {
   int64_t shift_bytes = 0;  // added to every offset
   bool ignore_trims = false;
+  bool reads = false;         // else they are left out: they do not place
   uint64_t device_bytes = 0;  // 0: any offset; else offsets beyond are an error
   uint64_t max_writes = 0;    // 0: all; else the stream ends with the request that reaches it
 };
@@ -40,7 +41,7 @@ class TraceSource final : public OpSource {
     uint64_t first, pages;  // in pages of the host's device
     uint32_t context, request;
     uint16_t vstream, pstream;
-    bool is_trim;
+    TraceOp op;
   };
 
   TraceSource(std::vector<std::string> paths, const LoadOptions& options)
@@ -48,7 +49,7 @@ class TraceSource final : public OpSource {
   Result<bool> read_piece();
   Result<uint64_t> shifted(const TraceRecord& record) const;
   Result<bool> read_request();
-  void emit_trim();
+  void emit_known(OpKind kind);
   Result<void> emit_writes();
 
   const std::vector<std::string> paths_;
@@ -67,7 +68,7 @@ class TraceSource final : public OpSource {
   size_t piece_ = 0;       // the next page to give is this piece's
   uint64_t in_piece_ = 0;  // and this one of it
   uint64_t place_ = 0;     // and this one of the request
-  std::vector<PageNumbers::Numbered> trimmed_;
+  std::vector<PageNumbers::Numbered> known_;
   std::vector<PageOp> batch_;
 };
 

@@ -21,9 +21,9 @@ DeviceStats device_stats(const emulator::SsdStats& ssd) {
   stats.peak_live_bytes = ssd.peak_live_bytes;
   stats.physical_bytes = ssd.physical_bytes;
   stats.effective_spare = ssd.effective_spare().value_or(0);
-  stats.latency_p50_us = ssd.latency_p50_us;
-  stats.latency_p99_us = ssd.latency_p99_us;
-  stats.latency_p999_us = ssd.latency_p999_us;
+  stats.latency_p50_us = ssd.time.write.p50_us;
+  stats.latency_p99_us = ssd.time.write.p99_us;
+  stats.latency_p999_us = ssd.time.write.p999_us;
   for (const emulator::StreamUse& use : ssd.streams)
     stats.streams.push_back({use.written_bytes, use.gc_bytes});
   return stats;
@@ -43,9 +43,9 @@ nlohmann::json to_json(const DeviceStats& stats) {
   ssd.live_bytes = stats.live_bytes;
   ssd.peak_live_bytes = stats.peak_live_bytes;
   ssd.physical_bytes = stats.physical_bytes;
-  ssd.latency_p50_us = stats.latency_p50_us;
-  ssd.latency_p99_us = stats.latency_p99_us;
-  ssd.latency_p999_us = stats.latency_p999_us;
+  ssd.time.write.p50_us = stats.latency_p50_us;
+  ssd.time.write.p99_us = stats.latency_p99_us;
+  ssd.time.write.p999_us = stats.latency_p999_us;
   for (const StreamStats& use : stats.streams)
     ssd.streams.push_back({use.written_bytes, use.gc_bytes});
   return emulator::to_json(ssd);

@@ -45,9 +45,27 @@ std::unique_ptr<OpSource> make(const std::string& name, const GeneratorOptions& 
 uint64_t digest(const std::vector<PageOp>& ops) {
   uint64_t sum = 0;
   for (const PageOp& op : ops)
-    sum = (sum ^ (uint64_t{op.page} << 20 | uint64_t{op.pstream} << 4 | (op.is_trim ? 1 : 0))) *
+    sum = (sum ^ (uint64_t{op.page} << 20 | uint64_t{op.pstream} << 4 |
+                  (op.kind == OpKind::kTrim ? 1 : 0))) *
           0x9e3779b97f4a7c15;
   return sum;
+}
+
+TEST(Generators, ReadsAreTheirShareOfAllPagesAndChangeNothingElse) {
+  GeneratorOptions options{.pages = 20'000, .writes = 60'000};
+  const std::vector<PageOp> bare = pass(*make("emmc3", options));
+  options.read_share = 0.7;
+  const auto source = make("emmc3", options);
+  std::vector<PageOp> mixed = pass(*source);
+  EXPECT_EQ(digest(pass(*source)), digest(mixed));
+  const auto reads = std::erase_if(mixed, [&](const PageOp& op) {
+    EXPECT_LT(op.page, options.pages);
+    return op.kind == OpKind::kRead;
+  });
+  EXPECT_NEAR(static_cast<double>(reads) / static_cast<double>(reads + bare.size()), 0.7, 0.001);
+  EXPECT_EQ(digest(mixed), digest(bare));
+  options.read_share = 1;
+  EXPECT_EQ(make_generator("emmc3", options).error().code, EINVAL);
 }
 
 class EveryGenerator : public ::testing::TestWithParam<GeneratorKind> {};
@@ -70,7 +88,7 @@ TEST_P(EveryGenerator, KeepsToItsPagesAndItsNumberOfWritesAndItsStreams) {
   uint16_t tags = 0;
   for (const PageOp& op : pass(*source)) {
     ASSERT_LT(op.page, options.pages);
-    if (op.is_trim) continue;
+    if (op.kind == OpKind::kTrim) continue;
     ++writes;
     tags = std::max(tags, op.pstream);
     ASSERT_LT(op.address - op.request_first, op.request_pages);
@@ -165,8 +183,9 @@ TEST(RocksDbLevels, FilesDieAsAWholeAndEveryLevelIsWritten) {
   std::vector<uint64_t> by_stream(16);
   uint64_t trims = 0;
   for (const PageOp& op : pass(*source)) {
-    trims += op.is_trim;
-    if (!op.is_trim) ++by_stream[op.pstream];
+    const bool is_trim = op.kind == OpKind::kTrim;
+    trims += is_trim;
+    if (!is_trim) ++by_stream[op.pstream];
   }
   EXPECT_EQ(by_stream[0], 0u);
   for (size_t stream = 1; stream < 15; ++stream) EXPECT_GT(by_stream[stream], 1000u) << stream;
@@ -175,8 +194,8 @@ TEST(RocksDbLevels, FilesDieAsAWholeAndEveryLevelIsWritten) {
   std::vector<bool> live(65'536);
   ASSERT_TRUE(source->rewind().ok());
   for (const PageOp& op : pass(*source)) {
-    ASSERT_EQ(live[op.page], op.is_trim);
-    live[op.page] = !op.is_trim;
+    ASSERT_EQ(live[op.page], op.kind == OpKind::kTrim);
+    live[op.page] = op.kind == OpKind::kWrite;
   }
 }
 

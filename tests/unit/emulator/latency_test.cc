@@ -36,7 +36,7 @@ Outcome run(const Geometry& geometry, const Timing& timing, uint32_t sequential,
             uint32_t random_writes) {
   Outcome result{};
   LatencyModel latency(timing, geometry, result.counters);
-  TimedMedia media(latency);
+  TimedMedia media(&latency);
   Greedy victim(geometry);
   StreamRouter router(geometry);
   LiveCounts live;
@@ -104,14 +104,34 @@ TEST(Latency, AReadOfAnIdleDeviceTakesTheFlashAndTheChannel) {
   latency.end_read(read);
   const double us = latency_quantile_us(counters.read_latency, 0.5);
   EXPECT_NEAR(us, (80'000 + 13'653 + 10'000) / 1e3, us * 0.05);
-  // Behind a program it waits.
+  // Behind a program it waits. That came 10 µs after the first read and had to wait for it.
   latency.begin_write(48);
   latency.programmed(0, 48, true);
   latency.end_write();
   read = latency.begin_read(1);
   latency.host_read(read, 5, 1);
   latency.end_read(read);
-  EXPECT_NEAR(latency_quantile_us(counters.read_latency, 1), us + 12 * 13.653 + 2000 - 1000, 70);
+  EXPECT_NEAR(latency_quantile_us(counters.read_latency, 1),
+              us + 93.653 + 12 * 13.653 + 2000 - 1010, 40);
+}
+
+TEST(Latency, ReadsGoTogetherUpToTheQueueDepth) {
+  const Geometry geometry = shaped({1, 1, 16, 4, 16, Cell::kTlc});
+  const auto slowest_us = [&](uint32_t depth) {
+    Counters counters;
+    Timing timing = timing_of(Cell::kTlc);
+    timing.queue_depth = depth;
+    timing.load = 2;
+    LatencyModel latency(timing, geometry, counters);
+    for (Ppn page = 0; page < 64; ++page) {  // all on one die
+      LatencyModel::Read read = latency.begin_read(1);
+      latency.host_read(read, page % 12 * 4, 1);
+      latency.end_read(read);
+    }
+    return latency_quantile_us(counters.read_latency, 1);
+  };
+  EXPECT_NEAR(slowest_us(1), 80 + 13.653 + 10, 5);
+  EXPECT_NEAR(slowest_us(8), 8 * 80, 60);
 }
 
 TEST(Latency, PagesOfOneFlashPageAreReadOnce) {

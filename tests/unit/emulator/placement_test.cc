@@ -191,7 +191,7 @@ std::vector<PageOp> logs(uint32_t writes) {
     ops.push_back(op_at(log * 1024 + cursor[log]++ % size, 0, 1, 1 + log));
     if (i % 1000 != 999) continue;
     ops.push_back(ops.back());
-    ops.back().is_trim = true;
+    ops.back().kind = OpKind::kTrim;
   }
   return ops;
 }
@@ -320,7 +320,7 @@ class PlainSimulator {
 
 TEST(Oracle, IsHonestBesideAPlainSimulator) {
   std::vector<PageOp> ops = logs(60'000);
-  std::erase_if(ops, &PageOp::is_trim);
+  std::erase_if(ops, [](const PageOp& op) { return op.kind == OpKind::kTrim; });
   std::mt19937 random(3);
   for (size_t i = 0; i < ops.size(); i += 5)
     ops[i] = op_at(3072 + static_cast<uint32_t>(random() % 1024), 0, 1, 0);

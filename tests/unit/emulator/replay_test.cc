@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -13,7 +14,9 @@
 
 #include "base/result.h"
 #include "emulator/geometry.h"
+#include "emulator/latency.h"
 #include "emulator/replay/workload.h"
+#include "emulator/workload/generator.h"
 #include "emulator/workload/lifetimes.h"
 #include "emulator/workload/op_source.h"
 
@@ -24,7 +27,7 @@ PageOp write_of(Lpn page, uint16_t pstream = 0) {
   return {.page = page, .address = page, .request_first = page, .pstream = pstream};
 }
 PageOp trim_of(Lpn page) {
-  return {.page = page, .is_trim = true};
+  return {.page = page, .kind = OpKind::kTrim};
 }
 
 // Four logs, each overwritten from its front at a speed of its own; tags name the log.
@@ -120,6 +123,96 @@ TEST(Replay, IsDeterministicAndCountsEveryPage) {
   EXPECT_EQ(first["host_pages"], 100'000);
   EXPECT_EQ(first["nand_pages"].get<uint64_t>(), 100'000 + first["gc_pages"].get<uint64_t>());
   EXPECT_EQ(first["per_stream"].size(), 2u);
+}
+
+ReplayOptions timed(double load) {
+  ReplayOptions options;
+  options.policy.pages_per_block = 192;
+  options.cell = Cell::kTlc;
+  options.load = load;
+  return options;
+}
+
+// Writes of four pages; after each a read of two pages of it.
+Workload writes_and_reads(uint32_t pages, int requests) {
+  std::vector<PageOp> ops;
+  std::mt19937 random(3);
+  for (int i = 0; i < requests; ++i) {
+    const auto first = static_cast<Lpn>(random() % (pages / 4) * 4);
+    for (Lpn page = first; page < first + 4; ++page)
+      ops.push_back({.page = page, .address = page, .request_first = first, .request_pages = 4});
+    for (Lpn page = first + 1; page < first + 3; ++page)
+      ops.push_back({.page = page,
+                     .address = page,
+                     .request_first = first + 1,
+                     .request_pages = 2,
+                     .kind = OpKind::kRead});
+  }
+  return Workload::from(std::move(ops), pages);
+}
+
+uint64_t total(const Histogram& histogram) {
+  return std::accumulate(histogram.begin(), histogram.end(), uint64_t{0});
+}
+
+TEST(Replay, VirtualTimeHasOneLatencyForEachRequest) {
+  Workload w = writes_and_reads(4096, 5000);
+  const Result<ReplayResult> result = replay(w, timed(0.2));
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  ASSERT_TRUE(result->time);
+  EXPECT_EQ(total(result->counters.write_latency), 5000u);
+  EXPECT_EQ(total(result->counters.read_latency), 5000u);
+  EXPECT_EQ(result->counters.read_pages, 10'000u);
+  EXPECT_GT(result->time->simulated_mb_per_s, 0);
+  EXPECT_LE(result->time->simulated_mb_per_s, result->time->bound_mb_per_s);
+  EXPECT_GE(result->time->read.p50_us, 80 + 13 + 10 - 10);
+  const auto json = to_json(*result);
+  EXPECT_EQ(json["read_latency_us"]["p99"], result->time->read.p99_us);
+}
+
+TEST(Replay, VirtualTimeChangesNoCountAndIsThereOnlyIfAskedFor) {
+  Workload w = writes_and_reads(4096, 5000);
+  ReplayOptions options = timed(0.2);
+  const auto with = replay(w, options);
+  options.cell.reset();
+  const auto without = replay(w, options);
+  ASSERT_TRUE(with.ok() && without.ok());
+  EXPECT_FALSE(without->time);
+  EXPECT_FALSE(to_json(*without).contains("latency_us"));
+  EXPECT_EQ(with->counters.gc_pages, without->counters.gc_pages);
+  EXPECT_EQ(with->counters.erases, without->counters.erases);
+  EXPECT_EQ(without->counters.die_busy_ns, 0u);
+}
+
+TEST(Replay, WarmUpIsLeftOutOfTheTimes) {
+  Workload w = writes_and_reads(4096, 5000);
+  ReplayOptions options = timed(0.2);
+  options.warmup = 0.5;
+  EXPECT_NEAR(static_cast<double>(total(replay(w, options)->counters.write_latency)), 2500, 2);
+}
+
+TEST(Replay, CopiesMakeTheHostWait) {
+  GeneratorOptions made{.pages = 1 << 16, .writes = 4 << 16, .read_share = 0.7};
+  Workload w = *Workload::survey(*make_generator("fio4", made));
+  ReplayOptions options = timed(0.1);
+  options.prefill = true;
+  options.warmup = 0.4;
+  options.policy.streams = 4;
+  options.placement = "sepgc";
+  const VirtualTime off = *replay(w, options)->time;
+  options.placement = "tags";
+  const VirtualTime on = *replay(w, options)->time;
+  EXPECT_GT(off.read.p99_us, 2 * on.read.p99_us);
+  EXPECT_GT(on.simulated_mb_per_s, 1.1 * off.simulated_mb_per_s);
+}
+
+TEST(Replay, ABlockThatIsNotWholeWordlinesIsRefused) {
+  Workload w = logs(1024, 10'000);
+  ReplayOptions options = timed(0.5);
+  options.policy.pages_per_block = 256;
+  const Error error = replay(w, options).error();
+  EXPECT_EQ(error.code, EINVAL);
+  EXPECT_NE(error.context.find("256 pages per block: must be a multiple of 48"), std::string::npos);
 }
 
 TEST(Replay, MistakesAreNamed) {

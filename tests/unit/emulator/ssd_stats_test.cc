@@ -30,7 +30,7 @@ TEST_F(SsdTest, StatisticsSurviveRestartAndStartAnewOnRequestFromAnotherProcess)
   EXPECT_EQ(ssd->stats().waf(), std::nullopt);
   put(*ssd, 1, 1, 3);
   EXPECT_EQ(observe_stats(path_)->written_bytes, kPageBytes);
-  EXPECT_GT(observe_stats(path_)->latency_p50_us, 0.0);
+  EXPECT_GT(observe_stats(path_)->time.write.p50_us, 0.0);
 }
 
 TEST_F(SsdTest, DirectivesNameStreamsAndHandlesAndUnknownOnesAreTheDefault) {
@@ -53,13 +53,13 @@ TEST_F(SsdTest, VirtualTimeTellsThroughputBesideItsBoundAndLatencies) {
   const auto ssd = open();
   for (uint64_t page = 0; page < 4096; page += 16) put(*ssd, page, 16, 1);
   const SsdStats written = ssd->stats();
-  EXPECT_GT(written.simulated_mb_per_s, 0);
-  EXPECT_LE(written.simulated_mb_per_s, written.bound_mb_per_s);
-  EXPECT_EQ(written.read_p50_us, 0);
+  EXPECT_GT(written.time.simulated_mb_per_s, 0);
+  EXPECT_LE(written.time.simulated_mb_per_s, written.time.bound_mb_per_s);
+  EXPECT_EQ(written.time.read.p50_us, 0);
   for (uint64_t page = 0; page < 100; ++page) (void)get(*ssd, page, 1);
-  EXPECT_GT(ssd->stats().read_p50_us, 25);
+  EXPECT_GT(ssd->stats().time.read.p50_us, 25);
   ssd->reset_stats();
-  EXPECT_EQ(ssd->stats().simulated_mb_per_s, 0);
+  EXPECT_EQ(ssd->stats().time.simulated_mb_per_s, 0);
 }
 
 }  // namespace

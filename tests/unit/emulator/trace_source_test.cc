@@ -78,11 +78,30 @@ TEST_F(TraceSourceTest, WritesWidenAndTrimsShrinkToWholePages) {
   EXPECT_EQ(ops[0].vstream, 7);
   EXPECT_EQ(ops[0].context, 9u);
   EXPECT_EQ(ops[1].page, 1u);
-  EXPECT_TRUE(ops[2].is_trim);
+  EXPECT_EQ(ops[2].kind, OpKind::kTrim);
   EXPECT_EQ(ops[2].page, 0u);
   EXPECT_EQ(ops_of({path}, {.ignore_trims = true}).size(), 2u);
   EXPECT_EQ(Workload::load({path}, {.shift_bytes = 96})->facts().writes, 1u);
   EXPECT_EQ(Workload::load({path}, {.max_writes = 1})->facts().writes, 2u);
+}
+
+TEST_F(TraceSourceTest, ReadsAreThereIfAskedForAndOnlyOfPagesThatWereWritten) {
+  const std::string path = put("t.csv", {{TraceOp::kWrite, 2 * kPage, 3 * kPage},
+                                         {TraceOp::kRead, kPage + 1, 2 * kPage, 4},
+                                         {TraceOp::kWrite, 0, kPage, 4},
+                                         {TraceOp::kRead, 9 * kPage, kPage}});
+  EXPECT_EQ(ops_of({path}).size(), 4u);
+  const std::vector<PageOp> ops = ops_of({path}, {.reads = true});
+  ASSERT_EQ(ops.size(), 6u);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(ops[3 + i].kind, OpKind::kRead);
+    EXPECT_EQ(ops[3 + i].page, static_cast<Lpn>(i));
+    EXPECT_EQ(ops[3 + i].address, 2u + i);
+    EXPECT_EQ(ops[3 + i].request_first, 1u);
+    EXPECT_EQ(ops[3 + i].request_pages, 3u);
+  }
+  EXPECT_EQ(ops[5].kind, OpKind::kWrite);
+  EXPECT_EQ(Workload::load({path}, {.reads = true})->facts().peak_live_pages, 4u);
 }
 
 TEST_F(TraceSourceTest, OffsetsOutsideTheDeviceAreRefusedWithTheirLine) {
@@ -143,7 +162,7 @@ TEST_F(TraceSourceTest, AnotherPassAndAnotherFormatAreTheSame) {
     ASSERT_EQ(ops.size(), first.size());
     for (size_t i = 0; i < ops.size(); ++i) {
       ASSERT_EQ(ops[i].page, first[i].page);
-      ASSERT_EQ(ops[i].is_trim, first[i].is_trim);
+      ASSERT_EQ(ops[i].kind, first[i].kind);
       ASSERT_EQ(ops[i].request_first, first[i].request_first);
     }
   };
