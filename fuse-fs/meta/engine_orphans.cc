@@ -135,11 +135,16 @@ Result<void> EngineImpl::drop_inode(Inode& inode) {
   }
   change.tx.patch(inode_offset(inode.id), 0);
   orphans_.put_remove(change.tx, inode.id);
+  InodeSlots::Emptied unit = slots_.emptied_by(inode.id);
+  unit.put(change.tx);
   SFS_ASSIGN(const TxId committed, commit_drop(change, {}, runs));
   inode.alive = false;
   cache_.erase(inode);
   orphans_.removed(inode.id);
-  slots_.freed(inode.id, committed);
+  if (unit)
+    unit.keep(committed);
+  else
+    slots_.freed(inode.id, committed);
   return {};
 }
 

@@ -1,13 +1,14 @@
 // Free inode slots: those freed by this mount, those found in older inode units, and fresh units.
-// A mount scans nothing; units from before it are looked at a few at a time, as slots are needed.
+// A mount scans nothing; units from before it are looked at a few at a time, as slots are needed. A
+// unit whose last inode goes returns to the heap, unless that would leave too few slots at hand.
 //
 // Thread safety: all methods, any thread; one leaf mutex (before the heap's).
 // What a crash leaves: a slot whose first word is 0 is free.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -43,10 +44,30 @@ class InodeSlots {
     Heap::Claim unit_;  // none: the slot's unit is an inode unit already
   };
 
+  // The unit of a slot about to be freed, if it goes with it. Nobody gets a slot of it meanwhile;
+  // dropped without keep(), it stays.
+  class Emptied {
+   public:
+    Emptied() = default;
+    Emptied(InodeSlots& slots, uint64_t unit) : slots_(&slots), unit_(unit) {}
+    Emptied(Emptied&& other) noexcept
+        : slots_(std::exchange(other.slots_, nullptr)), unit_(other.unit_) {}
+    Emptied& operator=(Emptied&&) = delete;
+    ~Emptied();
+    explicit operator bool() const { return slots_ != nullptr; }
+    void put(Transaction& tx) const;  // adds what frees the unit, if there is one
+    void keep(TxId tx);               // the record has committed
+
+   private:
+    InodeSlots* slots_ = nullptr;
+    uint64_t unit_ = 0;
+  };
+
   // `used_hint`: inodes in use, as the superblock of a clean filesystem knows it.
   InodeSlots(Heap& heap, std::optional<uint64_t> used_hint);
 
   Result<Claim> take();  // ENOSPC
+  Emptied emptied_by(InodeId id);
   void freed(InodeId id, TxId tx);
   uint64_t used() const;  // an upper bound until every unit has been looked at
 
@@ -55,19 +76,32 @@ class InodeSlots {
     InodeId id;
     TxId tx;
   };
+  static_assert(kInodesPerUnit == 16);
+  struct Unit {
+    uint16_t free = 0;         // bit: a slot that can be had
+    uint16_t waiting = 0;      // bit: a slot in freed_
+    bool scanned : 1 = false;  // free says all
+    bool listed : 1 = false;   // in roomy_
+    bool leaving : 1 = false;  // Emptied: its slots cannot be had
+  };
+  Unit& unit_of(InodeId id) SFS_REQUIRES(mutex_);
   std::optional<InodeId> pick(uint64_t units_to_scan) SFS_EXCLUDES(mutex_);
+  std::optional<InodeId> pick_free() SFS_REQUIRES(mutex_);
+  void add_free(uint64_t unit, uint16_t slots) SFS_REQUIRES(mutex_);
   void promote() SFS_REQUIRES(mutex_);
   void scan(uint64_t units) SFS_REQUIRES(mutex_);
   void scan_unit(uint64_t unit) SFS_REQUIRES(mutex_);
   void give_back(InodeId id);
   void born(InodeId id, bool fresh_unit);
+  void stay(uint64_t unit);
+  void leave(uint64_t unit, TxId tx);
 
   Heap& heap_;
   mutable Mutex mutex_;
-  std::vector<InodeId> free_ SFS_GUARDED_BY(mutex_);            // taken from the back
-  std::deque<Freed> freed_ SFS_GUARDED_BY(mutex_);              // not reusable yet
-  std::unordered_set<InodeId> waiting_ SFS_GUARDED_BY(mutex_);  // those in freed_
-  std::vector<bool> scanned_ SFS_GUARDED_BY(mutex_);            // by heap unit
+  std::vector<Unit> units_ SFS_GUARDED_BY(mutex_);      // by heap unit
+  std::vector<uint64_t> roomy_ SFS_GUARDED_BY(mutex_);  // units that may have free slots
+  std::deque<Freed> freed_ SFS_GUARDED_BY(mutex_);      // not reusable yet, or left since
+  uint64_t free_ SFS_GUARDED_BY(mutex_) = 0, waiting_ SFS_GUARDED_BY(mutex_) = 0;  // bits set
   uint64_t cursor_ SFS_GUARDED_BY(mutex_) = 0;
   uint64_t used_ SFS_GUARDED_BY(mutex_) = 0;
   bool exact_ SFS_GUARDED_BY(mutex_);  // used_ came from a clean superblock

@@ -61,7 +61,7 @@ class ReuseCrash : public ::testing::Test {
   void remove(const std::string& name) {
     const auto gone = engine_->unlink(engine_->root(), name);
     ASSERT_TRUE(gone.ok());
-    ASSERT_TRUE(engine_->forget(*gone, 9));
+    ASSERT_TRUE(engine_->forget(*gone, 1000000));
     ASSERT_TRUE(engine_->free_orphan(*gone).ok());
   }
   void expect_sound_at_every_cut(const std::vector<std::function<void()>>& steps) {
@@ -136,6 +136,31 @@ TEST_F(ReuseCrash, AnInodeSlotFreedAMomentAgo) {
   expect_sound_at_every_cut({[&] { create("a"); }, [&] { remove("a"); },
                              [&] { create(std::string(100, 'b')); },
                              [&] { remove(std::string(100, 'b')); }, [&] { create("c"); }});
+}
+
+TEST_F(ReuseCrash, AUnitOfInodesThatBecomesADirectory) {
+  constexpr int kFiles = 600;
+  const auto file = [](int i) { return "file" + std::to_string(i); };
+  const auto directory = [&](int i) {
+    const std::string name = "dir" + std::to_string(i);
+    const auto made = engine_->create(engine_->root(), name, node(S_IFDIR | 0700));
+    return made.ok() && engine_->create(made->id, "x", node(S_IFREG | 0600)).ok();
+  };
+  for (int i = 0; i < kFiles; ++i) create(file(i));
+  int directories = 0;
+  while (directory(directories)) ++directories;
+  for (int i = 0; i < kFiles - 200; ++i) remove(file(i));
+  engine_->journal().checkpoint();
+  const auto dirty_is_next = [&] {
+    return engine_->space().free_units < engine_->space().heap_units / 10;
+  };
+  for (int i = 0; i < 14; ++i) ASSERT_TRUE(directory(++directories));
+  ASSERT_TRUE(dirty_is_next());
+  std::vector<std::function<void()>> steps;
+  for (int i = kFiles - 200; i < kFiles - 170; ++i) steps.push_back([&, i] { remove(file(i)); });
+  steps.push_back([&] { engine_->journal().checkpoint(); });
+  for (int i = 0; i < 3; ++i) steps.push_back([&] { ASSERT_TRUE(directory(++directories)); });
+  expect_sound_at_every_cut(steps);
 }
 
 }  // namespace
