@@ -109,6 +109,7 @@ class Explorer {
   }
 
   void cut(const char* where) {
+    if (marks_ < options_.from_mark) return;
     for (const StoreModel model : options_.models) {
       const std::vector<Choice> all = choices(model);
       size_t combinations = 1;
@@ -165,9 +166,10 @@ class Explorer {
       }
     }
     // The same bytes after more operations are another promise to check.
-    if (seen_.insert(hash ^ mix(marks_)).second) {
+    auto& seen = options_.seen != nullptr ? *options_.seen : seen_;
+    if (seen.insert(hash ^ mix(marks_)).second) {
       ++visited_;
-      stopped_ = !visit_({durable_, marks_, describe(all, taken, where)});
+      stopped_ = !visit_({durable_, marks_, [&] { return describe(all, taken, where); }});
     }
     std::ranges::for_each(undo.rbegin(), undo.rend(), [&](const Store& store) {
       durable_[store.offset / kWordSize] = store.value;

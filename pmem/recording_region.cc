@@ -44,4 +44,16 @@ void RecordingRegion::drain() {
   push({Event::Kind::kFence});
 }
 
+ScratchRegion::ScratchRegion(std::vector<uint64_t>& words) : words_(words) {
+  attach(reinterpret_cast<std::byte*>(words.data()), words.size() * kWordSize);
+}
+
+ScratchRegion::~ScratchRegion() {
+  for (auto old = undo_.rbegin(); old != undo_.rend(); ++old) words_[old->index] = old->value;
+}
+
+void ScratchRegion::on_store(uint64_t offset, uint64_t) {
+  undo_.push_back({offset / kWordSize, words_[offset / kWordSize]});
+}
+
 }  // namespace streamfs::pmem

@@ -57,9 +57,31 @@ class RecordingRegion final : public Region {
 };
 
 struct CrashImage {
-  const std::vector<uint64_t>& words;
-  size_t marks;             // operations that had ended before the cut
-  std::string description;  // where the cut is and what was lost
+  std::vector<uint64_t>& words;              // left as they are: a ScratchRegion does
+  size_t marks;                              // operations that had ended before the cut
+  std::function<std::string()> description;  // where the cut is and what was lost
+};
+
+// A region over words of somebody else's, which its end puts back: what is done with one crash
+// image costs what it changes and not a copy of it. Thread safety: none.
+class ScratchRegion final : public Region {
+ public:
+  explicit ScratchRegion(std::vector<uint64_t>& words);
+  ~ScratchRegion() override;
+  MetaClass meta_class() const override { return MetaClass::kPersistent; }
+
+ protected:
+  void on_store(uint64_t offset, uint64_t value) override;
+  void write_back_line(uint64_t) override {}
+  void drain() override {}
+  Result<void> make_durable() override { return {}; }
+
+ private:
+  struct Old {
+    uint64_t index, value;
+  };
+  std::vector<uint64_t>& words_;
+  std::vector<Old> undo_;
 };
 
 enum class StoreModel : uint8_t { kLinePrefix, kAnyWord };
@@ -69,6 +91,9 @@ struct ExploreOptions {
   size_t exhaustive_up_to = 256;  // combinations at one cut; more are sampled
   size_t samples = 32;            // random ones where not exhaustive
   uint64_t seed = 1;
+  size_t from_mark = 0;  // cuts before this mark are passed over
+  std::unordered_set<uint64_t>* seen =
+      nullptr;  // images not to be visited again; none: this call's
 };
 
 // Visits every distinct image: at each fence and each mark, all combinations of what may have

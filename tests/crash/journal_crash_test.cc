@@ -114,7 +114,8 @@ class JournalCrash : public testing::Test {
         after.initial(), after.events(), few, [&](const pmem::CrashImage& again) {
           pmem::RecordingRegion twice(again.words);
           ok = same(recover(twice),
-                    {image.words, image.marks, image.description + "; then " + again.description},
+                    {again.words, image.marks,
+                     [&] { return image.description() + "; then " + again.description(); }},
                     states);
           return ok;
         });
@@ -130,7 +131,7 @@ class JournalCrash : public testing::Test {
                    const std::vector<State>& states) {
     if (found == states[image.marks]) return true;
     if (image.marks + 1 < states.size() && found == states[image.marks + 1]) return true;
-    ADD_FAILURE() << image.description;
+    ADD_FAILURE() << image.description();
     return false;
   }
 
@@ -209,7 +210,7 @@ TEST_F(JournalCrash, ATornRecordIsNeverTakenUpLater) {
     after.store(object(0) + kWordSize, body_of(5));
     const auto second = recover_journal(after, geometry_);
     EXPECT_TRUE(second.ok());
-    EXPECT_EQ(after.load(object(0)), 0U) << image.description;
+    EXPECT_EQ(after.load(object(0)), 0U) << image.description();
     return true;
   });
   EXPECT_TRUE(seen_torn);

@@ -89,18 +89,18 @@ class ReuseCrash : public ::testing::Test {
     pmem::RecordingRegion region(image.words);
     {
       const auto engine = open(region);
-      EXPECT_NE(engine, nullptr) << image.description;
+      EXPECT_NE(engine, nullptr) << image.description();
       if (!engine) return false;
       const Names found = names(*engine);
       const bool next = image.marks + 1 < moments.size() && found == moments[image.marks + 1];
-      EXPECT_TRUE(found == moments[image.marks] || next) << image.description;
+      EXPECT_TRUE(found == moments[image.marks] || next) << image.description();
       engine->journal().checkpoint();
     }
     const auto report = check(region, *load_superblock(region, false), {});
     EXPECT_TRUE(report.ok());
     if (!report) return false;
     for (const auto& problem : report->problems) {
-      ADD_FAILURE() << problem.text << "\n" << image.description;
+      ADD_FAILURE() << problem.text << "\n" << image.description();
     }
     return report->sound() && !HasFailure();
   }

@@ -1,0 +1,386 @@
+// Every sequence of one and of two operations from a list, cut everywhere (the bounded black-box
+// method of CrashMonkey and ACE, OSDI 2018); longer ones are drawn at random. Of a sequence only
+// the cuts in its last operation are tried: those before are another sequence's.
+//
+// usage: sequences [--length N] [--draw COUNT] [--seed S] [--jobs N]
+// Prints a line for each length and the number of distinct crash states. Exit code 1: a state was
+// wrong, and is shown; 2: wrong option.
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/engine.h"
+#include "tests/support/engine_prover.h"
+
+namespace streamfs::meta {
+namespace {
+
+// ---- Operations by path, on the engine
+
+struct Place {
+  InodeId parent;
+  std::string_view name;
+};
+
+// Without keeping a reference.
+Result<InodeId> find(Engine& e, InodeId parent, std::string_view name) {
+  SFS_ASSIGN(const Attributes found, e.lookup(parent, name));
+  e.forget(found.id, 1);
+  return found.id;
+}
+
+Result<Place> place(Engine& e, std::string_view path) {
+  InodeId at = e.root();
+  for (;;) {
+    const size_t slash = path.find('/');
+    if (slash == path.npos) return Place{at, path};
+    SFS_ASSIGN(at, find(e, at, path.substr(0, slash)));
+    path.remove_prefix(slash + 1);
+  }
+}
+
+Result<InodeId> node(Engine& e, std::string_view path) {
+  SFS_ASSIGN(const Place at, place(e, path));
+  return find(e, at.parent, at.name);
+}
+
+Result<void> create(Engine& e, std::string_view path, uint32_t mode, std::string_view target = "") {
+  SFS_ASSIGN(const Place at, place(e, path));
+  SFS_ASSIGN(const Attributes made, e.create(at.parent, at.name, {mode, {}, 0, target, {}, false}));
+  e.forget(made.id, 1);
+  return {};
+}
+
+Result<void> link(Engine& e, std::string_view path, std::string_view other) {
+  SFS_ASSIGN(const InodeId id, node(e, path));
+  SFS_ASSIGN(const Place at, place(e, other));
+  SFS_TRY(e.link(id, at.parent, at.name));
+  e.forget(id, 1);
+  return {};
+}
+
+Result<void> unlink(Engine& e, std::string_view path, bool free) {
+  SFS_ASSIGN(const Place at, place(e, path));
+  SFS_ASSIGN(const auto gone, e.unlink(at.parent, at.name));
+  if (free && e.forget(gone, 0)) return e.free_orphan(gone);
+  return {};
+}
+
+Result<void> rmdir(Engine& e, std::string_view path) {
+  SFS_ASSIGN(const Place at, place(e, path));
+  SFS_ASSIGN(const auto gone, e.rmdir(at.parent, at.name));
+  if (e.forget(gone, 0)) return e.free_orphan(gone);
+  return {};
+}
+
+Result<void> rename(Engine& e, std::string_view path, std::string_view other, uint32_t flags = 0) {
+  SFS_ASSIGN(const Place from, place(e, path));
+  SFS_ASSIGN(const Place to, place(e, other));
+  SFS_TRY(e.rename(from.parent, from.name, to.parent, to.name, flags));
+  return {};
+}
+
+Result<void> write(Engine& e, std::string_view path, uint64_t first, uint64_t count) {
+  SFS_ASSIGN(const InodeId id, node(e, path));
+  SFS_TRY(write_blocks(e, id, first, count));
+  return e.commit_inode(id, 1);
+}
+
+Result<void> truncate(Engine& e, std::string_view path, uint64_t blocks, uint64_t then_write = 0) {
+  SFS_ASSIGN(const InodeId id, node(e, path));
+  SFS_TRY(e.set_size(id, blocks * kBlockSize));
+  if (then_write > 0) SFS_TRY(write_blocks(e, id, 0, then_write));
+  return e.commit_inode(id, 1);
+}
+
+Result<void> punch(Engine& e, std::string_view path, uint64_t first, uint64_t count) {
+  SFS_ASSIGN(const InodeId id, node(e, path));
+  SFS_TRY(e.remove_range(id, FileBlock{first}, count));
+  return e.commit_inode(id, 1);
+}
+
+Result<void> set_mode(Engine& e, std::string_view path, uint32_t mode) {
+  SFS_ASSIGN(const InodeId id, node(e, path));
+  AttributeChange change;
+  change.mode = mode;
+  SFS_TRY(e.set_attributes(id, change));
+  return {};
+}
+
+Result<void> set_xattr(Engine& e, std::string_view path, const char* name, std::string value) {
+  SFS_ASSIGN(const InodeId id, node(e, path));
+  return e.set_xattr(id, name, value, 0);
+}
+
+Result<void> remove_xattr(Engine& e, std::string_view path, const char* name) {
+  SFS_ASSIGN(const InodeId id, node(e, path));
+  return e.remove_xattr(id, name);
+}
+
+Result<void> unnamed_then_link(Engine& e, std::string_view path) {
+  SFS_ASSIGN(const Place at, place(e, path));
+  SFS_ASSIGN(const Attributes made,
+             e.create_unnamed(at.parent, {S_IFREG | 0600, {}, 0, "", {}, false}));
+  SFS_TRY(write_blocks(e, made.id, 0, 1));
+  SFS_TRY(e.commit_inode(made.id, 1));
+  SFS_TRY(e.link(made.id, at.parent, at.name));
+  e.forget(made.id, 2);
+  return {};
+}
+
+// ---- The list. They start from setup()'s tree:
+//   A/foo (3 blocks, user.a)  A/hard = B/hard  B/  bar (1 block, user.b)  E/ (empty)  sym → bar
+
+using Run = Result<void> (*)(Engine&);
+struct Operation {
+  const char* name;
+  Run run;
+};
+
+constexpr uint32_t kFile = S_IFREG | 0644, kDirectory = S_IFDIR | 0755, kSymlink = S_IFLNK | 0777;
+
+Result<void> setup(Engine& e) {
+  for (const char* name : {"A", "B", "E"}) SFS_TRY(create(e, name, kDirectory));
+  for (const char* name : {"A/foo", "A/hard", "bar"}) SFS_TRY(create(e, name, kFile));
+  SFS_TRY(create(e, "sym", kSymlink, "bar"));
+  SFS_TRY(link(e, "A/hard", "B/hard"));
+  SFS_TRY(write(e, "A/foo", 0, 3));
+  SFS_TRY(write(e, "bar", 0, 1));
+  SFS_TRY(set_xattr(e, "A/foo", "user.a", "one"));
+  SFS_TRY(set_xattr(e, "bar", "user.b", std::string(3000, 'b')));
+  e.journal().checkpoint();
+  return {};
+}
+
+const std::string_view kLongName =
+    "a-name-that-is-much-longer-than-one-slot-of-a-directory-and-so-takes-three-of-them-in-a-row-"
+    "whatever-it-may-be-good-for";
+
+const std::array kOperations = {
+    Operation{"create A/new", [](Engine& e) { return create(e, "A/new", kFile); }},
+    Operation{"create new", [](Engine& e) { return create(e, "new", kFile); }},
+    Operation{"create long", [](Engine& e) { return create(e, kLongName, kFile); }},
+    Operation{"mkdir A/dir", [](Engine& e) { return create(e, "A/dir", kDirectory); }},
+    Operation{"mkdir E/dir", [](Engine& e) { return create(e, "E/dir", kDirectory); }},
+    Operation{"mknod A/fifo", [](Engine& e) { return create(e, "A/fifo", S_IFIFO | 0600); }},
+    Operation{"symlink A/short",
+              [](Engine& e) { return create(e, "A/short", kSymlink, "../bar"); }},
+    Operation{"symlink long",
+              [](Engine& e) { return create(e, "long", kSymlink, std::string(900, 'x')); }},
+    Operation{"tmpfile, link A/new", [](Engine& e) { return unnamed_then_link(e, "A/new"); }},
+    Operation{"link A/foo B/foo", [](Engine& e) { return link(e, "A/foo", "B/foo"); }},
+    Operation{"link bar A/bar", [](Engine& e) { return link(e, "bar", "A/bar"); }},
+    Operation{"unlink A/foo, kept open", [](Engine& e) { return unlink(e, "A/foo", false); }},
+    Operation{"unlink A/foo", [](Engine& e) { return unlink(e, "A/foo", true); }},
+    Operation{"unlink bar", [](Engine& e) { return unlink(e, "bar", true); }},
+    Operation{"unlink A/hard", [](Engine& e) { return unlink(e, "A/hard", true); }},
+    Operation{"unlink sym", [](Engine& e) { return unlink(e, "sym", true); }},
+    Operation{"rmdir E", [](Engine& e) { return rmdir(e, "E"); }},
+    Operation{"rename A/foo A/moved", [](Engine& e) { return rename(e, "A/foo", "A/moved"); }},
+    Operation{"rename A/foo B/foo", [](Engine& e) { return rename(e, "A/foo", "B/foo"); }},
+    Operation{"rename A/foo bar", [](Engine& e) { return rename(e, "A/foo", "bar"); }},
+    Operation{"rename bar A/foo", [](Engine& e) { return rename(e, "bar", "A/foo"); }},
+    Operation{"rename bar B/hard", [](Engine& e) { return rename(e, "bar", "B/hard"); }},
+    Operation{"rename bar long", [](Engine& e) { return rename(e, "bar", kLongName); }},
+    Operation{"rename E B/E", [](Engine& e) { return rename(e, "E", "B/E"); }},
+    Operation{"rename A E", [](Engine& e) { return rename(e, "A", "E"); }},
+    Operation{"rename A B/A", [](Engine& e) { return rename(e, "A", "B/A"); }},
+    Operation{"exchange A/foo bar",
+              [](Engine& e) { return rename(e, "A/foo", "bar", RENAME_EXCHANGE); }},
+    Operation{"exchange A/foo B",
+              [](Engine& e) { return rename(e, "A/foo", "B", RENAME_EXCHANGE); }},
+    Operation{"chmod A/foo", [](Engine& e) { return set_mode(e, "A/foo", 0400); }},
+    Operation{"chmod A", [](Engine& e) { return set_mode(e, "A", 0700); }},
+    Operation{"setxattr A/foo replaced",
+              [](Engine& e) { return set_xattr(e, "A/foo", "user.a", "two"); }},
+    Operation{"setxattr bar large",
+              [](Engine& e) { return set_xattr(e, "bar", "user.c", std::string(5000, 'c')); }},
+    Operation{"removexattr bar", [](Engine& e) { return remove_xattr(e, "bar", "user.b"); }},
+    Operation{"append A/foo", [](Engine& e) { return write(e, "A/foo", 3, 2); }},
+    Operation{"append bar", [](Engine& e) { return write(e, "bar", 1, 1); }},
+    Operation{"overwrite A/foo", [](Engine& e) { return write(e, "A/foo", 1, 1); }},
+    Operation{"overwrite and extend bar", [](Engine& e) { return write(e, "bar", 0, 3); }},
+    Operation{"write A/foo beyond a hole", [](Engine& e) { return write(e, "A/foo", 9, 2); }},
+    Operation{"truncate A/foo 1", [](Engine& e) { return truncate(e, "A/foo", 1); }},
+    Operation{"truncate A/foo 0, write", [](Engine& e) { return truncate(e, "A/foo", 0, 2); }},
+    Operation{"truncate bar longer", [](Engine& e) { return truncate(e, "bar", 6); }},
+    Operation{"punch A/foo", [](Engine& e) { return punch(e, "A/foo", 1, 1); }},
+    Operation{"checkpoint",
+              [](Engine& e) {
+                e.journal().checkpoint();
+                return Result<void>();
+              }},
+};
+
+// ---- Proving
+
+struct Tally {
+  uint64_t sequences = 0, wrong = 0;
+};
+
+using Sequence = std::vector<size_t>;  // indices of kOperations
+
+class Sequences {
+ public:
+  Sequences() {
+    EngineProver prover;
+    const Result<void> done = setup(prover.engine());
+    if (!done.ok()) throw std::runtime_error("set-up: " + done.error().message());
+    start_ = prover.words();
+  }
+
+  const std::unordered_set<uint64_t>& seen() const { return seen_; }
+
+  // Nothing is counted if an operation has nothing to work on.
+  void prove(const Sequence& sequence, Tally& tally) {
+    EngineProver prover(start_);
+    bool runs = true;
+    std::vector<EngineProver::Step> steps;
+    for (const size_t index : sequence) {
+      steps.emplace_back(
+          [&runs, index](Engine& e) { runs = runs && kOperations.at(index).run(e).ok(); });
+    }
+    EngineProver::Options options;
+    options.explore.from_mark = sequence.size() - 1;
+    options.explore.seen = &seen_;
+    options.go_on = [&runs] { return runs; };
+    const EngineProver::Outcome outcome = prover.prove(steps, options);
+    if (!runs) return;
+    ++tally.sequences;
+    tally.wrong += outcome.wrong.size();
+    for (const std::string& wrong : outcome.wrong) {
+      std::string names;
+      for (const size_t index : sequence) names += std::string("; ") + kOperations.at(index).name;
+      fmt::print("WRONG {}: {}\n", names.substr(2), wrong);
+    }
+  }
+
+ private:
+  std::vector<uint64_t> start_;
+  std::unordered_set<uint64_t> seen_;
+};
+
+struct Work {
+  size_t length;
+  uint64_t draw;  // 0: all sequences of this length
+  uint64_t seed;
+  size_t jobs;
+};
+
+// Every jobs-th of them.
+Tally prove_share(Sequences& sequences, const Work& work, size_t job) {
+  Tally tally;
+  std::mt19937_64 random(work.seed);
+  Sequence sequence(work.length);
+  uint64_t all = 1;
+  for (size_t i = 0; i < work.length; ++i) all *= kOperations.size();
+  const uint64_t count = work.draw == 0 ? all : work.draw;
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t digits = work.draw == 0 ? i : random();
+    for (size_t& index : sequence) {
+      index = digits % kOperations.size();
+      digits /= kOperations.size();
+    }
+    if (i % work.jobs == job) sequences.prove(sequence, tally);
+  }
+  return tally;
+}
+
+// A process of its own, so that an assertion that fails ends only it.
+struct Child {
+  pid_t pid;
+  std::FILE* said;
+};
+
+[[noreturn]] void be_child(std::FILE* out, const Work& work, size_t job) {
+  Sequences sequences;
+  const Tally tally = prove_share(sequences, work, job);
+  std::fflush(stdout);
+  const std::vector<uint64_t> seen(sequences.seen().begin(), sequences.seen().end());
+  const bool told = std::fwrite(&tally, sizeof(tally), 1, out) == 1 &&
+                    std::fwrite(seen.data(), sizeof(uint64_t), seen.size(), out) == seen.size() &&
+                    std::fclose(out) == 0;
+  _exit(told ? 0 : 1);
+}
+
+std::optional<Child> start(const Work& work, size_t job) {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) return std::nullopt;
+  std::fflush(stdout);
+  const pid_t pid = fork();
+  if (pid < 0) return std::nullopt;
+  if (pid == 0) be_child(fdopen(ends[1], "w"), work, job);
+  close(ends[1]);
+  return Child{pid, fdopen(ends[0], "r")};
+}
+
+// Adds what the child did; false if it died.
+bool finish(const Child& child, Tally& sum, std::unordered_set<uint64_t>& states) {
+  Tally part;
+  bool told = std::fread(&part, sizeof(part), 1, child.said) == 1;
+  for (uint64_t state = 0; std::fread(&state, sizeof(state), 1, child.said) == 1;)
+    states.insert(state);
+  std::fclose(child.said);
+  int status = 0;
+  told = waitpid(child.pid, &status, 0) == child.pid && status == 0 && told;
+  sum.sequences += part.sequences;
+  sum.wrong += part.wrong;
+  return told;
+}
+
+int run(size_t length_max, uint64_t draw, uint64_t seed, size_t jobs) {
+  std::unordered_set<uint64_t> states;
+  uint64_t wrong = 0;
+  bool all_lived = true;
+  for (size_t length = 1; length <= length_max; ++length) {
+    const Work work{length, length > 2 ? draw : 0, seed, jobs};
+    std::vector<Child> children;
+    for (size_t job = 0; job < jobs; ++job)
+      if (const auto child = start(work, job)) children.push_back(*child);
+    all_lived = all_lived && children.size() == jobs;
+    Tally tally;
+    const size_t before = states.size();
+    for (const Child& child : children) all_lived = finish(child, tally, states) && all_lived;
+    fmt::print("length {}: {} sequences{}, {} new crash states, {} wrong\n", length,
+               tally.sequences,
+               work.draw == 0 ? ", all that can run" : fmt::format(" of {} drawn", work.draw),
+               states.size() - before, tally.wrong);
+    wrong += tally.wrong;
+  }
+  fmt::print("{} distinct crash states, {} wrong{}\n", states.size(), wrong,
+             all_lived ? "" : "; a process died");
+  return wrong == 0 && all_lived ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace streamfs::meta
+
+int main(int argc, char** argv) {
+  size_t length = 3, jobs = 2;
+  uint64_t draw = 900, seed = 1;
+  CLI::App app("Cut the power everywhere in sequences of operations.");
+  app.add_option("--length", length, "Up to so many operations.")->check(CLI::Range(1, 5));
+  app.add_option("--draw", draw, "Sequences drawn of each length above 2.")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seed", seed, "Of what is drawn.");
+  app.add_option("--jobs", jobs, "Processes.")->check(CLI::Range(1, 64));
+  CLI11_PARSE(app, argc, argv);
+  return streamfs::meta::run(length, draw, seed, jobs);
+}

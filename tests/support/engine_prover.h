@@ -1,0 +1,76 @@
+// Runs operations on a small metadata engine, cuts the power everywhere in them, and holds what
+// recovery finds against what was there before and after each.
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/types.h"
+#include "fuse-fs/meta/engine.h"
+#include "pmem/recording_region.h"
+#include "pmem/region.h"
+
+namespace streamfs::meta {
+
+// Two reads of it never give the same time, and two runs give the same times.
+class TickingClock final : public Clock {
+ public:
+  explicit TickingClock(int64_t from) : next_(from) {}
+  Timestamp now() override { return {next_++, 5}; }
+  uint64_t monotonic_ms() override { return 0; }
+
+ private:
+  int64_t next_;
+};
+
+// The tree as text: names, attributes, targets, xattrs, extents. Two equal texts are equal trees.
+std::string tree_text(Engine& engine);
+
+// Reserves, overwrites and finishes a write of whole blocks; checksums are made up. Nothing is
+// committed. Errors: those of the engine.
+Result<void> write_blocks(Engine& engine, InodeId id, uint64_t first, uint64_t count);
+
+class EngineProver {
+ public:
+  static constexpr uint64_t kMetaBytes = 1536 * 1024;
+  static constexpr uint64_t kDataBlocks = 8192;
+
+  EngineProver();  // a fresh filesystem
+  // One that was recorded: words() of another prover.
+  explicit EngineProver(const std::vector<uint64_t>& words);
+  ~EngineProver();
+
+  Engine& engine() { return *engine_; }
+  const std::vector<uint64_t> words() const { return region_->words(); }
+
+  using Step = std::function<void(Engine&)>;
+  struct Options {
+    pmem::ExploreOptions explore{
+        {pmem::StoreModel::kLinePrefix, pmem::StoreModel::kAnyWord}, 256, 48, 1};
+    size_t failures_max = 2;           // stops there
+    std::function<bool()> go_on = {};  // asked after the steps; no: nothing is explored
+  };
+  struct Outcome {
+    uint64_t images = 0;             // distinct ones
+    std::vector<std::string> wrong;  // what was expected and what was found
+  };
+  // After any cut the tree is that before or after the step under way, and check() finds nothing.
+  Outcome prove(const std::vector<Step>& steps, const Options& options);
+  Outcome prove(const std::vector<Step>& steps) { return prove(steps, Options()); }
+
+ private:
+  void open();
+
+  TickingClock clock_{1000};
+  std::unique_ptr<pmem::RecordingRegion> region_;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace streamfs::meta
