@@ -232,7 +232,7 @@ const std::array kOperations = {
 // ---- Proving
 
 struct Tally {
-  uint64_t sequences = 0, wrong = 0;
+  uint64_t sequences = 0, in_recovery = 0, wrong = 0;
 };
 
 using Sequence = std::vector<size_t>;  // indices of kOperations
@@ -264,6 +264,7 @@ class Sequences {
     const EngineProver::Outcome outcome = prover.prove(steps, options);
     if (!runs) return;
     ++tally.sequences;
+    tally.in_recovery += outcome.in_recovery;
     tally.wrong += outcome.wrong.size();
     for (const std::string& wrong : outcome.wrong) {
       std::string names;
@@ -341,6 +342,7 @@ bool finish(const Child& child, Tally& sum, std::unordered_set<uint64_t>& states
   int status = 0;
   told = waitpid(child.pid, &status, 0) == child.pid && status == 0 && told;
   sum.sequences += part.sequences;
+  sum.in_recovery += part.in_recovery;
   sum.wrong += part.wrong;
   return told;
 }
@@ -358,10 +360,10 @@ int run(size_t length_max, uint64_t draw, uint64_t seed, size_t jobs) {
     Tally tally;
     const size_t before = states.size();
     for (const Child& child : children) all_lived = finish(child, tally, states) && all_lived;
-    fmt::print("length {}: {} sequences{}, {} new crash states, {} wrong\n", length,
-               tally.sequences,
+    fmt::print("length {}: {} sequences{}, {} new crash states, {} more in recovery, {} wrong\n",
+               length, tally.sequences,
                work.draw == 0 ? ", all that can run" : fmt::format(" of {} drawn", work.draw),
-               states.size() - before, tally.wrong);
+               states.size() - before, tally.in_recovery, tally.wrong);
     wrong += tally.wrong;
   }
   fmt::print("{} distinct crash states, {} wrong{}\n", states.size(), wrong,

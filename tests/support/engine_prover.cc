@@ -180,17 +180,46 @@ EngineProver::Outcome EngineProver::prove(const std::vector<Step>& steps, const 
     note();
   }
   if (!outcome.wrong.empty() || (options.go_on && !options.go_on())) return outcome;
+  size_t until_recovery = options.recovery_every;
   outcome.images = pmem::each_crash_image(
       region_->initial(), region_->events(), options.explore, [&](const pmem::CrashImage& image) {
         const Recovered found = recover(image.words);
         const bool next =
             image.marks + 1 < expected.size() && found.tree == expected[image.marks + 1];
-        if ((found.tree == expected[image.marks] || next) && found.problems.empty()) return true;
-        outcome.wrong.push_back(image.description() + "\n" + found.problems + "expected\n" +
-                                expected[image.marks] + "found\n" + found.tree);
+        if ((found.tree != expected[image.marks] && !next) || !found.problems.empty()) {
+          outcome.wrong.push_back(image.description() + "\n" + found.problems + "expected\n" +
+                                  expected[image.marks] + "found\n" + found.tree);
+        } else if (--until_recovery == 0) {
+          until_recovery = options.recovery_every;
+          prove_recovery(image, found.tree, outcome);
+        }
         return outcome.wrong.size() < options.failures_max;
       });
   return outcome;
+}
+
+void EngineProver::prove_recovery(const pmem::CrashImage& image, const std::string& tree,
+                                  Outcome& outcome) {
+  pmem::RecordingRegion region(image.words);
+  TickingClock clock(1'000'000);
+  {
+    const auto engine = open_engine(region, clock);
+    if (engine == nullptr) return;
+    for (const InodeId orphan : engine->leftover_orphans()) (void)engine->free_orphan(orphan);
+    engine->journal().checkpoint();
+  }
+  pmem::ExploreOptions few;
+  few.exhaustive_up_to = 16;
+  few.samples = 4;
+  outcome.in_recovery += pmem::each_crash_image(
+      region.initial(), region.events(), few, [&](const pmem::CrashImage& again) {
+        const Recovered found = recover(again.words);
+        if (found.tree == tree && found.problems.empty()) return true;
+        outcome.wrong.push_back(image.description() + "; then in recovery, " + again.description() +
+                                "\n" + found.problems + "expected\n" + tree + "found\n" +
+                                found.tree);
+        return false;
+      });
 }
 
 }  // namespace streamfs::meta

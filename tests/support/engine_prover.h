@@ -54,11 +54,13 @@ class EngineProver {
   struct Options {
     pmem::ExploreOptions explore{
         {pmem::StoreModel::kLinePrefix, pmem::StoreModel::kAnyWord}, 256, 48, 1};
-    size_t failures_max = 2;           // stops there
+    size_t failures_max = 2;      // stops there
+    size_t recovery_every = 200;  // of so many images, one whose recovery is cut everywhere too
     std::function<bool()> go_on = {};  // asked after the steps; no: nothing is explored
   };
   struct Outcome {
     uint64_t images = 0;             // distinct ones
+    uint64_t in_recovery = 0;        // of cuts in the recovery of some of them
     std::vector<std::string> wrong;  // what was expected and what was found
   };
   // After any cut the tree is that before or after the step under way, and check() finds nothing.
@@ -67,6 +69,8 @@ class EngineProver {
 
  private:
   void open();
+  // Cuts the recovery of these words everywhere: the next recovery ends as one without a cut does.
+  void prove_recovery(const pmem::CrashImage& image, const std::string& tree, Outcome& outcome);
 
   TickingClock clock_{1000};
   std::unique_ptr<pmem::RecordingRegion> region_;
