@@ -4,45 +4,28 @@
 // the first request.
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <string_view>
+#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/result.h"
-#include "emulator/trace/fields.h"
 #include "emulator/trace/gz_input.h"
 #include "emulator/trace/import.h"
+#include "emulator/trace/import/csv.h"
 #include "emulator/trace/trace.h"
 
 namespace streamfs::emulator {
 namespace {
 
-class Alibaba final : public Importer {
+class Alibaba final : public CsvImporter {
  public:
   Alibaba(GzInput input, const ImportOptions& options)
-      : Importer(std::move(input), options.device) {}
-
-  Result<bool> next(TraceRecord& record) override {
-    for (std::string_view line;;) {
-      SFS_ASSIGN(const bool more, input_.line(line));
-      if (!more) return false;
-      if (line.empty() || line.starts_with("device_id,")) continue;
-      const std::vector<std::string_view> fields = split_commas(line);
-      if (fields.size() != 5)
-        return input_.complain(fmt::format("{} fields instead of 5", fields.size()));
-      SFS_ASSIGN(const bool ours, takes(fields[0]));
-      if (!ours) continue;
-      SFS_TRY(parse(fields, record));
-      return true;
-    }
-  }
+      : CsvImporter(std::move(input), options, "device_id,", 5) {}
 
  private:
-  Result<void> parse(const std::vector<std::string_view>& fields, TraceRecord& record) {
-    record = {};
+  std::string device_of(const Fields& fields) const override { return std::string(fields[0]); }
+
+  Result<void> parse(const Fields& fields, TraceRecord& record) override {
     if (fields[1] == "W")
       record.op = TraceOp::kWrite;
     else if (fields[1] != "R")
@@ -50,12 +33,9 @@ class Alibaba final : public Importer {
     SFS_TRY(number(fields[2], "offset", record.offset));
     SFS_TRY(number(fields[3], "length", record.length));
     SFS_TRY(number(fields[4], "timestamp", record.ts_us));
-    if (!first_) first_ = record.ts_us;
-    record.ts_us = record.ts_us > *first_ ? record.ts_us - *first_ : 0;
-    return check(record);
+    record.ts_us = since_first(record.ts_us);
+    return {};
   }
-
-  std::optional<uint64_t> first_;
 };
 
 }  // namespace

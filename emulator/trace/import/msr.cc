@@ -6,57 +6,39 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/result.h"
-#include "emulator/trace/fields.h"
 #include "emulator/trace/gz_input.h"
 #include "emulator/trace/import.h"
+#include "emulator/trace/import/csv.h"
 #include "emulator/trace/trace.h"
 
 namespace streamfs::emulator {
 namespace {
 
-class Msr final : public Importer {
+class Msr final : public CsvImporter {
  public:
-  Msr(GzInput input, const ImportOptions& options) : Importer(std::move(input), options.device) {}
-
-  Result<bool> next(TraceRecord& record) override {
-    for (std::string_view line;;) {
-      SFS_ASSIGN(const bool more, input_.line(line));
-      if (!more) return false;
-      if (line.empty() || line.starts_with("Timestamp,")) continue;
-      const std::vector<std::string_view> fields = split_commas(line);
-      if (fields.size() != 7)
-        return input_.complain(fmt::format("{} fields instead of 7", fields.size()));
-      SFS_ASSIGN(const bool ours, takes(fmt::format("{}.{}", fields[1], fields[2])));
-      if (!ours) continue;
-      SFS_TRY(parse(fields, record));
-      return true;
-    }
-  }
+  Msr(GzInput input, const ImportOptions& options)
+      : CsvImporter(std::move(input), options, "Timestamp,", 7) {}
 
  private:
-  Result<void> parse(const std::vector<std::string_view>& fields, TraceRecord& record) {
-    record = {};
+  std::string device_of(const Fields& fields) const override {
+    return fmt::format("{}.{}", fields[1], fields[2]);
+  }
+
+  Result<void> parse(const Fields& fields, TraceRecord& record) override {
     uint64_t filetime = 0;
     SFS_TRY(number(fields[0], "timestamp", filetime));
-    if (!first_) first_ = filetime;
-    record.ts_us = filetime > *first_ ? (filetime - *first_) / 10 : 0;
+    record.ts_us = since_first(filetime) / 10;
     if (fields[3] == "Write")
       record.op = TraceOp::kWrite;
     else if (fields[3] != "Read")
       return input_.complain(fmt::format("type '{}': Read or Write", fields[3]));
     SFS_TRY(number(fields[4], "offset", record.offset));
-    SFS_TRY(number(fields[5], "size", record.length));
-    return check(record);
+    return number(fields[5], "size", record.length);
   }
-
-  std::optional<uint64_t> first_;
 };
 
 }  // namespace

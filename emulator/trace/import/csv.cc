@@ -1,0 +1,30 @@
+#include "emulator/trace/import/csv.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "base/result.h"
+#include "emulator/trace/fields.h"
+#include "emulator/trace/trace.h"
+
+namespace streamfs::emulator {
+
+Result<bool> CsvImporter::next(TraceRecord& record) {
+  for (std::string_view line;;) {
+    SFS_ASSIGN(const bool more, input_.line(line));
+    if (!more) return false;
+    if (line.empty() || line.starts_with(header_)) continue;
+    const Fields fields = split_commas(line);
+    if (fields.size() != columns_)
+      return input_.complain(fmt::format("{} fields instead of {}", fields.size(), columns_));
+    SFS_ASSIGN(const bool ours, takes(device_of(fields)));
+    if (!ours) continue;
+    record = {};
+    SFS_TRY(parse(fields, record));
+    SFS_TRY(check(record));
+    return true;
+  }
+}
+
+}  // namespace streamfs::emulator
