@@ -8,16 +8,15 @@
 #include <tuple>
 
 #include "emulator/counters.h"
-#include "emulator/ftl/page_map.h"
 #include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
-#include "emulator/media/null_media.h"
 #include "emulator/model/waf.h"
 #include "emulator/policy/victim/d_choices.h"
 #include "emulator/policy/victim/fifo.h"
 #include "emulator/policy/victim/greedy.h"
 #include "emulator/policy/victim/spare_split.h"
 #include "emulator/policy/victim/view.h"
+#include "tests/unit/emulator/bare_device.h"
 
 namespace streamfs::emulator {
 namespace {
@@ -44,26 +43,22 @@ struct Device {
 template <typename Victim, typename Draw>
 double measured_waf(const Device& device, uint32_t settle, uint32_t measure, Draw draw,
                     const VictimOptions& options = {}) {
-  NullMedia media;
   Victim victim(device.geometry, options);
-  StreamRouter router(device.geometry);
-  Counters counters;
-  LiveCounts live;
-  PageMap ftl(device.geometry, media, victim, router, counters, live);
+  BareDevice ssd(device.geometry, victim);
   const uint32_t user = device.geometry.user_pages;
   std::mt19937 random(1);
   const auto write = [&](uint64_t count) {
     for (uint64_t i = 0; i < count; ++i) {
       const Lpn page = draw(random);
-      EXPECT_EQ(ftl.write(page, 1, draw.stream_of(page), 0, nullptr), 0);
+      EXPECT_EQ(ssd.ftl.write(page, 1, draw.stream_of(page), 0, nullptr), 0);
     }
   };
   for (Lpn page = 0; page < user; ++page)
-    EXPECT_EQ(ftl.write(page, 1, draw.stream_of(page), 0, nullptr), 0);
+    EXPECT_EQ(ssd.ftl.write(page, 1, draw.stream_of(page), 0, nullptr), 0);
   write(uint64_t{settle} * user);
-  const Counters before = counters;
+  const Counters before = ssd.counters;
   write(uint64_t{measure} * user);
-  const Counters delta = difference(counters, before);
+  const Counters delta = difference(ssd.counters, before);
   return 1 + static_cast<double>(delta.gc_pages) / static_cast<double>(delta.host_pages);
 }
 

@@ -11,12 +11,12 @@
 #include <span>
 #include <vector>
 
-#include "emulator/counters.h"
 #include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
 #include "emulator/media/null_media.h"
 #include "emulator/policy/victim/greedy.h"
 #include "emulator/policy/victim/view.h"
+#include "tests/unit/emulator/bare_device.h"
 
 namespace streamfs::emulator {
 namespace {
@@ -32,21 +32,17 @@ Geometry geometry_of(uint32_t user_pages, uint32_t pages_per_block, uint32_t blo
 
 TEST(PageMap, NoSpaceIsAnErrorAndTrimMakesRoomAgain) {
   const Geometry geometry = geometry_of(4096, 16, 80);  // 1280 physical pages
-  NullMedia media;
   Greedy victim(geometry);
-  StreamRouter router(geometry);
-  Counters counters;
-  LiveCounts live;
-  PageMap ftl(geometry, media, victim, router, counters, live);
+  BareDevice device(geometry, victim);
   Lpn page = 0;
-  while (page < 4096 && ftl.write(page, 1, 0, 0, nullptr) == 0) ++page;
+  while (page < 4096 && device.ftl.write(page, 1, 0, 0, nullptr) == 0) ++page;
   EXPECT_GT(page, 1200u);
   ASSERT_LE(page, 1280u);
-  EXPECT_EQ(ftl.write(page, 1, 0, 0, nullptr), ENOSPC);
-  for (Lpn i = 0; i < 300; ++i) ftl.trim(i * 4);
-  EXPECT_EQ(live.live_pages, page - 300);
-  for (Lpn i = 0; i < 200; ++i) ASSERT_EQ(ftl.write(2000 + i, 1, 0, 0, nullptr), 0);
-  for (Lpn i = 0; i < 10'000; ++i) ASSERT_EQ(ftl.write(2000 + i % 200, 1, 0, 0, nullptr), 0);
+  EXPECT_EQ(device.ftl.write(page, 1, 0, 0, nullptr), ENOSPC);
+  for (Lpn i = 0; i < 300; ++i) device.ftl.trim(i * 4);
+  EXPECT_EQ(device.live.live_pages, page - 300);
+  for (Lpn i = 0; i < 200; ++i) ASSERT_EQ(device.ftl.write(2000 + i, 1, 0, 0, nullptr), 0);
+  for (Lpn i = 0; i < 10'000; ++i) ASSERT_EQ(device.ftl.write(2000 + i % 200, 1, 0, 0, nullptr), 0);
 }
 
 // Media that keeps what each physical page holds, refuses wrong orders, and can run full.
@@ -96,25 +92,22 @@ TEST(PageMap, PagesAreProgrammedInOrderOncePerErase) {
     geometry.streams = 4;
     geometry.plp = plp;
     geometry.gc_mode = GcMode::kOwnFrontier;
-    StrictMedia media(geometry);
     Greedy victim(geometry);
-    StreamRouter router(geometry);
-    Counters counters;
-    LiveCounts live;
-    PageMap ftl(geometry, media, victim, router, counters, live);
+    BareDevice<Greedy, StrictMedia> device(geometry, victim);
     std::minstd_rand random(2);
     for (int i = 0; i < 50'000; ++i) {
       const auto pages = static_cast<uint32_t>(1 + random() % 9);
       const auto stream = static_cast<FrontierId>(random() % 4);
-      ASSERT_EQ(ftl.write(static_cast<Lpn>(random() % (4096 - pages)), pages, stream, 0, nullptr),
-                0);
-      if (random() % 50 == 0) ftl.trim(static_cast<Lpn>(random() % 4096));
-      if (random() % 100 == 0) ftl.flush();
+      ASSERT_EQ(
+          device.ftl.write(static_cast<Lpn>(random() % (4096 - pages)), pages, stream, 0, nullptr),
+          0);
+      if (random() % 50 == 0) device.ftl.trim(static_cast<Lpn>(random() % 4096));
+      if (random() % 100 == 0) device.ftl.flush();
     }
-    EXPECT_GT(counters.erases, 1000u);
+    EXPECT_GT(device.counters.erases, 1000u);
     for (Lpn page = 0; page < 4096; ++page) {
-      if (!ftl.live(page)) continue;
-      EXPECT_EQ(media.holds[ftl.location(page)], page);
+      if (!device.ftl.live(page)) continue;
+      EXPECT_EQ(device.media.holds[device.ftl.location(page)], page);
     }
   }
 }
@@ -138,15 +131,11 @@ struct CountingVictim : Greedy {
 
 TEST(PageMap, TellsTheVictimPolicyHowOftenABlockWasErased) {
   const Geometry geometry = geometry_of(1024, 16, 80);
-  NullMedia media;
   CountingVictim victim(geometry);
-  StreamRouter router(geometry);
-  Counters counters;
-  LiveCounts live;
-  PageMap ftl(geometry, media, victim, router, counters, live);
+  BareDevice device(geometry, victim);
   std::mt19937 random(5);
   for (; victim.host_pages < 20'000; ++victim.host_pages)
-    ASSERT_EQ(ftl.write(random() % 1024, 1, 0, 0, nullptr), 0);
+    ASSERT_EQ(device.ftl.write(random() % 1024, 1, 0, 0, nullptr), 0);
   EXPECT_GT(*std::ranges::max_element(victim.erases), 10u);
 }
 
@@ -163,35 +152,28 @@ struct CountingRouter {
 TEST(PageMap, AsksOnceForEachCopyWhereItGoes) {
   Geometry geometry = geometry_of(4096, 32, 160);
   geometry.streams = 4;
-  NullMedia media;
   Greedy victim(geometry);
-  CountingRouter router;
-  Counters counters;
-  LiveCounts live;
-  PageMap ftl(geometry, media, victim, router, counters, live);
+  BareDevice<Greedy, NullMedia, CountingRouter> device(geometry, victim);
   std::mt19937 random(8);
-  for (int i = 0; i < 50'000; ++i) ASSERT_EQ(ftl.write(random() % 4096, 1, 0, 0, nullptr), 0);
-  EXPECT_GT(counters.gc_pages, 10'000u);
-  EXPECT_EQ(router.asked, counters.gc_pages);
+  for (int i = 0; i < 50'000; ++i)
+    ASSERT_EQ(device.ftl.write(random() % 4096, 1, 0, 0, nullptr), 0);
+  EXPECT_GT(device.counters.gc_pages, 10'000u);
+  EXPECT_EQ(device.router.asked, device.counters.gc_pages);
 }
 
 TEST(PageMap, AFailingMediumLosesNothingAlreadyWritten) {
   const Geometry geometry = geometry_of(1024, 16, 80);
-  StrictMedia media(geometry);
   Greedy victim(geometry);
-  StreamRouter router(geometry);
-  Counters counters;
-  LiveCounts live;
-  PageMap ftl(geometry, media, victim, router, counters, live);
+  BareDevice<Greedy, StrictMedia> device(geometry, victim);
   std::mt19937 random(4);
   for (int i = 0; i < 20'000; ++i) {
-    media.failing = random() % 3 == 0;
-    const int error = ftl.write(random() % 1024, 1, 0, 0, nullptr);
-    ASSERT_TRUE(error == 0 || (media.failing && error == EIO));
+    device.media.failing = random() % 3 == 0;
+    const int error = device.ftl.write(random() % 1024, 1, 0, 0, nullptr);
+    ASSERT_TRUE(error == 0 || (device.media.failing && error == EIO));
   }
   for (Lpn page = 0; page < 1024; ++page) {
-    if (!ftl.live(page)) continue;
-    EXPECT_EQ(media.holds[ftl.location(page)], page);
+    if (!device.ftl.live(page)) continue;
+    EXPECT_EQ(device.media.holds[device.ftl.location(page)], page);
   }
 }
 

@@ -13,17 +13,14 @@
 #include <vector>
 
 #include "base/result.h"
-#include "emulator/counters.h"
-#include "emulator/ftl/page_map.h"
-#include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
-#include "emulator/media/null_media.h"
 #include "emulator/policy/victim/cost_benefit.h"
 #include "emulator/policy/victim/fifo.h"
 #include "emulator/policy/victim/greedy.h"
 #include "emulator/policy/victim/registry.h"
 #include "emulator/policy/victim/view.h"
 #include "emulator/policy/victim/wear_aware.h"
+#include "tests/unit/emulator/bare_device.h"
 
 namespace streamfs::emulator {
 namespace {
@@ -115,52 +112,56 @@ TEST(Victims, AnUnknownNameListsTheKnownOnes) {
   EXPECT_EQ(check_victim("d-choices", none).error().code, EINVAL);
 }
 
+constexpr Lpn kUserPages = 4096;
+
 // Two streams, half of the pages never rewritten: policies that take blocks without a dead page
 // must still get on, and a device without any must say so and not turn for ever.
-TEST(Victims, EveryOneKeepsADeviceWithStaticDataGoingUntilItIsFull) {
-  for (const std::string& name : victim_names()) {
+class AnyVictim : public ::testing::TestWithParam<std::string> {
+ protected:
+  // What `work` returns on a device with so many blocks more than user data needs.
+  template <typename Work>
+  int on_device(int spare_blocks, Work work) {
     Geometry geometry;
-    geometry.user_pages = 4096;
+    geometry.user_pages = kUserPages;
     geometry.pages_per_block = 32;
-    geometry.blocks = 4096 / 32 + 10;
+    geometry.blocks = static_cast<uint32_t>(static_cast<int>(kUserPages) / 32 + spare_blocks);
     geometry.streams = 2;
     geometry.gc_mode = GcMode::kSameStream;
-    const int error = with_victim<int>(
-        name, geometry, {},
+    return with_victim<int>(
+        GetParam(), geometry, {},
         [&](auto& victim) {
-          NullMedia media;
-          StreamRouter router(geometry);
-          Counters counters;
-          LiveCounts live;
-          PageMap ftl(geometry, media, victim, router, counters, live);
-          int failed = 0;
-          for (Lpn page = 0; page < 4096 && failed == 0; ++page)
-            failed = ftl.write(page, 1, page < 2048 ? 1 : 0, 0, nullptr);
-          std::mt19937 random(6);
-          for (int i = 0; i < 50'000 && failed == 0; ++i)
-            failed = ftl.write(static_cast<Lpn>(2048 + random() % 2048), 1, 0, 0, nullptr);
-          EXPECT_GT(counters.erases, 1000u) << name;
-          return failed;
+          BareDevice device(geometry, victim);
+          return work(device);
         },
         AllVictims{});
-    EXPECT_EQ(error, 0) << name;
-    geometry.blocks = 4096 / 32 - 10;
-    const int full = with_victim<int>(
-        name, geometry, {},
-        [&](auto& victim) {
-          NullMedia media;
-          StreamRouter router(geometry);
-          Counters counters;
-          LiveCounts live;
-          PageMap ftl(geometry, media, victim, router, counters, live);
-          Lpn page = 0;
-          while (page < 4096 && ftl.write(page, 1, 0, 0, nullptr) == 0) ++page;
-          EXPECT_GT(page, 3600u) << name;
-          return page < 4096 ? ftl.write(page, 1, 0, 0, nullptr) : 0;
-        },
-        AllVictims{});
-    EXPECT_EQ(full, ENOSPC) << name;
   }
+};
+INSTANTIATE_TEST_SUITE_P(Victims, AnyVictim, ::testing::ValuesIn(victim_names()));
+
+TEST_P(AnyVictim, KeepsADeviceWithStaticDataGoing) {
+  const int error = on_device(10, [](auto& device) {
+    int failed = 0;
+    for (Lpn page = 0; page < kUserPages && failed == 0; ++page)
+      failed = device.ftl.write(page, 1, page < kUserPages / 2 ? 1 : 0, 0, nullptr);
+    std::mt19937 random(6);
+    for (int i = 0; i < 50'000 && failed == 0; ++i) {
+      const auto page = static_cast<Lpn>(kUserPages / 2 + random() % (kUserPages / 2));
+      failed = device.ftl.write(page, 1, 0, 0, nullptr);
+    }
+    EXPECT_GT(device.counters.erases, 1000u);
+    return failed;
+  });
+  EXPECT_EQ(error, 0);
+}
+
+TEST_P(AnyVictim, SaysWhenADeviceIsFull) {
+  const int full = on_device(-10, [](auto& device) {
+    Lpn page = 0;
+    while (page < kUserPages && device.ftl.write(page, 1, 0, 0, nullptr) == 0) ++page;
+    EXPECT_GT(page, 3600u);
+    return page < kUserPages ? device.ftl.write(page, 1, 0, 0, nullptr) : 0;
+  });
+  EXPECT_EQ(full, ENOSPC);
 }
 
 }  // namespace
