@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bench.demo.accounting import bytes_asked
 from bench.demo.controls import Control, Folders, MetaWords, mounted
@@ -28,6 +28,35 @@ GUARD_COUNTED = 0.002
 ATTEMPTS = 3
 
 Progress = Callable[[str], None]  # called once a step with what comes next
+
+
+class Workload(Protocol):
+    """What is run, round by round."""
+
+    def ask(self, operation: str, **arguments: int) -> dict[str, Any]:
+        """Send one request and wait for its answer."""
+
+    def bytes_asked(self) -> int:
+        """Return what its programs have asked to write so far."""
+
+
+class Device(Protocol):
+    """The SSD below, which counts."""
+
+    def counters(self) -> Counters:
+        """Return what was counted since the last reset."""
+
+    def reset(self) -> None:
+        """Count anew."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the rounds that count came to: all three over the same rounds."""
+
+    counters: Counters
+    app_bytes: int
+    meta_words: MetaWords | None  # None: no META
 
 
 @dataclass(frozen=True)
@@ -123,21 +152,30 @@ def run(mode: str, plan: Plan, folders: Folders, progress: Progress) -> Outcome:
         top_up(workload, int(target * (1 - MARGIN)) - ssd.counters().live_bytes)
         warm_up(workload, ssd, plan, progress)
         control.check_alive()
-        words_before = control.meta_words()
-        counters, app_bytes = counted_rounds(workload, ssd, plan, progress)
+        counted = counted_rounds(workload, ssd, control.meta_words, plan, progress)
         control.check_alive()
-        words = control.meta_words()
         workload.ask("close")
     share = ssd.pages_before_reset / ssd.pages_written()
     image.unlink()
-    programmed = words.since(words_before) if words and words_before else None
-    return Outcome(mode, control.meta_class, app_bytes, counters, control.trace, share, programmed)
+    return Outcome(
+        mode,
+        control.meta_class,
+        counted.app_bytes,
+        counted.counters,
+        control.trace,
+        share,
+        counted.meta_words,
+    )
 
 
 def counted_rounds(
-    workload: WorkloadClient, ssd: Ssd, plan: Plan, progress: Progress
-) -> tuple[Counters, int]:
-    """Run the rounds that count; return what the device counted and what the programs asked.
+    workload: Workload,
+    ssd: Device,
+    meta_words: Callable[[], MetaWords | None],
+    plan: Plan,
+    progress: Progress,
+) -> Counted:
+    """Run the rounds that count; return what device, META and programs came to in them.
 
     Peaks that leave too little spare, or in the end too much, make all that was counted void: then
     the ballast follows and counting starts again, with the same number of rounds.
@@ -145,7 +183,7 @@ def counted_rounds(
     first = plan.warmup_rounds + 1
     for attempt in range(1, ATTEMPTS + 1):
         ssd.reset()
-        before = workload.bytes_asked()
+        asked_before, words_before = workload.bytes_asked(), meta_words()
         for number in range(plan.counted_rounds):
             again = f", attempt {attempt}" if attempt > 1 else ""
             progress(f"round {number + 1} of {plan.counted_rounds}{again}")
@@ -161,10 +199,12 @@ def counted_rounds(
         if off_by <= SPARE_TOLERANCE or attempt == ATTEMPTS:
             break
         top_up(workload, shortage(ssd, GUARD_WARMUP))
-    return ssd.counters(), workload.bytes_asked() - before
+    words = meta_words()
+    programmed = words.since(words_before) if words and words_before else None
+    return Counted(ssd.counters(), workload.bytes_asked() - asked_before, programmed)
 
 
-def warm_up(workload: WorkloadClient, ssd: Ssd, plan: Plan, progress: Progress) -> None:
+def warm_up(workload: Workload, ssd: Device, plan: Plan, progress: Progress) -> None:
     """Run the rounds that do not count; the ballast follows the highest peak they show.
 
     The first one still sees the programs' own data grow to what they keep.
@@ -179,13 +219,13 @@ def warm_up(workload: WorkloadClient, ssd: Ssd, plan: Plan, progress: Progress) 
             ssd.reset()
 
 
-def shortage(ssd: Ssd, guard: float) -> int:
+def shortage(ssd: Device, guard: float) -> int:
     """Return how much the peak since the last reset is short of ``guard`` below the target."""
     counters = ssd.counters()
     return int(counters.target_live_bytes * (1 - guard)) - counters.peak_live_bytes
 
 
-def top_up(workload: WorkloadClient, size: int) -> None:
+def top_up(workload: Workload, size: int) -> None:
     """Change the ballast by ``size`` bytes; less than 64 KiB is left alone."""
     if abs(size) >= 64 << 10:
         workload.ask("ballast", bytes=size >> 12 << 12)
