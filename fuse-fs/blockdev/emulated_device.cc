@@ -11,6 +11,7 @@
 #include "fuse-fs/blockdev/stats_json.h"
 
 namespace streamfs::blockdev {
+
 Result<std::unique_ptr<EmulatedDevice>> EmulatedDevice::open(const std::string& path,
                                                              const OpenOptions& options) {
   emulator::SsdOptions ssd_options;

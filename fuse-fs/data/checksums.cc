@@ -16,6 +16,7 @@
 #include "fuse-fs/meta/layout.h"
 
 namespace streamfs::data {
+
 uint32_t Checksums::of(ConstBytes block) {
   return meta::known_checksum(crc32c(block));
 }

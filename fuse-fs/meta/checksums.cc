@@ -12,6 +12,7 @@
 #include "fuse-fs/meta/layout.h"
 
 namespace streamfs::meta {
+
 uint32_t Checksums::stored(uint64_t block) const {
   const uint64_t at = geometry_.checksum_offset(BlockNo{block});
   const uint64_t word = region_.load(round_down(at, kWordSize));

@@ -19,6 +19,7 @@
 #include "pmem/region.h"
 
 namespace streamfs::meta {
+
 ExtentSlot encode_extent(const Extent& extent) {
   ExtentSlot slot{};
   slot.head = extent.first | kExtentUsed | uint64_t{extent.vstream} << 48;
