@@ -108,7 +108,8 @@ Result<void> EngineImpl::begin_overwrite(InodeId id, std::span<const Piece> over
   for (const Piece& piece : overwritten) {
     if (!piece.hole) cleared |= checksums_.begin(piece.block, piece.length, touched);
   }
-  if (cleared) region_.fence();
+  if (!cleared) return {};
+  region_.fence();
   journal_.touched(touched);
   return {};
 }
