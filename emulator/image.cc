@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -26,6 +24,7 @@
 #include "emulator/geometry.h"
 #include "emulator/layout.h"
 #include "emulator/media/nand_faults.h"
+#include "emulator/output_file.h"
 
 namespace streamfs::emulator {
 namespace {
@@ -154,19 +153,9 @@ Result<void> lock_exclusively(int fd, const std::string& path, double wait_secon
 Result<void> Image::create(const std::string& path, const Geometry& geometry, bool replace) {
   SFS_TRY(check_geometry(geometry));
   SFS_TRY(check_replaceable(path, replace));
-  std::string temporary = path + ".XXXXXX";
-  const int fd = mkostemp(temporary.data(), O_CLOEXEC);
-  if (fd < 0) return system_error("cannot create " + path);
-  const mode_t mask = umask(0);
-  umask(mask);
-  Result<void> done = fill_image(fd, geometry, path);
-  if (done.ok() && (fchmod(fd, 0666 & ~mask) != 0 ||
-                    renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(),
-                              replace ? 0 : RENAME_NOREPLACE) != 0))
-    done = system_error("cannot create " + path);
-  if (!done.ok()) unlink(temporary.c_str());
-  close(fd);
-  return done;
+  SFS_ASSIGN(OutputFile file, OutputFile::create(path));
+  SFS_TRY(fill_image(file.fd(), geometry, path));
+  return file.commit(replace ? OutputFile::Existing::kReplace : OutputFile::Existing::kRefuse);
 }
 
 Result<std::unique_ptr<Image>> Image::open(const std::string& path, Access access,

@@ -1,8 +1,8 @@
 // An image file, opened: its header checked, its tables mapped, its lock held.
 //
 // Thread safety: none beyond what layout.h says about SharedState; the owner locks.
-// Crash: see layout.h. create() makes the image under a temporary name beside `path` and renames it
-// once it is whole: a failure or a kill leaves no partial image under `path`.
+// Crash: see layout.h. create() names the image once it is whole: a failure or a kill leaves no
+// partial one (output_file.h).
 #pragma once
 
 #include <array>

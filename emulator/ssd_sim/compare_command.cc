@@ -14,6 +14,7 @@
 
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "emulator/output_file.h"
 #include "emulator/policy/placement/policy.h"
 #include "emulator/policy/victim/registry.h"
 #include "emulator/replay/replay.h"
@@ -21,7 +22,6 @@
 #include "emulator/ssd_sim/chart.h"
 #include "emulator/ssd_sim/commands.h"
 #include "emulator/ssd_sim/comparison.h"
-#include "emulator/ssd_sim/output_file.h"
 #include "emulator/ssd_sim/progress.h"
 #include "emulator/ssd_sim/run_options.h"
 #include "emulator/workload/generator.h"

@@ -9,8 +9,8 @@
 
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "emulator/output_file.h"
 #include "emulator/ssd_sim/commands.h"
-#include "emulator/ssd_sim/output_file.h"
 #include "emulator/ssd_sim/progress.h"
 #include "emulator/trace/import.h"
 #include "emulator/trace/trace.h"
@@ -62,7 +62,7 @@ class ImportCommand final : public Command {
   Result<Imported> convert(ProgressBar& bar) {
     SFS_ASSIGN(const std::unique_ptr<Importer> importer, make_importer(format_, path_, options_));
     SFS_ASSIGN(OutputFile file, OutputFile::create(output_));
-    SFS_ASSIGN(const std::unique_ptr<TraceWriter> writer, TraceWriter::open(file.working_path()));
+    SFS_ASSIGN(const std::unique_ptr<TraceWriter> writer, TraceWriter::onto(file.fd(), output_));
     bar.set_label("requests:");
     Imported imported;
     for (TraceRecord record;;) {

@@ -57,6 +57,8 @@ class TraceWriter {
   // Errors: what open(2) says; EEXIST for a file that is there and not to be replaced.
   static Result<std::unique_ptr<TraceWriter>> open(const std::string& path,
                                                    Existing existing = Existing::kReplace);
+  // The same into a file that is open; the descriptor stays the caller's.
+  static Result<std::unique_ptr<TraceWriter>> onto(int fd, const std::string& path);
   ~TraceWriter() { (void)close(); }
   TraceWriter(const TraceWriter&) = delete;
   TraceWriter& operator=(const TraceWriter&) = delete;
@@ -69,6 +71,7 @@ class TraceWriter {
 
  private:
   TraceWriter(gzFile_s* file, bool text) : text_(text), file_(file) {}
+  static Result<std::unique_ptr<TraceWriter>> begin(gzFile_s* file, const std::string& path);
   void put(const void* data, size_t size) SFS_REQUIRES(mutex_);
 
   const bool text_;

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <cerrno>
@@ -19,17 +21,31 @@ constexpr unsigned kBufferBytes = 256 * 1024;
 constexpr std::string_view kHeaderLine =
     "ts_us,op,offset_bytes,length_bytes,vstream,context,request,pstream\n";
 
+// How zlib opens a file of this name: quickly compressed, or as it is.
+std::string mode_of(const std::string& path) {
+  return path.ends_with(".gz") ? "wb1e" : "wbTe";
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TraceWriter>> TraceWriter::open(const std::string& path, Existing existing) {
-  const bool compressed = path.ends_with(".gz");
-  const bool text = path.ends_with(".csv") || path.ends_with(".csv.gz");
   errno = 0;
-  std::string mode = compressed ? "wb1e" : "wbTe";
-  if (existing == Existing::kRefuse) mode += 'x';
-  gzFile_s* file = gzopen(path.c_str(), mode.c_str());
+  const std::string mode = mode_of(path) + (existing == Existing::kRefuse ? "x" : "");
+  return begin(gzopen(path.c_str(), mode.c_str()), path);
+}
+
+Result<std::unique_ptr<TraceWriter>> TraceWriter::onto(int fd, const std::string& path) {
+  errno = 0;
+  const int own = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  gzFile_s* file = own < 0 ? nullptr : gzdopen(own, mode_of(path).c_str());
+  if (own >= 0 && file == nullptr) (void)::close(own);
+  return begin(file, path);
+}
+
+Result<std::unique_ptr<TraceWriter>> TraceWriter::begin(gzFile_s* file, const std::string& path) {
   if (file == nullptr) return Error{errno != 0 ? errno : ENOMEM, "cannot create " + path};
   gzbuffer(file, kBufferBytes);
+  const bool text = path.ends_with(".csv") || path.ends_with(".csv.gz");
   std::unique_ptr<TraceWriter> writer(new TraceWriter(file, text));
   const MutexLock lock(writer->mutex_);
   const TraceFileHeader header{kTraceMagic, kTraceVersion, sizeof(TraceRecord)};

@@ -7,6 +7,7 @@ import math
 import os
 import pty
 import random
+import signal
 import struct
 import subprocess
 import zlib
@@ -280,6 +281,25 @@ def test_traces_of_others_become_ours(tmp_path: Path, name: str, output: str) ->
             "4096",
             "8192",
         ]
+
+
+def test_a_killed_import_leaves_nothing(tmp_path: Path) -> None:
+    try:
+        os.close(os.open(tmp_path, os.O_TMPFILE | os.O_RDWR))
+    except OSError:
+        pytest.skip("the file system of the tests has no O_TMPFILE")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    line = "128166372003061629,usr,0,Write,4096,8192,1331\n"
+    command: list[str | Path] = [SSD_SIM, "import", "msr", pipe, "-o", tmp_path / "out.csv"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process, pipe.open("w") as feed:
+        feed.write(line * 200_000)  # far more than fits in between: most of it was converted
+        feed.flush()
+        opened = [str(fd.readlink()) for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
+        assert any(target.startswith(str(tmp_path)) and "deleted" in target for target in opened)
+        process.kill()
+        assert process.wait(20) == -signal.SIGKILL
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 @pytest.mark.parametrize("name", FOREIGN_TRACES)
