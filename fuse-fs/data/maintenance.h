@@ -36,8 +36,10 @@ class Maintenance {
   Result<void> reclaim();
   Result<void> free_orphans();
 
-  // One round of the timer: for tests, which have no threads.
+  // For tests, which have no threads: one round of the timer, and how long the reclaimer would
+  // rest.
   void timer_round();
+  uint32_t reclaim_interval_ms() const;
 
  private:
   static constexpr uint32_t kTimerMs = 100, kNamespaceMs = 900, kTickMs = 1000;
@@ -45,7 +47,6 @@ class Maintenance {
   // its spare, so there they are reclaimed sooner: each pass costs synced META a sync.
   static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100;
   static constexpr uint64_t kPressedShare = 8;  // less than one block in 8 is free
-  uint32_t reclaim_interval_ms() const;
   void timer_loop();
   void reclaim_loop();
   bool wait(uint32_t milliseconds);  // false when stopping

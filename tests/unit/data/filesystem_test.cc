@@ -139,6 +139,29 @@ TEST(Freed, BlocksAreTrimmedAndComeBack) {
   EXPECT_EQ(rig.fs().status()->trims_pending_blocks, 0U);
 }
 
+TEST(Freed, BlocksAreReclaimedSoonerWhereLittleIsFree) {
+  Rig rig;
+  constexpr uint32_t kResting = 500, kPressed = 100;
+  const auto free_share = [&] {
+    const meta::Space space = rig.fs().engine().space();
+    return static_cast<double>(space.free_blocks) / static_cast<double>(space.data_blocks);
+  };
+  EXPECT_EQ(rig.fs().maintenance().reclaim_interval_ms(), kResting);
+  const InodeId id = rig.create("f");
+  const auto bytes = Rig::filled(64 * kBlockSize, 1);
+  for (uint64_t offset = 0; free_share() >= 0.12; offset += bytes.size()) {
+    if (free_share() > 0.13) {
+      EXPECT_EQ(rig.fs().maintenance().reclaim_interval_ms(), kResting);
+    }
+    ASSERT_TRUE(rig.write(id, offset, bytes).ok());
+  }
+  EXPECT_EQ(rig.fs().maintenance().reclaim_interval_ms(), kPressed);
+  ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "f").ok());
+  rig.fs().forget(id, 1);
+  ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
+  EXPECT_EQ(rig.fs().maintenance().reclaim_interval_ms(), kResting);
+}
+
 TEST(Freed, AnOrphanOfTheLastMountGivesItsBlocksBack) {
   Rig rig;
   const uint64_t free = rig.fs().space().free_blocks;
