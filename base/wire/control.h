@@ -17,5 +17,7 @@
 namespace streamfs::wire {
 inline constexpr const char* kControlXattr = "user.streamfs.control";
 inline constexpr const char* kVStreamXattr = "user.streamfs.vstream";
+// Names that start so mean something: one that means nothing is refused, not stored.
+inline constexpr const char* kReservedXattrs = "user.streamfs.";
 inline constexpr unsigned kControlRequestMax = 64 * 1024;
 }  // namespace streamfs::wire

@@ -162,6 +162,13 @@ def test_replay_prints_json_and_writes_a_tag_a_page(
     assert tags.max() < 4
 
 
+def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.startswith("classifierd 0.")
+
+
 def test_usage_errors_have_their_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["fly"], ["replay"], ["replay", "x", "--streams", "999"], ["run", "/", "-z"]):
         with pytest.raises(SystemExit) as stopped:

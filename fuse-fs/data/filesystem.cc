@@ -109,7 +109,7 @@ Result<void> FilesystemImpl::drain_all() {
 
 Result<void> FilesystemImpl::unmount() {
   maintenance_->stop();
-  SFS_TRY(trace_.stop());
+  if (trace_.on()) SFS_TRY(trace_.stop());
   if (options_.read_only) return {};
   if (health_.degraded()) return Error{EROFS, health_.reason()};
   SFS_TRY(drain_all());

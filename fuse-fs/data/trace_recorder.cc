@@ -17,7 +17,8 @@ namespace streamfs::data {
 
 Result<void> TraceRecorder::start(const std::string& path) {
   const MutexLock lock(mutex_);
-  if (writer_ != nullptr) return Error{EALREADY, "a trace is being recorded already"};
+  if (writer_ != nullptr)
+    return Error{EALREADY, "a trace is being recorded already; stop that one first"};
   SFS_ASSIGN(writer_, emulator::TraceWriter::open(path, emulator::Existing::kRefuse));
   started_ = std::chrono::steady_clock::now();
   on_.store(true, std::memory_order_relaxed);
@@ -31,7 +32,8 @@ Result<void> TraceRecorder::stop() {
     on_.store(false, std::memory_order_relaxed);
     writer = std::exchange(writer_, nullptr);
   }
-  return writer == nullptr ? Result<void>{} : writer->close();
+  if (writer == nullptr) return Error{EALREADY, "no trace is being recorded"};
+  return writer->close();
 }
 
 void TraceRecorder::append(emulator::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,

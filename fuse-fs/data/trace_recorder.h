@@ -19,13 +19,14 @@ class TraceRecorder {
  public:
   ~TraceRecorder() { (void)stop(); }
   Result<void> start(const std::string& path);  // EALREADY while one is running
-  Result<void> stop();                          // ok also when none is
+  Result<void> stop();                          // EALREADY when none is
+  bool on() const { return on_.load(std::memory_order_relaxed); }
 
   // One contiguous run of one request on one pStream, in blocks of the device. context: what the
   // file was created in, which a hint hides from the vStream.
   void record(emulator::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
               VStreamId context, uint32_t request, PStreamId pstream) {
-    if (on_.load(std::memory_order_relaxed)) {
+    if (on()) {
       append(op, first, blocks, vstream, context, request, pstream);
     }
   }

@@ -31,6 +31,11 @@ bool is_control(fuse_ino_t ino, std::string_view name) {
   return ino == FUSE_ROOT_ID && name == wire::kControlXattr;
 }
 
+// A slip in the name of an attribute of ours must not pass for success.
+bool is_unknown_of_ours(std::string_view name) {
+  return name.starts_with(wire::kReservedXattrs) && name != wire::kVStreamXattr;
+}
+
 // What may not be set or removed.
 int refusal(fuse_ino_t ino, std::string_view name) {
   if (is_acl(name)) return EOPNOTSUPP;
@@ -56,6 +61,7 @@ void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
 void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, size_t size,
               int flags) {
   if (const int refused = refusal(ino, name)) return reply_error(req, refused);
+  if (is_unknown_of_ours(name)) return reply_error(req, EOPNOTSUPP);
   run(req, context_of(req).names(),
       [req, ino, name = std::string(name), value = std::string(value, size), flags](Context& c) {
         reply_status(req, c.fs().set_xattr(c.inode(ino), name, value, flags));

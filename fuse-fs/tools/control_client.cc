@@ -34,6 +34,18 @@ Result<std::string> mount_root(const std::string& path) {
   return at.string();
 }
 
+namespace {
+
+// The server's sentence ends as Error::message() does; said again here it would be there twice.
+std::string without_reason(const nlohmann::json& refusal) {
+  std::string sentence = refusal.value("error", std::string("refused"));
+  const std::string reason = ": " + std::generic_category().message(refusal.value("errno", EIO));
+  if (sentence.ends_with(reason)) sentence.resize(sentence.size() - reason.size());
+  return sentence;
+}
+
+}  // namespace
+
 Result<ControlClient> ControlClient::connect(const std::string& path) {
   SFS_ASSIGN(const std::string root, mount_root(path));
   sockaddr_un address{};
@@ -80,7 +92,7 @@ Result<nlohmann::json> ControlClient::ask(const nlohmann::json& request) {
   nlohmann::json body = nlohmann::json::parse(answer, nullptr, false);
   if (!body.is_object() || !body.contains("ok")) return Error{EPROTO, "answer of streamfs"};
   if (!body.value("ok", false)) {
-    return Error{body.value("errno", EIO), body.value("error", std::string("refused"))};
+    return Error{body.value("errno", EIO), without_reason(body)};
   }
   body.erase("ok");
   return body;

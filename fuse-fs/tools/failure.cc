@@ -14,7 +14,7 @@ namespace {
 
 // Errors whose context is a whole sentence that already says what to do.
 bool speaks_for_itself(int code) {
-  return code == EMEDIUMTYPE || code == EEXIST;
+  return code == EMEDIUMTYPE || code == EEXIST || code == ENOTEMPTY || code == EALREADY;
 }
 
 bool is_damage(const Error& error) {
@@ -35,6 +35,7 @@ int exit_code_of(const Error& error) {
     case EINVAL:
       return exit_code::kForeign;
     case EEXIST:
+    case ENOTEMPTY:
       return exit_code::kNotEmpty;
     case ENOSPC:
       return exit_code::kTooSmall;
@@ -58,7 +59,7 @@ std::string_view advice(int exit_code) {
     case exit_code::kNoDevice:
       return "; check the path";
     case exit_code::kForeign:
-      return "; check the order and kind of the devices";
+      return "; check which devices were given";
     case exit_code::kTooSmall:
       return "; give more space";
     case exit_code::kBusy:

@@ -9,6 +9,11 @@
 
 namespace streamfs::tools {
 
+// For --help.
+inline constexpr const char* kExitCodesHelp =
+    "Exit codes: 0 done, 64 usage, 65 not this filesystem's devices, 66 no such path, 69 no FUSE, "
+    "70 I/O, 73 not empty, 74 too small, 75 in use, 76 damaged, 77 not permitted.";
+
 struct Failure {
   int exit_code;
   std::string sentence;

@@ -123,7 +123,7 @@ Result<void> hint(const Arguments& arguments) {
     fmt::print("{}\n", answer.dump());
   } else {
     fmt::print("{}: vStream {}{}{}, pStream {}, lifetime {}\n", arguments.path, asked.number,
-               name.empty() ? "" : " ", name, asked.pstream,
+               name.empty() ? "" : " ", printable(name), asked.pstream,
                asked.lifetime_bytes == 0 ? "not known yet" : human_bytes(asked.lifetime_bytes));
   }
   return {};
@@ -165,7 +165,12 @@ void declare_hint(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* command =
       commands.add(app, "hint", "Show or say which vStream a file belongs to", hint);
   command->add_option("FILE", arguments.path, "A file or directory on a streamfs")->required();
-  auto* name = command->add_option("--name", arguments.name, "The vStream of this name");
+  auto* name = command->add_option("--name", arguments.name, "The vStream of this name")
+                   ->check(CLI::Validator(
+                       [](const std::string& text) -> std::string {
+                         return text.empty() ? "the name is empty; --clear takes a label away" : "";
+                       },
+                       ""));
   auto* number = command->add_option("--number", arguments.number, "The vStream of this number");
   auto* clear =
       command->add_flag("--clear", arguments.clear, "Back to what rules and learning say");
@@ -193,6 +198,7 @@ int run(int argc, char** argv) {
   Arguments arguments;
   Commands commands(arguments);
   prepare(app);
+  app.footer(kExitCodesHelp);
   declare(app, commands, arguments);
   if (const auto code = parse(app, argc, argv)) return *code;
   const Result<void> done = commands.run();

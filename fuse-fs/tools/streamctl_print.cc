@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "fuse-fs/tools/command_line.h"
 
@@ -41,6 +43,17 @@ std::string lifetime_text(const json& stream) {
   return bytes == 0 ? "not known yet" : human_bytes(bytes);
 }
 
+}  // namespace
+
+std::string printable(std::string text) {
+  for (char& each : text) {
+    if (std::iscntrl(static_cast<unsigned char>(each)) != 0) each = '?';
+  }
+  return text;
+}
+
+namespace {
+
 // How a vStream came to be, in few words.
 std::string origin_of(const json& stream) {
   std::string text;
@@ -50,7 +63,7 @@ std::string origin_of(const json& stream) {
     if (!text.empty()) text += ' ';
     text += std::string(key) == "name" ? part : fmt::format("{}={}", key, part);
   }
-  return text;
+  return printable(std::move(text));
 }
 
 }  // namespace
@@ -60,7 +73,8 @@ void print_status(const json& status) {
   const json& meta = status.at("meta");
   const json& space = status.at("space");
   const std::string label = status.value("label", std::string{});
-  fmt::print("streamfs {}{}{}\n", status.value("uuid", ""), label.empty() ? "" : " ", label);
+  fmt::print("streamfs {}{}{}\n", status.value("uuid", ""), label.empty() ? "" : " ",
+             printable(label));
   fmt::print("  META        {}{}\n", status.value("meta_class", ""),
              status.value("meta_log", false) ? ", logged on DATA" : "");
   fmt::print("  placement   {}\n", status.value("placement", ""));

@@ -3,8 +3,12 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace streamfs::tools {
+
+// One line of a table stays one: what cannot be printed becomes "?".
+std::string printable(std::string text);
 
 void print_status(const nlohmann::json& status);
 void print_device(const nlohmann::json& status);

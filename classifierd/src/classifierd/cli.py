@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 # One thread is plenty for K-means on a few thousand points, and keeps the daemon small.
@@ -51,6 +52,8 @@ def _between(low: int, high: int) -> Callable[[str], int]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="classifierd", description=__doc__)
+    version = f"classifierd {metadata.version('classifierd')}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     run = commands.add_parser("run", help="learn from a mounted streamfs and publish placements")
     run.add_argument("mountpoint", type=Path)
