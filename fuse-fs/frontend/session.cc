@@ -1,11 +1,13 @@
 #include "fuse-fs/frontend/session.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <spawn.h>
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,8 +15,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -73,7 +78,33 @@ void fill(Arguments& arguments, const Session::Options& options) {
 
 }  // namespace
 
-Result<void> check_mountpoint(const std::string& mountpoint) {
+namespace {
+
+// An automount's own mount is there to be mounted over.
+bool is_mount_root(const std::string& directory, const struct stat& found) {
+  struct stat above{};
+  struct statfs kind{};
+  if (stat((directory + "/..").c_str(), &above) != 0 || above.st_dev == found.st_dev) return false;
+  return statfs(directory.c_str(), &kind) == 0 && kind.f_type != AUTOFS_SUPER_MAGIC;
+}
+
+bool has_content(const std::string& directory) {
+  std::error_code unreadable;  // what cannot be looked into is left to the kernel to refuse
+  const std::filesystem::directory_iterator first(directory, unreadable);
+  return !unreadable && first != std::filesystem::directory_iterator();
+}
+
+Result<void> check_hides_nothing(const std::string& mountpoint, const struct stat& found) {
+  const char* what = is_mount_root(mountpoint, found) ? "is a mountpoint already"
+                     : has_content(mountpoint)        ? "is not empty"
+                                                      : nullptr;
+  if (what == nullptr) return {};
+  return Error{ENOTEMPTY, mountpoint + " " + what + "; -o nonempty mounts over it"};
+}
+
+}  // namespace
+
+Result<void> check_mountpoint(const std::string& mountpoint, bool nonempty) {
   struct stat found{};
   if (stat(mountpoint.c_str(), &found) != 0) {
     if (errno == ENOTCONN) {
@@ -83,6 +114,7 @@ Result<void> check_mountpoint(const std::string& mountpoint) {
     return Error{errno, "mountpoint " + mountpoint};
   }
   if (!S_ISDIR(found.st_mode)) return Error{ENOTDIR, "mountpoint " + mountpoint};
+  if (!nonempty) SFS_TRY(check_hides_nothing(mountpoint, found));
   if (access("/dev/fuse", F_OK) != 0) {
     return Error{ENODEV,
                  "/dev/fuse is missing: run `modprobe fuse`, or give the container the "
@@ -124,6 +156,16 @@ void write_back(const std::string& mountpoint, data::Filesystem& fs) {
 
 }  // namespace
 
+namespace {
+
+// What libfuse leaves in errno is its own, not fusermount3's, which mounts for ordinary users.
+int mount_error(int code, const std::string& said) {
+  if (geteuid() == 0 || code == EINVAL) return code;
+  return said.find("exec fusermount") != std::string::npos ? ENODEV : EPERM;
+}
+
+}  // namespace
+
 Session::Session(data::Filesystem& fs, Clock& clock, Options options)
     : options_(std::move(options)), context_(fs, clock, options_.context) {
   context_.on_init = [this](fuse_conn_info* connection) { set_up(connection); };
@@ -134,13 +176,14 @@ Session::Session(data::Filesystem& fs, Clock& clock, Options options)
 
 Result<std::unique_ptr<Session>> Session::mount(data::Filesystem& fs, Clock& clock,
                                                 const Options& options) {
-  SFS_TRY(check_mountpoint(options.mountpoint));
+  SFS_TRY(check_mountpoint(options.mountpoint, options.nonempty));
   std::unique_ptr<Session> session(new Session(fs, clock, options));
   begin_capture();
   const Result<void> opened = session->open();
   const std::string said = end_capture();
   if (opened) return session;
-  return said.empty() ? opened.error() : Error{opened.error().code, said};
+  const Error& failure = opened.error();
+  return Error{mount_error(failure.code, said), said.empty() ? failure.context : said};
 }
 
 Result<void> Session::open() {

@@ -21,8 +21,9 @@
 
 namespace streamfs::frontend {
 
-// Whether mounting there can work: ENOENT, ENOTDIR, ENOTCONN (a dead mount), ENODEV (no /dev/fuse).
-Result<void> check_mountpoint(const std::string& mountpoint);
+// Whether mounting there can work: ENOENT, ENOTDIR, ENOTCONN (a dead mount), ENODEV (no /dev/fuse);
+// unless `nonempty`, ENOTEMPTY for what a mount would hide (content, another mount).
+Result<void> check_mountpoint(const std::string& mountpoint, bool nonempty);
 
 class Session {
  public:
@@ -30,6 +31,7 @@ class Session {
     std::string source;                      // what `mount` shows as the device
     std::string mountpoint;                  // absolute
     std::vector<std::string> mount_options;  // fstab's generic ones: "ro", "nodev", …
+    bool nonempty = false;                   // mount over what is there
     bool allow_other = false;
     bool io_uring = false;    // where the kernel and libfuse have it
     bool debug = false;       // libfuse prints every request
@@ -37,8 +39,8 @@ class Session {
     unsigned threads = 32;
     Context::Settings context;
   };
-  // Errors: ENODEV (no /dev/fuse), EACCES and EPERM (may not mount), ENOENT, ENOTDIR, EBUSY
-  // (mountpoint), EINVAL (an option).
+  // Errors: ENODEV (no /dev/fuse), EACCES and EPERM (may not mount), ENOENT, ENOTDIR, EBUSY,
+  // ENOTEMPTY (mountpoint), EINVAL (an option).
   static Result<std::unique_ptr<Session>> mount(data::Filesystem& fs, Clock& clock,
                                                 const Options& options);
   ~Session();

@@ -135,6 +135,7 @@ int run(int argc, char** argv) {
   Words words;
   data::FormatPairOptions options;
   prepare(app);
+  app.footer(kExitCodesHelp);
   declare(app, words, options);
   if (const auto code = parse(app, argc, argv)) return *code;
   if (const Result<void> read = read_words(words, options); !read) {

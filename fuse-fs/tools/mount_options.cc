@@ -95,6 +95,7 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"allow_other", flag(&MountCommand::allow_other, true)},
       {"io_uring", flag(&MountCommand::io_uring, true)},
       {"noio_uring", flag(&MountCommand::io_uring, false)},
+      {"nonempty", flag(&MountCommand::nonempty, true)},
       {"direct_io", flag(&MountCommand::direct_io, true)},
       {"epoch_idle_ms", milliseconds("epoch_idle_ms", &MountOptions::epoch_idle_ms)},
       {"epoch_age_ms", milliseconds("epoch_age_ms", &MountOptions::epoch_age_ms)},

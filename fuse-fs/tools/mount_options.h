@@ -18,6 +18,7 @@ struct MountCommand {
   bool allow_other = false;
   bool io_uring = false;
   bool direct_io = false;
+  bool nonempty = false;  // mount over what is there
   bool foreground = false;
   bool debug = false;
 };

@@ -69,6 +69,7 @@ frontend::Session::Options session_options(const MountCommand& command, bool io_
   out.source = command.data;
   out.mountpoint = command.mountpoint;
   out.mount_options = command.generic;
+  out.nonempty = command.nonempty;
   out.allow_other = command.allow_other || geteuid() == 0;
   out.io_uring = command.io_uring;
   out.debug = command.debug;
@@ -119,7 +120,7 @@ int run_mount(const MountCommand& command, Launch launch) {
   SignalThread::block();
   const bool io_flusher = frontend::become_io_flusher();
   frontend::route_fuse_log();
-  if (const auto place = frontend::check_mountpoint(command.mountpoint); !place) {
+  if (const auto place = frontend::check_mountpoint(command.mountpoint, command.nonempty); !place) {
     return fail(kProgram, place.error());
   }
   auto fs = data::Filesystem::mount(command.meta, command.data, command.filesystem, system_clock());

@@ -105,6 +105,7 @@ int run(int argc, char** argv) {
   bool fake = false;
   bool ignored = false;
   prepare(app);
+  app.footer("Exit codes, as mount(8) wants them: 0 done, 1 wrong use, 32 the mount failed.");
   app.add_option("SOURCE", source, "The data device")->required();
   app.add_option("MOUNTPOINT", mountpoint, "A directory")->required();
   app.add_option("-o", lists, "Options, as streamfs has them and fstab(5)")

@@ -29,11 +29,11 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   io_uring             talk to the kernel over io_uring where it can
   epoch_idle_ms=N, epoch_age_ms=N
                        when data becomes durable by itself (1000, 5000)
+  nonempty             mount although the directory has content, or is a mountpoint already
   allow_other          other users too (always on for root; others need user_allow_other)
   suid, dev, noexec, sync, noatime, …
                        as in fstab(5)
-Exit codes: 64 usage, 65 not this filesystem's devices, 66 no such path, 69 no FUSE, 70 I/O,
-74 too small, 75 in use, 76 damaged, 77 not permitted.)";
+)";
 
 Result<MountCommand> read_command(const std::string& data, const std::string& mountpoint,
                                   const std::vector<std::string>& option_lists) {
@@ -57,7 +57,7 @@ int run(int argc, char** argv) {
   bool foreground = false;
   bool debug = false;
   prepare(app);
-  app.footer(kOptionsHelp);
+  app.footer(std::string(kOptionsHelp) + kExitCodesHelp);
   app.add_option("DATA", data, "The data device: a block device, a file, or emu:PATH")->required();
   app.add_option("MOUNTPOINT", mountpoint, "A directory")->required();
   app.add_option("-o", option_lists, "Options")->allow_extra_args(false);

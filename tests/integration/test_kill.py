@@ -55,10 +55,10 @@ def work_until_killed(mount: Mount, seed: int, notes: Path) -> None:
             stderr=subprocess.DEVNULL,
         )
         time.sleep(random.Random(seed).uniform(0.05, 0.6))
+        mount.process.kill()
+        worker.kill()
+        worker.wait()  # before the dead mount goes, or it would write below it
         mount.kill()
-        with contextlib.suppress(ProcessLookupError):
-            worker.kill()
-        worker.wait()
 
 
 def check_files(notes: Path) -> int:

@@ -66,6 +66,23 @@ def test_a_user_makes_mounts_writes_looks_and_unmounts(home: Path) -> None:
     assert lines[2:] == ["mnt fuse.streamfs", "mine"]
 
 
+REFUSED = """
+set -e
+../ssd-sim create ssd --size 256M --streams 4 --op 0.2 > /dev/null
+../mkfs.streamfs -q --meta META emu:ssd
+chmod 555 mnt
+../streamfs emu:ssd mnt -o meta=META || echo $?
+"""
+
+
+def test_a_refusal_of_fusermount_is_not_told_as_a_missing_file(home: Path) -> None:
+    namespace = ("unshare", "-m", "sh", "-c", EVERYBODYS_FUSE, "sh")
+    done = run(*namespace, *DROP, "sh", "-c", REFUSED, cwd=home, check=False, timeout=60)
+    assert done.stdout.splitlines()[-1] == "77", done.stdout + done.stderr
+    assert "No such file" not in done.stderr
+    assert "fusermount3" in done.stderr
+
+
 HINTS = """
 set -e
 ../ssd-sim create ssd --size 256M --streams 4 --op 0.2 > /dev/null

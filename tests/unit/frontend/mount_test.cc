@@ -339,11 +339,13 @@ TEST(MountRefused, WhereTheMountpointIsNoDirectory) {
   EXPECT_EQ(Session::mount(fs, system_clock(), options).error().code, ENOENT);
 }
 
-TEST(MountRefused, ForAnOptionNobodyKnows) {
+TEST(MountRefused, WhereItWouldHideContentAndForAnOptionNobodyKnows) {
   if (!can_mount()) GTEST_SKIP() << "mounting needs root and /dev/fuse";
   FakeFilesystem fs;
   Session::Options options;
   options.mountpoint = std::filesystem::temp_directory_path();
+  EXPECT_EQ(Session::mount(fs, system_clock(), options).error().code, ENOTEMPTY);
+  options.nonempty = true;
   options.mount_options = {"no_such_option"};
   EXPECT_EQ(Session::mount(fs, system_clock(), options).error().code, EINVAL);
 }
