@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/filesystem_impl.h"
 #include "fuse-fs/data/pair.h"
 #include "pmem/region.h"
@@ -37,6 +38,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(const std::string& meta_pa
                                                       const std::string& data,
                                                       const MountOptions& options, Clock& clock) {
   SFS_ASSIGN(OpenPair pair, open_pair(meta_path, data, options));
+  if (!options.read_only) SFS_TRY(attach(pair));
   SFS_ASSIGN(auto filesystem, FilesystemImpl::open(std::move(pair), options, clock, true));
   return std::unique_ptr<Filesystem>(std::move(filesystem));
 }
@@ -115,7 +117,8 @@ Result<void> FilesystemImpl::unmount() {
   SFS_TRY(drain_all());
   SFS_TRY(barrier_->close());
   SFS_TRY(engine_->close_clean());
-  return pair_.region->sync();
+  SFS_TRY(pair_.region->sync());
+  return write_attachments(*pair_.device, pair_.super.attachments + 1);  // as META has it now
 }
 
 Result<void> FilesystemImpl::fsync(InodeId id, bool /*data_only*/) {

@@ -30,8 +30,9 @@ struct MountOptions {
   bool discard = true;  // trim freed extents
   uint32_t epoch_idle_ms = 1000, epoch_age_ms = 5000;
   placement::Mode placement = placement::Mode::kAuto;
-  std::string trace_path;    // record a trace from the start
-  double wait_seconds = 10;  // for a device whose last daemon is still draining
+  std::string trace_path;     // record a trace from the start
+  bool restore_meta = false;  // rebuild META from the log on DATA, wherever it is to be
+  double wait_seconds = 10;   // for a device whose last daemon is still draining
 };
 
 // Who asks, as far as placement cares.

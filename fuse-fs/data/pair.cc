@@ -6,15 +6,21 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/result.h"
 #include "base/types.h"
+#include "emulator/layout.h"
+#include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/durability.h"
 #include "fuse-fs/meta/label.h"
@@ -22,6 +28,9 @@
 
 namespace streamfs::data {
 namespace {
+
+constexpr const char* kHowToName =
+    "META is what --meta (to mount: -o meta=) names, DATA the word without an option";
 
 uint64_t magic_of(ConstBytes bytes) {
   uint64_t magic = 0;
@@ -33,52 +42,143 @@ Error wrong_medium(std::string sentence) {
   return Error{EMEDIUMTYPE, std::move(sentence)};
 }
 
-bool was_volatile(const meta::DataLabel& label) {
-  return label.geometry.meta_class == static_cast<uint8_t>(pmem::MetaClass::kVolatile) &&
-         label.log_first_block != 0;
+// Everything that deciding about META takes.
+struct Search {
+  std::string meta_path, data_path;
+  meta::DataLabel label;
+  std::optional<uint64_t> attachments;  // as DATA counts them
+  bool read_only, restore;
+  double wait_seconds;
+
+  bool has_log() const { return label.log_first_block != 0; }
+  // A reboot may take it: it comes back by itself, but only to a place as volatile.
+  bool was_volatile() const {
+    return has_log() &&
+           label.geometry.meta_class == static_cast<uint8_t>(pmem::MetaClass::kVolatile);
+  }
+  std::string advice() const {
+    if (!has_log()) return "give the META that was mounted last";
+    return fmt::format(
+        "give the META that was mounted last, or rebuild it from the log on DATA: "
+        "fsck.streamfs --restore --meta {} {}",
+        meta_path, data_path);
+  }
+};
+
+// A place for what is lost; unlike what is found there, a new file may go away again.
+Result<std::unique_ptr<pmem::Region>> make_meta(const Search& search) {
+  pmem::OpenOptions open;
+  open.wait_seconds = search.wait_seconds;
+  open.create = true;
+  open.size = search.label.geometry.meta_size;
+  std::error_code none;
+  const bool is_new = !std::filesystem::exists(search.meta_path, none);
+  SFS_ASSIGN(auto region, pmem::open_region(search.meta_path, open));
+  if (search.restore || region->meta_class() == pmem::MetaClass::kVolatile) return region;
+  if (is_new) std::filesystem::remove(search.meta_path, none);
+  return Error{ENOENT, fmt::format("META was volatile and {} would not be ({})", search.meta_path,
+                                   search.advice())};
 }
 
-Result<std::unique_ptr<pmem::Region>> open_meta(const std::string& path,
-                                                const meta::DataLabel& label,
-                                                const MountOptions& options) {
+Result<std::unique_ptr<pmem::Region>> open_meta(const Search& search) {
   pmem::OpenOptions open;
-  open.read_only = options.read_only;
-  open.wait_seconds = options.wait_seconds;
-  auto region = pmem::open_region(path, open);
+  open.read_only = search.read_only;
+  open.wait_seconds = search.wait_seconds;
+  auto region = pmem::open_region(search.meta_path, open);
   const bool gone =
       !region.ok() && (region.error().code == ENOENT || region.error().code == EINVAL);
-  if (!gone || !was_volatile(label) || options.read_only) return region;
-  open.create = true;  // a file on a tmpfs that did not outlive the reboot
-  open.size = label.geometry.meta_size;
-  return pmem::open_region(path, open);
+  if (!gone) return region;
+  const bool may_make = search.was_volatile() || (search.restore && search.has_log());
+  if (may_make && !search.read_only) return make_meta(search);
+  if (!search.has_log()) return region;
+  return Error{region.error().code,
+               fmt::format("{} ({})", region.error().context, search.advice())};
 }
 
-// META as it is, or as the metadata log can rebuild it.
-Result<meta::Superblock> find_superblock(const std::string& meta_path, OpenPair& pair,
-                                         const meta::DataLabel& label,
-                                         const MountOptions& options) {
-  pmem::Region& region = *pair.region;
-  auto super = meta::load_superblock(region, !options.read_only);
-  if (super.ok()) return super;
-  const ConstBytes start(region.at(0), std::min<uint64_t>(region.size(), kBlockSize));
+bool is_regular_file(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::is_regular_file(path, none);
+}
+
+// Memory that lost its power holds anything; in a file, anything is somebody's.
+bool may_be_overwritten(const Search& search, const pmem::Region& region) {
+  if (!is_regular_file(search.meta_path)) return true;
+  for (const uint64_t offset : meta::kSuperOffset) {
+    const ConstBytes copy(region.at(offset), sizeof(meta::Superblock));
+    if (std::ranges::any_of(copy, [](std::byte each) { return each != std::byte{0}; }))
+      return false;
+  }
+  return true;
+}
+
+Result<meta::Superblock> restore(const Search& search, OpenPair& pair) {
+  if (search.read_only) return Error{EROFS, "META has to be rebuilt: mount read and write once"};
+  LogBlocks log(*pair.device);
+  meta::DataLabel label = search.label;
+  label.geometry.attachments = search.attachments.value_or(0);
+  spdlog::warn("{} was lost; rebuilding it from the metadata log", search.meta_path);
+  SFS_ASSIGN(const meta::Restored restored, meta::restore_from_log(*pair.region, label, log));
+  spdlog::warn("rebuilt: {} records after snapshot {}", restored.records,
+               restored.snapshot_generation);
+  SFS_ASSIGN(const meta::Superblock super, meta::load_superblock(*pair.region, true));
+  SFS_TRY(check_pair(super, search.label, pair.device->info()));
+  return super;
+}
+
+// Whether one half stood still while the other was in use. META is written first: ahead by one is
+// what a cut between the two leaves.
+Result<void> check_attachments(const Search& search, const meta::Superblock& super) {
+  if (!search.attachments) return {};
+  const uint64_t here = super.attachments, there = *search.attachments;
+  if (here < there) {
+    return wrong_medium(
+        fmt::format("{} is an older copy of this filesystem's META (mounts and unmounts: {}, on "
+                    "DATA {}); {}",
+                    search.meta_path, here, there, search.advice()));
+  }
+  if (here > there + 1) {
+    return wrong_medium(fmt::format(
+        "{} is an older copy of this filesystem's DATA (mounts and unmounts: {}, on META {}); "
+        "give the DATA that was mounted last",
+        search.data_path, there, here));
+  }
+  return {};
+}
+
+// What is left of META where its superblock is gone: it is rebuilt, or it is said why not.
+Result<meta::Superblock> replace_lost(const Search& search, OpenPair& pair, const Error& failure) {
+  const ConstBytes start(pair.region->at(0), std::min<uint64_t>(pair.region->size(), kBlockSize));
   if (magic_of(start) == meta::kDataMagic) {
-    return wrong_medium(meta_path + " is a data device: give META first, then DATA");
+    return wrong_medium(search.meta_path + " is a data device, named as META: " + kHowToName);
   }
-  const bool lost = region.meta_class() == pmem::MetaClass::kVolatile || was_volatile(label);
-  if (label.log_first_block != 0 && lost && !options.read_only &&
-      region.size() >= label.geometry.meta_size) {
-    LogBlocks log(*pair.device);
-    spdlog::warn("{} was lost; rebuilding it from the metadata log", meta_path);
-    SFS_ASSIGN(const meta::Restored restored, meta::restore_from_log(region, label, log));
-    spdlog::warn("rebuilt: {} records after snapshot {}", restored.records,
-                 restored.snapshot_generation);
-    return meta::load_superblock(region, true);
+  const bool is_volatile = pair.region->meta_class() == pmem::MetaClass::kVolatile;
+  const bool asked = search.restore || (search.was_volatile() && is_volatile);
+  const bool fits = pair.region->size() >= search.label.geometry.meta_size;
+  const bool damaged = search.restore && failure.code == EIO;
+  if (search.has_log() && asked && fits && (damaged || may_be_overwritten(search, *pair.region))) {
+    return restore(search, pair);
   }
-  if (super.error().code != EINVAL) return super;
-  return wrong_medium(
-      fmt::format("{}: {}; make one with mkfs.streamfs, or check the order of the "
-                  "devices (META first)",
-                  meta_path, super.error().context));
+  if (search.has_log()) {
+    return Error{failure.code == EINVAL ? EMEDIUMTYPE : failure.code,
+                 fmt::format("{}: {}; {}", search.meta_path, failure.context, search.advice())};
+  }
+  if (failure.code != EINVAL) return failure;
+  return wrong_medium(fmt::format("{}: {}; make one with mkfs.streamfs, or {}", search.meta_path,
+                                  failure.context, kHowToName));
+}
+
+// META as it is, or as the metadata log can rebuild it; it belongs to DATA.
+Result<meta::Superblock> find_superblock(const Search& search, OpenPair& pair) {
+  const auto super = meta::load_superblock(*pair.region, !search.read_only);
+  if (!super.ok()) return replace_lost(search, pair, super.error());
+  SFS_TRY(check_pair(*super, search.label, pair.device->info()));
+  const Result<void> current = check_attachments(search, *super);
+  if (!current.ok() && search.restore && search.has_log() &&
+      super->attachments < search.attachments.value_or(0))
+    return restore(search, pair);
+  SFS_TRY(current);
+  if (search.restore) return Error{EEXIST, search.meta_path + " is whole: nothing to restore"};
+  return *super;
 }
 
 }  // namespace
@@ -90,14 +190,15 @@ Result<meta::DataLabel> read_label(blockdev::Device& device) {
   SFS_TRY(batch.wait());
   const std::string& path = device.info().path;
   if (magic_of(block.bytes) == meta::kSuperMagic) {
-    return wrong_medium(path + " is a META device: give META first, then DATA");
+    return wrong_medium(path + " is a META device, named as DATA: " + kHowToName);
+  }
+  if (magic_of(block.bytes) == emulator::kImageMagic) {
+    return wrong_medium(fmt::format("{} is an emulated SSD: name it emu:{}", path, path));
   }
   auto label = meta::parse_label(block.bytes);
   if (label.ok() || label.error().code != EINVAL) return label;
-  return wrong_medium(
-      fmt::format("{}: {}; make one with mkfs.streamfs, or check the order of the "
-                  "devices (META first)",
-                  path, label.error().context));
+  return wrong_medium(fmt::format("{}: {}; make one with mkfs.streamfs, or {}", path,
+                                  label.error().context, kHowToName));
 }
 
 Result<void> write_label(blockdev::Device& device, const meta::DataLabel& label) {
@@ -140,9 +241,15 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
   open.read_only = options.read_only;
   SFS_ASSIGN(pair.device, blockdev::open_device(data, open));
   SFS_ASSIGN(const meta::DataLabel label, read_label(*pair.device));
-  SFS_ASSIGN(pair.region, open_meta(meta_path, label, options));
-  SFS_ASSIGN(pair.super, find_superblock(meta_path, pair, label, options));
-  SFS_TRY(check_pair(pair.super, label, pair.device->info()));
+  SFS_ASSIGN(const std::optional<uint64_t> attachments, read_attachments(*pair.device));
+  const Search search{
+      meta_path,           data, label, attachments, options.read_only, options.restore_meta,
+      options.wait_seconds};
+  if (search.restore && !search.has_log())
+    return Error{EEXIST,
+                 "nothing to restore META from: this filesystem keeps no log of it on DATA"};
+  SFS_ASSIGN(pair.region, open_meta(search));
+  SFS_ASSIGN(pair.super, find_superblock(search, pair));
   return pair;
 }
 

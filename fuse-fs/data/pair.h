@@ -11,9 +11,11 @@
 
 namespace streamfs::data {
 
-// Opens both, restores a volatile META that is gone, checks the pair.
-// EMEDIUMTYPE: not streamfs, swapped, or two halves of different filesystems; the context is a
-// sentence that says what to do.
+// Opens both and checks that they belong together and neither stood still while the other was in
+// use. With a metadata log, a META that was volatile and is gone is rebuilt, in a volatile place;
+// any other only where restore_meta asks for it. What a file holds is never overwritten.
+// EMEDIUMTYPE: not streamfs, swapped, an older copy, or halves of different filesystems; EEXIST:
+// nothing to restore. The context is a sentence that says what to do.
 Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data,
                            const MountOptions& options);
 

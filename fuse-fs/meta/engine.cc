@@ -80,6 +80,7 @@ Result<void> EngineImpl::close_clean() {
   if (read_only_) return {};
   journal_.checkpoint();
   super_.clean = 1;
+  ++super_.attachments;
   const uint64_t possible = inodes_possible(super_);
   super_.clean_free_inodes = possible - std::min(possible, slots_.used());
   SFS_TRY(store_superblock(region_, super_));

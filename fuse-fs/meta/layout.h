@@ -66,7 +66,8 @@ struct Superblock {
   uint64_t orphan_head;        // offset of the first orphan unit
   uint64_t clean_free_inodes;  // hints for statfs, true when clean
   uint64_t created_seconds;
-  uint64_t reserved[8];
+  uint64_t attachments;  // to DATA, which counts them too
+  uint64_t reserved[7];
   SegmentList regions[static_cast<size_t>(RegionKind::kCount)];
 };
 static_assert(sizeof(Superblock) <= kUnitSize);
@@ -227,6 +228,18 @@ struct DataLabel {
   uint64_t snapshot_first_block[2];
   uint64_t snapshot_blocks;  // of each
 };
-static_assert(sizeof(DataLabel) <= kBlockSize);
+
+// How often META was attached to this DATA: the last sector of the label's block.
+struct AttachmentRecord {
+  uint64_t magic;
+  uint64_t count;
+  uint32_t checksum;  // CRC32C of this record with this field zero
+  uint32_t reserved;
+};
+static_assert(sizeof(AttachmentRecord) == 24);
+static_assert(std::has_unique_object_representations_v<AttachmentRecord>);
+inline constexpr uint64_t kAttachmentMagic = 0x3130484354415353;  // "SSATCH01"
+inline constexpr uint64_t kAttachmentOffset = kBlockSize - 512;
+static_assert(sizeof(DataLabel) <= kAttachmentOffset);
 
 }  // namespace streamfs::meta

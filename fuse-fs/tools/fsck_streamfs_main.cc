@@ -35,6 +35,7 @@ struct Wishes {
   std::string meta, data;
   bool look_only = false;  // -n: nothing on the devices changes
   bool repair = false;     // -y, -a, -p
+  bool restore = false;    // META from the log on DATA
   bool force = false;      // -f: although it was unmounted cleanly
   bool automatic = false;  // -a, -p: at boot; a clean one is not looked at
 };
@@ -45,6 +46,9 @@ void declare(CLI::App& app, Wishes& wishes) {
   auto* look = app.add_flag("-n", wishes.look_only, "Change nothing, not even replay the journal");
   app.add_flag("-y", wishes.repair, "Repair what can be repaired")->excludes(look);
   app.add_flag("-a,-p", wishes.automatic, "Repair, and skip a clean filesystem")->excludes(look);
+  app.add_flag("--restore", wishes.restore,
+               "Rebuild META, lost or an older copy, from the log on DATA; then check")
+      ->excludes(look);
   app.add_flag("-f,--force", wishes.force, "Check a clean filesystem too");
 }
 
@@ -59,7 +63,8 @@ void print_report(const Wishes& wishes, const meta::CheckReport& report) {
   for (const meta::CheckReport::Problem& problem : report.problems) {
     fmt::print("{}{}\n", problem.text, problem.repaired ? " (repaired)" : "");
   }
-  fmt::print("{}: {}; {} files, {} directories, {} others, {} orphans, {} in use\n", wishes.data,
+  fmt::print("{}: metadata {}; {} files, {} directories, {} others, {} orphans, {} in use\n",
+             wishes.data,
              report.sound()          ? "sound"
              : report.all_repaired() ? "repaired"
                                      : "problems left; run with -y",
@@ -71,6 +76,7 @@ void print_report(const Wishes& wishes, const meta::CheckReport& report) {
 Result<int> examine(const Wishes& wishes) {
   data::MountOptions options;
   options.read_only = wishes.look_only;
+  options.restore_meta = wishes.restore;
   SFS_ASSIGN(data::OpenPair pair, data::open_pair(wishes.meta, wishes.data, options));
   if (wishes.automatic && !wishes.force && pair.super.clean != 0) {
     fmt::print("{}: clean\n", wishes.data);
@@ -91,9 +97,15 @@ Result<int> examine(const Wishes& wishes) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Checks a streamfs that is not mounted.", kProgram);
+  CLI::App app(
+      "Checks the metadata of a streamfs that is not mounted. Reads no file data: that is checked "
+      "against its checksums whenever it is read.",
+      kProgram);
   Wishes wishes;
   prepare(app);
+  app.footer(
+      "Exit codes, as fsck(8) has them: 0 sound, 1 repaired, 4 problems left, 8 could not check, "
+      "16 wrong use.");
   declare(app, wishes);
   if (const auto code = parse(app, argc, argv)) return *code == 0 ? kSound : kWrongUse;
   log_to_stderr(Talk::kWarnings);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -18,6 +19,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/format_pair.h"
+#include "fuse-fs/meta/engine.h"
 
 namespace streamfs::data {
 namespace {
@@ -99,7 +101,7 @@ TEST_F(Pair, WrongPairsAreRefusedWithASentence) {
   EXPECT_EQ(error(path("ma"), b).code, EMEDIUMTYPE);
   EXPECT_NE(error(path("ma"), b).context.find("different filesystems"), std::string::npos);
   EXPECT_EQ(error(a, path("ma")).code, EMEDIUMTYPE);
-  EXPECT_NE(error(a, path("ma")).context.find("META first"), std::string::npos);
+  EXPECT_NE(error(a, path("ma")).context.find("--meta"), std::string::npos);
   EXPECT_EQ(error(path("ma"), data("empty")).code, EMEDIUMTYPE);
   EXPECT_EQ(error(data("m-empty", 16 << 20), a).code, EMEDIUMTYPE);
   EXPECT_EQ(error(path("absent"), a).code, ENOENT);
@@ -133,6 +135,139 @@ TEST_F(Pair, AForeignSignatureIsSeenAndWipedByForce) {
   std::string left(10, 'x');
   file.read(left.data(), 10);
   EXPECT_NE(left, "SWAPSPACE2");
+}
+
+// A filesystem with a metadata log and one file, unmounted.
+class LoggedPair : public Pair {
+ protected:
+  void make(const std::string& meta) {
+    FormatPairOptions logged = options();
+    logged.meta_log = true;
+    const auto made = format_pair(meta, device_, logged, system_clock());
+    ASSERT_TRUE(made.ok()) << made.error().message();
+    add_file(meta, "first");
+  }
+  void add_file(const std::string& meta, const std::string& name) {
+    auto fs = mount(meta, device_);
+    ASSERT_TRUE(fs.ok()) << fs.error().message();
+    ASSERT_TRUE((*fs)->create((*fs)->root(), name, 0100644, 0, {}, {}).ok());
+    ASSERT_TRUE((*fs)->unmount().ok());
+  }
+  Error refusal(const std::string& meta, const std::string& device) {
+    const auto fs = mount(meta, device);
+    EXPECT_FALSE(fs.ok());
+    return fs.ok() ? Error{0} : fs.error();
+  }
+  Result<OpenPair> restored(const std::string& meta) {
+    MountOptions rebuild;
+    rebuild.wait_seconds = 0;
+    rebuild.restore_meta = true;
+    return open_pair(meta, device_, rebuild);
+  }
+  static bool says(const Error& error, const char* what) {
+    return error.context.find(what) != std::string::npos;
+  }
+  const std::string device_ = data("d");
+};
+
+TEST_F(LoggedPair, AMetaThatIsNotThereIsNeitherMadeNorMistaken) {
+  make(path("m"));
+  const Error missing = refusal(path("typo"), device_);
+  EXPECT_EQ(missing.code, ENOENT);
+  EXPECT_TRUE(says(missing, "fsck.streamfs --restore --meta")) << missing.context;
+  EXPECT_FALSE(std::filesystem::exists(path("typo")));
+  EXPECT_EQ(refusal(data("empty", 16 << 20), device_).code, EMEDIUMTYPE);
+  add_file(path("m"), "second");
+}
+
+TEST_F(LoggedPair, ALostMetaComesBackWhenAskedFor) {
+  make(path("m"));
+  std::filesystem::remove(path("m"));
+  {
+    const auto pair = restored(path("new"));
+    ASSERT_TRUE(pair.ok()) << pair.error().message();
+  }
+  EXPECT_EQ(restored(path("new")).error().code, EEXIST) << "it is whole";
+  auto fs = mount(path("new"), device_);
+  ASSERT_TRUE(fs.ok()) << fs.error().message();
+  EXPECT_TRUE((*fs)->lookup((*fs)->root(), "first").ok());
+  EXPECT_TRUE((*fs)->unmount().ok());
+}
+
+TEST_F(LoggedPair, AnotherFileIsNotTakenForALostMeta) {
+  make(path("m"));
+  const std::string mine = path("mine");
+  std::ofstream(mine) << std::string(16 << 20, 'x');
+  EXPECT_EQ(restored(mine).error().code, EMEDIUMTYPE);
+  std::ifstream file(mine);
+  EXPECT_EQ(file.get(), 'x');
+}
+
+TEST_F(LoggedPair, AnOlderCopyOfMetaIsRefusedAndCanBeRebuilt) {
+  make(path("m"));
+  std::filesystem::copy_file(path("m"), path("old"));
+  add_file(path("m"), "second");
+  const Error older = refusal(path("old"), device_);
+  EXPECT_EQ(older.code, EMEDIUMTYPE);
+  EXPECT_TRUE(says(older, "older copy") && says(older, "--restore")) << older.context;
+  {
+    const auto pair = restored(path("old"));
+    ASSERT_TRUE(pair.ok()) << pair.error().message();
+  }
+  add_file(path("old"), "third");
+  EXPECT_TRUE(says(refusal(path("m"), device_), "older copy")) << "there is one line of descent";
+}
+
+TEST_F(LoggedPair, AVolatileMetaComesBackInAVolatilePlaceOnly) {
+  const std::string memory = "/dev/shm/streamfs-pair-" + std::to_string(::getpid());
+  make(memory);
+  std::filesystem::remove(memory);
+  const Error elsewhere = refusal(path("disk"), device_);
+  EXPECT_EQ(elsewhere.code, ENOENT);
+  EXPECT_FALSE(std::filesystem::exists(path("disk")));
+  add_file(memory, "second");
+  std::filesystem::remove(memory);
+}
+
+TEST_F(Pair, AnOlderCopyOfEitherHalfIsRefused) {
+  const std::string device = data("d");
+  ASSERT_TRUE(format(path("m"), device).ok());
+  const auto mount_once = [&] {
+    auto fs = mount(path("m"), device);
+    ASSERT_TRUE(fs.ok()) << fs.error().message();
+    ASSERT_TRUE((*fs)->unmount().ok());
+  };
+  mount_once();
+  std::filesystem::copy_file(path("m"), path("old-m"));
+  std::filesystem::copy_file(device, path("old-d"));
+  mount_once();
+  const auto error = [&](const std::string& meta, const std::string& on) {
+    const auto fs = mount(meta, on);
+    return fs.ok() ? std::string() : fs.error().context;
+  };
+  EXPECT_NE(error(path("old-m"), device).find("older copy of this filesystem's META"),
+            std::string::npos);
+  EXPECT_NE(error(path("m"), path("old-d")).find("older copy of this filesystem's DATA"),
+            std::string::npos);
+  mount_once();
+}
+
+// META is written first: a cut between the two halves leaves it ahead by one.
+TEST_F(Pair, ACutBetweenTheTwoHalvesStillMounts) {
+  const std::string device = data("d");
+  ASSERT_TRUE(format(path("m"), device).ok());
+  for (int cut = 0; cut < 2; ++cut) {
+    MountOptions options;
+    options.wait_seconds = 0;
+    auto pair = open_pair(path("m"), device, options);
+    ASSERT_TRUE(pair.ok()) << pair.error().message();
+    ++pair->super.attachments;
+    ASSERT_TRUE(meta::store_superblock(*pair->region, pair->super).ok());
+    pair = Error{EIO};
+    auto fs = mount(path("m"), device);
+    ASSERT_TRUE(fs.ok()) << fs.error().message();
+    ASSERT_TRUE((*fs)->unmount().ok());
+  }
 }
 
 TEST_F(Pair, ADryRunWritesNothing) {
