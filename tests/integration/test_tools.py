@@ -79,6 +79,23 @@ def test_an_unknown_option_is_named(pair: Pair) -> None:
     refused(FSCK_USAGE, "--shiny", done)
 
 
+@pytest.mark.usefixtures("needs_fuse")
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("streamfs", "75 in use"),
+        ("mkfs.streamfs", "73 not empty"),
+        ("streamctl", "65 not this"),
+        ("fsck.streamfs", "4 problems left"),
+        ("mount.streamfs", "32 the mount failed"),
+    ],
+)
+def test_help_lists_the_exit_codes(name: str, codes: str) -> None:
+    said = " ".join(tool(name, "--help").stdout.split())
+    assert "Exit codes" in said
+    assert codes in said
+
+
 def test_bad_values_are_named(pair: Pair) -> None:
     refused(USAGE, "off.*learned.*hints.*auto", mount(pair, "placement=magic"))
     refused(USAGE, "milliseconds", mount(pair, "epoch_idle_ms=soon"))
@@ -104,6 +121,39 @@ def test_paths_that_are_not_there(pair: Pair) -> None:
     refused(NO_DEVICE, "mountpoint.*Not a directory", mount(pair, point=pair.image))
     pair.meta = gone
     refused(NO_DEVICE, f"{gone}.*No such file", mount(pair))
+
+
+def test_a_mountpoint_that_a_mount_would_hide_is_refused(pair: Pair) -> None:
+    kept = pair.point / "kept"
+    kept.write_text("x")
+    refused(NOT_EMPTY, "not empty.*nonempty", mount(pair))
+    assert kept.read_text() == "x"
+    kept.unlink()
+    run("mount", "-t", "tmpfs", "none", pair.point)
+    try:
+        refused(NOT_EMPTY, "mountpoint already.*nonempty", mount(pair))
+        pair.mount("nonempty").unmount()
+    finally:
+        run("umount", "-l", pair.point, check=False)
+
+
+def test_a_typo_in_meta_names_the_way_back_and_makes_nothing(
+    make_pair: Callable[..., Pair],
+) -> None:
+    one = make_pair()
+    one.mkfs("--meta-log")
+    one.mount().unmount()
+    right, one.meta = one.meta, one.folder / "typo"
+    refused(NO_DEVICE, "fsck.streamfs --restore --meta .*typo", mount(one))
+    assert not one.meta.exists()
+    old = one.folder / "old"
+    shutil.copy(right, old)
+    one.meta = right
+    one.mount().unmount()
+    one.meta = old
+    refused(FOREIGN, "older copy of this filesystem's META.*--restore", mount(one))
+    assert one.fsck("--restore").returncode == 0
+    one.mount().unmount()
 
 
 def test_swapped_devices(pair: Pair) -> None:
@@ -350,6 +400,45 @@ def test_streamctl_shows_and_tells(pair: Pair) -> None:
     run(BIN / "streamctl", "sync", mounted.point)
     run(BIN / "streamctl", "trace", "stop", mounted.point)
     assert trace.stat().st_size > 0
+
+
+def test_streamctl_refuses_what_would_do_nothing(pair: Pair) -> None:
+    mounted = pair.mount()
+    file = mounted / "a"
+    file.write_text("x")
+    refused(USAGE, "name is empty", tool("streamctl", "hint", file, "--name", ""))
+    nothing = tool("streamctl", "trace", "stop", mounted.point)
+    refused(IO, "^streamctl: no trace is being recorded$", nothing)
+    for name, code in (("one", 0), ("two", IO)):
+        done = tool("streamctl", "trace", "start", pair.folder / name, mounted.point)
+        assert done.returncode == code
+    assert done.stderr.count("already") == 1, done.stderr
+    assert "in progress" not in done.stderr
+
+
+def test_an_attribute_of_ours_that_means_nothing_is_refused(pair: Pair) -> None:
+    mounted = pair.mount()
+    file = mounted / "a"
+    file.write_text("x")
+    for name in ("user.streamfs.vstraem", "user.streamfs.control", "user.streamfs."):
+        with pytest.raises(OSError, match="not supported"):
+            os.setxattr(file, name, b"x")
+    os.setxattr(file, "user.streamfsish", b"x")
+    assert os.listxattr(file) == ["user.streamfsish"]
+
+
+def test_a_label_with_a_newline_is_one_line_of_the_table(pair: Pair) -> None:
+    mounted = pair.mount()
+    before = len(tool("streamctl", "streams", mounted.point).stdout.splitlines())
+    os.setxattr(mounted.point, "user.streamfs.vstream", b"two\nlines")
+    table = tool("streamctl", "streams", mounted.point).stdout
+    assert "two?lines" in table
+    assert len(table.splitlines()) == before + 1
+
+
+def test_fsck_says_that_it_reads_no_data(pair: Pair) -> None:
+    assert "metadata sound" in pair.fsck("-f").stdout
+    assert "no file data" in " ".join(tool("fsck.streamfs", "--help").stdout.split())
 
 
 def test_fsck_skips_what_is_clean_and_finds_what_is_not(pair: Pair) -> None:
