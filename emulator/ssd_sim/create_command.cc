@@ -51,7 +51,7 @@ class CreateCommand final : public Command {
                            "persistently-isolated), its open block (same), one open block for all "
                            "(shared, initially-isolated).")
               ->transform(CLI::CheckedTransformer(gc_modes()))
-              ->default_str("own");
+              ->option_text("MODE [own]");
     plp_ = app_->add_flag("--plp,!--no-plp", given_.plp,
                           "Power-loss protection: a flush is free (default: the preset's; yes).");
     app_->add_option("--bad-blocks", given_.bad_blocks, "Blocks that are bad from the factory.");

@@ -6,10 +6,12 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "base/version.h"
 #include "emulator/geometry.h"
 #include "emulator/ssd_sim/commands.h"
 
@@ -59,6 +61,7 @@ std::string human_bytes(uint64_t bytes) {
 int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 reports by throwing
   namespace sim = streamfs::emulator::ssd_sim;
   CLI::App app("Emulated SSDs with streams: make, show, serve; replay and compare.", "ssd-sim");
+  app.set_version_flag("-V,--version", std::string(streamfs::kVersion));
   app.require_subcommand(1);
   std::vector<std::unique_ptr<sim::Command>> commands;
   for (const auto make :

@@ -19,6 +19,7 @@
 
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "base/version.h"
 #include "fuse-fs/tools/failure.h"
 
 namespace streamfs::tools {
@@ -30,7 +31,7 @@ constexpr std::string_view kEmulated = "emu:";
 }  // namespace
 
 void prepare(CLI::App& app) {
-  app.set_version_flag("-V,--version", std::string("streamfs 0.1.0"));
+  app.set_version_flag("-V,--version", std::string(kVersion));
   app.set_help_flag("-h,--help", "Print this and exit");
 }
 

@@ -1,0 +1,9 @@
+// The version that every program says. CMakeLists.txt names the same one.
+// Thread safety: a constant.
+#pragma once
+
+namespace streamfs {
+
+inline constexpr const char* kVersion = "streamfs 0.1.0";
+
+}  // namespace streamfs
