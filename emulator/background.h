@@ -1,10 +1,12 @@
 // What an idle device may do, how far, and how much it did.
-// Thread safety: values.
+// Thread safety: values and pure functions.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
+
+#include "emulator/geometry.h"
 
 namespace streamfs::emulator {
 
@@ -24,6 +26,13 @@ struct IdleLimits {
   double valid_limit = 0.5;         // share of valid pages that a victim may hold
   uint32_t wear_spread = 64;        // erases between the coldest and the most worn block
 };
+
+// How many free blocks the limits want of this device.
+uint32_t wanted_free_blocks(const Geometry& geometry, const IdleLimits& limits);
+
+Urgency urgency_of(const Geometry& geometry, uint64_t free_blocks, const IdleLimits& limits = {});
+
+const char* name_of(Urgency urgency);
 
 struct IdleReport {
   enum class End : uint8_t { kNothingLeft, kPages, kDeadline, kStopped };

@@ -34,6 +34,7 @@ struct Counters {
   uint64_t rmw_pages = 0;  // programmed beside what the host wrote, for the same reason
   uint64_t program_failures = 0;
   uint64_t erase_failures = 0;
+  uint64_t media_errors = 0;        // reads of data that does not fit its checksum
   uint64_t unknown_placements = 0;  // writes with a stream or handle that the device lacks
   // See latency.h: its two hosts' clocks, and the work in all.
   uint64_t virtual_ns = 0, saturated_ns = 0;
@@ -42,12 +43,13 @@ struct Counters {
   std::array<uint64_t, kLatencyBuckets> write_latency{}, read_latency{};
 };
 static_assert(sizeof(Counters) ==
-              sizeof(uint64_t) * (19 + 2 * size_t{kMaxStreams} + 2 * kLatencyBuckets));
+              sizeof(uint64_t) * (20 + 2 * size_t{kMaxStreams} + 2 * kLatencyBuckets));
 
 struct LiveCounts {
   uint64_t live_pages = 0;
   uint64_t peak_live_pages = 0;
-  uint64_t bad_blocks = 0;  // from the factory and since, those not yet emptied too
+  uint64_t bad_blocks = 0;       // from the factory and since, those not yet emptied too
+  uint64_t occupied_blocks = 0;  // not free: open, closed or bad
 };
 
 Counters difference(const Counters& now, const Counters& before);

@@ -38,7 +38,7 @@
 namespace streamfs::emulator {
 
 inline constexpr uint64_t kImageMagic = 0x3144535345465453;  // "STFESSD1"
-inline constexpr uint32_t kImageVersion = 2;
+inline constexpr uint32_t kImageVersion = 3;
 inline constexpr uint64_t kSharedStateOffset = kPageBytes;
 
 struct ImageHeader {

@@ -78,6 +78,7 @@ void Ssd::recover() {
     }
   }
   ftl_.restore(blocks, scan.location, scan.next_sequence);
+  shared.live.occupied_blocks = units_.blocks - ftl_.free_blocks();
 }
 
 // After a power cut nothing is acknowledged any more.

@@ -48,11 +48,12 @@ class Ssd {
   const std::string& uuid() const { return image_->uuid(); }
 
   // Whole pages of 4 KiB; a map unit written in part is read, changed and written. Errors: EINVAL
-  // beyond the device, EROFS, ENOSPC when no block can be freed or
-  // too many went bad (for good: reads and trims go on), EIO. A pStream that the device
-  // does not have is the default one, as NVMe has it.
+  // beyond the device, EROFS, ENOSPC when no block can be freed or too many went bad
+  // (for good: reads and trims go on), EIO. A pStream that the device does not have is the default
+  // one, as NVMe has it.
   Result<void> write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStreamId pstream);
-  Result<void> read(uint64_t page, Bytes bytes);  // zeroes where nothing was written
+  // Zeroes where nothing was written. EIO, and counted, where data does not fit its checksum.
+  Result<void> read(uint64_t page, Bytes bytes);
   // Frees the map units that lie wholly inside; the rest keeps its content.
   Result<void> trim(uint64_t page, uint64_t count);
   Result<void> flush();
@@ -73,14 +74,27 @@ class Ssd {
  private:
   using Ftl = PageMap<ImageMedia, Greedy, StreamRouter>;
 
+  // Brackets a change of what other processes see.
+  class Change {
+   public:
+    explicit Change(Ssd& ssd) : ssd_(ssd), update_(ssd.image_->shared()) {}
+    ~Change() { ssd_.live().occupied_blocks = ssd_.units_.blocks - ssd_.ftl_.free_blocks(); }
+    Change(const Change&) = delete;
+    Change& operator=(const Change&) = delete;
+
+   private:
+    Ssd& ssd_;
+    SharedUpdate update_;
+  };
+
   Ssd(std::unique_ptr<Image> image, const Geometry& geometry, const SsdOptions& options);
   void recover();
   NandFaults* faults_for(const SsdOptions& options);
   Result<void> powered(Result<void> done) const;
   Result<void> check_range(uint64_t page, uint64_t count) const;
   Ppn place_of(uint64_t page) const;
-  uint32_t wanted_free_blocks(const IdleLimits& limits) const;
-  Urgency urgency_now(const IdleLimits& limits) const;
+  uint32_t run_at(uint64_t page, uint64_t most) const;
+  Error read_error(int error, uint64_t page, uint32_t pages);
   bool idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report);
   int write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier);
   int write_part(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier);

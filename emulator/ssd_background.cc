@@ -1,15 +1,12 @@
 // Ssd: what it does while the host is idle.
 #include <algorithm>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 
 #include "base/mutex.h"
-#include "base/types.h"
 #include "emulator/background.h"
 #include "emulator/counters.h"
 #include "emulator/geometry.h"
-#include "emulator/image.h"
 #include "emulator/ssd.h"
 
 namespace streamfs::emulator {
@@ -19,31 +16,18 @@ constexpr uint64_t kStepPages = 64;  // copied before the host may have its turn
 
 }  // namespace
 
-uint32_t Ssd::wanted_free_blocks(const IdleLimits& limits) const {
-  if (limits.free_blocks != 0) return limits.free_blocks;
-  const auto data = static_cast<uint32_t>(div_round_up(units_.user_pages, units_.pages_per_block));
-  return std::max<uint32_t>((units_.blocks - data) / 4, units_.low_water + 2u);
-}
-
-Urgency Ssd::urgency_now(const IdleLimits& limits) const {
-  const size_t free = ftl_.free_blocks(), wanted = wanted_free_blocks(limits);
-  if (free >= wanted) return Urgency::kNone;
-  if (free <= units_.low_water + 1u) return Urgency::kCritical;
-  return 2 * free >= wanted ? Urgency::kLow : Urgency::kHigh;
-}
-
 Urgency Ssd::urgency(const IdleLimits& limits) {
   const ReadLock lock(ftl_mutex_);
-  return urgency_now(limits);
+  return urgency_of(units_, ftl_.free_blocks(), limits);
 }
 
 // One step of garbage collection or, where that has nothing to do, of wear levelling.
 bool Ssd::idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report) {
   const WriteLock lock(ftl_mutex_);
-  const SharedUpdate update(image_->shared());
+  const Change change(*this);
   Counters& count = counters();
   const uint64_t copied = count.gc_pages, erased = count.erases;
-  const Urgency urgency = urgency_now(limits);
+  const Urgency urgency = urgency_of(units_, ftl_.free_blocks(), limits);
   const auto limit = [&](double share) {
     return static_cast<uint32_t>(share * units_.pages_per_block);
   };

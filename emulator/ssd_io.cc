@@ -14,8 +14,8 @@
 #include "emulator/counters.h"
 #include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
-#include "emulator/image.h"
 #include "emulator/latency.h"
+#include "emulator/media/image_media.h"
 #include "emulator/ssd.h"
 
 namespace streamfs::emulator {
@@ -34,11 +34,12 @@ Result<void> Ssd::write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStr
   const bool known = !streams_off_ && pstream.value < geometry_.streams;
   const auto frontier = static_cast<FrontierId>(known ? pstream.value : 0);
   const WriteLock lock(ftl_mutex_);
-  const SharedUpdate update(image_->shared());
+  const Change change(*this);
   if (!streams_off_ && !known) ++counters().unknown_placements;
   latency_.begin_write(static_cast<uint32_t>(pages));
   const int error = write_units(page, bytes, vstream, frontier);
   latency_.end_write();
+  if (error == kDataDamaged) return read_error(error, page, static_cast<uint32_t>(pages));
   return powered(error != 0 ? Result<void>(Error{error, "emulated SSD: write"}) : Result<void>());
 }
 
@@ -91,29 +92,43 @@ Ppn Ssd::place_of(uint64_t page) const {
   return at == kNoPage ? kNoPage : static_cast<Ppn>(at * unit + page % unit);
 }
 
+// How many pages from this one on, up to `most`, lie beside each other, or nowhere.
+uint32_t Ssd::run_at(uint64_t page, uint64_t most) const {
+  const Ppn at = place_of(page);
+  uint32_t run = 1;
+  for (; run < most; ++run) {
+    const Ppn next = place_of(page + run);
+    if (at == kNoPage ? next != kNoPage : next != at + run) break;
+  }
+  return run;
+}
+
+// Counts what the medium lost.
+Error Ssd::read_error(int error, uint64_t page, uint32_t pages) {
+  if (error != kDataDamaged) return {error, "emulated SSD: read"};
+  const MutexLock reading(reading_mutex_);
+  ++counters().media_errors;
+  return {EIO, fmt::format("emulated SSD: {} page(s) from {} on: data does not fit its checksum",
+                           pages, page)};
+}
+
 Result<void> Ssd::read(uint64_t page, Bytes bytes) {
   SFS_ASSERT(bytes.size() % kPageBytes == 0);
   const uint64_t pages = bytes.size() / kPageBytes;
   SFS_TRY(check_range(page, pages));
   const ReadLock lock(ftl_mutex_);
   std::optional<LatencyModel::Read> latency;
-  uint64_t end = 0;
-  for (uint64_t i = 0; i < pages; i = end) {
+  uint32_t run = 0;
+  for (uint64_t i = 0; i < pages; i += run) {
     const Ppn at = place_of(page + i);
-    end = i + 1;
-    const auto continues = [&] {
-      const Ppn next = place_of(page + end);
-      return at == kNoPage ? next == kNoPage : next == at + (end - i);
-    };
-    while (end < pages && continues()) ++end;
-    const Bytes part = bytes.subspan(i * kPageBytes, (end - i) * kPageBytes);
+    run = run_at(page + i, pages - i);
+    const Bytes part = bytes.subspan(i * kPageBytes, run * kPageBytes);
     if (at == kNoPage) {
       std::memset(part.data(), 0, part.size());
       continue;
     }
-    const auto run = static_cast<uint32_t>(end - i);
-    if (const int error = media_.read(at, part.data(), run); error != 0)
-      return Error{error, "emulated SSD: read"};
+    if (const int error = media_.read(at, part.data(), run))
+      return read_error(error, page + i, run);
     const MutexLock reading(reading_mutex_);
     if (!latency) latency = latency_.begin_read(static_cast<uint32_t>(pages));
     latency_.host_read(*latency, at, run);
@@ -129,7 +144,7 @@ Result<void> Ssd::trim(uint64_t page, uint64_t count) {
   if (read_only_) return Error{EROFS, "the emulated SSD is open for reading"};
   const uint64_t unit = geometry_.map_unit_pages;
   const WriteLock lock(ftl_mutex_);
-  const SharedUpdate update(image_->shared());
+  const Change change(*this);
   for (uint64_t i = div_round_up(page, unit); i < (page + count) / unit; ++i) {
     const auto lpn = static_cast<Lpn>(i);
     if (!ftl_.live(lpn)) continue;
@@ -142,7 +157,7 @@ Result<void> Ssd::trim(uint64_t page, uint64_t count) {
 Result<void> Ssd::flush() {
   if (read_only_) return {};
   const WriteLock lock(ftl_mutex_);
-  const SharedUpdate update(image_->shared());
+  const Change change(*this);
   ++counters().flushes;
   const int error = ftl_.flush();
   return powered(error != 0 ? Result<void>(Error{error, "emulated SSD: flush"}) : Result<void>());

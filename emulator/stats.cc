@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "emulator/background.h"
 #include "emulator/counters.h"
 #include "emulator/geometry.h"
 #include "emulator/latency.h"
@@ -49,8 +50,11 @@ SsdStats stats_of(const Geometry& geometry, const SharedState& state) {
   stats.physical_bytes = geometry.physical_pages() * kPageBytes;
   stats.damaged_pages = state.damaged_pages;
   stats.bad_blocks = state.live.bad_blocks;
+  stats.free_blocks = geometry.blocks - state.live.occupied_blocks;
+  stats.urgency = urgency_of(geometry, stats.free_blocks);
   stats.program_failures = delta.program_failures;
   stats.erase_failures = delta.erase_failures;
+  stats.media_errors = delta.media_errors;
   stats.unknown_placements = delta.unknown_placements;
   stats.time = virtual_time_of(geometry, delta);
   for (size_t i = 0; i < geometry.streams; ++i)
@@ -97,6 +101,7 @@ nlohmann::json to_json(const SsdStats& stats) {
   json["bad_blocks"] = known(stats.bad_blocks);
   json["program_failures"] = known(stats.program_failures);
   json["erase_failures"] = known(stats.erase_failures);
+  json["media_errors"] = known(stats.media_errors);
   json["unknown_placements"] = known(stats.unknown_placements);
   add_to_json(json, stats.time, stats.nand_known);
   json["streams"] = nlohmann::json::array();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "emulator/background.h"
 #include "emulator/latency.h"
 #include "emulator/layout.h"
 
@@ -26,7 +27,10 @@ struct SsdStats {
   uint64_t idle_gc_bytes = 0, wear_bytes = 0;  // of gc_bytes: in idle time, to level wear
   uint64_t rmw_bytes = 0, rmw_read_bytes = 0;  // of writes that covered map units in part
   uint64_t live_bytes = 0, peak_live_bytes = 0, physical_bytes = 0;
+  uint64_t free_blocks = 0;
+  Urgency urgency = Urgency::kNone;
   uint64_t damaged_pages = 0, bad_blocks = 0, program_failures = 0, erase_failures = 0;
+  uint64_t media_errors = 0;  // reads of data that does not fit its checksum
   uint64_t unknown_placements = 0;
   VirtualTime time;
   std::vector<StreamUse> streams;

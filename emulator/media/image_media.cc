@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -105,20 +106,46 @@ int ImageMedia::move(std::span<const Ppn> from, Ppn to) {
   return 0;
 }
 
+// Copies take their checksum along unlooked at: what is damaged stays so for the host to see.
 int ImageMedia::move_some(std::span<const Ppn> from, Ppn to) {
   std::byte* buffer = copy_buffer_.get();
   const uint64_t bytes = uint64_t{unit_} * kPageBytes;
   for (size_t i = 0, end = 0; i < from.size(); i = end) {
     for (end = i + 1; end < from.size() && from[end] == from[end - 1] + 1;) ++end;
     const auto pages = static_cast<uint32_t>(end - i) * unit_;
-    if (const int error = read(from[i] * unit_, buffer + i * bytes, pages)) return error;
+    const Bytes run(buffer + i * bytes, pages * kPageBytes);
+    if (const int error = image_.read_flash(from[i], run)) return error;
     for (uint32_t page = 0; page < pages; ++page) latency_.copied_from(from[i] * unit_ + page);
   }
   return image_.write_flash(to, {buffer, from.size() * bytes});
 }
 
 int ImageMedia::read(Ppn first, std::byte* data, uint32_t pages) const {
-  return image_.read_flash_pages(first, {data, pages * kPageBytes});
+  for (uint32_t done = 0, some = 0; done < pages; done += some) {
+    const Ppn at = first + done;
+    const uint32_t within = at % unit_, left = pages - done;
+    const bool whole = within == 0 && left >= unit_;
+    some = whole ? left - left % unit_ : std::min(left, unit_ - within);
+    const Bytes part(data + done * kPageBytes, some * kPageBytes);
+    if (const int error = whole ? read_units(at / unit_, part) : read_part(at, part)) return error;
+  }
+  return 0;
+}
+
+int ImageMedia::read_units(Ppn first, Bytes data) const {
+  if (const int error = image_.read_flash(first, data)) return error;
+  const size_t unit_bytes = unit_ * kPageBytes;
+  for (size_t i = 0; i * unit_bytes < data.size(); ++i)
+    if (!fits(spare_[first + i], data.subspan(i * unit_bytes, unit_bytes))) return kDataDamaged;
+  return 0;
+}
+
+// Pages of one map unit: its checksum needs all of it.
+int ImageMedia::read_part(Ppn first, Bytes data) const {
+  std::vector<std::byte> unit(unit_ * kPageBytes);
+  if (const int error = read_units(first / unit_, unit)) return error;
+  std::memcpy(data.data(), unit.data() + first % unit_ * kPageBytes, data.size());
+  return 0;
 }
 
 void ImageMedia::stamp(Ppn at, SpareEntry entry) {

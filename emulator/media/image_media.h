@@ -18,6 +18,9 @@
 
 namespace streamfs::emulator {
 
+// What read() answers beside errno values: the data is not what was programmed.
+inline constexpr int kDataDamaged = -2;
+
 class ImageMedia {
  public:
   // `faults` may be none.
@@ -37,7 +40,8 @@ class ImageMedia {
   void failed(BlockIndex block);
   void retired(BlockIndex block);
 
-  // In pages of 4 KiB: those of map unit u from u × map_unit_pages on.
+  // In pages of 4 KiB: those of map unit u from u × map_unit_pages on. Whole map units are held
+  // against the checksum in their spare entries; `data` is worth nothing after an error.
   int read(Ppn first, std::byte* data, uint32_t pages) const;
   void trimmed(Lpn page, uint64_t sequence);
 
@@ -50,6 +54,8 @@ class ImageMedia {
   void stamp(Ppn at, SpareEntry entry);
   void tear(Ppn first, uint32_t pages);
   int move_some(std::span<const Ppn> from, Ppn to);
+  int read_units(Ppn first, Bytes data) const;
+  int read_part(Ppn first, Bytes data) const;
 
   Image& image_;
   LatencyModel& latency_;

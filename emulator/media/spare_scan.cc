@@ -125,7 +125,7 @@ class Scanner {
     bool torn = found_[block].torn;
     for (Ppn at = block * per_block_ + from; at < block * per_block_ + written; ++at) {
       if (kind(at) != Kind::kProgrammed || spare_[at].lpn == kNoPage) continue;
-      if (image_.read_flash(at, data) == 0 && crc32c(data) == spare_[at].data_checksum) continue;
+      if (image_.read_flash(at, data) == 0 && fits(spare_[at], data)) continue;
       rejected_.insert(at);
       torn = true;
     }
@@ -169,6 +169,10 @@ class Scanner {
 
 uint32_t checksum_of(const SpareEntry& entry) {
   return crc32c(std::as_bytes(std::span(&entry, 1)).first(offsetof(SpareEntry, checksum)));
+}
+
+bool fits(const SpareEntry& entry, ConstBytes unit) {
+  return crc32c(unit) == entry.data_checksum;
 }
 
 SpareScan scan_spare(Image& image, bool mark) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/types.h"
 #include "emulator/ftl/page_map.h"
 #include "emulator/geometry.h"
 #include "emulator/image.h"
@@ -32,5 +33,8 @@ struct SpareScan {
 SpareScan scan_spare(Image& image, bool mark);
 
 uint32_t checksum_of(const SpareEntry& entry);
+
+// Is this the map unit that was programmed with the entry?
+bool fits(const SpareEntry& entry, ConstBytes unit);
 
 }  // namespace streamfs::emulator

@@ -9,6 +9,7 @@
 
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "emulator/background.h"
 #include "emulator/geometry.h"
 #include "emulator/layout.h"
 #include "emulator/ssd.h"
@@ -82,6 +83,8 @@ class InfoCommand final : public Command {
     json["map_unit_bytes"] = geometry.map_unit_pages * kPageBytes;
     json["nand"] = nand_json(geometry.nand);
     json["gc_mode"] = name_of(geometry.gc_mode);
+    json["free_blocks"] = stats.free_blocks;
+    json["urgency"] = name_of(stats.urgency);
     json["damaged_pages"] = stats.damaged_pages;
     fmt::print("{}\n", json.dump(2));
   }
@@ -109,6 +112,10 @@ class InfoCommand final : public Command {
                human_bytes(stats.read_bytes), human_bytes(stats.trimmed_bytes), stats.flushes,
                stats.erases);
     fmt::print(
+        "  collection   {} free blocks, urgency {}; {} copied while idle, {} to level wear\n",
+        stats.free_blocks, name_of(stats.urgency), human_bytes(stats.idle_gc_bytes),
+        human_bytes(stats.wear_bytes));
+    fmt::print(
         "  virtual time {:.0f} / {:.0f} / {:.0f} µs a write, {:.0f} / {:.0f} / {:.0f} µs a read "
         "(p50 / p99 / p99.9)\n",
         stats.time.write.p50_us, stats.time.write.p99_us, stats.time.write.p999_us,
@@ -118,6 +125,9 @@ class InfoCommand final : public Command {
     if (stats.bad_blocks > 0)
       fmt::print("  bad          {} blocks; {} program and {} erase failures\n", stats.bad_blocks,
                  stats.program_failures, stats.erase_failures);
+    if (stats.media_errors > 0)
+      fmt::print("  lost         {} reads of data that does not fit its checksum\n",
+                 stats.media_errors);
     if (stats.damaged_pages > 0)
       fmt::print("  damaged      {} pages found at the last open\n", stats.damaged_pages);
     for (size_t i = 0; i < stats.streams.size(); ++i)

@@ -118,6 +118,7 @@ void op_open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
 void op_read(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_info*) {
   const auto bytes = served(req).read(static_cast<uint64_t>(offset), size);
   if (!bytes.ok()) {
+    fmt::print(stderr, "ssd-sim: {}\n", bytes.error().message());
     fuse_reply_err(req, bytes.error().code);
     return;
   }

@@ -61,6 +61,7 @@ struct DeviceStats {
   uint64_t gc_bytes = 0;
   uint64_t pad_bytes = 0;
   uint64_t erases = 0;
+  uint64_t media_errors = 0;  // reads of data that the device lost, and says so
   uint64_t live_bytes = 0;
   uint64_t peak_live_bytes = 0;
   uint64_t physical_bytes = 0;

@@ -17,6 +17,7 @@ DeviceStats device_stats(const emulator::SsdStats& ssd) {
   stats.gc_bytes = ssd.gc_bytes;
   stats.pad_bytes = ssd.pad_bytes;
   stats.erases = ssd.erases;
+  stats.media_errors = ssd.media_errors;
   stats.live_bytes = ssd.live_bytes;
   stats.peak_live_bytes = ssd.peak_live_bytes;
   stats.physical_bytes = ssd.physical_bytes;
@@ -40,6 +41,7 @@ nlohmann::json to_json(const DeviceStats& stats) {
   ssd.gc_bytes = stats.gc_bytes;
   ssd.pad_bytes = stats.pad_bytes;
   ssd.erases = stats.erases;
+  ssd.media_errors = stats.media_errors;
   ssd.live_bytes = stats.live_bytes;
   ssd.peak_live_bytes = stats.peak_live_bytes;
   ssd.physical_bytes = stats.physical_bytes;
