@@ -159,7 +159,7 @@ LatencyModel::Read LatencyModel::begin_read(uint32_t pages) {
   const Read& oldest = reads_[next_read_];
   paced_.arrival_ns = std::max(paced_.arrival_ns, oldest.done_paced_ns);
   saturating_.arrival_ns = std::max(saturating_.arrival_ns, oldest.done_saturating_ns);
-  return {paced_.arrival_ns, paced_.arrival_ns, saturating_.arrival_ns};
+  return {paced_.arrival_ns, paced_.arrival_ns, saturating_.arrival_ns, wall_.arrival_ns};
 }
 
 void LatencyModel::host_read(Read& read, Ppn first, uint32_t pages) {
@@ -167,6 +167,7 @@ void LatencyModel::host_read(Read& read, Ppn first, uint32_t pages) {
        page += kFlashPagePages) {
     read.done_paced_ns = std::max(read.done_paced_ns, read_flash_page(paced_, page));
     read.done_saturating_ns = std::max(read.done_saturating_ns, read_flash_page(saturating_, page));
+    if (wall_exists_) read.done_wall_ns = std::max(read.done_wall_ns, read_flash_page(wall_, page));
     counters_.die_busy_ns += timing_.read_ns;
     counters_.channel_busy_ns += timing_.channel_page_ns;
   }
@@ -181,10 +182,11 @@ void LatencyModel::end_read(const Read& read) {
 }
 
 void LatencyModel::read_for_write(Ppn first, uint32_t pages) {
-  Read read{paced_.arrival_ns, paced_.arrival_ns, saturating_.arrival_ns};
+  Read read{paced_.arrival_ns, paced_.arrival_ns, saturating_.arrival_ns, wall_.arrival_ns};
   host_read(read, first, pages);
   paced_.acknowledged_ns = std::max(paced_.acknowledged_ns, read.done_paced_ns);
   saturating_.acknowledged_ns = std::max(saturating_.acknowledged_ns, read.done_saturating_ns);
+  wall_.acknowledged_ns = std::max(wall_.acknowledged_ns, read.done_wall_ns);
 }
 
 void LatencyModel::note_horizon() {
@@ -218,6 +220,7 @@ void LatencyModel::programmed(Ppn first, uint32_t pages, bool by_host) {
   for (uint32_t wordline = first / wordline_pages_; wordline < end; ++wordline) {
     program_wordline(paced_, wordline % dies_, by_host);
     program_wordline(saturating_, wordline % dies_, by_host);
+    if (wall_exists_) program_wordline(wall_, wordline % dies_, by_host);
     counters_.die_busy_ns += timing_.program_ns;
     counters_.channel_busy_ns += wordline_transfer_ns_;
   }
@@ -228,17 +231,34 @@ void LatencyModel::copied_from(Ppn page) {
   last_copied_flash_page_ = page / kFlashPagePages;
   read_flash_page(paced_, page);
   read_flash_page(saturating_, page);
+  if (wall_exists_) read_flash_page(wall_, page);
   counters_.die_busy_ns += timing_.read_ns;
   counters_.channel_busy_ns += timing_.channel_page_ns;
 }
 
 void LatencyModel::erased() {
-  for (Lane* lane : {&paced_, &saturating_})
+  for (Lane* lane : {&paced_, &saturating_, &wall_})
     for (uint64_t& die_free : lane->die_free_ns) {
       die_free = std::max(die_free, lane->arrival_ns) + erase_ns_;
       lane->horizon_ns = std::max(lane->horizon_ns, die_free);
     }
   counters_.die_busy_ns += erase_ns_ * dies_;
+}
+
+void LatencyModel::wall_arrives(uint64_t now_ns, uint32_t pages) {
+  if (!wall_exists_) {
+    wall_exists_ = true;
+    wall_.die_free_ns.assign(dies_, now_ns);
+    wall_.channel_free_ns.assign(channels_, now_ns);
+  }
+  wall_.arrival_ns = std::max(now_ns, wall_.next_arrival_ns);
+  wall_.next_arrival_ns = wall_.arrival_ns + pages * timing_.host_page_ns;
+  wall_.acknowledged_ns = wall_.next_arrival_ns + timing_.command_ns;
+}
+
+uint64_t LatencyModel::wall_drained_ns() const {
+  const auto busiest = std::ranges::max_element(wall_.die_free_ns);
+  return busiest == wall_.die_free_ns.end() ? 0 : std::max(*busiest, wall_.acknowledged_ns);
 }
 
 }  // namespace streamfs::emulator

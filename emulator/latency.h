@@ -15,6 +15,9 @@
 // to `queue_depth` reads on their way. Beside that stands the work-conserving bound: the same work
 // with the busiest of dies, channels and host interface never idle and perfectly balanced.
 //
+// A third one, on the *wall*, sends when its caller says (real_time.h). Its queues are its own and
+// nothing of it is counted; without wall_arrives() it does not exist.
+//
 // Thread safety: none; the caller's lock. Crash: histograms and sums live with the caller's
 // counters; queues are forgotten (an idle device).
 #pragma once
@@ -64,7 +67,7 @@ class LatencyModel {
   // A host read on its way.
   struct Read {
     uint64_t arrival_ns = 0;  // of the paced host
-    uint64_t done_paced_ns = 0, done_saturating_ns = 0;
+    uint64_t done_paced_ns = 0, done_saturating_ns = 0, done_wall_ns = 0;
   };
 
   LatencyModel(const Timing& timing, const Geometry& geometry, Counters& counters);
@@ -78,6 +81,14 @@ class LatencyModel {
   void programmed(Ppn first, uint32_t pages, bool by_host);
   void copied_from(Ppn page);  // GC's read; a run of pages of one flash page is one read
   void erased();
+
+  // The host on the wall sends a request now: what is begun next is this one. 0 pages: one that
+  // moves no data.
+  void wall_arrives(uint64_t now_ns, uint32_t pages);
+  // Of the last one that writes or moves no data.
+  uint64_t wall_accepted_ns() const { return wall_.acknowledged_ns; }
+  uint64_t wall_read_ns(const Read& read) const { return read.done_wall_ns + timing_.command_ns; }
+  uint64_t wall_drained_ns() const;  // everything sent to the dies is done
 
  private:
   // The queues as one of the two hosts sees them.
@@ -99,7 +110,8 @@ class LatencyModel {
   const uint64_t wordline_transfer_ns_;
   const uint64_t write_interval_ns_, read_interval_ns_;  // of the paced host, a page
   Counters& counters_;
-  Lane paced_, saturating_;
+  Lane paced_, saturating_, wall_;
+  bool wall_exists_ = false;
   std::vector<Read> reads_;  // ring of the last ones
   size_t next_read_ = 0;
   uint32_t last_copied_flash_page_ = kNoPage;

@@ -42,6 +42,7 @@ Result<std::unique_ptr<Ssd>> Ssd::open(const std::string& path, const SsdOptions
 Ssd::Ssd(std::unique_ptr<Image> image, const Geometry& geometry, const SsdOptions& options)
     : read_only_(options.read_only),
       streams_off_(options.streams_off),
+      real_time_(options.real_time),
       geometry_(geometry),
       units_(geometry.in_map_units()),
       unit_buffer_(geometry.map_unit_pages * kPageBytes),

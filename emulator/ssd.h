@@ -23,6 +23,7 @@
 #include "emulator/media/image_media.h"
 #include "emulator/media/nand_faults.h"
 #include "emulator/policy/victim/greedy.h"
+#include "emulator/real_time.h"
 #include "emulator/stats.h"
 
 namespace streamfs::emulator {
@@ -34,6 +35,7 @@ PStreamId stream_of(uint8_t dtype, uint16_t dspec);
 
 struct SsdOptions {
   bool read_only = false;
+  double real_time = 0;          // latencies on the wall ÷ the model's; 0: none, no waiting
   bool streams_off = false;      // everything on stream 0, copies on a frontier of their own
   double wait_seconds = 0;       // for another holder of the image
   NandFaults* faults = nullptr;  // outlives the Ssd; none: failures at the image's rates
@@ -50,17 +52,20 @@ class Ssd {
   // Whole pages of 4 KiB; a map unit written in part is read, changed and written. Errors: EINVAL
   // beyond the device, EROFS, ENOSPC when no block can be freed or too many went bad
   // (for good: reads and trims go on), EIO. A pStream that the device does not have is the default
-  // one, as NVMe has it.
-  Result<void> write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStreamId pstream);
+  // one, as NVMe has it. In real time, `acknowledged` says when the host may hear of it.
+  Result<void> write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStreamId pstream,
+                     Acknowledgement* acknowledged = nullptr);
   // Zeroes where nothing was written. EIO, and counted, where data does not fit its checksum.
-  Result<void> read(uint64_t page, Bytes bytes);
+  // What was never written costs no time.
+  Result<void> read(uint64_t page, Bytes bytes, Acknowledgement* acknowledged = nullptr);
   // Frees the map units that lie wholly inside; the rest keeps its content.
   Result<void> trim(uint64_t page, uint64_t count);
-  Result<void> flush();
+  Result<void> flush(Acknowledgement* acknowledged = nullptr);
 
   // Works while the host is idle, until a limit is met or nothing is left worth doing: collects
   // garbage up to the wanted free blocks, then levels wear. From any thread; the host waits for one
-  // step at most. What it copies is counted apart. Nothing on a read-only device.
+  // step at most, and, in real time, it goes no faster than the flash. What it copies is counted
+  // apart. Nothing on a read-only device.
   IdleReport run_idle(const IdleLimits& limits);
   Urgency urgency(const IdleLimits& limits = {});
   struct Wear {
@@ -94,8 +99,10 @@ class Ssd {
   Result<void> check_range(uint64_t page, uint64_t count) const;
   Ppn place_of(uint64_t page) const;
   uint32_t run_at(uint64_t page, uint64_t most) const;
+  void acknowledge(Acknowledgement* acknowledged, uint64_t ns) const;
   Error read_error(int error, uint64_t page, uint32_t pages);
-  bool idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report);
+  bool idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report,
+                 Acknowledgement& done);
   int write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier);
   int write_part(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier);
   Counters& counters() { return read_only_ ? idle_.now : image_->shared().now; }
@@ -103,6 +110,7 @@ class Ssd {
 
   const bool read_only_;
   const bool streams_off_;
+  const RealTime real_time_;
   const Geometry geometry_;
   const Geometry units_;  // the same in map units: what lies below sees only those
   std::vector<std::byte> unit_buffer_;

@@ -7,6 +7,7 @@
 #include "emulator/background.h"
 #include "emulator/counters.h"
 #include "emulator/geometry.h"
+#include "emulator/real_time.h"
 #include "emulator/ssd.h"
 
 namespace streamfs::emulator {
@@ -22,36 +23,39 @@ Urgency Ssd::urgency(const IdleLimits& limits) {
 }
 
 // One step of garbage collection or, where that has nothing to do, of wear levelling.
-bool Ssd::idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report) {
+bool Ssd::idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report,
+                    Acknowledgement& done) {
   const WriteLock lock(ftl_mutex_);
   const Change change(*this);
   Counters& count = counters();
   const uint64_t copied = count.gc_pages, erased = count.erases;
+  if (real_time_.on()) latency_.wall_arrives(real_time_.now_ns(), 0);
   const Urgency urgency = urgency_of(units_, ftl_.free_blocks(), limits);
   const auto limit = [&](double share) {
     return static_cast<uint32_t>(share * units_.pages_per_block);
   };
-  bool done = false, wear = false;
+  bool worked = false, wear = false;
   switch (urgency) {
     case Urgency::kNone:
       break;
     case Urgency::kLow:
-      done = ftl_.collect_some(limit(limits.valid_limit), most);
+      worked = ftl_.collect_some(limit(limits.valid_limit), most);
       break;
     case Urgency::kHigh:
-      done = ftl_.collect_some(limit((1 + limits.valid_limit) / 2), most);
+      worked = ftl_.collect_some(limit((1 + limits.valid_limit) / 2), most);
       break;
     case Urgency::kCritical:
-      done = ftl_.collect_some(units_.pages_per_block, most);
+      worked = ftl_.collect_some(units_.pages_per_block, most);
       break;
   }
-  if (!done && (urgency == Urgency::kNone || urgency == Urgency::kLow))
-    done = wear = ftl_.level_wear(limits.wear_spread, most);
+  if (!worked && (urgency == Urgency::kNone || urgency == Urgency::kLow))
+    worked = wear = ftl_.level_wear(limits.wear_spread, most);
   const uint64_t pages = count.gc_pages - copied;
   (wear ? report.wear_pages : report.gc_pages) += pages;
   (wear ? count.wear_pages : count.idle_gc_pages) += pages;
   report.erases += count.erases - erased;
-  return done && media_.powered();
+  if (worked) acknowledge(&done, latency_.wall_drained_ns());
+  return worked && media_.powered();
 }
 
 IdleReport Ssd::run_idle(const IdleLimits& limits) {
@@ -67,7 +71,9 @@ IdleReport Ssd::run_idle(const IdleLimits& limits) {
     if (std::chrono::steady_clock::now() >= limits.deadline) return report;
     report.end = IdleReport::End::kPages;
     if (most == 0) return report;
-    if (!idle_step(limits, static_cast<uint32_t>(most), report)) break;
+    Acknowledgement done;
+    if (!idle_step(limits, static_cast<uint32_t>(most), report, done)) break;
+    done.wait();
   }
   report.end = IdleReport::End::kNothingLeft;
   return report;

@@ -16,6 +16,7 @@
 #include "emulator/geometry.h"
 #include "emulator/latency.h"
 #include "emulator/media/image_media.h"
+#include "emulator/real_time.h"
 #include "emulator/ssd.h"
 
 namespace streamfs::emulator {
@@ -26,19 +27,27 @@ Result<void> Ssd::check_range(uint64_t page, uint64_t count) const {
                                    geometry_.user_pages)};
 }
 
-Result<void> Ssd::write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStreamId pstream) {
+void Ssd::acknowledge(Acknowledgement* acknowledged, uint64_t ns) const {
+  if (real_time_.on() && acknowledged != nullptr) acknowledged->not_before(real_time_.at(ns));
+}
+
+Result<void> Ssd::write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStreamId pstream,
+                        Acknowledgement* acknowledged) {
   SFS_ASSERT(bytes.size() % kPageBytes == 0);
   const uint64_t pages = bytes.size() / kPageBytes;
   SFS_TRY(check_range(page, pages));
   if (read_only_) return Error{EROFS, "the emulated SSD is open for reading"};
   const bool known = !streams_off_ && pstream.value < geometry_.streams;
   const auto frontier = static_cast<FrontierId>(known ? pstream.value : 0);
+  const uint64_t arrived_ns = real_time_.now_ns();
   const WriteLock lock(ftl_mutex_);
   const Change change(*this);
   if (!streams_off_ && !known) ++counters().unknown_placements;
+  if (real_time_.on()) latency_.wall_arrives(arrived_ns, static_cast<uint32_t>(pages));
   latency_.begin_write(static_cast<uint32_t>(pages));
   const int error = write_units(page, bytes, vstream, frontier);
   latency_.end_write();
+  acknowledge(acknowledged, latency_.wall_accepted_ns());
   if (error == kDataDamaged) return read_error(error, page, static_cast<uint32_t>(pages));
   return powered(error != 0 ? Result<void>(Error{error, "emulated SSD: write"}) : Result<void>());
 }
@@ -112,10 +121,11 @@ Error Ssd::read_error(int error, uint64_t page, uint32_t pages) {
                            pages, page)};
 }
 
-Result<void> Ssd::read(uint64_t page, Bytes bytes) {
+Result<void> Ssd::read(uint64_t page, Bytes bytes, Acknowledgement* acknowledged) {
   SFS_ASSERT(bytes.size() % kPageBytes == 0);
   const uint64_t pages = bytes.size() / kPageBytes;
   SFS_TRY(check_range(page, pages));
+  const uint64_t arrived_ns = real_time_.now_ns();
   const ReadLock lock(ftl_mutex_);
   std::optional<LatencyModel::Read> latency;
   uint32_t run = 0;
@@ -130,11 +140,16 @@ Result<void> Ssd::read(uint64_t page, Bytes bytes) {
     if (const int error = media_.read(at, part.data(), run))
       return read_error(error, page + i, run);
     const MutexLock reading(reading_mutex_);
+    if (!latency && real_time_.on())
+      latency_.wall_arrives(arrived_ns, static_cast<uint32_t>(pages));
     if (!latency) latency = latency_.begin_read(static_cast<uint32_t>(pages));
     latency_.host_read(*latency, at, run);
   }
   const MutexLock reading(reading_mutex_);
-  if (latency) latency_.end_read(*latency);
+  if (latency) {
+    latency_.end_read(*latency);
+    acknowledge(acknowledged, latency_.wall_read_ns(*latency));
+  }
   counters().read_pages += pages;
   return {};
 }
@@ -154,12 +169,16 @@ Result<void> Ssd::trim(uint64_t page, uint64_t count) {
   return powered({});
 }
 
-Result<void> Ssd::flush() {
+Result<void> Ssd::flush(Acknowledgement* acknowledged) {
   if (read_only_) return {};
+  const uint64_t arrived_ns = real_time_.now_ns();
   const WriteLock lock(ftl_mutex_);
   const Change change(*this);
   ++counters().flushes;
+  if (real_time_.on()) latency_.wall_arrives(arrived_ns, 0);
   const int error = ftl_.flush();
+  acknowledge(acknowledged,
+              geometry_.plp ? latency_.wall_accepted_ns() : latency_.wall_drained_ns());
   return powered(error != 0 ? Result<void>(Error{error, "emulated SSD: flush"}) : Result<void>());
 }
 
