@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -24,6 +25,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "emulator/geometry.h"
+#include "emulator/idle_worker.h"
 #include "emulator/ssd.h"
 #include "emulator/ssd_sim/commands.h"
 #include "emulator/ssd_sim/served_file.h"
@@ -36,9 +38,20 @@ constexpr const char* kFileName = "ssd.img";
 constexpr double kForever = 86400;
 constexpr unsigned kMaxRequestBytes = 1 << 20;
 constexpr unsigned kThreads = 4;
+constexpr unsigned kMaxBackground = 64;  // in real time each sleeps in a thread of its own
 
 ServedFile& served(fuse_req_t req) {
   return *static_cast<ServedFile*>(fuse_req_userdata(req));
+}
+
+// The program that asked sees a number; who runs the server sees why.
+int reported(const Error& error) {
+  fmt::print(stderr, "ssd-sim: {}\n", error.message());
+  return error.code;
+}
+
+void reply(fuse_req_t req, const Result<void>& done) {
+  fuse_reply_err(req, done.ok() ? 0 : reported(done.error()));
 }
 
 struct stat attributes(const ServedFile& file, fuse_ino_t ino) {
@@ -56,7 +69,7 @@ struct stat attributes(const ServedFile& file, fuse_ino_t ino) {
 
 void op_init(void*, fuse_conn_info* conn) {
   conn->max_write = kMaxRequestBytes;
-  conn->max_background = 64;
+  conn->max_background = kMaxBackground;
   conn->congestion_threshold = 48;
   conn->want &= ~static_cast<unsigned>(FUSE_CAP_SPLICE_READ);  // a copy is cheaper than a pipe here
   conn->want |= conn->capable & static_cast<unsigned>(FUSE_CAP_ASYNC_DIO);
@@ -118,8 +131,7 @@ void op_open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
 void op_read(fuse_req_t req, fuse_ino_t, size_t size, off_t offset, fuse_file_info*) {
   const auto bytes = served(req).read(static_cast<uint64_t>(offset), size);
   if (!bytes.ok()) {
-    fmt::print(stderr, "ssd-sim: {}\n", bytes.error().message());
-    fuse_reply_err(req, bytes.error().code);
+    fuse_reply_err(req, reported(bytes.error()));
     return;
   }
   fuse_reply_buf(req, reinterpret_cast<const char*>(bytes->data()), bytes->size());
@@ -132,7 +144,7 @@ void op_write(fuse_req_t req, fuse_ino_t, const char* data, size_t size, off_t o
   if (done.ok())
     fuse_reply_write(req, size);
   else
-    fuse_reply_err(req, done.error().code);
+    reply(req, done);
 }
 
 void op_fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t length,
@@ -143,13 +155,11 @@ void op_fallocate(fuse_req_t req, fuse_ino_t, int mode, off_t offset, off_t leng
     fuse_reply_err(req, EOPNOTSUPP);
     return;
   }
-  const Result<void> done = frees ? served(req).punch(from, count) : Result<void>();
-  fuse_reply_err(req, done.ok() ? 0 : done.error().code);
+  reply(req, frees ? served(req).punch(from, count) : Result<void>());
 }
 
 void op_fsync(fuse_req_t req, fuse_ino_t, int, fuse_file_info*) {
-  const Result<void> done = served(req).flush();
-  fuse_reply_err(req, done.ok() ? 0 : done.error().code);
+  reply(req, served(req).flush());
 }
 
 void op_flush(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
@@ -158,7 +168,8 @@ void op_flush(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
 
 void op_statfs(fuse_req_t req, fuse_ino_t) {
   struct statvfs st{};
-  st.f_bsize = st.f_frsize = kPageBytes;  // the loop device's discard granularity
+  st.f_bsize = served(req).map_unit_bytes();  // what the loop device calls its discard granularity
+  st.f_frsize = kPageBytes;
   st.f_blocks = served(req).size() / kPageBytes;
   st.f_namemax = 255;
   fuse_reply_statfs(req, &st);
@@ -195,11 +206,11 @@ struct ConfigDeleter {
   void operator()(fuse_loop_config* config) const { fuse_loop_cfg_destroy(config); }
 };
 
-int serve_until_unmounted(fuse_session* session) {
+int serve_until_unmounted(fuse_session* session, unsigned threads) {
   const std::unique_ptr<fuse_loop_config, ConfigDeleter> config(fuse_loop_cfg_create());
   fuse_loop_cfg_set_clone_fd(config.get(), 1);
-  fuse_loop_cfg_set_max_threads(config.get(), kThreads);
-  fuse_loop_cfg_set_idle_threads(config.get(), kThreads);
+  fuse_loop_cfg_set_max_threads(config.get(), threads);
+  fuse_loop_cfg_set_idle_threads(config.get(), threads);
   // > 0: a signal asked us to stop, which is a clean end too.
   return fuse_session_loop_mt(session, config.get()) >= 0 ? exit_code::kOk : exit_code::kIo;
 }
@@ -213,18 +224,31 @@ class ServeCommand final : public Command {
     app_->add_option("mountpoint", mountpoint_, "An empty directory.")->required();
     app_->add_flag("-f,--foreground", foreground_, "Stay in the foreground.");
     app_->add_flag("--allow-other", allow_other_, "Other users may open it too.");
+    app_->add_option(
+            "--idle-gc", idle_ms_,
+            "Collect garbage in the background once nothing was sent for so long. Default: "
+            "never, so that what is counted does not depend on how fast the machine is.")
+        ->check(CLI::Range(1u, 3'600'000u))
+        ->option_text("MS");
+    app_->add_flag("--real-time", real_time_,
+                   "Answer no sooner than the flash would, times FACTOR if --real-time=FACTOR.")
+        ->check(CLI::Range(1e-3, 1e6))
+        ->transform([](const std::string& value) { return value == "true" ? "1" : value; })
+        ->option_text("[=FACTOR]");
   }
 
   int run() override {
-    Result<std::unique_ptr<Ssd>> ssd = Ssd::open(path_, {.streams_off = true});
+    Result<std::unique_ptr<Ssd>> ssd =
+        Ssd::open(path_, {.real_time = real_time_, .streams_off = true});
     if (!ssd.ok()) return fail(ssd.error());
-    ServedFile file(**ssd);
+    IdleWorker idle(**ssd, std::chrono::milliseconds(idle_ms_));
+    ServedFile file(**ssd, idle);
     mountpoint_ = std::filesystem::absolute(mountpoint_);  // a daemon's directory is /
-    return mount_and_serve(file);
+    return mount_and_serve(file, idle);
   }
 
  private:
-  int mount_and_serve(ServedFile& file) {
+  int mount_and_serve(ServedFile& file, IdleWorker& idle) {
     std::string options = "fsname=ssd-sim,subtype=ssd-sim,default_permissions";
     if (allow_other_) options += ",allow_other";
     const char* arguments[] = {"ssd-sim", "-o", options.c_str(), nullptr};
@@ -240,13 +264,16 @@ class ServeCommand final : public Command {
       fmt::print(stderr, "ssd-sim: cannot start serving\n");
       return exit_code::kIo;
     }
-    return serve_until_unmounted(session.get());
+    if (idle_ms_ > 0) idle.start();
+    return serve_until_unmounted(session.get(), real_time_ > 0 ? kMaxBackground : kThreads);
   }
 
   std::string path_;
   std::string mountpoint_;
   bool foreground_ = false;
   bool allow_other_ = false;
+  unsigned idle_ms_ = 0;  // 0: never
+  double real_time_ = 0;  // 0: as fast as the machine can
 };
 
 }  // namespace

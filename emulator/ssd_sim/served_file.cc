@@ -13,6 +13,8 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "emulator/geometry.h"
+#include "emulator/idle_worker.h"
+#include "emulator/real_time.h"
 
 namespace streamfs::emulator::ssd_sim {
 
@@ -22,54 +24,97 @@ Result<std::vector<std::byte>> ServedFile::read(uint64_t offset, uint64_t length
   const uint64_t first = offset / kPageBytes;
   const uint64_t pages = div_round_up(offset + length, kPageBytes) - first;
   std::vector<std::byte> bytes(pages * kPageBytes);
-  SFS_TRY(ssd_.read(first, bytes));
+  const IdleWorker::Request request(idle_);
+  Acknowledgement done;
+  SFS_TRY(ssd_.read(first, bytes, &done));
+  done.wait();
   if (offset % kPageBytes != 0)
     bytes.erase(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(offset % kPageBytes));
   bytes.resize(length);
   return bytes;
 }
 
-Result<void> ServedFile::write_part(uint64_t offset, ConstBytes bytes) {
+Result<void> ServedFile::write_part(uint64_t offset, ConstBytes bytes, Acknowledgement& done) {
   std::array<std::byte, kPageBytes> page;
   const uint64_t at = offset % kPageBytes;
   SFS_ASSERT(at + bytes.size() <= kPageBytes);
   const WriteLock lock(partial_);
-  SFS_TRY(ssd_.read(offset / kPageBytes, page));
+  SFS_TRY(ssd_.read(offset / kPageBytes, page, &done));
   std::memcpy(page.data() + at, bytes.data(), bytes.size());
-  return ssd_.write(offset / kPageBytes, page, {}, {});
+  return ssd_.write(offset / kPageBytes, page, {}, {}, &done);
 }
 
 Result<void> ServedFile::write(uint64_t offset, ConstBytes bytes) {
+  const IdleWorker::Request request(idle_);
+  Acknowledgement done;
+  SFS_TRY(write_now(offset, bytes, done));
+  done.wait();
+  return {};
+}
+
+Result<void> ServedFile::write_now(uint64_t offset, ConstBytes bytes, Acknowledgement& done) {
   if (offset > size() || bytes.size() > size() - offset)
     return Error{ENOSPC, "beyond the end of the emulated SSD"};
   if (const uint64_t within = offset % kPageBytes; within != 0 || bytes.size() < kPageBytes) {
     const uint64_t head = std::min<uint64_t>(bytes.size(), kPageBytes - within);
-    if (head > 0) SFS_TRY(write_part(offset, bytes.first(head)));
+    if (head > 0) SFS_TRY(write_part(offset, bytes.first(head), done));
     offset += head;
     bytes = bytes.subspan(head);
   }
   if (const uint64_t whole = round_down(bytes.size(), kPageBytes); whole > 0) {
     const ReadLock lock(partial_);
-    SFS_TRY(ssd_.write(offset / kPageBytes, bytes.first(whole), {}, {}));
+    SFS_TRY(ssd_.write(offset / kPageBytes, bytes.first(whole), {}, {}, &done));
     offset += whole;
     bytes = bytes.subspan(whole);
   }
-  return bytes.empty() ? Result<void>() : write_part(offset, bytes);
+  return bytes.empty() ? Result<void>() : write_part(offset, bytes, done);
 }
 
-Result<void> ServedFile::zero(uint64_t offset, uint64_t length) {
-  static constexpr std::array<std::byte, kPageBytes * kMaxMapUnitPages> kZeroes{};
-  return length == 0 ? Result<void>() : write(offset, ConstBytes(kZeroes).first(length));
+Result<void> ServedFile::flush() {
+  const IdleWorker::Request request(idle_);
+  Acknowledgement done;
+  SFS_TRY(ssd_.flush(&done));
+  done.wait();
+  return {};
+}
+
+// Inside one map unit. What is zero already is not written again, and a unit of zeroes is trimmed:
+// so discards that come in pieces free it in the end.
+Result<void> ServedFile::zero_part(uint64_t offset, uint64_t length, Acknowledgement& done) {
+  const uint64_t start = round_down(offset, map_unit_bytes());
+  std::vector<std::byte> unit(std::min(map_unit_bytes(), size() - start));
+  const Bytes part = Bytes(unit).subspan(offset - start, length);
+  const auto zero = [](ConstBytes bytes) {
+    return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+  };
+  const WriteLock lock(partial_);
+  SFS_TRY(ssd_.read(start / kPageBytes, unit, &done));
+  const bool empty = zero(part);
+  std::memset(part.data(), 0, part.size());
+  if (zero(unit)) return ssd_.trim(start / kPageBytes, unit.size() / kPageBytes);
+  if (empty) return {};
+  const uint64_t first = round_down(offset, kPageBytes) - start;
+  const uint64_t end = round_up(offset + length, kPageBytes) - start;
+  return ssd_.write((start + first) / kPageBytes, Bytes(unit).subspan(first, end - first), {}, {},
+                    &done);
 }
 
 Result<void> ServedFile::punch(uint64_t offset, uint64_t length) {
   if (offset >= size()) return {};
-  const uint64_t end = std::min(size(), length > size() - offset ? size() : offset + length);
-  const uint64_t unit = ssd_.geometry().map_unit_pages * kPageBytes;
-  const uint64_t first = round_up(offset, unit), last = round_down(end, unit);
-  if (first > last) return zero(offset, end - offset);
-  SFS_TRY(zero(offset, first - offset));
-  SFS_TRY(zero(last, end - last));
+  const IdleWorker::Request request(idle_);
+  Acknowledgement done;
+  SFS_TRY(punch_now(offset, std::min(length, size() - offset), done));
+  done.wait();
+  return {};
+}
+
+Result<void> ServedFile::punch_now(uint64_t offset, uint64_t length, Acknowledgement& done) {
+  const uint64_t end = offset + length;
+  const uint64_t first = round_up(offset, map_unit_bytes());
+  const uint64_t last = round_down(end, map_unit_bytes());
+  if (first > last) return zero_part(offset, length, done);
+  if (offset < first) SFS_TRY(zero_part(offset, first - offset, done));
+  if (last < end) SFS_TRY(zero_part(last, end - last, done));
   if (first == last) return {};
   const ReadLock lock(partial_);
   return ssd_.trim(first / kPageBytes, (last - first) / kPageBytes);
