@@ -1,5 +1,6 @@
 #include "fuse-fs/blockdev/device.h"
 
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ Result<std::unique_ptr<Device>> open_device(const std::string& data, const OpenO
                EmulatedDevice::open(data.substr(kEmulated.size()), options));
     return device;
   }
+  if (options.real_time > 0)
+    return Error{EINVAL, "real_time is for emulated SSDs (emu:PATH), and " + data + " is none"};
   SFS_ASSIGN(std::unique_ptr<Device> device, FileDevice::open(data, options));
   return device;
 }

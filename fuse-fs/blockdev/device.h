@@ -88,10 +88,12 @@ class Device {
 
 // Opens DATA: "emu:PATH" (an emulated SSD made by ssd-sim), a regular file or a block device.
 // Holds an exclusive lock while open; waits up to `wait_seconds` for another holder, then EBUSY.
-// Errors: ENOENT, EACCES, EBUSY, ENOTBLK (not a device or file), EINVAL (foreign emulator image).
+// Errors: ENOENT, EACCES, EBUSY, ENOTBLK (not a device or file), EINVAL (foreign emulator image,
+// real time of what is none).
 struct OpenOptions {
   double wait_seconds = 10;
   bool read_only = false;
+  double real_time = 0;  // emulated SSDs: answer when the flash would, times this; 0: at once
 };
 Result<std::unique_ptr<Device>> open_device(const std::string& data, const OpenOptions& options);
 

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "emulator/geometry.h"
+#include "emulator/real_time.h"
 #include "emulator/ssd.h"
 #include "fuse-fs/blockdev/stats_json.h"
 
@@ -17,6 +18,7 @@ Result<std::unique_ptr<EmulatedDevice>> EmulatedDevice::open(const std::string& 
   emulator::SsdOptions ssd_options;
   ssd_options.read_only = options.read_only;
   ssd_options.wait_seconds = options.wait_seconds;
+  ssd_options.real_time = options.real_time;
   SFS_ASSIGN(std::unique_ptr<emulator::Ssd> ssd, emulator::Ssd::open(path, ssd_options));
   return std::unique_ptr<EmulatedDevice>(new EmulatedDevice(std::move(ssd), path));
 }
@@ -35,11 +37,24 @@ EmulatedDevice::EmulatedDevice(std::unique_ptr<emulator::Ssd> ssd, const std::st
 
 void EmulatedDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {
   const PStreamId stream = emulator::stream_of(tag.placement.dtype, tag.placement.dspec);
-  done(ssd_->write(first.value, bytes, tag.vstream, stream));
+  emulator::Acknowledgement acknowledged;
+  Result<void> result = ssd_->write(first.value, bytes, tag.vstream, stream, &acknowledged);
+  acknowledged.wait();
+  done(std::move(result));
 }
 
 void EmulatedDevice::read(BlockNo first, Bytes bytes, Completion done) {
-  done(ssd_->read(first.value, bytes));
+  emulator::Acknowledgement acknowledged;
+  Result<void> result = ssd_->read(first.value, bytes, &acknowledged);
+  acknowledged.wait();
+  done(std::move(result));
+}
+
+Result<void> EmulatedDevice::flush() {
+  emulator::Acknowledgement acknowledged;
+  SFS_TRY(ssd_->flush(&acknowledged));
+  acknowledged.wait();
+  return {};
 }
 
 Result<DeviceStats> EmulatedDevice::stats() {

@@ -30,6 +30,7 @@ struct MountOptions {
   bool discard = true;  // trim freed extents
   uint32_t epoch_idle_ms = 1000, epoch_age_ms = 5000;
   placement::Mode placement = placement::Mode::kAuto;
+  double real_time = 0;       // an emulated SSD answers as late as its flash would, times this
   std::string trace_path;     // record a trace from the start
   bool restore_meta = false;  // rebuild META from the log on DATA, wherever it is to be
   double wait_seconds = 10;   // for a device whose last daemon is still draining

@@ -239,6 +239,7 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
   blockdev::OpenOptions open;
   open.wait_seconds = options.wait_seconds;
   open.read_only = options.read_only;
+  open.real_time = options.real_time;
   SFS_ASSIGN(pair.device, blockdev::open_device(data, open));
   SFS_ASSIGN(const meta::DataLabel label, read_label(*pair.device));
   SFS_ASSIGN(const std::optional<uint64_t> attachments, read_attachments(*pair.device));

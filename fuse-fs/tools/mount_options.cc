@@ -49,6 +49,19 @@ Result<void> set_placement(MountCommand& command, const std::string& value) {
   return {};
 }
 
+// Alone it means the model's own latencies.
+Result<void> set_real_time(MountCommand& command, const std::string& value) {
+  double factor = 1;
+  const char* end = value.data() + value.size();
+  const auto [stop, failed] = std::from_chars(value.data(), end, factor);
+  const bool number = failed == std::errc{} && stop == end && factor >= 1e-3 && factor <= 1e6;
+  if (!value.empty() && !number)
+    return Error{EINVAL,
+                 "option real_time: a factor from 0.001 to 1000000, or none: -o real_time=2"};
+  command.filesystem.real_time = factor;
+  return {};
+}
+
 Result<void> set_path(std::string_view name, const std::string& value, std::string& out) {
   if (value.empty()) return needs_value(name, "a path");
   out = absolute_path(value);
@@ -85,6 +98,7 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"trace", [](MountCommand& c,
                    const std::string& v) { return set_path("trace", v, c.filesystem.trace_path); }},
       {"placement", set_placement},
+      {"real_time", set_real_time},
       {"ro", flag(&MountOptions::read_only, true)},
       {"rw", flag(&MountOptions::read_only, false)},
       {"dirsync", flag(&MountOptions::dirsync, true)},

@@ -26,6 +26,7 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   verify, noverify     check data against checksums on read (default) or not
   trace=FILE           record a trace of every write from the start
   direct_io            no page cache
+  real_time[=FACTOR]   an emulated SSD answers no sooner than its flash would, times FACTOR
   io_uring             talk to the kernel over io_uring where it can
   epoch_idle_ms=N, epoch_age_ms=N
                        when data becomes durable by itself (1000, 5000)

@@ -45,6 +45,12 @@ TEST(MountOptions, OursAreUnderstood) {
   EXPECT_TRUE(command.generic.empty());
 }
 
+TEST(MountOptions, RealTimeHasAFactorOrIsTheModelsOwn) {
+  EXPECT_EQ(with("rw").filesystem.real_time, 0);
+  EXPECT_EQ(with("real_time").filesystem.real_time, 1);
+  EXPECT_EQ(with("real_time=2.5").filesystem.real_time, 2.5);
+}
+
 TEST(MountOptions, TheLastOfTwoCounts) {
   EXPECT_FALSE(with("ro,rw").filesystem.read_only);
   EXPECT_TRUE(with("rw,ro").filesystem.read_only);
@@ -74,7 +80,8 @@ TEST(MountOptions, AnUnknownOneIsNamed) {
 TEST(MountOptions, BadValuesAreRefused) {
   MountCommand command;
   for (const char* option : {"meta=", "trace=", "placement=", "placement=magic", "epoch_age_ms=",
-                             "epoch_age_ms=5s", "epoch_age_ms=-1", "epoch_age_ms=99999999999"}) {
+                             "epoch_age_ms=5s", "epoch_age_ms=-1", "epoch_age_ms=99999999999",
+                             "real_time=0", "real_time=-1", "real_time=fast", "real_time=nan"}) {
     EXPECT_FALSE(apply_option(command, option).ok()) << option;
   }
 }
