@@ -5,12 +5,14 @@ import json
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.paths import ROOT
+from bench.system import BenchError
 from rich.console import Console
 from rich.table import Table
 
@@ -33,10 +35,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. ``met`` is None where there is no target."""
+    """One figure. ``met`` is None where there is no target, ``value`` where none could be had."""
 
     name: str
-    value: float
+    value: float | None
     unit: str
     target: str | None = None
     met: bool | None = None
@@ -47,6 +49,11 @@ def row(name: str, value: float, unit: str, target: Target | None = None) -> Row
     if target is None:
         return Row(name, value, unit)
     return Row(name, value, unit, target.text(), target.met_by(value))
+
+
+def unavailable(name: str, reason: str) -> Row:
+    """Say why there is no figure."""
+    return Row(name, None, reason)
 
 
 def machine() -> dict[str, Any]:
@@ -81,7 +88,8 @@ def print_rows(console: Console, bench: str, rows: list[Row]) -> None:
         table.add_column(title, justify="right" if title == "value" else "left")
     for one in rows:
         verdict = {None: "", True: "met", False: "[bold yellow]missed"}[one.met]
-        table.add_row(one.name, f"{one.value:,.4g}", one.unit, one.target or "", verdict)
+        value = "not measured" if one.value is None else f"{one.value:,.4g}"
+        table.add_row(one.name, value, one.unit, one.target or "", verdict)
     console.print(table)
 
 
@@ -91,7 +99,11 @@ def main(bench: str, about: str, measure: Callable[[bool], list[Row]]) -> int:
     parser.add_argument("--quick", action="store_true", help="less of it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
     options = parser.parse_args()
-    rows = measure(options.quick)
+    try:
+        rows = measure(options.quick)
+    except BenchError as error:
+        print(f"bench/{bench}: {error}", file=sys.stderr)
+        return 1
     print_rows(Console(), bench, rows)
     if options.json:
         options.json.write_text(json.dumps(to_json(bench, rows), indent=2) + "\n")

@@ -21,8 +21,8 @@ from bench.demo.plan import FULL, QUICK, Plan
 from bench.demo.report import Replays, Report, draw, print_table, write_json
 from bench.demo.run import Outcome, run
 from bench.demo.ssd import replay_waf, user_bytes
-from bench.demo.system import DemoError
 from bench.paths import ROOT
+from bench.system import BenchError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, interrupt)
     try:
         report = run_all(modes, plan, options.keep, console)
-    except DemoError as error:
+    except BenchError as error:
         console.print(f"[bold red]demo:[/] {error}", highlight=False)
         return 1
     except KeyboardInterrupt:

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.demo.ssd import Ssd
-from bench.demo.system import (
-    DemoError,
+from bench.loop import loop_device, mount_loop
+from bench.paths import BIN, VENV_BIN
+from bench.ssd import Ssd
+from bench.system import (
+    BenchError,
     as_root,
     output_of,
     start,
     unmount,
     wait_until,
 )
-from bench.paths import BIN, VENV_BIN
 
 MODES = ("ext4", "off", "learned", "hints")
 
@@ -62,11 +63,11 @@ class Control:
     servers: list[tuple[subprocess.Popen[bytes], Path]] = field(default_factory=list)
 
     def check_alive(self) -> None:
-        """Raise DemoError if a server or the daemon has ended: the figures would be another's."""
+        """Raise BenchError if a server or the daemon has ended: the figures would be another's."""
         for process, log in self.servers:
             if process.poll() is not None:
                 message = f"{log.stem} ended by itself (exit {process.returncode}); see {log}"
-                raise DemoError(message)
+                raise BenchError(message)
 
     def meta_words(self) -> MetaWords | None:
         """Return what META has programmed so far; None where there is none."""
@@ -91,30 +92,16 @@ def mounted(stack: ExitStack, mode: str, ssd: Ssd, folders: Folders, user: str |
 
 
 def _mount_ext4(stack: ExitStack, ssd: Ssd, mount: Path, folders: Folders) -> Control:
-    """Serve the SSD as a file, put a loop device on it and ext4 on that; discard is on."""
+    """Put ext4 on the SSD's loop device; discard is on."""
     served = folders.shared / "served"
     served.mkdir()
     log = folders.work / "ssd-sim.log"
-    server = start(stack, as_root([BIN / "ssd-sim", "serve", "-f", ssd.path, served]), log)
-    stack.callback(unmount, as_root(["umount"]), served)
-    wait_until(lambda: os.path.ismount(served), "ssd-sim serve", server, log)
-    losetup: list[str | Path] = [
-        "losetup",
-        "--find",
-        "--show",
-        "--direct-io=on",
-        served / "ssd.img",
-    ]
-    loop = output_of(as_root(losetup)).strip()
-    stack.callback(subprocess.run, as_root(["losetup", "--detach", loop]), check=False)
+    loop, server = loop_device(stack, ssd, served, log)
     # Nothing set aside (blocks for root, clusters for conversions, many inodes): how full the
     # device is, is the ballast's business.
-    output_of(as_root(["mkfs.ext4", "-q", "-m", "0", "-i", "65536", loop]))
-    output_of(as_root(["mount", "-o", "discard", loop, mount]))
-    stack.callback(unmount, as_root(["umount"]), mount)
+    mount_loop(stack, ["mkfs.ext4", "-q", "-m", "0", "-i", "65536"], loop, mount)
     reserved = f"/sys/fs/ext4/{Path(loop).name}/reserved_clusters"
     subprocess.run(as_root(["tee", reserved]), input=b"0", check=True, capture_output=True)
-    output_of(as_root(["chown", f"{os.geteuid()}:{os.getegid()}", mount]))
     return Control("ext4", ssd, mount, servers=[(server, log)])
 
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from bench.demo.accounting import bytes_asked
+from bench.accounting import bytes_asked
 from bench.demo.controls import Control, Folders, MetaWords, mounted
 from bench.demo.plan import Plan
-from bench.demo.ssd import SPARE, SPARE_TOLERANCE, Counters, Ssd
-from bench.demo.system import DemoError
+from bench.demo.ssd import SPARE, SPARE_TOLERANCE, make_ssd, target_live_bytes
 from bench.paths import ROOT
+from bench.ssd import Counters, Ssd
+from bench.system import BenchError
 
 SEED = 20240229
 # Before the warm-up the ballast stops short by this share of the wanted live data.
@@ -104,7 +105,7 @@ class WorkloadClient:
         stack.callback(self._end)
 
     def ask(self, operation: str, **arguments: int) -> dict[str, Any]:
-        """Send one request and wait for its answer; DemoError if it failed."""
+        """Send one request and wait for its answer; BenchError if it failed."""
         if self.process.stdin is None or self.process.stdout is None:
             raise AssertionError
         self.process.stdin.write(json.dumps({"op": operation, **arguments}) + "\n")
@@ -113,7 +114,7 @@ class WorkloadClient:
         answer: dict[str, Any] = json.loads(line) if line else {"ok": False, "error": "it ended"}
         if not answer["ok"]:
             message = f"the workload failed: {answer['error']}"
-            raise DemoError(message)
+            raise BenchError(message)
         return answer
 
     def bytes_asked(self) -> int:
@@ -143,12 +144,12 @@ def run(mode: str, plan: Plan, folders: Folders, progress: Progress) -> Outcome:
     """Do one run from a fresh device to its figures; everything is undone at the end."""
     image = folders.images / f"{mode}.ssd"
     progress("fill")
-    ssd = Ssd(image, plan)
+    ssd = make_ssd(image, plan)
     with ExitStack() as stack:
         control = mounted(stack, mode, ssd, folders, unprivileged_user())
         workload = WorkloadClient(stack, control, plan, folders)
         workload.ask("prepare")
-        target = ssd.counters().target_live_bytes
+        target = target_live_bytes(ssd.counters())
         top_up(workload, int(target * (1 - MARGIN)) - ssd.counters().live_bytes)
         warm_up(workload, ssd, plan, progress)
         control.check_alive()
@@ -222,7 +223,7 @@ def warm_up(workload: Workload, ssd: Device, plan: Plan, progress: Progress) -> 
 def shortage(ssd: Device, guard: float) -> int:
     """Return how much the peak since the last reset is short of ``guard`` below the target."""
     counters = ssd.counters()
-    return int(counters.target_live_bytes * (1 - guard)) - counters.peak_live_bytes
+    return int(target_live_bytes(counters) * (1 - guard)) - counters.peak_live_bytes
 
 
 def top_up(workload: Workload, size: int) -> None:

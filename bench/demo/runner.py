@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from bench.demo.accounting import adopt_orphans, bytes_asked, descendants
+from bench.accounting import adopt_orphans, bytes_asked, descendants
 from bench.demo.databases import Postgres, RocksDb, Sqlite
 from bench.demo.files import Ballast, Logs, Media, Trees
 from bench.demo.place import Place

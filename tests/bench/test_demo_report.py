@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.demo.accounting import bytes_asked
+from bench.accounting import bytes_asked
 from bench.demo.report import Replays, Report
 from bench.demo.run import Outcome
-from bench.demo.ssd import Counters
+from bench.ssd import Counters
 
 GIB = 1 << 30
 

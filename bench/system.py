@@ -1,7 +1,7 @@
 """Processes, mounts and root: everything that must be undone is pushed on a stack when it is done.
 
-Root is needed for loop devices and for mounting ext4, for nothing else; as an ordinary user the
-demo asks sudo for exactly those commands.
+Root is needed for loop devices and for mounting what is on them, for nothing else; an ordinary
+user's benches ask sudo for exactly those commands.
 """
 
 import os
@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 
-class DemoError(Exception):
-    """Something the demo cannot go on without; the message says what to do."""
+class BenchError(Exception):
+    """Something a bench cannot go on without; the message says what to do."""
 
 
 def as_root(arguments: Sequence[str | Path]) -> list[str]:
@@ -24,8 +24,8 @@ def as_root(arguments: Sequence[str | Path]) -> list[str]:
     if os.geteuid() == 0:
         return words
     if shutil.which("sudo") is None:
-        message = "root is needed for the ext4 control (loop device, mount), and there is no sudo"
-        raise DemoError(message)
+        message = "root is needed for loop devices and mounts, and there is no sudo"
+        raise BenchError(message)
     return ["sudo", "--", *words]
 
 
@@ -36,7 +36,7 @@ def output_of(arguments: Sequence[str | Path]) -> str:
     if done.returncode != 0:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()
         message = f"{' '.join(words)}: exit {done.returncode}: {last[-1] if last else ''}"
-        raise DemoError(message)
+        raise BenchError(message)
     return done.stdout
 
 
@@ -52,7 +52,7 @@ def wait_until(
         time.sleep(0.05)
     tail = log.read_text(errors="replace").strip().splitlines()[-1:] if log.exists() else []
     message = f"{what} did not come up: {tail[0] if tail else 'no output'} (see {log})"
-    raise DemoError(message)
+    raise BenchError(message)
 
 
 def start(
@@ -65,7 +65,7 @@ def start(
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
-            start_new_session=True,  # Ctrl-C is the demo's; it unmounts, then the servers end
+            start_new_session=True,  # Ctrl-C is the bench's; it unmounts, then the servers end
         )
     stack.callback(finish, process, patience_seconds)
     return process

@@ -9,8 +9,10 @@ Counted in, but small: writes to pipes. Sockets are not counted.
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from bench.system import output_of
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -35,11 +37,19 @@ def descendants(root: int) -> Iterator[int]:
 
 def bytes_asked(root: int | None = None) -> int:
     """Return the bytes that a tree of processes has handed to write calls so far."""
-    total = 0
-    for pid in descendants(root or os.getpid()):
-        try:
-            lines = Path(f"/proc/{pid}/io").read_text().splitlines()
-        except OSError:
-            continue
-        total += sum(int(line.split()[1]) for line in lines if line.startswith("wchar:"))
-    return total
+    return sum(_asked(pid) for pid in descendants(root or os.getpid()))
+
+
+def asked_by(arguments: Sequence[str | Path]) -> int:
+    """Run a command to its end; return the bytes that it and its children asked to write."""
+    before = _asked(os.getpid())
+    output_of(arguments)
+    return _asked(os.getpid()) - before
+
+
+def _asked(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("wchar:"))

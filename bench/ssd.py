@@ -1,0 +1,69 @@
+"""An emulated SSD's image, and what the device counts."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.paths import BIN
+from bench.system import output_of
+
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What the device counted since the last reset."""
+
+    written_bytes: int
+    nand_bytes: int
+    gc_bytes: int
+    live_bytes: int
+    peak_live_bytes: int
+    physical_bytes: int
+    p50_us: float
+    p99_us: float
+    p999_us: float
+
+    @property
+    def waf(self) -> float:
+        """NAND bytes ÷ bytes the device was sent."""
+        return self.nand_bytes / self.written_bytes if self.written_bytes else 1.0
+
+    @property
+    def effective_spare(self) -> float:
+        """Physical pages ÷ peak live pages, less 1."""
+        return self.physical_bytes / self.peak_live_bytes - 1
+
+
+class Ssd:
+    """One image file."""
+
+    def __init__(self, path: Path, *options: str | float) -> None:
+        """Make it; the options are those of ``ssd-sim create``."""
+        self.path = path
+        output_of([BIN / "ssd-sim", "create", path, *map(str, options)])
+        self.pages_before_reset = 0  # ever written when the counters were last reset
+
+    def counters(self) -> Counters:
+        """Read the counters; the device may be in use."""
+        raw: dict[str, Any] = json.loads(output_of([BIN / "ssd-sim", "info", self.path, "--json"]))
+        device = raw.get("device", raw)
+        latency = device["latency_us"]
+        names = ("written", "nand", "gc", "live", "peak_live", "physical")
+        sizes = {f"{name}_bytes": int(device[f"{name}_bytes"]) for name in names}
+        return Counters(
+            **sizes,
+            p50_us=float(latency["p50"]),
+            p99_us=float(latency["p99"]),
+            p999_us=float(latency["p999"]),
+        )
+
+    def pages_written(self) -> int:
+        """Return how many pages the device was ever sent."""
+        return self.pages_before_reset + self.counters().written_bytes // PAGE_BYTES
+
+    def reset(self) -> None:
+        """Count anew; the peak of live data starts at what is live now."""
+        self.pages_before_reset = self.pages_written()
+        output_of([BIN / "ssd-sim", "reset-stats", self.path])
