@@ -91,7 +91,8 @@ class Filesystem {
   // source's dirty pages (notify_inval_inode) and is called before that, if a file is replaced.
   virtual Result<void> rename(InodeId from, std::string_view name, InodeId to,
                               std::string_view new_name, uint32_t flags,
-                              const std::function<void(InodeId)>& push_dirty) = 0;
+                              const std::function<void(InodeId)>& push_dirty,
+                              const meta::Caller& caller = {}) = 0;
   virtual Result<void> read_directory(
       InodeId directory, uint64_t cookie,
       const std::function<bool(const meta::DirectoryEntry&)>& visit) = 0;

@@ -48,7 +48,8 @@ class FilesystemImpl final : public Filesystem {
   Result<void> unlink(InodeId parent, std::string_view name) override;
   Result<void> rmdir(InodeId parent, std::string_view name) override;
   Result<void> rename(InodeId from, std::string_view name, InodeId to, std::string_view new_name,
-                      uint32_t flags, const std::function<void(InodeId)>& push_dirty) override;
+                      uint32_t flags, const std::function<void(InodeId)>& push_dirty,
+                      const meta::Caller& caller = {}) override;
   Result<void> read_directory(
       InodeId directory, uint64_t cookie,
       const std::function<bool(const meta::DirectoryEntry&)>& visit) override;

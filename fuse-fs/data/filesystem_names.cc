@@ -123,7 +123,8 @@ Result<bool> FilesystemImpl::replaces_file(InodeId to, std::string_view new_name
 // A file moved over another is what the other's readers will see after a cut: its data goes first.
 Result<void> FilesystemImpl::rename(InodeId from, std::string_view name, InodeId to,
                                     std::string_view new_name, uint32_t flags,
-                                    const std::function<void(InodeId)>& push_dirty) {
+                                    const std::function<void(InodeId)>& push_dirty,
+                                    const meta::Caller& caller) {
   SFS_TRY(health_.writable());
   SFS_ASSIGN(const bool replaces, replaces_file(to, new_name, flags));
   if (replaces) {
@@ -136,7 +137,7 @@ Result<void> FilesystemImpl::rename(InodeId from, std::string_view name, InodeId
     SFS_TRY(first);
   }
   SFS_ASSIGN(const meta::RenameResult done,
-             after_change(engine_->rename(from, name, to, new_name, flags)));
+             after_change(engine_->rename(from, name, to, new_name, flags, caller)));
   if (done.replaced) lost_name(*done.replaced);
   return {};
 }

@@ -18,9 +18,13 @@
 namespace streamfs::frontend {
 namespace {
 
-data::Requester requester(fuse_req_t req, Context& context) {
+meta::Caller caller_of(fuse_req_t req) {
   const fuse_ctx* caller = fuse_req_ctx(req);
-  return {{caller->uid, caller->gid}, context.comms.comm_of(caller->pid)};
+  return {caller->uid, caller->gid};
+}
+
+data::Requester requester(fuse_req_t req, Context& context) {
+  return {caller_of(req), context.comms.comm_of(fuse_req_ctx(req)->pid)};
 }
 
 void make(fuse_req_t req, fuse_ino_t parent, std::string name, mode_t mode, dev_t rdev,
@@ -134,8 +138,8 @@ void rename(fuse_req_t req, fuse_ino_t from, const char* name, fuse_ino_t to, co
   run(req, over ? Wait::kKernel : context.names(),
       [req, from, to, flags, name = std::string(name),
        new_name = std::string(new_name)](Context& c) {
-        reply_status(
-            req, c.fs().rename(c.inode(from), name, c.inode(to), new_name, flags, c.push_dirty));
+        reply_status(req, c.fs().rename(c.inode(from), name, c.inode(to), new_name, flags,
+                                        c.push_dirty, caller_of(req)));
       });
 }
 

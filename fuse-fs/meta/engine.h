@@ -142,9 +142,11 @@ class Engine {
   // The inode that lost the name.
   virtual Result<InodeId> unlink(InodeId parent, std::string_view name) = 0;
   virtual Result<InodeId> rmdir(InodeId parent, std::string_view name) = 0;
-  // flags: RENAME_NOREPLACE, RENAME_EXCHANGE.
+  // flags: RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT (leaves a whiteout, of `caller`, in
+  // the old place: character device 0, 0).
   virtual Result<RenameResult> rename(InodeId from, std::string_view name, InodeId to,
-                                      std::string_view new_name, uint32_t flags) = 0;
+                                      std::string_view new_name, uint32_t flags,
+                                      const Caller& caller = {}) = 0;
   // From cookie 0; "." and ".." included. Stops when visit returns false (that entry comes again).
   virtual Result<void> read_directory(InodeId directory, uint64_t cookie,
                                       const std::function<bool(const DirectoryEntry&)>& visit) = 0;

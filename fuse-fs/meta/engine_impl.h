@@ -62,7 +62,8 @@ class EngineImpl final : public Engine {
   Result<InodeId> unlink(InodeId parent, std::string_view name) override;
   Result<InodeId> rmdir(InodeId parent, std::string_view name) override;
   Result<RenameResult> rename(InodeId from, std::string_view name, InodeId to,
-                              std::string_view new_name, uint32_t flags) override;
+                              std::string_view new_name, uint32_t flags,
+                              const Caller& caller = {}) override;
   Result<void> read_directory(InodeId directory, uint64_t cookie,
                               const std::function<bool(const DirectoryEntry&)>& visit) override;
   void reference(InodeId id) override;
@@ -116,13 +117,17 @@ class EngineImpl final : public Engine {
   Attributes referenced(const Inode& inode);  // counts a reference for the caller
 
   // ---- Names
-  struct NewInode;
+  // An inode on its way into META: its slot, its image, what it needs beside them.
+  struct NewInode {
+    InodeSlots::Claim slot;
+    InodeImage image{};
+    NewBlob long_symlink;
+    Orphans::Claim orphan;
+  };
   Result<NewInode> prepare_inode(Change& change, const Inode& parent, const CreateRequest& request,
                                  uint32_t nlink);
   Result<void> put_symlink(Change& change, NewInode& inode, std::string_view target);
-  InodeRef publish(NewInode& inode, std::unique_lock<Mutex>& lock);
-  Result<Attributes> commit_created(Change& change, NewInode& inode, Inode* parent,
-                                    Directory* directory, Directory::Insertion* insertion);
+  std::pair<Result<TxId>, Locked> commit_new(Change& change, NewInode& made);
   void touch(Change& change, Inode& directory);
   Result<InodeRef> named(InodeId id);
   Result<bool> lock_all(InodeLocks& locks, std::initializer_list<InodeId> ids);
@@ -134,10 +139,16 @@ class EngineImpl final : public Engine {
 
   struct Rename;
   Result<std::optional<RenameResult>> try_rename(InodeId from, std::string_view name, InodeId to,
-                                                 std::string_view new_name, uint32_t flags);
+                                                 std::string_view new_name, uint32_t flags,
+                                                 const Caller& caller);
   Result<void> check_rename(const Rename& rename, uint32_t flags);
   Result<void> check_replaced(const Rename& rename);
   Result<void> check_not_inside(InodeId moved, InodeId directory) const;
+  struct Vacated {
+    Directory::Removal removal;
+    std::optional<NewInode> whiteout;
+  };
+  Result<Vacated> put_vacate(Change& change, Rename& rename);
   Result<RenameResult> move_name(Rename& rename, std::string_view new_name);
   Result<RenameResult> exchange_names(Rename& rename, const Directory::Found& target, Inode& other);
   void put_moved(Change& change, Inode& moved, Inode& from, Inode& to);

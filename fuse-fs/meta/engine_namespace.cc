@@ -23,14 +23,6 @@
 
 namespace streamfs::meta {
 
-// An inode on its way into META: its slot, its image, what it needs beside them.
-struct EngineImpl::NewInode {
-  InodeSlots::Claim slot;
-  InodeImage image{};
-  NewBlob long_symlink;
-  Orphans::Claim orphan;
-};
-
 void EngineImpl::touch(Change& change, Inode& directory) {
   InodeImage& next = change.next(directory);
   next.mtime = next.ctime = now();
@@ -117,27 +109,20 @@ Result<void> EngineImpl::put_symlink(Change& change, NewInode& made, std::string
   return {};
 }
 
-// Commits a new inode, with the entry that names it if there is one. It is in memory, locked,
-// before anyone can find it in META.
-Result<Attributes> EngineImpl::commit_created(Change& change, NewInode& made, Inode* parent,
-                                              Directory* directory,
-                                              Directory::Insertion* insertion) {
+// Commits a new inode. It is in memory, locked, before anyone can find it in META.
+std::pair<Result<TxId>, Locked> EngineImpl::commit_new(Change& change, NewInode& made) {
   std::unique_lock<Mutex> lock;
-  const InodeRef inode = cache_.insert(made.slot.id(), made.image, lock);
+  InodeRef inode = cache_.insert(made.slot.id(), made.image, lock);
   const Result<TxId> committed = change.commit();
   if (!committed) {
     inode->alive = false;
     cache_.erase(*inode);
-    lock.unlock();
-    return committed.error();
+    return {committed.error(), Locked{std::move(inode), std::move(lock)}};
   }
   made.slot.keep();
   made.long_symlink.keep();
   made.orphan.keep();
-  if (parent != nullptr) directory->inserted(std::move(*insertion));
-  Attributes out = referenced(*inode);
-  lock.unlock();
-  return out;
+  return {committed, Locked{std::move(inode), std::move(lock)}};
 }
 
 Result<Attributes> EngineImpl::create(InodeId parent, std::string_view name,
@@ -158,7 +143,10 @@ Result<Attributes> EngineImpl::create(InodeId parent, std::string_view name,
              names->put_insert(change.tx, name, made.slot.id(), request.mode & S_IFMT, next));
   if (is_dir) ++next.nlink;
   touch(change, *directory);
-  return commit_created(change, made, directory.ref.get(), names, &insertion);
+  const auto [committed, inode] = commit_new(change, made);
+  SFS_TRY(committed);
+  names->inserted(std::move(insertion));
+  return referenced(*inode);
 }
 
 Result<Attributes> EngineImpl::create_unnamed(InodeId parent, const CreateRequest& request) {
@@ -170,7 +158,9 @@ Result<Attributes> EngineImpl::create_unnamed(InodeId parent, const CreateReques
   SFS_ASSIGN(NewInode made, prepare_inode(change, *directory, request, 0));
   SFS_ASSIGN(made.orphan, orphans_.claim(made.slot.id()));
   made.orphan.put(change.tx);
-  return commit_created(change, made, nullptr, nullptr, nullptr);
+  const auto [committed, inode] = commit_new(change, made);
+  SFS_TRY(committed);
+  return referenced(*inode);
 }
 
 Result<Attributes> EngineImpl::link(InodeId target, InodeId parent, std::string_view name) {

@@ -17,6 +17,7 @@
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE 1U
 #define RENAME_EXCHANGE 2U
+#define RENAME_WHITEOUT 4U
 #endif
 
 namespace streamfs::meta {
@@ -30,20 +31,23 @@ struct EngineImpl::Rename {
   Directory::Found source;
   std::optional<Directory::Found> target;
   Inode& moved;
-  Inode* replaced;  // or exchanged; null without a target
+  Inode* replaced;         // or exchanged; null without a target
+  const Caller* whiteout;  // who leaves one behind, or null
 };
 
 Result<RenameResult> EngineImpl::rename(InodeId from, std::string_view name, InodeId to,
-                                        std::string_view new_name, uint32_t flags) {
+                                        std::string_view new_name, uint32_t flags,
+                                        const Caller& caller) {
   SFS_TRY(writable());
   SFS_TRY(check_name(name));
   SFS_TRY(check_name(new_name));
-  const uint32_t known = RENAME_NOREPLACE | RENAME_EXCHANGE;
-  if ((flags & ~known) != 0 || flags == known) return Error{EINVAL, "rename flags"};
+  const uint32_t alone = RENAME_NOREPLACE | RENAME_WHITEOUT;  // not beside an exchange
+  const bool clash = (flags & RENAME_EXCHANGE) != 0 && (flags & alone) != 0;
+  if (clash || (flags & ~(alone | RENAME_EXCHANGE)) != 0) return Error{EINVAL, "rename flags"};
   std::unique_lock one_at_a_time(rename_mutex_, std::defer_lock);
   if (from != to) one_at_a_time.lock();
   for (;;) {
-    SFS_ASSIGN(const auto done, try_rename(from, name, to, new_name, flags));
+    SFS_ASSIGN(const auto done, try_rename(from, name, to, new_name, flags, caller));
     if (done) return *done;
   }
 }
@@ -51,7 +55,7 @@ Result<RenameResult> EngineImpl::rename(InodeId from, std::string_view name, Ino
 // Nothing when a name changed between being looked up and being locked.
 Result<std::optional<RenameResult>> EngineImpl::try_rename(InodeId from, std::string_view name,
                                                            InodeId to, std::string_view new_name,
-                                                           uint32_t flags) {
+                                                           uint32_t flags, const Caller& caller) {
   SFS_ASSIGN(const auto source, peek(from, name));
   SFS_ASSIGN(const auto target, peek(to, new_name));
   if (!source) return Error{ENOENT};
@@ -65,8 +69,15 @@ Result<std::optional<RenameResult>> EngineImpl::try_rename(InodeId from, std::st
   SFS_ASSIGN(Directory * to_names, entries(locks[to]));
   SFS_ASSIGN(const auto target_now, to_names->find(new_name));
   if (target_now != target) return std::optional<RenameResult>();
-  Rename rename{locks[from], locks[to], *from_names,       *to_names,
-                *source,     target,    locks[source->id], target ? &locks[replaced] : nullptr};
+  Rename rename{locks[from],
+                locks[to],
+                *from_names,
+                *to_names,
+                *source,
+                target,
+                locks[source->id],
+                target ? &locks[replaced] : nullptr,
+                (flags & RENAME_WHITEOUT) != 0 ? &caller : nullptr};
   SFS_TRY(check_rename(rename, flags));
   if (rename.replaced == &rename.moved) {
     return std::optional(RenameResult{rename.moved.id, std::nullopt});  // two names of one inode
@@ -130,9 +141,24 @@ void EngineImpl::put_moved(Change& change, Inode& moved, Inode& from, Inode& to)
   ++change.next(to).nlink;
 }
 
+// The old name: gone, or a whiteout's, which overlay filesystems leave for a lower layer to be
+// hidden.
+Result<EngineImpl::Vacated> EngineImpl::put_vacate(Change& change, Rename& rename) {
+  Vacated out;
+  if (rename.whiteout == nullptr) {
+    out.removal = rename.from_names.put_remove(change.tx, rename.source.slot);
+    return out;
+  }
+  const CreateRequest request{S_IFCHR, *rename.whiteout, 0, {}, {}, false};
+  SFS_ASSIGN(NewInode made, prepare_inode(change, rename.from, request, 1));
+  rename.from_names.put_replace(change.tx, rename.source.slot, made.slot.id(), S_IFCHR);
+  out.whiteout.emplace(std::move(made));
+  return out;
+}
+
 Result<RenameResult> EngineImpl::move_name(Rename& rename, std::string_view new_name) {
   Change change = this->change();
-  const auto removal = rename.from_names.put_remove(change.tx, rename.source.slot);
+  SFS_ASSIGN(Vacated vacated, put_vacate(change, rename));
   Directory::Insertion insertion;
   Orphans::Claim orphan;
   if (rename.target) {
@@ -147,9 +173,10 @@ Result<RenameResult> EngineImpl::move_name(Rename& rename, std::string_view new_
   put_moved(change, rename.moved, rename.from, rename.to);
   touch(change, rename.from);
   touch(change, rename.to);
-  SFS_ASSIGN(const TxId committed, change.commit());
+  SFS_ASSIGN(const TxId committed,
+             vacated.whiteout ? commit_new(change, *vacated.whiteout).first : change.commit());
   if (!rename.target) rename.to_names.inserted(std::move(insertion));
-  rename.from_names.removed(removal, committed);
+  if (!vacated.whiteout) rename.from_names.removed(vacated.removal, committed);
   orphan.keep();
   RenameResult result{rename.moved.id, std::nullopt};
   if (rename.replaced != nullptr) result.replaced = rename.replaced->id;

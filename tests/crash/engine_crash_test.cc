@@ -148,6 +148,9 @@ TEST_F(EngineCrash, RenameNoReplace) {
 TEST_F(EngineCrash, RenameExchange) {
   expect_whole_or_nothing({renaming(dir_, "file", engine_->root(), "other", RENAME_EXCHANGE)});
 }
+TEST_F(EngineCrash, RenameWhiteout) {
+  expect_whole_or_nothing({renaming(dir_, "file", engine_->root(), "other", RENAME_WHITEOUT)});
+}
 TEST_F(EngineCrash, SetAttributes) {
   expect_whole_or_nothing({chmod_of(file_, 0400)});
 }

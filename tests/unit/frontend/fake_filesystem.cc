@@ -154,7 +154,8 @@ Result<void> FakeFilesystem::rmdir(InodeId parent, std::string_view name) {
 
 Result<void> FakeFilesystem::rename(InodeId from, std::string_view name, InodeId to,
                                     std::string_view new_name, uint32_t flags,
-                                    const std::function<void(InodeId)>& push_dirty) {
+                                    const std::function<void(InodeId)>& push_dirty,
+                                    const meta::Caller& /*caller*/) {
   InodeId moved;
   bool over = false;
   {

@@ -13,7 +13,7 @@
 namespace streamfs::meta {
 namespace {
 
-constexpr uint32_t kNoReplace = 1, kExchange = 2;
+constexpr uint32_t kNoReplace = 1, kExchange = 2, kWhiteout = 4;
 
 CreateRequest symlink_to(std::string_view target) {
   CreateRequest request = node(S_IFLNK | 0777);
@@ -252,7 +252,7 @@ TEST(Rename, FollowsTheRulesOfReplacing) {
   EXPECT_EQ(rename(fs.root(), "f", fs.root(), "full", kNoReplace), EEXIST);
   EXPECT_EQ(rename(fs.root(), "f", fs.root(), "none", kExchange), ENOENT);
   EXPECT_EQ(rename(fs.root(), "f", fs.root(), "g", kNoReplace | kExchange), EINVAL);
-  EXPECT_EQ(rename(fs.root(), "f", fs.root(), "g", 4), EINVAL);
+  EXPECT_EQ(rename(fs.root(), "f", fs.root(), "g", 8), EINVAL);
   EXPECT_EQ(rename(fs.root(), "f", fs.root(), "g", kNoReplace), 0);
   EXPECT_EQ(fs->lookup(fs.root(), "g")->id, f);
 }
@@ -297,6 +297,24 @@ TEST(Rename, ExchangeSwapsAFileAndADirectory) {
   EXPECT_EQ(fs->lookup(b, "f")->id, d);
   EXPECT_EQ(fs->lookup(d, "..")->id, b);
   EXPECT_EQ(error_of(fs->rename(fs.root(), "b", b, "f", kExchange)), EINVAL);
+}
+
+TEST(Rename, AWhiteoutStaysInTheOldPlace) {
+  Filesystem fs;
+  const InodeId a = fs.directory("a"), f = fs.file("f", a), over = fs.file("over", a);
+  ASSERT_TRUE(fs->rename(a, "f", fs.root(), "moved", kWhiteout, {.uid = 12, .gid = 34}).ok());
+  ASSERT_TRUE(fs->rename(fs.root(), "moved", a, "over", kWhiteout).ok());
+  fs.crash();
+  EXPECT_EQ(fs->lookup(a, "over")->id, f);
+  EXPECT_EQ(fs.attributes(over).nlink, 0U);
+  const Attributes whiteout = *fs->lookup(a, "f");
+  EXPECT_EQ(whiteout.mode, uint32_t{S_IFCHR});
+  EXPECT_EQ(whiteout.rdev, 0U);
+  EXPECT_EQ(whiteout.uid, 12U);
+  EXPECT_EQ(whiteout.gid, 34U);
+  EXPECT_TRUE(S_ISCHR(fs->lookup(fs.root(), "moved")->mode));
+  const auto both = fs->rename(a, "over", fs.root(), "moved", kWhiteout | kExchange);
+  EXPECT_EQ(error_of(both), EINVAL);
 }
 
 TEST(Orphans, AnOpenFileOutlivesItsNameAndIsFreedAfterTheLastForget) {
