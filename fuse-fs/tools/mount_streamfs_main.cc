@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <spawn.h>
 #include <stdlib.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,9 +16,11 @@
 #include <vector>
 
 #include "base/exit_codes.h"
+#include "base/result.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/mount_options.h"
+#include "fuse-fs/tools/remount.h"
 
 namespace {
 
@@ -43,22 +44,6 @@ Wanted sort_out(const std::vector<std::string>& lists) {
     }
   }
   return wanted;
-}
-
-// Only the kernel's own flags can change while mounted.
-int remount(const std::string& mountpoint, const std::vector<std::string>& options) {
-  unsigned long flags = MS_REMOUNT | MS_NOSUID | MS_NODEV;
-  for (const std::string& option : options) {
-    if (option == "ro") flags |= MS_RDONLY;
-    if (option == "rw") flags &= ~static_cast<unsigned long>(MS_RDONLY);
-    if (option == "noexec") flags |= MS_NOEXEC;
-    if (option == "noatime") flags |= MS_NOATIME;
-    if (option == "suid") flags &= ~static_cast<unsigned long>(MS_NOSUID);
-    if (option == "dev") flags &= ~static_cast<unsigned long>(MS_NODEV);
-  }
-  if (mount("none", mountpoint.c_str(), nullptr, flags, nullptr) == 0) return 0;
-  fail(kProgram, Failure{kFailed, streamfs::Error(errno, "remounting " + mountpoint).message()});
-  return kFailed;
 }
 
 std::string escaped_list(const std::vector<std::string>& options) {
@@ -114,7 +99,10 @@ int run(int argc, char** argv) {
   app.add_flag("-s,-n,-v", ignored, "Accepted for mount(8)");
   if (const auto code = parse(app, argc, argv)) return *code == 0 ? 0 : kWrongUse;
   const Wanted wanted = sort_out(lists);
-  if (wanted.remount) return fake ? 0 : remount(mountpoint, wanted.options);
+  if (wanted.remount) {
+    const auto done = fake ? streamfs::Result<void>() : remount(mountpoint, wanted.options);
+    return done ? 0 : fail(kProgram, Failure{kFailed, done.error().message()});
+  }
   for (const std::string& option : wanted.options) {
     MountCommand checked;
     if (const auto known = apply_option(checked, option); !known) {

@@ -1,6 +1,8 @@
 // streamfs DATA MOUNTPOINT -o meta=META[,OPTION…]: mounts, and serves the mount until it is gone.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "fuse-fs/tools/launch.h"
 #include "fuse-fs/tools/mount_options.h"
 #include "fuse-fs/tools/mount_program.h"
+#include "fuse-fs/tools/remount.h"
 
 namespace {
 
@@ -32,18 +35,15 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
                        when data becomes durable by itself (1000, 5000)
   nonempty             mount although the directory has content, or is a mountpoint already
   allow_other          other users too (always on for root; others need user_allow_other)
+  remount              change ro, rw, suid, dev, noexec or noatime of what is mounted
   suid, dev, noexec, sync, noatime, …
                        as in fstab(5)
 )";
 
 Result<MountCommand> read_command(const std::string& data, const std::string& mountpoint,
-                                  const std::vector<std::string>& option_lists) {
+                                  const std::vector<std::string>& options) {
   MountCommand command;
-  for (const std::string& list : option_lists) {
-    for (const std::string& option : split_options(list)) {
-      SFS_TRY(apply_option(command, option));
-    }
-  }
+  for (const std::string& option : options) SFS_TRY(apply_option(command, option));
   if (command.meta.empty()) return Error{EINVAL, "-o meta=PATH is missing"};
   command.data = absolute_data(data);
   command.mountpoint = absolute_path(mountpoint);
@@ -65,7 +65,14 @@ int run(int argc, char** argv) {
   app.add_flag("-f", foreground, "Stay in the foreground, log to stderr");
   app.add_flag("-d", debug, "As -f, and print every request");
   if (const auto code = parse(app, argc, argv)) return *code;
-  Result<MountCommand> command = read_command(data, mountpoint, option_lists);
+  std::vector<std::string> options;
+  for (const std::string& list : option_lists)
+    std::ranges::move(split_options(list), std::back_inserter(options));
+  if (std::ranges::find(options, "remount") != options.end()) {  // as mount.fuse3 asks for it
+    const Result<void> done = remount(mountpoint, options);
+    return done ? exit_code::kOk : fail("streamfs", done.error());
+  }
+  Result<MountCommand> command = read_command(data, mountpoint, options);
   if (!command) return fail("streamfs", Failure{exit_code::kUsage, command.error().context});
   command->debug = debug;
   log_to_stderr(debug ? Talk::kEverything : foreground ? Talk::kInformation : Talk::kWarnings);
