@@ -22,11 +22,13 @@ Result<size_t> FilesystemImpl::read(InodeId id, uint64_t offset, Bytes out) {
 Result<void> FilesystemImpl::write(InodeId id, uint64_t offset, ConstBytes in) {
   SFS_TRY(health_.writable());
   app_bytes_.fetch_add(in.size(), std::memory_order_relaxed);
+  SFS_TRY(engine_->drop_capability(id));
   return path_->write(id, offset, in);
 }
 
 Result<void> FilesystemImpl::truncate(InodeId id, uint64_t size) {
   SFS_TRY(health_.writable());
+  SFS_TRY(engine_->drop_capability(id));
   return path_->truncate(id, size);
 }
 
@@ -34,6 +36,7 @@ Result<void> FilesystemImpl::allocate(InodeId id, int mode, uint64_t offset, uin
   SFS_TRY(health_.writable());
   if (length == 0) return Error{EINVAL};
   if (offset > kMaxFileBytes || length > kMaxFileBytes - offset) return Error{EFBIG};
+  SFS_TRY(engine_->drop_capability(id));
   const bool keep_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
   switch (mode & ~FALLOC_FL_KEEP_SIZE) {
     case 0:

@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -95,6 +96,9 @@ void CheckWalk::visit_inode(const Visit& visit) {
     return;
   }
   visit_blob(path, image, image.xattr, false);
+  const auto inline_xattrs =
+      std::as_bytes(inline_xattr_words(image)).first(image.inline_xattr_bytes);
+  check_xattrs(path, {reinterpret_cast<const char*>(inline_xattrs.data()), inline_xattrs.size()});
   if (is_directory(image)) {
     ++report.directories;
     if (visit.parent.value != 0 && image.parent != visit.parent.value) {
@@ -220,8 +224,19 @@ void CheckWalk::visit_blob(const std::string& path, const InodeImage& image, uin
     }
     bytes.append(reinterpret_cast<const char*>(payload.data()), length);
   }
-  const bool sound = symlink ? bytes.size() == image.size : decode_xattrs(bytes).ok();
-  if (!sound) problem(path + what + "make no sense");
+  if (!symlink) return check_xattrs(path, bytes);
+  if (bytes.size() != image.size) problem(path + what + "makes no sense");
+}
+
+void CheckWalk::check_xattrs(const std::string& path, std::string_view bytes) {
+  const auto all = decode_xattrs(bytes);
+  if (!all) return problem(path + ": its extended attributes make no sense");
+  for (const std::string_view key : {kAccessAclKey, kDefaultAclKey}) {
+    const auto found = all->find(key);
+    if (found != all->end() && !decode_acl(found->second)) {
+      problem(path + ": its access control list makes no sense");
+    }
+  }
 }
 
 std::vector<uint64_t> CheckWalk::claim_chain(const std::string& path, uint64_t first, UnitKind kind,

@@ -4,10 +4,12 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "fuse-fs/meta/blob/acl.h"
 #include "fuse-fs/meta/blob/xattr.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/extent_map.h"
@@ -77,6 +79,7 @@ class CheckWalk {
   void visit_extent(const std::string& path, const ExtentSlot& slot,
                     std::map<uint64_t, uint64_t>& ranges);
   void visit_blob(const std::string& path, const InodeImage& image, uint64_t first, bool symlink);
+  void check_xattrs(const std::string& path, std::string_view bytes);
   std::vector<uint64_t> claim_chain(const std::string& path, uint64_t first, UnitKind kind,
                                     InodeId owner);
   bool claim_unit(const std::string& path, uint64_t offset, UnitKind kind, InodeId owner);

@@ -45,10 +45,14 @@ struct Attributes {
 
 struct Caller {
   uint32_t uid = 0, gid = 0;
+  uint32_t umask = 0;  // applied unless the directory has a default ACL
 };
 
+// In set_xattr's flags: the caller may not keep the setgid bit where an access ACL sets the mode.
+inline constexpr int kXattrKillSgid = 1 << 16;
+
 struct CreateRequest {
-  uint32_t mode = 0;  // with the file type; umask already applied
+  uint32_t mode = 0;  // with the file type, as asked for
   Caller caller;
   uint64_t rdev = 0;
   std::string_view symlink_target;
@@ -162,12 +166,17 @@ class Engine {
   virtual Result<Attributes> attributes(InodeId id) = 0;
   virtual Result<Attributes> set_attributes(InodeId id, const AttributeChange& change) = 0;
   virtual Result<std::string> read_symlink(InodeId id) = 0;
+  // Names: user.*, trusted.*, security.* and the two of ACLs, which are checked (EINVAL) and kept
+  // in step with the mode; EOPNOTSUPP otherwise.
   virtual Result<std::string> get_xattr(InodeId id, std::string_view name) = 0;  // ENODATA
-  // flags: XATTR_CREATE, XATTR_REPLACE. E2BIG over 64 KiB in all.
+  // flags: XATTR_CREATE, XATTR_REPLACE, kXattrKillSgid. E2BIG: a value over 64 KiB; ENOSPC: all of
+  // an inode's over 64 KiB, or no room.
   virtual Result<void> set_xattr(InodeId id, std::string_view name, std::string_view value,
                                  int flags) = 0;
   virtual Result<std::vector<std::string>> list_xattr(InodeId id) = 0;
   virtual Result<void> remove_xattr(InodeId id, std::string_view name) = 0;
+  // Before the file's data changes. Costs nothing where there is no security.capability.
+  virtual Result<void> drop_capability(InodeId id) = 0;
   virtual Space space() = 0;
 
   // ---- Data. The caller serialises overlapping writes, reads and truncations of one inode.

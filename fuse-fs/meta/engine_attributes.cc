@@ -1,13 +1,9 @@
-// Attributes, symlinks and extended attributes.
+// Attributes and symlinks. Extended attributes are in engine_xattrs.cc.
 #include <sys/stat.h>
-#include <sys/xattr.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -63,7 +59,12 @@ Result<Attributes> EngineImpl::set_attributes(InodeId id, const AttributeChange&
   if (request.mtime) next.mtime = packed(*request.mtime);
   if (request.vstream) set_vstream(next, *request.vstream, request.vstream->value != 0);
   next.ctime = request.ctime ? packed(*request.ctime) : now();
-  SFS_TRY(change.commit());
+  const bool given_away = request.uid || request.gid;
+  if (given_away && (next.flags & kHasCapability) != 0) {
+    SFS_TRY(commit_without_capability(change, *inode));
+  } else {
+    SFS_TRY(change.commit());
+  }
   // An explicit time counts even where it equals the committed one.
   if (request.mtime) inode->mtime = inode->committed.mtime;
   inode->ctime = inode->committed.ctime;
@@ -80,67 +81,6 @@ Result<std::string> EngineImpl::read_symlink(InodeId id) {
   SFS_ASSIGN(std::string target, read_blob(heap_, image.symlink, id, kBlockSize));
   if (target.size() != image.size) return Error{EIO, "damaged symbolic link"};
   return target;
-}
-
-Result<XattrMap> EngineImpl::xattrs(const Inode& inode) const {
-  if (inode.committed.xattr == 0) return XattrMap();
-  SFS_ASSIGN(const std::string bytes,
-             read_blob(heap_, inode.committed.xattr, inode.id, kMaxXattrBytes));
-  return decode_xattrs(bytes);
-}
-
-Result<std::string> EngineImpl::get_xattr(InodeId id, std::string_view name) {
-  SFS_ASSIGN(const Locked inode, lock_inode(id));
-  SFS_ASSIGN(XattrMap all, xattrs(*inode));
-  const auto found = all.find(name);
-  if (found == all.end()) return Error{ENODATA};
-  return std::move(found->second);
-}
-
-Result<std::vector<std::string>> EngineImpl::list_xattr(InodeId id) {
-  SFS_ASSIGN(const Locked inode, lock_inode(id));
-  SFS_ASSIGN(const XattrMap all, xattrs(*inode));
-  std::vector<std::string> names;
-  for (const auto& [name, value] : all) names.push_back(name);
-  return names;
-}
-
-Result<void> EngineImpl::set_xattr(InodeId id, std::string_view name, std::string_view value,
-                                   int flags) {
-  SFS_TRY(writable());
-  if (name.empty() || name.size() > kMaxNameLength) return Error{ERANGE, "attribute name"};
-  if (value.size() > kMaxXattrBytes) return Error{E2BIG};
-  SFS_ASSIGN(const Locked inode, lock_inode(id));
-  SFS_ASSIGN(XattrMap all, xattrs(*inode));
-  const bool exists = all.contains(name);
-  if ((flags & XATTR_CREATE) != 0 && exists) return Error{EEXIST};
-  if ((flags & XATTR_REPLACE) != 0 && !exists) return Error{ENODATA};
-  all.insert_or_assign(std::string(name), std::string(value));
-  return store_xattrs(*inode, all);
-}
-
-Result<void> EngineImpl::remove_xattr(InodeId id, std::string_view name) {
-  SFS_TRY(writable());
-  SFS_ASSIGN(const Locked inode, lock_inode(id));
-  SFS_ASSIGN(XattrMap all, xattrs(*inode));
-  const auto found = all.find(name);
-  if (found == all.end()) return Error{ENODATA};
-  all.erase(found);
-  return store_xattrs(*inode, all);
-}
-
-Result<void> EngineImpl::store_xattrs(Inode& inode, const XattrMap& attributes) {
-  const std::string bytes = encode_xattrs(attributes);
-  if (bytes.size() > kMaxXattrBytes) return Error{E2BIG};
-  SFS_ASSIGN(const auto old, heap_.chain(inode.committed.xattr, UnitKind::kBlob, inode.id));
-  if (old.size() > kMaxBlobUnits) return Error{EIO, "blob too long"};
-  Change change = this->change();
-  SFS_ASSIGN(NewBlob blob, put_blob(change.tx, heap_, inode.id, bytes));
-  change.next(inode).xattr = blob.first;
-  change.next(inode).ctime = now();
-  SFS_TRY(commit_drop(change, old, {}));
-  blob.keep();
-  return {};
 }
 
 }  // namespace streamfs::meta

@@ -1,6 +1,6 @@
 // The engine's parts and the pieces its operations are put together from. engine_namespace.cc,
-// engine_attributes.cc, engine_data.cc and engine_orphans.cc hold the operations; see engine.h for
-// thread safety and what a crash leaves.
+// engine_attributes.cc, engine_xattrs.cc, engine_data.cc and engine_orphans.cc hold the operations;
+// see engine.h for thread safety and what a crash leaves.
 #pragma once
 
 #include <initializer_list>
@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "fuse-fs/meta/blob/acl.h"
 #include "fuse-fs/meta/blob/xattr.h"
 #include "fuse-fs/meta/checksums.h"
 #include "fuse-fs/meta/engine.h"
@@ -79,6 +80,7 @@ class EngineImpl final : public Engine {
                          int flags) override;
   Result<std::vector<std::string>> list_xattr(InodeId id) override;
   Result<void> remove_xattr(InodeId id, std::string_view name) override;
+  Result<void> drop_capability(InodeId id) override;
   Space space() override;
 
   Result<std::vector<Piece>> map(InodeId id, FileBlock first, uint64_t count) override;
@@ -121,7 +123,7 @@ class EngineImpl final : public Engine {
   struct NewInode {
     InodeSlots::Claim slot;
     InodeImage image{};
-    NewBlob long_symlink;
+    NewBlob long_symlink, xattrs;
     Orphans::Claim orphan;
   };
   Result<NewInode> prepare_inode(Change& change, const Inode& parent, const CreateRequest& request,
@@ -162,9 +164,16 @@ class EngineImpl final : public Engine {
                            const std::vector<BlockRun>& runs);
   void discard_current(Inode& inode);
 
-  // ---- Attributes
+  // ---- Extended attributes
   Result<XattrMap> xattrs(const Inode& inode) const;
-  Result<void> store_xattrs(Inode& inode, const XattrMap& attributes);
+  Result<void> set_acl(InodeId id, std::string_view name, std::string_view value, bool kill_sgid);
+  Result<NewBlob> put_xattrs(Change& change, InodeId id, InodeImage& image,
+                             const XattrMap& attributes);
+  Result<void> commit_xattrs(Change& change, Inode& inode, const XattrMap& attributes);
+  Result<void> commit_without_capability(Change& change, Inode& inode);
+  Result<std::optional<Acl>> default_acl(const Inode& directory) const;
+  Result<NewBlob> put_permissions(Change& change, InodeId id, InodeImage& image,
+                                  const Inode& parent, uint32_t umask);
 
   // ---- Data
   void cancel(const std::vector<BlockRun>& runs);

@@ -23,6 +23,25 @@
 
 namespace streamfs::meta {
 
+namespace {
+
+// The part of an inode that create writes: words 1 to 15, and what lies in the inline area.
+void put_inode_body(Transaction& tx, InodeId id, const InodeImage& image) {
+  const auto words = std::bit_cast<InodeWords>(image);
+  const auto put = [&](size_t first, size_t end) {
+    tx.body(inode_offset(id) + first * kWordSize, std::span(words).subspan(first, end - first));
+  };
+  const bool all = (image.flags & kInlineSymlink) != 0;
+  const size_t xattrs = image.inline_xattr_bytes == 0 ? size_t{kInodeWords}
+                        : is_regular(image)           ? size_t{kInlineXattrWord}
+                                                      : size_t{kInodeBodyWords};
+  if (all || xattrs == kInodeBodyWords) return put(1, kInodeWords);
+  put(1, kInodeBodyWords);
+  if (xattrs < kInodeWords) put(xattrs, kInodeWords);
+}
+
+}  // namespace
+
 void EngineImpl::touch(Change& change, Inode& directory) {
   InodeImage& next = change.next(directory);
   next.mtime = next.ctime = now();
@@ -64,7 +83,7 @@ Result<EngineImpl::NewInode> EngineImpl::prepare_inode(Change& change, const Ino
                                                        const CreateRequest& request,
                                                        uint32_t nlink) {
   SFS_ASSIGN(InodeSlots::Claim slot, slots_.take());
-  NewInode made{std::move(slot), {}, {}, {}};
+  NewInode made{std::move(slot), {}, {}, {}, {}};
   // Words 16–31 stay what they are in META: the image must mirror it.
   auto blank = std::bit_cast<InodeWords>(load_image(region_, made.slot.id()));
   std::fill_n(blank.begin(), kInodeBodyWords, 0);
@@ -85,12 +104,12 @@ Result<EngineImpl::NewInode> EngineImpl::prepare_inode(Change& change, const Ino
   if (is_directory(image)) image.parent = parent.id.value;
   set_vstream(image, request.vstream, request.vstream_hinted);
   if (is_symlink(image)) SFS_TRY(put_symlink(change, made, request.symlink_target));
+  SFS_ASSIGN(made.xattrs,
+             put_permissions(change, made.slot.id(), image, parent, request.caller.umask));
   image.checksum = inode_checksum(image);
   made.slot.put(change.tx);
-  const auto words = std::bit_cast<InodeWords>(image);
-  const size_t used = (image.flags & kInlineSymlink) != 0 ? kInodeWords : kInodeBodyWords;
-  change.tx.body(inode_offset(made.slot.id()) + kWordSize, std::span(words).subspan(1, used - 1));
-  change.tx.patch(inode_offset(made.slot.id()), words[0]);
+  put_inode_body(change.tx, made.slot.id(), image);
+  change.tx.patch(inode_offset(made.slot.id()), std::bit_cast<InodeWords>(image)[0]);
   return made;
 }
 
@@ -121,6 +140,7 @@ std::pair<Result<TxId>, Locked> EngineImpl::commit_new(Change& change, NewInode&
   }
   made.slot.keep();
   made.long_symlink.keep();
+  made.xattrs.keep();
   made.orphan.keep();
   return {committed, Locked{std::move(inode), std::move(lock)}};
 }

@@ -30,9 +30,12 @@ uint32_t label_checksum(const DataLabel& label) {
 uint32_t inode_checksum(const InodeImage& image) {
   InodeImage copy = image;
   copy.checksum = 0;
-  const uint64_t inline_bytes = (image.flags & kInlineSymlink) != 0 ? kInlineSymlinkMax : 0;
+  const bool inline_symlink = (image.flags & kInlineSymlink) != 0;
   const auto bytes = std::as_bytes(std::span(&copy, 1));
-  return crc32c(bytes.first(kInodeBodyWords * kWordSize + inline_bytes));
+  const uint32_t crc =
+      crc32c(bytes.first(kInodeBodyWords * kWordSize + (inline_symlink ? kInlineSymlinkMax : 0)));
+  if (image.inline_xattr_bytes == 0) return crc;
+  return crc32c(std::as_bytes(inline_xattr_words(copy)), crc);
 }
 
 }  // namespace streamfs::meta

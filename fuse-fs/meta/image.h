@@ -2,9 +2,21 @@
 // Thread safety: pure functions.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "fuse-fs/meta/layout.h"
 
 namespace streamfs::meta {
+
+// The part of the inline area that extended attributes may take; none beside an inline symlink.
+template <typename Image>  // InodeImage, const or not
+auto inline_xattr_words(Image& image) {
+  const bool regular = (image.mode & 0170000) == 0100000;
+  const std::span all(image.inline_area);
+  if ((image.flags & kInlineSymlink) != 0) return all.subspan(all.size());
+  return all.subspan(regular ? kInlineXattrWord - kInodeBodyWords : 0);
+}
 
 uint32_t superblock_checksum(const Superblock& super);
 uint32_t inode_checksum(const InodeImage& image);

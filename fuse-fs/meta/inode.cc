@@ -57,6 +57,10 @@ const char* image_problem(const InodeImage& image, InodeId id) {
       (!is_symlink(image) || image.size > kInlineSymlinkMax)) {
     return "impossible inline symlink";
   }
+  if (image.inline_xattr_bytes > inline_xattr_words(image).size_bytes() ||
+      (image.inline_xattr_bytes != 0 && image.xattr != 0)) {
+    return "impossible inline attributes";
+  }
   return nullptr;
 }
 

@@ -117,6 +117,7 @@ inline constexpr uint16_t kInlineExtent1 = 2;
 inline constexpr uint16_t kInlineSymlink = 4;   // the target is in the inline area
 inline constexpr uint16_t kTruncating = 8;      // blocks past size are being freed (resumed)
 inline constexpr uint16_t kHintedVStream = 16;  // vstream was said by someone, not inferred
+inline constexpr uint16_t kHasCapability = 32;  // security.capability is among the attributes
 
 // An inode, 256 bytes. Words 0–7 are the hot line; words 16–31 mean what the flags say and are
 // garbage otherwise, so that creating a file flushes two lines.
@@ -132,21 +133,24 @@ struct InodeImage {
   uint64_t blocks_vstream;  // 4 KiB blocks | vStream << 48
   uint64_t chain;           // first directory or extent unit, 0 = none
   uint32_t generation;
-  uint32_t checksum;  // CRC32C of words 0–15 (and the inline symlink) with this field zero
+  uint32_t checksum;  // CRC32C of words 0–15 (and inline symlink or attributes), this field zero
   uint64_t atime;
   uint64_t btime;
   uint64_t xattr;    // first blob unit, 0 = none
   uint64_t symlink;  // first blob unit of a long target, 0 = none
   uint64_t rdev;
-  uint64_t parent;  // directories: InodeId of the parent
-  uint64_t self;    // own InodeId
-  uint64_t reserved;
-  uint64_t inline_area[16];  // two ExtentSlots (words 16–23), or a symlink target
+  uint64_t parent;              // directories: InodeId of the parent
+  uint64_t self;                // own InodeId
+  uint64_t inline_xattr_bytes;  // of extended attributes in the inline area, 0 = none there
+  // A symlink target, or two ExtentSlots (words 16–23) and extended attributes (words 24–31); what
+  // can have neither, leaves all of it to the attributes.
+  uint64_t inline_area[16];
 };
 static_assert(sizeof(InodeImage) == kCellSize);
 static_assert(std::has_unique_object_representations_v<InodeImage>);
 inline constexpr uint32_t kInodeWords = kCellSize / kWordSize;
-inline constexpr uint32_t kInodeBodyWords = 16;  // what create writes
+inline constexpr uint32_t kInodeBodyWords = 16;   // what create writes
+inline constexpr uint32_t kInlineXattrWord = 24;  // of regular files: after the extents
 inline constexpr uint32_t kInlineExtents = 2;
 inline constexpr uint32_t kInlineSymlinkMax = 128;
 using InodeWords = std::array<uint64_t, kInodeWords>;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "fuse-fs/meta/blob/acl.h"
 #include "fuse-fs/meta/engine.h"
 #include "tests/support/engine_prover.h"
 
@@ -159,6 +160,22 @@ TEST_F(EngineCrash, SetXattrReplaceAndRemove) {
                            xattr(file_, "user.b", std::string(5000, 'x')), [this](Engine& e) {
                              ASSERT_TRUE(e.remove_xattr(file_, "user.a").ok());
                            }});
+}
+TEST_F(EngineCrash, SetACLsThenChmodThenCreateUnderOne) {
+  const Acl list{7, 5, 4, 7, {{false, 12, 6}, {true, 13, 4}}};
+  InodeId made;
+  expect_whole_or_nothing(
+      {xattr(file_, std::string(kAccessAclName), format_acl(list)), chmod_of(file_, 0640),
+       xattr(dir_, std::string(kDefaultAclName), format_acl(list)),
+       [&](Engine& e) { made = make(e, dir_, "new", S_IFREG | 0666); },
+       [&](Engine& e) { ASSERT_TRUE(e.set_xattr(made, "user.a", "1", 0).ok()); },
+       [this](Engine& e) { make(e, dir_, "sub", S_IFDIR | 0777); }});
+}
+TEST_F(EngineCrash, CreateUnderALongACL) {
+  Acl list{7, 5, 4, 7, {}};
+  for (uint32_t id = 0; id < 40; ++id) list.named.push_back({true, id, 4});
+  expect_whole_or_nothing({xattr(dir_, std::string(kDefaultAclName), format_acl(list)),
+                           [this](Engine& e) { make(e, dir_, "new", S_IFREG | 0666); }});
 }
 TEST_F(EngineCrash, WriteNewBlocks) {
   expect_whole_or_nothing({writing(other_, 0, 4)});

@@ -120,11 +120,74 @@ TEST(Xattrs, HoldUpTo64KiBAndNoMore) {
   Filesystem fs;
   const InodeId f = fs.file("f");
   const std::string most(64 * 1024 - 8 - 6, 'v');  // header and name
-  EXPECT_EQ(error_of(fs->set_xattr(f, "user.a", most + "v", 0)), E2BIG);
+  EXPECT_EQ(error_of(fs->set_xattr(f, "user.a", std::string(64 * 1024 + 1, 'v'), 0)), E2BIG);
+  EXPECT_EQ(error_of(fs->set_xattr(f, "user.a", most + "v", 0)), ENOSPC);
   EXPECT_EQ(error_of(fs->set_xattr(f, "user.a", most, 0)), 0);
-  EXPECT_EQ(error_of(fs->set_xattr(f, "user.b", "", 0)), E2BIG);
+  EXPECT_EQ(error_of(fs->set_xattr(f, "user.b", "", 0)), ENOSPC);
   fs.crash();
   EXPECT_EQ(*fs->get_xattr(f, "user.a"), most);
+}
+
+TEST(Xattrs, AreNamedInANamespaceThatIsKnown) {
+  Filesystem fs;
+  const InodeId f = fs.file("f");
+  for (const char* known : {"user.a", "trusted.a", "security.a"}) {
+    EXPECT_EQ(error_of(fs->set_xattr(f, known, "1", 0)), 0) << known;
+  }
+  for (const char* unknown : {"a", "system.a", "other.a", "\1"}) {
+    EXPECT_EQ(error_of(fs->set_xattr(f, unknown, "1", 0)), EOPNOTSUPP) << unknown;
+    EXPECT_EQ(error_of(fs->get_xattr(f, unknown)), EOPNOTSUPP) << unknown;
+    EXPECT_EQ(error_of(fs->remove_xattr(f, unknown)), EOPNOTSUPP) << unknown;
+  }
+  EXPECT_EQ(error_of(fs->set_xattr(f, "user.", "1", 0)), EINVAL);
+  EXPECT_EQ(error_of(fs->set_xattr(f, "user." + std::string(251, 'n'), "1", 0)), ERANGE);
+  EXPECT_EQ(error_of(fs->set_xattr(f, "user." + std::string(250, 'n'), "1", 0)), 0);
+}
+
+TEST(Xattrs, SmallOnesTakeNoUnitAndLiveBesideExtentsAndTargets) {
+  Filesystem fs;
+  const InodeId f = fs.file("f"), d = fs.directory("d");
+  CreateRequest request = node(S_IFLNK | 0777);
+  request.symlink_target = "target";
+  const InodeId link = fs->create(fs.root(), "link", request)->id;
+  const uint64_t before = fs->space().free_units;
+  fs.write(f, 0, 1), fs.write(f, 8, 1);
+  fs.commit(f);
+  const std::string most(64 - 8 - 6, 'v');  // beside two extents
+  ASSERT_EQ(error_of(fs->set_xattr(f, "user.a", most, 0)), 0);
+  ASSERT_EQ(error_of(fs->set_xattr(d, "user.a", most + most, 0)), 0);
+  EXPECT_EQ(fs->space().free_units, before);
+  ASSERT_EQ(error_of(fs->set_xattr(link, "trusted.a", "1", 0)), 0);
+  fs.crash();
+  EXPECT_EQ(*fs->get_xattr(f, "user.a"), most);
+  EXPECT_EQ(*fs->get_xattr(d, "user.a"), most + most);
+  EXPECT_EQ(*fs->get_xattr(link, "trusted.a"), "1");
+  EXPECT_EQ(*fs->read_symlink(link), "target");
+  EXPECT_EQ(fs->map(f, FileBlock{0}, 9)->size(), 3U);
+  ASSERT_EQ(error_of(fs->set_xattr(f, "user.b", "too much", 0)), 0);
+  EXPECT_EQ(fs->space().free_units, before - 2);  // the symlink's and this
+  ASSERT_EQ(error_of(fs->remove_xattr(f, "user.b")), 0);
+  EXPECT_EQ(fs->space().free_units, before - 1);
+  fs.reopen();
+  EXPECT_EQ(*fs->get_xattr(f, "user.a"), most);
+}
+
+TEST(Xattrs, ACapabilityGoesWhenTheFileIsWrittenOrGivenAway) {
+  Filesystem fs;
+  const InodeId f = fs.file("f");
+  for (const bool given : {false, true}) {
+    ASSERT_EQ(error_of(fs->set_xattr(f, "security.capability", "caps", 0)), 0);
+    ASSERT_EQ(error_of(fs->set_xattr(f, "user.a", "1", 0)), 0);
+    AttributeChange change;
+    change.uid = 12;
+    ASSERT_TRUE(given ? fs->set_attributes(f, change).ok() : fs->drop_capability(f).ok());
+    fs.crash();
+    EXPECT_EQ(error_of(fs->get_xattr(f, "security.capability")), ENODATA);
+    EXPECT_EQ(*fs->get_xattr(f, "user.a"), "1");
+  }
+  const uint64_t commits = fs->journal().stats().commits;
+  ASSERT_TRUE(fs->drop_capability(f).ok());
+  EXPECT_EQ(fs->journal().stats().commits, commits) << "nothing to drop, nothing written";
 }
 
 TEST(Xattrs, TheirUnitsComeBackWhenReplacedAndWhenTheFileGoes) {
@@ -142,6 +205,18 @@ TEST(Xattrs, TheirUnitsComeBackWhenReplacedAndWhenTheFileGoes) {
   EXPECT_LT(with_file, before);     // the inode's and the directory's unit stay
   fs.file("f", fs.directory("d"));  // in units that held attributes: they read as zeroes
   EXPECT_EQ(fs.names(fs->lookup(fs.root(), "d")->id).size(), 1U);
+}
+
+TEST(Attributes, TimesOutsideOfWhatAnInodeHoldsAreItsFirstAndItsLast) {
+  Filesystem fs;
+  const InodeId f = fs.file("f");
+  AttributeChange change;
+  change.atime = Timestamp{-(int64_t{1} << 40), 5};
+  change.mtime = Timestamp{int64_t{1} << 40, 5};
+  ASSERT_TRUE(fs->set_attributes(f, change).ok());
+  fs.crash();
+  EXPECT_EQ(fs.attributes(f).atime.seconds, -(int64_t{1} << 31));
+  EXPECT_EQ(fs.attributes(f).mtime.seconds, (int64_t{1} << 34) - 1 - (int64_t{1} << 31));
 }
 
 TEST(VStreams, TheTableIsKeptAcrossACrash) {

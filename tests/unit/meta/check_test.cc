@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "fuse-fs/meta/blob/acl.h"
+#include "fuse-fs/meta/blob/xattr.h"
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/inode.h"
 #include "pmem/region.h"
@@ -218,6 +220,24 @@ TEST_F(CheckTest, AWrongBlockCountIsSaid) {
   wrong.blocks_vstream += 1;
   store(file_, wrong);
   expect_problem("/file: has 20 blocks, but says 21");
+}
+
+TEST_F(CheckTest, AttributesMakeSense) {
+  const InodeImage sound = image(file_);
+  InodeImage wrong = sound;
+  const auto words = inline_xattr_words(wrong);
+  const XattrMap no_acl = {{std::string(kAccessAclKey), "x"}};
+  const std::string bytes = encode_xattrs(no_acl);
+  wrong.inline_xattr_bytes = bytes.size();
+  std::memcpy(words.data(), bytes.data(), bytes.size());
+  store(file_, wrong);
+  expect_problem("/file: its access control list makes no sense");
+  --wrong.inline_xattr_bytes;
+  store(file_, wrong);
+  expect_problem("/file: its extended attributes make no sense");
+  wrong.inline_xattr_bytes = 65;
+  store(file_, wrong);
+  expect_problem("impossible inline attributes");
 }
 
 TEST_F(CheckTest, ADirectoryKnowsItsParent) {

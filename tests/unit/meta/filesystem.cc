@@ -1,5 +1,6 @@
 #include "tests/unit/meta/filesystem.h"
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/check.h"
+#include "fuse-fs/meta/inode.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -69,6 +71,17 @@ void Filesystem::expect_sound() {
   for (const auto& problem : expect(check(*region_, super, {})).problems) {
     ADD_FAILURE() << "check: " << problem.text;
   }
+}
+
+void Filesystem::set_link_count(InodeId id, uint32_t count) {
+  engine_->journal().checkpoint();
+  abandon();
+  InodeImage image = load_image(*region_, id);
+  image.nlink = count;
+  image.checksum = inode_checksum(image);
+  const auto words = std::bit_cast<InodeWords>(image);
+  region_->store(inode_offset(id), words);
+  open();
 }
 
 InodeId Filesystem::file(std::string_view name, InodeId parent) {

@@ -59,6 +59,9 @@ class Filesystem {
   // Fails the test with what check() has to say against the closed media.
   void expect_sound();
 
+  // Writes the count into the media and opens it again: a lie that check() would find.
+  void set_link_count(InodeId id, uint32_t count);
+
   // ---- Shorthands; all of them fail the test on an error. References are kept, as a kernel would.
   InodeId root() { return engine_->root(); }
   InodeId file(std::string_view name, InodeId parent = InodeId{0});

@@ -317,6 +317,17 @@ TEST(Rename, AWhiteoutStaysInTheOldPlace) {
   EXPECT_EQ(error_of(both), EINVAL);
 }
 
+TEST(Links, MoreThanAnInodeCountsAreTooMany) {
+  Filesystem fs;
+  const InodeId f = fs.file("f"), d = fs.directory("d");
+  for (const InodeId id : {f, d}) fs.set_link_count(id, kMaxLinks);
+  EXPECT_EQ(error_of(fs->link(f, d, "one")), EMLINK);
+  EXPECT_EQ(error_of(fs->create(d, "sub", node(S_IFDIR | 0755))), EMLINK);
+  fs.directory("e");
+  EXPECT_EQ(error_of(fs->rename(fs.root(), "e", d, "e", 0)), EMLINK);
+  fs.abandon();
+}
+
 TEST(Orphans, AnOpenFileOutlivesItsNameAndIsFreedAfterTheLastForget) {
   Filesystem fs;
   const uint64_t before = fs->space().free_blocks;

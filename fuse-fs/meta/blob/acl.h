@@ -1,0 +1,64 @@
+// POSIX access control lists: as programs hand them over, as META keeps them, and what they and a
+// mode say of each other.
+//
+// An access ACL's permissions for the owner, the mask and others *are* those of the mode, and are
+// kept nowhere else: a chmod changes the mask without touching the list, and the two cannot differ.
+// An ACL that says no more than a mode is not kept at all.
+//
+// Thread safety: pure functions. What a crash leaves: an ACL is an extended attribute, with all
+// that holds for these (xattr.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace streamfs::meta {
+
+inline constexpr std::string_view kAccessAclName = "system.posix_acl_access";
+inline constexpr std::string_view kDefaultAclName = "system.posix_acl_default";
+// Under these names ACLs lie among the extended attributes; no other attribute's can be like them.
+inline constexpr std::string_view kAccessAclKey = "\1";
+inline constexpr std::string_view kDefaultAclKey = "\2";
+
+// Permissions are the three bits rwx.
+struct Acl {
+  struct Named {
+    bool group = false;
+    uint32_t id = 0;
+    uint8_t permissions = 0;
+  };
+  uint8_t owner = 0, group = 0, other = 0;
+  std::optional<uint8_t> mask;
+  std::vector<Named> named;  // users, then groups
+
+  // Whether the permission bits of a mode say the same.
+  bool is_plain() const { return !mask && named.empty(); }
+};
+
+uint32_t permissions_of(const Acl& acl);  // the nine bits of a mode
+void take_permissions(Acl& acl, uint32_t mode);
+
+// The kernel's extended attribute (linux/posix_acl_xattr.h). EINVAL: a kind of entry that is
+// missing, doubled, unknown or out of order; named entries without a mask.
+Result<Acl> parse_acl(std::string_view bytes);
+std::string format_acl(const Acl& acl);
+
+// META's form (docs/FORMAT.md).
+Result<Acl> decode_acl(std::string_view bytes);  // EIO
+std::string encode_default_acl(const Acl& acl);
+std::string encode_access_acl(const Acl& acl);  // without what the mode says
+
+// What a new object gets: from the directory's default ACL in the place of the umask. The mode's
+// bits are those asked for and granted.
+struct Inherited {
+  uint32_t mode = 0;
+  std::optional<Acl> access;  // if a mode cannot say it
+};
+Inherited inherit(const Acl& directory_default, uint32_t mode);
+
+}  // namespace streamfs::meta
