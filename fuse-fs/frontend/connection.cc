@@ -35,6 +35,9 @@ void choose_features(fuse_conn_info* connection) {
   want(connection, FUSE_CAP_CACHE_SYMLINKS);
   want(connection, FUSE_CAP_EXPORT_SUPPORT);
   want(connection, FUSE_CAP_IOCTL_DIR);  // hints on directories
+  // A directory's default ACL takes the umask's place, so whoever knows the ACL applies both.
+  want(connection, FUSE_CAP_POSIX_ACL);
+  want(connection, FUSE_CAP_DONT_MASK);
   want(connection, FUSE_CAP_NO_OPEN_SUPPORT);
   want(connection, FUSE_CAP_NO_OPENDIR_SUPPORT);
   // Without an OPEN, O_TRUNC must come as a SETATTR or it is lost.
@@ -56,6 +59,10 @@ void choose_features(fuse_conn_info* connection) {
   connection->max_background = kBackground;
   connection->congestion_threshold = kBackground * 3 / 4;
   connection->time_gran = 1;
+}
+
+bool offers_acls(const fuse_conn_info* connection) {
+  return (connection->capable & FUSE_CAP_POSIX_ACL) != 0;
 }
 
 bool offers_io_uring([[maybe_unused]] const fuse_conn_info* connection) {

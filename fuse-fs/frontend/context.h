@@ -4,6 +4,7 @@
 
 #include <fuse_lowlevel.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 
@@ -42,6 +43,8 @@ class Context {
   CommCache comms;
   const Settings settings;
   Dispatcher dispatcher;
+  // Whether the kernel obeys ACLs. Decided at INIT, before any other request.
+  std::atomic<bool> acls{true};
   // Makes the kernel write a file's dirty pages back to us and waits for it. Only under kKernel.
   std::function<void(InodeId)> push_dirty = [](InodeId) {};
   std::function<void(fuse_conn_info*)> on_init = [](fuse_conn_info*) {};

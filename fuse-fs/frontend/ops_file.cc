@@ -94,9 +94,14 @@ void fsync(fuse_req_t req, fuse_ino_t ino, int datasync, fuse_file_info* /*file*
 
 void fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
                fuse_file_info* /*file*/) {
+  // The kernel leaves this to us and does not say who may keep the bits; root stands for
+  // CAP_FSETID.
+  const bool kill = fuse_req_ctx(req)->uid != 0;
   run(req, Wait::kDevice, [=](Context& c) {
-    reply_status(req, c.fs_may_wait().allocate(c.inode(ino), mode, static_cast<uint64_t>(offset),
-                                               static_cast<uint64_t>(length)));
+    const Result<void> done = c.fs_may_wait().allocate(
+        c.inode(ino), mode, static_cast<uint64_t>(offset), static_cast<uint64_t>(length));
+    if (done && kill) drop_privileges(c, c.inode(ino));
+    reply_status(req, done);
   });
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 meta::Caller caller_of(fuse_req_t req) {
   const fuse_ctx* caller = fuse_req_ctx(req);
-  return {caller->uid, caller->gid};
+  return {caller->uid, caller->gid, caller->umask};
 }
 
 data::Requester requester(fuse_req_t req, Context& context) {

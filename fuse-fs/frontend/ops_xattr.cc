@@ -1,12 +1,19 @@
+#include <limits.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
+#include "base/types.h"
 #include "base/wire/control.h"
 #include "fuse-fs/frontend/ops.h"
 #include "fuse-fs/frontend/reply.h"
+#include "fuse-fs/meta/blob/acl.h"
 
 namespace streamfs::frontend {
 namespace {
@@ -22,9 +29,30 @@ void reply_value(fuse_req_t req, std::string_view value, size_t size) {
   }
 }
 
-// ACLs would be stored but not obeyed: refused rather than pretended.
-bool is_acl(std::string_view name) {
-  return name.starts_with("system.posix_acl_");
+// Without a kernel that obeys them ACLs would only be stored: refused rather than pretended.
+bool is_idle_acl(const Context& context, std::string_view name) {
+  return name.starts_with("system.posix_acl_") && !context.acls;
+}
+
+// Whoever sets an access ACL of a group he is not in may not keep setgid. The kernel knows, and
+// says so in a flag that libfuse does not pass on; root stands for CAP_FSETID here.
+bool keeps_sgid(fuse_req_t req, uint32_t gid) {
+  const fuse_ctx* caller = fuse_req_ctx(req);
+  if (caller->uid == 0 || caller->gid == gid) return true;
+  std::vector<gid_t> groups(NGROUPS_MAX);
+  const int found = fuse_req_getgroups(req, static_cast<int>(groups.size()), groups.data());
+  if (found < 0) return false;
+  groups.resize(std::min(groups.size(), static_cast<size_t>(found)));
+  return std::ranges::find(groups, gid) != groups.end();
+}
+
+Result<void> set(fuse_req_t req, Context& context, InodeId id, std::string_view name,
+                 std::string_view value, int flags) {
+  if (name == meta::kAccessAclName) {
+    SFS_ASSIGN(const meta::Attributes now, context.fs().attributes(id));
+    if (!keeps_sgid(req, now.gid)) flags |= meta::kXattrKillSgid;
+  }
+  return context.fs().set_xattr(id, name, value, flags);
 }
 
 bool is_control(fuse_ino_t ino, std::string_view name) {
@@ -37,8 +65,8 @@ bool is_unknown_of_ours(std::string_view name) {
 }
 
 // What may not be set or removed.
-int refusal(fuse_ino_t ino, std::string_view name) {
-  if (is_acl(name)) return EOPNOTSUPP;
+int refusal(const Context& context, fuse_ino_t ino, std::string_view name) {
+  if (is_idle_acl(context, name)) return EOPNOTSUPP;
   return is_control(ino, name) ? EPERM : 0;
 }
 
@@ -48,7 +76,7 @@ namespace op {
 
 void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
   run(req, Wait::kNever, [=](Context& c) {
-    if (is_acl(name)) return reply_error(req, EOPNOTSUPP);
+    if (is_idle_acl(c, name)) return reply_error(req, EOPNOTSUPP);
     if (is_control(ino, name) && !c.settings.control_path.empty()) {
       return reply_value(req, c.settings.control_path, size);
     }
@@ -60,11 +88,11 @@ void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
 
 void setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, size_t size,
               int flags) {
-  if (const int refused = refusal(ino, name)) return reply_error(req, refused);
+  if (const int refused = refusal(context_of(req), ino, name)) return reply_error(req, refused);
   if (is_unknown_of_ours(name)) return reply_error(req, EOPNOTSUPP);
   run(req, context_of(req).names(),
       [req, ino, name = std::string(name), value = std::string(value, size), flags](Context& c) {
-        reply_status(req, c.fs().set_xattr(c.inode(ino), name, value, flags));
+        reply_status(req, set(req, c, c.inode(ino), name, value, flags));
       });
 }
 
@@ -72,14 +100,18 @@ void listxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
   run(req, Wait::kNever, [=](Context& c) {
     const auto names = c.fs().list_xattr(c.inode(ino));
     if (!names) return reply_error(req, names.error());
+    // As on local filesystems, trusted.* is for root alone to see.
+    const bool all = fuse_req_ctx(req)->uid == 0;
     std::string joined;
-    for (const std::string& name : *names) joined.append(name).push_back('\0');
+    for (const std::string& name : *names) {
+      if (all || !name.starts_with("trusted.")) joined.append(name).push_back('\0');
+    }
     reply_value(req, joined, size);
   });
 }
 
 void removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
-  if (const int refused = refusal(ino, name)) return reply_error(req, refused);
+  if (const int refused = refusal(context_of(req), ino, name)) return reply_error(req, refused);
   run(req, context_of(req).names(), [req, ino, name = std::string(name)](Context& c) {
     reply_status(req, c.fs().remove_xattr(c.inode(ino), name));
   });

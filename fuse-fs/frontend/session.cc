@@ -208,6 +208,7 @@ Session::~Session() {
 
 void Session::set_up(fuse_conn_info* connection) {
   choose_features(connection);
+  context_.acls = offers_acls(connection);
   const bool wanted = options_.io_uring;
   const bool got = wanted && offers_io_uring(connection);
   context_.dispatcher.set_over_io_uring(got);
