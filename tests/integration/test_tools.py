@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.pairs import BIN, DRAIN_SECONDS, Pair, run, until
+from tests.integration.pairs import BIN, DRAIN_SECONDS, Mount, Pair, run, until
 
 USAGE, FOREIGN, NO_DEVICE, NO_FUSE, IO = 64, 65, 66, 69, 70
 NOT_EMPTY, TOO_SMALL, BUSY, CORRUPT, NO_PERMISSION = 73, 74, 75, 76, 77
@@ -360,6 +360,16 @@ def test_the_mount_helper_takes_what_fstab_holds(pair: Pair, name: str) -> None:
     refused(1, "shiny", tool(name, pair.data, pair.point, "-o", "shiny"))
     assert tool(name, pair.data, pair.point, "-f", "-o", options).returncode == 0
     assert not pair.point.is_mount()
+
+
+@pytest.mark.parametrize("name", ["streamfs", "mount.fuse.streamfs"])
+def test_a_mount_becomes_read_only_and_writable_again(mounted: Mount, name: str) -> None:
+    for option in ("ro", "rw"):
+        done = tool(name, "none", mounted.point, "-o", f"remount,{option}")
+        assert done.returncode == 0, done.stderr
+        writable = os.access(mounted.point, os.W_OK)
+        assert writable == (option == "rw")
+    (mounted / "a").write_text("x")
 
 
 def test_read_only_means_that_nothing_changes(pair: Pair) -> None:
