@@ -1,6 +1,6 @@
 """pjdfstest on a mount of its own: what POSIX promises, from outside.
 
-usage: python -m tests.conformance PJDFSTEST [PATTERN...]
+usage: python -m tests.conformance.pjdfstest PJDFSTEST [PATTERN...]
 
 Runs as root, unmounts whatever happens, and ends with one line: how many failed, were skipped,
 passed. Exits 0 when nothing failed and nothing was skipped that Linux can do. The tests of a

@@ -1,0 +1,48 @@
+# Installs the conformance tests that others wrote into build/conformance. Source it after lib.sh.
+# shellcheck shell=bash
+
+readonly CONFORMANCE=$BUILD/conformance
+readonly CONFORMANCE_CRATES=(pjdfstest@0.2.2 fsx@0.3.2)
+readonly CONFORMANCE_RUST=1.85 # the oldest cargo that builds them
+
+# Cargo in the PATH, or where rustup puts it.
+find_cargo() {
+  local place
+  for place in "$(command -v cargo || true)" "${CARGO_HOME:-$HOME/.cargo}/bin/cargo" \
+    /usr/local/cargo/bin/cargo; do
+    [[ -x $place ]] && printf '%s\n' "$place" && return
+  done
+  return 1
+}
+
+is_new_enough() { [[ $(printf '%s\n' "$CONFORMANCE_RUST" "$1" | sort -V | head -n1) == "$CONFORMANCE_RUST" ]]; }
+
+# Debian 13's cargo will do, Debian 12's is too old.
+install_cargo() {
+  local candidate
+  candidate=$(apt-cache policy cargo 2>/dev/null | awk '/Candidate:/ {print $2}')
+  [[ -n $candidate && $candidate != '(none)' ]] && is_new_enough "$candidate" ||
+    die "the conformance tests need cargo $CONFORMANCE_RUST or newer (https://rustup.rs); apt has ${candidate:-none}"
+  as_root "install cargo with apt" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -qq -y --no-install-recommends install cargo >"$BUILD/apt.log" 2>&1 ||
+    die "apt could not install cargo: see build/apt.log"
+}
+
+# install_crate <name> <version>
+install_crate() {
+  local cargo version log=$BUILD/conformance-$1.log
+  [[ $("$CONFORMANCE/bin/$1" --version 2>/dev/null) == "$1 $2" ]] && return
+  cargo=$(find_cargo) || { install_cargo && cargo=$(find_cargo); }
+  version=$("$cargo" --version | awk '{print $2}')
+  is_new_enough "$version" ||
+    die "the conformance tests need cargo $CONFORMANCE_RUST or newer (https://rustup.rs); $cargo is $version"
+  say "Installing $1 $2 into build/conformance"
+  "$cargo" install --quiet --locked --root "$CONFORMANCE" --target-dir "$CONFORMANCE/target" \
+    --version "$2" "$1" >"$log" 2>&1 || die "cargo could not install $1 $2: see $log"
+}
+
+install_conformance() {
+  local crate
+  for crate in "${CONFORMANCE_CRATES[@]}"; do install_crate "${crate%@*}" "${crate#*@}"; done
+  rm -rf "$CONFORMANCE/target"
+}

@@ -1,0 +1,65 @@
+"""fsx on a mount of its own: random operations on one file, each read compared with memory.
+
+usage: python -m tests.conformance.fsx FSX OPERATIONS
+
+Reads and writes by calls and by mappings, truncations, holes, preallocation, copy_file_range. A
+failure prints its seed: a number for fsx's -S. Unmounts whatever happens; exits 0 when every byte
+was right and fsck finds nothing.
+"""
+
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.integration.pairs import Pair
+
+CONFIGURATION = Path(__file__).parent / "fsx.toml"
+FILES = 2
+SECONDS_PER_OPERATION = 0.02  # ten times what it takes
+
+
+def exercise(pair: Pair, program: str, operations: int, seed: int) -> bool:
+    """Run one seed on a file of its own."""
+    words = [program, "-f", CONFIGURATION, "-S", seed, "-N", operations, "-P", pair.folder]
+    done = subprocess.run(
+        [str(word) for word in [*words, pair.point / f"seed-{seed}"]],
+        capture_output=True,
+        text=True,
+        timeout=60 + operations * SECONDS_PER_OPERATION,
+        check=False,
+    )
+    if done.returncode != 0:
+        print(f"seed {seed}:\n{done.stdout}{done.stderr}")
+    return done.returncode == 0
+
+
+def run_all(folder: Path, program: str, operations: int) -> bool:
+    """Make a filesystem, run every seed on it, take it down again."""
+    pair = Pair(folder)
+    try:
+        pair.mkfs()
+        mount = pair.mount()
+        seeds = [random.randrange(1 << 31) for _ in range(FILES)]
+        sound = all(exercise(pair, program, operations // FILES, seed) for seed in seeds)
+        mount.unmount()
+        pair.assert_sound()
+    finally:
+        pair.end()
+    return sound
+
+
+def main(arguments: list[str]) -> int:
+    """Run and say how it went."""
+    if len(arguments) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory(prefix="fsx.") as name:
+        sound = run_all(Path(name), arguments[0], int(arguments[1]))
+    print(f"fsx: {arguments[1]} operations, {'every byte right' if sound else 'FAILED'}")
+    return 0 if sound else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
