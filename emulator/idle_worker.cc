@@ -1,6 +1,5 @@
 #include "emulator/idle_worker.h"
 
-#include <pthread.h>
 #include <signal.h>
 
 #include <chrono>

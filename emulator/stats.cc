@@ -1,7 +1,6 @@
 #include "emulator/stats.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 
