@@ -17,7 +17,7 @@ from bench.demo.controls import Control, Folders, MetaWords, mounted
 from bench.demo.plan import Plan
 from bench.demo.ssd import SPARE, SPARE_TOLERANCE, make_ssd, target_live_bytes
 from bench.paths import ROOT
-from bench.ssd import Counters, Ssd
+from bench.ssd import Counters
 from bench.system import BenchError
 
 SEED = 20240229

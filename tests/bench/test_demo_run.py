@@ -10,7 +10,8 @@ import pytest
 from bench.demo.controls import MetaWords
 from bench.demo.plan import QUICK
 from bench.demo.run import ATTEMPTS, Counted, counted_rounds
-from bench.demo.ssd import SPARE, SPARE_TOLERANCE, Counters
+from bench.demo.ssd import SPARE, SPARE_TOLERANCE
+from bench.ssd import Counters
 
 PHYSICAL = 1 << 30
 ROUNDS = 3
