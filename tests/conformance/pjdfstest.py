@@ -106,7 +106,8 @@ def main(arguments: list[str]) -> int:
     if not arguments or os.geteuid() != 0:
         print(__doc__ if not arguments else "conformance tests mount as root", file=sys.stderr)
         return 2
-    with tempfile.TemporaryDirectory(prefix="conformance.") as name:
+    # Not in TMPDIR: a socket's path holds 108 bytes, and the tests add names of their own.
+    with tempfile.TemporaryDirectory(prefix="sfs.", dir="/tmp") as name:
         folder = Path(name)
         folder.chmod(0o755)  # the tests' other users reach into it
         counts = test_mount(folder, arguments[0], arguments[1:])
