@@ -17,15 +17,21 @@ find_cargo() {
 
 is_new_enough() { [[ $(printf '%s\n' "$CONFORMANCE_RUST" "$1" | sort -V | head -n1) == "$CONFORMANCE_RUST" ]]; }
 
-# Debian 13's cargo will do, Debian 12's is too old.
+# candidate <package>: the version apt would install.
+candidate() { apt-cache policy "$1" 2>/dev/null | awk '/Candidate:/ && $2 != "(none)" {print $2}'; }
+
+# Debian 13's cargo will do. Debian 12's is too old, but it has a newer one for its browsers.
 install_cargo() {
-  local candidate
-  candidate=$(apt-cache policy cargo 2>/dev/null | awk '/Candidate:/ {print $2}')
-  [[ -n $candidate && $candidate != '(none)' ]] && is_new_enough "$candidate" ||
-    die "the conformance tests need cargo $CONFORMANCE_RUST or newer (https://rustup.rs); apt has ${candidate:-none}"
-  as_root "install cargo with apt" env DEBIAN_FRONTEND=noninteractive \
-    apt-get -qq -y --no-install-recommends install cargo >"$BUILD/apt.log" 2>&1 ||
-    die "apt could not install cargo: see build/apt.log"
+  local package version
+  for package in cargo cargo-web; do
+    version=$(candidate "$package")
+    [[ -n $version ]] && is_new_enough "$version" || continue
+    as_root "install $package with apt" env DEBIAN_FRONTEND=noninteractive \
+      apt-get -qq -y --no-install-recommends install "$package" >"$BUILD/apt.log" 2>&1 ||
+      die "apt could not install $package: see build/apt.log"
+    return
+  done
+  die "the conformance tests need cargo $CONFORMANCE_RUST or newer (https://rustup.rs); apt has none"
 }
 
 # install_crate <name> <version>
