@@ -27,7 +27,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine.h"
-#include "tests/support/engine_prover.h"
+#include "tests/crash/engine_prover.h"
 
 namespace streamfs::meta {
 namespace {

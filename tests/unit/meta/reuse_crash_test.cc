@@ -86,7 +86,7 @@ class ReuseCrash : public ::testing::Test {
   }
 
   bool sound(const pmem::CrashImage& image, const std::vector<Names>& moments) {
-    pmem::RecordingRegion region(image.words);
+    pmem::ScratchRegion region(image.words);
     {
       const auto engine = open(region);
       EXPECT_NE(engine, nullptr) << image.description();
@@ -149,18 +149,21 @@ TEST_F(ReuseCrash, AUnitOfInodesThatBecomesADirectory) {
   for (int i = 0; i < kFiles; ++i) create(file(i));
   int directories = 0;
   while (directory(directories)) ++directories;
-  for (int i = 0; i < kFiles - 200; ++i) remove(file(i));
+  for (int i = 0; i < 400; ++i) remove(file(i));
   engine_->journal().checkpoint();
-  const auto dirty_is_next = [&] {
-    return engine_->space().free_units < engine_->space().heap_units / 10;
-  };
+  // Those units that never held anything are handed out first.
   for (int i = 0; i < 14; ++i) ASSERT_TRUE(directory(++directories));
-  ASSERT_TRUE(dirty_is_next());
-  std::vector<std::function<void()>> steps;
-  for (int i = kFiles - 200; i < kFiles - 170; ++i) steps.push_back([&, i] { remove(file(i)); });
-  steps.push_back([&] { engine_->journal().checkpoint(); });
-  for (int i = 0; i < 3; ++i) steps.push_back([&] { ASSERT_TRUE(directory(++directories)); });
-  expect_sound_at_every_cut(steps);
+  constexpr int kLast = 420;  // all others of its unit go before it
+  for (int i = 400; i < 440; ++i)
+    if (i != kLast) remove(file(i));
+  // Slots enough elsewhere, or the unit would stay.
+  for (int i = 440; i < kFiles; i += 2) remove(file(i));
+  engine_->journal().checkpoint();
+  const uint64_t units = engine_->space().free_units;
+  expect_sound_at_every_cut(
+      {[&] { remove(file(kLast)); }, [&] { EXPECT_EQ(engine_->space().free_units, units + 1); },
+       [&] { engine_->journal().checkpoint(); }, [&] { ASSERT_TRUE(directory(++directories)); },
+       [&] { ASSERT_TRUE(directory(++directories)); }});
 }
 
 }  // namespace

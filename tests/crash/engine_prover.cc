@@ -1,4 +1,4 @@
-#include "tests/support/engine_prover.h"
+#include "tests/crash/engine_prover.h"
 
 #include <sys/stat.h>
 
