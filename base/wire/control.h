@@ -11,6 +11,9 @@
 //               daemon at a time: a second attach is refused with EBUSY until the first hangs up.
 //   sync      → waits for an epoch that covers everything written before
 //   record    {"path": FILE} or {"stop": true} → starts or stops the trace recorder
+//   scrub     {"action": "start"} or {"action": "stop"}; without one, of the last:
+//               {"state": "never", "running", "stopped" or "done", "inodes", "inodes_in_all",
+//               "bytes", "damaged", "findings": [{"inode", "what"}]}
 // Limits: a request is at most 64 KiB.
 #pragma once
 

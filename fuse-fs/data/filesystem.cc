@@ -83,6 +83,9 @@ Result<void> FilesystemImpl::assemble(bool background) {
                                        trace_, options_.discard);
   path_ = std::make_unique<DataPath>(*core_);
   maintenance_ = std::make_unique<Maintenance>(*core_, *barrier_, *trims_, clock_);
+  scrub_ = std::make_unique<Scrub>(*core_, *path_, [this] {
+    return app_bytes_.load(std::memory_order_relaxed) + app_reads_.load(std::memory_order_relaxed);
+  });
   core_->reclaim = [this] { (void)maintenance_->reclaim(); };
   return {};
 }
@@ -96,6 +99,7 @@ Result<void> FilesystemImpl::start(bool background) {
 }
 
 FilesystemImpl::~FilesystemImpl() {
+  if (scrub_ != nullptr) scrub_->stop();
   if (maintenance_ != nullptr) maintenance_->stop();
   (void)trace_.stop();
 }
@@ -110,6 +114,7 @@ Result<void> FilesystemImpl::drain_all() {
 }
 
 Result<void> FilesystemImpl::unmount() {
+  scrub_->stop();
   maintenance_->stop();
   if (trace_.on()) SFS_TRY(trace_.stop());
   if (options_.read_only) return {};

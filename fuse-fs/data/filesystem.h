@@ -66,6 +66,20 @@ struct Status {
   std::string degraded_reason;
 };
 
+// How far the last scrub of this mount came.
+struct ScrubStatus {
+  enum class State : uint8_t { kNever, kRunning, kStopped, kDone };
+  struct Finding {
+    InodeId inode;
+    std::string what;
+  };
+  State state = State::kNever;
+  uint64_t inodes = 0, inodes_in_all = 0;  // the latter about
+  uint64_t bytes = 0;                      // of data read
+  uint64_t damaged = 0;                    // objects and blocks
+  std::vector<Finding> findings;           // the first of them
+};
+
 class Filesystem {
  public:
   // Opens both devices, refuses a foreign, swapped or mismatched pair (EMEDIUMTYPE with a sentence
@@ -133,6 +147,9 @@ class Filesystem {
 
   // ---- Operation
   virtual Result<Status> status() = 0;
+  virtual Result<void> start_scrub() = 0;  // EBUSY: one is under way
+  virtual void stop_scrub() = 0;           // may wait: it has ended when this returns
+  virtual ScrubStatus scrub_status() = 0;
   virtual Result<void> start_trace(const std::string& path) = 0;
   virtual Result<void> stop_trace() = 0;
   virtual const meta::Geometry& geometry() const = 0;

@@ -16,6 +16,7 @@
 namespace streamfs::data {
 
 Result<size_t> FilesystemImpl::read(InodeId id, uint64_t offset, Bytes out) {
+  app_reads_.fetch_add(1, std::memory_order_relaxed);
   return path_->read(id, offset, out);
 }
 

@@ -15,6 +15,7 @@
 #include "fuse-fs/data/durability.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/data/maintenance.h"
+#include "fuse-fs/data/scrub.h"
 #include "fuse-fs/data/trim_queue.h"
 #include "fuse-fs/data/vstream_store.h"
 
@@ -82,6 +83,9 @@ class FilesystemImpl final : public Filesystem {
   placement::Placement& placement() override { return *placement_; }
 
   Result<Status> status() override;
+  Result<void> start_scrub() override { return scrub_->start(); }
+  void stop_scrub() override { scrub_->stop(); }
+  ScrubStatus scrub_status() override { return scrub_->status(); }
   Result<void> start_trace(const std::string& path) override { return trace_.start(path); }
   Result<void> stop_trace() override { return trace_.stop(); }
   const meta::Geometry& geometry() const override { return engine_->geometry(); }
@@ -111,7 +115,7 @@ class FilesystemImpl final : public Filesystem {
   TraceRecorder trace_;
   InodeStates states_;
   DirectoryNames directories_;
-  std::atomic<uint64_t> app_bytes_{0};
+  std::atomic<uint64_t> app_bytes_{0}, app_reads_{0};
   std::unique_ptr<meta::Engine> engine_;
   std::unique_ptr<VStreamStore> vstreams_;
   std::unique_ptr<placement::Placement> placement_;
@@ -122,6 +126,7 @@ class FilesystemImpl final : public Filesystem {
   std::unique_ptr<TrimQueue> trims_;
   std::unique_ptr<DataPath> path_;
   std::unique_ptr<Maintenance> maintenance_;
+  std::unique_ptr<Scrub> scrub_;
 };
 
 }  // namespace streamfs::data

@@ -62,16 +62,30 @@ ControlAnswer record(data::Filesystem& fs, const json& request) {
   return done_or(fs.start_trace(path->get<std::string>()));
 }
 
+ControlAnswer scrub(data::Filesystem& fs, const json& request) {
+  const auto action = request.find("action");
+  if (action == request.end() || *action == "status") return done(scrub_json(fs.scrub_status()));
+  if (*action == "start") return done_or(fs.start_scrub());
+  if (*action != "stop") return refused(EINVAL, "scrub: start, stop or status");
+  fs.stop_scrub();
+  return done();
+}
+
+bool only_looks(const std::string& op, const json& request) {
+  return op == "scrub" && request.value("action", json("status")) == "status";
+}
+
 ControlAnswer answer(data::Filesystem& fs, const ControlPeer& peer, const std::string& op,
                      const json& request) {
   if (op == "status") return status(fs);
   if (op == "streams") return done(streams_json(fs.placement().all()));
-  const bool known = op == "attach" || op == "sync" || op == "record";
+  const bool known = op == "attach" || op == "sync" || op == "record" || op == "scrub";
   if (!known) return refused(EINVAL, "unknown op \"" + op + "\"");
-  if (peer.uid != 0 && peer.uid != geteuid()) {
+  if (!only_looks(op, request) && peer.uid != 0 && peer.uid != geteuid()) {
     return refused(EACCES, op + " is for root and the user who mounted this");
   }
   if (op == "attach") return attach(fs, peer);
+  if (op == "scrub") return scrub(fs, request);
   return op == "sync" ? done_or(fs.sync()) : record(fs, request);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -93,6 +94,20 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
           {"trims_pending_blocks", status.trims_pending_blocks},
           {"degraded_read_only", status.degraded_read_only},
           {"degraded_reason", status.degraded_reason}};
+}
+
+json scrub_json(const data::ScrubStatus& scrub) {
+  constexpr std::array<const char*, 4> kStates = {"never", "running", "stopped", "done"};
+  json findings = json::array();
+  for (const auto& [inode, what] : scrub.findings) {
+    findings.push_back({{"inode", inode.value}, {"what", what}});
+  }
+  return {{"state", kStates.at(static_cast<size_t>(scrub.state))},
+          {"inodes", scrub.inodes},
+          {"inodes_in_all", scrub.inodes_in_all},
+          {"bytes", scrub.bytes},
+          {"damaged", scrub.damaged},
+          {"findings", std::move(findings)}};
 }
 
 json streams_json(const std::vector<placement::VStreamInfo>& streams) {

@@ -177,6 +177,12 @@ class Engine {
   virtual Result<void> remove_xattr(InodeId id, std::string_view name) = 0;
   // Before the file's data changes. Costs nothing where there is no security.capability.
   virtual Result<void> drop_capability(InodeId id) = 0;
+  // ---- Scrubbing
+  // Ids in use that are larger than `after`, ascending, about `most` of them; none: no more.
+  virtual std::vector<InodeId> inodes_after(InodeId after, size_t most) = 0;
+  // Reads what META holds of an inode: its image, chains, entries, extents, attributes. EIO says
+  // what is damaged; ESTALE: it is gone.
+  virtual Result<void> verify(InodeId id) = 0;
   virtual Space space() = 0;
 
   // ---- Data. The caller serialises overlapping writes, reads and truncations of one inode.

@@ -73,12 +73,16 @@ Result<Attributes> EngineImpl::set_attributes(InodeId id, const AttributeChange&
 
 Result<std::string> EngineImpl::read_symlink(InodeId id) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
-  const InodeImage& image = inode->committed;
-  if (!is_symlink(image)) return Error{EINVAL, "not a symbolic link"};
+  if (!is_symlink(inode->committed)) return Error{EINVAL, "not a symbolic link"};
+  return target_of(*inode);
+}
+
+Result<std::string> EngineImpl::target_of(const Inode& symlink) const {
+  const InodeImage& image = symlink.committed;
   if ((image.flags & kInlineSymlink) != 0) {
     return std::string(reinterpret_cast<const char*>(image.inline_area), image.size);
   }
-  SFS_ASSIGN(std::string target, read_blob(heap_, image.symlink, id, kBlockSize));
+  SFS_ASSIGN(std::string target, read_blob(heap_, image.symlink, symlink.id, kBlockSize));
   if (target.size() != image.size) return Error{EIO, "damaged symbolic link"};
   return target;
 }

@@ -81,6 +81,8 @@ class EngineImpl final : public Engine {
   Result<std::vector<std::string>> list_xattr(InodeId id) override;
   Result<void> remove_xattr(InodeId id, std::string_view name) override;
   Result<void> drop_capability(InodeId id) override;
+  std::vector<InodeId> inodes_after(InodeId after, size_t most) override;
+  Result<void> verify(InodeId id) override;
   Space space() override;
 
   Result<std::vector<Piece>> map(InodeId id, FileBlock first, uint64_t count) override;
@@ -117,6 +119,9 @@ class EngineImpl final : public Engine {
   Result<ExtentMap*> extents(Inode& inode);  // EINVAL unless a regular file
   Attributes attributes_of(const Inode& inode) const;
   Attributes referenced(const Inode& inode);  // counts a reference for the caller
+
+  Result<std::string> target_of(const Inode& symlink) const;
+  Result<void> verify_directory(InodeId id, const InodeImage& image) const;
 
   // ---- Names
   // An inode on its way into META: its slot, its image, what it needs beside them.

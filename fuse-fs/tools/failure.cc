@@ -14,7 +14,8 @@ namespace {
 
 // Errors whose context is a whole sentence that already says what to do.
 bool speaks_for_itself(int code) {
-  return code == EMEDIUMTYPE || code == EEXIST || code == ENOTEMPTY || code == EALREADY;
+  return code == EMEDIUMTYPE || code == EEXIST || code == ENOTEMPTY || code == EALREADY ||
+         code == EUCLEAN;
 }
 
 bool is_damage(const Error& error) {

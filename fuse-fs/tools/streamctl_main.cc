@@ -7,12 +7,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/exit_codes.h"
@@ -36,6 +38,7 @@ struct Arguments {
   uint32_t number = 0;
   bool as_json = false;
   bool clear = false;
+  bool wait = false;
 };
 
 Result<json> ask(const Arguments& arguments, const json& request) {
@@ -84,6 +87,49 @@ Result<void> record(const Arguments& arguments, bool start) {
   }
   SFS_ASSIGN(const json answer, ask(arguments, request));
   if (arguments.as_json) fmt::print("{}\n", answer.dump());
+  return {};
+}
+
+bool running(const json& scrub) {
+  return scrub.value("state", "") == "running";
+}
+
+// What a scrub found, and an error if that is damage.
+Result<void> scrub_result(const Arguments& arguments, const json& scrub) {
+  if (arguments.as_json) {
+    fmt::print("{}\n", scrub.dump(2));
+  } else {
+    print_scrub(scrub);
+  }
+  if (scrub.value("damaged", uint64_t{0}) == 0) return {};
+  return Error{EUCLEAN, "damage was found; find MOUNTPOINT -inum INODE names the file"};
+}
+
+Result<void> scrub_status(const Arguments& arguments) {
+  SFS_ASSIGN(const json scrub, ask(arguments, {{"op", "scrub"}}));
+  return scrub_result(arguments, scrub);
+}
+
+Result<void> scrub_start(const Arguments& arguments) {
+  SFS_TRY(ask(arguments, {{"op", "scrub"}, {"action", "start"}}));
+  if (!arguments.wait) return {};
+  const bool shows = !arguments.as_json && isatty(STDERR_FILENO) != 0;
+  for (;;) {
+    SFS_ASSIGN(const json scrub, ask(arguments, {{"op", "scrub"}}));
+    if (shows) {
+      fmt::print(stderr, "\r{} of about {} inodes ", scrub.value("inodes", uint64_t{0}),
+                 scrub.value("inodes_in_all", uint64_t{0}));
+    }
+    if (!running(scrub)) {
+      if (shows) fmt::print(stderr, "\n");
+      return scrub_result(arguments, scrub);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
+Result<void> scrub_stop(const Arguments& arguments) {
+  SFS_TRY(ask(arguments, {{"op", "scrub"}, {"action", "stop"}}));
   return {};
 }
 
@@ -161,6 +207,18 @@ void declare_trace(CLI::App& app, Commands& commands, Arguments& arguments) {
                                        [](const Arguments& a) { return record(a, false); }));
 }
 
+void declare_scrub(CLI::App& app, Commands& commands, Arguments& arguments) {
+  CLI::App* scrub = app.add_subcommand(
+      "scrub", "Read all metadata and data, and say what is damaged; gives way to programs");
+  scrub->require_subcommand(1);
+  CLI::App* start = commands.add(*scrub, "start", "Start one", scrub_start);
+  start->add_flag("--wait", arguments.wait, "Until it is done; then as status");
+  commands.add_mountpoint(start);
+  commands.add_mountpoint(commands.add(*scrub, "stop", "Stop it", scrub_stop));
+  commands.add_mountpoint(commands.add(
+      *scrub, "status", "How far it is and what it found; exit code 76: damage", scrub_status));
+}
+
 void declare_hint(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* command =
       commands.add(app, "hint", "Show or say which vStream a file belongs to", hint);
@@ -190,6 +248,7 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   commands.add_mountpoint(
       commands.add(app, "sync", "Make everything written so far durable", sync_all));
   declare_hint(app, commands, arguments);
+  declare_scrub(app, commands, arguments);
   declare_trace(app, commands, arguments);
 }
 

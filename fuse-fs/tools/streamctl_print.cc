@@ -100,6 +100,16 @@ void print_status(const json& status) {
   }
 }
 
+void print_scrub(const json& scrub) {
+  fmt::print("scrub {}: {} of about {} inodes, {} of data read, {} damaged\n",
+             scrub.value("state", ""), count_of(scrub, "inodes"), count_of(scrub, "inodes_in_all"),
+             bytes_of(scrub, "bytes"), count_of(scrub, "damaged"));
+  for (const json& finding : scrub.at("findings")) {
+    fmt::print("  inode {}: {}\n", count_of(finding, "inode"),
+               printable(finding.value("what", "")));
+  }
+}
+
 void print_device(const json& status) {
   const json& device = status.at("device");
   fmt::print("{} device\n", status.value("device_kind", ""));

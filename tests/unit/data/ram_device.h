@@ -38,6 +38,7 @@ class RamDevice final : public blockdev::Device {
     done({});
   }
   void read(BlockNo first, Bytes bytes, blockdev::Completion done) override {
+    if (read_ms != 0) std::this_thread::sleep_for(std::chrono::milliseconds(read_ms));
     std::memcpy(bytes.data(), &bytes_[first.value * kBlockSize], bytes.size());
     done({});
   }
@@ -66,7 +67,7 @@ class RamDevice final : public blockdev::Device {
   std::byte* block(uint64_t number) { return &bytes_[number * kBlockSize]; }
 
   std::atomic<uint64_t> writes{0}, written_bytes{0}, flushes{0}, trimmed_blocks{0};
-  std::atomic<int> flush_ms{0};
+  std::atomic<int> flush_ms{0}, read_ms{0};
   blockdev::WriteTag last_tag{};
   std::function<void()> on_trim;
 

@@ -55,6 +55,21 @@ TEST(ControlRequest, NonsenseIsRefusedWithASentence) {
   }
 }
 
+TEST(ControlRequest, AScrubIsStartedStoppedAndToldOf) {
+  FakeFilesystem fs;
+  fs.scrub = {data::ScrubStatus::State::kDone, 9, 10, 4096, 1, {{InodeId{5}, "rotten"}}};
+  EXPECT_EQ(ask(fs, 0, R"({"op": "scrub", "action": "start"})").at("ok"), true);
+  EXPECT_EQ(ask(fs, 0, R"({"op": "scrub", "action": "stop"})").at("ok"), true);
+  EXPECT_EQ(fs.scrubs_started, 1);
+  EXPECT_EQ(fs.scrubs_stopped, 1);
+  const json told = ask(fs, 0, R"({"op": "scrub", "action": "status"})");
+  EXPECT_EQ(told.at("state"), "done");
+  EXPECT_EQ(told.at("damaged"), 1);
+  EXPECT_EQ(told.at("findings").at(0).at("inode"), 5);
+  EXPECT_EQ(ask(fs, 0, R"({"op": "scrub", "action": "faster"})").at("errno"), EINVAL);
+  EXPECT_EQ(ask(fs, 0, R"({"op": "scrub", "action": 7})").at("errno"), EINVAL);
+}
+
 TEST(ControlRequest, ErrorsOfTheFilesystemArePassedOn) {
   FakeFilesystem fs;
   EXPECT_EQ(ask(fs, 0, R"({"op": "record", "path": "/refuse"})").at("errno"), EACCES);
@@ -64,6 +79,8 @@ TEST(ControlRequest, StrangersMayLookButNotTouch) {
   FakeFilesystem fs;
   EXPECT_EQ(ask(fs, kStranger, R"({"op": "status"})").at("ok"), true);
   EXPECT_EQ(ask(fs, kStranger, R"({"op": "streams"})").at("ok"), true);
+  EXPECT_EQ(ask(fs, kStranger, R"({"op": "scrub"})").at("state"), "never");
+  EXPECT_EQ(ask(fs, kStranger, R"({"op": "scrub", "action": "stop"})").at("errno"), EACCES);
   for (const char* op : {"attach", "sync", "record"}) {
     const json answer = ask(fs, kStranger, json({{"op", op}, {"path", "/x"}}).dump());
     EXPECT_EQ(answer.value("errno", 0), EACCES) << op;

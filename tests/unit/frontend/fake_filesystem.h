@@ -30,6 +30,8 @@ class FakeFilesystem final : public data::Filesystem {
   FakeFilesystem();
   // ---- What tests look at
   std::atomic<int> writes{0}, lookups{0}, syncs{0}, pushes{0}, attribute_reads{0};
+  int scrubs_started = 0, scrubs_stopped = 0;
+  data::ScrubStatus scrub;
   std::string last_comm() const;
   int64_t references(std::string_view name) const;  // of a name in the root; -1 = no such name
   size_t inodes() const;
@@ -76,6 +78,12 @@ class FakeFilesystem final : public data::Filesystem {
   Result<data::HintReply> hint_query(InodeId id) override;
   placement::Placement& placement() override { return placement_; }
   Result<data::Status> status() override;
+  Result<void> start_scrub() override {
+    ++scrubs_started;
+    return {};
+  }
+  void stop_scrub() override { ++scrubs_stopped; }
+  data::ScrubStatus scrub_status() override { return scrub; }
   Result<void> start_trace(const std::string& path) override;
   Result<void> stop_trace() override { return {}; }
   const meta::Geometry& geometry() const override { return geometry_; }

@@ -1,0 +1,54 @@
+// Reads all metadata and data once, so that what has rotted is found while there is a backup.
+//
+// A thread that gives way: while programs read or write it works a tenth of the time. A block whose
+// checksum is not known yet is accepted and remembered, as by any read.
+// Thread safety: any thread. What a crash leaves: nothing; a scrub does not go on after a mount.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/data/core.h"
+#include "fuse-fs/data/data_path.h"
+#include "fuse-fs/data/filesystem.h"
+
+namespace streamfs::data {
+
+class Scrub {
+ public:
+  // traffic: a count that grows with what programs read and write.
+  Scrub(Core& core, DataPath& path, std::function<uint64_t()> traffic)
+      : core_(core), path_(path), traffic_(std::move(traffic)) {}
+  ~Scrub() { stop(); }
+
+  Result<void> start();  // from the beginning; EBUSY: one is under way
+  void stop();           // it has ended when this returns
+  ScrubStatus status() const;
+
+ private:
+  void run();
+  void visit(InodeId id);
+  void read_data(InodeId id, uint64_t size);
+  void find_bad_blocks(InodeId id, uint64_t offset, uint64_t length);
+  void damaged(InodeId id, std::string what);
+  void give_way(uint64_t worked_ns);
+
+  Core& core_;
+  DataPath& path_;
+  const std::function<uint64_t()> traffic_;
+  std::atomic<bool> stopping_{false};
+  uint64_t seen_traffic_ = 0;  // the thread's own
+  Mutex starting_;             // one start() or stop() at a time; before mutex_
+  std::thread thread_ SFS_GUARDED_BY(starting_);
+  mutable Mutex mutex_;  // leaf
+  ScrubStatus status_ SFS_GUARDED_BY(mutex_);
+};
+
+}  // namespace streamfs::data
