@@ -20,7 +20,7 @@
 #include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
 #include "emulator/latency.h"
-#include "emulator/media/timed_media.h"
+#include "emulator/media/null_media.h"
 #include "emulator/policy/placement/policy.h"
 #include "emulator/policy/victim/registry.h"
 #include "emulator/replay/timed_requests.h"
@@ -154,8 +154,8 @@ Result<ReplayResult> run(Workload& workload, const ReplayOptions& options, Place
   }
   std::optional<TimedRequests> requests;
   if (latency) requests.emplace(*latency);
-  TimedMedia media(latency ? &*latency : nullptr);
-  PageMap<TimedMedia, Victim, PolicyRouter> ftl(geometry, media, victim, router, counters, live);
+  NullMedia media(latency ? &*latency : nullptr);
+  PageMap<NullMedia, Victim, PolicyRouter> ftl(geometry, media, victim, router, counters, live);
   const uint64_t prefill = workload.prefill_writes();
   const auto own = static_cast<double>(facts.writes - prefill);
   Pass pass(ftl, policy, workload, counters, requests ? &*requests : nullptr,

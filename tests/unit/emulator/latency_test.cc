@@ -11,7 +11,7 @@
 #include "emulator/ftl/page_map.h"
 #include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
-#include "emulator/media/timed_media.h"
+#include "emulator/media/null_media.h"
 #include "emulator/policy/victim/greedy.h"
 
 namespace streamfs::emulator {
@@ -36,7 +36,7 @@ Outcome run(const Geometry& geometry, const Timing& timing, uint32_t sequential,
             uint32_t random_writes) {
   Outcome result{};
   LatencyModel latency(timing, geometry, result.counters);
-  TimedMedia media(&latency);
+  NullMedia media(&latency);
   Greedy victim(geometry);
   StreamRouter router(geometry);
   LiveCounts live;
