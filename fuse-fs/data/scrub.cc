@@ -80,7 +80,8 @@ void Scrub::run() {
 
 void Scrub::visit(InodeId id) {
   const auto begun = SteadyClock::now();
-  Result<void> sound = core_.engine.verify(id);
+  const Result<void> sound = core_.engine.verify(id);
+  give_way(static_cast<uint64_t>((SteadyClock::now() - begun).count()));
   if (sound.ok()) {
     const Result<meta::Attributes> now = core_.engine.attributes(id);
     if (now.ok() && S_ISREG(now->mode)) read_data(id, now->size);
@@ -88,11 +89,8 @@ void Scrub::visit(InodeId id) {
   } else if (sound.error().code != ESTALE) {
     damaged(id, sound.error().message());
   }
-  {
-    const MutexLock lock(mutex_);
-    ++status_.inodes;
-  }
-  give_way(static_cast<uint64_t>((SteadyClock::now() - begun).count()));
+  const MutexLock lock(mutex_);
+  ++status_.inodes;
 }
 
 void Scrub::read_data(InodeId id, uint64_t size) {

@@ -120,7 +120,7 @@ void CheckWalk::visit_directory(const Visit& visit, const InodeImage& image) {
   names_.clear();
   for (const uint64_t unit : claim_chain(visit.path, image.chain, UnitKind::kDirectory, visit.id)) {
     for (uint32_t index = 0; index < kDirSlotsPerUnit;) {
-      const uint64_t at = unit + sizeof(UnitHeader) + uint64_t{index} * sizeof(DirSlot);
+      const uint64_t at = slot_offset(unit, index);
       if (region_.load(at) == 0) {
         ++index;
         continue;

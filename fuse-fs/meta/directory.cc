@@ -36,10 +36,6 @@ constexpr size_t kSlotWords = sizeof(DirSlot) / kWordSize;
 // An entry's slots as words, the inode word included.
 using EntryWords = std::array<uint64_t, kMaxEntrySlots * kSlotWords>;
 
-uint64_t slot_offset(uint64_t unit, uint32_t index) {
-  return unit + sizeof(UnitHeader) + uint64_t{index} * sizeof(DirSlot);
-}
-
 uint16_t entry_checksum(EntryWords words, uint32_t slots) {
   words[1] &= 0x0000'ffff'ffff'ffff;  // DirSlot::checksum
   const auto covered = std::as_bytes(std::span(words)).first(slots * sizeof(DirSlot));

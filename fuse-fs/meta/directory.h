@@ -36,6 +36,10 @@ struct DirEntry {
   uint32_t slots = 1;  // how many it takes
   std::string name;
 };
+// META offset of a slot by its place in its unit.
+inline uint64_t slot_offset(uint64_t unit, uint32_t index) {
+  return unit + sizeof(UnitHeader) + uint64_t{index} * sizeof(DirSlot);
+}
 // `index`: place of the first slot in its unit.
 Result<DirEntry> decode_entry(const pmem::Region& region, uint64_t unit, uint32_t index);
 // The first word of the entry's first slot.

@@ -39,8 +39,7 @@ Result<void> EngineImpl::verify_directory(InodeId id, const InodeImage& image) c
   SFS_ASSIGN(const auto units, heap_.chain(image.chain, UnitKind::kDirectory, id));
   for (const uint64_t unit : units) {
     for (uint32_t index = 0; index < kDirSlotsPerUnit;) {
-      const uint64_t at = unit + sizeof(UnitHeader) + uint64_t{index} * sizeof(DirSlot);
-      if (region_.load(at) == 0) {
+      if (region_.load(slot_offset(unit, index)) == 0) {
         ++index;
         continue;
       }

@@ -48,7 +48,7 @@ class EngineProver {
   ~EngineProver();
 
   Engine& engine() { return *engine_; }
-  const std::vector<uint64_t> words() const { return region_->words(); }
+  std::vector<uint64_t> words() const { return region_->words(); }
 
   using Step = std::function<void(Engine&)>;
   struct Options {

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.pairs import BIN, Mount, Pair
+from tests.integration.pairs import BIN, Mount, Pair, run
 
 
 @pytest.fixture
@@ -18,6 +18,14 @@ def needs_fuse() -> None:
         pytest.skip("this machine has no FUSE")
     if os.geteuid() != 0:
         pytest.skip("these tests mount as root")
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """A small emulated SSD."""
+    path = tmp_path / "ssd"
+    run(BIN / "ssd-sim", "create", path, "--size", "512M", "--streams", "4", "--op", "0.1")
+    return path
 
 
 @pytest.fixture

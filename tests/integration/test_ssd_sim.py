@@ -20,15 +20,6 @@ from tests.integration.simulated import (
     ssd_sim,
 )
 
-
-@pytest.fixture
-def image(tmp_path: Path) -> Path:
-    """A small SSD."""
-    path = tmp_path / "ssd"
-    must(SSD_SIM, "create", path, "--size", "512M", "--streams", "4", "--op", "0.1")
-    return path
-
-
 # Images
 
 

@@ -28,14 +28,6 @@ from tests.integration.simulated import (
 )
 
 
-@pytest.fixture
-def image(tmp_path: Path) -> Path:
-    """A small SSD."""
-    path = tmp_path / "ssd"
-    must(SSD_SIM, "create", path, "--size", "512M", "--streams", "4", "--op", "0.1")
-    return path
-
-
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
 def test_a_filesystem_lives_on_a_served_ssd(filesystem: str, image: Path, tmp_path: Path) -> None:
     require_serving()

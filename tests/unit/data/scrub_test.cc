@@ -138,6 +138,7 @@ TEST_F(ScrubTest, GivesWayToPrograms) {
   end = true;
   program.join();
   EXPECT_GT(took, milliseconds(4 * 5 * 10));
+  EXPECT_LT(took, milliseconds(1500)) << "rests must not be rested for";
 }
 
 }  // namespace
