@@ -28,6 +28,29 @@ uint64_t snapshot_blocks(const Superblock& super) {
   return 1 + pages + div_round_up(pages * kWordSize, kBlockSize);
 }
 
+struct Whose {
+  uint64_t magic;
+  const char* name;
+};
+
+Result<DataLabel> parse(ConstBytes block, const Whose& whose) {
+  DataLabel label;
+  SFS_ASSERT(block.size() >= sizeof(label));
+  std::memcpy(&label, block.data(), sizeof(label));
+  if (label.magic != whose.magic) {
+    return Error{EINVAL, std::string(whose.name) + " holds no streamfs filesystem"};
+  }
+  if (label.checksum != label_checksum(label)) {
+    return Error{EIO, std::string("the label of ") + whose.name + " is damaged"};
+  }
+  if (label.version != kFormatVersion) {
+    return Error{EINVAL, std::string(whose.name) + " has format version " +
+                             std::to_string(label.version) + ", this streamfs knows " +
+                             std::to_string(kFormatVersion)};
+  }
+  return label;
+}
+
 }  // namespace
 
 LabelPlan make_label(const Superblock& super) {
@@ -49,16 +72,26 @@ LabelPlan make_label(const Superblock& super) {
 }
 
 Result<DataLabel> parse_label(ConstBytes block) {
-  DataLabel label;
-  SFS_ASSERT(block.size() >= sizeof(label));
-  std::memcpy(&label, block.data(), sizeof(label));
-  if (label.magic != kDataMagic) return Error{EINVAL, "DATA holds no streamfs filesystem"};
-  if (label.checksum != label_checksum(label)) return Error{EIO, "the label of DATA is damaged"};
-  if (label.version != kFormatVersion) {
-    return Error{EINVAL, "DATA has format version " + std::to_string(label.version) +
-                             ", this streamfs knows " + std::to_string(kFormatVersion)};
-  }
+  return parse(block, {kDataMagic, "DATA"});
+}
+
+DataLabel make_dump_label(const Superblock& super) {
+  DataLabel label{};
+  label.magic = kDumpMagic;
+  label.version = kFormatVersion;
+  label.geometry = super;
+  label.log_first_block = 1;
+  label.log_blocks = 1;
+  label.snapshot_first_block[0] = 2;
+  label.snapshot_first_block[1] = label.log_first_block;  // none: that block is zeroes
+  const uint64_t pages = super.meta_size / kUnitSize;
+  label.snapshot_blocks = 1 + pages + div_round_up(pages * kWordSize, kBlockSize);
+  label.checksum = label_checksum(label);
   return label;
+}
+
+Result<DataLabel> parse_dump_label(ConstBytes block) {
+  return parse(block, {kDumpMagic, "the dump"});
 }
 
 }  // namespace streamfs::meta

@@ -16,5 +16,9 @@ struct LabelPlan {
 LabelPlan make_label(const Superblock& super);
 // EINVAL: no streamfs label; EIO: a damaged one.
 Result<DataLabel> parse_label(ConstBytes block);
+// The label of a dump of this filesystem's metadata: one snapshot area, its log of one block empty.
+DataLabel make_dump_label(const Superblock& super);
+// EINVAL: no dump, or of another version; EIO: a damaged or unfinished one.
+Result<DataLabel> parse_dump_label(ConstBytes block);
 
 }  // namespace streamfs::meta

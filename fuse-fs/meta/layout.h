@@ -222,6 +222,7 @@ inline constexpr uint32_t kMaxRecordWords = 4096;  // 32 KiB
 
 // ---- The data device's first block, so that a lost META can be rebuilt.
 inline constexpr uint64_t kDataMagic = 0x3130415441445353;  // "SSDATA01"
+inline constexpr uint64_t kDumpMagic = 0x3130504d55445353;  // "SSDUMP01": a dump's first block
 struct DataLabel {
   uint64_t magic;
   uint32_t version;

@@ -28,14 +28,17 @@ bool all_zero(const std::byte* page) {
 }
 
 // META offsets of the pages that hold anything.
-std::vector<uint64_t> used_pages(const pmem::Region& region, const Geometry& geometry) {
+std::vector<uint64_t> used_pages(const pmem::Region& region, const Geometry& geometry,
+                                 SnapshotScope scope) {
   std::vector<uint64_t> pages;
-  for (const RegionKind kind : kSnapshotRegions) {
+  const auto add = [&](RegionKind kind) {
     for (uint64_t at = 0; at < geometry.region_bytes(kind); at += kUnitSize) {
       const uint64_t offset = geometry.region_offset(kind, at);
       if (!all_zero(region.at(offset))) pages.push_back(offset);
     }
-  }
+  };
+  for (const RegionKind kind : kSnapshotRegions) add(kind);
+  if (scope == SnapshotScope::kWithChecksums) add(RegionKind::kChecksums);
   return pages;
 }
 
@@ -85,8 +88,10 @@ std::optional<SnapshotHeader> read_header(const DataLabel& label, size_t area, L
   return ours ? std::optional(header) : std::nullopt;
 }
 
-Result<void> load_pages(pmem::Region& region, const Geometry& geometry, const DataLabel& label,
-                        const SnapshotHeader& header, LogDevice& device) {
+// Gives each page, found whole, to `take` with its offset in META.
+template <typename Take>
+Result<void> read_pages(const Geometry& geometry, const DataLabel& label,
+                        const SnapshotHeader& header, LogDevice& device, Take&& take) {
   uint64_t at = label.snapshot_first_block[header.generation % 2] + 1;
   std::vector<std::byte> raw(index_blocks(header.pages) * kBlockSize);
   if (!raw.empty()) SFS_TRY(device.read(BlockNo{at}, raw));
@@ -104,7 +109,7 @@ Result<void> load_pages(pmem::Region& region, const Geometry& geometry, const Da
       return Error{EIO, "a page of the snapshot is damaged"};
     }
     std::memcpy(words.data(), page.data(), kUnitSize);
-    region.store(entry.number * kUnitSize, words);
+    take(entry.number * kUnitSize, words);
   }
   return {};
 }
@@ -117,8 +122,9 @@ void zero_region(pmem::Region& region) {
 }  // namespace
 
 Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geometry,
-                                const DataLabel& label, SnapshotHeader header, LogDevice& device) {
-  const std::vector<uint64_t> pages = used_pages(region, geometry);
+                                const DataLabel& label, SnapshotHeader header, LogDevice& device,
+                                SnapshotScope scope) {
+  const std::vector<uint64_t> pages = used_pages(region, geometry, scope);
   const uint64_t index_length = index_blocks(pages.size());
   if (1 + index_length + pages.size() > label.snapshot_blocks) {
     return Error{ENOSPC, "META outgrew its snapshot area"};
@@ -166,8 +172,12 @@ Result<SnapshotHeader> load_snapshot(pmem::Region& region, const Geometry& geome
     if (header && (!newest || header->generation > newest->generation)) newest = header;
   }
   if (!newest) return Error{ENODATA, "DATA holds no snapshot of META"};
+  // All of it is read once before anything in the region is given up.
+  const auto look = [](uint64_t, const auto&) {};
+  SFS_TRY(read_pages(geometry, label, *newest, device, look));
   zero_region(region);
-  SFS_TRY(load_pages(region, geometry, label, *newest, device));
+  const auto store = [&](uint64_t offset, const auto& words) { region.store(offset, words); };
+  SFS_TRY(read_pages(geometry, label, *newest, device, store));
   return *newest;
 }
 

@@ -17,6 +17,7 @@
 #include "base/types.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/data/format_pair.h"
+#include "fuse-fs/data/pair.h"
 #include "fuse-fs/frontend/status_json.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
@@ -34,6 +35,7 @@ constexpr uint64_t kFewFilesBytes = 16ULL * 1024;  // fewer files than one for e
 struct Words {
   std::string meta, data, meta_size, mean_file_size, uuid;
   bool quiet = false;
+  bool restore = false;
   bool no_checksums = false;
   bool meta_log = false;
   bool no_meta_log = false;
@@ -56,6 +58,15 @@ void declare(CLI::App& app, Words& words, data::FormatPairOptions& options) {
   auto* log = app.add_flag("--meta-log", words.meta_log,
                            "Log metadata on DATA too (default where META is volatile)");
   app.add_flag("--no-meta-log", words.no_meta_log, "Keep no such log")->excludes(log);
+  auto* restore =
+      app.add_flag("--restore", words.restore,
+                   "Make no new filesystem: rebuild the META of DATA's, lost or an older copy, "
+                   "from the log on DATA");
+  for (CLI::Option* option : app.get_options()) {
+    const bool goes_along = option->get_required() || option->check_name("--quiet") ||
+                            option->check_name("--help") || option->check_name("--version");
+    if (option != restore && !goes_along) restore->excludes(option);
+  }
 }
 
 Result<std::array<uint8_t, 16>> parse_uuid(const std::string& text) {
@@ -103,6 +114,18 @@ Result<void> give_root_to_caller(const std::string& meta, const std::string& dat
   return fs->unmount();
 }
 
+Result<void> restore_meta(const Words& words, const std::string& meta, const std::string& data) {
+  data::MountOptions options;
+  options.restore_meta = true;
+  SFS_ASSIGN(const data::OpenPair pair, data::open_pair(meta, data, options));
+  SFS_TRY(pair.region->sync());
+  if (!words.quiet) {
+    fmt::print("rebuilt {} of filesystem {} from the log on {}\n", words.meta,
+               frontend::uuid_text(pair.super.uuid), words.data);
+  }
+  return {};
+}
+
 void print_report(const Words& words, const data::FormatPairOptions& options,
                   const data::Formatted& made) {
   const bool log = (made.super.features & meta::kFeatureMetaLog) != 0;
@@ -147,6 +170,10 @@ int run(int argc, char** argv) {
   if (meta == data || "emu:" + meta == data) {
     return fail(kProgram,
                 Failure{exit_code::kUsage, "META and DATA are the same; give two devices"});
+  }
+  if (words.restore) {
+    const Result<void> restored = restore_meta(words, meta, data);
+    return restored ? exit_code::kOk : fail(kProgram, restored.error());
   }
   const Result<data::Formatted> made = data::format_pair(meta, data, options, system_clock());
   if (!made) return fail(kProgram, made.error());

@@ -23,6 +23,7 @@
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/control_client.h"
 #include "fuse-fs/tools/failure.h"
+#include "fuse-fs/tools/streamctl_metadata.h"
 #include "fuse-fs/tools/streamctl_print.h"
 
 namespace {
@@ -35,10 +36,14 @@ constexpr const char* kProgram = "streamctl";
 
 struct Arguments {
   std::string path, file, name;
+  std::string meta, data;  // of a filesystem that is not mounted
   uint32_t number = 0;
   bool as_json = false;
   bool clear = false;
   bool wait = false;
+  bool force = false;
+
+  MetadataArguments metadata() const { return {meta, data, file, force, as_json}; }
 };
 
 Result<json> ask(const Arguments& arguments, const json& request) {
@@ -219,6 +224,23 @@ void declare_scrub(CLI::App& app, Commands& commands, Arguments& arguments) {
       *scrub, "status", "How far it is and what it found; exit code 76: damage", scrub_status));
 }
 
+void declare_metadata(CLI::App& app, Commands& commands, Arguments& arguments) {
+  CLI::App* metadata = app.add_subcommand(
+      "metadata", "Metadata of an unmounted filesystem as one file: to move META, to keep a copy");
+  metadata->require_subcommand(1);
+  CLI::App* dump = commands.add(*metadata, "dump", "Write it to FILE",
+                                [](const Arguments& a) { return dump_metadata(a.metadata()); });
+  CLI::App* restore =
+      commands.add(*metadata, "restore", "Make META what FILE says, if DATA was not mounted since",
+                   [](const Arguments& a) { return restore_metadata(a.metadata()); });
+  restore->add_flag("-f,--force", arguments.force, "Overwrite what META holds");
+  for (CLI::App* command : {dump, restore}) {
+    command->add_option("--meta", arguments.meta, "The metadata device")->required();
+    command->add_option("DATA", arguments.data, "The data device")->required();
+    command->add_option("FILE", arguments.file, "The dump")->required();
+  }
+}
+
 void declare_hint(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* command =
       commands.add(app, "hint", "Show or say which vStream a file belongs to", hint);
@@ -250,6 +272,7 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   declare_hint(app, commands, arguments);
   declare_scrub(app, commands, arguments);
   declare_trace(app, commands, arguments);
+  declare_metadata(app, commands, arguments);
 }
 
 int run(int argc, char** argv) {

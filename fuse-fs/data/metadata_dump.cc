@@ -1,0 +1,193 @@
+#include "fuse-fs/data/metadata_dump.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/data/attachments.h"
+#include "fuse-fs/data/buffer.h"
+#include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/data/filesystem_impl.h"
+#include "fuse-fs/data/pair.h"
+#include "fuse-fs/data/signature.h"
+#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/journal.h"
+#include "fuse-fs/meta/label.h"
+#include "fuse-fs/meta/log_format.h"
+#include "fuse-fs/meta/metadata_log.h"
+#include "fuse-fs/meta/snapshot.h"
+#include "pmem/region.h"
+
+namespace streamfs::data {
+namespace {
+
+constexpr uint64_t kDumpGeneration = 2;  // even: of the first snapshot area
+
+// A dump as the snapshot's code sees it: blocks. Blocks past the end read as zeroes.
+class DumpFile final : public meta::LogDevice {
+ public:
+  static Result<std::unique_ptr<DumpFile>> open(const std::string& path, int flags) {
+    const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
+    if (fd < 0) return Error{errno, path};
+    return std::unique_ptr<DumpFile>(new DumpFile(path, fd));
+  }
+  ~DumpFile() override { ::close(fd_); }
+  DumpFile(const DumpFile&) = delete;
+  DumpFile& operator=(const DumpFile&) = delete;
+
+  Result<void> write(BlockNo first, ConstBytes bytes) override {
+    for (uint64_t at = first.value * kBlockSize; !bytes.empty();) {
+      const ssize_t done = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(at));
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) return Error{done < 0 ? errno : EIO, path_};
+      bytes = bytes.subspan(static_cast<size_t>(done));
+      at += static_cast<uint64_t>(done);
+    }
+    return {};
+  }
+  Result<void> read(BlockNo first, Bytes bytes) override {
+    for (uint64_t at = first.value * kBlockSize; !bytes.empty();) {
+      const ssize_t done = ::pread(fd_, bytes.data(), bytes.size(), static_cast<off_t>(at));
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) return Error{errno, path_};
+      if (done == 0) {
+        std::memset(bytes.data(), 0, bytes.size());
+        return {};
+      }
+      bytes = bytes.subspan(static_cast<size_t>(done));
+      at += static_cast<uint64_t>(done);
+    }
+    return {};
+  }
+  Result<void> flush() override {
+    if (::fdatasync(fd_) != 0) return Error{errno, path_};
+    return {};
+  }
+  uint64_t bytes() const {
+    struct stat status{};
+    return ::fstat(fd_, &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
+  }
+
+ private:
+  DumpFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  std::string path_;
+  int fd_;
+};
+
+// The label goes last: a file without one is no dump.
+Result<void> write_dump(const OpenPair& pair, DumpFile& file) {
+  SFS_ASSIGN(const meta::Geometry geometry, meta::Geometry::from(pair.super));
+  SFS_ASSIGN(const meta::Recovery recovery, meta::recover_journal(*pair.region, geometry));
+  const meta::DataLabel label = meta::make_dump_label(pair.super);
+  meta::SnapshotHeader header{};
+  header.generation = kDumpGeneration;
+  header.sequence = recovery.last_sequence;
+  SFS_TRY(meta::write_snapshot(*pair.region, geometry, label, header, file,
+                               meta::SnapshotScope::kWithChecksums));
+  BlockBuffer block;
+  std::memset(block.bytes.data(), 0, block.bytes.size());
+  std::memcpy(block.bytes.data(), &label, sizeof label);
+  SFS_TRY(file.write(BlockNo{0}, block.bytes));
+  return file.flush();
+}
+
+Result<meta::DataLabel> read_dump_label(DumpFile& file) {
+  BlockBuffer block;
+  SFS_TRY(file.read(BlockNo{0}, block.bytes));
+  return meta::parse_dump_label(block.bytes);
+}
+
+// Whether this dump still says what DATA holds.
+Result<void> check_current(const meta::Superblock& dumped, blockdev::Device& device,
+                           const std::string& file) {
+  SFS_ASSIGN(const meta::DataLabel label, read_label(device));
+  SFS_TRY(check_pair(dumped, label, device.info()));
+  SFS_ASSIGN(const std::optional<uint64_t> there, read_attachments(device));
+  // META is written first: ahead by one is what a cut between the two leaves.
+  const uint64_t here = dumped.attachments;
+  if (!there || here == *there || here == *there + 1) return {};
+  return Error{EMEDIUMTYPE,
+               fmt::format("{} was dumped {} {} was mounted or unmounted again ({}, now {}): files "
+                           "could show each other's bytes",
+                           file, here < *there ? "before" : "after", device.info().path, here,
+                           *there)};
+}
+
+Result<void> check_unused(const pmem::Region& region, const std::string& path) {
+  SFS_ASSIGN(const std::optional<std::string> holds, signature_of(region));
+  if (holds) return Error{EEXIST, fmt::format("{} holds {}; -f overwrites it", path, *holds)};
+  return {};
+}
+
+// Makes a META file if there is none.
+Result<std::unique_ptr<pmem::Region>> open_target(const std::string& path,
+                                                  const meta::Superblock& dumped,
+                                                  const RestoreDumpOptions& options) {
+  std::error_code none;
+  pmem::OpenOptions open;
+  open.wait_seconds = options.wait_seconds;
+  open.create = !std::filesystem::exists(path, none);
+  open.size = open.create ? dumped.meta_size : 0;
+  SFS_ASSIGN(auto region, pmem::open_region(path, open));
+  if (!options.force) SFS_TRY(check_unused(*region, path));
+  return region;
+}
+
+// META's class is what META is, wherever the dump came from.
+Result<void> adopt_class(pmem::Region& region) {
+  SFS_ASSIGN(meta::Superblock super, meta::load_superblock(region, true));
+  super.meta_class = static_cast<uint8_t>(region.meta_class());
+  SFS_TRY(meta::store_superblock(region, super));
+  return region.sync();
+}
+
+}  // namespace
+
+Result<MetadataDump> dump_metadata(const std::string& meta_path, const std::string& data,
+                                   const std::string& file) {
+  MountOptions options;
+  options.read_only = true;
+  SFS_ASSIGN(const OpenPair pair, open_pair(meta_path, data, options));
+  SFS_ASSIGN(const auto out, DumpFile::open(file, O_RDWR | O_CREAT | O_EXCL));
+  const Result<void> written = write_dump(pair, *out);
+  if (!written) {
+    (void)::unlink(file.c_str());
+    return written.error();
+  }
+  return MetadataDump{pair.super, out->bytes()};
+}
+
+Result<MetadataDump> restore_dump(const std::string& file, const std::string& meta_path,
+                                  const std::string& data, const RestoreDumpOptions& options) {
+  SFS_ASSIGN(const auto in, DumpFile::open(file, O_RDONLY));
+  SFS_ASSIGN(const meta::DataLabel label, read_dump_label(*in));
+  blockdev::OpenOptions open;
+  open.wait_seconds = options.wait_seconds;
+  SFS_ASSIGN(const auto device, blockdev::open_device(data, open));
+  SFS_TRY(check_current(label.geometry, *device, file));
+  std::error_code none;
+  const bool is_new = !std::filesystem::exists(meta_path, none);
+  SFS_ASSIGN(const auto region, open_target(meta_path, label.geometry, options));
+  const Result<meta::Restored> restored = meta::restore_from_log(*region, label, *in);
+  if (!restored) {
+    if (is_new) (void)::unlink(meta_path.c_str());
+    return restored.error();
+  }
+  SFS_TRY(adopt_class(*region));
+  return MetadataDump{label.geometry, in->bytes()};
+}
+
+}  // namespace streamfs::data

@@ -1,0 +1,54 @@
+#include "fuse-fs/tools/streamctl_metadata.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "base/result.h"
+#include "fuse-fs/data/metadata_dump.h"
+#include "fuse-fs/frontend/status_json.h"
+#include "fuse-fs/tools/command_line.h"
+#include "fuse-fs/tools/launch.h"
+
+namespace streamfs::tools {
+namespace {
+
+void print(const MetadataArguments& arguments, const char* done, const data::MetadataDump& dump) {
+  const std::string uuid = frontend::uuid_text(dump.super.uuid);
+  if (arguments.as_json) {
+    const nlohmann::json answer = {{"uuid", uuid},
+                                   {"file", arguments.file},
+                                   {"file_bytes", dump.bytes},
+                                   {"meta_bytes", dump.super.meta_size}};
+    fmt::print("{}\n", answer.dump());
+    return;
+  }
+  fmt::print("{} {}: META of {}, {} of {} in use\n", done, arguments.file, uuid,
+             human_bytes(dump.bytes), human_bytes(dump.super.meta_size));
+}
+
+}  // namespace
+
+Result<void> dump_metadata(const MetadataArguments& arguments) {
+  log_to_stderr(Talk::kWarnings);
+  SFS_ASSIGN(const data::MetadataDump dump,
+             data::dump_metadata(absolute_path(arguments.meta), absolute_data(arguments.data),
+                                 absolute_path(arguments.file)));
+  print(arguments, "written to", dump);
+  return {};
+}
+
+Result<void> restore_metadata(const MetadataArguments& arguments) {
+  log_to_stderr(Talk::kWarnings);
+  data::RestoreDumpOptions options;
+  options.force = arguments.force;
+  SFS_ASSIGN(
+      const data::MetadataDump dump,
+      data::restore_dump(absolute_path(arguments.file), absolute_path(arguments.meta),
+                         absolute_data(arguments.data), options));
+  print(arguments, "restored from", dump);
+  return {};
+}
+
+}  // namespace streamfs::tools

@@ -1,0 +1,20 @@
+// streamctl metadata: all of an unmounted filesystem's metadata in one file, and back.
+// Thread safety: one call at a time.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace streamfs::tools {
+
+struct MetadataArguments {
+  std::string meta, data, file;
+  bool force = false;
+  bool as_json = false;
+};
+// Both print what was done.
+Result<void> dump_metadata(const MetadataArguments& arguments);
+Result<void> restore_metadata(const MetadataArguments& arguments);
+
+}  // namespace streamfs::tools
