@@ -119,11 +119,11 @@ Result<void> check_current(const meta::Superblock& dumped, blockdev::Device& dev
   // META is written first: ahead by one is what a cut between the two leaves.
   const uint64_t here = dumped.attachments;
   if (!there || here == *there || here == *there + 1) return {};
-  return Error{EMEDIUMTYPE,
-               fmt::format("{} was dumped {} {} was mounted or unmounted again ({}, now {}): files "
-                           "could show each other's bytes",
-                           file, here < *there ? "before" : "after", device.info().path, here,
-                           *there)};
+  return Error{
+      EMEDIUMTYPE,
+      fmt::format("{} was dumped {} {} was mounted or unmounted again ({}, now {}): files "
+                  "could show each other's bytes",
+                  file, here < *there ? "before" : "after", device.info().path, here, *there)};
 }
 
 Result<void> check_unused(const pmem::Region& region, const std::string& path) {

@@ -43,10 +43,9 @@ Result<void> restore_metadata(const MetadataArguments& arguments) {
   log_to_stderr(Talk::kWarnings);
   data::RestoreDumpOptions options;
   options.force = arguments.force;
-  SFS_ASSIGN(
-      const data::MetadataDump dump,
-      data::restore_dump(absolute_path(arguments.file), absolute_path(arguments.meta),
-                         absolute_data(arguments.data), options));
+  SFS_ASSIGN(const data::MetadataDump dump,
+             data::restore_dump(absolute_path(arguments.file), absolute_path(arguments.meta),
+                                absolute_data(arguments.data), options));
   print(arguments, "restored from", dump);
   return {};
 }
