@@ -1,6 +1,7 @@
 // What the metadata engine costs without FUSE: time, fences and lines of each operation, and the
 // words it programs against those of the blocks a block file system would have written.
-// META is ordinary memory that claims to be persistent: line flushes are counted, not executed.
+// META is ordinary memory that claims to be persistent: line flushes are counted, not executed; or,
+// where a benchmark's name says so, memory as slow as a modelled medium.
 //   meta_bench --benchmark_filter=Create
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -19,6 +20,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine.h"
+#include "pmem/latency_region.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -37,8 +39,12 @@ CreateRequest node(uint32_t mode) {
 class Mounted {
  public:
   // Without a checkpointer, rings are checkpointed when they are full, or by hand.
-  explicit Mounted(bool checkpointer = true)
-      : region_(pmem::make_memory_region(kMetaBytes, pmem::MetaClass::kPersistent)) {
+  explicit Mounted(bool checkpointer = true, const pmem::LatencyModel* medium = nullptr)
+      : region_(medium == nullptr
+                    ? pmem::make_memory_region(kMetaBytes, pmem::MetaClass::kPersistent)
+                    : pmem::make_latency_region(kMetaBytes, pmem::MetaClass::kPersistent, *medium)),
+        medium_(medium == nullptr ? nullptr : static_cast<pmem::LatencyRegion*>(region_.get())) {
+    charge(false);
     FormatOptions options;
     options.data_blocks = kDataBlocks;
     const Superblock super = plan_format(kMetaBytes, pmem::MetaClass::kPersistent, options).value();
@@ -49,6 +55,10 @@ class Mounted {
   }
 
   Engine* operator->() { return engine_.get(); }
+  // On, this thread waits for the medium, if there is one to wait for.
+  void charge(bool on) {
+    if (medium_ != nullptr) medium_->charge(on);
+  }
   pmem::Counters pmem() const { return region_->counters(); }
   JournalStats commits() const { return engine_->journal().stats(); }
 
@@ -58,6 +68,7 @@ class Mounted {
 
  private:
   std::unique_ptr<pmem::Region> region_;
+  pmem::LatencyRegion* medium_;
   std::unique_ptr<Engine> engine_;
 };
 
@@ -116,9 +127,10 @@ class Files {
 // Operations on one file after the other; the clock stands while `prepare` makes the next batch.
 // Threads share one mount, each in a directory of its own.
 template <typename Prepare, typename Operation>
-void measure(benchmark::State& state, Prepare&& prepare, Operation&& operation) {
+void measure(benchmark::State& state, const pmem::LatencyModel* medium, Prepare&& prepare,
+             Operation&& operation) {
   static std::unique_ptr<Mounted> mounted;
-  if (state.thread_index() == 0) mounted = std::make_unique<Mounted>();
+  if (state.thread_index() == 0) mounted = std::make_unique<Mounted>(true, medium);
   std::optional<Files> files;
   std::optional<CommitCost> cost;
   size_t next = 0;
@@ -126,10 +138,12 @@ void measure(benchmark::State& state, Prepare&& prepare, Operation&& operation) 
   for (auto _ : state) {
     if (next % kBatch == 0) {
       state.PauseTiming();
+      mounted->charge(false);
       if (!files) files.emplace(*mounted, state.thread_index());
       prepare(*files, batch++);
       next = 0;
       cost.emplace(*mounted);
+      mounted->charge(true);
       state.ResumeTiming();
     }
     operation(*mounted, *files, next++, batch);
@@ -142,24 +156,24 @@ void create_once(Files& files, uint64_t batch) {
   if (batch == 0) files.create_all();
 }
 
-void Create(benchmark::State& state) {
+void Create(benchmark::State& state, const pmem::LatencyModel* medium) {
   measure(
-      state,
+      state, medium,
       [](Files& files, uint64_t batch) {
         if (batch > 0) files.remove_all();
       },
       [](Mounted&, Files& files, size_t i, uint64_t) { files.create(i); });
 }
 
-void Lookup(benchmark::State& state) {
-  measure(state, create_once, [](Mounted& mounted, Files& files, size_t i, uint64_t) {
+void Lookup(benchmark::State& state, const pmem::LatencyModel* medium) {
+  measure(state, medium, create_once, [](Mounted& mounted, Files& files, size_t i, uint64_t) {
     benchmark::DoNotOptimize(mounted->lookup(files.directory(), files.name(i)).ok());
   });
 }
 
 // To another name and, in the next batch, back.
-void Rename(benchmark::State& state) {
-  measure(state, create_once, [](Mounted& mounted, Files& files, size_t i, uint64_t batch) {
+void Rename(benchmark::State& state, const pmem::LatencyModel* medium) {
+  measure(state, medium, create_once, [](Mounted& mounted, Files& files, size_t i, uint64_t batch) {
     const std::string& name = files.name(i);
     const std::string other = "other" + name.substr(6);
     const bool back = batch % 2 == 0;
@@ -169,17 +183,17 @@ void Rename(benchmark::State& state) {
   });
 }
 
-void Chmod(benchmark::State& state) {
-  measure(state, create_once, [](Mounted& mounted, Files& files, size_t i, uint64_t batch) {
+void Chmod(benchmark::State& state, const pmem::LatencyModel* medium) {
+  measure(state, medium, create_once, [](Mounted& mounted, Files& files, size_t i, uint64_t batch) {
     AttributeChange change;
     change.mode = batch % 2 == 0 ? 0600 : 0644;
     if (!mounted->set_attributes(files.id(i), change).ok()) std::abort();
   });
 }
 
-void Unlink(benchmark::State& state) {
+void Unlink(benchmark::State& state, const pmem::LatencyModel* medium) {
   measure(
-      state,
+      state, medium,
       [](Files& files, uint64_t batch) {
         for (size_t i = 0; batch > 0 && i < kBatch; ++i) files.forget(i);
         files.create_all();
@@ -260,11 +274,17 @@ void MixedWords(benchmark::State& state) {
       words / static_cast<double>(now.checkpoint_block_words - before.checkpoint_block_words);
 }
 
-BENCHMARK(Create)->ThreadRange(1, 2)->UseRealTime();
-BENCHMARK(Lookup)->ThreadRange(1, 2)->UseRealTime();
-BENCHMARK(Rename)->ThreadRange(1, 2)->UseRealTime();
-BENCHMARK(Chmod)->ThreadRange(1, 2)->UseRealTime();
-BENCHMARK(Unlink)->ThreadRange(1, 2)->UseRealTime();
+// On memory, then on the media that pmem/latency_region.h knows, which are slower by far.
+#define SFS_OPERATION(name)                                                     \
+  BENCHMARK_CAPTURE(name, memory, nullptr)->ThreadRange(1, 2)->UseRealTime();   \
+  BENCHMARK_CAPTURE(name, pram, &pmem::kPram)->Iterations(1000)->UseRealTime(); \
+  BENCHMARK_CAPTURE(name, optane, &pmem::kOptane)->Iterations(kBatch)->UseRealTime()
+SFS_OPERATION(Create);
+SFS_OPERATION(Lookup);
+SFS_OPERATION(Rename);
+SFS_OPERATION(Chmod);
+SFS_OPERATION(Unlink);
+#undef SFS_OPERATION
 BENCHMARK(MixedWords)->Iterations(1 << 16);
 
 }  // namespace

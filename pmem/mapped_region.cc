@@ -46,28 +46,32 @@ class FileDescriptor {
   int fd_;
 };
 
+// What a mapping is, and whether lines have to be written back to it for a fence to hold.
+struct Nature {
+  MetaClass meta_class;
+  bool write_back;
+};
+
 class MappedRegion final : public Region {
  public:
-  MappedRegion(FileDescriptor fd, std::byte* base, uint64_t size, MetaClass meta_class)
-      : fd_(std::move(fd)), map_(base), class_(meta_class), write_back_(choose_write_back()) {
+  MappedRegion(FileDescriptor fd, std::byte* base, uint64_t size, Nature nature)
+      : fd_(std::move(fd)), map_(base), nature_(nature), write_back_(choose_write_back()) {
     attach(base, size);
   }
   ~MappedRegion() override { munmap(map_, size()); }
-  MetaClass meta_class() const override { return class_; }
+  MetaClass meta_class() const override { return nature_.meta_class; }
 
  protected:
   void on_store(uint64_t, uint64_t) override {}
-  // For pages of the kernel a write-back instruction buys nothing: a process crash keeps them
-  // anyway and a power cut needs sync().
   void write_back_line(uint64_t offset) override {
-    if (class_ == MetaClass::kPersistent) write_back_(map_ + offset);
+    if (nature_.write_back) write_back_(map_ + offset);
   }
   // A process crash keeps every store of the program's order; only persistent memory needs more.
   void drain() override {
-    if (class_ == MetaClass::kPersistent) store_fence();
+    if (meta_class() == MetaClass::kPersistent) store_fence();
   }
   Result<void> make_durable() override {
-    if (class_ != MetaClass::kSynced) return {};
+    if (meta_class() != MetaClass::kSynced) return {};
     return group_msync();
   }
 
@@ -97,7 +101,7 @@ class MappedRegion final : public Region {
 
   FileDescriptor fd_;
   std::byte* map_;
-  MetaClass class_;
+  Nature nature_;
   WriteBackLine write_back_;
   std::mutex group_mutex_;  // leaf
   std::condition_variable group_done_;
@@ -144,17 +148,21 @@ std::string persistence_domain(const struct stat& st) {
   return "unknown";
 }
 
-MetaClass class_of_dax(const struct stat& st) {
+// ADR covers the memory controller, eADR the caches too.
+Nature nature_of_dax(const struct stat& st) {
   const std::string domain = persistence_domain(st);
-  const bool durable = domain == "memory_controller" || domain == "cpu_cache";
-  return durable ? MetaClass::kPersistent : MetaClass::kVolatile;
+  if (domain == "cpu_cache") return {MetaClass::kPersistent, false};
+  if (domain == "memory_controller") return {MetaClass::kPersistent, true};
+  return {MetaClass::kVolatile, false};
 }
 
-MetaClass class_of_plain_file(int fd) {
+// For pages of the kernel a write-back instruction buys nothing: a process crash keeps them anyway
+// and a power cut needs sync().
+Nature nature_of_plain_file(int fd) {
   struct statfs fs{};
-  if (fstatfs(fd, &fs) != 0) return MetaClass::kVolatile;
+  if (fstatfs(fd, &fs) != 0) return {MetaClass::kVolatile, false};
   const bool in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
-  return in_memory ? MetaClass::kVolatile : MetaClass::kSynced;
+  return {in_memory ? MetaClass::kVolatile : MetaClass::kSynced, false};
 }
 
 Result<uint64_t> file_size(int fd, const std::string& path, const OpenOptions& options,
@@ -173,24 +181,19 @@ Result<uint64_t> file_size(int fd, const std::string& path, const OpenOptions& o
 
 struct Mapping {
   std::byte* base;
-  MetaClass meta_class;
+  Nature nature;
 };
 
 Result<Mapping> map(int fd, const std::string& path, uint64_t size, bool read_only,
                     const struct stat& st) {
   const int prot = PROT_READ | PROT_WRITE;
-  if (read_only) {
-    void* base = mmap(nullptr, size, prot, MAP_PRIVATE, fd, 0);
-    if (base == MAP_FAILED) return Error{errno, "mapping " + path};
-    return Mapping{static_cast<std::byte*>(base),
-                   S_ISCHR(st.st_mode) ? class_of_dax(st) : class_of_plain_file(fd)};
-  }
-  void* base = mmap(nullptr, size, prot, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
-  if (base != MAP_FAILED) return Mapping{static_cast<std::byte*>(base), class_of_dax(st)};
-  base = mmap(nullptr, size, prot, MAP_SHARED, fd, 0);
+  void* base = MAP_FAILED;
+  if (!read_only) base = mmap(nullptr, size, prot, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+  if (base != MAP_FAILED) return Mapping{static_cast<std::byte*>(base), nature_of_dax(st)};
+  base = mmap(nullptr, size, prot, read_only ? MAP_PRIVATE : MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) return Error{errno, "mapping " + path};
   return Mapping{static_cast<std::byte*>(base),
-                 S_ISCHR(st.st_mode) ? class_of_dax(st) : class_of_plain_file(fd)};
+                 S_ISCHR(st.st_mode) ? nature_of_dax(st) : nature_of_plain_file(fd)};
 }
 
 }  // namespace
@@ -214,7 +217,7 @@ Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenO
   if (size == 0) return Error{EINVAL, "META " + path + " is smaller than 4 KiB"};
   SFS_ASSIGN(const Mapping mapping, map(fd.get(), path, size, options.read_only, st));
   return std::unique_ptr<Region>(
-      std::make_unique<MappedRegion>(std::move(fd), mapping.base, size, mapping.meta_class));
+      std::make_unique<MappedRegion>(std::move(fd), mapping.base, size, mapping.nature));
 }
 
 }  // namespace streamfs::pmem

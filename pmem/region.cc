@@ -39,7 +39,7 @@ void Region::store(uint64_t offset, std::span<const uint64_t> words) {
     }
     offset += kWordSize;
   }
-  words_.fetch_add(changed, std::memory_order_relaxed);
+  if (changed != 0) counters_.add(kWords, changed);
 }
 
 void Region::store_masked(uint64_t offset, uint64_t mask, uint64_t value) {
@@ -51,7 +51,7 @@ void Region::store_masked(uint64_t offset, uint64_t mask, uint64_t value) {
   while (!home.compare_exchange_weak(old, next, std::memory_order_acq_rel)) {
     next = (old & ~mask) | (value & mask);
   }
-  words_.fetch_add(1, std::memory_order_relaxed);
+  counters_.add(kWords, 1);
 }
 
 void Region::store_half(uint64_t offset, uint32_t value) {
@@ -68,23 +68,23 @@ uint64_t Region::flush(uint64_t offset, uint64_t length) {
   const uint64_t end = round_up(offset + length, kLineSize);
   for (uint64_t line = first; line < end; line += kLineSize) write_back_line(line);
   const uint64_t lines = (end - first) / kLineSize;
-  lines_.fetch_add(lines, std::memory_order_relaxed);
+  counters_.add(kLines, lines);
   return lines;
 }
 
 void Region::fence() {
   drain();
-  fences_.fetch_add(1, std::memory_order_relaxed);
+  counters_.add(kFences, 1);
 }
 
 Result<void> Region::sync() {
-  syncs_.fetch_add(1, std::memory_order_relaxed);
+  counters_.add(kSyncs, 1);
   return make_durable();
 }
 
 Counters Region::counters() const {
-  return {words_.load(std::memory_order_relaxed), lines_.load(std::memory_order_relaxed),
-          fences_.load(std::memory_order_relaxed), syncs_.load(std::memory_order_relaxed)};
+  return {counters_.sum(kWords), counters_.sum(kLines), counters_.sum(kFences),
+          counters_.sum(kSyncs)};
 }
 
 }  // namespace streamfs::pmem

@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/thread_counters.h"
 #include "base/types.h"
 
 namespace streamfs::pmem {
@@ -44,9 +45,17 @@ class Region {
   Region& operator=(const Region&) = delete;
 
   uint64_t size() const { return size_; }
-  const std::byte* at(uint64_t offset) const { return base_ + offset; }
+  const std::byte* at(uint64_t offset) const {
+    if (watches_loads_) [[unlikely]]
+      on_load(offset);
+    return base_ + offset;
+  }
   // The caller bounds-checks; these three assert alignment and range.
-  uint64_t load(uint64_t offset) const { return word(offset).load(std::memory_order_acquire); }
+  uint64_t load(uint64_t offset) const {
+    if (watches_loads_) [[unlikely]]
+      on_load(offset);
+    return word(offset).load(std::memory_order_acquire);
+  }
   void store(uint64_t offset, std::span<const uint64_t> words);
   void store_word(uint64_t offset, uint64_t value) { store(offset, {&value, 1}); }
   // Changes the bits of `mask` to those of `value`, atomically with other masked stores.
@@ -67,6 +76,8 @@ class Region {
  protected:
   Region() = default;
   void attach(std::byte* base, uint64_t size) { base_ = base, size_ = size; }
+  void watch_loads() { watches_loads_ = true; }
+  virtual void on_load(uint64_t) const {}                      // only if watched
   virtual void on_store(uint64_t offset, uint64_t value) = 0;  // before the word changes
   virtual void write_back_line(uint64_t offset) = 0;
   virtual void drain() = 0;
@@ -76,7 +87,9 @@ class Region {
   std::atomic_ref<uint64_t> word(uint64_t offset) const;
   std::byte* base_ = nullptr;
   uint64_t size_ = 0;
-  std::atomic<uint64_t> words_{0}, lines_{0}, fences_{0}, syncs_{0};
+  bool watches_loads_ = false;
+  enum Counter : uint8_t { kWords, kLines, kFences, kSyncs, kCounters };
+  ThreadCounters<kCounters> counters_;
 };
 
 // Opens META for read and write: a devdax character device, a file on a DAX filesystem (mapped

@@ -9,12 +9,13 @@ NAMES = ("Create", "Lookup", "Rename", "Chmod", "Unlink")
 # docs/DESIGN.md "Numbers": one fence; lines flushed on the critical path.
 LINES = {"Create": 5, "Unlink": 3, "Rename": 5, "Chmod": 1}
 CPU_NS = {"Create": 2000, "Lookup": 2000, "Rename": 2000, "Unlink": 2000}
+MEDIA = {"pram": "PRAM", "optane": "Optane"}  # modelled: pmem/latency_region.h
 THREADS_SPEED_UP = 1.7
 WORDS_RATIO = 0.05
 
 
 def measure(quick: bool) -> list[Row]:
-    """Return every row; META is memory taken for persistent, so line flushes are counted only."""
+    """Return every row; META is memory, or a modelled medium where a row says so."""
     found = run("meta_bench", quick)
     rows = [line for name in NAMES for line in operation(name, found)]
     mixed = found["MixedWords/iterations:65536"].counters
@@ -33,7 +34,7 @@ def measure(quick: bool) -> list[Row]:
 
 def operation(name: str, found: dict[str, Measured]) -> list[Row]:
     """Return the rows of one operation."""
-    one, two = (found[f"{name}/real_time/threads:{n}"] for n in (1, 2))
+    one, two = (found[f"{name}/memory/real_time/threads:{n}"] for n in (1, 2))
     what = name.lower()
     limit = CPU_NS.get(name)
     rows = [
@@ -48,6 +49,16 @@ def operation(name: str, found: dict[str, Measured]) -> list[Row]:
     if name in LINES:
         rows.append(row(f"{what}: fences", one.counters["fences"], "", Target(1)))
         rows.append(row(f"{what}: lines flushed", one.counters["lines"], "", Target(LINES[name])))
+    return [*rows, *on_media(name, found)]
+
+
+def on_media(name: str, found: dict[str, Measured]) -> list[Row]:
+    """Return how long the operation takes on modelled media, waits included."""
+    rows = []
+    for medium, title in MEDIA.items():
+        [measured] = [m for n, m in found.items() if n.startswith(f"{name}/{medium}/")]
+        ns = 1e9 / measured.counters["items_per_second"]
+        rows.append(row(f"{name.lower()}: on modelled {title}", ns / 1000, "µs"))
     return rows
 
 

@@ -33,7 +33,7 @@ class InodeStates {
   void release(InodeId id, uint64_t flushed);
 
  private:
-  struct Shard {
+  struct alignas(kLineSize) Shard {  // neighbours are others'
     Mutex mutex;  // leaf
     std::unordered_map<InodeId, std::shared_ptr<InodeState>> states SFS_GUARDED_BY(mutex);
   };

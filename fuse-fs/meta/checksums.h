@@ -50,8 +50,8 @@ class Checksums {
     std::array<uint32_t, kGroup> crcs{};  // 0 = the overwrite is still going on
     std::array<uint64_t, kGroup> epochs{};
   };
-  struct Shard {
-    mutable Mutex mutex;  // leaf
+  struct alignas(kLineSize) Shard {  // neighbours are others'
+    mutable Mutex mutex;             // leaf
     std::unordered_map<uint64_t, Group> groups SFS_GUARDED_BY(mutex);
   };
   static constexpr size_t kShards = 16;

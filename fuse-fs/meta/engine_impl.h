@@ -194,10 +194,11 @@ class EngineImpl final : public Engine {
   Clock& clock_;
   const bool read_only_;
   Journal journal_;
-  Heap heap_;
-  InodeSlots slots_;
-  Orphans orphans_;
-  BlockAllocator blocks_;
+  // Each has a leaf mutex that every thread takes: in lines of their own.
+  alignas(kLineSize) Heap heap_;
+  alignas(kLineSize) InodeSlots slots_;
+  alignas(kLineSize) Orphans orphans_;
+  alignas(kLineSize) BlockAllocator blocks_;
   Checksums checksums_;
   InodeCache cache_;
   InodeRef root_;       // the kernel's reference to the root is never said

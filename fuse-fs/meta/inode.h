@@ -136,8 +136,8 @@ class InodeCache {
     uint64_t lookups = 0;
     uint32_t pins = 0;
   };
-  struct Shard {
-    Mutex mutex;  // leaf
+  struct alignas(kLineSize) Shard {  // neighbours are others'
+    Mutex mutex;                     // leaf
     std::unordered_map<InodeId, Entry> entries SFS_GUARDED_BY(mutex);
   };
   static constexpr size_t kShards = 64;

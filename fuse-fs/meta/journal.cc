@@ -41,7 +41,7 @@ void seal(std::vector<uint64_t>& record, TxId sequence, uint32_t body_crc, Recor
 }  // namespace
 
 // One ring. Positions grow for ever; a record never crosses the ring's end.
-struct Journal::Ring {
+struct alignas(kLineSize) Journal::Ring {
   explicit Ring(uint64_t base_offset) : base(base_offset) {}
 
   // Where a record of `words` may go, if it fits without touching an unfinished one.
@@ -87,12 +87,14 @@ Result<TxId> Journal::commit(const Transaction& tx) {
   if (!tx.fits()) return Error{E2BIG, "a transaction larger than a journal record"};
   Ring& ring = my_ring();
   TxId committed;
-  while (!commit_in(ring, tx, committed)) checkpoint();
+  bool crowded = false;
+  while (!commit_in(ring, tx, committed, crowded)) checkpoint();
+  if (crowded) checkpoint_unless_busy();
   return committed;
 }
 
 // False when the ring is full or the proofs are too many: both end with a checkpoint.
-bool Journal::commit_in(Ring& ring, const Transaction& tx, TxId& committed) {
+bool Journal::commit_in(Ring& ring, const Transaction& tx, TxId& committed, bool& crowded) {
   const MutexLock lock(ring.mutex);
   const std::vector<uint64_t> proofs = find_proofs(tx);
   if (proofs.size() > kMaxProofs) return false;
@@ -108,6 +110,7 @@ bool Journal::commit_in(Ring& ring, const Transaction& tx, TxId& committed) {
   ring.unfinished.push_back({committed.value, *at, record.size()});
   ring.head = *at + round_up(record.size() * kWordSize, kLineSize);
   record.resize(round_up(record.size(), kLineSize / kWordSize));
+  crowded = ring.head - ring.unfinished.front().position > kRingSize / 2;
   publish(ring, record, *at, tx);
   return true;
 }
@@ -128,9 +131,9 @@ void Journal::publish(Ring& ring, std::span<const uint64_t> record, uint64_t at,
   region_.fence();
   tell_sink(view->sequence(), view->words(), tx);
   view->apply(region_, geometry_);
-  commits_.fetch_add(1, std::memory_order_relaxed);
-  commit_fences_.fetch_add(1, std::memory_order_relaxed);
-  commit_lines_.fetch_add(lines, std::memory_order_relaxed);
+  counters_.add(kCommits, 1);
+  counters_.add(kCommitFences, 1);
+  counters_.add(kCommitLines, lines);
 }
 
 void Journal::tell_sink(TxId tx, std::span<const uint64_t> record, const Transaction& transaction) {
@@ -183,6 +186,18 @@ std::vector<Journal::Place> Journal::unfinished_up_to(uint64_t sequence) {
 
 void Journal::checkpoint() {
   const MutexLock lock(checkpoint_mutex_);
+  checkpoint_locked();
+}
+
+// At half a ring, one thread checkpoints while the others go on in their other halves. If all went
+// on to the end they would come there together and wait for each other, time after time.
+void Journal::checkpoint_unless_busy() {
+  if (!checkpoint_mutex_.try_lock()) return;
+  checkpoint_locked();
+  checkpoint_mutex_.unlock();
+}
+
+void Journal::checkpoint_locked() {
   const uint64_t target = quiesce().value;
   if (target == watermark_.load(std::memory_order_relaxed)) return;
   std::vector<uint64_t> lines;
@@ -207,7 +222,7 @@ void Journal::checkpoint() {
     }
   }
   young_->forget_up_to(TxId{target});
-  checkpoints_.fetch_add(1, std::memory_order_relaxed);
+  counters_.add(kCheckpoints, 1);
 }
 
 void Journal::flush_home(std::vector<uint64_t> lines) {
@@ -220,7 +235,7 @@ void Journal::flush_home(std::vector<uint64_t> lines) {
     blocks.add(line, kLineSize);
   }
   region_.fence();
-  checkpoint_block_words_ += blocks.take_words();
+  counters_.add(kCheckpointBlockWords, blocks.take_words());
 }
 
 void Journal::store_watermark(uint64_t sequence) {
@@ -255,8 +270,9 @@ void Journal::checkpointer_loop() {
 }
 
 JournalStats Journal::stats() const {
-  return {commits_,     commit_fences_, commit_lines_,
-          checkpoints_, block_words_,   checkpoint_block_words_};
+  return {counters_.sum(kCommits),     counters_.sum(kCommitFences),
+          counters_.sum(kCommitLines), counters_.sum(kCheckpoints),
+          counters_.sum(kBlockWords),  counters_.sum(kCheckpointBlockWords)};
 }
 
 }  // namespace streamfs::meta

@@ -22,6 +22,7 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/thread_counters.h"
 #include "base/types.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/home_blocks.h"
@@ -118,7 +119,7 @@ class Journal {
   TxId watermark() const { return TxId{watermark_.load(std::memory_order_acquire)}; }
   TxId last() const { return TxId{next_sequence_.load(std::memory_order_acquire) - 1}; }
   // Counts home blocks that a change touched outside its record: checksums.
-  void touched(HomeBlocks& blocks) { block_words_ += blocks.take_words(); }
+  void touched(HomeBlocks& blocks) { counters_.add(kBlockWords, blocks.take_words()); }
   // Every record up to the one returned has reached the sink and is stored home (not flushed).
   TxId quiesce();
   JournalStats stats() const;
@@ -131,7 +132,9 @@ class Journal {
   };
 
   Ring& my_ring();
-  bool commit_in(Ring& ring, const Transaction& tx, TxId& committed);
+  bool commit_in(Ring& ring, const Transaction& tx, TxId& committed, bool& crowded);
+  void checkpoint_unless_busy();
+  void checkpoint_locked() SFS_REQUIRES(checkpoint_mutex_);
   std::vector<uint64_t> find_proofs(const Transaction& tx) const;
   void publish(Ring& ring, std::span<const uint64_t> record, uint64_t at, const Transaction& tx);
   void tell_sink(TxId tx, std::span<const uint64_t> record, const Transaction& transaction);
@@ -144,12 +147,20 @@ class Journal {
   const Geometry& geometry_;
   std::vector<std::unique_ptr<Ring>> rings_;
   std::unique_ptr<YoungBodies> young_;
-  std::atomic<uint64_t> next_sequence_{1};
-  std::atomic<uint64_t> watermark_{0};
+  alignas(kLineSize) std::atomic<uint64_t> next_sequence_{1};  // every commit's
+  alignas(kLineSize) std::atomic<uint64_t> watermark_{0};
   RecordSink sink_;
   Mutex checkpoint_mutex_;  // before any ring's mutex
-  std::atomic<uint64_t> commits_{0}, commit_fences_{0}, commit_lines_{0}, checkpoints_{0},
-      block_words_{0}, checkpoint_block_words_{0};
+  enum Counter : uint8_t {
+    kCommits,
+    kCommitFences,
+    kCommitLines,
+    kCheckpoints,
+    kBlockWords,
+    kCheckpointBlockWords,
+    kCounters,
+  };
+  ThreadCounters<kCounters> counters_;
   Mutex timer_mutex_;  // leaf
   CondVar timer_;
   bool stopping_ SFS_GUARDED_BY(timer_mutex_) = false;

@@ -46,8 +46,8 @@ class Journal::YoungBodies {
   }
 
  private:
-  struct Shard {
-    mutable Mutex mutex;  // leaf
+  struct alignas(kLineSize) Shard {  // neighbours are others'
+    mutable Mutex mutex;             // leaf
     std::unordered_map<uint64_t, TxId> young SFS_GUARDED_BY(mutex);
     std::deque<std::pair<TxId, uint64_t>> by_age SFS_GUARDED_BY(mutex);
   };

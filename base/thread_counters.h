@@ -1,0 +1,38 @@
+// Counters that many threads raise: each in cache lines of its own, added up when read. One line
+// shared by all of them would go back and forth between the cores at every store to META.
+// Thread safety: all methods, any thread; a sum taken meanwhile may lack the latest additions.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace streamfs {
+
+template <size_t kCounters>
+class ThreadCounters {
+ public:
+  void add(size_t counter, uint64_t n) {
+    lines_[my_line()].values[counter].fetch_add(n, std::memory_order_relaxed);
+  }
+  uint64_t sum(size_t counter) const {
+    uint64_t sum = 0;
+    for (const Line& line : lines_) sum += line.values[counter].load(std::memory_order_relaxed);
+    return sum;
+  }
+
+ private:
+  static constexpr size_t kLines = 16;  // more threads than this share
+  struct alignas(64) Line {
+    std::array<std::atomic<uint64_t>, kCounters> values{};
+  };
+  static size_t my_line() {
+    static std::atomic<size_t> threads{0};
+    thread_local const size_t mine = threads.fetch_add(1, std::memory_order_relaxed) % kLines;
+    return mine;
+  }
+  std::array<Line, kLines> lines_{};
+};
+
+}  // namespace streamfs
