@@ -93,7 +93,6 @@ Result<void> FilesystemImpl::assemble(bool background) {
 Result<void> FilesystemImpl::start(bool background) {
   if (!options_.trace_path.empty()) SFS_TRY(trace_.start(options_.trace_path));
   if (options_.read_only) return {};
-  for (const InodeId id : engine_->leftover_orphans()) maintenance_->add_orphan(id);
   if (background) maintenance_->start();
   return {};
 }

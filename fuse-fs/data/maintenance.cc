@@ -70,6 +70,13 @@ void Maintenance::reclaim_loop() {
     (void)free_orphans();
     const Result<void> done = trims_.drain();
     if (!done.ok()) spdlog::error("freed blocks: {}", done.error().message());
+    count_inodes();
+  }
+}
+
+// After a cut nobody knows how many inodes are in use.
+void Maintenance::count_inodes() {
+  for (int step = 0; step < kCountSteps && core_.engine.count_inodes(); ++step) {
   }
 }
 
@@ -87,6 +94,9 @@ std::optional<InodeId> Maintenance::next_orphan() {
 }
 
 Result<void> Maintenance::free_orphans() {
+  if (!leftovers_found_.exchange(true)) {
+    for (const InodeId id : core_.engine.leftover_orphans()) add_orphan(id);
+  }
   Result<void> first;
   while (const auto id = next_orphan()) {
     const Result<void> done = core_.engine.free_orphan(*id);

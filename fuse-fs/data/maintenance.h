@@ -34,7 +34,7 @@ class Maintenance {
   void add_orphan(InodeId id);
   // Everything that frees blocks, now: dirty inodes, orphans, trims. Shared by those who wait.
   Result<void> reclaim();
-  Result<void> free_orphans();
+  Result<void> free_orphans();  // the first time, those of the run before, too
 
   // For tests, which have no threads: one round of the timer, and how long the reclaimer would
   // rest.
@@ -47,16 +47,18 @@ class Maintenance {
   // its spare, so there they are reclaimed sooner: each pass costs synced META a sync.
   static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100;
   static constexpr uint64_t kPressedShare = 8;  // less than one block in 8 is free
+  static constexpr int kCountSteps = 256;       // a round, where inodes in use are not known
   void timer_loop();
   void reclaim_loop();
   bool wait(uint32_t milliseconds);  // false when stopping
   std::optional<InodeId> next_orphan();
+  void count_inodes();
 
   Core& core_;
   DurabilityBarrier& barrier_;
   TrimQueue& trims_;
   Clock& clock_;
-  std::atomic<bool> namespace_dirty_{false};
+  std::atomic<bool> namespace_dirty_{false}, leftovers_found_{false};
   uint64_t namespace_synced_ms_ = 0, ticked_ms_ = 0;  // the timer's own
   GroupRun reclaims_;
   Mutex mutex_;  // leaf

@@ -26,13 +26,17 @@ namespace {
 
 constexpr uint64_t kGroupWords = BlockAllocator::kGroupBlocks / 64;
 constexpr uint64_t kRegionWords = BlockAllocator::kRegionBlocks / 64;
+constexpr uint64_t kGroupRegions = BlockAllocator::kGroupBlocks / BlockAllocator::kRegionBlocks;
 constexpr uint64_t kClasses = 13;  // bit_width of 0..2048 free blocks
 constexpr uint32_t kNobody = 0;
+constexpr uint64_t kGroupsAhead = 64;    // opened in search of a wholly free region
+constexpr uint64_t kGroupsCounted = 64;  // without letting others in
 
 }  // namespace
 
-// All blocks of a group in one bit array, 1 = not free, whatever the reason. Counts of free blocks
-// per region are known for every region from the start, bits only of groups used since the mount.
+// What is known of a group: nothing, how many of its blocks are free and waiting for a trim, or
+// (opened) which. A block changes its state only while its group is open, so that opening reads
+// what the mount found.
 struct BlockAllocator::Impl {
   struct Freed {
     BlockRun run;
@@ -42,25 +46,31 @@ struct BlockAllocator::Impl {
     uint64_t region;
     uint64_t next;  // block to look at first
   };
+  struct Regions {
+    std::array<uint64_t, kGroupWords> bits;       // 1 = not free, whatever the reason
+    std::array<uint16_t, kGroupRegions> free{};   // blocks
+    std::array<uint32_t, kGroupRegions> owner{};  // pStream + 1
+  };
+  struct Group {
+    uint32_t free = 0, untrimmed = 0;  // when counted
+    bool counted = false;
+    std::unique_ptr<Regions> regions;  // when opened
+  };
 
   const pmem::Region& region;
   const Geometry& geometry;
-  mutable Mutex mutex;                        // leaf; guards everything below
-  std::vector<std::vector<uint64_t>> groups;  // empty: not used yet
-  std::vector<uint16_t> region_free;
-  std::vector<uint32_t> region_owner;  // pStream + 1
-  std::array<uint64_t, kClasses> class_count{};
+  mutable Mutex mutex;  // leaf; guards everything below
+  std::vector<Group> groups;
+  std::array<uint64_t, kClasses> class_count{};  // of regions in open groups
   std::unordered_map<uint16_t, Cursor> cursors;
-  uint64_t free = 0, pending = 0;
+  uint64_t counted = 0;   // all groups below are
+  uint64_t searched = 0;  // groups below have nothing from before to trim but in `released`
+  uint64_t free = 0, pending = 0;  // in counted groups
   std::deque<Freed> freed;
   std::map<uint64_t, uint64_t> released;  // first → end, merged
 
-  Impl(const pmem::Region& meta, const Geometry& shape) : region(meta), geometry(shape) {
-    groups.resize(div_round_up(blocks(), kGroupBlocks));
-    region_free.resize(div_round_up(blocks(), kRegionBlocks));
-    region_owner.resize(region_free.size(), kNobody);
-    for (uint64_t at = 0; at < region_free.size(); ++at) count_region(at);
-  }
+  Impl(const pmem::Region& meta, const Geometry& shape)
+      : region(meta), geometry(shape), groups(div_round_up(shape.data_blocks(), kGroupBlocks)) {}
 
   uint64_t blocks() const { return geometry.data_blocks(); }
   uint64_t word(RegionKind kind, uint64_t index) const {
@@ -76,10 +86,17 @@ struct BlockAllocator::Impl {
       mask |= base >= blocks() ? ~uint64_t{0} : ~uint64_t{0} << (blocks() - base);
     return mask;
   }
-  void count_region(uint64_t at);
+  template <typename Visit>
+  void read(uint64_t number, Visit&& visit) const;
+  void count(Group& group, uint64_t number);
+  bool count_some();
+  Regions& open(uint64_t number);
   void add_released(uint64_t index, uint64_t bits);
   void merge_released(uint64_t first, uint64_t end);
-  std::vector<uint64_t>& group(uint64_t block);
+  Regions& group(uint64_t block) { return open(block / kGroupBlocks); }
+  uint16_t& free_in(uint64_t at) { return open(at / kGroupRegions).free[at % kGroupRegions]; }
+  uint32_t& owner_of(uint64_t at) { return open(at / kGroupRegions).owner[at % kGroupRegions]; }
+  uint64_t regions() const { return div_round_up(blocks(), kRegionBlocks); }
   bool is_free(uint64_t block);
   uint64_t next_free(uint64_t from, uint64_t end);
   uint64_t free_until(uint64_t from, uint64_t end);
@@ -88,33 +105,70 @@ struct BlockAllocator::Impl {
   void leave_region(uint16_t stream);
   bool claim_region(uint16_t stream);
   std::optional<uint64_t> find_region(uint64_t from, uint64_t least, bool unowned) const;
+  void look_ahead(uint64_t from);
+  bool open_another();
   BlockRun take(uint64_t from, uint64_t wanted, uint16_t stream);
   std::optional<BlockRun> take_near(uint64_t near, uint64_t wanted, uint16_t stream);
   std::optional<BlockRun> take_own(uint64_t wanted, uint16_t stream);
   std::optional<BlockRun> take_any(uint64_t wanted, uint16_t stream);
 };
 
-void BlockAllocator::Impl::count_region(uint64_t at) {
-  const uint64_t first = at * kRegionWords;
-  const uint64_t end = std::min(first + kRegionWords, div_round_up(blocks(), 64));
-  // Segments are whole 4 KiB: a region's words lie together.
+// visit(index of a word, blocks used, blocks waiting for a trim), for each word of a group.
+template <typename Visit>
+void BlockAllocator::Impl::read(uint64_t number, Visit&& visit) const {
+  const uint64_t first = number * kGroupWords;
+  const uint64_t end = std::min(first + kGroupWords, div_round_up(blocks(), 64));
+  // Segments are whole 4 KiB: a group's words lie together.
   const uint64_t bitmap = geometry.bitmap_word(RegionKind::kBlockBitmap, first);
   const uint64_t untrimmed = geometry.bitmap_word(RegionKind::kUntrimmed, first);
-  uint64_t available = 0;
   for (uint64_t index = first; index < end; ++index) {
     const uint64_t used = region.load(bitmap + (index - first) * kWordSize) | outside(index);
-    const uint64_t waiting = region.load(untrimmed + (index - first) * kWordSize) & ~used;
-    available += static_cast<uint64_t>(std::popcount(~(used | waiting)));
-    if (waiting != 0) add_released(index, waiting);
+    visit(index, used, region.load(untrimmed + (index - first) * kWordSize) & ~used);
   }
-  region_free[at] = static_cast<uint16_t>(available);
-  ++class_count[static_cast<size_t>(std::bit_width(available))];
-  free += available;
+}
+
+void BlockAllocator::Impl::count(Group& group, uint64_t number) {
+  if (group.counted) return;
+  group.counted = true;
+  read(number, [&](uint64_t, uint64_t used, uint64_t waiting) {
+    group.free += static_cast<uint32_t>(std::popcount(~(used | waiting)));
+    group.untrimmed += static_cast<uint32_t>(std::popcount(waiting));
+  });
+  free += group.free;
+  pending += group.untrimmed;
+}
+
+// False: every group was counted already.
+bool BlockAllocator::Impl::count_some() {
+  const uint64_t end = std::min(counted + kGroupsCounted, groups.size());
+  if (counted == end) return false;
+  for (; counted < end; ++counted) count(groups[counted], counted);
+  return true;
+}
+
+BlockAllocator::Impl::Regions& BlockAllocator::Impl::open(uint64_t number) {
+  Group& group = groups[number];
+  if (group.regions) return *group.regions;
+  count(group, number);
+  group.regions = std::make_unique<Regions>();
+  Regions& made = *group.regions;
+  made.bits.fill(~uint64_t{0});
+  read(number, [&](uint64_t index, uint64_t used, uint64_t waiting) {
+    const uint64_t at = index % kGroupWords;
+    made.bits[at] = used | waiting;
+    made.free[at / kRegionWords] =
+        static_cast<uint16_t>(made.free[at / kRegionWords] + std::popcount(~made.bits[at]));
+    if (waiting != 0) add_released(index, waiting);
+  });
+  const uint64_t last = std::min(kGroupRegions, regions() - number * kGroupRegions);
+  for (uint64_t at = 0; at < last; ++at) {
+    ++class_count[static_cast<size_t>(std::bit_width(made.free[at]))];
+  }
+  return made;
 }
 
 // Left by an earlier mount: their free records are home, so nothing else needs to be waited for.
 void BlockAllocator::Impl::add_released(uint64_t index, uint64_t bits) {
-  pending += static_cast<uint64_t>(std::popcount(bits));
   while (bits != 0) {
     const int first = std::countr_zero(bits);
     const int length = std::countr_one(bits >> first);
@@ -140,26 +194,13 @@ void BlockAllocator::Impl::merge_released(uint64_t first, uint64_t end) {
   released.emplace_hint(after, first, end);
 }
 
-std::vector<uint64_t>& BlockAllocator::Impl::group(uint64_t block) {
-  std::vector<uint64_t>& bits = groups[block / kGroupBlocks];
-  if (!bits.empty()) return bits;
-  bits.resize(kGroupWords, ~uint64_t{0});
-  const uint64_t base = block / kGroupBlocks * kGroupWords;
-  const uint64_t count = std::min(kGroupWords, div_round_up(blocks(), 64) - base);
-  for (uint64_t i = 0; i < count; ++i) {
-    bits[i] = word(RegionKind::kBlockBitmap, base + i) | word(RegionKind::kUntrimmed, base + i) |
-              outside(base + i);
-  }
-  return bits;
-}
-
 bool BlockAllocator::Impl::is_free(uint64_t block) {
-  return block < blocks() && (group(block)[block % kGroupBlocks / 64] >> block % 64 & 1) == 0;
+  return block < blocks() && (group(block).bits[block % kGroupBlocks / 64] >> block % 64 & 1) == 0;
 }
 
 // First free block of [from, end), end if there is none. Both within one group.
 uint64_t BlockAllocator::Impl::next_free(uint64_t from, uint64_t end) {
-  const std::vector<uint64_t>& bits = group(from);
+  const auto& bits = group(from).bits;
   while (from < end) {
     const uint64_t open = ~bits[from % kGroupBlocks / 64] >> from % 64;
     if (open != 0) return std::min(end, from + static_cast<uint64_t>(std::countr_zero(open)));
@@ -170,7 +211,7 @@ uint64_t BlockAllocator::Impl::next_free(uint64_t from, uint64_t end) {
 
 // First block of [from, end) that is not free, else end. Both within one group.
 uint64_t BlockAllocator::Impl::free_until(uint64_t from, uint64_t end) {
-  const std::vector<uint64_t>& bits = group(from);
+  const auto& bits = group(from).bits;
   while (from < end) {
     const uint64_t used = bits[from % kGroupBlocks / 64] >> from % 64;
     if (used != 0) return std::min(end, from + static_cast<uint64_t>(std::countr_zero(used)));
@@ -183,7 +224,7 @@ uint64_t BlockAllocator::Impl::free_until(uint64_t from, uint64_t end) {
 void BlockAllocator::Impl::mark(uint64_t first, uint64_t count, bool used) {
   const uint64_t end = first + count;
   while (first < end) {
-    uint64_t& bits = group(first)[first % kGroupBlocks / 64];
+    uint64_t& bits = group(first).bits[first % kGroupBlocks / 64];
     const uint64_t stop = std::min(end, round_down(first, 64) + 64);
     const uint64_t width = stop - first;
     const uint64_t mask = (width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1) << first % 64;
@@ -191,45 +232,79 @@ void BlockAllocator::Impl::mark(uint64_t first, uint64_t count, bool used) {
     bits ^= flips;
     const auto changed = static_cast<uint64_t>(std::popcount(flips));
     const uint64_t at = first / kRegionBlocks;
-    count_changed(
-        at, static_cast<uint16_t>(used ? region_free[at] - changed : region_free[at] + changed));
+    const uint64_t now = used ? free_in(at) - changed : free_in(at) + changed;
+    count_changed(at, static_cast<uint16_t>(now));
     free = used ? free - changed : free + changed;
     first = stop;
   }
 }
 
 void BlockAllocator::Impl::count_changed(uint64_t at, uint16_t now) {
-  --class_count[static_cast<size_t>(std::bit_width(region_free[at]))];
-  region_free[at] = now;
+  uint16_t& known = free_in(at);
+  --class_count[static_cast<size_t>(std::bit_width(known))];
+  known = now;
   ++class_count[static_cast<size_t>(std::bit_width(now))];
 }
 
 void BlockAllocator::Impl::leave_region(uint16_t stream) {
   const auto found = cursors.find(stream);
   if (found == cursors.end()) return;
-  region_owner[found->second.region] = kNobody;
+  owner_of(found->second.region) = kNobody;
   cursors.erase(found);
 }
 
+// In open groups.
 std::optional<uint64_t> BlockAllocator::Impl::find_region(uint64_t from, uint64_t least,
                                                           bool unowned) const {
-  for (uint64_t i = 0; i < region_free.size(); ++i) {
-    const uint64_t at = (from + i) % region_free.size();
-    if (region_free[at] >= least && (!unowned || region_owner[at] == kNobody)) return at;
+  for (uint64_t i = 0; i < regions(); ++i) {
+    const uint64_t at = (from + i) % regions();
+    const Regions* known = groups[at / kGroupRegions].regions.get();
+    if (known == nullptr) {
+      i += std::min(round_down(at, kGroupRegions) + kGroupRegions, regions()) - at - 1;
+      continue;
+    }
+    if (known->free[at % kGroupRegions] < least) continue;
+    if (!unowned || known->owner[at % kGroupRegions] == kNobody) return at;
   }
   return std::nullopt;
+}
+
+// Opens some groups from a region on, up to one that has a wholly free region.
+void BlockAllocator::Impl::look_ahead(uint64_t from) {
+  uint64_t opened = 0;
+  for (uint64_t i = 0; i < groups.size() && opened < kGroupsAhead; ++i) {
+    const uint64_t number = (from / kGroupRegions + i) % groups.size();
+    opened += groups[number].regions ? 0 : 1;
+    const Regions& found = open(number);
+    for (uint64_t at = 0; at < kGroupRegions; ++at) {
+      if (found.free[at] == kRegionBlocks && found.owner[at] == kNobody) return;
+    }
+  }
+}
+
+// A group with free blocks that is not open yet. False: there is none.
+bool BlockAllocator::Impl::open_another() {
+  for (uint64_t number = 0; number < groups.size(); ++number) {
+    if (groups[number].regions) continue;
+    count(groups[number], number);
+    if (groups[number].free == 0) continue;
+    open(number);
+    return true;
+  }
+  return false;
 }
 
 // The emptiest class of region that is not another stream's, looking onwards from the old one.
 bool BlockAllocator::Impl::claim_region(uint16_t stream) {
   const auto old = cursors.find(stream);
-  const uint64_t from = old == cursors.end() ? 0 : old->second.region + 1;
+  const uint64_t from = old == cursors.end() ? 0 : (old->second.region + 1) % regions();
   leave_region(stream);
+  look_ahead(from);
   for (uint64_t size_class = kClasses; size_class-- > 1;) {
     if (class_count[size_class] == 0) continue;
     const auto found = find_region(from, uint64_t{1} << (size_class - 1), true);
     if (!found) continue;
-    region_owner[*found] = uint32_t{stream} + 1;
+    owner_of(*found) = uint32_t{stream} + 1;
     cursors[stream] = {*found, *found * kRegionBlocks};
     return true;
   }
@@ -242,10 +317,10 @@ BlockRun BlockAllocator::Impl::take(uint64_t from, uint64_t wanted, uint16_t str
   const uint64_t limit = std::min(from + wanted, group_end);
   uint64_t end = std::min(limit, round_down(from, kRegionBlocks) + kRegionBlocks);
   end = free_until(from, end);
-  while (end < limit && end % kRegionBlocks == 0 && region_owner[end / kRegionBlocks] == kNobody &&
-         region_free[end / kRegionBlocks] == kRegionBlocks) {
+  while (end < limit && end % kRegionBlocks == 0 && owner_of(end / kRegionBlocks) == kNobody &&
+         free_in(end / kRegionBlocks) == kRegionBlocks) {
     leave_region(stream);
-    region_owner[end / kRegionBlocks] = uint32_t{stream} + 1;
+    owner_of(end / kRegionBlocks) = uint32_t{stream} + 1;
     cursors[stream] = {end / kRegionBlocks, end};
     end = std::min(limit, end + kRegionBlocks);
   }
@@ -259,7 +334,7 @@ BlockRun BlockAllocator::Impl::take(uint64_t from, uint64_t wanted, uint16_t str
 std::optional<BlockRun> BlockAllocator::Impl::take_near(uint64_t near, uint64_t wanted,
                                                         uint16_t stream) {
   if (!geometry.valid_block(near) || !is_free(near)) return std::nullopt;
-  const uint32_t owner = region_owner[near / kRegionBlocks];
+  const uint32_t owner = owner_of(near / kRegionBlocks);
   const bool own = owner == uint32_t{stream} + 1;
   const bool inside = owner == kNobody && near % kRegionBlocks != 0;
   if (!own && !inside) return std::nullopt;
@@ -268,7 +343,7 @@ std::optional<BlockRun> BlockAllocator::Impl::take_near(uint64_t near, uint64_t 
 
 std::optional<BlockRun> BlockAllocator::Impl::take_own(uint64_t wanted, uint16_t stream) {
   const auto found = cursors.find(stream);
-  if (found == cursors.end() || region_free[found->second.region] == 0) return std::nullopt;
+  if (found == cursors.end() || free_in(found->second.region) == 0) return std::nullopt;
   const uint64_t base = found->second.region * kRegionBlocks;
   const uint64_t end = std::min(base + kRegionBlocks, blocks());
   uint64_t at = found->second.next >= end ? end : next_free(found->second.next, end);
@@ -279,7 +354,8 @@ std::optional<BlockRun> BlockAllocator::Impl::take_own(uint64_t wanted, uint16_t
 
 // Nothing is left but in other streams' regions.
 std::optional<BlockRun> BlockAllocator::Impl::take_any(uint64_t wanted, uint16_t stream) {
-  const auto found = find_region(0, 1, false);
+  auto found = find_region(0, 1, false);
+  if (!found && open_another()) found = find_region(0, 1, false);
   if (!found) return std::nullopt;
   const uint64_t base = *found * kRegionBlocks;
   return take(next_free(base, std::min(base + kRegionBlocks, blocks())), wanted, stream);
@@ -315,8 +391,15 @@ void BlockAllocator::committed_allocation(BlockRun run) {
   SFS_ASSERT(run.first.value + run.count <= impl_->blocks());
 }
 
+void BlockAllocator::about_to_free(BlockRun run) {
+  const MutexLock lock(impl_->mutex);
+  const uint64_t last = (run.first.value + std::max<uint64_t>(run.count, 1) - 1) / kGroupBlocks;
+  for (uint64_t at = run.first.value / kGroupBlocks; at <= last; ++at) impl_->open(at);
+}
+
 void BlockAllocator::committed_free(BlockRun run, TxId tx) {
   const MutexLock lock(impl_->mutex);
+  SFS_ASSERT(impl_->groups[run.first.value / kGroupBlocks].regions != nullptr);
   impl_->freed.push_back({run, tx});
   impl_->pending += run.count;
 }
@@ -340,13 +423,17 @@ void BlockAllocator::release_up_to(TxId tx) {
 std::optional<BlockRun> BlockAllocator::next_trim(uint64_t max_blocks) {
   SFS_ASSERT(max_blocks > 0);
   const MutexLock lock(impl_->mutex);
+  for (; impl_->released.empty() && impl_->searched < impl_->groups.size(); ++impl_->searched) {
+    Impl::Group& group = impl_->groups[impl_->searched];
+    impl_->count(group, impl_->searched);
+    if (group.untrimmed > 0) impl_->open(impl_->searched);
+  }
   if (impl_->released.empty()) return std::nullopt;
   const auto [first, end] = *impl_->released.begin();
   impl_->released.erase(impl_->released.begin());
   const uint64_t stop = std::min({end, round_down(first, max_blocks) + max_blocks,
                                   round_down(first, kGroupBlocks) + kGroupBlocks});
   if (stop < end) impl_->released.emplace(stop, end);
-  impl_->group(first);  // read while META still says "untrimmed"
   return BlockRun{BlockNo{first}, stop - first};
 }
 
@@ -356,12 +443,21 @@ void BlockAllocator::trimmed(BlockRun run) {
   impl_->pending -= run.count;
 }
 
+void BlockAllocator::count_all() const {
+  for (bool more = true; more;) {
+    const MutexLock lock(impl_->mutex);
+    more = impl_->count_some();
+  }
+}
+
 uint64_t BlockAllocator::free_blocks() const {
+  count_all();
   const MutexLock lock(impl_->mutex);
   return impl_->free;
 }
 
 uint64_t BlockAllocator::pending_blocks() const {
+  count_all();
   const MutexLock lock(impl_->mutex);
   return impl_->pending;
 }

@@ -12,8 +12,12 @@
 // Lifetime-aware: each pStream fills aligned regions of its own (kRegionBlocks), so that ranges
 // the size of erase units die together even on an SSD without streams.
 //
-// Thread safety: all methods, any thread; one leaf mutex over all of it. Crash: this is
-// memory only, rebuilt from the block and untrimmed bitmaps, a group at its first use.
+// Opening reads nothing: a group of blocks is read at its first use, and always before a block of
+// it changes, so that what is read is what the mount found. A stream that wants a new region looks
+// at some groups more for a wholly free one, and takes the emptiest it knows if there is none.
+//
+// Thread safety: all methods, any thread; one leaf mutex over all of it. Crash: this is memory
+// only, rebuilt from the block and untrimmed bitmaps.
 #pragma once
 
 #include <deque>
@@ -48,6 +52,8 @@ class BlockAllocator {
   Result<BlockRun> reserve(uint64_t wanted, PStreamId stream, std::optional<BlockNo> near);
   void cancel(BlockRun run);                // a reserved run was not used
   void committed_allocation(BlockRun run);  // its record is durable
+  // A run that a record is going to free: before it commits.
+  void about_to_free(BlockRun run);
   // Freed by record `tx`; waits for release_up_to.
   void committed_free(BlockRun run, TxId tx);
   void release_up_to(TxId tx);
@@ -56,12 +62,14 @@ class BlockAllocator {
   std::optional<BlockRun> next_trim(uint64_t max_blocks);
   void trimmed(BlockRun run);
 
+  // Exact. The first call reads what nobody has needed yet.
   uint64_t free_blocks() const;     // free now
   uint64_t pending_blocks() const;  // freed, released or trimming: free soon
   bool is_allocated(BlockNo block) const;
 
  private:
   struct Impl;
+  void count_all() const;
   std::unique_ptr<Impl> impl_;
 };
 

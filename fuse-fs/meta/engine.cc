@@ -36,9 +36,8 @@ Result<std::unique_ptr<Engine>> Engine::open(pmem::Region& region, const Superbl
 namespace {
 
 std::optional<uint64_t> used_inodes(const Superblock& super) {
-  const uint64_t possible = inodes_possible(super);
-  if (super.clean == 0 || super.clean_free_inodes > possible) return std::nullopt;
-  return possible - super.clean_free_inodes;
+  if (super.clean == 0) return std::nullopt;
+  return super.clean_used_inodes;
 }
 
 }  // namespace
@@ -64,7 +63,6 @@ EngineImpl::~EngineImpl() {
 
 Result<void> EngineImpl::start(const Options& options) {
   SFS_TRY(orphans_.load(super_.orphan_head));
-  leftovers_ = orphans_.all();
   SFS_ASSIGN(root_, cache_.get(root()));
   if (!read_only_ && super_.clean != 0) {
     super_.clean = 0;
@@ -81,8 +79,7 @@ Result<void> EngineImpl::close_clean() {
   journal_.checkpoint();
   super_.clean = 1;
   ++super_.attachments;
-  const uint64_t possible = inodes_possible(super_);
-  super_.clean_free_inodes = possible - std::min(possible, slots_.used());
+  super_.clean_used_inodes = slots_.used();
   SFS_TRY(store_superblock(region_, super_));
   ++super_.generation;
   return {};

@@ -127,7 +127,8 @@ class Engine {
     bool read_only = false;
     bool start_background = true;  // checkpointer; tests drive it by hand
   };
-  // Recovers the journal and loads the allocators. `super` has been chosen by load_superblock().
+  // Recovers the journal; what it takes does not depend on how much META holds: allocators, lists
+  // and indexes are read when they are used. `super` has been chosen by load_superblock().
   // Errors: EIO (a committed record is out of bounds), EINVAL (geometry).
   static Result<std::unique_ptr<Engine>> open(pmem::Region& region, const Superblock& super,
                                               Clock& clock, const Options& options);
@@ -159,7 +160,7 @@ class Engine {
   virtual bool forget(InodeId id, uint64_t count) = 0;
   // Frees the blocks and the slot of such an inode. Bounded records; resumed after a crash.
   virtual Result<void> free_orphan(InodeId id) = 0;
-  // Orphans left by the run before, to be freed in the background.
+  // Orphans left by the run before, to be freed in the background. Reads the whole list.
   virtual std::vector<InodeId> leftover_orphans() = 0;
 
   // ---- Attributes
@@ -183,7 +184,10 @@ class Engine {
   // Reads what META holds of an inode: its image, chains, entries, extents, attributes. EIO says
   // what is damaged; ESTALE: it is gone.
   virtual Result<void> verify(InodeId id) = 0;
+  // Free units and blocks are exact; inodes_free is, after a cut, no more than there are until
+  // count_inodes() has looked at all of them: a little at each call, false when it is done.
   virtual Space space() = 0;
+  virtual bool count_inodes() = 0;
 
   // ---- Data. The caller serialises overlapping writes, reads and truncations of one inode.
   // Pieces covering [first, first + count) in order, holes included; blocks past the end are holes.

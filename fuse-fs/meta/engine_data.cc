@@ -258,6 +258,7 @@ Result<bool> EngineImpl::commit_step(Inode& inode, uint64_t epoch) {
     blocks += run.count;
   }
   for (const BlockRun& run : plan.freed) {
+    blocks_.about_to_free(run);
     change.tx.run(run.first, run.count, RunKind::kFree);
     blocks -= std::min(blocks, run.count);
   }

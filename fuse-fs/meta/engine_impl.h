@@ -70,7 +70,7 @@ class EngineImpl final : public Engine {
   void reference(InodeId id) override;
   bool forget(InodeId id, uint64_t count) override;
   Result<void> free_orphan(InodeId id) override;
-  std::vector<InodeId> leftover_orphans() override { return leftovers_; }
+  std::vector<InodeId> leftover_orphans() override { return orphans_.leftovers(); }
 
   Result<Attributes> attributes(InodeId id) override;
   Result<Attributes> set_attributes(InodeId id, const AttributeChange& change) override;
@@ -84,6 +84,7 @@ class EngineImpl final : public Engine {
   std::vector<InodeId> inodes_after(InodeId after, size_t most) override;
   Result<void> verify(InodeId id) override;
   Space space() override;
+  bool count_inodes() override { return slots_.look_on(); }
 
   Result<std::vector<Piece>> map(InodeId id, FileBlock first, uint64_t count) override;
   Result<FileBlock> seek_data(InodeId id, FileBlock from) override;
@@ -203,7 +204,6 @@ class EngineImpl final : public Engine {
   InodeCache cache_;
   InodeRef root_;       // the kernel's reference to the root is never said
   Mutex rename_mutex_;  // before every inode: directories change parents one at a time
-  std::vector<InodeId> leftovers_;
 };
 
 // Errors: EINVAL, ENAMETOOLONG.

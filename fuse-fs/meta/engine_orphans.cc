@@ -101,7 +101,10 @@ Result<void> EngineImpl::collect_runs(uint64_t unit, std::vector<BlockRun>& runs
 Result<TxId> EngineImpl::commit_drop(Change& change, const std::vector<uint64_t>& units,
                                      const std::vector<BlockRun>& runs) {
   for (const uint64_t unit : units) heap_.put_kind(change.tx, unit, UnitKind::kDirty);
-  for (const BlockRun& run : runs) change.tx.run(run.first, run.count, RunKind::kFree);
+  for (const BlockRun& run : runs) {
+    blocks_.about_to_free(run);
+    change.tx.run(run.first, run.count, RunKind::kFree);
+  }
   SFS_ASSIGN(const TxId committed, change.commit());
   for (const uint64_t unit : units) heap_.freed(unit, committed);
   for (const BlockRun& run : runs) {

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/label.h"
 #include "pmem/region.h"
@@ -107,8 +108,12 @@ uint64_t inodes_possible(const Superblock& super) {
   for (const Segment& s : super.regions[static_cast<size_t>(RegionKind::kHeap)].segments) {
     bytes += s.length;
   }
-  // An inode and the directory slot that names it.
-  return bytes / (kCellSize + kLineSize);
+  // The root's unit, the orphans' and what stays for unlink and truncate are not for new files. A
+  // file takes an inode and the directory slot that names it.
+  const uint64_t all = bytes / kUnitSize, kept = heap_reserve(all) + 2;
+  if (all <= kept) return 1;
+  constexpr uint64_t kPairs = uint64_t{kInodesPerUnit} * kDirSlotsPerUnit;
+  return (all - kept) * kPairs / (kInodesPerUnit + kDirSlotsPerUnit);
 }
 
 uint64_t meta_size_for(const FormatOptions& options) {
@@ -157,7 +162,7 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
   super.root_inode = layouter.next() / kCellSize;
   layouter.place(RegionKind::kHeap, round_down(meta_size - layouter.next(), kUnitSize));
   super.orphan_head = super.root_inode * kCellSize + kUnitSize;
-  super.clean_free_inodes = inodes_possible(super) - 1;
+  super.clean_used_inodes = 1;
   super.first_data_block = make_label(super).reserved_blocks;
   if (super.first_data_block + 256 > super.data_blocks) {
     return Error{ENOSPC, "DATA is too small: " + std::to_string(super.data_blocks * kBlockSize) +

@@ -32,7 +32,19 @@ MapByte map_byte(const Geometry& geometry, uint64_t unit) {
   return {round_down(at, kWordSize), at % kWordSize * 8};
 }
 
+// A bit for each byte of a map word that says `kind`.
+uint64_t bytes_saying(UnitKind kind, uint64_t word) {
+  constexpr uint64_t kOnes = 0x0101010101010101, kLow = 0x7f * kOnes;
+  const uint64_t differs = word ^ static_cast<uint8_t>(kind) * kOnes;
+  const uint64_t same = ~(((differs & kLow) + kLow) | differs | kLow);  // top bits
+  return (same >> 7U) * 0x0102040810204080 >> 56U;
+}
+
 }  // namespace
+
+uint64_t heap_reserve(uint64_t units) {
+  return std::max<uint64_t>(8, units / 20);
+}
 
 UnitHeader read_header(const pmem::Region& region, uint64_t unit_offset) {
   std::array<uint64_t, sizeof(UnitHeader) / kWordSize> words{};
@@ -52,27 +64,59 @@ void put_unit_kind(Transaction& tx, const Geometry& geometry, uint64_t unit, Uni
 
 Heap::Heap(const Store& store)
     : store_(store),
-      reserve_(std::max<uint64_t>(8, store.geometry.heap_units() / 20)),
-      free_(div_round_up(store.geometry.heap_units(), 64)) {
-  const MutexLock lock(mutex_);
-  for (uint64_t unit = 0; unit < total(); ++unit) {  // a map word at a time
-    uint64_t word = store_.region.load(map_byte(store_.geometry, unit).word);
-    for (const uint64_t end = std::min(unit + kWordSize, total());; ++unit, word >>= 8) {
-      load(unit, static_cast<UnitKind>(word & 0xff));
-      if (unit + 1 == end) break;
+      reserve_(heap_reserve(store.geometry.heap_units())),
+      groups_(div_round_up(store.geometry.heap_units(), kGroupUnits)) {}
+
+// A map word at a time; a page of the map never crosses a segment.
+void Heap::read(uint64_t number, bool keep_bits) {
+  Group& group = groups_[number];
+  const uint64_t first = number * kGroupUnits, end = std::min(first + kGroupUnits, total());
+  if (keep_bits)
+    group.free.bits.resize(kGroupUnits / 64), group.dirty.bits.resize(kGroupUnits / 64);
+  uint64_t at = 0, free = 0, dirty = 0;
+  for (uint64_t unit = first; unit < end; unit += kWordSize, at += kWordSize) {
+    if (unit % kUnitSize == 0) at = map_byte(store_.geometry, unit).word;
+    const uint64_t word = store_.region.load(at);
+    const uint64_t there = end - unit >= kWordSize ? 0xff : (uint64_t{1} << (end - unit)) - 1;
+    const uint64_t is_free = bytes_saying(UnitKind::kFree, word) & there;
+    const uint64_t is_dirty = bytes_saying(UnitKind::kDirty, word) & there;
+    free += static_cast<uint64_t>(std::popcount(is_free));
+    dirty += static_cast<uint64_t>(std::popcount(is_dirty));
+    if (!group.counted) {
+      inode_units_ +=
+          static_cast<uint64_t>(std::popcount(bytes_saying(UnitKind::kInodes, word) & there));
     }
+    if (!keep_bits) continue;
+    const uint64_t index = unit - first;
+    group.free.bits[index / 64] |= is_free << index % 64;
+    group.dirty.bits[index / 64] |= is_dirty << index % 64;
   }
+  group.free.units = static_cast<uint32_t>(free);
+  group.dirty.units = static_cast<uint32_t>(dirty);
 }
 
-void Heap::load(uint64_t unit, UnitKind kind) {
-  if (kind == UnitKind::kFree) {
-    free_[unit / 64] |= uint64_t{1} << unit % 64;
-    ++free_count_;
-  } else if (kind == UnitKind::kDirty) {
-    dirty_.push_back({unit, TxId{0}});
-  } else if (kind == UnitKind::kInodes) {
-    ++inode_units_;
-  }
+void Heap::count(uint64_t number) {
+  Group& group = groups_[number];
+  if (group.counted) return;
+  read(number, false);
+  group.counted = true;
+  free_ += group.free.units;
+  dirty_ += group.dirty.units;
+}
+
+void Heap::open_group(uint64_t number) {
+  count(number);
+  if (groups_[number].free.bits.empty()) read(number, true);
+}
+
+void Heap::count_all() {
+  for (; counted_ < groups_.size(); ++counted_) count(counted_);
+}
+
+// Counts only as far as it must.
+bool Heap::more_than(uint64_t units) {
+  for (; known() <= units && counted_ < groups_.size(); ++counted_) count(counted_);
+  return known() > units;
 }
 
 UnitKind Heap::kind(uint64_t unit) const {
@@ -100,25 +144,51 @@ Result<Heap::Claim> Heap::take(Purpose purpose) {
 
 std::optional<uint64_t> Heap::pick(Purpose purpose) {
   const MutexLock lock(mutex_);
-  if (purpose == Purpose::kCreate && free_count_ + dirty_.size() <= reserve_) return std::nullopt;
+  if (purpose == Purpose::kCreate && !more_than(reserve_)) return std::nullopt;
   if (const auto unit = pick_free()) return unit;
-  if (dirty_.empty() || dirty_.front().tx > store_.journal.watermark()) return std::nullopt;
-  const uint64_t unit = dirty_.front().unit;
-  dirty_.pop_front();
-  return unit;
+  promote();
+  return pick_from(&Group::dirty);
 }
 
 std::optional<uint64_t> Heap::pick_free() {
-  while (free_count_ > 0) {
-    while (free_[cursor_] == 0) cursor_ = (cursor_ + 1) % free_.size();
-    const auto bit = static_cast<uint64_t>(std::countr_zero(free_[cursor_]));
-    free_[cursor_] &= ~(uint64_t{1} << bit);
-    --free_count_;
-    const uint64_t unit = cursor_ * 64 + bit;
+  while (const auto unit = pick_from(&Group::free)) {
     // A published object where the map says "free" is damage: fsck's, not ours to overwrite.
-    if (store_.region.load(store_.geometry.unit_offset(unit)) == 0) return unit;
+    if (store_.region.load(store_.geometry.unit_offset(*unit)) == 0) return unit;
   }
   return std::nullopt;
+}
+
+std::optional<uint64_t> Heap::pick_from(Pool Group::* which) {
+  uint64_t& all = which == &Group::free ? free_ : dirty_;
+  for (uint64_t i = 0; i < groups_.size() && (all > 0 || counted_ < groups_.size()); ++i) {
+    const uint64_t number = (cursor_ + i) % groups_.size();
+    count(number);
+    Pool& pool = groups_[number].*which;
+    if (pool.units == 0) continue;
+    open_group(number);
+    cursor_ = number;
+    while (pool.bits[pool.word] == 0) pool.word = (pool.word + 1) % (kGroupUnits / 64);
+    const auto bit = static_cast<uint64_t>(std::countr_zero(pool.bits[pool.word]));
+    pool.bits[pool.word] &= ~(uint64_t{1} << bit);
+    --pool.units;
+    --all;
+    return number * kGroupUnits + uint64_t{pool.word} * 64 + bit;
+  }
+  return std::nullopt;
+}
+
+void Heap::add(uint64_t unit, Pool Group::* which) {
+  Pool& pool = groups_[unit / kGroupUnits].*which;  // its group was read when it was taken or put
+  pool.bits[unit % kGroupUnits / 64] |= uint64_t{1} << unit % 64;
+  ++pool.units;
+  ++(which == &Group::free ? free_ : dirty_);
+}
+
+void Heap::promote() {
+  const TxId watermark = store_.journal.watermark();
+  for (; !waiting_.empty() && waiting_.front().tx <= watermark; waiting_.pop_front()) {
+    add(waiting_.front().unit, &Group::dirty);
+  }
 }
 
 void Heap::clear(uint64_t offset) const {
@@ -132,28 +202,27 @@ void Heap::give_back(uint64_t offset) {
   const uint64_t unit = unit_at(offset);
   const bool was_dirty = kind(unit) == UnitKind::kDirty;
   const MutexLock lock(mutex_);
-  if (was_dirty) {
-    dirty_.push_front({unit, TxId{0}});
-    return;
-  }
-  free_[unit / 64] |= uint64_t{1} << unit % 64;
-  ++free_count_;
+  add(unit, was_dirty ? &Group::dirty : &Group::free);
 }
 
-void Heap::put_unit(Transaction& tx, uint64_t offset, UnitKind kind, InodeId owner,
-                    uint64_t next) const {
+void Heap::put_unit(Transaction& tx, uint64_t offset, UnitKind kind, InodeId owner, uint64_t next) {
   put_kind(tx, offset, kind);
   tx.patch(offset, unit_owner(owner, kind));
   tx.patch(offset + offsetof(UnitHeader, next), next);
 }
 
-void Heap::put_kind(Transaction& tx, uint64_t offset, UnitKind kind) const {
-  put_unit_kind(tx, store_.geometry, unit_at(offset), kind);
+void Heap::put_kind(Transaction& tx, uint64_t offset, UnitKind kind) {
+  const uint64_t unit = unit_at(offset);
+  {
+    const MutexLock lock(mutex_);
+    open_group(unit / kGroupUnits);
+  }
+  put_unit_kind(tx, store_.geometry, unit, kind);
 }
 
 void Heap::freed(uint64_t offset, TxId tx) {
   const MutexLock lock(mutex_);
-  dirty_.push_back({unit_at(offset), tx});
+  waiting_.push_back({unit_at(offset), tx});
 }
 
 bool Heap::is_unit(uint64_t offset, UnitKind kind, InodeId owner) const {
@@ -179,9 +248,21 @@ bool Heap::is_inode_slot(InodeId id) const {
   return unit && kind(*unit) == UnitKind::kInodes;
 }
 
-uint64_t Heap::available() const {
+uint64_t Heap::available() {
   const MutexLock lock(mutex_);
-  return free_count_ + dirty_.size();
+  count_all();
+  return known();
+}
+
+uint64_t Heap::inode_units_at_open() {
+  const MutexLock lock(mutex_);
+  count_all();
+  return inode_units_;
+}
+
+bool Heap::scarce() {
+  const MutexLock lock(mutex_);
+  return !more_than(reserve_);
 }
 
 }  // namespace streamfs::meta

@@ -7,6 +7,11 @@
 // A claimed unit reads as zeroes, whatever a cut or a dead object left in it: take() looks, and
 // clears what is not zero with a fence of its own, before any record can point there.
 //
+// Opening reads nothing. The heap map is read in groups, when a unit of one is wanted or about to
+// change: a unit changes its kind only after its group was read, so that what is read is what the
+// mount found. Who must know how many are left (a create, that the reserve stays; statfs) counts
+// groups until the answer is sure.
+//
 // Thread safety: all methods, any thread; one leaf mutex. take() may checkpoint the journal.
 // What a crash leaves: the heap map in META says everything; a claim leaves nothing.
 #pragma once
@@ -23,6 +28,8 @@
 
 namespace streamfs::meta {
 
+// Units of a heap of this size that only unlink and truncate may use.
+uint64_t heap_reserve(uint64_t units);
 UnitHeader read_header(const pmem::Region& region, uint64_t unit_offset);
 // The header's first word.
 constexpr uint64_t unit_owner(InodeId owner, UnitKind kind) {
@@ -60,14 +67,15 @@ class Heap {
     uint64_t offset_ = 0;
   };
 
-  explicit Heap(const Store& store);  // reads the heap map
+  static constexpr uint64_t kGroupUnits = 32768;  // 128 MiB
+
+  explicit Heap(const Store& store);
 
   const Store& store() const { return store_; }
   Result<Claim> take(Purpose purpose);  // ENOSPC
   // Adds to tx: the unit becomes `kind`, with this owner and next.
-  void put_unit(Transaction& tx, uint64_t offset, UnitKind kind, InodeId owner,
-                uint64_t next) const;
-  void put_kind(Transaction& tx, uint64_t offset, UnitKind kind) const;
+  void put_unit(Transaction& tx, uint64_t offset, UnitKind kind, InodeId owner, uint64_t next);
+  void put_kind(Transaction& tx, uint64_t offset, UnitKind kind);
   void freed(uint64_t offset, TxId tx);  // a record made it kDirty
 
   UnitKind kind(uint64_t unit) const;
@@ -80,29 +88,49 @@ class Heap {
   bool is_inode_slot(InodeId id) const;
 
   uint64_t total() const { return store_.geometry.heap_units(); }
-  uint64_t available() const;  // dirty ones too
-  uint64_t inode_units_at_open() const { return inode_units_; }
-  bool scarce() const { return available() <= reserve_; }
+  uint64_t available();            // exact, dirty ones too
+  uint64_t inode_units_at_open();  // exact
+  bool scarce();                   // no more than the reserve is left
 
  private:
-  struct Dirty {
+  // Units of a group that can be had. Without bits: counted only.
+  struct Pool {
+    uint32_t units = 0;
+    uint32_t word = 0;  // of bits to look at first
+    std::vector<uint64_t> bits;
+  };
+  struct Group {
+    Pool free, dirty;
+    bool counted = false;
+  };
+  struct Waiting {
     uint64_t unit;
     TxId tx;
   };
-  void load(uint64_t unit, UnitKind kind) SFS_REQUIRES(mutex_);
+  void read(uint64_t group, bool keep_bits) SFS_REQUIRES(mutex_);
+  void count(uint64_t group) SFS_REQUIRES(mutex_);
+  void open_group(uint64_t group) SFS_REQUIRES(mutex_);
+  void count_all() SFS_REQUIRES(mutex_);
+  uint64_t known() const SFS_REQUIRES(mutex_) { return free_ + dirty_ + waiting_.size(); }
+  bool more_than(uint64_t units) SFS_REQUIRES(mutex_);
   std::optional<uint64_t> pick(Purpose purpose) SFS_EXCLUDES(mutex_);
   std::optional<uint64_t> pick_free() SFS_REQUIRES(mutex_);
+  std::optional<uint64_t> pick_from(Pool Group::* pool) SFS_REQUIRES(mutex_);
+  void add(uint64_t unit, Pool Group::* pool) SFS_REQUIRES(mutex_);
+  void promote() SFS_REQUIRES(mutex_);
   void clear(uint64_t offset) const;
   void give_back(uint64_t offset);
 
   Store store_;
   uint64_t reserve_;
-  uint64_t inode_units_ = 0;
-  mutable Mutex mutex_;                                // leaf
-  std::vector<uint64_t> free_ SFS_GUARDED_BY(mutex_);  // 1 bit a unit
-  std::deque<Dirty> dirty_ SFS_GUARDED_BY(mutex_);
-  uint64_t free_count_ SFS_GUARDED_BY(mutex_) = 0;
-  uint64_t cursor_ SFS_GUARDED_BY(mutex_) = 0;  // word of free_ to look at first
+  mutable Mutex mutex_;  // leaf
+  std::vector<Group> groups_ SFS_GUARDED_BY(mutex_);
+  uint64_t counted_ SFS_GUARDED_BY(mutex_) = 0;         // all groups below are
+  uint64_t free_ SFS_GUARDED_BY(mutex_) = 0;            // in counted groups
+  uint64_t dirty_ SFS_GUARDED_BY(mutex_) = 0;           // the same
+  uint64_t inode_units_ SFS_GUARDED_BY(mutex_) = 0;     // the same, at open
+  std::deque<Waiting> waiting_ SFS_GUARDED_BY(mutex_);  // for the watermark
+  uint64_t cursor_ SFS_GUARDED_BY(mutex_) = 0;          // group to look at first
 };
 
 }  // namespace streamfs::meta

@@ -35,8 +35,17 @@ uint64_t count(uint16_t slots) {
 
 }  // namespace
 
+InodeSlots::Claim::Claim(InodeSlots& slots, InodeId id, Heap::Claim fresh_unit)
+    : slots_(&slots), id_(id), unit_(std::move(fresh_unit)) {
+  if (unit_) slots_->claimed_fresh(id_, true);
+}
+
 InodeSlots::Claim::~Claim() {
-  if (slots_ != nullptr && !unit_) slots_->give_back(id_);
+  if (slots_ == nullptr) return;
+  if (unit_)
+    slots_->claimed_fresh(id_, false);
+  else
+    slots_->give_back(id_);
 }
 
 uint32_t InodeSlots::Claim::generation() const {
@@ -62,7 +71,8 @@ InodeSlots::Emptied::~Emptied() {
 
 void InodeSlots::Emptied::put(Transaction& tx) const {
   if (slots_ == nullptr) return;
-  put_unit_kind(tx, slots_->heap_.store().geometry, unit_, UnitKind::kDirty);
+  const Geometry& geometry = slots_->heap_.store().geometry;
+  slots_->heap_.put_kind(tx, geometry.unit_offset(unit_), UnitKind::kDirty);
 }
 
 void InodeSlots::Emptied::keep(TxId tx) {
@@ -70,12 +80,21 @@ void InodeSlots::Emptied::keep(TxId tx) {
 }
 
 InodeSlots::InodeSlots(Heap& heap, std::optional<uint64_t> used_hint)
-    : heap_(heap), units_(heap.total()), exact_(used_hint.has_value()) {
-  used_ = used_hint ? *used_hint : heap.inode_units_at_open() * kInodesPerUnit;
+    : heap_(heap), units_(div_round_up(heap.total(), kGroup)), used_at_open_(used_hint) {}
+
+InodeSlots::Unit& InodeSlots::unit(uint64_t number) {
+  std::unique_ptr<Group>& group = units_[number / kGroup];
+  if (!group) group = std::make_unique<Group>();
+  return (*group)[number % kGroup];
 }
 
 InodeSlots::Unit& InodeSlots::unit_of(InodeId id) {
-  return units_[heap_.unit_at(inode_offset(id))];
+  return unit(heap_.unit_at(inode_offset(id)));
+}
+
+bool InodeSlots::scanned(uint64_t number) const {
+  const std::unique_ptr<Group>& group = units_[number / kGroup];
+  return group && (*group)[number % kGroup].scanned;
 }
 
 Result<InodeSlots::Claim> InodeSlots::take() {
@@ -95,19 +114,19 @@ std::optional<InodeId> InodeSlots::pick(uint64_t units_to_scan) {
   if (const auto id = pick_free()) return id;
   promote();
   if (const auto id = pick_free()) return id;
-  scan(units_to_scan);
+  scan(units_to_scan, kInodesPerUnit);
   return pick_free();
 }
 
 std::optional<InodeId> InodeSlots::pick_free() {
   for (; !roomy_.empty(); roomy_.pop_back()) {
-    Unit& unit = units_[roomy_.back()];
-    if (unit.free == 0 || unit.leaving) {
-      unit.listed = false;
+    Unit& last = unit(roomy_.back());
+    if (last.free == 0 || last.leaving) {
+      last.listed = false;
       continue;
     }
-    const auto index = static_cast<uint64_t>(std::countr_zero(unit.free));
-    unit.free = static_cast<uint16_t>(unit.free & (unit.free - 1));
+    const auto index = static_cast<uint64_t>(std::countr_zero(last.free));
+    last.free = static_cast<uint16_t>(last.free & (last.free - 1));
     --free_;
     return slot_of(heap_.store().geometry.unit_offset(roomy_.back()), index);
   }
@@ -115,11 +134,11 @@ std::optional<InodeId> InodeSlots::pick_free() {
 }
 
 void InodeSlots::add_free(uint64_t number, uint16_t slots) {
-  Unit& unit = units_[number];
-  unit.free |= slots;
+  Unit& at = unit(number);
+  at.free |= slots;
   free_ += count(slots);
-  if (unit.free == 0 || unit.listed) return;
-  unit.listed = true;
+  if (at.free == 0 || at.listed) return;
+  at.listed = true;
   roomy_.push_back(number);
 }
 
@@ -128,35 +147,42 @@ void InodeSlots::promote() {
   while (!freed_.empty() && freed_.front().tx <= watermark) {
     const InodeId id = freed_.front().id;
     freed_.pop_front();
-    Unit& unit = unit_of(id);
+    Unit& at = unit_of(id);
     const uint16_t bit = bit_of(id);
-    if ((unit.waiting & bit) == 0) continue;  // it left with its unit
-    unit.waiting = static_cast<uint16_t>(unit.waiting & ~bit);
+    if ((at.waiting & bit) == 0) continue;  // it left with its unit
+    at.waiting = static_cast<uint16_t>(at.waiting & ~bit);
     --waiting_;
-    // A unit not looked at yet will show the slot by itself.
-    if (unit.scanned) add_free(heap_.unit_at(inode_offset(id)), bit);
+    add_free(heap_.unit_at(inode_offset(id)), bit);
   }
 }
 
-void InodeSlots::scan(uint64_t units) {
-  for (; cursor_ < units_.size() && units > 0 && free_ < kInodesPerUnit; ++cursor_) {
-    if (units_[cursor_].scanned || heap_.kind(cursor_) != UnitKind::kInodes) continue;
+void InodeSlots::scan(uint64_t units, uint64_t enough) {
+  for (; cursor_ < heap_.total() && units > 0 && free_ < enough; ++cursor_) {
+    if (scanned(cursor_) || heap_.kind(cursor_) != UnitKind::kInodes) continue;
     scan_unit(cursor_);
     --units;
   }
 }
 
 void InodeSlots::scan_unit(uint64_t number) {
-  units_[number].scanned = true;
+  Unit& at = unit(number);
+  if (at.scanned) return;
+  at.scanned = true;
   const uint64_t base = heap_.store().geometry.unit_offset(number);
   uint16_t found = 0;
   for (uint64_t index = 0; index < kInodesPerUnit; ++index) {
     const InodeId id = slot_of(base, index);
     if (heap_.store().region.load(inode_offset(id)) == 0) found |= bit_of(id);
   }
-  found = static_cast<uint16_t>(found & ~units_[number].waiting);
-  if (!exact_) used_ -= std::min(used_, count(found));
+  found_ += count(found);
   add_free(number, found);
+}
+
+bool InodeSlots::look_on() {
+  const MutexLock lock(mutex_);
+  if (used_at_open_) return false;
+  scan(kUnitsPerScan, ~uint64_t{0});
+  return cursor_ < heap_.total();
 }
 
 void InodeSlots::give_back(InodeId id) {
@@ -164,42 +190,47 @@ void InodeSlots::give_back(InodeId id) {
   add_free(heap_.unit_at(inode_offset(id)), bit_of(id));
 }
 
+// Before its record makes it an inode unit: scan() shall not take it for an older one.
+void InodeSlots::claimed_fresh(InodeId id, bool claimed) {
+  const MutexLock lock(mutex_);
+  unit_of(id).scanned = claimed;
+}
+
 void InodeSlots::born(InodeId id, bool fresh_unit) {
   const MutexLock lock(mutex_);
-  ++used_;
+  ++born_;
   if (!fresh_unit) return;
   // Slots that waited here in an earlier life of the unit: the watermark has passed them, or the
   // heap would not have given it.
   promote();
-  unit_of(id).scanned = true;
   add_free(heap_.unit_at(inode_offset(id)), static_cast<uint16_t>(kAllSlots & ~bit_of(id)));
 }
 
 InodeSlots::Emptied InodeSlots::emptied_by(InodeId id) {
   const MutexLock lock(mutex_);
-  if (free_ + waiting_ < kSlotsKept + kInodesPerUnit) return {};
   const uint64_t number = heap_.unit_at(inode_offset(id));
-  if (!units_[number].scanned) scan_unit(number);
-  Unit& unit = units_[number];
-  if ((unit.free | unit.waiting | bit_of(id)) != kAllSlots || unit.leaving) return {};
-  unit.leaving = true;
+  scan_unit(number);
+  if (free_ + waiting_ < kSlotsKept + kInodesPerUnit) return {};
+  Unit& at = unit(number);
+  if ((at.free | at.waiting | bit_of(id)) != kAllSlots || at.leaving) return {};
+  at.leaving = true;
   return {*this, number};
 }
 
 void InodeSlots::stay(uint64_t number) {
   const MutexLock lock(mutex_);
-  units_[number].leaving = false;
+  unit(number).leaving = false;
   add_free(number, 0);
 }
 
 void InodeSlots::leave(uint64_t number, TxId tx) {
   {
     const MutexLock lock(mutex_);
-    Unit& unit = units_[number];
-    free_ -= count(unit.free);
-    waiting_ -= count(unit.waiting);
-    if (used_ > 0) --used_;
-    unit = {.listed = unit.listed};
+    Unit& at = unit(number);
+    free_ -= count(at.free);
+    waiting_ -= count(at.waiting);
+    ++gone_;
+    at = {.listed = at.listed};
   }
   heap_.freed(heap_.store().geometry.unit_offset(number), tx);
 }
@@ -209,12 +240,15 @@ void InodeSlots::freed(InodeId id, TxId tx) {
   freed_.push_back({id, tx});
   unit_of(id).waiting |= bit_of(id);
   ++waiting_;
-  if (used_ > 0) --used_;
+  ++gone_;
 }
 
-uint64_t InodeSlots::used() const {
+uint64_t InodeSlots::used() {
+  const uint64_t at_open =
+      used_at_open_ ? *used_at_open_ : heap_.inode_units_at_open() * kInodesPerUnit;
   const MutexLock lock(mutex_);
-  return used_;
+  const uint64_t gone = gone_ + (used_at_open_ ? 0 : found_);
+  return at_open + born_ - std::min(at_open + born_, gone);
 }
 
 }  // namespace streamfs::meta

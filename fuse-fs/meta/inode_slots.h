@@ -1,13 +1,16 @@
 // Free inode slots: those freed by this mount, those found in older inode units, and fresh units.
-// A mount scans nothing; units from before it are looked at a few at a time, as slots are needed. A
-// unit whose last inode goes returns to the heap, unless that would leave too few slots at hand.
+// A mount scans nothing; units from before it are looked at a few at a time, as slots are needed,
+// and always before one of their slots changes. A unit whose last inode goes returns to the heap,
+// unless that would leave too few slots at hand.
 //
 // Thread safety: all methods, any thread; one leaf mutex (before the heap's).
 // What a crash leaves: a slot whose first word is 0 is free.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -24,8 +27,7 @@ class InodeSlots {
   // A slot nobody else can get. Dropped without keep(), it goes back.
   class Claim {
    public:
-    Claim(InodeSlots& slots, InodeId id, Heap::Claim fresh_unit)
-        : slots_(&slots), id_(id), unit_(std::move(fresh_unit)) {}
+    Claim(InodeSlots& slots, InodeId id, Heap::Claim fresh_unit);
     Claim(Claim&& other) noexcept
         : slots_(std::exchange(other.slots_, nullptr)),
           id_(other.id_),
@@ -69,7 +71,9 @@ class InodeSlots {
   Result<Claim> take();  // ENOSPC
   Emptied emptied_by(InodeId id);
   void freed(InodeId id, TxId tx);
-  uint64_t used() const;  // an upper bound until every unit has been looked at
+  uint64_t used();  // after a cut an upper bound, until every unit has been looked at
+  // Looks at some units nobody has needed yet. False: used() is exact.
+  bool look_on();
 
  private:
   struct Freed {
@@ -84,27 +88,33 @@ class InodeSlots {
     bool listed : 1 = false;   // in roomy_
     bool leaving : 1 = false;  // Emptied: its slots cannot be had
   };
+  static constexpr uint64_t kGroup = 4096;  // units
+  using Group = std::array<Unit, kGroup>;
+  Unit& unit(uint64_t number) SFS_REQUIRES(mutex_);
   Unit& unit_of(InodeId id) SFS_REQUIRES(mutex_);
+  bool scanned(uint64_t number) const SFS_REQUIRES(mutex_);
   std::optional<InodeId> pick(uint64_t units_to_scan) SFS_EXCLUDES(mutex_);
   std::optional<InodeId> pick_free() SFS_REQUIRES(mutex_);
   void add_free(uint64_t unit, uint16_t slots) SFS_REQUIRES(mutex_);
   void promote() SFS_REQUIRES(mutex_);
-  void scan(uint64_t units) SFS_REQUIRES(mutex_);
+  void scan(uint64_t units, uint64_t enough) SFS_REQUIRES(mutex_);
   void scan_unit(uint64_t unit) SFS_REQUIRES(mutex_);
   void give_back(InodeId id);
+  void claimed_fresh(InodeId id, bool claimed);
   void born(InodeId id, bool fresh_unit);
   void stay(uint64_t unit);
   void leave(uint64_t unit, TxId tx);
 
   Heap& heap_;
   mutable Mutex mutex_;
-  std::vector<Unit> units_ SFS_GUARDED_BY(mutex_);      // by heap unit
+  std::vector<std::unique_ptr<Group>> units_ SFS_GUARDED_BY(mutex_);  // by heap unit; none: new
   std::vector<uint64_t> roomy_ SFS_GUARDED_BY(mutex_);  // units that may have free slots
   std::deque<Freed> freed_ SFS_GUARDED_BY(mutex_);      // not reusable yet, or left since
   uint64_t free_ SFS_GUARDED_BY(mutex_) = 0, waiting_ SFS_GUARDED_BY(mutex_) = 0;  // bits set
   uint64_t cursor_ SFS_GUARDED_BY(mutex_) = 0;
-  uint64_t used_ SFS_GUARDED_BY(mutex_) = 0;
-  bool exact_ SFS_GUARDED_BY(mutex_);  // used_ came from a clean superblock
+  const std::optional<uint64_t> used_at_open_;  // as a clean superblock knows it
+  uint64_t born_ SFS_GUARDED_BY(mutex_) = 0, gone_ SFS_GUARDED_BY(mutex_) = 0;
+  uint64_t found_ SFS_GUARDED_BY(mutex_) = 0;  // free slots of units from before this mount
 };
 
 }  // namespace streamfs::meta

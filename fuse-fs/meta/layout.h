@@ -64,7 +64,7 @@ struct Superblock {
   uint8_t reserved0[2];
   uint64_t root_inode;         // InodeId
   uint64_t orphan_head;        // offset of the first orphan unit
-  uint64_t clean_free_inodes;  // hints for statfs, true when clean
+  uint64_t clean_used_inodes;  // for statfs, true when clean
   uint64_t created_seconds;
   uint64_t attachments;  // to DATA, which counts them too
   uint64_t reserved[7];

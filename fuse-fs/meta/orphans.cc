@@ -25,10 +25,18 @@ void Orphans::Claim::keep() {
 }
 
 Result<void> Orphans::load(uint64_t head) {
-  SFS_ASSIGN(const auto units, heap_.chain(head, UnitKind::kOrphans, InodeId{0}));
-  if (units.empty()) return Error{EIO, "no orphan list"};
   const MutexLock lock(mutex_);
-  for (const uint64_t unit : units) add_unit(unit);
+  next_unit_ = head;
+  if (head == 0) return Error{EIO, "no orphan list"};
+  return load_next();
+}
+
+Result<void> Orphans::load_next() {
+  if (!heap_.is_unit(next_unit_, UnitKind::kOrphans, InodeId{0}) || units_ >= heap_.total()) {
+    return Error{EIO, "broken chain of heap units"};
+  }
+  add_unit(next_unit_);
+  next_unit_ = read_header(heap_.store().region, next_unit_).next;
   return {};
 }
 
@@ -40,13 +48,16 @@ void Orphans::add_unit(uint64_t unit) {
       free_.push_back(slot);
     } else {
       slots_[id] = slot;
+      found_.push_back(id);
     }
   }
   last_unit_ = unit;
+  ++units_;
 }
 
 Result<Orphans::Claim> Orphans::claim(InodeId id) {
   const MutexLock lock(mutex_);
+  while (free_.empty() && next_unit_ != 0) SFS_TRY(load_next());
   if (free_.empty()) SFS_TRY(grow());
   const uint64_t slot = free_.back();
   free_.pop_back();
@@ -65,8 +76,10 @@ Result<void> Orphans::grow() {
   return {};
 }
 
-void Orphans::put_remove(Transaction& tx, InodeId id) const {
+void Orphans::put_remove(Transaction& tx, InodeId id) {
   const MutexLock lock(mutex_);
+  while (!slots_.contains(id) && next_unit_ != 0 && load_next().ok()) {
+  }
   const auto found = slots_.find(id);
   if (found != slots_.end()) tx.patch(found->second, 0);
 }
@@ -79,12 +92,12 @@ void Orphans::removed(InodeId id) {
   slots_.erase(found);
 }
 
-std::vector<InodeId> Orphans::all() const {
+std::vector<InodeId> Orphans::leftovers() {
   const MutexLock lock(mutex_);
-  std::vector<InodeId> ids;
-  ids.reserve(slots_.size());
-  for (const auto& [id, slot] : slots_) ids.push_back(id);
-  return ids;
+  while (next_unit_ != 0 && load_next().ok()) {
+  }
+  std::erase_if(found_, [&](InodeId id) { return !slots_.contains(id); });
+  return found_;
 }
 
 }  // namespace streamfs::meta

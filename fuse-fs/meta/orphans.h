@@ -1,5 +1,6 @@
 // Inodes without a name that still exist: removed while open, unnamed, or being freed. A crash
-// frees them at the next mount. A word a slot in chained kOrphans units; 0 = free slot.
+// frees them at the next mount. A word a slot in chained kOrphans units; 0 = free slot. Opening
+// reads the first unit; the others are read when a slot is wanted or an inode leaves the list.
 //
 // Thread safety: all methods, any thread; one leaf mutex, before the heap's and the journal's.
 // What a crash leaves: the list changes in the record that takes the last name, or gives the first.
@@ -46,17 +47,21 @@ class Orphans {
 
   Result<Claim> claim(InodeId id);  // ENOSPC, EROFS
   // The inode leaves the list: put_remove in the record, removed after its commit.
-  void put_remove(Transaction& tx, InodeId id) const;
+  void put_remove(Transaction& tx, InodeId id);
   void removed(InodeId id);
-  std::vector<InodeId> all() const;
+  // Those that were on the list when it was opened, and still are.
+  std::vector<InodeId> leftovers();
 
  private:
+  Result<void> load_next() SFS_REQUIRES(mutex_);
   Result<void> grow() SFS_REQUIRES(mutex_);
   void add_unit(uint64_t unit) SFS_REQUIRES(mutex_);
 
   Heap& heap_;
-  mutable Mutex mutex_;
-  uint64_t last_unit_ SFS_GUARDED_BY(mutex_) = 0;
+  Mutex mutex_;
+  uint64_t last_unit_ SFS_GUARDED_BY(mutex_) = 0, units_ SFS_GUARDED_BY(mutex_) = 0;
+  uint64_t next_unit_ SFS_GUARDED_BY(mutex_) = 0;      // not read yet; 0 = all are
+  std::vector<InodeId> found_ SFS_GUARDED_BY(mutex_);  // when read
   std::vector<uint64_t> free_ SFS_GUARDED_BY(mutex_);  // META offsets
   std::unordered_map<InodeId, uint64_t> slots_ SFS_GUARDED_BY(mutex_);
 };

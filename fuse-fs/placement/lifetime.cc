@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -47,7 +48,9 @@ void add(std::atomic<double>& value, double amount) {
 }  // namespace
 
 LifetimeTable::LifetimeTable(uint64_t capacity_blocks)
-    : units_(div_round_up(capacity_blocks, kStampPages)),
+    : memory_(std::calloc(div_round_up(capacity_blocks, kStampPages), sizeof(uint64_t))),
+      units_(static_cast<std::atomic<uint64_t>*>(memory_.get()),
+             memory_ ? div_round_up(capacity_blocks, kStampPages) : 0),
       counts_(std::make_unique<std::array<Counts, kVStreams>>()),
       windows_(std::make_unique<std::array<Window, kVStreams>>()) {}
 

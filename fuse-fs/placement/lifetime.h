@@ -18,9 +18,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
-#include <vector>
+#include <span>
 
 #include "base/types.h"
 
@@ -86,7 +87,12 @@ class LifetimeTable {
   uint32_t shared_clock(uint64_t old, uint32_t live, uint16_t owner, uint64_t clock) const;
   void age_stamp(std::atomic<uint64_t>& unit, uint64_t now);
 
-  std::vector<std::atomic<uint64_t>> units_;
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  // Zero pages that take room once they are written: a mount does not pay for the device's size.
+  std::unique_ptr<void, Free> memory_;
+  std::span<std::atomic<uint64_t>> units_;
   std::unique_ptr<std::array<Counts, kVStreams>> counts_;
   std::unique_ptr<std::array<Window, kVStreams>> windows_;
   std::atomic<uint64_t> clock_{1};
