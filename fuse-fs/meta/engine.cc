@@ -182,8 +182,9 @@ Space EngineImpl::space() {
   space.free_blocks = blocks_.free_blocks() + blocks_.pending_blocks();
   space.heap_units = heap_.total();
   space.free_units = heap_.available();
-  space.inodes_possible = inodes_possible(super_);
-  space.inodes_free = space.inodes_possible - std::min(space.inodes_possible, slots_.used());
+  const uint64_t kept = heap_reserve(space.heap_units);
+  space.inodes_free = files_fitting(space.free_units - std::min(kept, space.free_units));
+  space.inodes_possible = slots_.used() + space.inodes_free;
   return space;
 }
 

@@ -87,7 +87,7 @@ struct RenameResult {
 struct Space {
   uint64_t data_blocks = 0, free_blocks = 0;  // allocatable or becoming so (trims pending)
   uint64_t heap_units = 0, free_units = 0;
-  uint64_t inodes_possible = 0, inodes_free = 0;
+  uint64_t inodes_possible = 0, inodes_free = 0;  // their difference: in use
 };
 
 // A piece of a file on the device; hole and unwritten pieces read as zeroes.
@@ -240,7 +240,9 @@ struct FormatOptions {
   uint32_t random_seed = 0;
 };
 uint64_t meta_size_for(const FormatOptions& options);  // bytes
+// Files that fit an empty filesystem, and free heap units: small ones, 100 in a directory.
 uint64_t inodes_possible(const Superblock& super);
+uint64_t files_fitting(uint64_t heap_units);
 // The geometry a META of this size gets; ENOSPC with the needed size when too small.
 Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
                                const FormatOptions& options);

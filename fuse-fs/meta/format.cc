@@ -108,12 +108,18 @@ uint64_t inodes_possible(const Superblock& super) {
   for (const Segment& s : super.regions[static_cast<size_t>(RegionKind::kHeap)].segments) {
     bytes += s.length;
   }
-  // The root's unit, the orphans' and what stays for unlink and truncate are not for new files. A
-  // file takes an inode and the directory slot that names it.
+  // The root's unit, the orphans' and what stays for unlink and truncate are not for new files.
   const uint64_t all = bytes / kUnitSize, kept = heap_reserve(all) + 2;
-  if (all <= kept) return 1;
-  constexpr uint64_t kPairs = uint64_t{kInodesPerUnit} * kDirSlotsPerUnit;
-  return (all - kept) * kPairs / (kInodesPerUnit + kDirSlotsPerUnit);
+  return all > kept ? files_fitting(all - kept) : 0;
+}
+
+// A file takes an inode and the directory slot that names it; a directory besides these, on
+// average, half a unit that is not full.
+uint64_t files_fitting(uint64_t heap_units) {
+  constexpr uint64_t kPair = kInodesPerUnit + kDirSlotsPerUnit;  // in parts of a unit, so many:
+  constexpr uint64_t kParts = uint64_t{kInodesPerUnit} * kDirSlotsPerUnit;
+  constexpr uint64_t kFiles = 100;  // of a directory
+  return heap_units * kParts * kFiles / ((kFiles + 1) * kPair + kParts / 2);
 }
 
 uint64_t meta_size_for(const FormatOptions& options) {
