@@ -25,6 +25,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "pmem/address_range.h"
 #include "pmem/flush_instruction.h"
 #include "pmem/region.h"
 
@@ -48,23 +49,37 @@ class FileDescriptor {
 
 // What a mapping is, and whether lines have to be written back to it for a fence to hold.
 struct Nature {
-  MetaClass meta_class;
-  bool write_back;
+  MetaClass meta_class = MetaClass::kVolatile;
+  bool write_back = false;
+};
+
+// How every part of one file is mapped.
+struct Mapping {
+  int protection = PROT_READ | PROT_WRITE;
+  int flags = MAP_PRIVATE;
+  Nature nature;
 };
 
 class MappedRegion final : public Region {
  public:
-  MappedRegion(FileDescriptor fd, std::byte* base, uint64_t size, Nature nature)
-      : fd_(std::move(fd)), map_(base), nature_(nature), write_back_(choose_write_back()) {
-    attach(base, size);
+  MappedRegion(FileDescriptor fd, std::string path, AddressRange addresses, uint64_t size,
+               const Mapping& mapping)
+      : fd_(std::move(fd)),
+        path_(std::move(path)),
+        addresses_(std::move(addresses)),
+        map_(addresses_.base()),
+        mapping_(mapping),
+        write_back_(choose_write_back()) {
+    attach(map_, size);
   }
-  ~MappedRegion() override { munmap(map_, size()); }
-  MetaClass meta_class() const override { return nature_.meta_class; }
+  MetaClass meta_class() const override { return mapping_.nature.meta_class; }
+  Result<uint64_t> medium_bytes() override;
+  bool extensible() const override;
 
  protected:
   void on_store(uint64_t, uint64_t) override {}
   void write_back_line(uint64_t offset) override {
-    if (nature_.write_back) write_back_(map_ + offset);
+    if (mapping_.nature.write_back) write_back_(map_ + offset);
   }
   // A process crash keeps every store of the program's order; only persistent memory needs more.
   void drain() override {
@@ -74,8 +89,10 @@ class MappedRegion final : public Region {
     if (meta_class() != MetaClass::kSynced) return {};
     return group_msync();
   }
+  Result<void> extend(uint64_t size) override;
 
  private:
+  Result<void> lengthen_file(uint64_t old_length, uint64_t size);
   // One msync serves every caller that arrived before it began.
   Result<void> group_msync() {
     std::unique_lock lock(group_mutex_);
@@ -100,8 +117,10 @@ class MappedRegion final : public Region {
   }
 
   FileDescriptor fd_;
+  std::string path_;
+  AddressRange addresses_;
   std::byte* map_;
-  Nature nature_;
+  Mapping mapping_;
   WriteBackLine write_back_;
   std::mutex group_mutex_;  // leaf
   std::condition_variable group_done_;
@@ -179,21 +198,67 @@ Result<uint64_t> file_size(int fd, const std::string& path, const OpenOptions& o
   return round_down(size, kBlockSize);
 }
 
-struct Mapping {
-  std::byte* base;
-  Nature nature;
-};
+Nature nature_of(int fd, const struct stat& st) {
+  return S_ISCHR(st.st_mode) ? nature_of_dax(st) : nature_of_plain_file(fd);
+}
 
-Result<Mapping> map(int fd, const std::string& path, uint64_t size, bool read_only,
+// Maps the file at its place and finds out how: MAP_SYNC is there or it is not.
+Result<Mapping> map(int fd, const std::string& path, std::byte* base, uint64_t size, bool read_only,
                     const struct stat& st) {
-  const int prot = PROT_READ | PROT_WRITE;
-  void* base = MAP_FAILED;
-  if (!read_only) base = mmap(nullptr, size, prot, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
-  if (base != MAP_FAILED) return Mapping{static_cast<std::byte*>(base), nature_of_dax(st)};
-  base = mmap(nullptr, size, prot, read_only ? MAP_PRIVATE : MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED) return Error{errno, "mapping " + path};
-  return Mapping{static_cast<std::byte*>(base),
-                 S_ISCHR(st.st_mode) ? nature_of_dax(st) : nature_of_plain_file(fd)};
+  Mapping mapping;
+  const auto mapped = [&](int flags) {
+    mapping.flags = flags | MAP_FIXED;
+    return mmap(base, size, mapping.protection, mapping.flags, fd, 0) != MAP_FAILED;
+  };
+  if (!read_only && mapped(MAP_SHARED_VALIDATE | MAP_SYNC)) {
+    mapping.nature = nature_of_dax(st);
+    return mapping;
+  }
+  if (!mapped(read_only ? MAP_PRIVATE : MAP_SHARED)) return Error{errno, "mapping " + path};
+  mapping.nature = nature_of(fd, st);
+  return mapping;
+}
+
+Result<uint64_t> MappedRegion::medium_bytes() {
+  struct stat st{};
+  if (fstat(fd_.get(), &st) != 0) return Error{errno, path_};
+  if (S_ISCHR(st.st_mode)) return devdax_size(st);
+  return round_down(static_cast<uint64_t>(st.st_size), kBlockSize);
+}
+
+bool MappedRegion::extensible() const {
+  struct stat st{};
+  return fstat(fd_.get(), &st) == 0 && S_ISREG(st.st_mode);
+}
+
+// All of it or nothing. The reservation is durable before anything can depend on it.
+Result<void> MappedRegion::lengthen_file(uint64_t old_length, uint64_t size) {
+  const int code = posix_fallocate(fd_.get(), 0, static_cast<off_t>(size));
+  if (code == 0 && fsync(fd_.get()) == 0) return {};
+  const Error failed{code != 0 ? code : errno, "extending " + path_};
+  if (old_length < size && ftruncate(fd_.get(), static_cast<off_t>(old_length)) != 0) {
+    return Error{errno, "giving back the room in " + path_};
+  }
+  return failed;
+}
+
+Result<void> MappedRegion::extend(uint64_t size) {
+  if (size > addresses_.bytes()) {
+    return Error{ENOSPC, "META is mapped with room for " + std::to_string(addresses_.bytes()) +
+                             " bytes; mount again before it grows further"};
+  }
+  struct stat st{};
+  if (fstat(fd_.get(), &st) != 0) return Error{errno, path_};
+  if (S_ISCHR(st.st_mode)) {
+    SFS_ASSIGN(const uint64_t device, devdax_size(st));
+    if (device < size) return Region::extend(size);
+  } else {
+    SFS_TRY(lengthen_file(static_cast<uint64_t>(st.st_size), size));
+  }
+  const uint64_t from = this->size();
+  void* mapped = mmap(map_ + from, size - from, mapping_.protection, mapping_.flags, fd_.get(),
+                      static_cast<off_t>(from));
+  return mapped != MAP_FAILED ? Result<void>() : Error{errno, "mapping more of " + path_};
 }
 
 }  // namespace
@@ -215,9 +280,11 @@ Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenO
     SFS_ASSIGN(size, file_size(fd.get(), path, options, st));
   }
   if (size == 0) return Error{EINVAL, "META " + path + " is smaller than 4 KiB"};
-  SFS_ASSIGN(const Mapping mapping, map(fd.get(), path, size, options.read_only, st));
+  SFS_ASSIGN(AddressRange addresses, AddressRange::reserve(size));
+  SFS_ASSIGN(const Mapping mapping,
+             map(fd.get(), path, addresses.base(), size, options.read_only, st));
   return std::unique_ptr<Region>(
-      std::make_unique<MappedRegion>(std::move(fd), mapping.base, size, mapping.nature));
+      std::make_unique<MappedRegion>(std::move(fd), path, std::move(addresses), size, mapping));
 }
 
 }  // namespace streamfs::pmem

@@ -1,10 +1,16 @@
+#include <sys/mman.h>
+
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
+#include <string>
+#include <utility>
 
+#include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "pmem/address_range.h"
 #include "pmem/region.h"
 
 namespace streamfs::pmem {
@@ -12,26 +18,39 @@ namespace {
 
 class MemoryRegion final : public Region {
  public:
-  MemoryRegion(uint64_t size, MetaClass meta_class) : words_(size / kWordSize), class_(meta_class) {
-    attach(reinterpret_cast<std::byte*>(words_.data()), words_.size() * kWordSize);
+  MemoryRegion(AddressRange addresses, MetaClass meta_class)
+      : addresses_(std::move(addresses)), class_(meta_class) {
+    attach(addresses_.base(), 0);
   }
   MetaClass meta_class() const override { return class_; }
+  bool extensible() const override { return true; }
 
  protected:
   void on_store(uint64_t, uint64_t) override {}
   void write_back_line(uint64_t) override {}
   void drain() override {}
   Result<void> make_durable() override { return {}; }
+  Result<void> extend(uint64_t size) override {
+    if (size > addresses_.bytes()) {
+      return Error{ENOSPC, "no addresses for more than " + std::to_string(addresses_.bytes())};
+    }
+    const bool opened = mprotect(addresses_.base(), size, PROT_READ | PROT_WRITE) == 0;
+    return opened ? Result<void>() : Error{errno, "memory for META"};
+  }
 
  private:
-  std::vector<uint64_t> words_;
+  AddressRange addresses_;
   MetaClass class_;
 };
 
 }  // namespace
 
 std::unique_ptr<Region> make_memory_region(uint64_t size, MetaClass meta_class) {
-  return std::make_unique<MemoryRegion>(size, meta_class);
+  Result<AddressRange> addresses = AddressRange::reserve(size);
+  SFS_ASSERT(addresses.ok());
+  auto region = std::make_unique<MemoryRegion>(std::move(addresses).value(), meta_class);
+  SFS_ASSERT(region->grow(round_down(size, kWordSize)).ok());
+  return region;
 }
 
 }  // namespace streamfs::pmem

@@ -1,8 +1,12 @@
 #include "pmem/region.h"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/assert.h"
@@ -24,7 +28,7 @@ std::string_view to_string(MetaClass meta_class) {
 }
 
 std::atomic_ref<uint64_t> Region::word(uint64_t offset) const {
-  SFS_ASSERT(offset % kWordSize == 0 && offset + kWordSize <= size_);
+  SFS_ASSERT(offset % kWordSize == 0 && offset + kWordSize <= size());
   return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(base_ + offset));
 }
 
@@ -40,6 +44,16 @@ void Region::store(uint64_t offset, std::span<const uint64_t> words) {
     offset += kWordSize;
   }
   if (changed != 0) counters_.add(kWords, changed);
+}
+
+void Region::store_zeroes(uint64_t offset, uint64_t length) {
+  static constexpr std::array<uint64_t, 512> kZeroes{};
+  const uint64_t end = offset + length;
+  while (offset < end) {
+    const uint64_t here = std::min<uint64_t>(end - offset, sizeof kZeroes);
+    store(offset, std::span(kZeroes).first(here / kWordSize));
+    offset += here;
+  }
 }
 
 void Region::store_masked(uint64_t offset, uint64_t mask, uint64_t value) {
@@ -63,7 +77,7 @@ void Region::store_half(uint64_t offset, uint32_t value) {
 
 uint64_t Region::flush(uint64_t offset, uint64_t length) {
   if (length == 0) return 0;
-  SFS_ASSERT(offset + length <= size_);
+  SFS_ASSERT(offset + length <= size());
   const uint64_t first = round_down(offset, kLineSize);
   const uint64_t end = round_up(offset + length, kLineSize);
   for (uint64_t line = first; line < end; line += kLineSize) write_back_line(line);
@@ -80,6 +94,18 @@ void Region::fence() {
 Result<void> Region::sync() {
   counters_.add(kSyncs, 1);
   return make_durable();
+}
+
+Result<void> Region::grow(uint64_t size) {
+  if (size <= this->size()) return {};
+  SFS_TRY(extend(size));
+  size_.store(size, std::memory_order_release);
+  return {};
+}
+
+Result<void> Region::extend(uint64_t size) {
+  return Error{ENOSPC, "META has " + std::to_string(this->size()) + " bytes and cannot become " +
+                           std::to_string(size)};
 }
 
 Counters Region::counters() const {

@@ -8,6 +8,7 @@
 //
 // Thread safety: stores to different words, flush and fence may run at once from any thread. Two
 // threads must not store to one word at once, except through store_masked. Counters are relaxed.
+// grow() runs beside all of them, one at a time.
 //
 // What a crash leaves: see the contract. For META classes synced and volatile a process crash
 // loses no store (the pages are the kernel's), a power cut keeps what sync() covered (synced) or
@@ -44,7 +45,7 @@ class Region {
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
-  uint64_t size() const { return size_; }
+  uint64_t size() const { return size_.load(std::memory_order_acquire); }
   const std::byte* at(uint64_t offset) const {
     if (watches_loads_) [[unlikely]]
       on_load(offset);
@@ -58,6 +59,7 @@ class Region {
   }
   void store(uint64_t offset, std::span<const uint64_t> words);
   void store_word(uint64_t offset, uint64_t value) { store(offset, {&value, 1}); }
+  void store_zeroes(uint64_t offset, uint64_t length);
   // Changes the bits of `mask` to those of `value`, atomically with other masked stores.
   void store_masked(uint64_t offset, uint64_t mask, uint64_t value);
   // 4-byte store within a word whose other half another thread may be storing to.
@@ -70,6 +72,16 @@ class Region {
   // synced (many callers share one), nothing for the others.
   Result<void> sync();
 
+  // What the medium has by now, in whole blocks: a file or device may have become larger since.
+  virtual Result<uint64_t> medium_bytes() { return size(); }
+  // False for a device, whose size is not ours to change.
+  virtual bool extensible() const { return false; }
+  // Makes the region this large: nothing moves, what is new holds anything. A file that is shorter
+  // is extended, with its space reserved, and is as it was if that fails. What is large enough
+  // already stays. Errors: ENOSPC (the device, its filesystem or the addresses beside it have no
+  // room), those of the system.
+  Result<void> grow(uint64_t size);
+
   virtual MetaClass meta_class() const = 0;
   Counters counters() const;
 
@@ -78,6 +90,7 @@ class Region {
   void attach(std::byte* base, uint64_t size) { base_ = base, size_ = size; }
   void watch_loads() { watches_loads_ = true; }
   virtual void on_load(uint64_t) const {}                      // only if watched
+  virtual Result<void> extend(uint64_t size);                  // for grow(): to more than it is
   virtual void on_store(uint64_t offset, uint64_t value) = 0;  // before the word changes
   virtual void write_back_line(uint64_t offset) = 0;
   virtual void drain() = 0;
@@ -86,7 +99,7 @@ class Region {
  private:
   std::atomic_ref<uint64_t> word(uint64_t offset) const;
   std::byte* base_ = nullptr;
-  uint64_t size_ = 0;
+  std::atomic<uint64_t> size_{0};
   bool watches_loads_ = false;
   enum Counter : uint8_t { kWords, kLines, kFences, kSyncs, kCounters };
   ThreadCounters<kCounters> counters_;

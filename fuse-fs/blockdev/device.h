@@ -76,6 +76,9 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
+  // Blocks it has now: those of a file or block device that has become larger can be used from the
+  // moment this says so. info() goes on saying how many there were at open.
+  virtual Result<uint64_t> measure() { return info().capacity_blocks; }
   // Lengths are multiples of kBlockSize; buffers stay alive and unchanged until the completion.
   virtual void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) = 0;
   virtual void read(BlockNo first, Bytes bytes, Completion done) = 0;

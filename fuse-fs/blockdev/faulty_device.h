@@ -42,6 +42,7 @@ class FaultyDevice final : public Device {
   Device& inner() { return *inner_; }
 
   const DeviceInfo& info() const override { return info_; }
+  Result<uint64_t> measure() override { return inner_->measure(); }
   void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override;
   void read(BlockNo first, Bytes bytes, Completion done) override;
   Result<void> flush() override;

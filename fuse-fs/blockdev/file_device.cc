@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -71,7 +72,9 @@ Result<int> open_file(const std::string& path, int flags, bool& direct) {
   return Error{EIO, "cannot read " + path};
 }
 
-Result<uint64_t> size_of(int fd, const struct stat& st, const std::string& path) {
+Result<uint64_t> size_of(int fd, const std::string& path) {
+  struct stat st{};
+  if (fstat(fd, &st) != 0) return Error{errno, path};
   if (S_ISREG(st.st_mode)) return static_cast<uint64_t>(st.st_size);
   uint64_t bytes = 0;
   if (ioctl(fd, BLKGETSIZE64, &bytes) != 0) return Error{errno, "cannot size " + path};
@@ -100,12 +103,13 @@ Result<std::unique_ptr<FileDevice>> FileDevice::open(const std::string& path,
              }));
   std::unique_ptr<FileDevice> device(new FileDevice(fd, is_block, options.read_only));
   SFS_TRY(lock_exclusively(fd, path, options.wait_seconds));
-  SFS_ASSIGN(const uint64_t bytes, size_of(fd, st, path));
+  SFS_ASSIGN(const uint64_t bytes, size_of(fd, path));
   if (bytes < kBlockSize) return Error{EINVAL, path + " is smaller than one block"};
   if (direct) device->memory_alignment_ = direct_alignment(fd);
   device->info_ = {
       is_block ? "block" : "file",       path, identity_of(fd, st), bytes / kBlockSize, 1,
       is_block ? discard_blocks(st) : 1, false};
+  device->capacity_blocks_ = bytes / kBlockSize;
   device->engine_ = make_io_engine(fd);
   return device;
 }
@@ -116,11 +120,17 @@ FileDevice::~FileDevice() {
   close(fd_);
 }
 
+Result<uint64_t> FileDevice::measure() {
+  SFS_ASSIGN(const uint64_t bytes, size_of(fd_, info_.path));
+  capacity_blocks_ = bytes / kBlockSize;
+  return bytes / kBlockSize;
+}
+
 Result<void> FileDevice::check(BlockNo first, uint64_t blocks) const {
-  if (first.value <= info_.capacity_blocks && blocks <= info_.capacity_blocks - first.value)
-    return {};
+  const uint64_t capacity = capacity_blocks_.load(std::memory_order_relaxed);
+  if (first.value <= capacity && blocks <= capacity - first.value) return {};
   return Error{EINVAL, fmt::format("blocks {} + {} lie beyond the device's {}", first.value, blocks,
-                                   info_.capacity_blocks)};
+                                   capacity)};
 }
 
 bool FileDevice::needs_copy(const std::byte* data) const {

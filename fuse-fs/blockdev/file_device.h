@@ -25,6 +25,7 @@ class FileDevice final : public Device {
   ~FileDevice() override;
 
   const DeviceInfo& info() const override { return info_; }
+  Result<uint64_t> measure() override;
   void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override;
   void read(BlockNo first, Bytes bytes, Completion done) override;
   Result<void> flush() override;
@@ -44,6 +45,7 @@ class FileDevice final : public Device {
   const bool read_only_;
   size_t memory_alignment_ = 1;  // 1: through the page cache
   DeviceInfo info_;
+  std::atomic<uint64_t> capacity_blocks_{0};  // by the last measure()
   std::unique_ptr<IoEngine> engine_;
   std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, trimmed_bytes_{0}, flushes_{0};
 };

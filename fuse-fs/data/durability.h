@@ -32,6 +32,7 @@ class DurabilityBarrier {
   // False where make_durable() has nothing to do: nobody needs a timer for it.
   virtual bool waits() const = 0;
   virtual uint64_t log_bytes() const { return 0; }
+  virtual void grow(const meta::DataLabel&) {}  // META will be as large as this says
   virtual Result<void> close() { return {}; }  // clean unmount, after the last commit
 };
 
@@ -40,7 +41,8 @@ std::unique_ptr<DurabilityBarrier> make_region_barrier(pmem::Region& region);
 // The metadata log on the data device, and META's own sync where it has one.
 Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region,
                                                             meta::Engine& engine,
-                                                            blockdev::Device& device);
+                                                            blockdev::Device& device,
+                                                            const meta::DataLabel& label);
 
 // The data device as the metadata log sees it: synchronous, in a vStream of its own.
 class LogBlocks final : public meta::LogDevice {

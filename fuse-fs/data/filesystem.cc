@@ -38,7 +38,10 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(const std::string& meta_pa
                                                       const std::string& data,
                                                       const MountOptions& options, Clock& clock) {
   SFS_ASSIGN(OpenPair pair, open_pair(meta_path, data, options));
-  if (!options.read_only) SFS_TRY(attach(pair));
+  if (!options.read_only) {
+    SFS_TRY(attach(pair));
+    SFS_TRY(renew_label(pair));
+  }
   SFS_ASSIGN(auto filesystem, FilesystemImpl::open(std::move(pair), options, clock, true));
   return std::unique_ptr<Filesystem>(std::move(filesystem));
 }
@@ -72,7 +75,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
   SFS_ASSIGN(placement_, placement::Placement::open(*vstreams_, clock_, placement_options));
   barrier_ = make_region_barrier(region);
   if (geometry().meta_log() && !options_.read_only) {
-    SFS_ASSIGN(barrier_, make_log_barrier(region, *engine_, device));
+    SFS_ASSIGN(barrier_, make_log_barrier(region, *engine_, device, pair_.label));
   }
   checksums_ = std::make_unique<Checksums>(*engine_, options_.verify_checksums);
   epochs_ = std::make_unique<Epochs>(*engine_, device, *barrier_, health_, clock_,
@@ -113,6 +116,7 @@ Result<void> FilesystemImpl::drain_all() {
 }
 
 Result<void> FilesystemImpl::unmount() {
+  const MutexLock no_growth(growing_);
   scrub_->stop();
   maintenance_->stop();
   if (trace_.on()) SFS_TRY(trace_.stop());

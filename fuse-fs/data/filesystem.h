@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,20 @@ struct ScrubStatus {
   std::vector<Finding> findings;           // the first of them
 };
 
+// Sizes before and after a growth: bytes of both devices that the filesystem uses.
+struct GrowOptions {
+  std::optional<uint64_t> meta_bytes;  // META's size; without: what its device or DATA's files want
+  bool dry_run = false;
+};
+struct Grown {
+  struct Size {
+    uint64_t data_bytes = 0, meta_bytes = 0, inodes_possible = 0;
+    friend bool operator==(const Size&, const Size&) = default;
+  };
+  Size before, after;
+  bool data_fixed = false;  // an emulated SSD, whose size is its flash's
+};
+
 class Filesystem {
  public:
   // Opens both devices, refuses a foreign, swapped or mismatched pair (EMEDIUMTYPE with a sentence
@@ -147,6 +162,9 @@ class Filesystem {
 
   // ---- Operation
   virtual Result<Status> status() = 0;
+  // Takes the room that DATA and META have got, while programs run. May wait. EBUSY: a growth is
+  // under way; EROFS; those of meta::plan_growth(), before anything has changed.
+  virtual Result<Grown> grow(const GrowOptions& options) = 0;
   virtual Result<void> start_scrub() = 0;  // EBUSY: one is under way
   virtual void stop_scrub() = 0;           // may wait: it has ended when this returns
   virtual ScrubStatus scrub_status() = 0;

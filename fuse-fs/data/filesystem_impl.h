@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "fuse-fs/data/core.h"
 #include "fuse-fs/data/data_path.h"
 #include "fuse-fs/data/directory_names.h"
@@ -26,6 +27,7 @@ struct OpenPair {
   std::unique_ptr<pmem::Region> region;
   std::unique_ptr<blockdev::Device> device;
   meta::Superblock super;
+  meta::DataLabel label;
 };
 
 class FilesystemImpl final : public Filesystem {
@@ -83,6 +85,7 @@ class FilesystemImpl final : public Filesystem {
   placement::Placement& placement() override { return *placement_; }
 
   Result<Status> status() override;
+  Result<Grown> grow(const GrowOptions& options) override;
   Result<void> start_scrub() override { return scrub_->start(); }
   void stop_scrub() override { scrub_->stop(); }
   ScrubStatus scrub_status() override { return scrub_->status(); }
@@ -96,6 +99,8 @@ class FilesystemImpl final : public Filesystem {
   Result<void> start(bool background);
   Result<void> drain_all();
 
+  Result<Grown> grow_locked(const GrowOptions& options) SFS_REQUIRES(growing_);
+  Result<void> tell_data(const meta::Superblock& super);
   // A namespace or attribute change was committed: it is durable at once, soon, or now (dirsync).
   Result<void> changed();
   template <typename T>
@@ -110,7 +115,8 @@ class FilesystemImpl final : public Filesystem {
 
   const MountOptions options_;
   Clock& clock_;
-  OpenPair pair_;
+  OpenPair pair_;  // the label is of whoever grows
+  Mutex growing_;  // before everything; one growth at a time, none after unmount() began
   Health health_;
   TraceRecorder trace_;
   InodeStates states_;

@@ -15,8 +15,8 @@ class LogBarrier final : public DurabilityBarrier {
   LogBarrier(pmem::Region& region, meta::Engine& engine, blockdev::Device& device)
       : region_(region), journal_(engine.journal()), blocks_(device) {}
 
-  Result<void> start(const meta::Geometry& geometry) {
-    SFS_ASSIGN(log_, meta::MetadataLog::start(region_, geometry, journal_, blocks_));
+  Result<void> start(const meta::Geometry& geometry, const meta::DataLabel& label) {
+    SFS_ASSIGN(log_, meta::MetadataLog::start(region_, geometry, journal_, blocks_, label));
     return {};
   }
   Result<void> before_flush() override {
@@ -39,6 +39,7 @@ class LogBarrier final : public DurabilityBarrier {
   }
   bool waits() const override { return true; }
   uint64_t log_bytes() const override { return log_->bytes_written(); }
+  void grow(const meta::DataLabel& label) override { log_->grow(label); }
   Result<void> close() override { return log_->close(); }
 
  private:
@@ -54,9 +55,10 @@ class LogBarrier final : public DurabilityBarrier {
 
 Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region,
                                                             meta::Engine& engine,
-                                                            blockdev::Device& device) {
+                                                            blockdev::Device& device,
+                                                            const meta::DataLabel& label) {
   auto barrier = std::make_unique<LogBarrier>(region, engine, device);
-  SFS_TRY(barrier->start(engine.geometry()));
+  SFS_TRY(barrier->start(engine.geometry(), label));
   return std::unique_ptr<DurabilityBarrier>(std::move(barrier));
 }
 

@@ -23,6 +23,7 @@
 #include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/durability.h"
+#include "fuse-fs/meta/growth.h"
 #include "fuse-fs/meta/label.h"
 #include "pmem/region.h"
 
@@ -212,6 +213,31 @@ Result<void> write_label(blockdev::Device& device, const meta::DataLabel& label)
   return device.flush();
 }
 
+// Each copy has sectors of its own; the others are written again as they are.
+Result<void> replace_label(blockdev::Device& device, const meta::DataLabel& label) {
+  BlockBuffer block;
+  {
+    blockdev::IoBatch batch(device);
+    batch.read(BlockNo{0}, block.bytes);
+    SFS_TRY(batch.wait());
+  }
+  for (const uint64_t offset : {meta::kLabelOffset[1], meta::kLabelOffset[0]}) {
+    std::memcpy(block.bytes.data() + offset, &label, sizeof label);
+    blockdev::IoBatch batch(device);
+    batch.write(BlockNo{0}, block.bytes, {});
+    SFS_TRY(batch.wait());
+    SFS_TRY(device.flush());
+  }
+  return {};
+}
+
+Result<void> renew_label(OpenPair& pair) {
+  if (meta::same_size(pair.super, pair.label.geometry)) return {};
+  spdlog::warn("a growth was cut short; it is complete now");
+  pair.label = meta::grown_label(pair.label, pair.super);
+  return replace_label(*pair.device, pair.label);
+}
+
 Result<void> check_pair(const meta::Superblock& super, const meta::DataLabel& label,
                         const blockdev::DeviceInfo& device) {
   if (std::memcmp(super.uuid, label.geometry.uuid, sizeof super.uuid) != 0) {
@@ -251,6 +277,7 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
                  "nothing to restore META from: this filesystem keeps no log of it on DATA"};
   SFS_ASSIGN(pair.region, open_meta(search));
   SFS_ASSIGN(pair.super, find_superblock(search, pair));
+  pair.label = label;
   return pair;
 }
 

@@ -21,7 +21,11 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
 
 // The label in DATA's first block. EMEDIUMTYPE (none, or a META), EIO (damaged or unreadable).
 Result<meta::DataLabel> read_label(blockdev::Device& device);
-Result<void> write_label(blockdev::Device& device, const meta::DataLabel& label);
+Result<void> write_label(blockdev::Device& device, const meta::DataLabel& label);  // mkfs's
+// Another label in the place of the one there, which is whole at every moment. EIO.
+Result<void> replace_label(blockdev::Device& device, const meta::DataLabel& label);
+// A growth that was cut between META and DATA: the label says META's size from now on.
+Result<void> renew_label(OpenPair& pair);
 // Whether the two belong together.
 Result<void> check_pair(const meta::Superblock& super, const meta::DataLabel& label,
                         const blockdev::DeviceInfo& device);

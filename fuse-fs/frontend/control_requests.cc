@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,6 +72,18 @@ ControlAnswer scrub(data::Filesystem& fs, const json& request) {
   return done();
 }
 
+ControlAnswer grow(data::Filesystem& fs, const json& request) {
+  data::GrowOptions options;
+  options.dry_run = request.value("dry_run", json(false)) == true;
+  const auto size = request.find("meta_size");
+  if (size != request.end() && !size->is_number_unsigned()) {
+    return refused(EINVAL, "\"meta_size\" is a number of bytes");
+  }
+  if (size != request.end()) options.meta_bytes = size->get<uint64_t>();
+  const Result<data::Grown> grown = fs.grow(options);
+  return grown ? done(grown_json(*grown, options.dry_run)) : refused(grown.error());
+}
+
 bool only_looks(const std::string& op, const json& request) {
   return op == "scrub" && request.value("action", json("status")) == "status";
 }
@@ -79,13 +92,15 @@ ControlAnswer answer(data::Filesystem& fs, const ControlPeer& peer, const std::s
                      const json& request) {
   if (op == "status") return status(fs);
   if (op == "streams") return done(streams_json(fs.placement().all()));
-  const bool known = op == "attach" || op == "sync" || op == "record" || op == "scrub";
+  const bool known = op == "attach" || op == "sync" || op == "record" || op == "scrub" ||
+                     op == "grow";
   if (!known) return refused(EINVAL, "unknown op \"" + op + "\"");
   if (!only_looks(op, request) && peer.uid != 0 && peer.uid != geteuid()) {
     return refused(EACCES, op + " is for root and the user who mounted this");
   }
   if (op == "attach") return attach(fs, peer);
   if (op == "scrub") return scrub(fs, request);
+  if (op == "grow") return grow(fs, request);
   return op == "sync" ? done_or(fs.sync()) : record(fs, request);
 }
 

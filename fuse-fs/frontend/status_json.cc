@@ -110,6 +110,18 @@ json scrub_json(const data::ScrubStatus& scrub) {
           {"findings", std::move(findings)}};
 }
 
+json grown_json(const data::Grown& grown, bool dry_run) {
+  const auto sizes = [](const data::Grown::Size& each) {
+    return json{{"data_bytes", each.data_bytes},
+                {"meta_bytes", each.meta_bytes},
+                {"inodes_possible", each.inodes_possible}};
+  };
+  return {{"before", sizes(grown.before)},
+          {"after", sizes(grown.after)},
+          {"data_fixed", grown.data_fixed},
+          {"dry_run", dry_run}};
+}
+
 json streams_json(const std::vector<placement::VStreamInfo>& streams) {
   json list = json::array();
   for (const placement::VStreamInfo& each : streams) {

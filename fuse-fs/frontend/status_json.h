@@ -19,6 +19,7 @@ std::string uuid_text(const uint8_t (&uuid)[16]);
 
 nlohmann::json status_json(const data::Status& status, const meta::Superblock& super);
 nlohmann::json scrub_json(const data::ScrubStatus& scrub);
+nlohmann::json grown_json(const data::Grown& grown, bool dry_run);
 nlohmann::json streams_json(const std::vector<placement::VStreamInfo>& streams);
 
 }  // namespace streamfs::frontend

@@ -60,6 +60,7 @@ struct BlockAllocator::Impl {
   const pmem::Region& region;
   const Geometry& geometry;
   mutable Mutex mutex;  // leaf; guards everything below
+  uint64_t known_blocks;  // that groups are there for; grow() follows the geometry
   std::vector<Group> groups;
   std::array<uint64_t, kClasses> class_count{};  // of regions in open groups
   std::unordered_map<uint16_t, Cursor> cursors;
@@ -70,27 +71,27 @@ struct BlockAllocator::Impl {
   std::map<uint64_t, uint64_t> released;  // first → end, merged
 
   Impl(const pmem::Region& meta, const Geometry& shape)
-      : region(meta), geometry(shape), groups(div_round_up(shape.data_blocks(), kGroupBlocks)) {}
+      : region(meta),
+        geometry(shape),
+        known_blocks(shape.data_blocks()),
+        groups(div_round_up(known_blocks, kGroupBlocks)) {}
 
-  uint64_t blocks() const { return geometry.data_blocks(); }
+  uint64_t blocks() const { return known_blocks; }
   uint64_t word(RegionKind kind, uint64_t index) const {
     return region.load(geometry.bitmap_word(kind, index));
   }
   // Bits of a word outside what may ever be allocated.
   uint64_t outside(uint64_t index) const {
-    const uint64_t base = index * 64, first = geometry.super().first_data_block;
-    uint64_t mask = 0;
-    if (base < first)
-      mask |= first - base >= 64 ? ~uint64_t{0} : (uint64_t{1} << (first - base)) - 1;
-    if (base + 64 > blocks())
-      mask |= base >= blocks() ? ~uint64_t{0} : ~uint64_t{0} << (blocks() - base);
-    return mask;
+    const uint64_t reserved = geometry.reserved_in(index), base = index * 64;
+    if (base + 64 <= blocks()) return reserved;
+    return base >= blocks() ? ~uint64_t{0} : reserved | ~uint64_t{0} << (blocks() - base);
   }
   template <typename Visit>
   void read(uint64_t number, Visit&& visit) const;
   void count(Group& group, uint64_t number);
   bool count_some();
   Regions& open(uint64_t number);
+  void open_up(uint64_t first, uint64_t end);
   void add_released(uint64_t index, uint64_t bits);
   void merge_released(uint64_t first, uint64_t end);
   Regions& group(uint64_t block) { return open(block / kGroupBlocks); }
@@ -165,6 +166,19 @@ BlockAllocator::Impl::Regions& BlockAllocator::Impl::open(uint64_t number) {
     ++class_count[static_cast<size_t>(std::bit_width(made.free[at]))];
   }
   return made;
+}
+
+// Blocks of an open group that are new, and so nobody's but the log's.
+void BlockAllocator::Impl::open_up(uint64_t first, uint64_t end) {
+  for (uint64_t at = first; at < end;) {
+    const uint64_t here = std::min(end - at, 64 - at % 64);
+    const uint64_t closed = outside(at / 64) >> at % 64;
+    const auto taken = std::min(here, static_cast<uint64_t>(std::countr_one(closed)));
+    const uint64_t rest = taken == 64 ? 0 : closed >> taken;
+    const auto open = std::min(here - taken, static_cast<uint64_t>(std::countr_zero(rest)));
+    if (open > 0) mark(at + taken, open, false);
+    at += taken + open;
+  }
 }
 
 // Left by an earlier mount: their free records are home, so nothing else needs to be waited for.
@@ -388,7 +402,7 @@ void BlockAllocator::cancel(BlockRun run) {
 
 // Reserved and allocated look the same here; the bitmap in META tells them apart.
 void BlockAllocator::committed_allocation(BlockRun run) {
-  SFS_ASSERT(run.first.value + run.count <= impl_->blocks());
+  SFS_ASSERT(run.first.value + run.count <= impl_->geometry.data_blocks());
 }
 
 void BlockAllocator::about_to_free(BlockRun run) {
@@ -443,6 +457,22 @@ void BlockAllocator::trimmed(BlockRun run) {
   impl_->pending -= run.count;
 }
 
+// A group that nothing is known of yet is read as it is then; of the others only the last one has
+// room for more blocks.
+void BlockAllocator::grow() {
+  const MutexLock lock(impl_->mutex);
+  const uint64_t before = impl_->blocks(), now = impl_->geometry.data_blocks();
+  const uint64_t end = std::min(round_up(before, kGroupBlocks), now);
+  const bool last_is_known = end > before && impl_->groups.back().counted;
+  if (last_is_known) impl_->open(impl_->groups.size() - 1);
+  impl_->known_blocks = now;
+  impl_->groups.resize(div_round_up(now, kGroupBlocks));
+  if (!last_is_known) return;
+  const uint64_t regions = div_round_up(end, kRegionBlocks) - div_round_up(before, kRegionBlocks);
+  impl_->class_count[0] += regions;  // nothing in them is free yet
+  impl_->open_up(before, end);
+}
+
 void BlockAllocator::count_all() const {
   for (bool more = true; more;) {
     const MutexLock lock(impl_->mutex);
@@ -463,7 +493,7 @@ uint64_t BlockAllocator::pending_blocks() const {
 }
 
 bool BlockAllocator::is_allocated(BlockNo block) const {
-  if (block.value >= impl_->blocks()) return false;
+  if (block.value >= impl_->geometry.data_blocks()) return false;
   return (impl_->word(RegionKind::kBlockBitmap, block.value / 64) >> block.value % 64 & 1) != 0;
 }
 

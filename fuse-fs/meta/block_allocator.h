@@ -62,6 +62,8 @@ class BlockAllocator {
   std::optional<BlockRun> next_trim(uint64_t max_blocks);
   void trimmed(BlockRun run);
 
+  void grow();  // the geometry has been extended: its new blocks are free
+
   // Exact. The first call reads what nobody has needed yet.
   uint64_t free_blocks() const;     // free now
   uint64_t pending_blocks() const;  // freed, released or trimming: free soon

@@ -178,7 +178,7 @@ Attributes EngineImpl::referenced(const Inode& inode) {
 
 Space EngineImpl::space() {
   Space space;
-  space.data_blocks = geometry_.data_blocks() - super_.first_data_block;
+  space.data_blocks = geometry_.data_blocks() - geometry_.reserved_blocks();
   space.free_blocks = blocks_.free_blocks() + blocks_.pending_blocks();
   space.heap_units = heap_.total();
   space.free_units = heap_.available();

@@ -214,6 +214,13 @@ class Engine {
   // A block read and found intact whose checksum was not known: remember it (lazily flushed).
   virtual void learn_checksum(BlockNo block, uint32_t crc) = 0;
 
+  // Takes what `larger`, of plan_growth(), adds; the region is that large already. One caller at a
+  // time, beside everything else. `announce` is called with the superblock that META has then,
+  // durably, before anything of what is new is used; if it fails, nothing of it will be.
+  // What a crash leaves: the old size or the new one, and all files.
+  using Announce = std::function<Result<void>(const Superblock&)>;
+  virtual Result<void> grow(const Superblock& larger, const Announce& announce) = 0;
+
   virtual BlockAllocator& blocks() = 0;
   virtual Journal& journal() = 0;
   virtual const Geometry& geometry() const = 0;

@@ -1,5 +1,5 @@
 // The engine's parts and the pieces its operations are put together from. engine_namespace.cc,
-// engine_attributes.cc, engine_xattrs.cc, engine_data.cc and engine_orphans.cc hold the operations;
+// engine_attributes.cc, engine_xattrs.cc, engine_data.cc, engine_orphans.cc and engine_grow.cc hold the operations;
 // see engine.h for thread safety and what a crash leaves.
 #pragma once
 
@@ -54,7 +54,7 @@ class EngineImpl final : public Engine {
   ~EngineImpl() override;
   Result<void> start(const Options& options);
 
-  InodeId root() const override { return InodeId{super_.root_inode}; }
+  InodeId root() const override { return InodeId{geometry_.super().root_inode}; }
   Result<Attributes> lookup(InodeId parent, std::string_view name) override;
   Result<Attributes> create(InodeId parent, std::string_view name,
                             const CreateRequest& request) override;
@@ -97,6 +97,8 @@ class EngineImpl final : public Engine {
   bool dirty(InodeId id) override;
   void checksums(BlockNo first, std::span<uint32_t> out) override { checksums_.read(first, out); }
   void learn_checksum(BlockNo block, uint32_t crc) override { checksums_.learn(block, crc); }
+
+  Result<void> grow(const Superblock& larger, const Announce& announce) override;
 
   BlockAllocator& blocks() override { return blocks_; }
   Journal& journal() override { return journal_; }
@@ -190,8 +192,8 @@ class EngineImpl final : public Engine {
   static void settle_size(Inode& inode, uint64_t epoch);
 
   pmem::Region& region_;
-  const Geometry geometry_;
-  Superblock super_;
+  Geometry geometry_;
+  Superblock super_;  // as META has it; of whoever opens, grows or closes
   Clock& clock_;
   const bool read_only_;
   Journal journal_;

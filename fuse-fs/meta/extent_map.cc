@@ -42,8 +42,7 @@ Result<Extent> decode_extent(const ExtentSlot& slot, const Geometry& geometry) {
   extent.unwritten = (slot.head & kExtentUnwritten) != 0;
   const bool in_meta = (slot.head & kExtentInMeta) != 0;
   if (in_meta || extent.length == 0 || extent.end() > kMaxFileBlocks ||
-      !geometry.valid_block(extent.block) ||
-      extent.length > geometry.data_blocks() - extent.block) {
+      !geometry.valid_blocks(extent.block, extent.length)) {
     return Error{EIO, "extent out of bounds"};
   }
   return extent;

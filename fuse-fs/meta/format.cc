@@ -86,14 +86,6 @@ InodeImage root_image(const Superblock& super, Timestamp now) {
   return root;
 }
 
-void zero(pmem::Region& region) {
-  const std::vector<uint64_t> zeroes(kMiB / kWordSize);
-  for (uint64_t at = 0; at < region.size(); at += kMiB) {
-    const uint64_t length = std::min(kMiB, region.size() - at);
-    region.store(at, std::span(zeroes).first(length / kWordSize));
-  }
-}
-
 void mark_reserved_blocks(pmem::Region& region, const Geometry& geometry) {
   for (uint64_t block = 0; block < geometry.super().first_data_block; ++block) {
     region.store_masked(geometry.bitmap_word(RegionKind::kBlockBitmap, block / 64),
@@ -181,7 +173,7 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
 
 Result<void> format(pmem::Region& region, const Superblock& super, Timestamp now) {
   SFS_ASSIGN(const Geometry geometry, Geometry::from(super));
-  zero(region);
+  region.store_zeroes(0, region.size());
   mark_reserved_blocks(region, geometry);
   store_heap_kind(region, geometry, 0, UnitKind::kInodes);
   store_heap_kind(region, geometry, 1, UnitKind::kOrphans);

@@ -40,6 +40,31 @@ Result<void> check_segments(const Superblock& super) {
   return {};
 }
 
+// Extensions of the log lie apart from each other and from what else is reserved, in DATA.
+Result<void> check_extensions(const Superblock& super) {
+  std::vector<std::pair<uint64_t, uint64_t>> taken{{0, super.first_data_block}};
+  for (const uint64_t packed : super.log_extensions) {
+    const BlockRange range = unpack_range(packed);
+    if (packed != 0) taken.emplace_back(range.first, range.first + range.count);
+  }
+  std::ranges::sort(taken);
+  for (size_t i = 1; i < taken.size(); ++i) {
+    if (taken[i].first < taken[i - 1].second || taken[i].second > super.data_blocks) {
+      return Error{EINVAL, "the superblock reserves impossible blocks of DATA"};
+    }
+  }
+  return {};
+}
+
+// Bits [from, end) of the word that begins with bit `base`.
+uint64_t bits_between(uint64_t base, uint64_t from, uint64_t end) {
+  const uint64_t first = std::max(from, base) - base;
+  const uint64_t last = std::min(end, base + 64);
+  if (from >= base + 64 || last <= base + first) return 0;
+  const uint64_t count = last - base - first;
+  return (count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1) << first;
+}
+
 bool regions_large_enough(const Geometry& g) {
   const uint64_t blocks = g.data_blocks();
   const uint64_t bitmap = div_round_up(blocks, 64) * kWordSize;
@@ -52,10 +77,22 @@ bool regions_large_enough(const Geometry& g) {
 
 }  // namespace
 
+Geometry::Geometry(const Superblock& super) : versions_{super}, super_(&versions_.front()) {}
+
+Geometry& Geometry::operator=(const Geometry& other) {
+  if (this != &other) extend(other.super());
+  return *this;
+}
+
+void Geometry::extend(const Superblock& larger) {
+  versions_.push_front(larger);
+  super_.store(&versions_.front(), std::memory_order_release);
+}
+
 Result<Geometry> Geometry::from(const Superblock& super) {
-  Geometry geometry;
-  geometry.super_ = super;
+  const Geometry geometry(super);
   SFS_TRY(check_segments(super));
+  SFS_TRY(check_extensions(super));
   const bool counts_ok = super.ring_count > 0 && super.ring_count <= 256 &&
                          super.data_blocks > super.first_data_block &&
                          super.data_blocks < (uint64_t{1} << 40);
@@ -67,12 +104,12 @@ Result<Geometry> Geometry::from(const Superblock& super) {
 
 uint64_t Geometry::region_bytes(RegionKind kind) const {
   uint64_t bytes = 0;
-  for (const Segment& segment : segments_of(super_, kind).segments) bytes += segment.length;
+  for (const Segment& segment : segments_of(super(), kind).segments) bytes += segment.length;
   return bytes;
 }
 
 uint64_t Geometry::region_offset(RegionKind kind, uint64_t at) const {
-  for (const Segment& segment : segments_of(super_, kind).segments) {
+  for (const Segment& segment : segments_of(super(), kind).segments) {
     if (at < segment.length) return segment.offset + at;
     at -= segment.length;
   }
@@ -93,7 +130,7 @@ uint64_t Geometry::checksum_offset(BlockNo block) const {
 
 std::optional<uint64_t> Geometry::unit_of(uint64_t offset) const {
   uint64_t before = 0;
-  for (const Segment& segment : segments_of(super_, RegionKind::kHeap).segments) {
+  for (const Segment& segment : segments_of(super(), RegionKind::kHeap).segments) {
     if (offset >= segment.offset && offset - segment.offset < segment.length) {
       return (before + offset - segment.offset) / kUnitSize;
     }
@@ -102,9 +139,41 @@ std::optional<uint64_t> Geometry::unit_of(uint64_t offset) const {
   return std::nullopt;
 }
 
+uint64_t Geometry::reserved_in(uint64_t word) const {
+  const Superblock& now = super();
+  const uint64_t base = word * 64;
+  const bool inside = base >= now.first_data_block && base + 64 <= now.data_blocks;
+  if (inside && now.log_extensions[0] == 0) return 0;
+  uint64_t bits = bits_between(base, 0, now.first_data_block) |
+                  bits_between(base, now.data_blocks, ~uint64_t{0});
+  for (const uint64_t packed : now.log_extensions) {
+    const BlockRange range = unpack_range(packed);
+    bits |= bits_between(base, range.first, range.first + range.count);
+  }
+  return bits;
+}
+
+bool Geometry::valid_blocks(uint64_t first, uint64_t count) const {
+  const Superblock& now = super();
+  if (first < now.first_data_block || first >= now.data_blocks || count > now.data_blocks - first) {
+    return false;
+  }
+  return std::ranges::none_of(now.log_extensions, [&](uint64_t packed) {
+    const BlockRange range = unpack_range(packed);
+    return first < range.first + range.count && range.first < first + count;
+  });
+}
+
+uint64_t Geometry::reserved_blocks() const {
+  const Superblock& now = super();
+  uint64_t blocks = now.first_data_block;
+  for (const uint64_t packed : now.log_extensions) blocks += unpack_range(packed).count;
+  return blocks;
+}
+
 bool Geometry::journalable(uint64_t offset, uint64_t length) const {
   for (const RegionKind kind : {RegionKind::kHeap, RegionKind::kHeapMap, RegionKind::kVStreams}) {
-    for (const Segment& segment : segments_of(super_, kind).segments) {
+    for (const Segment& segment : segments_of(super(), kind).segments) {
       if (offset >= segment.offset && offset - segment.offset < segment.length &&
           length <= segment.length - (offset - segment.offset)) {
         return true;

@@ -64,13 +64,14 @@ void put_unit_kind(Transaction& tx, const Geometry& geometry, uint64_t unit, Uni
 
 Heap::Heap(const Store& store)
     : store_(store),
-      reserve_(heap_reserve(store.geometry.heap_units())),
-      groups_(div_round_up(store.geometry.heap_units(), kGroupUnits)) {}
+      units_(store.geometry.heap_units()),
+      reserve_(heap_reserve(units_)),
+      groups_(div_round_up(units_, kGroupUnits)) {}
 
 // A map word at a time; a page of the map never crosses a segment.
 void Heap::read(uint64_t number, bool keep_bits) {
   Group& group = groups_[number];
-  const uint64_t first = number * kGroupUnits, end = std::min(first + kGroupUnits, total());
+  const uint64_t first = number * kGroupUnits, end = std::min(first + kGroupUnits, units_);
   if (keep_bits)
     group.free.bits.resize(kGroupUnits / 64), group.dirty.bits.resize(kGroupUnits / 64);
   uint64_t at = 0, free = 0, dirty = 0;
@@ -117,6 +118,21 @@ void Heap::count_all() {
 bool Heap::more_than(uint64_t units) {
   for (; known() <= units && counted_ < groups_.size(); ++counted_) count(counted_);
   return known() > units;
+}
+
+// A group that was not counted yet is read as it is then; of the others only the last one has room
+// for more units.
+void Heap::grow() {
+  const MutexLock lock(mutex_);
+  const uint64_t before = units_, number = groups_.size() - 1;
+  const uint64_t end = std::min(groups_.size() * kGroupUnits, total());
+  const bool last_is_known = end > before && groups_[number].counted;
+  if (last_is_known) open_group(number);
+  units_ = total();
+  reserve_ = heap_reserve(units_);
+  groups_.resize(div_round_up(units_, kGroupUnits));
+  if (!last_is_known) return;
+  for (uint64_t unit = before; unit < end; ++unit) add(unit, &Group::free);
 }
 
 UnitKind Heap::kind(uint64_t unit) const {

@@ -87,6 +87,8 @@ class Heap {
   // True for an id whose slot lies in an inode unit.
   bool is_inode_slot(InodeId id) const;
 
+  void grow();  // the geometry has been extended: its new units, all zeroes, are free
+
   uint64_t total() const { return store_.geometry.heap_units(); }
   uint64_t available();            // exact, dirty ones too
   uint64_t inode_units_at_open();  // exact
@@ -122,8 +124,9 @@ class Heap {
   void give_back(uint64_t offset);
 
   Store store_;
-  uint64_t reserve_;
-  mutable Mutex mutex_;  // leaf
+  mutable Mutex mutex_;                          // leaf
+  uint64_t units_ SFS_GUARDED_BY(mutex_);        // that groups are there for
+  uint64_t reserve_ SFS_GUARDED_BY(mutex_) = 0;  // of them
   std::vector<Group> groups_ SFS_GUARDED_BY(mutex_);
   uint64_t counted_ SFS_GUARDED_BY(mutex_) = 0;         // all groups below are
   uint64_t free_ SFS_GUARDED_BY(mutex_) = 0;            // in counted groups

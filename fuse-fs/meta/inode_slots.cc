@@ -243,6 +243,11 @@ void InodeSlots::freed(InodeId id, TxId tx) {
   ++gone_;
 }
 
+void InodeSlots::grow(uint64_t units) {
+  const MutexLock lock(mutex_);
+  units_.resize(div_round_up(units, kGroup));
+}
+
 uint64_t InodeSlots::used() {
   const uint64_t at_open =
       used_at_open_ ? *used_at_open_ : heap_.inode_units_at_open() * kInodesPerUnit;

@@ -71,7 +71,8 @@ class InodeSlots {
   Result<Claim> take();  // ENOSPC
   Emptied emptied_by(InodeId id);
   void freed(InodeId id, TxId tx);
-  uint64_t used();  // after a cut an upper bound, until every unit has been looked at
+  void grow(uint64_t units);  // the heap is about to have so many
+  uint64_t used();            // after a cut an upper bound, until every unit has been looked at
   // Looks at some units nobody has needed yet. False: used() is exact.
   bool look_on();
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/result.h"
@@ -18,14 +19,13 @@ constexpr uint64_t kMinLogBlocks = 1024;   // 4 MiB
 constexpr uint64_t kMaxLogBlocks = 16384;  // 64 MiB
 
 // Pages a snapshot may hold: everything but superblocks, rings and checksums, with its index.
-uint64_t snapshot_blocks(const Superblock& super) {
+uint64_t pages_of(const Superblock& super) {
   uint64_t bytes = 0;
   for (const RegionKind kind : {RegionKind::kBlockBitmap, RegionKind::kUntrimmed,
                                 RegionKind::kHeapMap, RegionKind::kHeap, RegionKind::kVStreams}) {
     for (const Segment& s : super.regions[static_cast<size_t>(kind)].segments) bytes += s.length;
   }
-  const uint64_t pages = bytes / kUnitSize;
-  return 1 + pages + div_round_up(pages * kWordSize, kBlockSize);
+  return bytes / kUnitSize;
 }
 
 struct Whose {
@@ -33,25 +33,54 @@ struct Whose {
   const char* name;
 };
 
-Result<DataLabel> parse(ConstBytes block, const Whose& whose) {
+Result<DataLabel> parse_copy(ConstBytes block, uint64_t offset, const Whose& whose) {
   DataLabel label;
-  SFS_ASSERT(block.size() >= sizeof(label));
-  std::memcpy(&label, block.data(), sizeof(label));
+  std::memcpy(&label, block.data() + offset, sizeof(label));
   if (label.magic != whose.magic) {
     return Error{EINVAL, std::string(whose.name) + " holds no streamfs filesystem"};
   }
   if (label.checksum != label_checksum(label)) {
     return Error{EIO, std::string("the label of ") + whose.name + " is damaged"};
   }
-  if (label.version != kFormatVersion) {
-    return Error{EINVAL, std::string(whose.name) + " has format version " +
-                             std::to_string(label.version) + ", this streamfs knows " +
-                             std::to_string(kFormatVersion)};
-  }
   return label;
 }
 
+Result<DataLabel> of_our_version(const DataLabel& label, const Whose& whose) {
+  if (label.version == kFormatVersion) return label;
+  return Error{EINVAL, std::string(whose.name) + " has format version " +
+                           std::to_string(label.version) + ", this streamfs knows " +
+                           std::to_string(kFormatVersion)};
+}
+
 }  // namespace
+
+uint64_t snapshot_blocks_for(const Superblock& super) {
+  const uint64_t pages = pages_of(super);
+  return 1 + pages + div_round_up(pages * kWordSize, kBlockSize);
+}
+
+std::vector<BlockRange> snapshot_area(const DataLabel& label, uint64_t generation) {
+  const uint64_t area = generation % 2;
+  std::vector<BlockRange> ranges{{label.snapshot_first_block[area], label.snapshot_blocks}};
+  for (const uint64_t packed : label.geometry.log_extensions) {
+    const BlockRange both = unpack_range(packed);
+    if (packed != 0) ranges.push_back({both.first + area * (both.count / 2), both.count / 2});
+  }
+  return ranges;
+}
+
+uint64_t snapshot_capacity(const DataLabel& label) {
+  uint64_t blocks = 0;
+  for (const BlockRange& range : snapshot_area(label, 0)) blocks += range.count;
+  return blocks;
+}
+
+DataLabel grown_label(const DataLabel& label, const Superblock& super) {
+  DataLabel grown = label;
+  grown.geometry = super;
+  grown.checksum = label_checksum(grown);
+  return grown;
+}
 
 LabelPlan make_label(const Superblock& super) {
   LabelPlan plan{};
@@ -60,7 +89,7 @@ LabelPlan make_label(const Superblock& super) {
   plan.label.geometry = super;
   plan.reserved_blocks = 1;
   if ((super.features & kFeatureMetaLog) != 0) {
-    plan.label.snapshot_blocks = snapshot_blocks(super);
+    plan.label.snapshot_blocks = snapshot_blocks_for(super);
     plan.label.snapshot_first_block[0] = 1;
     plan.label.snapshot_first_block[1] = 1 + plan.label.snapshot_blocks;
     plan.label.log_first_block = 1 + 2 * plan.label.snapshot_blocks;
@@ -72,7 +101,14 @@ LabelPlan make_label(const Superblock& super) {
 }
 
 Result<DataLabel> parse_label(ConstBytes block) {
-  return parse(block, {kDataMagic, "DATA"});
+  SFS_ASSERT(block.size() >= kBlockSize);
+  const Whose whose{kDataMagic, "DATA"};
+  const Result<DataLabel> first = parse_copy(block, kLabelOffset[0], whose);
+  const Result<DataLabel> second = parse_copy(block, kLabelOffset[1], whose);
+  if (!first.ok() && !second.ok()) return first.error();
+  const bool newer =
+      second.ok() && (!first.ok() || second->geometry.generation > first->geometry.generation);
+  return of_our_version(newer ? *second : *first, whose);
 }
 
 DataLabel make_dump_label(const Superblock& super) {
@@ -91,7 +127,9 @@ DataLabel make_dump_label(const Superblock& super) {
 }
 
 Result<DataLabel> parse_dump_label(ConstBytes block) {
-  return parse(block, {kDumpMagic, "the dump"});
+  const Whose whose{kDumpMagic, "the dump"};
+  SFS_ASSIGN(const DataLabel label, parse_copy(block, 0, whose));
+  return of_our_version(label, whose);
 }
 
 }  // namespace streamfs::meta

@@ -34,6 +34,19 @@ struct SegmentList {
   std::array<Segment, kMaxSegments> segments;
 };
 
+// A run of whole MiB of DATA in one word: first block (40 bits) | MiB << 40. 0 = none.
+struct BlockRange {
+  uint64_t first, count;
+};
+inline constexpr uint32_t kMaxLogExtensions = 4;
+inline constexpr uint64_t kBlocksPerMiB = 1024 * 1024 / kBlockSize;
+constexpr uint64_t pack_range(const BlockRange& range) {
+  return range.first | range.count / kBlocksPerMiB << 40;
+}
+constexpr BlockRange unpack_range(uint64_t word) {
+  return {word & ((uint64_t{1} << 40) - 1), (word >> 40) * kBlocksPerMiB};
+}
+
 enum class RegionKind : uint32_t {
   kRings = 0,    // journal rings, each kRingSize bytes
   kBlockBitmap,  // 1 bit a data block, 1 = allocated
@@ -67,7 +80,9 @@ struct Superblock {
   uint64_t clean_used_inodes;  // for statfs, true when clean
   uint64_t created_seconds;
   uint64_t attachments;  // to DATA, which counts them too
-  uint64_t reserved[7];
+  // Blocks of DATA beyond the first ones that hold the metadata log's snapshots: BlockRange, packed.
+  uint64_t log_extensions[kMaxLogExtensions];
+  uint64_t reserved[3];
   SegmentList regions[static_cast<size_t>(RegionKind::kCount)];
 };
 static_assert(sizeof(Superblock) <= kUnitSize);
@@ -234,6 +249,8 @@ struct DataLabel {
   uint64_t snapshot_blocks;  // of each
 };
 
+inline constexpr uint64_t kLabelOffset[2] = {0, 2048};  // of its two copies in the first block
+
 // How often META was attached to this DATA: the last sector of the label's block.
 struct AttachmentRecord {
   uint64_t magic;
@@ -245,6 +262,7 @@ static_assert(sizeof(AttachmentRecord) == 24);
 static_assert(std::has_unique_object_representations_v<AttachmentRecord>);
 inline constexpr uint64_t kAttachmentMagic = 0x3130484354415353;  // "SSATCH01"
 inline constexpr uint64_t kAttachmentOffset = kBlockSize - 512;
-static_assert(sizeof(DataLabel) <= kAttachmentOffset);
+static_assert(sizeof(DataLabel) <= kLabelOffset[1] &&
+              kLabelOffset[1] + sizeof(DataLabel) <= kAttachmentOffset);
 
 }  // namespace streamfs::meta

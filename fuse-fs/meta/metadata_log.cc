@@ -17,7 +17,6 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/image.h"
-#include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/log_format.h"
 #include "fuse-fs/meta/snapshot.h"
 #include "pmem/region.h"
@@ -41,8 +40,8 @@ MetadataLog::~MetadataLog() {
 
 Result<std::unique_ptr<MetadataLog>> MetadataLog::start(pmem::Region& region,
                                                         const Geometry& geometry, Journal& journal,
-                                                        LogDevice& device) {
-  const DataLabel label = make_label(geometry.super()).label;
+                                                        LogDevice& device,
+                                                        const DataLabel& label) {
   if (label.log_blocks == 0) return Error{ENODATA, "this filesystem has no metadata log"};
   std::unique_ptr<MetadataLog> log(new MetadataLog(region, geometry, journal, device, label));
   journal.set_sink(
@@ -148,6 +147,11 @@ Result<void> MetadataLog::take_snapshot() {
   snapshot_at_ = head_block_;
   made_durable(TxId{header.sequence});
   return {};
+}
+
+void MetadataLog::grow(const DataLabel& label) {
+  const MutexLock lock(ship_mutex_);
+  label_ = label;
 }
 
 Result<void> MetadataLog::close() {

@@ -3,7 +3,7 @@
 //
 //   journal commit ──sink──► pending (memory) ──ship()──► log blocks ──device flush──► durable
 //
-// On the device (places from the DataLabel): two snapshot areas and a ring of log chunks. A chunk
+// On the device (places from the DataLabel): two snapshot areas, which grow with META, and a ring of log chunks. A chunk
 // is one or more blocks: LogChunkHeader, then records each followed by its bodies, padded. Chunks
 // carry a consecutive number; the newest snapshot names the chunk number at its start. Snapshots
 // leave out superblocks, rings and the checksum array: restored data is accepted as read and
@@ -46,7 +46,8 @@ class MetadataLog {
   // Attaches to the journal (set_sink). Before the first commit after recovery; the first
   // snapshot is taken at once, so that nothing older than it is ever needed.
   static Result<std::unique_ptr<MetadataLog>> start(pmem::Region& region, const Geometry& geometry,
-                                                    Journal& journal, LogDevice& device);
+                                                    Journal& journal, LogDevice& device,
+                                                    const DataLabel& label);
   ~MetadataLog();
 
   // Writes every pending record; returns the last sequence the log now holds (durable after the
@@ -55,6 +56,8 @@ class MetadataLog {
   Result<TxId> ship();
   void made_durable(TxId shipped);
   TxId durable() const { return TxId{durable_.load(std::memory_order_acquire)}; }
+  // Before the geometry is extended to this label's: snapshots of what is new have room from now.
+  void grow(const DataLabel& label);
   // At a clean unmount: everything committed is in a snapshot, and flushed.
   Result<void> close();
   uint64_t bytes_written() const { return bytes_written_.load(std::memory_order_relaxed); }
@@ -76,10 +79,10 @@ class MetadataLog {
   const Geometry& geometry_;
   Journal& journal_;
   LogDevice& device_;
-  const DataLabel label_;
   Mutex ship_mutex_;     // before pending_mutex_; held across the log's own device I/O
   Mutex pending_mutex_;  // leaf, after a journal ring's mutex
   std::vector<Pending> pending_ SFS_GUARDED_BY(pending_mutex_);
+  DataLabel label_ SFS_GUARDED_BY(ship_mutex_);
   uint64_t next_chunk_ SFS_GUARDED_BY(ship_mutex_) = 1;
   uint64_t head_block_ SFS_GUARDED_BY(ship_mutex_) = 0;   // in the log area, grows for ever
   uint64_t snapshot_at_ SFS_GUARDED_BY(ship_mutex_) = 0;  // head_block_ when the last began

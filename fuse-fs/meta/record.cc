@@ -126,8 +126,8 @@ bool RecordView::in_bounds(const Geometry& geometry) const {
   }
   for (const uint64_t packed : runs_) {
     const RunView run = unpack_run(packed);
-    ok = ok && run.count > 0 && geometry.valid_block(run.first) &&
-         run.count <= geometry.data_blocks() - run.first && run.kind <= RunKind::kTrimmed;
+    ok = ok && run.count > 0 && geometry.valid_blocks(run.first, run.count) &&
+         run.kind <= RunKind::kTrimmed;
   }
   for (const uint64_t packed : bodies_) {
     const BodyView body = unpack_body(packed);

@@ -13,6 +13,7 @@
 #include "base/checksum.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/label.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -51,6 +52,49 @@ uint32_t header_checksum(SnapshotHeader header) {
   return crc32c(std::as_bytes(std::span(&header, 1)));
 }
 
+// The blocks of one snapshot area as if they lay together.
+class Area {
+ public:
+  Area(const DataLabel& label, uint64_t generation, LogDevice& device)
+      : ranges_(snapshot_area(label, generation)),
+        blocks_(snapshot_capacity(label)),
+        device_(device) {}
+
+  uint64_t blocks() const { return blocks_; }
+  Result<void> write(uint64_t at, ConstBytes bytes) {
+    return each_piece(at, bytes.size(), [&](BlockNo first, uint64_t from, uint64_t length) {
+      return device_.write(first, bytes.subspan(from, length));
+    });
+  }
+  Result<void> read(uint64_t at, Bytes bytes) {
+    return each_piece(at, bytes.size(), [&](BlockNo first, uint64_t from, uint64_t length) {
+      return device_.read(first, bytes.subspan(from, length));
+    });
+  }
+
+ private:
+  template <typename Action>  // action(first block, offset in the bytes, length)
+  Result<void> each_piece(uint64_t at, uint64_t length, Action&& action) {
+    uint64_t done = 0;
+    for (const BlockRange& range : ranges_) {
+      if (done == length) break;
+      if (at >= range.count) {
+        at -= range.count;
+        continue;
+      }
+      const uint64_t here = std::min(length - done, (range.count - at) * kBlockSize);
+      SFS_TRY(action(BlockNo{range.first + at}, done, here));
+      done += here;
+      at = 0;
+    }
+    return {};
+  }
+
+  std::vector<BlockRange> ranges_;
+  uint64_t blocks_;
+  LogDevice& device_;
+};
+
 // Copies a page word by word: META may be changing, and a word is never torn.
 void copy_page(const pmem::Region& region, uint64_t offset, std::byte* to) {
   for (uint64_t at = 0; at < kUnitSize; at += kWordSize) {
@@ -60,7 +104,7 @@ void copy_page(const pmem::Region& region, uint64_t offset, std::byte* to) {
 }
 
 Result<void> write_pages(const pmem::Region& region, const std::vector<uint64_t>& pages,
-                         BlockNo first, LogDevice& device, std::vector<SnapshotPage>& index) {
+                         uint64_t first, Area& area, std::vector<SnapshotPage>& index) {
   std::vector<std::byte> buffer;
   for (size_t done = 0; done < pages.size(); done += kPagesAtOnce) {
     const size_t count = std::min<size_t>(kPagesAtOnce, pages.size() - done);
@@ -70,21 +114,22 @@ Result<void> write_pages(const pmem::Region& region, const std::vector<uint64_t>
       copy_page(region, pages[done + i], page.data());
       index.push_back({static_cast<uint32_t>(pages[done + i] / kUnitSize), crc32c(page)});
     }
-    SFS_TRY(device.write(BlockNo{first.value + done}, buffer));
+    SFS_TRY(area.write(first + done, buffer));
   }
   return {};
 }
 
-std::optional<SnapshotHeader> read_header(const DataLabel& label, size_t area, LogDevice& device,
-                                          Result<void>& failure) {
+std::optional<SnapshotHeader> read_header(const DataLabel& label, uint64_t generation,
+                                          LogDevice& device, Result<void>& failure) {
   std::vector<std::byte> block(kBlockSize);
-  failure = device.read(BlockNo{label.snapshot_first_block[area]}, block);
+  Area area(label, generation, device);
+  failure = area.read(0, block);
   if (!failure.ok()) return std::nullopt;
   SnapshotHeader header;
   std::memcpy(&header, block.data(), sizeof(header));
   const bool ours = header.magic == kSnapshotMagic && header.checksum == header_checksum(header) &&
                     std::ranges::equal(header.uuid, label.geometry.uuid) &&
-                    1 + index_blocks(header.pages) + header.pages <= label.snapshot_blocks;
+                    1 + index_blocks(header.pages) + header.pages <= area.blocks();
   return ours ? std::optional(header) : std::nullopt;
 }
 
@@ -92,19 +137,19 @@ std::optional<SnapshotHeader> read_header(const DataLabel& label, size_t area, L
 template <typename Take>
 Result<void> read_pages(const Geometry& geometry, const DataLabel& label,
                         const SnapshotHeader& header, LogDevice& device, Take&& take) {
-  uint64_t at = label.snapshot_first_block[header.generation % 2] + 1;
+  Area area(label, header.generation, device);
   std::vector<std::byte> raw(index_blocks(header.pages) * kBlockSize);
-  if (!raw.empty()) SFS_TRY(device.read(BlockNo{at}, raw));
+  if (!raw.empty()) SFS_TRY(area.read(1, raw));
   std::vector<SnapshotPage> index(header.pages);
   std::memcpy(index.data(), raw.data(), index.size() * sizeof(SnapshotPage));
   if (crc32c(std::as_bytes(std::span(index))) != header.index_checksum) {
     return Error{EIO, "the snapshot's index is damaged"};
   }
-  at += index_blocks(header.pages);
+  uint64_t at = 1 + index_blocks(header.pages);
   std::vector<std::byte> page(kUnitSize);
   std::array<uint64_t, kUnitSize / kWordSize> words{};
   for (const SnapshotPage& entry : index) {
-    SFS_TRY(device.read(BlockNo{at++}, page));
+    SFS_TRY(area.read(at++, page));
     if (crc32c(page) != entry.checksum || entry.number >= geometry.meta_size() / kUnitSize) {
       return Error{EIO, "a page of the snapshot is damaged"};
     }
@@ -114,11 +159,6 @@ Result<void> read_pages(const Geometry& geometry, const DataLabel& label,
   return {};
 }
 
-void zero_region(pmem::Region& region) {
-  const std::vector<uint64_t> zeroes(kUnitSize / kWordSize);
-  for (uint64_t at = 0; at + kUnitSize <= region.size(); at += kUnitSize) region.store(at, zeroes);
-}
-
 }  // namespace
 
 Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geometry,
@@ -126,18 +166,18 @@ Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geom
                                 SnapshotScope scope) {
   const std::vector<uint64_t> pages = used_pages(region, geometry, scope);
   const uint64_t index_length = index_blocks(pages.size());
-  if (1 + index_length + pages.size() > label.snapshot_blocks) {
+  Area area(label, header.generation, device);
+  if (1 + index_length + pages.size() > area.blocks()) {
     return Error{ENOSPC, "META outgrew its snapshot area"};
   }
-  const uint64_t area = label.snapshot_first_block[header.generation % 2];
   std::vector<std::byte> block(kBlockSize);
-  SFS_TRY(device.write(BlockNo{area}, block));  // invalid from here until the end
+  SFS_TRY(area.write(0, block));  // invalid from here until the end
   SFS_TRY(device.flush());
   std::vector<SnapshotPage> index;
-  SFS_TRY(write_pages(region, pages, BlockNo{area + 1 + index_length}, device, index));
+  SFS_TRY(write_pages(region, pages, 1 + index_length, area, index));
   std::vector<std::byte> raw(index_length * kBlockSize);
   std::memcpy(raw.data(), index.data(), index.size() * sizeof(SnapshotPage));
-  if (!raw.empty()) SFS_TRY(device.write(BlockNo{area + 1}, raw));
+  if (!raw.empty()) SFS_TRY(area.write(1, raw));
   SFS_TRY(device.flush());
   header.magic = kSnapshotMagic;
   header.pages = pages.size();
@@ -145,16 +185,16 @@ Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geom
   header.index_checksum = crc32c(std::as_bytes(std::span(index)));
   header.checksum = header_checksum(header);
   std::memcpy(block.data(), &header, sizeof(header));
-  SFS_TRY(device.write(BlockNo{area}, block));
+  SFS_TRY(area.write(0, block));
   SFS_TRY(device.flush());
   return (2 + index_length + pages.size()) * kBlockSize;
 }
 
 Result<uint64_t> newest_snapshot_generation(const DataLabel& label, LogDevice& device) {
   uint64_t newest = 0;
-  for (size_t area = 0; area < 2; ++area) {
+  for (const uint64_t generation : {uint64_t{0}, uint64_t{1}}) {  // any of that area
     Result<void> failure;
-    if (const auto header = read_header(label, area, device, failure)) {
+    if (const auto header = read_header(label, generation, device, failure)) {
       newest = std::max(newest, header->generation);
     }
     SFS_TRY(failure);
@@ -165,9 +205,9 @@ Result<uint64_t> newest_snapshot_generation(const DataLabel& label, LogDevice& d
 Result<SnapshotHeader> load_snapshot(pmem::Region& region, const Geometry& geometry,
                                      const DataLabel& label, LogDevice& device) {
   std::optional<SnapshotHeader> newest;
-  for (size_t area = 0; area < 2; ++area) {
+  for (const uint64_t generation : {uint64_t{0}, uint64_t{1}}) {
     Result<void> failure;
-    const auto header = read_header(label, area, device, failure);
+    const auto header = read_header(label, generation, device, failure);
     SFS_TRY(failure);
     if (header && (!newest || header->generation > newest->generation)) newest = header;
   }
@@ -175,7 +215,7 @@ Result<SnapshotHeader> load_snapshot(pmem::Region& region, const Geometry& geome
   // All of it is read once before anything in the region is given up.
   const auto look = [](uint64_t, const auto&) {};
   SFS_TRY(read_pages(geometry, label, *newest, device, look));
-  zero_region(region);
+  region.store_zeroes(0, region.size());
   const auto store = [&](uint64_t offset, const auto& words) { region.store(offset, words); };
   SFS_TRY(read_pages(geometry, label, *newest, device, store));
   return *newest;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/assert.h"
 #include "base/types.h"
 
 namespace streamfs::placement {
@@ -48,13 +49,35 @@ void add(std::atomic<double>& value, double amount) {
 }  // namespace
 
 LifetimeTable::LifetimeTable(uint64_t capacity_blocks)
-    : memory_(std::calloc(div_round_up(capacity_blocks, kStampPages), sizeof(uint64_t))),
-      units_(static_cast<std::atomic<uint64_t>*>(memory_.get()),
-             memory_ ? div_round_up(capacity_blocks, kStampPages) : 0),
-      counts_(std::make_unique<std::array<Counts, kVStreams>>()),
-      windows_(std::make_unique<std::array<Window, kVStreams>>()) {}
+    : counts_(std::make_unique<std::array<Counts, kVStreams>>()),
+      windows_(std::make_unique<std::array<Window, kVStreams>>()) {
+  grow(capacity_blocks);
+}
 
 LifetimeTable::~LifetimeTable() = default;
+
+// A piece is an eighth of what there is or more, so that the pieces last. Where there is no memory,
+// blocks have no stamps: nothing is learnt from them.
+void LifetimeTable::grow(uint64_t capacity_blocks) {
+  const uint64_t there = units_.load(kRelaxed);
+  const uint64_t wanted = div_round_up(capacity_blocks, kStampPages);
+  if (wanted <= there || pieces_used_ == kPiecesMax) return;
+  const uint64_t added = std::max(wanted - there, there / 8);
+  Piece& piece = pieces_[pieces_used_];
+  piece.memory.reset(std::calloc(added, sizeof(uint64_t)));
+  if (!piece.memory) return;
+  piece.stamps = {static_cast<std::atomic<uint64_t>*>(piece.memory.get()), added};
+  ++pieces_used_;
+  units_.store(there + added, std::memory_order_release);
+}
+
+std::atomic<uint64_t>& LifetimeTable::stamp(uint64_t unit) {
+  for (const Piece& piece : pieces_) {
+    if (unit < piece.stamps.size()) return piece.stamps[unit];
+    unit -= piece.stamps.size();
+  }
+  assertion_failed("a unit of the table", __FILE__, __LINE__);
+}
 
 // Signed: another thread's stamp may be a little ahead of the clock this one has seen.
 uint64_t LifetimeTable::written_at(uint32_t stamp_clock) const {
@@ -67,21 +90,22 @@ uint64_t LifetimeTable::born(BlockNo first, uint32_t pages, VStreamId vstream) {
   const uint64_t before = clock_.fetch_add(pages, kRelaxed);
   Counts& counts = (*counts_)[vstream.value];
   counts.written.fetch_add(pages, kRelaxed);
-  const uint64_t last = std::min<uint64_t>(first.value + pages, units_.size() * kStampPages);
+  const uint64_t last = std::min<uint64_t>(first.value + pages, this->pages());
   for (uint64_t at = first.value; at < last; at = round_down(at, kStampPages) + kStampPages) {
     const uint64_t unit = at / kStampPages;
     const uint32_t pages_here = mask_of(unit, first.value, last);
-    replace(units_[unit], pages_here, pages_here, vstream);
+    replace(stamp(unit), pages_here, pages_here, vstream);
   }
   return before;
 }
 
 void LifetimeTable::died(BlockNo first, uint64_t pages) {
-  const uint64_t last = std::min<uint64_t>(first.value + pages, units_.size() * kStampPages);
+  const uint64_t last = std::min<uint64_t>(first.value + pages, this->pages());
   for (uint64_t at = first.value; at < last; at = round_down(at, kStampPages) + kStampPages) {
     const uint64_t unit = at / kStampPages;
-    if (units_[unit].load(kRelaxed) == 0) continue;
-    replace(units_[unit], mask_of(unit, first.value, last), 0, kDefaultVStream);
+    std::atomic<uint64_t>& here = stamp(unit);
+    if (here.load(kRelaxed) == 0) continue;
+    replace(here, mask_of(unit, first.value, last), 0, kDefaultVStream);
   }
 }
 
@@ -183,7 +207,7 @@ std::optional<double> LifetimeTable::estimate_pages(VStreamId vstream) const {
   if (const auto known = lifetime_pages(vstream)) return known;
   const uint64_t written = written_pages(vstream);
   const auto lived = static_cast<double>(exposure(vstream));
-  const auto old_age = static_cast<double>(units_.size() * kStampPages) / 4;
+  const auto old_age = static_cast<double>(pages()) / 4;
   if (written < kStampPages || lived / static_cast<double>(written) < old_age) return std::nullopt;
   return lived / static_cast<double>(dead_pages(vstream) + 1);
 }
@@ -214,7 +238,10 @@ void LifetimeTable::sweep() {
   const uint64_t clock = now();
   if (clock - swept_at_ < (uint64_t{1} << 29)) return;
   swept_at_ = clock;
-  for (auto& unit : units_) age_stamp(unit, clock);
+  uint64_t left = units_.load(std::memory_order_acquire);
+  for (auto piece = pieces_.begin(); left > 0; left -= piece->stamps.size(), ++piece) {
+    for (auto& unit : piece->stamps) age_stamp(unit, clock);
+  }
 }
 
 void LifetimeTable::age_stamp(std::atomic<uint64_t>& unit, uint64_t clock) {

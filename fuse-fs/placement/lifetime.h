@@ -12,7 +12,7 @@
 // is another vStream, the survivors start anew and what they were exposed to stays with the old.
 //
 // Thread safety: born() and died() any thread, lock-free; close_window() and sweep() one thread at
-// a time; the rest any thread. Crash: memory only; what persists is a vStream's lifetime.
+// a time; grow() beside all of them; the rest any thread. Crash: memory only; what persists is a vStream's lifetime.
 #pragma once
 
 #include <array>
@@ -39,6 +39,9 @@ class LifetimeTable {
 
   explicit LifetimeTable(uint64_t capacity_blocks);
   ~LifetimeTable();
+
+  // The device has so many blocks now. One thread at a time.
+  void grow(uint64_t capacity_blocks);
 
   uint64_t now() const { return clock_.load(std::memory_order_relaxed); }
   // Pages of the device were written by `vstream`; what lived there dies. Returns the clock before.
@@ -90,9 +93,19 @@ class LifetimeTable {
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
   };
-  // Zero pages that take room once they are written: a mount does not pay for the device's size.
-  std::unique_ptr<void, Free> memory_;
-  std::span<std::atomic<uint64_t>> units_;
+  // Stamps by unit: the first ones, and more for each growth; none ever moves. Zero pages that take
+  // room once they are written: a mount does not pay for the device's size.
+  struct Piece {
+    std::unique_ptr<void, Free> memory;
+    std::span<std::atomic<uint64_t>> stamps;
+  };
+  static constexpr size_t kPiecesMax = 64;
+  std::atomic<uint64_t>& stamp(uint64_t unit);
+  uint64_t pages() const { return units_.load(std::memory_order_acquire) * kStampPages; }
+
+  std::array<Piece, kPiecesMax> pieces_;
+  size_t pieces_used_ = 0;          // of the one who grows
+  std::atomic<uint64_t> units_{0};  // in all pieces; stored after a piece is whole
   std::unique_ptr<std::array<Counts, kVStreams>> counts_;
   std::unique_ptr<std::array<Window, kVStreams>> windows_;
   std::atomic<uint64_t> clock_{1};

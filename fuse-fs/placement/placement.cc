@@ -197,6 +197,11 @@ void PlacementImpl::wrote(BlockNo first, uint32_t pages, VStreamId vstream, PStr
   telemetry_->set_clock(clock + pages);
 }
 
+void PlacementImpl::grow(uint64_t capacity_blocks) {
+  lifetimes_.grow(capacity_blocks);
+  telemetry_->set_capacity_blocks(capacity_blocks);
+}
+
 void PlacementImpl::trimmed(BlockNo first, uint64_t pages) {
   lifetimes_.died(first, pages);
   const auto count =

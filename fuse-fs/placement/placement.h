@@ -119,6 +119,7 @@ class Placement {
   virtual void wrote(BlockNo first, uint32_t pages, VStreamId vstream, PStreamId stream,
                      uint32_t request_pages, uint32_t offset, bool overwrite) = 0;
   virtual void trimmed(BlockNo first, uint64_t pages) = 0;
+  virtual void grow(uint64_t capacity_blocks) = 0;  // before anything is written there
 
   // ---- For the control server
   struct SharedMemory {

@@ -38,6 +38,7 @@ class PlacementImpl final : public Placement {
   void wrote(BlockNo first, uint32_t pages, VStreamId vstream, PStreamId stream,
              uint32_t request_pages, uint32_t offset, bool overwrite) override;
   void trimmed(BlockNo first, uint64_t pages) override;
+  void grow(uint64_t capacity_blocks) override;
 
   SharedMemory shared_memory() override;
   std::optional<std::string> tick() override;

@@ -75,6 +75,10 @@ void Telemetry::record(const wire::TelemetryRecord& record) {
   rings_[first % kRings].header->dropped.fetch_add(1, std::memory_order_relaxed);
 }
 
+void Telemetry::set_capacity_blocks(uint64_t blocks) {
+  std::atomic_ref(header().capacity_blocks).store(blocks, std::memory_order_relaxed);
+}
+
 void Telemetry::set_clock(uint64_t clock_pages) {
   header().clock_pages.store(clock_pages, std::memory_order_relaxed);
 }

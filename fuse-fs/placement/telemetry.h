@@ -23,6 +23,7 @@ class Telemetry {
                                                  const std::array<uint8_t, 16>& uuid);
   void record(const wire::TelemetryRecord& record);
   void set_clock(uint64_t clock_pages);
+  void set_capacity_blocks(uint64_t blocks);  // for a daemon that attaches from now on
   uint64_t records() const;  // ever produced, the overwritten included
   const SharedMapping& memory() const { return memory_; }
 

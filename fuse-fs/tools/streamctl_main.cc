@@ -35,12 +35,13 @@ using nlohmann::json;
 constexpr const char* kProgram = "streamctl";
 
 struct Arguments {
-  std::string path, file, name;
+  std::string path, file, name, meta_size;
   std::string meta, data;  // of a filesystem that is not mounted
   uint32_t number = 0;
   bool as_json = false;
   bool clear = false;
   bool wait = false;
+  bool dry_run = false;
   bool force = false;
 
   MetadataArguments metadata() const { return {meta, data, file, force, as_json}; }
@@ -135,6 +136,21 @@ Result<void> scrub_start(const Arguments& arguments) {
 
 Result<void> scrub_stop(const Arguments& arguments) {
   SFS_TRY(ask(arguments, {{"op", "scrub"}, {"action", "stop"}}));
+  return {};
+}
+
+Result<void> grow(const Arguments& arguments) {
+  json request = {{"op", "grow"}, {"dry_run", arguments.dry_run}};
+  if (!arguments.meta_size.empty()) {
+    SFS_ASSIGN(const uint64_t bytes, parse_size(arguments.meta_size));
+    request["meta_size"] = bytes;
+  }
+  SFS_ASSIGN(const json grown, ask(arguments, request));
+  if (arguments.as_json) {
+    fmt::print("{}\n", grown.dump(2));
+  } else {
+    print_grown(grown);
+  }
   return {};
 }
 
@@ -241,6 +257,15 @@ void declare_metadata(CLI::App& app, Commands& commands, Arguments& arguments) {
   }
 }
 
+void declare_grow(CLI::App& app, Commands& commands, Arguments& arguments) {
+  CLI::App* command = commands.add(
+      app, "grow", "Take the room that DATA and META have got, while programs run", grow);
+  command->add_option("--meta-size", arguments.meta_size,
+                      "META's new size (512M, 2G); a file is made longer");
+  command->add_flag("--dry-run", arguments.dry_run, "Say what would become of them");
+  commands.add_mountpoint(command);
+}
+
 void declare_hint(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* command =
       commands.add(app, "hint", "Show or say which vStream a file belongs to", hint);
@@ -269,6 +294,7 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   commands.add_mountpoint(commands.add(app, "device", "The data device's figures", show_device));
   commands.add_mountpoint(
       commands.add(app, "sync", "Make everything written so far durable", sync_all));
+  declare_grow(app, commands, arguments);
   declare_hint(app, commands, arguments);
   declare_scrub(app, commands, arguments);
   declare_trace(app, commands, arguments);

@@ -110,6 +110,24 @@ void print_scrub(const json& scrub) {
   }
 }
 
+void print_grown(const json& grown) {
+  const json& before = grown.at("before");
+  const json& after = grown.at("after");
+  const auto from_to = [](const std::string& from, const std::string& to) {
+    return from == to ? fmt::format("stays {}", from) : fmt::format("{} -> {}", from, to);
+  };
+  fmt::print("DATA   {}{}\n", from_to(bytes_of(before, "data_bytes"), bytes_of(after, "data_bytes")),
+             grown.value("data_fixed", false) ? " (an emulated SSD cannot grow)" : "");
+  fmt::print("META   {}\n", from_to(bytes_of(before, "meta_bytes"), bytes_of(after, "meta_bytes")));
+  fmt::print("files  {}\n", from_to(fmt::format("{}", count_of(before, "inodes_possible")),
+                                    fmt::format("{}", count_of(after, "inodes_possible"))));
+  if (before == after) {
+    fmt::print("nothing to do\n");
+  } else if (grown.value("dry_run", false)) {
+    fmt::print("nothing was changed (--dry-run)\n");
+  }
+}
+
 void print_device(const json& status) {
   const json& device = status.at("device");
   fmt::print("{} device\n", status.value("device_kind", ""));

@@ -13,6 +13,7 @@ std::string printable(std::string text);
 void print_status(const nlohmann::json& status);
 void print_device(const nlohmann::json& status);
 // Its last line says whether all was sound.
+void print_grown(const nlohmann::json& grown);
 void print_scrub(const nlohmann::json& scrub);
 void print_streams(const nlohmann::json& streams);
 

@@ -16,7 +16,8 @@ namespace streamfs::data {
 
 class RamDevice final : public blockdev::Device {
  public:
-  explicit RamDevice(uint64_t blocks, uint16_t pstreams = 4) : bytes_(blocks * kBlockSize) {
+  explicit RamDevice(uint64_t blocks, uint16_t pstreams = 4, uint64_t most_blocks = 0)
+      : bytes_(std::max(blocks, most_blocks) * kBlockSize), blocks_(blocks) {
     info_.kind = "ram";
     info_.path = "ram";
     info_.identity = "ram-1";
@@ -24,10 +25,16 @@ class RamDevice final : public blockdev::Device {
     info_.pstream_count = pstreams;
   }
   const blockdev::DeviceInfo& info() const override { return info_; }
+  Result<uint64_t> measure() override { return blocks_.load(); }
+  // From so many blocks to this many, while it is used: there was room behind it.
+  void lengthen(uint64_t blocks) {
+    SFS_ASSERT(blocks * kBlockSize <= bytes_.size());
+    blocks_ = blocks;
+  }
   void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
              blockdev::Completion done) override {
     SFS_ASSERT(bytes.size() % kBlockSize == 0);
-    SFS_ASSERT((first.value * kBlockSize) + bytes.size() <= bytes_.size());
+    SFS_ASSERT((first.value * kBlockSize) + bytes.size() <= blocks_ * kBlockSize);
     std::memcpy(&bytes_[first.value * kBlockSize], bytes.data(), bytes.size());
     ++writes;
     written_bytes += bytes.size();
@@ -74,6 +81,7 @@ class RamDevice final : public blockdev::Device {
  private:
   blockdev::DeviceInfo info_;
   std::vector<std::byte> bytes_;
+  std::atomic<uint64_t> blocks_;
   std::mutex tag_mutex_;
 };
 
@@ -81,6 +89,7 @@ class BorrowedDevice final : public blockdev::Device {
  public:
   explicit BorrowedDevice(blockdev::Device& owner) : owner_(owner) {}
   const blockdev::DeviceInfo& info() const override { return owner_.info(); }
+  Result<uint64_t> measure() override { return owner_.measure(); }
   void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
              blockdev::Completion done) override {
     owner_.write(first, bytes, tag, std::move(done));

@@ -29,6 +29,7 @@ class Rig {
  public:
   struct Options {
     uint64_t blocks = 4096;
+    uint64_t most_blocks = 0;  // that it may grow to
     uint16_t pstreams = 4;
     uint64_t meta_bytes = 12 << 20;
     bool checksums = true;
@@ -39,7 +40,7 @@ class Rig {
     MountOptions mount;
   };
   explicit Rig(const Options& options) : options_(options) {
-    auto ram = std::make_unique<RamDevice>(options.blocks, options.pstreams);
+    auto ram = std::make_unique<RamDevice>(options.blocks, options.pstreams, options.most_blocks);
     ram_ = ram.get();
     device_ = std::make_unique<blockdev::FaultyDevice>(std::move(ram), options.volatile_cache);
     region_ = pmem::make_memory_region(options.meta_bytes, options.meta_class);
@@ -98,6 +99,8 @@ class Rig {
     if (options_.faulty) device = device_.get();
     pair.device = std::make_unique<BorrowedDevice>(*device);
     pair.super = meta::load_superblock(*pair.region, true).value();
+    pair.label = read_label(*device).value();
+    SFS_ASSERT(renew_label(pair).ok());
     auto opened = FilesystemImpl::open(std::move(pair), options_.mount, clock_, false);
     if (!opened.ok()) {
       std::fprintf(stderr, "open: %s\n", opened.error().message().c_str());
@@ -137,8 +140,8 @@ class Rig {
   }
 
   void rebuild_meta() {
-    region_ = pmem::make_memory_region(options_.meta_bytes, options_.meta_class);
     const meta::DataLabel label = read_label(*device_).value();
+    region_ = pmem::make_memory_region(label.geometry.meta_size, options_.meta_class);
     LogBlocks log(*device_);
     const auto restored = meta::restore_from_log(*region_, label, log);
     if (!restored.ok()) {

@@ -32,6 +32,8 @@ class FakeFilesystem final : public data::Filesystem {
   std::atomic<int> writes{0}, lookups{0}, syncs{0}, pushes{0}, attribute_reads{0};
   int scrubs_started = 0, scrubs_stopped = 0;
   data::ScrubStatus scrub;
+  data::GrowOptions grown_with;
+  data::Grown grown;
   std::string last_comm() const;
   int64_t references(std::string_view name) const;  // of a name in the root; -1 = no such name
   size_t inodes() const;
@@ -78,6 +80,10 @@ class FakeFilesystem final : public data::Filesystem {
   Result<data::HintReply> hint_query(InodeId id) override;
   placement::Placement& placement() override { return placement_; }
   Result<data::Status> status() override;
+  Result<data::Grown> grow(const data::GrowOptions& options) override {
+    grown_with = options;
+    return grown;
+  }
   Result<void> start_scrub() override {
     ++scrubs_started;
     return {};

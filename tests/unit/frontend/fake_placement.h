@@ -48,6 +48,7 @@ class FakePlacement final : public placement::Placement {
   void wrote(BlockNo /*first*/, uint32_t /*pages*/, VStreamId /*vstream*/, PStreamId /*stream*/,
              uint32_t /*request_pages*/, uint32_t /*offset*/, bool /*overwrite*/) override {}
   void trimmed(BlockNo /*first*/, uint64_t /*pages*/) override {}
+  void grow(uint64_t /*capacity_blocks*/) override {}
   SharedMemory shared_memory() override { return {telemetry_, model_, 64, 128}; }
   std::optional<std::string> tick() override { return std::nullopt; }
   ModelStatus model_status() override { return {}; }

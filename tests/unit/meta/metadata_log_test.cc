@@ -80,7 +80,7 @@ class MetadataLogTest : public testing::Test {
 
   void start() {
     journal_ = std::make_unique<Journal>(*region_, geometry_);
-    auto log = MetadataLog::start(*region_, geometry_, *journal_, device_);
+    auto log = MetadataLog::start(*region_, geometry_, *journal_, device_, label_);
     ASSERT_TRUE(log.ok()) << log.error().message();
     log_ = std::move(*log);
   }

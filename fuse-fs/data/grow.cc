@@ -1,0 +1,68 @@
+// streamctl grow: both devices measured, a plan, META made longer, then the metadata engine takes
+// what is new. Order and cuts: docs/ORDERING.md "Growing".
+#include <spdlog/spdlog.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/data/filesystem_impl.h"
+#include "fuse-fs/data/pair.h"
+#include "fuse-fs/meta/growth.h"
+#include "fuse-fs/meta/label.h"
+#include "pmem/region.h"
+
+namespace streamfs::data {
+namespace {
+
+Result<meta::GrowthRequest> request_of(const GrowOptions& options, OpenPair& pair) {
+  meta::GrowthRequest request;
+  SFS_ASSIGN(request.data_blocks, pair.device->measure());
+  SFS_ASSIGN(request.meta_bytes, pair.region->medium_bytes());
+  request.extensible = pair.region->extensible();
+  request.wanted_meta = options.meta_bytes;
+  if ((pair.label.geometry.features & meta::kFeatureMetaLog) != 0) {
+    request.snapshot_blocks = meta::snapshot_capacity(pair.label);
+  }
+  return request;
+}
+
+Grown::Size size_of(const meta::Superblock& super) {
+  return {super.data_blocks * kBlockSize, super.meta_size, meta::inodes_possible(super)};
+}
+
+}  // namespace
+
+Result<Grown> FilesystemImpl::grow(const GrowOptions& options) {
+  if (!growing_.try_lock()) return Error{EBUSY, "a growth is under way"};
+  Result<Grown> grown = grow_locked(options);
+  growing_.unlock();
+  return grown;
+}
+
+Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
+  SFS_TRY(health_.writable());
+  const meta::Superblock& now = geometry().super();
+  SFS_ASSIGN(const meta::GrowthRequest request, request_of(options, pair_));
+  SFS_ASSIGN(const meta::Superblock larger, meta::plan_growth(now, request));
+  const Grown grown{size_of(now), size_of(larger), pair_.device->info().kind == "emulated"};
+  if (options.dry_run || grown.before == grown.after) return grown;
+  SFS_TRY(pair_.region->grow(larger.meta_size));
+  placement_->grow(larger.data_blocks);
+  SFS_TRY(engine_->grow(larger, [this](const meta::Superblock& super) { return tell_data(super); }));
+  spdlog::info("grown: DATA from {} to {} bytes, META from {} to {}", grown.before.data_bytes,
+               grown.after.data_bytes, grown.before.meta_bytes, grown.after.meta_bytes);
+  return grown;
+}
+
+Result<void> FilesystemImpl::tell_data(const meta::Superblock& super) {
+  const meta::DataLabel label = meta::grown_label(pair_.label, super);
+  SFS_TRY(replace_label(*pair_.device, label));
+  pair_.label = label;
+  barrier_->grow(label);
+  return {};
+}
+
+}  // namespace streamfs::data

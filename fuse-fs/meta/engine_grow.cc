@@ -1,0 +1,38 @@
+// Growing while mounted.
+//
+//   clear what is new of META ─► superblock ─► announce (DATA's label) ─► geometry ─► allocators
+//                                    └ from here on a mount finds the new size
+//
+// Until the geometry is extended no record names anything new, so that a cut before needs nothing
+// but the rings and the old or the new superblock.
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/engine_impl.h"
+#include "fuse-fs/meta/growth.h"
+#include "pmem/region.h"
+
+namespace streamfs::meta {
+
+Result<void> EngineImpl::grow(const Superblock& larger, const Announce& announce) {
+  SFS_TRY(writable());
+  SFS_ASSIGN(const Geometry planned, Geometry::from(larger));
+  const uint64_t from = super_.meta_size, length = larger.meta_size - from;
+  region_.store_zeroes(from, length);
+  region_.flush(from, length);
+  region_.fence();
+  SFS_TRY(region_.sync());  // what is new may not hold anything else once the superblock names it
+  Superblock next = super_;
+  take_size(next, larger);
+  SFS_TRY(store_superblock(region_, next));
+  super_.generation = ++next.generation;
+  SFS_TRY(region_.sync());
+  SFS_TRY(announce(next));
+  super_ = next;
+  slots_.grow(planned.heap_units());
+  geometry_.extend(next);
+  heap_.grow();
+  blocks_.grow();
+  return {};
+}
+
+}  // namespace streamfs::meta

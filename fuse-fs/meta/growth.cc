@@ -1,0 +1,184 @@
+#include "fuse-fs/meta/growth.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/label.h"
+
+namespace streamfs::meta {
+namespace {
+
+constexpr uint64_t kMiB = 1024 * 1024;
+constexpr uint64_t kMaxDataBlocks = (uint64_t{1} << 40) - 1;
+constexpr uint64_t kDataLeft = 256;  // blocks that an extension of the log leaves to files
+
+std::string bytes_text(uint64_t bytes) {
+  return std::to_string(bytes) + " bytes";
+}
+
+uint64_t length_of(const Superblock& super, RegionKind kind) {
+  uint64_t bytes = 0;
+  for (const Segment& s : super.regions[static_cast<size_t>(kind)].segments) bytes += s.length;
+  return bytes;
+}
+
+uint64_t half_more(uint64_t value) {
+  return value + value / 2;
+}
+
+// A region's further bytes.
+struct Addition {
+  RegionKind kind;
+  uint64_t bytes;
+};
+using Maps = std::array<Addition, 4>;
+
+uint64_t sum(const Maps& maps) {
+  uint64_t bytes = 0;
+  for (const Addition& map : maps) bytes += map.bytes;
+  return bytes;
+}
+
+// What the maps of so many blocks and so much heap have too little.
+Maps missing(const Superblock& super, uint64_t blocks, uint64_t heap_bytes) {
+  const bool checksums = (super.features & kFeatureChecksums) != 0;
+  Maps maps{{{RegionKind::kBlockBitmap, div_round_up(blocks, 8)},
+             {RegionKind::kUntrimmed, div_round_up(blocks, 8)},
+             {RegionKind::kChecksums, checksums ? blocks * 4 : 0},
+             {RegionKind::kHeapMap, heap_bytes / kUnitSize}}};
+  for (Addition& map : maps) {
+    const uint64_t there = length_of(super, map.kind);
+    map.bytes = map.bytes > there ? round_up(map.bytes - there, kUnitSize) : 0;
+  }
+  return maps;
+}
+
+// The same, and if it is anything, for half as much again as there was.
+Maps missing_and_ahead(const Superblock& super, uint64_t blocks, uint64_t heap_bytes) {
+  const Maps least = missing(super, blocks, heap_bytes);
+  if (sum(least) == 0) return least;
+  return missing(super, std::max(blocks, half_more(super.data_blocks)),
+                 std::max(heap_bytes, half_more(length_of(super, RegionKind::kHeap))));
+}
+
+// The heap that gives as many files per block of data as there were.
+uint64_t proportional_heap(const Superblock& super, uint64_t blocks) {
+  const uint64_t heap = length_of(super, RegionKind::kHeap);
+  const double share = static_cast<double>(blocks - super.data_blocks) /
+                       static_cast<double>(super.data_blocks);
+  const auto more = static_cast<uint64_t>(static_cast<double>(heap) * share);
+  return heap + round_up(more, kUnitSize);
+}
+
+Result<uint64_t> meta_size_after(const Superblock& now, const GrowthRequest& request) {
+  const uint64_t there = std::max(request.meta_bytes, now.meta_size);
+  if (request.wanted_meta) {
+    const uint64_t wanted = round_down(*request.wanted_meta, kUnitSize);
+    if (wanted < now.meta_size) {
+      return Error{EOPNOTSUPP, "META cannot shrink: it has " + bytes_text(now.meta_size) + ", " +
+                               bytes_text(wanted) + " are asked for"};
+    }
+    if (wanted > there && !request.extensible) {
+      return Error{ENOSPC, "META is a device of " + bytes_text(there) + ", " + bytes_text(wanted) +
+                               " are asked for"};
+    }
+    return wanted;
+  }
+  if (!request.extensible || request.data_blocks == now.data_blocks) {
+    return round_down(there, kUnitSize);
+  }
+  const uint64_t heap = proportional_heap(now, request.data_blocks);
+  const uint64_t maps = sum(missing_and_ahead(now, request.data_blocks, heap));
+  const uint64_t added = heap - length_of(now, RegionKind::kHeap) + maps;
+  return std::max(round_down(there, kUnitSize), round_up(now.meta_size + added, kMiB));
+}
+
+Result<void> append(Superblock& super, RegionKind kind, Segment segment) {
+  if (segment.length == 0) return {};
+  Segment* last = nullptr;
+  for (Segment& each : super.regions[static_cast<size_t>(kind)].segments) {
+    if (each.length == 0) {
+      const bool follows = last != nullptr && last->offset + last->length == segment.offset;
+      (follows ? last->length : each.length) += segment.length;
+      if (!follows) each.offset = segment.offset;
+      return {};
+    }
+    last = &each;
+  }
+  if (last->offset + last->length == segment.offset) {
+    last->length += segment.length;
+    return {};
+  }
+  return Error{ENOSPC, "this filesystem has grown as often as it can; copy it to a new one"};
+}
+
+// Lays out what is new of META: [now.meta_size, next.meta_size).
+Result<void> place(const Superblock& now, Superblock& next) {
+  const uint64_t room = next.meta_size - now.meta_size;
+  const uint64_t heap = length_of(now, RegionKind::kHeap);
+  Maps maps = missing_and_ahead(now, next.data_blocks, heap + room);
+  const uint64_t heap_due = proportional_heap(now, next.data_blocks) - heap;
+  const bool too_much = sum(maps) > room / 2 && sum(maps) + heap_due > room;
+  if (too_much) maps = missing(now, next.data_blocks, heap + room);
+  if (sum(maps) > room) {
+    const uint64_t least = now.meta_size + sum(missing(now, next.data_blocks, heap));
+    return Error{ENOSPC, "META is too small for so much data: it has " +
+                             bytes_text(next.meta_size) + ", at least " +
+                             bytes_text(round_up(least + kUnitSize, kMiB)) + " are needed"};
+  }
+  uint64_t at = now.meta_size;
+  for (const Addition& map : maps) {
+    SFS_TRY(append(next, map.kind, {at, map.bytes}));
+    at += map.bytes;
+  }
+  return append(next, RegionKind::kHeap, {at, next.meta_size - at});
+}
+
+// Room for snapshots of the larger META, from what is new of DATA.
+Result<void> extend_log(const Superblock& now, Superblock& next, uint64_t capacity) {
+  const uint64_t needed = snapshot_blocks_for(next);
+  if (capacity == 0 || needed <= capacity) return {};
+  const uint64_t added = next.data_blocks - now.data_blocks;
+  const uint64_t least = round_up(2 * (needed - capacity), kBlocksPerMiB);
+  const uint64_t ahead = round_up(std::max(least, capacity), kBlocksPerMiB);
+  const uint64_t count = ahead <= added / 4 ? ahead : least;
+  if (count + kDataLeft > added) {
+    return Error{ENOSPC, "the log of META on DATA needs more room there for so large a META: make "
+                         "DATA larger too, by at least " +
+                             bytes_text((least + kDataLeft) * kBlockSize)};
+  }
+  const auto slot = std::ranges::find(next.log_extensions, uint64_t{0});
+  if (slot == std::end(next.log_extensions)) {
+    return Error{ENOSPC, "the log of META has grown as often as it can; copy this filesystem"};
+  }
+  *slot = pack_range({now.data_blocks, count});
+  return {};
+}
+
+}  // namespace
+
+Result<Superblock> plan_growth(const Superblock& now, const GrowthRequest& request) {
+  if (request.data_blocks < now.data_blocks) {
+    return Error{EOPNOTSUPP, "DATA cannot shrink: the filesystem has " +
+                             bytes_text(now.data_blocks * kBlockSize) + " of it, it has only " +
+                             bytes_text(request.data_blocks * kBlockSize) + " left"};
+  }
+  if (request.data_blocks > kMaxDataBlocks) return Error{EFBIG, "DATA is larger than 4 PiB"};
+  Superblock next = now;
+  next.data_blocks = request.data_blocks;
+  SFS_ASSIGN(next.meta_size, meta_size_after(now, request));
+  if (same_size(now, next)) return next;
+  SFS_TRY(place(now, next));
+  SFS_TRY(extend_log(now, next, request.snapshot_blocks));
+  SFS_TRY(Geometry::from(next));
+  return next;
+}
+
+}  // namespace streamfs::meta

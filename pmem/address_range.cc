@@ -1,0 +1,54 @@
+#include "pmem/address_range.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "base/result.h"
+#include "base/types.h"
+
+namespace streamfs::pmem {
+namespace {
+
+constexpr uint64_t kTimes = 16;
+constexpr uint64_t kAtLeast = uint64_t{1} << 30;
+// Huge pages, and devdax devices of 1 GiB pages, want the file's offset 0 at such an address.
+constexpr uint64_t kHugePage = uint64_t{2} << 20;
+constexpr uint64_t kHugestPage = uint64_t{1} << 30;
+
+// [base, base + bytes) at a multiple of `alignment`, nothing if refused.
+std::byte* reserve_aligned(uint64_t bytes, uint64_t alignment) {
+  const uint64_t asked = bytes + alignment;
+  void* got = mmap(nullptr, asked, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (got == MAP_FAILED) return nullptr;
+  auto* start = static_cast<std::byte*>(got);
+  const auto address = reinterpret_cast<uintptr_t>(start);
+  const uint64_t skipped = round_up(address, alignment) - address;
+  if (skipped != 0) munmap(start, skipped);
+  munmap(start + skipped + bytes, alignment - skipped);
+  return start + skipped;
+}
+
+}  // namespace
+
+Result<AddressRange> AddressRange::reserve(uint64_t size) {
+  const uint64_t bytes = std::max(round_up(size, kHugePage) * kTimes, kAtLeast);
+  const uint64_t alignment = size >= kHugestPage ? kHugestPage : kHugePage;
+  if (std::byte* base = reserve_aligned(bytes, alignment)) return AddressRange(base, bytes);
+  const uint64_t least = round_up(size, kHugePage);
+  if (std::byte* base = reserve_aligned(least, alignment)) return AddressRange(base, least);
+  return Error{ENOMEM, "addresses for META"};
+}
+
+AddressRange::AddressRange(AddressRange&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_) {}
+
+AddressRange::~AddressRange() {
+  if (base_ != nullptr) munmap(base_, bytes_);
+}
+
+}  // namespace streamfs::pmem
