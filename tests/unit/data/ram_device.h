@@ -25,7 +25,10 @@ class RamDevice final : public blockdev::Device {
     info_.pstream_count = pstreams;
   }
   const blockdev::DeviceInfo& info() const override { return info_; }
-  Result<uint64_t> measure() override { return blocks_.load(); }
+  Result<uint64_t> measure() override {
+    if (on_measure) on_measure();
+    return blocks_.load();
+  }
   // From so many blocks to this many, while it is used: there was room behind it.
   void lengthen(uint64_t blocks) {
     SFS_ASSERT(blocks * kBlockSize <= bytes_.size());
@@ -76,7 +79,7 @@ class RamDevice final : public blockdev::Device {
   std::atomic<uint64_t> writes{0}, written_bytes{0}, flushes{0}, trimmed_blocks{0};
   std::atomic<int> flush_ms{0}, read_ms{0};
   blockdev::WriteTag last_tag{};
-  std::function<void()> on_trim;
+  std::function<void()> on_trim, on_measure;
 
  private:
   blockdev::DeviceInfo info_;

@@ -1,0 +1,203 @@
+// A growth of both devices while the filesystem is used, cut where DATA is written, and after META
+// was lost.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/blockdev/faulty_device.h"
+#include "fuse-fs/meta/growth.h"
+#include "fuse-fs/meta/label.h"
+#include "tests/unit/data/rig.h"
+
+namespace streamfs::data {
+namespace {
+
+constexpr uint64_t kSmall = 8192, kLarge = 32768;
+constexpr size_t kBytes = 300'000;
+
+Rig::Options growing(bool log) {
+  Rig::Options options;
+  options.blocks = kSmall;
+  options.most_blocks = kLarge;
+  options.meta_bytes = 2 << 20;
+  options.meta_log = log;
+  options.meta_class = log ? pmem::MetaClass::kVolatile : pmem::MetaClass::kPersistent;
+  return options;
+}
+
+InodeId add_file(Rig& rig, const std::string& name, int value) {
+  const InodeId id = rig.create(name);
+  EXPECT_TRUE(rig.write(id, 0, Rig::filled(kBytes, value)).ok());
+  EXPECT_TRUE(rig.fs().fsync(id, false).ok());
+  return id;
+}
+
+void expect_file(Rig& rig, const std::string& name, int value) {
+  EXPECT_EQ(rig.read(rig.lookup(name), 0, kBytes), Rig::filled(kBytes, value)) << name;
+}
+
+Grown grow(Rig& rig, const GrowOptions& options = {}) {
+  const Result<Grown> grown = rig.fs().grow(options);
+  EXPECT_TRUE(grown.ok()) << grown.error().message();
+  return grown.ok() ? *grown : Grown{};
+}
+
+TEST(Grow, BothDevicesGrowAndTheNewRoomIsUsed) {
+  Rig rig(growing(false));
+  add_file(rig, "before", 1);
+  const meta::Space space = rig.fs().space();
+  EXPECT_EQ(grow(rig).before, grow(rig).after) << "nothing to do is no error";
+  rig.ram().lengthen(kLarge);
+  GrowOptions look;
+  look.dry_run = true;
+  const Grown promised = grow(rig, look);
+  EXPECT_EQ(rig.fs().space().data_blocks, space.data_blocks) << "a dry run changes nothing";
+  const Grown grown = grow(rig);
+  EXPECT_EQ(grown.after, promised.after);
+  EXPECT_EQ(grown.after.data_bytes, kLarge * kBlockSize);
+  EXPECT_GT(grown.after.meta_bytes, grown.before.meta_bytes);
+  EXPECT_EQ(rig.fs().space().data_blocks, space.data_blocks + kLarge - kSmall);
+  EXPECT_EQ(rig.fs().status()->space.inodes_possible, grown.after.inodes_possible);
+  const InodeId large = rig.create("large");
+  for (uint64_t at = 0; at < 20'000 * kBlockSize; at += 1 << 20) {
+    ASSERT_TRUE(rig.write(large, at, Rig::filled(1 << 20, 9)).ok()) << at;
+  }
+  ASSERT_TRUE(rig.fs().sync().ok());
+  rig.remount();
+  EXPECT_EQ(rig.fs().geometry().data_blocks(), kLarge);
+  expect_file(rig, "before", 1);
+  EXPECT_EQ(rig.read(rig.lookup("large"), 19'000 * kBlockSize, 4096), Rig::filled(4096, 9));
+}
+
+TEST(Grow, OneAtATimeAndNotReadOnly) {
+  Rig rig(growing(false));
+  int code = 0;
+  rig.ram().on_measure = [&] {
+    std::thread([&] { code = rig.fs().grow({}).error().code; }).join();
+  };
+  EXPECT_TRUE(rig.fs().grow({}).ok());
+  EXPECT_EQ(code, EBUSY);
+  Rig::Options options = growing(false);
+  options.mount.read_only = true;
+  Rig looking(options);
+  looking.ram().lengthen(kLarge);
+  EXPECT_EQ(looking.fs().grow({}).error().code, EROFS);
+}
+
+TEST(Grow, ADeviceThatShrankIsRefused) {
+  Rig rig(growing(false));
+  rig.ram().lengthen(kSmall - 1);
+  EXPECT_EQ(rig.fs().grow({}).error().code, EOPNOTSUPP);
+}
+
+// Each write and each flush of DATA fails in turn, torn or not, and the power goes.
+class GrowCut : public testing::TestWithParam<bool> {};
+
+TEST_P(GrowCut, LeavesAllFilesInTheOldOrTheNewSize) {
+  const bool lose_meta = GetParam();
+  int grown = 0, as_before = 0;
+  bool done = false;
+  for (uint64_t step = 0; !done; ++step) {
+    SCOPED_TRACE("step " + std::to_string(step));
+    Rig rig(growing(true));
+    add_file(rig, "before", 1);
+    rig.ram().lengthen(kLarge);
+    blockdev::Faults faults;
+    (step % 2 == 0 ? faults.fail_writes_after : faults.fail_flushes_after) = step / 4;
+    faults.tear_failing_writes = step % 4 == 0;
+    rig.device().set_faults(faults);
+    done = rig.fs().grow({}).ok();
+    rig.device().set_faults({});
+    if (lose_meta) {
+      rig.power_cut_losing_meta(step);
+    } else {
+      rig.power_cut(step);
+    }
+    const uint64_t blocks = rig.fs().geometry().data_blocks();
+    EXPECT_TRUE(blocks == kLarge || (blocks == kSmall && !done)) << blocks;
+    grown += blocks == kLarge ? 1 : 0;
+    as_before += blocks == kSmall ? 1 : 0;
+    expect_file(rig, "before", 1);
+    grow(rig);
+    EXPECT_EQ(rig.fs().geometry().data_blocks(), kLarge);
+    add_file(rig, "after", 2);
+    rig.unmount_losing_meta();
+    expect_file(rig, "before", 1);
+    expect_file(rig, "after", 2);
+    ASSERT_LT(step, 100U);
+  }
+  EXPECT_GT(grown, 0);
+  EXPECT_EQ(as_before > 0, lose_meta) << "META says the new size before DATA does";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GrowCut, testing::Bool(), [](const auto& param_info) {
+  return param_info.param ? "MetaLost" : "MetaKept";
+});
+
+TEST(Grow, ALostMetaThatOutgrewItsFirstSnapshotsComesBack) {
+  Rig rig(growing(true));
+  rig.ram().lengthen(kLarge);
+  const uint64_t before = meta::snapshot_capacity(read_label(rig.device()).value());
+  grow(rig);
+  const meta::DataLabel label = read_label(rig.device()).value();
+  EXPECT_GE(meta::snapshot_capacity(label), meta::snapshot_blocks_for(label.geometry));
+  uint64_t files = 0;
+  while (rig.fs().space().heap_units - rig.fs().space().free_units < before + 50) {
+    rig.create("f" + std::to_string(files++));
+  }
+  add_file(rig, "shipped", 3);
+  rig.unmount_losing_meta();
+  expect_file(rig, "shipped", 3);
+  EXPECT_EQ(rig.fs().geometry().data_blocks(), kLarge);
+  rig.lookup("f" + std::to_string(files - 1));
+  add_file(rig, "later", 4);
+  rig.power_cut_losing_meta(5);
+  expect_file(rig, "later", 4);
+}
+
+TEST(Grow, WritersGoOn) {
+  Rig::Options options = growing(true);
+  options.faulty = false;
+  Rig rig(options);
+  std::atomic<bool> stop{false};
+  std::atomic<int> rounds{0};
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 2; ++writer) {
+    writers.emplace_back([&, writer] {
+      const std::string name = "w" + std::to_string(writer);
+      for (; !stop; ++rounds) {
+        const InodeId id = rig.create(name);
+        EXPECT_TRUE(rig.write(id, 0, Rig::filled(200'000, writer + 1)).ok());
+        EXPECT_TRUE(rig.fs().fsync(id, false).ok());
+        EXPECT_EQ(rig.read(id, 100'000, 10), Rig::filled(10, writer + 1));
+        EXPECT_TRUE(rig.fs().unlink(rig.fs().root(), name).ok());
+        rig.fs().forget(id, 1);
+        (void)rig.fs().maintenance().reclaim();
+      }
+    });
+  }
+  uint64_t blocks = kSmall;
+  for (int growth = 1; growth <= 4; ++growth) {
+    while (rounds < 4 * growth) std::this_thread::yield();
+    rig.ram().lengthen(blocks += 6000);
+    grow(rig);
+  }
+  while (rounds < 30) std::this_thread::yield();
+  stop = true;
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(rig.fs().geometry().data_blocks(), blocks);
+  add_file(rig, "last", 5);
+  rig.unmount_losing_meta();
+  expect_file(rig, "last", 5);
+}
+
+}  // namespace
+}  // namespace streamfs::data
