@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -36,9 +37,10 @@ class Repairer {
   Result<void> set_runs(const Repairs& repairs);
   Result<void> set_links(const Repairs& repairs);
   Result<void> clear_orphans(const Repairs& repairs);
-  Result<InodeId> lost_and_found(Heap& heap);
-  Result<InodeId> make_lost_and_found(Heap& heap, Directory& root_names, const InodeImage& root);
-  Result<void> name_lost(Heap& heap, InodeId id);
+  Result<InodeId> lost_and_found(Heap& heap, const Repairs& repairs);
+  Result<InodeId> make_lost_and_found(Heap& heap, const Repairs& repairs, Directory& root_names,
+                                      const InodeImage& root);
+  Result<void> name_lost(Heap& heap, const Repairs& repairs, InodeId id);
 
   pmem::Region& region_;
   const Geometry& geometry_;
@@ -51,7 +53,7 @@ Result<void> Repairer::run(const Repairs& repairs) {
   SFS_TRY(set_runs(repairs));
   SFS_TRY(set_links(repairs));
   SFS_TRY(clear_orphans(repairs));
-  for (const InodeId id : repairs.lost) SFS_TRY(name_lost(heap, id));
+  for (const InodeId id : repairs.lost) SFS_TRY(name_lost(heap, repairs, id));
   journal_.checkpoint();
   return {};
 }
@@ -101,20 +103,29 @@ Result<void> Repairer::clear_orphans(const Repairs& repairs) {
   return {};
 }
 
-Result<InodeId> Repairer::lost_and_found(Heap& heap) {
+Result<InodeId> Repairer::lost_and_found(Heap& heap, const Repairs& repairs) {
   const InodeId root{geometry_.super().root_inode};
   SFS_ASSIGN(const InodeImage image, read_inode(heap, root));
   SFS_ASSIGN(const auto names, Directory::load(heap, root, image));
   SFS_ASSIGN(const auto found, names->find(kLostName));
-  if (!found) return make_lost_and_found(heap, *names, image);
+  if (!found) return make_lost_and_found(heap, repairs, *names, image);
   if (!S_ISDIR(found->type)) return Error{ENOTDIR, "/lost+found is not a directory"};
   return found->id;
 }
 
-Result<InodeId> Repairer::make_lost_and_found(Heap& heap, Directory& root_names,
-                                              const InodeImage& root) {
+// A slot that no name leads to already.
+Result<InodeSlots::Claim> take_slot(InodeSlots& slots, const Repairs& repairs) {
+  for (std::vector<InodeSlots::Claim> passed_over;;) {
+    SFS_ASSIGN(InodeSlots::Claim slot, slots.take());
+    if (!repairs.dangling.contains(slot.id())) return slot;
+    passed_over.push_back(std::move(slot));
+  }
+}
+
+Result<InodeId> Repairer::make_lost_and_found(Heap& heap, const Repairs& repairs,
+                                              Directory& root_names, const InodeImage& root) {
   InodeSlots slots(heap, 0);
-  SFS_ASSIGN(InodeSlots::Claim slot, slots.take());
+  SFS_ASSIGN(InodeSlots::Claim slot, take_slot(slots, repairs));
   auto words = std::bit_cast<InodeWords>(load_image(region_, slot.id()));
   std::fill_n(words.begin(), kInodeBodyWords, 0);
   auto made = std::bit_cast<InodeImage>(words);
@@ -139,8 +150,8 @@ Result<InodeId> Repairer::make_lost_and_found(Heap& heap, Directory& root_names,
   return slot.id();
 }
 
-Result<void> Repairer::name_lost(Heap& heap, InodeId id) {
-  SFS_ASSIGN(const InodeId folder, lost_and_found(heap));
+Result<void> Repairer::name_lost(Heap& heap, const Repairs& repairs, InodeId id) {
+  SFS_ASSIGN(const InodeId folder, lost_and_found(heap, repairs));
   SFS_ASSIGN(const InodeImage folder_image, read_inode(heap, folder));
   SFS_ASSIGN(const auto names, Directory::load(heap, folder, folder_image));
   const InodeImage old = load_image(region_, id);

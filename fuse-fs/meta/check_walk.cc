@@ -148,6 +148,7 @@ void CheckWalk::visit_entry(const Visit& visit, uint64_t unit, uint32_t index,
     }
   }
   if (!exists(entry.id)) {
+    repairs.dangling.insert(entry.id);
     blinding_problem(path + ": leads to " + inode_name(entry.id) + ", which does not exist");
     return;
   }

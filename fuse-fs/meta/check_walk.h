@@ -28,8 +28,9 @@ struct Repairs {
     RunKind kind;
   };
   std::vector<Run> runs;
-  std::vector<InodeId> lost;           // to be named in /lost+found
-  std::vector<uint64_t> orphan_slots;  // to be cleared
+  std::vector<InodeId> lost;             // to be named in /lost+found
+  std::vector<uint64_t> orphan_slots;    // to be cleared
+  std::unordered_set<InodeId> dangling;  // free slots that names lead to: a repair takes none
   bool superblocks = false;
 
   bool empty() const {

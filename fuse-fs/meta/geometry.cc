@@ -31,6 +31,11 @@ Result<void> check_segments(const Superblock& super) {
       taken.emplace_back(segment.offset, segment.offset + segment.length);
     }
   }
+  for (const Segment& segment : segments_of(super, RegionKind::kRings).segments) {
+    if (segment.length % kRingSize != 0) {
+      return Error{EINVAL, "a segment of the superblock cuts a journal ring"};
+    }
+  }
   std::ranges::sort(taken);
   for (size_t i = 1; i < taken.size(); ++i) {
     if (taken[i].first < taken[i - 1].second) {

@@ -96,7 +96,8 @@ struct Recovery {
   uint64_t last_sequence = 0;
 };
 // Reads the rings, makes every committed record home and raises the watermark past all of them.
-// Errors: EIO when a committed record points outside what it may change. Idempotent: a cut during
+// Errors: EIO when a committed record points outside what it may change, or the watermark is no
+// journal's. Idempotent: a cut during
 // recovery leaves it to be done again.
 Result<Recovery> recover_journal(pmem::Region& region, const Geometry& geometry);
 

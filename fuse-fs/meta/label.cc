@@ -46,10 +46,17 @@ Result<DataLabel> parse_copy(ConstBytes block, uint64_t offset, const Whose& who
 }
 
 Result<DataLabel> of_our_version(const DataLabel& label, const Whose& whose) {
-  if (label.version == kFormatVersion) return label;
-  return Error{EINVAL, std::string(whose.name) + " has format version " +
-                           std::to_string(label.version) + ", this streamfs knows " +
-                           std::to_string(kFormatVersion)};
+  if (label.version != kFormatVersion) {
+    return Error{EINVAL, std::string(whose.name) + " has format version " +
+                             std::to_string(label.version) + ", this streamfs knows " +
+                             std::to_string(kFormatVersion)};
+  }
+  const bool whole =
+      label.geometry.magic == kSuperMagic && label.geometry.version == kFormatVersion;
+  if (!whole) {
+    return Error{EIO, std::string("the superblock in the label of ") + whose.name + " is damaged"};
+  }
+  return label;
 }
 
 }  // namespace

@@ -18,6 +18,8 @@
 namespace streamfs::meta {
 
 inline constexpr uint64_t kSequenceMask = (uint64_t{1} << 48) - 1;
+// More than a journal lives to give out: what says it has more is damage, and is not gone on from.
+inline constexpr uint64_t kMaxSequence = kSequenceMask - (uint64_t{1} << 40);
 inline constexpr uint32_t kHeaderWords = sizeof(RecordHeader) / kWordSize;
 
 // A checked view of a record's words.

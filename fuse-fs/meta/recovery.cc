@@ -6,9 +6,8 @@
 // (its bodies may have changed since) or its bodies' checksum holds too.
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <optional>
 #include <span>
 #include <string>
 #include <unordered_set>
@@ -25,6 +24,8 @@
 namespace streamfs::meta {
 namespace {
 
+constexpr size_t kLineWords = kLineSize / kWordSize;
+
 struct Found {
   std::vector<uint64_t> words;
   uint64_t sequence = 0;
@@ -37,23 +38,26 @@ RecordView view_of(const Found& record) {
   return *view;
 }
 
+// The words of a whole record at the start of `rest`; none if there is none.
+std::span<const uint64_t> record_in(std::span<const uint64_t> rest, uint32_t seed) {
+  const auto view = RecordView::parse(rest);
+  return view && view->checksum_ok(seed) ? view->words() : std::span<const uint64_t>();
+}
+
 // Whole records above the watermark, from every line of every ring where one may begin.
 std::vector<Found> scan_rings(const pmem::Region& region, const Geometry& geometry,
                               uint64_t watermark) {
   std::vector<Found> found;
-  std::vector<uint64_t> words(kRingSize / kWordSize);
-  for (uint32_t ring = 0; ring < geometry.super().ring_count; ++ring) {
-    std::memcpy(words.data(), region.at(geometry.ring_offset(ring)), kRingSize);
-    for (uint64_t at = 0; at < words.size();) {
-      const std::span rest = std::span(words).subspan(at);
-      const uint64_t sequence = rest[0] & kSequenceMask;
-      const auto view = sequence > watermark ? RecordView::parse(rest) : std::nullopt;
-      if (!view || !view->checksum_ok(geometry.super().journal_seed)) {
-        at += kLineSize / kWordSize;
-        continue;
-      }
-      found.push_back({{view->words().begin(), view->words().end()}, sequence});
-      at += round_up(view->words().size(), kLineSize / kWordSize);
+  for (uint32_t number = 0; number < geometry.super().ring_count; ++number) {
+    const std::byte* start = region.at(geometry.ring_offset(number));
+    const std::span ring(reinterpret_cast<const uint64_t*>(start), kRingSize / kWordSize);
+    for (size_t at = 0; at < ring.size();) {
+      const uint64_t sequence = ring[at] & kSequenceMask;
+      std::span<const uint64_t> record;
+      if (sequence > watermark && sequence <= kMaxSequence)
+        record = record_in(ring.subspan(at), geometry.super().journal_seed);
+      if (!record.empty()) found.push_back({{record.begin(), record.end()}, sequence});
+      at += std::max<size_t>(1, div_round_up(record.size_bytes(), kLineSize)) * kLineWords;
     }
   }
   std::ranges::sort(found, {}, &Found::sequence);
@@ -100,6 +104,7 @@ Result<void> make_home(pmem::Region& region, const Geometry& geometry,
 
 Result<Recovery> recover_journal(pmem::Region& region, const Geometry& geometry) {
   const uint64_t watermark = region.load(kWatermarkOffset);
+  if (watermark > kMaxSequence) return Error{EIO, "the journal's watermark is damaged"};
   std::vector<Found> found = scan_rings(region, geometry, watermark);
   Recovery result{found.size(), 0, watermark};
   if (found.empty()) return result;

@@ -93,6 +93,20 @@ Result<uint64_t> replay_payload(pmem::Region& region, const Geometry& geometry,
   return records;
 }
 
+// Label, snapshots and log lie one after another, before the data.
+bool places_make_sense(const DataLabel& label) {
+  const uint64_t end = label.geometry.first_data_block;
+  uint64_t next = 1;
+  for (const auto& [first, count] :
+       {std::pair(label.snapshot_first_block[0], label.snapshot_blocks),
+        std::pair(label.snapshot_first_block[1], label.snapshot_blocks),
+        std::pair(label.log_first_block, label.log_blocks)}) {
+    if (first < next || first > end || count > end - first) return false;
+    next = first + count;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, LogDevice& device) {
@@ -102,6 +116,7 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
                              std::to_string(label.geometry.meta_size) + " are needed"};
   }
   SFS_ASSIGN(const Geometry geometry, Geometry::from(label.geometry));
+  if (!places_make_sense(label)) return Error{EIO, "the label of DATA is damaged"};
   SFS_ASSIGN(const SnapshotHeader snapshot, load_snapshot(region, geometry, label, device));
   Restored restored{snapshot.generation, 0};
   uint64_t last_sequence = snapshot.sequence;

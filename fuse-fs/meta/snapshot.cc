@@ -129,6 +129,8 @@ std::optional<SnapshotHeader> read_header(const DataLabel& label, uint64_t gener
   std::memcpy(&header, block.data(), sizeof(header));
   const bool ours = header.magic == kSnapshotMagic && header.checksum == header_checksum(header) &&
                     std::ranges::equal(header.uuid, label.geometry.uuid) &&
+                    header.generation % 2 == generation && header.first_block < label.log_blocks &&
+                    header.pages < area.blocks() &&
                     1 + index_blocks(header.pages) + header.pages <= area.blocks();
   return ours ? std::optional(header) : std::nullopt;
 }

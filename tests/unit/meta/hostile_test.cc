@@ -1,0 +1,237 @@
+// Media that somebody made: what a fuzzer found in it (tests/fuzz), each as a test of its own. What
+// is damaged is refused or said, never an assert, never a read outside, never somebody else's.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/checksum.h"
+#include "base/types.h"
+#include "fuse-fs/meta/check.h"
+#include "fuse-fs/meta/directory.h"
+#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/image.h"
+#include "fuse-fs/meta/inode.h"
+#include "fuse-fs/meta/journal.h"
+#include "fuse-fs/meta/label.h"
+#include "fuse-fs/meta/log_format.h"
+#include "fuse-fs/meta/metadata_log.h"
+#include "fuse-fs/meta/record.h"
+#include "pmem/region.h"
+#include "tests/unit/meta/filesystem.h"
+
+namespace streamfs::meta {
+namespace {
+
+class HostileMedia : public ::testing::Test {
+ protected:
+  // Closed from here on, for damaging.
+  void close() {
+    fs_.close();
+    geometry_.emplace(*Geometry::from(super()));
+  }
+  Superblock super() { return *load_superblock(fs_.region(), false); }
+  pmem::Region& region() { return fs_.region(); }
+
+  // Puts a record of these sections at a ring's start, its checksum right.
+  void forge_record(uint64_t sequence, RecordHeader header, const std::vector<uint64_t>& sections) {
+    std::vector<uint64_t> words(kHeaderWords);
+    words.insert(words.end(), sections.begin(), sections.end());
+    header.sequence_words = sequence | uint64_t{words.size()} << 48;
+    std::memcpy(words.data(), &header, sizeof(header));
+    header.checksum = record_checksum(words, geometry_->super().journal_seed);
+    std::memcpy(words.data(), &header, sizeof(header));
+    region().store(geometry_->ring_offset(0), words);
+  }
+
+  Filesystem fs_{{.meta_bytes = 2 << 20, .data_blocks = 4096}};
+  std::optional<Geometry> geometry_;
+};
+
+TEST_F(HostileMedia, AWatermarkThatNoJournalReachesIsRefused) {
+  close();
+  for (const uint64_t watermark : {~uint64_t{0}, kMaxSequence + 1}) {
+    region().store_word(kWatermarkOffset, watermark);
+    const auto recovered = recover_journal(region(), *geometry_);
+    ASSERT_FALSE(recovered.ok());
+    EXPECT_EQ(recovered.error().code, EIO);
+  }
+}
+
+TEST_F(HostileMedia, ARecordWithASequenceThatNoJournalReachesIsNone) {
+  close();
+  const uint64_t target = geometry_->unit_offset(30);
+  RecordHeader header{};
+  header.patches = 1;
+  forge_record(kSequenceMask, header, {(target / kCellSize) << 32 | 1, 77});
+  const auto recovered = recover_journal(region(), *geometry_);
+  ASSERT_TRUE(recovered.ok());
+  EXPECT_EQ(recovered->records_found, 0U);
+  EXPECT_EQ(region().load(target), 0U);
+  // The same record with a sequence that may be.
+  forge_record(kMaxSequence, header, {(target / kCellSize) << 32 | 1, 77});
+  ASSERT_TRUE(recover_journal(region(), *geometry_).ok());
+  EXPECT_EQ(region().load(target), 77U);
+}
+
+TEST_F(HostileMedia, ASegmentThatCutsARingIsRefused) {
+  close();
+  Superblock cut = super();
+  auto& rings = cut.regions[static_cast<size_t>(RegionKind::kRings)].segments;
+  // The second half of the ring would be read from beyond META's end.
+  rings[0].length = kRingSize / 2;
+  rings[1] = {cut.meta_size - kUnitSize, kUnitSize};
+  auto& heap = cut.regions[static_cast<size_t>(RegionKind::kHeap)].segments[0];
+  heap.length -= kUnitSize;
+  cut.ring_count = 1;
+  rings[2] = {rings[0].offset + kRingSize / 2, kRingSize / 2 - kUnitSize};
+  const auto geometry = Geometry::from(cut);
+  ASSERT_FALSE(geometry.ok());
+  EXPECT_EQ(geometry.error().code, EINVAL);
+}
+
+TEST_F(HostileMedia, LostAndFoundTakesNoSlotThatANameLeadsTo) {
+  const InodeId dangling = fs_.file("dangling"), lost = fs_.file("lost");
+  close();
+  // Its slot free, its name there; and an inode that has lost its name, to be named again.
+  region().store_word(inode_offset(dangling), 0);
+  const InodeImage root = load_image(region(), InodeId{super().root_inode});
+  for (uint32_t index = 0; index < kDirSlotsPerUnit; ++index) {
+    const auto entry = decode_entry(region(), root.chain, index);
+    if (entry && entry->id == lost) region().store_word(slot_offset(root.chain, index), 0);
+  }
+  ASSERT_TRUE(check(region(), super(), {.repair = true}).ok());
+  fs_.open();
+  EXPECT_EQ(fs_.lookup_error("dangling"), EIO);
+  const auto folder = fs_->lookup(fs_.root(), "lost+found");
+  ASSERT_TRUE(folder.ok());
+  EXPECT_NE(folder->id, dangling);
+  EXPECT_TRUE(fs_.exists("#" + std::to_string(lost.value), folder->id));
+  fs_.abandon();
+}
+
+// ---- The log on DATA
+
+class MemoryLog final : public LogDevice {
+ public:
+  explicit MemoryLog(uint64_t blocks) : bytes(blocks * kBlockSize) {}
+  Result<void> write(BlockNo first, ConstBytes from) override {
+    if (!fits(first, from.size())) return Error{EINVAL};
+    std::memcpy(&bytes[first.value * kBlockSize], from.data(), from.size());
+    return {};
+  }
+  Result<void> read(BlockNo first, Bytes to) override {
+    if (!fits(first, to.size())) return Error{EINVAL};
+    std::memcpy(to.data(), &bytes[first.value * kBlockSize], to.size());
+    return {};
+  }
+  Result<void> flush() override { return {}; }
+  bool fits(BlockNo first, uint64_t length) const {
+    return first.value < bytes.size() / kBlockSize &&
+           length <= bytes.size() - first.value * kBlockSize;
+  }
+  std::vector<std::byte> bytes;
+};
+
+class HostileLog : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kMetaSize = 2 * 1024 * 1024;
+  static constexpr uint64_t kDataBlocks = 4096;
+
+  void SetUp() override {
+    FormatOptions options;
+    options.data_blocks = kDataBlocks;
+    options.meta_log = true;
+    const auto plan = plan_format(kMetaSize, pmem::MetaClass::kVolatile, options);
+    ASSERT_TRUE(plan.ok());
+    ASSERT_TRUE(format(*region_, *plan, Timestamp{1, 0}).ok());
+    const Geometry geometry = *Geometry::from(*load_superblock(*region_, false));
+    label_ = make_label(geometry.super()).label;
+    Journal journal(*region_, geometry);
+    ASSERT_TRUE(MetadataLog::start(*region_, geometry, journal, device_).ok());
+  }
+
+  int restore_error(const DataLabel& label) {
+    const auto restored = restore_from_log(*region_, label, device_);
+    return restored.ok() ? 0 : restored.error().code;
+  }
+  // Changes the header of the only snapshot, its checksum right.
+  void change_snapshot(const std::function<void(SnapshotHeader&)>& change) {
+    std::byte* at = &device_.bytes[label_.snapshot_first_block[1] * kBlockSize];
+    SnapshotHeader header;
+    std::memcpy(&header, at, sizeof(header));
+    change(header);
+    header.checksum = 0;
+    header.checksum = crc32c(std::as_bytes(std::span(&header, 1)));
+    std::memcpy(at, &header, sizeof(header));
+  }
+
+  std::unique_ptr<pmem::Region> region_ =
+      pmem::make_memory_region(kMetaSize, pmem::MetaClass::kVolatile);
+  MemoryLog device_{kDataBlocks};
+  DataLabel label_{};
+};
+
+TEST_F(HostileLog, PlacesOutsideTheReservedBlocksAreRefused) {
+  ASSERT_EQ(restore_error(label_), 0);
+  for (uint64_t DataLabel::* field :
+       {&DataLabel::log_first_block, &DataLabel::log_blocks, &DataLabel::snapshot_blocks}) {
+    DataLabel wrong = label_;
+    for (const uint64_t value : {uint64_t{1} << 61, ~uint64_t{0}, label_.*field + kDataBlocks}) {
+      wrong.*field = value;
+      EXPECT_EQ(restore_error(wrong), EIO) << value;
+    }
+  }
+  DataLabel twice = label_;
+  twice.snapshot_first_block[1] = twice.snapshot_first_block[0];
+  EXPECT_EQ(restore_error(twice), EIO);
+}
+
+TEST_F(HostileLog, ASnapshotOfImpossibleSizeOrPlaceIsNone) {
+  const auto is_none = [&] { return restore_error(label_) == ENODATA; };
+  EXPECT_FALSE(is_none());
+  uint64_t pages = 0, block = 0;
+  change_snapshot([&](SnapshotHeader& header) {
+    pages = std::exchange(header.pages, uint64_t{1} << 61);  // times 8 is nothing
+    block = header.first_block;
+  });
+  EXPECT_TRUE(is_none());
+  change_snapshot([&](SnapshotHeader& header) {
+    header.pages = pages;
+    header.first_block = ~uint64_t{0} - 1;
+  });
+  EXPECT_TRUE(is_none());
+  change_snapshot([&](SnapshotHeader& header) {
+    header.first_block = block;
+    header.generation += 1;  // the other area's
+  });
+  EXPECT_TRUE(is_none());
+  change_snapshot([](SnapshotHeader& header) { header.generation -= 1; });
+  EXPECT_EQ(restore_error(label_), 0);
+}
+
+TEST_F(HostileLog, ALabelWithAnotherKindOfSuperblockIsDamaged) {
+  DataLabel wrong_magic = label_, wrong_version = label_;
+  wrong_magic.geometry.magic ^= 1;
+  wrong_version.geometry.version ^= 2;
+  for (DataLabel& wrong : {std::ref(wrong_magic), std::ref(wrong_version)}) {
+    wrong.checksum = label_checksum(wrong);
+    std::vector<std::byte> block(kBlockSize);
+    std::memcpy(block.data(), &wrong, sizeof(wrong));
+    const auto parsed = parse_label(block);
+    ASSERT_FALSE(parsed.ok());
+    EXPECT_EQ(parsed.error().code, EIO);
+  }
+}
+
+}  // namespace
+}  // namespace streamfs::meta
