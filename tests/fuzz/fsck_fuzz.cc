@@ -1,0 +1,58 @@
+#include <cstdio>
+
+#include "base/assert.h"
+#include "fuse-fs/meta/check.h"
+#include "fuse-fs/meta/engine.h"
+#include "pmem/recording_region.h"
+#include "tests/fuzz/damage.h"
+#include "tests/fuzz/image.h"
+#include "tests/fuzz/targets.h"
+
+namespace streamfs::fuzz {
+namespace {
+
+// Said before the process stops.
+void expect_nothing_to_repair(const meta::CheckReport& report) {
+  for (const auto& problem : report.problems) {
+    if (!problem.repaired) continue;
+    std::fprintf(stderr, "repaired, but had been already: %s\n", problem.text.c_str());
+    SFS_ASSERT(!problem.repaired);
+  }
+}
+
+// fsck works on what recovery left.
+Result<meta::Superblock> recover(pmem::Region& region) {
+  SFS_ASSIGN(const meta::Superblock super, meta::load_superblock(region, false));
+  SFS_ASSIGN(const meta::Geometry geometry, meta::Geometry::from(super));
+  SFS_TRY(meta::recover_journal(region, geometry));
+  return super;
+}
+
+}  // namespace
+
+void run_fsck(const Input& input) {
+  Image& base = image(input.flags);
+  pmem::ScratchRegion region(base.words);
+  const auto changed = apply_damage(region, base, input.items);
+  if ((input.flags & kFixChecksums) != 0) fix_checksums(region, base.geometry, changed);
+
+  const auto super = recover(region);
+  if (!super.ok()) return;
+  const auto found = meta::check(region, *super, {.repair = false});
+  SFS_ASSERT(found.ok());  // the geometry holds: recovery had it
+  const auto repaired = meta::check(region, *super, {.repair = true});
+  if (!repaired.ok()) return;  // refused, and said why
+  const auto now = meta::load_superblock(region, false);
+  SFS_ASSERT(now.ok());
+  const auto again = meta::check(region, *now, {.repair = true});
+  SFS_ASSERT(again.ok());
+  expect_nothing_to_repair(*again);
+  if (!repaired->all_repaired()) return;
+  SFS_ASSERT(again->sound());
+  FixedClock clock;
+  const auto engine = meta::Engine::open(region, *now, clock, {false, false});
+  SFS_ASSERT(engine.ok());
+  SFS_ASSERT((*engine)->close_clean().ok());
+}
+
+}  // namespace streamfs::fuzz

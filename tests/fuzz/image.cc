@@ -1,0 +1,175 @@
+#include "tests/fuzz/image.h"
+
+#include <sys/stat.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/blob/acl.h"
+#include "fuse-fs/meta/layout.h"
+#include "pmem/region.h"
+
+namespace streamfs::fuzz {
+namespace {
+
+using meta::CreateRequest;
+using meta::Engine;
+
+InodeId make(Engine& engine, InodeId parent, std::string_view name, uint32_t mode,
+             std::string_view target = {}) {
+  CreateRequest request;
+  request.mode = mode;
+  request.symlink_target = target;
+  request.rdev = 0x105;
+  const auto made = engine.create(parent, name, request);
+  SFS_ASSERT(made.ok());
+  return made->id;
+}
+
+void must(const Result<void>& done) {
+  SFS_ASSERT(done.ok());
+}
+
+void populate_names(Engine& engine) {
+  const InodeId root = engine.root();
+  const InodeId directory = make(engine, root, "dir", S_IFDIR | 0755);
+  const InodeId below = make(engine, directory, "sub", S_IFDIR | 0700);
+  make(engine, below, "deep", S_IFREG | 0600);
+  make(engine, directory, std::string(100, 'l'), S_IFREG | 0644);
+  const InodeId many = make(engine, root, "many", S_IFDIR | 01777);
+  const InodeId linked = make(engine, many, "linked", S_IFREG | 0644);
+  for (char c = 'a'; c < 'a' + 14; ++c) {  // two units of slots, and no inode to walk for each
+    SFS_ASSERT(engine.link(linked, many, std::string(250, c)).ok());
+  }
+  make(engine, root, "short", S_IFLNK | 0777, "dir/sub/deep");
+  make(engine, root, "long", S_IFLNK | 0777, std::string(1000, 't'));
+  make(engine, root, "fifo", S_IFIFO | 0600);
+  make(engine, root, "device", S_IFCHR | 0600);
+  meta::Acl acl{7, 5, 5, 7, {{false, 1000, 7}, {true, 100, 4}}};
+  must(engine.set_xattr(directory, meta::kDefaultAclName, meta::format_acl(acl), 0));
+  const InodeId inherits = make(engine, directory, "inherits", S_IFREG | 0644);
+  must(engine.set_xattr(inherits, meta::kAccessAclName, meta::format_acl(acl), 0));
+}
+
+void populate_files(Engine& engine) {
+  const InodeId root = engine.root();
+  const InodeId plain = make(engine, root, "plain", S_IFREG | 0644);
+  must(write_blocks(engine, plain, 0, 9));
+  must(engine.set_xattr(plain, "user.small", "value", 0));
+  const InodeId holes = make(engine, root, "holes", S_IFREG | 0644);
+  for (uint64_t at = 0; at < 12; ++at) must(write_blocks(engine, holes, at * 3, 2));
+  must(engine.set_xattr(holes, "user.large", std::string(6000, 'x'), 0));
+  must(engine.set_xattr(holes, "security.capability", "12345678", 0));
+  SFS_ASSERT(engine.link(holes, root, "holes-too").ok());
+}
+
+// Inodes without a name, that somebody still held; and blocks not yet trimmed.
+void populate_orphans(Engine& engine) {
+  const InodeId root = engine.root();
+  CreateRequest unnamed;
+  unnamed.mode = S_IFREG | 0600;
+  SFS_ASSERT(engine.create_unnamed(root, unnamed).ok());
+  const InodeId open = make(engine, root, "open", S_IFREG | 0600);
+  must(write_blocks(engine, open, 0, 5));
+  SFS_ASSERT(engine.unlink(root, "open").ok());
+  const InodeId shorter = make(engine, root, "shorter", S_IFREG | 0600);
+  must(write_blocks(engine, shorter, 0, 8));
+  must(engine.set_size(shorter, kBlockSize));
+  must(engine.commit_inode(shorter, 1));
+}
+
+void split(meta::SegmentList& list, uint64_t units) {
+  const meta::Segment whole = list.segments[0];
+  const uint64_t first = units * meta::kUnitSize;
+  list.segments[0].length = first;
+  list.segments[1] = {whole.offset + first, whole.length - first};
+}
+
+Image make_image(uint8_t choice) {
+  const auto region = pmem::make_memory_region(kMetaBytes, pmem::MetaClass::kPersistent);
+  meta::FormatOptions options;
+  options.data_blocks = kDataBlocks;
+  options.random_seed = 7;
+  options.label = "fuzz";
+  auto super = meta::plan_format(kMetaBytes, pmem::MetaClass::kPersistent, options);
+  SFS_ASSERT(super.ok());
+  if (choice == 2) split(super->regions[static_cast<size_t>(meta::RegionKind::kHeap)], 20);
+  must(meta::format(*region, *super, Timestamp{1, 0}));
+  FixedClock clock;
+  auto engine =
+      Engine::open(*region, *meta::load_superblock(*region, false), clock, {false, false});
+  SFS_ASSERT(engine.ok());
+  populate(**engine);
+  if (choice == 1) (*engine)->journal().checkpoint();
+  populate_orphans(**engine);
+  if (choice == 1) {
+    make(**engine, (*engine)->root(), "last", S_IFDIR | 0755);
+  } else {
+    must((*engine)->close_clean());
+  }
+  engine->reset();
+
+  Image image;
+  image.geometry = *meta::Geometry::from(*meta::load_superblock(*region, false));
+  image.words.resize(kMetaBytes / kWordSize);
+  std::memcpy(image.words.data(), region->at(0), kMetaBytes);
+  for (size_t at = 0; at < image.words.size(); ++at) {
+    if (image.words[at] != 0) image.live.push_back(at * kWordSize);
+  }
+  return image;
+}
+
+}  // namespace
+
+void populate(Engine& engine) {
+  populate_names(engine);
+  populate_files(engine);
+  meta::VStreamSlot slot{};
+  slot.head = 5;
+  slot.lifetime_bytes = 1 << 20;
+  must(engine.store_vstream(2, slot));
+}
+
+Image& image(uint8_t choice) {
+  static std::array<std::unique_ptr<Image>, kImages> images;
+  auto& made = images[choice % kImages];
+  if (!made) made = std::make_unique<Image>(make_image(choice % kImages));
+  return *made;
+}
+
+Result<void> write_blocks(Engine& engine, InodeId id, uint64_t first, uint64_t count) {
+  SFS_ASSIGN(const auto pieces, engine.map(id, FileBlock{first}, count));
+  meta::WriteResult result;
+  result.epoch = 1;
+  result.end_offset = (first + count) * kBlockSize;
+  const auto checksum = [&](BlockNo from, uint64_t blocks) {
+    for (uint64_t i = 0; i < blocks; ++i) {
+      result.checksums.push_back({BlockNo{from.value + i}, static_cast<uint32_t>(first + i + 77)});
+    }
+  };
+  for (const meta::Piece& piece : pieces) {
+    if (!piece.hole) {
+      SFS_TRY(engine.begin_overwrite(id, {&piece, 1}));
+      checksum(piece.block, piece.length);
+      continue;
+    }
+    for (uint64_t done = 0; done < piece.length;) {
+      const auto run = engine.blocks().reserve(piece.length - done, kDefaultPStream, {});
+      if (!run.ok()) break;  // what there was room for is written
+      result.added.push_back({FileBlock{piece.first.value + done}, run->first, run->count, {}});
+      checksum(run->first, run->count);
+      done += run->count;
+    }
+  }
+  SFS_TRY(engine.finish_write(id, result));
+  return engine.commit_inode(id, 1);
+}
+
+}  // namespace streamfs::fuzz

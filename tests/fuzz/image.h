@@ -1,0 +1,44 @@
+// The filesystems that fuzz targets damage: small, with something of every kind in them, made once
+// by mkfs and a script of operations. A run works on their words in place, through a ScratchRegion
+// that puts back what it changed, so that it costs what it touches.
+//
+// Thread safety: none; made at the first use.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.h"
+#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/geometry.h"
+
+namespace streamfs::fuzz {
+
+class FixedClock final : public Clock {
+ public:
+  Timestamp now() override { return {1'700'000'000, 7}; }
+  uint64_t monotonic_ms() override { return 1'700'000'000'000; }
+};
+
+struct Image {
+  std::vector<uint64_t> words;
+  meta::Geometry geometry;
+  std::vector<uint64_t> live;  // META offsets of the words that are not zero
+};
+
+inline constexpr uint64_t kMetaBytes = 1024 * 1024;
+inline constexpr uint64_t kDataBlocks = 2048;
+inline constexpr uint8_t kImages = 3;
+
+// 0: closed; 1: the power went, the rings hold what is not home; 2: closed, with the heap and its
+// map in several segments.
+Image& image(uint8_t choice);
+
+// Writes and commits whole blocks, as the data floor would: overwrites in place, reserves what is
+// new. Errors are the engine's.
+Result<void> write_blocks(meta::Engine& engine, InodeId id, uint64_t first, uint64_t count);
+
+// Something of every kind that META can hold. Stops the process on an error: the engine is sound.
+void populate(meta::Engine& engine);
+
+}  // namespace streamfs::fuzz
