@@ -73,6 +73,7 @@ class MappedRegion final : public Region {
     attach(map_, size);
   }
   MetaClass meta_class() const override { return mapping_.nature.meta_class; }
+  bool fences_for_all() const override { return meta_class() == MetaClass::kPersistent; }
   Result<uint64_t> medium_bytes() override;
   bool extensible() const override;
 

@@ -108,9 +108,20 @@ Result<void> Region::extend(uint64_t size) {
                            std::to_string(size)};
 }
 
+bool Region::alike(uint64_t offset, uint64_t length) const {
+  const uint64_t end = round_up(offset + length, kWordSize);
+  for (size_t i = 1; i < copies(); ++i) {
+    const Region& other = copy(i);
+    for (uint64_t at = round_down(offset, kWordSize); at < end; at += kWordSize) {
+      if (other.load(at) != load(at)) return false;
+    }
+  }
+  return true;
+}
+
 Counters Region::counters() const {
   return {counters_.sum(kWords), counters_.sum(kLines), counters_.sum(kFences),
-          counters_.sum(kSyncs)};
+          counters_.sum(kSyncs), counters_.sum(kMended)};
 }
 
 }  // namespace streamfs::pmem

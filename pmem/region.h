@@ -32,11 +32,13 @@ namespace streamfs::pmem {
 enum class MetaClass : uint8_t { kPersistent = 1, kSynced = 2, kVolatile = 3 };
 std::string_view to_string(MetaClass meta_class);
 
+// Of a mirror, words and lines are those of one copy.
 struct Counters {
   uint64_t words_programmed = 0;  // words whose value a store changed
   uint64_t lines_flushed = 0;
   uint64_t fences = 0;
   uint64_t syncs = 0;
+  uint64_t mended = 0;  // objects that were damaged in one copy and taken from another
 };
 
 class Region {
@@ -57,11 +59,11 @@ class Region {
       on_load(offset);
     return word(offset).load(std::memory_order_acquire);
   }
-  void store(uint64_t offset, std::span<const uint64_t> words);
+  virtual void store(uint64_t offset, std::span<const uint64_t> words);
   void store_word(uint64_t offset, uint64_t value) { store(offset, {&value, 1}); }
   void store_zeroes(uint64_t offset, uint64_t length);
   // Changes the bits of `mask` to those of `value`, atomically with other masked stores.
-  void store_masked(uint64_t offset, uint64_t mask, uint64_t value);
+  virtual void store_masked(uint64_t offset, uint64_t mask, uint64_t value);
   // 4-byte store within a word whose other half another thread may be storing to.
   void store_half(uint64_t offset, uint32_t value);
 
@@ -82,8 +84,25 @@ class Region {
   // room), those of the system.
   Result<void> grow(uint64_t size);
 
+  // ---- Copies. One, but for a mirror (mirror_region.h): loads and at() are of the first, what is
+  // stored goes to all.
+  virtual size_t copies() const { return 1; }
+  virtual Region& copy(size_t) { return *this; }
+  virtual const Region& copy(size_t) const { return *this; }
+  // Whether all copies hold the same here. Whoever leaves a store out because the word is right
+  // already, and may meet what a cut left of an uncommitted one, asks this first.
+  bool alike(uint64_t offset, uint64_t length) const;
+  // Makes the others hold what copy `from` holds here, durably; false: they did. const, because to
+  // every reader the region is what it was. Nobody stores here meanwhile.
+  virtual bool equalise(size_t /*from*/, uint64_t /*offset*/, uint64_t /*length*/) const {
+    return false;
+  }
+  void count_mended() const { counters_.add(kMended, 1); }
+
   virtual MetaClass meta_class() const = 0;
-  Counters counters() const;
+  // Its fence is the processor's, which completes the flushes of every region like it.
+  virtual bool fences_for_all() const { return false; }
+  virtual Counters counters() const;
 
  protected:
   Region() = default;
@@ -101,8 +120,8 @@ class Region {
   std::byte* base_ = nullptr;
   std::atomic<uint64_t> size_{0};
   bool watches_loads_ = false;
-  enum Counter : uint8_t { kWords, kLines, kFences, kSyncs, kCounters };
-  ThreadCounters<kCounters> counters_;
+  enum Counter : uint8_t { kWords, kLines, kFences, kSyncs, kMended, kCounters };
+  mutable ThreadCounters<kCounters> counters_;
 };
 
 // Opens META for read and write: a devdax character device, a file on a DAX filesystem (mapped

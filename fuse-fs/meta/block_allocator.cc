@@ -59,7 +59,7 @@ struct BlockAllocator::Impl {
 
   const pmem::Region& region;
   const Geometry& geometry;
-  mutable Mutex mutex;  // leaf; guards everything below
+  mutable Mutex mutex;    // leaf; guards everything below
   uint64_t known_blocks;  // that groups are there for; grow() follows the geometry
   std::vector<Group> groups;
   std::array<uint64_t, kClasses> class_count{};  // of regions in open groups

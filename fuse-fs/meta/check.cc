@@ -126,6 +126,7 @@ Result<InodeId> Repairer::make_lost_and_found(Heap& heap, const Repairs& repairs
                                               Directory& root_names, const InodeImage& root) {
   InodeSlots slots(heap, 0);
   SFS_ASSIGN(InodeSlots::Claim slot, take_slot(slots, repairs));
+  region_.equalise(0, inode_offset(slot.id()), kCellSize);
   auto words = std::bit_cast<InodeWords>(load_image(region_, slot.id()));
   std::fill_n(words.begin(), kInodeBodyWords, 0);
   auto made = std::bit_cast<InodeImage>(words);

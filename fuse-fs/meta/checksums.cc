@@ -88,8 +88,9 @@ bool Checksums::begin(BlockNo first, uint64_t count, HomeBlocks& touched) {
     found->second.mask |= uint64_t{1} << block % kGroup;
     found->second.crcs[block % kGroup] = 0;
     found->second.epochs[block % kGroup] = 0;
-    if (stored(block) == 0) continue;
-    region_.store_half(geometry_.checksum_offset(BlockNo{block}), 0);
+    const uint64_t at_word = geometry_.checksum_offset(BlockNo{block});
+    if (stored(block) == 0 && region_.alike(at_word, sizeof(uint32_t))) continue;
+    region_.store_half(at_word, 0);
     cleared = true;
   }
   if (cleared) flush(first, count, touched);

@@ -106,9 +106,12 @@ uint64_t entry_word(InodeId id, uint32_t type) {
   return id.value | uint64_t{type >> 12 & 0xf} << kTypeShift;
 }
 
-Result<DirEntry> decode_entry(const pmem::Region& region, uint64_t unit, uint32_t index) {
+namespace {
+
+Result<DirEntry> decode_copy(const pmem::Region& region, uint64_t unit, uint32_t index) {
   const uint64_t at = slot_offset(unit, index);
   const DirSlot slot = first_slot(read_words(region, at, 1));
+  if (slot.inode == 0) return Error{ENOENT};
   const uint32_t slots = slots_for(slot.name_length);
   if ((slot.inode & kContinuation) != 0 || slot.name_length == 0 ||
       slot.name_length > kMaxNameLength || index + slots > kDirSlotsPerUnit) {
@@ -121,6 +124,18 @@ Result<DirEntry> decode_entry(const pmem::Region& region, uint64_t unit, uint32_
                  entry_name(words, slot.name_length)};
   if (!sane_name(entry.name)) return Error{EIO, "impossible name in a directory"};
   return entry;
+}
+
+}  // namespace
+
+Result<DirEntry> decode_entry(const pmem::Region& region, uint64_t unit, uint32_t index,
+                              Look look) {
+  return read_mended(
+      region, "a directory slot", slot_offset(unit, index), look,
+      [&](const pmem::Region& copy) { return decode_copy(copy, unit, index); },
+      [](const Result<DirEntry>& entry) {
+        return (entry.ok() ? entry->slots : 1) * sizeof(DirSlot);
+      });
 }
 
 Result<std::unique_ptr<Directory>> Directory::load(Heap& heap, InodeId id,
@@ -140,13 +155,14 @@ void Directory::load_unit(uint32_t ordinal) {
   const uint64_t unit = units_[ordinal];
   for (uint32_t index = 0; index < kDirSlotsPerUnit;) {
     const uint32_t slot = ordinal * kDirSlotsPerUnit + index;
-    if (region.load(slot_offset(unit, index)) == 0) {
-      set_free(slot, 1);
-      ++index;
-    } else if (const Result<DirEntry> found = decode_entry(region, unit, index)) {
+    const Result<DirEntry> found = decode_entry(region, unit, index);
+    if (found.ok()) {
       index_.emplace(name_hash(found->name), slot);
       ++entries_;
       index += found->slots;
+    } else if (found.error().code == ENOENT) {
+      set_free(slot, 1);
+      ++index;
     } else {
       load_damaged(ordinal, index++);
     }
@@ -306,8 +322,8 @@ void Directory::visit(
   while (slot < units_.size() * kDirSlotsPerUnit) {
     const uint64_t unit = units_[slot / kDirSlotsPerUnit];
     const auto index = static_cast<uint32_t>(slot % kDirSlotsPerUnit);
-    const uint64_t word = region.load(slot_offset(unit, index));
-    if (word != 0 && (word & kContinuation) == 0) {
+    const uint64_t at = slot_offset(unit, index);
+    if (published(region, at) && (region.load(at) & kContinuation) == 0) {
       const Result<DirEntry> found = decode_entry(region, unit, index);
       if (found && !visit(static_cast<uint32_t>(slot), *found)) return;
     }

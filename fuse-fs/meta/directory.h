@@ -23,6 +23,7 @@
 #include "base/types.h"
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/meta/mended.h"
 
 namespace streamfs::meta {
 
@@ -40,8 +41,9 @@ struct DirEntry {
 inline uint64_t slot_offset(uint64_t unit, uint32_t index) {
   return unit + sizeof(UnitHeader) + uint64_t{index} * sizeof(DirSlot);
 }
-// `index`: place of the first slot in its unit.
-Result<DirEntry> decode_entry(const pmem::Region& region, uint64_t unit, uint32_t index);
+// `index`: place of the first slot in its unit. ENOENT: the slot is free.
+Result<DirEntry> decode_entry(const pmem::Region& region, uint64_t unit, uint32_t index,
+                              Look look = Look::kFirst);
 // The first word of the entry's first slot.
 uint64_t entry_word(InodeId id, uint32_t type);
 

@@ -240,6 +240,7 @@ struct FormatOptions {
   uint64_t mean_file_bytes = 256 * 1024;
   bool checksums = true;
   bool meta_log = false;
+  bool mirror = false;  // META is kept twice
   std::string label;
   std::array<uint8_t, 16> uuid{};
   std::string data_identity;
@@ -259,5 +260,11 @@ Result<void> format(pmem::Region& region, const Superblock& super, Timestamp now
 // EIO: both copies damaged (magic seen, checksum wrong). Repairs the damaged copy if `repair`.
 Result<Superblock> load_superblock(pmem::Region& region, bool repair);
 Result<void> store_superblock(pmem::Region& region, Superblock super);  // both copies, alternating
+
+// ---- META kept twice (pmem/mirror_region.h)
+// Makes `to` a copy of `from`, rings and all, whose superblock is this one. It is marked unfinished
+// first and gets its superblocks last; `from` is only read. Nobody uses either meanwhile.
+Result<void> make_copy(const pmem::Region& from, pmem::Region& to, const Superblock& super);
+bool is_unfinished_copy(const pmem::Region& region);
 
 }  // namespace streamfs::meta

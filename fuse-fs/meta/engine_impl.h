@@ -1,6 +1,6 @@
 // The engine's parts and the pieces its operations are put together from. engine_namespace.cc,
-// engine_attributes.cc, engine_xattrs.cc, engine_data.cc, engine_orphans.cc and engine_grow.cc hold the operations;
-// see engine.h for thread safety and what a crash leaves.
+// engine_attributes.cc, engine_xattrs.cc, engine_data.cc, engine_orphans.cc and engine_grow.cc hold
+// the operations; see engine.h for thread safety and what a crash leaves.
 #pragma once
 
 #include <initializer_list>
@@ -125,6 +125,8 @@ class EngineImpl final : public Engine {
 
   Result<std::string> target_of(const Inode& symlink) const;
   Result<void> verify_directory(InodeId id, const InodeImage& image) const;
+  Result<void> verify_extents(InodeId id, const InodeImage& image);
+  Result<void> verify_blob(InodeId id, uint64_t first) const;
 
   // ---- Names
   // An inode on its way into META: its slot, its image, what it needs beside them.

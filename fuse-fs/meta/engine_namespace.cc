@@ -84,7 +84,9 @@ Result<EngineImpl::NewInode> EngineImpl::prepare_inode(Change& change, const Ino
                                                        uint32_t nlink) {
   SFS_ASSIGN(InodeSlots::Claim slot, slots_.take());
   NewInode made{std::move(slot), {}, {}, {}, {}};
-  // Words 16–31 stay what they are in META: the image must mirror it.
+  // Words 16–31 stay what they are in META: the image must mirror it, and so must each copy, in
+  // which a cut may have left something else.
+  region_.equalise(0, inode_offset(made.slot.id()), kCellSize);
   auto blank = std::bit_cast<InodeWords>(load_image(region_, made.slot.id()));
   std::fill_n(blank.begin(), kInodeBodyWords, 0);
   InodeImage& image = made.image;

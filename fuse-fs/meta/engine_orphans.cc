@@ -90,10 +90,10 @@ Result<void> EngineImpl::drop_chain(Inode& inode, UnitKind kind) {
 Result<void> EngineImpl::collect_runs(uint64_t unit, std::vector<BlockRun>& runs) const {
   for (uint64_t i = 0; i < kExtentSlotsPerUnit; ++i) {
     const uint64_t at = unit + sizeof(UnitHeader) + i * sizeof(ExtentSlot);
-    const ExtentSlot slot = read_extent_slot(region_, at);
-    if (slot.head == 0) continue;
-    SFS_ASSIGN(const Extent extent, decode_extent(slot, geometry_));
-    runs.push_back({BlockNo{extent.block}, extent.length});
+    const Result<Extent> extent = read_extent(region_, geometry_, at);
+    if (!extent.ok() && extent.error().code == ENOENT) continue;
+    if (!extent.ok()) return extent.error();
+    runs.push_back({BlockNo{extent->block}, extent->length});
   }
   return {};
 }

@@ -1,5 +1,6 @@
 // What META holds of one inode, read again and held against its checksums and rules.
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -19,7 +20,7 @@ std::vector<InodeId> EngineImpl::inodes_after(InodeId after, size_t most) {
     const uint64_t base = geometry_.unit_offset(unit) / kCellSize;
     if (heap_.kind(unit) != UnitKind::kInodes) continue;
     for (uint64_t slot = std::max(base, first); slot < base + kInodesPerUnit; ++slot) {
-      if (region_.load(inode_offset(InodeId{slot})) != 0) found.push_back(InodeId{slot});
+      if (published(region_, inode_offset(InodeId{slot}))) found.push_back(InodeId{slot});
     }
   }
   return found;
@@ -27,24 +28,42 @@ std::vector<InodeId> EngineImpl::inodes_after(InodeId after, size_t most) {
 
 Result<void> EngineImpl::verify(InodeId id) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
-  SFS_ASSIGN(const InodeImage image, read_inode(heap_, id));
+  SFS_ASSIGN(const InodeImage image, read_inode(heap_, id, Look::kAll));
   if (is_directory(image)) SFS_TRY(verify_directory(id, image));
-  if (is_regular(image)) SFS_TRY(ExtentMap::load(heap_, id, image));
+  if (is_regular(image)) SFS_TRY(verify_extents(id, image));
+  SFS_TRY(verify_blob(id, image.symlink));
+  SFS_TRY(verify_blob(id, image.xattr));
   if (is_symlink(image)) SFS_TRY(target_of(*inode));
   SFS_TRY(xattrs(*inode));
   return {};
 }
 
+Result<void> EngineImpl::verify_extents(InodeId id, const InodeImage& image) {
+  SFS_ASSIGN(const auto units, heap_.chain(image.chain, UnitKind::kExtents, id, Look::kAll));
+  for (const uint64_t unit : units) {
+    for (uint64_t i = 0; i < kExtentSlotsPerUnit; ++i) {
+      const uint64_t at = unit + sizeof(UnitHeader) + i * sizeof(ExtentSlot);
+      const auto extent = read_extent(region_, geometry_, at, Look::kAll);
+      if (!extent.ok() && extent.error().code != ENOENT) return extent.error();
+    }
+  }
+  SFS_TRY(ExtentMap::load(heap_, id, image));
+  return {};
+}
+
+Result<void> EngineImpl::verify_blob(InodeId id, uint64_t first) const {
+  SFS_ASSIGN(const auto units, heap_.chain(first, UnitKind::kBlob, id, Look::kAll));
+  for (const uint64_t unit : units) SFS_TRY(read_blob_unit(region_, unit, Look::kAll));
+  return {};
+}
+
 Result<void> EngineImpl::verify_directory(InodeId id, const InodeImage& image) const {
-  SFS_ASSIGN(const auto units, heap_.chain(image.chain, UnitKind::kDirectory, id));
+  SFS_ASSIGN(const auto units, heap_.chain(image.chain, UnitKind::kDirectory, id, Look::kAll));
   for (const uint64_t unit : units) {
     for (uint32_t index = 0; index < kDirSlotsPerUnit;) {
-      if (region_.load(slot_offset(unit, index)) == 0) {
-        ++index;
-        continue;
-      }
-      SFS_ASSIGN(const DirEntry entry, decode_entry(region_, unit, index));
-      index += entry.slots;
+      const Result<DirEntry> entry = decode_entry(region_, unit, index, Look::kAll);
+      if (!entry.ok() && entry.error().code != ENOENT) return entry.error();
+      index += entry.ok() ? entry->slots : 1;
     }
   }
   return {};

@@ -54,6 +54,18 @@ ExtentSlot read_extent_slot(const pmem::Region& region, uint64_t offset) {
   return std::bit_cast<ExtentSlot>(words);
 }
 
+Result<Extent> read_extent(const pmem::Region& region, const Geometry& geometry, uint64_t offset,
+                           Look look) {
+  return read_mended(
+      region, "an extent slot", offset, look,
+      [&](const pmem::Region& copy) -> Result<Extent> {
+        const ExtentSlot slot = read_extent_slot(copy, offset);
+        if (slot.head == 0) return Error{ENOENT};
+        return decode_extent(slot, geometry);
+      },
+      [](const auto&) { return sizeof(ExtentSlot); });
+}
+
 ExtentSlot inline_slot(const InodeImage& image, size_t slot) {
   std::array<uint64_t, sizeof(ExtentSlot) / kWordSize> words{};
   std::copy_n(&image.inline_area[slot * words.size()], words.size(), words.begin());
@@ -74,26 +86,29 @@ Result<std::unique_ptr<ExtentMap>> ExtentMap::load(Heap& heap, InodeId id,
 Result<void> ExtentMap::load_slots(const InodeImage& image) {
   for (uint64_t slot = 0; slot < kInlineExtents; ++slot) {
     if ((image.flags & (kInlineExtent0 << slot)) == 0) continue;
-    SFS_TRY(load_slot(inline_slot(image, slot), slot));
+    SFS_ASSIGN(const Extent extent,
+               decode_extent(inline_slot(image, slot), heap_.store().geometry));
+    SFS_TRY(add_committed(extent, slot));
     ++inline_used_;
   }
   SFS_ASSIGN(const auto units, heap_.chain(image.chain, UnitKind::kExtents, id_));
   for (const uint64_t unit : units) {
     for (uint64_t i = kExtentSlotsPerUnit; i-- > 0;) {
       const uint64_t at = unit + sizeof(UnitHeader) + i * sizeof(ExtentSlot);
-      const ExtentSlot slot = read_extent_slot(heap_.store().region, at);
-      if (slot.head == 0) {
+      const Result<Extent> extent = read_extent(heap_.store().region, heap_.store().geometry, at);
+      if (extent.ok()) {
+        SFS_TRY(add_committed(*extent, at));
+      } else if (extent.error().code == ENOENT) {
         free_slots_.push_back(at);
       } else {
-        SFS_TRY(load_slot(slot, at));
+        return extent.error();
       }
     }
   }
   return {};
 }
 
-Result<void> ExtentMap::load_slot(const ExtentSlot& slot, uint64_t at) {
-  SFS_ASSIGN(const Extent extent, decode_extent(slot, heap_.store().geometry));
+Result<void> ExtentMap::add_committed(const Extent& extent, uint64_t at) {
   const auto after = committed_.lower_bound(extent.first);
   const bool overlaps =
       (after != committed_.end() && after->first < extent.end()) ||

@@ -37,6 +37,9 @@ ExtentSlot encode_extent(const Extent& extent);
 // Errors: EIO for a slot that is damaged or points outside the file or the data device.
 Result<Extent> decode_extent(const ExtentSlot& slot, const Geometry& geometry);
 ExtentSlot read_extent_slot(const pmem::Region& region, uint64_t offset);
+// The extent in a slot outside the inode. ENOENT: the slot is free; EIO.
+Result<Extent> read_extent(const pmem::Region& region, const Geometry& geometry, uint64_t offset,
+                           Look look = Look::kFirst);
 ExtentSlot inline_slot(const InodeImage& image, size_t slot);
 
 class ExtentMap {
@@ -87,7 +90,7 @@ class ExtentMap {
   ExtentMap(Heap& heap, InodeId id) : heap_(heap), id_(id) {}
 
   Result<void> load_slots(const InodeImage& image);
-  Result<void> load_slot(const ExtentSlot& slot, uint64_t at);
+  Result<void> add_committed(const Extent& extent, uint64_t at);
   std::optional<Extent> next_committed(uint64_t from) const;
   void hide(uint64_t first, uint64_t end);
   std::vector<BlockRun> remove_added(uint64_t first, uint64_t end);

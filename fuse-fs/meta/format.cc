@@ -143,8 +143,8 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
   super.data_blocks = options.data_blocks;
   super.ring_count = static_cast<uint32_t>(sizes.rings);
   super.journal_seed = options.random_seed;
-  super.features =
-      (options.checksums ? kFeatureChecksums : 0) | (options.meta_log ? kFeatureMetaLog : 0);
+  super.features = (options.checksums ? kFeatureChecksums : 0) |
+                   (options.meta_log ? kFeatureMetaLog : 0) | (options.mirror ? kFeatureMirror : 0);
   super.meta_class = static_cast<uint8_t>(meta_class);
   super.clean = 1;
   super.created_seconds = options.created_seconds;

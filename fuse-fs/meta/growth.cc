@@ -71,8 +71,8 @@ Maps missing_and_ahead(const Superblock& super, uint64_t blocks, uint64_t heap_b
 // The heap that gives as many files per block of data as there were.
 uint64_t proportional_heap(const Superblock& super, uint64_t blocks) {
   const uint64_t heap = length_of(super, RegionKind::kHeap);
-  const double share = static_cast<double>(blocks - super.data_blocks) /
-                       static_cast<double>(super.data_blocks);
+  const double share =
+      static_cast<double>(blocks - super.data_blocks) / static_cast<double>(super.data_blocks);
   const auto more = static_cast<uint64_t>(static_cast<double>(heap) * share);
   return heap + round_up(more, kUnitSize);
 }
@@ -83,7 +83,7 @@ Result<uint64_t> meta_size_after(const Superblock& now, const GrowthRequest& req
     const uint64_t wanted = round_down(*request.wanted_meta, kUnitSize);
     if (wanted < now.meta_size) {
       return Error{EOPNOTSUPP, "META cannot shrink: it has " + bytes_text(now.meta_size) + ", " +
-                               bytes_text(wanted) + " are asked for"};
+                                   bytes_text(wanted) + " are asked for"};
     }
     if (wanted > there && !request.extensible) {
       return Error{ENOSPC, "META is a device of " + bytes_text(there) + ", " + bytes_text(wanted) +
@@ -150,9 +150,10 @@ Result<void> extend_log(const Superblock& now, Superblock& next, uint64_t capaci
   const uint64_t ahead = round_up(std::max(least, capacity), kBlocksPerMiB);
   const uint64_t count = ahead <= added / 4 ? ahead : least;
   if (count + kDataLeft > added) {
-    return Error{ENOSPC, "the log of META on DATA needs more room there for so large a META: make "
-                         "DATA larger too, by at least " +
-                             bytes_text((least + kDataLeft) * kBlockSize)};
+    return Error{ENOSPC,
+                 "the log of META on DATA needs more room there for so large a META: make "
+                 "DATA larger too, by at least " +
+                     bytes_text((least + kDataLeft) * kBlockSize)};
   }
   const auto slot = std::ranges::find(next.log_extensions, uint64_t{0});
   if (slot == std::end(next.log_extensions)) {
@@ -167,8 +168,8 @@ Result<void> extend_log(const Superblock& now, Superblock& next, uint64_t capaci
 Result<Superblock> plan_growth(const Superblock& now, const GrowthRequest& request) {
   if (request.data_blocks < now.data_blocks) {
     return Error{EOPNOTSUPP, "DATA cannot shrink: the filesystem has " +
-                             bytes_text(now.data_blocks * kBlockSize) + " of it, it has only " +
-                             bytes_text(request.data_blocks * kBlockSize) + " left"};
+                                 bytes_text(now.data_blocks * kBlockSize) + " of it, it has only " +
+                                 bytes_text(request.data_blocks * kBlockSize) + " left"};
   }
   if (request.data_blocks > kMaxDataBlocks) return Error{EFBIG, "DATA is larger than 4 PiB"};
   Superblock next = now;

@@ -16,11 +16,11 @@
 namespace streamfs::meta {
 
 struct GrowthRequest {
-  uint64_t data_blocks = 0;                // that DATA has now
-  uint64_t meta_bytes = 0;                 // that META's medium has now
-  bool extensible = false;                 // META is a file, which can be made longer
+  uint64_t data_blocks = 0;                  // that DATA has now
+  uint64_t meta_bytes = 0;                   // that META's medium has now
+  bool extensible = false;                   // META is a file, which can be made longer
   std::optional<uint64_t> wanted_meta = {};  // its size, if someone said one
-  uint64_t snapshot_blocks = 0;            // capacity of a snapshot area; 0: no metadata log
+  uint64_t snapshot_blocks = 0;              // capacity of a snapshot area; 0: no metadata log
 };
 
 // The superblock after growing to that; sizes as they are, if there is nothing to do. Without a

@@ -57,6 +57,13 @@ UnitKind read_unit_kind(const pmem::Region& region, const Geometry& geometry, ui
   return static_cast<UnitKind>(region.load(at.word) >> at.shift & 0xff);
 }
 
+void store_unit_kind(pmem::Region& region, const Geometry& geometry, uint64_t unit, UnitKind kind) {
+  const MapByte at = map_byte(geometry, unit);
+  region.store_masked(at.word, uint64_t{0xff} << at.shift,
+                      uint64_t{static_cast<uint8_t>(kind)} << at.shift);
+  region.flush(at.word, kWordSize);
+}
+
 void put_unit_kind(Transaction& tx, const Geometry& geometry, uint64_t unit, UnitKind kind) {
   const MapByte at = map_byte(geometry, unit);
   tx.mask(at.word, uint64_t{0xff} << at.shift, uint64_t{static_cast<uint8_t>(kind)} << at.shift);
@@ -169,7 +176,7 @@ std::optional<uint64_t> Heap::pick(Purpose purpose) {
 std::optional<uint64_t> Heap::pick_free() {
   while (const auto unit = pick_from(&Group::free)) {
     // A published object where the map says "free" is damage: fsck's, not ours to overwrite.
-    if (store_.region.load(store_.geometry.unit_offset(*unit)) == 0) return unit;
+    if (!published(store_.region, store_.geometry.unit_offset(*unit))) return unit;
   }
   return std::nullopt;
 }
@@ -208,7 +215,8 @@ void Heap::promote() {
 }
 
 void Heap::clear(uint64_t offset) const {
-  if (std::memcmp(store_.region.at(offset), kZeroUnit.data(), kUnitSize) == 0) return;
+  const bool zero = std::memcmp(store_.region.at(offset), kZeroUnit.data(), kUnitSize) == 0;
+  if (zero && store_.region.alike(offset, kUnitSize)) return;
   store_.region.store(offset, kZeroUnit);
   store_.region.flush(offset, kUnitSize);
   store_.region.fence();  // before any record that makes the unit somebody's can be valid
@@ -239,29 +247,6 @@ void Heap::put_kind(Transaction& tx, uint64_t offset, UnitKind kind) {
 void Heap::freed(uint64_t offset, TxId tx) {
   const MutexLock lock(mutex_);
   waiting_.push_back({unit_at(offset), tx});
-}
-
-bool Heap::is_unit(uint64_t offset, UnitKind kind, InodeId owner) const {
-  const std::optional<uint64_t> unit = store_.geometry.unit_of(offset);
-  return unit && store_.geometry.unit_offset(*unit) == offset && this->kind(*unit) == kind &&
-         read_header(store_.region, offset).owner == unit_owner(owner, kind);
-}
-
-Result<std::vector<uint64_t>> Heap::chain(uint64_t first, UnitKind kind, InodeId owner) const {
-  std::vector<uint64_t> units;
-  for (uint64_t at = first; at != 0; at = read_header(store_.region, at).next) {
-    if (!is_unit(at, kind, owner) || units.size() >= total()) {
-      return Error{EIO, "broken chain of heap units"};
-    }
-    units.push_back(at);
-  }
-  return units;
-}
-
-bool Heap::is_inode_slot(InodeId id) const {
-  if (id.value >= store_.geometry.meta_size() / kCellSize) return false;
-  const std::optional<uint64_t> unit = store_.geometry.unit_of(id.value * kCellSize);
-  return unit && kind(*unit) == UnitKind::kInodes;
 }
 
 uint64_t Heap::available() {

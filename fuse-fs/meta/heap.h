@@ -24,6 +24,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/mended.h"
 #include "fuse-fs/meta/store.h"
 
 namespace streamfs::meta {
@@ -36,6 +37,7 @@ constexpr uint64_t unit_owner(InodeId owner, UnitKind kind) {
   return owner.value | uint64_t{static_cast<uint8_t>(kind)} << 56;
 }
 UnitKind read_unit_kind(const pmem::Region& region, const Geometry& geometry, uint64_t unit);
+void store_unit_kind(pmem::Region& region, const Geometry& geometry, uint64_t unit, UnitKind kind);
 void put_unit_kind(Transaction& tx, const Geometry& geometry, uint64_t unit, UnitKind kind);
 
 class Heap {
@@ -81,9 +83,10 @@ class Heap {
   UnitKind kind(uint64_t unit) const;
   uint64_t unit_at(uint64_t offset) const;  // asserts that it lies in the heap
   // The start of a unit of this kind that belongs to this owner.
-  bool is_unit(uint64_t offset, UnitKind kind, InodeId owner) const;
+  bool is_unit(uint64_t offset, UnitKind kind, InodeId owner, Look look = Look::kFirst) const;
   // Offsets of a chain's units in order. EIO: a link leads astray.
-  Result<std::vector<uint64_t>> chain(uint64_t first, UnitKind kind, InodeId owner) const;
+  Result<std::vector<uint64_t>> chain(uint64_t first, UnitKind kind, InodeId owner,
+                                      Look look = Look::kFirst) const;
   // True for an id whose slot lies in an inode unit.
   bool is_inode_slot(InodeId id) const;
 
@@ -121,6 +124,7 @@ class Heap {
   void add(uint64_t unit, Pool Group::* pool) SFS_REQUIRES(mutex_);
   void promote() SFS_REQUIRES(mutex_);
   void clear(uint64_t offset) const;
+  bool copy_has_unit(const pmem::Region& copy, uint64_t offset, UnitKind kind, InodeId owner) const;
   void give_back(uint64_t offset);
 
   Store store_;

@@ -64,14 +64,46 @@ const char* image_problem(const InodeImage& image, InodeId id) {
   return nullptr;
 }
 
-Result<InodeImage> read_inode(const Heap& heap, InodeId id) {
-  if (!heap.is_inode_slot(id)) return Error{ESTALE, "no such inode"};
-  const InodeImage image = load_image(heap.store().region, id);
+namespace {
+
+Result<InodeImage> checked_image(const pmem::Region& region, InodeId id) {
+  const InodeImage image = load_image(region, id);
   if (std::bit_cast<InodeWords>(image)[0] == 0) return Error{ESTALE, "no such inode"};
   if (const char* problem = image_problem(image, id)) {
     return Error{EIO, "inode " + std::to_string(id.value) + ": " + problem};
   }
   return image;
+}
+
+// Inline extents have checksums of their own; a copy without damaged ones is the better one.
+bool inline_extents_whole(const InodeImage& image) {
+  for (size_t slot = 0; slot < kInlineExtents; ++slot) {
+    if ((image.flags & (kInlineExtent0 << slot)) == 0) continue;
+    const ExtentSlot extent = inline_slot(image, slot);
+    if (extent.checksum != extent_checksum(extent)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<InodeImage> find_inode(const pmem::Region& region, InodeId id, Look look) {
+  const auto length = [](const auto&) { return kCellSize; };
+  const auto whole = [id](const pmem::Region& copy) -> Result<InodeImage> {
+    SFS_ASSIGN(const InodeImage image, checked_image(copy, id));
+    if (!inline_extents_whole(image)) return Error{EIO, "damaged extent"};
+    return image;
+  };
+  auto image = read_mended(region, "an inode", inode_offset(id), look, whole, length);
+  if (image.ok() || image.error().code != EIO) return image;
+  return read_mended(
+      region, "an inode", inode_offset(id), look,
+      [id](const pmem::Region& copy) { return checked_image(copy, id); }, length);
+}
+
+Result<InodeImage> read_inode(const Heap& heap, InodeId id, Look look) {
+  if (!heap.is_inode_slot(id)) return Error{ESTALE, "no such inode"};
+  return find_inode(heap.store().region, id, look);
 }
 
 void put_image(Transaction& tx, InodeId id, const InodeImage& committed, InodeImage& next) {

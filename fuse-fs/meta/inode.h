@@ -23,6 +23,7 @@
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/meta/mended.h"
 
 namespace streamfs::meta {
 
@@ -32,8 +33,10 @@ inline uint64_t inode_offset(InodeId id) {
   return id.value * kCellSize;
 }
 InodeImage load_image(const pmem::Region& region, InodeId id);
-// Errors: ESTALE (a free slot, or no slot at all), EIO (damaged).
-Result<InodeImage> read_inode(const Heap& heap, InodeId id);
+// The image in this slot. Errors: ESTALE (a free slot), EIO (damaged).
+Result<InodeImage> find_inode(const pmem::Region& region, InodeId id, Look look = Look::kFirst);
+// The same, and ESTALE where there is no slot at all.
+Result<InodeImage> read_inode(const Heap& heap, InodeId id, Look look = Look::kFirst);
 // What makes an image unbelievable, or nullptr.
 const char* image_problem(const InodeImage& image, InodeId id);
 // Finishes next's checksum and patches the words in which it differs from what META holds.

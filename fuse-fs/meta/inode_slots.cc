@@ -172,7 +172,7 @@ void InodeSlots::scan_unit(uint64_t number) {
   uint16_t found = 0;
   for (uint64_t index = 0; index < kInodesPerUnit; ++index) {
     const InodeId id = slot_of(base, index);
-    if (heap_.store().region.load(inode_offset(id)) == 0) found |= bit_of(id);
+    if (!published(heap_.store().region, inode_offset(id))) found |= bit_of(id);
   }
   found_ += count(found);
   add_free(number, found);

@@ -91,14 +91,15 @@ struct JournalStats {
 using RecordSink = std::function<void(TxId, ConstBytes record, std::span<const ConstBytes> bodies)>;
 
 struct Recovery {
-  uint64_t records_found = 0;     // whole records above the watermark
-  uint64_t records_replayed = 0;  // those that were committed
+  uint64_t records_found = 0;      // whole records above the watermark
+  uint64_t records_replayed = 0;   // those that were committed
+  uint64_t records_completed = 0;  // of these, those that a copy of META lacked
   uint64_t last_sequence = 0;
 };
 // Reads the rings, makes every committed record home and raises the watermark past all of them.
 // Errors: EIO when a committed record points outside what it may change, or the watermark is no
-// journal's. Idempotent: a cut during
-// recovery leaves it to be done again.
+// journal's. Idempotent: a cut during recovery leaves it to be done again. Of a mirror, both copies
+// are read, and each is given what only the other has before anything changes at home.
 Result<Recovery> recover_journal(pmem::Region& region, const Geometry& geometry);
 
 class Journal {

@@ -80,15 +80,23 @@ struct Superblock {
   uint64_t clean_used_inodes;  // for statfs, true when clean
   uint64_t created_seconds;
   uint64_t attachments;  // to DATA, which counts them too
-  // Blocks of DATA beyond the first ones that hold the metadata log's snapshots: BlockRange, packed.
+  // Blocks of DATA beyond the first ones that hold the metadata log's snapshots: BlockRange,
+  // packed.
   uint64_t log_extensions[kMaxLogExtensions];
-  uint64_t reserved[3];
+  uint64_t boot;          // of the machine that attached it last, 0 = not known
+  uint32_t mirror_token;  // drawn anew when one copy of META goes on without the other
+  uint32_t reserved1;
+  uint64_t reserved[1];
   SegmentList regions[static_cast<size_t>(RegionKind::kCount)];
 };
 static_assert(sizeof(Superblock) <= kUnitSize);
 static_assert(std::has_unique_object_representations_v<Superblock>);
 inline constexpr uint32_t kFeatureChecksums = 1;  // data checksums are kept
 inline constexpr uint32_t kFeatureMetaLog = 2;    // a metadata log is on the data device
+inline constexpr uint32_t kFeatureMirror = 4;     // META is kept twice
+
+// In the place of both superblocks' magic while a copy of META is being made.
+inline constexpr uint64_t kUnfinishedMagic = 0x3130595043534653;  // "SFSCPY01"
 
 // A block's checksum as it is stored: 0 means "not known".
 constexpr uint32_t known_checksum(uint32_t crc) {
@@ -255,8 +263,8 @@ inline constexpr uint64_t kLabelOffset[2] = {0, 2048};  // of its two copies in 
 struct AttachmentRecord {
   uint64_t magic;
   uint64_t count;
-  uint32_t checksum;  // CRC32C of this record with this field zero
-  uint32_t reserved;
+  uint32_t checksum;      // CRC32C of this record with this field zero
+  uint32_t mirror_token;  // of the META that was attached
 };
 static_assert(sizeof(AttachmentRecord) == 24);
 static_assert(std::has_unique_object_representations_v<AttachmentRecord>);

@@ -40,8 +40,7 @@ MetadataLog::~MetadataLog() {
 
 Result<std::unique_ptr<MetadataLog>> MetadataLog::start(pmem::Region& region,
                                                         const Geometry& geometry, Journal& journal,
-                                                        LogDevice& device,
-                                                        const DataLabel& label) {
+                                                        LogDevice& device, const DataLabel& label) {
   if (label.log_blocks == 0) return Error{ENODATA, "this filesystem has no metadata log"};
   std::unique_ptr<MetadataLog> log(new MetadataLog(region, geometry, journal, device, label));
   journal.set_sink(

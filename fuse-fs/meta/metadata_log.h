@@ -3,11 +3,11 @@
 //
 //   journal commit ──sink──► pending (memory) ──ship()──► log blocks ──device flush──► durable
 //
-// On the device (places from the DataLabel): two snapshot areas, which grow with META, and a ring of log chunks. A chunk
-// is one or more blocks: LogChunkHeader, then records each followed by its bodies, padded. Chunks
-// carry a consecutive number; the newest snapshot names the chunk number at its start. Snapshots
-// leave out superblocks, rings and the checksum array: restored data is accepted as read and
-// checksummed again on first read.
+// On the device (places from the DataLabel): two snapshot areas, which grow with META, and a ring
+// of log chunks. A chunk is one or more blocks: LogChunkHeader, then records each followed by its
+// bodies, padded. Chunks carry a consecutive number; the newest snapshot names the chunk number at
+// its start. Snapshots leave out superblocks, rings and the checksum array: restored data is
+// accepted as read and checksummed again on first read.
 //
 // Thread safety: any thread. ship() and snapshot() do device I/O and may wait; append() (the
 // journal's sink) does neither.

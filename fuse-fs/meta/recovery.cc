@@ -1,9 +1,14 @@
 // Recovery: which records of the rings were committed, and making them home.
 //
-//   scan ──► newest first: committed?  ──► oldest first: apply ──► flush, fence ──► watermark
+//   scan each copy ──► newest first: committed? ──► give each copy what it lacks, fence ──►
+//   oldest first: apply ──► flush, fence ──► watermark
 //
 // A record is committed if its own checksum holds and either a committed, younger record proves it
 // (its bodies may have changed since) or its bodies' checksum holds too.
+//
+// Where META is kept twice, any copy will do for either checksum. Home words change only in copies
+// that hold the record and its bodies durably, so that each of them alone can finish what a second
+// cut interrupts.
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -29,6 +34,8 @@ constexpr size_t kLineWords = kLineSize / kWordSize;
 struct Found {
   std::vector<uint64_t> words;
   uint64_t sequence = 0;
+  uint64_t offset = 0;         // in META
+  std::vector<size_t> absent;  // copies in which it is torn or missing
 };
 
 // What scan_rings() found parses.
@@ -49,14 +56,16 @@ std::vector<Found> scan_rings(const pmem::Region& region, const Geometry& geomet
                               uint64_t watermark) {
   std::vector<Found> found;
   for (uint32_t number = 0; number < geometry.super().ring_count; ++number) {
-    const std::byte* start = region.at(geometry.ring_offset(number));
-    const std::span ring(reinterpret_cast<const uint64_t*>(start), kRingSize / kWordSize);
+    const uint64_t start = geometry.ring_offset(number);
+    const std::span ring(reinterpret_cast<const uint64_t*>(region.at(start)),
+                         kRingSize / kWordSize);
     for (size_t at = 0; at < ring.size();) {
       const uint64_t sequence = ring[at] & kSequenceMask;
       std::span<const uint64_t> record;
       if (sequence > watermark && sequence <= kMaxSequence)
         record = record_in(ring.subspan(at), geometry.super().journal_seed);
-      if (!record.empty()) found.push_back({{record.begin(), record.end()}, sequence});
+      if (!record.empty())
+        found.push_back({{record.begin(), record.end()}, sequence, start + at * kWordSize, {}});
       at += std::max<size_t>(1, div_round_up(record.size_bytes(), kLineSize)) * kLineWords;
     }
   }
@@ -64,54 +73,131 @@ std::vector<Found> scan_rings(const pmem::Region& region, const Geometry& geomet
   return found;
 }
 
+// What any copy holds whole, and which do not.
+std::vector<Found> scan_copies(const pmem::Region& region, const Geometry& geometry,
+                               uint64_t watermark) {
+  std::vector<Found> all = scan_rings(region.copy(0), geometry, watermark);
+  for (size_t copy = 1; copy < region.copies(); ++copy) {
+    std::vector<Found> here = scan_rings(region.copy(copy), geometry, watermark);
+    const auto lacks = [](const std::vector<Found>& list, uint64_t sequence) {
+      const auto at = std::ranges::lower_bound(list, sequence, {}, &Found::sequence);
+      return at == list.end() || at->sequence != sequence;
+    };
+    for (Found& record : all) {
+      if (lacks(here, record.sequence)) record.absent.push_back(copy);
+    }
+    std::erase_if(here, [&](const Found& record) { return !lacks(all, record.sequence); });
+    for (Found& record : here) {
+      for (size_t earlier = 0; earlier < copy; ++earlier) record.absent.push_back(earlier);
+    }
+    all.insert(all.end(), here.begin(), here.end());
+    std::ranges::sort(all, {}, &Found::sequence);
+  }
+  return all;
+}
+
+// A committed record and the copy that has its bodies; of a proved one, every copy had them when it
+// was acknowledged.
+struct Committed {
+  Found record;
+  std::optional<size_t> bodies_of;
+};
+
+// The first copy with these bodies whole.
+std::optional<size_t> whole_bodies(const RecordView& view, const pmem::Region& region,
+                                   const Geometry& geometry) {
+  for (size_t copy = 0; copy < region.copies(); ++copy) {
+    if (view.body_checksum(region.copy(copy), geometry) == view.header().body_checksum) return copy;
+  }
+  return std::nullopt;
+}
+
 // Keeps the committed ones, in order.
-std::vector<Found> committed_of(std::vector<Found> found, const pmem::Region& region,
-                                const Geometry& geometry) {
+std::vector<Committed> committed_of(std::vector<Found> found, const pmem::Region& region,
+                                    const Geometry& geometry) {
   std::unordered_set<uint64_t> proved;
-  std::vector<Found> committed;
+  std::vector<Committed> committed;
   for (auto record = found.rbegin(); record != found.rend(); ++record) {
     const RecordView view = view_of(*record);
-    const bool whole = proved.contains(record->sequence) ||
-                       view.body_checksum(region, geometry) == view.header().body_checksum;
-    if (!whole) continue;
+    std::optional<size_t> bodies_of;
+    if (!proved.contains(record->sequence)) {
+      bodies_of = whole_bodies(view, region, geometry);
+      if (!bodies_of) continue;
+    }
     proved.insert(view.proofs().begin(), view.proofs().end());
-    committed.push_back(std::move(*record));
+    committed.push_back({std::move(*record), bodies_of});
   }
   std::ranges::reverse(committed);
   return committed;
 }
 
-Result<void> make_home(pmem::Region& region, const Geometry& geometry,
-                       const std::vector<Found>& committed) {
-  for (const Found& record : committed) {
+Result<void> check_bounds(const Geometry& geometry, const std::vector<Committed>& committed) {
+  for (const auto& [record, bodies_of] : committed) {
     if (!view_of(record).in_bounds(geometry)) {
       return Error{EIO, "journal record " + std::to_string(record.sequence) +
                             " points outside the metadata it may change"};
     }
   }
+  return {};
+}
+
+// Each copy gets the records and bodies that it lacks. Returns how many records that were.
+uint64_t complete_copies(pmem::Region& region, const std::vector<Committed>& committed) {
+  uint64_t completed = 0;
+  for (const auto& [record, bodies_of] : committed) {
+    bool lacked = !record.absent.empty();
+    for (const size_t copy : record.absent) {
+      region.copy(copy).store(record.offset, record.words);
+      region.copy(copy).flush(record.offset, record.words.size() * kWordSize);
+    }
+    if (bodies_of) {
+      for (const uint64_t packed : view_of(record).bodies()) {
+        const BodyView body = unpack_body(packed);
+        lacked |= region.equalise(*bodies_of, body.offset, body.words * kWordSize);
+      }
+    }
+    completed += lacked ? 1 : 0;
+  }
+  if (completed > 0) region.fence();
+  return completed;
+}
+
+void make_home(pmem::Region& region, const Geometry& geometry,
+               const std::vector<Committed>& committed) {
   std::vector<uint64_t> lines;
-  for (const Found& record : committed) {
+  for (const auto& [record, bodies_of] : committed) {
     const RecordView view = view_of(record);
     view.apply(region, geometry);
     view.home_lines(geometry, lines);
   }
   for (const uint64_t line : lines) region.flush(line, kLineSize);
   region.fence();
-  return {};
+}
+
+// The youngest of the copies' watermarks: what it says was true of all of them before any of them
+// was stored.
+uint64_t youngest_watermark(const pmem::Region& region) {
+  uint64_t watermark = 0;
+  for (size_t copy = 0; copy < region.copies(); ++copy) {
+    watermark = std::max(watermark, region.copy(copy).load(kWatermarkOffset));
+  }
+  return watermark;
 }
 
 }  // namespace
 
 Result<Recovery> recover_journal(pmem::Region& region, const Geometry& geometry) {
-  const uint64_t watermark = region.load(kWatermarkOffset);
+  const uint64_t watermark = youngest_watermark(region);
   if (watermark > kMaxSequence) return Error{EIO, "the journal's watermark is damaged"};
-  std::vector<Found> found = scan_rings(region, geometry, watermark);
-  Recovery result{found.size(), 0, watermark};
-  if (found.empty()) return result;
+  std::vector<Found> found = scan_copies(region, geometry, watermark);
+  Recovery result{found.size(), 0, 0, watermark};
+  if (found.empty() && region.alike(kWatermarkOffset, kWordSize)) return result;
   // Past every record seen, committed or not: a torn one must never be taken up later.
-  result.last_sequence = found.back().sequence;
-  const std::vector<Found> committed = committed_of(std::move(found), region, geometry);
-  SFS_TRY(make_home(region, geometry, committed));
+  if (!found.empty()) result.last_sequence = found.back().sequence;
+  const std::vector<Committed> committed = committed_of(std::move(found), region, geometry);
+  SFS_TRY(check_bounds(geometry, committed));
+  result.records_completed = complete_copies(region, committed);
+  make_home(region, geometry, committed);
   result.records_replayed = committed.size();
   region.store_word(kWatermarkOffset, result.last_sequence);
   region.flush(kWatermarkOffset, kWordSize);

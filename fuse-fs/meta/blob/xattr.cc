@@ -61,19 +61,33 @@ Result<NewBlob> put_blob(Transaction& tx, Heap& heap, InodeId owner, std::string
   return blob;
 }
 
+namespace {
+
+Result<std::string> read_part(const pmem::Region& region, uint64_t unit) {
+  const UnitHeader header = read_header(region, unit);
+  if (header.length > kBlobBytesPerUnit) return Error{EIO, "blob too long"};
+  std::string part = read_bytes(region, unit + sizeof(UnitHeader), header.length);
+  if (crc32c(std::as_bytes(std::span(part))) != header.checksum) return Error{EIO, "damaged blob"};
+  return part;
+}
+
+}  // namespace
+
+Result<std::string> read_blob_unit(const pmem::Region& region, uint64_t unit, Look look) {
+  return read_mended(
+      region, "a blob", unit, look,
+      [unit](const pmem::Region& copy) { return read_part(copy, unit); },
+      [](const Result<std::string>& part) {
+        return sizeof(UnitHeader) + (part.ok() ? part->size() : 0);
+      });
+}
+
 Result<std::string> read_blob(const Heap& heap, uint64_t first, InodeId owner, size_t limit) {
   SFS_ASSIGN(const auto units, heap.chain(first, UnitKind::kBlob, owner));
   std::string bytes;
   for (const uint64_t unit : units) {
-    const UnitHeader header = read_header(heap.store().region, unit);
-    if (header.length > kBlobBytesPerUnit || bytes.size() + header.length > limit) {
-      return Error{EIO, "blob too long"};
-    }
-    const std::string part =
-        read_bytes(heap.store().region, unit + sizeof(UnitHeader), header.length);
-    if (crc32c(std::as_bytes(std::span(part))) != header.checksum) {
-      return Error{EIO, "damaged blob"};
-    }
+    SFS_ASSIGN(const std::string part, read_blob_unit(heap.store().region, unit));
+    if (bytes.size() + part.size() > limit) return Error{EIO, "blob too long"};
     bytes += part;
   }
   return bytes;

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/heap.h"
+#include "fuse-fs/meta/mended.h"
 
 namespace streamfs::meta {
 
@@ -34,6 +35,9 @@ struct NewBlob {
 };
 // ENOSPC. The caller's record points somewhere at `first`.
 Result<NewBlob> put_blob(Transaction& tx, Heap& heap, InodeId owner, std::string_view bytes);
+// The payload of one unit; EIO: damaged.
+Result<std::string> read_blob_unit(const pmem::Region& region, uint64_t unit,
+                                   Look look = Look::kFirst);
 // EIO: broken chain or checksum. ENOMEM never: at most `limit` bytes, else EIO.
 Result<std::string> read_blob(const Heap& heap, uint64_t first, InodeId owner, size_t limit);
 

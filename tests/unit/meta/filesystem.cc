@@ -2,14 +2,17 @@
 
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/inode.h"
+#include "pmem/mirror_region.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -29,7 +32,13 @@ void expect(const Result<void>& result) {
 
 Filesystem::Filesystem(Size size)
     : region_(pmem::make_memory_region(size.meta_bytes, pmem::MetaClass::kPersistent)) {
+  if (size.mirrored) {
+    region_ = std::make_unique<pmem::MirrorRegion>(
+        std::move(region_),
+        pmem::make_memory_region(size.meta_bytes, pmem::MetaClass::kPersistent));
+  }
   FormatOptions options;
+  options.mirror = size.mirrored;
   options.data_blocks = size.data_blocks;
   options.label = "test";
   options.random_seed = 7;

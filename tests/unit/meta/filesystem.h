@@ -39,6 +39,7 @@ inline CreateRequest node(uint32_t mode) {
 struct Size {
   uint64_t meta_bytes = 16 << 20;
   uint64_t data_blocks = 1 << 16;  // 256 MiB
+  bool mirrored = false;
 };
 
 class Filesystem {

@@ -1,0 +1,120 @@
+// Two copies of one region: what goes to both, what it costs, and what is done where they differ.
+#include "pmem/mirror_region.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/types.h"
+#include "pmem/recording_region.h"
+#include "pmem/region.h"
+
+namespace streamfs::pmem {
+namespace {
+
+constexpr uint64_t kBytes = 8192;
+
+class Mirror : public testing::Test {
+ protected:
+  Mirror() {
+    auto first = std::make_unique<RecordingRegion>(kBytes, MetaClass::kPersistent);
+    auto second = std::make_unique<RecordingRegion>(2 * kBytes, MetaClass::kSynced);
+    first_ = first.get();
+    second_ = second.get();
+    mirror_ = std::make_unique<MirrorRegion>(std::move(first), std::move(second));
+  }
+  static auto count(const RecordingRegion& region, RecordingRegion::Event::Kind kind) {
+    return std::ranges::count(region.events(), kind, &RecordingRegion::Event::kind);
+  }
+
+  using Kind = RecordingRegion::Event::Kind;
+  std::unique_ptr<MirrorRegion> mirror_;
+  RecordingRegion* first_ = nullptr;
+  RecordingRegion* second_ = nullptr;
+};
+
+TEST_F(Mirror, IsAsLargeAsTheSmallerAndPromisesWhatBothKeep) {
+  EXPECT_EQ(mirror_->size(), kBytes);
+  EXPECT_EQ(mirror_->meta_class(), MetaClass::kSynced);
+}
+
+TEST_F(Mirror, EveryKindOfStoreReachesBoth) {
+  mirror_->store(64, std::array<uint64_t, 2>{1, 2});
+  mirror_->store_word(128, 3);
+  mirror_->store_masked(136, 0xff00, 0xabcd);
+  mirror_->store_half(148, 9);
+  for (const uint64_t at : {64, 72, 128, 136, 144}) {
+    EXPECT_NE(first_->load(at), 0U);
+    EXPECT_EQ(first_->load(at), second_->load(at)) << at;
+  }
+  EXPECT_EQ(mirror_->load(136), 0xab00U);
+}
+
+TEST_F(Mirror, AStoreThatChangesNothingInTheFirstStillReachesTheSecond) {
+  first_->store_word(64, 7);
+  second_->store_word(136, 0xff);
+  mirror_->store_word(64, 7);
+  mirror_->store_masked(136, 0xf, 0);
+  EXPECT_EQ(second_->load(64), 7U);
+  EXPECT_EQ(second_->load(136), 0xf0U);
+}
+
+TEST_F(Mirror, AFlushAndAFenceAreOneForTheCallerAndReachBoth) {
+  mirror_->store_word(0, 1);
+  EXPECT_EQ(mirror_->flush(0, 65), 2U);
+  mirror_->fence();
+  for (const RecordingRegion* side : {first_, second_}) {
+    EXPECT_EQ(count(*side, Kind::kFlush), 2);
+    EXPECT_EQ(count(*side, Kind::kFence), 1);
+  }
+  EXPECT_EQ(mirror_->counters().fences, 1U);
+  EXPECT_EQ(mirror_->counters().lines_flushed, 2U);
+  EXPECT_EQ(mirror_->counters().words_programmed, 1U);
+}
+
+TEST_F(Mirror, BothLinesAreFlushedBeforeEitherFence) {
+  mirror_->store_word(0, 1);
+  mirror_->flush(0, 8);
+  EXPECT_EQ(count(*first_, Kind::kFlush), 1);
+  EXPECT_EQ(count(*second_, Kind::kFlush), 1);
+  EXPECT_EQ(count(*first_, Kind::kFence) + count(*second_, Kind::kFence), 0);
+}
+
+TEST_F(Mirror, SyncAsksBoth) {
+  ASSERT_TRUE(mirror_->sync().ok());
+  EXPECT_EQ(first_->counters().syncs, 1U);
+  EXPECT_EQ(second_->counters().syncs, 1U);
+}
+
+TEST_F(Mirror, ADifferenceIsSeenAndMadeAwayWithDurably) {
+  mirror_->store_word(64, 5);
+  EXPECT_TRUE(mirror_->alike(0, kBytes));
+  EXPECT_FALSE(mirror_->equalise(0, 64, 64));
+  second_->store_word(72, 6);
+  EXPECT_FALSE(mirror_->alike(72, 4));
+  EXPECT_TRUE(mirror_->alike(64, 8));
+  second_->start_recording();
+  EXPECT_TRUE(mirror_->equalise(0, 64, 16));
+  EXPECT_TRUE(mirror_->alike(0, kBytes));
+  EXPECT_EQ(second_->load(72), 0U);
+  EXPECT_EQ(count(*second_, Kind::kFlush), 1);
+  EXPECT_EQ(count(*second_, Kind::kFence), 1);
+  first_->store_word(64, 1);
+  EXPECT_TRUE(mirror_->equalise(1, 64, 16));
+  EXPECT_EQ(mirror_->load(64), 5U);
+}
+
+TEST(OneCopy, IsAlikeAndHasNothingToEqualise) {
+  const auto region = make_memory_region(kBytes, MetaClass::kPersistent);
+  EXPECT_EQ(region->copies(), 1U);
+  EXPECT_EQ(&region->copy(0), region.get());
+  EXPECT_TRUE(region->alike(0, kBytes));
+  EXPECT_FALSE(region->equalise(0, 0, 64));
+}
+
+}  // namespace
+}  // namespace streamfs::pmem
