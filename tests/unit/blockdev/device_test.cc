@@ -94,6 +94,18 @@ class EveryDevice : public DeviceTest, public ::testing::WithParamInterface<cons
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryDevice, ::testing::Values("file", "emulated"),
                          [](const auto& p) { return std::string(p.param); });
 
+TEST_F(DeviceTest, AFileThatBecameLongerIsUsedToItsEndOnceMeasured) {
+  const auto device = open_kind("file");
+  std::filesystem::resize_file(directory_ + "/file", 2 * kBlocks * kBlockSize + 100);
+  const auto block = filled(1, 7);
+  EXPECT_EQ(put(*device, 2 * kBlocks - 1, block).error().code, EINVAL);
+  EXPECT_EQ(device->measure().value(), 2 * kBlocks);
+  ASSERT_TRUE(put(*device, 2 * kBlocks - 1, block).ok());
+  EXPECT_EQ(get(*device, 2 * kBlocks - 1, 1), block);
+  EXPECT_EQ(put(*device, 2 * kBlocks, block).error().code, EINVAL);
+  EXPECT_EQ(open_kind("emulated")->measure().value(), kBlocks);
+}
+
 TEST_P(EveryDevice, KeepsWhatRandomConcurrentWritesAndTrimsLeftAcrossReopening) {
   auto device = open_kind(GetParam());
   EXPECT_EQ(device->info().kind, GetParam());

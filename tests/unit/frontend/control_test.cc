@@ -70,6 +70,24 @@ TEST(ControlRequest, AScrubIsStartedStoppedAndToldOf) {
   EXPECT_EQ(ask(fs, 0, R"({"op": "scrub", "action": 7})").at("errno"), EINVAL);
 }
 
+TEST(ControlRequest, AGrowthSaysFromWhatToWhat) {
+  FakeFilesystem fs;
+  fs.grown = {{4096, 8192, 10}, {40960, 16384, 20}, true};
+  const json told = ask(fs, 0, R"({"op": "grow", "meta_size": 16384, "dry_run": true})");
+  EXPECT_EQ(fs.grown_with.meta_bytes, 16384U);
+  EXPECT_TRUE(fs.grown_with.dry_run);
+  EXPECT_EQ(told.at("before").at("data_bytes"), 4096);
+  EXPECT_EQ(told.at("after").at("meta_bytes"), 16384);
+  EXPECT_EQ(told.at("data_fixed"), true);
+  EXPECT_EQ(ask(fs, 0, R"({"op": "grow"})").at("ok"), true);
+  EXPECT_FALSE(fs.grown_with.meta_bytes.has_value());
+  EXPECT_FALSE(fs.grown_with.dry_run);
+  for (const char* size : {R"("1G")", "-1", "1.5", "null"}) {
+    const std::string line = std::string(R"({"op": "grow", "meta_size": )") + size + "}";
+    EXPECT_EQ(ask(fs, 0, line).at("errno"), EINVAL) << line;
+  }
+}
+
 TEST(ControlRequest, ErrorsOfTheFilesystemArePassedOn) {
   FakeFilesystem fs;
   EXPECT_EQ(ask(fs, 0, R"({"op": "record", "path": "/refuse"})").at("errno"), EACCES);
@@ -81,6 +99,7 @@ TEST(ControlRequest, StrangersMayLookButNotTouch) {
   EXPECT_EQ(ask(fs, kStranger, R"({"op": "streams"})").at("ok"), true);
   EXPECT_EQ(ask(fs, kStranger, R"({"op": "scrub"})").at("state"), "never");
   EXPECT_EQ(ask(fs, kStranger, R"({"op": "scrub", "action": "stop"})").at("errno"), EACCES);
+  EXPECT_EQ(ask(fs, kStranger, R"({"op": "grow", "dry_run": true})").at("errno"), EACCES);
   for (const char* op : {"attach", "sync", "record"}) {
     const json answer = ask(fs, kStranger, json({{"op", op}, {"path", "/x"}}).dump());
     EXPECT_EQ(answer.value("errno", 0), EACCES) << op;

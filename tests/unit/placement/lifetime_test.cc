@@ -35,6 +35,22 @@ struct Reference {
   }
 };
 
+TEST(Lifetime, ADeviceThatGrewIsMeasuredOnWhatIsNew) {
+  LifetimeTable table(64);
+  table.born(BlockNo{100'000}, 16, kA);
+  EXPECT_EQ(table.live_pages(kA), 0U) << "not there yet";
+  table.born(BlockNo{0}, 16, kA);
+  for (const uint64_t blocks : {65, 4000, 200'000}) {
+    table.grow(blocks);
+    table.born(BlockNo{blocks - 1}, 1, kB);
+  }
+  EXPECT_EQ(table.live_pages(kB), 3U);
+  table.died(BlockNo{0}, 200'000);
+  EXPECT_EQ(table.live_pages(kA), 0U);
+  EXPECT_EQ(table.dead_pages(kA), 16U);
+  EXPECT_EQ(table.dead_pages(kB), 3U);
+}
+
 TEST(Lifetime, ExposureIsExactWhateverIsWrittenWhere) {
   LifetimeTable table(4096);
   Reference reference;

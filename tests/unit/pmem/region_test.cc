@@ -2,7 +2,9 @@
 #include "pmem/region.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -72,6 +74,62 @@ TEST_F(RegionTest, ReadOnlyLeavesTheFileAlone) {
   EXPECT_EQ(region->load(8), 5U);
   region.reset();
   EXPECT_EQ(open_with({0, false, false, 0})->load(8), 0U);
+}
+
+TEST_F(RegionTest, AFileGrowsWhereItIsMapped) {
+  auto region = create();
+  region->store_word(kSize - kWordSize, 5);
+  const std::byte* const base = region->at(0);
+  EXPECT_TRUE(region->extensible());
+  for (const uint64_t size : {kSize + kBlockSize, 40 * kSize}) {
+    ASSERT_TRUE(region->grow(size).ok());
+    EXPECT_EQ(region->size(), size);
+    EXPECT_EQ(region->medium_bytes().value(), size);
+    region->store_word(size - kWordSize, size);
+  }
+  EXPECT_EQ(region->at(0), base);
+  EXPECT_TRUE(region->grow(kSize).ok()) << "large enough is large enough";
+  ASSERT_TRUE(region->sync().ok());
+  region.reset();
+  region = open_with({0, false, false, 0});
+  EXPECT_EQ(region->size(), 40 * kSize);
+  EXPECT_EQ(region->load(kSize - kWordSize), 5U);
+  EXPECT_EQ(region->load(40 * kSize - kWordSize), 40 * kSize);
+}
+
+TEST_F(RegionTest, AFileThatCannotGrowIsAsItWas) {
+  const auto region = create();
+  EXPECT_EQ(region->grow(uint64_t{1} << 50).error().code, ENOSPC) << "no addresses for it";
+  rlimit old{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+  const auto ignored = signal(SIGXFSZ, SIG_IGN);
+  const rlimit tight{kSize + kBlockSize, old.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
+  EXPECT_EQ(region->grow(4 * kSize).error().code, EFBIG);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
+  signal(SIGXFSZ, ignored);
+  EXPECT_EQ(region->size(), kSize);
+  EXPECT_EQ(std::filesystem::file_size(path()), kSize);
+  EXPECT_TRUE(region->grow(2 * kSize).ok());
+}
+
+TEST_F(RegionTest, WhatSomeoneMadeLongerIsSeen) {
+  const auto region = create();
+  std::filesystem::resize_file(path(), 3 * kSize + 5);
+  EXPECT_EQ(region->medium_bytes().value(), 3 * kSize);
+  EXPECT_EQ(region->size(), kSize) << "until it is taken";
+  ASSERT_TRUE(region->grow(3 * kSize).ok());
+  EXPECT_EQ(region->load(3 * kSize - kWordSize), 0U);
+}
+
+TEST(MemoryRegion, GrowsWhereItIs) {
+  const auto region = make_memory_region(kSize, MetaClass::kPersistent);
+  const std::byte* const base = region->at(0);
+  region->store_word(8, 1);
+  ASSERT_TRUE(region->grow(10 * kSize).ok());
+  EXPECT_EQ(region->at(0), base);
+  EXPECT_EQ(region->load(8), 1U);
+  EXPECT_EQ(region->load(10 * kSize - kWordSize), 0U);
 }
 
 TEST_F(RegionTest, AMissingFileIsReportedNotMade) {
