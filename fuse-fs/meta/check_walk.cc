@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -39,9 +40,10 @@ CheckWalk::CheckWalk(const pmem::Region& region, const Geometry& geometry)
 
 void CheckWalk::run() {
   const InodeId root{geometry_.super().root_inode};
-  if (!exists(root)) {
+  if (!exists(root) || !is_directory(load_image(region_, root))) {
     blinding_problem("the root directory does not exist");
   } else {
+    rooted_ = image_problem(load_image(region_, root), root) == nullptr;
     walk_tree({root, root, ""});
   }
   check_orphans();
@@ -319,14 +321,19 @@ void CheckWalk::find_lost(std::vector<InodeId> lost) {
     return !is_directory(image) ||
            (image.parent != id.value && all.contains(InodeId{image.parent}));
   };
-  std::ranges::sort(lost, {}, [&](InodeId id) { return std::pair(below_another(id), id); });
+  const auto is_sound = [&](InodeId id) {
+    return image_problem(load_image(region_, id), id) == nullptr;
+  };
+  // Sound ones first: what they lead to may show that others are no inodes at all.
+  std::ranges::sort(lost, {},
+                    [&](InodeId id) { return std::tuple(!is_sound(id), below_another(id), id); });
   for (const InodeId id : lost) {
     if (seen_.contains(id)) continue;  // met below another lost directory
-    const InodeImage image = load_image(region_, id);
-    const bool sound = image_problem(image, id) == nullptr;
-    problem(inode_name(id) + " has no name", sound);
+    if (kind(*geometry_.unit_of(inode_offset(id))) != UnitKind::kInodes) continue;
+    const bool sound = is_sound(id);
+    problem(inode_name(id) + " has no name", sound && rooted_);
     Seen& seen = seen_[id];
-    if (sound) {
+    if (sound && rooted_) {
       ++seen.names;
       repairs.lost.push_back(id);
     }

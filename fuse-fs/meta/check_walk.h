@@ -101,6 +101,7 @@ class CheckWalk {
   std::vector<uint8_t> claimed_;  // by heap unit: the UnitKind of its one owner, 0 = nobody's
   std::vector<bool> owned_;       // by data block
   bool blind_ = false;
+  bool rooted_ = false;                    // there is a root to name lost inodes in
   std::unordered_set<std::string> names_;  // of the directory being visited
 };
 

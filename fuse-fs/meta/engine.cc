@@ -64,6 +64,7 @@ EngineImpl::~EngineImpl() {
 Result<void> EngineImpl::start(const Options& options) {
   SFS_TRY(orphans_.load(super_.orphan_head));
   SFS_ASSIGN(root_, cache_.get(root()));
+  if (!is_directory(root_->committed)) return Error{EIO, "the root is not a directory"};
   if (!read_only_ && super_.clean != 0) {
     super_.clean = 0;
     SFS_TRY(store_superblock(region_, super_));

@@ -42,6 +42,20 @@ class HostileMedia : public ::testing::Test {
   Superblock super() { return *load_superblock(fs_.region(), false); }
   pmem::Region& region() { return fs_.region(); }
 
+  // Takes the one name in the root away that leads there.
+  void clear_name(InodeId id) {
+    const InodeImage root = load_image(region(), InodeId{super().root_inode});
+    for (uint32_t index = 0; index < kDirSlotsPerUnit; ++index) {
+      const auto entry = decode_entry(region(), root.chain, index);
+      if (entry && entry->id == id) region().store_word(slot_offset(root.chain, index), 0);
+    }
+  }
+  void set_kind(uint64_t unit, UnitKind kind) {
+    const uint64_t at = geometry_->region_offset(RegionKind::kHeapMap, unit);
+    const uint64_t shift = at % kWordSize * 8;
+    region().store_masked(round_down(at, kWordSize), uint64_t{0xff} << shift,
+                          uint64_t{static_cast<uint8_t>(kind)} << shift);
+  }
   // Puts a record of these sections at a ring's start, its checksum right.
   void forge_record(uint64_t sequence, RecordHeader header, const std::vector<uint64_t>& sections) {
     std::vector<uint64_t> words(kHeaderWords);
@@ -99,16 +113,44 @@ TEST_F(HostileMedia, ASegmentThatCutsARingIsRefused) {
   EXPECT_EQ(geometry.error().code, EINVAL);
 }
 
+TEST_F(HostileMedia, WithoutARootDirectoryNothingIsNamedAgainAndNothingMounts) {
+  const InodeId file = fs_.file("file");
+  close();
+  Superblock wrong = super();
+  wrong.root_inode = file.value;
+  ASSERT_TRUE(store_superblock(region(), wrong).ok());
+  EXPECT_EQ(Engine::open(region(), super(), fs_.clock(), {false, false}).error().code, EIO);
+  const auto first = check(region(), super(), {.repair = true});
+  ASSERT_TRUE(first.ok());
+  EXPECT_FALSE(first->all_repaired());
+  const auto second = check(region(), super(), {.repair = true});
+  ASSERT_TRUE(second.ok());
+  for (const auto& problem : second->problems) EXPECT_FALSE(problem.repaired) << problem.text;
+}
+
+TEST_F(HostileMedia, TheUnitOfALostDirectoryHoldsNoInodesWhateverTheMapSays) {
+  const InodeId lost = fs_.directory("lost"), file = fs_.file("file", lost);
+  close();
+  const uint64_t unit = *geometry_->unit_of(load_image(region(), lost).chain);
+  clear_name(lost);
+  set_kind(unit, UnitKind::kInodes);
+  set_kind(geometry_->heap_units() - 1, UnitKind::kExtents);
+  const auto first = check(region(), super(), {.repair = true});
+  ASSERT_TRUE(first.ok());
+  for (const auto& problem : first->problems) EXPECT_TRUE(problem.repaired) << problem.text;
+  const auto second = check(region(), super(), {});
+  ASSERT_TRUE(second.ok());
+  for (const auto& problem : second->problems) ADD_FAILURE() << "left: " << problem.text;
+  fs_.open();
+  EXPECT_EQ(fs_->lookup(lost, "file")->id, file);
+}
+
 TEST_F(HostileMedia, LostAndFoundTakesNoSlotThatANameLeadsTo) {
   const InodeId dangling = fs_.file("dangling"), lost = fs_.file("lost");
   close();
   // Its slot free, its name there; and an inode that has lost its name, to be named again.
   region().store_word(inode_offset(dangling), 0);
-  const InodeImage root = load_image(region(), InodeId{super().root_inode});
-  for (uint32_t index = 0; index < kDirSlotsPerUnit; ++index) {
-    const auto entry = decode_entry(region(), root.chain, index);
-    if (entry && entry->id == lost) region().store_word(slot_offset(root.chain, index), 0);
-  }
+  clear_name(lost);
   ASSERT_TRUE(check(region(), super(), {.repair = true}).ok());
   fs_.open();
   EXPECT_EQ(fs_.lookup_error("dangling"), EIO);
