@@ -37,14 +37,13 @@ Result<void> zero_blocks(blockdev::Device& device, uint64_t first, uint64_t coun
   return batch.wait();
 }
 
+// Durable with the label, which is written and flushed last: until then nothing is promised.
 Result<void> wipe(blockdev::Device& device) {
   const uint64_t capacity = device.info().capacity_blocks;
   const uint64_t count = std::min(kWipeBlocks, capacity);
   SFS_TRY(zero_blocks(device, 0, count));
-  if (capacity > count)
-    SFS_TRY(
-        zero_blocks(device, std::max(capacity - count, count), std::min(count, capacity - count)));
-  return device.flush();
+  if (capacity <= count) return {};
+  return zero_blocks(device, std::max(capacity - count, count), std::min(count, capacity - count));
 }
 
 template <typename T>

@@ -172,9 +172,6 @@ Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geom
   if (1 + index_length + pages.size() > area.blocks()) {
     return Error{ENOSPC, "META outgrew its snapshot area"};
   }
-  std::vector<std::byte> block(kBlockSize);
-  SFS_TRY(area.write(0, block));  // invalid from here until the end
-  SFS_TRY(device.flush());
   std::vector<SnapshotPage> index;
   SFS_TRY(write_pages(region, pages, 1 + index_length, area, index));
   std::vector<std::byte> raw(index_length * kBlockSize);
@@ -186,10 +183,11 @@ Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geom
   std::ranges::copy(geometry.super().uuid, header.uuid);
   header.index_checksum = crc32c(std::as_bytes(std::span(index)));
   header.checksum = header_checksum(header);
+  std::vector<std::byte> block(kBlockSize);
   std::memcpy(block.data(), &header, sizeof(header));
   SFS_TRY(area.write(0, block));
   SFS_TRY(device.flush());
-  return (2 + index_length + pages.size()) * kBlockSize;
+  return (1 + index_length + pages.size()) * kBlockSize;
 }
 
 Result<uint64_t> newest_snapshot_generation(const DataLabel& label, LogDevice& device) {

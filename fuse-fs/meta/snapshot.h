@@ -1,7 +1,7 @@
 // Fuzzy snapshots of META on the data device, and what a restore reads back.
 // Thread safety: the caller lets one snapshot be written at a time; META may change meanwhile.
-// What a crash leaves: the area being written is invalid until its header, written and flushed
-// last; the other area is whole.
+// What a crash leaves: the area being written keeps its old header, whose generation is older than
+// that of the other, whole area, until the new one is written and flushed, last.
 #pragma once
 
 #include <cstdint>
