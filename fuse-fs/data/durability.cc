@@ -44,4 +44,8 @@ Result<void> LogBlocks::read(BlockNo first, Bytes bytes) {
   return batch.wait();
 }
 
+Result<void> LogBlocks::flush() {
+  return device_.flush();
+}
+
 }  // namespace streamfs::data

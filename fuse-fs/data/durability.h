@@ -50,7 +50,7 @@ class LogBlocks final : public meta::LogDevice {
   explicit LogBlocks(blockdev::Device& device) : device_(device) {}
   Result<void> write(BlockNo first, ConstBytes bytes) override;
   Result<void> read(BlockNo first, Bytes bytes) override;
-  Result<void> flush() override { return device_.flush(); }
+  Result<void> flush() override;
 
  private:
   blockdev::Device& device_;

@@ -1,46 +1,82 @@
 #!/usr/bin/env python3
-"""Delete each call to Region::flush and Region::fence in turn: the crash tests must notice.
+"""Delete each call to Region::flush, Region::fence and Device::flush: a test must notice each.
 
-Usage: mutation.py [--json FILE] [FILE.cc ...]   (default: the journal and its recovery)
+Usage: mutation.py [--json FILE] [--jobs N] BUILD [FILE.cc ...]   (default: every file with a call)
 
-Prints a line a site and a closing line; exits 1 when a deletion went unnoticed.
+BUILD is a build directory whose test binaries are up to date (build/asan in the gate). The files
+with calls are compiled once more, from copies in which every call asks the environment whether it
+is the deleted one; mutation.toml says which tests look at which file. What is shipped knows nothing
+of it. Prints a line a call and a closing line; exits 1 when a deletion went unnoticed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DEFAULT_FILES = ["fuse-fs/meta/journal.cc", "fuse-fs/meta/recovery.cc"]
-CALL = re.compile(r"\bregion_?\.(flush|fence)\(")
-NOTHING = "[](auto...) -> uint64_t { return 0; }("
-COMPILE = ["g++", "-std=c++20", "-O1", f"-I{ROOT}", "-w", "-c"]
-LIBRARIES = ["-lgtest", "-lgmock", "-lgtest_main", "-lisal", "-lpthread"]
+FOLDERS = ["fuse-fs/meta", "fuse-fs/data"]
+# The object of a call is a region or a device; whatever else has a method of these names forwards
+# to a call that is found where it stands.
+CALL = re.compile(r"\b((?:store_\.)?region_?|device_?|blocks_)\.(flush|fence)\(")
+ANY_CALL = re.compile(r"\b([\w.>-]+?)(?:\.|->)(flush|fence)\(")
+FORWARDING = {"checksums_"}
+SWITCH = "STREAMFS_DELETED_CALL"
+TIMEOUT_SECONDS = 120
+HEADER = f"""#pragma once
+#include <cstdlib>
+#include <type_traits>
+#include <utility>
+namespace streamfs::mutation {{
+template <typename T>
+struct Call {{
+  T& object;
+  bool deleted;
+  template <typename... Arguments>
+  auto flush(Arguments... arguments) const {{
+    using R = decltype(object.flush(arguments...));
+    return deleted ? R() : object.flush(arguments...);
+  }}
+  void fence() const {{
+    if (!deleted) object.fence();
+  }}
+}};
+template <typename T>
+Call<T> call(int number, T& object) {{
+  const char* deleted = std::getenv("{SWITCH}");
+  return {{object, deleted != nullptr && std::atoi(deleted) == number}};
+}}
+}}  // namespace streamfs::mutation
+"""
 
 
 @dataclass
 class Site:
-    """One call that was deleted and whether a test failed for it."""
+    """One call, and whether a test failed without it."""
 
+    number: int
     file: str
     line: int
     text: str
     caught: bool = False
 
 
-def sources() -> list[Path]:
-    """Everything the journal's crash tests need."""
-    meta = ["journal", "record", "recovery", "transaction", "geometry", "superblock", "format"]
-    files = [ROOT / f"fuse-fs/meta/{name}.cc" for name in [*meta, "label", "image"]]
-    files += sorted((ROOT / "base").glob("*.cc")) + sorted((ROOT / "pmem").glob("*.cc"))
-    return [*files, ROOT / "tests/crash/journal_crash_test.cc"]
+@dataclass(frozen=True)
+class Tests:
+    """What looks at a file's calls."""
+
+    binary: str
+    filter: str
 
 
 def say(text: str) -> None:
@@ -49,58 +85,117 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def compile_object(source: Path, out: Path) -> None:
-    """Compile one file."""
-    subprocess.run([*COMPILE, str(source), "-o", str(out)], check=True)
+def find_sites() -> list[Site]:
+    """Every call of the engine and the data floor, numbered."""
+    sites: list[Site] = []
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in {".cc", ".h"}:
+                continue
+            file = str(path.relative_to(ROOT))
+            text = path.read_text()
+            for call in ANY_CALL.finditer(text):
+                if call[1] in FORWARDING:
+                    continue
+                line = text.count("\n", 0, call.start()) + 1
+                if path.suffix == ".h" or not CALL.match(text, call.start()):
+                    raise SystemExit(f"{file}:{line}: a call in a shape that is not known here")
+                source = text.splitlines()[line - 1].strip()
+                sites.append(Site(len(sites) + 1, file, line, source))
+    return sites
 
 
-def tests_pass(objects: list[Path], program: Path) -> bool:
-    """Link and run the crash tests."""
-    subprocess.run(["g++", *map(str, objects), *LIBRARIES, "-o", str(program)], check=True)
-    run = subprocess.run([str(program), "--gtest_brief=1"], check=False, capture_output=True)
-    return run.returncode == 0
+def mutable_copy(file: str, sites: list[Site]) -> str:
+    """The file's text with every call behind the switch."""
+    numbers = iter(site.number for site in sites if site.file == file)
+    return CALL.sub(
+        lambda call: f"::streamfs::mutation::call({next(numbers)}, {call[1]}).{call[2]}(",
+        (ROOT / file).read_text(),
+    )
 
 
-def find_sites(file: str) -> list[tuple[Site, str]]:
-    """Each call in a file, with the file's text without it."""
-    text = (ROOT / file).read_text()
-    found = []
-    for call in CALL.finditer(text):
-        line = text.count("\n", 0, call.start()) + 1
-        mutated = text[: call.start()] + NOTHING + text[call.end() :]
-        found.append((Site(file, line, text.splitlines()[line - 1].strip()), mutated))
-    return found
+class Build:
+    """The build directory's own commands, with our copies in the place of some files."""
+
+    def __init__(self, build: Path, work: Path) -> None:
+        """Read the commands; `work` is for what is made here."""
+        self.build, self.work = build, work
+        commands = json.loads((build / "compile_commands.json").read_text())
+        self.commands = {entry["file"]: entry["command"] for entry in commands}
+        (work / "mutation.h").write_text(HEADER)
+
+    def compile_copy(self, file: str, sites: list[Site]) -> Path:
+        """Compile a file with its calls behind the switch."""
+        copy = self.work / file.replace("/", "_")
+        copy.write_text(mutable_copy(file, sites))
+        arguments = shlex.split(self.commands[str(ROOT / file)])
+        arguments[arguments.index("-o") + 1] = str(copy.with_suffix(".o"))
+        arguments[arguments.index("-c") + 1] = str(copy)
+        arguments += ["-include", str(self.work / "mutation.h"), "-Wno-error"]
+        subprocess.run(arguments, cwd=self.build, check=True)
+        return copy.with_suffix(".o")
+
+    def link(self, binary: str, objects: list[Path]) -> None:
+        """Link a test binary with these objects before the libraries that hold the originals."""
+        command = ["ninja", "-C", str(self.build), "-t", "commands", f"bin/{binary}"]
+        known = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        line = next(each for each in known.splitlines() if f"-o bin/{binary} " in each)
+        ours = " ".join(map(str, objects)) + f" -o {self.work / binary} "
+        line = line.split(f"&& cd {self.build}", 1)[0].replace(f"-o bin/{binary} ", ours)
+        if line.rstrip().endswith("&&"):
+            line += " :"
+        subprocess.run(line, cwd=self.build, check=True, shell=True)  # noqa: S602
+
+    def passes(self, tests: Tests, deleted: int) -> bool:
+        """Run the tests without this call."""
+        command = [str(self.work / tests.binary), f"--gtest_filter={tests.filter}"]
+        command += ["--gtest_brief=1", "--gtest_fail_fast"]
+        environment = os.environ | {SWITCH: str(deleted)}
+        try:
+            done = subprocess.run(
+                command, cwd=self.work, check=False, capture_output=True, env=environment,
+                timeout=TIMEOUT_SECONDS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0 and b"PASSED  ] 0 tests" not in done.stdout
 
 
 def main() -> int:
-    """Run the mutations."""
+    """Compile, link, and run without each call in turn."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("files", nargs="*", default=DEFAULT_FILES)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("build", type=Path)
+    parser.add_argument("files", nargs="*")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="streamfs-mutation-") as directory:
-        work = Path(directory)
-        objects = {source: work / f"{i}.o" for i, source in enumerate(sources())}
-        for source, out in objects.items():
-            compile_object(source, out)
-        if not tests_pass(list(objects.values()), work / "whole"):
-            say("the crash tests fail without any mutation")
-            return 2
-        sites = []
-        for file in args.files:
-            for site, mutated in find_sites(file):
-                changed = work / "mutated.cc"
-                changed.write_text(mutated)
-                compile_object(changed, work / "mutated.o")
-                others = [out for source, out in objects.items() if source != ROOT / file]
-                site.caught = not tests_pass([*others, work / "mutated.o"], work / "mutant")
-                verdict = "caught" if site.caught else "MISSED"
-                say(f"{verdict} {site.file}:{site.line} {site.text}")
-                sites.append(site)
+    table = tomllib.loads((ROOT / "tests/crash/mutation.toml").read_text())
+    tests = {file: Tests(**entry) for file, entry in table.items()}
+    sites = [site for site in find_sites() if not args.files or site.file in args.files]
+    files = sorted({site.file for site in sites})
+    if unknown := set(files) - set(tests):
+        raise SystemExit(f"mutation.toml says no tests for {', '.join(sorted(unknown))}")
+    with (
+        tempfile.TemporaryDirectory(prefix="streamfs-mutation-") as folder,
+        ThreadPoolExecutor(max_workers=args.jobs) as pool,
+    ):
+        build = Build(args.build.resolve(), Path(folder))
+        objects = list(pool.map(lambda file: build.compile_copy(file, sites), files))
+        binaries = sorted({tests[file].binary for file in files})
+        list(pool.map(lambda binary: build.link(binary, objects), binaries))
+        used = sorted({tests[file] for file in files}, key=str)
+        for each, passed in zip(used, pool.map(lambda t: build.passes(t, 0), used), strict=True):
+            if not passed:
+                say(f"{each.binary} {each.filter} fails with every call in its place")
+                return 2
+        caught = pool.map(lambda site: not build.passes(tests[site.file], site.number), sites)
+        for site, noticed in zip(sites, caught, strict=True):
+            site.caught = noticed
+            say(f"{'caught' if noticed else 'MISSED'} {site.file}:{site.line} {site.text}")
     if args.json:
         args.json.write_text(json.dumps([asdict(site) for site in sites], indent=1) + "\n")
     missed = sum(not site.caught for site in sites)
-    say(f"mutations: {len(sites) - missed} passed, {missed} failed")
+    say(f"mutations: {len(sites)} calls; {len(sites) - missed} passed, {missed} failed")
     return 1 if missed or not sites else 0
 
 
