@@ -1,9 +1,13 @@
 #include "fuse-fs/data/attachments.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <optional>
+#include <random>
 #include <span>
+#include <string>
 
 #include "base/checksum.h"
 #include "base/result.h"
@@ -30,20 +34,20 @@ uint32_t checksum_of(meta::AttachmentRecord record) {
 
 }  // namespace
 
-Result<std::optional<uint64_t>> read_attachments(blockdev::Device& device) {
+Result<std::optional<Attached>> read_attachments(blockdev::Device& device) {
   BlockBuffer block;
   SFS_TRY(read_first(device, block.bytes));
   meta::AttachmentRecord record;
   std::memcpy(&record, block.bytes.data() + meta::kAttachmentOffset, sizeof record);
   const bool whole =
       record.magic == meta::kAttachmentMagic && record.checksum == checksum_of(record);
-  return whole ? std::optional(record.count) : std::nullopt;
+  return whole ? std::optional(Attached{record.count, record.mirror_token}) : std::nullopt;
 }
 
-Result<void> write_attachments(blockdev::Device& device, uint64_t count) {
+Result<void> write_attachments(blockdev::Device& device, Attached attached) {
   BlockBuffer block;
   SFS_TRY(read_first(device, block.bytes));
-  meta::AttachmentRecord record{meta::kAttachmentMagic, count, 0, 0};
+  meta::AttachmentRecord record{meta::kAttachmentMagic, attached.count, 0, attached.mirror_token};
   record.checksum = checksum_of(record);
   std::memcpy(block.bytes.data() + meta::kAttachmentOffset, &record, sizeof record);
   {
@@ -54,12 +58,34 @@ Result<void> write_attachments(blockdev::Device& device, uint64_t count) {
   return device.flush();
 }
 
+bool is_older(const meta::Superblock& super, const std::optional<Attached>& attached) {
+  if (!attached) return false;
+  if (super.attachments != attached->count) return super.attachments < attached->count;
+  return super.mirror_token != attached->mirror_token;
+}
+
+uint64_t boot_of_machine() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string digits;
+  for (char c = 0; file.get(c);) {
+    if (c != '-') digits.push_back(c);
+  }
+  return std::strtoull(digits.substr(0, 16).c_str(), nullptr, 16);
+}
+
 Result<void> attach(OpenPair& pair) {
+  if (!pair.degraded.empty()) {
+    const uint32_t before = pair.super.mirror_token;
+    std::random_device random;
+    while (pair.super.mirror_token == before || pair.super.mirror_token == 0)
+      pair.super.mirror_token = random();
+  }
+  pair.super.boot = boot_of_machine();
   ++pair.super.attachments;
   SFS_TRY(meta::store_superblock(*pair.region, pair.super));
   ++pair.super.generation;
   SFS_TRY(pair.region->sync());
-  return write_attachments(*pair.device, pair.super.attachments);
+  return write_attachments(*pair.device, {pair.super.attachments, pair.super.mirror_token});
 }
 
 }  // namespace streamfs::data

@@ -15,14 +15,26 @@
 #include "base/result.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/filesystem_impl.h"
+#include "fuse-fs/meta/layout.h"
 
 namespace streamfs::data {
 
-// Nothing: DATA says none, as one that was made before there was a count, or none that is whole.
-Result<std::optional<uint64_t>> read_attachments(blockdev::Device& device);
-Result<void> write_attachments(blockdev::Device& device, uint64_t count);
+struct Attached {
+  uint64_t count;
+  uint32_t mirror_token;  // of the META that was; 0 where it is kept once
+};
 
-// One more on both, META first; its superblock is then `pair.super`.
+// Nothing: DATA says none, as one that was made before there was a count, or none that is whole.
+Result<std::optional<Attached>> read_attachments(blockdev::Device& device);
+Result<void> write_attachments(blockdev::Device& device, Attached attached);
+
+// Whether this META stood still while DATA was in use with another copy of it.
+bool is_older(const meta::Superblock& super, const std::optional<Attached>& attached);
+
+// One more on both, META first; its superblock is then `pair.super`. A copy of META that goes on
+// without the other draws a new mirror token, so that the other is never taken for its equal.
 Result<void> attach(OpenPair& pair);
+
+uint64_t boot_of_machine();  // another after each boot; 0: not known
 
 }  // namespace streamfs::data

@@ -126,7 +126,8 @@ Result<void> FilesystemImpl::unmount() {
   SFS_TRY(barrier_->close());
   SFS_TRY(engine_->close_clean());
   SFS_TRY(pair_.region->sync());
-  return write_attachments(*pair_.device, pair_.super.attachments + 1);  // as META has it now
+  return write_attachments(  // as META has it now
+      *pair_.device, {pair_.super.attachments + 1, pair_.super.mirror_token});
 }
 
 Result<void> FilesystemImpl::fsync(InodeId id, bool /*data_only*/) {
@@ -166,6 +167,8 @@ Result<Status> FilesystemImpl::status() {
   out.checksum_errors = checksums_->errors();
   out.trims_pending_blocks = trims_->pending_blocks();
   out.log_bytes = barrier_->log_bytes();
+  out.mirrored = (pair_.super.features & meta::kFeatureMirror) != 0;
+  out.mirror_degraded = pair_.degraded;
   out.degraded_read_only = health_.degraded();
   out.degraded_reason = health_.reason();
   return out;

@@ -34,6 +34,9 @@ struct MountOptions {
   double real_time = 0;       // an emulated SSD answers as late as its flash would, times this
   std::string trace_path;     // record a trace from the start
   bool restore_meta = false;  // rebuild META from the log on DATA, wherever it is to be
+  std::string mirror_path;    // where META is a second time
+  bool degraded = false;      // go on with one copy of a META that is kept twice
+  bool make_mirror = false;   // mirror_path may hold anything: it becomes a copy
   double wait_seconds = 10;   // for a device whose last daemon is still draining
 };
 
@@ -63,6 +66,8 @@ struct Status {
   placement::Placement::ModelStatus model;
   uint64_t epochs = 0, dirty_inodes = 0, checksum_errors = 0, trims_pending_blocks = 0;
   uint64_t log_bytes = 0;
+  bool mirrored = false;        // META is kept twice
+  std::string mirror_degraded;  // which copy is missing and why
   bool degraded_read_only = false;
   std::string degraded_reason;
 };
@@ -78,6 +83,7 @@ struct ScrubStatus {
   uint64_t inodes = 0, inodes_in_all = 0;  // the latter about
   uint64_t bytes = 0;                      // of data read
   uint64_t damaged = 0;                    // objects and blocks
+  uint64_t mended = 0;                     // damaged in one copy of META, whole in the other
   std::vector<Finding> findings;           // the first of them
 };
 

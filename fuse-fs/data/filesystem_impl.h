@@ -28,6 +28,7 @@ struct OpenPair {
   std::unique_ptr<blockdev::Device> device;
   meta::Superblock super;
   meta::DataLabel label;
+  std::string degraded;  // META is kept twice and here once: what is missing and why
 };
 
 class FilesystemImpl final : public Filesystem {

@@ -10,9 +10,13 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -21,6 +25,7 @@
 #include "fuse-fs/data/pair.h"
 #include "fuse-fs/data/signature.h"
 #include "fuse-fs/meta/label.h"
+#include "pmem/mirror_region.h"
 #include "pmem/region.h"
 
 namespace streamfs::data {
@@ -94,14 +99,33 @@ Result<std::unique_ptr<pmem::Region>> open_meta(const std::string& path, uint64_
   return pmem::open_region(path, open);
 }
 
-Result<void> check_empty(pmem::Region& region, const std::string& meta_path,
-                         blockdev::Device& device) {
+// A META made for a run that wrote nothing goes away again.
+class Remover {
+ public:
+  Remover() = default;
+  Remover(const Remover&) = delete;
+  Remover& operator=(const Remover&) = delete;
+  ~Remover() {
+    for (const std::string& path : paths_) (void)::unlink(path.c_str());
+  }
+  void add(const std::string& path) { paths_.push_back(path); }
+  void keep() { paths_.clear(); }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
+Result<void> check_empty(pmem::Region& region, const std::string& meta_path) {
   const auto super = meta::load_superblock(region, false);
   if (super.ok() || super.error().code == EIO) {
     return Error{EEXIST, meta_path + " holds a streamfs filesystem; -f overwrites it"};
   }
   SFS_ASSIGN(const auto meta_holds, signature_of(region));
   if (meta_holds) return Error{EEXIST, meta_path + " holds " + *meta_holds + "; -f overwrites it"};
+  return {};
+}
+
+Result<void> check_empty(blockdev::Device& device) {
   SFS_ASSIGN(const auto data_holds, signature_of(device));
   if (data_holds) {
     return Error{EEXIST, device.info().path + " holds " + *data_holds + "; -f overwrites it"};
@@ -109,21 +133,27 @@ Result<void> check_empty(pmem::Region& region, const std::string& meta_path,
   return {};
 }
 
-// A META made for a run that wrote nothing goes away again.
-class Remover {
- public:
-  Remover(std::string path, bool armed) : path_(std::move(path)), armed_(armed) {}
-  ~Remover() {
-    if (armed_) (void)::unlink(path_.c_str());
+// META, or both copies of it, with nothing of anybody's there.
+Result<std::unique_ptr<pmem::Region>> open_places(const std::string& meta_path, uint64_t size,
+                                                  const FormatPairOptions& options,
+                                                  Remover& remover) {
+  std::vector<std::unique_ptr<pmem::Region>> regions;
+  for (const std::string& path : {meta_path, options.mirror_path}) {
+    if (path.empty()) continue;
+    std::error_code none;
+    if (!regions.empty() && std::filesystem::equivalent(meta_path, path, none))
+      return Error{EMEDIUMTYPE, "META and its mirror are the same; give two places"};
+    bool made = false;
+    SFS_ASSIGN(auto region, open_meta(path, size, options.wait_seconds, made));
+    if (made) remover.add(path);
+    if (!options.force) SFS_TRY(check_empty(*region, path));
+    regions.push_back(std::move(region));
   }
-  Remover(const Remover&) = delete;
-  Remover& operator=(const Remover&) = delete;
-  void keep() { armed_ = false; }
-
- private:
-  std::string path_;
-  bool armed_;
-};
+  if (regions.size() == 1) return std::move(regions[0]);
+  if (regions[1]->meta_class() < regions[0]->meta_class()) std::swap(regions[0], regions[1]);
+  return std::unique_ptr<pmem::Region>(
+      std::make_unique<pmem::MirrorRegion>(std::move(regions[0]), std::move(regions[1])));
+}
 
 }  // namespace
 
@@ -147,11 +177,11 @@ Result<Formatted> format_pair(const std::string& meta_path, const std::string& d
   SFS_ASSIGN(meta::FormatOptions format, engine_options(options, device->info(), clock));
   format.meta_log = options.meta_log.value_or(false);
   const uint64_t size = options.meta_size != 0 ? options.meta_size : meta::meta_size_for(format);
-  bool made = false;
-  SFS_ASSIGN(auto region, open_meta(meta_path, size, options.wait_seconds, made));
-  Remover remover(meta_path, made);
+  format.mirror = !options.mirror_path.empty();
+  Remover remover;
+  SFS_ASSIGN(auto region, open_places(meta_path, size, options, remover));
   format.meta_log = options.meta_log.value_or(region->meta_class() == pmem::MetaClass::kVolatile);
-  if (!options.force) SFS_TRY(check_empty(*region, meta_path, *device));
+  if (!options.force) SFS_TRY(check_empty(*device));
   Formatted out;
   out.device = device->info();
   out.meta_class = region->meta_class();

@@ -14,9 +14,10 @@
 namespace streamfs::data {
 
 struct FormatPairOptions {
-  bool force = false;      // whatever is on the devices now is lost
-  bool dry_run = false;    // say what would be made; nothing is written
-  uint64_t meta_size = 0;  // of a META file that does not exist yet; 0 = what DATA needs
+  bool force = false;       // whatever is on the devices now is lost
+  bool dry_run = false;     // say what would be made; nothing is written
+  uint64_t meta_size = 0;   // of a META file that does not exist yet; 0 = what DATA needs
+  std::string mirror_path;  // META a second time
   uint64_t mean_file_bytes = 256 * 1024;
   bool checksums = true;
   std::optional<bool> meta_log;  // unset: where META is volatile

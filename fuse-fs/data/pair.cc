@@ -23,6 +23,7 @@
 #include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/durability.h"
+#include "fuse-fs/data/meta_copies.h"
 #include "fuse-fs/meta/growth.h"
 #include "fuse-fs/meta/label.h"
 #include "pmem/region.h"
@@ -47,7 +48,7 @@ Error wrong_medium(std::string sentence) {
 struct Search {
   std::string meta_path, data_path;
   meta::DataLabel label;
-  std::optional<uint64_t> attachments;  // as DATA counts them
+  std::optional<Attached> attached;  // as DATA says
   bool read_only, restore;
   double wait_seconds;
 
@@ -116,7 +117,10 @@ Result<meta::Superblock> restore(const Search& search, OpenPair& pair) {
   if (search.read_only) return Error{EROFS, "META has to be rebuilt: mount read and write once"};
   LogBlocks log(*pair.device);
   meta::DataLabel label = search.label;
-  label.geometry.attachments = search.attachments.value_or(0);
+  if (search.attached) {
+    label.geometry.attachments = search.attached->count;
+    label.geometry.mirror_token = search.attached->mirror_token;
+  }
   spdlog::warn("{} was lost; rebuilding it from the metadata log", search.meta_path);
   SFS_ASSIGN(const meta::Restored restored, meta::restore_from_log(*pair.region, label, log));
   spdlog::warn("rebuilt: {} records after snapshot {}", restored.records,
@@ -129,9 +133,9 @@ Result<meta::Superblock> restore(const Search& search, OpenPair& pair) {
 // Whether one half stood still while the other was in use. META is written first: ahead by one is
 // what a cut between the two leaves.
 Result<void> check_attachments(const Search& search, const meta::Superblock& super) {
-  if (!search.attachments) return {};
-  const uint64_t here = super.attachments, there = *search.attachments;
-  if (here < there) {
+  if (!search.attached) return {};
+  const uint64_t here = super.attachments, there = search.attached->count;
+  if (is_older(super, search.attached)) {
     return wrong_medium(
         fmt::format("{} is an older copy of this filesystem's META (mounts and unmounts: {}, on "
                     "DATA {}); {}",
@@ -174,12 +178,50 @@ Result<meta::Superblock> find_superblock(const Search& search, OpenPair& pair) {
   if (!super.ok()) return replace_lost(search, pair, super.error());
   SFS_TRY(check_pair(*super, search.label, pair.device->info()));
   const Result<void> current = check_attachments(search, *super);
-  if (!current.ok() && search.restore && search.has_log() &&
-      super->attachments < search.attachments.value_or(0))
+  if (!current.ok() && search.restore && search.has_log() && is_older(*super, search.attached))
     return restore(search, pair);
   SFS_TRY(current);
   if (search.restore) return Error{EEXIST, search.meta_path + " is whole: nothing to restore"};
   return *super;
+}
+
+Result<std::optional<MetaCopies>> find_copies(const Search& search, const MountOptions& options) {
+  return open_copies({{search.meta_path, options.mirror_path},
+                      search.label,
+                      search.attached,
+                      options.read_only,
+                      options.make_mirror,
+                      options.wait_seconds});
+}
+
+// Both places of a META that is kept twice. With no current copy in either, the first is rebuilt or
+// refused as one that is kept once is.
+Result<void> open_both(const Search& search, const MountOptions& options, OpenPair& pair) {
+  SFS_ASSIGN(auto copies, find_copies(search, options));
+  if (!copies) {
+    SFS_ASSIGN(pair.region, open_meta(search));
+    SFS_TRY(find_superblock(search, pair));
+    pair.region.reset();
+    SFS_ASSIGN(copies, find_copies(search, options));
+  } else if (search.restore) {
+    return Error{EEXIST, "a copy of META is whole: nothing to restore"};
+  }
+  if (!copies) return Error{EIO, "META was rebuilt, and is not there"};
+  SFS_TRY(check_pair(copies->super, search.label, pair.device->info()));
+  SFS_TRY(check_attachments(search, copies->super));
+  pair.region = std::move(copies->region);
+  pair.super = copies->super;
+  pair.degraded = std::move(copies->degraded);
+  return {};
+}
+
+// One place was named; a second copy that is not may not be left behind unasked.
+Result<void> check_is_all(const Search& search, const meta::Superblock& super) {
+  if ((super.features & meta::kFeatureMirror) == 0) return {};
+  return wrong_medium(fmt::format(
+      "META of {} is kept twice: name the other copy, too (to mount: -o mirror=PATH, else --mirror "
+      "PATH), or go on without it (-o degraded, --degraded)",
+      search.data_path));
 }
 
 }  // namespace
@@ -268,16 +310,25 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
   open.real_time = options.real_time;
   SFS_ASSIGN(pair.device, blockdev::open_device(data, open));
   SFS_ASSIGN(const meta::DataLabel label, read_label(*pair.device));
-  SFS_ASSIGN(const std::optional<uint64_t> attachments, read_attachments(*pair.device));
+  pair.label = label;
+  SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(*pair.device));
   const Search search{
-      meta_path,           data, label, attachments, options.read_only, options.restore_meta,
+      meta_path,           data, label, attached, options.read_only, options.restore_meta,
       options.wait_seconds};
   if (search.restore && !search.has_log())
     return Error{EEXIST,
                  "nothing to restore META from: this filesystem keeps no log of it on DATA"};
+  if (!options.mirror_path.empty()) {
+    SFS_TRY(open_both(search, options, pair));
+    return pair;
+  }
+  if (!options.degraded) SFS_TRY(check_is_all(search, search.label.geometry));
   SFS_ASSIGN(pair.region, open_meta(search));
   SFS_ASSIGN(pair.super, find_superblock(search, pair));
-  pair.label = label;
+  if ((pair.super.features & meta::kFeatureMirror) == 0) return pair;
+  if (!options.degraded) SFS_TRY(check_is_all(search, pair.super));
+  pair.degraded = "the other copy: not named";
+  spdlog::warn("META is degraded: {} is used without its mirror", meta_path);
   return pair;
 }
 

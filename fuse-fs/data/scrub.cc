@@ -46,6 +46,7 @@ Result<void> Scrub::start() {
   }
   if (thread_.joinable()) thread_.join();
   stopping_ = false;
+  mended_before_ = core_.engine.mended();
   thread_ = std::thread([this] { run(); });
   return {};
 }
@@ -72,10 +73,13 @@ void Scrub::run() {
     }
     if (some.empty() || stopping_) break;
   }
+  const Result<void> maps = core_.engine.verify_maps();
+  if (!maps.ok()) damaged(InodeId{0}, maps.error().context);
   const MutexLock lock(mutex_);
   status_.state = stopping_ ? ScrubStatus::State::kStopped : ScrubStatus::State::kDone;
-  spdlog::info("scrub {}: {} inodes, {} bytes, {} damaged", stopping_ ? "stopped" : "done",
-               status_.inodes, status_.bytes, status_.damaged);
+  spdlog::info("scrub {}: {} inodes, {} bytes, {} damaged, {} mended",
+               stopping_ ? "stopped" : "done", status_.inodes, status_.bytes, status_.damaged,
+               status_.mended);
 }
 
 void Scrub::visit(InodeId id) {
@@ -89,7 +93,9 @@ void Scrub::visit(InodeId id) {
   } else if (sound.error().code != ESTALE) {
     damaged(id, sound.error().message());
   }
+  const uint64_t mended = core_.engine.mended() - mended_before_;
   const MutexLock lock(mutex_);
+  status_.mended = mended;
   ++status_.inodes;
 }
 

@@ -44,8 +44,9 @@ class Scrub {
   DataPath& path_;
   const std::function<uint64_t()> traffic_;
   std::atomic<bool> stopping_{false};
-  uint64_t seen_traffic_ = 0;  // the thread's own
-  Mutex starting_;             // one start() or stop() at a time; before mutex_
+  uint64_t seen_traffic_ = 0;   // the thread's own
+  uint64_t mended_before_ = 0;  // written before the thread starts
+  Mutex starting_;              // one start() or stop() at a time; before mutex_
   std::thread thread_ SFS_GUARDED_BY(starting_);
   mutable Mutex mutex_;  // leaf
   ScrubStatus status_ SFS_GUARDED_BY(mutex_);

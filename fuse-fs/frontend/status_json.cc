@@ -30,6 +30,7 @@ json meta_json(const data::Status& status) {
           {"lines_flushed", status.pmem.lines_flushed},
           {"words_programmed", status.pmem.words_programmed},
           {"syncs", status.pmem.syncs},
+          {"mended", status.pmem.mended},
           {"block_words", status.journal.block_words},
           {"checkpoint_block_words", status.journal.checkpoint_block_words},
           {"words_ratio", ratio(status.pmem.words_programmed, status.journal.block_words)},
@@ -75,6 +76,10 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
           {"label", padded_text(super.label, sizeof super.label)},
           {"meta_class", pmem::to_string(status.meta_class)},
           {"meta_log", status.meta_log},
+          {"mirror", !status.mirrored                 ? "none"
+                     : status.mirror_degraded.empty() ? "in step"
+                                                      : "degraded"},
+          {"mirror_reason", status.mirror_degraded},
           {"placement", status.placement_mode},
           {"device_kind", status.device_kind},
           {"app_bytes", status.app_bytes},
@@ -107,6 +112,7 @@ json scrub_json(const data::ScrubStatus& scrub) {
           {"inodes_in_all", scrub.inodes_in_all},
           {"bytes", scrub.bytes},
           {"damaged", scrub.damaged},
+          {"mended", scrub.mended},
           {"findings", std::move(findings)}};
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -16,6 +17,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/check_walk.h"
+#include "fuse-fs/meta/copies.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/inode_slots.h"
 #include "pmem/region.h"
@@ -186,6 +188,17 @@ void check_superblocks(const pmem::Region& region, const Superblock& super, Chec
   }
 }
 
+// What has no checksums, and should be the same in both copies of a META that is kept twice.
+void check_copies(const pmem::Region& region, const Geometry& geometry, CheckReport& report) {
+  for (const auto& [kind, name] : kMaps) {
+    const uint64_t words = differing_words(region, geometry, kind);
+    if (words == 0) continue;
+    report.problems.push_back(
+        {"the copies of META differ in " + std::to_string(words) + " words of " + std::string(name),
+         true});
+  }
+}
+
 }  // namespace
 
 bool CheckReport::all_repaired() const {
@@ -196,7 +209,10 @@ Result<CheckReport> check(pmem::Region& region, const Superblock& super,
                           const CheckOptions& options) {
   SFS_ASSIGN(const Geometry geometry, Geometry::from(super));
   CheckWalk walk(region, geometry);
-  check_superblocks(region, super, walk.report, walk.repairs);
+  mend_objects(region, geometry);
+  for (size_t copy = 0; copy < region.copies(); ++copy)
+    check_superblocks(region.copy(copy), super, walk.report, walk.repairs);
+  check_copies(region, geometry, walk.report);
   walk.run();
   if (!options.repair) {
     for (CheckReport::Problem& problem : walk.report.problems) problem.repaired = false;
@@ -205,6 +221,7 @@ Result<CheckReport> check(pmem::Region& region, const Superblock& super,
   if (walk.repairs.superblocks) SFS_TRY(store_superblock(region, super));
   Repairer repairer(region, geometry);
   SFS_TRY(repairer.run(walk.repairs));
+  equalise_copies(region, geometry);
   return walk.report;
 }
 

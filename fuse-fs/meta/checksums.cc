@@ -77,6 +77,23 @@ void Checksums::learn(BlockNo block, uint32_t crc) {
   region_.store_half(geometry_.checksum_offset(block), known_checksum(crc));
 }
 
+bool Checksums::mend(BlockNo block, uint32_t crc) {
+  if (!geometry_.checksums()) return false;
+  const uint64_t at = geometry_.checksum_offset(block);
+  const Shard& of_block = shard(block.value / kGroup);
+  const MutexLock lock(of_block.mutex);
+  if (of_block.groups.contains(block.value / kGroup)) return false;  // being written
+  for (size_t copy = 1; copy < region_.copies(); ++copy) {
+    const uint64_t word = region_.copy(copy).load(round_down(at, kWordSize));
+    if (static_cast<uint32_t>(word >> at % kWordSize * 8) != known_checksum(crc)) continue;
+    region_.store_half(at, known_checksum(crc));
+    region_.flush(at, sizeof(uint32_t));
+    region_.count_mended();
+    return true;
+  }
+  return false;
+}
+
 bool Checksums::begin(BlockNo first, uint64_t count, HomeBlocks& touched) {
   if (!geometry_.checksums()) return false;
   bool cleared = false;

@@ -34,6 +34,8 @@ class Checksums {
   void flush(BlockNo first, uint64_t count, HomeBlocks& touched);
   // Remembers what was read, unless the block is in flux or known.
   void learn(BlockNo block, uint32_t crc);
+  // Takes the checksum of a copy of META that has this one, in the place of what is stored.
+  bool mend(BlockNo block, uint32_t crc);
 
   // ---- Blocks in flux
   // An overwrite begins. True when a stored checksum was cleared: flushed, but not fenced.

@@ -184,6 +184,11 @@ class Engine {
   // Reads what META holds of an inode: its image, chains, entries, extents, attributes. EIO says
   // what is damaged; ESTALE: it is gone.
   virtual Result<void> verify(InodeId id) = 0;
+  // Of a META that is kept twice: EIO where the copies of what has no checksums (bitmaps, heap map,
+  // vStreams) differ, so that nobody can say which is right; fsck can.
+  virtual Result<void> verify_maps() = 0;
+  // Objects damaged in one copy of META and mended from the other, since it was opened.
+  virtual uint64_t mended() const = 0;
   // Free units and blocks are exact; inodes_free is, after a cut, no more than there are until
   // count_inodes() has looked at all of them: a little at each call, false when it is done.
   virtual Space space() = 0;
@@ -213,6 +218,9 @@ class Engine {
   virtual void checksums(BlockNo first, std::span<uint32_t> out) = 0;
   // A block read and found intact whose checksum was not known: remember it (lazily flushed).
   virtual void learn_checksum(BlockNo block, uint32_t crc) = 0;
+  // A block was read whose checksum is this one and not the stored one: true if a copy of META has
+  // it, from which the other is mended.
+  virtual bool mend_checksum(BlockNo block, uint32_t crc) = 0;
 
   // Takes what `larger`, of plan_growth(), adds; the region is that large already. One caller at a
   // time, beside everything else. `announce` is called with the superblock that META has then,

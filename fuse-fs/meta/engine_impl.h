@@ -83,6 +83,8 @@ class EngineImpl final : public Engine {
   Result<void> drop_capability(InodeId id) override;
   std::vector<InodeId> inodes_after(InodeId after, size_t most) override;
   Result<void> verify(InodeId id) override;
+  Result<void> verify_maps() override;
+  uint64_t mended() const override { return region_.counters().mended; }
   Space space() override;
   bool count_inodes() override { return slots_.look_on(); }
 
@@ -97,6 +99,7 @@ class EngineImpl final : public Engine {
   bool dirty(InodeId id) override;
   void checksums(BlockNo first, std::span<uint32_t> out) override { checksums_.read(first, out); }
   void learn_checksum(BlockNo block, uint32_t crc) override { checksums_.learn(block, crc); }
+  bool mend_checksum(BlockNo block, uint32_t crc) override { return checksums_.mend(block, crc); }
 
   Result<void> grow(const Superblock& larger, const Announce& announce) override;
 

@@ -3,10 +3,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/copies.h"
 #include "fuse-fs/meta/engine_impl.h"
 #include "fuse-fs/meta/layout.h"
 
@@ -67,6 +69,16 @@ Result<void> EngineImpl::verify_directory(InodeId id, const InodeImage& image) c
     }
   }
   return {};
+}
+
+Result<void> EngineImpl::verify_maps() {
+  std::string where;
+  for (const auto& [kind, name] : kMaps) {
+    const uint64_t words = differing_words(region_, geometry_, kind);
+    if (words > 0) where += (where.empty() ? "" : ", ") + std::to_string(words) + " of " + name;
+  }
+  if (where.empty()) return {};
+  return Error{EIO, "the copies of META differ in words: " + where + "; fsck.streamfs -y repairs"};
 }
 
 }  // namespace streamfs::meta

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/geometry.h"
@@ -32,16 +33,19 @@ enum FsckCode : uint8_t {
 };
 
 struct Wishes {
-  std::string meta, data;
+  std::string meta, mirror, data;
   bool look_only = false;  // -n: nothing on the devices changes
   bool repair = false;     // -y, -a, -p
   bool restore = false;    // META from the log on DATA
+  bool degraded = false;   // one copy of a META that is kept twice
+  bool resync = false;     // make the mirror a copy, whatever it holds
   bool force = false;      // -f: although it was unmounted cleanly
   bool automatic = false;  // -a, -p: at boot; a clean one is not looked at
 };
 
 void declare(CLI::App& app, Wishes& wishes) {
   app.add_option("--meta", wishes.meta, "The metadata device")->required();
+  auto* mirror = app.add_option("--mirror", wishes.mirror, "META a second time");
   app.add_option("DATA", wishes.data, "The data device")->required();
   auto* look = app.add_flag("-n", wishes.look_only, "Change nothing, not even replay the journal");
   app.add_flag("-y", wishes.repair, "Repair what can be repaired")->excludes(look);
@@ -49,6 +53,14 @@ void declare(CLI::App& app, Wishes& wishes) {
   app.add_flag("--restore", wishes.restore,
                "Rebuild META, lost or an older copy, from the log on DATA; then check")
       ->excludes(look);
+  app.add_flag(
+         "--resync", wishes.resync,
+         "Make what --mirror names a copy of META, whatever it holds; also the first such copy "
+         "of a filesystem that has had none")
+      ->needs(mirror)
+      ->excludes(look);
+  app.add_flag("--degraded", wishes.degraded, "Go on with one copy of a META that is kept twice")
+      ->excludes(mirror);
   app.add_flag("-f,--force", wishes.force, "Check a clean filesystem too");
 }
 
@@ -77,7 +89,12 @@ Result<int> examine(const Wishes& wishes) {
   data::MountOptions options;
   options.read_only = wishes.look_only;
   options.restore_meta = wishes.restore;
+  options.mirror_path = wishes.mirror;
+  options.degraded = wishes.degraded;
+  options.make_mirror = wishes.resync;
   SFS_ASSIGN(data::OpenPair pair, data::open_pair(wishes.meta, wishes.data, options));
+  // What it changes alone, the other copy shall not be taken for its equal.
+  if (!wishes.look_only && !pair.degraded.empty()) SFS_TRY(data::attach(pair));
   if (wishes.automatic && !wishes.force && pair.super.clean != 0) {
     fmt::print("{}: clean\n", wishes.data);
     return int{kSound};
@@ -92,7 +109,9 @@ Result<int> examine(const Wishes& wishes) {
   SFS_ASSIGN(const meta::CheckReport report, meta::check(*pair.region, pair.super, check));
   SFS_TRY(pair.region->sync());
   print_report(wishes, report);
-  if (report.sound()) return int{kSound};
+  const uint64_t mended = pair.region->counters().mended;
+  if (mended > 0) fmt::print("{}: {} objects mended from the other copy\n", wishes.data, mended);
+  if (report.sound()) return int{mended > 0 && !wishes.look_only ? kRepaired : kSound};
   return int{report.all_repaired() ? kRepaired : kProblemsLeft};
 }
 
@@ -110,6 +129,7 @@ int run(int argc, char** argv) {
   if (const auto code = parse(app, argc, argv)) return *code == 0 ? kSound : kWrongUse;
   log_to_stderr(Talk::kWarnings);
   wishes.meta = absolute_path(wishes.meta);
+  if (!wishes.mirror.empty()) wishes.mirror = absolute_path(wishes.mirror);
   wishes.data = absolute_data(wishes.data);
   const Result<int> code = examine(wishes);
   return code ? *code : explain_refusal(code.error());

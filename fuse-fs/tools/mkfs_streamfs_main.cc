@@ -33,7 +33,7 @@ constexpr const char* kProgram = "mkfs.streamfs";
 constexpr uint64_t kFewFilesBytes = 16ULL * 1024;  // fewer files than one for each of these: warn
 
 struct Words {
-  std::string meta, data, meta_size, mean_file_size, uuid;
+  std::string meta, data, mirror, meta_size, mean_file_size, uuid;
   bool quiet = false;
   bool restore = false;
   bool no_checksums = false;
@@ -46,6 +46,7 @@ void declare(CLI::App& app, Words& words, data::FormatPairOptions& options) {
       ->required();
   app.add_option("DATA", words.data, "The data device: a block device, a file, or emu:PATH")
       ->required();
+  app.add_option("--mirror", words.mirror, "META a second time, kept in step; as --meta");
   app.add_option("--meta-size", words.meta_size,
                  "Size of a new META file (default: what fits DATA)");
   app.add_option("--mean-file-size", words.mean_file_size, "Plan META for files this big (256K)");
@@ -103,9 +104,12 @@ Result<void> read_words(const Words& words, data::FormatPairOptions& options) {
 }
 
 // An ordinary user's filesystem is that user's, or nobody could write to it.
-Result<void> give_root_to_caller(const std::string& meta, const std::string& data) {
+Result<void> give_root_to_caller(const std::string& meta, const std::string& mirror,
+                                 const std::string& data) {
   if (geteuid() == 0) return {};
-  SFS_ASSIGN(const auto fs, data::Filesystem::mount(meta, data, {}, system_clock()));
+  data::MountOptions options;
+  options.mirror_path = mirror;
+  SFS_ASSIGN(const auto fs, data::Filesystem::mount(meta, data, options, system_clock()));
   meta::AttributeChange owner;
   owner.uid = geteuid();
   owner.gid = getegid();
@@ -137,6 +141,7 @@ void print_report(const Words& words, const data::FormatPairOptions& options,
              pmem::to_string(made.meta_class), human_bytes(made.super.meta_size),
              100.0 * static_cast<double>(made.super.meta_size) / static_cast<double>(data_bytes),
              log ? ", logged on DATA" : "");
+  if (!words.mirror.empty()) fmt::print("        {}: the same again\n", words.mirror);
   fmt::print("  DATA  {}: {} device, {}, {} stream{}{}\n", words.data, made.device.kind,
              human_bytes(data_bytes), made.device.pstream_count,
              made.device.pstream_count == 1 ? "" : "s", checksums ? ", checksums" : "");
@@ -167,7 +172,13 @@ int run(int argc, char** argv) {
   log_to_stderr(Talk::kWarnings);
   const std::string meta = absolute_path(words.meta);
   const std::string data = absolute_data(words.data);
-  if (meta == data || "emu:" + meta == data) {
+  if (!words.mirror.empty()) options.mirror_path = absolute_path(words.mirror);
+  if (meta == options.mirror_path) {
+    return fail(kProgram,
+                Failure{exit_code::kUsage, "META and its mirror are the same; give two places"});
+  }
+  if (meta == data || "emu:" + meta == data || options.mirror_path == data ||
+      "emu:" + options.mirror_path == data) {
     return fail(kProgram,
                 Failure{exit_code::kUsage, "META and DATA are the same; give two devices"});
   }
@@ -178,7 +189,7 @@ int run(int argc, char** argv) {
   const Result<data::Formatted> made = data::format_pair(meta, data, options, system_clock());
   if (!made) return fail(kProgram, made.error());
   if (!options.dry_run) {
-    const Result<void> given = give_root_to_caller(meta, data);
+    const Result<void> given = give_root_to_caller(meta, options.mirror_path, data);
     if (!given) return fail(kProgram, given.error());
   }
   if (words.quiet) return exit_code::kOk;

@@ -95,6 +95,11 @@ const std::map<std::string, Setter, std::less<>>& setters() {
   using data::MountOptions;
   static const std::map<std::string, Setter, std::less<>> all = {
       {"meta", [](MountCommand& c, const std::string& v) { return set_path("meta", v, c.meta); }},
+      {"mirror",
+       [](MountCommand& c, const std::string& v) {
+         return set_path("mirror", v, c.filesystem.mirror_path);
+       }},
+      {"degraded", flag(&MountOptions::degraded, true)},
       {"trace", [](MountCommand& c,
                    const std::string& v) { return set_path("trace", v, c.filesystem.trace_path); }},
       {"placement", set_placement},

@@ -91,9 +91,12 @@ std::unique_ptr<frontend::ControlServer> open_control(data::Filesystem& fs) {
 void announce(const MountCommand& command, data::Filesystem& fs) {
   const Result<data::Status> now = fs.status();
   if (!now) return;
-  spdlog::info("{} at {}: META {} is {}{}, placement {}", command.data, command.mountpoint,
+  const char* mirror = !now->mirrored                 ? ""
+                       : now->mirror_degraded.empty() ? ", mirrored"
+                                                      : ", DEGRADED: one copy of two";
+  spdlog::info("{} at {}: META {} is {}{}{}, placement {}", command.data, command.mountpoint,
                command.meta, pmem::to_string(now->meta_class),
-               now->meta_log ? " with a log on DATA" : "", now->placement_mode);
+               now->meta_log ? " with a log on DATA" : "", mirror, now->placement_mode);
 }
 
 int serve(const MountCommand& command, Launch& launch, data::Filesystem& fs, bool io_flusher) {

@@ -75,8 +75,12 @@ void print_status(const json& status) {
   const std::string label = status.value("label", std::string{});
   fmt::print("streamfs {}{}{}\n", status.value("uuid", ""), label.empty() ? "" : " ",
              printable(label));
-  fmt::print("  META        {}{}\n", status.value("meta_class", ""),
-             status.value("meta_log", false) ? ", logged on DATA" : "");
+  const std::string mirror = status.value("mirror", "none");
+  fmt::print("  META        {}{}{}\n", status.value("meta_class", ""),
+             status.value("meta_log", false) ? ", logged on DATA" : "",
+             mirror == "none" ? std::string{} : ", mirror " + mirror);
+  if (mirror == "degraded")
+    fmt::print("  DEGRADED    {}\n", printable(status.value("mirror_reason", "")));
   fmt::print("  placement   {}\n", status.value("placement", ""));
   fmt::print("  written     {} by applications, {} to the device, {} NAND\n",
              bytes_of(status, "app_bytes"), bytes_of(device, "written_bytes"),
@@ -101,9 +105,9 @@ void print_status(const json& status) {
 }
 
 void print_scrub(const json& scrub) {
-  fmt::print("scrub {}: {} of about {} inodes, {} of data read, {} damaged\n",
+  fmt::print("scrub {}: {} of about {} inodes, {} of data read, {} damaged, {} mended\n",
              scrub.value("state", ""), count_of(scrub, "inodes"), count_of(scrub, "inodes_in_all"),
-             bytes_of(scrub, "bytes"), count_of(scrub, "damaged"));
+             bytes_of(scrub, "bytes"), count_of(scrub, "damaged"), count_of(scrub, "mended"));
   for (const json& finding : scrub.at("findings")) {
     fmt::print("  inode {}: {}\n", count_of(finding, "inode"),
                printable(finding.value("what", "")));

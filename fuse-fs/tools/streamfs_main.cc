@@ -22,6 +22,8 @@ using namespace streamfs::tools;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslash keeps a comma):
   meta=PATH            the metadata device: devdax, a file on a DAX filesystem, or any file
+  mirror=PATH          where META is a second time (mkfs.streamfs --mirror)
+  degraded             go on with one copy of a META that is kept twice
   placement=MODE       off, learned, hints or auto (default)
   ro, rw               read-only or not
   dirsync              namespace changes are durable before they return

@@ -160,6 +160,42 @@ TEST_F(Mirrored, AnOperationIsStillOneFence) {
   EXPECT_LE(cost_of([&] { return fs_->unlink(fs_.root(), "n").ok(); }), 3U);
 }
 
+TEST_F(Mirrored, WhatHasNoChecksumIsHeldAgainstTheOtherCopyAndRepaired) {
+  EXPECT_TRUE(fs_->verify_maps().ok());
+  flip(1, fs_->geometry().region_offset(RegionKind::kBlockBitmap, 1000));
+  flip(0, fs_->geometry().region_offset(RegionKind::kHeapMap, 900));
+  const Result<void> maps = fs_->verify_maps();
+  ASSERT_FALSE(maps.ok());
+  EXPECT_NE(maps.error().context.find("1 of the block bitmap, 1 of the heap map"),
+            std::string::npos)
+      << maps.error().context;
+  fs_->journal().checkpoint();
+  fs_.abandon();
+  flip(1, inode_at(plain_) + 20);
+  const Superblock super = load_superblock(fs_.region(), false).value();
+  const auto repaired = check(fs_.region(), super, {.repair = true});
+  EXPECT_FALSE(repaired->sound());
+  EXPECT_TRUE(repaired->all_repaired());
+  EXPECT_EQ(mended(), 1U);
+  for (size_t each = 0; each < 2; ++each) {
+    auto& alone = const_cast<pmem::Region&>(mirror().copy(each));
+    EXPECT_TRUE(check(alone, load_superblock(alone, false).value(), {})->sound()) << each;
+  }
+}
+
+TEST_F(Mirrored, ADataChecksumIsMendedOnceTheDataHasProvedIt) {
+  const BlockNo block = fs_->map(extents_, FileBlock{0}, 1)->front().block;
+  uint32_t right = 0;
+  fs_->checksums(block, {&right, 1});
+  ASSERT_NE(right, 0U);
+  flip(0, fs_->geometry().checksum_offset(block));
+  EXPECT_FALSE(fs_->mend_checksum(block, right + 1));
+  EXPECT_TRUE(fs_->mend_checksum(block, right));
+  uint32_t stored = 0;
+  fs_->checksums(block, {&stored, 1});
+  EXPECT_EQ(stored, right);
+}
+
 // One copy kept a checksum of before, the other the zero that announces an overwrite.
 TEST_F(Mirrored, AnOverwriteIsAnnouncedInBothCopies) {
   const auto piece = fs_->map(extents_, FileBlock{0}, 1)->front();

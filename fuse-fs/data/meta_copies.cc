@@ -1,0 +1,204 @@
+#include "fuse-fs/data/meta_copies.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/data/signature.h"
+#include "fuse-fs/meta/engine.h"
+#include "pmem/mirror_region.h"
+
+namespace streamfs::data {
+namespace {
+
+// What lies in one of the two places.
+struct Side {
+  std::string path;
+  std::unique_ptr<pmem::Region> region;   // nothing: missing, or an empty file
+  std::optional<meta::Superblock> super;  // nothing: no copy, or none that is whole
+  std::string wrong;                      // without a superblock: what is the matter
+  bool missing = false;
+};
+
+bool is_file(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::is_regular_file(path, none);
+}
+
+bool is_empty_file(const std::string& path) {
+  std::error_code none;
+  return is_file(path) && std::filesystem::file_size(path, none) == 0;
+}
+
+bool any_superblock_has(const pmem::Region& region, uint64_t field, const void* bytes,
+                        size_t length) {
+  return std::ranges::any_of(meta::kSuperOffset, [&](uint64_t offset) {
+    return offset + field + length <= region.size() &&
+           std::memcmp(region.at(offset + field), bytes, length) == 0;
+  });
+}
+
+bool is_ours(const meta::Superblock& super, const CopiesWanted& wanted) {
+  return std::memcmp(super.uuid, wanted.label.geometry.uuid, sizeof super.uuid) == 0;
+}
+
+Result<void> check_superblock(const Side& side, const CopiesWanted& wanted) {
+  if (!is_ours(*side.super, wanted)) {
+    return Error{EMEDIUMTYPE,
+                 side.path + " is META of another filesystem; give the two copies of this one's"};
+  }
+  if ((side.super->features & meta::kFeatureMirror) == 0 && !wanted.overwrite) {
+    return Error{EMEDIUMTYPE, side.path +
+                                  " is kept once: leave the mirror out, or make one with "
+                                  "fsck.streamfs --resync"};
+  }
+  return {};
+}
+
+// Why there is no superblock; an error where nothing of this filesystem ever was.
+Result<std::string> explain_no_superblock(const Side& side, const CopiesWanted& wanted,
+                                          const Error& failure) {
+  const auto& uuid = wanted.label.geometry.uuid;
+  if (failure.code == EIO) {
+    if (any_superblock_has(*side.region, offsetof(meta::Superblock, uuid), uuid, sizeof uuid))
+      return std::string("its superblocks are damaged");
+    return failure;
+  }
+  if (any_superblock_has(*side.region, 0, &meta::kSuperMagic, sizeof meta::kSuperMagic))
+    return failure;  // of another version, or cut short
+  if (meta::is_unfinished_copy(*side.region)) return std::string("it is an unfinished copy");
+  SFS_ASSIGN(const auto holds, signature_of(*side.region));
+  if (!holds) return std::string("it is empty");
+  if (wanted.overwrite) return "it held " + *holds;
+  return Error{EMEDIUMTYPE, fmt::format("{} holds {} and no copy of META; fsck.streamfs --resync "
+                                        "makes it one",
+                                        side.path, *holds)};
+}
+
+Result<Side> look(const std::string& path, const CopiesWanted& wanted) {
+  Side side;
+  side.path = path;
+  pmem::OpenOptions open;
+  open.read_only = wanted.read_only;
+  open.wait_seconds = wanted.wait_seconds;
+  auto region = pmem::open_region(path, open);
+  if (!region.ok()) {
+    const int code = region.error().code;
+    side.missing = code == ENOENT || code == ENXIO || code == ENODEV || code == EIO;
+    if (!side.missing && !is_empty_file(path)) return region.error();
+    side.wrong = side.missing ? region.error().message() : "it is empty";
+    return side;
+  }
+  side.region = std::move(region).value();
+  const auto super = meta::load_superblock(*side.region, false);
+  if (super.ok()) {
+    side.super = *super;
+    SFS_TRY(check_superblock(side, wanted));
+    return side;
+  }
+  SFS_ASSIGN(side.wrong, explain_no_superblock(side, wanted, super.error()));
+  return side;
+}
+
+bool is_current(const Side& side, const CopiesWanted& wanted) {
+  return side.super && !is_older(*side.super, wanted.attached);
+}
+
+// Larger is better: the copy that was used last, then the one that keeps more.
+auto rank(const Side& side, const CopiesWanted& wanted) {
+  const bool known = wanted.attached && side.super->mirror_token == wanted.attached->mirror_token;
+  return std::tuple(side.super->attachments, known, -static_cast<int>(side.region->meta_class()));
+}
+
+// Why the other cannot be used as it is; nothing: they are in step.
+std::optional<std::string> out_of_step(const Side& best, const Side& other,
+                                       const CopiesWanted& wanted) {
+  if (!other.super) return other.wrong;
+  const meta::Superblock &a = *best.super, &b = *other.super;
+  if (b.attachments < a.attachments || !is_current(other, wanted)) return "it is older";
+  if (a.mirror_token != b.mirror_token) return "it went on alone, and no further";
+  const bool rebooted = a.clean == 0 && a.boot != 0 && a.boot != boot_of_machine();
+  const bool volatile_cache = best.region->meta_class() != pmem::MetaClass::kPersistent ||
+                              other.region->meta_class() != pmem::MetaClass::kPersistent;
+  if (rebooted && volatile_cache) return "the machine went down while they were in use";
+  return std::nullopt;
+}
+
+// Room for a copy of this size: a file is extended, and made if that was asked for.
+Result<void> make_room(Side& side, uint64_t bytes, const CopiesWanted& wanted) {
+  if (side.region && side.region->size() >= bytes) return {};
+  if (side.region && !is_file(side.path)) {
+    return Error{ENOSPC, fmt::format("{} has {} bytes, a copy of META needs {}", side.path,
+                                     side.region->size(), bytes)};
+  }
+  side.region.reset();  // and its lock
+  pmem::OpenOptions open;
+  open.size = bytes;
+  open.create = wanted.overwrite;
+  open.wait_seconds = wanted.wait_seconds;
+  SFS_ASSIGN(side.region, pmem::open_region(side.path, open));
+  return {};
+}
+
+Result<void> bring_into_step(const Side& best, Side& other, const meta::Superblock& super,
+                             const std::string& why, const CopiesWanted& wanted) {
+  SFS_TRY(make_room(other, super.meta_size, wanted));
+  spdlog::warn("{} is made a copy of {} ({}): {} bytes", other.path, best.path, why,
+               super.meta_size);
+  SFS_TRY(meta::make_copy(*best.region, *other.region, super));
+  spdlog::warn("{} is a whole copy of META again", other.path);
+  return {};
+}
+
+MetaCopies alone(Side& side, const std::string& other, const std::string& why) {
+  spdlog::warn("META is degraded: {} is used without {} ({})", side.path, other, why);
+  return {std::move(side.region), *side.super, fmt::format("{}: {}", other, why)};
+}
+
+}  // namespace
+
+Result<std::optional<MetaCopies>> open_copies(const CopiesWanted& wanted) {
+  std::error_code none;
+  if (std::filesystem::equivalent(wanted.paths[0], wanted.paths[1], none)) {
+    return Error{EMEDIUMTYPE, "META and its mirror are the same; give two places"};
+  }
+  SFS_ASSIGN(Side best, look(wanted.paths[0], wanted));
+  SFS_ASSIGN(Side other, look(wanted.paths[1], wanted));
+  const bool second = is_current(other, wanted);
+  const bool first = is_current(best, wanted);
+  if (!first && !second) return std::optional<MetaCopies>();
+  if (second && (!first || rank(other, wanted) > rank(best, wanted))) std::swap(best, other);
+  meta::Superblock super = *best.super;
+  super.features |= meta::kFeatureMirror;
+  const auto why = out_of_step(best, other, wanted);
+  if (!why) {
+    if (other.super->generation > super.generation) super = *other.super;  // a cut between them
+  } else if (wanted.read_only || (other.missing && !wanted.overwrite)) {
+    return std::optional(alone(best, other.path, *why));
+  } else {
+    SFS_TRY(bring_into_step(best, other, super, *why, wanted));
+    // Only now may it be missed.
+    if (super.features != best.super->features)
+      SFS_TRY(meta::store_superblock(*best.region, super));
+  }
+  if (other.region->meta_class() < best.region->meta_class()) std::swap(best, other);
+  return std::optional(MetaCopies{
+      std::make_unique<pmem::MirrorRegion>(std::move(best.region), std::move(other.region)),
+      super,
+      {}});
+}
+
+}  // namespace streamfs::data
