@@ -33,29 +33,32 @@ class Repairer {
       : region_(region), geometry_(geometry), journal_(region, geometry_) {}
 
   Result<void> run(const Repairs& repairs);
+  uint64_t inodes_made() const { return made_; }
 
  private:
   Result<void> set_units(const Repairs& repairs);
   Result<void> set_runs(const Repairs& repairs);
-  Result<void> set_links(const Repairs& repairs);
-  Result<void> clear_orphans(const Repairs& repairs);
+  Result<void> set_images(const Repairs& repairs);
+  Result<void> clear_words(const Repairs& repairs);
   Result<InodeId> lost_and_found(Heap& heap, const Repairs& repairs);
   Result<InodeId> make_lost_and_found(Heap& heap, const Repairs& repairs, Directory& root_names,
                                       const InodeImage& root);
-  Result<void> name_lost(Heap& heap, const Repairs& repairs, InodeId id);
+  Result<void> name_lost(Heap& heap, const Repairs& repairs, const Repairs::Lost& lost);
+  void put_forget(Transaction& tx, uint64_t entry);
 
   pmem::Region& region_;
   const Geometry& geometry_;
   Journal journal_;
+  uint64_t made_ = 0;
 };
 
 Result<void> Repairer::run(const Repairs& repairs) {
   SFS_TRY(set_units(repairs));
   Heap heap(Store{region_, geometry_, journal_});  // reads the heap map that is right now
   SFS_TRY(set_runs(repairs));
-  SFS_TRY(set_links(repairs));
-  SFS_TRY(clear_orphans(repairs));
-  for (const InodeId id : repairs.lost) SFS_TRY(name_lost(heap, repairs, id));
+  SFS_TRY(set_images(repairs));
+  SFS_TRY(clear_words(repairs));
+  for (const Repairs::Lost& lost : repairs.lost) SFS_TRY(name_lost(heap, repairs, lost));
   journal_.checkpoint();
   return {};
 }
@@ -84,11 +87,15 @@ Result<void> Repairer::set_runs(const Repairs& repairs) {
   return {};
 }
 
-Result<void> Repairer::set_links(const Repairs& repairs) {
-  for (const auto& [id, nlink] : repairs.links) {
+Result<void> Repairer::set_images(const Repairs& repairs) {
+  for (const auto& [id, fix] : repairs.images) {
     const InodeImage old = load_image(region_, id);
+    if (image_problem(old, id) != nullptr) continue;  // a new checksum would bless it
     InodeImage next = old;
-    next.nlink = nlink;
+    next.nlink = fix.nlink.value_or(next.nlink);
+    next.size = fix.size.value_or(next.size);
+    next.parent = fix.parent.value_or(next.parent);
+    if (fix.blocks) set_block_count(next, *fix.blocks);
     Transaction tx(region_);
     put_image(tx, id, old, next);
     SFS_TRY(journal_.commit(tx));
@@ -96,10 +103,15 @@ Result<void> Repairer::set_links(const Repairs& repairs) {
   return {};
 }
 
-Result<void> Repairer::clear_orphans(const Repairs& repairs) {
-  for (const uint64_t slot : repairs.orphan_slots) {
+Result<void> Repairer::clear_words(const Repairs& repairs) {
+  std::vector<uint64_t> words = repairs.orphan_slots;
+  for (const uint32_t slot : repairs.vstreams) {
+    words.push_back(
+        geometry_.region_offset(RegionKind::kVStreams, uint64_t{slot} * sizeof(VStreamSlot)));
+  }
+  for (const uint64_t word : words) {
     Transaction tx(region_);
-    tx.patch(slot, 0);
+    tx.patch(word, 0);
     SFS_TRY(journal_.commit(tx));
   }
   return {};
@@ -150,10 +162,21 @@ Result<InodeId> Repairer::make_lost_and_found(Heap& heap, const Repairs& repairs
   SFS_TRY(journal_.commit(tx));
   slot.keep();
   root_names.inserted(std::move(insertion));
+  ++made_;
   return slot.id();
 }
 
-Result<void> Repairer::name_lost(Heap& heap, const Repairs& repairs, InodeId id) {
+// A name that leads round in a circle goes.
+void Repairer::put_forget(Transaction& tx, uint64_t entry) {
+  const uint64_t unit = round_down(entry, kUnitSize);
+  const auto index = static_cast<uint32_t>((entry - unit) / sizeof(DirSlot) - 1);
+  const auto decoded = decode_entry(region_, unit, index);
+  for (uint32_t i = 0; i < (decoded ? decoded->slots : 1); ++i)
+    tx.patch(slot_offset(unit, index + i), 0);
+}
+
+Result<void> Repairer::name_lost(Heap& heap, const Repairs& repairs, const Repairs::Lost& lost) {
+  const InodeId id = lost.id;
   SFS_ASSIGN(const InodeId folder, lost_and_found(heap, repairs));
   SFS_ASSIGN(const InodeImage folder_image, read_inode(heap, folder));
   SFS_ASSIGN(const auto names, Directory::load(heap, folder, folder_image));
@@ -166,6 +189,7 @@ Result<void> Repairer::name_lost(Heap& heap, const Repairs& repairs, InodeId id)
   Transaction tx(region_);
   const std::string name = "#" + std::to_string(id.value);
   SFS_ASSIGN(auto insertion, names->put_insert(tx, name, id, old.mode & S_IFMT, folder_next));
+  if (lost.entry != 0) put_forget(tx, lost.entry);
   put_image(tx, id, old, next);
   put_image(tx, folder, folder_image, folder_next);
   SFS_TRY(journal_.commit(tx));
@@ -174,17 +198,16 @@ Result<void> Repairer::name_lost(Heap& heap, const Repairs& repairs, InodeId id)
 }
 
 // Both copies whole and alike, apart from a cut between their two stores.
-void check_superblocks(const pmem::Region& region, const Superblock& super, CheckReport& report,
-                       Repairs& repairs) {
+void check_superblocks(const pmem::Region& region, const Superblock& super, CheckWalk& walk) {
   for (const uint64_t offset : kSuperOffset) {
     Superblock copy{};
     std::memcpy(&copy, region.at(offset), sizeof(copy));
     const bool whole = copy.magic == kSuperMagic && copy.checksum == superblock_checksum(copy);
     if (whole && copy.generation == super.generation) continue;
-    report.problems.push_back({"the superblock at offset " + std::to_string(offset) +
-                                   (whole ? " is older than the other" : " is damaged"),
-                               true});
-    repairs.superblocks = true;
+    walk.report.problems.push_back({"the superblock at offset " + std::to_string(offset) +
+                                        (whole ? " is older than the other" : " is damaged"),
+                                    true});
+    walk.superblocks_differ = true;
   }
 }
 
@@ -208,19 +231,26 @@ bool CheckReport::all_repaired() const {
 Result<CheckReport> check(pmem::Region& region, const Superblock& super,
                           const CheckOptions& options) {
   SFS_ASSIGN(const Geometry geometry, Geometry::from(super));
-  CheckWalk walk(region, geometry);
   mend_objects(region, geometry);
+  CheckWalk walk(region, geometry, options);
   for (size_t copy = 0; copy < region.copies(); ++copy)
-    check_superblocks(region.copy(copy), super, walk.report, walk.repairs);
+    check_superblocks(region.copy(copy), super, walk);
   check_copies(region, geometry, walk.report);
-  walk.run();
+  SFS_TRY(walk.run());
   if (!options.repair) {
     for (CheckReport::Problem& problem : walk.report.problems) problem.repaired = false;
     return walk.report;
   }
-  if (walk.repairs.superblocks) SFS_TRY(store_superblock(region, super));
+  if (walk.report.sound()) return walk.report;
   Repairer repairer(region, geometry);
   SFS_TRY(repairer.run(walk.repairs));
+  walk.report.inodes += repairer.inodes_made();
+  if (walk.superblocks_differ || walk.repairs.superblocks ||
+      (super.clean != 0 && repairer.inodes_made() != 0)) {
+    Superblock right = super;
+    right.clean_used_inodes = walk.report.inodes;
+    SFS_TRY(store_superblock(region, right));
+  }
   equalise_copies(region, geometry);
   return walk.report;
 }

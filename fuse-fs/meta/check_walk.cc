@@ -1,425 +1,446 @@
+// The scan: everything an inode owns, held against its owner.
 #include "fuse-fs/meta/check_walk.h"
 
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
-#include <unordered_set>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/checksum.h"
+#include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/blob/acl.h"
+#include "fuse-fs/meta/blob/xattr.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {
 
-std::string inode_name(InodeId id) {
-  return "inode " + std::to_string(id.value);
-}
-
-bool is_used(const pmem::Region& region, InodeId id) {
-  return region.load(inode_offset(id)) != 0;
-}
+constexpr uint64_t kUnitsPerChunk = 256;
+constexpr uint64_t kChunksPerThread = 64;  // below that a thread costs more than it helps
+constexpr uint16_t kKnownFlags = kInlineExtent0 | kInlineExtent1 | kInlineSymlink | kTruncating |
+                                 kHintedVStream | kHasCapability;
 
 }  // namespace
 
-CheckWalk::CheckWalk(const pmem::Region& region, const Geometry& geometry)
+void InodeTable::add_unit(uint64_t unit) {
+  units.push_back(geometry.unit_offset(unit));
+  first_slot[unit] = static_cast<uint32_t>(units.size());
+  const size_t slots = units.size() * kInodesPerUnit;
+  entry.resize(slots), names.resize(slots), subdirectories.resize(slots), flags.resize(slots);
+}
+
+std::optional<size_t> InodeTable::slot(InodeId id) const {
+  if (id.value >= geometry.meta_size() / kCellSize) return std::nullopt;
+  const auto unit = geometry.unit_of(inode_offset(id));
+  if (!unit || first_slot[*unit] == 0) return std::nullopt;
+  return size_t{first_slot[*unit] - 1} * kInodesPerUnit + id.value % kInodesPerUnit;
+}
+
+// ---- Chunks and threads
+
+CheckWalk::CheckWalk(const pmem::Region& region, const Geometry& geometry,
+                     const CheckOptions& options)
     : region_(region),
       geometry_(geometry),
+      options_(options),
+      root_(geometry.super().root_inode),
+      kind_(round_up(geometry.heap_units(), kWordSize)),
       claimed_(geometry.heap_units()),
-      owned_(geometry.data_blocks()) {}
-
-void CheckWalk::run() {
-  const InodeId root{geometry_.super().root_inode};
-  if (!exists(root) || !is_directory(load_image(region_, root))) {
-    blinding_problem("the root directory does not exist");
-  } else {
-    rooted_ = image_problem(load_image(region_, root), root) == nullptr;
-    walk_tree({root, root, ""});
-  }
-  check_orphans();
-  // A lost tree may lead to inodes in units that the heap map hides.
-  for (auto lost = unseen(); !lost.empty(); lost = unseen()) find_lost(std::move(lost));
-  check_links();
-  check_units();
-  check_blocks();
-}
-
-void CheckWalk::problem(const std::string& text, bool repairable) {
-  // `repaired` says "can be" until the repair has been done.
-  report.problems.push_back({text, repairable});
-}
-
-void CheckWalk::blinding_problem(const std::string& text) {
-  problem(text);
-  blind_ = true;
-}
-
-// A sound inode outside an inode unit is believed, not the heap map.
-bool CheckWalk::exists(InodeId id) {
-  if (id.value >= geometry_.meta_size() / kCellSize) return false;
-  const auto unit = geometry_.unit_of(inode_offset(id));
-  if (!unit || !is_used(region_, id)) return false;
-  if (kind(*unit) == UnitKind::kInodes) return true;
-  if (claimed_[*unit] != 0 || image_problem(load_image(region_, id), id) != nullptr) return false;
-  problem("heap unit " + std::to_string(*unit) + " holds inodes, but the heap map says otherwise",
-          true);
-  repairs.units[*unit] = UnitKind::kInodes;
-  return true;
-}
-
-void CheckWalk::walk_tree(Visit from) {
-  stack_.push_back(std::move(from));
-  while (!stack_.empty()) {
-    const Visit next = std::move(stack_.back());
-    stack_.pop_back();
-    visit_inode(next);
-  }
-}
-
-// Called once an inode: the caller has counted the name that led here.
-void CheckWalk::visit_inode(const Visit& visit) {
-  Seen& seen = seen_[visit.id];
-  const InodeImage image = load_image(region_, visit.id);
-  seen.nlink = image.nlink;
-  seen.directory = is_directory(image);
-  const std::string path = visit.path.empty() ? "/" : visit.path;
-  if (const char* wrong = image_problem(image, visit.id)) {
-    blinding_problem(path + " (" + inode_name(visit.id) + "): " + wrong);
-    return;
-  }
-  visit_blob(path, image, image.xattr, false);
-  const auto inline_xattrs =
-      std::as_bytes(inline_xattr_words(image)).first(image.inline_xattr_bytes);
-  check_xattrs(path, {reinterpret_cast<const char*>(inline_xattrs.data()), inline_xattrs.size()});
-  if (is_directory(image)) {
-    ++report.directories;
-    if (visit.parent.value != 0 && image.parent != visit.parent.value) {
-      problem(path + ": its parent is said to be " + inode_name(InodeId{image.parent}));
-    }
-    visit_directory(visit, image);
-  } else if (is_regular(image)) {
-    ++report.files;
-    visit_file(path, image);
-  } else {
-    ++report.others;
-    if (is_symlink(image) && (image.flags & kInlineSymlink) == 0) {
-      visit_blob(path, image, image.symlink, true);
+      owned_(div_round_up(geometry.data_blocks(), 64)),
+      inodes_(geometry) {
+  uint64_t inode_units = 0;
+  for (uint64_t unit = 0; unit < geometry.heap_units(); unit += kWordSize) {
+    const uint64_t word = region.load(geometry.region_offset(RegionKind::kHeapMap, unit));
+    for (uint64_t i = 0; i < kWordSize; ++i) {
+      kind_[unit + i] = static_cast<uint8_t>(word >> i * 8);
+      inode_units += kind_[unit + i] == static_cast<uint8_t>(UnitKind::kInodes) ? 1 : 0;
     }
   }
+  kind_.resize(geometry.heap_units());
+  const size_t slots = inode_units * kInodesPerUnit;
+  inodes_.units.reserve(inode_units);
+  inodes_.entry.reserve(slots), inodes_.names.reserve(slots);
+  inodes_.subdirectories.reserve(slots), inodes_.flags.reserve(slots);
 }
 
-void CheckWalk::visit_directory(const Visit& visit, const InodeImage& image) {
-  names_.clear();
-  for (const uint64_t unit : claim_chain(visit.path, image.chain, UnitKind::kDirectory, visit.id)) {
-    for (uint32_t index = 0; index < kDirSlotsPerUnit;) {
-      const uint64_t at = slot_offset(unit, index);
-      if (region_.load(at) == 0) {
-        ++index;
-        continue;
-      }
-      const auto entry = decode_entry(region_, unit, index);
-      if (entry) {
-        visit_entry(visit, unit, index, *entry);
-        index += entry->slots;
-      } else {
-        problem("directory " + visit.path + "/: a damaged slot at offset " + std::to_string(at));
-        ++index;
-      }
+// Each chunk once, on as many threads as it is worth. Errors: ECANCELED.
+Result<void> CheckWalk::for_chunks(int pass, uint64_t count,
+                                   const std::function<void(uint64_t, CheckScan&)>& work) {
+  const uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const uint64_t threads = options_.threads != 0
+                               ? options_.threads
+                               : std::clamp<uint64_t>(count / kChunksPerThread, 1, cores);
+  std::atomic<uint64_t> next{0};
+  const auto cancelled = [&] { return options_.cancelled && options_.cancelled->load(); };
+  const auto work_on = [&](bool tell) {
+    CheckScan scan(*this);
+    for (uint64_t chunk = next++; chunk < count && !cancelled(); chunk = next++) {
+      work(chunk, scan);
+      if (tell && options_.progress) options_.progress(pass, chunk + 1, count);
     }
-  }
-}
-
-void CheckWalk::visit_entry(const Visit& visit, uint64_t unit, uint32_t index,
-                            const DirEntry& entry) {
-  const std::string path = visit.path + "/" + entry.name;
-  if (!names_.insert(entry.name).second) problem(path + ": the name exists twice");
-  if (entry.slots > 1) {
-    for (uint32_t i = 1; i < entry.slots; ++i) {
-      const uint64_t at = unit + sizeof(UnitHeader) + uint64_t{index + i} * sizeof(DirSlot);
-      if (region_.load(at) != (kContinuation | i)) problem(path + ": its name is torn");
-    }
-  }
-  if (!exists(entry.id)) {
-    repairs.dangling.insert(entry.id);
-    blinding_problem(path + ": leads to " + inode_name(entry.id) + ", which does not exist");
-    return;
-  }
-  const uint32_t mode = load_image(region_, entry.id).mode;
-  if ((mode & S_IFMT) != entry.type) problem(path + ": the entry says another type than the inode");
-  if (S_ISDIR(mode)) ++seen_[visit.id].subdirectories;
-  const auto [found, first] = seen_.try_emplace(entry.id);
-  ++found->second.names;
-  if (first) {
-    stack_.push_back({entry.id, visit.id, path});
-  } else if (S_ISDIR(mode)) {
-    problem(path + ": a directory with a second name");
-  }
-}
-
-void CheckWalk::visit_file(const std::string& path, const InodeImage& image) {
-  std::map<uint64_t, uint64_t> ranges;  // first → end, file blocks
-  for (size_t slot = 0; slot < kInlineExtents; ++slot) {
-    if ((image.flags & (kInlineExtent0 << slot)) == 0) continue;
-    visit_extent(path, inline_slot(image, slot), ranges);
-  }
-  for (const uint64_t unit :
-       claim_chain(path, image.chain, UnitKind::kExtents, InodeId{image.self})) {
-    for (uint64_t i = 0; i < kExtentSlotsPerUnit; ++i) {
-      const ExtentSlot slot =
-          read_extent_slot(region_, unit + sizeof(UnitHeader) + i * sizeof(ExtentSlot));
-      if (slot.head != 0) visit_extent(path, slot, ranges);
-    }
-  }
-  uint64_t blocks = 0;
-  for (const auto& [first, end] : ranges) blocks += end - first;
-  if (blocks != block_count(image)) {
-    problem(path + ": has " + std::to_string(blocks) + " blocks, but says " +
-            std::to_string(block_count(image)));
-  }
-}
-
-void CheckWalk::visit_extent(const std::string& path, const ExtentSlot& slot,
-                             std::map<uint64_t, uint64_t>& ranges) {
-  const auto extent = decode_extent(slot, geometry_);
-  if (!extent) {
-    blinding_problem(path + ": " + extent.error().context);
-    return;
-  }
-  const auto after = ranges.lower_bound(extent->first);
-  if ((after != ranges.end() && after->first < extent->end()) ||
-      (after != ranges.begin() && std::prev(after)->second > extent->first)) {
-    problem(path + ": two extents for file block " + std::to_string(extent->first));
-    return;
-  }
-  ranges.emplace_hint(after, extent->first, extent->end());
-  own_blocks(path, *extent);
-}
-
-void CheckWalk::own_blocks(const std::string& path, const Extent& extent) {
-  for (uint64_t block = extent.block; block < extent.block + extent.length; ++block) {
-    if (owned_[block]) problem(path + ": block " + std::to_string(block) + " has a second owner");
-    owned_[block] = true;
-  }
-  report.blocks_in_use += extent.length;
-}
-
-void CheckWalk::visit_blob(const std::string& path, const InodeImage& image, uint64_t first,
-                           bool symlink) {
-  const std::string what = symlink ? ": its target " : ": its extended attributes ";
-  std::string bytes;
-  for (const uint64_t unit : claim_chain(path, first, UnitKind::kBlob, InodeId{image.self})) {
-    const UnitHeader header = read_header(region_, unit);
-    const uint64_t length = std::min<uint64_t>(header.length, kBlobBytesPerUnit);
-    const std::span payload(region_.at(unit + sizeof(UnitHeader)), length);
-    if (header.length != length || crc32c(payload) != header.checksum) {
-      problem(path + what + "are damaged");
-      return;
-    }
-    bytes.append(reinterpret_cast<const char*>(payload.data()), length);
-  }
-  if (!symlink) return check_xattrs(path, bytes);
-  if (bytes.size() != image.size) problem(path + what + "makes no sense");
-}
-
-void CheckWalk::check_xattrs(const std::string& path, std::string_view bytes) {
-  const auto all = decode_xattrs(bytes);
-  if (!all) return problem(path + ": its extended attributes make no sense");
-  for (const std::string_view key : {kAccessAclKey, kDefaultAclKey}) {
-    const auto found = all->find(key);
-    if (found != all->end() && !decode_acl(found->second)) {
-      problem(path + ": its access control list makes no sense");
-    }
-  }
-}
-
-std::vector<uint64_t> CheckWalk::claim_chain(const std::string& path, uint64_t first, UnitKind kind,
-                                             InodeId owner) {
-  std::vector<uint64_t> units;
-  for (uint64_t at = first; at != 0; at = read_header(region_, at).next) {
-    if (!claim_unit(path, at, kind, owner)) break;
-    units.push_back(at);
-  }
-  return units;
-}
-
-bool CheckWalk::claim_unit(const std::string& path, uint64_t offset, UnitKind kind, InodeId owner) {
-  const std::string what = path + ": its heap unit at offset " + std::to_string(offset);
-  const auto unit = geometry_.unit_of(offset);
-  if (!unit || geometry_.unit_offset(*unit) != offset) {
-    blinding_problem(what + " does not exist");
-    return false;
-  }
-  if (read_header(region_, offset).owner != unit_owner(owner, kind)) {
-    blinding_problem(what + " belongs to something else");
-    return false;
-  }
-  if (claimed_[*unit] != 0) {
-    problem(what + " is in two chains");
-    return false;
-  }
-  claimed_[*unit] = static_cast<uint8_t>(kind);
-  ++report.units_in_use;
-  if (this->kind(*unit) == kind) return true;
-  problem(what + " has another kind in the heap map", true);
-  repairs.units[*unit] = kind;
-  return true;
-}
-
-void CheckWalk::check_orphans() {
-  const uint64_t head = geometry_.super().orphan_head;
-  const auto units = claim_chain("the orphan list", head, UnitKind::kOrphans, InodeId{0});
-  if (units.empty()) problem("there is no orphan list");
-  for (const uint64_t unit : units) {
-    for (uint64_t index = 0; index < kOrphansPerUnit; ++index) {
-      const uint64_t slot = unit + sizeof(UnitHeader) + index * kWordSize;
-      const InodeId id{region_.load(slot)};
-      if (id.value == 0) continue;
-      const bool used = exists(id);
-      const auto [found, first] = seen_.try_emplace(id);
-      if (!used || !first) {
-        problem("the orphan list names " + inode_name(id) +
-                    (!used ? ", which does not exist" : ", which has a name or is there twice"),
-                true);
-        repairs.orphan_slots.push_back(slot);
-        if (!used) seen_.erase(found);
-        continue;
-      }
-      ++report.orphans;
-      found->second.orphan = true;
-      walk_tree({id, InodeId{0}, "orphan " + std::to_string(id.value)});
-    }
-  }
-}
-
-std::vector<InodeId> CheckWalk::unseen() const {
-  std::vector<InodeId> lost;
-  for (uint64_t unit = 0; unit < geometry_.heap_units(); ++unit) {
-    if (kind(unit) != UnitKind::kInodes) continue;
-    for (uint64_t index = 0; index < kInodesPerUnit; ++index) {
-      const InodeId id{geometry_.unit_offset(unit) / kCellSize + index};
-      if (is_used(region_, id) && !seen_.contains(id)) lost.push_back(id);
-    }
-  }
-  return lost;
-}
-
-// Inodes that nothing leads to. Of a lost tree only its top is named again.
-void CheckWalk::find_lost(std::vector<InodeId> lost) {
-  const std::unordered_set<InodeId> all(lost.begin(), lost.end());
-  const auto below_another = [&](InodeId id) {
-    const InodeImage image = load_image(region_, id);
-    return !is_directory(image) ||
-           (image.parent != id.value && all.contains(InodeId{image.parent}));
   };
-  const auto is_sound = [&](InodeId id) {
-    return image_problem(load_image(region_, id), id) == nullptr;
-  };
-  // Sound ones first: what they lead to may show that others are no inodes at all.
-  std::ranges::sort(lost, {},
-                    [&](InodeId id) { return std::tuple(!is_sound(id), below_another(id), id); });
-  for (const InodeId id : lost) {
-    if (seen_.contains(id)) continue;  // met below another lost directory
-    if (kind(*geometry_.unit_of(inode_offset(id))) != UnitKind::kInodes) continue;
-    const bool sound = is_sound(id);
-    problem(inode_name(id) + " has no name", sound && rooted_);
-    Seen& seen = seen_[id];
-    if (sound && rooted_) {
-      ++seen.names;
-      repairs.lost.push_back(id);
-    }
-    walk_tree({id, InodeId{0}, "lost " + inode_name(id)});
-  }
+  std::vector<std::thread> others;
+  for (uint64_t i = 1; i < threads; ++i) others.emplace_back(work_on, false);
+  work_on(true);
+  for (std::thread& other : others) other.join();
+  if (cancelled()) return Error{ECANCELED, "cancelled"};
+  return {};
 }
 
-void CheckWalk::check_links() {
-  const std::unordered_set<InodeId> lost(repairs.lost.begin(), repairs.lost.end());
-  for (const auto& [id, seen] : seen_) {
-    uint32_t right = seen.directory ? 2 + seen.subdirectories : seen.names;
-    if (seen.orphan) right = 0;
-    if (!is_used(region_, id) || image_problem(load_image(region_, id), id) != nullptr) continue;
-    if (seen.nlink == right) continue;
-    if (!lost.contains(id)) {
-      problem(inode_name(id) + " counts " + std::to_string(seen.nlink) + " links instead of " +
-                  std::to_string(right),
-              true);
-    }
-    repairs.links[id] = right;
-  }
-}
-
-void CheckWalk::check_units() {
+Result<void> CheckWalk::scan() {
   for (uint64_t unit = 0; unit < geometry_.heap_units(); ++unit) {
-    const UnitKind kind = this->kind(unit);
-    if (repairs.units.contains(unit)) continue;
-    const bool nobodys =
-        kind == UnitKind::kFree || kind == UnitKind::kDirty || kind == UnitKind::kInodes;
-    if (nobodys || claimed_[unit] != 0) continue;
-    problem("heap unit " + std::to_string(unit) + " is marked used, but nothing uses it", !blind_);
-    if (!blind_) repairs.units[unit] = UnitKind::kDirty;
+    if (kind_[unit] == static_cast<uint8_t>(UnitKind::kInodes)) inodes_.add_unit(unit);
   }
+  const uint64_t units = geometry_.heap_units();
+  std::vector<Findings> chunks(div_round_up(units, kUnitsPerChunk));
+  SFS_TRY(for_chunks(1, chunks.size(), [&](uint64_t chunk, CheckScan& scan) {
+    const uint64_t end = std::min(units, (chunk + 1) * kUnitsPerChunk);
+    for (uint64_t unit = chunk * kUnitsPerChunk; unit < end; ++unit)
+      scan.scan_unit(unit, chunks[chunk]);
+  }));
+  collect(chunks);
+  return {};
 }
 
 namespace {
 
-// What is wrong with a block, and what puts it right.
-enum BlockState : uint8_t { kRight = 0, kLeaked, kUnmarked, kBothStates };
+template <typename T>
+void append(std::vector<T>& to, std::vector<T>& from) {
+  to.insert(to.end(), std::move_iterator(from.begin()), std::move_iterator(from.end()));
+}
 
 }  // namespace
 
-void CheckWalk::check_blocks() {
-  const uint64_t first_data = geometry_.super().first_data_block;
-  int state = kRight;
-  uint64_t since = 0, reserved_wrong = 0;
-  uint64_t marked = 0, untrimmed = 0;
-  for (uint64_t block = 0; block < geometry_.data_blocks(); ++block) {
-    if (block % 64 == 0) {
-      marked = region_.load(geometry_.bitmap_word(RegionKind::kBlockBitmap, block / 64));
-      untrimmed = region_.load(geometry_.bitmap_word(RegionKind::kUntrimmed, block / 64));
+void CheckWalk::collect(std::vector<Findings>& chunks) {
+  for (Findings& chunk : chunks) {
+    append(found_.said, chunk.said);
+    append(found_.unsound, chunk.unsound);
+    append(found_.strays, chunk.strays);
+    append(found_.not_empty, chunk.not_empty);
+    append(found_.repairs.lost, chunk.repairs.lost);
+    for (const auto& [id, fix] : chunk.repairs.images) found_.repairs.images[id].add(fix);
+    found_.inodes += chunk.inodes;
+    for (const auto& [unit, kind] : chunk.repairs.units) {
+      found_.repairs.units[unit] = kind;
+      kind_[unit] = static_cast<uint8_t>(kind);
     }
-    const bool is_marked = (marked >> block % 64 & 1) != 0;
-    const bool is_untrimmed = (untrimmed >> block % 64 & 1) != 0;
-    if (block < first_data) {
-      reserved_wrong += is_marked && !is_untrimmed ? 0 : 1;
-      continue;
-    }
-    int now = kRight;
-    if (is_marked && !owned_[block]) now = kLeaked;
-    if (!is_marked && owned_[block]) now = kUnmarked;
-    if (is_marked && is_untrimmed && owned_[block]) now = kBothStates;
-    if (now == state) continue;
-    report_blocks(BlockNo{since}, block - since, state);
-    state = now;
-    since = block;
-  }
-  report_blocks(BlockNo{since}, geometry_.data_blocks() - since, state);
-  if (reserved_wrong > 0) {
-    problem(std::to_string(reserved_wrong) + " blocks below the first data block are not reserved");
+    found_.directories += chunk.directories;
+    found_.files += chunk.files;
+    found_.others += chunk.others;
+    found_.blocks += chunk.blocks;
+    found_.units += chunk.units;
+    found_.blind |= chunk.blind;
+    found_.blocks_conflict |= chunk.blocks_conflict;
   }
 }
 
-void CheckWalk::report_blocks(BlockNo first, uint64_t count, int state) {
-  if (state == kRight || count == 0) return;
-  const std::string which =
-      "blocks " + std::to_string(first.value) + " to " + std::to_string(first.value + count - 1);
-  if (state == kLeaked) {
-    problem(which + " are marked allocated, but no file has them", !blind_);
-    if (!blind_) repairs.runs.push_back({first, count, RunKind::kFree});
-  } else {
-    problem(which + (state == kUnmarked ? " belong to a file, but are not marked allocated"
-                                        : " are allocated and marked untrimmed as well"),
-            true);
-    repairs.runs.push_back({first, count, RunKind::kAllocate});
+// ---- One unit, one inode
+
+void CheckScan::say(std::string after, bool repairable) {
+  out_->said.push_back({{}, id_, std::move(after), repairable});
+}
+
+void CheckScan::blind(std::string after) {
+  say(std::move(after));
+  out_->blind = damaged_ = true;
+}
+
+void CheckScan::scan_unit(uint64_t unit, Findings& out) {
+  const auto kind = static_cast<UnitKind>(all_.kind_[unit]);
+  if (kind == UnitKind::kInodes) scan_inodes(unit, out);
+  if (kind != UnitKind::kFree) return;
+  if (all_.region_.load(all_.geometry_.unit_offset(unit)) != 0) out.not_empty.push_back(unit);
+}
+
+void CheckScan::scan_inodes(uint64_t unit, Findings& out) {
+  out_ = &out;
+  const uint64_t first = all_.geometry_.unit_offset(unit) / kCellSize;
+  for (uint64_t i = 0; i < kInodesPerUnit; ++i) {
+    if (all_.word0(InodeId{first + i}) != 0) visit_inode(InodeId{first + i});
   }
+}
+
+void CheckScan::visit_inode(InodeId id) {
+  id_ = id;
+  damaged_ = false;
+  const InodeImage image = load_image(all_.region_, id);
+  if (image_problem(image, id) != nullptr) {
+    out_->unsound.push_back(id);
+    return;
+  }
+  uint8_t& flags = all_.inodes_.flags[*all_.inodes_.slot(id)];
+  flags = InodeTable::kSound;
+  check_fields(image);
+  if (image.xattr != 0) visit_blob(image, image.xattr, false);
+  if (image.inline_xattr_bytes != 0) {
+    const auto bytes = std::as_bytes(inline_xattr_words(image)).first(image.inline_xattr_bytes);
+    check_xattrs({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+  if (is_directory(image)) {
+    ++out_->directories;
+    flags |= InodeTable::kDirectory;
+    visit_directory(image);
+  } else if (is_regular(image)) {
+    ++out_->files;
+    visit_file(image);
+  } else {
+    ++out_->others;
+    if (is_symlink(image) && (image.flags & kInlineSymlink) == 0)
+      visit_blob(image, image.symlink, true);
+  }
+}
+
+// What its type cannot have.
+void CheckScan::check_fields(const InodeImage& image) {
+  const bool wrong_flags =
+      (image.flags & ~kKnownFlags) != 0 ||
+      (!is_regular(image) && (image.flags & (kInlineExtent0 | kInlineExtent1 | kTruncating)) != 0);
+  if (wrong_flags) say(": has flags it cannot have");
+  const bool wrong_pointers = (image.chain != 0 && !is_regular(image) && !is_directory(image)) ||
+                              (image.symlink != 0 && !is_symlink(image)) ||
+                              (image.symlink != 0 && (image.flags & kInlineSymlink) != 0);
+  if (wrong_pointers) blind(": points to what it cannot have");
+  if (!is_regular(image) && block_count(image) != 0) say(": has blocks, but is no file");
+}
+
+// ---- Directories
+
+void CheckScan::visit_directory(const InodeImage& image) {
+  names_.clear();
+  if (claim_chain(image.chain, UnitKind::kDirectory)) {
+    const uint64_t size = chain_.empty() ? 0 : (chain_.size() - 1) * kUnitSize;
+    if (image.size != size) {
+      say(": says " + std::to_string(image.size) + " bytes instead of " + std::to_string(size),
+          true);
+      out_->repairs.images[id_].size = size;
+    }
+  }
+  for (const uint64_t unit : chain_) {
+    for (uint32_t index = 0; index < kDirSlotsPerUnit;) {
+      const uint64_t at = slot_offset(unit, index);
+      if (all_.region_.load(at) == 0) {
+        ++index;
+        continue;
+      }
+      const auto entry = decode_entry(all_.region_, unit, index);
+      if (!entry) {
+        out_->said.push_back(
+            {"directory ", id_, "/: a damaged slot at offset " + std::to_string(at), false});
+      } else {
+        visit_entry(unit, index, *entry);
+      }
+      index += entry ? entry->slots : 1;
+    }
+  }
+  check_twice();
+}
+
+void CheckScan::visit_entry(uint64_t unit, uint32_t index, const DirEntry& entry) {
+  const uint64_t at = slot_offset(unit, index);
+  const uint32_t hash = name_hash(entry.name);
+  names_.push_back({hash, at});
+  for (uint32_t i = 1; i < entry.slots; ++i) {
+    if (all_.region_.load(slot_offset(unit, index + i)) != (kContinuation | i))
+      say("/" + entry.name + ": its name is torn");
+  }
+  if (static_cast<uint32_t>(all_.region_.load(at + kWordSize)) != hash)
+    say("/" + entry.name + ": has another name's hash");
+  const auto target = all_.inodes_.slot(entry.id);
+  if (!target || all_.word0(entry.id) == 0) {
+    out_->strays.push_back({id_, at, entry.id});
+  } else {
+    all_.note_name(*out_, id_, at, *target);
+  }
+}
+
+// Names are compared only where their hashes are alike.
+void CheckScan::check_twice() {
+  std::ranges::sort(names_, {}, [](const Name& name) { return std::pair(name.hash, name.entry); });
+  const auto same_hash = [](const Name& a, const Name& b) { return a.hash == b.hash; };
+  for (auto at = names_.begin();; ++at) {
+    at = std::adjacent_find(at, names_.end(), same_hash);
+    if (at == names_.end()) return;
+    for (auto other = at + 1; other != names_.end() && other->hash == at->hash; ++other) {
+      const std::string path = all_.entry_path(other->entry);
+      if (path == all_.entry_path(at->entry)) say(path + ": the name exists twice");
+    }
+  }
+}
+
+// ---- Files
+
+void CheckScan::visit_file(const InodeImage& image) {
+  extents_.clear();
+  for (size_t slot = 0; slot < kInlineExtents; ++slot) {
+    if ((image.flags & (kInlineExtent0 << slot)) != 0) visit_extent(inline_slot(image, slot));
+  }
+  claim_chain(image.chain, UnitKind::kExtents);
+  for (const uint64_t unit : chain_) {
+    for (uint64_t i = 0; i < kExtentSlotsPerUnit; ++i) {
+      const ExtentSlot slot =
+          read_extent_slot(all_.region_, unit + sizeof(UnitHeader) + i * sizeof(ExtentSlot));
+      if (slot.head != 0) visit_extent(slot);
+    }
+  }
+  const uint64_t blocks = count_blocks();
+  if (blocks == block_count(image)) return;
+  say(": has " + std::to_string(blocks) + " blocks, but says " + std::to_string(block_count(image)),
+      !damaged_);
+  if (!damaged_) out_->repairs.images[id_].blocks = blocks;
+}
+
+void CheckScan::visit_extent(const ExtentSlot& slot) {
+  const auto extent = decode_extent(slot, all_.geometry_);
+  if (!extent) return blind(": " + extent.error().context);
+  extents_.push_back(*extent);
+}
+
+// Owns the blocks of extents that do not cover what an earlier one covers.
+uint64_t CheckScan::count_blocks() {
+  std::map<uint64_t, uint64_t> ranges;  // first → end; one extent needs none
+  uint64_t blocks = 0;
+  for (const Extent& extent : extents_) {
+    if (extents_.size() > 1) {
+      const auto after = ranges.lower_bound(extent.first);
+      if ((after != ranges.end() && after->first < extent.end()) ||
+          (after != ranges.begin() && std::prev(after)->second > extent.first)) {
+        say(": two extents for file block " + std::to_string(extent.first));
+        damaged_ = true;
+        continue;
+      }
+      ranges.emplace_hint(after, extent.first, extent.end());
+    }
+    own_blocks(extent);
+    blocks += extent.length;
+  }
+  return blocks;
+}
+
+void CheckScan::own_blocks(const Extent& extent) {
+  const uint64_t end = extent.block + extent.length;
+  for (uint64_t block = extent.block; block < end;) {
+    const uint64_t stop = std::min(end, round_down(block, 64) + 64);
+    const uint64_t width = stop - block;
+    const uint64_t mask = (width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1) << block % 64;
+    const std::atomic_ref word(all_.owned_[block / 64]);
+    out_->blocks_conflict |= (word.fetch_or(mask, std::memory_order_relaxed) & mask) != 0;
+    block = stop;
+  }
+  out_->blocks += extent.length;
+}
+
+void CheckScan::each_extent(const InodeImage& image,
+                            const std::function<void(const Extent&)>& visit) const {
+  const auto decode = [&](const ExtentSlot& slot) {
+    const auto extent = decode_extent(slot, all_.geometry_);
+    if (extent) visit(*extent);
+  };
+  for (size_t slot = 0; slot < kInlineExtents; ++slot) {
+    if ((image.flags & (kInlineExtent0 << slot)) != 0) decode(inline_slot(image, slot));
+  }
+  uint64_t left = all_.geometry_.heap_units();
+  for (uint64_t unit = image.chain; unit != 0 && left > 0; --left) {
+    if (!all_.geometry_.unit_of(unit) || unit % kUnitSize != 0) return;
+    const UnitHeader header = read_header(all_.region_, unit);
+    if (header.owner != unit_owner(InodeId{image.self}, UnitKind::kExtents)) return;
+    for (uint64_t i = 0; i < kExtentSlotsPerUnit; ++i) {
+      const ExtentSlot slot =
+          read_extent_slot(all_.region_, unit + sizeof(UnitHeader) + i * sizeof(ExtentSlot));
+      if (slot.head != 0) decode(slot);
+    }
+    unit = header.next;
+  }
+}
+
+// ---- Blobs
+
+void CheckScan::visit_blob(const InodeImage& image, uint64_t first, bool symlink) {
+  const std::string what = symlink ? ": its target " : ": its extended attributes ";
+  claim_chain(first, UnitKind::kBlob);
+  std::string bytes;
+  for (const uint64_t unit : chain_) {
+    const UnitHeader header = read_header(all_.region_, unit);
+    const uint64_t length = std::min<uint64_t>(header.length, kBlobBytesPerUnit);
+    const std::span payload(all_.region_.at(unit + sizeof(UnitHeader)), length);
+    if (header.length != length || crc32c(payload) != header.checksum) {
+      return say(what + "are damaged");
+    }
+    bytes.append(reinterpret_cast<const char*>(payload.data()), length);
+  }
+  if (!symlink) return check_xattrs(bytes);
+  if (bytes.size() != image.size) say(what + "makes no sense");
+}
+
+// In order and each once, or a reader and a writer would not agree.
+void CheckScan::check_xattrs(std::string_view bytes) {
+  const auto all = decode_xattrs(bytes);
+  if (!all || encode_xattrs(*all) != bytes || bytes.size() > kMaxXattrBytes)
+    return say(": its extended attributes make no sense");
+  for (const std::string_view key : {kAccessAclKey, kDefaultAclKey}) {
+    const auto found = all->find(key);
+    if (found != all->end() && !decode_acl(found->second))
+      say(": its access control list makes no sense");
+  }
+}
+
+// ---- Chains
+
+// Into chain_; false if it breaks off.
+bool CheckScan::claim_chain(uint64_t first, UnitKind kind) {
+  chain_.clear();
+  for (uint64_t at = first; at != 0; at = read_header(all_.region_, at).next) {
+    if (!claim_unit(at, kind)) return false;
+    chain_.push_back(at);
+  }
+  return true;
+}
+
+// A unit that its header calls ours is nobody else's to claim.
+bool CheckScan::claim_unit(uint64_t offset, UnitKind kind) {
+  const auto what = [&] { return ": its heap unit at offset " + std::to_string(offset); };
+  const auto unit = all_.geometry_.unit_of(offset);
+  if (!unit || all_.geometry_.unit_offset(*unit) != offset) {
+    blind(what() + " does not exist");
+    return false;
+  }
+  if (read_header(all_.region_, offset).owner != unit_owner(id_, kind)) {
+    blind(what() + " belongs to something else");
+    return false;
+  }
+  if (all_.claimed_[*unit] != 0) {
+    say(what() + " is in two chains");
+    damaged_ = true;
+    return false;
+  }
+  all_.claimed_[*unit] = static_cast<uint8_t>(kind);
+  ++out_->units;
+  if (all_.kind_[*unit] == static_cast<uint8_t>(kind)) return true;
+  say(what() + " has another kind in the heap map", true);
+  out_->repairs.units[*unit] = kind;
+  return true;
+}
+
+void CheckScan::claim_orphans(uint64_t head, std::vector<uint64_t>& units, Findings& out) {
+  out_ = &out;
+  id_ = InodeId{0};
+  const size_t before = out.said.size();
+  claim_chain(head, UnitKind::kOrphans);
+  units = chain_;
+  for (size_t i = before; i < out.said.size(); ++i) out.said[i].before = "the orphan list";
 }
 
 }  // namespace streamfs::meta

@@ -1,26 +1,51 @@
-// The reading half of check(): one walk over all of META that collects problems, and what would
-// repair the simple ones. Thread safety: none. Changes nothing.
+// The reading half of check(): collects problems, and what would repair the simple ones.
+//
+//   scan      every inode unit, in chunks that threads share: images, chains, extents, entries
+//   tree      units that the heap map hid, orphans, what nothing leads to, parents, link counts
+//   space     heap units, blocks, vStreams
+//
+// What is known of an inode lies in arrays by its slot, of a unit or block in arrays by its number;
+// paths are made only to be said. A unit's header names its one owner, so threads never meet at a
+// unit; counts of names and owned blocks are atomic. What is found is kept by chunk: the order of
+// problems does not depend on threads.
+//
+// Thread safety: none outside; run() starts and ends its threads. Changes nothing.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include "fuse-fs/meta/blob/acl.h"
-#include "fuse-fs/meta/blob/xattr.h"
 #include "fuse-fs/meta/check.h"
+#include "fuse-fs/meta/directory.h"
 #include "fuse-fs/meta/extent_map.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/inode.h"
 
 namespace streamfs::meta {
 
-// What a repair would do; indices of the problems it answers go with it.
+// Right values of an inode's words.
+struct ImageFix {
+  std::optional<uint32_t> nlink;
+  std::optional<uint64_t> size, blocks, parent;
+
+  void add(const ImageFix& more) {
+    if (more.nlink) nlink = more.nlink;
+    if (more.size) size = more.size;
+    if (more.blocks) blocks = more.blocks;
+    if (more.parent) parent = more.parent;
+  }
+};
+
+// What a repair would do.
 struct Repairs {
-  std::map<InodeId, uint32_t> links;   // the right link count
+  std::map<InodeId, ImageFix> images;
   std::map<uint64_t, UnitKind> units;  // the right entry of the heap map
   struct Run {
     BlockNo first;
@@ -28,81 +53,166 @@ struct Repairs {
     RunKind kind;
   };
   std::vector<Run> runs;
-  std::vector<InodeId> lost;             // to be named in /lost+found
-  std::vector<uint64_t> orphan_slots;    // to be cleared
-  std::unordered_set<InodeId> dangling;  // free slots that names lead to: a repair takes none
-  bool superblocks = false;
-
-  bool empty() const {
-    return links.empty() && units.empty() && runs.empty() && lost.empty() && orphan_slots.empty() &&
-           !superblocks;
-  }
+  struct Lost {
+    InodeId id;
+    uint64_t entry;  // META offset of a name to be taken away, 0 = none
+  };
+  std::vector<Lost> lost;              // to be named in /lost+found
+  std::vector<uint64_t> orphan_slots;  // to be cleared
+  std::vector<uint32_t> vstreams;      // slots to be cleared
+  std::set<InodeId> dangling;          // free slots that names lead to: a repair takes none
+  bool superblocks = false;            // the count of inodes in it
 };
+
+// What is known of inodes, by slot. Slots of a unit lie together; units come in the order they were
+// added.
+struct InodeTable {
+  enum Flag : uint8_t { kSound = 1, kDirectory = 2, kOrphan = 4, kReached = 8, kLost = 16 };
+
+  explicit InodeTable(const Geometry& where) : geometry(where), first_slot(where.heap_units(), 0) {}
+  void add_unit(uint64_t unit);
+  std::optional<size_t> slot(InodeId id) const;  // nothing: not in an inode unit
+  InodeId id(size_t slot) const {
+    return InodeId{units[slot / kInodesPerUnit] / kCellSize + slot % kInodesPerUnit};
+  }
+  size_t size() const { return flags.size(); }
+
+  const Geometry& geometry;
+  std::vector<uint32_t> first_slot;             // by heap unit: ÷ 16, + 1; 0 = not one of inodes
+  std::vector<uint64_t> units;                  // META offsets
+  std::vector<uint64_t> entry;                  // META offset of the first name, 0 = none
+  std::vector<uint32_t> names, subdirectories;  // found to lead there; entries to directories
+  std::vector<uint8_t> flags;
+};
+
+// What one chunk, or one later step, has found.
+struct Findings {
+  struct Said {
+    std::string before;  // the path of `about` stands between these
+    InodeId about;       // 0: nothing does
+    std::string after;
+    bool repairable;
+  };
+  struct Stray {  // a name that leads out of the units known to hold inodes
+    InodeId directory;
+    uint64_t entry;
+    InodeId target;
+  };
+  std::vector<Said> said;
+  std::vector<InodeId> unsound;
+  std::vector<Stray> strays;
+  std::vector<uint64_t> not_empty;  // units marked free
+  Repairs repairs;
+  uint64_t inodes = 0, directories = 0, files = 0, others = 0, blocks = 0, units = 0;
+  bool blind = false;            // what an object owns is not known: nothing may be called lost
+  bool blocks_conflict = false;  // some block has two owners
+};
+
+class CheckScan;
 
 class CheckWalk {
  public:
-  CheckWalk(const pmem::Region& region, const Geometry& geometry);
-  void run();
+  CheckWalk(const pmem::Region& region, const Geometry& geometry, const CheckOptions& options);
+  // Errors: ECANCELED.
+  Result<void> run();
 
   CheckReport report;
   Repairs repairs;
+  bool superblocks_differ = false;
 
  private:
-  struct Seen {
-    uint32_t names = 0;
-    uint32_t subdirectories = 0;
-    uint32_t nlink = 0;
-    bool directory = false;
-    bool orphan = false;
-  };
-  struct Visit {
-    InodeId id;
-    InodeId parent;  // directories: what `parent` must be; 0 = whatever it is
-    std::string path;
-  };
+  friend class CheckScan;
 
-  void problem(const std::string& text, bool repairable = false);
-  // What this object owns is not known: nothing may be called lost and freed any more.
-  void blinding_problem(const std::string& text);
-  // As the heap map says, or as it should.
-  UnitKind kind(uint64_t unit) const {
-    const auto repaired = repairs.units.find(unit);
-    return repaired == repairs.units.end() ? read_unit_kind(region_, geometry_, unit)
-                                           : repaired->second;
+  void say(const std::string& text, bool repairable = false) {
+    say(text, InodeId{0}, {}, repairable);
   }
-  bool exists(InodeId id);
+  void say(std::string before, InodeId about, std::string after, bool repairable = false);
+  void blind(std::string before, InodeId about, std::string after);
+  std::string path(InodeId id) const;
+  std::string entry_path(uint64_t entry) const;  // below its directory's
+  InodeId owner_of_entry(uint64_t entry) const;
+  uint64_t word0(InodeId id) const { return region_.load(inode_offset(id)); }
 
-  void walk_tree(Visit from);
-  void visit_inode(const Visit& visit);
-  void visit_directory(const Visit& visit, const InodeImage& image);
-  void visit_entry(const Visit& visit, uint64_t unit, uint32_t index, const DirEntry& entry);
-  void visit_file(const std::string& path, const InodeImage& image);
-  void visit_extent(const std::string& path, const ExtentSlot& slot,
-                    std::map<uint64_t, uint64_t>& ranges);
-  void visit_blob(const std::string& path, const InodeImage& image, uint64_t first, bool symlink);
-  void check_xattrs(const std::string& path, std::string_view bytes);
-  std::vector<uint64_t> claim_chain(const std::string& path, uint64_t first, UnitKind kind,
-                                    InodeId owner);
-  bool claim_unit(const std::string& path, uint64_t offset, UnitKind kind, InodeId owner);
-  void own_blocks(const std::string& path, const Extent& extent);
+  // ---- Scan
+  Result<void> scan();
+  Result<void> for_chunks(int pass, uint64_t count,
+                          const std::function<void(uint64_t, CheckScan&)>& work);
+  void collect(std::vector<Findings>& chunks);
+  void note_name(Findings& out, InodeId directory, uint64_t entry, size_t target);
 
+  // ---- Tree
+  void find_root();
+  bool adopt_unit(uint64_t unit, InodeId because);
+  std::optional<size_t> find(InodeId id);
+  void follow_strays();
+  void check_free_units();
+  void say_unsound();
+  void check_owners();
   void check_orphans();
-  std::vector<InodeId> unseen() const;
-  void find_lost(std::vector<InodeId> lost);
-  void check_links();
+  void check_orphan(uint64_t word);
+  void check_reached();
+  void say_loop(const std::vector<size_t>& loop);
+  Result<void> check_inodes();
+  void check_inode(size_t slot, Findings& out);
+  void check_directory(size_t slot, Findings& out) const;
+
+  // ---- Space
   void check_units();
   void check_blocks();
   void report_blocks(BlockNo first, uint64_t count, int state);
+  void check_vstreams();
+  void check_counts();
 
   const pmem::Region& region_;
   const Geometry& geometry_;
-  std::unordered_map<InodeId, Seen> seen_;
-  std::vector<Visit> stack_;
+  const CheckOptions& options_;
+  InodeId root_;
+  std::vector<uint8_t> kind_;     // by heap unit: as the heap map says, or as it should
   std::vector<uint8_t> claimed_;  // by heap unit: the UnitKind of its one owner, 0 = nobody's
-  std::vector<bool> owned_;       // by data block
-  bool blind_ = false;
-  bool rooted_ = false;                    // there is a root to name lost inodes in
-  std::unordered_set<std::string> names_;  // of the directory being visited
+  std::vector<uint64_t> owned_;   // 1 bit a data block
+  InodeTable inodes_;
+  bool rooted_ = false;  // there is a root to name lost inodes in
+  Findings found_;       // of all chunks, then of the steps that follow
+};
+
+// One thread's part of the scan. Borrows everything but what it needs again for each object.
+class CheckScan {
+ public:
+  explicit CheckScan(CheckWalk& all) : all_(all) {}
+  void scan_unit(uint64_t unit, Findings& out);
+  void scan_inodes(uint64_t unit, Findings& out);
+  void claim_orphans(uint64_t head, std::vector<uint64_t>& units, Findings& out);
+  // Extents of a sound file once more, in order; claims nothing.
+  void each_extent(const InodeImage& image, const std::function<void(const Extent&)>& visit) const;
+
+ private:
+  struct Name {
+    uint32_t hash;
+    uint64_t entry;
+  };
+  void say(std::string after, bool repairable = false);
+  void blind(std::string after);
+  void visit_inode(InodeId id);
+  void visit_directory(const InodeImage& image);
+  void visit_entry(uint64_t unit, uint32_t index, const DirEntry& entry);
+  void check_twice();
+  void visit_file(const InodeImage& image);
+  void visit_extent(const ExtentSlot& slot);
+  uint64_t count_blocks();
+  void own_blocks(const Extent& extent);
+  void visit_blob(const InodeImage& image, uint64_t first, bool symlink);
+  void check_xattrs(std::string_view bytes);
+  void check_fields(const InodeImage& image);
+  bool claim_chain(uint64_t first, UnitKind kind);
+  bool claim_unit(uint64_t offset, UnitKind kind);
+
+  CheckWalk& all_;
+  Findings* out_ = nullptr;
+  InodeId id_;            // of the inode being visited
+  bool damaged_ = false;  // something of it cannot be believed
+  std::vector<uint64_t> chain_;
+  std::vector<Extent> extents_;
+  std::vector<Name> names_;
 };
 
 }  // namespace streamfs::meta

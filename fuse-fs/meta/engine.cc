@@ -36,7 +36,7 @@ Result<std::unique_ptr<Engine>> Engine::open(pmem::Region& region, const Superbl
 namespace {
 
 std::optional<uint64_t> used_inodes(const Superblock& super) {
-  if (super.clean == 0) return std::nullopt;
+  if (super.clean == 0 || super.clean_used_inodes == 0) return std::nullopt;
   return super.clean_used_inodes;
 }
 
@@ -80,7 +80,7 @@ Result<void> EngineImpl::close_clean() {
   journal_.checkpoint();
   super_.clean = 1;
   ++super_.attachments;
-  super_.clean_used_inodes = slots_.used();
+  super_.clean_used_inodes = slots_.exactly_used().value_or(0);
   SFS_TRY(store_superblock(region_, super_));
   ++super_.generation;
   return {};

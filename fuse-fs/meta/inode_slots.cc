@@ -248,6 +248,14 @@ void InodeSlots::grow(uint64_t units) {
   units_.resize(div_round_up(units, kGroup));
 }
 
+std::optional<uint64_t> InodeSlots::exactly_used() {
+  {
+    const MutexLock lock(mutex_);
+    if (!used_at_open_ && cursor_ < heap_.total()) return std::nullopt;
+  }
+  return used();
+}
+
 uint64_t InodeSlots::used() {
   const uint64_t at_open =
       used_at_open_ ? *used_at_open_ : heap_.inode_units_at_open() * kInodesPerUnit;

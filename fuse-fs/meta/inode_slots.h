@@ -75,6 +75,7 @@ class InodeSlots {
   uint64_t used();            // after a cut an upper bound, until every unit has been looked at
   // Looks at some units nobody has needed yet. False: used() is exact.
   bool look_on();
+  std::optional<uint64_t> exactly_used();
 
  private:
   struct Freed {

@@ -77,7 +77,7 @@ struct Superblock {
   uint8_t reserved0[2];
   uint64_t root_inode;         // InodeId
   uint64_t orphan_head;        // offset of the first orphan unit
-  uint64_t clean_used_inodes;  // for statfs, true when clean
+  uint64_t clean_used_inodes;  // for statfs, true when clean; 0 = not known
   uint64_t created_seconds;
   uint64_t attachments;  // to DATA, which counts them too
   // Blocks of DATA beyond the first ones that hold the metadata log's snapshots: BlockRange,
