@@ -1,17 +1,26 @@
 // fsck.streamfs --meta META DATA: replays the journal, checks what must hold, repairs what it may.
-// Exit bits of fsck(8): 0 sound, 1 repaired, 4 problems left, 8 could not check, 16 wrong use.
+// Exit bits of fsck(8), added up: 1 something was repaired, 4 problems are left, 8 could not check,
+// 16 wrong use, 32 interrupted. Options as e2fsck's, where there is such a one.
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
+#include "base/exit_codes.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/check.h"
+#include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/tools/command_line.h"
@@ -30,26 +39,35 @@ enum FsckCode : uint8_t {
   kProblemsLeft = 4,
   kNotChecked = 8,
   kWrongUse = 16,
+  kCancelled = 32,
 };
 
 struct Wishes {
   std::string meta, mirror, data;
   bool look_only = false;  // -n: nothing on the devices changes
-  bool repair = false;     // -y, -a, -p
+  bool repair = false;     // -y
   bool restore = false;    // META from the log on DATA
   bool degraded = false;   // one copy of a META that is kept twice
   bool resync = false;     // make the mirror a copy, whatever it holds
   bool force = false;      // -f: although it was unmounted cleanly
   bool automatic = false;  // -a, -p: at boot; a clean one is not looked at
+  int progress = -1;       // -C: 0 a bar on the terminal, else lines on this descriptor
+  bool repairs() const { return repair || automatic; }
 };
+
+// Set by SIGINT and SIGTERM. Repairs are not interrupted.
+std::atomic<bool> cancelled{false};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 void declare(CLI::App& app, Wishes& wishes) {
   app.add_option("--meta", wishes.meta, "The metadata device")->required();
   auto* mirror = app.add_option("--mirror", wishes.mirror, "META a second time");
   app.add_option("DATA", wishes.data, "The data device")->required();
-  auto* look = app.add_flag("-n", wishes.look_only, "Change nothing, not even replay the journal");
-  app.add_flag("-y", wishes.repair, "Repair what can be repaired")->excludes(look);
-  app.add_flag("-a,-p", wishes.automatic, "Repair, and skip a clean filesystem")->excludes(look);
+  auto* look = app.add_flag("-n", wishes.look_only,
+                            "Repair nothing, change nothing: not even replay the journal");
+  auto* yes = app.add_flag("-y", wishes.repair, "Repair what can be repaired")->excludes(look);
+  app.add_flag("-a,-p", wishes.automatic, "The same, but skip a filesystem that is clean")
+      ->excludes(look)
+      ->excludes(yes);
   app.add_flag("--restore", wishes.restore,
                "Rebuild META, lost or an older copy, from the log on DATA; then check")
       ->excludes(look);
@@ -62,26 +80,82 @@ void declare(CLI::App& app, Wishes& wishes) {
   app.add_flag("--degraded", wishes.degraded, "Go on with one copy of a META that is kept twice")
       ->excludes(mirror);
   app.add_flag("-f,--force", wishes.force, "Check a clean filesystem too");
+  app.add_option(
+         "-C", wishes.progress,
+         "Show progress: 0 as a bar on the terminal, else as lines \"pass done total DATA\" "
+         "on this file descriptor")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("FD");
 }
 
 int explain_refusal(const Error& error) {
+  if (error.code == ECANCELED) {
+    return fail(kProgram, Failure{kCancelled, "interrupted before anything was repaired"});
+  }
   const Failure failure = explain(error);
   const bool damaged = error.context.find("damaged") != std::string::npos;
   fail(kProgram, Failure{kNotChecked, failure.sentence});
   return damaged ? kProblemsLeft : kNotChecked;
 }
 
-void print_report(const Wishes& wishes, const meta::CheckReport& report) {
+// What e2fsck writes, so that fsck(8) and installers can read it.
+void show_progress(const Wishes& wishes, int pass, uint64_t done, uint64_t total) {
+  if (wishes.progress > 0) {
+    const std::string line = fmt::format("{} {} {} {}\n", pass, done, total, wishes.data);
+    if (::write(wishes.progress, line.data(), line.size()) < 0) return;  // nobody listens
+    return;
+  }
+  constexpr int kWidth = 50, kFirstPass = 80;  // %
+  const uint64_t share = pass == 1 ? kFirstPass : 100 - kFirstPass;
+  const uint64_t percent =
+      (pass == 1 ? 0 : kFirstPass) + done * share / std::max<uint64_t>(total, 1);
+  const auto filled = static_cast<size_t>(percent * kWidth / 100);
+  fmt::print("\r{}: |{:<{}}| {:3} %{}", wishes.data, std::string(filled, '='), kWidth, percent,
+             percent == 100 ? "\n" : "");
+  std::fflush(stdout);
+}
+
+meta::CheckOptions check_options(const Wishes& wishes) {
+  meta::CheckOptions options;
+  options.repair = wishes.repairs();
+  options.cancelled = &cancelled;
+  if (wishes.progress > 0 || (wishes.progress == 0 && ::isatty(STDOUT_FILENO) == 1)) {
+    options.progress = [&wishes](int pass, uint64_t done, uint64_t total) {
+      show_progress(wishes, pass, done, total);
+    };
+  }
+  return options;
+}
+
+int code_of(const meta::CheckReport& report) {
+  int code = kSound;
+  for (const meta::CheckReport::Problem& problem : report.problems)
+    code |= problem.repaired ? kRepaired : kProblemsLeft;
+  return code;
+}
+
+std::string_view verdict(const Wishes& wishes, int code) {
+  if (code == kSound) return "sound";
+  if (code == kRepaired) return "repaired";
+  return wishes.repairs() ? "problems left that cannot be repaired" : "problems left; run with -y";
+}
+
+void print_report(const Wishes& wishes, const meta::CheckReport& report, int code) {
   for (const meta::CheckReport::Problem& problem : report.problems) {
     fmt::print("{}{}\n", problem.text, problem.repaired ? " (repaired)" : "");
   }
   fmt::print("{}: metadata {}; {} files, {} directories, {} others, {} orphans, {} in use\n",
-             wishes.data,
-             report.sound()          ? "sound"
-             : report.all_repaired() ? "repaired"
-                                     : "problems left; run with -y",
-             report.files, report.directories, report.others, report.orphans,
-             human_bytes(report.blocks_in_use * kBlockSize));
+             wishes.data, verdict(wishes, code), report.files, report.directories, report.others,
+             report.orphans, human_bytes(report.blocks_in_use * kBlockSize));
+}
+
+// What was just checked and is right need not be looked at again, nor its inodes be counted.
+Result<void> mark_clean(pmem::Region& region, const meta::CheckReport& report) {
+  SFS_ASSIGN(meta::Superblock super, meta::load_superblock(region, true));
+  if (super.clean != 0) return {};
+  super.clean = 1;
+  super.clean_used_inodes = report.inodes;
+  return meta::store_superblock(region, super);
 }
 
 // With -n META is mapped privately: the journal is replayed in memory only.
@@ -104,15 +178,23 @@ Result<int> examine(const Wishes& wishes) {
   if (replayed.records_replayed != 0) {
     fmt::print("{}: {} records of the journal replayed\n", wishes.data, replayed.records_replayed);
   }
-  meta::CheckOptions check;
-  check.repair = wishes.repair || wishes.automatic;
-  SFS_ASSIGN(const meta::CheckReport report, meta::check(*pair.region, pair.super, check));
+  SFS_ASSIGN(const meta::CheckReport report,
+             meta::check(*pair.region, pair.super, check_options(wishes)));
+  const int code = code_of(report);
+  if (!wishes.look_only && (code & kProblemsLeft) == 0) SFS_TRY(mark_clean(*pair.region, report));
   SFS_TRY(pair.region->sync());
-  print_report(wishes, report);
+  print_report(wishes, report, code);
   const uint64_t mended = pair.region->counters().mended;
-  if (mended > 0) fmt::print("{}: {} objects mended from the other copy\n", wishes.data, mended);
-  if (report.sound()) return int{mended > 0 && !wishes.look_only ? kRepaired : kSound};
-  return int{report.all_repaired() ? kRepaired : kProblemsLeft};
+  if (mended == 0) return int{code};
+  fmt::print("{}: {} objects mended from the other copy\n", wishes.data, mended);
+  return wishes.look_only ? code : code | kRepaired;
+}
+
+void give_up_when_told() {
+  struct sigaction action{};
+  action.sa_handler = [](int) { cancelled.store(true); };
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
 }
 
 int run(int argc, char** argv) {
@@ -123,14 +205,16 @@ int run(int argc, char** argv) {
   Wishes wishes;
   prepare(app);
   app.footer(
-      "Exit codes, as fsck(8) has them: 0 sound, 1 repaired, 4 problems left, 8 could not check, "
-      "16 wrong use.");
+      "Exit codes, added up as fsck(8) has them: 0 sound, 1 repaired, 4 problems left, 8 could not "
+      "check, 16 wrong use, 32 interrupted. What has lost its name goes to /lost+found, as "
+      "#INODE.");
   declare(app, wishes);
   if (const auto code = parse(app, argc, argv)) return *code == 0 ? kSound : kWrongUse;
   log_to_stderr(Talk::kWarnings);
   wishes.meta = absolute_path(wishes.meta);
   if (!wishes.mirror.empty()) wishes.mirror = absolute_path(wishes.mirror);
   wishes.data = absolute_data(wishes.data);
+  give_up_when_told();
   const Result<int> code = examine(wishes);
   return code ? *code : explain_refusal(code.error());
 }
@@ -138,5 +222,6 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return guarded(kProgram, [=] { return run(argc, argv); });
+  const int code = guarded(kProgram, [=] { return run(argc, argv); });
+  return code == exit_code::kIo ? kNotChecked : code;  // something was thrown
 }

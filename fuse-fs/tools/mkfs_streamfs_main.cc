@@ -145,7 +145,8 @@ void print_report(const Words& words, const data::FormatPairOptions& options,
   fmt::print("  DATA  {}: {} device, {}, {} stream{}{}\n", words.data, made.device.kind,
              human_bytes(data_bytes), made.device.pstream_count,
              made.device.pstream_count == 1 ? "" : "s", checksums ? ", checksums" : "");
-  fmt::print("  room for {} files in directories of 100 (one for each {} of data)\n", made.inodes_possible,
+  fmt::print("  room for {} files in directories of 100 (one for each {} of data)\n",
+             made.inodes_possible,
              human_bytes(made.inodes_possible == 0 ? 0 : data_bytes / made.inodes_possible));
 }
 

@@ -120,7 +120,8 @@ void print_grown(const json& grown) {
   const auto from_to = [](const std::string& from, const std::string& to) {
     return from == to ? fmt::format("stays {}", from) : fmt::format("{} -> {}", from, to);
   };
-  fmt::print("DATA   {}{}\n", from_to(bytes_of(before, "data_bytes"), bytes_of(after, "data_bytes")),
+  fmt::print("DATA   {}{}\n",
+             from_to(bytes_of(before, "data_bytes"), bytes_of(after, "data_bytes")),
              grown.value("data_fixed", false) ? " (an emulated SSD cannot grow)" : "");
   fmt::print("META   {}\n", from_to(bytes_of(before, "meta_bytes"), bytes_of(after, "meta_bytes")));
   fmt::print("files  {}\n", from_to(fmt::format("{}", count_of(before, "inodes_possible")),
