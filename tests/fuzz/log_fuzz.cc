@@ -71,8 +71,8 @@ Image make_data() {
   const meta::DataLabel label = meta::make_label(*super).label;
   std::memcpy(block.data(), &label, sizeof(label));
   SFS_ASSERT(device.write(BlockNo{0}, block).ok());
-  const auto log =
-      meta::MetadataLog::start(*meta_region, (*engine)->geometry(), (*engine)->journal(), device);
+  const auto log = meta::MetadataLog::start(*meta_region, (*engine)->geometry(),
+                                            (*engine)->journal(), device, label);
   SFS_ASSERT(log.ok());
   populate(**engine);
   SFS_ASSERT((*log)->ship().ok());
@@ -153,7 +153,8 @@ class LogFixer {
 };
 
 // The restored filesystem in use, with its log going on.
-void use(pmem::Region& region, RegionDevice& device, const Input& input) {
+void use(pmem::Region& region, RegionDevice& device, const meta::DataLabel& label,
+         const Input& input) {
   const auto super = meta::load_superblock(region, false);
   SFS_ASSERT(super.ok());
   const auto report = meta::check(region, *super, {.repair = true});
@@ -162,7 +163,7 @@ void use(pmem::Region& region, RegionDevice& device, const Input& input) {
   const auto engine = meta::Engine::open(region, *super, clock, {false, false});
   if (!engine.ok()) return;
   const auto log =
-      meta::MetadataLog::start(region, (*engine)->geometry(), (*engine)->journal(), device);
+      meta::MetadataLog::start(region, (*engine)->geometry(), (*engine)->journal(), device, label);
   auto found = walk(**engine);
   operate(**engine, region, found, input.operations);
   if (!log.ok()) return;
@@ -188,7 +189,7 @@ void run_log(const Input& input) {
     pmem::ScratchRegion region(no_meta);
     const auto restored = meta::restore_from_log(region, *label, device);
     if (!restored.ok()) return;
-    if (turn == 0) use(region, device, input);
+    if (turn == 0) use(region, device, *label, input);
   }
 }
 

@@ -153,11 +153,9 @@ def test_meta_lost_amid_overwrites_unlinks_trims_and_reuse(lossy: Pair, seed: in
 
 
 def metadata(action: str, pair: Pair, file: Path, *options: str) -> Done:
-    return run(
-        *(BIN / "streamctl", "metadata", action, *options),
-        *("--meta", pair.meta, pair.data, file),
-        check=False,
-    )
+    words: list[str | Path] = [BIN / "streamctl", "metadata", action, *options]
+    words += ["--meta", pair.meta, pair.data, file]
+    return run(*words, check=False)
 
 
 def filled(pair: Pair) -> Drill:

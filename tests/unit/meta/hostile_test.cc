@@ -199,7 +199,7 @@ class HostileLog : public ::testing::Test {
     const Geometry geometry = *Geometry::from(*load_superblock(*region_, false));
     label_ = make_label(geometry.super()).label;
     Journal journal(*region_, geometry);
-    ASSERT_TRUE(MetadataLog::start(*region_, geometry, journal, device_).ok());
+    ASSERT_TRUE(MetadataLog::start(*region_, geometry, journal, device_, label_).ok());
   }
 
   int restore_error(const DataLabel& label) {
