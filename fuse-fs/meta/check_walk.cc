@@ -90,7 +90,8 @@ Result<void> CheckWalk::for_chunks(int pass, uint64_t count,
     CheckScan scan(*this);
     for (uint64_t chunk = next++; chunk < count && !cancelled(); chunk = next++) {
       work(chunk, scan);
-      if (tell && options_.progress) options_.progress(pass, chunk + 1, count);
+      const uint64_t given = next;
+      if (tell && options_.progress && given < count) options_.progress(pass, given, count);
     }
   };
   std::vector<std::thread> others;
@@ -98,6 +99,7 @@ Result<void> CheckWalk::for_chunks(int pass, uint64_t count,
   work_on(true);
   for (std::thread& other : others) other.join();
   if (cancelled()) return Error{ECANCELED, "cancelled"};
+  if (options_.progress) options_.progress(pass, count, count);
   return {};
 }
 
