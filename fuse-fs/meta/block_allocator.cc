@@ -65,6 +65,7 @@ struct BlockAllocator::Impl {
   std::array<uint64_t, kClasses> class_count{};  // of regions in open groups
   std::unordered_map<uint16_t, Cursor> cursors;
   uint64_t counted = 0;   // all groups below are
+  uint64_t opened = 0;    // groups
   uint64_t searched = 0;  // groups below have nothing from before to trim but in `released`
   uint64_t free = 0, pending = 0;  // in counted groups
   std::deque<Freed> freed;
@@ -152,6 +153,7 @@ BlockAllocator::Impl::Regions& BlockAllocator::Impl::open(uint64_t number) {
   if (group.regions) return *group.regions;
   count(group, number);
   group.regions = std::make_unique<Regions>();
+  ++opened;
   Regions& made = *group.regions;
   made.bits.fill(~uint64_t{0});
   read(number, [&](uint64_t index, uint64_t used, uint64_t waiting) {
@@ -285,11 +287,9 @@ std::optional<uint64_t> BlockAllocator::Impl::find_region(uint64_t from, uint64_
 
 // Opens some groups from a region on, up to one that has a wholly free region.
 void BlockAllocator::Impl::look_ahead(uint64_t from) {
-  uint64_t opened = 0;
-  for (uint64_t i = 0; i < groups.size() && opened < kGroupsAhead; ++i) {
-    const uint64_t number = (from / kGroupRegions + i) % groups.size();
-    opened += groups[number].regions ? 0 : 1;
-    const Regions& found = open(number);
+  const uint64_t most = std::min(opened + kGroupsAhead, groups.size());
+  for (uint64_t i = 0; i < groups.size() && opened < most; ++i) {
+    const Regions& found = open((from / kGroupRegions + i) % groups.size());
     for (uint64_t at = 0; at < kGroupRegions; ++at) {
       if (found.free[at] == kRegionBlocks && found.owner[at] == kNobody) return;
     }

@@ -102,5 +102,35 @@ TEST(BlockAllocator, AFreedRunWaitsForItsRecordAndItsTrim) {
   EXPECT_EQ(fs->blocks().pending_blocks(), 0U);
 }
 
+// More groups than a stream looks at when it wants a region.
+TEST(BlockAllocator, TheLastFreeBlocksAreFoundWhereverTheyAre) {
+  constexpr uint64_t kGroups = 150, kWords = BlockAllocator::kGroupBlocks / 64;
+  Filesystem fs({.meta_bytes = 48 << 20, .data_blocks = kGroups * BlockAllocator::kGroupBlocks});
+  fs.close();
+  const Geometry geometry = *Geometry::from(*load_superblock(fs.region(), false));
+  for (uint64_t word = 0; word < kGroups * kWords; ++word)
+    fs.region().store_word(geometry.bitmap_word(RegionKind::kBlockBitmap, word), ~uint64_t{0});
+  // Two blocks near the end, one in the middle, and 64 that only wait for a trim.
+  const uint64_t last = geometry.bitmap_word(RegionKind::kBlockBitmap, kGroups * kWords - 1);
+  fs.region().store_word(last, ~(uint64_t{3} << 60));
+  const uint64_t middle = geometry.bitmap_word(RegionKind::kBlockBitmap, 70 * kWords + 5);
+  fs.region().store_word(middle, ~uint64_t{1});
+  const uint64_t waiting = 120 * kWords + 9;
+  fs.region().store_word(geometry.bitmap_word(RegionKind::kBlockBitmap, waiting), 0);
+  fs.region().store_word(geometry.bitmap_word(RegionKind::kUntrimmed, waiting), ~uint64_t{0});
+  fs.open();
+  uint64_t given = 0;
+  while (const auto run = fs->blocks().reserve(10, PStreamId{1}, std::nullopt)) given += run->count;
+  EXPECT_EQ(given, 3U);
+  EXPECT_EQ(fs->blocks().free_blocks(), 0U);
+  EXPECT_EQ(fs->blocks().pending_blocks(), 64U);
+  const auto trim = fs->blocks().next_trim(64);
+  ASSERT_TRUE(trim.has_value());
+  EXPECT_EQ(*trim, (BlockRun{BlockNo{waiting * 64}, 64}));
+  fs->blocks().trimmed(*trim);
+  EXPECT_EQ(fs->blocks().reserve(100, PStreamId{2}, std::nullopt)->count, 64U);
+  fs.abandon();
+}
+
 }  // namespace
 }  // namespace streamfs::meta
