@@ -24,8 +24,10 @@ constexpr std::array kSnapshotRegions{RegionKind::kBlockBitmap, RegionKind::kUnt
                                       RegionKind::kVStreams, RegionKind::kHeapMap,
                                       RegionKind::kHeap};
 
+constexpr std::array<uint64_t, kUnitSize / kWordSize> kZeroPage{};
+
 bool all_zero(const std::byte* page) {
-  return std::all_of(page, page + kUnitSize, [](std::byte b) { return b == std::byte{0}; });
+  return std::memcmp(page, kZeroPage.data(), kUnitSize) == 0;
 }
 
 // META offsets of the pages that hold anything.

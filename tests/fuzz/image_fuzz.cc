@@ -33,11 +33,13 @@ void run_image(const Input& input) {
   for (const bool last : {false, true}) {
     const auto engine = mount(region, clock);
     if (!engine) return;
+    if (last) {
+      if ((input.flags & kReadTwice) != 0) (void)walk(*engine);
+      return;
+    }
     auto found = walk(*engine);
-    if (last) return;
     operate(*engine, region, found, input.operations);
     if ((input.flags & kDamageTwice) != 0) {
-      (void)walk(*engine);
       damage(region, base, input);
     } else {
       (void)engine->close_clean();

@@ -183,13 +183,14 @@ void run_log(const Input& input) {
   RegionDevice device(data);
   std::vector<std::byte> block(kBlockSize);
   SFS_ASSERT(device.read(BlockNo{0}, block).ok());
-  for (int turn = 0; turn < 2; ++turn) {
-    const auto label = meta::parse_label(block);
-    if (!label.ok()) return;
+  const auto label = meta::parse_label(block);
+  if (!label.ok()) return;
+  for (const bool last : {false, true}) {
+    if (last && (input.flags & kReadTwice) == 0) return;
     pmem::ScratchRegion region(no_meta);
     const auto restored = meta::restore_from_log(region, *label, device);
     if (!restored.ok()) return;
-    if (turn == 0) use(region, device, *label, input);
+    if (!last) use(region, device, *label, input);
   }
 }
 

@@ -40,6 +40,7 @@ class Seeds {
         for (uint8_t i = 0; i < 20; ++i) {
           input.operations.push_back({what, byte(), byte(), byte()});
         }
+        input.flags |= kReadTwice;
         add(input);
         for (Operation& each : input.operations) each.what = byte();
         add(input);

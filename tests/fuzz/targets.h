@@ -13,6 +13,7 @@ namespace streamfs::fuzz {
 // Of a target's flags; the images are image(flags % kImages).
 inline constexpr uint8_t kFixChecksums = 0x80;
 inline constexpr uint8_t kDamageTwice = 0x40;  // also between the operations and the next mount
+inline constexpr uint8_t kReadTwice = 0x20;    // everything is read by the next mount as well
 
 // A damaged META: mounted, walked, read, operated on, unmounted, mounted again.
 void run_image(const Input& input);

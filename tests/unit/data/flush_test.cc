@@ -13,6 +13,7 @@
 #include "fuse-fs/data/format_pair.h"
 #include "fuse-fs/data/pair.h"
 #include "pmem/region.h"
+#include "tests/unit/data/ram_device.h"
 #include "tests/unit/data/rig.h"
 
 namespace streamfs::data {

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "base/checksum.h"
+#include "base/clock.h"
+#include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/directory.h"
