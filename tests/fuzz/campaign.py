@@ -24,7 +24,7 @@ TARGETS = ["image", "fsck", "journal", "log"]
 INPUT_BYTES_MAX = 258  # tests/fuzz/input.h: kInputBytesMax
 # A run takes a millisecond. Memory is that of the images; no allocation comes near the bound unless
 # media decided its size. The time is the wall's: a busy machine may halt a run for long.
-LIMITS = ["-rss_limit_mb=1024", "-malloc_limit_mb=64", "-timeout=60", "-report_slow_units=60"]
+LIMITS = ["-rss_limit_mb=1024", "-malloc_limit_mb=16", "-timeout=60", "-report_slow_units=60"]
 SANITIZERS = {
     "ASAN_OPTIONS": "quarantine_size_mb=4:malloc_context_size=1:detect_leaks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1",
