@@ -115,15 +115,19 @@ Result<void> check_current(const meta::Superblock& dumped, blockdev::Device& dev
                            const std::string& file) {
   SFS_ASSIGN(const meta::DataLabel label, read_label(device));
   SFS_TRY(check_pair(dumped, label, device.info()));
-  SFS_ASSIGN(const std::optional<uint64_t> there, read_attachments(device));
+  if ((dumped.features & meta::kFeatureMirror) != 0) {
+    return Error{EMEDIUMTYPE,
+                 "META is kept twice: make one copy from the other (fsck.streamfs --resync)"};
+  }
+  SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(device));
   // META is written first: ahead by one is what a cut between the two leaves.
-  const uint64_t here = dumped.attachments;
-  if (!there || here == *there || here == *there + 1) return {};
+  const uint64_t here = dumped.attachments, there = attached ? attached->count : here;
+  if (here == there || here == there + 1) return {};
   return Error{
       EMEDIUMTYPE,
       fmt::format("{} was dumped {} {} was mounted or unmounted again ({}, now {}): files "
                   "could show each other's bytes",
-                  file, here < *there ? "before" : "after", device.info().path, here, *there)};
+                  file, here < there ? "before" : "after", device.info().path, here, there)};
 }
 
 Result<void> check_unused(const pmem::Region& region, const std::string& path) {
@@ -160,6 +164,7 @@ Result<MetadataDump> dump_metadata(const std::string& meta_path, const std::stri
                                    const std::string& file) {
   MountOptions options;
   options.read_only = true;
+  options.degraded = true;  // one copy of a META that is kept twice says it all
   SFS_ASSIGN(const OpenPair pair, open_pair(meta_path, data, options));
   SFS_ASSIGN(const auto out, DumpFile::open(file, O_RDWR | O_CREAT | O_EXCL));
   const Result<void> written = write_dump(pair, *out);

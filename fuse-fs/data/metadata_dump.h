@@ -32,8 +32,9 @@ struct RestoreDumpOptions {
   double wait_seconds = 10;
 };
 // META as the dump has it; a META file that is missing is made. EINVAL: not a dump; EIO: a damaged
-// one; EMEDIUMTYPE: of another filesystem, or DATA has been mounted since; EEXIST: META is not
-// empty; ENOSPC: META is too small. META is untouched where it fails with one of these.
+// one; EMEDIUMTYPE: of another filesystem, or DATA has been mounted since, or META is kept twice
+// and each copy is made from the other; EEXIST: META is not empty; ENOSPC: META is too small. META
+// is untouched where it fails with one of these.
 Result<MetadataDump> restore_dump(const std::string& file, const std::string& meta_path,
                                   const std::string& data, const RestoreDumpOptions& options);
 

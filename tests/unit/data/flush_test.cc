@@ -58,9 +58,9 @@ TEST(FlushedData, AnAttachmentIsCountedWhenAttachReturns) {
     Halves halves;
     ASSERT_TRUE(attach(halves.pair).ok());
     halves.power_cut(seed);
-    const auto count = read_attachments(*halves.device);
-    ASSERT_TRUE(count.ok());
-    EXPECT_EQ(*count, halves.pair.super.attachments) << "seed " << seed;
+    const auto attached = read_attachments(*halves.device);
+    ASSERT_TRUE(attached.ok() && attached->has_value());
+    EXPECT_EQ((*attached)->count, halves.pair.super.attachments) << "seed " << seed;
   }
 }
 

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -242,6 +244,21 @@ TEST_P(Cut, KeepsEveryFsyncedByteAndShowsNobodyElses) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Cut, testing::Range(1, 25));
 
+// Neither META's cache nor DATA's keeps what it was not told to keep.
+class CutOfBothCaches : public testing::TestWithParam<int> {};
+
+TEST_P(CutOfBothCaches, KeepsEveryFsyncedByteAndShowsNobodyElses) {
+  const auto seed = static_cast<uint64_t>(GetParam());
+  Rig::Options options;
+  options.blocks = 1024;
+  options.meta_bytes = 4 << 20;
+  options.forgetful_meta = true;
+  options.checksums = seed % 3 != 0;
+  run_cuts(options, seed, false);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, CutOfBothCaches, testing::Range(101, 125));
+
 // META in DRAM, kept by a log on DATA.
 Rig::Options volatile_meta() {
   Rig::Options options;
@@ -281,6 +298,81 @@ TEST(VolatileMeta, ANamespaceChangeIsSafeWithinASecond) {
   rig.fs().maintenance().timer_round();
   rig.power_cut_losing_meta(5);
   EXPECT_TRUE(rig.fs().lookup(rig.fs().root(), "f").ok());
+}
+
+// Which of two writes to one block the device keeps is its choice, sector by sector.
+TEST(CutOfTwoOverwrites, EitherMayPersist) {
+  std::set<int> found;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Rig::Options options;
+    options.meta_bytes = 4 << 20;
+    options.forgetful_meta = true;
+    Rig rig(options);
+    const InodeId id = rig.create("f");
+    ASSERT_TRUE(rig.write(id, 0, Rig::filled(kBlockSize, 'a')).ok());
+    ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+    ASSERT_TRUE(rig.write(id, 0, Rig::filled(kBlockSize, 'b')).ok());
+    ASSERT_TRUE(rig.write(id, 0, Rig::filled(kBlockSize, 'c')).ok());
+    rig.power_cut(seed);
+    const Content content = rig.read(rig.lookup("f"), 0, kBlockSize);
+    ASSERT_EQ(content.size(), kBlockSize);
+    for (uint64_t at = 0; at < kBlockSize; at += 512) {
+      const auto sector = std::span(content).subspan(at, 512);
+      ASSERT_TRUE(std::ranges::all_of(sector, [&](std::byte b) { return b == sector[0]; }));
+      found.insert(static_cast<int>(sector[0]));
+    }
+    EXPECT_EQ(rig.fs().status()->checksum_errors, 0U);
+  }
+  EXPECT_EQ(found, (std::set<int>{'a', 'b', 'c'})) << "the cuts are not what they should be";
+}
+
+bool overlap(const std::vector<meta::Piece>& some, const std::vector<meta::Piece>& others) {
+  const auto meet = [](const meta::Piece& a, const meta::Piece& b) {
+    return !a.hole && !b.hole && a.block.value < b.block.value + b.length &&
+           b.block.value < a.block.value + a.length;
+  };
+  return std::ranges::any_of(some, [&](const meta::Piece& a) {
+    return std::ranges::any_of(others, [&](const meta::Piece& b) { return meet(a, b); });
+  });
+}
+
+// The new owner of blocks that were freed and trimmed has its own data, or none of them.
+TEST(CutAfterReuse, WhatWasFreedAndTrimmedIsNobodyElses) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const bool lose_meta = seed % 2 != 0, synced = seed % 4 < 2;
+    Rig::Options options;
+    options.blocks = 4096;
+    options.meta_bytes = 4 << 20;
+    options.meta_log = lose_meta;
+    options.forgetful_meta = !lose_meta;
+    Rig rig(options);
+    const Content mine = Rig::filled(4 << 20, 'm'), theirs = Rig::filled(4 << 20, 't');
+    const InodeId first = rig.create("first");
+    ASSERT_TRUE(rig.write(first, 0, theirs).ok());
+    ASSERT_TRUE(rig.fs().fsync(first, false).ok());
+    const std::vector<meta::Piece> freed = rig.fs().engine().map(first, {}, 1024).value();
+    ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "first").ok());
+    rig.fs().forget(first, 1);
+    ASSERT_TRUE(rig.fs().sync().ok());
+    ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
+    const InodeId second = rig.create("second");
+    ASSERT_TRUE(rig.fs().fsync(second, false).ok());
+    bool meet = false;
+    for (uint64_t offset = 0; !meet && offset < (8U << 20); offset += mine.size()) {
+      ASSERT_TRUE(rig.write(second, offset, mine).ok());
+      meet = overlap(freed, rig.fs().engine().map(second, {}, 2048).value());
+    }
+    ASSERT_TRUE(meet) << "the device is too large to make blocks meet";
+    ASSERT_TRUE(!synced || rig.fs().fsync(second, false).ok());
+    lose_meta ? rig.power_cut_losing_meta(seed) : rig.power_cut(seed);
+    EXPECT_FALSE(rig.fs().lookup(rig.fs().root(), "first").ok());
+    const Content content = rig.read(rig.lookup("second"), 0, 8 << 20);
+    EXPECT_GE(content.size(), synced ? mine.size() : 0);
+    for (const std::byte b : content) {
+      ASSERT_TRUE(b == std::byte{'m'} || (!synced && b == std::byte{0})) << "seed " << seed;
+    }
+    EXPECT_EQ(rig.fs().status()->checksum_errors, 0U);
+  }
 }
 
 TEST(CutAfterSync, NothingOfAnyFileIsLost) {

@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,46 @@ class RigClock final : public Clock {
   std::atomic<uint64_t> ms{1000};
 };
 
+// META that forgets, as DATA's cache does: what was not flushed and fenced is old or new after a
+// cut, word by word.
+class ForgetfulRegion final : public pmem::Region {
+ public:
+  explicit ForgetfulRegion(const pmem::Region& from)
+      : words_(from.size() / kWordSize), class_(from.meta_class()) {
+    std::memcpy(words_.data(), from.at(0), from.size());
+    durable_ = words_;
+    attach(reinterpret_cast<std::byte*>(words_.data()), from.size());
+  }
+  pmem::MetaClass meta_class() const override { return class_; }
+  void forget(uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (size_t i = 0; i < words_.size(); ++i) {
+      if (words_[i] != durable_[i] && random() % 2 == 0) words_[i] = durable_[i];
+    }
+  }
+
+ protected:
+  void on_store(uint64_t, uint64_t) override {}
+  void write_back_line(uint64_t offset) override {
+    const MutexLock lock(mutex_);
+    for (uint64_t at = offset; at < offset + kLineSize; at += kWordSize)
+      flushed_[at / kWordSize] = load(at);
+  }
+  void drain() override {
+    const MutexLock lock(mutex_);
+    for (const auto& [index, value] : flushed_) durable_[index] = value;
+    flushed_.clear();
+  }
+  Result<void> make_durable() override { return {}; }
+
+ private:
+  std::vector<uint64_t> words_;
+  pmem::MetaClass class_;
+  Mutex mutex_;  // leaf
+  std::vector<uint64_t> durable_ SFS_GUARDED_BY(mutex_);
+  std::map<uint64_t, uint64_t> flushed_ SFS_GUARDED_BY(mutex_);  // word → as it was then
+};
+
 class Rig {
  public:
   struct Options {
@@ -37,6 +79,7 @@ class Rig {
     bool faulty = true;  // false: no device that serialises everything in between
     pmem::MetaClass meta_class = pmem::MetaClass::kPersistent;
     bool meta_log = false;
+    bool forgetful_meta = false;
     MountOptions mount;
   };
   explicit Rig(const Options& options) : options_(options) {
@@ -64,6 +107,7 @@ class Rig {
   // Everything not flushed to the device may be lost, sector by sector.
   void power_cut(uint64_t seed) {
     device_->power_cut(seed);
+    if (forgetful_ != nullptr) forgetful_->forget(seed);
     region_ = copy_of(*view_);
     fs_.reset();
     device_->power_on();
@@ -93,6 +137,11 @@ class Rig {
   }
   void open() {
     OpenPair pair;
+    if (options_.forgetful_meta) {
+      auto forgetful = std::make_unique<ForgetfulRegion>(*region_);
+      forgetful_ = forgetful.get();
+      region_ = std::move(forgetful);
+    }
     view_ = region_.get();
     pair.region = std::move(region_);
     blockdev::Device* device = ram_;
@@ -155,7 +204,8 @@ class Rig {
   RamDevice* ram_ = nullptr;
   std::unique_ptr<blockdev::FaultyDevice> device_;
   std::unique_ptr<pmem::Region> region_;
-  const pmem::Region* view_ = nullptr;  // the mounted filesystem's
+  const pmem::Region* view_ = nullptr;    // the mounted filesystem's
+  ForgetfulRegion* forgetful_ = nullptr;  // the same, if it is one
   meta::Superblock super_{};
   std::unique_ptr<FilesystemImpl> fs_;
 };
