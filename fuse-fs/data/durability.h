@@ -33,7 +33,7 @@ class DurabilityBarrier {
   virtual bool waits() const = 0;
   virtual uint64_t log_bytes() const { return 0; }
   virtual void grow(const meta::DataLabel&) {}  // META will be as large as this says
-  virtual Result<void> close() { return {}; }  // clean unmount, after the last commit
+  virtual Result<void> close() { return {}; }   // clean unmount, after the last commit
 };
 
 // META alone: Region::sync() does what the class asks for.

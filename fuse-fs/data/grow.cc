@@ -51,7 +51,8 @@ Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
   if (options.dry_run || grown.before == grown.after) return grown;
   SFS_TRY(pair_.region->grow(larger.meta_size));
   placement_->grow(larger.data_blocks);
-  SFS_TRY(engine_->grow(larger, [this](const meta::Superblock& super) { return tell_data(super); }));
+  SFS_TRY(
+      engine_->grow(larger, [this](const meta::Superblock& super) { return tell_data(super); }));
   spdlog::info("grown: DATA from {} to {} bytes, META from {} to {}", grown.before.data_bytes,
                grown.after.data_bytes, grown.before.meta_bytes, grown.after.meta_bytes);
   return grown;

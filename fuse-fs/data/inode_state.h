@@ -34,7 +34,7 @@ class InodeStates {
 
  private:
   struct alignas(kLineSize) Shard {  // neighbours are others'
-    Mutex mutex;  // leaf
+    Mutex mutex;                     // leaf
     std::unordered_map<InodeId, std::shared_ptr<InodeState>> states SFS_GUARDED_BY(mutex);
   };
   static constexpr size_t kShards = 64;

@@ -92,8 +92,8 @@ ControlAnswer answer(data::Filesystem& fs, const ControlPeer& peer, const std::s
                      const json& request) {
   if (op == "status") return status(fs);
   if (op == "streams") return done(streams_json(fs.placement().all()));
-  const bool known = op == "attach" || op == "sync" || op == "record" || op == "scrub" ||
-                     op == "grow";
+  const bool known =
+      op == "attach" || op == "sync" || op == "record" || op == "scrub" || op == "grow";
   if (!known) return refused(EINVAL, "unknown op \"" + op + "\"");
   if (!only_looks(op, request) && peer.uid != 0 && peer.uid != geteuid()) {
     return refused(EACCES, op + " is for root and the user who mounted this");

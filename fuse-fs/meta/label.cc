@@ -136,7 +136,10 @@ DataLabel make_dump_label(const Superblock& super) {
 Result<DataLabel> parse_dump_label(ConstBytes block) {
   const Whose whose{kDumpMagic, "the dump"};
   SFS_ASSIGN(const DataLabel label, parse_copy(block, 0, whose));
-  return of_our_version(label, whose);
+  SFS_TRY(of_our_version(label, whose));
+  const DataLabel right = make_dump_label(label.geometry);
+  if (std::memcmp(&label, &right, sizeof label) != 0) return Error{EIO, "the dump is damaged"};
+  return label;
 }
 
 }  // namespace streamfs::meta

@@ -116,7 +116,8 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
                              std::to_string(label.geometry.meta_size) + " are needed"};
   }
   SFS_ASSIGN(const Geometry geometry, Geometry::from(label.geometry));
-  if (!places_make_sense(label)) return Error{EIO, "the label of DATA is damaged"};
+  if (label.magic == kDataMagic && !places_make_sense(label))
+    return Error{EIO, "the label of DATA is damaged"};
   SFS_ASSIGN(const SnapshotHeader snapshot, load_snapshot(region, geometry, label, device));
   Restored restored{snapshot.generation, 0};
   uint64_t last_sequence = snapshot.sequence;

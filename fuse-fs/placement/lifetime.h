@@ -12,7 +12,8 @@
 // is another vStream, the survivors start anew and what they were exposed to stays with the old.
 //
 // Thread safety: born() and died() any thread, lock-free; close_window() and sweep() one thread at
-// a time; grow() beside all of them; the rest any thread. Crash: memory only; what persists is a vStream's lifetime.
+// a time; grow() beside all of them; the rest any thread. Crash: memory only; what persists is a
+// vStream's lifetime.
 #pragma once
 
 #include <array>

@@ -24,7 +24,7 @@ class Telemetry {
   void record(const wire::TelemetryRecord& record);
   void set_clock(uint64_t clock_pages);
   void set_capacity_blocks(uint64_t blocks);  // for a daemon that attaches from now on
-  uint64_t records() const;  // ever produced, the overwritten included
+  uint64_t records() const;                   // ever produced, the overwritten included
   const SharedMapping& memory() const { return memory_; }
 
  private:

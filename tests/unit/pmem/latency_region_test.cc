@@ -39,7 +39,8 @@ TEST(LatencyRegion, AFenceWaitsForTheWordsThatChanged) {
     region->fence();
   };
   EXPECT_GE(time([&] { change(1); }), nanoseconds(3 * 100'000 + 2 * 1'000));
-  EXPECT_LT(shortest([&] { change(1); }), nanoseconds(100'000)) << "nothing differs from the medium";
+  EXPECT_LT(shortest([&] { change(1); }), nanoseconds(100'000))
+      << "nothing differs from the medium";
 }
 
 TEST(LatencyRegion, StoresAndUnwaitedFlushesAreFree) {
