@@ -29,8 +29,9 @@ FOLDER = "fuse-fs"
 # The object of a call is a region or a device. What else has a method of these names forwards to
 # such a call, or is how a device does it.
 CALL = re.compile(r"\b((?:store_\.)?region_?|device_?|blocks_)\.(flush|fence)\(")
-ANY_CALL = re.compile(r"\b([\w.>-]+?)(?:\.|->)(flush|fence)\(")
-NOT_CALLS = {"checksums_", "ssd_", "inner_"}
+ANY_CALL = re.compile(r"([\w)\]]+)(?:\.|->)(flush|fence)\(")
+# Among them a dump, a file of the host's: nothing here cuts its power.
+NOT_CALLS = {"checksums_", "ssd_", "inner_", "file"}
 SWITCH = "STREAMFS_DELETED_CALL"
 TIMEOUT_SECONDS = 120
 HEADER = f"""#pragma once
