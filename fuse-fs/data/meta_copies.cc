@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -163,6 +164,14 @@ Result<void> bring_into_step(const Side& best, Side& other, const meta::Superblo
   return {};
 }
 
+// Both superblocks of a copy are this one, whatever a cut left of their stores.
+Result<void> settle_superblock(Side& side, meta::Superblock super) {
+  const auto there = meta::load_superblock(*side.region, true);
+  if (there.ok() && there->generation == super.generation) return {};
+  --super.generation;
+  return meta::store_superblock(*side.region, super);
+}
+
 MetaCopies alone(Side& side, const std::string& other, const std::string& why) {
   spdlog::warn("META is degraded: {} is used without {} ({})", side.path, other, why);
   return {std::move(side.region), *side.super, fmt::format("{}: {}", other, why)};
@@ -182,17 +191,18 @@ Result<std::optional<MetaCopies>> open_copies(const CopiesWanted& wanted) {
   if (!first && !second) return std::optional<MetaCopies>();
   if (second && (!first || rank(other, wanted) > rank(best, wanted))) std::swap(best, other);
   meta::Superblock super = *best.super;
-  super.features |= meta::kFeatureMirror;
   const auto why = out_of_step(best, other, wanted);
-  if (!why) {
-    if (other.super->generation > super.generation) super = *other.super;  // a cut between them
-  } else if (wanted.read_only || (other.missing && !wanted.overwrite)) {
+  if (why && (wanted.read_only || (other.missing && !wanted.overwrite)))
     return std::optional(alone(best, other.path, *why));
-  } else {
-    SFS_TRY(bring_into_step(best, other, super, *why, wanted));
-    // Only now may it be missed.
-    if (super.features != best.super->features)
-      SFS_TRY(meta::store_superblock(*best.region, super));
+  if (!why && other.super->generation > super.generation) super = *other.super;
+  if ((super.features & meta::kFeatureMirror) == 0) {
+    super.features |= meta::kFeatureMirror;
+    ++super.generation;
+  }
+  if (why) SFS_TRY(bring_into_step(best, other, super, *why, wanted));
+  if (!wanted.read_only) {  // the original last: only now may the copy be missed
+    SFS_TRY(settle_superblock(other, super));
+    SFS_TRY(settle_superblock(best, super));
   }
   if (other.region->meta_class() < best.region->meta_class()) std::swap(best, other);
   return std::optional(MetaCopies{

@@ -270,9 +270,10 @@ Result<Superblock> load_superblock(pmem::Region& region, bool repair);
 Result<void> store_superblock(pmem::Region& region, Superblock super);  // both copies, alternating
 
 // ---- META kept twice (pmem/mirror_region.h)
-// Makes `to` a copy of `from`, rings and all, whose superblock is this one. It is marked unfinished
-// first and gets its superblocks last; `from` is only read. Nobody uses either meanwhile.
-Result<void> make_copy(const pmem::Region& from, pmem::Region& to, const Superblock& super);
+// Makes `region` a copy of `from`, rings and all, whose superblock is this one. It is marked
+// unfinished first and gets its superblocks last; `from` is only read. Nobody uses either
+// meanwhile.
+Result<void> make_copy(const pmem::Region& from, pmem::Region& region, Superblock super);
 bool is_unfinished_copy(const pmem::Region& region);
 
 }  // namespace streamfs::meta

@@ -61,7 +61,6 @@ void store_unit_kind(pmem::Region& region, const Geometry& geometry, uint64_t un
   const MapByte at = map_byte(geometry, unit);
   region.store_masked(at.word, uint64_t{0xff} << at.shift,
                       uint64_t{static_cast<uint8_t>(kind)} << at.shift);
-  region.flush(at.word, kWordSize);
 }
 
 void put_unit_kind(Transaction& tx, const Geometry& geometry, uint64_t unit, UnitKind kind) {

@@ -16,40 +16,42 @@ namespace {
 
 constexpr uint64_t kPiece = 1024 * 1024;
 
-Result<void> mark_unfinished(pmem::Region& to) {
+Result<void> mark_unfinished(pmem::Region& region) {
   for (const uint64_t offset : kSuperOffset) {
-    to.store_word(offset, kUnfinishedMagic);
-    to.flush(offset, kWordSize);
+    region.store_word(offset, kUnfinishedMagic);
+    region.flush(offset, kWordSize);
   }
-  to.fence();
-  return to.sync();
+  region.fence();
+  return region.sync();
 }
 
-void copy_words(const pmem::Region& from, pmem::Region& to, uint64_t begin, uint64_t end) {
+void copy_words(const pmem::Region& from, pmem::Region& region, uint64_t begin, uint64_t end) {
   std::vector<uint64_t> words(kPiece / kWordSize);
   for (uint64_t at = begin; at < end; at += kPiece) {
     const uint64_t length = std::min(kPiece, end - at);
     std::memcpy(words.data(), from.at(at), length);
-    to.store(at, std::span(words).first(length / kWordSize));
+    region.store(at, std::span(words).first(length / kWordSize));
   }
-  to.flush(begin, end - begin);
+  region.flush(begin, end - begin);
 }
 
 }  // namespace
 
 bool is_unfinished_copy(const pmem::Region& region) {
-  return std::ranges::any_of(
-      kSuperOffset, [&](uint64_t offset) { return region.load(offset) == kUnfinishedMagic; });
+  return std::ranges::any_of(kSuperOffset, [&](uint64_t offset) {
+    return offset + kWordSize <= region.size() && region.load(offset) == kUnfinishedMagic;
+  });
 }
 
-Result<void> make_copy(const pmem::Region& from, pmem::Region& to, const Superblock& super) {
-  SFS_TRY(mark_unfinished(to));
-  copy_words(from, to, kUnitSize, kSuperOffset[1]);
-  copy_words(from, to, kSuperOffset[1] + kUnitSize, super.meta_size);
-  to.fence();
-  SFS_TRY(to.sync());
-  SFS_TRY(store_superblock(to, super));
-  return to.sync();
+Result<void> make_copy(const pmem::Region& from, pmem::Region& region, Superblock super) {
+  SFS_TRY(mark_unfinished(region));
+  copy_words(from, region, kUnitSize, kSuperOffset[1]);
+  copy_words(from, region, kSuperOffset[1] + kUnitSize, super.meta_size);
+  region.fence();
+  SFS_TRY(region.sync());
+  --super.generation;  // as it is in the original
+  SFS_TRY(store_superblock(region, super));
+  return region.sync();
 }
 
 }  // namespace streamfs::meta

@@ -141,15 +141,17 @@ Result<void> check_bounds(const Geometry& geometry, const std::vector<Committed>
   return {};
 }
 
+void store_record(pmem::Region& region, const Found& record) {
+  region.store(record.offset, record.words);
+  region.flush(record.offset, record.words.size() * kWordSize);
+}
+
 // Each copy gets the records and bodies that it lacks. Returns how many records that were.
 uint64_t complete_copies(pmem::Region& region, const std::vector<Committed>& committed) {
   uint64_t completed = 0;
   for (const auto& [record, bodies_of] : committed) {
     bool lacked = !record.absent.empty();
-    for (const size_t copy : record.absent) {
-      region.copy(copy).store(record.offset, record.words);
-      region.copy(copy).flush(record.offset, record.words.size() * kWordSize);
-    }
+    for (const size_t copy : record.absent) store_record(region.copy(copy), record);
     if (bodies_of) {
       for (const uint64_t packed : view_of(record).bodies()) {
         const BodyView body = unpack_body(packed);

@@ -207,6 +207,8 @@ TEST_F(MirroredPair, WhatIsNoCopyIsRefusedWithASentenceAndLeftAlone) {
   std::ofstream(mine) << std::string(12 << 20, 'x');
   EXPECT_EQ(refusal(a_, options(mine)).code, EMEDIUMTYPE);
   EXPECT_EQ(std::ifstream(mine).get(), 'x');
+  std::ofstream(path("short")) << std::string(9000, 'x');
+  EXPECT_EQ(refusal(a_, options(path("short"))).code, EMEDIUMTYPE);
   EXPECT_EQ(refusal(a_, options(device_)).code, EBUSY);
   EXPECT_EQ(make(path("f"), path("f"), data("d3")).error().code, EMEDIUMTYPE);
   EXPECT_EQ(make(path("g"), mine, data("d4")).error().code, EEXIST);
@@ -255,6 +257,20 @@ TEST_F(MirroredPair, AReadOnlyMountLeavesAnOlderCopyAsItIs) {
   EXPECT_NE((*mounted)->status()->mirror_degraded, "");
   EXPECT_TRUE((*mounted)->unmount().ok());
   EXPECT_EQ(fs::last_write_time(b_), before);
+}
+
+// The power went between the copies' stores of the same superblock: nothing is older.
+TEST_F(MirroredPair, ACutBetweenTheSuperblocksOfTheCopiesLeavesThemInStep) {
+  use(a_, b_, "one", true);
+  for (const std::string& ahead : {a_, b_}) {
+    const uint8_t clean = ahead == a_ ? 1 : 0;
+    change_superblock(ahead, [clean](meta::Superblock& super) { super.clean = clean; });
+    auto pair = open_pair(a_, device_, options(b_));
+    ASSERT_TRUE(pair.ok()) << pair.error().message();
+    EXPECT_EQ(pair->region->copies(), 2U);
+    EXPECT_EQ(pair->super.clean, clean);
+    EXPECT_TRUE(pair->region->alike(0, kBlockSize) && pair->region->alike(64 << 10, kBlockSize));
+  }
 }
 
 // What a plain file had not written back when the machine went down, no ring tells of.
