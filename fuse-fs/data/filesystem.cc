@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/attachments.h"

@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <cerrno>
-#include <cstdint>
 
 #include "base/mutex.h"
 #include "base/result.h"

@@ -16,11 +16,12 @@
 #include <tuple>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/result.h"
-#include "base/types.h"
 #include "fuse-fs/data/signature.h"
 #include "fuse-fs/meta/engine.h"
 #include "pmem/mirror_region.h"
+#include "pmem/region.h"
 
 namespace streamfs::data {
 namespace {
@@ -52,16 +53,22 @@ bool any_superblock_has(const pmem::Region& region, uint64_t field, const void* 
   });
 }
 
+// Of a side that has one.
+const meta::Superblock& super_of(const Side& side) {
+  if (!side.super) assertion_failed("a copy with a superblock", __FILE__, __LINE__);
+  return *side.super;
+}
+
 bool is_ours(const meta::Superblock& super, const CopiesWanted& wanted) {
   return std::memcmp(super.uuid, wanted.label.geometry.uuid, sizeof super.uuid) == 0;
 }
 
 Result<void> check_superblock(const Side& side, const CopiesWanted& wanted) {
-  if (!is_ours(*side.super, wanted)) {
+  if (!is_ours(super_of(side), wanted)) {
     return Error{EMEDIUMTYPE,
                  side.path + " is META of another filesystem; give the two copies of this one's"};
   }
-  if ((side.super->features & meta::kFeatureMirror) == 0 && !wanted.overwrite) {
+  if ((super_of(side).features & meta::kFeatureMirror) == 0 && !wanted.overwrite) {
     return Error{EMEDIUMTYPE, side.path +
                                   " is kept once: leave the mirror out, or make one with "
                                   "fsck.streamfs --resync"};
@@ -115,20 +122,22 @@ Result<Side> look(const std::string& path, const CopiesWanted& wanted) {
 }
 
 bool is_current(const Side& side, const CopiesWanted& wanted) {
-  return side.super && !is_older(*side.super, wanted.attached);
+  return side.super && !is_older(super_of(side), wanted.attached);
 }
 
 // Larger is better: the copy that was used last, then the one that keeps more.
 auto rank(const Side& side, const CopiesWanted& wanted) {
-  const bool known = wanted.attached && side.super->mirror_token == wanted.attached->mirror_token;
-  return std::tuple(side.super->attachments, known, -static_cast<int>(side.region->meta_class()));
+  const bool known =
+      wanted.attached && super_of(side).mirror_token == wanted.attached->mirror_token;
+  return std::tuple(super_of(side).attachments, known,
+                    -static_cast<int>(side.region->meta_class()));
 }
 
 // Why the other cannot be used as it is; nothing: they are in step.
 std::optional<std::string> out_of_step(const Side& best, const Side& other,
                                        const CopiesWanted& wanted) {
   if (!other.super) return other.wrong;
-  const meta::Superblock &a = *best.super, &b = *other.super;
+  const meta::Superblock &a = super_of(best), &b = super_of(other);
   if (b.attachments < a.attachments || !is_current(other, wanted)) return "it is older";
   if (a.mirror_token != b.mirror_token) return "it went on alone, and no further";
   const bool rebooted = a.clean == 0 && a.boot != 0 && a.boot != boot_of_machine();
@@ -174,7 +183,7 @@ Result<void> settle_superblock(Side& side, meta::Superblock super) {
 
 MetaCopies alone(Side& side, const std::string& other, const std::string& why) {
   spdlog::warn("META is degraded: {} is used without {} ({})", side.path, other, why);
-  return {std::move(side.region), *side.super, fmt::format("{}: {}", other, why)};
+  return {std::move(side.region), super_of(side), fmt::format("{}: {}", other, why)};
 }
 
 }  // namespace
@@ -190,11 +199,11 @@ Result<std::optional<MetaCopies>> open_copies(const CopiesWanted& wanted) {
   const bool first = is_current(best, wanted);
   if (!first && !second) return std::optional<MetaCopies>();
   if (second && (!first || rank(other, wanted) > rank(best, wanted))) std::swap(best, other);
-  meta::Superblock super = *best.super;
+  meta::Superblock super = super_of(best);
   const auto why = out_of_step(best, other, wanted);
   if (why && (wanted.read_only || (other.missing && !wanted.overwrite)))
     return std::optional(alone(best, other.path, *why));
-  if (!why && other.super->generation > super.generation) super = *other.super;
+  if (!why && super_of(other).generation > super.generation) super = super_of(other);
   if ((super.features & meta::kFeatureMirror) == 0) {
     super.features |= meta::kFeatureMirror;
     ++super.generation;

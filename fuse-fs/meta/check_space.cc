@@ -110,10 +110,10 @@ void CheckWalk::check_vstreams() {
     const std::string what = "vStream slot " + std::to_string(slot);
     const bool twice = !numbers.insert(number).second;
     if (number != 0 && !twice && (name.empty() || names.insert(name).second)) continue;
-    say(what + (number == 0 ? " has no number"
-                : twice     ? " has the number of another, " + std::to_string(number)
-                            : " has the name of another, " + name),
-        true);
+    std::string wrong = " has the name of another, " + name;
+    if (number == 0) wrong = " has no number";
+    if (number != 0 && twice) wrong = " has the number of another, " + std::to_string(number);
+    say(what + wrong, true);
     found_.repairs.vstreams.push_back(static_cast<uint32_t>(slot));
   }
 }

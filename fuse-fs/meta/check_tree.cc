@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -123,8 +122,8 @@ void CheckWalk::note_name(Findings& out, InodeId directory, uint64_t entry, size
          !first.compare_exchange_weak(known, entry, std::memory_order_relaxed)) {
   }
   if (!S_ISDIR(mode)) return;
-  const auto above = inodes_.slot(directory);
-  std::atomic_ref(inodes_.subdirectories[*above]).fetch_add(1, std::memory_order_relaxed);
+  const size_t above = known_slot(directory);
+  std::atomic_ref(inodes_.subdirectories[above]).fetch_add(1, std::memory_order_relaxed);
 }
 
 // A sound inode outside an inode unit is believed, not the heap map.
@@ -175,8 +174,7 @@ void CheckWalk::check_free_units() {
 // Not those of a unit that turned out to be part of a chain.
 void CheckWalk::say_unsound() {
   for (const InodeId id : found_.unsound) {
-    const auto unit = geometry_.unit_of(inode_offset(id));
-    if (claimed_[*unit] != 0) continue;
+    if (claimed_[inodes_.unit(known_slot(id))] != 0) continue;
     blind({}, id, " (" + inode_name(id) + "): " + image_problem(load_image(region_, id), id));
   }
 }
@@ -272,7 +270,7 @@ void CheckWalk::say_loop(const std::vector<size_t>& loop) {
   inodes_.flags[top] |= InodeTable::kLost;
   if (!rooted_) return;
   found_.repairs.lost.push_back({id, inodes_.entry[top]});
-  --inodes_.subdirectories[*inodes_.slot(owner_of_entry(inodes_.entry[top]))];
+  --inodes_.subdirectories[known_slot(owner_of_entry(inodes_.entry[top]))];
 }
 
 // ---- Each inode again, now that its names are known
@@ -291,7 +289,7 @@ Result<void> CheckWalk::check_inodes() {
 void CheckWalk::check_inode(size_t slot, Findings& out) {
   const InodeId id = inodes_.id(slot);
   const uint64_t word = word0(id);
-  if (word == 0 || claimed_[*geometry_.unit_of(inode_offset(id))] != 0) return;
+  if (word == 0 || claimed_[inodes_.unit(slot)] != 0) return;
   ++out.inodes;
   uint8_t& flags = inodes_.flags[slot];
   const bool sound = (flags & InodeTable::kSound) != 0;

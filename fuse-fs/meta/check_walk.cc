@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/checksum.h"
 #include "base/result.h"
 #include "base/types.h"
@@ -48,6 +49,18 @@ std::optional<size_t> InodeTable::slot(InodeId id) const {
   const auto unit = geometry.unit_of(inode_offset(id));
   if (!unit || first_slot[*unit] == 0) return std::nullopt;
   return size_t{first_slot[*unit] - 1} * kInodesPerUnit + id.value % kInodesPerUnit;
+}
+
+uint64_t InodeTable::unit(size_t slot) const {
+  const auto unit = geometry.unit_of(units[slot / kInodesPerUnit]);
+  if (!unit) assertion_failed("a unit that was added", __FILE__, __LINE__);
+  return *unit;
+}
+
+size_t CheckWalk::known_slot(InodeId id) const {
+  const auto slot = inodes_.slot(id);
+  if (!slot) assertion_failed("an inode in a unit that was added", __FILE__, __LINE__);
+  return *slot;
 }
 
 // ---- Chunks and threads
@@ -184,7 +197,7 @@ void CheckScan::visit_inode(InodeId id) {
     out_->unsound.push_back(id);
     return;
   }
-  uint8_t& flags = all_.inodes_.flags[*all_.inodes_.slot(id)];
+  uint8_t& flags = all_.inodes_.flags[all_.known_slot(id)];
   flags = InodeTable::kSound;
   check_fields(image);
   if (image.xattr != 0) visit_blob(image, image.xattr, false);

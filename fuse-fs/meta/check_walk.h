@@ -71,6 +71,7 @@ struct InodeTable {
 
   explicit InodeTable(const Geometry& where) : geometry(where), first_slot(where.heap_units(), 0) {}
   void add_unit(uint64_t unit);
+  uint64_t unit(size_t slot) const;              // number of its heap unit
   std::optional<size_t> slot(InodeId id) const;  // nothing: not in an inode unit
   InodeId id(size_t slot) const {
     return InodeId{units[slot / kInodesPerUnit] / kCellSize + slot % kInodesPerUnit};
@@ -131,6 +132,7 @@ class CheckWalk {
   std::string path(InodeId id) const;
   std::string entry_path(uint64_t entry) const;  // below its directory's
   InodeId owner_of_entry(uint64_t entry) const;
+  size_t known_slot(InodeId id) const;  // asserts that it lies in an inode unit
   uint64_t word0(InodeId id) const { return region_.load(inode_offset(id)); }
 
   // ---- Scan

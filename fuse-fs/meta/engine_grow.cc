@@ -5,8 +5,9 @@
 //
 // Until the geometry is extended no record names anything new, so that a cut before needs nothing
 // but the rings and the old or the new superblock.
+#include <cstdint>
+
 #include "base/result.h"
-#include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
 #include "fuse-fs/meta/growth.h"
 #include "pmem/region.h"

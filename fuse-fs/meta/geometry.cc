@@ -1,6 +1,7 @@
 #include "fuse-fs/meta/geometry.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>

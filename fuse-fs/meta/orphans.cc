@@ -96,8 +96,12 @@ std::vector<InodeId> Orphans::leftovers() {
   const MutexLock lock(mutex_);
   while (next_unit_ != 0 && load_next().ok()) {
   }
-  std::erase_if(found_, [&](InodeId id) { return !slots_.contains(id); });
-  return found_;
+  std::vector<InodeId> left;
+  for (const InodeId id : found_) {
+    if (slots_.contains(id)) left.push_back(id);
+  }
+  found_ = left;
+  return left;
 }
 
 }  // namespace streamfs::meta

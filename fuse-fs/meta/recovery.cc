@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_set>
@@ -149,13 +150,16 @@ void store_record(pmem::Region& region, const Found& record) {
 // Each copy gets the records and bodies that it lacks. Returns how many records that were.
 uint64_t complete_copies(pmem::Region& region, const std::vector<Committed>& committed) {
   uint64_t completed = 0;
-  for (const auto& [record, bodies_of] : committed) {
+  for (const Committed& each : committed) {
+    const Found& record = each.record;
+    const std::optional<size_t> bodies_of = each.bodies_of;
     bool lacked = !record.absent.empty();
     for (const size_t copy : record.absent) store_record(region.copy(copy), record);
     if (bodies_of) {
+      const size_t whole = *bodies_of;
       for (const uint64_t packed : view_of(record).bodies()) {
         const BodyView body = unpack_body(packed);
-        lacked |= region.equalise(*bodies_of, body.offset, body.words * kWordSize);
+        lacked |= region.equalise(whole, body.offset, body.words * kWordSize);
       }
     }
     completed += lacked ? 1 : 0;

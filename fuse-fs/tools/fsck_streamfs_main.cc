@@ -26,6 +26,7 @@
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/launch.h"
+#include "pmem/region.h"
 
 namespace {
 

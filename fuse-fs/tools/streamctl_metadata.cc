@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "base/result.h"
 #include "fuse-fs/data/metadata_dump.h"

@@ -57,7 +57,7 @@ TEST(ControlRequest, NonsenseIsRefusedWithASentence) {
 
 TEST(ControlRequest, AScrubIsStartedStoppedAndToldOf) {
   FakeFilesystem fs;
-  fs.scrub = {data::ScrubStatus::State::kDone, 9, 10, 4096, 1, {{InodeId{5}, "rotten"}}};
+  fs.scrub = {data::ScrubStatus::State::kDone, 9, 10, 4096, 1, 0, {{InodeId{5}, "rotten"}}};
   EXPECT_EQ(ask(fs, 0, R"({"op": "scrub", "action": "start"})").at("ok"), true);
   EXPECT_EQ(ask(fs, 0, R"({"op": "scrub", "action": "stop"})").at("ok"), true);
   EXPECT_EQ(fs.scrubs_started, 1);
