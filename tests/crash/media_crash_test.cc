@@ -268,7 +268,7 @@ class MediaCrashLog : public testing::Test {
     return done.ok() ? std::optional(target->load(word())) : std::nullopt;
   }
   Result<std::unique_ptr<MetadataLog>> start() {
-    return MetadataLog::start(*region_, geometry_, *journal_, device_);
+    return MetadataLog::start(*region_, geometry_, *journal_, device_, label_);
   }
 
   std::unique_ptr<pmem::Region> region_ =
