@@ -25,6 +25,15 @@ Result<void> mark_unfinished(pmem::Region& region) {
   return region.sync();
 }
 
+// What follows the marks, or a cut in the stores of the new superblocks could leave the old ones.
+void clear_superblocks(pmem::Region& region) {
+  constexpr uint64_t kRest = round_up(sizeof(Superblock), kWordSize) - kWordSize;
+  for (const uint64_t offset : kSuperOffset) {
+    region.store_zeroes(offset + kWordSize, kRest);
+    region.flush(offset + kWordSize, kRest);
+  }
+}
+
 void copy_words(const pmem::Region& from, pmem::Region& region, uint64_t begin, uint64_t end) {
   std::vector<uint64_t> words(kPiece / kWordSize);
   for (uint64_t at = begin; at < end; at += kPiece) {
@@ -45,6 +54,7 @@ bool is_unfinished_copy(const pmem::Region& region) {
 
 Result<void> make_copy(const pmem::Region& from, pmem::Region& region, Superblock super) {
   SFS_TRY(mark_unfinished(region));
+  clear_superblocks(region);
   copy_words(from, region, kUnitSize, kSuperOffset[1]);
   copy_words(from, region, kSuperOffset[1] + kUnitSize, super.meta_size);
   region.fence();

@@ -347,6 +347,11 @@ TEST_F(MirrorCrash, MakingACopy) {
       const Found mounted = mount(found);
       EXPECT_EQ(mounted.tree + mounted.problems, tree) << image.description();
       ++finished;
+    } else {  // what it was before
+      constexpr auto kFrom = static_cast<ptrdiff_t>(kSuperAreaSize / kWordSize);
+      EXPECT_TRUE(
+          std::equal(image.words.begin() + kFrom, image.words.end(), to.initial().begin() + kFrom))
+          << image.description();
     }
     return !HasFailure();
   });

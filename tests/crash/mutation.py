@@ -136,12 +136,17 @@ class Build:
         subprocess.run(arguments, cwd=self.build, check=True)
         return copy.with_suffix(".o")
 
-    def link(self, binary: str, objects: list[Path]) -> None:
-        """Link a test binary with these objects before the libraries that hold the originals."""
+    def link(self, binary: str, objects: dict[str, Path]) -> None:
+        """Link a test binary with our objects before the libraries that hold the originals."""
         command = ["ninja", "-C", str(self.build), "-t", "commands", f"bin/{binary}"]
         known = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         line = next(each for each in known.splitlines() if f"-o bin/{binary} " in each)
-        ours = " ".join(map(str, objects)) + f" -o {self.work / binary} "
+        wanted = [
+            str(made)
+            for file, made in objects.items()
+            if f"libstreamfs_{Path(file).parent.name}.a" in line
+        ]
+        ours = " ".join(wanted) + f" -o {self.work / binary} "
         line = line.split(f"&& cd {self.build}", 1)[0].replace(f"-o bin/{binary} ", ours)
         if line.rstrip().endswith("&&"):
             line += " :"
@@ -182,7 +187,8 @@ def main() -> int:
         ThreadPoolExecutor(max_workers=args.jobs) as pool,
     ):
         build = Build(args.build.resolve(), Path(folder))
-        objects = list(pool.map(lambda file: build.compile_copy(file, sites), files))
+        made = pool.map(lambda file: build.compile_copy(file, sites), files)
+        objects = dict(zip(files, made, strict=True))
         binaries = sorted({tests[file].binary for file in files})
         list(pool.map(lambda binary: build.link(binary, objects), binaries))
         used = sorted({tests[file] for file in files}, key=str)
