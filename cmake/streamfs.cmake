@@ -7,7 +7,8 @@ target_compile_options(streamfs_warnings INTERFACE -Wall -Wextra -Wpedantic -Wsh
 
 set(STREAMFS_SANITIZE "" CACHE STRING "Value of -fsanitize= for everything built here")
 if(STREAMFS_SANITIZE)
-  add_compile_options(-fsanitize=${STREAMFS_SANITIZE} -fno-sanitize-recover=all)
+  # Lines are what a report needs of debug information; the rest is a quarter of the build's time.
+  add_compile_options(-fsanitize=${STREAMFS_SANITIZE} -fno-sanitize-recover=all -g1)
   add_link_options(-fsanitize=${STREAMFS_SANITIZE})
   if(STREAMFS_SANITIZE MATCHES thread)
     # gcc says that TSan cannot follow a bare fence. Ours order stores to media, not threads.
