@@ -1,6 +1,7 @@
 #include "pmem/latency_region.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "pmem/region.h"
 
 namespace streamfs::pmem {
 namespace {

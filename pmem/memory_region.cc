@@ -1,7 +1,6 @@
 #include <sys/mman.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
