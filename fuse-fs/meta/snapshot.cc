@@ -145,7 +145,7 @@ Result<void> read_pages(const Geometry& geometry, const DataLabel& label,
   std::vector<std::byte> raw(index_blocks(header.pages) * kBlockSize);
   if (!raw.empty()) SFS_TRY(area.read(1, raw));
   std::vector<SnapshotPage> index(header.pages);
-  std::memcpy(index.data(), raw.data(), index.size() * sizeof(SnapshotPage));
+  if (!index.empty()) std::memcpy(index.data(), raw.data(), index.size() * sizeof(SnapshotPage));
   if (crc32c(std::as_bytes(std::span(index))) != header.index_checksum) {
     return Error{EIO, "the snapshot's index is damaged"};
   }
