@@ -44,11 +44,22 @@ Result<AddressRange> AddressRange::reserve(uint64_t size) {
   return Error{ENOMEM, "addresses for META"};
 }
 
+Result<void> AddressRange::map(uint64_t offset, uint64_t bytes, int protection, int flags, int fd) {
+  if (mmap(base_ + offset, bytes, protection, flags | MAP_FIXED, fd, static_cast<off_t>(offset)) !=
+      MAP_FAILED) {
+    return {};
+  }
+  const int code = errno;
+  munmap(base_ + offset + bytes, bytes_ - offset - bytes);
+  bytes_ = offset;
+  return Error{code, "mapping META"};
+}
+
 AddressRange::AddressRange(AddressRange&& other) noexcept
     : base_(std::exchange(other.base_, nullptr)), bytes_(other.bytes_) {}
 
 AddressRange::~AddressRange() {
-  if (base_ != nullptr) munmap(base_, bytes_);
+  if (base_ != nullptr && bytes_ != 0) munmap(base_, bytes_);
 }
 
 }  // namespace streamfs::pmem

@@ -19,6 +19,11 @@ class AddressRange {
   AddressRange& operator=(AddressRange&&) = delete;
   ~AddressRange();
 
+  // Puts [offset, offset + bytes) of a file at the same place of the range. The file must be known
+  // to accept `flags` (ask with a mapping elsewhere): a refusal here, an errno of mmap(2), may have
+  // opened the place to any other thread's mapping, so the range ends at `offset` from then on.
+  Result<void> map(uint64_t offset, uint64_t bytes, int protection, int flags, int fd);
+
   std::byte* base() const { return base_; }
   uint64_t bytes() const { return bytes_; }
 

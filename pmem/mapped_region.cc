@@ -203,19 +203,22 @@ Nature nature_of(int fd, const struct stat& st) {
   return S_ISCHR(st.st_mode) ? nature_of_dax(st) : nature_of_plain_file(fd);
 }
 
-// Maps the file at its place and finds out how: MAP_SYNC is there or it is not.
-Result<Mapping> map(int fd, const std::string& path, std::byte* base, uint64_t size, bool read_only,
-                    const struct stat& st) {
+// Asked at a place of the kernel's choosing: a refused MAP_FIXED unmaps its place first, and
+// another thread's next mapping may land there.
+bool accepts(int fd, uint64_t size, const Mapping& mapping) {
+  void* tried = mmap(nullptr, size, mapping.protection, mapping.flags, fd, 0);
+  return tried != MAP_FAILED && munmap(tried, size) == 0;
+}
+
+// How the file can be mapped: MAP_SYNC is there or it is not.
+Mapping choose_mapping(int fd, uint64_t size, bool read_only, const struct stat& st) {
   Mapping mapping;
-  const auto mapped = [&](int flags) {
-    mapping.flags = flags | MAP_FIXED;
-    return mmap(base, size, mapping.protection, mapping.flags, fd, 0) != MAP_FAILED;
-  };
-  if (!read_only && mapped(MAP_SHARED_VALIDATE | MAP_SYNC)) {
+  mapping.flags = MAP_SHARED_VALIDATE | MAP_SYNC;
+  if (!read_only && accepts(fd, size, mapping)) {
     mapping.nature = nature_of_dax(st);
     return mapping;
   }
-  if (!mapped(read_only ? MAP_PRIVATE : MAP_SHARED)) return Error{errno, "mapping " + path};
+  mapping.flags = read_only ? MAP_PRIVATE : MAP_SHARED;
   mapping.nature = nature_of(fd, st);
   return mapping;
 }
@@ -257,9 +260,7 @@ Result<void> MappedRegion::extend(uint64_t size) {
     SFS_TRY(lengthen_file(static_cast<uint64_t>(st.st_size), size));
   }
   const uint64_t from = this->size();
-  void* mapped = mmap(map_ + from, size - from, mapping_.protection, mapping_.flags, fd_.get(),
-                      static_cast<off_t>(from));
-  return mapped != MAP_FAILED ? Result<void>() : Error{errno, "mapping more of " + path_};
+  return addresses_.map(from, size - from, mapping_.protection, mapping_.flags, fd_.get());
 }
 
 }  // namespace
@@ -282,8 +283,8 @@ Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenO
   }
   if (size == 0) return Error{EINVAL, "META " + path + " is smaller than 4 KiB"};
   SFS_ASSIGN(AddressRange addresses, AddressRange::reserve(size));
-  SFS_ASSIGN(const Mapping mapping,
-             map(fd.get(), path, addresses.base(), size, options.read_only, st));
+  const Mapping mapping = choose_mapping(fd.get(), size, options.read_only, st);
+  SFS_TRY(addresses.map(0, size, mapping.protection, mapping.flags, fd.get()));
   return std::unique_ptr<Region>(
       std::make_unique<MappedRegion>(std::move(fd), path, std::move(addresses), size, mapping));
 }
