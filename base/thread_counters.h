@@ -8,13 +8,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/thread_number.h"
+#include "base/types.h"
+
 namespace streamfs {
 
 template <size_t kCounters>
 class ThreadCounters {
  public:
   void add(size_t counter, uint64_t n) {
-    lines_[my_line()].values[counter].fetch_add(n, std::memory_order_relaxed);
+    lines_[thread_number() % kLines].values[counter].fetch_add(n, std::memory_order_relaxed);
   }
   uint64_t sum(size_t counter) const {
     uint64_t sum = 0;
@@ -24,14 +27,9 @@ class ThreadCounters {
 
  private:
   static constexpr size_t kLines = 16;  // more threads than this share
-  struct alignas(64) Line {
+  struct alignas(kLineSize) Line {
     std::array<std::atomic<uint64_t>, kCounters> values{};
   };
-  static size_t my_line() {
-    static std::atomic<size_t> threads{0};
-    thread_local const size_t mine = threads.fetch_add(1, std::memory_order_relaxed) % kLines;
-    return mine;
-  }
   std::array<Line, kLines> lines_{};
 };
 

@@ -11,9 +11,9 @@
 //               daemon at a time: a second attach is refused with EBUSY until the first hangs up.
 //   sync      → waits for an epoch that covers everything written before
 //   record    {"path": FILE} or {"stop": true} → starts or stops the trace recorder
-//   grow      {"meta_size": BYTES, "dry_run": true}, both optional → {"before", "after":
-//   {"data_bytes",
-//             "meta_bytes", "inodes_possible"}, "data_fixed", "dry_run"}
+//   grow      {"meta_size": BYTES, "dry_run": true}, both optional → {"before": SIZES,
+//               "after": SIZES, "data_fixed", "dry_run"}, where SIZES are
+//               {"data_bytes", "meta_bytes", "inodes_possible"}
 //   scrub     {"action": "start"} or {"action": "stop"}; without one, of the last:
 //               {"state": "never", "running", "stopped" or "done", "inodes", "inodes_in_all",
 //               "bytes", "damaged", "findings": [{"inode", "what"}]}

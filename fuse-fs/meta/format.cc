@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/label.h"
@@ -96,12 +97,9 @@ void mark_reserved_blocks(pmem::Region& region, const Geometry& geometry) {
 }  // namespace
 
 uint64_t inodes_possible(const Superblock& super) {
-  uint64_t bytes = 0;
-  for (const Segment& s : super.regions[static_cast<size_t>(RegionKind::kHeap)].segments) {
-    bytes += s.length;
-  }
   // The root's unit, the orphans' and what stays for unlink and truncate are not for new files.
-  const uint64_t all = bytes / kUnitSize, kept = heap_reserve(all) + 2;
+  const uint64_t all = region_bytes(super, RegionKind::kHeap) / kUnitSize,
+                 kept = heap_reserve(all) + 2;
   return all > kept ? files_fitting(all - kept) : 0;
 }
 

@@ -108,9 +108,9 @@ Result<Geometry> Geometry::from(const Superblock& super) {
   return geometry;
 }
 
-uint64_t Geometry::region_bytes(RegionKind kind) const {
+uint64_t region_bytes(const Superblock& super, RegionKind kind) {
   uint64_t bytes = 0;
-  for (const Segment& segment : segments_of(super(), kind).segments) bytes += segment.length;
+  for (const Segment& segment : segments_of(super, kind).segments) bytes += segment.length;
   return bytes;
 }
 

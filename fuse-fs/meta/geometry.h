@@ -18,6 +18,9 @@
 
 namespace streamfs::meta {
 
+// The length of a region: of all its segments.
+uint64_t region_bytes(const Superblock& super, RegionKind kind);
+
 class Geometry {
  public:
   Geometry() : Geometry(Superblock{}) {}
@@ -34,7 +37,7 @@ class Geometry {
   bool checksums() const { return (super().features & kFeatureChecksums) != 0; }
   bool meta_log() const { return (super().features & kFeatureMetaLog) != 0; }
 
-  uint64_t region_bytes(RegionKind kind) const;
+  uint64_t region_bytes(RegionKind kind) const { return meta::region_bytes(super(), kind); }
   // META offset of byte `at` of a region; asserts at < region_bytes.
   uint64_t region_offset(RegionKind kind, uint64_t at) const;
   uint64_t ring_offset(uint32_t ring) const;

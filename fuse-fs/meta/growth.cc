@@ -23,12 +23,6 @@ std::string bytes_text(uint64_t bytes) {
   return std::to_string(bytes) + " bytes";
 }
 
-uint64_t length_of(const Superblock& super, RegionKind kind) {
-  uint64_t bytes = 0;
-  for (const Segment& s : super.regions[static_cast<size_t>(kind)].segments) bytes += s.length;
-  return bytes;
-}
-
 uint64_t half_more(uint64_t value) {
   return value + value / 2;
 }
@@ -54,7 +48,7 @@ Maps missing(const Superblock& super, uint64_t blocks, uint64_t heap_bytes) {
              {RegionKind::kChecksums, checksums ? blocks * 4 : 0},
              {RegionKind::kHeapMap, heap_bytes / kUnitSize}}};
   for (Addition& map : maps) {
-    const uint64_t there = length_of(super, map.kind);
+    const uint64_t there = region_bytes(super, map.kind);
     map.bytes = map.bytes > there ? round_up(map.bytes - there, kUnitSize) : 0;
   }
   return maps;
@@ -65,12 +59,12 @@ Maps missing_and_ahead(const Superblock& super, uint64_t blocks, uint64_t heap_b
   const Maps least = missing(super, blocks, heap_bytes);
   if (sum(least) == 0) return least;
   return missing(super, std::max(blocks, half_more(super.data_blocks)),
-                 std::max(heap_bytes, half_more(length_of(super, RegionKind::kHeap))));
+                 std::max(heap_bytes, half_more(region_bytes(super, RegionKind::kHeap))));
 }
 
 // The heap that gives as many files per block of data as there were.
 uint64_t proportional_heap(const Superblock& super, uint64_t blocks) {
-  const uint64_t heap = length_of(super, RegionKind::kHeap);
+  const uint64_t heap = region_bytes(super, RegionKind::kHeap);
   const double share =
       static_cast<double>(blocks - super.data_blocks) / static_cast<double>(super.data_blocks);
   const auto more = static_cast<uint64_t>(static_cast<double>(heap) * share);
@@ -96,7 +90,7 @@ Result<uint64_t> meta_size_after(const Superblock& now, const GrowthRequest& req
   }
   const uint64_t heap = proportional_heap(now, request.data_blocks);
   const uint64_t maps = sum(missing_and_ahead(now, request.data_blocks, heap));
-  const uint64_t added = heap - length_of(now, RegionKind::kHeap) + maps;
+  const uint64_t added = heap - region_bytes(now, RegionKind::kHeap) + maps;
   return std::max(round_down(there, kUnitSize), round_up(now.meta_size + added, kMiB));
 }
 
@@ -122,7 +116,7 @@ Result<void> append(Superblock& super, RegionKind kind, Segment segment) {
 // Lays out what is new of META: [now.meta_size, next.meta_size).
 Result<void> place(const Superblock& now, Superblock& next) {
   const uint64_t room = next.meta_size - now.meta_size;
-  const uint64_t heap = length_of(now, RegionKind::kHeap);
+  const uint64_t heap = region_bytes(now, RegionKind::kHeap);
   Maps maps = missing_and_ahead(now, next.data_blocks, heap + room);
   const uint64_t heap_due = proportional_heap(now, next.data_blocks) - heap;
   const bool too_much = sum(maps) > room / 2 && sum(maps) + heap_due > room;

@@ -17,6 +17,7 @@
 #include "base/checksum.h"
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/thread_number.h"
 #include "base/types.h"
 #include "fuse-fs/meta/record.h"
 #include "fuse-fs/meta/young_bodies.h"
@@ -78,9 +79,7 @@ Journal::~Journal() {
 }
 
 Journal::Ring& Journal::my_ring() {
-  static std::atomic<uint32_t> threads{0};
-  thread_local const uint32_t mine = threads.fetch_add(1, std::memory_order_relaxed);
-  return *rings_[mine % rings_.size()];
+  return *rings_[thread_number() % rings_.size()];
 }
 
 Result<TxId> Journal::commit(const Transaction& tx) {

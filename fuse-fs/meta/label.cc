@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/image.h"
 
 namespace streamfs::meta {
@@ -23,7 +24,7 @@ uint64_t pages_of(const Superblock& super) {
   uint64_t bytes = 0;
   for (const RegionKind kind : {RegionKind::kBlockBitmap, RegionKind::kUntrimmed,
                                 RegionKind::kHeapMap, RegionKind::kHeap, RegionKind::kVStreams}) {
-    for (const Segment& s : super.regions[static_cast<size_t>(kind)].segments) bytes += s.length;
+    bytes += region_bytes(super, kind);
   }
   return bytes / kUnitSize;
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/thread_number.h"
 #include "base/wire/telemetry.h"
 
 namespace streamfs::placement {
@@ -19,12 +20,6 @@ namespace {
 
 constexpr uint64_t ring_bytes(uint32_t capacity) {
   return sizeof(wire::TelemetryRingHeader) + uint64_t{capacity} * sizeof(wire::TelemetryRecord);
-}
-
-uint32_t my_number() {
-  static std::atomic<uint32_t> threads{0};
-  thread_local const uint32_t number = threads.fetch_add(1, std::memory_order_relaxed);
-  return number;
 }
 
 }  // namespace
@@ -61,7 +56,7 @@ wire::TelemetryHeader& Telemetry::header() const {
 }
 
 void Telemetry::record(const wire::TelemetryRecord& record) {
-  const uint32_t first = my_number();
+  const size_t first = thread_number();
   for (uint32_t i = 0; i < kRings; ++i) {
     Ring& ring = rings_[(first + i) % kRings];
     if (ring.taken.exchange(true, std::memory_order_acquire)) continue;
