@@ -34,6 +34,14 @@ install_cargo() {
   die "the conformance tests need cargo $CONFORMANCE_RUST or newer (https://rustup.rs); apt has none"
 }
 
+# Loads that only --long puts on a mount.
+install_everyday() {
+  [[ -z $(command -v stress-ng) || -z $(command -v dbench) ]] || return 0
+  as_root "install stress-ng and dbench with apt" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -qq -y --no-install-recommends install stress-ng dbench >"$BUILD/apt.log" 2>&1 ||
+    die "apt could not install stress-ng and dbench: see build/apt.log"
+}
+
 # install_crate <name> <version>
 install_crate() {
   local cargo version log=$BUILD/conformance-$1.log

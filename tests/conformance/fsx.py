@@ -13,18 +13,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.integration.pairs import Pair
+from tests.conformance.sound import sound_mount
+from tests.integration.pairs import Mount
 
 CONFIGURATION = Path(__file__).parent / "fsx.toml"
 FILES = 2
 SECONDS_PER_OPERATION = 0.02  # ten times what it takes
 
 
-def exercise(pair: Pair, program: str, operations: int, seed: int) -> bool:
+def exercise(mount: Mount, program: str, operations: int, seed: int) -> bool:
     """Run one seed on a file of its own."""
-    words = [program, "-f", CONFIGURATION, "-S", seed, "-N", operations, "-P", pair.folder]
+    words = [program, "-f", CONFIGURATION, "-S", seed, "-N", operations, "-P", mount.point.parent]
     done = subprocess.run(
-        [str(word) for word in [*words, pair.point / f"seed-{seed}"]],
+        [str(word) for word in [*words, mount.point / f"seed-{seed}"]],
         capture_output=True,
         text=True,
         timeout=60 + operations * SECONDS_PER_OPERATION,
@@ -37,17 +38,9 @@ def exercise(pair: Pair, program: str, operations: int, seed: int) -> bool:
 
 def run_all(folder: Path, program: str, operations: int) -> bool:
     """Make a filesystem, run every seed on it, take it down again."""
-    pair = Pair(folder)
-    try:
-        pair.mkfs()
-        mount = pair.mount()
-        seeds = [random.randrange(1 << 31) for _ in range(FILES)]
-        sound = all(exercise(pair, program, operations // FILES, seed) for seed in seeds)
-        mount.unmount()
-        pair.assert_sound()
-    finally:
-        pair.end()
-    return sound
+    seeds = [random.randrange(1 << 31) for _ in range(FILES)]
+    with sound_mount(folder) as mount:
+        return all(exercise(mount, program, operations // FILES, seed) for seed in seeds)
 
 
 def main(arguments: list[str]) -> int:

@@ -17,7 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.integration.pairs import BIN, Pair
+from tests.conformance.sound import sound_mount
+from tests.integration.pairs import BIN
 
 CONFIGURATION = Path(__file__).parent / "pjdfstest.toml"
 RUN_SECONDS = 600
@@ -79,20 +80,16 @@ def run_tests(command: list[str], env: dict[str, str]) -> Counts:
 def test_mount(folder: Path, program: str, patterns: list[str]) -> Counts:
     """Make a filesystem, run every test on it, take it down again."""
     second = Path(tempfile.mkdtemp(prefix="streamfs-conformance.", dir="/dev/shm"))
-    pair = Pair(folder)
+    options = ("allow_other", "default_permissions", "suid", "dev")
     try:
-        pair.mkfs()
-        mount = pair.mount("allow_other", "default_permissions", "suid", "dev")
-        env = environment(folder)
-        words = [program, "--path", str(mount.point), "--secondary-fs", str(second)]
-        plain = [*words, "-c", str(configuration(folder, remounts=False)), *patterns]
-        most = run_tests(plain, env)
-        rest = [*words, "-c", str(configuration(folder, remounts=True)), READ_ONLY]
-        read_only = run_tests(rest, env)
-        mount.unmount()
-        pair.assert_sound()
+        with sound_mount(folder, options) as mount:
+            env = environment(folder)
+            words = [program, "--path", str(mount.point), "--secondary-fs", str(second)]
+            plain = [*words, "-c", str(configuration(folder, remounts=False)), *patterns]
+            most = run_tests(plain, env)
+            rest = [*words, "-c", str(configuration(folder, remounts=True)), READ_ONLY]
+            read_only = run_tests(rest, env)
     finally:
-        pair.end()
         shutil.rmtree(second)
     return Counts(
         most.failed | read_only.failed,

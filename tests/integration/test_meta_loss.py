@@ -104,18 +104,24 @@ def lose(pair: Pair) -> None:
         assert "rebuilt" in said.stdout
 
 
+def assert_comes_back(pair: Pair, drill: Drill) -> set[str]:
+    """META is wiped; everything synced is there again. Returns the names there are."""
+    lose(pair)
+    mount = pair.mount()
+    drill.check()
+    names = {path.name for path in mount.point.iterdir()}
+    mount.unmount()
+    pair.assert_sound()
+    return names
+
+
 def test_meta_lost_after_a_clean_unmount(lossy: Pair) -> None:
     mount = lossy.mount()
     drill = Drill(mount)
     drill.write_synced()
     drill.go_on_without_fsync()
     mount.unmount()
-    lose(lossy)
-    mount = lossy.mount()
-    drill.check()
-    assert {p.name for p in mount.point.iterdir()} >= {f"later-{i}" for i in range(40)}
-    mount.unmount()
-    lossy.assert_sound()
+    assert assert_comes_back(lossy, drill) >= {f"later-{i}" for i in range(40)}
 
 
 def test_meta_lost_after_a_kill(lossy: Pair) -> None:
@@ -123,11 +129,7 @@ def test_meta_lost_after_a_kill(lossy: Pair) -> None:
     drill = Drill(mount)
     drill.write_synced()
     mount.kill()
-    lose(lossy)
-    mount = lossy.mount()
-    drill.check()
-    mount.unmount()
-    lossy.assert_sound()
+    assert_comes_back(lossy, drill)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -142,11 +144,7 @@ def test_meta_lost_amid_overwrites_unlinks_trims_and_reuse(lossy: Pair, seed: in
     (mount / "big").unlink()
     overwrite(mount / "filler", blocks("filler", 1, 4000))
     mount.kill()
-    lose(lossy)
-    mount = lossy.mount()
-    drill.check()
-    mount.unmount()
-    lossy.assert_sound()
+    assert_comes_back(lossy, drill)
 
 
 # ---- Dumps
