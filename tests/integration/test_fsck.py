@@ -1,12 +1,15 @@
 """fsck.streamfs as e2fsck's users expect it: what it says, changes, and exits with."""
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
-from tests.integration.pairs import BIN, Pair
+import pytest
+from tests.integration.pairs import BIN, Pair, until
 from tests.integration.test_tools import (
     FSCK_FAILED,
     FSCK_LEFT,
@@ -17,6 +20,8 @@ from tests.integration.test_tools import (
     refused,
     tool,
 )
+
+FSCK_CANCELLED = 32
 
 
 def test_fsck_says_that_it_reads_no_data(pair: Pair) -> None:
@@ -103,6 +108,68 @@ def test_fsck_shows_its_progress(pair: Pair) -> None:
     assert {line[0] for line in said} == {"1", "2"}
     assert all(int(line[1]) <= int(line[2]) and line[3] == pair.data for line in said)
     assert "|" not in pair.fsck("-n", "-C", "0").stdout, "a bar is for terminals"
+
+
+def waits_in_a_pipe(pid: int) -> bool:
+    """Whether a thread of the process is held up by a pipe that nobody reads."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return any("pipe" in (task / "wchan").read_text() for task in tasks)
+
+
+@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM])
+def test_fsck_that_is_interrupted_repairs_nothing(pair: Pair, told: signal.Signals) -> None:
+    files_in(pair, 5)
+    clear_name(pair.meta, "f3")
+    before = pair.meta.read_bytes()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, bytes(4096))
+    os.set_blocking(writer, True)
+    words: list[str | Path] = [
+        BIN / "fsck.streamfs",
+        "-y",
+        "-f",
+        "-C",
+        str(writer),
+        "--meta",
+        pair.meta,
+        pair.data,
+    ]
+    with subprocess.Popen(words, pass_fds=[writer], stderr=subprocess.PIPE, text=True) as fsck:
+        try:
+            until(lambda: waits_in_a_pipe(fsck.pid), 20, "the first line of progress")
+            fsck.send_signal(told)
+            _, said = fsck.communicate(timeout=20)
+        finally:
+            fsck.kill()
+            os.close(reader)
+            os.close(writer)
+    assert fsck.returncode == FSCK_CANCELLED, said
+    assert "interrupted before anything was repaired" in said
+    assert pair.meta.read_bytes() == before
+    assert pair.fsck("-y").returncode == FSCK_REPAIRED
+
+
+def test_fsck_draws_a_bar_on_a_terminal(pair: Pair) -> None:
+    files_in(pair, 5)
+    mine, terminal = os.openpty()
+    words: list[str | Path] = [
+        BIN / "fsck.streamfs",
+        "-n",
+        "-C",
+        "0",
+        "--meta",
+        pair.meta,
+        pair.data,
+    ]
+    subprocess.run(words, check=True, stdout=terminal, timeout=60)
+    os.close(terminal)
+    shown = os.read(mine, 1 << 16).decode()
+    os.close(mine)
+    assert re.search(r"\r\S+: \|=+ *\| +\d+ %", shown)
+    assert f"|{'=' * 50}| 100 %" in shown
 
 
 def test_fsck_skips_what_is_clean_and_finds_what_is_not(pair: Pair) -> None:
