@@ -19,13 +19,30 @@
 
 namespace streamfs {
 
+// Told to a core that waits for another in a loop.
+inline void relax_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Looks a few times before it goes to sleep: most are held for less than waking up takes.
 class SFS_TSA(capability("mutex")) Mutex {
  public:
-  void lock() SFS_TSA(acquire_capability()) { mutex_.lock(); }
+  void lock() SFS_TSA(acquire_capability()) {
+    for (int look = 0; look < kLooks; ++look) {
+      if (mutex_.try_lock()) return;
+      relax_core();
+    }
+    mutex_.lock();
+  }
   void unlock() SFS_TSA(release_capability()) { mutex_.unlock(); }
   bool try_lock() SFS_TSA(try_acquire_capability(true)) { return mutex_.try_lock(); }
 
  private:
+  static constexpr int kLooks = 64;  // some microseconds
   std::mutex mutex_;
 };
 

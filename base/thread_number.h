@@ -1,16 +1,18 @@
-// Numbers for threads, from 0 in the order in which they ask first: what is kept once a core or a
-// few times over is shared out by them.
+// Small numbers for threads: the lowest that no other thread has, given back when a thread ends.
+// What is kept several times over, a ring or a line of counters each, is shared out by them.
 // Thread safety: any thread.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 
 namespace streamfs {
 
+size_t take_thread_number();  // for thread_number() alone
+
 inline size_t thread_number() {
-  static std::atomic<size_t> threads{0};
-  thread_local const size_t mine = threads.fetch_add(1, std::memory_order_relaxed);
+  constexpr size_t kNone = ~size_t{0};
+  thread_local size_t mine = kNone;
+  if (mine == kNone) mine = take_thread_number();
   return mine;
 }
 
