@@ -13,15 +13,7 @@ namespace streamfs::meta {
 
 Orphans::Claim::~Claim() {
   if (orphans_ == nullptr) return;
-  const MutexLock lock(orphans_->mutex_);
-  orphans_->free_.push_back(slot_);
-}
-
-void Orphans::Claim::keep() {
-  if (orphans_ == nullptr) return;
-  const MutexLock lock(orphans_->mutex_);
-  orphans_->slots_[id_] = slot_;
-  orphans_ = nullptr;
+  orphans_->removed(id_);
 }
 
 Result<void> Orphans::load(uint64_t head) {
@@ -61,7 +53,8 @@ Result<Orphans::Claim> Orphans::claim(InodeId id) {
   if (free_.empty()) SFS_TRY(grow());
   const uint64_t slot = free_.back();
   free_.pop_back();
-  return Claim(*this, slot, id);
+  slots_[id] = slot;
+  return Claim(*this, id, slot);
 }
 
 // Once in 504 nameless inodes, in a record of its own.

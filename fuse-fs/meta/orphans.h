@@ -23,23 +23,23 @@ class Orphans {
   class Claim {
    public:
     Claim() = default;
-    Claim(Orphans& orphans, uint64_t slot, InodeId id) : orphans_(&orphans), slot_(slot), id_(id) {}
+    Claim(Orphans& orphans, InodeId id, uint64_t slot) : orphans_(&orphans), id_(id), slot_(slot) {}
     Claim(Claim&& other) noexcept
-        : orphans_(std::exchange(other.orphans_, nullptr)), slot_(other.slot_), id_(other.id_) {}
+        : orphans_(std::exchange(other.orphans_, nullptr)), id_(other.id_), slot_(other.slot_) {}
     Claim& operator=(Claim&& other) noexcept {
       std::swap(orphans_, other.orphans_);
-      std::swap(slot_, other.slot_);
       std::swap(id_, other.id_);
+      std::swap(slot_, other.slot_);
       return *this;
     }
     ~Claim();
     void put(Transaction& tx) const { tx.patch(slot_, id_.value); }
-    void keep();  // its record has committed
+    void keep() { orphans_ = nullptr; }  // its record has committed
 
    private:
     Orphans* orphans_ = nullptr;
-    uint64_t slot_ = 0;
     InodeId id_;
+    uint64_t slot_ = 0;
   };
 
   explicit Orphans(Heap& heap) : heap_(heap) {}
