@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -36,18 +38,29 @@ CreateRequest node(uint32_t mode) {
   return request;
 }
 
+// Persistent memory is there; ordinary memory comes page by page as it is written, and each page
+// stops the other cores.
+void populate(pmem::Region& region) {
+  for (uint64_t page = 0; page < region.size(); page += kBlockSize) {
+    region.store_word(page, 1);
+    region.store_word(page, 0);
+  }
+}
+
 class Mounted {
  public:
   // Without a checkpointer, rings are checkpointed when they are full, or by hand.
-  explicit Mounted(bool checkpointer = true, const pmem::LatencyModel* medium = nullptr)
+  explicit Mounted(bool checkpointer = true, const pmem::LatencyModel* medium = nullptr,
+                   uint64_t bytes = kMetaBytes)
       : region_(medium == nullptr
-                    ? pmem::make_memory_region(kMetaBytes, pmem::MetaClass::kPersistent)
-                    : pmem::make_latency_region(kMetaBytes, pmem::MetaClass::kPersistent, *medium)),
+                    ? pmem::make_memory_region(bytes, pmem::MetaClass::kPersistent)
+                    : pmem::make_latency_region(bytes, pmem::MetaClass::kPersistent, *medium)),
         medium_(medium == nullptr ? nullptr : static_cast<pmem::LatencyRegion*>(region_.get())) {
     charge(false);
+    populate(*region_);
     FormatOptions options;
     options.data_blocks = kDataBlocks;
-    const Superblock super = plan_format(kMetaBytes, pmem::MetaClass::kPersistent, options).value();
+    const Superblock super = plan_format(bytes, pmem::MetaClass::kPersistent, options).value();
     if (!format(*region_, super, system_clock().now()).ok()) std::abort();
     engine_ = std::move(Engine::open(*region_, super, system_clock(),
                                      {.read_only = false, .start_background = checkpointer}))
@@ -201,6 +214,57 @@ void Unlink(benchmark::State& state, const pmem::LatencyModel* medium) {
       [](Mounted&, Files& files, size_t i, uint64_t) { files.unlink(i); });
 }
 
+// Files in directories of `entries` each, as many files whatever that is, so that what differs is
+// the size of a directory and not what the caches hold.
+class Tree {
+ public:
+  static constexpr uint64_t kFiles = 1'000'000;
+  explicit Tree(uint64_t entries) : mounted_(true, nullptr, uint64_t{1} << 30), entries_(entries) {
+    for (uint64_t i = 0; i < kFiles; ++i) {
+      if (i % entries == 0) directories_.push_back(mounted_.directory(fmt::format("d{}", i)));
+      const InodeId made =
+          mounted_->create(directories_.back(), name(i), node(S_IFREG | 0644)).value().id;
+      (void)mounted_->forget(made, 1);
+    }
+  }
+  void lookup(uint64_t i) {
+    const auto found = mounted_->lookup(directory(i), name(i));
+    if (!found.ok()) std::abort();
+    (void)mounted_->forget(found->id, 1);
+  }
+  void unlink(uint64_t i) {
+    if (!mounted_->unlink(directory(i), name(i)).ok()) std::abort();
+  }
+  static std::vector<uint32_t> any_order() {
+    std::vector<uint32_t> order(kFiles);
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::shuffle(order, std::minstd_rand(1));
+    return order;
+  }
+
+ private:
+  static std::string name(uint64_t i) { return fmt::format("a-file-{:07}", i); }
+  InodeId directory(uint64_t i) const { return directories_[i / entries_]; }
+  Mounted mounted_;
+  uint64_t entries_;
+  std::vector<InodeId> directories_;
+};
+
+void measure_among(benchmark::State& state, void (Tree::*operation)(uint64_t)) {
+  Tree tree(static_cast<uint64_t>(state.range(0)));
+  const std::vector<uint32_t> order = Tree::any_order();
+  for (const uint32_t i : order) tree.lookup(i);  // each directory has its index in memory
+  size_t next = 0;
+  for (auto _ : state) (tree.*operation)(order[next++]);
+  state.SetItemsProcessed(state.iterations());
+}
+void LookupAmong(benchmark::State& state) {
+  measure_among(state, &Tree::lookup);
+}
+void UnlinkAmong(benchmark::State& state) {
+  measure_among(state, &Tree::unlink);
+}
+
 // One step of the mixed work over `kBatch` files: creates, appends, renames over, chmods, unlinks.
 class Mix {
  public:
@@ -285,6 +349,8 @@ SFS_OPERATION(Rename);
 SFS_OPERATION(Chmod);
 SFS_OPERATION(Unlink);
 #undef SFS_OPERATION
+BENCHMARK(LookupAmong)->Arg(100)->Arg(1'000'000)->Iterations(200'000);
+BENCHMARK(UnlinkAmong)->Arg(100)->Arg(1'000'000)->Iterations(200'000);
 BENCHMARK(MixedWords)->Iterations(1 << 16);
 
 }  // namespace

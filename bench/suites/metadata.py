@@ -1,6 +1,7 @@
 """The metadata engine without FUSE: the cost of each operation, and of very many inodes."""
 
 import sys
+from collections.abc import Iterator
 
 from bench.google import Measured, run
 from bench.scale import scale
@@ -13,6 +14,8 @@ CPU_NS = {"Create": 2000, "Lookup": 2000, "Rename": 2000, "Unlink": 2000}
 MEDIA = {"pram": "PRAM", "optane": "Optane"}  # modelled: pmem/latency_region.h
 THREADS_SPEED_UP = 1.7
 WORDS_RATIO = 0.05
+ENTRIES = (100, 1_000_000)
+ENTRIES_SLOWDOWN = 2
 
 
 def measure(quick: bool) -> list[Row]:
@@ -30,7 +33,20 @@ def measure(quick: bool) -> list[Row]:
         )
     )
     between = "mixed: the same, a block counted once between checkpoints of 256 operations"
-    return [*rows, row(between, mixed["checkpoint_words_ratio"], ""), *scale(quick)]
+    rows.append(row(between, mixed["checkpoint_words_ratio"], ""))
+    return [*rows, *directories(found), *scale(quick)]
+
+
+def directories(found: dict[str, Measured]) -> Iterator[Row]:
+    """Yield what the size of a directory costs, among a million files in all."""
+    for name in ("Lookup", "Unlink"):
+        few, many = (found[f"{name}Among/{n}/iterations:200000"].cpu_ns for n in ENTRIES)
+        what = f"{name.lower()} in a directory of"
+        yield row(f"{what} {ENTRIES[0]:,} entries: CPU time", few, "ns")
+        yield row(f"{what} {ENTRIES[1]:,} entries: CPU time", many, "ns")
+        yield row(
+            f"{what} {ENTRIES[1]:,} ÷ {ENTRIES[0]:,}", many / few, "", Target(ENTRIES_SLOWDOWN)
+        )
 
 
 def operation(name: str, found: dict[str, Measured]) -> list[Row]:
