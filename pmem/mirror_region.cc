@@ -1,12 +1,16 @@
 #include "pmem/mirror_region.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "pmem/region.h"
@@ -23,31 +27,85 @@ MetaClass MirrorRegion::meta_class() const {
   return std::max(copies_[0]->meta_class(), copies_[1]->meta_class());
 }
 
+Region& MirrorRegion::copy_or_left(size_t index) const {
+  Region* const alone = left();
+  return alone != nullptr ? *alone : *copies_.at(index);
+}
+
+template <typename Do>
+void MirrorRegion::each(Do&& apply) const {
+  if (Region* const alone = left()) return apply(*alone);
+  for (const auto& copy : copies_) apply(*copy);
+}
+
 void MirrorRegion::store(uint64_t offset, std::span<const uint64_t> words) {
-  for (const auto& copy : copies_) copy->store(offset, words);
+  each([&](Region& copy) { copy.store(offset, words); });
 }
 
 void MirrorRegion::store_masked(uint64_t offset, uint64_t mask, uint64_t value) {
-  for (const auto& copy : copies_) copy->store_masked(offset, mask, value);
+  each([&](Region& copy) { copy.store_masked(offset, mask, value); });
 }
 
 void MirrorRegion::write_back_line(uint64_t offset) {
-  for (const auto& copy : copies_) copy->flush(offset, kLineSize);
+  each([&](Region& copy) { copy.flush(offset, kLineSize); });
 }
 
 void MirrorRegion::drain() {
+  if (Region* const alone = left()) return alone->fence();
   copies_[0]->fence();
   if (!copies_[0]->fences_for_all() || !copies_[1]->fences_for_all()) copies_[1]->fence();
 }
 
+void MirrorRegion::on_copy_dropped(CopyDropped handler) {
+  const MutexLock lock(mutex_);
+  handler_ = std::move(handler);
+}
+
+std::string MirrorRegion::dropped() const {
+  const MutexLock lock(mutex_);
+  return dropped_;
+}
+
+uint64_t MirrorRegion::lost() const {
+  uint64_t pages = 0;
+  each([&](const Region& copy) { pages += copy.lost(); });
+  return pages;
+}
+
+Result<void> MirrorRegion::settled() const {
+  const MutexLock lock(mutex_);
+  return settled_;
+}
+
 // Both are tried: the one that still can, keeps what it has.
 Result<void> MirrorRegion::make_durable() {
+  if (Region* const alone = left()) {
+    SFS_TRY(settled());
+    return alone->sync();
+  }
   const Result<void> first = copies_[0]->sync();
   const Result<void> second = copies_[1]->sync();
-  return first.ok() ? second : first;
+  if (first.ok() && second.ok()) return {};
+  if (!first.ok() && !second.ok()) return first;
+  return first.ok() ? drop(1, second.error()) : drop(0, first.error());
+}
+
+// Whoever comes while the handler runs waits for what it says. Two that saw different copies fail
+// have none left.
+Result<void> MirrorRegion::drop(size_t failed, const Error& why) {
+  const MutexLock lock(mutex_);
+  Region& other = *copies_.at(1 - failed);
+  if (Region* const alone = left()) return alone == &other ? settled_ : Result<void>(why);
+  load_from(other);
+  dropped_ = why.message();
+  left_.store(&other, std::memory_order_release);
+  settled_ = handler_ ? handler_(other, dropped_)
+                      : Error{why.code, "one copy of META failed: " + dropped_};
+  return settled_;
 }
 
 bool MirrorRegion::equalise(size_t from, uint64_t offset, uint64_t length) const {
+  if (left() != nullptr) return false;
   const Region& right = *copies_.at(from);
   Region& wrong = *copies_.at(1 - from);
   const uint64_t begin = round_down(offset, kWordSize);
@@ -65,24 +123,29 @@ bool MirrorRegion::equalise(size_t from, uint64_t offset, uint64_t length) const
 }
 
 Result<uint64_t> MirrorRegion::medium_bytes() {
+  if (Region* const alone = left()) return alone->medium_bytes();
   SFS_ASSIGN(const uint64_t first, copies_[0]->medium_bytes());
   SFS_ASSIGN(const uint64_t second, copies_[1]->medium_bytes());
   return std::min(first, second);
 }
 
 bool MirrorRegion::extensible() const {
-  return copies_[0]->extensible() && copies_[1]->extensible();
+  bool all = true;
+  each([&](const Region& copy) { all = all && copy.extensible(); });
+  return all;
 }
 
 // One that has grown alone is longer than its filesystem, which does no harm.
 Result<void> MirrorRegion::extend(uint64_t size) {
+  if (Region* const alone = left()) return alone->grow(size);
   SFS_TRY(copies_[0]->grow(size));
   return copies_[1]->grow(size);
 }
 
 Counters MirrorRegion::counters() const {
   Counters counters = Region::counters();
-  counters.words_programmed = copies_[0]->counters().words_programmed;
+  counters.words_programmed = std::max(copies_[0]->counters().words_programmed,
+                                       copies_[1]->counters().words_programmed);
   return counters;
 }
 

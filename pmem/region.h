@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -51,7 +52,7 @@ class Region {
   const std::byte* at(uint64_t offset) const {
     if (watches_loads_) [[unlikely]]
       on_load(offset);
-    return base_ + offset;
+    return base_.load(std::memory_order_relaxed) + offset;
   }
   // The caller bounds-checks; these three assert alignment and range.
   uint64_t load(uint64_t offset) const {
@@ -98,6 +99,17 @@ class Region {
     return false;
   }
   void count_mended() const { counters_.add(kMended, 1); }
+  // A copy that cannot be made durable is given up, in sync(), which returns only after `handler`
+  // made it durable that the other went on alone: it stores into the region, which is the one copy
+  // by then, and does not sync() it. Once a region; without a handler sync() fails. Set before
+  // other threads sync.
+  using CopyDropped = std::function<Result<void>(Region& left, const std::string& why)>;
+  virtual void on_copy_dropped(CopyDropped) {}
+  virtual std::string dropped() const { return {}; }  // why; empty: no copy was
+
+  // Pages of which the medium failed a load or store (bus_errors.h): they read as ones, and what is
+  // stored there stays in memory. Not 0: sync() fails. Of a mirror, of the copies in use.
+  virtual uint64_t lost() const { return 0; }
 
   virtual MetaClass meta_class() const = 0;
   // Its fence is the processor's, which completes the flushes of every region like it.
@@ -107,6 +119,7 @@ class Region {
  protected:
   Region() = default;
   void attach(std::byte* base, uint64_t size) { base_ = base, size_ = size; }
+  void load_from(const Region& other) { base_ = other.base_.load(); }  // as long as this one
   void watch_loads() { watches_loads_ = true; }
   virtual void on_load(uint64_t) const {}                      // only if watched
   virtual Result<void> extend(uint64_t size);                  // for grow(): to more than it is
@@ -117,7 +130,7 @@ class Region {
 
  private:
   std::atomic_ref<uint64_t> word(uint64_t offset) const;
-  std::byte* base_ = nullptr;
+  std::atomic<std::byte*> base_{nullptr};
   std::atomic<uint64_t> size_{0};
   bool watches_loads_ = false;
   enum Counter : uint8_t { kWords, kLines, kFences, kSyncs, kMended, kCounters };

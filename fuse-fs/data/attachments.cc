@@ -1,5 +1,7 @@
 #include "fuse-fs/data/attachments.h"
 
+#include <spdlog/spdlog.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -73,19 +75,37 @@ uint64_t boot_of_machine() {
   return std::strtoull(digits.substr(0, 16).c_str(), nullptr, 16);
 }
 
-Result<void> attach(OpenPair& pair) {
-  if (!pair.degraded.empty()) {
-    const uint32_t before = pair.super.mirror_token;
-    std::random_device random;
-    while (pair.super.mirror_token == before || pair.super.mirror_token == 0)
-      pair.super.mirror_token = random();
-  }
+uint32_t draw_token(uint32_t before) {
+  std::random_device random;
+  uint32_t token = before;
+  while (token == before || token == 0) token = random();
+  return token;
+}
+
+namespace {
+
+// `region` is the pair's, or the copy that is left of it.
+Result<void> attach_region(OpenPair& pair, pmem::Region& region) {
+  if (!pair.degraded.empty()) pair.super.mirror_token = draw_token(pair.super.mirror_token);
   pair.super.boot = boot_of_machine();
   ++pair.super.attachments;
-  SFS_TRY(meta::store_superblock(*pair.region, pair.super));
+  SFS_TRY(meta::store_superblock(region, pair.super));
   ++pair.super.generation;
-  SFS_TRY(pair.region->sync());
+  SFS_TRY(region.sync());
   return write_attachments(*pair.device, {pair.super.attachments, pair.super.mirror_token});
+}
+
+}  // namespace
+
+Result<void> attach(OpenPair& pair) {
+  pair.region->on_copy_dropped([&pair](pmem::Region& left, const std::string& why) {
+    spdlog::error("META is degraded: a copy is given up ({})", why);
+    pair.degraded = why;
+    return attach_region(pair, left);
+  });
+  const Result<void> attached = attach_region(pair, *pair.region);
+  pair.region->on_copy_dropped({});
+  return attached;
 }
 
 }  // namespace streamfs::data

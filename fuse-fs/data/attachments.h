@@ -32,8 +32,12 @@ Result<void> write_attachments(blockdev::Device& device, Attached attached);
 bool is_older(const meta::Superblock& super, const std::optional<Attached>& attached);
 
 // One more on both, META first; its superblock is then `pair.super`. A copy of META that goes on
-// without the other draws a new mirror token, so that the other is never taken for its equal.
+// without the other draws a new mirror token, so that the other is never taken for its equal. One
+// of two that fails here is given up.
 Result<void> attach(OpenPair& pair);
+
+// Another than this one, and not 0.
+uint32_t draw_token(uint32_t before);
 
 uint64_t boot_of_machine();  // another after each boot; 0: not known
 

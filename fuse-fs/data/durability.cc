@@ -20,6 +20,7 @@ class RegionBarrier final : public DurabilityBarrier {
   void after_flush() override {}
   Result<void> make_durable() override { return region_.sync(); }
   bool waits() const override { return region_.meta_class() == pmem::MetaClass::kSynced; }
+  bool damaged() const override { return region_.lost() > 0; }
 
  private:
   pmem::Region& region_;
@@ -29,6 +30,12 @@ class RegionBarrier final : public DurabilityBarrier {
 
 std::unique_ptr<DurabilityBarrier> make_region_barrier(pmem::Region& region) {
   return std::make_unique<RegionBarrier>(region);
+}
+
+Result<void> make_durable(DurabilityBarrier& barrier, Health& health) {
+  const Result<void> done = barrier.make_durable();
+  if (!done.ok()) health.degrade("metadata not durable: " + done.error().message());
+  return done;
 }
 
 Result<void> LogBlocks::write(BlockNo first, ConstBytes bytes) {

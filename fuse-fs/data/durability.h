@@ -14,6 +14,7 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/group_run.h"
+#include "fuse-fs/data/health.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/metadata_log.h"
 #include "pmem/region.h"
@@ -31,6 +32,9 @@ class DurabilityBarrier {
   virtual Result<void> make_durable() = 0;
   // False where make_durable() has nothing to do: nobody needs a timer for it.
   virtual bool waits() const = 0;
+  // META's medium has lost pages, and nothing was decided about that yet: make_durable() drops the
+  // copy, or fails.
+  virtual bool damaged() const = 0;
   virtual uint64_t log_bytes() const { return 0; }
   virtual void grow(const meta::DataLabel&) {}  // META will be as large as this says
   virtual Result<void> close() { return {}; }   // clean unmount, after the last commit
@@ -43,6 +47,9 @@ Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region
                                                             meta::Engine& engine,
                                                             blockdev::Device& device,
                                                             const meta::DataLabel& label);
+
+// What cannot be made durable makes the filesystem read-only.
+Result<void> make_durable(DurabilityBarrier& barrier, Health& health);
 
 // The data device as the metadata log sees it: synchronous, in a vStream of its own.
 class LogBlocks final : public meta::LogDevice {

@@ -66,6 +66,8 @@ Result<void> FilesystemImpl::assemble(bool background) {
   engine_options.read_only = options_.read_only;
   engine_options.start_background = background && !options_.read_only;
   SFS_ASSIGN(engine_, meta::Engine::open(region, pair_.super, clock_, engine_options));
+  region.on_copy_dropped(
+      [this](pmem::Region& left, const std::string& why) { return go_on_alone(left, why); });
   vstreams_ = std::make_unique<VStreamStore>(*engine_);
   placement::Placement::Options placement_options;
   placement_options.mode = options_.placement;
@@ -127,8 +129,20 @@ Result<void> FilesystemImpl::unmount() {
   SFS_TRY(barrier_->close());
   SFS_TRY(engine_->close_clean());
   SFS_TRY(pair_.region->sync());
-  return write_attachments(  // as META has it now
-      *pair_.device, {pair_.super.attachments + 1, pair_.super.mirror_token});
+  const MutexLock lock(label_);
+  const meta::Superblock super = engine_->superblock();
+  return write_attachments(*pair_.device, {super.attachments, super.mirror_token});
+}
+
+// Called in a sync of META that is kept twice, before anybody is promised what one copy alone
+// holds: as a mount of that copy, it counts an attachment and draws a token, META first.
+Result<void> FilesystemImpl::go_on_alone(pmem::Region& left, const std::string& why) {
+  spdlog::error("META is degraded: a copy is given up ({})", why);
+  const MutexLock lock(label_);
+  SFS_TRY(engine_->attach_again(draw_token(engine_->superblock().mirror_token)));
+  SFS_TRY(left.sync());
+  const meta::Superblock super = engine_->superblock();
+  return write_attachments(*pair_.device, {super.attachments, super.mirror_token});
 }
 
 Result<void> FilesystemImpl::fsync(InodeId id, bool /*data_only*/) {
@@ -137,18 +151,14 @@ Result<void> FilesystemImpl::fsync(InodeId id, bool /*data_only*/) {
   const uint64_t epoch = states_.get(id)->last_epoch.load(std::memory_order_acquire);
   SFS_TRY(epochs_->flush_through(epoch));
   SFS_TRY(epochs_->commit(id));
-  const Result<void> durable = barrier_->make_durable();
-  if (!durable.ok()) health_.degrade("metadata not durable: " + durable.error().message());
-  return durable;
+  return make_durable(*barrier_, health_);
 }
 
 Result<void> FilesystemImpl::sync() {
   if (options_.read_only) return {};
   SFS_TRY(health_.writable());
   SFS_TRY(epochs_->close());
-  const Result<void> durable = barrier_->make_durable();
-  if (!durable.ok()) health_.degrade("metadata not durable: " + durable.error().message());
-  return durable;
+  return make_durable(*barrier_, health_);
 }
 
 Result<Status> FilesystemImpl::status() {
@@ -169,7 +179,7 @@ Result<Status> FilesystemImpl::status() {
   out.trims_pending_blocks = trims_->pending_blocks();
   out.log_bytes = barrier_->log_bytes();
   out.mirrored = (pair_.super.features & meta::kFeatureMirror) != 0;
-  out.mirror_degraded = pair_.degraded;
+  out.mirror_degraded = pair_.degraded.empty() ? pair_.region->dropped() : pair_.degraded;
   out.degraded_read_only = health_.degraded();
   out.degraded_reason = health_.reason();
   return out;

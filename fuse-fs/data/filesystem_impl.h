@@ -102,6 +102,7 @@ class FilesystemImpl final : public Filesystem {
 
   Result<Grown> grow_locked(const GrowOptions& options) SFS_REQUIRES(growing_);
   Result<void> tell_data(const meta::Superblock& super);
+  Result<void> go_on_alone(pmem::Region& left, const std::string& why);
   // A namespace or attribute change was committed: it is durable at once, soon, or now (dirsync).
   Result<void> changed();
   template <typename T>
@@ -116,7 +117,8 @@ class FilesystemImpl final : public Filesystem {
 
   const MountOptions options_;
   Clock& clock_;
-  OpenPair pair_;  // the label is of whoever grows
+  OpenPair pair_;  // the label is of whoever grows; the superblock is the engine's
+  Mutex label_;    // whoever rewrites DATA's first block; before the engine's
   Mutex growing_;  // before everything; one growth at a time, none after unmount() began
   Health health_;
   TraceRecorder trace_;

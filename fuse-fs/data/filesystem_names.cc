@@ -23,14 +23,11 @@ namespace streamfs::data {
 using meta::Attributes;
 
 Result<void> FilesystemImpl::changed() {
+  if (barrier_->damaged()) return make_durable(*barrier_, health_);
   if (!barrier_->waits()) return {};
-  if (!options_.dirsync) {
-    maintenance_->namespace_changed();
-    return {};
-  }
-  const Result<void> done = barrier_->make_durable();
-  if (!done.ok()) health_.degrade("metadata not durable: " + done.error().message());
-  return done;
+  if (options_.dirsync) return make_durable(*barrier_, health_);
+  maintenance_->namespace_changed();
+  return {};
 }
 
 template <typename T>

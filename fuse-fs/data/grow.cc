@@ -58,6 +58,7 @@ Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
 }
 
 Result<void> FilesystemImpl::tell_data(const meta::Superblock& super) {
+  const MutexLock lock(label_);
   const meta::DataLabel label = meta::grown_label(pair_.label, super);
   SFS_TRY(replace_label(*pair_.device, label));
   pair_.label = label;

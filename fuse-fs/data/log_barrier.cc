@@ -20,6 +20,7 @@ class LogBarrier final : public DurabilityBarrier {
     return {};
   }
   Result<void> before_flush() override {
+    if (damaged()) SFS_TRY(region_.sync());  // a snapshot is made of a whole copy
     SFS_ASSIGN(shipped_, log_->ship());
     return {};
   }
@@ -27,6 +28,7 @@ class LogBarrier final : public DurabilityBarrier {
 
   // META has its own durability too; but the log is what survives losing META, so it is waited for.
   Result<void> make_durable() override {
+    if (damaged()) SFS_TRY(region_.sync());
     const Result<void> shipped_now = ships_.run([this]() -> Result<void> {
       if (log_->durable() >= journal_.last()) return {};
       SFS_ASSIGN(const TxId shipped, log_->ship());
@@ -38,6 +40,7 @@ class LogBarrier final : public DurabilityBarrier {
     return region_.sync();
   }
   bool waits() const override { return true; }
+  bool damaged() const override { return region_.lost() > 0; }
   uint64_t log_bytes() const override { return log_->bytes_written(); }
   void grow(const meta::DataLabel& label) override { log_->grow(label); }
   Result<void> close() override { return log_->close(); }

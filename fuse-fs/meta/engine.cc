@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
@@ -51,7 +53,7 @@ EngineImpl::EngineImpl(pmem::Region& region, const Geometry& geometry, Clock& cl
       read_only_(options.read_only),
       journal_(region, geometry_),
       heap_(store()),
-      slots_(heap_, used_inodes(super_)),
+      slots_(heap_, used_inodes(geometry.super())),
       orphans_(heap_),
       blocks_(region, geometry_),
       checksums_(region, geometry_),
@@ -61,28 +63,48 @@ EngineImpl::~EngineImpl() {
   journal_.stop_checkpointer();
 }
 
+Result<Superblock> EngineImpl::change_superblock(const std::function<void(Superblock&)>& change) {
+  const MutexLock lock(super_mutex_);
+  Superblock next = super_;
+  change(next);
+  SFS_TRY(store_superblock(region_, next));
+  ++next.generation;
+  return super_ = next;
+}
+
 Result<void> EngineImpl::start(const Options& options) {
-  SFS_TRY(orphans_.load(super_.orphan_head));
+  SFS_TRY(orphans_.load(geometry_.super().orphan_head));
   SFS_ASSIGN(root_, cache_.get(root()));
   if (!is_directory(root_->committed)) return Error{EIO, "the root is not a directory"};
-  if (!read_only_ && super_.clean != 0) {
-    super_.clean = 0;
-    SFS_TRY(store_superblock(region_, super_));
-    ++super_.generation;
+  if (!read_only_ && geometry_.super().clean != 0) {
+    SFS_TRY(change_superblock([](Superblock& super) { super.clean = 0; }));
   }
   if (options.start_background && !read_only_) journal_.start_checkpointer();
   return {};
+}
+
+Result<void> EngineImpl::attach_again(uint32_t mirror_token) {
+  SFS_TRY(change_superblock([&](Superblock& super) {
+    ++super.attachments;
+    super.mirror_token = mirror_token;
+  }));
+  return {};
+}
+
+Superblock EngineImpl::superblock() {
+  const MutexLock lock(super_mutex_);
+  return super_;
 }
 
 Result<void> EngineImpl::close_clean() {
   journal_.stop_checkpointer();
   if (read_only_) return {};
   journal_.checkpoint();
-  super_.clean = 1;
-  ++super_.attachments;
-  super_.clean_used_inodes = slots_.exactly_used().value_or(0);
-  SFS_TRY(store_superblock(region_, super_));
-  ++super_.generation;
+  SFS_TRY(change_superblock([&](Superblock& super) {
+    super.clean = 1;
+    ++super.attachments;
+    super.clean_used_inodes = slots_.exactly_used().value_or(0);
+  }));
   return {};
 }
 

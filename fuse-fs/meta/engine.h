@@ -229,6 +229,11 @@ class Engine {
   using Announce = std::function<Result<void>(const Superblock&)>;
   virtual Result<void> grow(const Superblock& larger, const Announce& announce) = 0;
 
+  // META that was kept twice goes on with one copy: its superblock counts one attachment more and
+  // has this token from now on. Stored and fenced; the caller syncs. Beside everything else.
+  virtual Result<void> attach_again(uint32_t mirror_token) = 0;
+  virtual Superblock superblock() = 0;  // as META has it
+
   virtual BlockAllocator& blocks() = 0;
   virtual Journal& journal() = 0;
   virtual const Geometry& geometry() const = 0;

@@ -17,18 +17,15 @@ namespace streamfs::meta {
 Result<void> EngineImpl::grow(const Superblock& larger, const Announce& announce) {
   SFS_TRY(writable());
   SFS_ASSIGN(const Geometry planned, Geometry::from(larger));
-  const uint64_t from = super_.meta_size, length = larger.meta_size - from;
+  const uint64_t from = geometry_.meta_size(), length = larger.meta_size - from;
   region_.store_zeroes(from, length);
   region_.flush(from, length);
   region_.fence();
   SFS_TRY(region_.sync());  // what is new may not hold anything else once the superblock names it
-  Superblock next = super_;
-  take_size(next, larger);
-  SFS_TRY(store_superblock(region_, next));
-  super_.generation = ++next.generation;
+  SFS_ASSIGN(const Superblock next,
+             change_superblock([&](Superblock& super) { take_size(super, larger); }));
   SFS_TRY(region_.sync());
   SFS_TRY(announce(next));
-  super_ = next;
   slots_.grow(planned.heap_units());
   geometry_.extend(next);
   heap_.grow();

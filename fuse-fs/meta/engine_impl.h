@@ -3,6 +3,7 @@
 // the operations; see engine.h for thread safety and what a crash leaves.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -111,9 +112,12 @@ class EngineImpl final : public Engine {
   Result<void> store_vstream(uint32_t slot, const VStreamSlot& value) override;
   uint32_t vstream_capacity() const override;
 
+  Result<void> attach_again(uint32_t mirror_token) override;
+  Superblock superblock() override;
   Result<void> close_clean() override;
 
  private:
+  Result<Superblock> change_superblock(const std::function<void(Superblock&)>& change);
   // ---- Common to all operations (engine.cc)
   Store store() { return {region_, geometry_, journal_}; }
   Change change() { return {journal_, region_}; }
@@ -198,7 +202,8 @@ class EngineImpl final : public Engine {
 
   pmem::Region& region_;
   Geometry geometry_;
-  Superblock super_;  // as META has it; of whoever opens, grows or closes
+  Mutex super_mutex_;                              // leaf
+  Superblock super_ SFS_GUARDED_BY(super_mutex_);  // as META has it
   Clock& clock_;
   const bool read_only_;
   Journal journal_;

@@ -5,13 +5,21 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/result.h"
 #include "base/types.h"
 #include "pmem/recording_region.h"
 #include "pmem/region.h"
+#include "tests/unit/pmem/failing_region.h"
 
 namespace streamfs::pmem {
 namespace {
@@ -106,6 +114,118 @@ TEST_F(Mirror, ADifferenceIsSeenAndMadeAwayWithDurably) {
   first_->store_word(64, 1);
   EXPECT_TRUE(mirror_->equalise(1, 64, 16));
   EXPECT_EQ(mirror_->load(64), 5U);
+}
+
+// Two copies that can be let fail, and what the handler was told.
+class FailingMirror : public testing::Test {
+ protected:
+  FailingMirror() {
+    for (auto& side : sides_) {
+      auto made = std::make_unique<FailingRegion>(make_memory_region(kBytes, MetaClass::kSynced));
+      side = made.get();
+      (side == sides_[0] ? first_ : second_) = std::move(made);
+    }
+    mirror_ = std::make_unique<MirrorRegion>(std::move(first_), std::move(second_));
+  }
+  void handle(Result<void> answer) {
+    mirror_->on_copy_dropped([this, answer](Region& left, const std::string& why) {
+      ++asked_;
+      EXPECT_EQ(mirror_->copies(), 1U) << "it stores into what is left";
+      EXPECT_EQ(&left, &mirror_->copy(0));
+      EXPECT_NE(why.find("the copy that fails"), std::string::npos);
+      return answer;
+    });
+  }
+
+  std::array<FailingRegion*, 2> sides_{};
+  std::unique_ptr<Region> first_, second_;
+  std::unique_ptr<MirrorRegion> mirror_;
+  int asked_ = 0;
+};
+
+TEST_F(FailingMirror, ACopyThatFailsIsDroppedOnceAndTheOtherGoesOn) {
+  handle({});
+  mirror_->store_word(64, 1);
+  sides_[0]->fail();
+  EXPECT_EQ(mirror_->dropped(), "");
+  EXPECT_TRUE(mirror_->sync().ok());
+  EXPECT_NE(mirror_->dropped(), "");
+  mirror_->store_word(64, 2);
+  mirror_->store_masked(72, 0xff, 3);
+  EXPECT_EQ(mirror_->load(64), 2U) << "read from what is left";
+  EXPECT_EQ(sides_[1]->load(72), 3U);
+  EXPECT_EQ(sides_[0]->load(64), 1U) << "and the other is left alone";
+  EXPECT_TRUE(mirror_->sync().ok());
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(&mirror_->copy(1), sides_[1]);
+  EXPECT_TRUE(mirror_->alike(0, kBytes));
+  EXPECT_FALSE(mirror_->equalise(0, 64, 8));
+}
+
+TEST_F(FailingMirror, TheSecondMayFailToo) {
+  handle({});
+  sides_[1]->fail();
+  EXPECT_TRUE(mirror_->sync().ok());
+  mirror_->store_word(64, 2);
+  EXPECT_EQ(sides_[0]->load(64), 2U);
+  EXPECT_EQ(sides_[1]->load(64), 0U);
+}
+
+TEST_F(FailingMirror, NothingIsPromisedOnceBothFail) {
+  handle({});
+  sides_[0]->fail();
+  EXPECT_TRUE(mirror_->sync().ok());
+  sides_[1]->fail();
+  EXPECT_EQ(mirror_->sync().error().code, EIO);
+}
+
+TEST_F(FailingMirror, BothAtOnceDropNone) {
+  handle({});
+  sides_[0]->fail();
+  sides_[1]->fail();
+  EXPECT_EQ(mirror_->sync().error().code, EIO);
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(FailingMirror, WithoutItBeingSaidOnMediaNothingIsPromised) {
+  handle(Error{ENOSPC, "not said"});
+  sides_[0]->fail();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(mirror_->sync().error().code, ENOSPC);
+  EXPECT_EQ(asked_, 1);
+}
+
+TEST_F(FailingMirror, WithoutAHandlerNothingIsPromised) {
+  sides_[1]->fail();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(mirror_->sync().error().code, EIO);
+}
+
+// Under the thread sanitizer, above all.
+TEST_F(FailingMirror, OthersLoadStoreAndSyncMeanwhile) {
+  std::atomic<bool> said{false};
+  mirror_->on_copy_dropped([&](Region&, const std::string&) -> Result<void> {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    said = true;
+    return {};
+  });
+  constexpr uint64_t kRounds = 2000;
+  std::vector<std::thread> threads;
+  for (uint64_t i = 0; i < 3; ++i) {
+    threads.emplace_back([&, i] {
+      for (uint64_t round = 1; round <= kRounds; ++round) {
+        mirror_->store_word(i * kLineSize, round);
+        mirror_->flush(i * kLineSize, kWordSize);
+        mirror_->fence();
+        EXPECT_EQ(mirror_->load(i * kLineSize), round);
+        const bool failed = i == 0 && round == kRounds / 2;
+        if (failed) sides_[0]->fail();
+        EXPECT_TRUE(mirror_->sync().ok());
+        EXPECT_TRUE(said || !failed) << "nobody is answered before";
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(sides_[1]->load(i * kLineSize), kRounds);
+  EXPECT_LT(sides_[0]->load(0), kRounds);
 }
 
 TEST(OneCopy, IsAlikeAndHasNothingToEqualise) {
