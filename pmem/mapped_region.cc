@@ -26,6 +26,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "pmem/address_range.h"
+#include "pmem/bus_errors.h"
 #include "pmem/flush_instruction.h"
 #include "pmem/region.h"
 
@@ -62,11 +63,12 @@ struct Mapping {
 
 class MappedRegion final : public Region {
  public:
-  MappedRegion(FileDescriptor fd, std::string path, AddressRange addresses, uint64_t size,
-               const Mapping& mapping)
+  MappedRegion(FileDescriptor fd, std::string path, AddressRange addresses, BusErrorWatch watch,
+               uint64_t size, const Mapping& mapping)
       : fd_(std::move(fd)),
         path_(std::move(path)),
         addresses_(std::move(addresses)),
+        watch_(std::move(watch)),
         map_(addresses_.base()),
         mapping_(mapping),
         write_back_(choose_write_back()) {
@@ -74,6 +76,7 @@ class MappedRegion final : public Region {
   }
   MetaClass meta_class() const override { return mapping_.nature.meta_class; }
   bool fences_for_all() const override { return meta_class() == MetaClass::kPersistent; }
+  uint64_t lost() const override { return watch_.lost(); }
   Result<uint64_t> medium_bytes() override;
   bool extensible() const override;
 
@@ -87,8 +90,9 @@ class MappedRegion final : public Region {
     if (meta_class() == MetaClass::kPersistent) store_fence();
   }
   Result<void> make_durable() override {
-    if (meta_class() != MetaClass::kSynced) return {};
-    return group_msync();
+    if (meta_class() == MetaClass::kSynced) SFS_TRY(group_msync());
+    if (lost() == 0) return {};
+    return Error{EIO, std::to_string(lost()) + " pages of " + path_ + " are lost"};
   }
   Result<void> extend(uint64_t size) override;
 
@@ -113,13 +117,14 @@ class MappedRegion final : public Region {
       if (code != 0) last_error_ = code;
       group_done_.notify_all();
     }
-    if (last_error_ != 0) return Error{last_error_, "msync of META"};
+    if (last_error_ != 0) return Error{last_error_, "msync of " + path_};
     return {};
   }
 
   FileDescriptor fd_;
   std::string path_;
   AddressRange addresses_;
+  BusErrorWatch watch_;  // after the addresses: ends before they go
   std::byte* map_;
   Mapping mapping_;
   WriteBackLine write_back_;
@@ -285,8 +290,9 @@ Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenO
   SFS_ASSIGN(AddressRange addresses, AddressRange::reserve(size));
   const Mapping mapping = choose_mapping(fd.get(), size, options.read_only, st);
   SFS_TRY(addresses.map(0, size, mapping.protection, mapping.flags, fd.get()));
-  return std::unique_ptr<Region>(
-      std::make_unique<MappedRegion>(std::move(fd), path, std::move(addresses), size, mapping));
+  SFS_ASSIGN(BusErrorWatch watch, BusErrorWatch::over(addresses.base(), addresses.bytes()));
+  return std::unique_ptr<Region>(std::make_unique<MappedRegion>(
+      std::move(fd), path, std::move(addresses), std::move(watch), size, mapping));
 }
 
 }  // namespace streamfs::pmem

@@ -27,8 +27,18 @@ MetaClass MirrorRegion::meta_class() const {
   return std::max(copies_[0]->meta_class(), copies_[1]->meta_class());
 }
 
+Region* MirrorRegion::readable() const {
+  if (Region* const alone = left()) return alone;
+  const bool lost[] = {copies_[0]->lost() > 0, copies_[1]->lost() > 0};
+  if (lost[0] == lost[1]) [[likely]]
+    return nullptr;
+  Region* const whole = copies_[lost[0] ? 1 : 0].get();
+  const_cast<MirrorRegion*>(this)->load_from(*whole);  // the same words to every reader
+  return whole;
+}
+
 Region& MirrorRegion::copy_or_left(size_t index) const {
-  Region* const alone = left();
+  Region* const alone = readable();
   return alone != nullptr ? *alone : *copies_.at(index);
 }
 
@@ -105,7 +115,7 @@ Result<void> MirrorRegion::drop(size_t failed, const Error& why) {
 }
 
 bool MirrorRegion::equalise(size_t from, uint64_t offset, uint64_t length) const {
-  if (left() != nullptr) return false;
+  if (readable() != nullptr) return false;
   const Region& right = *copies_.at(from);
   Region& wrong = *copies_.at(1 - from);
   const uint64_t begin = round_down(offset, kWordSize);
@@ -144,8 +154,8 @@ Result<void> MirrorRegion::extend(uint64_t size) {
 
 Counters MirrorRegion::counters() const {
   Counters counters = Region::counters();
-  counters.words_programmed = std::max(copies_[0]->counters().words_programmed,
-                                       copies_[1]->counters().words_programmed);
+  counters.words_programmed =
+      std::max(copies_[0]->counters().words_programmed, copies_[1]->counters().words_programmed);
   return counters;
 }
 

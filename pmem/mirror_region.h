@@ -5,14 +5,15 @@
 // instruction: the lines of both were flushed before it. The META class is that of the copy that
 // keeps less, because whoever waits for durability is promised it of either copy alone.
 //
-// A copy whose sync fails is given up: from then on stores, loads and promises are the other's alone,
+// A copy that has lost a page (bus_errors.h) is not read any more, and its next sync fails. A copy
+// whose sync fails is given up: from then on stores, loads and promises are the other's alone,
 // and on_copy_dropped()'s handler says so on media before anybody is promised anything. What was
 // promised before, both had. Only when both fail does sync().
 //
 // Thread safety: as Region. A drop happens in one thread's sync(), beside loads and stores of all
 // others; pointers from at() stay good. What a crash leaves: of what was not fenced, each copy
-// keeps its own choice. Whoever recovers finds out what one holds and the other does not (copy(), equalise());
-// free space that nobody read may stay different (alike()).
+// keeps its own choice. Whoever recovers finds out what one holds and the other does not (copy(),
+// equalise()); free space that nobody read may stay different (alike()).
 #pragma once
 
 #include <array>
@@ -34,7 +35,7 @@ class MirrorRegion final : public Region {
   MetaClass meta_class() const override;
   void store(uint64_t offset, std::span<const uint64_t> words) override;
   void store_masked(uint64_t offset, uint64_t mask, uint64_t value) override;
-  size_t copies() const override { return left() == nullptr ? copies_.size() : 1; }
+  size_t copies() const override { return readable() == nullptr ? copies_.size() : 1; }
   Region& copy(size_t index) override { return copy_or_left(index); }
   const Region& copy(size_t index) const override { return copy_or_left(index); }
   void on_copy_dropped(CopyDropped handler) override;
@@ -54,7 +55,9 @@ class MirrorRegion final : public Region {
 
  private:
   Region* left() const { return left_.load(std::memory_order_acquire); }
-  // Whoever counted the copies before a drop finds the one that is left, twice.
+  // The only copy that is to be read; none: both are.
+  Region* readable() const;
+  // Whoever counted the copies before finds the one that is left, twice.
   Region& copy_or_left(size_t index) const;
   template <typename Do>
   void each(Do&& apply) const;  // copy in use

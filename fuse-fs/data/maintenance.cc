@@ -46,13 +46,12 @@ void Maintenance::timer_loop() {
 void Maintenance::timer_round() {
   if (core_.epochs.due()) (void)core_.epochs.close();  // logged there, the inodes stay dirty
   const uint64_t now = clock_.monotonic_ms();
+  bool sync = barrier_.damaged() && core_.health.writable().ok();
   if (barrier_.waits() && now - namespace_synced_ms_ >= kNamespaceMs) {
     namespace_synced_ms_ = now;
-    if (namespace_dirty_.exchange(false)) {
-      const Result<void> done = barrier_.make_durable();
-      if (!done.ok()) core_.health.degrade("metadata not durable: " + done.error().message());
-    }
+    sync = namespace_dirty_.exchange(false) || sync;
   }
+  if (sync) (void)make_durable(barrier_, core_.health);
   if (now - ticked_ms_ >= kTickMs) {
     ticked_ms_ = now;
     if (const auto said = core_.placement.tick()) spdlog::info("placement: {}", *said);

@@ -85,6 +85,10 @@ Result<std::string> explain_no_superblock(const Side& side, const CopiesWanted& 
       return std::string("its superblocks are damaged");
     return failure;
   }
+  const bool ours =
+      any_superblock_has(*side.region, offsetof(meta::Superblock, uuid), uuid, sizeof uuid);
+  if (ours && side.region->size() < wanted.label.geometry.meta_size)
+    return std::string("it is cut short");
   if (any_superblock_has(*side.region, 0, &meta::kSuperMagic, sizeof meta::kSuperMagic))
     return failure;  // of another version, or cut short
   if (meta::is_unfinished_copy(*side.region)) return std::string("it is an unfinished copy");
@@ -208,7 +212,12 @@ Result<std::optional<MetaCopies>> open_copies(const CopiesWanted& wanted) {
     super.features |= meta::kFeatureMirror;
     ++super.generation;
   }
-  if (why) SFS_TRY(bring_into_step(best, other, super, *why, wanted));
+  if (why) {
+    const Result<void> made = bring_into_step(best, other, super, *why, wanted);
+    const bool failing = !made.ok() && made.error().code == EIO && !wanted.overwrite;
+    if (failing) return std::optional(alone(best, other.path, made.error().message()));
+    SFS_TRY(made);
+  }
   if (!wanted.read_only) {  // the original last: only now may the copy be missed
     SFS_TRY(settle_superblock(other, super));
     SFS_TRY(settle_superblock(best, super));

@@ -3,7 +3,8 @@
 //   in step                     both are used
 //   missing, or unreadable      the other is used alone: degraded, and said aloud
 //   older, unfinished, empty,   made anew from the other before anyone is answered; a mount that
-//   or its superblocks damaged    only reads leaves it alone, and uses the other
+//   cut short, or its super-      only reads leaves it alone, and uses the other. One that cannot
+//   blocks damaged                be written is as one that is missing
 //
 // Copies are in step if both count as many attachments and have the same mirror token, which is
 // drawn anew whenever one goes on without the other. After a reboot without an unmount, one that is

@@ -222,6 +222,8 @@ void check_copies(const pmem::Region& region, const Geometry& geometry, CheckRep
   }
 }
 
+constexpr const char* kLost = " pages of META cannot be read: nothing is repaired";
+
 }  // namespace
 
 bool CheckReport::all_repaired() const {
@@ -237,7 +239,10 @@ Result<CheckReport> check(pmem::Region& region, const Superblock& super,
     check_superblocks(region.copy(copy), super, walk);
   check_copies(region, geometry, walk.report);
   SFS_TRY(walk.run());
-  if (!options.repair) {
+  // What is missing may be there, on a page that nobody can read.
+  const uint64_t lost = region.lost();
+  if (lost > 0) walk.report.problems.push_back({std::to_string(lost) + kLost, false});
+  if (!options.repair || lost > 0) {
     for (CheckReport::Problem& problem : walk.report.problems) problem.repaired = false;
     return walk.report;
   }

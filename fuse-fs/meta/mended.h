@@ -46,8 +46,9 @@ auto read_mended(const pmem::Region& region, const char* what, uint64_t offset, 
   const auto worth = [](const auto& result) {
     return result.ok() ? 2 : result.error().code == EIO ? 0 : 1;
   };
+  const size_t copies = region.copies();  // before the first turns out to have lost a page
   auto found = read(region.copy(0));
-  for (size_t copy = 1; copy < region.copies(); ++copy) {
+  for (size_t copy = 1; copy < copies; ++copy) {
     if (found.ok() && look == Look::kFirst) break;
     auto other = read(region.copy(copy));
     if (worth(other) > worth(found)) {

@@ -190,12 +190,22 @@ uint64_t youngest_watermark(const pmem::Region& region) {
   return watermark;
 }
 
+bool any_copy_was_read(const pmem::Region& region) {
+  for (size_t copy = 0; copy < region.copies(); ++copy) {
+    if (region.copy(copy).lost() == 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<Recovery> recover_journal(pmem::Region& region, const Geometry& geometry) {
   const uint64_t watermark = youngest_watermark(region);
   if (watermark > kMaxSequence) return Error{EIO, "the journal's watermark is damaged"};
   std::vector<Found> found = scan_copies(region, geometry, watermark);
+  // A record on a lost page would be taken for one that never was, for good.
+  if (!any_copy_was_read(region))
+    return Error{EIO, std::to_string(region.lost()) + " pages of META are lost"};
   Recovery result{found.size(), 0, 0, watermark};
   if (found.empty() && region.alike(kWatermarkOffset, kWordSize)) return result;
   // Past every record seen, committed or not: a torn one must never be taken up later.

@@ -176,6 +176,7 @@ Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geom
   }
   std::vector<SnapshotPage> index;
   SFS_TRY(write_pages(region, pages, 1 + index_length, area, index));
+  if (region.lost() > 0) return Error{EIO, "pages of META are lost: no snapshot of them is made"};
   std::vector<std::byte> raw(index_length * kBlockSize);
   std::memcpy(raw.data(), index.data(), index.size() * sizeof(SnapshotPage));
   if (!raw.empty()) SFS_TRY(area.write(1, raw));

@@ -183,7 +183,7 @@ Result<int> examine(const Wishes& wishes) {
              meta::check(*pair.region, pair.super, check_options(wishes)));
   const int code = code_of(report);
   if (!wishes.look_only && (code & kProblemsLeft) == 0) SFS_TRY(mark_clean(*pair.region, report));
-  SFS_TRY(pair.region->sync());
+  if (pair.region->lost() == 0) SFS_TRY(pair.region->sync());
   print_report(wishes, report, code);
   const uint64_t mended = pair.region->counters().mended;
   if (mended == 0) return int{code};
