@@ -36,6 +36,8 @@ class DurabilityBarrier {
   // copy, or fails.
   virtual bool damaged() const = 0;
   virtual uint64_t log_bytes() const { return 0; }
+  // Nothing committed before the call is read again by a restore.
+  virtual Result<void> renew() { return {}; }
   virtual void grow(const meta::DataLabel&) {}  // META will be as large as this says
   virtual Result<void> close() { return {}; }   // clean unmount, after the last commit
 };

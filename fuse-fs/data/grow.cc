@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <optional>
 
 #include "base/mutex.h"
 #include "base/result.h"
@@ -28,6 +30,29 @@ Result<meta::GrowthRequest> request_of(const GrowOptions& options, OpenPair& pai
   return request;
 }
 
+// Blocks of DATA that are to become the log's; if they do not, they are free again.
+class LogRoom {
+ public:
+  explicit LogRoom(meta::BlockAllocator& blocks) : blocks_(blocks) {}
+  ~LogRoom() {
+    if (run_) blocks_.cancel(*run_);
+  }
+  LogRoom(const LogRoom&) = delete;
+  LogRoom& operator=(const LogRoom&) = delete;
+
+  std::optional<meta::BlockRange> find(uint64_t blocks) {
+    run_ = blocks_.reserve_whole(blocks);
+    if (!run_) return std::nullopt;
+    return meta::BlockRange{run_->first.value, run_->count};
+  }
+  bool found() const { return run_.has_value(); }
+  void keep() { run_.reset(); }
+
+ private:
+  meta::BlockAllocator& blocks_;
+  std::optional<meta::BlockRun> run_;
+};
+
 Grown::Size size_of(const meta::Superblock& super) {
   return {super.data_blocks * kBlockSize, super.meta_size, meta::inodes_possible(super)};
 }
@@ -44,12 +69,19 @@ Result<Grown> FilesystemImpl::grow(const GrowOptions& options) {
 Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
   SFS_TRY(health_.writable());
   const meta::Superblock& now = geometry().super();
-  SFS_ASSIGN(const meta::GrowthRequest request, request_of(options, pair_));
+  SFS_ASSIGN(meta::GrowthRequest request, request_of(options, pair_));
+  LogRoom log_room(engine_->blocks());
+  request.find_log_room = [&log_room](uint64_t blocks) { return log_room.find(blocks); };
   SFS_ASSIGN(const meta::Superblock larger, meta::plan_growth(now, request));
   const Grown grown{size_of(now), size_of(larger), pair_.device->info().kind == "emulated"};
   if (options.dry_run || grown.before == grown.after) return grown;
   SFS_TRY(pair_.region->grow(larger.meta_size));
   placement_->grow(larger.data_blocks);
+  if (log_room.found()) {  // no record that could be read again may name what is the log's then
+    engine_->journal().checkpoint();
+    SFS_TRY(barrier_->renew());
+    log_room.keep();
+  }
   SFS_TRY(
       engine_->grow(larger, [this](const meta::Superblock& super) { return tell_data(super); }));
   spdlog::info("grown: DATA from {} to {} bytes, META from {} to {}", grown.before.data_bytes,

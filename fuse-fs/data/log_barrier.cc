@@ -43,7 +43,8 @@ class LogBarrier final : public DurabilityBarrier {
   bool damaged() const override { return region_.lost() > 0; }
   uint64_t log_bytes() const override { return log_->bytes_written(); }
   void grow(const meta::DataLabel& label) override { log_->grow(label); }
-  Result<void> close() override { return log_->close(); }
+  Result<void> renew() override { return log_->snapshot(); }
+  Result<void> close() override { return log_->snapshot(); }
 
  private:
   pmem::Region& region_;

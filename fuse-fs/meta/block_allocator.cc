@@ -395,6 +395,23 @@ Result<BlockRun> BlockAllocator::reserve(uint64_t wanted, PStreamId stream,
   return Error{ENOSPC, "data blocks"};
 }
 
+std::optional<BlockRun> BlockAllocator::reserve_whole(uint64_t count) {
+  const MutexLock lock(impl_->mutex);
+  uint64_t start = 0, length = 0;
+  for (uint64_t at = 0; at < impl_->blocks() && length < count;) {
+    const uint64_t end = std::min(round_down(at, kGroupBlocks) + kGroupBlocks, impl_->blocks());
+    const uint64_t first = impl_->next_free(at, end);
+    const uint64_t stop = first < end ? impl_->free_until(first, end) : end;
+    if (first != at) length = 0;
+    if (length == 0) start = first;
+    length += stop - first;
+    at = stop;
+  }
+  if (length < count) return std::nullopt;
+  impl_->mark(start, count, true);
+  return BlockRun{BlockNo{start}, count};
+}
+
 void BlockAllocator::cancel(BlockRun run) {
   const MutexLock lock(impl_->mutex);
   impl_->mark(run.first.value, run.count, false);

@@ -50,6 +50,8 @@ class BlockAllocator {
   // Up to `wanted` blocks in one run, at `near` if given and free (an append that stays
   // contiguous), else in the pStream's own region. ENOSPC when nothing is free.
   Result<BlockRun> reserve(uint64_t wanted, PStreamId stream, std::optional<BlockNo> near);
+  // Exactly so many in one run, wherever they are; none if they are free nowhere.
+  std::optional<BlockRun> reserve_whole(uint64_t count);
   void cancel(BlockRun run);                // a reserved run was not used
   void committed_allocation(BlockRun run);  // its record is durable
   // A run that a record is going to free: before it commits.

@@ -135,25 +135,32 @@ Result<void> place(const Superblock& now, Superblock& next) {
   return append(next, RegionKind::kHeap, {at, next.meta_size - at});
 }
 
-// Room for snapshots of the larger META, from what is new of DATA.
-Result<void> extend_log(const Superblock& now, Superblock& next, uint64_t capacity) {
-  const uint64_t needed = snapshot_blocks_for(next);
-  if (capacity == 0 || needed <= capacity) return {};
+// Room for the log: from what is new of DATA, at best ahead of need, else what is free of the old.
+Result<BlockRange> log_room(const Superblock& now, const Superblock& next, uint64_t needed,
+                            const GrowthRequest& request) {
+  const uint64_t capacity = request.snapshot_blocks;
   const uint64_t added = next.data_blocks - now.data_blocks;
   const uint64_t least = round_up(2 * (needed - capacity), kBlocksPerMiB);
   const uint64_t ahead = round_up(std::max(least, capacity), kBlocksPerMiB);
   const uint64_t count = ahead <= added / 4 ? ahead : least;
-  if (count + kDataLeft > added) {
-    return Error{ENOSPC,
-                 "the log of META on DATA needs more room there for so large a META: make "
-                 "DATA larger too, by at least " +
-                     bytes_text((least + kDataLeft) * kBlockSize)};
-  }
+  if (count + kDataLeft <= added) return BlockRange{now.data_blocks, count};
+  const auto found = request.find_log_room ? request.find_log_room(least) : std::nullopt;
+  if (found) return *found;
+  return Error{ENOSPC,
+               "the log of META on DATA needs more room there for so large a META: make DATA "
+               "larger too, by at least " +
+                   bytes_text((least + kDataLeft) * kBlockSize)};
+}
+
+Result<void> extend_log(const Superblock& now, Superblock& next, const GrowthRequest& request) {
+  const uint64_t needed = snapshot_blocks_for(next);
+  if (request.snapshot_blocks == 0 || needed <= request.snapshot_blocks) return {};
   const auto slot = std::ranges::find(next.log_extensions, uint64_t{0});
   if (slot == std::end(next.log_extensions)) {
     return Error{ENOSPC, "the log of META has grown as often as it can; copy this filesystem"};
   }
-  *slot = pack_range({now.data_blocks, count});
+  SFS_ASSIGN(const BlockRange room, log_room(now, next, needed, request));
+  *slot = pack_range(room);
   return {};
 }
 
@@ -171,7 +178,7 @@ Result<Superblock> plan_growth(const Superblock& now, const GrowthRequest& reque
   SFS_ASSIGN(next.meta_size, meta_size_after(now, request));
   if (same_size(now, next)) return next;
   SFS_TRY(place(now, next));
-  SFS_TRY(extend_log(now, next, request.snapshot_blocks));
+  SFS_TRY(extend_log(now, next, request));
   SFS_TRY(Geometry::from(next));
   return next;
 }

@@ -3,11 +3,12 @@
 // What is new of META becomes heap, after what the maps of blocks and units need; a region takes a
 // further segment of it, or its last one becomes longer. Whenever a map has to grow, all of them
 // do, for half as much again where there is room: so the few segments last for many small growths.
-// Thread safety: pure functions. Crash: nothing is written here.
+// Thread safety: pure functions, but for find_log_room. Crash: nothing is written here.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "base/result.h"
@@ -21,6 +22,9 @@ struct GrowthRequest {
   bool extensible = false;                   // META is a file, which can be made longer
   std::optional<uint64_t> wanted_meta = {};  // its size, if someone said one
   uint64_t snapshot_blocks = 0;              // capacity of a snapshot area; 0: no metadata log
+  // Finds so many blocks for the log among the old ones, in one run, and holds them; asked only if
+  // what is new of DATA does not do.
+  std::function<std::optional<BlockRange>(uint64_t blocks)> find_log_room = {};
 };
 
 // The superblock after growing to that; sizes as they are, if there is nothing to do. Without a

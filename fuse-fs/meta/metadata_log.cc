@@ -153,7 +153,7 @@ void MetadataLog::grow(const DataLabel& label) {
   label_ = label;
 }
 
-Result<void> MetadataLog::close() {
+Result<void> MetadataLog::snapshot() {
   SFS_TRY(ship());
   const MutexLock lock(ship_mutex_);
   return take_snapshot();

@@ -58,8 +58,8 @@ class MetadataLog {
   TxId durable() const { return TxId{durable_.load(std::memory_order_acquire)}; }
   // Before the geometry is extended to this label's: snapshots of what is new have room from now.
   void grow(const DataLabel& label);
-  // At a clean unmount: everything committed is in a snapshot, and flushed.
-  Result<void> close();
+  // Everything committed is in a snapshot, and flushed: a restore reads no older record any more.
+  Result<void> snapshot();
   uint64_t bytes_written() const { return bytes_written_.load(std::memory_order_relaxed); }
 
  private:

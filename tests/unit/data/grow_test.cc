@@ -225,6 +225,42 @@ TEST(Grow, WhatTheLogTookIsNobodyElses) {
   EXPECT_EQ(rig.fs().space().free_blocks, free) << "a mount counts them as a growth does";
 }
 
+// All that is free was a file's a moment ago: the journal and the log name those blocks.
+TEST(Grow, MetaAloneGrowsAndItsLogTakesFreeBlocks) {
+  for (const bool lose_meta : {false, true}) {
+    Rig rig(growing(true));
+    add_file(rig, "kept", 1);
+    const InodeId large = rig.create("large");
+    const uint64_t room = rig.fs().space().free_blocks - 600;
+    ASSERT_TRUE(rig.write(large, 0, Rig::filled(room * kBlockSize, 9)).ok());
+    ASSERT_TRUE(rig.fs().fsync(large, false).ok());
+    GrowOptions wanted;
+    wanted.meta_bytes = 6 << 20;
+    EXPECT_EQ(rig.fs().grow(wanted).error().code, ENOSPC) << "there is no room for its log";
+    ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "large").ok());
+    rig.fs().forget(large, 1);
+    ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
+    const uint64_t free = rig.fs().space().free_blocks;
+    wanted.dry_run = true;
+    grow(rig, wanted);
+    EXPECT_EQ(rig.fs().space().free_blocks, free);
+    wanted.dry_run = false;
+    EXPECT_EQ(grow(rig, wanted).after.meta_bytes, wanted.meta_bytes);
+    EXPECT_LT(rig.fs().space().free_blocks, free);
+    if (lose_meta) {
+      rig.power_cut_losing_meta(3);
+    } else {
+      rig.power_cut(3);
+    }
+    EXPECT_EQ(rig.fs().geometry().meta_size(), wanted.meta_bytes);
+    expect_file(rig, "kept", 1);
+    while (rig.fs().engine().blocks().reserve(500, kDefaultPStream, {}).ok()) {
+    }
+    rig.unmount_losing_meta();
+    expect_file(rig, "kept", 1);
+  }
+}
+
 TEST(Grow, WritersGoOn) {
   Rig::Options options = growing(true);
   options.faulty = false;

@@ -80,6 +80,23 @@ TEST(BlockAllocator, ACancelledRunIsFreeAgain) {
   EXPECT_FALSE(fs->blocks().is_allocated(run->first));
 }
 
+TEST(BlockAllocator, AWholeRunGoesOverGroupsOrIsNone) {
+  Filesystem fs({.meta_bytes = 8 << 20, .data_blocks = 100'000});
+  const uint64_t free = fs->blocks().free_blocks();
+  const auto odd = *fs->blocks().reserve(7, kDefaultPStream, std::nullopt);
+  EXPECT_FALSE(fs->blocks().reserve_whole(free).has_value());
+  const auto run = fs->blocks().reserve_whole(70'000);
+  ASSERT_TRUE(run.has_value());
+  EXPECT_GE(run->first.value, odd.first.value + odd.count);
+  EXPECT_EQ(fs->blocks().free_blocks(), free - 70'007);
+  while (const auto rest = fs->blocks().reserve(500, kDefaultPStream, std::nullopt)) {
+    EXPECT_TRUE(rest->first.value + rest->count <= run->first.value ||
+                rest->first.value >= run->first.value + run->count);
+  }
+  fs->blocks().cancel(*run);
+  EXPECT_EQ(fs->blocks().free_blocks(), 70'000U);
+}
+
 TEST(BlockAllocator, AFreedRunWaitsForItsRecordAndItsTrim) {
   Filesystem fs;
   const auto run = *fs->blocks().reserve(64, kDefaultPStream, std::nullopt);
