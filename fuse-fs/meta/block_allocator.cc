@@ -6,19 +6,16 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/assert.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/freed_runs.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -38,10 +35,6 @@ constexpr uint64_t kGroupsCounted = 64;  // without letting others in
 // (opened) which. A block changes its state only while its group is open, so that opening reads
 // what the mount found.
 struct BlockAllocator::Impl {
-  struct Freed {
-    BlockRun run;
-    TxId tx;
-  };
   struct Cursor {
     uint64_t region;
     uint64_t next;  // block to look at first
@@ -64,12 +57,11 @@ struct BlockAllocator::Impl {
   std::vector<Group> groups;
   std::array<uint64_t, kClasses> class_count{};  // of regions in open groups
   std::unordered_map<uint16_t, Cursor> cursors;
-  uint64_t counted = 0;   // all groups below are
-  uint64_t opened = 0;    // groups
-  uint64_t searched = 0;  // groups below have nothing from before to trim but in `released`
+  uint64_t counted = 0;            // all groups below are
+  uint64_t opened = 0;             // groups
+  uint64_t searched = 0;           // groups below have nothing from before to trim but in `gone`
   uint64_t free = 0, pending = 0;  // in counted groups
-  std::deque<Freed> freed;
-  std::map<uint64_t, uint64_t> released;  // first → end, merged
+  FreedRuns gone;
 
   Impl(const pmem::Region& meta, const Geometry& shape)
       : region(meta),
@@ -93,8 +85,6 @@ struct BlockAllocator::Impl {
   bool count_some();
   Regions& open(uint64_t number);
   void open_up(uint64_t first, uint64_t end);
-  void add_released(uint64_t index, uint64_t bits);
-  void merge_released(uint64_t first, uint64_t end);
   Regions& group(uint64_t block) { return open(block / kGroupBlocks); }
   uint16_t& free_in(uint64_t at) { return open(at / kGroupRegions).free[at % kGroupRegions]; }
   uint32_t& owner_of(uint64_t at) { return open(at / kGroupRegions).owner[at % kGroupRegions]; }
@@ -161,7 +151,7 @@ BlockAllocator::Impl::Regions& BlockAllocator::Impl::open(uint64_t number) {
     made.bits[at] = used | waiting;
     made.free[at / kRegionWords] =
         static_cast<uint16_t>(made.free[at / kRegionWords] + std::popcount(~made.bits[at]));
-    if (waiting != 0) add_released(index, waiting);
+    if (waiting != 0) gone.found(index, waiting);
   });
   const uint64_t last = std::min(kGroupRegions, regions() - number * kGroupRegions);
   for (uint64_t at = 0; at < last; ++at) {
@@ -181,33 +171,6 @@ void BlockAllocator::Impl::open_up(uint64_t first, uint64_t end) {
     if (open > 0) mark(at + taken, open, false);
     at += taken + open;
   }
-}
-
-// Left by an earlier mount: their free records are home, so nothing else needs to be waited for.
-void BlockAllocator::Impl::add_released(uint64_t index, uint64_t bits) {
-  while (bits != 0) {
-    const int first = std::countr_zero(bits);
-    const int length = std::countr_one(bits >> first);
-    merge_released(index * 64 + static_cast<uint64_t>(first),
-                   index * 64 + static_cast<uint64_t>(first + length));
-    bits &= length == 64 ? 0 : ~(((uint64_t{1} << length) - 1) << first);
-  }
-}
-
-void BlockAllocator::Impl::merge_released(uint64_t first, uint64_t end) {
-  auto after = released.lower_bound(first);
-  if (after != released.end() && after->first == end) {
-    end = after->second;
-    after = released.erase(after);
-  }
-  if (after != released.begin()) {
-    const auto before = std::prev(after);
-    if (before->second == first) {
-      before->second = end;
-      return;
-    }
-  }
-  released.emplace_hint(after, first, end);
 }
 
 bool BlockAllocator::Impl::is_free(uint64_t block) {
@@ -431,41 +394,25 @@ void BlockAllocator::about_to_free(BlockRun run) {
 void BlockAllocator::committed_free(BlockRun run, TxId tx) {
   const MutexLock lock(impl_->mutex);
   SFS_ASSERT(impl_->groups[run.first.value / kGroupBlocks].regions != nullptr);
-  impl_->freed.push_back({run, tx});
+  impl_->gone.freed(run, tx);
   impl_->pending += run.count;
 }
 
 void BlockAllocator::release_up_to(TxId tx) {
   const MutexLock lock(impl_->mutex);
-  // Threads report in nearly, not exactly, the order of their records.
-  std::deque<Impl::Freed> later;
-  while (!impl_->freed.empty()) {
-    const Impl::Freed& front = impl_->freed.front();
-    if (front.tx > tx) {
-      later.push_back(front);
-    } else {
-      impl_->merge_released(front.run.first.value, front.run.first.value + front.run.count);
-    }
-    impl_->freed.pop_front();
-  }
-  impl_->freed = std::move(later);
+  impl_->gone.release_up_to(tx);
 }
 
 std::optional<BlockRun> BlockAllocator::next_trim(uint64_t max_blocks) {
   SFS_ASSERT(max_blocks > 0);
   const MutexLock lock(impl_->mutex);
-  for (; impl_->released.empty() && impl_->searched < impl_->groups.size(); ++impl_->searched) {
+  while (impl_->gone.none_released() && impl_->searched < impl_->groups.size()) {
     Impl::Group& group = impl_->groups[impl_->searched];
     impl_->count(group, impl_->searched);
     if (group.untrimmed > 0) impl_->open(impl_->searched);
+    ++impl_->searched;
   }
-  if (impl_->released.empty()) return std::nullopt;
-  const auto [first, end] = *impl_->released.begin();
-  impl_->released.erase(impl_->released.begin());
-  const uint64_t stop = std::min({end, round_down(first, max_blocks) + max_blocks,
-                                  round_down(first, kGroupBlocks) + kGroupBlocks});
-  if (stop < end) impl_->released.emplace(stop, end);
-  return BlockRun{BlockNo{first}, stop - first};
+  return impl_->gone.take(max_blocks, kGroupBlocks);
 }
 
 void BlockAllocator::trimmed(BlockRun run) {

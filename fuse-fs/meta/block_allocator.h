@@ -20,7 +20,6 @@
 // only, rebuilt from the block and untrimmed bitmaps.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -28,16 +27,11 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/freed_runs.h"
 #include "fuse-fs/meta/geometry.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
-
-struct BlockRun {
-  BlockNo first;
-  uint64_t count = 0;
-  friend bool operator==(const BlockRun&, const BlockRun&) = default;
-};
 
 class BlockAllocator {
  public:
