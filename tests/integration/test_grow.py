@@ -204,6 +204,25 @@ def test_meta_alone_can_grow(files: FilePair) -> None:
     files.assert_sound()
 
 
+def test_meta_alone_that_is_logged_grows_and_comes_back(files: FilePair) -> None:
+    files.make(128, "--meta-log")
+    mount = files.mount()
+    (files.point / "old").write_bytes(b"old" * MIB)
+    after = files.grow("--meta-size", "24M")["after"]
+    assert after["meta_bytes"] == 24 * MIB
+    run(BIN / "streamctl", "sync", files.point)
+    hashes = fill(files.point, "new")
+    mount.kill()
+    files.meta.unlink()
+    run(BIN / "fsck.streamfs", "--restore", "--meta", files.meta, files.data)
+    assert files.meta.stat().st_size == 24 * MIB
+    files.mount()
+    assert_there(files.point, hashes)
+    assert (files.point / "old").read_bytes() == b"old" * MIB
+    files.mounts[-1].unmount()
+    files.assert_sound()
+
+
 def test_what_cannot_be_is_refused_with_a_sentence(files: FilePair) -> None:
     files.make(128, "--meta-log")
     mount = files.mount()
