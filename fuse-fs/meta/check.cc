@@ -55,6 +55,7 @@ class Repairer {
 Result<void> Repairer::run(const Repairs& repairs) {
   SFS_TRY(set_units(repairs));
   Heap heap(Store{region_, geometry_, journal_});  // reads the heap map that is right now
+  heap.open_reserve();
   SFS_TRY(set_runs(repairs));
   SFS_TRY(set_images(repairs));
   SFS_TRY(clear_words(repairs));

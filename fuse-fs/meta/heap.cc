@@ -151,6 +151,11 @@ uint64_t Heap::unit_at(uint64_t offset) const {
   return unit.value_or(0);
 }
 
+void Heap::open_reserve() {
+  const MutexLock lock(mutex_);
+  reserve_ = 0;
+}
+
 Result<Heap::Claim> Heap::take(Purpose purpose) {
   std::optional<uint64_t> unit = pick(purpose);
   if (!unit) {

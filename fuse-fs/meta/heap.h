@@ -72,6 +72,7 @@ class Heap {
   static constexpr uint64_t kGroupUnits = 32768;  // 128 MiB
 
   explicit Heap(const Store& store);
+  void open_reserve();  // to kCreate, too: a repair names what would be lost
 
   const Store& store() const { return store_; }
   Result<Claim> take(Purpose purpose);  // ENOSPC

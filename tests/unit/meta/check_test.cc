@@ -160,6 +160,35 @@ TEST_F(CheckTest, AnInodeWithoutANameGoesToLostAndFound) {
   EXPECT_EQ(fs_.attributes(file_).blocks, 20U);
 }
 
+// What is left for unlink and truncate is left for this, too.
+TEST(CheckFull, AnInodeWithoutANameIsNamedWhereOnlyTheReserveIsLeft) {
+  Filesystem fs({.meta_bytes = 3 << 20});
+  const InodeId lost = fs.file("lost");
+  const std::string value(60'000, 'v');
+  for (int i = 0;; ++i) {
+    const auto made = fs->create(fs.root(), "f" + std::to_string(i), node(S_IFREG | 0644));
+    if (!made.ok()) break;
+    if (!fs->set_xattr(made->id, "user.large", value, 0).ok() &&
+        !fs->set_xattr(made->id, "user.large", std::string(3000, 'v'), 0).ok()) {
+      continue;  // on, until there is no inode either
+    }
+  }
+  fs.close();
+  const Superblock super = *load_superblock(fs.region(), false);
+  InodeImage root = load_image(fs.region(), InodeId{super.root_inode});
+  for (uint64_t i = 0; i < kDirSlotsPerUnit; ++i) {
+    const uint64_t at = root.chain + sizeof(UnitHeader) + i * sizeof(DirSlot);
+    if ((fs.region().load(at) & 0xffff'ffff'ffff) == lost.value) fs.region().store_word(at, 0);
+  }
+  const auto repaired = check(fs.region(), super, {.repair = true});
+  ASSERT_TRUE(repaired.ok()) << repaired.error().message();
+  EXPECT_TRUE(!repaired->sound() && repaired->all_repaired());
+  fs.open();
+  const auto folder = fs->lookup(fs.root(), "lost+found");
+  ASSERT_TRUE(folder.ok());
+  EXPECT_TRUE(fs.exists("#" + std::to_string(lost.value), folder->id));
+}
+
 TEST_F(CheckTest, OfALostTreeOnlyTheTopIsNamedAgain) {
   region().store_word(slot_of(InodeId{super().root_inode}, directory_), 0);
   expect_repairable("has no name");
