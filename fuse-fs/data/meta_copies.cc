@@ -161,7 +161,7 @@ Result<void> make_room(Side& side, uint64_t bytes, const CopiesWanted& wanted) {
   side.region.reset();  // and its lock
   pmem::OpenOptions open;
   open.size = bytes;
-  open.create = wanted.overwrite;
+  open.create = wanted.overwrite || wanted.make_missing;
   open.wait_seconds = wanted.wait_seconds;
   SFS_ASSIGN(side.region, pmem::open_region(side.path, open));
   return {};
@@ -205,7 +205,8 @@ Result<std::optional<MetaCopies>> open_copies(const CopiesWanted& wanted) {
   if (second && (!first || rank(other, wanted) > rank(best, wanted))) std::swap(best, other);
   meta::Superblock super = super_of(best);
   const auto why = out_of_step(best, other, wanted);
-  if (why && (wanted.read_only || (other.missing && !wanted.overwrite)))
+  const bool may_make = wanted.overwrite || wanted.make_missing;
+  if (why && (wanted.read_only || (other.missing && !may_make)))
     return std::optional(alone(best, other.path, *why));
   if (!why && super_of(other).generation > super.generation) super = super_of(other);
   if ((super.features & meta::kFeatureMirror) == 0) {

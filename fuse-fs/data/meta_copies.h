@@ -32,6 +32,7 @@ struct CopiesWanted {
   std::optional<Attached> attached;  // as DATA says
   bool read_only;
   bool overwrite;  // where a copy should be, whatever it holds; a filesystem without gets a second
+  bool make_missing;  // a file where a copy should be
   double wait_seconds;
 };
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -117,10 +118,6 @@ Result<void> check_current(const meta::Superblock& dumped, blockdev::Device& dev
                            const std::string& file) {
   SFS_ASSIGN(const meta::DataLabel label, read_label(device));
   SFS_TRY(check_pair(dumped, label, device.info()));
-  if ((dumped.features & meta::kFeatureMirror) != 0) {
-    return Error{EMEDIUMTYPE,
-                 "META is kept twice: make one copy from the other (fsck.streamfs --resync)"};
-  }
   SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(device));
   // META is written first: ahead by one is what a cut between the two leaves.
   const uint64_t here = dumped.attachments, there = attached ? attached->count : here;
@@ -153,11 +150,68 @@ Result<std::unique_ptr<pmem::Region>> open_target(const std::string& path,
 }
 
 // META's class is what META is, wherever the dump came from.
-Result<void> adopt_class(pmem::Region& region) {
+Result<meta::Superblock> adopt_class(pmem::Region& region, pmem::MetaClass meta_class) {
   SFS_ASSIGN(meta::Superblock super, meta::load_superblock(region, true));
-  super.meta_class = static_cast<uint8_t>(region.meta_class());
+  super.meta_class = static_cast<uint8_t>(meta_class);
   SFS_TRY(meta::store_superblock(region, super));
-  return region.sync();
+  SFS_TRY(region.sync());
+  ++super.generation;
+  return super;
+}
+
+// As many places are named as META is kept in.
+Result<void> check_places(const meta::Superblock& dumped, const std::string& meta_path,
+                          const RestoreDumpOptions& options) {
+  const bool twice = (dumped.features & meta::kFeatureMirror) != 0;
+  std::error_code none;
+  if (!twice && !options.mirror_path.empty())
+    return Error{EMEDIUMTYPE, "META was kept once: leave the mirror out"};
+  if (twice && options.mirror_path.empty() && !options.degraded) {
+    return Error{
+        EMEDIUMTYPE,
+        "META was kept twice: name the place of the other copy, too (--mirror PATH), or go "
+        "on without it (--degraded)"};
+  }
+  if (options.mirror_path == meta_path ||
+      std::filesystem::equivalent(options.mirror_path, meta_path, none)) {
+    return Error{EMEDIUMTYPE, "META and its mirror are the same; give two places"};
+  }
+  return {};
+}
+
+// A place for META as dumped; one that was made goes again unless it is kept.
+struct Target {
+  Target(std::string where, std::unique_ptr<pmem::Region> what, bool made)
+      : path(std::move(where)), region(std::move(what)), is_new(made) {}
+  ~Target() {
+    if (is_new) (void)::unlink(path.c_str());
+  }
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+
+  std::string path;
+  std::unique_ptr<pmem::Region> region;
+  bool is_new;
+};
+
+Result<std::unique_ptr<Target>> make_target(const std::string& path, const meta::Superblock& dumped,
+                                            const RestoreDumpOptions& options) {
+  std::error_code none;
+  const bool is_new = !std::filesystem::exists(path, none);
+  SFS_ASSIGN(auto region, open_target(path, dumped, options));
+  auto target = std::make_unique<Target>(path, std::move(region), is_new);
+  if (target->region->size() >= dumped.meta_size) return target;
+  return Error{ENOSPC, fmt::format("{} has {} bytes, {} are needed", path, target->region->size(),
+                                   dumped.meta_size)};
+}
+
+// Not in step with a copy that turns up again, and counts for more.
+Result<void> outrank(meta::Superblock& dumped, blockdev::Device& device) {
+  SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(device));
+  if (attached) dumped.attachments = attached->count;
+  ++dumped.attachments;
+  dumped.mirror_token = draw_token(attached ? attached->mirror_token : dumped.mirror_token);
+  return {};
 }
 
 }  // namespace
@@ -180,20 +234,28 @@ Result<MetadataDump> dump_metadata(const std::string& meta_path, const std::stri
 Result<MetadataDump> restore_dump(const std::string& file, const std::string& meta_path,
                                   const std::string& data, const RestoreDumpOptions& options) {
   SFS_ASSIGN(const auto in, DumpFile::open(file, O_RDONLY));
-  SFS_ASSIGN(const meta::DataLabel label, read_dump_label(*in));
+  SFS_ASSIGN(meta::DataLabel label, read_dump_label(*in));
   blockdev::OpenOptions open;
   open.wait_seconds = options.wait_seconds;
   SFS_ASSIGN(const auto device, blockdev::open_device(data, open));
   SFS_TRY(check_current(label.geometry, *device, file));
-  std::error_code none;
-  const bool is_new = !std::filesystem::exists(meta_path, none);
-  SFS_ASSIGN(const auto region, open_target(meta_path, label.geometry, options));
-  const Result<meta::Restored> restored = meta::restore_from_log(*region, label, *in);
-  if (!restored) {
-    if (is_new) (void)::unlink(meta_path.c_str());
-    return restored.error();
+  SFS_TRY(check_places(label.geometry, meta_path, options));
+  SFS_ASSIGN(const auto first, make_target(meta_path, label.geometry, options));
+  std::unique_ptr<Target> second;
+  pmem::MetaClass meta_class = first->region->meta_class();
+  if (!options.mirror_path.empty()) {
+    SFS_ASSIGN(second, make_target(options.mirror_path, label.geometry, options));
+    meta_class = std::max(meta_class, second->region->meta_class());
   }
-  SFS_TRY(adopt_class(*region));
+  if ((label.geometry.features & meta::kFeatureMirror) != 0)
+    SFS_TRY(outrank(label.geometry, *device));
+  SFS_TRY(meta::restore_from_log(*first->region, label, *in));
+  SFS_ASSIGN(const meta::Superblock super, adopt_class(*first->region, meta_class));
+  first->is_new = false;
+  if (second != nullptr) {
+    SFS_TRY(meta::make_copy(*first->region, *second->region, super));
+    second->is_new = false;
+  }
   return MetadataDump{label.geometry, in->bytes()};
 }
 

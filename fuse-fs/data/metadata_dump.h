@@ -28,13 +28,15 @@ Result<MetadataDump> dump_metadata(const std::string& meta_path, const std::stri
                                    const std::string& file);
 
 struct RestoreDumpOptions {
-  bool force = false;  // whatever META holds now is lost
+  bool force = false;       // whatever META holds now is lost
+  std::string mirror_path;  // where META is a second time, if it was kept twice
+  bool degraded = false;    // or else it is restored once, and the other copy is older from then on
   double wait_seconds = 10;
 };
 // META as the dump has it; a META file that is missing is made. EINVAL: not a dump; EIO: a damaged
 // one; EMEDIUMTYPE: of another filesystem, or DATA has been mounted since, or META is kept twice
-// and each copy is made from the other; EEXIST: META is not empty; ENOSPC: META is too small. META
-// is untouched where it fails with one of these.
+// and one place named (or the other way round); EEXIST: META is not empty; ENOSPC: META is too
+// small. META is untouched where it fails with one of these.
 Result<MetadataDump> restore_dump(const std::string& file, const std::string& meta_path,
                                   const std::string& data, const RestoreDumpOptions& options);
 

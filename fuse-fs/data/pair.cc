@@ -121,6 +121,11 @@ Result<meta::Superblock> restore(const Search& search, OpenPair& pair) {
     label.geometry.attachments = search.attached->count;
     label.geometry.mirror_token = search.attached->mirror_token;
   }
+  // What comes back is not in step with a copy that turns up again, and counts for more.
+  if ((label.geometry.features & meta::kFeatureMirror) != 0) {
+    ++label.geometry.attachments;
+    label.geometry.mirror_token = draw_token(label.geometry.mirror_token);
+  }
   spdlog::warn("{} was lost; rebuilding it from the metadata log", search.meta_path);
   SFS_ASSIGN(const meta::Restored restored, meta::restore_from_log(*pair.region, label, log));
   spdlog::warn("rebuilt: {} records after snapshot {}", restored.records,
@@ -191,6 +196,7 @@ Result<std::optional<MetaCopies>> find_copies(const Search& search, const MountO
                       search.attached,
                       options.read_only,
                       options.make_mirror,
+                      options.restore_meta,
                       options.wait_seconds});
 }
 

@@ -39,6 +39,7 @@ struct Words {
   bool no_checksums = false;
   bool meta_log = false;
   bool no_meta_log = false;
+  bool degraded = false;
 };
 
 void declare(CLI::App& app, Words& words, data::FormatPairOptions& options) {
@@ -63,8 +64,11 @@ void declare(CLI::App& app, Words& words, data::FormatPairOptions& options) {
       app.add_flag("--restore", words.restore,
                    "Make no new filesystem: rebuild the META of DATA's, lost or an older copy, "
                    "from the log on DATA");
+  app.add_flag("--degraded", words.degraded, "With --restore: one copy of a META kept twice")
+      ->needs(restore);
   for (CLI::Option* option : app.get_options()) {
     const bool goes_along = option->get_required() || option->check_name("--quiet") ||
+                            option->check_name("--mirror") || option->check_name("--degraded") ||
                             option->check_name("--help") || option->check_name("--version");
     if (option != restore && !goes_along) restore->excludes(option);
   }
@@ -118,9 +122,12 @@ Result<void> give_root_to_caller(const std::string& meta, const std::string& mir
   return fs->unmount();
 }
 
-Result<void> restore_meta(const Words& words, const std::string& meta, const std::string& data) {
+Result<void> restore_meta(const Words& words, const std::string& meta, const std::string& mirror,
+                          const std::string& data) {
   data::MountOptions options;
   options.restore_meta = true;
+  options.mirror_path = mirror;
+  options.degraded = words.degraded;
   SFS_ASSIGN(const data::OpenPair pair, data::open_pair(meta, data, options));
   SFS_TRY(pair.region->sync());
   if (!words.quiet) {
@@ -184,7 +191,7 @@ int run(int argc, char** argv) {
                 Failure{exit_code::kUsage, "META and DATA are the same; give two devices"});
   }
   if (words.restore) {
-    const Result<void> restored = restore_meta(words, meta, data);
+    const Result<void> restored = restore_meta(words, meta, options.mirror_path, data);
     return restored ? exit_code::kOk : fail(kProgram, restored.error());
   }
   const Result<data::Formatted> made = data::format_pair(meta, data, options, system_clock());

@@ -36,15 +36,18 @@ constexpr const char* kProgram = "streamctl";
 
 struct Arguments {
   std::string path, file, name, meta_size;
-  std::string meta, data;  // of a filesystem that is not mounted
+  std::string meta, mirror, data;  // of a filesystem that is not mounted
   uint32_t number = 0;
   bool as_json = false;
   bool clear = false;
   bool wait = false;
   bool dry_run = false;
   bool force = false;
+  bool degraded = false;
 
-  MetadataArguments metadata() const { return {meta, data, file, force, as_json}; }
+  MetadataArguments metadata() const {
+    return {meta, data, file, mirror, degraded, force, as_json};
+  }
 };
 
 Result<json> ask(const Arguments& arguments, const json& request) {
@@ -250,6 +253,8 @@ void declare_metadata(CLI::App& app, Commands& commands, Arguments& arguments) {
       commands.add(*metadata, "restore", "Make META what FILE says, if DATA was not mounted since",
                    [](const Arguments& a) { return restore_metadata(a.metadata()); });
   restore->add_flag("-f,--force", arguments.force, "Overwrite what META holds");
+  restore->add_option("--mirror", arguments.mirror, "META a second time, if it was kept twice");
+  restore->add_flag("--degraded", arguments.degraded, "Or else only one copy of it");
   for (CLI::App* command : {dump, restore}) {
     command->add_option("--meta", arguments.meta, "The metadata device")->required();
     command->add_option("DATA", arguments.data, "The data device")->required();

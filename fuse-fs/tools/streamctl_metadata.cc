@@ -43,6 +43,8 @@ Result<void> restore_metadata(const MetadataArguments& arguments) {
   log_to_stderr(Talk::kWarnings);
   data::RestoreDumpOptions options;
   options.force = arguments.force;
+  options.degraded = arguments.degraded;
+  if (!arguments.mirror.empty()) options.mirror_path = absolute_path(arguments.mirror);
   SFS_ASSIGN(const data::MetadataDump dump,
              data::restore_dump(absolute_path(arguments.file), absolute_path(arguments.meta),
                                 absolute_data(arguments.data), options));

@@ -10,6 +10,8 @@ namespace streamfs::tools {
 
 struct MetadataArguments {
   std::string meta, data, file;
+  std::string mirror;  // of what is restored
+  bool degraded = false;
   bool force = false;
   bool as_json = false;
 };

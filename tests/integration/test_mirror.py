@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from tests.integration.pairs import BIN, Mount, Pair, run
 
-MENDED, DAMAGED = 1, 76
+MENDED, FOREIGN, DAMAGED = 1, 65, 76
 
 
 class Mirrored:
     """A pair whose META lies in two files."""
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: Pair, *options: str) -> None:
         self.pair = pair
         self.first, self.second = pair.meta, pair.folder / "META2"
-        self.said = pair.mkfs("--mirror", str(self.second))
+        self.said = pair.mkfs("--mirror", str(self.second), *options)
 
     def mount(self) -> Mount:
         return self.pair.mount(f"mirror={self.second}")
@@ -208,5 +208,97 @@ def test_a_filesystem_gets_a_mirror_and_a_place_is_taken_when_asked_for(pair: Pa
     assert done.returncode == 0, done.stdout + done.stderr
     pair.meta.unlink()
     mounted = pair.mount(f"mirror={second}")
+    check(mounted, "one")
+    mounted.unmount()
+
+
+def metadata(action: str, pair: Pair, file: Path, *options: str) -> tuple[int, str]:
+    words = ["metadata", action, *options, "--meta", str(pair.meta), pair.data, str(file)]
+    done = run(BIN / "streamctl", *words, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def rebuild(mirrored: Mirrored, *options: str) -> tuple[int, str]:
+    pair = mirrored.pair
+    words = ["--restore", *options, "--meta", str(pair.meta), pair.data]
+    done = run(BIN / "mkfs.streamfs", *words, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_both_lost_are_rebuilt_from_the_log(make_pair: Callable[..., Pair]) -> None:
+    mirrored = Mirrored(make_pair(), "--meta-log")
+    mounted = mirrored.mount()
+    fill(mounted, "one")
+    run(BIN / "streamctl", "sync", mounted.point)
+    mounted.kill()
+    found_again = mirrored.second.read_bytes()
+    for copy in (mirrored.first, mirrored.second):
+        copy.unlink()
+    code, text = rebuild(mirrored)
+    assert code == FOREIGN, text
+    code, text = rebuild(mirrored, "--mirror", str(mirrored.second))
+    assert code == 0, text
+    for copy in (mirrored.first, mirrored.second):
+        assert copy.exists()
+    mirrored.second.write_bytes(found_again)  # is not in step with what was rebuilt
+    mounted = mirrored.mount()
+    assert f"{mirrored.second} is made a copy of {mirrored.first}" in mirrored.log()
+    check(mounted, "one")
+    mounted.unmount()
+    code, text = mirrored.fsck("-n", "-f")
+    assert code == 0, text
+
+
+def test_one_copy_is_rebuilt_where_that_is_asked_for(make_pair: Callable[..., Pair]) -> None:
+    mirrored = Mirrored(make_pair(), "--meta-log")
+    mounted = mirrored.mount()
+    fill(mounted, "one")
+    run(BIN / "streamctl", "sync", mounted.point)
+    mounted.kill()
+    found_again = mirrored.second.read_bytes()
+    for copy in (mirrored.first, mirrored.second):
+        copy.unlink()
+    code, text = rebuild(mirrored, "--degraded")
+    assert code == 0, text
+    mounted = mirrored.alone(mirrored.first)
+    check(mounted, "one")
+    fill(mounted, "two")
+    mounted.unmount()
+    mirrored.second.write_bytes(found_again)
+    mounted = mirrored.mount()
+    check(mounted, "two")
+    assert mounted.status()["mirror"] == "in step"
+    mounted.unmount()
+
+
+def test_a_dump_is_restored_into_both_or_into_one(mirrored: Mirrored) -> None:
+    pair, dump = mirrored.pair, mirrored.pair.folder / "dump"
+    mounted = mirrored.mount()
+    fill(mounted, "one")
+    mounted.unmount()
+    code, text = metadata("dump", pair, dump)
+    assert code == 0, text
+    found_again = mirrored.second.read_bytes()
+    for copy in (mirrored.first, mirrored.second):
+        copy.unlink()
+    code, text = metadata("restore", pair, dump)
+    assert code == FOREIGN, text
+    assert not mirrored.first.exists()
+    code, text = metadata("restore", pair, dump, "--mirror", str(mirrored.second))
+    assert code == 0, text
+    for copy in (mirrored.first, mirrored.second):
+        assert copy.exists()
+    mounted = mirrored.mount()
+    assert "is made a copy" not in mirrored.log()
+    check(mounted, "one")
+    mounted.unmount()
+    code, text = metadata("dump", pair, pair.folder / "dump2")
+    assert code == 0, text
+    mirrored.first.unlink()
+    code, text = metadata("restore", pair, pair.folder / "dump2", "--degraded")
+    assert code == 0, text
+    mirrored.second.write_bytes(found_again)
+    mounted = mirrored.mount()
+    assert f"{mirrored.second} is made a copy of {mirrored.first}" in mirrored.log()
     check(mounted, "one")
     mounted.unmount()
