@@ -104,7 +104,7 @@ class Region {
   // by then, and does not sync() it. Once a region; without a handler sync() fails. Set before
   // other threads sync.
   using CopyDropped = std::function<Result<void>(Region& left, const std::string& why)>;
-  virtual void on_copy_dropped(CopyDropped) {}
+  virtual void on_copy_dropped(CopyDropped) {}        // NOLINT(performance-unnecessary-value-param)
   virtual std::string dropped() const { return {}; }  // why; empty: no copy was
 
   // Pages of which the medium failed a load or store (bus_errors.h): they read as ones, and what is

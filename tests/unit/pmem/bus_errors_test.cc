@@ -1,7 +1,5 @@
 // A medium that fails under a mapping: nobody dies of it, what is lost is known to be, and what is
 // not ours is left to whoever had it. A file that is cut short fails for real.
-#include "pmem/bus_errors.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -11,14 +9,12 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/types.h"
@@ -33,12 +29,14 @@ constexpr uint64_t kBytes = 16 * kBlockSize;
 constexpr uint64_t kOnes = ~uint64_t{0};
 
 class BusErrors : public testing::Test {
- protected:
+ public:
   BusErrors() {
     std::string pattern = (fs::temp_directory_path() / "streamfs-bus-XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
   }
   ~BusErrors() override { fs::remove_all(folder_); }
+
+ protected:
   std::string file(const std::string& name) const {
     const std::string path = (folder_ / name).string();
     std::ofstream(path).flush();
