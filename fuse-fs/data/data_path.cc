@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -109,6 +110,20 @@ Result<void> DataPath::zero(InodeId id, uint64_t offset, uint64_t length, bool k
   if (offset < to) SFS_TRY(punch_locked(*state, now, offset, to));
   if (keep_size || offset + length <= now.size) return {};
   return resize_locked(*state, now, offset + length);
+}
+
+Result<void> DataPath::shift(InodeId id, Shift kind, uint64_t offset, uint64_t length) {
+  const auto state = core_.states.get(id);
+  const RangeLock::Guard guard(state->blocks, 0, RangeLock::kToTheEnd,
+                               RangeLock::Access::kExclusive);
+  SFS_TRY(core_.engine.map(id, FileBlock{0}, 0));  // of what has no extents, this is the error
+  if (offset % kBlockSize != 0 || length % kBlockSize != 0) return Error{EINVAL};
+  SFS_TRY(core_.epochs.flush_through(state->last_epoch.load(std::memory_order_acquire)));
+  SFS_TRY(core_.epochs.commit(id));
+  const FileBlock first{offset / kBlockSize};
+  const uint64_t count = length / kBlockSize;
+  return kind == Shift::kInsert ? core_.engine.insert_range(id, first, count)
+                                : core_.engine.collapse_range(id, first, count);
 }
 
 }  // namespace streamfs::data

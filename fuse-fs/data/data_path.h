@@ -24,6 +24,10 @@ class DataPath {
   Result<void> preallocate(InodeId id, uint64_t offset, uint64_t length, bool keep_size);
   // [offset, offset + length) reads as zeroes afterwards; whole blocks become holes.
   Result<void> zero(InodeId id, uint64_t offset, uint64_t length, bool keep_size);
+  // Collapse and insertion of whole blocks (EINVAL), durable when they return. What of
+  // the file waits for a flush is flushed and committed first.
+  enum class Shift : uint8_t { kCollapse, kInsert };
+  Result<void> shift(InodeId id, Shift kind, uint64_t offset, uint64_t length);
 
  private:
   Result<void> load(InodeId id, const std::vector<meta::Piece>& pieces, Bytes image, bool learn);

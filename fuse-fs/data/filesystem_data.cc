@@ -46,6 +46,14 @@ Result<void> FilesystemImpl::allocate(InodeId id, int mode, uint64_t offset, uin
       return keep_size ? path_->zero(id, offset, length, true) : Result<void>(Error{EOPNOTSUPP});
     case FALLOC_FL_ZERO_RANGE:
       return path_->zero(id, offset, length, keep_size);
+    case FALLOC_FL_COLLAPSE_RANGE:
+    case FALLOC_FL_INSERT_RANGE:
+      if (keep_size) return Error{EOPNOTSUPP};
+      SFS_TRY(path_->shift(
+          id,
+          mode == FALLOC_FL_INSERT_RANGE ? DataPath::Shift::kInsert : DataPath::Shift::kCollapse,
+          offset, length));
+      return changed();
     default:
       return Error{EOPNOTSUPP};
   }

@@ -33,7 +33,7 @@ namespace {
 constexpr uint64_t kUnitsPerChunk = 256;
 constexpr uint64_t kChunksPerThread = 64;  // below that a thread costs more than it helps
 constexpr uint16_t kKnownFlags = kInlineExtent0 | kInlineExtent1 | kInlineSymlink | kTruncating |
-                                 kHintedVStream | kHasCapability;
+                                 kHintedVStream | kHasCapability | kShifting;
 
 }  // namespace
 
@@ -223,7 +223,8 @@ void CheckScan::visit_inode(InodeId id) {
 void CheckScan::check_fields(const InodeImage& image) {
   const bool wrong_flags =
       (image.flags & ~kKnownFlags) != 0 ||
-      (!is_regular(image) && (image.flags & (kInlineExtent0 | kInlineExtent1 | kTruncating)) != 0);
+      (!is_regular(image) &&
+       (image.flags & (kInlineExtent0 | kInlineExtent1 | kTruncating | kShifting)) != 0);
   if (wrong_flags) say(": has flags it cannot have");
   const bool wrong_pointers = (image.chain != 0 && !is_regular(image) && !is_directory(image)) ||
                               (image.symlink != 0 && !is_symlink(image)) ||
@@ -300,6 +301,7 @@ void CheckScan::check_twice() {
 
 void CheckScan::visit_file(const InodeImage& image) {
   extents_.clear();
+  shift_ = shift_of(image);
   for (size_t slot = 0; slot < kInlineExtents; ++slot) {
     if ((image.flags & (kInlineExtent0 << slot)) != 0) visit_extent(inline_slot(image, slot));
   }
@@ -321,7 +323,11 @@ void CheckScan::visit_file(const InodeImage& image) {
 void CheckScan::visit_extent(const ExtentSlot& slot) {
   const auto extent = decode_extent(slot, all_.geometry_);
   if (!extent) return blind(": " + extent.error().context);
-  extents_.push_back(*extent);
+  if (!shift_) return extents_.push_back(*extent);
+  const auto settled = shift_->settled(*extent);
+  if (!settled) return blind(": " + settled.error().context);
+  if (*settled) return extents_.push_back(**settled);
+  own_blocks(*extent);  // to be freed: counted no more
 }
 
 // Owns the blocks of extents that do not cover what an earlier one covers.

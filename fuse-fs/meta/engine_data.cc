@@ -251,32 +251,41 @@ Result<bool> EngineImpl::commit_step(Inode& inode, uint64_t epoch) {
     }
     plan = std::move(planned).value();
   }
-  put_current(inode, next, epoch, plan.complete);
+  if (!plan.shifting) put_current(inode, next, epoch, plan.complete);
+  const bool complete = plan.complete;
+  SFS_TRY(commit_plan(inode, change, std::move(plan)));
+  if (complete) settle_size(inode, epoch);
+  return complete;
+}
+
+// The record that a plan of its extents is in.
+Result<void> EngineImpl::commit_plan(Inode& inode, Change& change, ExtentMap::Plan plan) {
+  InodeImage& next = change.next(inode);
   uint64_t blocks = block_count(next);
   for (const BlockRun& run : plan.allocated) {
     change.tx.run(run.first, run.count, RunKind::kAllocate);
     blocks += run.count;
   }
-  for (const BlockRun& run : plan.freed) {
+  for (const BlockRun& run : plan.freed) blocks -= std::min(blocks, run.count);
+  set_block_count(next, blocks);
+  std::vector<BlockRun> freed = plan.freed;
+  freed.insert(freed.end(), plan.collapsed.begin(), plan.collapsed.end());
+  for (const BlockRun& run : freed) {
     blocks_.about_to_free(run);
     change.tx.run(run.first, run.count, RunKind::kFree);
-    blocks -= std::min(blocks, run.count);
   }
-  set_block_count(next, blocks);
   const Result<TxId> committed = change.commit();
   if (!committed) {
     if (inode.extents) SFS_TRY(inode.extents->restore(inode.committed));
     return committed.error();
   }
   for (const BlockRun& run : plan.allocated) blocks_.committed_allocation(run);
-  for (const BlockRun& run : plan.freed) {
+  for (const BlockRun& run : freed) {
     checksums_.forget(run.first, run.count);
     blocks_.committed_free(run, *committed);
   }
-  const bool complete = plan.complete;
   if (inode.extents) inode.extents->done(std::move(plan));
-  if (complete) settle_size(inode, epoch);
-  return complete;
+  return {};
 }
 
 namespace {

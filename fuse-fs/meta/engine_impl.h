@@ -1,6 +1,6 @@
 // The engine's parts and the pieces its operations are put together from. engine_namespace.cc,
-// engine_attributes.cc, engine_xattrs.cc, engine_data.cc, engine_orphans.cc and engine_grow.cc hold
-// the operations; see engine.h for thread safety and what a crash leaves.
+// engine_attributes.cc, engine_xattrs.cc, engine_data.cc, engine_shift.cc, engine_orphans.cc and
+// engine_grow.cc hold the operations; see engine.h for thread safety and what a crash leaves.
 #pragma once
 
 #include <functional>
@@ -96,6 +96,8 @@ class EngineImpl final : public Engine {
   Result<void> finish_write(InodeId id, const WriteResult& result) override;
   Result<void> set_size(InodeId id, uint64_t size) override;
   Result<void> remove_range(InodeId id, FileBlock first, uint64_t count) override;
+  Result<void> collapse_range(InodeId id, FileBlock first, uint64_t count) override;
+  Result<void> insert_range(InodeId id, FileBlock first, uint64_t count) override;
   Result<void> commit_inode(InodeId id, uint64_t epoch) override;
   bool dirty(InodeId id) override;
   void checksums(BlockNo first, std::span<uint32_t> out) override { checksums_.read(first, out); }
@@ -197,6 +199,9 @@ class EngineImpl final : public Engine {
   void store_new_checksums(const WriteResult& result, Inode& inode);
   void settle_checksums(Inode& inode, uint64_t epoch);
   Result<bool> commit_step(Inode& inode, uint64_t epoch);
+  Result<void> commit_plan(Inode& inode, Change& change, ExtentMap::Plan plan);
+  Result<void> shift_range(Inode& inode, const Shift& shift, uint64_t size);
+  Result<void> finish_shift(Inode& inode);
   static void put_current(Inode& inode, InodeImage& next, uint64_t epoch, bool complete);
   static void settle_size(Inode& inode, uint64_t epoch);
 

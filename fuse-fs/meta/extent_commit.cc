@@ -17,8 +17,6 @@
 namespace streamfs::meta {
 namespace {
 
-// A step patches at most two cells; a transaction holds fewer than 200.
-constexpr uint32_t kMaxSteps = 90;
 constexpr uint64_t kLengthWord = 16;  // of a slot: length and checksum
 
 using SlotWords = std::array<uint64_t, sizeof(ExtentSlot) / kWordSize>;
@@ -27,11 +25,13 @@ using SlotWords = std::array<uint64_t, sizeof(ExtentSlot) / kWordSize>;
 
 Result<ExtentMap::Plan> ExtentMap::plan(Transaction& tx, InodeImage& next, uint64_t epoch) {
   Plan plan;
+  if (shift_) go_on_shifting(tx, next, plan);
+  if (!plan.complete) return plan;
   SFS_TRY(plan_removals(tx, next, plan));
   if (!plan.complete) return plan;
   for (const auto& [first, added] : added_) {
     if (added.epoch > epoch) continue;
-    if (plan.steps >= kMaxSteps) {
+    if (plan.steps >= Plan::kMaxSteps) {
       plan.complete = false;
       break;
     }
@@ -47,7 +47,7 @@ Result<void> ExtentMap::plan_removals(Transaction& tx, InodeImage& next, Plan& p
       auto found = committed_.upper_bound(at);
       if (found != committed_.begin() && std::prev(found)->second.extent.end() > at) --found;
       if (found == committed_.end() || found->first >= end) break;
-      if (plan.steps >= kMaxSteps) {
+      if (plan.steps >= Plan::kMaxSteps) {
         plan.complete = false;
         return {};
       }
@@ -174,6 +174,7 @@ void ExtentMap::done(Plan plan) {
 
 Result<void> ExtentMap::restore(const InodeImage& image) {
   committed_.clear();
+  collapsed_.clear();
   free_slots_.clear();
   inline_used_ = 0;
   return load_slots(image);

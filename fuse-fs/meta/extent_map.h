@@ -3,7 +3,8 @@
 // the overlay into slots. So a write costs a step in a small map, and a commit costs what changed.
 //
 // Slots: two inside the inode, then chains of kExtents units; unordered on the media. Slots are
-// only ever written by journal patches, so a cleared one may be used again at once.
+// only ever written by journal patches, so a cleared one may be used again at once. While a shift
+// is under way some hold old positions; here all have their new ones.
 //
 // Thread safety: none of its own; the inode's mutex guards it.
 // What a crash leaves: committed slots; the overlay is memory only.
@@ -20,6 +21,7 @@
 #include "fuse-fs/meta/block_allocator.h"
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/meta/shift.h"
 
 namespace streamfs::meta {
 
@@ -54,7 +56,8 @@ class ExtentMap {
   // reserved, never committed, and are nobody's now.
   std::vector<BlockRun> add(const Extent& extent, uint64_t epoch);
   std::vector<BlockRun> remove(uint64_t first, uint64_t count);
-  bool dirty() const { return !added_.empty() || !removed_.empty(); }
+  bool dirty() const { return !added_.empty() || !removed_.empty() || shift_; }
+  bool shifting() const { return shift_.has_value(); }
   uint64_t added_blocks() const { return added_blocks_; }      // current, not committed
   uint64_t removed_blocks() const { return removed_blocks_; }  // committed, not current
   // Extents (not slots) waiting for this epoch or an earlier one.
@@ -64,14 +67,21 @@ class ExtentMap {
   // ---- Committing. plan() puts a bounded part of the overlay, up to `epoch`, into a transaction
   // and into `next`; done() follows its commit, restore() its failure.
   struct Plan {
-    bool complete = true;  // nothing up to the epoch is left for another record
+    // A step patches at most two cells; a transaction holds fewer than 200.
+    static constexpr uint32_t kMaxSteps = 90;
+    bool complete = true;   // nothing up to the epoch is left for another record
+    bool shifting = false;  // no change of the overlay is in: a shift goes on
     std::vector<BlockRun> allocated, freed;
-    uint64_t removed_up_to = 0;   // removals below this file block are in
-    std::vector<uint64_t> added;  // keys of added_ that are in
+    std::vector<BlockRun> collapsed;  // freed too, but the inode counts them no more
+    uint64_t removed_up_to = 0;       // removals below this file block are in
+    std::vector<uint64_t> added;      // keys of added_ that are in
     std::vector<Heap::Claim> units;
     uint32_t steps = 0;
   };
   Result<Plan> plan(Transaction& tx, InodeImage& next, uint64_t epoch);
+  // The first record of a collapse or an insertion, maybe the only one; `border` is found here.
+  // There must be no overlay. `next` counts its blocks as they will be.
+  Result<Plan> plan_shift(Transaction& tx, InodeImage& next, Shift shift);
   void done(Plan plan);
   Result<void> restore(const InodeImage& image);
 
@@ -89,12 +99,23 @@ class ExtentMap {
   };
   ExtentMap(Heap& heap, InodeId id) : heap_(heap), id_(id) {}
 
+  struct Collapsed {
+    BlockRun run;
+    uint64_t slot;
+  };
   Result<void> load_slots(const InodeImage& image);
+  Result<void> load_slot(const Extent& extent, uint64_t at);
   Result<void> add_committed(const Extent& extent, uint64_t at);
   std::optional<Extent> next_committed(uint64_t from) const;
   void hide(uint64_t first, uint64_t end);
   std::vector<BlockRun> remove_added(uint64_t first, uint64_t end);
 
+  std::optional<uint64_t> crossing(uint64_t border) const;
+  Result<void> plan_cut(Transaction& tx, InodeImage& next, Plan& plan, const Shift& shift);
+  Result<void> split(Transaction& tx, InodeImage& next, Plan& plan, uint64_t key, uint64_t at);
+  Result<void> settle_all();
+  void go_on_shifting(Transaction& tx, InodeImage& next, Plan& plan);
+  bool move_one(Transaction& tx, InodeImage& next);
   Result<void> plan_removals(Transaction& tx, InodeImage& next, Plan& plan);
   Result<void> plan_removal(Transaction& tx, InodeImage& next, Plan& plan, uint64_t key,
                             uint64_t first, uint64_t end);
@@ -110,6 +131,8 @@ class ExtentMap {
   std::map<uint64_t, Added> added_;          // by first file block; never over visible committed
   std::map<uint64_t, uint64_t> removed_;     // first → end, merged
   std::vector<uint64_t> free_slots_;         // META offsets
+  std::optional<Shift> shift_;               // slots wait for it
+  std::vector<Collapsed> collapsed_;         // slots that go with it
   uint32_t inline_used_ = 0;
   uint64_t added_blocks_ = 0, removed_blocks_ = 0;
 };

@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/shift.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -61,6 +62,7 @@ const char* image_problem(const InodeImage& image, InodeId id) {
       (image.inline_xattr_bytes != 0 && image.xattr != 0)) {
     return "impossible inline attributes";
   }
+  if (!shift_possible(image)) return "impossible shift of its extents";
   return nullptr;
 }
 

@@ -141,6 +141,7 @@ inline constexpr uint16_t kInlineSymlink = 4;   // the target is in the inline a
 inline constexpr uint16_t kTruncating = 8;      // blocks past size are being freed (resumed)
 inline constexpr uint16_t kHintedVStream = 16;  // vstream was said by someone, not inferred
 inline constexpr uint16_t kHasCapability = 32;  // security.capability is among the attributes
+inline constexpr uint16_t kShifting = 64;       // extents are being moved (resumed): shift.h
 
 // An inode, 256 bytes. Words 0–7 are the hot line; words 16–31 mean what the flags say and are
 // garbage otherwise, so that creating a file flushes two lines.
@@ -159,9 +160,9 @@ struct InodeImage {
   uint32_t checksum;  // CRC32C of words 0–15 (and inline symlink or attributes), this field zero
   uint64_t atime;
   uint64_t btime;
-  uint64_t xattr;    // first blob unit, 0 = none
-  uint64_t symlink;  // first blob unit of a long target, 0 = none
-  uint64_t rdev;
+  uint64_t xattr;               // first blob unit, 0 = none
+  uint64_t symlink;             // first blob unit of a long target, 0 = none
+  uint64_t rdev;                // of a file whose extents are being moved, with parent: shift.h
   uint64_t parent;              // directories: InodeId of the parent
   uint64_t self;                // own InodeId
   uint64_t inline_xattr_bytes;  // of extended attributes in the inline area, 0 = none there

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -64,7 +65,8 @@ class TreeText {
   }
 
   void describe_extents(InodeId id) {
-    const auto pieces = engine_.map(id, FileBlock{0}, 64);
+    const uint64_t blocks = div_round_up(engine_.attributes(id).value().size, kBlockSize);
+    const auto pieces = engine_.map(id, FileBlock{0}, std::max<uint64_t>(blocks, 64));
     for (const Piece& piece : pieces.value()) {
       if (piece.hole) continue;
       text_ += " [" + std::to_string(piece.first.value) + "+" + std::to_string(piece.length) + "@" +
@@ -76,10 +78,10 @@ class TreeText {
   std::string text_;
 };
 
-std::unique_ptr<Engine> open_engine(pmem::Region& region, Clock& clock) {
+std::unique_ptr<Engine> open_engine(pmem::Region& region, Clock& clock, bool read_only = false) {
   const auto super = load_superblock(region, false);
   if (!super.ok()) return nullptr;
-  auto engine = Engine::open(region, *super, clock, {false, false});
+  auto engine = Engine::open(region, *super, clock, {read_only, false});
   return engine.ok() ? std::move(*engine) : nullptr;
 }
 
@@ -87,6 +89,13 @@ struct Recovered {
   std::string tree;
   std::string problems;
 };
+
+void examine(pmem::Region& region, std::string& problems) {
+  const auto report = check(region, *load_superblock(region, false), {});
+  if (!report.ok()) problems += report.error().message() + "\n";
+  if (report.ok())
+    for (const auto& problem : report->problems) problems += problem.text + "\n";
+}
 
 // What a mount finds in these words, which are left as they are.
 Recovered recover(std::vector<uint64_t>& words) {
@@ -103,10 +112,19 @@ Recovered recover(std::vector<uint64_t>& words) {
     }
     engine->journal().checkpoint();
   }
-  const auto report = check(region, *load_superblock(region, false), {});
-  if (!report.ok()) found.problems += report.error().message() + "\n";
-  if (report.ok())
-    for (const auto& problem : report->problems) found.problems += problem.text + "\n";
+  examine(region, found.problems);
+  return found;
+}
+
+// The same, of a mount that changes nothing but what the journal says.
+Recovered look(std::vector<uint64_t>& words) {
+  pmem::ScratchRegion region(words);
+  TickingClock clock(1'000'000);
+  Recovered found;
+  const auto engine = open_engine(region, clock, true);
+  if (engine == nullptr) return {"does not open", ""};
+  found.tree = tree_text(*engine);
+  examine(region, found.problems);
   return found;
 }
 
@@ -183,7 +201,12 @@ EngineProver::Outcome EngineProver::prove(const std::vector<Step>& steps, const 
   size_t until_recovery = options.recovery_every;
   outcome.images = pmem::each_crash_image(
       region_->initial(), region_->events(), options.explore, [&](const pmem::CrashImage& image) {
-        const Recovered found = recover(image.words);
+        Recovered found = recover(image.words);
+        if (options.as_found) {
+          const Recovered seen = look(image.words);
+          if (seen.tree != found.tree) found.problems += "only read, it is\n" + seen.tree;
+          found.problems += seen.problems;
+        }
         const bool next =
             image.marks + 1 < expected.size() && found.tree == expected[image.marks + 1];
         if ((found.tree != expected[image.marks] && !next) || !found.problems.empty()) {

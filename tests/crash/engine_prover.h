@@ -56,6 +56,8 @@ class EngineProver {
         {pmem::StoreModel::kLinePrefix, pmem::StoreModel::kAnyWord}, 256, 48, 1};
     size_t failures_max = 2;      // stops there
     size_t recovery_every = 200;  // of so many images, one whose recovery is cut everywhere too
+    bool as_found =
+        false;  // check() also before anyone asks for a file, and a mount that only reads
     std::function<bool()> go_on = {};  // asked after the steps; no: nothing is explored
   };
   struct Outcome {

@@ -289,5 +289,6 @@ def test_each_time_is_set_to_now_or_left(mounted: Mount) -> None:
 def test_ranges_are_not_collapsed_inserted_or_unshared(mounted: Mount, mode: int) -> None:
     path = mounted / "a"
     path.write_bytes(b"x" * 16384)
-    expect_errno(errno.EOPNOTSUPP, fallocate, path, mode)
+    for offset, length in (0, 4096), (4096, 8192), (100, 5):
+        expect_errno(errno.EOPNOTSUPP, fallocate, path, mode, offset, length)
     assert path.read_bytes() == b"x" * 16384
