@@ -153,6 +153,22 @@ class Explorer {
       for (size_t i = 0; i < all.size(); ++i) taken[i] = random_() % (every[i] + 1);
       visit_one(all, taken, where);
     }
+    if (options_.copy_bytes > 0) visit_copies(all, every, where);
+  }
+
+  // One copy has all or nothing; the other nothing, all, or what chance says.
+  void visit_copies(const std::vector<Choice>& all, const std::vector<size_t>& every,
+                    const char* where) {
+    for (size_t sample = 0; sample < options_.samples && !stopped_; ++sample) {
+      const bool first_is_whole = sample % 2 == 0, whole = sample % 4 < 2;
+      auto taken = every;
+      for (size_t i = 0; i < all.size(); ++i) {
+        const bool first = all[i].front().offset < options_.copy_bytes;
+        const size_t chosen = sample < 4 ? (whole ? 0 : every[i]) : random_() % (every[i] + 1);
+        taken[i] = first == first_is_whole ? (whole ? every[i] : 0) : chosen;
+      }
+      visit_one(all, taken, where);
+    }
   }
 
   void visit_one(const std::vector<Choice>& all, const std::vector<size_t>& taken,

@@ -91,6 +91,9 @@ struct ExploreOptions {
   size_t exhaustive_up_to = 256;  // combinations at one cut; more are sampled
   size_t samples = 32;            // random ones where not exhaustive
   uint64_t seed = 1;
+  // The region holds copies of this many bytes: where not exhaustive, each also keeps all or
+  // nothing.
+  uint64_t copy_bytes = 0;
   size_t from_mark = 0;  // cuts before this mark are passed over
   std::unordered_set<uint64_t>* seen =
       nullptr;  // images not to be visited again; none: this call's

@@ -232,7 +232,7 @@ TEST_F(EngineCrash, InsertARange) {
   expect_whole_or_nothing({inserting(file_, 1, 2), inserting(file_, 0, 1)});
 }
 TEST_F(EngineCrash, CollapseMovesManyExtentsAtOnce) {
-  expect_whole_or_nothing_of_many({collapsing(other_, 41, 120)});
+  expect_whole_or_nothing_of_many({collapsing(other_, 41, 220)});
 }
 TEST_F(EngineCrash, InsertMovesManyExtentsAtOnce) {
   expect_whole_or_nothing_of_many({inserting(other_, 40, 3)});

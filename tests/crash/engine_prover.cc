@@ -19,6 +19,7 @@
 #include "fuse-fs/meta/engine.h"
 #include "pmem/recording_region.h"
 #include "pmem/region.h"
+#include "tests/crash/kept_twice.h"
 
 namespace streamfs::meta {
 namespace {
@@ -85,11 +86,6 @@ std::unique_ptr<Engine> open_engine(pmem::Region& region, Clock& clock, bool rea
   return engine.ok() ? std::move(*engine) : nullptr;
 }
 
-struct Recovered {
-  std::string tree;
-  std::string problems;
-};
-
 void examine(pmem::Region& region, std::string& problems) {
   const auto report = check(region, *load_superblock(region, false), {});
   if (!report.ok()) problems += report.error().message() + "\n";
@@ -97,35 +93,32 @@ void examine(pmem::Region& region, std::string& problems) {
     for (const auto& problem : report->problems) problems += problem.text + "\n";
 }
 
-// What a mount finds in these words, which are left as they are.
-Recovered recover(std::vector<uint64_t>& words) {
-  pmem::ScratchRegion region(words);
+// Frees orphans, and leaves nothing to the journal.
+void finish(Engine& engine, std::string& problems) {
+  for (const InodeId orphan : engine.leftover_orphans()) {
+    const auto freed = engine.free_orphan(orphan);
+    if (!freed.ok()) problems += "orphan: " + freed.error().message() + "\n";
+  }
+  engine.journal().checkpoint();
+}
+
+// What a mount finds.
+Recovered mount(pmem::Region& region) {
   TickingClock clock(1'000'000);
   Recovered found;
   {
     const auto engine = open_engine(region, clock);
     if (engine == nullptr) return {"does not open", ""};
     found.tree = tree_text(*engine);
-    for (const InodeId orphan : engine->leftover_orphans()) {
-      const auto freed = engine->free_orphan(orphan);
-      if (!freed.ok()) found.problems += "orphan: " + freed.error().message() + "\n";
-    }
-    engine->journal().checkpoint();
+    finish(*engine, found.problems);
   }
   examine(region, found.problems);
   return found;
 }
 
-// The same, of a mount that changes nothing but what the journal says.
-Recovered look(std::vector<uint64_t>& words) {
-  pmem::ScratchRegion region(words);
-  TickingClock clock(1'000'000);
-  Recovered found;
-  const auto engine = open_engine(region, clock, true);
-  if (engine == nullptr) return {"does not open", ""};
-  found.tree = tree_text(*engine);
-  examine(region, found.problems);
-  return found;
+Recovered mount_alone(pmem::Region& both, size_t which) {
+  Side side(both, which);
+  return mount(side);
 }
 
 }  // namespace
@@ -158,27 +151,74 @@ Result<void> write_blocks(Engine& engine, InodeId id, uint64_t first, uint64_t c
   return engine.finish_write(id, result);
 }
 
-EngineProver::EngineProver()
-    : region_(std::make_unique<pmem::RecordingRegion>(kMetaBytes, pmem::MetaClass::kPersistent)) {
+EngineProver::EngineProver(Kept kept)
+    : kept_(kept),
+      region_(std::make_unique<pmem::RecordingRegion>(
+          kept == Kept::kTwice ? 2 * kMetaBytes : kMetaBytes, pmem::MetaClass::kPersistent)) {
   FormatOptions options;
   options.data_blocks = kDataBlocks;
   options.random_seed = 7;
+  options.mirror = kept == Kept::kTwice;
   const auto super = plan_format(kMetaBytes, pmem::MetaClass::kPersistent, options);
   SFS_ASSERT(super.ok());
-  SFS_ASSERT(format(*region_, *super, Timestamp{1, 0}).ok());
+  if (kept == Kept::kTwice) mirror_ = mirror(*region_);
+  SFS_ASSERT(format(mirror_ ? *mirror_ : *region_, *super, Timestamp{1, 0}).ok());
   open();
 }
 
-EngineProver::EngineProver(const std::vector<uint64_t>& words)
-    : region_(std::make_unique<pmem::RecordingRegion>(words)) {
+EngineProver::EngineProver(const std::vector<uint64_t>& words, Kept kept)
+    : kept_(kept), region_(std::make_unique<pmem::RecordingRegion>(words)) {
+  if (kept == Kept::kTwice) mirror_ = mirror(*region_);
   open();
 }
 
 EngineProver::~EngineProver() = default;
 
 void EngineProver::open() {
-  engine_ = open_engine(*region_, clock_);
+  engine_ = open_engine(mirror_ ? *mirror_ : *region_, clock_);
   SFS_ASSERT(engine_ != nullptr);
+}
+
+// The words are left as they are.
+Recovered EngineProver::recover(std::vector<uint64_t>& words) const {
+  pmem::ScratchRegion region(words);
+  if (kept_ == Kept::kOnce) return mount(region);
+  auto found = mount(*mirror(region));
+  for (size_t which = 0; which < 2; ++which) {
+    const auto left = mount_alone(region, which);
+    if (left.tree == found.tree && left.problems.empty()) continue;
+    found.problems +=
+        "copy " + std::to_string(which) + " is left with\n" + left.problems + left.tree;
+  }
+  return found;
+}
+
+// The same, of a mount that changes nothing but what the journal says.
+Recovered EngineProver::look(std::vector<uint64_t>& words) const {
+  pmem::ScratchRegion region(words);
+  TickingClock clock(1'000'000);
+  Recovered found;
+  const auto engine = open_engine(region, clock, true);
+  if (engine == nullptr) return {"does not open", ""};
+  found.tree = tree_text(*engine);
+  examine(region, found.problems);
+  return found;
+}
+
+std::string EngineProver::judge(std::vector<uint64_t>& words, const Allowed& allowed,
+                                std::string& tree) const {
+  const auto wrong = [&](const Recovered& found, const std::string& who) {
+    if (allowed.has(found.tree) && found.problems.empty()) return std::string();
+    return who + "\n" + found.problems + "expected\n" + allowed.before + "found\n" + found.tree;
+  };
+  const Recovered found = recover(words);
+  tree = found.tree;
+  std::string said = wrong(found, "");
+  for (size_t which = 0; kept_ == Kept::kTwice && which < 2; ++which) {
+    pmem::ScratchRegion region(words);
+    said += wrong(mount_alone(region, which), "\ncopy " + std::to_string(which) + " alone");
+  }
+  return said;
 }
 
 EngineProver::Outcome EngineProver::prove(const std::vector<Step>& steps, const Options& options) {
@@ -198,49 +238,54 @@ EngineProver::Outcome EngineProver::prove(const std::vector<Step>& steps, const 
     note();
   }
   if (!outcome.wrong.empty() || (options.go_on && !options.go_on())) return outcome;
+  pmem::ExploreOptions explore = options.explore;
+  if (kept_ == Kept::kTwice) explore.copy_bytes = kMetaBytes;
   size_t until_recovery = options.recovery_every;
   outcome.images = pmem::each_crash_image(
-      region_->initial(), region_->events(), options.explore, [&](const pmem::CrashImage& image) {
-        Recovered found = recover(image.words);
+      region_->initial(), region_->events(), explore, [&](const pmem::CrashImage& image) {
+        const bool last = image.marks + 1 >= expected.size();
+        const Allowed allowed{expected[image.marks], last ? nullptr : &expected[image.marks + 1]};
+        std::string tree;
+        std::string wrong = judge(image.words, allowed, tree);
         if (options.as_found) {
           const Recovered seen = look(image.words);
-          if (seen.tree != found.tree) found.problems += "only read, it is\n" + seen.tree;
-          found.problems += seen.problems;
+          if (seen.tree != tree) wrong += "\nonly read, it is\n" + seen.tree;
+          wrong += seen.problems;
         }
-        const bool next =
-            image.marks + 1 < expected.size() && found.tree == expected[image.marks + 1];
-        if ((found.tree != expected[image.marks] && !next) || !found.problems.empty()) {
-          outcome.wrong.push_back(image.description() + "\n" + found.problems + "expected\n" +
-                                  expected[image.marks] + "found\n" + found.tree);
+        if (!wrong.empty()) {
+          outcome.wrong.push_back(image.description() + wrong);
         } else if (--until_recovery == 0) {
           until_recovery = options.recovery_every;
-          prove_recovery(image, found.tree, outcome);
+          prove_recovery(image, allowed, tree, outcome);
         }
         return outcome.wrong.size() < options.failures_max;
       });
   return outcome;
 }
 
-void EngineProver::prove_recovery(const pmem::CrashImage& image, const std::string& tree,
-                                  Outcome& outcome) {
+void EngineProver::prove_recovery(const pmem::CrashImage& image, const Allowed& allowed,
+                                  const std::string& tree, Outcome& outcome) {
   pmem::RecordingRegion region(image.words);
+  const auto twice = kept_ == Kept::kTwice ? mirror(region) : nullptr;
   TickingClock clock(1'000'000);
   {
-    const auto engine = open_engine(region, clock);
+    const auto engine = open_engine(twice ? *twice : region, clock);
     if (engine == nullptr) return;
-    for (const InodeId orphan : engine->leftover_orphans()) (void)engine->free_orphan(orphan);
-    engine->journal().checkpoint();
+    std::string ignored;  // judged already
+    finish(*engine, ignored);
   }
   pmem::ExploreOptions few;
   few.exhaustive_up_to = 16;
   few.samples = 4;
+  if (twice) few.copy_bytes = kMetaBytes;
   outcome.in_recovery += pmem::each_crash_image(
       region.initial(), region.events(), few, [&](const pmem::CrashImage& again) {
-        const Recovered found = recover(again.words);
-        if (found.tree == tree && found.problems.empty()) return true;
+        std::string found;
+        std::string wrong = judge(again.words, allowed, found);
+        if (found != tree) wrong += "\nwithout the second cut it was\n" + tree;
+        if (wrong.empty()) return true;
         outcome.wrong.push_back(image.description() + "; then in recovery, " + again.description() +
-                                "\n" + found.problems + "expected\n" + tree + "found\n" +
-                                found.tree);
+                                wrong);
         return false;
       });
 }

@@ -1,5 +1,7 @@
 // Runs operations on a small metadata engine, cuts the power everywhere in them, and holds what
-// recovery finds against what was there before and after each.
+// recovery finds against what was there before and after each. META may be kept twice: then so do
+// a mount of both copies, which each kept their own choice, and a mount of either alone, before and
+// after that of both.
 // Thread safety: none.
 #pragma once
 
@@ -37,14 +39,20 @@ std::string tree_text(Engine& engine);
 // committed. Errors: those of the engine.
 Result<void> write_blocks(Engine& engine, InodeId id, uint64_t first, uint64_t count);
 
+struct Recovered {
+  std::string tree;
+  std::string problems;
+};
+
 class EngineProver {
  public:
   static constexpr uint64_t kMetaBytes = 1536 * 1024;
   static constexpr uint64_t kDataBlocks = 8192;
 
-  EngineProver();  // a fresh filesystem
+  enum class Kept : uint8_t { kOnce, kTwice };
+  explicit EngineProver(Kept kept = Kept::kOnce);  // a fresh filesystem
   // One that was recorded: words() of another prover.
-  explicit EngineProver(const std::vector<uint64_t>& words);
+  explicit EngineProver(const std::vector<uint64_t>& words, Kept kept = Kept::kOnce);
   ~EngineProver();
 
   Engine& engine() { return *engine_; }
@@ -56,8 +64,8 @@ class EngineProver {
         {pmem::StoreModel::kLinePrefix, pmem::StoreModel::kAnyWord}, 256, 48, 1};
     size_t failures_max = 2;      // stops there
     size_t recovery_every = 200;  // of so many images, one whose recovery is cut everywhere too
-    bool as_found =
-        false;  // check() also before anyone asks for a file, and a mount that only reads
+    // Of META kept once: check() also before anyone asks for a file, and a mount that only reads.
+    bool as_found = false;
     std::function<bool()> go_on = {};  // asked after the steps; no: nothing is explored
   };
   struct Outcome {
@@ -70,12 +78,26 @@ class EngineProver {
   Outcome prove(const std::vector<Step>& steps) { return prove(steps, Options()); }
 
  private:
+  struct Allowed {
+    const std::string& before;
+    const std::string* after;  // none: nothing is under way
+    bool has(const std::string& tree) const {
+      return tree == before || (after != nullptr && tree == *after);
+    }
+  };
   void open();
+  Recovered recover(std::vector<uint64_t>& words) const;
+  Recovered look(std::vector<uint64_t>& words) const;
+  // What of these words is wrong; `tree` is what was recovered.
+  std::string judge(std::vector<uint64_t>& words, const Allowed& allowed, std::string& tree) const;
   // Cuts the recovery of these words everywhere: the next recovery ends as one without a cut does.
-  void prove_recovery(const pmem::CrashImage& image, const std::string& tree, Outcome& outcome);
+  void prove_recovery(const pmem::CrashImage& image, const Allowed& allowed,
+                      const std::string& tree, Outcome& outcome);
 
   TickingClock clock_{1000};
+  const Kept kept_;
   std::unique_ptr<pmem::RecordingRegion> region_;
+  std::unique_ptr<pmem::Region> mirror_;  // of what region_ holds, if kept twice
   std::unique_ptr<Engine> engine_;
 };
 

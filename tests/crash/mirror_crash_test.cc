@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,53 +21,15 @@
 #include "fuse-fs/meta/blob/acl.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/engine.h"
-#include "pmem/mirror_region.h"
 #include "pmem/recording_region.h"
 #include "pmem/region.h"
 #include "tests/crash/engine_prover.h"
+#include "tests/crash/kept_twice.h"
 
 namespace streamfs::meta {
 namespace {
 
 constexpr uint64_t kBytes = EngineProver::kMetaBytes;
-
-// One of two copies that lie in one region, so that a crash image is of both.
-class Side final : public pmem::Region {
- public:
-  Side(pmem::Region& both, uint64_t begin, const bool& fails)
-      : both_(both), begin_(begin), fails_(fails) {
-    attach(const_cast<std::byte*>(both.at(begin)), kBytes);
-  }
-  pmem::MetaClass meta_class() const override { return pmem::MetaClass::kPersistent; }
-  void store(uint64_t offset, std::span<const uint64_t> words) override {
-    both_.store(begin_ + offset, words);
-  }
-  void store_masked(uint64_t offset, uint64_t mask, uint64_t value) override {
-    both_.store_masked(begin_ + offset, mask, value);
-  }
-
- protected:
-  void on_store(uint64_t, uint64_t) override {}
-  void write_back_line(uint64_t offset) override { both_.flush(begin_ + offset, kLineSize); }
-  void drain() override { both_.fence(); }
-  Result<void> make_durable() override {
-    return fails_ ? Result<void>(Error{EIO}) : Result<void>();
-  }
-
- private:
-  pmem::Region& both_;
-  uint64_t begin_;
-  const bool& fails_;  // its sync
-};
-
-constexpr bool kNever = false;
-
-std::unique_ptr<pmem::Region> side(pmem::Region& both, int which, const bool& fails = kNever) {
-  return std::make_unique<Side>(both, which * kBytes, fails);
-}
-std::unique_ptr<pmem::Region> mirror(pmem::Region& both) {
-  return std::make_unique<pmem::MirrorRegion>(side(both, 0), side(both, 1));
-}
 
 // The younger superblock of the copies, as a mount chooses it.
 Superblock superblock(pmem::Region& region) {
@@ -104,6 +65,11 @@ Found mount(pmem::Region& region) {
   if (report.ok())
     for (const auto& problem : report->problems) found.problems += problem.text + "\n";
   return found;
+}
+
+Found mount_alone(pmem::Region& both, size_t which) {
+  Side side(both, which);
+  return mount(side);
 }
 
 InodeId make(Engine& e, InodeId parent, const std::string& name, uint32_t mode,
@@ -166,9 +132,9 @@ class MirrorCrash : public testing::Test {
           << who << " finds " << found.problems << found.tree << "instead of\n"
           << allowed.front();
     };
-    for (int alone = 0; alone < 2; ++alone) {
+    for (size_t alone = 0; alone < 2; ++alone) {
       pmem::ScratchRegion both(words);
-      expect(mount(*side(both, alone)), alone == 0 ? "the first alone" : "the second alone");
+      expect(mount_alone(both, alone), alone == 0 ? "the first alone" : "the second alone");
     }
     pmem::ScratchRegion both(words);
     std::string left;
@@ -177,8 +143,8 @@ class MirrorCrash : public testing::Test {
       left = tree_text(e);
     };
     expect(mount(*mirror(both), use), "the mount of both");
-    for (int alone = 0; alone < 2; ++alone) {
-      const Found found = mount(*side(both, alone));
+    for (size_t alone = 0; alone < 2; ++alone) {
+      const Found found = mount_alone(both, alone);
       EXPECT_EQ(found.tree + found.problems, left) << where << "\nleft alone: " << alone;
     }
   }
@@ -198,9 +164,9 @@ class MirrorCrash : public testing::Test {
     end.models = {pmem::StoreModel::kLinePrefix};
     bool first = true;
     pmem::each_crash_image(both.initial(), both.events(), end, [&](const pmem::CrashImage& image) {
-      for (int alone = 0; alone < 2; ++alone) {
+      for (size_t alone = 0; alone < 2; ++alone) {
         pmem::ScratchRegion again(image.words);
-        const Found found = mount(*side(again, alone));
+        const Found found = mount_alone(again, alone);
         EXPECT_EQ(found.tree + found.problems, left)
             << where << "\nthen " << image.description() << "\nleft alone: " << alone;
       }
@@ -328,7 +294,7 @@ TEST_F(MirrorCrash, OverwriteInPlace) {
 TEST_F(MirrorCrash, ACopyThatWasDroppedIsNotTakenForCurrent) {
   engine_.reset();
   bool fails = false;
-  region_ = std::make_unique<pmem::MirrorRegion>(side(both_, 0, fails), side(both_, 1));
+  region_ = mirror(both_, &fails);
   engine_ = Engine::open(*region_, superblock(*region_), clock_, {false, false}).value();
   region_->on_copy_dropped(
       [this](pmem::Region&, const std::string&) { return engine_->attach_again(77); });
@@ -354,13 +320,13 @@ TEST_F(MirrorCrash, ACopyThatWasDroppedIsNotTakenForCurrent) {
         if (image.marks + 1 < expected.size()) allowed.push_back(expected[image.marks + 1]);
         const auto attachments = [&](int which) {
           pmem::ScratchRegion both(image.words);
-          return superblock(*side(both, which)).attachments;
+          return superblock(*std::make_unique<Side>(both, which)).attachments;
         };
         const bool older = attachments(0) < attachments(1);
         ++(older ? behind : in_step);
         EXPECT_TRUE(older || image.marks < kDropped) << image.description();
         pmem::ScratchRegion both(image.words);
-        const auto second = side(both, 1);
+        const auto second = std::make_unique<Side>(both, 1);
         EXPECT_TRUE(load_superblock(*second, true).ok());  // one may still have been on its way
         if (!older) {
           examine(image.words, allowed, image.description());

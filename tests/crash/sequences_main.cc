@@ -2,6 +2,11 @@
 // method of CrashMonkey and ACE, OSDI 2018); longer ones are drawn at random. Of a sequence only
 // the cuts in its last operation are tried: those before are another sequence's.
 //
+// The same list runs with META kept twice, where each copy keeps its own choice of what was not
+// fenced: all sequences of one operation, and a third as many of two as are drawn of a longer
+// length. An image is mounted five times there, and all of two would take several times as long as
+// everything else together.
+//
 // usage: sequences [--length N] [--draw COUNT] [--seed S] [--jobs N]
 // Prints a line for each length and the number of distinct crash states. Exit code 1: a state was
 // wrong, and is shown; 2: wrong option.
@@ -12,6 +17,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +32,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/blob/acl.h"
 #include "fuse-fs/meta/engine.h"
 #include "tests/crash/engine_prover.h"
 
@@ -116,6 +123,16 @@ Result<void> punch(Engine& e, std::string_view path, uint64_t first, uint64_t co
   return e.commit_inode(id, 1);
 }
 
+Result<void> collapse(Engine& e, std::string_view path, uint64_t first, uint64_t count) {
+  SFS_ASSIGN(const InodeId id, node(e, path));
+  return e.collapse_range(id, FileBlock{first}, count);
+}
+
+Result<void> insert(Engine& e, std::string_view path, uint64_t first, uint64_t count) {
+  SFS_ASSIGN(const InodeId id, node(e, path));
+  return e.insert_range(id, FileBlock{first}, count);
+}
+
 Result<void> set_mode(Engine& e, std::string_view path, uint32_t mode) {
   SFS_ASSIGN(const InodeId id, node(e, path));
   AttributeChange change;
@@ -129,7 +146,15 @@ Result<void> set_xattr(Engine& e, std::string_view path, const char* name, std::
   return e.set_xattr(id, name, value, 0);
 }
 
-Result<void> remove_xattr(Engine& e, std::string_view path, const char* name) {
+// One that fits the inode, and one that needs a blob there.
+Result<void> set_acl(Engine& e, std::string_view path, std::string_view name, uint32_t entries) {
+  SFS_ASSIGN(const InodeId id, node(e, path));
+  Acl list{7, 5, 4, 6, {}};
+  for (uint32_t of = 0; of < entries; ++of) list.named.push_back({of % 2 == 1, 12 + of, 6});
+  return e.set_xattr(id, name, format_acl(list), 0);
+}
+
+Result<void> remove_xattr(Engine& e, std::string_view path, std::string_view name) {
   SFS_ASSIGN(const InodeId id, node(e, path));
   return e.remove_xattr(id, name);
 }
@@ -147,6 +172,7 @@ Result<void> unnamed_then_link(Engine& e, std::string_view path) {
 
 // ---- The list. They start from setup()'s tree:
 //   A/foo (3 blocks, user.a)  A/hard = B/hard  B/  bar (1 block, user.b)  E/ (empty)  sym → bar
+//   D/ (default ACL)  D/foo (its access ACL)
 
 using Run = Result<void> (*)(Engine&);
 struct Operation {
@@ -157,7 +183,7 @@ struct Operation {
 constexpr uint32_t kFile = S_IFREG | 0644, kDirectory = S_IFDIR | 0755, kSymlink = S_IFLNK | 0777;
 
 Result<void> setup(Engine& e) {
-  for (const char* name : {"A", "B", "E"}) SFS_TRY(create(e, name, kDirectory));
+  for (const char* name : {"A", "B", "D", "E"}) SFS_TRY(create(e, name, kDirectory));
   for (const char* name : {"A/foo", "A/hard", "bar"}) SFS_TRY(create(e, name, kFile));
   SFS_TRY(create(e, "sym", kSymlink, "bar"));
   SFS_TRY(link(e, "A/hard", "B/hard"));
@@ -165,6 +191,8 @@ Result<void> setup(Engine& e) {
   SFS_TRY(write(e, "bar", 0, 1));
   SFS_TRY(set_xattr(e, "A/foo", "user.a", "one"));
   SFS_TRY(set_xattr(e, "bar", "user.b", std::string(3000, 'b')));
+  SFS_TRY(set_acl(e, "D", kDefaultAclName, 2));
+  SFS_TRY(create(e, "D/foo", kFile));
   e.journal().checkpoint();
   return {};
 }
@@ -206,6 +234,21 @@ const std::array kOperations = {
               [](Engine& e) { return rename(e, "A/foo", "bar", RENAME_EXCHANGE); }},
     Operation{"exchange A/foo B",
               [](Engine& e) { return rename(e, "A/foo", "B", RENAME_EXCHANGE); }},
+    Operation{"rename A/foo A/moved, whiteout",
+              [](Engine& e) { return rename(e, "A/foo", "A/moved", RENAME_WHITEOUT); }},
+    Operation{"rename bar B/hard, whiteout",
+              [](Engine& e) { return rename(e, "bar", "B/hard", RENAME_WHITEOUT); }},
+    Operation{"create D/new", [](Engine& e) { return create(e, "D/new", kFile); }},
+    Operation{"mkdir D/dir", [](Engine& e) { return create(e, "D/dir", kDirectory); }},
+    Operation{"access ACL of A/foo",
+              [](Engine& e) { return set_acl(e, "A/foo", kAccessAclName, 2); }},
+    Operation{"no access ACL of D/foo",
+              [](Engine& e) { return remove_xattr(e, "D/foo", kAccessAclName); }},
+    Operation{"chmod D/foo", [](Engine& e) { return set_mode(e, "D/foo", 0640); }},
+    Operation{"long default ACL of A",
+              [](Engine& e) { return set_acl(e, "A", kDefaultAclName, 30); }},
+    Operation{"no default ACL of D",
+              [](Engine& e) { return remove_xattr(e, "D", kDefaultAclName); }},
     Operation{"chmod A/foo", [](Engine& e) { return set_mode(e, "A/foo", 0400); }},
     Operation{"chmod A", [](Engine& e) { return set_mode(e, "A", 0700); }},
     Operation{"setxattr A/foo replaced",
@@ -222,6 +265,9 @@ const std::array kOperations = {
     Operation{"truncate A/foo 0, write", [](Engine& e) { return truncate(e, "A/foo", 0, 2); }},
     Operation{"truncate bar longer", [](Engine& e) { return truncate(e, "bar", 6); }},
     Operation{"punch A/foo", [](Engine& e) { return punch(e, "A/foo", 1, 1); }},
+    Operation{"collapse A/foo", [](Engine& e) { return collapse(e, "A/foo", 1, 1); }},
+    Operation{"insert into A/foo", [](Engine& e) { return insert(e, "A/foo", 1, 2); }},
+    Operation{"insert into bar", [](Engine& e) { return insert(e, "bar", 0, 1); }},
     Operation{"checkpoint",
               [](Engine& e) {
                 e.journal().checkpoint();
@@ -239,8 +285,8 @@ using Sequence = std::vector<size_t>;  // indices of kOperations
 
 class Sequences {
  public:
-  Sequences() {
-    EngineProver prover;
+  explicit Sequences(EngineProver::Kept kept) : kept_(kept) {
+    EngineProver prover(kept);
     const Result<void> done = setup(prover.engine());
     if (!done.ok()) throw std::runtime_error("set-up: " + done.error().message());
     start_ = prover.words();
@@ -250,7 +296,7 @@ class Sequences {
 
   // Nothing is counted if an operation has nothing to work on.
   void prove(const Sequence& sequence, Tally& tally) {
-    EngineProver prover(start_);
+    EngineProver prover(start_, kept_);
     bool runs = true;
     std::vector<EngineProver::Step> steps;
     for (const size_t index : sequence) {
@@ -274,6 +320,7 @@ class Sequences {
   }
 
  private:
+  const EngineProver::Kept kept_;
   std::vector<uint64_t> start_;
   std::unordered_set<uint64_t> seen_;
 };
@@ -283,6 +330,7 @@ struct Work {
   uint64_t draw;  // 0: all sequences of this length
   uint64_t seed;
   size_t jobs;
+  EngineProver::Kept kept;
 };
 
 // Every jobs-th of them.
@@ -311,7 +359,7 @@ struct Child {
 };
 
 [[noreturn]] void be_child(std::FILE* out, const Work& work, size_t job) {
-  Sequences sequences;
+  Sequences sequences(work.kept);
   const Tally tally = prove_share(sequences, work, job);
   std::fflush(stdout);
   const std::vector<uint64_t> seen(sequences.seen().begin(), sequences.seen().end());
@@ -347,27 +395,45 @@ bool finish(const Child& child, Tally& sum, std::unordered_set<uint64_t>& states
   return told;
 }
 
+// What the processes did, and whether all of them lived.
+struct Done {
+  Tally tally;
+  bool lived = true;
+};
+
+Done prove(const Work& work, std::unordered_set<uint64_t>& states) {
+  Done done;
+  std::vector<Child> children;
+  for (size_t job = 0; job < work.jobs; ++job)
+    if (const auto child = start(work, job)) children.push_back(*child);
+  done.lived = children.size() == work.jobs;
+  const size_t before = states.size();
+  for (const Child& child : children) done.lived = finish(child, done.tally, states) && done.lived;
+  fmt::print("length {}{}: {} sequences{}, {} new crash states, {} more in recovery, {} wrong\n",
+             work.length, work.kept == EngineProver::Kept::kTwice ? ", META kept twice" : "",
+             done.tally.sequences,
+             work.draw == 0 ? ", all that can run" : fmt::format(" of {} drawn", work.draw),
+             states.size() - before, done.tally.in_recovery, done.tally.wrong);
+  return done;
+}
+
 int run(size_t length_max, uint64_t draw, uint64_t seed, size_t jobs) {
-  std::unordered_set<uint64_t> states;
+  using enum EngineProver::Kept;
+  std::vector<Work> works;
+  for (size_t length = 1; length <= length_max; ++length)
+    works.push_back({length, length > 2 ? draw : 0, seed, jobs, kOnce});
+  for (size_t length = 1; length <= std::min<size_t>(length_max, 2); ++length)
+    works.push_back({length, length > 1 ? div_round_up(draw, 3) : 0, seed, jobs, kTwice});
+  std::unordered_set<uint64_t> once, twice;
   uint64_t wrong = 0;
   bool all_lived = true;
-  for (size_t length = 1; length <= length_max; ++length) {
-    const Work work{length, length > 2 ? draw : 0, seed, jobs};
-    std::vector<Child> children;
-    for (size_t job = 0; job < jobs; ++job)
-      if (const auto child = start(work, job)) children.push_back(*child);
-    all_lived = all_lived && children.size() == jobs;
-    Tally tally;
-    const size_t before = states.size();
-    for (const Child& child : children) all_lived = finish(child, tally, states) && all_lived;
-    fmt::print("length {}: {} sequences{}, {} new crash states, {} more in recovery, {} wrong\n",
-               length, tally.sequences,
-               work.draw == 0 ? ", all that can run" : fmt::format(" of {} drawn", work.draw),
-               states.size() - before, tally.in_recovery, tally.wrong);
-    wrong += tally.wrong;
+  for (const Work& work : works) {
+    const Done done = prove(work, work.kept == kOnce ? once : twice);
+    wrong += done.tally.wrong;
+    all_lived = all_lived && done.lived;
   }
-  fmt::print("{} distinct crash states, {} wrong{}\n", states.size(), wrong,
-             all_lived ? "" : "; a process died");
+  fmt::print("{} distinct crash states, {} of META kept twice, {} wrong{}\n",
+             once.size() + twice.size(), twice.size(), wrong, all_lived ? "" : "; a process died");
   return wrong == 0 && all_lived ? 0 : 1;
 }
 
@@ -379,7 +445,8 @@ int main(int argc, char** argv) {
   uint64_t draw = 900, seed = 1;
   CLI::App app("Cut the power everywhere in sequences of operations.");
   app.add_option("--length", length, "Up to so many operations.")->check(CLI::Range(1, 5));
-  app.add_option("--draw", draw, "Sequences drawn of each length above 2.")
+  app.add_option("--draw", draw,
+                 "Sequences drawn of each length above 2; a third as many of 2 of META kept twice.")
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", seed, "Of what is drawn.");
   app.add_option("--jobs", jobs, "Processes.")->check(CLI::Range(1, 64));
