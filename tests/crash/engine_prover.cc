@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,18 @@
 
 namespace streamfs::meta {
 namespace {
+
+// ACLs are binary.
+std::string readable(const std::string& value) {
+  const auto printable = [](char c) { return c >= ' ' && c <= '~'; };
+  if (std::ranges::all_of(value, printable)) return value;
+  return std::accumulate(value.begin(), value.end(), std::string("0x"),
+                         [](std::string text, char c) {
+                           constexpr std::string_view kDigits = "0123456789abcdef";
+                           const auto byte = static_cast<uint8_t>(c);
+                           return std::move(text) + kDigits[byte >> 4U] + kDigits[byte & 15U];
+                         });
+}
 
 class TreeText {
  public:
@@ -60,7 +74,7 @@ class TreeText {
     if (S_ISREG(a->mode)) describe_extents(id);
     const auto names = engine_.list_xattr(id);
     for (const auto& name : names.value()) {
-      text_ += " " + name + "=" + engine_.get_xattr(id, name).value();
+      text_ += " " + name + "=" + readable(engine_.get_xattr(id, name).value());
     }
     text_ += "\n";
   }
