@@ -1,9 +1,13 @@
 #include "pmem/recording_region.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/mutex.h"
 #include "base/types.h"
 #include "pmem/region.h"
@@ -44,16 +48,44 @@ void RecordingRegion::drain() {
   push({Event::Kind::kFence});
 }
 
-ScratchRegion::ScratchRegion(std::vector<uint64_t>& words) : words_(words) {
-  attach(reinterpret_cast<std::byte*>(words.data()), words.size() * kWordSize);
+ScratchRegion::ScratchRegion(std::span<uint64_t> words)
+    : words_(words), kept_(div_round_up(words.size(), kLineWords * 64)) {
+  SFS_ASSERT(words.size() % kLineWords == 0);
+  attach(reinterpret_cast<std::byte*>(words.data()), words.size_bytes());
 }
 
-ScratchRegion::~ScratchRegion() {
-  for (auto old = undo_.rbegin(); old != undo_.rend(); ++old) words_[old->index] = old->value;
+// A line at a time.
+void ScratchRegion::store(uint64_t offset, std::span<const uint64_t> words) {
+  SFS_ASSERT(offset % kWordSize == 0 && offset <= size() && words.size_bytes() <= size() - offset);
+  for (uint64_t at = offset / kWordSize; !words.empty();) {
+    const uint64_t here = std::min<uint64_t>(words.size(), kLineWords - at % kLineWords);
+    uint64_t changed = 0;
+    for (uint64_t i = 0; i < here; ++i) changed |= words_[at + i] ^ words[i];
+    if (changed != 0) {
+      keep_line(at / kLineWords);
+      std::memcpy(&words_[at], words.data(), here * kWordSize);
+    }
+    at += here;
+    words = words.subspan(here);
+  }
 }
 
-void ScratchRegion::on_store(uint64_t offset, uint64_t) {
-  undo_.push_back({offset / kWordSize, words_[offset / kWordSize]});
+void ScratchRegion::keep_line(uint64_t number) {
+  uint64_t& bits = kept_[number / 64];
+  const uint64_t bit = uint64_t{1} << number % 64;
+  if ((bits & bit) != 0) return;
+  bits |= bit;
+  Line& line = before_.emplace_back();
+  line.number = number;
+  std::memcpy(line.words.data(), &words_[number * kLineWords], kLineSize);
+}
+
+void ScratchRegion::put_back() {
+  for (const Line& line : before_) {
+    std::memcpy(&words_[line.number * kLineWords], line.words.data(), kLineSize);
+    kept_[line.number / 64] = 0;
+  }
+  before_.clear();
 }
 
 }  // namespace streamfs::pmem

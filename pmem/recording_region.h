@@ -8,9 +8,12 @@
 // Thread safety: stores, flushes and fences from any thread; crash_images() only when they rest.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -62,26 +65,34 @@ struct CrashImage {
   std::function<std::string()> description;  // where the cut is and what was lost
 };
 
-// A region over words of somebody else's, which its end puts back: what is done with one crash
-// image costs what it changes and not a copy of it. Thread safety: none.
+// A region over words of somebody else's, which its end puts back, or put_back() sooner: what is
+// done with one crash image costs what it changes and not a copy of it. Lines are kept as they were
+// when first stored to. Words programmed are not counted. Thread safety: none.
 class ScratchRegion final : public Region {
  public:
-  explicit ScratchRegion(std::vector<uint64_t>& words);
-  ~ScratchRegion() override;
+  explicit ScratchRegion(std::span<uint64_t> words);  // whole lines
+  ~ScratchRegion() override { put_back(); }
   MetaClass meta_class() const override { return MetaClass::kPersistent; }
+  void store(uint64_t offset, std::span<const uint64_t> words) override;
+  void put_back();
 
  protected:
-  void on_store(uint64_t offset, uint64_t value) override;
+  void on_store(uint64_t offset, uint64_t) override { keep_line(offset / kLineSize); }
   void write_back_line(uint64_t) override {}
   void drain() override {}
   Result<void> make_durable() override { return {}; }
 
  private:
-  struct Old {
-    uint64_t index, value;
+  static constexpr size_t kLineWords = kLineSize / kWordSize;
+  struct Line {
+    uint64_t number;
+    std::array<uint64_t, kLineWords> words;
   };
-  std::vector<uint64_t>& words_;
-  std::vector<Old> undo_;
+  void keep_line(uint64_t number);
+
+  std::span<uint64_t> words_;
+  std::vector<Line> before_;
+  std::vector<uint64_t> kept_;  // a bit a line: it is in before_
 };
 
 enum class StoreModel : uint8_t { kLinePrefix, kAnyWord };

@@ -28,12 +28,6 @@ std::string_view to_string(MetaClass meta_class) {
   return "unknown";
 }
 
-std::atomic_ref<uint64_t> Region::word(uint64_t offset) const {
-  SFS_ASSERT(offset % kWordSize == 0 && offset + kWordSize <= size());
-  return std::atomic_ref<uint64_t>(
-      *reinterpret_cast<uint64_t*>(base_.load(std::memory_order_relaxed) + offset));
-}
-
 void Region::store(uint64_t offset, std::span<const uint64_t> words) {
   uint64_t changed = 0;
   for (const uint64_t value : words) {

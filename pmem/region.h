@@ -23,6 +23,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/assert.h"
 #include "base/result.h"
 #include "base/thread_counters.h"
 #include "base/types.h"
@@ -129,7 +130,11 @@ class Region {
   virtual Result<void> make_durable() = 0;
 
  private:
-  std::atomic_ref<uint64_t> word(uint64_t offset) const;
+  std::atomic_ref<uint64_t> word(uint64_t offset) const {
+    SFS_ASSERT(offset % kWordSize == 0 && offset + kWordSize <= size());
+    return std::atomic_ref<uint64_t>(
+        *reinterpret_cast<uint64_t*>(base_.load(std::memory_order_relaxed) + offset));
+  }
   std::atomic<std::byte*> base_{nullptr};
   std::atomic<uint64_t> size_{0};
   bool watches_loads_ = false;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/types.h"
 #include "pmem/recording_region.h"
 #include "pmem/region.h"
 
@@ -97,6 +98,31 @@ TEST_F(CrashImages, MarksCountWhatHadEnded) {
     return true;
   });
   EXPECT_EQ(marks, (std::set<size_t>{1, 2}));
+}
+
+TEST(ScratchRegion, PutsBackEveryWordHoweverItWasStored) {
+  std::vector<uint64_t> words(512);
+  for (size_t i = 0; i < words.size(); ++i) words[i] = i + 1;
+  const std::vector<uint64_t> before = words;
+  ScratchRegion region(words);
+  for (const uint64_t round : {1, 2}) {  // the second after a put_back()
+    const std::vector<uint64_t> fresh(40, round * 1000);
+    region.store(3 * kWordSize, fresh);  // parts of lines at both ends
+    region.store(5 * kWordSize, fresh);  // again: the first values are what comes back
+    region.store_word(511 * kWordSize, 7);
+    region.store_masked(200 * kWordSize, 0xff, 9);
+    region.store_half(300 * kWordSize + 4, 11);
+    region.store_zeroes(400 * kWordSize, 64);
+    EXPECT_EQ(words[3], round * 1000);
+    EXPECT_EQ(words[44], round * 1000);
+    EXPECT_EQ(words[45], 46U);
+    EXPECT_EQ(words[511], 7U);
+    EXPECT_EQ(words[200], 9U);
+    EXPECT_EQ(words[300], 301 | uint64_t{11} << 32);
+    EXPECT_EQ(words[407], 0U);
+    region.put_back();
+    EXPECT_EQ(words, before);
+  }
 }
 
 }  // namespace
