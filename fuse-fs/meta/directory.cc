@@ -79,7 +79,9 @@ DirSlot first_slot(const EntryWords& words) {
 
 std::string entry_name(const EntryWords& words, uint32_t length) {
   const auto* first = reinterpret_cast<const char*>(&words[2]);
-  std::string name(first, std::min(length, kDirSlotName));
+  std::string name;
+  name.reserve(length);
+  name.append(first, std::min(length, kDirSlotName));
   for (uint32_t slot = 1; name.size() < length; ++slot) {
     const auto* more = reinterpret_cast<const char*>(&words[slot * kSlotWords + 1]);
     name.append(more, std::min<size_t>(length - name.size(), kContinuationName));
@@ -110,8 +112,8 @@ namespace {
 
 Result<DirEntry> decode_copy(const pmem::Region& region, uint64_t unit, uint32_t index) {
   const uint64_t at = slot_offset(unit, index);
+  if (region.load(at) == 0) return Error{ENOENT};  // as most are: nothing to read
   const DirSlot slot = first_slot(read_words(region, at, 1));
-  if (slot.inode == 0) return Error{ENOENT};
   const uint32_t slots = slots_for(slot.name_length);
   if ((slot.inode & kContinuation) != 0 || slot.name_length == 0 ||
       slot.name_length > kMaxNameLength || index + slots > kDirSlotsPerUnit) {

@@ -1,58 +1,75 @@
-// Which lines hold bodies younger than the watermark: a record that changes one must prove it.
+// Which lines hold bodies younger than the watermark: a record that changes one must prove it. Kept
+// a heap unit at a time, because that is what most bodies fill.
 // Thread safety: any thread; a leaf mutex per shard. Crash: memory only.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <deque>
 #include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/mutex.h"
 #include "base/types.h"
 #include "fuse-fs/meta/journal.h"
+#include "fuse-fs/meta/layout.h"
 
 namespace streamfs::meta {
 
 class Journal::YoungBodies {
  public:
   void add(uint64_t offset, uint64_t length, TxId tx) {
-    for (uint64_t line = round_down(offset, kLineSize); line < offset + length; line += kLineSize) {
-      Shard& shard = shard_of(line);
+    const uint64_t end = offset + length;
+    for (uint64_t at = round_down(offset, kLineSize); at < end;) {
+      const uint64_t unit = at / kUnitSize, unit_end = std::min(end, (unit + 1) * kUnitSize);
+      Shard& shard = shard_of(unit);
       const MutexLock lock(shard.mutex);
-      shard.young[line] = tx;
-      shard.by_age.emplace_back(tx, line);
+      Unit& young = shard.young[unit];
+      for (; at < unit_end; at += kLineSize) young.lines[line_in_unit(at)] = tx;
+      young.youngest = std::max(young.youngest, tx);
+      shard.by_age.emplace_back(tx, unit);
     }
   }
 
   std::optional<TxId> find(uint64_t line) const {
-    const Shard& shard = shard_of(line);
+    const uint64_t unit = line / kUnitSize;
+    const Shard& shard = shard_of(unit);
     const MutexLock lock(shard.mutex);
-    const auto found = shard.young.find(line);
+    const auto found = shard.young.find(unit);
     if (found == shard.young.end()) return std::nullopt;
-    return found->second;
+    const TxId tx = found->second.lines[line_in_unit(line)];
+    return tx > shard.forgotten ? std::optional(tx) : std::nullopt;
   }
 
-  // by_age is nearly sorted: a line left behind by a younger neighbour goes at the next call.
+  // by_age is nearly sorted: a unit left behind by a younger neighbour goes at the next call.
   void forget_up_to(TxId tx) {
     for (Shard& shard : shards_) {
       const MutexLock lock(shard.mutex);
-      while (!shard.by_age.empty() && shard.by_age.front().first <= tx) {
-        const auto found = shard.young.find(shard.by_age.front().second);
-        if (found != shard.young.end() && found->second <= tx) shard.young.erase(found);
-        shard.by_age.pop_front();
+      shard.forgotten = tx;
+      auto next = shard.by_age.begin();
+      for (; next != shard.by_age.end() && next->first <= tx; ++next) {
+        const auto found = shard.young.find(next->second);
+        if (found != shard.young.end() && found->second.youngest <= tx) shard.young.erase(found);
       }
+      shard.by_age.erase(shard.by_age.begin(), next);  // nearly all: a checkpoint forgets what is
     }
   }
 
  private:
+  struct Unit {
+    std::array<TxId, kUnitSize / kLineSize> lines{};  // 0: none
+    TxId youngest;
+  };
   struct alignas(kLineSize) Shard {  // neighbours are others'
     mutable Mutex mutex;             // leaf
-    std::unordered_map<uint64_t, TxId> young SFS_GUARDED_BY(mutex);
-    std::deque<std::pair<TxId, uint64_t>> by_age SFS_GUARDED_BY(mutex);
+    TxId forgotten SFS_GUARDED_BY(mutex);
+    std::unordered_map<uint64_t, Unit> young SFS_GUARDED_BY(mutex);
+    std::vector<std::pair<TxId, uint64_t>> by_age SFS_GUARDED_BY(mutex);
   };
-  Shard& shard_of(uint64_t line) { return shards_[line / kLineSize % kShards]; }
-  const Shard& shard_of(uint64_t line) const { return shards_[line / kLineSize % kShards]; }
+  static size_t line_in_unit(uint64_t offset) { return offset % kUnitSize / kLineSize; }
+  Shard& shard_of(uint64_t unit) { return shards_[unit % kShards]; }
+  const Shard& shard_of(uint64_t unit) const { return shards_[unit % kShards]; }
   static constexpr size_t kShards = 16;
   std::array<Shard, kShards> shards_;
 };
