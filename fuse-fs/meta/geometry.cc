@@ -46,19 +46,23 @@ Result<void> check_segments(const Superblock& super) {
   return {};
 }
 
-// Extensions of the log lie apart from each other and from what else is reserved, in DATA.
+// Extensions of the log lie apart from each other and from what else is reserved, in DATA. They are
+// given from the first on, and none is empty: reserved_in() and valid_blocks() say the same then.
 Result<void> check_extensions(const Superblock& super) {
   std::vector<std::pair<uint64_t, uint64_t>> taken{{0, super.first_data_block}};
+  bool possible = true, last = false;
   for (const uint64_t packed : super.log_extensions) {
     const BlockRange range = unpack_range(packed);
+    possible = possible && (packed == 0 || (range.count > 0 && !last));
+    last = packed == 0;
     if (packed != 0) taken.emplace_back(range.first, range.first + range.count);
   }
   std::ranges::sort(taken);
   for (size_t i = 1; i < taken.size(); ++i) {
-    if (taken[i].first < taken[i - 1].second || taken[i].second > super.data_blocks) {
-      return Error{EINVAL, "the superblock reserves impossible blocks of DATA"};
-    }
+    possible =
+        possible && taken[i].first >= taken[i - 1].second && taken[i].second <= super.data_blocks;
   }
+  if (!possible) return Error{EINVAL, "the superblock reserves impossible blocks of DATA"};
   return {};
 }
 

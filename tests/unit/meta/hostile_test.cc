@@ -2,11 +2,13 @@
 // is damaged is refused or said, never an assert, never a read outside, never somebody else's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -113,6 +115,23 @@ TEST_F(HostileMedia, ASegmentThatCutsARingIsRefused) {
   const auto geometry = Geometry::from(cut);
   ASSERT_FALSE(geometry.ok());
   EXPECT_EQ(geometry.error().code, EINVAL);
+}
+
+TEST_F(HostileMedia, ExtensionsOfTheLogThatAreEmptyOrLeaveOneOutAreRefused) {
+  close();
+  const uint64_t first = pack_range({1024, 256}), second = pack_range({2048, 256});
+  const uint64_t empty = pack_range({1024, 0});
+  const auto code = [&](std::initializer_list<uint64_t> extensions) {
+    Superblock changed = super();
+    std::ranges::copy(extensions, changed.log_extensions);
+    const auto geometry = Geometry::from(changed);
+    return geometry.ok() ? 0 : geometry.error().code;
+  };
+  EXPECT_EQ(code({first, second}), 0);
+  EXPECT_EQ(code({empty}), EINVAL);  // blocks around it were in it for some, and free for others
+  EXPECT_EQ(code({first, empty}), EINVAL);
+  EXPECT_EQ(code({0, first}), EINVAL);  // nobody would look for it
+  EXPECT_EQ(code({first, 0, second}), EINVAL);
 }
 
 TEST_F(HostileMedia, WithoutARootDirectoryNothingIsNamedAgainAndNothingMounts) {
