@@ -38,7 +38,8 @@ Result<meta::Superblock> recover(pmem::Region& region) {
 
 void run_fsck(const Input& input) {
   Image& base = image(input.flags);
-  pmem::ScratchRegion region(base.words);
+  pmem::ScratchRegion& region = *base.region;
+  const Run run(region);
   const auto changed = apply_damage(region, base, input.items);
   if ((input.flags & kFixChecksums) != 0) fix_checksums(region, base.geometry, changed);
 

@@ -1,10 +1,14 @@
 #include "tests/fuzz/image.h"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +25,8 @@ namespace {
 
 using meta::CreateRequest;
 using meta::Engine;
+
+constexpr uint64_t kGuardBytes = uint64_t{1} << 30;
 
 InodeId make(Engine& engine, InodeId parent, std::string_view name, uint32_t mode,
              std::string_view target = {}) {
@@ -116,17 +122,38 @@ Image make_image(uint8_t choice) {
   }
   engine->reset();
 
-  Image image;
-  image.geometry = *meta::Geometry::from(*meta::load_superblock(*region, false));
-  image.words.resize(kMetaBytes / kWordSize);
-  std::memcpy(image.words.data(), region->at(0), kMetaBytes);
-  for (size_t at = 0; at < image.words.size(); ++at) {
-    if (image.words[at] != 0) image.live.push_back(at * kWordSize);
-  }
-  return image;
+  return finish_image(*region, *meta::Geometry::from(*meta::load_superblock(*region, false)));
 }
 
 }  // namespace
+
+GuardedWords::GuardedWords(uint64_t bytes) {
+  auto* const from = static_cast<std::byte*>(
+      ::mmap(nullptr, bytes + 2 * kGuardBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  SFS_ASSERT(from != MAP_FAILED);
+  SFS_ASSERT(::mprotect(from + kGuardBytes, bytes, PROT_READ | PROT_WRITE) == 0);
+  words_ = {reinterpret_cast<uint64_t*>(from + kGuardBytes), bytes / kWordSize};
+}
+
+GuardedWords::GuardedWords(GuardedWords&& other) noexcept
+    : words_(std::exchange(other.words_, {})) {}
+
+GuardedWords::~GuardedWords() {
+  if (words_.empty()) return;
+  ::munmap(reinterpret_cast<std::byte*>(words_.data()) - kGuardBytes,
+           words_.size_bytes() + 2 * kGuardBytes);
+}
+
+Image finish_image(const pmem::Region& region, const meta::Geometry& geometry) {
+  Image image{GuardedWords(region.size()), geometry, nullptr, {}};
+  const std::span<uint64_t> words = image.words.get();
+  std::memcpy(words.data(), region.at(0), words.size_bytes());
+  for (size_t at = 0; at < words.size(); ++at) {
+    if (words[at] != 0) image.live.push_back(at * kWordSize);
+  }
+  image.region = std::make_unique<pmem::ScratchRegion>(words);
+  return image;
+}
 
 void populate(Engine& engine) {
   populate_names(engine);

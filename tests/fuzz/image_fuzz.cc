@@ -27,7 +27,8 @@ void damage(pmem::Region& region, const Image& image, const Input& input) {
 
 void run_image(const Input& input) {
   Image& base = image(input.flags);
-  pmem::ScratchRegion region(base.words);
+  pmem::ScratchRegion& region = *base.region;
+  const Run run(region);
   FixedClock clock;
   damage(region, base, input);
   for (const bool last : {false, true}) {

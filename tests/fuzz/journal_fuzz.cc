@@ -114,7 +114,8 @@ class RingFiller {
 
 void run_journal(const Input& input) {
   Image& base = image(input.flags);
-  pmem::ScratchRegion region(base.words);
+  pmem::ScratchRegion& region = *base.region;
+  const Run run(region);
   RingFiller filler(region, base);
   for (const Item& item : input.items) filler.add(item);
   filler.finish({});

@@ -30,9 +30,9 @@ class RegionDevice final : public meta::LogDevice {
   explicit RegionDevice(pmem::Region& region) : region_(region) {}
   Result<void> write(BlockNo first, ConstBytes bytes) override {
     if (!fits(first, bytes.size())) return Error{EINVAL, "beyond the device"};
-    std::vector<uint64_t> words(bytes.size() / kWordSize);
-    std::memcpy(words.data(), bytes.data(), bytes.size());
-    region_.store(first.value * kBlockSize, words);
+    const auto* const words = reinterpret_cast<const uint64_t*>(bytes.data());
+    SFS_ASSERT(reinterpret_cast<uintptr_t>(words) % kWordSize == 0);
+    region_.store(first.value * kBlockSize, {words, bytes.size() / kWordSize});
     return {};
   }
   Result<void> read(BlockNo first, Bytes bytes) override {
@@ -52,7 +52,6 @@ class RegionDevice final : public meta::LogDevice {
 
 // A DATA whose log holds a snapshot and chunks after it. Its geometry is META's.
 Image make_data() {
-  std::vector<uint64_t> words(kDataBlocks * kBlockSize / kWordSize);
   const auto meta_region = pmem::make_memory_region(kMetaBytes, pmem::MetaClass::kVolatile);
   meta::FormatOptions options;
   options.data_blocks = kDataBlocks;
@@ -65,7 +64,7 @@ Image make_data() {
   const auto engine = meta::Engine::open(*meta_region, *super, clock, {false, false});
   SFS_ASSERT(engine.ok());
 
-  const auto data = pmem::make_memory_region(words.size() * kWordSize, pmem::MetaClass::kVolatile);
+  const auto data = pmem::make_memory_region(kDataBlocks * kBlockSize, pmem::MetaClass::kVolatile);
   RegionDevice device(*data);
   std::vector<std::byte> block(kBlockSize);
   const meta::DataLabel label = meta::make_label(*super).label;
@@ -79,12 +78,7 @@ Image make_data() {
   SFS_ASSERT(write_blocks(**engine, (*engine)->lookup((*engine)->root(), "plain")->id, 20, 3).ok());
   SFS_ASSERT((*log)->ship().ok());
 
-  Image image{std::move(words), (*engine)->geometry(), {}};
-  std::memcpy(image.words.data(), data->at(0), image.words.size() * kWordSize);
-  for (size_t at = 0; at < image.words.size(); ++at) {
-    if (image.words[at] != 0) image.live.push_back(at * kWordSize);
-  }
-  return image;
+  return finish_image(*data, (*engine)->geometry());
 }
 
 // Every checksum in the log made right: label, chunks, snapshots with their pages.
@@ -174,9 +168,11 @@ void use(pmem::Region& region, RegionDevice& device, const meta::DataLabel& labe
 
 void run_log(const Input& input) {
   static Image base = make_data();
-  static std::vector<uint64_t> no_meta(kMetaBytes / kWordSize);
+  static const GuardedWords no_meta(kMetaBytes);
+  static pmem::ScratchRegion region(no_meta.get());
   static const meta::DataLabel places = meta::make_label(base.geometry.super()).label;
-  pmem::ScratchRegion data(base.words);
+  pmem::ScratchRegion& data = *base.region;
+  const Run run(data);
   (void)apply_damage(data, base, input.items);
   if ((input.flags & kFixChecksums) != 0) LogFixer(data).fix(places);
 
@@ -187,7 +183,7 @@ void run_log(const Input& input) {
   if (!label.ok()) return;
   for (const bool last : {false, true}) {
     if (last && (input.flags & kReadTwice) == 0) return;
-    pmem::ScratchRegion region(no_meta);
+    const Run each(region);
     const auto restored = meta::restore_from_log(region, *label, device);
     if (!restored.ok()) return;
     if (!last) use(region, device, *label, input);

@@ -102,7 +102,7 @@ class Mutator {
       case 3:
         return old + below(33) - 16;
       case 4:
-        return base.words[live / kWordSize];
+        return base.words.get()[live / kWordSize];
       case 5:
         return live;
       case 6:
