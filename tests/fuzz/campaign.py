@@ -1,47 +1,69 @@
 #!/usr/bin/env python3
 """Fuzz the metadata engine: every target from its seeds, and what earlier runs found.
 
-Usage: campaign.py [--seconds N | --executions N] [--jobs N] [--json FILE] BUILD
+Usage: campaign.py [--seconds N | --executions N [--fast BUILD]] [--corpus DIR] [--jobs N]
+                   [--json FILE] BUILD
 
-BUILD is what `cmake --preset fuzz` configured and its target `fuzzers` built. Corpora stay in
-BUILD/corpus. Prints a line a target and a closing line; exits 1 when a target stopped, and says
-with which input.
+BUILD is what `cmake --preset fuzz` configured and its target `fuzzers` built: address and
+undefined-behaviour sanitizers. --executions (50M and 500k are numbers too) goes on until the
+targets together made so many, the kept ones counted: DIR (BUILD/corpus) keeps inputs, and how many
+executions these very programs made, so that a campaign may be ended at any time and taken up again.
+--fast names the build of `fuzz-fast`, the same programs without sanitizers (libstdc++'s assertions,
+our own, and addresses beside META that nobody may read): it makes nine tenths of the executions,
+and after every leg of it BUILD runs the whole corpus again and makes its tenth.
+
+Prints a closing line a target and a total, the two kinds apart. Exits 1 when a target stopped: a
+crash, a leak, a hang, too much memory. Then it says with which input, and what reproduces it.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 TARGETS = ["image", "fsck", "journal", "log"]
 INPUT_BYTES_MAX = 258  # tests/fuzz/input.h: kInputBytesMax
 # A run takes a millisecond. Memory is that of the images; no allocation comes near the bound unless
-# media decided its size. The time is the wall's: a busy machine may halt a run for long.
+# media decided its size. The time is the wall's: a run that the machine halted is made again.
 LIMITS = ["-rss_limit_mb=1024", "-malloc_limit_mb=16", "-timeout=60", "-report_slow_units=60"]
+# What costs a third is left out: stacks of allocations, which the command that reproduces a crash
+# prints, and stack use after return, which the unit tests look for.
 SANITIZERS = {
-    "ASAN_OPTIONS": "quarantine_size_mb=4:malloc_context_size=1:detect_leaks=1",
+    "ASAN_OPTIONS": "quarantine_size_mb=4:malloc_context_size=0:detect_leaks=1"
+    ":detect_stack_use_after_return=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 COUNT = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
-SPEED = re.compile(r"stat::average_exec_per_sec:\s*(\d+)")
+KEPT = re.compile(r"Test unit written to (\S+)")
+CHECKED_SHARE = 10  # one execution of so many is under the sanitizers
+CHECKED_LEG = 20_000
+FAST_LEG = CHECKED_LEG * (CHECKED_SHARE - 1)
 
 
 @dataclass
 class Outcome:
-    """How one target fared."""
+    """How one target fared: `made` and its cost now, the two sums with what was kept."""
 
     target: str
-    executions: int
-    executions_per_second: int
-    inputs: int
-    passed: bool
+    checked: int = 0
+    fast: int = 0
+    cpu_seconds: dict[str, float] = field(default_factory=dict)
+    made: dict[str, int] = field(default_factory=dict)
+    inputs: int = 0
+    passed: bool = True
+
+    def speed(self, kind: str) -> int:
+        """Executions a CPU second of this campaign."""
+        return int(self.made.get(kind, 0) / max(self.cpu_seconds.get(kind, 0.0), 0.01))
 
 
 def say(text: str) -> None:
@@ -50,72 +72,189 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def number(pattern: re.Pattern[str], text: str) -> int:
-    """What libFuzzer's closing statistics say, 0 if it came to none."""
-    found = pattern.search(text)
-    return int(found[1]) if found else 0
+def number(text: str) -> int:
+    """Of 50M and 500k as well."""
+    units = {"k": 1000, "M": 1_000_000}
+    return int(float(text[:-1]) * units[text[-1]]) if text[-1:] in units else int(text)
 
 
-def fuzz(target: str, build: Path, until: str) -> Outcome:
-    """Run one target; its own output is kept in BUILD/fuzz_TARGET.log."""
-    corpus = build / "corpus" / target
-    corpus.mkdir(parents=True, exist_ok=True)
-    crashes = build / f"crash-{target}-"
-    command = [
-        str(build / f"bin/fuzz_{target}"),
-        *LIMITS,
-        until,
-        f"-max_len={INPUT_BYTES_MAX}",
-        "-entropic=0",
-        "-print_final_stats=1",
-        f"-artifact_prefix={crashes}",
-        str(corpus),
-        str(build / "seeds" / target),
-    ]
-    done = subprocess.run(
-        command, check=False, capture_output=True, text=True, errors="replace",
-        env=os.environ | SANITIZERS,
-    )  # fmt: skip
-    (build / f"fuzz_{target}.log").write_text(done.stderr)
-    outcome = Outcome(
-        target,
-        number(COUNT, done.stderr),
-        number(SPEED, done.stderr),
-        len(list(corpus.iterdir())),
-        done.returncode == 0,
-    )
-    if not outcome.passed:
-        say(
-            "\n".join(line for line in done.stderr.splitlines() if not line.startswith("#"))[-6000:]
+class Target:
+    """One target: its programs, its corpus, its count. Used by one thread."""
+
+    def __init__(self, name: str, build: Path, fast: Path | None, corpus: Path) -> None:
+        """Count from nothing."""
+        self.build, self.corpus = build, corpus / name
+        self.corpus.mkdir(parents=True, exist_ok=True)
+        self.programs = {"checked": build / f"bin/fuzz_{name}"}
+        if fast:
+            self.programs["fast"] = fast / f"bin/fuzz_{name}"
+        self.count_file = corpus / f"executions-{name}.json"
+        self.key = {kind: digest(program) for kind, program in self.programs.items()}
+        self.outcome = Outcome(name)
+
+    def take_up(self) -> None:
+        """Go on with the count that an earlier campaign left for the same programs."""
+        kept = json.loads(self.count_file.read_text()) if self.count_file.exists() else {}
+        for kind, key in self.key.items():
+            setattr(self.outcome, kind, kept.get(kind, {}).get(key, 0))
+
+    def leg(self, kind: str, until: str) -> bool:
+        """Run one program until then; its own output is kept in BUILD/fuzz_TARGET.log."""
+        name, outcome = self.outcome.target, self.outcome
+        log = self.build / f"fuzz_{name}.log"
+        command = [
+            str(self.programs[kind]),
+            *LIMITS,
+            until,
+            f"-max_len={INPUT_BYTES_MAX}",
+            "-entropic=0",
+            "-print_final_stats=1",
+            f"-artifact_prefix={self.build}/stopped-{name}-",
+            str(self.corpus),
+            str(self.build / "seeds" / name),
+        ]
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=file, env=os.environ | SANITIZERS
+            )
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        text = log.read_text(errors="replace")
+        found = COUNT.search(text)
+        made = int(found[1]) if found else 0
+        setattr(outcome, kind, getattr(outcome, kind) + made)
+        outcome.made[kind] = outcome.made.get(kind, 0) + made
+        spent = usage.ru_utime + usage.ru_stime
+        outcome.cpu_seconds[kind] = outcome.cpu_seconds.get(kind, 0.0) + spent
+        outcome.inputs = sum(1 for _ in self.corpus.iterdir())
+        outcome.passed = made > 0 and (process.returncode == 0 or self.was_halted(kind, text))
+        if not outcome.passed:
+            self.say_what_stopped(kind, text, process.returncode)
+        return outcome.passed
+
+    def was_halted(self, kind: str, text: str) -> bool:
+        """Whether a run only seemed to hang: alone, its input ends in time."""
+        inputs = KEPT.findall(text)
+        if not inputs or "-timeout-" not in inputs[-1]:
+            return False
+        command = [str(self.programs[kind]), *LIMITS, inputs[-1]]
+        again = subprocess.run(
+            command, check=False, capture_output=True, env=os.environ | SANITIZERS
         )
-    say(
-        f"{target}: {outcome.executions} executions, {outcome.executions_per_second} a second, "
-        f"{outcome.inputs} inputs kept, {'passed' if outcome.passed else 'FAILED'}"
+        if again.returncode != 0:
+            return False
+        say(f"{self.outcome.target}: the machine halted a run; its input passes")
+        Path(inputs[-1]).unlink()
+        return True
+
+    def keep_count(self) -> None:
+        """Whole or not at all."""
+        counts = {kind: {key: getattr(self.outcome, kind)} for kind, key in self.key.items()}
+        fresh = self.count_file.with_suffix(".new")
+        fresh.write_text(json.dumps(counts) + "\n")
+        fresh.replace(self.count_file)
+
+    def say_what_stopped(self, kind: str, text: str, code: int) -> None:
+        """The report, the input, and how to see it again."""
+        say("\n".join(line for line in text.splitlines() if not line.startswith("#"))[-6000:])
+        inputs = KEPT.findall(text)
+        if inputs:
+            say(f"{self.outcome.target}: stopped by {inputs[-1]} ({kind} program)")
+            say(f"{self.outcome.target}: reproduce: {self.programs['checked']} {inputs[-1]}")
+        else:
+            say(f"{self.outcome.target}: the {kind} program ended with {code} and kept no input")
+
+    def round(self, executions: int) -> bool:
+        """A fast leg, then one under the sanitizers; return whether there is more to do."""
+        outcome = self.outcome
+        wanted = executions - executions // CHECKED_SHARE if "fast" in self.programs else 0
+        fast = min(FAST_LEG, wanted - outcome.fast)
+        if fast > 0:
+            self.leg("fast", f"-runs={fast}")
+            self.keep_count()
+        if outcome.passed:  # the corpus at least, even when there were enough
+            checked = min(CHECKED_LEG, max(1, executions - wanted - outcome.checked))
+            self.leg("checked", f"-runs={checked}")
+            self.keep_count()
+        say(f"{outcome.target}: {outcome.fast + outcome.checked} of {executions}")
+        return outcome.passed and outcome.fast + outcome.checked < executions
+
+
+def run_until(executions: int, targets: list[Target], jobs: int) -> None:
+    """Rounds of one target after another, so that none waits for the end of the others."""
+    waiting: SimpleQueue[Target] = SimpleQueue()
+    for target in targets:
+        target.take_up()
+        waiting.put(target)
+
+    def work(_: int) -> None:
+        while True:
+            try:
+                target = waiting.get_nowait()
+            except Empty:  # the rest are others' at this moment
+                return
+            if target.round(executions):
+                waiting.put(target)
+
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        list(pool.map(work, range(jobs)))
+
+
+def run_for(seconds: int, targets: list[Target], jobs: int) -> None:
+    """One leg of each."""
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        list(pool.map(lambda target: target.leg("checked", f"-max_total_time={seconds}"), targets))
+
+
+def digest(program: Path) -> str:
+    """Of a program's bytes: the count is of these and no others."""
+    return hashlib.sha256(program.read_bytes()).hexdigest()[:16]
+
+
+def closing_line(outcome: Outcome) -> str:
+    """What a target did."""
+    speeds = ", ".join(
+        f"{outcome.speed(kind)} {kind} ones a CPU second" for kind in sorted(outcome.made)
     )
-    return outcome
+    return (
+        f"{outcome.target}: {outcome.checked} executions under the sanitizers, {outcome.fast} fast,"
+        f" {speeds}, {outcome.inputs} inputs kept, {'passed' if outcome.passed else 'FAILED'}"
+    )
 
 
 def main() -> int:
     """Run all targets."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
-    parser.add_argument("--executions", type=int, help="of all targets together, instead")
+    parser.add_argument("--executions", type=number, help="of all targets together, instead")
+    parser.add_argument("--fast", type=Path, help="build without sanitizers for most of them")
+    parser.add_argument("--corpus", type=Path, help="default: BUILD/corpus")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path)
     parser.add_argument("build", type=Path)
     args = parser.parse_args()
-    subprocess.run([args.build / "bin/fuzz_seeds", args.build / "seeds"], check=True)
-    until = f"-max_total_time={args.seconds}"
+    build = args.build.resolve()
+    fast = args.fast.resolve() if args.fast else None
+    subprocess.run([build / "bin/fuzz_seeds", build / "seeds"], check=True)
+    corpus = (args.corpus or build / "corpus").resolve()
+    targets = [Target(name, build, fast, corpus) for name in TARGETS]
+
     if args.executions:
-        until = f"-runs={-(-args.executions // len(TARGETS))}"
-    with ThreadPoolExecutor(max_workers=args.jobs) as pool:
-        outcomes = list(pool.map(lambda target: fuzz(target, args.build, until), TARGETS))
+        run_until(-(-args.executions // len(targets)), targets, args.jobs)
+    else:
+        run_for(args.seconds, targets, args.jobs)
+    outcomes = [target.outcome for target in targets]
+    for outcome in outcomes:
+        say(closing_line(outcome))
     if args.json:
         args.json.write_text(json.dumps([asdict(each) for each in outcomes], indent=1) + "\n")
     passed = sum(each.passed for each in outcomes)
-    total = sum(each.executions for each in outcomes)
-    say(f"fuzz: {total} executions; {passed} passed, {len(outcomes) - passed} failed")
-    return 0 if passed == len(outcomes) and total > 0 else 1
+    checked, fast = (sum(getattr(each, kind) for each in outcomes) for kind in ("checked", "fast"))
+    say(
+        f"fuzz: {checked + fast} executions, {checked} under the sanitizers and {fast} fast; "
+        f"{passed} passed, {len(outcomes) - passed} failed"
+    )
+    return 0 if passed == len(outcomes) else 1
 
 
 if __name__ == "__main__":
