@@ -42,6 +42,7 @@ Result<void> CheckWalk::run() {
   follow_strays();
   check_free_units();
   check_orphans();
+  say_dangling();
   say_unsound();
   if (found_.blocks_conflict) check_owners();
   check_reached();
@@ -132,6 +133,9 @@ bool CheckWalk::adopt_unit(uint64_t unit, InodeId because) {
     return false;
   say("heap unit " + std::to_string(unit) + " holds inodes, but the heap map says otherwise", true);
   found_.repairs.units[unit] = UnitKind::kInodes;
+  const auto [named, end] = dangling_.equal_range(geometry_.unit_offset(unit) / kUnitSize);
+  for (auto at = named; at != end; ++at) found_.strays.push_back(at->second);
+  dangling_.erase(named, end);
   kind_[unit] = static_cast<uint8_t>(UnitKind::kInodes);
   inodes_.add_unit(unit);
   CheckScan(*this).scan_inodes(unit, found_);
@@ -154,13 +158,19 @@ void CheckWalk::follow_strays() {
     if (const auto target = find(stray.target)) {
       note_name(found_, stray.directory, stray.entry, *target);
     } else {
-      found_.repairs.dangling.insert(stray.target);
-      blind({}, stray.directory,
-            entry_path(stray.entry) + ": leads to " + inode_name(stray.target) +
-                ", which does not exist");
+      dangling_.emplace(stray.target.value / kInodesPerUnit, stray);
     }
   }
   found_.strays.clear();
+}
+
+void CheckWalk::say_dangling() {
+  for (const auto& [unit, stray] : dangling_) {
+    found_.repairs.dangling.insert(stray.target);
+    blind({}, stray.directory,
+          entry_path(stray.entry) + ": leads to " + inode_name(stray.target) +
+              ", which does not exist");
+  }
 }
 
 void CheckWalk::check_free_units() {

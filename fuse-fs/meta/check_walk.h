@@ -149,6 +149,7 @@ class CheckWalk {
   std::optional<size_t> find(InodeId id);
   void follow_strays();
   void check_free_units();
+  void say_dangling();
   void say_unsound();
   void check_owners();
   void check_orphans();
@@ -176,6 +177,8 @@ class CheckWalk {
   InodeTable inodes_;
   bool rooted_ = false;  // there is a root to name lost inodes in
   Findings found_;       // of all chunks, then of the steps that follow
+  // By heap unit: what leads nowhere as long as the unit is not known to hold inodes.
+  std::multimap<uint64_t, Findings::Stray> dangling_;
 };
 
 // One thread's part of the scan. Borrows everything but what it needs again for each object.

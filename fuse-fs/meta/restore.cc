@@ -75,6 +75,7 @@ class ChunkReader {
 Result<uint64_t> replay_payload(pmem::Region& region, const Geometry& geometry,
                                 const std::vector<std::byte>& payload, uint64_t& last_sequence) {
   std::vector<uint64_t> words(payload.size() / kWordSize);
+  if (words.empty()) return 0;  // and nowhere to copy from
   std::memcpy(words.data(), payload.data(), words.size() * kWordSize);
   uint64_t records = 0;
   for (std::span<const uint64_t> rest(words); !rest.empty(); ++records) {

@@ -149,6 +149,26 @@ TEST_F(HostileMedia, WithoutARootDirectoryNothingIsNamedAgainAndNothingMounts) {
   for (const auto& problem : second->problems) EXPECT_FALSE(problem.repaired) << problem.text;
 }
 
+TEST_F(HostileMedia, ANameIsFollowedAgainOnceItsUnitIsKnownToHoldInodes) {
+  std::vector<InodeId> made;
+  for (int i = 0; i < 40; ++i) made.push_back(fs_.directory("d" + std::to_string(i)));
+  close();
+  const auto unit_of = [&](InodeId id) { return geometry_->unit_of(inode_offset(id)); };
+  const auto damaged = std::ranges::find_if(
+      made, [&](InodeId id) { return unit_of(id) != unit_of(InodeId{super().root_inode}); });
+  ASSERT_LT(damaged + 1, made.end());
+  ASSERT_EQ(unit_of(*damaged), unit_of(damaged[1]));  // whose name is met later, and believed
+  region().store_word(inode_offset(*damaged) + offsetof(InodeImage, mtime), 1);
+  set_kind(unit_of(*damaged).value_or(0), UnitKind::kExtents);
+  const auto first = check(region(), super(), {.repair = true});
+  ASSERT_TRUE(first.ok());
+  for (const auto& problem : first->problems)
+    EXPECT_EQ(problem.text.find("does not exist"), std::string::npos) << problem.text;
+  const auto second = check(region(), super(), {.repair = true});
+  ASSERT_TRUE(second.ok());
+  for (const auto& problem : second->problems) EXPECT_FALSE(problem.repaired) << problem.text;
+}
+
 TEST_F(HostileMedia, TheUnitOfALostDirectoryHoldsNoInodesWhateverTheMapSays) {
   const InodeId lost = fs_.directory("lost"), file = fs_.file("file", lost);
   close();
@@ -279,6 +299,23 @@ TEST_F(HostileLog, ASnapshotOfImpossibleSizeOrPlaceIsNone) {
   });
   EXPECT_TRUE(is_none());
   change_snapshot([](SnapshotHeader& header) { header.generation -= 1; });
+  EXPECT_EQ(restore_error(label_), 0);
+}
+
+// Whoever asserts something of it is the sanitizer.
+TEST_F(HostileLog, AChunkWithoutRecordsIsNothingToReplay) {
+  SnapshotHeader snapshot;
+  std::memcpy(&snapshot, &device_.bytes[label_.snapshot_first_block[1] * kBlockSize],
+              sizeof(snapshot));
+  LogChunkHeader chunk{};
+  chunk.magic = kChunkMagic;
+  chunk.number = snapshot.first_chunk;
+  chunk.last_sequence = snapshot.sequence;
+  std::memcpy(chunk.uuid, label_.geometry.uuid, sizeof(chunk.uuid));
+  chunk.payload_checksum = crc32c({});
+  chunk.checksum = crc32c(std::as_bytes(std::span(&chunk, 1)));
+  std::memcpy(&device_.bytes[(label_.log_first_block + snapshot.first_block) * kBlockSize], &chunk,
+              sizeof(chunk));
   EXPECT_EQ(restore_error(label_), 0);
 }
 
