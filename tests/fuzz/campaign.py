@@ -10,7 +10,8 @@ targets together made so many, the kept ones counted: DIR (BUILD/corpus) keeps i
 executions these very programs made, so that a campaign may be ended at any time and taken up again.
 --fast names the build of `fuzz-fast`, the same programs without sanitizers (libstdc++'s assertions,
 our own, and addresses beside META that nobody may read): it makes nine tenths of the executions,
-and after every leg of it BUILD runs the whole corpus again and makes its tenth.
+and after every leg of it BUILD runs the whole corpus again and makes its tenth. The corpus that a
+leg begins with counts as executed.
 
 Prints a closing line a target and a total, the two kinds apart. Exits 1 when a target stopped: a
 crash, a leak, a hang, too much memory. Then it says with which input, and what reproduces it.
@@ -45,7 +46,7 @@ SANITIZERS = {
 COUNT = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 KEPT = re.compile(r"Test unit written to (\S+)")
 CHECKED_SHARE = 10  # one execution of so many is under the sanitizers
-CHECKED_LEG = 20_000
+CHECKED_LEG = 50_000
 FAST_LEG = CHECKED_LEG * (CHECKED_SHARE - 1)
 
 
