@@ -45,8 +45,7 @@ class Side final : public pmem::Region {
   const bool* fails_;
 };
 
-inline std::unique_ptr<pmem::Region> mirror(pmem::Region& both,
-                                            const bool* first_fails = nullptr) {
+inline std::unique_ptr<pmem::Region> mirror(pmem::Region& both, const bool* first_fails = nullptr) {
   return std::make_unique<pmem::MirrorRegion>(std::make_unique<Side>(both, 0, first_fails),
                                               std::make_unique<Side>(both, 1));
 }
