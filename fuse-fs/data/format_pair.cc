@@ -1,20 +1,16 @@
 #include "fuse-fs/data/format_pair.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -22,6 +18,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/buffer.h"
+#include "fuse-fs/data/meta_place.h"
 #include "fuse-fs/data/pair.h"
 #include "fuse-fs/data/signature.h"
 #include "fuse-fs/meta/label.h"
@@ -83,48 +80,6 @@ Result<meta::FormatOptions> engine_options(const FormatPairOptions& options,
   return out;
 }
 
-bool exists(const std::string& path) {
-  struct stat status{};
-  return ::stat(path.c_str(), &status) == 0 && (!S_ISREG(status.st_mode) || status.st_size > 0);
-}
-
-// Opens META, making the file if there is none. `made` tells whether it was made here.
-Result<std::unique_ptr<pmem::Region>> open_meta(const std::string& path, uint64_t size,
-                                                double wait_seconds, bool& made) {
-  pmem::OpenOptions open;
-  open.wait_seconds = wait_seconds;
-  made = !exists(path);
-  open.create = made;
-  open.size = made ? size : 0;
-  return pmem::open_region(path, open);
-}
-
-// A META made for a run that wrote nothing goes away again.
-class Remover {
- public:
-  Remover() = default;
-  Remover(const Remover&) = delete;
-  Remover& operator=(const Remover&) = delete;
-  ~Remover() {
-    for (const std::string& path : paths_) (void)::unlink(path.c_str());
-  }
-  void add(const std::string& path) { paths_.push_back(path); }
-  void keep() { paths_.clear(); }
-
- private:
-  std::vector<std::string> paths_;
-};
-
-Result<void> check_empty(pmem::Region& region, const std::string& meta_path) {
-  const auto super = meta::load_superblock(region, false);
-  if (super.ok() || super.error().code == EIO) {
-    return Error{EEXIST, meta_path + " holds a streamfs filesystem; -f overwrites it"};
-  }
-  SFS_ASSIGN(const auto meta_holds, signature_of(region));
-  if (meta_holds) return Error{EEXIST, meta_path + " holds " + *meta_holds + "; -f overwrites it"};
-  return {};
-}
-
 Result<void> check_empty(blockdev::Device& device) {
   SFS_ASSIGN(const auto data_holds, signature_of(device));
   if (data_holds) {
@@ -133,26 +88,25 @@ Result<void> check_empty(blockdev::Device& device) {
   return {};
 }
 
-// META, or both copies of it, with nothing of anybody's there.
-Result<std::unique_ptr<pmem::Region>> open_places(const std::string& meta_path, uint64_t size,
-                                                  const FormatPairOptions& options,
-                                                  Remover& remover) {
-  std::vector<std::unique_ptr<pmem::Region>> regions;
+// For META, or for both copies of it.
+Result<std::vector<MetaPlace>> open_places(const std::string& meta_path, uint64_t size,
+                                           const FormatPairOptions& options) {
+  std::vector<MetaPlace> places;
   for (const std::string& path : {meta_path, options.mirror_path}) {
     if (path.empty()) continue;
-    std::error_code none;
-    if (!regions.empty() && std::filesystem::equivalent(meta_path, path, none))
-      return Error{EMEDIUMTYPE, "META and its mirror are the same; give two places"};
-    bool made = false;
-    SFS_ASSIGN(auto region, open_meta(path, size, options.wait_seconds, made));
-    if (made) remover.add(path);
-    if (!options.force) SFS_TRY(check_empty(*region, path));
-    regions.push_back(std::move(region));
+    if (!places.empty()) SFS_TRY(check_apart(meta_path, path));
+    SFS_ASSIGN(auto place, MetaPlace::open(path, {size, options.force, options.wait_seconds}));
+    places.push_back(std::move(place));
   }
-  if (regions.size() == 1) return std::move(regions[0]);
-  if (regions[1]->meta_class() < regions[0]->meta_class()) std::swap(regions[0], regions[1]);
-  return std::unique_ptr<pmem::Region>(
-      std::make_unique<pmem::MirrorRegion>(std::move(regions[0]), std::move(regions[1])));
+  return places;
+}
+
+std::unique_ptr<pmem::Region> take_region(std::vector<MetaPlace>& places) {
+  auto first = places[0].take_region();
+  if (places.size() == 1) return first;
+  auto second = places[1].take_region();
+  if (second->meta_class() < first->meta_class()) std::swap(first, second);
+  return std::make_unique<pmem::MirrorRegion>(std::move(first), std::move(second));
 }
 
 }  // namespace
@@ -178,8 +132,8 @@ Result<Formatted> format_pair(const std::string& meta_path, const std::string& d
   format.meta_log = options.meta_log.value_or(false);
   const uint64_t size = options.meta_size != 0 ? options.meta_size : meta::meta_size_for(format);
   format.mirror = !options.mirror_path.empty();
-  Remover remover;
-  SFS_ASSIGN(auto region, open_places(meta_path, size, options, remover));
+  SFS_ASSIGN(auto places, open_places(meta_path, size, options));
+  const auto region = take_region(places);
   format.meta_log = options.meta_log.value_or(region->meta_class() == pmem::MetaClass::kVolatile);
   if (!options.force) SFS_TRY(check_empty(*device));
   Formatted out;
@@ -189,7 +143,7 @@ Result<Formatted> format_pair(const std::string& meta_path, const std::string& d
     SFS_ASSIGN(out.super, meta::plan_format(region->size(), out.meta_class, format));
   } else {
     SFS_ASSIGN(out.super, format_open_pair(*region, *device, format, clock));
-    remover.keep();
+    for (MetaPlace& place : places) place.keep();
   }
   out.inodes_possible = meta::inodes_possible(out.super);
   return out;

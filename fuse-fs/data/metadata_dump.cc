@@ -9,11 +9,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "base/result.h"
@@ -23,8 +21,8 @@
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/data/filesystem_impl.h"
+#include "fuse-fs/data/meta_place.h"
 #include "fuse-fs/data/pair.h"
-#include "fuse-fs/data/signature.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/journal.h"
@@ -129,26 +127,6 @@ Result<void> check_current(const meta::Superblock& dumped, blockdev::Device& dev
                   file, here < there ? "before" : "after", device.info().path, here, there)};
 }
 
-Result<void> check_unused(const pmem::Region& region, const std::string& path) {
-  SFS_ASSIGN(const std::optional<std::string> holds, signature_of(region));
-  if (holds) return Error{EEXIST, fmt::format("{} holds {}; -f overwrites it", path, *holds)};
-  return {};
-}
-
-// Makes a META file if there is none.
-Result<std::unique_ptr<pmem::Region>> open_target(const std::string& path,
-                                                  const meta::Superblock& dumped,
-                                                  const RestoreDumpOptions& options) {
-  std::error_code none;
-  pmem::OpenOptions open;
-  open.wait_seconds = options.wait_seconds;
-  open.create = !std::filesystem::exists(path, none);
-  open.size = open.create ? dumped.meta_size : 0;
-  SFS_ASSIGN(auto region, pmem::open_region(path, open));
-  if (!options.force) SFS_TRY(check_unused(*region, path));
-  return region;
-}
-
 // META's class is what META is, wherever the dump came from.
 Result<meta::Superblock> adopt_class(pmem::Region& region, pmem::MetaClass meta_class) {
   SFS_ASSIGN(meta::Superblock super, meta::load_superblock(region, true));
@@ -163,7 +141,6 @@ Result<meta::Superblock> adopt_class(pmem::Region& region, pmem::MetaClass meta_
 Result<void> check_places(const meta::Superblock& dumped, const std::string& meta_path,
                           const RestoreDumpOptions& options) {
   const bool twice = (dumped.features & meta::kFeatureMirror) != 0;
-  std::error_code none;
   if (!twice && !options.mirror_path.empty())
     return Error{EMEDIUMTYPE, "META was kept once: leave the mirror out"};
   if (twice && options.mirror_path.empty() && !options.degraded) {
@@ -172,37 +149,17 @@ Result<void> check_places(const meta::Superblock& dumped, const std::string& met
         "META was kept twice: name the place of the other copy, too (--mirror PATH), or go "
         "on without it (--degraded)"};
   }
-  if (options.mirror_path == meta_path ||
-      std::filesystem::equivalent(options.mirror_path, meta_path, none)) {
-    return Error{EMEDIUMTYPE, "META and its mirror are the same; give two places"};
-  }
-  return {};
+  return options.mirror_path.empty() ? Result<void>() : check_apart(meta_path, options.mirror_path);
 }
 
-// A place for META as dumped; one that was made goes again unless it is kept.
-struct Target {
-  Target(std::string where, std::unique_ptr<pmem::Region> what, bool made)
-      : path(std::move(where)), region(std::move(what)), is_new(made) {}
-  ~Target() {
-    if (is_new) (void)::unlink(path.c_str());
-  }
-  Target(const Target&) = delete;
-  Target& operator=(const Target&) = delete;
-
-  std::string path;
-  std::unique_ptr<pmem::Region> region;
-  bool is_new;
-};
-
-Result<std::unique_ptr<Target>> make_target(const std::string& path, const meta::Superblock& dumped,
-                                            const RestoreDumpOptions& options) {
-  std::error_code none;
-  const bool is_new = !std::filesystem::exists(path, none);
-  SFS_ASSIGN(auto region, open_target(path, dumped, options));
-  auto target = std::make_unique<Target>(path, std::move(region), is_new);
-  if (target->region->size() >= dumped.meta_size) return target;
-  return Error{ENOSPC, fmt::format("{} has {} bytes, {} are needed", path, target->region->size(),
-                                   dumped.meta_size)};
+Result<MetaPlace> make_target(const std::string& path, const meta::Superblock& dumped,
+                              const RestoreDumpOptions& options) {
+  SFS_ASSIGN(auto place,
+             MetaPlace::open(path, {dumped.meta_size, options.force, options.wait_seconds}));
+  const uint64_t bytes = place.region().size();
+  if (bytes >= dumped.meta_size) return place;
+  return Error{ENOSPC,
+               fmt::format("{} has {} bytes, {} are needed", path, bytes, dumped.meta_size)};
 }
 
 // Not in step with a copy that turns up again, and counts for more.
@@ -240,21 +197,22 @@ Result<MetadataDump> restore_dump(const std::string& file, const std::string& me
   SFS_ASSIGN(const auto device, blockdev::open_device(data, open));
   SFS_TRY(check_current(label.geometry, *device, file));
   SFS_TRY(check_places(label.geometry, meta_path, options));
-  SFS_ASSIGN(const auto first, make_target(meta_path, label.geometry, options));
-  std::unique_ptr<Target> second;
-  pmem::MetaClass meta_class = first->region->meta_class();
+  SFS_ASSIGN(auto first, make_target(meta_path, label.geometry, options));
+  std::optional<MetaPlace> second;
+  pmem::MetaClass meta_class = first.region().meta_class();
   if (!options.mirror_path.empty()) {
-    SFS_ASSIGN(second, make_target(options.mirror_path, label.geometry, options));
-    meta_class = std::max(meta_class, second->region->meta_class());
+    SFS_ASSIGN(auto place, make_target(options.mirror_path, label.geometry, options));
+    second.emplace(std::move(place));
+    meta_class = std::max(meta_class, second->region().meta_class());
   }
   if ((label.geometry.features & meta::kFeatureMirror) != 0)
     SFS_TRY(outrank(label.geometry, *device));
-  SFS_TRY(meta::restore_from_log(*first->region, label, *in));
-  SFS_ASSIGN(const meta::Superblock super, adopt_class(*first->region, meta_class));
-  first->is_new = false;
-  if (second != nullptr) {
-    SFS_TRY(meta::make_copy(*first->region, *second->region, super));
-    second->is_new = false;
+  SFS_TRY(meta::restore_from_log(first.region(), label, *in));
+  SFS_ASSIGN(const meta::Superblock super, adopt_class(first.region(), meta_class));
+  first.keep();
+  if (second) {
+    SFS_TRY(meta::make_copy(first.region(), second->region(), super));
+    second->keep();
   }
   return MetadataDump{label.geometry, in->bytes()};
 }

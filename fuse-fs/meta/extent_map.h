@@ -115,7 +115,7 @@ class ExtentMap {
   Result<void> split(Transaction& tx, InodeImage& next, Plan& plan, uint64_t key, uint64_t at);
   Result<void> settle_all();
   void go_on_shifting(Transaction& tx, InodeImage& next, Plan& plan);
-  bool move_one(Transaction& tx, InodeImage& next);
+  bool move_one(Transaction& tx, InodeImage& next, Shift& shift);
   Result<void> plan_removals(Transaction& tx, InodeImage& next, Plan& plan);
   Result<void> plan_removal(Transaction& tx, InodeImage& next, Plan& plan, uint64_t key,
                             uint64_t first, uint64_t end);

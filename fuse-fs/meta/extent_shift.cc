@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/result.h"
-#include "base/types.h"
 #include "fuse-fs/meta/extent_map.h"
 #include "fuse-fs/meta/inode.h"
 
@@ -81,10 +80,12 @@ Result<void> ExtentMap::settle_all() {
 
 // What goes, goes first: nothing is moved onto it.
 void ExtentMap::go_on_shifting(Transaction& tx, InodeImage& next, Plan& plan) {
+  if (!shift_) return;
+  Shift& shift = *shift_;
   bool left = true;
   for (; left && plan.steps < Plan::kMaxSteps; ++plan.steps) {
     if (collapsed_.empty()) {
-      left = move_one(tx, next);
+      left = move_one(tx, next, shift);
       continue;
     }
     plan.collapsed.push_back(collapsed_.back().run);
@@ -98,19 +99,19 @@ void ExtentMap::go_on_shifting(Transaction& tx, InodeImage& next, Plan& plan) {
 }
 
 // False when none waits.
-bool ExtentMap::move_one(Transaction& tx, InodeImage& next) {
-  auto waiting = shift_->insert ? committed_.lower_bound(shift_->border + shift_->count)
-                                : committed_.lower_bound(shift_->border - shift_->count);
-  if (shift_->insert) {
+bool ExtentMap::move_one(Transaction& tx, InodeImage& next, Shift& shift) {
+  auto waiting = shift.insert ? committed_.lower_bound(shift.border + shift.count)
+                              : committed_.lower_bound(shift.border - shift.count);
+  if (shift.insert) {
     if (waiting == committed_.begin()) return false;
     --waiting;
-    if (waiting->first < shift_->at + shift_->count) return false;
+    if (waiting->first < shift.at + shift.count) return false;
   } else if (waiting == committed_.end()) {
     return false;
   }
   const auto& [extent, slot] = waiting->second;
   write_slot(tx, next, slot, extent, nullptr);
-  shift_->border = shift_->insert ? extent.first - shift_->count : extent.end() + shift_->count;
+  shift.border = shift.insert ? extent.first - shift.count : extent.end() + shift.count;
   return true;
 }
 
