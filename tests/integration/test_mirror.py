@@ -225,15 +225,21 @@ def rebuild(mirrored: Mirrored, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_both_lost_are_rebuilt_from_the_log(make_pair: Callable[..., Pair]) -> None:
-    mirrored = Mirrored(make_pair(), "--meta-log")
+def both_lost(pair: Pair) -> tuple[Mirrored, bytes]:
+    """Lose META twice after a kill; also returns what the second copy was."""
+    mirrored = Mirrored(pair, "--meta-log")
     mounted = mirrored.mount()
     fill(mounted, "one")
     run(BIN / "streamctl", "sync", mounted.point)
     mounted.kill()
-    found_again = mirrored.second.read_bytes()
+    second = mirrored.second.read_bytes()
     for copy in (mirrored.first, mirrored.second):
         copy.unlink()
+    return mirrored, second
+
+
+def test_both_lost_are_rebuilt_from_the_log(make_pair: Callable[..., Pair]) -> None:
+    mirrored, found_again = both_lost(make_pair())
     code, text = rebuild(mirrored)
     assert code == FOREIGN, text
     code, text = rebuild(mirrored, "--mirror", str(mirrored.second))
@@ -250,14 +256,7 @@ def test_both_lost_are_rebuilt_from_the_log(make_pair: Callable[..., Pair]) -> N
 
 
 def test_one_copy_is_rebuilt_where_that_is_asked_for(make_pair: Callable[..., Pair]) -> None:
-    mirrored = Mirrored(make_pair(), "--meta-log")
-    mounted = mirrored.mount()
-    fill(mounted, "one")
-    run(BIN / "streamctl", "sync", mounted.point)
-    mounted.kill()
-    found_again = mirrored.second.read_bytes()
-    for copy in (mirrored.first, mirrored.second):
-        copy.unlink()
+    mirrored, found_again = both_lost(make_pair())
     code, text = rebuild(mirrored, "--degraded")
     assert code == 0, text
     mounted = mirrored.alone(mirrored.first)

@@ -136,6 +136,22 @@ TEST(Label, OneCopyIsWholeAtEveryCut) {
   EXPECT_GT(seen_larger, 20) << "a second copy that is whole counts";
 }
 
+// Writes or flushes fail from a later one on with each step, then the power goes. True: it grew.
+bool grow_and_cut(Rig& rig, const GrowOptions& wanted, uint64_t step, bool lose_meta) {
+  blockdev::Faults faults;
+  (step % 2 == 0 ? faults.fail_writes_after : faults.fail_flushes_after) = step / 4;
+  faults.tear_failing_writes = step % 4 == 0;
+  rig.device().set_faults(faults);
+  const bool grown = rig.fs().grow(wanted).ok();
+  rig.device().set_faults({});
+  if (lose_meta) {
+    rig.power_cut_losing_meta(step);
+  } else {
+    rig.power_cut(step);
+  }
+  return grown;
+}
+
 // Each write and each flush of DATA fails in turn, torn or not, and the power goes.
 class GrowCut : public testing::TestWithParam<bool> {};
 
@@ -148,17 +164,7 @@ TEST_P(GrowCut, LeavesAllFilesInTheOldOrTheNewSize) {
     Rig rig(growing(true));
     add_file(rig, "before", 1);
     rig.ram().lengthen(kLarge);
-    blockdev::Faults faults;
-    (step % 2 == 0 ? faults.fail_writes_after : faults.fail_flushes_after) = step / 4;
-    faults.tear_failing_writes = step % 4 == 0;
-    rig.device().set_faults(faults);
-    done = rig.fs().grow({}).ok();
-    rig.device().set_faults({});
-    if (lose_meta) {
-      rig.power_cut_losing_meta(step);
-    } else {
-      rig.power_cut(step);
-    }
+    done = grow_and_cut(rig, {}, step, lose_meta);
     const uint64_t blocks = rig.fs().geometry().data_blocks();
     EXPECT_TRUE(blocks == kLarge || (blocks == kSmall && !done)) << blocks;
     grown += blocks == kLarge ? 1 : 0;
@@ -199,17 +205,7 @@ TEST_P(GrowCut, OfMetaAloneLeavesAllFilesInTheOldOrTheNewSize) {
     rig.fs().forget(gone, 1);
     ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
     const uint64_t small = rig.fs().geometry().meta_size();
-    blockdev::Faults faults;
-    (step % 2 == 0 ? faults.fail_writes_after : faults.fail_flushes_after) = step / 4;
-    faults.tear_failing_writes = step % 4 == 0;
-    rig.device().set_faults(faults);
-    done = rig.fs().grow(wanted).ok();
-    rig.device().set_faults({});
-    if (lose_meta) {
-      rig.power_cut_losing_meta(step);
-    } else {
-      rig.power_cut(step);
-    }
+    done = grow_and_cut(rig, wanted, step, lose_meta);
     const uint64_t size = rig.fs().geometry().meta_size();
     EXPECT_TRUE(size == *wanted.meta_bytes || (size == small && !done)) << size;
     ++(size == small ? as_before : grown);
