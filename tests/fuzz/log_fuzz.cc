@@ -161,7 +161,7 @@ void use(pmem::Region& region, RegionDevice& device, const meta::DataLabel& labe
   auto found = walk(**engine);
   operate(**engine, region, found, input.operations);
   if (!log.ok()) return;
-  if ((*log)->ship().ok()) (void)(*log)->close();
+  if ((*log)->ship().ok()) (void)(*log)->snapshot();
 }
 
 }  // namespace
