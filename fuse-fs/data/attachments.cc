@@ -66,6 +66,10 @@ bool is_older(const meta::Superblock& super, const std::optional<Attached>& atta
   return super.mirror_token != attached->mirror_token;
 }
 
+bool is_ahead(const meta::Superblock& super, const std::optional<Attached>& attached) {
+  return attached && super.attachments > attached->count + 1;
+}
+
 uint64_t boot_of_machine() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string digits;

@@ -30,6 +30,9 @@ Result<void> write_attachments(blockdev::Device& device, Attached attached);
 
 // Whether this META stood still while DATA was in use with another copy of it.
 bool is_older(const meta::Superblock& super, const std::optional<Attached>& attached);
+// Whether DATA did while this META was in use: it is ahead by more than a cut between the two
+// leaves.
+bool is_ahead(const meta::Superblock& super, const std::optional<Attached>& attached);
 
 // One more on both, META first; its superblock is then `pair.super`. A copy of META that goes on
 // without the other draws a new mirror token, so that the other is never taken for its equal. One

@@ -117,14 +117,13 @@ Result<void> check_current(const meta::Superblock& dumped, blockdev::Device& dev
   SFS_ASSIGN(const meta::DataLabel label, read_label(device));
   SFS_TRY(check_pair(dumped, label, device.info()));
   SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(device));
-  // META is written first: ahead by one is what a cut between the two leaves.
-  const uint64_t here = dumped.attachments, there = attached ? attached->count : here;
-  if (here == there || here == there + 1) return {};
-  return Error{
-      EMEDIUMTYPE,
-      fmt::format("{} was dumped {} {} was mounted or unmounted again ({}, now {}): files "
-                  "could show each other's bytes",
-                  file, here < there ? "before" : "after", device.info().path, here, there)};
+  const bool before = is_older(dumped, attached);
+  if (!before && !is_ahead(dumped, attached)) return {};
+  return Error{EMEDIUMTYPE,
+               fmt::format("{} was dumped {} {} was mounted or unmounted again ({}, now {}): files "
+                           "could show each other's bytes",
+                           file, before ? "before" : "after", device.info().path,
+                           dumped.attachments, attached->count)};
 }
 
 // META's class is what META is, wherever the dump came from.

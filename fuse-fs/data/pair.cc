@@ -135,8 +135,7 @@ Result<meta::Superblock> restore(const Search& search, OpenPair& pair) {
   return super;
 }
 
-// Whether one half stood still while the other was in use. META is written first: ahead by one is
-// what a cut between the two leaves.
+// Whether one half stood still while the other was in use.
 Result<void> check_attachments(const Search& search, const meta::Superblock& super) {
   if (!search.attached) return {};
   const uint64_t here = super.attachments, there = search.attached->count;
@@ -146,7 +145,7 @@ Result<void> check_attachments(const Search& search, const meta::Superblock& sup
                     "DATA {}); {}",
                     search.meta_path, here, there, search.advice()));
   }
-  if (here > there + 1) {
+  if (is_ahead(super, search.attached)) {
     return wrong_medium(fmt::format(
         "{} is an older copy of this filesystem's DATA (mounts and unmounts: {}, on META {}); "
         "give the DATA that was mounted last",

@@ -268,11 +268,11 @@ Result<void> EngineImpl::commit_plan(Inode& inode, Change& change, ExtentMap::Pl
   }
   for (const BlockRun& run : plan.freed) blocks -= std::min(blocks, run.count);
   set_block_count(next, blocks);
-  std::vector<BlockRun> freed = plan.freed;
-  freed.insert(freed.end(), plan.collapsed.begin(), plan.collapsed.end());
-  for (const BlockRun& run : freed) {
-    blocks_.about_to_free(run);
-    change.tx.run(run.first, run.count, RunKind::kFree);
+  for (const auto* runs : {&plan.freed, &plan.collapsed}) {
+    for (const BlockRun& run : *runs) {
+      blocks_.about_to_free(run);
+      change.tx.run(run.first, run.count, RunKind::kFree);
+    }
   }
   const Result<TxId> committed = change.commit();
   if (!committed) {
@@ -280,9 +280,11 @@ Result<void> EngineImpl::commit_plan(Inode& inode, Change& change, ExtentMap::Pl
     return committed.error();
   }
   for (const BlockRun& run : plan.allocated) blocks_.committed_allocation(run);
-  for (const BlockRun& run : freed) {
-    checksums_.forget(run.first, run.count);
-    blocks_.committed_free(run, *committed);
+  for (const auto* runs : {&plan.freed, &plan.collapsed}) {
+    for (const BlockRun& run : *runs) {
+      checksums_.forget(run.first, run.count);
+      blocks_.committed_free(run, *committed);
+    }
   }
   if (inode.extents) inode.extents->done(std::move(plan));
   return {};

@@ -25,7 +25,7 @@ using SlotWords = std::array<uint64_t, sizeof(ExtentSlot) / kWordSize>;
 
 Result<ExtentMap::Plan> ExtentMap::plan(Transaction& tx, InodeImage& next, uint64_t epoch) {
   Plan plan;
-  if (shift_) go_on_shifting(tx, next, plan);
+  go_on_shifting(tx, next, plan);
   if (!plan.complete) return plan;
   SFS_TRY(plan_removals(tx, next, plan));
   if (!plan.complete) return plan;

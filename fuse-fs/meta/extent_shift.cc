@@ -78,7 +78,7 @@ Result<void> ExtentMap::settle_all() {
   return {};
 }
 
-// What goes, goes first: nothing is moved onto it.
+// Nothing to do without a shift. What goes, goes first: nothing is moved onto it.
 void ExtentMap::go_on_shifting(Transaction& tx, InodeImage& next, Plan& plan) {
   if (!shift_) return;
   Shift& shift = *shift_;

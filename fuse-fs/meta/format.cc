@@ -98,8 +98,8 @@ void mark_reserved_blocks(pmem::Region& region, const Geometry& geometry) {
 
 uint64_t inodes_possible(const Superblock& super) {
   // The root's unit, the orphans' and what stays for unlink and truncate are not for new files.
-  const uint64_t all = region_bytes(super, RegionKind::kHeap) / kUnitSize,
-                 kept = heap_reserve(all) + 2;
+  const uint64_t all = region_bytes(super, RegionKind::kHeap) / kUnitSize;
+  const uint64_t kept = heap_reserve(all) + 2;
   return all > kept ? files_fitting(all - kept) : 0;
 }
 

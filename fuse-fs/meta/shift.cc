@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "fuse-fs/meta/extent_map.h"
+#include "fuse-fs/meta/inode.h"
 #include "fuse-fs/meta/layout.h"
 
 namespace streamfs::meta {
@@ -31,7 +32,7 @@ bool shift_possible(const InodeImage& image) {
   const std::optional<Shift> shift = shift_of(image);
   if (!shift) return true;
   const uint64_t least = shift->insert ? shift->at : shift->at + shift->count;
-  return (image.mode & 0170000) == 0100000 && shift->count > 0 && shift->border >= least &&
+  return is_regular(image) && shift->count > 0 && shift->border >= least &&
          shift->border <= kMaxFileBlocks;
 }
 
