@@ -118,7 +118,7 @@ Result<void> check_current(const meta::Superblock& dumped, blockdev::Device& dev
   SFS_TRY(check_pair(dumped, label, device.info()));
   SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(device));
   const bool before = is_older(dumped, attached);
-  if (!before && !is_ahead(dumped, attached)) return {};
+  if (!attached || (!before && !is_ahead(dumped, attached))) return {};
   return Error{EMEDIUMTYPE,
                fmt::format("{} was dumped {} {} was mounted or unmounted again ({}, now {}): files "
                            "could show each other's bytes",
