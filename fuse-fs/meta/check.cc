@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -224,6 +225,21 @@ void check_copies(const pmem::Region& region, const Geometry& geometry, CheckRep
 }
 
 constexpr const char* kLost = " pages of META cannot be read: nothing is repaired";
+constexpr const char* kContradiction =
+    "chains and inodes lay claim to each other's heap units: nothing is repaired";
+constexpr int kWalksMost = 4;  // two, unless inodes of one such unit own another
+
+// The walk that counts, or the last of those that contradict themselves. Errors: ECANCELED.
+Result<std::unique_ptr<CheckWalk>> walk(const pmem::Region& region, const Geometry& geometry,
+                                        const CheckOptions& options) {
+  CheckWalk::Units chained;
+  for (int walks = 1;; ++walks) {
+    auto walk = std::make_unique<CheckWalk>(region, geometry, options, chained);
+    SFS_TRY(walk->run());
+    if (walk->counts() || walks == kWalksMost) return walk;
+    chained = walk->found_chained();
+  }
+}
 
 }  // namespace
 
@@ -235,15 +251,16 @@ Result<CheckReport> check(pmem::Region& region, const Superblock& super,
                           const CheckOptions& options) {
   SFS_ASSIGN(const Geometry geometry, Geometry::from(super));
   mend_objects(region, geometry);
-  CheckWalk walk(region, geometry, options);
+  SFS_ASSIGN(const auto walked, walk(region, geometry, options));
+  CheckWalk& walk = *walked;
   for (size_t copy = 0; copy < region.copies(); ++copy)
     check_superblocks(region.copy(copy), super, walk);
   check_copies(region, geometry, walk.report);
-  SFS_TRY(walk.run());
+  if (!walk.counts()) walk.report.problems.push_back({kContradiction, false});
   // What is missing may be there, on a page that nobody can read.
   const uint64_t lost = region.lost();
   if (lost > 0) walk.report.problems.push_back({std::to_string(lost) + kLost, false});
-  if (!options.repair || lost > 0) {
+  if (!options.repair || lost > 0 || !walk.counts()) {
     for (CheckReport::Problem& problem : walk.report.problems) problem.repaired = false;
     return walk.report;
   }

@@ -25,6 +25,13 @@ constexpr uint64_t mask_below(uint64_t bit, uint64_t word) {
 
 }  // namespace
 
+void CheckWalk::find_chained() {
+  for (uint64_t unit = 0; unit < geometry_.heap_units(); ++unit) {
+    if (claimed_[unit] == 0) continue;
+    if (inodes_.first_slot[unit] != 0 || chained_.contains(unit)) found_chained_.insert(unit);
+  }
+}
+
 void CheckWalk::check_units() {
   for (uint64_t unit = 0; unit < geometry_.heap_units(); ++unit) {
     const auto kind = static_cast<UnitKind>(kind_[unit]);

@@ -47,6 +47,7 @@ Result<void> CheckWalk::run() {
   if (found_.blocks_conflict) check_owners();
   check_reached();
   SFS_TRY(check_inodes());
+  find_chained();
   check_units();
   check_blocks();
   check_vstreams();
@@ -129,7 +130,8 @@ void CheckWalk::note_name(Findings& out, InodeId directory, uint64_t entry, size
 
 // A sound inode outside an inode unit is believed, not the heap map.
 bool CheckWalk::adopt_unit(uint64_t unit, InodeId because) {
-  if (claimed_[unit] != 0 || image_problem(load_image(region_, because), because) != nullptr)
+  if (claimed_[unit] != 0 || chained_.contains(unit) ||
+      image_problem(load_image(region_, because), because) != nullptr)
     return false;
   say("heap unit " + std::to_string(unit) + " holds inodes, but the heap map says otherwise", true);
   found_.repairs.units[unit] = UnitKind::kInodes;
@@ -181,10 +183,8 @@ void CheckWalk::check_free_units() {
   }
 }
 
-// Not those of a unit that turned out to be part of a chain.
 void CheckWalk::say_unsound() {
   for (const InodeId id : found_.unsound) {
-    if (claimed_[inodes_.unit(known_slot(id))] != 0) continue;
     blind({}, id, " (" + inode_name(id) + "): " + image_problem(load_image(region_, id), id));
   }
 }
@@ -299,7 +299,7 @@ Result<void> CheckWalk::check_inodes() {
 void CheckWalk::check_inode(size_t slot, Findings& out) {
   const InodeId id = inodes_.id(slot);
   const uint64_t word = word0(id);
-  if (word == 0 || claimed_[inodes_.unit(slot)] != 0) return;
+  if (word == 0) return;
   ++out.inodes;
   uint8_t& flags = inodes_.flags[slot];
   const bool sound = (flags & InodeTable::kSound) != 0;

@@ -51,12 +51,6 @@ std::optional<size_t> InodeTable::slot(InodeId id) const {
   return size_t{first_slot[*unit] - 1} * kInodesPerUnit + id.value % kInodesPerUnit;
 }
 
-uint64_t InodeTable::unit(size_t slot) const {
-  const auto unit = geometry.unit_of(units[slot / kInodesPerUnit]);
-  if (!unit) assertion_failed("a unit that was added", __FILE__, __LINE__);
-  return *unit;
-}
-
 size_t CheckWalk::known_slot(InodeId id) const {
   const auto slot = inodes_.slot(id);
   if (!slot) assertion_failed("an inode in a unit that was added", __FILE__, __LINE__);
@@ -66,11 +60,12 @@ size_t CheckWalk::known_slot(InodeId id) const {
 // ---- Chunks and threads
 
 CheckWalk::CheckWalk(const pmem::Region& region, const Geometry& geometry,
-                     const CheckOptions& options)
+                     const CheckOptions& options, Units chained)
     : region_(region),
       geometry_(geometry),
       options_(options),
       root_(geometry.super().root_inode),
+      chained_(std::move(chained)),
       kind_(round_up(geometry.heap_units(), kWordSize)),
       claimed_(geometry.heap_units()),
       owned_(div_round_up(geometry.data_blocks(), 64)),
@@ -118,7 +113,8 @@ Result<void> CheckWalk::for_chunks(int pass, uint64_t count,
 
 Result<void> CheckWalk::scan() {
   for (uint64_t unit = 0; unit < geometry_.heap_units(); ++unit) {
-    if (kind_[unit] == static_cast<uint8_t>(UnitKind::kInodes)) inodes_.add_unit(unit);
+    if (kind_[unit] != static_cast<uint8_t>(UnitKind::kInodes)) continue;
+    if (!chained_.contains(unit)) inodes_.add_unit(unit);
   }
   const uint64_t units = geometry_.heap_units();
   std::vector<Findings> chunks(div_round_up(units, kUnitsPerChunk));
@@ -176,7 +172,7 @@ void CheckScan::blind(std::string after) {
 
 void CheckScan::scan_unit(uint64_t unit, Findings& out) {
   const auto kind = static_cast<UnitKind>(all_.kind_[unit]);
-  if (kind == UnitKind::kInodes) scan_inodes(unit, out);
+  if (all_.inodes_.first_slot[unit] != 0) scan_inodes(unit, out);
   if (kind != UnitKind::kFree) return;
   if (all_.region_.load(all_.geometry_.unit_offset(unit)) != 0) out.not_empty.push_back(unit);
 }

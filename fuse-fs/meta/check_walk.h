@@ -4,6 +4,10 @@
 //   tree      units that the heap map hid, orphans, what nothing leads to, parents, link counts
 //   space     heap units, blocks, vStreams
 //
+// Where a chain owns a unit that the heap map gives to inodes, the chain is right. Much was said of
+// such inodes by then, so everything is seen again without them: a walk is told which units those
+// are, and says which it found; it counts when the two are the same.
+//
 // What is known of an inode lies in arrays by its slot, of a unit or block in arrays by its number;
 // paths are made only to be said. A unit's header names its one owner, so threads never meet at a
 // unit; counts of names and owned blocks are atomic. What is found is kept by chunk: the order of
@@ -72,7 +76,6 @@ struct InodeTable {
 
   explicit InodeTable(const Geometry& where) : geometry(where), first_slot(where.heap_units(), 0) {}
   void add_unit(uint64_t unit);
-  uint64_t unit(size_t slot) const;              // number of its heap unit
   std::optional<size_t> slot(InodeId id) const;  // nothing: not in an inode unit
   InodeId id(size_t slot) const {
     return InodeId{units[slot / kInodesPerUnit] / kCellSize + slot % kInodesPerUnit};
@@ -114,9 +117,14 @@ class CheckScan;
 
 class CheckWalk {
  public:
-  CheckWalk(const pmem::Region& region, const Geometry& geometry, const CheckOptions& options);
+  using Units = std::set<uint64_t>;  // numbers of heap units
+
+  CheckWalk(const pmem::Region& region, const Geometry& geometry, const CheckOptions& options,
+            Units chained);
   // Errors: ECANCELED.
   Result<void> run();
+  bool counts() const { return found_chained_ == chained_; }
+  const Units& found_chained() const { return found_chained_; }
 
   CheckReport report;
   Repairs repairs;
@@ -161,6 +169,7 @@ class CheckWalk {
   void check_directory(size_t slot, Findings& out) const;
 
   // ---- Space
+  void find_chained();
   void check_units();
   void check_blocks();
   void report_blocks(BlockNo first, uint64_t count, int state);
@@ -171,6 +180,7 @@ class CheckWalk {
   const Geometry& geometry_;
   const CheckOptions& options_;
   InodeId root_;
+  Units chained_, found_chained_;
   std::vector<uint8_t> kind_;     // by heap unit: as the heap map says, or as it should
   std::vector<uint8_t> claimed_;  // by heap unit: the UnitKind of its one owner, 0 = nobody's
   std::vector<uint64_t> owned_;   // 1 bit a data block

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fuzz the metadata engine: every target from its seeds, and what earlier runs found.
 
-Usage: campaign.py [--seconds N | --executions N [--fast BUILD]] [--corpus DIR] [--jobs N]
-                   [--json FILE] BUILD
+Usage: campaign.py [--seconds N [--seed N] | --executions N [--fast BUILD]] [--corpus DIR]
+                   [--jobs N] [--json FILE] BUILD
 
 BUILD is what `cmake --preset fuzz` configured and its target `fuzzers` built: address and
 undefined-behaviour sanitizers. --executions (50M and 500k are numbers too) goes on until the
@@ -12,6 +12,9 @@ executions these very programs made, so that a campaign may be ended at any time
 our own, and addresses beside META that nobody may read): it makes nine tenths of the executions,
 and after every leg of it BUILD runs the whole corpus again and makes its tenth. The corpus that a
 leg begins with counts as executed.
+
+--seed with an empty DIR makes the same executions in the same order each time, as far as the time
+goes: what a gate wants, so that a verdict is about the change and not about luck.
 
 Prints a closing line a target and a total, the two kinds apart. Exits 1 when a target stopped: a
 crash, a leak, a hang, too much memory. Then it says with which input, and what reproduces it.
@@ -99,20 +102,23 @@ class Target:
         for kind, key in self.key.items():
             setattr(self.outcome, kind, kept.get(kind, {}).get(key, 0))
 
-    def leg(self, kind: str, until: str) -> bool:
+    def leg(self, kind: str, *until: str) -> bool:
         """Run one program until then; its own output is kept in BUILD/fuzz_TARGET.log."""
         name, outcome = self.outcome.target, self.outcome
         log = self.build / f"fuzz_{name}.log"
+        seeds = self.build / f"seeds-{name}.txt"  # in an order that no folder's reader decides
+        seeds.write_text(",".join(map(str, sorted((self.build / "seeds" / name).iterdir()))))
         command = [
             str(self.programs[kind]),
             *LIMITS,
-            until,
+            *until,
             f"-max_len={INPUT_BYTES_MAX}",
             "-entropic=0",
+            "-reload=0",  # nobody else writes there
             "-print_final_stats=1",
             f"-artifact_prefix={self.build}/stopped-{name}-",
+            f"-seed_inputs=@{seeds}",
             str(self.corpus),
-            str(self.build / "seeds" / name),
         ]
         with log.open("wb") as file:
             process = subprocess.Popen(
@@ -201,10 +207,11 @@ def run_until(executions: int, targets: list[Target], jobs: int) -> None:
         list(pool.map(work, range(jobs)))
 
 
-def run_for(seconds: int, targets: list[Target], jobs: int) -> None:
+def run_for(seconds: int, seed: int, targets: list[Target], jobs: int) -> None:
     """One leg of each."""
+    until = [f"-max_total_time={seconds}", f"-seed={seed}"]
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        list(pool.map(lambda target: target.leg("checked", f"-max_total_time={seconds}"), targets))
+        list(pool.map(lambda target: target.leg("checked", *until), targets))
 
 
 def digest(program: Path) -> str:
@@ -227,6 +234,7 @@ def main() -> int:
     """Run all targets."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
+    parser.add_argument("--seed", type=int, default=0, help="0 = another one each time")
     parser.add_argument("--executions", type=number, help="of all targets together, instead")
     parser.add_argument("--fast", type=Path, help="build without sanitizers for most of them")
     parser.add_argument("--corpus", type=Path, help="default: BUILD/corpus")
@@ -243,7 +251,7 @@ def main() -> int:
     if args.executions:
         run_until(-(-args.executions // len(targets)), targets, args.jobs)
     else:
-        run_for(args.seconds, targets, args.jobs)
+        run_for(args.seconds, args.seed, targets, args.jobs)
     outcomes = [target.outcome for target in targets]
     for outcome in outcomes:
         say(closing_line(outcome))
