@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -68,6 +69,63 @@ TEST(CheckThreads, DoNotChangeWhatIsSaid) {
   const std::string one = said(1);
   EXPECT_GT(std::ranges::count(one, '\n'), 300);
   for (const unsigned threads : {2U, 3U, 8U}) EXPECT_EQ(said(threads), one);
+}
+
+// 100 directories, in several units of inodes.
+class ChainedInodes : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 100; ++i) made_.push_back(fs_.directory("d" + std::to_string(i)));
+    fs_.close();
+  }
+  static uint64_t unit(InodeId id) { return round_down(inode_offset(id), kUnitSize); }
+  // In the middle of a unit, where a header reaches it not.
+  InodeId directory_after(uint64_t unit_before) {
+    return *std::ranges::find_if(made_, [&](InodeId id) {
+      return unit(id) > unit_before && inode_offset(id) > unit(id) + kUnitSize / 2;
+    });
+  }
+  void set_chain(InodeId id, uint64_t chain) {
+    InodeImage image = load_image(fs_.region(), id);
+    image.chain = chain;
+    image.checksum = inode_checksum(image);
+    fs_.region().store(inode_offset(id), std::bit_cast<InodeWords>(image));
+    fs_.region().store_word(chain, unit_owner(id, UnitKind::kDirectory));
+    fs_.region().store_word(chain + offsetof(UnitHeader, next), 0);
+  }
+  // All that a check with repairs says.
+  std::string repair(bool anything_repaired) {
+    const auto found = check(fs_.region(), *load_superblock(fs_.region(), false), {.repair = true});
+    EXPECT_TRUE(found.ok());
+    EXPECT_EQ(std::ranges::any_of(found->problems, &CheckReport::Problem::repaired),
+              anything_repaired);
+    std::string all;
+    for (const auto& problem : found->problems) all += problem.text + "\n";
+    return all;
+  }
+
+  Filesystem fs_;
+  std::vector<InodeId> made_;
+};
+
+TEST_F(ChainedInodes, DoNotExist) {
+  const InodeId one = directory_after(unit(made_[0])), other = directory_after(unit(one));
+  set_chain(one, unit(other));
+  const std::string dangling =
+      "leads to inode " + std::to_string(other.value) + ", which does not exist";
+  const std::string said = repair(true);
+  EXPECT_NE(said.find("has another kind in the heap map"), std::string::npos) << said;
+  EXPECT_NE(said.find(dangling), std::string::npos) << said;
+  EXPECT_NE(repair(false).find(dangling), std::string::npos);
+}
+
+TEST_F(ChainedInodes, ThatClaimEachOthersUnitsAreLeftAlone) {
+  const InodeId one = directory_after(unit(made_[0])), other = directory_after(unit(one));
+  set_chain(one, unit(other));
+  set_chain(other, unit(one));
+  const std::string said = repair(false);
+  EXPECT_NE(said.find("lay claim to each other's heap units"), std::string::npos) << said;
+  EXPECT_EQ(repair(false), said);
 }
 
 class HostileTest : public ::testing::TestWithParam<uint64_t> {};
