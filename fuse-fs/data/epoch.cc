@@ -27,12 +27,14 @@ Epochs::Epochs(meta::Engine& engine, blockdev::Device& device, DurabilityBarrier
 
 // The number goes up first: a write that completes from here on names the next flush.
 Result<void> Epochs::flush_device() {
+  if (!failed_.ok()) return failed_;
   const uint64_t covered = current_.fetch_add(1, std::memory_order_acq_rel);
   Result<void> done = barrier_.before_flush();
   if (done.ok()) done = device_.flush();
   if (!done.ok()) {
     // The device may have dropped what it failed to flush: a later success would prove nothing.
     health_.degrade("the data device failed to flush: " + done.error().message());
+    failed_ = done;
     return done;
   }
   barrier_.after_flush();
@@ -43,12 +45,7 @@ Result<void> Epochs::flush_device() {
 
 Result<void> Epochs::flush_through(uint64_t epoch) {
   if (flushed() >= epoch) return {};
-  const Result<void> done = flushes_.run([this, epoch]() -> Result<void> {
-    if (flushed() >= epoch) return {};
-    return flush_device();
-  });
-  SFS_TRY(done);
-  return flushed() >= epoch ? Result<void>{} : Error{EIO, "flush of the data device"};
+  return flushes_.run_until([&] { return flushed() >= epoch; }, [this] { return flush_device(); });
 }
 
 void Epochs::touched(InodeId id, uint64_t bytes, uint64_t epoch) {

@@ -44,6 +44,33 @@ TEST(Epoch, ConcurrentFsyncsShareOneFlush) {
   EXPECT_EQ(rig.ram().flushes - before, 2U);
 }
 
+// Whoever waits beside others waits for a flush of its own data, whoever makes it. Between a write
+// and its fsync others' flushes begin: for some who then wait together one of those is enough.
+TEST(Epoch, WritersThatFsyncSideBySideAllSucceed) {
+  Rig::Options options;
+  options.faulty = false;
+  Rig rig(options);
+  rig.ram().flush_ms = 1;
+  constexpr uint64_t kThreads = 8, kWrites = 100;
+  std::vector<InodeId> files;
+  for (uint64_t t = 0; t < kThreads; ++t) files.push_back(rig.create("f" + std::to_string(t)));
+  const uint64_t before = rig.ram().flushes;
+  std::vector<std::thread> threads;
+  for (const InodeId id : files) {
+    threads.emplace_back([&rig, id] {
+      for (uint64_t i = 0; i < kWrites; ++i) {
+        ASSERT_TRUE(rig.write(id, i * kBlockSize, Rig::filled(kBlockSize, 1)).ok());
+        std::this_thread::sleep_for(std::chrono::microseconds((i + id.value) % 8 * 150));
+        const auto synced = rig.fs().fsync(id, false);
+        ASSERT_TRUE(synced.ok()) << i << ": " << synced.error().message();
+        ASSERT_FALSE(rig.fs().engine().dirty(id));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_LT(rig.ram().flushes - before, kThreads * kWrites / 2);
+}
+
 TEST(Epoch, AWriteDuringAnFsyncIsNotForgotten) {
   Rig::Options options;
   options.faulty = false;
