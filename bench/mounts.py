@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench.loop import mount_loop
 from bench.paths import BIN, ROOT
@@ -28,9 +29,10 @@ class Mounted:
 Mounter = Callable[[ExitStack, Path, int], Mounted]
 
 
-def streamfs(stack: ExitStack, work: Path, size: int) -> Mounted:
-    """META is a file beside DATA's; room for files of 16 KiB."""
-    data, meta = work / "streamfs.data", work / "streamfs.meta"
+def streamfs(stack: ExitStack, work: Path, size: int, meta: Path | None = None) -> Mounted:
+    """META is a file beside DATA's unless it is named; room for files of 16 KiB."""
+    work.mkdir(exist_ok=True)
+    data, meta = work / "streamfs.data", meta or work / "streamfs.meta"
     _make(data, size)
     output_of([BIN / "mkfs.streamfs", "--mean-file-size", "16K", "--meta", meta, data])
     point = _point(work, "streamfs")
@@ -66,9 +68,20 @@ MOUNTERS: dict[str, Mounter] = {
 }
 
 
-def meta_class(mount: Path) -> str:
+def meta_class(mounted: Mounted) -> str:
     """Return what fsync waits for on a mounted streamfs."""
-    return str(json.loads(output_of([BIN / "streamctl", "status", mount, "--json"]))["meta_class"])
+    return str(_status(mounted)["meta_class"])
+
+
+def flushes(mounted: Mounted) -> int:
+    """Return how often DATA was flushed so far; 0 where streamfs does not count."""
+    return 0 if mounted.server is None else int(_status(mounted)["device"]["flushes"])
+
+
+def _status(mounted: Mounted) -> dict[str, Any]:
+    told = output_of([BIN / "streamctl", "status", str(mounted.point), "--json"])
+    answer: dict[str, Any] = json.loads(told)
+    return answer
 
 
 def _on_loop(stack: ExitStack, work: Path, name: str, size: int) -> Path:

@@ -1,0 +1,125 @@
+"""File data on mounts: streamfs beside the limit of any FUSE server, ext4 and another.
+
+The same fio jobs on all of them in turn, several rounds; a value is the median of the rounds'
+ratios. fio has the page cache forget the file before it reads; passthrough_hp's stays in the cache
+of the ext4 beneath it. A server that does nothing has no disk: what is written to it is gone.
+"""
+
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+
+from bench import fio
+from bench.loop import why_not
+from bench.mounts import MOUNTERS, PASSTHROUGH, Mounted, meta_class
+from bench.table import Row, Target, main, row, unavailable
+
+DEVICE_BYTES = 2 << 30
+FILE_MIB, ROUNDS = 512, 5
+FILE_MIB_QUICK, ROUNDS_QUICK = 32, 1
+SECONDS_RANDOM, SECONDS_RANDOM_QUICK = 3, 1
+# docs/DESIGN.md "Numbers"
+SEQUENTIAL_OF_EXT4, SEQUENTIAL_OF_LIMIT = 0.95, 0.9
+RANDOM_OF_EXT4 = 0.5
+
+Figures = dict[str, dict[str, float]]  # by job, then by filesystem, of one round
+
+
+@dataclass(frozen=True)
+class Job:
+    """What fio does, and how it is counted."""
+
+    name: str
+    direction: str
+    options: tuple[str, ...]
+    unit: str = "MiB a second"
+    random: bool = False
+
+
+JOBS = (
+    Job("128 KiB writes, buffered", "write", ("--rw=write", "--bs=128k", "--end_fsync=1")),
+    Job("128 KiB reads, buffered", "read", ("--rw=read", "--bs=128k")),
+    Job("128 KiB writes, direct", "write", ("--rw=write", "--bs=128k", "--direct=1")),
+    Job("128 KiB reads, direct", "read", ("--rw=read", "--bs=128k", "--direct=1")),
+    Job(
+        "4 KiB random reads, direct, 16 at once",
+        "read",
+        ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=io_uring", "--iodepth=16"),
+        "a second",
+        random=True,
+    ),
+)
+
+
+def measure(quick: bool) -> list[Row]:
+    """Return one row a job and filesystem to compare with."""
+    if reason := why_not(["mkfs.ext4", "fio"]):
+        return [unavailable("file data on mounts", reason)]
+    names = [name for name in MOUNTERS if name != "passthrough_hp" or PASSTHROUGH.exists()]
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamfs-bench-")))
+        mounts = {name: MOUNTERS[name](stack, work, DEVICE_BYTES) for name in names}
+        told = f"META class {meta_class(mounts['streamfs'])}"
+        rounds = [one_round(mounts, quick) for _ in range(ROUNDS_QUICK if quick else ROUNDS)]
+    return [line for job in JOBS for line in rows(job, [each[job.name] for each in rounds], told)]
+
+
+def one_round(mounts: dict[str, Mounted], quick: bool) -> Figures:
+    """Run each job on each filesystem, one after the other."""
+    return {
+        job.name: {name: figure(job, mounted, quick) for name, mounted in mounts.items()}
+        for job in JOBS
+    }
+
+
+def figure(job: Job, mounted: Mounted, quick: bool) -> float:
+    """Run a job on one filesystem."""
+    size = f"--size={FILE_MIB_QUICK if quick else FILE_MIB}m"
+    options = [size, "--filename=file", *job.options]
+    if job.random:
+        seconds = SECONDS_RANDOM_QUICK if quick else SECONDS_RANDOM
+        options += ["--time_based", f"--runtime={seconds}"]
+    account = fio.run(mounted.point, options)
+    if job.random:
+        return fio.operations_a_second(account, job.direction)
+    return fio.mib_a_second(account, job.direction)
+
+
+def rows(job: Job, rounds: list[dict[str, float]], told: str) -> Iterator[Row]:
+    """Yield a job's speed and its ratios; ``told`` stands beside the speed."""
+    speed = statistics.median(each["streamfs"] for each in rounds)
+    yield row(f"{job.name}: streamfs", speed, f"{job.unit}, {told}")
+    for other in rounds[0]:
+        if other == "streamfs":
+            continue
+        target = Target(RANDOM_OF_EXT4, at_least=True) if job.random and other == "ext4" else None
+        yield ratio(f"{job.name}: ÷ {other}", rounds, itemgetter(other), target)
+    if not job.random:
+        asked = f"min({SEQUENTIAL_OF_EXT4} ext4, {SEQUENTIAL_OF_LIMIT} limit_fs)"
+        yield ratio(f"{job.name}: ÷ {asked}", rounds, least, Target(1, at_least=True))
+
+
+def least(each: dict[str, float]) -> float:
+    """Return what sequential access has to reach in a round."""
+    return min(SEQUENTIAL_OF_EXT4 * each["ext4"], SEQUENTIAL_OF_LIMIT * each["limit_fs"])
+
+
+def ratio(
+    name: str,
+    rounds: list[dict[str, float]],
+    of: Callable[[dict[str, float]], float],
+    target: Target | None,
+) -> Row:
+    """Return the median of the rounds' ratios, and their spread."""
+    ratios = [each["streamfs"] / of(each) for each in rounds]
+    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+    return row(name, statistics.median(ratios), spread, target)
+
+
+if __name__ == "__main__":
+    sys.exit(main("io", __doc__.splitlines()[0], measure))

@@ -1,0 +1,49 @@
+"""File data and fsync on mounts: what a target is held against, and that each work really runs."""
+
+from pathlib import Path
+
+import pytest
+from bench.suites import fsync, io
+from bench.table import Row
+
+SEQUENTIAL, RANDOM = io.JOBS[0], io.JOBS[-1]
+
+
+def named(rows: list[Row]) -> dict[str, Row]:
+    return {one.name: one for one in rows}
+
+
+def test_sequential_access_has_to_reach_the_lesser_of_two() -> None:
+    rounds = [{"streamfs": 90.0, "limit_fs": 100.0, "ext4": 1000.0}]
+    found = named(list(io.rows(SEQUENTIAL, rounds, "META class synced")))
+    [held] = [one for one in found.values() if one.target]
+    assert held.value == pytest.approx(1.0)
+    assert held.met
+    rounds = [{"streamfs": 90.0, "limit_fs": 1000.0, "ext4": 100.0}]
+    [held] = [one for one in io.rows(SEQUENTIAL, rounds, "") if one.target]
+    assert held.value == pytest.approx(90 / 95)
+    assert held.met is False
+
+
+def test_random_access_is_held_against_ext4() -> None:
+    rounds = [{"streamfs": 49.0, "limit_fs": 1.0, "ext4": 100.0}]
+    [held] = [one for one in io.rows(RANDOM, rounds, "") if one.target]
+    assert held.name.endswith("÷ ext4")
+    assert held.met is False
+
+
+def test_every_work_but_the_shared_one_is_held_against_ext4() -> None:
+    where = "META class synced"
+    work = {name: {"ext4": (100.0, 0.0), where: (150.0, 1.0)} for name in fsync.WORK}
+    work[fsync.MANY][where] = (449.0, 0.3)
+    found = named(list(fsync.rows([work])))
+    for name in fsync.WORK:
+        assert found[f"{name}: ÷ ext4, {where}"].met is (None if name == fsync.MANY else True)
+    assert found[f"{fsync.WRITERS} writers ÷ 1, {where}"].met is False
+    assert found[f"{fsync.WRITERS} writers ÷ 1, ext4"].met is None
+
+
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_commits_are_counted_one_by_one(journal: str, tmp_path: Path) -> None:
+    assert fsync.commits(tmp_path, 0.05, journal) > 0
+    assert (tmp_path / "commits.db").exists()
