@@ -20,6 +20,7 @@ FLOORS = {
     "libstream": 0,
     "pmem": 1,
     "emulator": 2,
+    "fuse-fs/nvme": 2,
     "fuse-fs/blockdev": 3,
     "fuse-fs/meta": 3,
     "fuse-fs/placement": 4,
@@ -31,10 +32,11 @@ FLOORS = {
     "bench": 8,
     "tests": 9,
 }
-# Numbers alone would allow these: meta and placement meet only in data; the daemon is another
-# process, and what it shares with the filesystem lies in base/wire.
+# Numbers alone would allow these: meta and placement meet only in data; NVMe is the data device's
+# affair; the daemon is another process, and what it shares with the filesystem lies in base/wire.
 FORBIDDEN = {
     ("fuse-fs/placement", "fuse-fs/meta"),
+    *((floor, "fuse-fs/nvme") for floor in ("fuse-fs/meta", "fuse-fs/placement", "fuse-fs/data")),
     *((floor, "classifierd") for floor in FLOORS if floor != "classifierd"),
     *((floor, "libstream") for floor in FLOORS if floor not in ("libstream", "bench", "tests")),
 }

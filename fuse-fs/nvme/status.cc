@@ -1,0 +1,84 @@
+#include "fuse-fs/nvme/status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace streamfs::nvme {
+namespace {
+
+constexpr uint16_t kTypeAndCode = 0x07ff;
+constexpr uint16_t kDoNotRetry = 0x4000;
+
+struct Meaning {
+  uint16_t status;
+  int code;
+  std::string_view text;
+};
+
+// Type (0 generic, 1 of the command, 2 media, 3 path) and code.
+constexpr std::array kMeanings = std::to_array<Meaning>({
+    {0x0001, EOPNOTSUPP, "the controller does not know this command"},
+    {0x0002, EINVAL, "the controller refuses a field of this command"},
+    {0x0004, EIO, "data transfer error"},
+    {0x0005, EIO, "aborted by a loss of power"},
+    {0x0006, EIO, "internal error of the controller"},
+    {0x0007, ECANCELED, "aborted"},
+    {0x000b, ENXIO, "no such namespace, or a wrong format for it"},
+    {0x000c, EPROTO, "commands in a wrong order"},
+    {0x0015, EACCES, "the controller denies this operation"},
+    {0x001d, EBUSY, "the device is being sanitized"},
+    {0x0020, EROFS, "the namespace is write protected"},
+    {0x0021, EAGAIN, "interrupted; to be sent again"},
+    {0x0022, EIO, "transient transport error"},
+    {0x0023, EACCES, "prohibited by the lockdown feature"},
+    {0x0029, EOPNOTSUPP, "FDP is disabled in this endurance group"},
+    {0x002a, EINVAL, "invalid list of placement handles"},
+    {0x0080, EINVAL, "blocks beyond the end of the namespace"},
+    {0x0081, ENOSPC, "the capacity of the namespace is exceeded"},
+    {0x0082, EAGAIN, "the namespace is not ready"},
+    {0x0083, EBUSY, "another host holds a reservation"},
+    {0x0084, EBUSY, "the namespace is being formatted"},
+    {0x0109, EOPNOTSUPP, "the controller does not have this log page"},
+    {0x010a, EINVAL, "invalid format"},
+    {0x010f, EINVAL, "this feature is not one of a namespace"},
+    {0x017f, ENOSPC, "no stream resources are left"},
+    {0x0182, EROFS, "the range is read only"},
+    {0x0183, EINVAL, "too many or too long ranges in one command"},
+    {0x0280, EIO, "write fault of the medium"},
+    {0x0281, EIO, "the medium has lost this data"},
+    {0x0282, EILSEQ, "end-to-end guard check failed"},
+    {0x0283, EILSEQ, "end-to-end application tag check failed"},
+    {0x0284, EILSEQ, "end-to-end reference tag check failed"},
+    {0x0286, EACCES, "access denied"},
+    {0x0287, EIO, "read of a block that was deallocated or never written"},
+    {0x0300, EIO, "internal error of the path"},
+    {0x0360, EIO, "the controller lost the path"},
+    {0x0370, EIO, "the host lost the path"},
+    {0x0371, ECANCELED, "aborted by the host"},
+});
+
+}  // namespace
+
+Error error_of(uint16_t status, std::string_view what) {
+  const auto known = std::ranges::find(kMeanings, status & kTypeAndCode,
+                                       [](const Meaning& m) { return int{m.status}; });
+  const bool found = known != kMeanings.end();
+  return {found ? known->code : EIO,
+          fmt::format("{}: NVMe status {:x}h/{:02x}h{}{}{}", what, status >> 8 & 7, status & 0xff,
+                      found ? ", " : "", found ? known->text : "",
+                      (status & kDoNotRetry) != 0 ? " (not worth repeating)" : "")};
+}
+
+Result<uint32_t> outcome(const Completion& completion, std::string_view what) {
+  if ((completion.status & kTypeAndCode) != 0) return error_of(completion.status, what);
+  return completion.result;
+}
+
+}  // namespace streamfs::nvme

@@ -1,0 +1,41 @@
+// What a controller answers: the status field of a completion, as an errno and a sentence.
+// Document: NVM Express Base 2.0, "Status Field Definition"; FDP's codes: TP4146.
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace streamfs::nvme {
+
+// Without the phase bit: code 7:0, type 10:8, retry delay 12:11, more 13, do not retry 14.
+enum class Status : uint16_t {
+  kSuccess = 0,
+  kInvalidOpcode = 0x0001,
+  kInvalidField = 0x0002,
+  kInternalError = 0x0006,
+  kInvalidNamespace = 0x000b,
+  kFdpDisabled = 0x0029,
+  kInvalidPlacementHandles = 0x002a,
+  kWriteProtected = 0x0020,
+  kBeyondCapacity = 0x0080,
+  kCapacityExceeded = 0x0081,
+  kInvalidLogPage = 0x0109,
+  kStreamAllocationFailed = 0x017f,
+  kWriteFault = 0x0280,
+  kUnrecoveredRead = 0x0281,
+};
+
+struct Completion {
+  uint16_t status = 0;
+  uint32_t result = 0;  // dword 0
+};
+
+// The errno that fits best; EIO for what has none.
+Error error_of(uint16_t status, std::string_view what);
+// Dword 0, or the error.
+Result<uint32_t> outcome(const Completion& completion, std::string_view what);
+
+}  // namespace streamfs::nvme

@@ -1,0 +1,27 @@
+// Bytes as a document prints them.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace streamfs::nvme {
+
+// "12 34" for each byte; runs of zeroes from `from` to `to` are what the tests leave out.
+inline std::string hex(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte each : bytes)
+    text += fmt::format("{}{:02x}", text.empty() ? "" : " ", std::to_integer<unsigned>(each));
+  return text;
+}
+
+inline std::string hex(std::span<const std::byte> bytes, size_t from, size_t size) {
+  return hex(bytes.subspan(from, size));
+}
+
+}  // namespace streamfs::nvme
