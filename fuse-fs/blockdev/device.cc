@@ -9,18 +9,51 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/blockdev/emulated_controller.h"
 #include "fuse-fs/blockdev/emulated_device.h"
 #include "fuse-fs/blockdev/file_device.h"
+#include "fuse-fs/blockdev/nvme_device.h"
+#include "fuse-fs/nvme/controller.h"
+#include "fuse-fs/nvme/discovery.h"
 
 namespace streamfs::blockdev {
 
+namespace {
+
+constexpr std::string_view kEmulated = "emu:", kNvme = "nvme:", kNvmeStreams = "nvme:streams:",
+                           kNvmeFdp = "nvme:fdp:";
+
+Result<std::unique_ptr<Device>> open_emulated_nvme(const std::string& data,
+                                                   const OpenOptions& options) {
+  EmulatedNvme kind;
+  if (data.starts_with(kNvmeFdp)) {
+    kind.mechanism = nvme::Mechanism::kFdp;
+  } else if (!data.starts_with(kNvmeStreams)) {
+    return Error{EINVAL, data +
+                             ": write nvme:streams:PATH or nvme:fdp:PATH for an emulated SSD, "
+                             "and /dev/ngXnY for a real one"};
+  }
+  SFS_ASSIGN(std::unique_ptr<nvme::Controller> controller,
+             EmulatedController::open(std::string(path_of(data)), kind, options));
+  SFS_ASSIGN(std::unique_ptr<Device> device, NvmeDevice::open(std::move(controller), options));
+  return device;
+}
+
+}  // namespace
+
+std::string_view path_of(std::string_view data) {
+  for (const std::string_view prefix : {kEmulated, kNvmeStreams, kNvmeFdp})
+    if (data.starts_with(prefix)) return data.substr(prefix.size());
+  return data;
+}
+
 Result<std::unique_ptr<Device>> open_device(const std::string& data, const OpenOptions& options) {
-  constexpr std::string_view kEmulated = "emu:";
   if (data.starts_with(kEmulated)) {
     SFS_ASSIGN(std::unique_ptr<Device> device,
-               EmulatedDevice::open(data.substr(kEmulated.size()), options));
+               EmulatedDevice::open(std::string(path_of(data)), options));
     return device;
   }
+  if (data.starts_with(kNvme)) return open_emulated_nvme(data, options);
   if (options.real_time > 0)
     return Error{EINVAL, "real_time is for emulated SSDs (emu:PATH), and " + data + " is none"};
   SFS_ASSIGN(std::unique_ptr<Device> device, FileDevice::open(data, options));

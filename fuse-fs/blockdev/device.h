@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mutex.h"
@@ -50,13 +51,15 @@ struct StreamStats {
   uint64_t gc_bytes = 0;       // copied by garbage collection into this stream
 };
 
-// Totals since the device was made. nand_known is false where the device does not tell.
+// Totals since the device was made. nand_known is false where the device does not tell; of what is
+// behind nand_bytes, inside_known is, where it tells only those.
 struct DeviceStats {
   uint64_t written_bytes = 0;
   uint64_t read_bytes = 0;
   uint64_t trimmed_bytes = 0;
   uint64_t flushes = 0;
   bool nand_known = false;
+  bool inside_known = true;
   uint64_t nand_bytes = 0;  // programmed: user + GC + padding
   uint64_t gc_bytes = 0;
   uint64_t pad_bytes = 0;
@@ -89,16 +92,19 @@ class Device {
   virtual Placement placement(PStreamId stream) const = 0;
 };
 
-// Opens DATA: "emu:PATH" (an emulated SSD made by ssd-sim), a regular file or a block device.
-// Holds an exclusive lock while open; waits up to `wait_seconds` for another holder, then EBUSY.
-// Errors: ENOENT, EACCES, EBUSY, ENOTBLK (not a device or file), EINVAL (foreign emulator image,
-// real time of what is none).
+// Opens DATA: "emu:PATH" (an emulated SSD made by ssd-sim), a regular file or a block device, an
+// NVMe namespace (/dev/ngXnY), or "nvme:streams:PATH" and "nvme:fdp:PATH": the emulated SSD spoken
+// to as an NVMe controller that has Streams or FDP. Holds an exclusive lock while open; waits up to
+// `wait_seconds` for another holder, then EBUSY. Errors: ENOENT, EACCES, EBUSY, ENOTBLK (not a
+// device or file), EINVAL (foreign emulator image, real time of what is none).
 struct OpenOptions {
   double wait_seconds = 10;
   bool read_only = false;
   double real_time = 0;  // emulated SSDs: answer when the flash would, times this; 0: at once
 };
 Result<std::unique_ptr<Device>> open_device(const std::string& data, const OpenOptions& options);
+// The path in DATA, without what says how to use it.
+std::string_view path_of(std::string_view data);
 
 // Issues requests and waits for all of them; for callers that may block.
 class IoBatch {

@@ -5,7 +5,6 @@
 #include "emulator/stats.h"
 
 namespace streamfs::blockdev {
-
 DeviceStats device_stats(const emulator::SsdStats& ssd) {
   DeviceStats stats;
   stats.written_bytes = ssd.written_bytes;
@@ -36,7 +35,6 @@ nlohmann::json to_json(const DeviceStats& stats) {
   ssd.read_bytes = stats.read_bytes;
   ssd.trimmed_bytes = stats.trimmed_bytes;
   ssd.flushes = stats.flushes;
-  ssd.nand_known = stats.nand_known;
   ssd.nand_bytes = stats.nand_bytes;
   ssd.gc_bytes = stats.gc_bytes;
   ssd.pad_bytes = stats.pad_bytes;
@@ -50,7 +48,13 @@ nlohmann::json to_json(const DeviceStats& stats) {
   ssd.time.write.p999_us = stats.latency_p999_us;
   for (const StreamStats& use : stats.streams)
     ssd.streams.push_back({use.written_bytes, use.gc_bytes});
-  return emulator::to_json(ssd);
+  ssd.nand_known = stats.nand_known && stats.inside_known;
+  nlohmann::json json = emulator::to_json(ssd);
+  if (ssd.nand_known || !stats.nand_known) return json;
+  ssd.nand_known = true;
+  json["nand_bytes"] = stats.nand_bytes;
+  if (const auto waf = ssd.waf()) json["waf"] = *waf;
+  return json;
 }
 
 }  // namespace streamfs::blockdev

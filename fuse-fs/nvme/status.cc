@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "fuse-fs/nvme/command.h"
 
 namespace streamfs::nvme {
 namespace {
@@ -76,7 +77,43 @@ Error error_of(uint16_t status, std::string_view what) {
                       (status & kDoNotRetry) != 0 ? " (not worth repeating)" : "")};
 }
 
-Result<uint32_t> outcome(const Completion& completion, std::string_view what) {
+std::string_view admin_name(uint8_t code) {
+  switch (code) {
+    case opcode::kGetLogPage:
+      return "get log page";
+    case opcode::kIdentify:
+      return "identify";
+    case opcode::kGetFeatures:
+      return "get features";
+    case opcode::kDirectiveSend:
+      return "directive send";
+    case opcode::kDirectiveReceive:
+      return "directive receive";
+    default:
+      return "admin command";
+  }
+}
+
+std::string_view io_name(uint8_t code) {
+  switch (code) {
+    case opcode::kFlush:
+      return "flush";
+    case opcode::kWrite:
+      return "write";
+    case opcode::kRead:
+      return "read";
+    case opcode::kDatasetManagement:
+      return "deallocate";
+    case opcode::kIoManagementReceive:
+      return "reclaim unit handle status";
+    case opcode::kIoManagementSend:
+      return "reclaim unit handle update";
+    default:
+      return "I/O command";
+  }
+}
+
+Result<uint32_t> outcome(const CompletionEntry& completion, std::string_view what) {
   if ((completion.status & kTypeAndCode) != 0) return error_of(completion.status, what);
   return completion.result;
 }

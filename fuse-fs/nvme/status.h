@@ -28,14 +28,17 @@ enum class Status : uint16_t {
   kUnrecoveredRead = 0x0281,
 };
 
-struct Completion {
+struct CompletionEntry {
   uint16_t status = 0;
   uint32_t result = 0;  // dword 0
 };
 
 // The errno that fits best; EIO for what has none.
 Error error_of(uint16_t status, std::string_view what);
+// What a command does, for such a sentence.
+std::string_view admin_name(uint8_t code);
+std::string_view io_name(uint8_t code);
 // Dword 0, or the error.
-Result<uint32_t> outcome(const Completion& completion, std::string_view what);
+Result<uint32_t> outcome(const CompletionEntry& completion, std::string_view what);
 
 }  // namespace streamfs::nvme

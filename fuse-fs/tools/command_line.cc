@@ -20,13 +20,13 @@
 #include "base/exit_codes.h"
 #include "base/result.h"
 #include "base/version.h"
+#include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/tools/failure.h"
 
 namespace streamfs::tools {
 namespace {
 
 constexpr std::string_view kUnits = "KMGTP";
-constexpr std::string_view kEmulated = "emu:";
 
 }  // namespace
 
@@ -89,8 +89,8 @@ std::string absolute_path(const std::string& path) {
 }
 
 std::string absolute_data(const std::string& data) {
-  if (!data.starts_with(kEmulated)) return absolute_path(data);
-  return std::string(kEmulated) + absolute_path(data.substr(kEmulated.size()));
+  const std::string path(blockdev::path_of(data));
+  return data.substr(0, data.size() - path.size()) + absolute_path(path);
 }
 
 }  // namespace streamfs::tools

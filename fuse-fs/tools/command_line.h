@@ -21,7 +21,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv);
 Result<uint64_t> parse_size(std::string_view text);
 std::string human_bytes(uint64_t bytes);  // "1.5 GiB"
 
-// DATA as the devices know it: a path made absolute, with "emu:" kept before it.
+// DATA as the devices know it: a path made absolute, with "emu:" or the like kept before it.
 std::string absolute_data(const std::string& data);
 std::string absolute_path(const std::string& path);
 

@@ -15,6 +15,7 @@
 #include "base/exit_codes.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/data/format_pair.h"
 #include "fuse-fs/data/pair.h"
@@ -185,8 +186,7 @@ int run(int argc, char** argv) {
     return fail(kProgram,
                 Failure{exit_code::kUsage, "META and its mirror are the same; give two places"});
   }
-  if (meta == data || "emu:" + meta == data || options.mirror_path == data ||
-      "emu:" + options.mirror_path == data) {
+  if (const auto path = blockdev::path_of(data); meta == path || options.mirror_path == path) {
     return fail(kProgram,
                 Failure{exit_code::kUsage, "META and DATA are the same; give two devices"});
   }

@@ -7,12 +7,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace streamfs::nvme {
 
-// "12 34" for each byte; runs of zeroes from `from` to `to` are what the tests leave out.
+// Two digits for each byte, blanks between them.
 inline std::string hex(std::span<const std::byte> bytes) {
   std::string text;
   for (const std::byte each : bytes)

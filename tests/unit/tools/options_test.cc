@@ -108,6 +108,8 @@ TEST(Paths, SurviveAChangeOfDirectory) {
   EXPECT_EQ(absolute_data("/a/../b"), "/b");
   EXPECT_EQ(absolute_data("emu:/a/b"), "emu:/a/b");
   EXPECT_THAT(absolute_data("emu:ssd"), ::testing::StartsWith("emu:/"));
+  EXPECT_THAT(absolute_data("nvme:fdp:ssd"), ::testing::StartsWith("nvme:fdp:/"));
+  EXPECT_THAT(absolute_data("nvme:streams:ssd"), ::testing::StartsWith("nvme:streams:/"));
 }
 
 TEST(Failures, EachKindHasAnExitCodeOfItsOwn) {

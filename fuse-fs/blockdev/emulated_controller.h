@@ -1,0 +1,126 @@
+// An emulated SSD (emulator/ssd.h) as an NVMe controller with one namespace, at the level of
+// commands: identify, directives, FDP, log pages, reads and writes. What finds, enables, allocates,
+// writes with a placement and reads WAF on real devices runs unchanged against it.
+//
+// Streams: their identifiers are the host's; each takes one of the emulated device's streams while
+// it is open, the one opened first making room. They work only while enabled, and reset() disables
+// them and gives their resources back. FDP: one reclaim group, each stream a reclaim unit handle, a
+// superblock the reclaim unit; what is left in one is reckoned from what the stream was written. A
+// handle update says that the host goes on with a new unit, but the emulated flash fills the block
+// it has. Writes with an unknown placement land on the first handle and are logged. Commands that
+// cover 4 KiB pages in part are refused: the device above never sends them.
+//
+// Thread safety: see controller.h. Everything is done in the caller's thread. Crash: see ssd.h;
+// the state of directives and the events are those of the process.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "emulator/ssd.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/nvme/controller.h"
+#include "fuse-fs/nvme/discovery.h"
+#include "fuse-fs/nvme/status.h"
+#include "fuse-fs/nvme/structures.h"
+
+namespace streamfs::blockdev {
+
+// What kind of controller it is said to be.
+struct EmulatedNvme {
+  nvme::Mechanism mechanism = nvme::Mechanism::kStreams;
+  bool fdp_enabled = true;
+  uint32_t lba_bytes = kBlockSize;
+  uint16_t metadata_bytes = 0;
+  uint8_t protection = 0;
+  uint8_t mdts = 5;                // 128 KiB
+  uint16_t streams_of_others = 0;  // allocated to namespaces that are not ours
+  bool ocp_log = true;
+  bool write_protected = false;
+};
+
+class EmulatedController final : public nvme::Controller {
+ public:
+  // Errors: those of Ssd::open.
+  static Result<std::unique_ptr<EmulatedController>> open(const std::string& path,
+                                                          const EmulatedNvme& kind,
+                                                          const OpenOptions& options);
+
+  const std::string& path() const override { return path_; }
+  uint32_t nsid() const override { return 1; }
+  uint64_t max_transfer_bytes() const override { return uint64_t{1} << 20; }
+  Result<uint32_t> admin(const nvme::Command& command, Bytes data) override;
+  Result<uint32_t> io(const nvme::Command& command, Bytes data) override;
+  void start(const nvme::Command& command, Bytes data, nvme::Done done) override;
+
+  void reset();  // a controller level reset
+
+ private:
+  struct Stream {
+    uint16_t id, slot;  // the host's name, and the emulated device's stream
+  };
+
+  EmulatedController(std::unique_ptr<emulator::Ssd> ssd, const std::string& path,
+                     const EmulatedNvme& kind);
+  nvme::CompletionEntry do_admin(const nvme::Command& command, Bytes data);
+  nvme::CompletionEntry do_io(const nvme::Command& command, Bytes data);
+
+  // As much of an answer as there is room for, from `offset` on; zeroes after it.
+  static void answer(Bytes data, ConstBytes with, uint64_t offset = 0);
+  nvme::ControllerIdentity controller_identity() const;
+  nvme::NamespaceIdentity namespace_identity() const;
+  nvme::Status identify(const nvme::Command& command, Bytes data) const;
+  nvme::CompletionEntry get_features(const nvme::Command& command) const;
+  nvme::Status get_log_page(const nvme::Command& command, Bytes data);
+  std::optional<std::vector<std::byte>> log_page(uint8_t page, uint8_t specific);
+  std::vector<std::byte> fdp_configurations() const;
+  std::vector<std::byte> fdp_statistics();
+  std::vector<std::byte> smart_log();
+  std::vector<std::byte> ocp_log();
+  std::vector<std::byte> endurance_log();
+  std::vector<std::byte> fdp_event_log(bool of_host);
+
+  nvme::CompletionEntry directive_receive(const nvme::Command& command, Bytes data);
+  nvme::Status directive_send(const nvme::Command& command);
+  nvme::CompletionEntry allocate(uint32_t wanted) SFS_REQUIRES(mutex_);
+  nvme::StreamsParameters streams_parameters() const SFS_REQUIRES(mutex_);
+  std::vector<std::byte> directive_parameters() const SFS_REQUIRES(mutex_);
+  uint16_t slot_of(uint16_t id) SFS_REQUIRES(mutex_);
+  void disable_streams() SFS_REQUIRES(mutex_);
+
+  // The emulated device's stream for a write, or the status that refuses it.
+  nvme::Status place(const nvme::Transfer& transfer, PStreamId& stream);
+  nvme::Status write(const nvme::Command& command, Bytes data);
+  nvme::Status read(const nvme::Command& command, Bytes data);
+  nvme::Status flush();
+  nvme::Status deallocate(const nvme::Command& command, Bytes data);
+  nvme::Status ruh_status(Bytes data);
+  nvme::Status ruh_update(const nvme::Command& command, Bytes data);
+  bool covers_pages(uint64_t first_lba, uint64_t lbas) const;
+  std::vector<uint64_t> written_lbas();
+  std::vector<nvme::RuhStatus> handles() SFS_REQUIRES(mutex_);
+  void log_event(uint8_t type, uint16_t placement, uint8_t handle) SFS_REQUIRES(mutex_);
+
+  uint64_t lbas_per_page() const { return kBlockSize / kind_.lba_bytes; }
+  uint64_t unit_lbas() const { return ssd_->geometry().pages_per_block * lbas_per_page(); }
+  bool has(nvme::Mechanism mechanism) const { return kind_.mechanism == mechanism; }
+  bool fdp_on() const { return has(nvme::Mechanism::kFdp) && kind_.fdp_enabled; }
+  uint16_t max_streams() const;
+
+  const std::unique_ptr<emulator::Ssd> ssd_;
+  const std::string path_;
+  const EmulatedNvme kind_;
+  Mutex mutex_;  // leaf but for the Ssd's own
+  bool streams_enabled_ SFS_GUARDED_BY(mutex_) = false;
+  uint16_t allocated_ SFS_GUARDED_BY(mutex_) = 0;
+  std::deque<Stream> open_ SFS_GUARDED_BY(mutex_);  // the one opened first in front
+  std::deque<nvme::FdpEvent> events_ SFS_GUARDED_BY(mutex_);
+  std::vector<uint64_t> updated_at_ SFS_GUARDED_BY(mutex_);  // LBAs written before a handle update
+};
+
+}  // namespace streamfs::blockdev

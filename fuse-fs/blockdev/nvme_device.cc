@@ -1,0 +1,299 @@
+#include "fuse-fs/blockdev/nvme_device.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/nvme/command.h"
+#include "fuse-fs/nvme/controller.h"
+#include "fuse-fs/nvme/discovery.h"
+#include "fuse-fs/nvme/query.h"
+#include "fuse-fs/nvme/structures.h"
+
+namespace streamfs::blockdev {
+namespace {
+
+constexpr uint64_t kMaxRangeLbas = 0xffffffff;
+
+bool any(std::span<const uint8_t> bytes) {
+  return std::ranges::any_of(bytes, [](uint8_t each) { return each != 0; });
+}
+
+std::string hex(std::span<const uint8_t> bytes) {
+  std::string text;
+  for (const uint8_t each : bytes) text += fmt::format("{:02x}", each);
+  return text;
+}
+
+std::string identity_of(const nvme::Discovery& found, uint32_t nsid) {
+  if (any(found.space.nguid)) return "nvme:" + hex(found.space.nguid);
+  if (any(found.space.eui64)) return "nvme:" + hex(found.space.eui64);
+  return fmt::format("nvme:{}:{}", nvme::text_of(found.controller.serial), nsid);
+}
+
+// LBAs that are best deallocated, or written, together.
+uint64_t erase_unit_lbas(const nvme::Discovery& found) {
+  const uint64_t lba = found.space.lba_bytes();
+  if (found.fdp) return found.fdp->reclaim_unit_bytes / lba;
+  if (found.streams) return uint64_t{found.streams->sws} * found.streams->sgs;
+  return found.space.has_granularities() ? uint64_t{found.space.npdg} + 1 : 1;
+}
+
+}  // namespace
+
+// A read or write on its way, in as many commands as it takes.
+struct NvmeDevice::Request {
+  explicit Request(Completion when_done) : done(std::move(when_done)) {}
+  void finish_one(const Result<uint32_t>& result) {
+    if (!result.ok()) {
+      const MutexLock lock(mutex);
+      if (first_error.ok()) first_error = result.error();
+    }
+    if (left.fetch_sub(1) != 1) return;
+    Result<void> all;
+    {
+      const MutexLock lock(mutex);
+      all = std::move(first_error);
+    }
+    done(std::move(all));
+  }
+
+  std::atomic<uint64_t> left{1};  // commands, and whoever still issues some
+  Mutex mutex;                    // leaf
+  Result<void> first_error SFS_GUARDED_BY(mutex);
+  Completion done;
+};
+
+Result<std::unique_ptr<NvmeDevice>> NvmeDevice::open(std::unique_ptr<nvme::Controller> controller,
+                                                     const OpenOptions& options) {
+  SFS_ASSIGN(nvme::Discovery found, nvme::discover(*controller));
+  if (found.space.write_protected() && !options.read_only)
+    return Error{EROFS, controller->path() +
+                            " is write protected (namespace attribute); mount it "
+                            "read-only"};
+  std::unique_ptr<NvmeDevice> device(
+      new NvmeDevice(std::move(controller), std::move(found), options.read_only));
+  device->take_placements();
+  device->describe();
+  return device;
+}
+
+NvmeDevice::NvmeDevice(std::unique_ptr<nvme::Controller> controller, nvme::Discovery found,
+                       bool read_only)
+    : controller_(std::move(controller)), found_(std::move(found)), read_only_(read_only) {}
+
+NvmeDevice::~NvmeDevice() {
+  if (streams_held_ > 0) nvme::give_streams_back(*controller_);
+  controller_.reset();  // waits for completions, which use what is declared below it
+}
+
+// What is enabled and allocated stays so until this object goes; without, there is one pStream.
+void NvmeDevice::take_placements() {
+  placements_ = {{}};
+  if (found_.mechanism == nvme::Mechanism::kFdp) {
+    for (size_t i = 1; i < found_.handles.size(); ++i)
+      placements_.push_back({nvme::directive::kPlacement, found_.handles[i].placement});
+    return;
+  }
+  if (found_.mechanism == nvme::Mechanism::kStreams && !read_only_) {
+    const auto held = nvme::take_streams(*controller_, nvme::kMostPStreams - 1);
+    if (held.ok()) {
+      for (uint16_t id = 1; id <= *held; ++id)
+        placements_.push_back({nvme::directive::kStreams, id});
+      streams_held_ = *held;
+      if (auto parameters = nvme::streams_parameters(*controller_); parameters.ok())
+        found_.streams = *parameters;
+      return;
+    }
+    found_.why = held.error().message();
+  }
+  if (!found_.why.empty()) spdlog::warn("{}; everything goes to one stream", found_.why);
+}
+
+void NvmeDevice::describe() {
+  lbas_per_block_ = kBlockSize / found_.space.lba_bytes();
+  const uint64_t most =
+      std::min({found_.controller.max_transfer_bytes(), controller_->max_transfer_bytes(),
+                nvme::kMaxTransferLbas * found_.space.lba_bytes()});
+  max_transfer_bytes_ = std::max(round_down(most, kBlockSize), kBlockSize);
+  written_at_open_ = nvme::written(*controller_, found_.controller, found_.space.endgid);
+  info_ = {"nvme",
+           controller_->path(),
+           identity_of(found_, controller_->nsid()),
+           found_.space.nsze / lbas_per_block_,
+           static_cast<uint16_t>(placements_.size()),
+           std::max<uint64_t>(erase_unit_lbas(found_) / lbas_per_block_, 1),
+           !found_.controller.has_volatile_cache()};
+}
+
+Placement NvmeDevice::placement(PStreamId stream) const {
+  return stream.value < placements_.size() ? placements_[stream.value] : Placement{};
+}
+
+Result<void> NvmeDevice::check(BlockNo first, uint64_t blocks) const {
+  const uint64_t capacity = info_.capacity_blocks;
+  if (first.value <= capacity && blocks <= capacity - first.value) return {};
+  return Error{EINVAL, fmt::format("blocks {} + {} lie beyond the device's {}", first.value, blocks,
+                                   capacity)};
+}
+
+void NvmeDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {
+  if (read_only_) return done(Error{EROFS, "the data device is open for reading"});
+  if (auto fits = check(first, bytes.size() / kBlockSize); !fits.ok()) return done(fits.error());
+  if (streams_lost_.load(std::memory_order_relaxed)) take_streams_again();
+  const Placement placement = names_lost_stream(tag.placement) ? Placement{} : tag.placement;
+  written_bytes_ += bytes.size();
+  count_stream(placement, bytes.size());
+  // A write's buffer is only read.
+  const Bytes data(const_cast<std::byte*>(bytes.data()), bytes.size());
+  transfer(first, data, placement, true, std::move(done));
+}
+
+void NvmeDevice::read(BlockNo first, Bytes bytes, Completion done) {
+  if (auto fits = check(first, bytes.size() / kBlockSize); !fits.ok()) return done(fits.error());
+  read_bytes_ += bytes.size();
+  transfer(first, bytes, {}, false, std::move(done));
+}
+
+void NvmeDevice::transfer(BlockNo first, Bytes bytes, const Placement& placement, bool is_write,
+                          Completion done) {
+  const auto request = std::make_shared<Request>(std::move(done));
+  nvme::Transfer part{first.value * lbas_per_block_, 0, placement.dtype, placement.dspec};
+  while (!bytes.empty()) {
+    const Bytes data = bytes.first(std::min<uint64_t>(bytes.size(), max_transfer_bytes_));
+    part.lbas = static_cast<uint32_t>(data.size() / found_.space.lba_bytes());
+    const uint32_t nsid = controller_->nsid();
+    ++request->left;
+    start(request, is_write ? nvme::write(nsid, part) : nvme::read(nsid, part), data);
+    part.first_lba += part.lbas;
+    bytes = bytes.subspan(data.size());
+  }
+  request->finish_one(uint32_t{0});
+}
+
+void NvmeDevice::start(std::shared_ptr<Request> request, const nvme::Command& command, Bytes data) {
+  controller_->start(command, data, [this, request, command, data](const Result<uint32_t>& result) {
+    nvme::Transfer plain = nvme::transfer_of(command);
+    const bool refused = !result.ok() && result.error().code == EINVAL &&
+                         command.opcode == nvme::opcode::kWrite &&
+                         plain.directive_type == nvme::directive::kStreams;
+    if (!refused) return request->finish_one(result);
+    streams_lost_ = true;
+    plain.directive_type = 0;
+    plain.specific = 0;
+    start(request, nvme::write(command.nsid, plain), data);
+  });
+}
+
+bool NvmeDevice::names_lost_stream(const Placement& placement) const {
+  return placement.dtype == nvme::directive::kStreams && placement.dspec > streams_held_;
+}
+
+// After a reset. Others who write meanwhile go on without.
+void NvmeDevice::take_streams_again() {
+  if (!taking_.try_lock()) return;
+  const std::lock_guard<Mutex> lock(taking_, std::adopt_lock);
+  if (!streams_lost_) return;
+  const auto wanted = static_cast<uint16_t>(placements_.size() - 1);
+  const auto held = nvme::take_streams(*controller_, wanted);
+  streams_held_ = held.ok() ? *held : uint16_t{0};
+  streams_lost_ = false;
+  if (held.ok()) {
+    spdlog::warn("{} was reset: {} of {} streams taken again", info_.path, *held, wanted);
+  } else {
+    spdlog::warn("{} was reset, and its streams are lost: {}", info_.path, held.error().message());
+  }
+}
+
+void NvmeDevice::count_stream(const Placement& placement, uint64_t bytes) {
+  const auto known = std::ranges::find(placements_, placement);
+  const auto stream = known == placements_.end() ? 0 : known - placements_.begin();
+  stream_bytes_.at(static_cast<size_t>(stream)) += bytes;
+}
+
+Result<void> NvmeDevice::flush() {
+  ++flushes_;
+  if (read_only_ || info_.flush_is_free) return {};
+  SFS_TRY(controller_->io(nvme::flush(controller_->nsid()), {}));
+  return {};
+}
+
+Result<void> NvmeDevice::trim(BlockNo first, uint64_t count) {
+  if (read_only_) return Error{EROFS, "the data device is open for reading"};
+  SFS_TRY(check(first, count));
+  trimmed_bytes_ += count * kBlockSize;
+  if (!found_.controller.can_deallocate()) return {};
+  uint64_t at = first.value * lbas_per_block_, left = count * lbas_per_block_;
+  while (left > 0) {
+    std::vector<nvme::Range> ranges;
+    while (left > 0 && ranges.size() < nvme::kMaxRanges) {
+      const uint64_t lbas = std::min(left, round_down(kMaxRangeLbas, lbas_per_block_));
+      ranges.push_back({at, static_cast<uint32_t>(lbas)});
+      at += lbas;
+      left -= lbas;
+    }
+    std::vector<std::byte> data = nvme::encode_ranges(ranges);
+    SFS_TRY(controller_->io(nvme::deallocate(controller_->nsid(), ranges.size()), data));
+  }
+  return {};
+}
+
+Result<DeviceStats> NvmeDevice::stats() {
+  DeviceStats stats;
+  stats.written_bytes = written_bytes_;
+  stats.read_bytes = read_bytes_;
+  stats.trimmed_bytes = trimmed_bytes_;
+  stats.flushes = flushes_;
+  stats.inside_known = false;
+  for (size_t i = 0; i < placements_.size(); ++i) stats.streams.push_back({stream_bytes_.at(i), 0});
+  const nvme::Written now = nvme::written(*controller_, found_.controller, found_.space.endgid);
+  stats.nand_known = now.source != nvme::WafSource::kNone && now.source == waf_source();
+  if (stats.nand_known)
+    stats.nand_bytes = now.media_bytes - std::min(now.media_bytes, written_at_open_.media_bytes);
+  return stats;
+}
+
+Result<std::optional<bool>> NvmeDevice::honoured() {
+  std::vector<uint16_t> used;
+  for (size_t i = 1; i < placements_.size(); ++i)
+    if (stream_bytes_.at(i) > 0) used.push_back(placements_[i].dspec);
+  if (used.empty()) return std::optional<bool>();
+  const bool fdp = found_.mechanism == nvme::Mechanism::kFdp;
+  SFS_ASSIGN(const bool yes, fdp ? handles_honoured(used) : streams_honoured(used));
+  return std::optional(yes);
+}
+
+Result<bool> NvmeDevice::streams_honoured(const std::vector<uint16_t>& used) {
+  SFS_ASSIGN(const std::vector<uint16_t> open, nvme::open_streams(*controller_));
+  return std::ranges::all_of(
+      used, [&](uint16_t id) { return std::ranges::find(open, id) != open.end(); });
+}
+
+// A handle that was written has less left in its reclaim unit than at open, or another unit.
+// A whole number of units since then would look like nothing; then the next look tells.
+Result<bool> NvmeDevice::handles_honoured(const std::vector<uint16_t>& used) {
+  SFS_ASSIGN(const std::vector<nvme::RuhStatus> now, nvme::ruh_statuses(*controller_));
+  return std::ranges::all_of(used, [&](uint16_t placement) {
+    const auto is_it = [&](const nvme::RuhStatus& each) { return each.placement == placement; };
+    const auto before = std::ranges::find_if(found_.handles, is_it);
+    const auto after = std::ranges::find_if(now, is_it);
+    return after != now.end() && before->writable_lbas != after->writable_lbas;
+  });
+}
+
+}  // namespace streamfs::blockdev

@@ -1,0 +1,371 @@
+// NvmeDevice against the emulated controller: discovery, placement, limits and what goes wrong. No
+// real device has been asked any of this yet.
+#include "fuse-fs/blockdev/nvme_device.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/blockdev/emulated_controller.h"
+#include "fuse-fs/nvme/command.h"
+#include "fuse-fs/nvme/discovery.h"
+#include "fuse-fs/nvme/query.h"
+#include "fuse-fs/nvme/structures.h"
+#include "tests/unit/blockdev/nvme_fixture.h"
+
+namespace streamfs::blockdev {
+namespace {
+
+using nvme::Command;
+using nvme::Mechanism;
+
+// An answer of the controller's, changed.
+template <typename T>
+Witness::After changed(uint8_t opcode, uint32_t cdw10, void (*change)(T&)) {
+  return [=](const Command& command, Bytes data) {
+    if (command.opcode != opcode || command.cdw10() != cdw10) return;
+    T value = nvme::decode<T>(data);
+    change(value);
+    std::ranges::copy(nvme::encode(value), data.begin());
+  };
+}
+
+TEST_F(NvmeTest, FdpWritesGoToTheHandleOfTheirPStream) {
+  const auto ssd = device(kFdpSsd);
+  EXPECT_EQ(ssd->found().mechanism, Mechanism::kFdp);
+  EXPECT_EQ(ssd->info().pstream_count, 4u);
+  EXPECT_EQ(ssd->info().erase_unit_blocks, 32u);
+  EXPECT_EQ(ssd->placement(PStreamId{0}), Placement{});
+  EXPECT_EQ(ssd->placement(PStreamId{2}), (Placement{2, 2}));
+  EXPECT_EQ(ssd->placement(PStreamId{4}), Placement{});
+  EXPECT_EQ(ssd->honoured().value(), std::nullopt);
+  ASSERT_TRUE(put(*ssd, 10, 5, 1, 2).ok());
+  EXPECT_EQ(pages_of_stream(2), 5u);
+  EXPECT_EQ(pages_of_stream(0), 0u);
+  EXPECT_EQ(ssd->honoured().value(), std::optional(true));
+  EXPECT_EQ(ssd->stats()->streams.at(2).written_bytes, 5 * kBlockSize);
+}
+
+TEST_F(NvmeTest, StreamsAreEnabledAllocatedAndGivenBack) {
+  auto ssd = device(kStreamsSsd);
+  EXPECT_EQ(ssd->found().mechanism, Mechanism::kStreams);
+  EXPECT_EQ(ssd->info().pstream_count, 4u);
+  EXPECT_EQ(ssd->info().erase_unit_blocks, 32u);
+  EXPECT_EQ(ssd->placement(PStreamId{3}), (Placement{1, 3}));
+  EXPECT_TRUE(nvme::directive_parameters(*controller_)->enables(nvme::directive::kStreams));
+  EXPECT_EQ(nvme::streams_parameters(*controller_)->nsa, 3u);
+  EXPECT_EQ(ssd->honoured().value(), std::nullopt);
+  ASSERT_TRUE(put(*ssd, 10, 5, 1, 3).ok());
+  ASSERT_TRUE(put(*ssd, 20, 7, 1, 1).ok());
+  ASSERT_TRUE(put(*ssd, 30, 1, 1, 0).ok());
+  EXPECT_EQ(pages_of_stream(0), 1u);
+  EXPECT_EQ(pages_of_stream(1) + pages_of_stream(2) + pages_of_stream(3), 12u);
+  EXPECT_EQ(nvme::open_streams(*controller_).value(), (std::vector<uint16_t>{3, 1}));
+  EXPECT_EQ(ssd->honoured().value(), std::optional(true));
+  ssd.reset();
+  EXPECT_FALSE(nvme::directive_parameters(*controller_)->enables(nvme::directive::kStreams));
+}
+
+TEST_F(NvmeTest, StreamsLeftByADeadProcessAreTakenOver) {
+  EmulatedController& same = controller(kStreamsSsd);
+  EXPECT_EQ(nvme::take_streams(same, 2).value(), 2u);
+  EXPECT_EQ(nvme::take_streams(same, 100).value(), 2u);
+  const auto next = NvmeDevice::open(std::make_unique<Witness>(same, log_), {});
+  EXPECT_EQ((*next)->info().pstream_count, 3u);
+}
+
+TEST_F(NvmeTest, ThePlacementIdentifierIsTheOneThatHandleStatusGives) {
+  log_.after_io = [](const Command& command, Bytes data) {
+    if (command.opcode != nvme::opcode::kIoManagementReceive) return;
+    for (size_t i = 0; i < 4; ++i) data[16 + 32 * i + 1] = std::byte{0x50};
+  };
+  const auto ssd = device(kFdpSsd);
+  EXPECT_EQ(ssd->placement(PStreamId{1}), (Placement{2, 0x5001}));
+  ASSERT_TRUE(put(*ssd, 0, 1, 1, 1).ok());
+  EXPECT_EQ(sent(nvme::opcode::kWrite).at(0).specific, 0x5001u);
+  // This device has no such handle after all, takes the write, and it shows.
+  EXPECT_EQ(ssd->honoured().value(), std::optional(false));
+  EXPECT_EQ(pages_of_stream(0), 1u);
+}
+
+TEST_F(NvmeTest, AfterAResetNothingFailsAndStreamsAreTakenAgain) {
+  const auto ssd = device(kStreamsSsd);
+  ASSERT_TRUE(put(*ssd, 0, 1, 1, 1).ok());
+  controller_->reset();
+  log_.io.clear();
+  ASSERT_TRUE(put(*ssd, 8, 2, 2, 1).ok());
+  ASSERT_EQ(sent(nvme::opcode::kWrite).size(), 2u);
+  EXPECT_EQ(sent(nvme::opcode::kWrite)[1].directive_type, 0u);
+  EXPECT_TRUE(holds(*ssd, 8, 2, 2));
+  EXPECT_EQ(pages_of_stream(0), 2u);
+  ASSERT_TRUE(put(*ssd, 16, 3, 3, 2).ok());
+  EXPECT_EQ(sent(nvme::opcode::kWrite).size(), 3u);
+  EXPECT_EQ(pages_of_stream(0), 2u);
+  EXPECT_EQ(nvme::streams_parameters(*controller_)->nsa, 3u);
+}
+
+TEST_F(NvmeTest, AfterAResetThatLostItsStreamsToOthersWritesGoOnWithoutThem) {
+  const auto ssd = device(kStreamsSsd);
+  controller_->reset();
+  log_.instead_admin = [](const Command& command, Bytes) -> std::optional<Result<uint32_t>> {
+    if (command.opcode == nvme::opcode::kDirectiveReceive && (command.cdw11() & 0xff) == 3)
+      return Error{ENOSPC, "no streams"};
+    return std::nullopt;
+  };
+  ASSERT_TRUE(put(*ssd, 0, 1, 1, 1).ok());
+  log_.io.clear();
+  for (uint64_t block = 1; block < 4; ++block) ASSERT_TRUE(put(*ssd, block, 1, 1, 1).ok());
+  EXPECT_EQ(sent(nvme::opcode::kWrite).size(), 3u);  // each once, without a stream
+  EXPECT_TRUE(holds(*ssd, 0, 4, 1));
+}
+
+TEST_F(NvmeTest, ThreadsWriteOnAcrossResets) {
+  make_ssd();
+  auto opened = EmulatedController::open(directory_ + "/ssd", kStreamsSsd, {});
+  EmulatedController& emulated = **opened;
+  const auto device = NvmeDevice::open(std::move(*opened), {}).value();
+  NvmeDevice& ssd = *device;
+  std::atomic<int> failed{0};
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 3; ++t)
+    writers.emplace_back([&, t] {
+      const auto stream = static_cast<uint16_t>(t + 1);
+      for (uint64_t i = 0; i < 200; ++i)
+        failed += put(ssd, 1000 * stream + i, 1, 10 + t, stream).ok() ? 0 : 1;
+    });
+  for (int i = 0; i < 20; ++i) {
+    emulated.reset();
+    std::this_thread::yield();
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(failed, 0);
+  for (int t = 0; t < 3; ++t)
+    EXPECT_TRUE(holds(ssd, 1000 * static_cast<uint64_t>(t + 1), 200, 10 + t));
+  ASSERT_TRUE(put(ssd, 0, 1, 1, 1).ok());
+  ASSERT_TRUE(put(ssd, 0, 1, 1, 1).ok());  // whatever was refused last, by now they are back
+  EXPECT_EQ(nvme::streams_parameters(emulated)->nsa, 3u);
+}
+
+TEST_F(NvmeTest, OtherRefusalsAreErrors) {
+  const auto ssd = device(kStreamsSsd);
+  log_.instead_io = [](const Command&, Bytes) -> std::optional<Result<uint32_t>> {
+    return Error{EIO, "broken"};
+  };
+  EXPECT_EQ(put(*ssd, 0, 1, 1, 1).error().code, EIO);
+  EXPECT_EQ(log_.io.size(), 1u);
+  log_.instead_io = [](const Command&, Bytes) -> std::optional<Result<uint32_t>> {
+    return Error{EINVAL, "refused"};
+  };
+  EXPECT_EQ(put(*ssd, 0, 1, 1, 1).error().code, EINVAL);  // without a stream, too
+  EXPECT_EQ(ssd->flush().ok(), true);                     // not sent: no volatile cache
+}
+
+TEST_F(NvmeTest, RequestsAreSplitAtWhatOneCommandMayTransfer) {
+  for (const uint32_t lba : {512u, 4096u}) {
+    EmulatedNvme kind = kFdpSsd;
+    kind.lba_bytes = lba;
+    kind.mdts = 1;
+    log_.io.clear();
+    const auto ssd = device(kind);
+    EXPECT_EQ(ssd->info().capacity_blocks, kBlocks);
+    ASSERT_TRUE(put(*ssd, 7, 5, 9, 1).ok());
+    const auto writes = sent(nvme::opcode::kWrite);
+    ASSERT_EQ(writes.size(), 3u);
+    const uint64_t scale = kBlockSize / lba;
+    EXPECT_EQ(writes[0].first_lba, 7 * scale);
+    EXPECT_EQ(writes[0].lbas, 2 * scale);
+    EXPECT_EQ(writes[2].first_lba, 11 * scale);
+    EXPECT_EQ(writes[2].lbas, scale);
+    for (const nvme::Transfer& each : writes) EXPECT_EQ(each.specific, 1u);
+    EXPECT_TRUE(holds(*ssd, 7, 5, 9));
+    EXPECT_EQ(sent(nvme::opcode::kRead).size(), 3u);
+    EXPECT_EQ(ssd->honoured().value(), std::optional(true));
+  }
+}
+
+TEST_F(NvmeTest, OneFailedPartFailsTheRequestOnce) {
+  EmulatedNvme kind = kFdpSsd;
+  kind.mdts = 1;
+  const auto ssd = device(kind);
+  log_.instead_io = [&](const Command& command, Bytes) -> std::optional<Result<uint32_t>> {
+    if (nvme::transfer_of(command).first_lba == 2) return Error{EIO, "bad"};
+    return std::nullopt;
+  };
+  int calls = 0;
+  const std::vector<std::byte> bytes(6 * kBlockSize);
+  ssd->write(BlockNo{0}, bytes, {}, [&](const Result<void>& done) {
+    ++calls;
+    EXPECT_EQ(done.error().code, EIO);
+  });
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(sent(nvme::opcode::kWrite).size(), 3u);
+}
+
+TEST_F(NvmeTest, TrimsAreAtMost256RangesOfWhatARangeCanHold) {
+  constexpr uint64_t kMany = uint64_t{300} << 32;
+  log_.after_admin =
+      changed<nvme::NamespaceIdentity>(nvme::opcode::kIdentify, nvme::kCnsNamespace,
+                                       [](nvme::NamespaceIdentity& id) { id.nsze = kMany + 5; });
+  const auto ssd = device(kFdpSsd);
+  std::vector<nvme::Range> ranges;
+  std::vector<size_t> counts;
+  log_.instead_io = [&](const Command& command, Bytes data) -> std::optional<Result<uint32_t>> {
+    EXPECT_EQ(command.opcode, nvme::opcode::kDatasetManagement);
+    const auto some = nvme::decode_ranges(data);
+    EXPECT_EQ(command.cdw10() + 1, some.size());
+    counts.push_back(some.size());
+    ranges.insert(ranges.end(), some.begin(), some.end());
+    return uint32_t{0};
+  };
+  ASSERT_TRUE(ssd->trim(BlockNo{5}, kMany).ok());
+  EXPECT_EQ(counts, (std::vector<size_t>{256, 45}));
+  uint64_t at = 5;
+  for (const nvme::Range& range : ranges) {
+    EXPECT_EQ(range.first_lba, at);
+    at += range.lbas;
+  }
+  EXPECT_EQ(at, kMany + 5);
+}
+
+TEST_F(NvmeTest, OnlyAVolatileCacheIsFlushed) {
+  {
+    const auto ssd = device(kFdpSsd);
+    EXPECT_TRUE(ssd->info().flush_is_free);
+    ASSERT_TRUE(ssd->flush().ok());
+    EXPECT_TRUE(sent(nvme::opcode::kFlush).empty());
+  }
+  controller_.reset();
+  make_ssd(false);
+  const auto ssd = device(kFdpSsd);
+  EXPECT_FALSE(ssd->info().flush_is_free);
+  ASSERT_TRUE(ssd->flush().ok());
+  EXPECT_EQ(sent(nvme::opcode::kFlush).size(), 1u);
+  EXPECT_EQ(emulator::observe_stats(directory_ + "/ssd")->flushes, 1u);
+}
+
+TEST_F(NvmeTest, FormatsThatWeCannotUseAreRefusedWithTheReason) {
+  const auto refusal = [&](uint32_t lba, uint16_t metadata, uint8_t protection) {
+    EmulatedNvme kind = kStreamsSsd;
+    kind.lba_bytes = lba;
+    kind.metadata_bytes = metadata;
+    kind.protection = protection;
+    const auto opened = open(kind);
+    EXPECT_EQ(opened.error().code, EINVAL);
+    return opened.error().context;
+  };
+  EXPECT_NE(refusal(512, 8, 0).find("formatted with 512 + 8 bytes a block"), std::string::npos);
+  EXPECT_NE(refusal(4096, 8, 1).find("protection information (type 1)"), std::string::npos);
+  EXPECT_NE(refusal(256, 0, 0).find("blocks of 256 bytes"), std::string::npos);
+  log_.after_admin = changed<nvme::NamespaceIdentity>(nvme::opcode::kIdentify, nvme::kCnsNamespace,
+                                                      [](nvme::NamespaceIdentity& id) { id = {}; });
+  EXPECT_EQ(open(kStreamsSsd).error().code, EINVAL);  // an empty structure has no format either
+  log_.after_admin =
+      changed<nvme::NamespaceIdentity>(nvme::opcode::kIdentify, nvme::kCnsNamespace,
+                                       [](nvme::NamespaceIdentity& id) { id.nsze = 0; });
+  EXPECT_EQ(open(kStreamsSsd).error().code, ENXIO);
+}
+
+TEST_F(NvmeTest, WithoutPlacementEverythingGoesToOneStreamAndTheReasonIsKept) {
+  const auto expect_one = [&](const EmulatedNvme& kind, const std::string& why) {
+    const auto ssd = device(kind);
+    EXPECT_EQ(ssd->info().pstream_count, 1u);
+    EXPECT_EQ(ssd->placement(PStreamId{1}), Placement{});
+    EXPECT_NE(ssd->found().why.find(why), std::string::npos) << ssd->found().why;
+    ASSERT_TRUE(put(*ssd, 0, 3, 1, 1).ok());
+    EXPECT_TRUE(holds(*ssd, 0, 3, 1));
+    EXPECT_EQ(ssd->honoured().value(), std::nullopt);
+  };
+  expect_one({.mechanism = Mechanism::kNone}, "");
+  expect_one({.mechanism = Mechanism::kFdp, .fdp_enabled = false},
+             "it is off in endurance group 1");
+  expect_one({.mechanism = Mechanism::kStreams, .streams_of_others = 3},
+             "all of its 3 streams are in use elsewhere");
+}
+
+TEST_F(NvmeTest, SomeStreamsAreBetterThanNone) {
+  const auto ssd = device({.mechanism = Mechanism::kStreams, .streams_of_others = 2});
+  EXPECT_EQ(ssd->info().pstream_count, 2u);
+}
+
+TEST_F(NvmeTest, OpenForReadingChangesNothing) {
+  (void)put(*device(kStreamsSsd), 0, 1, 7, 0);
+  log_ = {};
+  const auto ssd = device(kStreamsSsd, true);
+  EXPECT_TRUE(holds(*ssd, 0, 1, 7));
+  EXPECT_EQ(put(*ssd, 0, 1, 1, 0).error().code, EROFS);
+  EXPECT_EQ(ssd->trim(BlockNo{0}, 1).error().code, EROFS);
+  EXPECT_TRUE(ssd->flush().ok());
+  const auto sends = [](const Command& each) {
+    return each.opcode == nvme::opcode::kDirectiveSend;
+  };
+  EXPECT_TRUE(std::ranges::none_of(log_.admin, sends));
+}
+
+TEST_F(NvmeTest, AWriteProtectedNamespaceIsForReading) {
+  EmulatedNvme kind = kFdpSsd;
+  kind.write_protected = true;
+  EXPECT_EQ(open(kind).error().code, EROFS);
+  EXPECT_TRUE(open(kind, true).ok());
+}
+
+TEST_F(NvmeTest, TheMediumsWritesComeFromTheBestSourceThereIs) {
+  const auto require = [&](const EmulatedNvme& kind, nvme::WafSource source, uint64_t bytes) {
+    const auto ssd = device(kind);
+    EXPECT_EQ(ssd->waf_source(), source) << nvme::name_of(ssd->waf_source());
+    ASSERT_TRUE(put(*ssd, 0, 500, 1, 1).ok());
+    const DeviceStats stats = ssd->stats().value();
+    EXPECT_TRUE(stats.nand_known);
+    EXPECT_FALSE(stats.inside_known);
+    EXPECT_EQ(stats.nand_bytes, bytes);
+  };
+  require(kFdpSsd, nvme::WafSource::kFdpStatistics, 500 * kBlockSize);
+  require(kStreamsSsd, nvme::WafSource::kOcpLog, 500 * kBlockSize);
+  EmulatedNvme kind = kStreamsSsd;
+  kind.ocp_log = false;
+  require(kind, nvme::WafSource::kEnduranceGroupLog, 0);  // far less than its unit of 10^9 bytes
+  log_.instead_admin = [](const Command& command, Bytes) -> std::optional<Result<uint32_t>> {
+    if (command.opcode == nvme::opcode::kGetLogPage) return Error{EACCES, "not for you"};
+    return std::nullopt;
+  };
+  const auto ssd = device(kFdpSsd);
+  EXPECT_EQ(ssd->waf_source(), nvme::WafSource::kNone);
+  EXPECT_FALSE(ssd->stats()->nand_known);
+  EXPECT_EQ(ssd->info().pstream_count, 4u);  // which needs no log page
+}
+
+TEST_F(NvmeTest, TheNameIsTheNamespacesOwn) {
+  const std::string identity = device(kStreamsSsd)->info().identity;
+  EXPECT_EQ(identity.size(), std::string("nvme:").size() + 32);
+  log_.after_admin = changed<nvme::NamespaceIdentity>(nvme::opcode::kIdentify, nvme::kCnsNamespace,
+                                                      [](nvme::NamespaceIdentity& id) {
+                                                        id.nguid = {};
+                                                        id.eui64 = {1, 2, 3, 4, 5, 6, 7, 8};
+                                                      });
+  EXPECT_EQ(device(kStreamsSsd)->info().identity, "nvme:0102030405060708");
+  log_.after_admin =
+      changed<nvme::NamespaceIdentity>(nvme::opcode::kIdentify, nvme::kCnsNamespace,
+                                       [](nvme::NamespaceIdentity& id) { id.nguid = {}; });
+  const std::string by_serial = device(kStreamsSsd)->info().identity;
+  EXPECT_TRUE(by_serial.starts_with("nvme:") && by_serial.ends_with(":1")) << by_serial;
+}
+
+TEST_F(NvmeTest, OnlyKnownSpellingsOfEmulatedControllersAreTaken) {
+  for (const char* data : {"nvme:", "nvme:fdp", "nvme:zns:/tmp/x", "nvme:/dev/ng0n1"})
+    EXPECT_EQ(open_device(data, {}).error().code, EINVAL) << data;
+  EXPECT_EQ(open_device("nvme:fdp:" + directory_ + "/none", {}).error().code, ENOENT);
+}
+
+}  // namespace
+}  // namespace streamfs::blockdev
