@@ -13,6 +13,7 @@
 #include "fuse-fs/blockdev/emulated_device.h"
 #include "fuse-fs/blockdev/file_device.h"
 #include "fuse-fs/blockdev/nvme_device.h"
+#include "fuse-fs/blockdev/passthrough_controller.h"
 #include "fuse-fs/nvme/controller.h"
 #include "fuse-fs/nvme/discovery.h"
 
@@ -56,6 +57,12 @@ Result<std::unique_ptr<Device>> open_device(const std::string& data, const OpenO
   if (data.starts_with(kNvme)) return open_emulated_nvme(data, options);
   if (options.real_time > 0)
     return Error{EINVAL, "real_time is for emulated SSDs (emu:PATH), and " + data + " is none"};
+  if (PassthroughController::names(data)) {
+    SFS_ASSIGN(std::unique_ptr<nvme::Controller> controller,
+               PassthroughController::open(data, options));
+    SFS_ASSIGN(std::unique_ptr<Device> device, NvmeDevice::open(std::move(controller), options));
+    return device;
+  }
   SFS_ASSIGN(std::unique_ptr<Device> device, FileDevice::open(data, options));
   return device;
 }

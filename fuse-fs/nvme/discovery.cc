@@ -38,7 +38,7 @@ Result<void> check_format(const std::string& path, const NamespaceIdentity& spac
 }
 
 // False, and why, where FDP is not to be had; Streams may still be.
-Result<bool> discover_fdp(Controller& controller, Discovery& found) {
+bool discover_fdp(Controller& controller, Discovery& found) {
   if (!found.controller.has_fdp()) return false;
   const uint16_t group = found.space.endgid;
   const std::string& path = controller.path();
@@ -60,7 +60,12 @@ Result<bool> discover_fdp(Controller& controller, Discovery& found) {
   }
   const auto all = fdp_configurations(controller, group);
   if (all.ok() && **in_use < all->size()) found.fdp = (*all)[**in_use];
-  SFS_ASSIGN(found.handles, ruh_statuses(controller));
+  auto handles = ruh_statuses(controller);
+  if (!handles.ok()) {
+    found.why = handles.error().message();
+    return false;
+  }
+  found.handles = std::move(*handles);
   if (found.handles.size() > kMostPStreams) found.handles.resize(kMostPStreams);
   if (found.handles.size() < 2) {
     found.why = path + " was created with one placement handle only";
@@ -70,14 +75,18 @@ Result<bool> discover_fdp(Controller& controller, Discovery& found) {
   return true;
 }
 
-Result<void> discover_streams(Controller& controller, Discovery& found) {
-  if (!found.controller.has_directives()) return {};
-  SFS_ASSIGN(found.directives, directive_parameters(controller));
-  if (!found.directives->supports(directive::kStreams)) return {};
+void discover_streams(Controller& controller, Discovery& found) {
+  if (!found.controller.has_directives()) return;
+  const auto directives = directive_parameters(controller);
+  if (!directives.ok()) {
+    found.why = directives.error().message();
+    return;
+  }
+  found.directives = *directives;
+  if (!found.directives->supports(directive::kStreams)) return;
   if (const auto parameters = streams_parameters(controller); parameters.ok())
     found.streams = *parameters;  // some answer only while Streams are enabled
   found.mechanism = Mechanism::kStreams;
-  return {};
 }
 
 }  // namespace
@@ -99,8 +108,7 @@ Result<Discovery> discover(Controller& controller) {
   SFS_ASSIGN(found.controller, controller_identity(controller));
   SFS_ASSIGN(found.space, namespace_identity(controller));
   SFS_TRY(check_format(controller.path(), found.space));
-  SFS_ASSIGN(const bool has_fdp, discover_fdp(controller, found));
-  if (!has_fdp) SFS_TRY(discover_streams(controller, found));
+  if (!discover_fdp(controller, found)) discover_streams(controller, found);
   return found;
 }
 

@@ -46,7 +46,8 @@ struct Words {
 void declare(CLI::App& app, Words& words, data::FormatPairOptions& options) {
   app.add_option("--meta", words.meta, "The metadata device; a file that is missing is made")
       ->required();
-  app.add_option("DATA", words.data, "The data device: a block device, a file, or emu:PATH")
+  app.add_option("DATA", words.data,
+                 "The data device: a block device, a file, an NVMe /dev/ngXnY, or emu:PATH")
       ->required();
   app.add_option("--mirror", words.mirror, "META a second time, kept in step; as --meta");
   app.add_option("--meta-size", words.meta_size,

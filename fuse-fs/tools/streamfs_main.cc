@@ -61,7 +61,9 @@ int run(int argc, char** argv) {
   bool debug = false;
   prepare(app);
   app.footer(std::string(kOptionsHelp) + kExitCodesHelp);
-  app.add_option("DATA", data, "The data device: a block device, a file, or emu:PATH")->required();
+  app.add_option("DATA", data,
+                 "The data device: a block device, a file, an NVMe /dev/ngXnY, or emu:PATH")
+      ->required();
   app.add_option("MOUNTPOINT", mountpoint, "A directory")->required();
   app.add_option("-o", option_lists, "Options")->allow_extra_args(false);
   app.add_flag("-f", foreground, "Stay in the foreground, log to stderr");

@@ -3,12 +3,16 @@
 #include "fuse-fs/blockdev/nvme_device.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <thread>
@@ -365,6 +369,18 @@ TEST_F(NvmeTest, OnlyKnownSpellingsOfEmulatedControllersAreTaken) {
   for (const char* data : {"nvme:", "nvme:fdp", "nvme:zns:/tmp/x", "nvme:/dev/ng0n1"})
     EXPECT_EQ(open_device(data, {}).error().code, EINVAL) << data;
   EXPECT_EQ(open_device("nvme:fdp:" + directory_ + "/none", {}).error().code, ENOENT);
+}
+
+TEST_F(NvmeTest, AnotherDeviceUnderTheNameOfANamespaceIsRefused) {
+  const std::string path = directory_ + "/ng0n1";
+  std::ofstream(path) << std::string(kBlockSize, 'x');
+  EXPECT_EQ(open_device(path, {}).value()->info().kind, "file");  // a name makes no device
+  std::filesystem::remove(path);
+  if (mknod(path.c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0)
+    GTEST_SKIP() << "making a device node takes root";
+  const auto opened = open_device(path, {});
+  EXPECT_EQ(opened.error().code, ENOTBLK) << opened.error().message();
+  EXPECT_NE(opened.error().context.find("no NVMe namespace"), std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,55 @@
+// An NVMe namespace through Linux: its character device /dev/ngXnY. I/O goes through io_uring where
+// the kernel passes commands (5.19 and later), else by ioctl in the caller's thread; admin commands
+// by ioctl. All but identify need CAP_SYS_ADMIN there.
+//
+// While open it holds the block device of the namespace exclusively (nobody mounts it meanwhile)
+// and a lock on the character device. No test has met a device: what is tested is the structures
+// handed to the kernel, the ring on a file of the kernel's own that takes any command, what /sys is
+// read for, and each refusal that needs no device.
+//
+// Thread safety and crashes: see controller.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/nvme/command_ring.h"
+#include "fuse-fs/nvme/controller.h"
+
+namespace streamfs::blockdev {
+
+class PassthroughController final : public nvme::Controller {
+ public:
+  // Whether it is a character device of such a name.
+  static bool names(const std::string& path);
+  // Errors: ENOENT, EACCES, EBUSY (mounted, or another holder after `wait_seconds`), ENOTBLK (no
+  // NVMe namespace), EINVAL (partitioned).
+  static Result<std::unique_ptr<PassthroughController>> open(const std::string& path,
+                                                             const OpenOptions& options);
+  ~PassthroughController() override;
+
+  const std::string& path() const override { return path_; }
+  uint32_t nsid() const override { return nsid_; }
+  uint64_t max_transfer_bytes() const override { return max_transfer_bytes_; }
+  Result<uint32_t> admin(const nvme::Command& command, Bytes data) override;
+  Result<uint32_t> io(const nvme::Command& command, Bytes data) override;
+  void start(const nvme::Command& command, Bytes data, nvme::Done done) override;
+
+ private:
+  PassthroughController(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  Result<void> claim(const std::string& block_name, double wait_seconds);
+  void open_ring();
+
+  const std::string path_;
+  const int fd_;
+  int block_fd_ = -1;
+  uint32_t nsid_ = 0;
+  uint64_t max_transfer_bytes_ = 0;
+  std::unique_ptr<nvme::CommandRing> ring_;  // none: by ioctl
+};
+
+}  // namespace streamfs::blockdev

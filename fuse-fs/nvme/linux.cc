@@ -1,0 +1,87 @@
+#include "fuse-fs/nvme/linux.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/nvme/command.h"
+#include "fuse-fs/nvme/status.h"
+
+namespace streamfs::nvme {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+
+template <typename Kernel>
+Kernel filled(const Command& command, Bytes data) {
+  Kernel kernel{};
+  kernel.opcode = command.opcode;
+  kernel.nsid = command.nsid;
+  kernel.addr = reinterpret_cast<uint64_t>(data.data());
+  kernel.data_len = static_cast<uint32_t>(data.size());
+  kernel.cdw10 = command.cdw[0];
+  kernel.cdw11 = command.cdw[1];
+  kernel.cdw12 = command.cdw[2];
+  kernel.cdw13 = command.cdw[3];
+  kernel.cdw14 = command.cdw[4];
+  kernel.cdw15 = command.cdw[5];
+  return kernel;
+}
+
+uint64_t number_in(const std::filesystem::path& file) {
+  std::ifstream input(file);
+  uint64_t value = 0;
+  input >> value;
+  return value;
+}
+
+}  // namespace
+
+nvme_passthru_cmd64 ioctl_command(const Command& command, Bytes data) {
+  return filled<nvme_passthru_cmd64>(command, data);
+}
+
+nvme_uring_cmd ring_command(const Command& command, Bytes data) {
+  return filled<nvme_uring_cmd>(command, data);
+}
+
+Result<uint32_t> returned(int status, uint64_t result, std::string_view what) {
+  if (status < 0) return Error{-status, std::string(what)};
+  return outcome({static_cast<uint16_t>(status), static_cast<uint32_t>(result)}, what);
+}
+
+std::string block_name_of(const std::filesystem::path& generic) {
+  static const std::regex kName("ng([0-9]+n[0-9]+)");
+  std::smatch parts;
+  const std::string name = generic.filename().string();
+  return std::regex_match(name, parts, kName) ? "nvme" + parts[1].str() : std::string();
+}
+
+uint64_t max_transfer_bytes(const std::filesystem::path& sys, const std::string& block_name) {
+  const auto queue = sys / "block" / block_name / "queue";
+  const uint64_t bytes = number_in(queue / "max_hw_sectors_kb") * 1024;
+  const uint64_t segments = number_in(queue / "max_segments");
+  const uint64_t pages = segments > 1 ? (segments - 1) * kPageBytes : 0;
+  return std::max(std::min(bytes, pages), kBlockSize);
+}
+
+std::vector<std::string> partitions_of(const std::filesystem::path& sys,
+                                       const std::string& block_name) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(sys / "block" / block_name, error))
+    if (std::filesystem::exists(entry.path() / "partition", error))
+      names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace streamfs::nvme
