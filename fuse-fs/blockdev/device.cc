@@ -1,6 +1,7 @@
 #include "fuse-fs/blockdev/device.h"
 
 #include <cerrno>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -43,9 +44,10 @@ Result<std::unique_ptr<Device>> open_emulated_nvme(const std::string& data,
 }  // namespace
 
 std::string_view path_of(std::string_view data) {
-  for (const std::string_view prefix : {kEmulated, kNvmeStreams, kNvmeFdp})
-    if (data.starts_with(prefix)) return data.substr(prefix.size());
-  return data;
+  if (data.starts_with(kEmulated)) return data.substr(kEmulated.size());
+  if (!data.starts_with(kNvme)) return data;
+  const size_t colon = data.find(':', kNvme.size());
+  return data.substr(colon == std::string_view::npos ? kNvme.size() : colon + 1);
 }
 
 Result<std::unique_ptr<Device>> open_device(const std::string& data, const OpenOptions& options) {

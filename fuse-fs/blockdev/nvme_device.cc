@@ -110,7 +110,11 @@ void NvmeDevice::take_placements() {
       placements_.push_back({nvme::directive::kPlacement, found_.handles[i].placement});
     return;
   }
-  if (found_.mechanism == nvme::Mechanism::kStreams && !read_only_) {
+  if (found_.mechanism == nvme::Mechanism::kStreams && read_only_) {
+    found_.why = "Streams are enabled only where it is opened for writing";
+    return;
+  }
+  if (found_.mechanism == nvme::Mechanism::kStreams) {
     const auto held = nvme::take_streams(*controller_, nvme::kMostPStreams - 1);
     if (held.ok()) {
       for (uint16_t id = 1; id <= *held; ++id)

@@ -47,6 +47,7 @@ class NvmeDevice final : public Device {
 
   // As at open; `streams` as they are once enabled.
   const nvme::Discovery& found() const { return found_; }
+  uint64_t max_transfer_bytes() const { return max_transfer_bytes_; }  // of one command
   nvme::WafSource waf_source() const { return written_at_open_.source; }
   nvme::Controller& controller() { return *controller_; }
   // Whether what was written to a pStream so far shows at the handle or stream it was sent to;

@@ -57,7 +57,7 @@ std::optional<Written> from_ocp(Controller& controller) {
   const auto smart = log_of<SmartLog>(controller, {log_page::kSmart}, kAllNamespaces);
   if (!smart.ok()) return std::nullopt;
   return Written{WafSource::kOcpLog, times(smart->data_units_written.value, SmartLog::kUnitBytes),
-                 physical->physical_written.value};
+                 physical->physical_written.value, SmartLog::kUnitBytes};
 }
 
 }  // namespace
@@ -151,7 +151,14 @@ Written written(Controller& controller, const ControllerIdentity& identity,
   if (!group.ok()) return {};
   return {WafSource::kEnduranceGroupLog,
           times(group->data_units_written.value, EnduranceGroupLog::kUnitBytes),
-          times(group->media_units_written.value, EnduranceGroupLog::kUnitBytes)};
+          times(group->media_units_written.value, EnduranceGroupLog::kUnitBytes),
+          EnduranceGroupLog::kUnitBytes};
+}
+
+std::optional<double> Written::waf() const {
+  constexpr uint64_t kUnits = 100;  // so that what is missing of one is below a hundredth
+  if (source == WafSource::kNone || host_bytes < times(unit_bytes, kUnits)) return std::nullopt;
+  return static_cast<double>(media_bytes) / static_cast<double>(host_bytes);
 }
 
 const char* name_of(WafSource source) {

@@ -29,12 +29,14 @@ Result<std::vector<FdpEvent>> fdp_events(Controller& controller, uint16_t endura
                                          bool of_host);
 Result<std::vector<RuhStatus>> ruh_statuses(Controller& controller);
 
-// What the host sent and what the medium was written, since the device was made. Coarse ones count
-// in units of 512,000 or of 10^9 bytes; all of them count every namespace of the endurance group.
+// What the host sent and what the medium was written, since the device was made. Some count in
+// units of 512,000 or of 10^9 bytes; all of them count every namespace of the endurance group.
 enum class WafSource : uint8_t { kNone, kFdpStatistics, kOcpLog, kEnduranceGroupLog };
 struct Written {
   WafSource source = WafSource::kNone;
   uint64_t host_bytes = 0, media_bytes = 0;
+  uint64_t unit_bytes = 1;            // of the coarser one
+  std::optional<double> waf() const;  // none before a hundred units were written
 };
 // From the first source that the controller has; kNone if it has none, or does not let us ask.
 Written written(Controller& controller, const ControllerIdentity& identity,

@@ -23,6 +23,7 @@
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/control_client.h"
 #include "fuse-fs/tools/failure.h"
+#include "fuse-fs/tools/streamctl_device.h"
 #include "fuse-fs/tools/streamctl_metadata.h"
 #include "fuse-fs/tools/streamctl_print.h"
 
@@ -44,6 +45,7 @@ struct Arguments {
   bool dry_run = false;
   bool force = false;
   bool degraded = false;
+  bool probe = false;
 
   MetadataArguments metadata() const {
     return {meta, data, file, mirror, degraded, force, as_json};
@@ -67,6 +69,11 @@ Result<void> show(const Arguments& arguments, const char* op, void (*print)(cons
 }
 
 Result<void> show_device(const Arguments& arguments) {
+  if (names_data(arguments.path))
+    return describe_data({arguments.path, arguments.probe, arguments.as_json});
+  if (arguments.probe)
+    return Error{EINVAL,
+                 "--probe is for a device that is not mounted, and " + arguments.path + " is none"};
   if (!arguments.as_json) return show(arguments, "status", print_device);
   SFS_ASSIGN(const json answer, ask(arguments, {{"op", "status"}}));
   fmt::print("{}\n", answer.at("device").dump(2));
@@ -262,6 +269,20 @@ void declare_metadata(CLI::App& app, Commands& commands, Arguments& arguments) {
   }
 }
 
+void declare_device(CLI::App& app, Commands& commands, Arguments& arguments) {
+  CLI::App* command = commands.add(
+      app, "device", "The data device's figures; of one that is not mounted, what it can do",
+      show_device);
+  command
+      ->add_option("MOUNTPOINT", arguments.path,
+                   "A mounted streamfs; or a device: block, NVMe /dev/ngXnY, emu:PATH")
+      ->required();
+  command->add_flag(
+      "--probe", arguments.probe,
+      "See whether placement is honoured: writes the device's last block again, as it "
+      "is, through each pStream");
+}
+
 void declare_grow(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* command = commands.add(
       app, "grow", "Take the room that DATA and META have got, while programs run", grow);
@@ -296,7 +317,7 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   commands.add_mountpoint(
       commands.add(app, "streams", "Every vStream, its lifetime and pStream",
                    [](const Arguments& a) { return show(a, "streams", print_streams); }));
-  commands.add_mountpoint(commands.add(app, "device", "The data device's figures", show_device));
+  declare_device(app, commands, arguments);
   commands.add_mountpoint(
       commands.add(app, "sync", "Make everything written so far durable", sync_all));
   declare_grow(app, commands, arguments);

@@ -152,6 +152,55 @@ void print_device(const json& status) {
   }
 }
 
+namespace {
+
+void print_nvme(const json& device) {
+  const json& placement = device.at("placement");
+  const json& honoured = placement.at("honoured");
+  fmt::print("  model {}, serial {}\n", printable(device.value("model", "")),
+             printable(device.value("serial", "")));
+  fmt::print("  placement {}; {}\n", placement.value("mechanism", ""),
+             honoured.is_null()     ? "whether it is honoured is not known (--probe asks)"
+             : honoured.get<bool>() ? "honoured"
+                                    : "NOT honoured");
+  if (placement.at("why").is_string())
+    fmt::print("  {}\n", printable(placement.at("why").get<std::string>()));
+  const json& granularity = device.at("granularity");
+  fmt::print("  blocks of {}, written best in {}, trimmed best in {}; {} a command\n",
+             bytes_of(granularity, "block_bytes"), bytes_of(granularity, "write_bytes"),
+             bytes_of(granularity, "trim_bytes"), bytes_of(device.at("limits"), "transfer_bytes"));
+  if (const json& streams = device.at("streams"); streams.is_object()) {
+    fmt::print("  Streams: {} in all, {} free, {} allocated here, {} open; granularity {}\n",
+               count_of(streams, "in_all"), count_of(streams, "free"),
+               count_of(streams, "allocated"), count_of(streams, "open"),
+               bytes_of(streams, "granularity_bytes"));
+  }
+  if (const json& fdp = device.at("fdp"); fdp.is_object()) {
+    fmt::print("  FDP: endurance group {}, reclaim units of {}, {} reclaim groups\n",
+               count_of(fdp, "endurance_group"), bytes_of(fdp, "reclaim_unit_bytes"),
+               count_of(fdp, "reclaim_groups"));
+    for (const json& handle : fdp.at("handles"))
+      fmt::print("  placement {:<5} handle {:<3} {}, {} left in its unit\n",
+                 count_of(handle, "placement"), count_of(handle, "handle"),
+                 handle.value("type", ""), bytes_of(handle, "writable_bytes"));
+  }
+  const json& medium = device.at("medium");
+  fmt::print("  in its life: {} by hosts, {} NAND, WAF {} (source: {})\n",
+             bytes_of(medium, "host_bytes"), bytes_of(medium, "media_bytes"),
+             ratio_of(medium, "waf"), medium.value("source", ""));
+}
+
+}  // namespace
+
+void print_described(const json& device) {
+  fmt::print("{} device {}\n  {}\n", device.value("kind", ""), device.value("path", ""),
+             printable(device.value("identity", "")));
+  fmt::print("  {}, {} pStreams, erase unit {}, a flush {}\n", bytes_of(device, "capacity_bytes"),
+             count_of(device, "pstreams"), bytes_of(device, "erase_unit_bytes"),
+             device.value("flush_is_free", false) ? "is free" : "counts");
+  if (device.contains("placement")) print_nvme(device);
+}
+
 void print_streams(const json& streams) {
   fmt::print("{:>7}  {:>7}  {:<9} {:>12} {:>12} {:>14}  {}\n", "vStream", "pStream", "source",
              "written", "live", "lifetime", "what");

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,6 +22,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/blockdev/describe.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/emulated_controller.h"
 #include "fuse-fs/nvme/command.h"
@@ -349,6 +351,50 @@ TEST_F(NvmeTest, TheMediumsWritesComeFromTheBestSourceThereIs) {
   EXPECT_EQ(ssd->info().pstream_count, 4u);  // which needs no log page
 }
 
+TEST_F(NvmeTest, ADescriptionSaysWhatThereIsAndAProbeWhatIsHonoured) {
+  {
+    const auto ssd = device(kFdpSsd);
+    ASSERT_TRUE(put(*ssd, kBlocks - 1, 1, 77, 0).ok());
+    const nlohmann::json before = describe(*ssd);
+    EXPECT_EQ(before["placement"]["mechanism"], "FDP");
+    EXPECT_EQ(before["placement"]["identifiers"], (std::vector<int>{0, 1, 2, 3}));
+    EXPECT_TRUE(before["placement"]["honoured"].is_null());
+    EXPECT_TRUE(before["streams"].is_null());
+    EXPECT_EQ(before["fdp"]["reclaim_unit_bytes"], 32 * kBlockSize);
+    EXPECT_EQ(before["fdp"]["handles"][3]["writable_bytes"], 32 * kBlockSize);
+    EXPECT_EQ(before["limits"]["transfer_bytes"], 128 * 1024);
+    EXPECT_EQ(before["medium"]["source"], "FDP statistics");
+    EXPECT_EQ(before["medium"]["waf"], 1.0);
+    ASSERT_TRUE(probe_placement(*ssd).ok());
+    const nlohmann::json after = describe(*ssd);
+    EXPECT_EQ(after["placement"]["honoured"], true);
+    EXPECT_EQ(after["fdp"]["handles"][3]["writable_bytes"], 31 * kBlockSize);
+    EXPECT_TRUE(holds(*ssd, kBlocks - 1, 1, 77));
+  }
+  {
+    const auto ssd = device(kStreamsSsd);
+    ASSERT_TRUE(probe_placement(*ssd).ok());
+    const nlohmann::json streams = describe(*ssd);
+    EXPECT_EQ(streams["placement"]["honoured"], true);
+    EXPECT_EQ(streams["streams"]["allocated"], 3);
+    EXPECT_EQ(streams["streams"]["granularity_bytes"], 32 * kBlockSize);
+    EXPECT_TRUE(streams["fdp"].is_null());
+    EXPECT_TRUE(streams["medium"]["waf"].is_null());  // of so few of its units it says nothing
+    ASSERT_TRUE(put(*ssd, 0, kBlocks, 1, 1).ok());
+    ASSERT_TRUE(put(*ssd, 0, kBlocks, 1, 1).ok());
+    EXPECT_TRUE(describe(*ssd)["medium"]["waf"].is_null());
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(put(*ssd, 0, kBlocks, 1, 1).ok());
+    EXPECT_NEAR(describe(*ssd)["medium"]["waf"].get<double>(), 1.0, 0.02);
+  }
+  log_.after_io = [](const Command& command, Bytes data) {  // handles that do not move
+    if (command.opcode != nvme::opcode::kIoManagementReceive) return;
+    for (size_t i = 0; i < 4; ++i) data[16 + 32 * i + 8] = std::byte{1};
+  };
+  const auto deaf = device(kFdpSsd);
+  ASSERT_TRUE(probe_placement(*deaf).ok());
+  EXPECT_EQ(describe(*deaf)["placement"]["honoured"], false);
+}
+
 TEST_F(NvmeTest, TheNameIsTheNamespacesOwn) {
   const std::string identity = device(kStreamsSsd)->info().identity;
   EXPECT_EQ(identity.size(), std::string("nvme:").size() + 32);
@@ -368,6 +414,10 @@ TEST_F(NvmeTest, TheNameIsTheNamespacesOwn) {
 TEST_F(NvmeTest, OnlyKnownSpellingsOfEmulatedControllersAreTaken) {
   for (const char* data : {"nvme:", "nvme:fdp", "nvme:zns:/tmp/x", "nvme:/dev/ng0n1"})
     EXPECT_EQ(open_device(data, {}).error().code, EINVAL) << data;
+  EXPECT_EQ(path_of("nvme:zns:/tmp/x"), "/tmp/x");
+  EXPECT_EQ(path_of("nvme:/tmp/x"), "/tmp/x");
+  EXPECT_EQ(path_of("emu:/tmp/x:y"), "/tmp/x:y");
+  EXPECT_EQ(path_of("/tmp/x:y"), "/tmp/x:y");
   EXPECT_EQ(open_device("nvme:fdp:" + directory_ + "/none", {}).error().code, ENOENT);
 }
 

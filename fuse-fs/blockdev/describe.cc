@@ -1,0 +1,142 @@
+#include "fuse-fs/blockdev/describe.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/blockdev/nvme_device.h"
+#include "fuse-fs/nvme/command.h"
+#include "fuse-fs/nvme/discovery.h"
+#include "fuse-fs/nvme/query.h"
+#include "fuse-fs/nvme/structures.h"
+
+namespace streamfs::blockdev {
+namespace {
+
+using nlohmann::json;
+
+json placement_of(NvmeDevice& device) {
+  json identifiers = json::array();
+  for (uint16_t s = 0; s < device.info().pstream_count; ++s)
+    identifiers.push_back(device.placement(PStreamId{s}).dspec);
+  const auto honoured = device.honoured();
+  const bool known = honoured.ok() && *honoured;
+  const nvme::Discovery& found = device.found();
+  return {{"mechanism", nvme::name_of(found.mechanism)},
+          {"why", found.why.empty() ? json(nullptr) : json(found.why)},
+          {"identifiers", identifiers},
+          {"honoured", known ? json(**honoured) : json(nullptr)}};
+}
+
+json limits_of(const NvmeDevice& device) {
+  const uint64_t mdts = device.found().controller.max_transfer_bytes();
+  const bool limited = mdts != std::numeric_limits<uint64_t>::max();
+  return {{"transfer_bytes", device.max_transfer_bytes()},
+          {"controller_transfer_bytes", limited ? json(mdts) : json(nullptr)},
+          {"trim_ranges", device.found().controller.can_deallocate() ? nvme::kMaxRanges : 0}};
+}
+
+json granularities_of(const nvme::NamespaceIdentity& space) {
+  json all = {{"block_bytes", space.lba_bytes()}};
+  const auto put = [&](const char* name, uint16_t lbas) {
+    all[name] =
+        space.has_granularities() ? json((uint64_t{lbas} + 1) * space.lba_bytes()) : json(nullptr);
+  };
+  put("write_bytes", space.npwg);
+  put("write_alignment_bytes", space.npwa);
+  put("trim_bytes", space.npdg);
+  put("trim_alignment_bytes", space.npda);
+  put("optimal_write_bytes", space.nows);
+  return all;
+}
+
+json streams_of(const nvme::Discovery& found) {
+  if (!found.streams) return nullptr;
+  const nvme::StreamsParameters& s = *found.streams;
+  const uint64_t unit = s.sws * found.space.lba_bytes();
+  return {{"in_all", s.msl}, {"free", s.nssa},      {"allocated", s.nsa},
+          {"open", s.nso},   {"write_bytes", unit}, {"granularity_bytes", unit * s.sgs}};
+}
+
+json fdp_of(NvmeDevice& device) {
+  const nvme::Discovery& found = device.found();
+  if (!found.fdp) return nullptr;
+  const nvme::FdpConfiguration& fdp = *found.fdp;
+  const auto now = nvme::ruh_statuses(device.controller());
+  json handles = json::array();
+  for (const nvme::RuhStatus& each : now.ok() ? *now : found.handles) {
+    const bool typed = each.handle < fdp.types.size();
+    const char* type =
+        !typed ? "unknown"
+               : (fdp.types[each.handle] == 2 ? "persistently isolated" : "initially isolated");
+    handles.push_back({{"placement", each.placement},
+                       {"handle", each.handle},
+                       {"type", type},
+                       {"writable_bytes", each.writable_lbas * found.space.lba_bytes()}});
+  }
+  return {{"endurance_group", found.space.endgid},
+          {"reclaim_unit_bytes", fdp.reclaim_unit_bytes},
+          {"reclaim_groups", fdp.reclaim_groups},
+          {"max_placements", fdp.max_placements},
+          {"handles", handles}};
+}
+
+json medium_of(NvmeDevice& device) {
+  const nvme::Discovery& found = device.found();
+  const nvme::Written written =
+      nvme::written(device.controller(), found.controller, found.space.endgid);
+  const bool known = written.source != nvme::WafSource::kNone;
+  const std::optional<double> waf = written.waf();
+  return {{"source", nvme::name_of(written.source)},
+          {"host_bytes", known ? json(written.host_bytes) : json(nullptr)},
+          {"media_bytes", known ? json(written.media_bytes) : json(nullptr)},
+          {"waf", waf ? json(*waf) : json(nullptr)}};
+}
+
+}  // namespace
+
+json describe(Device& device) {
+  const DeviceInfo& info = device.info();
+  json all = {{"kind", info.kind},
+              {"path", info.path},
+              {"identity", info.identity},
+              {"capacity_bytes", info.capacity_blocks * kBlockSize},
+              {"pstreams", info.pstream_count},
+              {"erase_unit_bytes", info.erase_unit_blocks * kBlockSize},
+              {"flush_is_free", info.flush_is_free}};
+  auto* nvme = dynamic_cast<NvmeDevice*>(&device);
+  if (nvme == nullptr) return all;
+  const nvme::Discovery& found = nvme->found();
+  all["model"] = nvme::text_of(found.controller.model);
+  all["serial"] = nvme::text_of(found.controller.serial);
+  all["placement"] = placement_of(*nvme);
+  all["limits"] = limits_of(*nvme);
+  all["granularity"] = granularities_of(found.space);
+  all["streams"] = streams_of(found);
+  all["fdp"] = fdp_of(*nvme);
+  all["medium"] = medium_of(*nvme);
+  return all;
+}
+
+Result<void> probe_placement(Device& device) {
+  const BlockNo last{device.info().capacity_blocks - 1};
+  std::vector<std::byte> block(kBlockSize);
+  IoBatch batch(device);
+  batch.read(last, block);
+  SFS_TRY(batch.wait());
+  for (uint16_t s = 1; s < device.info().pstream_count; ++s) {
+    batch.write(last, block, {device.placement(PStreamId{s}), {}});
+    SFS_TRY(batch.wait());
+  }
+  return device.flush();
+}
+
+}  // namespace streamfs::blockdev

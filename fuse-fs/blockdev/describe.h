@@ -1,0 +1,21 @@
+// What an open device is and can do, for people and programs.
+// Thread safety: that of the device.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/result.h"
+#include "fuse-fs/blockdev/device.h"
+
+namespace streamfs::blockdev {
+
+// Every device: kind, path, identity, sizes. An NVMe device also: how it places, its limits and
+// granularities, Streams or FDP as it tells them, and what its medium was written. Unknown figures
+// are null.
+nlohmann::json describe(Device& device);
+
+// Writes the last block again, as it is, once through every pStream: after it a device can say
+// whether it heeds placements. Errors: the device's.
+Result<void> probe_placement(Device& device);
+
+}  // namespace streamfs::blockdev
