@@ -298,6 +298,7 @@ TEST_F(NvmeTest, WithoutPlacementEverythingGoesToOneStreamAndTheReasonIsKept) {
              "it is off in endurance group 1");
   expect_one({.mechanism = Mechanism::kStreams, .streams_of_others = 3},
              "all of its 3 streams are in use elsewhere");
+  EXPECT_FALSE(nvme::directive_parameters(*controller_)->enables(nvme::directive::kStreams));
 }
 
 TEST_F(NvmeTest, SomeStreamsAreBetterThanNone) {
