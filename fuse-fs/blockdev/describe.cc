@@ -1,6 +1,5 @@
 #include "fuse-fs/blockdev/describe.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -27,13 +26,16 @@ json placement_of(NvmeDevice& device) {
   json identifiers = json::array();
   for (uint16_t s = 0; s < device.info().pstream_count; ++s)
     identifiers.push_back(device.placement(PStreamId{s}).dspec);
-  const auto honoured = device.honoured();
-  const bool known = honoured.ok() && *honoured;
+  json honoured = nullptr;
+  if (const auto asked = device.honoured(); asked.ok()) {
+    const std::optional<bool>& heeds = *asked;
+    if (heeds) honoured = *heeds;
+  }
   const nvme::Discovery& found = device.found();
   return {{"mechanism", nvme::name_of(found.mechanism)},
           {"why", found.why.empty() ? json(nullptr) : json(found.why)},
           {"identifiers", identifiers},
-          {"honoured", known ? json(**honoured) : json(nullptr)}};
+          {"honoured", honoured}};
 }
 
 json limits_of(const NvmeDevice& device) {

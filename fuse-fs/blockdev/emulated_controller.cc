@@ -2,6 +2,7 @@
 #include "fuse-fs/blockdev/emulated_controller.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -257,7 +257,7 @@ std::vector<uint64_t> EmulatedController::written_lbas() {
 std::vector<nvme::RuhStatus> EmulatedController::handles() {
   const std::vector<uint64_t> lbas = written_lbas();
   std::vector<nvme::RuhStatus> all;
-  for (uint16_t h = 0; h < lbas.size(); ++h) {
+  for (uint16_t h = 0; h < ssd_->geometry().streams; ++h) {
     const uint64_t since = lbas[h] - std::min(lbas[h], updated_at_[h]);
     all.push_back({h, h, 0, unit_lbas() - since % unit_lbas()});
   }

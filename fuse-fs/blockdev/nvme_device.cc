@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -190,7 +189,8 @@ void NvmeDevice::transfer(BlockNo first, Bytes bytes, const Placement& placement
   request->finish_one(uint32_t{0});
 }
 
-void NvmeDevice::start(std::shared_ptr<Request> request, const nvme::Command& command, Bytes data) {
+void NvmeDevice::start(const std::shared_ptr<Request>& request, const nvme::Command& command,
+                       Bytes data) {
   controller_->start(command, data, [this, request, command, data](const Result<uint32_t>& result) {
     nvme::Transfer plain = nvme::transfer_of(command);
     const bool refused = !result.ok() && result.error().code == EINVAL &&
@@ -211,8 +211,11 @@ bool NvmeDevice::names_lost_stream(const Placement& placement) const {
 // After a reset. Others who write meanwhile go on without.
 void NvmeDevice::take_streams_again() {
   if (!taking_.try_lock()) return;
-  const std::lock_guard<Mutex> lock(taking_, std::adopt_lock);
-  if (!streams_lost_) return;
+  if (streams_lost_) take_lost_streams();
+  taking_.unlock();
+}
+
+void NvmeDevice::take_lost_streams() {
   const auto wanted = static_cast<uint16_t>(placements_.size() - 1);
   const auto held = nvme::take_streams(*controller_, wanted);
   streams_held_ = held.ok() ? *held : uint16_t{0};

@@ -63,9 +63,10 @@ class NvmeDevice final : public Device {
   Result<void> check(BlockNo first, uint64_t blocks) const;
   bool names_lost_stream(const Placement& placement) const;
   void take_streams_again();
+  void take_lost_streams() SFS_REQUIRES(taking_);
   void transfer(BlockNo first, Bytes bytes, const Placement& placement, bool is_write,
                 Completion done);
-  void start(std::shared_ptr<Request> request, const nvme::Command& command, Bytes data);
+  void start(const std::shared_ptr<Request>& request, const nvme::Command& command, Bytes data);
   void count_stream(const Placement& placement, uint64_t bytes);
   Result<bool> streams_honoured(const std::vector<uint16_t>& used);
   Result<bool> handles_honoured(const std::vector<uint16_t>& used);

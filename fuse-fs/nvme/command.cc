@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "base/assert.h"
-#include "base/types.h"
 #include "fuse-fs/nvme/fields.h"
 
 namespace streamfs::nvme {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 

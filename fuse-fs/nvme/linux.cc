@@ -59,10 +59,10 @@ Result<uint32_t> returned(int status, uint64_t result, std::string_view what) {
 }
 
 std::string block_name_of(const std::filesystem::path& generic) {
-  static const std::regex kName("ng([0-9]+n[0-9]+)");
+  static const std::regex pattern("ng([0-9]+n[0-9]+)");
   std::smatch parts;
   const std::string name = generic.filename().string();
-  return std::regex_match(name, parts, kName) ? "nvme" + parts[1].str() : std::string();
+  return std::regex_match(name, parts, pattern) ? "nvme" + parts[1].str() : std::string();
 }
 
 uint64_t max_transfer_bytes(const std::filesystem::path& sys, const std::string& block_name) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/nvme/fields.h"

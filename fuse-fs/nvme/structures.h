@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/nvme/fields.h"
