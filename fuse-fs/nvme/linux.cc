@@ -1,10 +1,10 @@
 #include "fuse-fs/nvme/linux.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -43,6 +43,13 @@ uint64_t number_in(const std::filesystem::path& file) {
   return value;
 }
 
+// False where there is none.
+bool skip_number(std::string_view& text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  text.remove_prefix(digits);
+  return digits > 0;
+}
+
 }  // namespace
 
 nvme_passthru_cmd64 ioctl_command(const Command& command, Bytes data) {
@@ -59,10 +66,14 @@ Result<uint32_t> returned(int status, uint64_t result, std::string_view what) {
 }
 
 std::string block_name_of(const std::filesystem::path& generic) {
-  static const std::regex pattern("ng([0-9]+n[0-9]+)");
-  std::smatch parts;
   const std::string name = generic.filename().string();
-  return std::regex_match(name, parts, pattern) ? "nvme" + parts[1].str() : std::string();
+  constexpr std::string_view kPrefix = "ng";
+  if (!name.starts_with(kPrefix)) return {};
+  std::string_view rest = std::string_view(name).substr(kPrefix.size());
+  const std::string_view numbers = rest;
+  if (!skip_number(rest) || !rest.starts_with('n')) return {};
+  rest.remove_prefix(1);
+  return skip_number(rest) && rest.empty() ? "nvme" + std::string(numbers) : std::string();
 }
 
 uint64_t max_transfer_bytes(const std::filesystem::path& sys, const std::string& block_name) {

@@ -65,7 +65,8 @@ TEST(Linux, WhatComesBackIsAnErrnoOrAStatus) {
 TEST(Linux, TheCharacterDeviceOfANamespaceIsKnownByItsName) {
   EXPECT_EQ(block_name_of("/dev/ng0n1"), "nvme0n1");
   EXPECT_EQ(block_name_of("/dev/ng12n34"), "nvme12n34");
-  for (const char* other : {"/dev/nvme0n1", "/dev/ng0n1p1", "/dev/ng0", "/dev/ng", "ng0n1/x", ""})
+  for (const char* other : {"/dev/nvme0n1", "/dev/ng0n1p1", "/dev/ng0", "/dev/ng0n", "/dev/ngn1",
+                            "/dev/xng0n1", "/dev/ng", "ng0n1/x", ""})
     EXPECT_EQ(block_name_of(other), "") << other;
 }
 
