@@ -10,6 +10,10 @@ if(STREAMFS_SANITIZE)
   # Lines are what a report needs of debug information; the rest is a quarter of the build's time.
   add_compile_options(-fsanitize=${STREAMFS_SANITIZE} -fno-sanitize-recover=all -g1)
   add_link_options(-fsanitize=${STREAMFS_SANITIZE})
+  if(STREAMFS_SANITIZE MATCHES undefined)
+    # A sixth of the build's time; who follows a null pointer ends in a report all the same.
+    add_compile_options(-fno-sanitize=vptr,null)
+  endif()
   if(STREAMFS_SANITIZE MATCHES thread)
     # gcc says that TSan cannot follow a bare fence. Ours order stores to media, not threads.
     add_compile_options(-Wno-tsan)
