@@ -138,7 +138,7 @@ Result<void> probe_placement(Device& device) {
     batch.write(last, block, {device.placement(PStreamId{s}), {}});
     SFS_TRY(batch.wait());
   }
-  return device.flush();
+  return {};
 }
 
 }  // namespace streamfs::blockdev

@@ -28,6 +28,7 @@ namespace streamfs::blockdev {
 namespace {
 
 constexpr uint64_t kMaxRangeLbas = 0xffffffff;
+constexpr int kTriesMost = 100;  // to take streams that a reset has taken each time
 
 bool any(std::span<const uint8_t> bytes) {
   return std::ranges::any_of(bytes, [](uint8_t each) { return each != 0; });
@@ -219,6 +220,9 @@ void NvmeDevice::take_lost_streams() {
   const auto wanted = static_cast<uint16_t>(placements_.size() - 1);
   const auto held = nvme::take_streams(*controller_, wanted);
   streams_held_ = held.ok() ? *held : uint16_t{0};
+  const bool reset_again = !held.ok() && held.error().code == EINVAL;
+  if (reset_again && ++times_refused_ < kTriesMost) return;  // the next writer tries
+  times_refused_ = 0;
   streams_lost_ = false;
   if (held.ok()) {
     spdlog::warn("{} was reset: {} of {} streams taken again", info_.path, *held, wanted);

@@ -82,6 +82,7 @@ class NvmeDevice final : public Device {
   std::atomic<bool> streams_lost_{false};
   std::atomic<uint16_t> streams_held_{0};  // identifiers 1 to this
   Mutex taking_;  // held by whoever takes streams again, over admin commands
+  int times_refused_ SFS_GUARDED_BY(taking_) = 0;  // one after the other, since they were lost
   std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, trimmed_bytes_{0}, flushes_{0};
   std::array<std::atomic<uint64_t>, nvme::kMostPStreams> stream_bytes_{};
 };

@@ -137,6 +137,24 @@ TEST_F(NvmeTest, AfterAResetThatLostItsStreamsToOthersWritesGoOnWithoutThem) {
   EXPECT_TRUE(holds(*ssd, 0, 4, 1));
 }
 
+TEST_F(NvmeTest, AResetWhileStreamsAreTakenAgainDoesNotLoseThem) {
+  const auto ssd = device(kStreamsSsd);
+  controller_->reset();
+  int resets = 0;
+  log_.instead_admin = [&](const Command& command, Bytes) -> std::optional<Result<uint32_t>> {
+    const bool allocates =
+        command.opcode == nvme::opcode::kDirectiveReceive && (command.cdw11() & 0xff) == 3;
+    if (allocates && ++resets <= 2) controller_->reset();
+    return std::nullopt;
+  };
+  for (uint64_t block = 0; block < 4; ++block) ASSERT_TRUE(put(*ssd, block, 1, 1, 1).ok());
+  EXPECT_EQ(resets, 3);
+  const auto parameters = nvme::streams_parameters(*controller_);
+  ASSERT_TRUE(parameters.ok());
+  EXPECT_EQ(parameters->nsa, 3u);
+  EXPECT_EQ(sent(nvme::opcode::kWrite).back().directive_type, nvme::directive::kStreams);
+}
+
 TEST_F(NvmeTest, ThreadsWriteOnAcrossResets) {
   make_ssd();
   auto opened = EmulatedController::open(directory_ + "/ssd", kStreamsSsd, {});
@@ -161,7 +179,9 @@ TEST_F(NvmeTest, ThreadsWriteOnAcrossResets) {
     EXPECT_TRUE(holds(ssd, 1000 * static_cast<uint64_t>(t + 1), 200, 10 + t));
   ASSERT_TRUE(put(ssd, 0, 1, 1, 1).ok());
   ASSERT_TRUE(put(ssd, 0, 1, 1, 1).ok());  // whatever was refused last, by now they are back
-  EXPECT_EQ(nvme::streams_parameters(emulated)->nsa, 3u);
+  const auto parameters = nvme::streams_parameters(emulated);
+  ASSERT_TRUE(parameters.ok());
+  EXPECT_EQ(parameters->nsa, 3u);
 }
 
 TEST_F(NvmeTest, OtherRefusalsAreErrors) {
