@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -28,17 +29,28 @@ WRITERS = 8
 # docs/DESIGN.md "Numbers"
 OF_EXT4, OF_ONE_WRITER = 1.5, 3.0
 
-Work = Callable[[Path, float], float]  # a folder, seconds: fsyncs or commits a second
+
+@dataclass(frozen=True)
+class Done:
+    """How many fsyncs or commits."""
+
+    count: int
+    a_second: float
 
 
-def appends(folder: Path, seconds: float, writers: int = 1) -> float:
+Work = Callable[[Path, float], Done]  # in a folder, for so many seconds
+
+
+def appends(folder: Path, seconds: float, writers: int = 1) -> Done:
     """Append 4 KiB and fsync, over and over, each writer to a file of its own."""
     options = ["--rw=write", "--bs=4k", "--fsync=1", "--size=256m", f"--numjobs={writers}"]
+    options += ["--fallocate=none", "--file_append=1"]
     account = fio.run(folder, [*options, "--time_based", f"--runtime={seconds}"])
-    return fio.operations_a_second(account, "write")
+    count = int(account["write"]["total_ios"])
+    return Done(count, fio.operations_a_second(account, "write"))
 
 
-def commits(folder: Path, seconds: float, journal: str = "delete") -> float:
+def commits(folder: Path, seconds: float, journal: str = "delete") -> Done:
     """Insert a row of 100 bytes a transaction, synchronous=full."""
     with closing(sqlite3.connect(folder / "commits.db", isolation_level=None)) as database:
         database.execute(f"pragma journal_mode={journal}")
@@ -48,7 +60,7 @@ def commits(folder: Path, seconds: float, journal: str = "delete") -> float:
         while time.monotonic() < begin + seconds:
             database.execute("insert into t(value) values (?)", ("v" * 100,))
             done += 1
-        return done / (time.monotonic() - begin)
+        return Done(done, done / (time.monotonic() - begin))
 
 
 ONE, MANY = "fsync'd 4 KiB appends", f"fsync'd 4 KiB appends, {WRITERS} writers"
@@ -97,12 +109,11 @@ def once(work: Work, one: Mounted, seconds: float) -> tuple[float, float]:
     """Return how many a second, and device flushes for each (streamfs only)."""
     folder = one.point / "work"
     folder.mkdir()
-    before, begin = flushes(one), time.monotonic()
-    rate = work(folder, seconds)
-    done = rate * (time.monotonic() - begin)
-    each = (flushes(one) - before) / done
+    before = flushes(one)
+    done = work(folder, seconds)
+    each = (flushes(one) - before) / done.count
     shutil.rmtree(folder)
-    return rate, each
+    return done.a_second, each
 
 
 def rows(rounds: list[Round]) -> Iterator[Row]:

@@ -30,6 +30,11 @@ namespace {
 constexpr uint64_t kMaxRangeLbas = 0xffffffff;
 constexpr int kTriesMost = 100;  // to take streams that a reset has taken each time
 
+// Streams were disabled again, or the command was cancelled.
+bool reset_meanwhile(const Error& error) {
+  return error.code == EINVAL || error.code == EINTR || error.code == EAGAIN;
+}
+
 bool any(std::span<const uint8_t> bytes) {
   return std::ranges::any_of(bytes, [](uint8_t each) { return each != 0; });
 }
@@ -95,11 +100,10 @@ Result<std::unique_ptr<NvmeDevice>> NvmeDevice::open(std::unique_ptr<nvme::Contr
 
 NvmeDevice::NvmeDevice(std::unique_ptr<nvme::Controller> controller, nvme::Discovery found,
                        bool read_only)
-    : controller_(std::move(controller)), found_(std::move(found)), read_only_(read_only) {}
+    : found_(std::move(found)), read_only_(read_only), controller_(std::move(controller)) {}
 
 NvmeDevice::~NvmeDevice() {
   if (streams_held_ > 0) nvme::give_streams_back(*controller_);
-  controller_.reset();  // waits for completions, which use what is declared below it
 }
 
 // What is enabled and allocated stays so until this object goes; without, there is one pStream.
@@ -220,8 +224,8 @@ void NvmeDevice::take_lost_streams() {
   const auto wanted = static_cast<uint16_t>(placements_.size() - 1);
   const auto held = nvme::take_streams(*controller_, wanted);
   streams_held_ = held.ok() ? *held : uint16_t{0};
-  const bool reset_again = !held.ok() && held.error().code == EINVAL;
-  if (reset_again && ++times_refused_ < kTriesMost) return;  // the next writer tries
+  if (!held.ok() && reset_meanwhile(held.error()) && ++times_refused_ < kTriesMost)
+    return;  // the next writer tries
   times_refused_ = 0;
   streams_lost_ = false;
   if (held.ok()) {

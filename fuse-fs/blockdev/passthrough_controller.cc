@@ -34,6 +34,7 @@ namespace streamfs::blockdev {
 namespace {
 
 constexpr const char* kSys = "/sys";
+constexpr int kTriesMost = 10;
 
 std::filesystem::path resolved(const std::string& path) {
   std::error_code failed;
@@ -41,10 +42,17 @@ std::filesystem::path resolved(const std::string& path) {
   return failed ? std::filesystem::path(path) : real;
 }
 
+// Linux cancels what is in flight when a controller is reset, and sends no passthrough again
+// itself.
 Result<uint32_t> by_ioctl(int fd, unsigned long request, const nvme::Command& command, Bytes data,
                           std::string_view what) {
-  nvme_passthru_cmd64 kernel = nvme::ioctl_command(command, data);
-  const int status = ioctl(fd, request, &kernel);
+  nvme_passthru_cmd64 kernel{};
+  int status = 0;
+  for (int tried = 0; tried < kTriesMost; ++tried) {
+    kernel = nvme::ioctl_command(command, data);
+    status = ioctl(fd, request, &kernel);
+    if (status >= 0 || errno != EINTR) break;
+  }
   return nvme::returned(status < 0 ? -errno : status, kernel.result, what);
 }
 

@@ -27,14 +27,11 @@ Epochs::Epochs(meta::Engine& engine, blockdev::Device& device, DurabilityBarrier
 
 // The number goes up first: a write that completes from here on names the next flush.
 Result<void> Epochs::flush_device() {
-  if (!failed_.ok()) return failed_;
   const uint64_t covered = current_.fetch_add(1, std::memory_order_acq_rel);
   Result<void> done = barrier_.before_flush();
   if (done.ok()) done = device_.flush();
   if (!done.ok()) {
-    // The device may have dropped what it failed to flush: a later success would prove nothing.
     health_.degrade("the data device failed to flush: " + done.error().message());
-    failed_ = done;
     return done;
   }
   barrier_.after_flush();

@@ -1,8 +1,7 @@
 // Epochs: writes completed between two device flushes become durable together, with the second.
 //
 //   write completes on the device → epoch() names the flush that will cover it
-//   flush_through(e): one flush, shared by everyone who waits → flushed() ≥ e; once a flush has
-//     failed it fails for ever
+//   flush_through(e): one flush, shared by everyone who waits → flushed() ≥ e
 //   commit(inode): its current view up to flushed() becomes committed
 //
 // Thread safety: any thread. No lock is held across the flush.
@@ -64,7 +63,6 @@ class Epochs {
   const Limits limits_;
   std::atomic<uint64_t> current_{1}, flushed_{0}, closes_{0};
   GroupRun flushes_;
-  Result<void> failed_;  // of the first flush that did; of flushes_' one thread at a time
   mutable Mutex mutex_;  // leaf
   std::unordered_set<InodeId> dirty_ SFS_GUARDED_BY(mutex_);
   uint64_t dirty_bytes_ SFS_GUARDED_BY(mutex_) = 0;

@@ -16,6 +16,8 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/blockdev/final_flush_device.h"
 #include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/filesystem_impl.h"
 #include "fuse-fs/data/pair.h"
@@ -57,7 +59,9 @@ Result<std::unique_ptr<FilesystemImpl>> FilesystemImpl::open(OpenPair pair,
 }
 
 FilesystemImpl::FilesystemImpl(OpenPair pair, const MountOptions& options, Clock& clock)
-    : options_(options), clock_(clock), pair_(std::move(pair)), health_(options.read_only) {}
+    : options_(options), clock_(clock), pair_(std::move(pair)), health_(options.read_only) {
+  pair_.device = std::make_unique<blockdev::FinalFlushDevice>(std::move(pair_.device));
+}
 
 Result<void> FilesystemImpl::assemble(bool background) {
   pmem::Region& region = *pair_.region;

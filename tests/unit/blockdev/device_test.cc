@@ -30,6 +30,7 @@
 #include "emulator/geometry.h"
 #include "emulator/image.h"
 #include "fuse-fs/blockdev/faulty_device.h"
+#include "fuse-fs/blockdev/final_flush_device.h"
 #include "fuse-fs/blockdev/io_engine.h"
 #include "fuse-fs/blockdev/stats_json.h"
 
@@ -298,6 +299,20 @@ TEST_F(DeviceTest, InjectedErrorsArriveWhenAsked) {
   EXPECT_EQ(get(device, 4, 2), filled(2, 0));
   device.set_faults({.fail_flushes_after = 0});
   EXPECT_EQ(device.flush().error().code, EIO);
+}
+
+TEST_F(DeviceTest, AFlushThatFailedIsFinal) {
+  auto faulty = std::make_unique<FaultyDevice>(open_kind("file"), false);
+  FaultyDevice& below = *faulty;
+  FinalFlushDevice device(std::move(faulty));
+  ASSERT_TRUE(put(device, 0, filled(1, 1)).ok());
+  EXPECT_TRUE(device.flush().ok());
+  below.set_faults({.fail_flushes_after = 0});
+  EXPECT_EQ(device.flush().error().code, EIO);
+  below.set_faults({});
+  EXPECT_TRUE(below.flush().ok());
+  EXPECT_EQ(device.flush().error().code, EIO);
+  EXPECT_EQ(get(device, 0, 1), filled(1, 1));
 }
 
 TEST_F(DeviceTest, APowerCutKeepsWhatWasFlushedAndAnyMixOfTheRest) {

@@ -1,0 +1,43 @@
+// A device of which a flush that failed is final: the device may have dropped what it could not
+// flush and forget that it did (a file tells it once), so a later success would prove nothing.
+// Everyone who flushes it shares that knowledge; all else goes straight to the device beneath.
+// Thread safety and crashes: see device.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
+
+namespace streamfs::blockdev {
+
+class FinalFlushDevice final : public Device {
+ public:
+  explicit FinalFlushDevice(std::unique_ptr<Device> below) : below_(std::move(below)) {}
+  const DeviceInfo& info() const override { return below_->info(); }
+  Result<uint64_t> measure() override { return below_->measure(); }
+  void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override {
+    below_->write(first, bytes, tag, std::move(done));
+  }
+  void read(BlockNo first, Bytes bytes, Completion done) override {
+    below_->read(first, bytes, std::move(done));
+  }
+  // Errors: that of the first flush that had failed when this one ended.
+  Result<void> flush() override;
+  Result<void> trim(BlockNo first, uint64_t count) override { return below_->trim(first, count); }
+  Result<DeviceStats> stats() override { return below_->stats(); }
+  Placement placement(PStreamId stream) const override { return below_->placement(stream); }
+
+ private:
+  Result<void> failure() const;
+
+  const std::unique_ptr<Device> below_;
+  mutable Mutex mutex_;  // leaf; not held over the flush
+  Result<void> failed_ SFS_GUARDED_BY(mutex_);
+};
+
+}  // namespace streamfs::blockdev
