@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
-MOUNT_TYPES = {"fuse.streamfs", "fuse.ssd-sim"}
+MOUNT_TYPES = {"fuse.streamfs", "fuse.ssd-sim", "fuse.limit_fs"}
 GRACE_SECONDS = 3.0
 
 

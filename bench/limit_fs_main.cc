@@ -305,7 +305,7 @@ int main(int argc, char** argv) {
 
   fuse_args arguments = FUSE_ARGS_INIT(0, nullptr);
   fuse_opt_add_arg(&arguments, "limit_fs");
-  fuse_opt_add_arg(&arguments, "-ofsname=limit_fs,default_permissions");
+  fuse_opt_add_arg(&arguments, "-ofsname=limit_fs,subtype=limit_fs,default_permissions");
   if (io_uring) fuse_opt_add_arg(&arguments, "-oio_uring");
   World all;
   const fuse_lowlevel_ops ops = operations();
