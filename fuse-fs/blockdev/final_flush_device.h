@@ -17,25 +17,25 @@ namespace streamfs::blockdev {
 
 class FinalFlushDevice final : public Device {
  public:
-  explicit FinalFlushDevice(std::unique_ptr<Device> below) : below_(std::move(below)) {}
-  const DeviceInfo& info() const override { return below_->info(); }
-  Result<uint64_t> measure() override { return below_->measure(); }
+  explicit FinalFlushDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+  const DeviceInfo& info() const override { return inner_->info(); }
+  Result<uint64_t> measure() override { return inner_->measure(); }
   void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override {
-    below_->write(first, bytes, tag, std::move(done));
+    inner_->write(first, bytes, tag, std::move(done));
   }
   void read(BlockNo first, Bytes bytes, Completion done) override {
-    below_->read(first, bytes, std::move(done));
+    inner_->read(first, bytes, std::move(done));
   }
   // Errors: that of the first flush that had failed when this one ended.
   Result<void> flush() override;
-  Result<void> trim(BlockNo first, uint64_t count) override { return below_->trim(first, count); }
-  Result<DeviceStats> stats() override { return below_->stats(); }
-  Placement placement(PStreamId stream) const override { return below_->placement(stream); }
+  Result<void> trim(BlockNo first, uint64_t count) override { return inner_->trim(first, count); }
+  Result<DeviceStats> stats() override { return inner_->stats(); }
+  Placement placement(PStreamId stream) const override { return inner_->placement(stream); }
 
  private:
   Result<void> failure() const;
 
-  const std::unique_ptr<Device> below_;
+  const std::unique_ptr<Device> inner_;
   mutable Mutex mutex_;  // leaf; not held over the flush
   Result<void> failed_ SFS_GUARDED_BY(mutex_);
 };
