@@ -21,6 +21,7 @@
 #include "fuse-fs/meta/copies.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/inode_slots.h"
+#include "fuse-fs/meta/record.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -225,6 +226,7 @@ void check_copies(const pmem::Region& region, const Geometry& geometry, CheckRep
 }
 
 constexpr const char* kLost = " pages of META cannot be read: nothing is repaired";
+constexpr const char* kImpossible = "the journal's watermark is impossible: nothing is repaired";
 constexpr const char* kContradiction =
     "chains and inodes lay claim to each other's heap units: nothing is repaired";
 constexpr int kWalksMost = 4;  // two, unless inodes of one such unit own another
@@ -260,7 +262,10 @@ Result<CheckReport> check(pmem::Region& region, const Superblock& super,
   // What is missing may be there, on a page that nobody can read.
   const uint64_t lost = region.lost();
   if (lost > 0) walk.report.problems.push_back({std::to_string(lost) + kLost, false});
-  if (!options.repair || lost > 0 || !walk.counts()) {
+  // What a repair commits would have sequences that no record has room for.
+  const bool impossible = region.load(kWatermarkOffset) > kMaxSequence;
+  if (impossible) walk.report.problems.push_back({kImpossible, false});
+  if (!options.repair || lost > 0 || impossible || !walk.counts()) {
     for (CheckReport::Problem& problem : walk.report.problems) problem.repaired = false;
     return walk.report;
   }

@@ -80,7 +80,8 @@ Result<uint64_t> replay_payload(pmem::Region& region, const Geometry& geometry,
   uint64_t records = 0;
   for (std::span<const uint64_t> rest(words); !rest.empty(); ++records) {
     const auto view = RecordView::parse(rest);
-    if (!view || !view->in_bounds(geometry)) return Error{EIO, "the metadata log is damaged"};
+    if (!view || view->sequence().value > kMaxSequence || !view->in_bounds(geometry))
+      return Error{EIO, "the metadata log is damaged"};
     rest = rest.subspan(view->words().size());
     for (const uint64_t packed : view->bodies()) {
       const BodyView body = unpack_body(packed);

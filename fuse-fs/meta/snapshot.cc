@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/label.h"
+#include "fuse-fs/meta/record.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -132,7 +133,7 @@ std::optional<SnapshotHeader> read_header(const DataLabel& label, uint64_t gener
   const bool ours = header.magic == kSnapshotMagic && header.checksum == header_checksum(header) &&
                     std::ranges::equal(header.uuid, label.geometry.uuid) &&
                     header.generation % 2 == generation && header.first_block < label.log_blocks &&
-                    header.pages < area.blocks() &&
+                    header.sequence <= kMaxSequence && header.pages < area.blocks() &&
                     1 + index_blocks(header.pages) + header.pages <= area.blocks();
   return ours ? std::optional(header) : std::nullopt;
 }

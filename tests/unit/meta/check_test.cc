@@ -21,6 +21,7 @@
 #include "fuse-fs/meta/blob/xattr.h"
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/inode.h"
+#include "fuse-fs/meta/record.h"
 #include "pmem/region.h"
 #include "tests/unit/meta/filesystem.h"
 
@@ -443,8 +444,15 @@ TEST_F(CheckTest, ACleanSuperblockKnowsHowManyInodesThereAre) {
 }
 
 TEST_F(CheckTest, TheWatermarkIsASequenceNumber) {
-  region().store_word(kWatermarkOffset, uint64_t{1} << 60);
-  expect_problem("the journal's watermark is impossible");
+  region().store_word(slot_of(directory_, inner_), 0);
+  for (const uint64_t watermark : {kMaxSequence + 1, kSequenceMask, uint64_t{1} << 60}) {
+    region().store_word(kWatermarkOffset, watermark);
+    expect_unrepairable("the journal's watermark is impossible: nothing is repaired");
+    expect_problem("has no name");
+    EXPECT_EQ(region().load(kWatermarkOffset), watermark);
+  }
+  region().store_word(kWatermarkOffset, kMaxSequence / 2);
+  expect_repairable("has no name");
 }
 
 TEST_F(CheckTest, GivesUpWhenItIsTold) {

@@ -20,6 +20,7 @@
 #include "base/types.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/label.h"
+#include "fuse-fs/meta/record.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -190,6 +191,22 @@ TEST_F(MetadataLogTest, DurableFollowsTheFlushNotTheShipping) {
   EXPECT_LT(log_->durable(), last);
   log_->made_durable(*shipped);
   EXPECT_GE(log_->durable(), last);
+}
+
+TEST_F(MetadataLogTest, WhatSaysASequenceThatNoJournalReachesIsDamaged) {
+  const auto error_with = [this](uint64_t watermark) {
+    region_->store_word(kWatermarkOffset, watermark);
+    device_ = ForgetfulDevice(kDataBlocks);
+    start();
+    create(0, 10);
+    fsync();
+    log_.reset();
+    const auto restored = restore_from_log(*region_, label_, device_);
+    return restored.ok() ? 0 : restored.error().code;
+  };
+  EXPECT_EQ(error_with(kMaxSequence - 1), 0);
+  EXPECT_EQ(error_with(kMaxSequence), EIO);          // the record after the snapshot
+  EXPECT_EQ(error_with(kMaxSequence + 1), ENODATA);  // the snapshot
 }
 
 TEST_F(MetadataLogTest, ADeviceWithoutASnapshotIsRefused) {
