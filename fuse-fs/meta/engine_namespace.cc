@@ -312,6 +312,7 @@ constexpr uint64_t kSelfCookie = 1, kParentCookie = 2, kFirstSlotCookie = 3;
 }  // namespace
 
 // A bounded part of a directory at a time: visit() runs without locks, so it may call the engine.
+// The first parts are small, because the usual caller has 4 KiB to fill: some 25 names.
 Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
                                         const std::function<bool(const DirectoryEntry&)>& visit) {
   struct Item {
@@ -320,9 +321,10 @@ Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
     uint32_t type;
     uint64_t cookie;
   };
-  constexpr size_t kBatch = 128;
-  for (;;) {
-    std::vector<Item> batch;
+  constexpr size_t kFirst = 32, kMost = 256;
+  std::vector<Item> batch;
+  for (size_t wanted = kFirst;; wanted = std::min(2 * wanted, kMost)) {
+    batch.clear();
     {
       SFS_ASSIGN(const Locked directory, lock_directory(id));
       SFS_ASSIGN(const Directory* names, entries(*directory));
@@ -332,14 +334,14 @@ Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
       const uint64_t first = cookie < kFirstSlotCookie ? 0 : cookie - kFirstSlotCookie + 1;
       names->visit(first, [&](uint32_t slot, const DirEntry& entry) {
         batch.push_back({entry.name, entry.id, entry.type, slot + kFirstSlotCookie});
-        return batch.size() < kBatch;
+        return batch.size() < wanted;
       });
     }
     for (const Item& item : batch) {
       if (!visit({item.name, item.id, item.type, item.cookie})) return {};
       cookie = item.cookie;
     }
-    if (batch.size() < kBatch) return {};
+    if (batch.size() < wanted) return {};
   }
 }
 
