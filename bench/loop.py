@@ -34,10 +34,15 @@ def loop_device(
     stack.callback(unmount, as_root(["umount"]), folder)
     wait_until(lambda: os.path.ismount(folder), "ssd-sim serve", server, log)
     image = folder / "ssd.img"
+    return attach_loop(stack, image), server
+
+
+def attach_loop(stack: ExitStack, image: Path) -> str:
+    """Put a loop device on a file until the stack unwinds; return its name."""
     command = as_root(["losetup", "--find", "--show", "--direct-io=on", image])
     loop = output_of(command).strip()
     stack.callback(subprocess.run, as_root(["losetup", "--detach", loop]), check=False)
-    return loop, server
+    return loop
 
 
 def mount_loop(stack: ExitStack, mkfs: Sequence[str], loop: str, mount: Path) -> None:

@@ -3,19 +3,24 @@
 Each is a function that mounts one until a stack unwinds.
 """
 
-import json
 import os
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from bench.loop import mount_loop
+from bench.loop import attach_loop, mount_loop
 from bench.paths import BIN, ROOT
+from bench.streamctl import status
 from bench.system import BenchError, as_root, output_of, start, unmount, wait_until
 
 PASSTHROUGH = ROOT / "build" / "deps" / "bin" / "passthrough_hp"
+
+
+OVER_IO_URING = " over io_uring"
+ENABLED = Path("/sys/module/fuse/parameters/enable_uring")  # by root: echo Y
 
 
 @dataclass(frozen=True)
@@ -29,20 +34,25 @@ class Mounted:
 Mounter = Callable[[ExitStack, Path, int], Mounted]
 
 
-def streamfs(stack: ExitStack, work: Path, size: int, meta: Path | None = None) -> Mounted:
+def streamfs(
+    stack: ExitStack, work: Path, size: int, meta: Path | None = None, name: str = "streamfs"
+) -> Mounted:
     """META is a file beside DATA's unless it is named; room for files of 16 KiB."""
     work.mkdir(exist_ok=True)
-    data, meta = work / "streamfs.data", meta or work / "streamfs.meta"
+    data, meta = work / f"{name}.data", meta or work / f"{name}.meta"
     _make(data, size)
     output_of([BIN / "mkfs.streamfs", "--mean-file-size", "16K", "--meta", meta, data])
-    point = _point(work, "streamfs")
-    return _serve(stack, point, [BIN / "streamfs", data, point, "-f", "-o", f"meta={meta}"])
+    point = _point(work, name)
+    transport = "io_uring" if OVER_IO_URING in name else "noio_uring"
+    options = f"meta={meta},{transport}"
+    return _serve(stack, point, [BIN / "streamfs", data, point, "-f", "-o", options])
 
 
-def limit_fs(stack: ExitStack, work: Path, _size: int) -> Mounted:
+def limit_fs(stack: ExitStack, work: Path, _size: int, name: str = "limit_fs") -> Mounted:
     """Mount the server that does nothing, connected as streamfs is."""
-    point = _point(work, "limit_fs")
-    return _serve(stack, point, [BIN / "limit_fs", point])
+    point = _point(work, name)
+    transport = ["--io-uring"] if OVER_IO_URING in name else []
+    return _serve(stack, point, [BIN / "limit_fs", point, *transport])
 
 
 def ext4(stack: ExitStack, work: Path, size: int) -> Mounted:
@@ -60,6 +70,14 @@ def passthrough_hp(stack: ExitStack, work: Path, size: int) -> Mounted:
     return _serve(stack, point, as_root([PASSTHROUGH, "--foreground", below, point]))
 
 
+def over_io_uring(mounter: Callable[..., Mounted]) -> dict[str, Mounter]:
+    """Name the same server, asked over io_uring; nothing where the kernel does not offer that."""
+    if not ENABLED.exists() or ENABLED.read_text().strip() != "Y":
+        return {}
+    name = mounter.__name__ + OVER_IO_URING
+    return {name: partial(mounter, name=name)}
+
+
 MOUNTERS: dict[str, Mounter] = {
     "streamfs": streamfs,
     "limit_fs": limit_fs,
@@ -68,27 +86,38 @@ MOUNTERS: dict[str, Mounter] = {
 }
 
 
+def mount_all(stack: ExitStack, size: int) -> dict[str, Mounted]:
+    """Mount one of each by name, on images of ``size`` bytes; what was not built is left out."""
+    work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamfs-bench-")))
+    mounters = MOUNTERS | over_io_uring(streamfs) | over_io_uring(limit_fs)
+    if not PASSTHROUGH.exists():
+        del mounters["passthrough_hp"]
+    return {name: mount(stack, work, size) for name, mount in mounters.items()}
+
+
+def compared(names: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield streamfs as it is asked, and whom to compare it with: over io_uring, who is as well."""
+    plain = [name for name in names if OVER_IO_URING not in name]
+    yield "streamfs", [name for name in plain if name != "streamfs"]
+    ours = "streamfs" + OVER_IO_URING
+    if ours in names:
+        yield ours, ["streamfs", "limit_fs" + OVER_IO_URING]
+
+
 def meta_class(mounted: Mounted) -> str:
     """Return what fsync waits for on a mounted streamfs."""
-    return str(_status(mounted)["meta_class"])
+    return str(status(mounted.point)["meta_class"])
 
 
 def flushes(mounted: Mounted) -> int:
     """Return how often DATA was flushed so far; 0 where streamfs does not count."""
-    return 0 if mounted.server is None else int(_status(mounted)["device"]["flushes"])
-
-
-def _status(mounted: Mounted) -> dict[str, Any]:
-    told = output_of([BIN / "streamctl", "status", str(mounted.point), "--json"])
-    answer: dict[str, Any] = json.loads(told)
-    return answer
+    return 0 if mounted.server is None else int(status(mounted.point)["device"]["flushes"])
 
 
 def _on_loop(stack: ExitStack, work: Path, name: str, size: int) -> Path:
     image = work / f"{name}.img"
     _make(image, size)
-    loop = output_of(as_root(["losetup", "--find", "--show", "--direct-io=on", image])).strip()
-    stack.callback(output_of, as_root(["losetup", "--detach", loop]))
+    loop = attach_loop(stack, image)
     point = _point(work, name)
     mount_loop(stack, ["mkfs.ext4", "-q"], loop, point)
     return point

@@ -4,9 +4,10 @@ import argparse
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,14 @@ def row(name: str, value: float, unit: str, target: Target | None = None) -> Row
     if target is None:
         return Row(name, value, unit)
     return Row(name, value, unit, target.text(), target.met_by(value))
+
+
+def ratio(
+    name: str, ours: Sequence[float], others: Sequence[float], target: Target | None = None
+) -> Row:
+    """Return the median of the rounds' ratios, and their spread."""
+    ratios = [a / b for a, b in zip(ours, others, strict=True)]
+    return row(name, statistics.median(ratios), f"{min(ratios):.2f} to {max(ratios):.2f}", target)
 
 
 def unavailable(name: str, reason: str) -> Row:

@@ -1,17 +1,16 @@
 """The four ways to store the same workload: what is mounted, and how it is undone."""
 
-import json
 import os
 import shutil
 import subprocess
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bench.loop import loop_device, mount_loop
 from bench.paths import BIN, VENV_BIN
 from bench.ssd import Ssd
+from bench.streamctl import status
 from bench.system import (
     BenchError,
     as_root,
@@ -73,7 +72,7 @@ class Control:
         """Return what META has programmed so far; None where there is none."""
         if self.mode == "ext4":
             return None
-        meta = _status(self.mount)["meta"]
+        meta = status(self.mount)["meta"]
         return MetaWords(meta["words_programmed"], meta["block_words"])
 
 
@@ -124,15 +123,10 @@ def _mount_streamfs(
         daemon_log = folders.work / "classifierd.log"
         daemon = start(stack, [VENV_BIN / "classifierd", "run", mount], daemon_log, 0)
         servers.append((daemon, daemon_log))
-    meta_class = str(_status(mount)["meta_class"])
+    meta_class = str(status(mount)["meta_class"])
     control = Control(mode, ssd, mount, meta_class, trace, servers=servers)
     control.stream_run = _stream_run(folders) if mode == "hints" else None
     return control
-
-
-def _status(mount: Path) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(output_of([BIN / "streamctl", "status", mount, "--json"]))
-    return answer
 
 
 def _stream_run(folders: Folders) -> Path:

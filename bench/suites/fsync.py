@@ -19,7 +19,7 @@ from pathlib import Path
 from bench import fio
 from bench.loop import why_not
 from bench.mounts import Mounted, ext4, flushes, meta_class, streamfs
-from bench.table import Row, Target, main, row, unavailable
+from bench.table import Row, Target, main, ratio, row, unavailable
 
 DEVICE_BYTES = 2 << 30
 MEMORY = Path("/dev/shm")  # META there is volatile: fsync waits for the log on DATA
@@ -133,12 +133,6 @@ def rows(rounds: list[Round]) -> Iterator[Row]:
         many, one = ([each[name][where][0] for each in rounds] for name in (MANY, ONE))
         target = Target(OF_ONE_WRITER, at_least=True) if where != "ext4" else None
         yield ratio(f"{WRITERS} writers ÷ 1, {where}", many, one, target)
-
-
-def ratio(name: str, ours: list[float], others: list[float], target: Target | None) -> Row:
-    """Return the median of the rounds' ratios, and their spread."""
-    ratios = [a / b for a, b in zip(ours, others, strict=True)]
-    return row(name, statistics.median(ratios), f"{min(ratios):.2f} to {max(ratios):.2f}", target)
 
 
 if __name__ == "__main__":

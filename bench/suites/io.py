@@ -7,17 +7,14 @@ of the ext4 beneath it. A server that does nothing has no disk: what is written 
 
 import statistics
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from operator import itemgetter
-from pathlib import Path
 
 from bench import fio
 from bench.loop import why_not
-from bench.mounts import MOUNTERS, PASSTHROUGH, Mounted, meta_class
-from bench.table import Row, Target, main, row, unavailable
+from bench.mounts import Mounted, compared, meta_class, mount_all
+from bench.table import Row, Target, main, ratio, row, unavailable
 
 DEVICE_BYTES = 2 << 30
 FILE_MIB, ROUNDS = 512, 5
@@ -60,10 +57,8 @@ def measure(quick: bool) -> list[Row]:
     """Return one row a job and filesystem to compare with."""
     if reason := why_not(["mkfs.ext4", "fio"]):
         return [unavailable("file data on mounts", reason)]
-    names = [name for name in MOUNTERS if name != "passthrough_hp" or PASSTHROUGH.exists()]
     with ExitStack() as stack:
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamfs-bench-")))
-        mounts = {name: MOUNTERS[name](stack, work, DEVICE_BYTES) for name in names}
+        mounts = mount_all(stack, DEVICE_BYTES)
         told = f"META class {meta_class(mounts['streamfs'])}"
         rounds = [one_round(mounts, quick) for _ in range(ROUNDS_QUICK if quick else ROUNDS)]
     return [line for job in JOBS for line in rows(job, [each[job.name] for each in rounds], told)]
@@ -92,33 +87,21 @@ def figure(job: Job, mounted: Mounted, quick: bool) -> float:
 
 def rows(job: Job, rounds: list[dict[str, float]], told: str) -> Iterator[Row]:
     """Yield a job's speed and its ratios; ``told`` stands beside the speed."""
-    speed = statistics.median(each["streamfs"] for each in rounds)
-    yield row(f"{job.name}: streamfs", speed, f"{job.unit}, {told}")
-    for other in rounds[0]:
-        if other == "streamfs":
-            continue
-        target = Target(RANDOM_OF_EXT4, at_least=True) if job.random and other == "ext4" else None
-        yield ratio(f"{job.name}: ÷ {other}", rounds, itemgetter(other), target)
+    speeds = {name: [each[name] for each in rounds] for name in rounds[0]}
+    for ours, others in compared(list(speeds)):
+        yield row(f"{job.name}: {ours}", statistics.median(speeds[ours]), f"{job.unit}, {told}")
+        for other in others:
+            of_ext4 = job.random and other == "ext4"
+            target = Target(RANDOM_OF_EXT4, at_least=True) if of_ext4 else None
+            yield ratio(f"{job.name}: {ours} ÷ {other}", speeds[ours], speeds[other], target)
     if not job.random:
-        asked = f"min({SEQUENTIAL_OF_EXT4} ext4, {SEQUENTIAL_OF_LIMIT} limit_fs)"
-        yield ratio(f"{job.name}: ÷ {asked}", rounds, least, Target(1, at_least=True))
+        asked = f"{job.name}: ÷ min({SEQUENTIAL_OF_EXT4} ext4, {SEQUENTIAL_OF_LIMIT} limit_fs)"
+        yield ratio(asked, speeds["streamfs"], [least(each) for each in rounds], Target(1, True))
 
 
 def least(each: dict[str, float]) -> float:
     """Return what sequential access has to reach in a round."""
     return min(SEQUENTIAL_OF_EXT4 * each["ext4"], SEQUENTIAL_OF_LIMIT * each["limit_fs"])
-
-
-def ratio(
-    name: str,
-    rounds: list[dict[str, float]],
-    of: Callable[[dict[str, float]], float],
-    target: Target | None,
-) -> Row:
-    """Return the median of the rounds' ratios, and their spread."""
-    ratios = [each["streamfs"] / of(each) for each in rounds]
-    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-    return row(name, statistics.median(ratios), spread, target)
 
 
 if __name__ == "__main__":

@@ -19,11 +19,39 @@ def test_a_ratio_is_the_median_of_the_rounds_ratios() -> None:
         for ours, limit in ((80, 100), (900, 1000), (1, 10))
     ]
     named = {one.name: one for one in meta.rows(rounds, "META class synced")}
-    assert named["create: ÷ limit_fs"].value == pytest.approx(0.8)
-    assert named["create: ÷ limit_fs"].unit == "0.10 to 0.90"
-    assert named["create: ÷ limit_fs"].met is False
+    assert named["create: streamfs ÷ limit_fs"].value == pytest.approx(0.8)
+    assert named["create: streamfs ÷ limit_fs"].unit == "0.10 to 0.90"
+    assert named["create: streamfs ÷ limit_fs"].met is False
     assert "META class synced" in named["create: streamfs"].unit
     assert not any("passthrough" in name for name in named)
+
+
+def test_over_io_uring_the_limit_is_that_of_io_uring() -> None:
+    once = {
+        "streamfs": found(80),
+        "limit_fs": found(100),
+        "streamfs over io_uring": found(190),
+        "limit_fs over io_uring": found(200),
+    }
+    named = {one.name: one for one in meta.rows([once], "META class synced")}
+    over = "create: streamfs over io_uring ÷ "
+    assert named[over + "limit_fs over io_uring"].value == pytest.approx(0.95)
+    assert named[over + "limit_fs over io_uring"].met
+    assert named[over + "streamfs"].value == pytest.approx(190 / 80)
+    assert over + "limit_fs" not in named
+    assert "create: streamfs ÷ limit_fs over io_uring" not in named
+
+
+def test_io_uring_is_measured_where_the_kernel_offers_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    enabled = tmp_path / "enable_uring"
+    monkeypatch.setattr(mounts, "ENABLED", enabled)
+    assert not mounts.over_io_uring(mounts.limit_fs)
+    enabled.write_text("N\n")
+    assert not mounts.over_io_uring(mounts.limit_fs)
+    enabled.write_text("Y\n")
+    assert list(mounts.over_io_uring(mounts.limit_fs)) == ["limit_fs over io_uring"]
 
 
 def test_without_loop_devices_the_one_row_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
