@@ -30,6 +30,8 @@ using PStreamId = StrongId<struct PStreamIdTag, uint16_t>;  // what a device sep
 inline constexpr uint64_t kBlockSize = 4096;  // file and data-device block, bytes
 inline constexpr uint64_t kWordSize = 8;      // unit of selective programming, bytes
 inline constexpr uint64_t kLineSize = 64;     // unit of flushing, bytes
+inline constexpr uint64_t kMiB = 1 << 20;
+inline constexpr uint64_t kGiB = 1 << 30;
 inline constexpr VStreamId kDefaultVStream{0};
 inline constexpr PStreamId kDefaultPStream{0};
 

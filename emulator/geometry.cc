@@ -26,7 +26,7 @@ constexpr uint32_t kPlainChannels = 4;
 constexpr uint32_t kMaxDies = 1024;
 constexpr uint16_t kMaxPlanes = 16;
 constexpr double kMaxSpare = 10;
-constexpr uint32_t kBillion = 1'000'000'000;
+constexpr uint32_t kAlways = 1'000'000'000;
 
 Error impossible(std::string why) {
   return {EINVAL, "impossible geometry: " + std::move(why)};
@@ -113,8 +113,8 @@ Result<void> check_geometry(const Geometry& geometry) {
   SFS_TRY(check_map_unit(geometry));
   if (geometry.physical_pages() >= kNoPage) return impossible("more than 16 TiB of flash");
   if (geometry.low_water < 1) return impossible("no free block kept for garbage collection");
-  if (geometry.failures.program_per_billion > kBillion ||
-      geometry.failures.erase_per_billion > kBillion)
+  if (geometry.failures.program_per_billion > kAlways ||
+      geometry.failures.erase_per_billion > kAlways)
     return impossible("a failure rate above 1");
   // With every open block empty and the free blocks kept, some closed block must hold a dead page.
   const uint64_t needed = geometry.needed_blocks();

@@ -18,7 +18,6 @@ namespace streamfs::emulator {
 namespace {
 
 constexpr uint64_t kGb = 1'000'000'000;
-constexpr uint64_t kGiB = uint64_t{1} << 30;
 
 GeometryRequest device(uint64_t user_bytes, uint32_t streams, const NandShape& nand, bool plp,
                        GcMode gc_mode) {

@@ -10,7 +10,7 @@
 namespace streamfs::emulator {
 namespace {
 
-constexpr uint64_t kBillion = 1'000'000'000;
+constexpr uint64_t kRate = 1'000'000'000;
 
 // splitmix64's finalizer.
 uint64_t mix(uint64_t x) {
@@ -20,7 +20,7 @@ uint64_t mix(uint64_t x) {
 }
 
 uint64_t draw(uint64_t seed, uint64_t block, uint64_t erases, uint64_t what) {
-  return mix(mix(mix(seed + 0x9e3779b97f4a7c15) + block) + (erases << 32 | what)) % kBillion;
+  return mix(mix(mix(seed + 0x9e3779b97f4a7c15) + block) + (erases << 32 | what)) % kRate;
 }
 
 }  // namespace

@@ -19,7 +19,7 @@
 namespace streamfs::emulator {
 namespace {
 
-enum class Kind : uint8_t { kErased, kProgrammed, kGarbage };
+enum class SpareKind : uint8_t { kErased, kProgrammed, kGarbage };
 
 class Scanner {
  public:
@@ -46,17 +46,17 @@ class Scanner {
     bool torn = false;
   };
 
-  Kind kind(Ppn at) const {
+  SpareKind kind(Ppn at) const {
     const SpareEntry& entry = spare_[at];
     if (std::ranges::all_of(std::as_bytes(std::span(&entry, 1)),
                             [](std::byte b) { return b == std::byte{0}; }))
-      return Kind::kErased;
+      return SpareKind::kErased;
     const uint32_t expected = checksum_of(entry);
-    if (entry.checksum == (expected ^ kBufferedMark)) return Kind::kErased;
-    if (entry.checksum != expected) return Kind::kGarbage;
-    if (entry.erases != image_.blocks()[at / per_block_].erases) return Kind::kErased;
+    if (entry.checksum == (expected ^ kBufferedMark)) return SpareKind::kErased;
+    if (entry.checksum != expected) return SpareKind::kGarbage;
+    if (entry.erases != image_.blocks()[at / per_block_].erases) return SpareKind::kErased;
     const bool sane = entry.lpn < geometry_.user_pages || entry.lpn == kNoPage;
-    return sane ? Kind::kProgrammed : Kind::kGarbage;
+    return sane ? SpareKind::kProgrammed : SpareKind::kGarbage;
   }
 
   void survey(BlockIndex block) {
@@ -77,7 +77,7 @@ class Scanner {
       uint32_t used = 0;  // up to the last one that is not erased
       for (uint32_t i = 0; i < wordline_; ++i) {
         kinds_.push_back(kind(block * per_block_ + first + i));
-        if (kinds_.back() != Kind::kErased) used = i + 1;
+        if (kinds_.back() != SpareKind::kErased) used = i + 1;
       }
       if (used == 0) break;
       into.written = first + (geometry_.plp ? used : wordline_);
@@ -91,13 +91,13 @@ class Scanner {
     const bool doubtful = (image_.blocks()[block].state & kBlockDoubtful) != 0;
     bool garbage = false;
     for (uint32_t i = 0; i < written; ++i) {
-      if (kinds_[i] == Kind::kProgrammed) {
+      if (kinds_[i] == SpareKind::kProgrammed) {
         const uint64_t sequence = spare_[block * per_block_ + i].sequence;
         if (in_last_wordline(i, written))
           found_[block].last_sequence = std::max(found_[block].last_sequence, sequence);
         continue;
       }
-      garbage |= kinds_[i] == Kind::kGarbage;
+      garbage |= kinds_[i] == SpareKind::kGarbage;
       const bool cut = geometry_.plp ? i + 1 == written : in_last_wordline(i, written);
       if (cut)
         found_[block].torn = true;
@@ -124,7 +124,7 @@ class Scanner {
     std::vector<std::byte> data(geometry_.map_unit_pages * kPageBytes);
     bool torn = found_[block].torn;
     for (Ppn at = block * per_block_ + from; at < block * per_block_ + written; ++at) {
-      if (kind(at) != Kind::kProgrammed || spare_[at].lpn == kNoPage) continue;
+      if (kind(at) != SpareKind::kProgrammed || spare_[at].lpn == kNoPage) continue;
       if (image_.read_flash(at, data) == 0 && fits(spare_[at], data)) continue;
       rejected_.insert(at);
       torn = true;
@@ -140,7 +140,7 @@ class Scanner {
     for (BlockIndex block = 0; block < geometry_.blocks; ++block) {
       const Ppn first = block * per_block_;
       for (Ppn at = first; at < first + out_.blocks[block].written; ++at) {
-        if (kind(at) != Kind::kProgrammed) continue;
+        if (kind(at) != SpareKind::kProgrammed) continue;
         const SpareEntry& entry = spare_[at];
         last = std::max(last, entry.sequence);
         if (entry.lpn == kNoPage || entry.sequence <= newest[entry.lpn] || rejected_.contains(at))
@@ -159,7 +159,7 @@ class Scanner {
   const uint32_t wordline_;
   const std::span<const SpareEntry> spare_;
   std::vector<Found> found_;
-  std::vector<Kind> kinds_;  // of the block being surveyed
+  std::vector<SpareKind> kinds_;  // of the block being surveyed
   std::unordered_set<Ppn> rejected_;
   uint64_t last_sequence_ = 0;
   SpareScan out_;

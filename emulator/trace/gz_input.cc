@@ -17,7 +17,7 @@
 namespace streamfs::emulator {
 namespace {
 
-constexpr unsigned kBufferBytes = 256 * 1024;
+constexpr unsigned kReadBuffer = 256 * 1024;
 constexpr size_t kMaxLine = 4096;
 constexpr const char* kDamaged = "unreadable, or compressed data damaged or cut off";
 
@@ -27,9 +27,9 @@ Result<GzInput> GzInput::open(const std::string& path) {
   errno = 0;
   gzFile_s* file = gzopen(path.c_str(), "rbe");
   if (file == nullptr) return Error{errno != 0 ? errno : ENOMEM, "cannot open " + path};
-  gzbuffer(file, kBufferBytes);
+  gzbuffer(file, kReadBuffer);
   GzInput input(file, path);
-  input.buffer_.resize(kBufferBytes);
+  input.buffer_.resize(kReadBuffer);
   return input;
 }
 

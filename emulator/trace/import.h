@@ -45,6 +45,9 @@ class Importer {
   template <typename T>
   Result<void> number(std::string_view text, const char* name, T& value) const;
 
+  static constexpr uint64_t kSectorBytes = 512;
+  static constexpr uint64_t kMaxSector = uint64_t{1} << 53;  // in bytes: 2^62
+
   GzInput input_;
   uint64_t skipped_ = 0;
 

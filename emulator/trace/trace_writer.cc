@@ -17,7 +17,7 @@
 namespace streamfs::emulator {
 namespace {
 
-constexpr unsigned kBufferBytes = 256 * 1024;
+constexpr unsigned kZipBuffer = 256 * 1024;
 constexpr std::string_view kHeaderLine =
     "ts_us,op,offset_bytes,length_bytes,vstream,context,request,pstream\n";
 
@@ -44,7 +44,7 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::onto(int fd, const std::string
 
 Result<std::unique_ptr<TraceWriter>> TraceWriter::begin(gzFile_s* file, const std::string& path) {
   if (file == nullptr) return Error{errno != 0 ? errno : ENOMEM, "cannot create " + path};
-  gzbuffer(file, kBufferBytes);
+  gzbuffer(file, kZipBuffer);
   const bool text = path.ends_with(".csv") || path.ends_with(".csv.gz");
   std::unique_ptr<TraceWriter> writer(new TraceWriter(file, text));
   const MutexLock lock(writer->mutex_);

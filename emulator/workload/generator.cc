@@ -39,7 +39,7 @@ constexpr Entry kMakers[] = {{"uniform", make_uniform},
                              {"noisy", make_noisy_neighbours}};
 
 constexpr uint32_t kMinPages = 4096;  // a request for each job of vstream64, and some
-constexpr uint32_t kGiB = 1u << 18;   // in pages
+constexpr uint32_t kGiBPages = kGiB / kBlockSize;
 
 Error out_of_range(const char* option, double value, const char* range) {
   return {EINVAL, fmt::format("{} {}: {}", option, value, range)};
@@ -65,16 +65,16 @@ Result<void> check(const GeneratorOptions& options) {
 
 const std::vector<GeneratorKind>& generators() {
   static const std::vector<GeneratorKind> kinds = {
-      {"uniform", "every page as likely as any other", 1, kGiB, true},
-      {"hotcold", "a share of the writes to a share of the pages (--hot)", 2, kGiB, true},
-      {"zipf", "page popularity by Zipf's law (--theta)", 8, kGiB, true},
-      {"shifting", "hotcold with hot pages that move on (--hot, --period)", 2, kGiB, true},
-      {"fio4", "four sequential jobs of lifetimes 1, 10, 33, 55 (Choi)", 4, kGiB, true},
-      {"emmc3", "three jobs of lifetimes 2, 101, 709 (Vishwakarma 2019)", 3, kGiB, true},
-      {"vstream64", "64 partitions in three sizes, round robin (Yong 2021)", 3, kGiB, true},
-      {"rocksdb-levels", "WAL, flushes and levelled compactions, a stream a level (Choi)", 15, kGiB,
-       false},
-      {"noisy", "one sequential stream, two random ones, equally hot (WARP)", 3, kGiB, true}};
+      {"uniform", "every page as likely as any other", 1, kGiBPages, true},
+      {"hotcold", "a share of the writes to a share of the pages (--hot)", 2, kGiBPages, true},
+      {"zipf", "page popularity by Zipf's law (--theta)", 8, kGiBPages, true},
+      {"shifting", "hotcold with hot pages that move on (--hot, --period)", 2, kGiBPages, true},
+      {"fio4", "four sequential jobs of lifetimes 1, 10, 33, 55 (Choi)", 4, kGiBPages, true},
+      {"emmc3", "three jobs of lifetimes 2, 101, 709 (Vishwakarma 2019)", 3, kGiBPages, true},
+      {"vstream64", "64 partitions in three sizes, round robin (Yong 2021)", 3, kGiBPages, true},
+      {"rocksdb-levels", "WAL, flushes and levelled compactions, a stream a level (Choi)", 15,
+       kGiBPages, false},
+      {"noisy", "one sequential stream, two random ones, equally hot (WARP)", 3, kGiBPages, true}};
   return kinds;
 }
 

@@ -46,7 +46,7 @@ struct File {
 };
 
 // Files being written, and what dies when they are.
-struct Job {
+struct Compaction {
   size_t level = 0;
   std::vector<File> outputs;
   size_t output = 0;
@@ -69,7 +69,7 @@ class RocksDb final : public Generator {
     next_key_.fill(0);
     memtable_.clear();
     wal_.clear();
-    flush_ = compaction_ = Job{};
+    flush_ = compaction_ = Compaction{};
     loaded_ = 0;
   }
 
@@ -112,7 +112,7 @@ class RocksDb final : public Generator {
     std::ranges::sort(memtable_);
     const auto repeated = std::ranges::unique(memtable_);
     memtable_.erase(repeated.begin(), repeated.end());
-    flush_ = Job{};
+    flush_ = Compaction{};
     flush_.outputs.push_back({std::exchange(memtable_, {}), {}});
     flush_.dead = std::exchange(wal_, {});
   }
@@ -137,7 +137,7 @@ class RocksDb final : public Generator {
       worst = level;
     }
     if (worst == kLevels) return;
-    compaction_ = Job{};
+    compaction_ = Compaction{};
     compaction_.level = worst + 1;
     Keys keys;
     if (worst == 0) {
@@ -187,7 +187,7 @@ class RocksDb final : public Generator {
     keys = std::move(merged);
   }
 
-  void advance(Job& job, uint32_t pages) {
+  void advance(Compaction& job, uint32_t pages) {
     while (job.active() && pages > 0) {
       File& file = job.outputs[job.output];
       pages -= write_file(file, job.level, pages);
@@ -195,7 +195,7 @@ class RocksDb final : public Generator {
     }
   }
 
-  void finish(Job& job) {
+  void finish(Compaction& job) {
     std::vector<File>& level = levels_[job.level];
     if (job.level == 0) {
       level.push_back(std::move(job.outputs[0]));
@@ -209,7 +209,7 @@ class RocksDb final : public Generator {
       trim_page(page);
       used_[page] = false;
     }
-    job = Job{};
+    job = Compaction{};
   }
 
   // The next pages of a file, at most so many, as one request; how many they are.
@@ -253,7 +253,7 @@ class RocksDb final : public Generator {
   std::array<uint32_t, kLevels> next_key_{};
   Keys memtable_;
   std::vector<Lpn> wal_;
-  Job flush_, compaction_;
+  Compaction flush_, compaction_;
   uint32_t loaded_ = 0;
 };
 

@@ -28,7 +28,7 @@ namespace streamfs::blockdev {
 namespace {
 
 constexpr uint64_t kMaxRangeLbas = 0xffffffff;
-constexpr int kTriesMost = 100;  // to take streams that a reset has taken each time
+constexpr int kTakeMost = 100;  // to take streams that a reset has taken each time
 
 // Streams were disabled again, or the command was cancelled.
 bool reset_meanwhile(const Error& error) {
@@ -224,7 +224,7 @@ void NvmeDevice::take_lost_streams() {
   const auto wanted = static_cast<uint16_t>(placements_.size() - 1);
   const auto held = nvme::take_streams(*controller_, wanted);
   streams_held_ = held.ok() ? *held : uint16_t{0};
-  if (!held.ok() && reset_meanwhile(held.error()) && ++times_refused_ < kTriesMost)
+  if (!held.ok() && reset_meanwhile(held.error()) && ++times_refused_ < kTakeMost)
     return;  // the next writer tries
   times_refused_ = 0;
   streams_lost_ = false;

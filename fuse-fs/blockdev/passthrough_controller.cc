@@ -34,7 +34,7 @@ namespace streamfs::blockdev {
 namespace {
 
 constexpr const char* kSys = "/sys";
-constexpr int kTriesMost = 10;
+constexpr int kSendMost = 10;
 
 std::filesystem::path resolved(const std::string& path) {
   std::error_code failed;
@@ -48,7 +48,7 @@ Result<uint32_t> by_ioctl(int fd, unsigned long request, const nvme::Command& co
                           std::string_view what) {
   nvme_passthru_cmd64 kernel{};
   int status = 0;
-  for (int tried = 0; tried < kTriesMost; ++tried) {
+  for (int tried = 0; tried < kSendMost; ++tried) {
     kernel = nvme::ioctl_command(command, data);
     status = ioctl(fd, request, &kernel);
     if (status >= 0 || errno != EINTR) break;

@@ -18,7 +18,6 @@
 namespace streamfs::meta {
 namespace {
 
-constexpr uint64_t kUnitsPerChunk = 256;
 constexpr int kDeepest = 1000;  // a path in a sentence
 constexpr uint8_t kOnTheWay = 128;
 constexpr uint64_t kOwnerMask = (uint64_t{1} << 56) - 1;

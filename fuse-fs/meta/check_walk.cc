@@ -30,7 +30,6 @@
 namespace streamfs::meta {
 namespace {
 
-constexpr uint64_t kUnitsPerChunk = 256;
 constexpr uint64_t kChunksPerThread = 64;  // below that a thread costs more than it helps
 constexpr uint16_t kKnownFlags = kInlineExtent0 | kInlineExtent1 | kInlineSymlink | kTruncating |
                                  kHintedVStream | kHasCapability | kShifting;

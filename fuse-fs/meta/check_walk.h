@@ -35,6 +35,8 @@
 
 namespace streamfs::meta {
 
+inline constexpr uint64_t kUnitsPerChunk = 256;  // of the heap, a piece of work for a thread
+
 // Right values of an inode's words.
 struct ImageFix {
   std::optional<uint32_t> nlink;

@@ -24,7 +24,6 @@ namespace {
 
 constexpr uint64_t kMinHeapUnits = 64;
 constexpr uint64_t kMaxRings = 8;
-constexpr uint64_t kMiB = 1024 * 1024;
 constexpr uint64_t kOrphanOwner = static_cast<uint64_t>(UnitKind::kOrphans) << 56U;
 
 uint64_t units(uint64_t bytes) {

@@ -16,7 +16,6 @@
 namespace streamfs::meta {
 namespace {
 
-constexpr uint64_t kMiB = 1024 * 1024;
 constexpr uint64_t kMaxDataBlocks = (uint64_t{1} << 40) - 1;
 constexpr uint64_t kDataLeft = 256;  // blocks that an extension of the log leaves to files
 

@@ -24,7 +24,7 @@
 namespace streamfs::meta {
 namespace {
 
-uint64_t blocks_of(uint64_t payload) {
+uint64_t chunk_blocks(uint64_t payload) {
   return div_round_up(sizeof(LogChunkHeader) + payload, kBlockSize);
 }
 
@@ -104,7 +104,7 @@ Result<void> MetadataLog::write_pending(const std::vector<Pending>& records) {
 // `chunk` has room for the header at its start.
 Result<void> MetadataLog::write_chunk(std::vector<std::byte>& chunk, uint64_t last_sequence) {
   const uint64_t payload = chunk.size() - sizeof(LogChunkHeader);
-  const uint64_t blocks = blocks_of(payload);
+  const uint64_t blocks = chunk_blocks(payload);
   if (head_block_ + blocks - snapshot_at_ > label_.log_blocks / 2) SFS_TRY(take_snapshot());
   if (head_block_ % label_.log_blocks + blocks > label_.log_blocks) {
     head_block_ = round_up(head_block_, label_.log_blocks);  // a chunk never crosses the end

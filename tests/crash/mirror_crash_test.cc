@@ -46,7 +46,7 @@ struct Found {
 };
 
 // Opens, and frees orphans; `use` has the engine until it is killed.
-Found mount(pmem::Region& region, const std::function<void(Engine&)>& use) {
+Found find(pmem::Region& region, const std::function<void(Engine&)>& use) {
   TickingClock clock(1'000'000);
   auto engine = Engine::open(region, superblock(region), clock, {false, false});
   if (!engine.ok()) return {"does not open: " + engine.error().message(), ""};
@@ -58,8 +58,8 @@ Found mount(pmem::Region& region, const std::function<void(Engine&)>& use) {
   return found;
 }
 
-Found mount(pmem::Region& region) {
-  Found found = mount(region, [](Engine& e) { e.journal().checkpoint(); });
+Found find(pmem::Region& region) {
+  Found found = find(region, [](Engine& e) { e.journal().checkpoint(); });
   const auto report = check(region, superblock(region), {});
   if (!report.ok()) found.problems += report.error().message() + "\n";
   if (report.ok())
@@ -67,9 +67,9 @@ Found mount(pmem::Region& region) {
   return found;
 }
 
-Found mount_alone(pmem::Region& both, size_t which) {
+Found find_alone(pmem::Region& both, size_t which) {
   Side side(both, which);
-  return mount(side);
+  return find(side);
 }
 
 InodeId make(Engine& e, InodeId parent, const std::string& name, uint32_t mode,
@@ -134,7 +134,7 @@ class MirrorCrash : public testing::Test {
     };
     for (size_t alone = 0; alone < 2; ++alone) {
       pmem::ScratchRegion both(words);
-      expect(mount_alone(both, alone), alone == 0 ? "the first alone" : "the second alone");
+      expect(find_alone(both, alone), alone == 0 ? "the first alone" : "the second alone");
     }
     pmem::ScratchRegion both(words);
     std::string left;
@@ -142,9 +142,9 @@ class MirrorCrash : public testing::Test {
       reuse(e);
       left = tree_text(e);
     };
-    expect(mount(*mirror(both), use), "the mount of both");
+    expect(find(*mirror(both), use), "the mount of both");
     for (size_t alone = 0; alone < 2; ++alone) {
-      const Found found = mount_alone(both, alone);
+      const Found found = find_alone(both, alone);
       EXPECT_EQ(found.tree + found.problems, left) << where << "\nleft alone: " << alone;
     }
   }
@@ -153,7 +153,7 @@ class MirrorCrash : public testing::Test {
   void examine_next_cut(const std::vector<uint64_t>& words, const std::string& where) {
     pmem::RecordingRegion both(words);
     std::string left;
-    mount(*mirror(both), [&](Engine& e) {
+    find(*mirror(both), [&](Engine& e) {
       reuse(e);
       left = tree_text(e);
     });
@@ -166,7 +166,7 @@ class MirrorCrash : public testing::Test {
     pmem::each_crash_image(both.initial(), both.events(), end, [&](const pmem::CrashImage& image) {
       for (size_t alone = 0; alone < 2; ++alone) {
         pmem::ScratchRegion again(image.words);
-        const Found found = mount_alone(again, alone);
+        const Found found = find_alone(again, alone);
         EXPECT_EQ(found.tree + found.problems, left)
             << where << "\nthen " << image.description() << "\nleft alone: " << alone;
       }
@@ -178,7 +178,7 @@ class MirrorCrash : public testing::Test {
   void examine_recovery(const std::vector<uint64_t>& words, const std::vector<std::string>& allowed,
                         const std::string& where) {
     pmem::RecordingRegion both(words);
-    const Found found = mount(*mirror(both));
+    const Found found = find(*mirror(both));
     ASSERT_TRUE(found.problems.empty()) << where << found.problems;
     pmem::ExploreOptions few;
     few.exhaustive_up_to = 8;
@@ -332,7 +332,7 @@ TEST_F(MirrorCrash, ACopyThatWasDroppedIsNotTakenForCurrent) {
           examine(image.words, allowed, image.description());
           return !HasFailure();
         }
-        const Found found = mount(*second);
+        const Found found = find(*second);
         EXPECT_TRUE(std::ranges::find(allowed, found.tree) != allowed.end() &&
                     found.problems.empty())
             << image.description() << "\n"
@@ -371,7 +371,7 @@ TEST_F(MirrorCrash, MakingACopy) {
     } else if (of_copy->attachments == super.attachments) {
       // The first superblock may still be on its way: a check would complain of it.
       EXPECT_EQ(load_superblock(found, true)->attachments, super.attachments);
-      const Found mounted = mount(found);
+      const Found mounted = find(found);
       EXPECT_EQ(mounted.tree + mounted.problems, tree) << image.description();
       ++finished;
     } else {  // what it was before

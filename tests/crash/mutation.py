@@ -4,9 +4,10 @@
 Usage: mutation.py [--json FILE] [--jobs N] BUILD [FILE.cc ...]   (default: every file with a call)
 
 BUILD is a build directory whose test binaries are up to date (build/asan in the gate). The files
-with calls are compiled once more, from copies in which every call asks the environment whether it
-is the deleted one; mutation.toml says which tests look at which file. What is shipped knows nothing
-of it. Prints a line a call and a closing line; exits 1 when a deletion went unnoticed.
+with calls are compiled once more, with those that a unity build compiles them with, from copies in
+which every call asks the environment whether it is the deleted one; mutation.toml says which tests
+look at which file. What is shipped knows nothing of it. Prints a line a call and a closing line;
+exits 1 when a deletion went unnoticed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ CALL = re.compile(r"\b((?:store_\.)?region_?|device_?|blocks_)\.(flush|fence)\("
 ANY_CALL = re.compile(r"([\w)\]]+)(?:\.|->)(flush|fence)\(")
 # Among them a dump, a file of the host's: nothing here cuts its power.
 NOT_CALLS = {"checksums_", "ssd_", "inner_", "file"}
+INCLUDED = re.compile(r'^#include "([^"]+)"$', re.MULTILINE)
 SWITCH = "STREAMFS_DELETED_CALL"
 TIMEOUT_SECONDS = 120
 HEADER = f"""#pragma once
@@ -86,6 +88,11 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def read(file: str) -> str:
+    """A file's text."""
+    return Path(file).read_text()
+
+
 def find_sites() -> list[Site]:
     """Every call, numbered."""
     sites: list[Site] = []
@@ -123,29 +130,48 @@ class Build:
         self.build, self.work = build, work
         commands = json.loads((build / "compile_commands.json").read_text())
         self.commands = {entry["file"]: entry["command"] for entry in commands}
+        units = [unit for unit in self.commands if "/Unity/" in unit]
+        self.unit_of = {file: unit for unit in units for file in INCLUDED.findall(read(unit))}
         (work / "mutation.h").write_text(HEADER)
 
-    def compile_copy(self, file: str, sites: list[Site]) -> Path:
-        """Compile a file with its calls behind the switch."""
-        copy = self.work / file.replace("/", "_")
-        copy.write_text(mutable_copy(file, sites))
-        arguments = shlex.split(self.commands[str(ROOT / file)])
-        arguments[arguments.index("-o") + 1] = str(copy.with_suffix(".o"))
-        arguments[arguments.index("-c") + 1] = str(copy)
+    def by_unit(self, files: list[str]) -> dict[str, list[str]]:
+        """Which files are compiled together, by what includes them: alone, the file itself."""
+        units: dict[str, list[str]] = {}
+        for file in files:
+            path = str(ROOT / file)
+            units.setdefault(self.unit_of.get(path, path), []).append(file)
+        return units
+
+    def compile_copies(self, unit: str, files: list[str], sites: list[Site]) -> Path:
+        """Compile a unit with the calls of its files behind the switch."""
+        text = read(unit) if unit in self.unit_of.values() else f'#include "{unit}"\n'
+        for file in files:
+            copy = self.work / file.replace("/", "_")
+            copy.write_text(mutable_copy(file, sites))
+            text = text.replace(f'"{ROOT / file}"', f'"{copy}"')
+        source = self.work / f"unit_of_{files[0].replace('/', '_')}"
+        source.write_text(text)
+        arguments = shlex.split(self.commands[unit])
+        arguments[arguments.index("-o") + 1] = str(source.with_suffix(".o"))
+        arguments[arguments.index("-c") + 1] = str(source)
         arguments += ["-include", str(self.work / "mutation.h"), "-Wno-error"]
         subprocess.run(arguments, cwd=self.build, check=True)
-        return copy.with_suffix(".o")
+        return source.with_suffix(".o")
+
+    def library_of(self, unit: str) -> str:
+        """The library that the build puts a unit into."""
+        folder = re.search(r" -o \S*/(streamfs_\w+)\.dir/", self.commands[unit])
+        if folder is None:
+            msg = f"{unit} is compiled for no library"
+            raise SystemExit(msg)
+        return f"lib{folder[1]}.a"
 
     def link(self, binary: str, objects: dict[str, Path]) -> None:
         """Link a test binary with our objects before the libraries that hold the originals."""
         command = ["ninja", "-C", str(self.build), "-t", "commands", f"bin/{binary}"]
         known = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         line = next(each for each in known.splitlines() if f"-o bin/{binary} " in each)
-        wanted = [
-            str(made)
-            for file, made in objects.items()
-            if f"libstreamfs_{Path(file).parent.name}.a" in line
-        ]
+        wanted = [str(made) for unit, made in objects.items() if self.library_of(unit) in line]
         ours = " ".join(wanted) + f" -o {self.work / binary} "
         line = line.split(f"&& cd {self.build}", 1)[0].replace(f"-o bin/{binary} ", ours)
         if line.rstrip().endswith("&&"):
@@ -187,8 +213,9 @@ def main() -> int:
         ThreadPoolExecutor(max_workers=args.jobs) as pool,
     ):
         build = Build(args.build.resolve(), Path(folder))
-        made = pool.map(lambda file: build.compile_copy(file, sites), files)
-        objects = dict(zip(files, made, strict=True))
+        units = build.by_unit(files)
+        made = pool.map(lambda unit: build.compile_copies(unit, units[unit], sites), units)
+        objects = dict(zip(units, made, strict=True))
         binaries = sorted({tests[file].binary for file in files})
         list(pool.map(lambda binary: build.link(binary, objects), binaries))
         used = sorted({tests[file] for file in files}, key=str)

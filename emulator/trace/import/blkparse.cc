@@ -24,9 +24,6 @@
 namespace streamfs::emulator {
 namespace {
 
-constexpr uint64_t kSectorBytes = 512;
-constexpr uint64_t kMaxSector = uint64_t{1} << 53;  // in bytes: 2^62
-
 class BlkParse final : public Importer {
  public:
   BlkParse(GzInput input, const ImportOptions& options)

@@ -35,9 +35,6 @@ struct RecordV2 {
 };
 static_assert(sizeof(RecordV2) == 40);
 
-constexpr uint64_t kSectorBytes = 512;
-constexpr uint64_t kMaxSector = uint64_t{1} << 53;
-
 // Operation codes of SCSI block commands.
 std::optional<TraceOp> op_of(uint16_t command) {
   switch (command) {

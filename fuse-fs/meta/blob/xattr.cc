@@ -17,7 +17,7 @@
 namespace streamfs::meta {
 namespace {
 
-constexpr size_t kHeaderWords = sizeof(UnitHeader) / kWordSize;
+constexpr size_t kUnitHeaderWords = sizeof(UnitHeader) / kWordSize;
 
 // The unit's words but the first, as far as they mean something.
 std::vector<uint64_t> encode_unit(std::string_view part, uint64_t next) {
@@ -25,9 +25,9 @@ std::vector<uint64_t> encode_unit(std::string_view part, uint64_t next) {
   header.next = next;
   header.length = part.size();
   header.checksum = crc32c(std::as_bytes(std::span(part)));
-  std::vector<uint64_t> words(kHeaderWords + div_round_up(part.size(), kWordSize));
+  std::vector<uint64_t> words(kUnitHeaderWords + div_round_up(part.size(), kWordSize));
   std::memcpy(words.data(), &header, sizeof(header));
-  std::memcpy(&words[kHeaderWords], part.data(), part.size());
+  std::memcpy(&words[kUnitHeaderWords], part.data(), part.size());
   words.erase(words.begin());
   return words;
 }

@@ -25,10 +25,10 @@
 namespace streamfs::emulator {
 namespace {
 
-constexpr uint64_t kPages = 2048;
+constexpr uint64_t kFailingPages = 2048;
 
 GeometryRequest failing(bool plp, double program, double erase, uint64_t seed) {
-  GeometryRequest request = small_device(3, plp, kPages * kPageBytes);
+  GeometryRequest request = small_device(3, plp, kFailingPages * kPageBytes);
   request.spare = 0.6;
   request.failures = {static_cast<uint32_t>(program * 1e9), static_cast<uint32_t>(erase * 1e9),
                       seed};
@@ -41,7 +41,7 @@ class Failures : public SsdTest {
   int wear(Ssd& ssd, int most) {
     std::mt19937_64 random(1);
     for (int i = 0; i < most; ++i) {
-      const uint64_t pages = 1 + random() % 30, page = random() % (kPages - pages);
+      const uint64_t pages = 1 + random() % 30, page = random() % (kFailingPages - pages);
       const uint64_t what = random() % 16, version = what == 0 ? 0 : ++version_;
       if (what == 1) {
         if (const Result<void> done = ssd.flush(); !done.ok()) {
@@ -65,7 +65,7 @@ class Failures : public SsdTest {
     return most;
   }
 
-  std::vector<uint64_t> model_ = std::vector<uint64_t>(kPages);
+  std::vector<uint64_t> model_ = std::vector<uint64_t>(kFailingPages);
 };
 
 class WornOut : public Failures,

@@ -25,7 +25,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr uint64_t kPages = 4096;
+constexpr uint64_t kIdlePages = 4096;
 constexpr milliseconds kPeriod(2), kManyPeriods(60);
 
 class IdleWork : public SsdTest {
@@ -36,9 +36,9 @@ class IdleWork : public SsdTest {
     request.spare = 0.5;
     create(request);
     ssd_ = open();
-    for (uint64_t page = 0; page < kPages; page += 32) write(page, 32);
+    for (uint64_t page = 0; page < kIdlePages; page += 32) write(page, 32);
     std::mt19937_64 random(1);
-    while (ssd_->urgency() < Urgency::kHigh) write(random() % (kPages - 24), 24);
+    while (ssd_->urgency() < Urgency::kHigh) write(random() % (kIdlePages - 24), 24);
     ssd_->reset_stats();
   }
   void write(uint64_t page, uint64_t pages) {
@@ -56,7 +56,7 @@ class IdleWork : public SsdTest {
   uint64_t copied() { return ssd_->stats().idle_gc_bytes; }
 
   std::unique_ptr<Ssd> ssd_;
-  std::vector<uint64_t> model_ = std::vector<uint64_t>(kPages);
+  std::vector<uint64_t> model_ = std::vector<uint64_t>(kIdlePages);
 };
 
 TEST_F(IdleWork, IsDoneOnceTheHostIsIdle) {

@@ -32,12 +32,12 @@
 namespace streamfs::emulator {
 namespace {
 
-constexpr uint32_t kPages = 4096;
+constexpr uint32_t kPlacedPages = 4096;
 
 std::unique_ptr<PlacementPolicy> make(const std::string& name, uint32_t streams = 0) {
   WorkloadFacts facts;
-  facts.footprint_pages = kPages;
-  facts.peak_live_pages = kPages;
+  facts.footprint_pages = kPlacedPages;
+  facts.peak_live_pages = kPlacedPages;
   PolicyOptions options;
   options.streams = streams;
   options.pages_per_block = 16;
@@ -49,7 +49,7 @@ std::unique_ptr<PlacementPolicy> make(const std::string& name, uint32_t streams 
 // A request of `pages` pages, its page number `place`, at `address`.
 PageWrite write_at(uint32_t address, uint32_t place = 0, uint32_t pages = 1) {
   PageWrite write{};
-  write.page = address % kPages;
+  write.page = address % kPlacedPages;
   write.address = address;
   write.request_first = address - place;
   write.request_pages = pages;
@@ -210,7 +210,7 @@ std::vector<PageOp> appends(uint32_t writes) {
 }
 
 double waf_of(std::vector<PageOp> ops, const std::string& placement, bool host_only) {
-  Workload workload = Workload::from(std::move(ops), kPages);
+  Workload workload = Workload::from(std::move(ops), kPlacedPages);
   ReplayOptions options;
   options.placement = placement;
   options.policy.host_only = host_only;
@@ -226,7 +226,7 @@ TEST(Placements, EveryOneRunsInTheDeviceAndOnTheHostOrSaysWhyNot) {
   EXPECT_GT(nosep, 1.3);
   for (const std::string& name : placement_names()) {
     EXPECT_LE(waf_of(logs(150'000), name, false), nosep * 1.05) << name;
-    Workload workload = Workload::from(logs(20'000), kPages);
+    Workload workload = Workload::from(logs(20'000), kPlacedPages);
     ReplayOptions options;
     options.placement = name;
     options.policy.host_only = true;
@@ -339,7 +339,7 @@ TEST(Oracle, IsHonestBesideAPlainSimulator) {
     while (own_class < 9 && (death[i] == kNever || death[i] - i >= 16u << own_class)) ++own_class;
     classes.push_back(own_class);
   }
-  Workload workload = Workload::from(std::move(ops), kPages);
+  Workload workload = Workload::from(std::move(ops), kPlacedPages);
   ReplayOptions options;
   options.placement = "oracle-host";
   options.edges = "log2";
@@ -353,7 +353,7 @@ TEST(Oracle, IsHonestBesideAPlainSimulator) {
 
 TEST(Placements, HostOnlyCopiesGoWhereTheDeviceWants) {
   WorkloadFacts facts;
-  facts.footprint_pages = kPages;
+  facts.footprint_pages = kPlacedPages;
   PolicyOptions options;
   options.host_only = true;
   const auto policy = [&](std::optional<GcMode> mode) {

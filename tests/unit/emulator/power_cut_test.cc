@@ -28,7 +28,7 @@
 namespace streamfs::emulator {
 namespace {
 
-constexpr uint64_t kPages = 1024;
+constexpr uint64_t kCutPages = 1024;
 constexpr int kCutsOfADevice = 25;
 constexpr size_t kFailures = 25;  // of a device that wears
 constexpr uint64_t kParts = 10;   // of the long test, for its time limit
@@ -94,7 +94,7 @@ bool wears(uint64_t seed) {
 
 GeometryRequest device_of(uint64_t seed) {
   GeometryRequest request;
-  request.user_bytes = kPages * kPageBytes;
+  request.user_bytes = kCutPages * kPageBytes;
   request.spare = wears(seed) ? 1.5 : 0.4;
   request.streams = 3;
   request.plp = seed % 2 == 0;
@@ -122,7 +122,7 @@ class PowerCut : public SsdTest {
       (void)ssd.run_idle({.pages = random() % 100, .wear_spread = 3});
       return ssd.flush().ok() ? (settle_all(), true) : false;
     }
-    const uint64_t pages = 1 + random() % 24, page = random() % (kPages - pages);
+    const uint64_t pages = 1 + random() % 24, page = random() % (kCutPages - pages);
     const uint64_t version = what == 1 ? 0 : ++version_;
     const uint64_t unit = ssd.geometry().map_unit_pages;
     const uint64_t first = version == 0 ? round_up(page, unit) : page;
@@ -140,12 +140,12 @@ class PowerCut : public SsdTest {
 
   void settle(uint64_t page) { allowed_[page] = {allowed_[page].back()}; }
   void settle_all() {
-    for (uint64_t page = 0; page < kPages; ++page) settle(page);
+    for (uint64_t page = 0; page < kCutPages; ++page) settle(page);
   }
 
   // What is read is from now on what is there.
   void look(Ssd& ssd) {
-    for (uint64_t page = 0; page < kPages; ++page) {
+    for (uint64_t page = 0; page < kCutPages; ++page) {
       const auto bytes = get(ssd, page, 1);
       const auto is = [&](uint64_t version) { return bytes == content(page, 1, version); };
       const auto found = std::ranges::find_if(allowed_[page], is);
@@ -167,7 +167,7 @@ class PowerCut : public SsdTest {
   void cut_device(uint64_t seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     create(device_of(seed));
-    allowed_.assign(kPages, {0});
+    allowed_.assign(kCutPages, {0});
     std::mt19937_64 random(seed);
     CutNand nand(seed, plan_geometry(device_of(seed))->in_map_units().pages_per_block, wears(seed));
     auto ssd = open({.faults = &nand});

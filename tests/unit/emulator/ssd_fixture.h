@@ -20,8 +20,6 @@
 
 namespace streamfs::emulator {
 
-inline constexpr uint64_t kMiB = 1 << 20;
-
 inline GeometryRequest small_device(uint32_t streams = 4, bool plp = true,
                                     uint64_t size = 16 * kMiB) {
   GeometryRequest request;

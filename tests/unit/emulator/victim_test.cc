@@ -25,11 +25,11 @@
 namespace streamfs::emulator {
 namespace {
 
-constexpr uint32_t kPages = 16;
+constexpr uint32_t kPagesPerBlock = 16;
 
 double cost_benefit_score(const BlockView& view, uint64_t clock, double power) {
   if (view.valid == 0) return std::numeric_limits<double>::infinity();
-  const double u = static_cast<double>(view.valid) / kPages;
+  const double u = static_cast<double>(view.valid) / kPagesPerBlock;
   return (1 - u) / u * std::pow(static_cast<double>(clock - view.opened_at + 1), power);
 }
 
@@ -37,7 +37,7 @@ double cost_benefit_score(const BlockView& view, uint64_t clock, double power) {
 template <typename Victim>
 void expect_best(const std::function<double(const BlockView&, uint64_t clock)>& score) {
   Geometry geometry;
-  geometry.pages_per_block = kPages;
+  geometry.pages_per_block = kPagesPerBlock;
   geometry.blocks = 64;
   Victim victim(geometry);
   std::map<BlockIndex, BlockView> closed;
@@ -47,7 +47,7 @@ void expect_best(const std::function<double(const BlockView&, uint64_t clock)>& 
     const auto block = static_cast<BlockIndex>(random() % geometry.blocks);
     const auto known = closed.find(block);
     if (known == closed.end()) {
-      const auto valid = static_cast<uint32_t>(random() % (kPages + 1));
+      const auto valid = static_cast<uint32_t>(random() % (kPagesPerBlock + 1));
       const BlockView view{valid, clock - random() % std::min<uint64_t>(clock, 500), 0,
                            erases[block]};
       closed[block] = view;
@@ -69,7 +69,7 @@ void expect_best(const std::function<double(const BlockView&, uint64_t clock)>& 
 }
 
 TEST(Victims, GreedyTakesTheFewestValidPages) {
-  expect_best<Greedy>([](const BlockView& view, uint64_t) { return kPages - view.valid; });
+  expect_best<Greedy>([](const BlockView& view, uint64_t) { return kPagesPerBlock - view.valid; });
 }
 
 TEST(Victims, CostBenefitTakesTheBestOfAllBlocks) {
@@ -82,7 +82,7 @@ TEST(Victims, CostBenefitTakesTheBestOfAllBlocks) {
 TEST(Victims, WearAwareTakesTheBestOfAllBlocksAndAmongEmptyOnesTheLeastWorn) {
   expect_best<WearAware>([](const BlockView& view, uint64_t clock) {
     const double cost = view.valid == 0 ? 1e-6 : view.valid;
-    return (kPages - view.valid) / cost * static_cast<double>(clock - view.opened_at + 1) /
+    return (kPagesPerBlock - view.valid) / cost * static_cast<double>(clock - view.opened_at + 1) /
            (view.erases + 1.0);
   });
 }
@@ -92,11 +92,11 @@ TEST(Victims, FifoTakesBlocksInTheOrderTheyClosed) {
   geometry.blocks = 4;
   Fifo victim(geometry);
   EXPECT_EQ(victim.choose(0), kNoBlock);
-  for (const BlockIndex block : {2u, 0u, 3u}) victim.add(block, {kPages, 0, 0, 0});
-  victim.moved(3, kPages, 0);
+  for (const BlockIndex block : {2u, 0u, 3u}) victim.add(block, {kPagesPerBlock, 0, 0, 0});
+  victim.moved(3, kPagesPerBlock, 0);
   for (const BlockIndex block : {2u, 0u, 3u}) {
     EXPECT_EQ(victim.choose(0), block);
-    victim.remove(block, kPages);
+    victim.remove(block, kPagesPerBlock);
   }
 }
 

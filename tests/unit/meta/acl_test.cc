@@ -45,10 +45,6 @@ std::string acl_of(uint16_t owner, uint16_t user_12, uint16_t group, uint16_t ma
               {ACL_OTHER, other}});
 }
 
-int error_of(const auto& result) {
-  return result.ok() ? 0 : result.error().code;
-}
-
 uint32_t mode_of(Filesystem& fs, InodeId id) {
   return fs.attributes(id).mode & 07777U;
 }

@@ -13,10 +13,6 @@
 namespace streamfs::meta {
 namespace {
 
-int error_of(const auto& result) {
-  return result.ok() ? 0 : result.error().code;
-}
-
 TEST(Attributes, ChangesSurviveACrashAndAbsentFieldsStay) {
   Filesystem fs;
   const InodeId f = fs.file("f");

@@ -14,10 +14,6 @@
 namespace streamfs::meta {
 namespace {
 
-int error_of(const auto& result) {
-  return result.ok() ? 0 : result.error().code;
-}
-
 // "data@first+length" or "hole@…" for each piece.
 std::string shape(Filesystem& fs, InodeId id, uint64_t first, uint64_t count) {
   std::string out;

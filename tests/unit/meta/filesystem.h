@@ -36,6 +36,10 @@ inline CreateRequest node(uint32_t mode) {
   return request;
 }
 
+inline int error_of(const auto& result) {
+  return result.ok() ? 0 : result.error().code;
+}
+
 struct Size {
   uint64_t meta_bytes = 16 << 20;
   uint64_t data_blocks = 1 << 16;  // 256 MiB

@@ -23,8 +23,6 @@
 namespace streamfs::meta {
 namespace {
 
-constexpr uint64_t kMiB = 1024 * 1024;
-
 Superblock planned(uint64_t data_blocks, bool log = false) {
   FormatOptions options;
   options.data_blocks = data_blocks;

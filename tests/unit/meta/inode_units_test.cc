@@ -13,14 +13,14 @@
 namespace streamfs::meta {
 namespace {
 
-constexpr uint64_t kFiles = 1000;
+constexpr uint64_t kManyFiles = 1000;
 constexpr uint64_t kUnitsKept = 6;  // 64 slots, the unit of the survivors, the one in use
 
 class InodeUnits : public ::testing::Test {
  protected:
   void fill() {
     directory_ = fs_.directory("many");
-    for (uint64_t i = 0; i < kFiles; ++i) ids_.push_back(fs_.file(name(i), directory_));
+    for (uint64_t i = 0; i < kManyFiles; ++i) ids_.push_back(fs_.file(name(i), directory_));
   }
   void remove(uint64_t i) {
     ASSERT_EQ(fs_.unlink(name(i), directory_), 0);
@@ -37,9 +37,9 @@ class InodeUnits : public ::testing::Test {
 TEST_F(InodeUnits, ComeBackWhenTheirFilesAreGone) {
   const uint64_t before = free_units();
   fill();
-  const uint64_t directory_units = kFiles / 63 + 1;
-  EXPECT_LE(free_units(), before - kFiles / 16 - kFiles / 63);
-  for (uint64_t i = 0; i < kFiles; ++i) remove(i);
+  const uint64_t directory_units = kManyFiles / 63 + 1;
+  EXPECT_LE(free_units(), before - kManyFiles / 16 - kManyFiles / 63);
+  for (uint64_t i = 0; i < kManyFiles; ++i) remove(i);
   EXPECT_GE(free_units() + directory_units + kUnitsKept, before);
   fs_.reopen();
   EXPECT_GE(free_units() + directory_units + kUnitsKept, before);
@@ -50,25 +50,25 @@ TEST_F(InodeUnits, ComeBackThoughTheirInodesAreFromAnEarlierMount) {
   fill();
   for (const bool clean : {true, false}) {
     clean ? fs_.reopen() : fs_.crash();
-    for (uint64_t i = clean ? 0 : kFiles / 2; i < (clean ? kFiles / 2 : kFiles); ++i) {
+    for (uint64_t i = clean ? 0 : kManyFiles / 2; i < (clean ? kManyFiles / 2 : kManyFiles); ++i) {
       ASSERT_TRUE(fs_->lookup(directory_, name(i)).ok());
       remove(i);
     }
   }
-  EXPECT_GE(free_units() + kFiles / 63 + 1 + 2 * kUnitsKept, before);
+  EXPECT_GE(free_units() + kManyFiles / 63 + 1 + 2 * kUnitsKept, before);
   fs_.expect_sound();
 }
 
 TEST_F(InodeUnits, StayForOneFileThatSurvives) {
   fill();
-  for (uint64_t i = 0; i < kFiles; ++i)
+  for (uint64_t i = 0; i < kManyFiles; ++i)
     if (i % 100 != 50) remove(i);
   fs_->journal().checkpoint();
   // What took the units' place does not touch the files between.
   for (int i = 0; i < 300; ++i)
     fs_.file("new-" + std::to_string(i), fs_.directory("d" + std::to_string(i)));
   fs_.crash();
-  for (uint64_t i = 50; i < kFiles; i += 100) {
+  for (uint64_t i = 50; i < kManyFiles; i += 100) {
     EXPECT_EQ(fs_->lookup(directory_, name(i))->id, ids_[i]);
   }
   fs_.expect_sound();
@@ -92,7 +92,7 @@ TEST_F(InodeUnits, AFileMadeAndRemovedOverAndOverTakesNoneAndCostsOneFence) {
 TEST_F(InodeUnits, AnInodeOfAUnitThatCameBackHasAnotherGeneration) {
   fill();
   const Attributes first = fs_.attributes(ids_[500]);
-  for (uint64_t i = 0; i < kFiles; ++i) remove(i);
+  for (uint64_t i = 0; i < kManyFiles; ++i) remove(i);
   fs_->journal().checkpoint();
   bool met = false;
   for (uint64_t i = 0; !met; ++i) {
@@ -109,13 +109,13 @@ TEST_F(InodeUnits, ServeDirectoriesOnceNothingElseIsLeft) {
     const auto made = fs_->create(fs_.root(), "dir-" + std::to_string(i), node(S_IFDIR | 0755));
     if (!made.ok() || !fs_->create(made->id, "x", node(S_IFREG | 0600)).ok()) break;
   }
-  for (uint64_t i = 0; i < kFiles; ++i) remove(i);
+  for (uint64_t i = 0; i < kManyFiles; ++i) remove(i);
   int more = 0;
   for (;; ++more) {
     const auto made = fs_->create(fs_.root(), "more-" + std::to_string(more), node(S_IFDIR | 0755));
     if (!made.ok() || !fs_->create(made->id, "x", node(S_IFREG | 0600)).ok()) break;
   }
-  EXPECT_GT(more, static_cast<int>(kFiles / 16 - 20));
+  EXPECT_GT(more, static_cast<int>(kManyFiles / 16 - 20));
   fs_.expect_sound();
 }
 

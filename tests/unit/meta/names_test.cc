@@ -21,10 +21,6 @@ CreateRequest symlink_to(std::string_view target) {
   return request;
 }
 
-int error_of(const auto& result) {
-  return result.ok() ? 0 : result.error().code;
-}
-
 TEST(Names, AnEmptyFilesystemHoldsOnlyItself) {
   Filesystem fs;
   const Attributes root = fs.attributes(fs.root());

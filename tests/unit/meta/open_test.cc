@@ -70,8 +70,6 @@ class CountingRegion final : public pmem::Region {
   struct sigaction before_{};
 };
 
-constexpr uint64_t kMiB = 1 << 20;
-
 // Pages of META that are touched from finding the superblock to an engine that is open.
 uint64_t pages_of_an_open(const pmem::Region& media) {
   CountingRegion region(media);

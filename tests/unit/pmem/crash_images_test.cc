@@ -14,7 +14,7 @@
 namespace streamfs::pmem {
 namespace {
 
-constexpr uint64_t kSize = 4096;
+constexpr uint64_t kImageBytes = 4096;
 constexpr uint64_t kA = 0, kB = 8, kOtherLine = 64;
 
 using Pair = std::pair<uint64_t, uint64_t>;
@@ -34,7 +34,7 @@ std::set<Pair> images(const RecordingRegion& region, StoreModel model, uint64_t 
 
 class CrashImages : public testing::Test {
  protected:
-  RecordingRegion region_{kSize, MetaClass::kPersistent};
+  RecordingRegion region_{kImageBytes, MetaClass::kPersistent};
 };
 
 TEST_F(CrashImages, StoresToOneLineReachTheMediaInOrder) {

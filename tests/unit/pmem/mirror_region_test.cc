@@ -24,13 +24,13 @@
 namespace streamfs::pmem {
 namespace {
 
-constexpr uint64_t kBytes = 8192;
+constexpr uint64_t kCopyBytes = 8192;
 
 class Mirror : public testing::Test {
  protected:
   Mirror() {
-    auto first = std::make_unique<RecordingRegion>(kBytes, MetaClass::kPersistent);
-    auto second = std::make_unique<RecordingRegion>(2 * kBytes, MetaClass::kSynced);
+    auto first = std::make_unique<RecordingRegion>(kCopyBytes, MetaClass::kPersistent);
+    auto second = std::make_unique<RecordingRegion>(2 * kCopyBytes, MetaClass::kSynced);
     first_ = first.get();
     second_ = second.get();
     mirror_ = std::make_unique<MirrorRegion>(std::move(first), std::move(second));
@@ -46,7 +46,7 @@ class Mirror : public testing::Test {
 };
 
 TEST_F(Mirror, IsAsLargeAsTheSmallerAndPromisesWhatBothKeep) {
-  EXPECT_EQ(mirror_->size(), kBytes);
+  EXPECT_EQ(mirror_->size(), kCopyBytes);
   EXPECT_EQ(mirror_->meta_class(), MetaClass::kSynced);
 }
 
@@ -100,14 +100,14 @@ TEST_F(Mirror, SyncAsksBoth) {
 
 TEST_F(Mirror, ADifferenceIsSeenAndMadeAwayWithDurably) {
   mirror_->store_word(64, 5);
-  EXPECT_TRUE(mirror_->alike(0, kBytes));
+  EXPECT_TRUE(mirror_->alike(0, kCopyBytes));
   EXPECT_FALSE(mirror_->equalise(0, 64, 64));
   second_->store_word(72, 6);
   EXPECT_FALSE(mirror_->alike(72, 4));
   EXPECT_TRUE(mirror_->alike(64, 8));
   second_->start_recording();
   EXPECT_TRUE(mirror_->equalise(0, 64, 16));
-  EXPECT_TRUE(mirror_->alike(0, kBytes));
+  EXPECT_TRUE(mirror_->alike(0, kCopyBytes));
   EXPECT_EQ(second_->load(72), 0U);
   EXPECT_EQ(count(*second_, Kind::kFlush), 1);
   EXPECT_EQ(count(*second_, Kind::kFence), 1);
@@ -121,7 +121,8 @@ class FailingMirror : public testing::Test {
  protected:
   FailingMirror() {
     for (auto& side : sides_) {
-      auto made = std::make_unique<FailingRegion>(make_memory_region(kBytes, MetaClass::kSynced));
+      auto made =
+          std::make_unique<FailingRegion>(make_memory_region(kCopyBytes, MetaClass::kSynced));
       side = made.get();
       (side == sides_[0] ? first_ : second_) = std::move(made);
     }
@@ -158,7 +159,7 @@ TEST_F(FailingMirror, ACopyThatFailsIsDroppedOnceAndTheOtherGoesOn) {
   EXPECT_TRUE(mirror_->sync().ok());
   EXPECT_EQ(asked_, 1);
   EXPECT_EQ(&mirror_->copy(1), sides_[1]);
-  EXPECT_TRUE(mirror_->alike(0, kBytes));
+  EXPECT_TRUE(mirror_->alike(0, kCopyBytes));
   EXPECT_FALSE(mirror_->equalise(0, 64, 8));
 }
 
@@ -229,10 +230,10 @@ TEST_F(FailingMirror, OthersLoadStoreAndSyncMeanwhile) {
 }
 
 TEST(OneCopy, IsAlikeAndHasNothingToEqualise) {
-  const auto region = make_memory_region(kBytes, MetaClass::kPersistent);
+  const auto region = make_memory_region(kCopyBytes, MetaClass::kPersistent);
   EXPECT_EQ(region->copies(), 1U);
   EXPECT_EQ(&region->copy(0), region.get());
-  EXPECT_TRUE(region->alike(0, kBytes));
+  EXPECT_TRUE(region->alike(0, kCopyBytes));
   EXPECT_FALSE(region->equalise(0, 0, 64));
 }
 

@@ -22,7 +22,7 @@
 namespace streamfs::pmem {
 namespace {
 
-constexpr uint64_t kSize = 64 * 1024;
+constexpr uint64_t kRegionBytes = 64 * 1024;
 
 class RegionTest : public testing::Test {
  protected:
@@ -35,7 +35,7 @@ class RegionTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
   std::string path() const { return (directory_ / "meta").string(); }
-  std::unique_ptr<Region> create() const { return open_with({kSize, true, false, 0}); }
+  std::unique_ptr<Region> create() const { return open_with({kRegionBytes, true, false, 0}); }
   std::unique_ptr<Region> open_with(const OpenOptions& options) const {
     auto region = open_region(path(), options);
     EXPECT_TRUE(region.ok()) << region.error().message();
@@ -78,23 +78,23 @@ TEST_F(RegionTest, ReadOnlyLeavesTheFileAlone) {
 
 TEST_F(RegionTest, AFileGrowsWhereItIsMapped) {
   auto region = create();
-  region->store_word(kSize - kWordSize, 5);
+  region->store_word(kRegionBytes - kWordSize, 5);
   const std::byte* const base = region->at(0);
   EXPECT_TRUE(region->extensible());
-  for (const uint64_t size : {kSize + kBlockSize, 40 * kSize}) {
+  for (const uint64_t size : {kRegionBytes + kBlockSize, 40 * kRegionBytes}) {
     ASSERT_TRUE(region->grow(size).ok());
     EXPECT_EQ(region->size(), size);
     EXPECT_EQ(region->medium_bytes().value(), size);
     region->store_word(size - kWordSize, size);
   }
   EXPECT_EQ(region->at(0), base);
-  EXPECT_TRUE(region->grow(kSize).ok()) << "large enough is large enough";
+  EXPECT_TRUE(region->grow(kRegionBytes).ok()) << "large enough is large enough";
   ASSERT_TRUE(region->sync().ok());
   region.reset();
   region = open_with({0, false, false, 0});
-  EXPECT_EQ(region->size(), 40 * kSize);
-  EXPECT_EQ(region->load(kSize - kWordSize), 5U);
-  EXPECT_EQ(region->load(40 * kSize - kWordSize), 40 * kSize);
+  EXPECT_EQ(region->size(), 40 * kRegionBytes);
+  EXPECT_EQ(region->load(kRegionBytes - kWordSize), 5U);
+  EXPECT_EQ(region->load(40 * kRegionBytes - kWordSize), 40 * kRegionBytes);
 }
 
 TEST_F(RegionTest, AFileThatCannotGrowIsAsItWas) {
@@ -103,33 +103,33 @@ TEST_F(RegionTest, AFileThatCannotGrowIsAsItWas) {
   rlimit old{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
   const auto ignored = signal(SIGXFSZ, SIG_IGN);
-  const rlimit tight{kSize + kBlockSize, old.rlim_max};
+  const rlimit tight{kRegionBytes + kBlockSize, old.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
-  EXPECT_EQ(region->grow(4 * kSize).error().code, EFBIG);
+  EXPECT_EQ(region->grow(4 * kRegionBytes).error().code, EFBIG);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
   signal(SIGXFSZ, ignored);
-  EXPECT_EQ(region->size(), kSize);
-  EXPECT_EQ(std::filesystem::file_size(path()), kSize);
-  EXPECT_TRUE(region->grow(2 * kSize).ok());
+  EXPECT_EQ(region->size(), kRegionBytes);
+  EXPECT_EQ(std::filesystem::file_size(path()), kRegionBytes);
+  EXPECT_TRUE(region->grow(2 * kRegionBytes).ok());
 }
 
 TEST_F(RegionTest, WhatSomeoneMadeLongerIsSeen) {
   const auto region = create();
-  std::filesystem::resize_file(path(), 3 * kSize + 5);
-  EXPECT_EQ(region->medium_bytes().value(), 3 * kSize);
-  EXPECT_EQ(region->size(), kSize) << "until it is taken";
-  ASSERT_TRUE(region->grow(3 * kSize).ok());
-  EXPECT_EQ(region->load(3 * kSize - kWordSize), 0U);
+  std::filesystem::resize_file(path(), 3 * kRegionBytes + 5);
+  EXPECT_EQ(region->medium_bytes().value(), 3 * kRegionBytes);
+  EXPECT_EQ(region->size(), kRegionBytes) << "until it is taken";
+  ASSERT_TRUE(region->grow(3 * kRegionBytes).ok());
+  EXPECT_EQ(region->load(3 * kRegionBytes - kWordSize), 0U);
 }
 
 TEST(MemoryRegion, GrowsWhereItIs) {
-  const auto region = make_memory_region(kSize, MetaClass::kPersistent);
+  const auto region = make_memory_region(kRegionBytes, MetaClass::kPersistent);
   const std::byte* const base = region->at(0);
   region->store_word(8, 1);
-  ASSERT_TRUE(region->grow(10 * kSize).ok());
+  ASSERT_TRUE(region->grow(10 * kRegionBytes).ok());
   EXPECT_EQ(region->at(0), base);
   EXPECT_EQ(region->load(8), 1U);
-  EXPECT_EQ(region->load(10 * kSize - kWordSize), 0U);
+  EXPECT_EQ(region->load(10 * kRegionBytes - kWordSize), 0U);
 }
 
 TEST_F(RegionTest, AMissingFileIsReportedNotMade) {
@@ -152,13 +152,13 @@ TEST_F(RegionTest, ADirectoryIsRefused) {
 
 TEST_F(RegionTest, SpaceIsReservedSoThatNoStoreMeetsAFullDisk) {
   create();
-  EXPECT_GE(std::filesystem::file_size(path()), kSize);
+  EXPECT_GE(std::filesystem::file_size(path()), kRegionBytes);
 }
 
 TEST_F(RegionTest, MemoryFilesAreVolatile) {
   if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "no /dev/shm here";
   const std::string in_memory = "/dev/shm/streamfs-region-test-" + std::to_string(getpid());
-  const auto region = open_region(in_memory, {kSize, true, false, 0});
+  const auto region = open_region(in_memory, {kRegionBytes, true, false, 0});
   std::filesystem::remove(in_memory);
   ASSERT_TRUE(region.ok());
   EXPECT_EQ((*region)->meta_class(), MetaClass::kVolatile);
