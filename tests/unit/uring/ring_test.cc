@@ -1,0 +1,145 @@
+// The ring that files and NVMe commands share, on requests that need no device.
+#include "fuse-fs/uring/ring.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+
+namespace streamfs::uring {
+namespace {
+
+// Does nothing, or reads from a file, and then calls `then`, which says whether it is over.
+class Probe final : public Request {
+ public:
+  using Then = std::function<bool(const Answer&)>;
+  explicit Probe(Then then, int fd = -1) : then_(std::move(then)), fd_(fd) {}
+  void prepare(io_uring_sqe& entry) override {
+    if (fd_ < 0) return;
+    io_uring_prep_read(&entry, fd_, bytes_.data(), sizeof bytes_, 0);
+    entry.rw_flags = RWF_NOWAIT;  // nothing there yet: EAGAIN
+  }
+  bool completed(const Answer& answer) override { return then_(answer); }
+
+ private:
+  const Then then_;
+  const int fd_;
+  std::array<std::byte, 16> bytes_{};
+};
+
+class RingTest : public ::testing::Test {
+ protected:
+  // Kernels and sandboxes without rings.
+  std::unique_ptr<Ring> open_ring(unsigned depth) {
+    auto ring = Ring::open(depth);
+    if (ring.ok()) return std::move(*ring);
+    why_not_ = ring.error().message();
+    EXPECT_TRUE(ring.error().code == ENOSYS || ring.error().code == EPERM) << why_not_;
+    return nullptr;
+  }
+  std::string why_not_;
+};
+
+TEST_F(RingTest, EveryRequestIsAnsweredOnceWhoeverSendsIt) {
+  std::atomic<int> answered{0};
+  {
+    const auto ring = open_ring(4);
+    if (ring == nullptr) GTEST_SKIP() << why_not_;
+    std::vector<std::thread> senders;
+    for (int t = 0; t < 3; ++t)
+      senders.emplace_back([&] {
+        for (int i = 0; i < 500; ++i)
+          ring->start(std::make_unique<Probe>([&](const Answer& answer) {
+            EXPECT_EQ(answer.result, 0);
+            ++answered;
+            return true;
+          }));
+      });
+    for (std::thread& sender : senders) sender.join();
+  }
+  EXPECT_EQ(answered, 1500);
+}
+
+TEST_F(RingTest, ACompletionMayStartMoreThanTheQueueHolds) {
+  std::atomic<int> answered{0};
+  {
+    const auto ring = open_ring(2);
+    if (ring == nullptr) GTEST_SKIP() << why_not_;
+    ring->start(std::make_unique<Probe>([&](const Answer&) {
+      for (int i = 0; i < 50; ++i)
+        ring->start(std::make_unique<Probe>([&](const Answer&) { return ++answered > 0; }));
+      return true;
+    }));
+    while (answered < 50) std::this_thread::yield();
+  }
+  EXPECT_EQ(answered, 50);
+}
+
+TEST_F(RingTest, ARequestIsSubmittedUntilItSaysThatItIsOver) {
+  std::atomic<int> times{0};
+  {
+    const auto ring = open_ring(1);
+    if (ring == nullptr) GTEST_SKIP() << why_not_;
+    ring->start(std::make_unique<Probe>([&](const Answer&) { return ++times == 3; }));
+    ring->start(std::make_unique<Probe>([&](const Answer&) {
+      EXPECT_EQ(times, 3);  // of one place in the queue, it had that
+      return true;
+    }));
+  }
+  EXPECT_EQ(times, 3);
+}
+
+TEST_F(RingTest, WhatMayBeTriedAgainIsWithoutAskingAndTheRingsEndWaitsForIt) {
+  auto ring = open_ring(2);
+  if (ring == nullptr) GTEST_SKIP() << why_not_;
+  std::array<int, 2> ends{};
+  SFS_ASSERT(pipe2(ends.data(), O_CLOEXEC) == 0);
+  std::atomic<int> result{0};
+  ring->start(std::make_unique<Probe>(
+      [&](const Answer& answer) {
+        result = answer.result;
+        return true;
+      },
+      ends[0]));
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(result, 0);
+    EXPECT_EQ(write(ends[1], "four", 4), 4);
+  });
+  ring.reset();
+  EXPECT_EQ(result, 4);
+  writer.join();
+  for (const int end : ends) close(end);
+}
+
+TEST_F(RingTest, AnErrorOfTheKernelIsTheAnswer) {
+  const auto ring = open_ring(2);
+  if (ring == nullptr) GTEST_SKIP() << why_not_;
+  std::atomic<int> result{0};
+  const int closed = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  close(closed);
+  ring->start(std::make_unique<Probe>(
+      [&](const Answer& answer) {
+        result = answer.result;
+        return true;
+      },
+      closed));
+  while (result == 0) std::this_thread::yield();
+  EXPECT_EQ(result, -EBADF);
+}
+
+}  // namespace
+}  // namespace streamfs::uring
