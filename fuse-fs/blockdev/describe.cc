@@ -22,18 +22,18 @@ namespace {
 
 using nlohmann::json;
 
-json placement_of(NvmeDevice& device) {
+json placement_of(Device& device) {
   json identifiers = json::array();
   for (uint16_t s = 0; s < device.info().pstream_count; ++s)
     identifiers.push_back(device.placement(PStreamId{s}).dspec);
   json honoured = nullptr;
-  if (const auto asked = device.honoured(); asked.ok()) {
-    const std::optional<bool>& heeds = *asked;
-    if (heeds) honoured = *heeds;
+  if (auto* nvme = dynamic_cast<NvmeDevice*>(&device); nvme != nullptr) {
+    const auto asked = nvme->honoured();
+    if (asked.ok() && asked->has_value()) honoured = **asked;
   }
-  const nvme::Discovery& found = device.found();
-  return {{"mechanism", nvme::name_of(found.mechanism)},
-          {"why", found.why.empty() ? json(nullptr) : json(found.why)},
+  const std::string& why = device.info().why;
+  return {{"mechanism", device.info().mechanism},
+          {"why", why.empty() ? json(nullptr) : json(why)},
           {"identifiers", identifiers},
           {"honoured", honoured}};
 }
@@ -113,13 +113,14 @@ json describe(Device& device) {
               {"capacity_bytes", info.capacity_blocks * kBlockSize},
               {"pstreams", info.pstream_count},
               {"erase_unit_bytes", info.erase_unit_blocks * kBlockSize},
-              {"flush_is_free", info.flush_is_free}};
+              {"flush_is_free", info.flush_is_free},
+              {"transport", info.transport},
+              {"placement", placement_of(device)}};
   auto* nvme = dynamic_cast<NvmeDevice*>(&device);
   if (nvme == nullptr) return all;
   const nvme::Discovery& found = nvme->found();
   all["model"] = nvme::text_of(found.controller.model);
   all["serial"] = nvme::text_of(found.controller.serial);
-  all["placement"] = placement_of(*nvme);
   all["limits"] = limits_of(*nvme);
   all["granularity"] = granularities_of(found.space);
   all["streams"] = streams_of(found);

@@ -9,9 +9,9 @@
 
 namespace streamfs::blockdev {
 
-// Every device: kind, path, identity, sizes. An NVMe device also: how it places, its limits and
-// granularities, Streams or FDP as it tells them, and what its medium was written. Unknown figures
-// are null.
+// Every device: kind, path, identity, sizes, how it places (or why not) and how requests go to it.
+// An NVMe device also: its limits and granularities, Streams or FDP as it tells them, and what its
+// medium was written. Unknown figures are null.
 nlohmann::json describe(Device& device);
 
 // Writes the last block again, as it is, once through every pStream: after it a device can say

@@ -22,9 +22,10 @@
 
 namespace streamfs::blockdev {
 
-// How a write command says where its data belongs (NVMe base spec 2.0, directives).
+// How a write command says where its data belongs (NVMe base spec 2.0, directives; for block
+// devices write_streams.h).
 struct Placement {
-  uint8_t dtype = 0;   // 0 none, 1 Streams, 2 data placement (FDP)
+  uint8_t dtype = 0;   // 0 none, 1 Streams, 2 data placement (FDP), 16 a write stream
   uint16_t dspec = 0;  // stream id or placement id
   friend bool operator==(const Placement&, const Placement&) = default;
 };
@@ -44,6 +45,9 @@ struct DeviceInfo {
   uint16_t pstream_count = 1;      // including the default, 0
   uint64_t erase_unit_blocks = 1;  // trims aligned to this free whole erase units
   bool flush_is_free = false;      // power-loss protected: flush() does nothing
+  std::string mechanism = "none";  // how a write says its pStream, for people
+  std::string why;                 // where there is one pStream, the reason, if one is known
+  std::string transport;           // how requests go to it, for people
 };
 
 struct StreamStats {

@@ -32,7 +32,10 @@ EmulatedDevice::EmulatedDevice(std::unique_ptr<emulator::Ssd> ssd, const std::st
            geometry.user_pages,
            geometry.streams,
            geometry.pages_per_block,
-           geometry.plp};
+           geometry.plp,
+           geometry.streams > 1 ? "emulated streams" : "none",
+           "",
+           "memory"};
 }
 
 void EmulatedDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {

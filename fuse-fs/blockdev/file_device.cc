@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
+#include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/identity.h"
 #include "fuse-fs/blockdev/lock.h"
+#include "fuse-fs/blockdev/write_streams.h"
 
 namespace streamfs::blockdev {
 namespace {
@@ -106,12 +108,39 @@ Result<std::unique_ptr<FileDevice>> FileDevice::open(const std::string& path,
   SFS_ASSIGN(const uint64_t bytes, size_of(fd, path));
   if (bytes < kBlockSize) return Error{EINVAL, path + " is smaller than one block"};
   if (direct) device->memory_alignment_ = direct_alignment(fd);
-  device->info_ = {
-      is_block ? "block" : "file",       path, identity_of(fd, st), bytes / kBlockSize, 1,
-      is_block ? discard_blocks(st) : 1, false};
+  device->info_.kind = is_block ? "block" : "file";
+  device->info_.path = path;
+  device->info_.identity = identity_of(fd, st);
+  device->info_.capacity_blocks = bytes / kBlockSize;
+  device->info_.erase_unit_blocks = is_block ? discard_blocks(st) : 1;
   device->capacity_blocks_ = bytes / kBlockSize;
   device->engine_ = make_io_engine(fd);
+  device->info_.transport = device->engine_->name();
+  if (is_block) device->choose_placement(st);
   return device;
+}
+
+void FileDevice::choose_placement(const struct stat& st) {
+  WriteStreams streams = write_streams_of(sys_directory(st.st_rdev));
+  const bool offered = streams.count > 1;
+  if (offered && memory_alignment_ == 1)
+    streams = {0, 0, "write streams need direct I/O, which it does not take"};
+  if (offered && !engine_->takes_streams())
+    streams = {0, 0, "write streams need io_uring, which the kernel refuses"};
+  info_.why = streams.why;
+  if (streams.count > 1) {
+    info_.mechanism = "write streams";
+    info_.pstream_count = streams.count;
+    if (streams.granularity_bytes > 0)
+      info_.erase_unit_blocks = streams.granularity_bytes / kBlockSize;
+    engine_ = std::make_unique<StreamEngine>(std::move(engine_), info_.path);
+  } else if (offered) {
+    spdlog::warn("{}: {}; everything goes to one stream", info_.path, info_.why);
+  }
+}
+
+Placement FileDevice::placement(PStreamId stream) const {
+  return write_stream_placement(stream, info_.pstream_count);
 }
 
 FileDevice::~FileDevice() {
@@ -137,16 +166,18 @@ bool FileDevice::needs_copy(const std::byte* data) const {
   return reinterpret_cast<uintptr_t>(data) % memory_alignment_ != 0;
 }
 
-void FileDevice::write(BlockNo first, ConstBytes bytes, WriteTag, Completion done) {
+void FileDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {
   if (read_only_) return done(Error{EROFS, "the data device is open for reading"});
   if (auto fits = check(first, bytes.size() / kBlockSize); !fits.ok()) return done(fits.error());
+  const uint8_t stream = write_stream_of(tag.placement);
   written_bytes_ += bytes.size();
+  stream_bytes_.at(stream == 0 ? 0 : stream - 1) += bytes.size();
   const uint64_t offset = first.value * kBlockSize;
-  if (!needs_copy(bytes.data())) return engine_->write(offset, bytes, std::move(done));
+  if (!needs_copy(bytes.data())) return engine_->write(offset, bytes, stream, std::move(done));
   const AlignedBuffer copy = aligned_buffer(bytes.size());
   std::memcpy(copy.get(), bytes.data(), bytes.size());
   const ConstBytes source(copy.get(), bytes.size());
-  engine_->write(offset, source,
+  engine_->write(offset, source, stream,
                  [copy, done = std::move(done)](Result<void> result) { done(std::move(result)); });
 }
 
@@ -178,12 +209,15 @@ Result<void> FileDevice::trim(BlockNo first, uint64_t count) {
 
 Result<void> FileDevice::discard(uint64_t offset, uint64_t size) {
   if (size == 0) return {};
+  if (is_block_) {
+    uint64_t range[2] = {offset, size};
+    if (ioctl(fd_, BLKDISCARD, range) == 0 || errno == EOPNOTSUPP) return {};
+    return Error{errno, "trim"};
+  }
   if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                static_cast<off_t>(size)) == 0)
+                static_cast<off_t>(size)) == 0 ||
+      errno == EOPNOTSUPP)
     return {};
-  if (errno != EOPNOTSUPP) return Error{errno, "trim"};
-  uint64_t range[2] = {offset, size};
-  if (!is_block_ || ioctl(fd_, BLKDISCARD, range) == 0 || errno == EOPNOTSUPP) return {};
   return Error{errno, "trim"};
 }
 
@@ -193,7 +227,8 @@ Result<DeviceStats> FileDevice::stats() {
   stats.read_bytes = read_bytes_;
   stats.trimmed_bytes = trimmed_bytes_;
   stats.flushes = flushes_;
-  stats.streams = {{stats.written_bytes, 0}};
+  for (size_t s = 0; s < info_.pstream_count; ++s)
+    stats.streams.push_back({stream_bytes_.at(s), 0});
   return stats;
 }
 

@@ -1,19 +1,25 @@
 // A regular file or a block device as the data device.
 //
 // Direct I/O where the file takes it (a buffer that is not aligned is copied), else the page cache.
-// flush() is fdatasync. trim() punches holes; a block device that cannot do so with zeroes is sent
-// a plain discard, after which blocks may read as anything until they are written; one that cannot
-// discard either ignores trims. Placements are ignored: there is one pStream.
+// flush() is fdatasync. trim() punches holes in a file; a block device it sends a discard, after
+// which blocks may read as anything until they are written (zeroing them instead may program them).
+// What can do neither ignores trims. pStreams are the kernel's write streams where a block device
+// has them (write_streams.h), else there is one.
 //
 // Thread safety and crashes: see device.h. Statistics are counted since open; the NAND is unknown.
 #pragma once
 
+#include <sys/stat.h>
+
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/io_engine.h"
+#include "fuse-fs/nvme/discovery.h"
 
 namespace streamfs::blockdev {
 
@@ -31,11 +37,12 @@ class FileDevice final : public Device {
   Result<void> flush() override;
   Result<void> trim(BlockNo first, uint64_t count) override;
   Result<DeviceStats> stats() override;
-  Placement placement(PStreamId) const override { return {}; }
+  Placement placement(PStreamId stream) const override;
 
  private:
   FileDevice(int fd, bool is_block, bool read_only)
       : fd_(fd), is_block_(is_block), read_only_(read_only) {}
+  void choose_placement(const struct stat& st);
   Result<void> check(BlockNo first, uint64_t blocks) const;
   bool needs_copy(const std::byte* data) const;
   Result<void> discard(uint64_t offset, uint64_t size);
@@ -48,6 +55,7 @@ class FileDevice final : public Device {
   std::atomic<uint64_t> capacity_blocks_{0};  // by the last measure()
   std::unique_ptr<IoEngine> engine_;
   std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, trimmed_bytes_{0}, flushes_{0};
+  std::array<std::atomic<uint64_t>, nvme::kMostPStreams> stream_bytes_{};
 };
 
 }  // namespace streamfs::blockdev

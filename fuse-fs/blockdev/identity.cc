@@ -24,13 +24,6 @@ std::string first_line(const std::filesystem::path& path) {
   return end == std::string::npos ? "" : line.substr(begin, end - begin + 1);
 }
 
-std::filesystem::path sys_directory(dev_t device) {
-  std::error_code error;
-  const std::string link = fmt::format("/sys/dev/block/{}:{}", major(device), minor(device));
-  const auto path = std::filesystem::canonical(link, error);
-  return error ? std::filesystem::path(link) : path;
-}
-
 std::string hardware_name(const std::filesystem::path& disk) {
   for (const char* file : {"wwid", "device/wwid", "device/serial", "serial", "loop/backing_file"})
     if (std::string name = first_line(disk / file); !name.empty()) return name;
@@ -47,6 +40,13 @@ std::string block_identity(dev_t device) {
 }
 
 }  // namespace
+
+std::filesystem::path sys_directory(dev_t device) {
+  std::error_code error;
+  const std::string link = fmt::format("/sys/dev/block/{}:{}", major(device), minor(device));
+  const auto path = std::filesystem::canonical(link, error);
+  return error ? std::filesystem::path(link) : path;
+}
 
 std::string identity_of(int fd, const struct stat& st) {
   if (S_ISBLK(st.st_mode)) return block_identity(st.st_rdev);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 namespace streamfs::blockdev {
@@ -12,6 +13,9 @@ namespace streamfs::blockdev {
 // A block device by its world-wide name or serial number (a partition: with its number; a loop
 // device: by its file), else by major:minor; a file by its filesystem's id and inode. Never empty.
 std::string identity_of(int fd, const struct stat& st);
+
+// The device's directory in /sys; of a partition, its own.
+std::filesystem::path sys_directory(dev_t device);
 
 // A number from the device's /sys/.../queue directory; 0 if it is not there.
 uint64_t queue_attribute(dev_t device, const char* name);

@@ -20,7 +20,10 @@ class SynchronousEngine final : public IoEngine {
  public:
   explicit SynchronousEngine(int fd) : fd_(fd) {}
 
-  void write(uint64_t offset, ConstBytes bytes, IoDone done) override {
+  const char* name() const override { return "system calls"; }
+  bool takes_streams() const override { return false; }
+
+  void write(uint64_t offset, ConstBytes bytes, uint8_t, IoDone done) override {
     done(transfer(offset, bytes, "write", [this](const std::byte* at, size_t size, off_t where) {
       return pwrite(fd_, at, size, where);
     }));

@@ -21,8 +21,11 @@ using IoDone = std::function<void(Result<void>)>;
 class IoEngine {
  public:
   virtual ~IoEngine() = default;  // waits for everything in flight
-  // All bytes or an error. Short transfers are continued; a read past the end is EIO.
-  virtual void write(uint64_t offset, ConstBytes bytes, IoDone done) = 0;
+  virtual const char* name() const = 0;
+  virtual bool takes_streams() const = 0;
+  // All bytes or an error. Short transfers are continued; a read past the end is EIO. `stream` is
+  // one of the kernel's write streams (write_streams.h), 0 for none; who takes none ignores it.
+  virtual void write(uint64_t offset, ConstBytes bytes, uint8_t stream, IoDone done) = 0;
   virtual void read(uint64_t offset, Bytes bytes, IoDone done) = 0;
   virtual Result<void> fdatasync() = 0;
 };

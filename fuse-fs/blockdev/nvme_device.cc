@@ -146,7 +146,10 @@ void NvmeDevice::describe() {
            found_.space.nsze / lbas_per_block_,
            static_cast<uint16_t>(placements_.size()),
            std::max<uint64_t>(erase_unit_lbas(found_) / lbas_per_block_, 1),
-           !found_.controller.has_volatile_cache()};
+           !found_.controller.has_volatile_cache(),
+           nvme::name_of(placements_.size() > 1 ? found_.mechanism : nvme::Mechanism::kNone),
+           found_.why,
+           controller_->transport()};
 }
 
 Placement NvmeDevice::placement(PStreamId stream) const {

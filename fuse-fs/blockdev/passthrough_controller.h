@@ -34,6 +34,9 @@ class PassthroughController final : public nvme::Controller {
 
   const std::string& path() const override { return path_; }
   uint32_t nsid() const override { return nsid_; }
+  const char* transport() const override {
+    return ring_ != nullptr ? "io_uring passthrough" : "ioctl, one command at a time";
+  }
   uint64_t max_transfer_bytes() const override { return max_transfer_bytes_; }
   Result<uint32_t> admin(const nvme::Command& command, Bytes data) override;
   Result<uint32_t> io(const nvme::Command& command, Bytes data) override;

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/blockdev/write_streams.h"
 #include "fuse-fs/uring/ring.h"
 
 namespace streamfs::blockdev {
@@ -22,8 +23,12 @@ constexpr size_t kMaxTransfer = size_t{1}
 
 class Transfer final : public uring::Request {
  public:
-  Transfer(bool is_write, Bytes data, uint64_t offset, IoDone done)
-      : is_write_(is_write), data_(data), offset_(offset), done_(std::move(done)) {}
+  Transfer(bool is_write, Bytes data, uint64_t offset, uint8_t stream, IoDone done)
+      : is_write_(is_write),
+        stream_(stream),
+        data_(data),
+        offset_(offset),
+        done_(std::move(done)) {}
 
   void prepare(io_uring_sqe& entry) override {
     const auto size = static_cast<unsigned>(std::min(data_.size(), kMaxTransfer));
@@ -31,6 +36,7 @@ class Transfer final : public uring::Request {
       io_uring_prep_write(&entry, 0, data_.data(), size, offset_);
     else
       io_uring_prep_read(&entry, 0, data_.data(), size, offset_);
+    set_write_stream(entry, stream_);
     entry.flags |= IOSQE_FIXED_FILE;
   }
 
@@ -51,6 +57,7 @@ class Transfer final : public uring::Request {
   }
 
   const bool is_write_;
+  const uint8_t stream_;
   Bytes data_;  // what is left; of a write, only read
   uint64_t offset_;
   IoDone done_;
@@ -80,13 +87,13 @@ Result<std::unique_ptr<UringEngine>> UringEngine::open(int fd, unsigned depth) {
   return std::unique_ptr<UringEngine>(new UringEngine(std::move(ring)));
 }
 
-void UringEngine::write(uint64_t offset, ConstBytes bytes, IoDone done) {
+void UringEngine::write(uint64_t offset, ConstBytes bytes, uint8_t stream, IoDone done) {
   const Bytes data(const_cast<std::byte*>(bytes.data()), bytes.size());
-  ring_->start(std::make_unique<Transfer>(true, data, offset, std::move(done)));
+  ring_->start(std::make_unique<Transfer>(true, data, offset, stream, std::move(done)));
 }
 
 void UringEngine::read(uint64_t offset, Bytes bytes, IoDone done) {
-  ring_->start(std::make_unique<Transfer>(false, bytes, offset, std::move(done)));
+  ring_->start(std::make_unique<Transfer>(false, bytes, offset, 0, std::move(done)));
 }
 
 Result<void> UringEngine::fdatasync() {

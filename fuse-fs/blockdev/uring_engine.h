@@ -18,7 +18,9 @@ class UringEngine final : public IoEngine {
   // Errors: those of uring::Ring.
   static Result<std::unique_ptr<UringEngine>> open(int fd, unsigned depth);
 
-  void write(uint64_t offset, ConstBytes bytes, IoDone done) override;
+  const char* name() const override { return "io_uring"; }
+  bool takes_streams() const override { return true; }
+  void write(uint64_t offset, ConstBytes bytes, uint8_t stream, IoDone done) override;
   void read(uint64_t offset, Bytes bytes, IoDone done) override;
   Result<void> fdatasync() override;
 

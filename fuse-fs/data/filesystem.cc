@@ -170,7 +170,7 @@ Result<Status> FilesystemImpl::status() {
   out.meta_class = pair_.region->meta_class();
   out.meta_log = geometry().meta_log();
   out.placement_mode = placement::to_string(placement_->mode());
-  out.device_kind = pair_.device->info().kind;
+  out.device_info = pair_.device->info();
   out.app_bytes = app_bytes_.load(std::memory_order_relaxed);
   SFS_ASSIGN(out.device, pair_.device->stats());
   out.pmem = pair_.region->counters();

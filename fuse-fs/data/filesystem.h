@@ -57,7 +57,8 @@ struct HintReply {
 struct Status {
   pmem::MetaClass meta_class{};
   bool meta_log = false;
-  std::string placement_mode, device_kind;
+  std::string placement_mode;
+  blockdev::DeviceInfo device_info;
   uint64_t app_bytes = 0;  // bytes WRITE requests carried
   blockdev::DeviceStats device;
   pmem::Counters pmem;

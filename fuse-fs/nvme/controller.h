@@ -24,6 +24,7 @@ class Controller {
   virtual ~Controller() = default;  // waits for everything in flight
   virtual const std::string& path() const = 0;
   virtual uint32_t nsid() const = 0;
+  virtual const char* transport() const = 0;  // the way of I/O commands, for people
   // What the way to the controller takes in one command; MDTS is the controller's own limit.
   virtual uint64_t max_transfer_bytes() const = 0;
 

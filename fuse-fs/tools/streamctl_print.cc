@@ -66,6 +66,14 @@ std::string origin_of(const json& stream) {
   return printable(std::move(text));
 }
 
+// How the device keeps pStreams apart, or why it does not.
+std::string mechanism_of(const json& status) {
+  const std::string mechanism = status.value("device_mechanism", "none");
+  if (mechanism != "none") return "by " + mechanism;
+  const std::string why = status.value("device_mechanism_reason", "");
+  return why.empty() ? "one stream" : "one stream: " + printable(why);
+}
+
 }  // namespace
 
 void print_status(const json& status) {
@@ -81,7 +89,7 @@ void print_status(const json& status) {
              mirror == "none" ? std::string{} : ", mirror " + mirror);
   if (mirror == "degraded")
     fmt::print("  DEGRADED    {}\n", printable(status.value("mirror_reason", "")));
-  fmt::print("  placement   {}\n", status.value("placement", ""));
+  fmt::print("  placement   {}, {}\n", status.value("placement", ""), mechanism_of(status));
   fmt::print("  written     {} by applications, {} to the device, {} NAND\n",
              bytes_of(status, "app_bytes"), bytes_of(device, "written_bytes"),
              bytes_of(device, "nand_bytes"));
@@ -135,7 +143,8 @@ void print_grown(const json& grown) {
 
 void print_device(const json& status) {
   const json& device = status.at("device");
-  fmt::print("{} device\n", status.value("device_kind", ""));
+  fmt::print("{} device, through {}; {}\n", status.value("device_kind", ""),
+             status.value("device_transport", ""), mechanism_of(status));
   fmt::print("  written {}, read {}, trimmed {}, {} flushes\n", bytes_of(device, "written_bytes"),
              bytes_of(device, "read_bytes"), bytes_of(device, "trimmed_bytes"),
              count_of(device, "flushes"));
@@ -154,17 +163,19 @@ void print_device(const json& status) {
 
 namespace {
 
-void print_nvme(const json& device) {
-  const json& placement = device.at("placement");
+void print_placement(const json& placement) {
   const json& honoured = placement.at("honoured");
-  fmt::print("  model {}, serial {}\n", printable(device.value("model", "")),
-             printable(device.value("serial", "")));
   fmt::print("  placement {}; {}\n", placement.value("mechanism", ""),
              honoured.is_null()     ? "whether it is honoured is not known (--probe asks)"
              : honoured.get<bool>() ? "honoured"
                                     : "NOT honoured");
   if (placement.at("why").is_string())
     fmt::print("  {}\n", printable(placement.at("why").get<std::string>()));
+}
+
+void print_nvme(const json& device) {
+  fmt::print("  model {}, serial {}\n", printable(device.value("model", "")),
+             printable(device.value("serial", "")));
   const json& granularity = device.at("granularity");
   fmt::print("  blocks of {}, written best in {}, trimmed best in {}; {} a command\n",
              bytes_of(granularity, "block_bytes"), bytes_of(granularity, "write_bytes"),
@@ -195,10 +206,13 @@ void print_nvme(const json& device) {
 void print_described(const json& device) {
   fmt::print("{} device {}\n  {}\n", device.value("kind", ""), device.value("path", ""),
              printable(device.value("identity", "")));
-  fmt::print("  {}, {} pStreams, erase unit {}, a flush {}\n", bytes_of(device, "capacity_bytes"),
-             count_of(device, "pstreams"), bytes_of(device, "erase_unit_bytes"),
-             device.value("flush_is_free", false) ? "is free" : "counts");
-  if (device.contains("placement")) print_nvme(device);
+  fmt::print("  {}, {} pStreams, erase unit {}, a flush {}; through {}\n",
+             bytes_of(device, "capacity_bytes"), count_of(device, "pstreams"),
+             bytes_of(device, "erase_unit_bytes"),
+             device.value("flush_is_free", false) ? "is free" : "counts",
+             device.value("transport", ""));
+  print_placement(device.at("placement"));
+  if (device.contains("model")) print_nvme(device);
 }
 
 void print_streams(const json& streams) {

@@ -266,7 +266,7 @@ TEST_F(DeviceTest, TheRingContinuesShortTransfersAndReportsTheEnd) {
     EXPECT_EQ(code, EIO);
     std::atomic<int> finished{0};
     for (int i = 0; i < 1000; ++i)
-      engine->write(static_cast<uint64_t>(i) * kBlockSize, Bytes(bytes).first(kBlockSize),
+      engine->write(static_cast<uint64_t>(i) * kBlockSize, Bytes(bytes).first(kBlockSize), 0,
                     [&](Result<void> done) { finished += done.ok() ? 1 : 0; });
     while (finished < 1000) std::this_thread::yield();
   }
@@ -280,9 +280,9 @@ TEST_F(DeviceTest, ACompletionMayIssueMoreThanTheQueueHolds) {
     const auto bytes = filled(1, 9);
     std::atomic<int> finished{0};
     for (int i = 0; i < 2; ++i)
-      engine->write(0, bytes, [&](Result<void>) {
+      engine->write(0, bytes, 0, [&](Result<void>) {
         for (uint64_t j = 0; j < 10; ++j)
-          engine->write(j * kBlockSize, bytes, [&](Result<void>) { ++finished; });
+          engine->write(j * kBlockSize, bytes, 0, [&](Result<void>) { ++finished; });
       });
     while (finished < 20) std::this_thread::yield();
   }

@@ -44,6 +44,7 @@ class Witness final : public nvme::Controller {
   Witness(nvme::Controller& inner, Log& log) : inner_(inner), log_(log) {}
   const std::string& path() const override { return inner_.path(); }
   uint32_t nsid() const override { return inner_.nsid(); }
+  const char* transport() const override { return inner_.transport(); }
   uint64_t max_transfer_bytes() const override { return inner_.max_transfer_bytes(); }
   Result<uint32_t> admin(const nvme::Command& command, Bytes data) override {
     log_.admin.push_back(command);

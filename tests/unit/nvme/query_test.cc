@@ -30,6 +30,7 @@ class Scripted final : public Controller {
   explicit Scripted(Answer answer) : answer_(std::move(answer)) {}
   const std::string& path() const override { return path_; }
   uint32_t nsid() const override { return 1; }
+  const char* transport() const override { return "a script"; }
   uint64_t max_transfer_bytes() const override { return kBlockSize; }
   Result<uint32_t> admin(const Command& command, Bytes data) override {
     return answer_(command, data);
