@@ -40,10 +40,12 @@ json placement_of(Device& device) {
 
 json limits_of(const NvmeDevice& device) {
   const uint64_t mdts = device.found().controller.max_transfer_bytes();
+  const nvme::TrimLimits& trim = device.found().trim;
   const bool limited = mdts != std::numeric_limits<uint64_t>::max();
   return {{"transfer_bytes", device.max_transfer_bytes()},
           {"controller_transfer_bytes", limited ? json(mdts) : json(nullptr)},
-          {"trim_ranges", device.found().controller.can_deallocate() ? nvme::kMaxRanges : 0}};
+          {"trim_ranges", device.found().controller.can_deallocate() ? trim.ranges : 0},
+          {"trim_range_bytes", trim.range_lbas * device.found().space.lba_bytes()}};
 }
 
 json granularities_of(const nvme::NamespaceIdentity& space) {
@@ -60,9 +62,11 @@ json granularities_of(const nvme::NamespaceIdentity& space) {
   return all;
 }
 
-json streams_of(const nvme::Discovery& found) {
+json streams_of(NvmeDevice& device) {
+  const nvme::Discovery& found = device.found();
   if (!found.streams) return nullptr;
-  const nvme::StreamsParameters& s = *found.streams;
+  const auto now = nvme::streams_parameters(device.controller());
+  const nvme::StreamsParameters& s = now.ok() ? *now : *found.streams;
   const uint64_t unit = s.sws * found.space.lba_bytes();
   return {{"in_all", s.msl}, {"free", s.nssa},      {"allocated", s.nsa},
           {"open", s.nso},   {"write_bytes", unit}, {"granularity_bytes", unit * s.sgs}};
@@ -123,7 +127,7 @@ json describe(Device& device) {
   all["serial"] = nvme::text_of(found.controller.serial);
   all["limits"] = limits_of(*nvme);
   all["granularity"] = granularities_of(found.space);
-  all["streams"] = streams_of(found);
+  all["streams"] = streams_of(*nvme);
   all["fdp"] = fdp_of(*nvme);
   all["medium"] = medium_of(*nvme);
   return all;

@@ -151,6 +151,9 @@ Status EmulatedController::identify(const Command& command, Bytes data) const {
       if (command.nsid != nsid()) return Status::kInvalidNamespace;
       answer(data, nvme::encode(namespace_identity()));
       return Status::kSuccess;
+    case nvme::kCnsCommandSetController:
+      answer(data, nvme::encode(kind_.limits));
+      return Status::kSuccess;
     default:
       return Status::kInvalidField;
   }

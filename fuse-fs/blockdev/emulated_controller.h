@@ -42,6 +42,7 @@ struct EmulatedNvme {
   uint16_t streams_of_others = 0;  // allocated to namespaces that are not ours
   bool ocp_log = true;
   bool write_protected = false;
+  nvme::CommandSetLimits limits{};
 };
 
 class EmulatedController final : public nvme::Controller {

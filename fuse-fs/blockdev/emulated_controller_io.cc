@@ -42,6 +42,16 @@ Status status_of(const Result<void>& done, Status otherwise) {
   }
 }
 
+bool exceeds(const std::vector<nvme::Range>& ranges, const nvme::CommandSetLimits& limits) {
+  const auto above = [](uint64_t value, uint64_t most) { return most != 0 && value > most; };
+  uint64_t lbas = 0;
+  for (const nvme::Range& range : ranges) {
+    if (above(range.lbas, limits.dmrsl)) return true;
+    lbas += range.lbas;
+  }
+  return above(ranges.size(), limits.dmrl) || above(lbas, limits.dmsl);
+}
+
 uint64_t now_ms() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
@@ -235,7 +245,9 @@ Status EmulatedController::deallocate(const Command& command, Bytes data) {
   constexpr uint32_t kDeallocate = 1 << 2;
   if ((command.cdw11() & kDeallocate) == 0) return Status::kSuccess;
   if (kind_.write_protected) return Status::kWriteProtected;
-  for (const nvme::Range& range : nvme::decode_ranges(data.first(count * nvme::Range::kBytes))) {
+  const auto ranges = nvme::decode_ranges(data.first(count * nvme::Range::kBytes));
+  if (exceeds(ranges, kind_.limits)) return Status::kSizeLimitExceeded;
+  for (const nvme::Range& range : ranges) {
     const uint64_t first = div_round_up(range.first_lba, lbas_per_page());
     const uint64_t end = (range.first_lba + range.lbas) / lbas_per_page();
     if (end <= first) continue;

@@ -27,12 +27,23 @@
 namespace streamfs::blockdev {
 namespace {
 
-constexpr uint64_t kMaxRangeLbas = 0xffffffff;
-constexpr int kTakeMost = 100;  // to take streams that a reset has taken each time
+constexpr int kTriesMost = 100;  // to take streams that a reset has taken each time
+constexpr int kSendsMost = 6;    // of a command that may be sent again; Linux (max_retries) does so
+
+// Cancelled, or refused for a state that passes.
+bool passes(const Error& error) {
+  return error.code == EINTR || error.code == EAGAIN;
+}
 
 // Streams were disabled again, or the command was cancelled.
 bool reset_meanwhile(const Error& error) {
-  return error.code == EINVAL || error.code == EINTR || error.code == EAGAIN;
+  return error.code == EINVAL || passes(error);
+}
+
+// What did not pass in all these tries is an error of the device.
+Result<uint32_t> settled(const Result<uint32_t>& result) {
+  if (result.ok() || !passes(result.error())) return result;
+  return Error{EIO, result.error().context};
 }
 
 bool any(std::span<const uint8_t> bytes) {
@@ -169,7 +180,7 @@ void NvmeDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion
   if (streams_lost_.load(std::memory_order_relaxed)) take_streams_again();
   const Placement placement = names_lost_stream(tag.placement) ? Placement{} : tag.placement;
   written_bytes_ += bytes.size();
-  count_stream(placement, bytes.size());
+  stream_bytes_.at(stream_of(placement)) += bytes.size();
   // A write's buffer is only read.
   const Bytes data(const_cast<std::byte*>(bytes.data()), bytes.size());
   transfer(first, data, placement, true, std::move(done));
@@ -190,7 +201,7 @@ void NvmeDevice::transfer(BlockNo first, Bytes bytes, const Placement& placement
     part.lbas = static_cast<uint32_t>(data.size() / found_.space.lba_bytes());
     const uint32_t nsid = controller_->nsid();
     ++request->left;
-    start(request, is_write ? nvme::write(nsid, part) : nvme::read(nsid, part), data);
+    start(request, is_write ? nvme::write(nsid, part) : nvme::read(nsid, part), data, 1);
     part.first_lba += part.lbas;
     bytes = bytes.subspan(data.size());
   }
@@ -198,18 +209,27 @@ void NvmeDevice::transfer(BlockNo first, Bytes bytes, const Placement& placement
 }
 
 void NvmeDevice::start(const std::shared_ptr<Request>& request, const nvme::Command& command,
-                       Bytes data) {
-  controller_->start(command, data, [this, request, command, data](const Result<uint32_t>& result) {
-    nvme::Transfer plain = nvme::transfer_of(command);
-    const bool refused = !result.ok() && result.error().code == EINVAL &&
-                         command.opcode == nvme::opcode::kWrite &&
-                         plain.directive_type == nvme::directive::kStreams;
-    if (!refused) return request->finish_one(result);
+                       Bytes data, int sent) {
+  const auto done = [this, request, command, data, sent](const Result<uint32_t>& result) {
+    if (!result.ok() && passes(result.error()) && sent < kSendsMost)
+      return start(request, command, data, sent + 1);
+    const nvme::Transfer refused = nvme::transfer_of(command);
+    if (result.ok() || result.error().code != EINVAL || command.opcode != nvme::opcode::kWrite ||
+        refused.directive_type != nvme::directive::kStreams)
+      return request->finish_one(settled(result));
     streams_lost_ = true;
-    plain.directive_type = 0;
-    plain.specific = 0;
-    start(request, nvme::write(command.nsid, plain), data);
-  });
+    count_on_none({refused.directive_type, refused.specific}, data.size());
+    const nvme::Transfer plain{refused.first_lba, refused.lbas};
+    start(request, nvme::write(command.nsid, plain), data, 1);
+  };
+  controller_->start(command, data, done);
+}
+
+Result<uint32_t> NvmeDevice::send(const nvme::Command& command, Bytes data) {
+  for (int sent = 1;; ++sent) {
+    const Result<uint32_t> result = controller_->io(command, data);
+    if (result.ok() || !passes(result.error()) || sent == kSendsMost) return settled(result);
+  }
 }
 
 bool NvmeDevice::names_lost_stream(const Placement& placement) const {
@@ -227,7 +247,7 @@ void NvmeDevice::take_lost_streams() {
   const auto wanted = static_cast<uint16_t>(placements_.size() - 1);
   const auto held = nvme::take_streams(*controller_, wanted);
   streams_held_ = held.ok() ? *held : uint16_t{0};
-  if (!held.ok() && reset_meanwhile(held.error()) && ++times_refused_ < kTakeMost)
+  if (!held.ok() && reset_meanwhile(held.error()) && ++times_refused_ < kTriesMost)
     return;  // the next writer tries
   times_refused_ = 0;
   streams_lost_ = false;
@@ -238,16 +258,21 @@ void NvmeDevice::take_lost_streams() {
   }
 }
 
-void NvmeDevice::count_stream(const Placement& placement, uint64_t bytes) {
+size_t NvmeDevice::stream_of(const Placement& placement) const {
   const auto known = std::ranges::find(placements_, placement);
-  const auto stream = known == placements_.end() ? 0 : known - placements_.begin();
-  stream_bytes_.at(static_cast<size_t>(stream)) += bytes;
+  return known == placements_.end() ? 0 : static_cast<size_t>(known - placements_.begin());
+}
+
+// What was counted on a stream has gone to none.
+void NvmeDevice::count_on_none(const Placement& placement, uint64_t bytes) {
+  stream_bytes_.at(stream_of(placement)) -= bytes;
+  stream_bytes_.front() += bytes;
 }
 
 Result<void> NvmeDevice::flush() {
   ++flushes_;
   if (read_only_ || info_.flush_is_free) return {};
-  SFS_TRY(controller_->io(nvme::flush(controller_->nsid()), {}));
+  SFS_TRY(send(nvme::flush(controller_->nsid()), {}));
   return {};
 }
 
@@ -256,17 +281,12 @@ Result<void> NvmeDevice::trim(BlockNo first, uint64_t count) {
   SFS_TRY(check(first, count));
   trimmed_bytes_ += count * kBlockSize;
   if (!found_.controller.can_deallocate()) return {};
-  uint64_t at = first.value * lbas_per_block_, left = count * lbas_per_block_;
-  while (left > 0) {
-    std::vector<nvme::Range> ranges;
-    while (left > 0 && ranges.size() < nvme::kMaxRanges) {
-      const uint64_t lbas = std::min(left, round_down(kMaxRangeLbas, lbas_per_block_));
-      ranges.push_back({at, static_cast<uint32_t>(lbas)});
-      at += lbas;
-      left -= lbas;
-    }
+  nvme::LbaRun run =
+      nvme::whole_units({first.value * lbas_per_block_, count * lbas_per_block_}, found_.trim);
+  while (run.lbas > 0) {
+    const std::vector<nvme::Range> ranges = nvme::next_ranges(run, found_.trim);
     std::vector<std::byte> data = nvme::encode_ranges(ranges);
-    SFS_TRY(controller_->io(nvme::deallocate(controller_->nsid(), ranges.size()), data));
+    SFS_TRY(send(nvme::deallocate(controller_->nsid(), ranges.size()), data));
   }
   return {};
 }
@@ -280,9 +300,9 @@ Result<DeviceStats> NvmeDevice::stats() {
   stats.inside_known = false;
   for (size_t i = 0; i < placements_.size(); ++i) stats.streams.push_back({stream_bytes_.at(i), 0});
   const nvme::Written now = nvme::written(*controller_, found_.controller, found_.space.endgid);
-  stats.nand_known = now.source != nvme::WafSource::kNone && now.source == waf_source();
-  if (stats.nand_known)
-    stats.nand_bytes = now.media_bytes - std::min(now.media_bytes, written_at_open_.media_bytes);
+  const nvme::Written since = now.since(written_at_open_);
+  stats.nand_known = since.waf().has_value();
+  if (stats.nand_known) stats.nand_bytes = since.media_bytes;
   return stats;
 }
 
@@ -297,7 +317,8 @@ Result<std::optional<bool>> NvmeDevice::honoured() {
 }
 
 Result<bool> NvmeDevice::streams_honoured(const std::vector<uint16_t>& used) {
-  SFS_ASSIGN(const std::vector<uint16_t> open, nvme::open_streams(*controller_));
+  SFS_ASSIGN(const std::vector<uint16_t> open,
+             nvme::open_streams(*controller_, max_transfer_bytes_));
   return std::ranges::all_of(
       used, [&](uint16_t id) { return std::ranges::find(open, id) != open.end(); });
 }

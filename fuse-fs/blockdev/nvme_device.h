@@ -4,12 +4,14 @@
 // FDP is preferred where it is on, else Streams are enabled and allocated, and given back at the
 // end; with neither there is one pStream. Requests are split at what controller and kernel take in
 // one command. flush() does nothing on a device without a volatile write cache. trim() is Dataset
-// Management, deallocate; what a trimmed block then reads as is the device's choice unless it says
-// zeroes (DLFEAT), and a device that cannot deallocate ignores trims.
+// Management, deallocate, of the whole units inside (nvme/trim.h); what a trimmed block then reads
+// as is the device's choice unless it says zeroes (DLFEAT), and a device that cannot deallocate
+// ignores trims. What a controller refuses for a state that passes is sent again a few times.
 //
 // A controller reset disables Streams, and writes that name one are then refused. Such a write is
-// sent again without one, so nothing fails, and the next write takes streams anew.
-// That a device takes a placement does not show that it heeds it: honoured() looks at its handles.
+// sent again without one (and counts on pStream 0), so nothing fails, and the next write takes
+// streams anew. That a device takes a placement does not show that it heeds it: honoured() looks at
+// its handles.
 //
 // Thread safety and crashes: see device.h; a completion may run in the controller's thread.
 // Statistics are counted since open; what the medium was written is the device's own word, for the
@@ -66,8 +68,11 @@ class NvmeDevice final : public Device {
   void take_lost_streams() SFS_REQUIRES(taking_);
   void transfer(BlockNo first, Bytes bytes, const Placement& placement, bool is_write,
                 Completion done);
-  void start(const std::shared_ptr<Request>& request, const nvme::Command& command, Bytes data);
-  void count_stream(const Placement& placement, uint64_t bytes);
+  void start(const std::shared_ptr<Request>& request, const nvme::Command& command, Bytes data,
+             int sent);
+  Result<uint32_t> send(const nvme::Command& command, Bytes data);
+  size_t stream_of(const Placement& placement) const;
+  void count_on_none(const Placement& placement, uint64_t bytes);
   Result<bool> streams_honoured(const std::vector<uint16_t>& used);
   Result<bool> handles_honoured(const std::vector<uint16_t>& used);
 

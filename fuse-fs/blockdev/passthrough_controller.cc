@@ -34,26 +34,11 @@ namespace streamfs::blockdev {
 namespace {
 
 constexpr const char* kSys = "/sys";
-constexpr int kSendMost = 10;
 
 std::filesystem::path resolved(const std::string& path) {
   std::error_code failed;
   const auto real = std::filesystem::canonical(path, failed);
   return failed ? std::filesystem::path(path) : real;
-}
-
-// Linux cancels what is in flight when a controller is reset, and sends no passthrough again
-// itself.
-Result<uint32_t> by_ioctl(int fd, unsigned long request, const nvme::Command& command, Bytes data,
-                          std::string_view what) {
-  nvme_passthru_cmd64 kernel{};
-  int status = 0;
-  for (int tried = 0; tried < kSendMost; ++tried) {
-    kernel = nvme::ioctl_command(command, data);
-    status = ioctl(fd, request, &kernel);
-    if (status >= 0 || errno != EINTR) break;
-  }
-  return nvme::returned(status < 0 ? -errno : status, kernel.result, what);
 }
 
 }  // namespace
@@ -111,11 +96,13 @@ PassthroughController::~PassthroughController() {
 }
 
 Result<uint32_t> PassthroughController::admin(const nvme::Command& command, Bytes data) {
-  return by_ioctl(fd_, NVME_IOCTL_ADMIN64_CMD, command, data, nvme::admin_name(command.opcode));
+  return nvme::by_ioctl([this](auto& each) { return ioctl(fd_, NVME_IOCTL_ADMIN64_CMD, &each); },
+                        command, data, nvme::admin_name(command.opcode));
 }
 
 Result<uint32_t> PassthroughController::io(const nvme::Command& command, Bytes data) {
-  return by_ioctl(fd_, NVME_IOCTL_IO64_CMD, command, data, nvme::io_name(command.opcode));
+  return nvme::by_ioctl([this](auto& each) { return ioctl(fd_, NVME_IOCTL_IO64_CMD, &each); },
+                        command, data, nvme::io_name(command.opcode));
 }
 
 void PassthroughController::start(const nvme::Command& command, Bytes data, nvme::Done done) {

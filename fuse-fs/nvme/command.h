@@ -48,7 +48,8 @@ inline constexpr uint8_t kSmart = 0x02, kEnduranceGroup = 0x09, kFdpConfiguratio
                          kOcpSmart = 0xc0;
 }  // namespace log_page
 
-inline constexpr uint8_t kCnsNamespace = 0x00, kCnsController = 0x01;
+inline constexpr uint8_t kCnsNamespace = 0x00, kCnsController = 0x01,
+                         kCnsCommandSetController = 0x06;  // of command set 0, NVM
 inline constexpr uint8_t kFeatureFdp = 0x1d;
 inline constexpr uint32_t kAllNamespaces = 0xffffffff;
 inline constexpr uint8_t kManageRuhs = 1;  // I/O management: RUH status, RUH update

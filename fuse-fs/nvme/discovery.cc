@@ -108,6 +108,8 @@ Result<Discovery> discover(Controller& controller) {
   SFS_ASSIGN(found.controller, controller_identity(controller));
   SFS_ASSIGN(found.space, namespace_identity(controller));
   SFS_TRY(check_format(controller.path(), found.space));
+  const auto limits = command_set_limits(controller);
+  found.trim = trim_limits(found.space, limits.ok() ? *limits : CommandSetLimits{});
   if (!discover_fdp(controller, found)) discover_streams(controller, found);
   return found;
 }

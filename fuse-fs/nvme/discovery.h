@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "fuse-fs/nvme/controller.h"
 #include "fuse-fs/nvme/structures.h"
+#include "fuse-fs/nvme/trim.h"
 
 namespace streamfs::nvme {
 
@@ -22,6 +23,7 @@ inline constexpr uint16_t kMostPStreams = 128;
 struct Discovery {
   ControllerIdentity controller;
   NamespaceIdentity space;
+  TrimLimits trim;
   Mechanism mechanism = Mechanism::kNone;
   std::string why;  // a sentence where there is no placement though the device looks like it
   std::optional<DirectiveParameters> directives;

@@ -1,6 +1,9 @@
 #include "fuse-fs/nvme/linux.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -19,6 +22,7 @@ namespace streamfs::nvme {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
+constexpr int kTriesMost = 10;
 
 template <typename Kernel>
 Kernel filled(const Command& command, Bytes data) {
@@ -61,8 +65,24 @@ nvme_uring_cmd ring_command(const Command& command, Bytes data) {
 }
 
 Result<uint32_t> returned(int status, uint64_t result, std::string_view what) {
+  if (status == -EINVAL)
+    return Error{ENXIO,
+                 fmt::format("{}: the kernel does not pass it (no path to the namespace?)", what)};
   if (status < 0) return Error{-status, std::string(what)};
   return outcome({static_cast<uint16_t>(status), static_cast<uint32_t>(result)}, what);
+}
+
+Result<uint32_t> by_ioctl(const Ioctl& pass, const Command& command, Bytes data,
+                          std::string_view what) {
+  nvme_passthru_cmd64 kernel{};
+  int status = 0;
+  for (int tried = 0; tried < kTriesMost; ++tried) {
+    kernel = ioctl_command(command, data);
+    status = pass(kernel);
+    if (status < 0) status = -errno;
+    if (status != -EINTR) break;
+  }
+  return returned(status, kernel.result, what);
 }
 
 std::string block_name_of(const std::filesystem::path& generic) {

@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -22,8 +24,17 @@ namespace streamfs::nvme {
 nvme_passthru_cmd64 ioctl_command(const Command& command, Bytes data);
 nvme_uring_cmd ring_command(const Command& command, Bytes data);
 
-// What came back: negative is -errno, positive a status field; `result` is dword 0.
+// What came back: negative is -errno, positive a status field; `result` is dword 0. EINVAL of the
+// kernel is ENXIO here: it names no field, but says that there is no path to the namespace, or that
+// the request is none it passes.
 Result<uint32_t> returned(int status, uint64_t result, std::string_view what);
+
+// Passes a command by a function like ioctl(2): a status field, or -1 and errno. Linux cancels
+// what is in flight when a controller is reset (EINTR), and sends no passthrough again itself; so
+// this does, a bounded number of times.
+using Ioctl = std::function<int(nvme_passthru_cmd64&)>;
+Result<uint32_t> by_ioctl(const Ioctl& pass, const Command& command, Bytes data,
+                          std::string_view what);
 
 // "/dev/ng0n1" is the character device of the namespace whose block device is nvme0n1. Empty for
 // any other name.

@@ -70,6 +70,10 @@ Result<NamespaceIdentity> namespace_identity(Controller& controller) {
   return ask<NamespaceIdentity>(controller, identify(kCnsNamespace, controller.nsid()));
 }
 
+Result<CommandSetLimits> command_set_limits(Controller& controller) {
+  return ask<CommandSetLimits>(controller, identify(kCnsCommandSetController, 0));
+}
+
 Result<DirectiveParameters> directive_parameters(Controller& controller) {
   return ask<DirectiveParameters>(
       controller, directive_receive(controller.nsid(), directive::kIdentify,
@@ -82,8 +86,9 @@ Result<StreamsParameters> streams_parameters(Controller& controller) {
                                     directive::kReturnParameters, StreamsParameters::kBytes));
 }
 
-Result<std::vector<uint16_t>> open_streams(Controller& controller) {
-  std::vector<std::byte> bytes(round_up(2 + 2 * kMostStreams, 4));
+Result<std::vector<uint16_t>> open_streams(Controller& controller, uint64_t most_bytes) {
+  const uint64_t all = round_up(2 + 2 * kMostStreams, 4);
+  std::vector<std::byte> bytes(std::min(all, round_down(most_bytes, 4)));
   SFS_TRY(controller.admin(directive_receive(controller.nsid(), directive::kStreams,
                                              directive::kGetStatus, bytes.size()),
                            bytes));
@@ -159,6 +164,12 @@ std::optional<double> Written::waf() const {
   constexpr uint64_t kUnits = 100;  // so that what is missing of one is below a hundredth
   if (source == WafSource::kNone || host_bytes < times(unit_bytes, kUnits)) return std::nullopt;
   return static_cast<double>(media_bytes) / static_cast<double>(host_bytes);
+}
+
+Written Written::since(const Written& then) const {
+  if (source != then.source) return {};
+  return {source, host_bytes - std::min(host_bytes, then.host_bytes),
+          media_bytes - std::min(media_bytes, then.media_bytes), unit_bytes};
 }
 
 const char* name_of(WafSource source) {

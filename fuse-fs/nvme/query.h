@@ -15,9 +15,13 @@ namespace streamfs::nvme {
 Result<ControllerIdentity> controller_identity(Controller& controller);
 Result<NamespaceIdentity> namespace_identity(Controller& controller);
 
+// EINVAL from controllers before NVMe 2.0.
+Result<CommandSetLimits> command_set_limits(Controller& controller);
+
 Result<DirectiveParameters> directive_parameters(Controller& controller);
 Result<StreamsParameters> streams_parameters(Controller& controller);
-Result<std::vector<uint16_t>> open_streams(Controller& controller);
+// As many as one command of `most_bytes` tells.
+Result<std::vector<uint16_t>> open_streams(Controller& controller, uint64_t most_bytes);
 
 // The index of the FDP configuration in use; none while FDP is disabled.
 Result<std::optional<uint8_t>> fdp_feature(Controller& controller, uint16_t endurance_group);
@@ -35,8 +39,9 @@ enum class WafSource : uint8_t { kNone, kFdpStatistics, kOcpLog, kEnduranceGroup
 struct Written {
   WafSource source = WafSource::kNone;
   uint64_t host_bytes = 0, media_bytes = 0;
-  uint64_t unit_bytes = 1;            // of the coarser one
-  std::optional<double> waf() const;  // none before a hundred units were written
+  uint64_t unit_bytes = 1;                   // of the coarser one
+  std::optional<double> waf() const;         // none before a hundred units were written
+  Written since(const Written& then) const;  // kNone if told by another source
 };
 // From the first source that the controller has; kNone if it has none, or does not let us ask.
 Written written(Controller& controller, const ControllerIdentity& identity,

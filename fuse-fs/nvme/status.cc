@@ -37,21 +37,21 @@ constexpr std::array kMeanings = std::to_array<Meaning>({
     {0x001d, EBUSY, "the device is being sanitized"},
     {0x0020, EROFS, "the namespace is write protected"},
     {0x0021, EAGAIN, "interrupted; to be sent again"},
-    {0x0022, EIO, "transient transport error"},
+    {0x0022, EAGAIN, "transient transport error"},
     {0x0023, EACCES, "prohibited by the lockdown feature"},
     {0x0029, EOPNOTSUPP, "FDP is disabled in this endurance group"},
-    {0x002a, EINVAL, "invalid list of placement handles"},
-    {0x0080, EINVAL, "blocks beyond the end of the namespace"},
+    {0x002a, ENOENT, "invalid list of placement handles"},
+    {0x0080, ERANGE, "blocks beyond the end of the namespace"},
     {0x0081, ENOSPC, "the capacity of the namespace is exceeded"},
     {0x0082, EAGAIN, "the namespace is not ready"},
     {0x0083, EBUSY, "another host holds a reservation"},
     {0x0084, EBUSY, "the namespace is being formatted"},
     {0x0109, EOPNOTSUPP, "the controller does not have this log page"},
-    {0x010a, EINVAL, "invalid format"},
-    {0x010f, EINVAL, "this feature is not one of a namespace"},
+    {0x010a, EOPNOTSUPP, "invalid format"},
+    {0x010f, EOPNOTSUPP, "this feature is not one of a namespace"},
     {0x017f, ENOSPC, "no stream resources are left"},
     {0x0182, EROFS, "the range is read only"},
-    {0x0183, EINVAL, "too many or too long ranges in one command"},
+    {0x0183, E2BIG, "too many or too long ranges in one command"},
     {0x0280, EIO, "write fault of the medium"},
     {0x0281, EIO, "the medium has lost this data"},
     {0x0282, EILSEQ, "end-to-end guard check failed"},
@@ -62,7 +62,7 @@ constexpr std::array kMeanings = std::to_array<Meaning>({
     {0x0300, EIO, "internal error of the path"},
     {0x0360, EIO, "the controller lost the path"},
     {0x0370, EIO, "the host lost the path"},
-    {0x0371, ECANCELED, "aborted by the host"},
+    {0x0371, EAGAIN, "aborted by the host"},
 });
 
 }  // namespace
@@ -71,10 +71,11 @@ Error error_of(uint16_t status, std::string_view what) {
   const auto known = std::ranges::find(kMeanings, status & kTypeAndCode,
                                        [](const Meaning& m) { return int{m.status}; });
   const bool found = known != kMeanings.end();
-  return {found ? known->code : EIO,
+  const bool final = (status & kDoNotRetry) != 0;
+  return {!found || (final && known->code == EAGAIN) ? EIO : known->code,
           fmt::format("{}: NVMe status {:x}h/{:02x}h{}{}{}", what, status >> 8 & 7, status & 0xff,
                       found ? ", " : "", found ? known->text : "",
-                      (status & kDoNotRetry) != 0 ? " (not worth repeating)" : "")};
+                      final ? " (not worth repeating)" : "")};
 }
 
 std::string_view admin_name(uint8_t code) {

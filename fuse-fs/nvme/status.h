@@ -17,12 +17,17 @@ enum class Status : uint16_t {
   kInvalidField = 0x0002,
   kInternalError = 0x0006,
   kInvalidNamespace = 0x000b,
+  kCommandInterrupted = 0x0021,
+  kTransientTransportError = 0x0022,
+  kNotReady = 0x0082,
+  kAbortedByHost = 0x0371,
   kFdpDisabled = 0x0029,
   kInvalidPlacementHandles = 0x002a,
   kWriteProtected = 0x0020,
   kBeyondCapacity = 0x0080,
   kCapacityExceeded = 0x0081,
   kInvalidLogPage = 0x0109,
+  kSizeLimitExceeded = 0x0183,
   kStreamAllocationFailed = 0x017f,
   kWriteFault = 0x0280,
   kUnrecoveredRead = 0x0281,
@@ -33,7 +38,9 @@ struct CompletionEntry {
   uint32_t result = 0;  // dword 0
 };
 
-// The errno that fits best; EIO for what has none.
+// The errno that fits best; EIO for what has none. Two have one meaning each: EINVAL is Invalid
+// Field, by which a write is refused for its stream; EAGAIN is what passes (interrupted, not ready,
+// aborted by the host, transport error) and may be sent again.
 Error error_of(uint16_t status, std::string_view what);
 // What a command does, for such a sentence.
 std::string_view admin_name(uint8_t code);

@@ -114,6 +114,21 @@ struct NamespaceIdentity {
   }
 };
 
+// Identify, CNS 06h, of the NVM command set. 0 is "no limit".
+struct CommandSetLimits {
+  static constexpr size_t kBytes = kIdentifyBytes;
+  uint8_t dmrl = 0;    // ranges of a Dataset Management command
+  uint32_t dmrsl = 0;  // LBAs of such a range
+  uint64_t dmsl = 0;   // LBAs of such a command
+
+  template <typename Field, typename Self>
+  static void each_field(Field field, Self& self) {
+    field(3, self.dmrl);
+    field(4, self.dmrsl);
+    field(8, self.dmsl);
+  }
+};
+
 // Directive Receive, Identify directive, Return Parameters. Bit n: directive type n.
 struct DirectiveParameters {
   static constexpr size_t kBytes = 4096;
@@ -216,7 +231,8 @@ struct OcpSmartLog {
   }
 };
 
-// Directive Receive, Streams directive, Get Status: the identifiers of open streams. EIO.
+// Directive Receive, Streams directive, Get Status: the identifiers of open streams, as many as
+// there was room for. EIO.
 Result<std::vector<uint16_t>> decode_stream_status(ConstBytes bytes);
 std::vector<std::byte> encode_stream_status(std::span<const uint16_t> open);
 

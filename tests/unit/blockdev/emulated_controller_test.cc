@@ -59,14 +59,14 @@ TEST_F(NvmeTest, AllocatedStreamsMakeRoomForEachOtherAndAResetTakesThemAway) {
   EXPECT_EQ(nvme::streams_parameters(ssd)->nssa, 1u);
   for (const uint16_t id : std::array<uint16_t, 3>{700, 800, 900})
     EXPECT_EQ(code_of(write(ssd, 0, 1, id)), 0);
-  EXPECT_EQ(nvme::open_streams(ssd).value(), (std::vector<uint16_t>{800, 900}));
+  EXPECT_EQ(nvme::open_streams(ssd, kBlockSize).value(), (std::vector<uint16_t>{800, 900}));
   EXPECT_EQ(pages_of_stream(1), 2u);  // 900 took 700's place
   EXPECT_EQ(pages_of_stream(2), 1u);
   ASSERT_TRUE(ssd.admin(nvme::directive_send(1, 1, 1, 800), {}).ok());
-  EXPECT_EQ(nvme::open_streams(ssd).value(), (std::vector<uint16_t>{900}));
+  EXPECT_EQ(nvme::open_streams(ssd, kBlockSize).value(), (std::vector<uint16_t>{900}));
   ASSERT_TRUE(ssd.admin(nvme::directive_send(1, 1, 2, 0), {}).ok());
   EXPECT_EQ(nvme::streams_parameters(ssd)->nsa, 0u);
-  EXPECT_TRUE(nvme::open_streams(ssd)->empty());
+  EXPECT_TRUE(nvme::open_streams(ssd, kBlockSize)->empty());
   ssd.reset();
   EXPECT_EQ(nvme::streams_parameters(ssd).error().code, EINVAL);
   EXPECT_EQ(code_of(write(ssd, 0, 1, 900)), EINVAL);
@@ -144,8 +144,8 @@ TEST_F(NvmeTest, CommandsThatCannotBeAreRefused) {
   EXPECT_EQ(code_of(ssd.io(nvme::write(2, {0, 8}), bytes)), ENXIO);
   EXPECT_EQ(code_of(ssd.io(nvme::write(1, {1, 8}), bytes)), EINVAL);  // a page in part
   EXPECT_EQ(code_of(ssd.io(nvme::write(1, {0, 9}), bytes)), EINVAL);  // not as much data
-  EXPECT_EQ(code_of(ssd.io(nvme::write(1, {kBlocks * 8, 8}), bytes)), EINVAL);
-  EXPECT_EQ(code_of(ssd.io(nvme::read(1, {kBlocks * 8, 8}), bytes)), EINVAL);
+  EXPECT_EQ(code_of(ssd.io(nvme::write(1, {kBlocks * 8, 8}), bytes)), ERANGE);
+  EXPECT_EQ(code_of(ssd.io(nvme::read(1, {kBlocks * 8, 8}), bytes)), ERANGE);
   EXPECT_EQ(code_of(ssd.io({0x7f, 1, {}}, {})), EOPNOTSUPP);
   EXPECT_EQ(code_of(ssd.admin({0x7f, 1, {}}, {})), EOPNOTSUPP);
   EXPECT_EQ(code_of(ssd.admin(nvme::identify(0x33, 1), bytes)), EINVAL);

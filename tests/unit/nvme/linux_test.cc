@@ -60,6 +60,29 @@ TEST(Linux, WhatComesBackIsAnErrnoOrAStatus) {
   EXPECT_EQ(returned(-EACCES, 5, "x").error().code, EACCES);
   EXPECT_EQ(returned(0x4002, 5, "x").error().code, EINVAL);
   EXPECT_EQ(returned(0x0281, 5, "x").error().code, EIO);
+  EXPECT_EQ(returned(-EINVAL, 5, "x").error().code, ENXIO);  // the kernel's own: no path
+}
+
+TEST(Linux, WhatAResetCancelledIsPassedAgainABoundedNumberOfTimes) {
+  int calls = 0, cancelled = 3, status = 0;
+  const auto pass = [&](nvme_passthru_cmd64& kernel) {
+    EXPECT_EQ(kernel.cdw10, 77u);  // whole each time
+    EXPECT_EQ(kernel.result, 0u);
+    kernel.result = 5;
+    errno = EINTR;
+    return ++calls <= cancelled ? -1 : status;
+  };
+  const Command command{0x06, 1, {77}};
+  EXPECT_EQ(by_ioctl(pass, command, {}, "x").value(), 5u);
+  EXPECT_EQ(calls, 4);
+  calls = cancelled = 0;
+  status = 0x0281;
+  EXPECT_EQ(by_ioctl(pass, command, {}, "x").error().code, EIO);
+  EXPECT_EQ(calls, 1);
+  calls = 0;
+  cancelled = 1000;
+  EXPECT_EQ(by_ioctl(pass, command, {}, "x").error().code, EINTR);
+  EXPECT_EQ(calls, 10);
 }
 
 TEST(Linux, TheCharacterDeviceOfANamespaceIsKnownByItsName) {

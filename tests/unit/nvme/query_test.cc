@@ -125,8 +125,25 @@ TEST(Queries, NoAnswerIsTrusted) {
     (void)take_streams(controller, 7);
     (void)fdp_events(controller, 1, true);
     (void)ruh_usage(controller, 1);
-    (void)open_streams(controller);
+    (void)open_streams(controller, 4096);
   }
+}
+
+TEST(Queries, OpenStreamsAreAskedForInWhatOneCommandMayTransfer) {
+  std::vector<uint16_t> many;
+  for (uint16_t id = 1; id <= 5000; ++id) many.push_back(id);
+  const std::vector<std::byte> all = encode_stream_status(many);
+  size_t asked = 0;
+  Scripted controller([&](const Command& command, Bytes data) -> Result<uint32_t> {
+    EXPECT_EQ(data.size(), (command.cdw10() + 1) * 4);
+    asked = data.size();
+    copy(data, all);
+    return uint32_t{0};
+  });
+  EXPECT_EQ(open_streams(controller, 4096)->size(), 2047u);
+  EXPECT_EQ(asked, 4096u);
+  EXPECT_EQ(open_streams(controller, uint64_t{1} << 40).value(), many);
+  EXPECT_EQ(asked, 131072u);
 }
 
 }  // namespace

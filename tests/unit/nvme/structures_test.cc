@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <vector>
@@ -114,6 +115,19 @@ TEST(Structures, MoreThanSixteenFormatsTakeMoreBits) {
   EXPECT_EQ(identity.lba_bytes(), 512u);
   identity.nlbaf = 16;
   EXPECT_EQ(identity.lba_bytes(), 4096u);
+}
+
+// NVM Command Set 1.0, I/O Command Set specific Identify Controller data structure.
+TEST(Structures, TheCommandSetTellsItsLimits) {
+  nvme_id_ctrl_nvm theirs{};
+  theirs.dmrl = 0x12;
+  theirs.dmrsl = 0x3456789a;
+  theirs.dmsl = 0x1122334455667788;
+  const auto ours = decode<CommandSetLimits>(bytes_of(theirs));
+  EXPECT_EQ(ours.dmrl, 0x12);
+  EXPECT_EQ(ours.dmrsl, 0x3456789au);
+  EXPECT_EQ(ours.dmsl, 0x1122334455667788u);
+  EXPECT_EQ(encode(ours), bytes_of(theirs));
 }
 
 // Base 2.0, Directives: Identify, Return Parameters; Streams, Return Parameters and Get Status.
@@ -282,7 +296,7 @@ TEST(Structures, LengthsThatCannotBeAreEio) {
   EXPECT_EQ(decode_fdp_events(claims).error().code, EIO);
   EXPECT_EQ(decode_fdp_events({}).error().code, EIO);
   claims[0] = std::byte{64};
-  EXPECT_EQ(decode_stream_status(claims).error().code, EIO);
+  EXPECT_EQ(decode_stream_status(claims)->size(), 63u);  // 64, of which there was room for fewer
   EXPECT_EQ(decode_stream_status({}).error().code, EIO);
   EXPECT_EQ(decode_ruh_usage(claims).error().code, EIO);
   EXPECT_EQ(decode_ruh_usage({}).error().code, EIO);
@@ -303,9 +317,20 @@ TEST(Statuses, BecomeAnErrnoAndASentence) {
   EXPECT_EQ(error_of(0x0109, "log").code, EOPNOTSUPP);
   EXPECT_EQ(error_of(0x07fe, "x").code, EIO);
   EXPECT_EQ(error_of(0x07fe, "x").context, "x: NVMe status 7h/feh");
+  for (const uint16_t passing : std::initializer_list<uint16_t>{0x0021, 0x0022, 0x0082, 0x0371}) {
+    EXPECT_EQ(error_of(passing, "x").code, EAGAIN) << passing;
+    EXPECT_EQ(error_of(static_cast<uint16_t>(passing | 0x4000), "x").code, EIO)
+        << passing;  // do not retry
+  }
   EXPECT_EQ(outcome({0, 42}, "x").value(), 42u);
   EXPECT_EQ(outcome({0x3800, 42}, "x").value(), 42u);  // only how to repeat what did not fail
   EXPECT_EQ(outcome({0x0006, 42}, "x").error().code, EIO);
+}
+
+// What a write's stream is refused with, and nothing else.
+TEST(Statuses, OnlyInvalidFieldIsEinval) {
+  for (uint16_t status = 1; status < 0x0800; ++status)
+    EXPECT_EQ(error_of(status, "x").code == EINVAL, status == 0x0002) << status;
 }
 
 }  // namespace
