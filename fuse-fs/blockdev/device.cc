@@ -1,7 +1,10 @@
 #include "fuse-fs/blockdev/device.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -42,6 +45,12 @@ Result<std::unique_ptr<Device>> open_emulated_nvme(const std::string& data,
 }
 
 }  // namespace
+
+Result<void> check_range(BlockNo first, uint64_t blocks, uint64_t capacity) {
+  if (first.value <= capacity && blocks <= capacity - first.value) return {};
+  return Error{EINVAL, fmt::format("blocks {} + {} lie beyond the device's {}", first.value, blocks,
+                                   capacity)};
+}
 
 std::string_view path_of(std::string_view data) {
   if (data.starts_with(kEmulated)) return data.substr(kEmulated.size());

@@ -107,6 +107,8 @@ struct OpenOptions {
   double real_time = 0;  // emulated SSDs: answer when the flash would, times this; 0: at once
 };
 Result<std::unique_ptr<Device>> open_device(const std::string& data, const OpenOptions& options);
+// Errors: EINVAL for blocks beyond `capacity`.
+Result<void> check_range(BlockNo first, uint64_t blocks, uint64_t capacity);
 // The path in DATA, without what says how to use it.
 std::string_view path_of(std::string_view data);
 

@@ -18,6 +18,7 @@
 #include "emulator/geometry.h"
 #include "emulator/ssd.h"
 #include "emulator/stats.h"
+#include "fuse-fs/blockdev/emulated_device.h"
 #include "fuse-fs/nvme/command.h"
 #include "fuse-fs/nvme/discovery.h"
 #include "fuse-fs/nvme/status.h"
@@ -69,11 +70,7 @@ std::array<uint8_t, 16> bytes_of_uuid(const std::string& text) {
 Result<std::unique_ptr<EmulatedController>> EmulatedController::open(const std::string& path,
                                                                      const EmulatedNvme& kind,
                                                                      const OpenOptions& options) {
-  emulator::SsdOptions ssd_options;
-  ssd_options.read_only = options.read_only;
-  ssd_options.wait_seconds = options.wait_seconds;
-  ssd_options.real_time = options.real_time;
-  SFS_ASSIGN(std::unique_ptr<emulator::Ssd> ssd, emulator::Ssd::open(path, ssd_options));
+  SFS_ASSIGN(std::unique_ptr<emulator::Ssd> ssd, emulator::Ssd::open(path, ssd_options(options)));
   return std::unique_ptr<EmulatedController>(new EmulatedController(std::move(ssd), path, kind));
 }
 

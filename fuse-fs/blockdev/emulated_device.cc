@@ -13,13 +13,17 @@
 
 namespace streamfs::blockdev {
 
+emulator::SsdOptions ssd_options(const OpenOptions& options) {
+  emulator::SsdOptions ssd;
+  ssd.read_only = options.read_only;
+  ssd.wait_seconds = options.wait_seconds;
+  ssd.real_time = options.real_time;
+  return ssd;
+}
+
 Result<std::unique_ptr<EmulatedDevice>> EmulatedDevice::open(const std::string& path,
                                                              const OpenOptions& options) {
-  emulator::SsdOptions ssd_options;
-  ssd_options.read_only = options.read_only;
-  ssd_options.wait_seconds = options.wait_seconds;
-  ssd_options.real_time = options.real_time;
-  SFS_ASSIGN(std::unique_ptr<emulator::Ssd> ssd, emulator::Ssd::open(path, ssd_options));
+  SFS_ASSIGN(std::unique_ptr<emulator::Ssd> ssd, emulator::Ssd::open(path, ssd_options(options)));
   return std::unique_ptr<EmulatedDevice>(new EmulatedDevice(std::move(ssd), path));
 }
 

@@ -18,6 +18,8 @@
 
 namespace streamfs::blockdev {
 
+emulator::SsdOptions ssd_options(const OpenOptions& options);
+
 class EmulatedDevice final : public Device {
  public:
   // Errors: see open_device.

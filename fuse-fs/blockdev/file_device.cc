@@ -156,10 +156,7 @@ Result<uint64_t> FileDevice::measure() {
 }
 
 Result<void> FileDevice::check(BlockNo first, uint64_t blocks) const {
-  const uint64_t capacity = capacity_blocks_.load(std::memory_order_relaxed);
-  if (first.value <= capacity && blocks <= capacity - first.value) return {};
-  return Error{EINVAL, fmt::format("blocks {} + {} lie beyond the device's {}", first.value, blocks,
-                                   capacity)};
+  return check_range(first, blocks, capacity_blocks_.load(std::memory_order_relaxed));
 }
 
 bool FileDevice::needs_copy(const std::byte* data) const {

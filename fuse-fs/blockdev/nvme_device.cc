@@ -168,10 +168,7 @@ Placement NvmeDevice::placement(PStreamId stream) const {
 }
 
 Result<void> NvmeDevice::check(BlockNo first, uint64_t blocks) const {
-  const uint64_t capacity = info_.capacity_blocks;
-  if (first.value <= capacity && blocks <= capacity - first.value) return {};
-  return Error{EINVAL, fmt::format("blocks {} + {} lie beyond the device's {}", first.value, blocks,
-                                   capacity)};
+  return check_range(first, blocks, info_.capacity_blocks);
 }
 
 void NvmeDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {

@@ -1,6 +1,7 @@
 // When data and names are durable: epochs, fsync and sync, and META that needs a sync of its own.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/pair.h"
 #include "pmem/region.h"
@@ -158,6 +160,43 @@ TEST(Epoch, AFailedFlushIsNeverFollowedByAPromise) {
   EXPECT_EQ(rig.fs().write(id, 0, Rig::filled(1, 1)).error().code, EROFS);
   EXPECT_TRUE(rig.fs().status()->degraded_read_only);
   EXPECT_FALSE(rig.fs().status()->degraded_reason.empty());
+}
+
+// The data's flush and the log's are sent at once; the device tells its error to the first alone.
+TEST(Epoch, AFlushThatFailedForOneIsNoSuccessForAnother) {
+  Rig::Options options;
+  options.blocks = 8192;
+  options.meta_bytes = 2 << 20;
+  options.meta_class = pmem::MetaClass::kVolatile;
+  options.meta_log = true;
+  options.faulty = false;
+  Rig rig(options);
+  const InodeId with_data = rig.create("f"), with_name = rig.create("g");
+  ASSERT_TRUE(rig.write(with_data, 0, Rig::filled(100, 1)).ok());
+  std::atomic<int> flushes{0};
+  std::atomic<bool> told{false};
+  const auto wait_for = [](const auto& happened) {  // or too long, for a test that fails
+    for (int ms = 0; !happened() && ms < 5000; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  rig.ram().on_flush = [&]() -> Result<void> {
+    if (++flushes == 1) {
+      wait_for([&] { return flushes >= 2; });
+      return Error{EIO, "lost"};
+    }
+    wait_for([&] { return told.load(); });
+    return {};
+  };
+  std::thread first([&] {
+    EXPECT_FALSE(rig.fs().fsync(with_data, false).ok());
+    told = true;
+  });
+  wait_for([&] { return flushes >= 1; });
+  (void)rig.create("h");
+  EXPECT_FALSE(rig.fs().fsync(with_name, false).ok());
+  first.join();
+  EXPECT_EQ(flushes, 2);
+  rig.ram().on_flush = nullptr;
 }
 
 // ---- META classes

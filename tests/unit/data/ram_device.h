@@ -55,7 +55,7 @@ class RamDevice final : public blockdev::Device {
   Result<void> flush() override {
     if (flush_ms != 0) std::this_thread::sleep_for(std::chrono::milliseconds(flush_ms));
     ++flushes;
-    return {};
+    return on_flush ? on_flush() : Result<void>();
   }
   Result<void> trim(BlockNo first, uint64_t count) override {
     std::memset(&bytes_[first.value * kBlockSize], 0, count * kBlockSize);
@@ -80,6 +80,7 @@ class RamDevice final : public blockdev::Device {
   std::atomic<int> flush_ms{0}, read_ms{0};
   blockdev::WriteTag last_tag{};
   std::function<void()> on_trim, on_measure;
+  std::function<Result<void>()> on_flush;
 
  private:
   blockdev::DeviceInfo info_;
