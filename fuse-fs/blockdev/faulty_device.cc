@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +25,8 @@ namespace streamfs::blockdev {
 namespace {
 
 constexpr size_t kSector = 512;
+constexpr uint64_t kFullWritesMost = 8;
+constexpr auto kLate = std::chrono::milliseconds(2);
 
 Result<void> write_now(Device& device, BlockNo first, ConstBytes bytes, WriteTag tag) {
   IoBatch batch(device);
@@ -57,30 +64,75 @@ void FaultyDevice::cache(BlockNo first, ConstBytes bytes, WriteTag tag) {
   }
 }
 
+void FaultyDevice::set_storm(Storm storm) {
+  const MutexLock lock(storm_mutex_);
+  weather_.seed(storm.seed);
+  writes_without_space_ = 0;
+  storm_ = std::move(storm);
+}
+
+std::optional<Storm::Kind> FaultyDevice::struck(std::initializer_list<Storm::Kind> kinds,
+                                                uint64_t& chance) {
+  std::function<void(Storm::Kind)> on_fault;
+  Storm::Kind kind{};
+  {
+    const MutexLock lock(storm_mutex_);
+    if (storm_.one_in == 0) return std::nullopt;
+    const bool writes = *kinds.begin() == Storm::kWriteError;
+    const bool is_full = writes && writes_without_space_ > 0;
+    if (!is_full && weather_() % storm_.one_in != 0) return std::nullopt;
+    kind = is_full ? Storm::kNoSpace : kinds.begin()[weather_() % kinds.size()];
+    chance = weather_();
+    if (is_full)
+      --writes_without_space_;
+    else if (kind == Storm::kNoSpace)
+      writes_without_space_ = static_cast<int>(chance % kFullWritesMost);
+    on_fault = storm_.on_fault;
+  }
+  if (on_fault) on_fault(kind);
+  if (kind == Storm::kStuck) std::this_thread::sleep_for(kLate);
+  return kind;
+}
+
+Result<void> FaultyDevice::write_through(BlockNo first, ConstBytes bytes, WriteTag tag) {
+  if (volatile_cache_)
+    cache(first, bytes, tag);
+  else if (!bytes.empty())
+    return write_now(*inner_, first, bytes, tag);
+  return {};
+}
+
 void FaultyDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {
+  uint64_t chance = 0;
+  const auto fault =
+      struck({Storm::kWriteError, Storm::kNoSpace, Storm::kWriteRefused, Storm::kStuck}, chance);
   const auto perform = [&]() -> Result<void> {
     const MutexLock lock(mutex_);
     if (off_) return injected("no power");
+    if (fault == Storm::kNoSpace) return Error{ENOSPC, "injected: write"};
+    if (fault == Storm::kWriteRefused) return Error{EAGAIN, "injected: write"};
     const bool fails = due(faults_.fail_writes_after);
     if (fails && faults_.tear_failing_writes)
       bytes = bytes.first(round_down(bytes.size() / 2, kBlockSize));
     else if (fails)
       bytes = {};
-    Result<void> result;
-    if (volatile_cache_)
-      cache(first, bytes, tag);
-    else if (!bytes.empty())
-      result = write_now(*inner_, first, bytes, tag);
-    return fails ? Result<void>(injected("write")) : result;
+    if (fault == Storm::kWriteError)
+      bytes = bytes.first(round_down(bytes.size() * (chance % 3) / 2, kBlockSize));
+    const Result<void> result = write_through(first, bytes, tag);
+    return fails || fault == Storm::kWriteError ? Result<void>(injected("write")) : result;
   };
   done(perform());
 }
 
 void FaultyDevice::read(BlockNo first, Bytes bytes, Completion done) {
+  uint64_t chance = 0;
+  const auto fault = struck({Storm::kReadError, Storm::kStuck}, chance);
   const auto perform = [&]() -> Result<void> {
     const MutexLock lock(mutex_);
     if (off_) return injected("no power");
     if (due(faults_.fail_reads_after)) return injected("read");
+    const bool fails = fault == Storm::kReadError;
+    if (fails) bytes = bytes.first(round_down(bytes.size() / 2, kBlockSize));
     IoBatch batch(*inner_);
     batch.read(first, bytes);
     SFS_TRY(batch.wait());
@@ -89,7 +141,7 @@ void FaultyDevice::read(BlockNo first, Bytes bytes, Completion done) {
          ++at)
       std::memcpy(bytes.data() + (at->first - first.value) * kBlockSize,
                   at->second.back().content.data(), kBlockSize);
-    return {};
+    return fails ? Result<void>(injected("read")) : Result<void>();
   };
   done(perform());
 }
@@ -115,6 +167,9 @@ Result<void> FaultyDevice::write_back() {
 }
 
 Result<void> FaultyDevice::trim(BlockNo first, uint64_t count) {
+  uint64_t chance = 0;
+  if (struck({Storm::kTrimError, Storm::kStuck}, chance) == Storm::kTrimError)
+    return injected("trim");
   const MutexLock lock(mutex_);
   if (off_) return injected("no power");
   if (!volatile_cache_) return inner_->trim(first, count);

@@ -2,6 +2,7 @@
 //
 // Errors: after `fail_writes_after` more writes every write fails with EIO, having reached the
 // device not at all or, with `tear_failing_writes`, in its first half; likewise reads and flushes.
+// Storm: requests fail at random, each in one of the ways that devices have; a flush never does.
 // Power: with `volatile_cache`, writes and trims since the last flush live here only. power_cut()
 // decides for every 512-byte sector of every such block which of its versions since that flush,
 // or the one before, is on the device; so every state that device.h allows can come up. After a cut
@@ -12,10 +13,13 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <vector>
 
 #include "base/mutex.h"
@@ -31,11 +35,31 @@ struct Faults {
   bool tear_failing_writes = false;
 };
 
+struct Storm {
+  enum Kind : uint8_t {
+    kWriteError,    // EIO; nothing, half or all of it arrived
+    kNoSpace,       // ENOSPC, as of thin provisioning that is exhausted, and so the next writes too
+    kWriteRefused,  // EAGAIN; nothing arrived
+    kReadError,     // EIO; half of the buffer was filled
+    kTrimError,     // EIO; nothing happened
+    kStuck,         // answered late
+    kKinds,
+  };
+  static constexpr std::array<const char*, kKinds> kNames = {
+      "write errors", "no space", "refused writes", "read errors", "trim errors", "stuck"};
+
+  uint64_t seed = 1;
+  uint32_t one_in = 0;  // of so many requests something happens to one; 0: to none
+  // In the thread of the request that it happens to.
+  std::function<void(Kind)> on_fault;
+};
+
 class FaultyDevice final : public Device {
  public:
   FaultyDevice(std::unique_ptr<Device> inner, bool volatile_cache);
 
   void set_faults(const Faults& faults);
+  void set_storm(Storm storm);
   // The same seed gives the same device.
   void power_cut(uint64_t seed);
   void power_on();
@@ -59,6 +83,9 @@ class FaultyDevice final : public Device {
   };
 
   static bool due(uint64_t& countdown);
+  // What happens to a request of which these can be, if anything; `chance` draws how.
+  std::optional<Storm::Kind> struck(std::initializer_list<Storm::Kind> kinds, uint64_t& chance);
+  Result<void> write_through(BlockNo first, ConstBytes bytes, WriteTag tag);
   void cache(BlockNo first, ConstBytes bytes, WriteTag tag) SFS_REQUIRES(mutex_);
   Result<void> write_back() SFS_REQUIRES(mutex_);
   void settle(uint64_t block, const std::vector<Version>& versions, uint64_t choice);
@@ -68,6 +95,10 @@ class FaultyDevice final : public Device {
   const bool volatile_cache_;
   Mutex mutex_;  // held across the inner device's calls: a test device
   Faults faults_ SFS_GUARDED_BY(mutex_);
+  Mutex storm_mutex_;  // leaf
+  Storm storm_ SFS_GUARDED_BY(storm_mutex_);
+  std::mt19937_64 weather_ SFS_GUARDED_BY(storm_mutex_);
+  int writes_without_space_ SFS_GUARDED_BY(storm_mutex_) = 0;
   bool off_ SFS_GUARDED_BY(mutex_) = false;
   std::map<uint64_t, std::vector<Version>> unflushed_ SFS_GUARDED_BY(mutex_);  // by block
 };
