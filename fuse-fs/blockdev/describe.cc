@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/result.h"
@@ -14,6 +16,7 @@
 #include "fuse-fs/blockdev/nvme_device.h"
 #include "fuse-fs/nvme/command.h"
 #include "fuse-fs/nvme/discovery.h"
+#include "fuse-fs/nvme/linux.h"
 #include "fuse-fs/nvme/query.h"
 #include "fuse-fs/nvme/structures.h"
 
@@ -36,6 +39,24 @@ json placement_of(Device& device) {
           {"why", why.empty() ? json(nullptr) : json(why)},
           {"identifiers", identifiers},
           {"honoured", honoured}};
+}
+
+json topology_of(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path real = std::filesystem::canonical(path, failed);
+  const std::string generic = nvme::block_name_of(real);
+  const nvme::Topology found =
+      nvme::topology_of("/sys", generic.empty() ? real.filename().string() : generic);
+  if (found.paths.empty() || !found.paths.front().controller.starts_with("nvme")) return nullptr;
+  json paths = json::array();
+  for (const nvme::Path& each : found.paths)
+    paths.push_back({{"controller", each.controller},
+                     {"transport", each.transport},
+                     {"address", each.address},
+                     {"state", each.state},
+                     {"access", each.access.empty() ? json(nullptr) : json(each.access)}});
+  return {{"subsystem", found.subsystem.empty() ? json(nullptr) : json(found.subsystem)},
+          {"paths", paths}};
 }
 
 json limits_of(const NvmeDevice& device) {
@@ -119,11 +140,14 @@ json describe(Device& device) {
               {"erase_unit_bytes", info.erase_unit_blocks * kBlockSize},
               {"flush_is_free", info.flush_is_free},
               {"transport", info.transport},
+              {"topology", topology_of(info.path)},
               {"placement", placement_of(device)}};
   auto* nvme = dynamic_cast<NvmeDevice*>(&device);
   if (nvme == nullptr) return all;
   const nvme::Discovery& found = nvme->found();
   all["model"] = nvme::text_of(found.controller.model);
+  all["firmware"] = nvme::text_of(found.controller.firmware);
+  all["namespace"] = nvme->controller().nsid();
   all["serial"] = nvme::text_of(found.controller.serial);
   all["limits"] = limits_of(*nvme);
   all["granularity"] = granularities_of(found.space);

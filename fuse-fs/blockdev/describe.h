@@ -9,7 +9,8 @@
 
 namespace streamfs::blockdev {
 
-// Every device: kind, path, identity, sizes, how it places (or why not) and how requests go to it.
+// Every device: kind, path, identity, sizes, how it places (or why not) and how requests go to it,
+// an NVMe namespace by which controllers and in which state.
 // An NVMe device also: its limits and granularities, Streams or FDP as it tells them, and what its
 // medium was written. Unknown figures are null.
 nlohmann::json describe(Device& device);

@@ -161,6 +161,7 @@ nvme::ControllerIdentity EmulatedController::controller_identity() const {
   ControllerIdentity id;
   set_text(id.serial, ssd_->uuid());
   set_text(id.model, "streamfs emulated SSD");
+  set_text(id.firmware, "1");
   id.mdts = kind_.mdts;
   id.version = kVersion;
   id.ctratt = ControllerIdentity::kCtrattEnduranceGroups |

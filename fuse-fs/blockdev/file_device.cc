@@ -1,7 +1,6 @@
 #include "fuse-fs/blockdev/file_device.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <spdlog/spdlog.h>

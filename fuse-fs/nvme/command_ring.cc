@@ -55,8 +55,9 @@ class Passed final : public uring::Request {
 
 Result<std::unique_ptr<CommandRing>> CommandRing::open(int fd, uint32_t nsid, unsigned depth) {
   auto large = uring::Ring::open(depth, kLargeEntries);
-  if (!large.ok())
-    return Error{large.error().code, "io_uring with room for NVMe commands (Linux 5.19)"};
+  if (!large.ok() && large.error().code == EINVAL)
+    return Error{EINVAL, "io_uring has no room for NVMe commands before Linux 5.19"};
+  if (!large.ok()) return large.error();
   if (!(*large)->supports(IORING_OP_URING_CMD))
     return Error{EOPNOTSUPP, "io_uring passes no commands to devices"};
   std::unique_ptr<CommandRing> ring(new CommandRing(std::move(*large), fd));

@@ -45,6 +45,19 @@ std::string block_name_of(const std::filesystem::path& generic);
 // does not say.
 uint64_t max_transfer_bytes(const std::filesystem::path& sys, const std::string& block_name);
 
+// By which controllers the kernel reaches a namespace; of a subsystem with multipath it may be more
+// than one, and the kernel chooses.
+struct Path {
+  std::string controller, transport, address;
+  std::string state;   // "live", "resetting", "connecting", "dead", ...
+  std::string access;  // ANA state; empty where there is none
+};
+struct Topology {
+  std::string subsystem;  // empty without the kernel's multipath
+  std::vector<Path> paths;
+};
+Topology topology_of(const std::filesystem::path& sys, const std::string& block_name);
+
 // Partitions of the block device: the character device reaches across them.
 std::vector<std::string> partitions_of(const std::filesystem::path& sys,
                                        const std::string& block_name);

@@ -41,6 +41,7 @@ struct ControllerIdentity {
   static constexpr size_t kBytes = kIdentifyBytes;
   std::array<uint8_t, 20> serial{};
   std::array<uint8_t, 40> model{};
+  std::array<uint8_t, 8> firmware{};
   uint8_t mdts = 0;  // log2 of 4 KiB pages (of the smallest memory page that there can be); 0: any
   uint32_t version = 0;
   uint32_t ctratt = 0;
@@ -60,6 +61,7 @@ struct ControllerIdentity {
   static void each_field(Field field, Self& self) {
     field(4, self.serial);
     field(24, self.model);
+    field(64, self.firmware);
     field(77, self.mdts);
     field(80, self.version);
     field(96, self.ctratt);

@@ -163,6 +163,18 @@ void print_device(const json& status) {
 
 namespace {
 
+void print_topology(const json& topology) {
+  for (const json& path : topology.at("paths")) {
+    const json& access = path.at("access");
+    fmt::print("  through {} ({} {}), {}{}\n", path.value("controller", ""),
+               path.value("transport", ""), printable(path.value("address", "")),
+               path.value("state", ""),
+               access.is_string() ? ", " + access.get<std::string>() : std::string());
+  }
+  if (topology.at("subsystem").is_string())
+    fmt::print("  multipath of {}\n", topology.at("subsystem").get<std::string>());
+}
+
 void print_placement(const json& placement) {
   const json& honoured = placement.at("honoured");
   fmt::print("  placement {}; {}\n", placement.value("mechanism", ""),
@@ -174,8 +186,9 @@ void print_placement(const json& placement) {
 }
 
 void print_nvme(const json& device) {
-  fmt::print("  model {}, serial {}\n", printable(device.value("model", "")),
-             printable(device.value("serial", "")));
+  fmt::print("  model {}, serial {}, firmware {}, namespace {}\n",
+             printable(device.value("model", "")), printable(device.value("serial", "")),
+             printable(device.value("firmware", "")), count_of(device, "namespace"));
   const json& granularity = device.at("granularity");
   fmt::print("  blocks of {}, written best in {}, trimmed best in {}; {} a command\n",
              bytes_of(granularity, "block_bytes"), bytes_of(granularity, "write_bytes"),
@@ -211,6 +224,7 @@ void print_described(const json& device) {
              bytes_of(device, "erase_unit_bytes"),
              device.value("flush_is_free", false) ? "is free" : "counts",
              device.value("transport", ""));
+  if (device.at("topology").is_object()) print_topology(device.at("topology"));
   print_placement(device.at("placement"));
   if (device.contains("model")) print_nvme(device);
 }

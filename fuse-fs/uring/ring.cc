@@ -3,7 +3,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "base/assert.h"
@@ -20,6 +23,16 @@ std::atomic<uint64_t> rings_closed{0};
 
 }  // namespace
 
+std::string refusal(int error, const std::filesystem::path& proc) {
+  int disabled = 0;
+  std::ifstream(proc / "sys/kernel/io_uring_disabled") >> disabled;
+  if (error == EPERM && disabled > 0)
+    return "io_uring is disabled here (sysctl kernel.io_uring_disabled = " +
+           std::to_string(disabled) + ")";
+  if (error == EPERM) return "a sandbox refuses io_uring";
+  return error == ENOSYS ? "no io_uring in this kernel, or a sandbox hides it" : "io_uring_setup";
+}
+
 Result<std::unique_ptr<Ring>> Ring::open(unsigned depth, unsigned flags, int file) {
   std::unique_ptr<Ring> ring(new Ring(depth, flags));
   SFS_TRY(ring->set_up(file));
@@ -30,7 +43,7 @@ Result<std::unique_ptr<Ring>> Ring::open(unsigned depth, unsigned flags, int fil
 // Before anybody waits for a completion: older kernels register nothing meanwhile.
 Result<void> Ring::set_up(int file) {
   if (const int error = io_uring_queue_init(depth_, &ring_, flags_ | IORING_SETUP_CLAMP); error < 0)
-    return Error{-error, "io_uring_setup"};
+    return Error{-error, refusal(-error)};
   is_set_up_ = true;
   (void)rings_closed.load(std::memory_order_acquire);
   if (file == kNoFile) return {};

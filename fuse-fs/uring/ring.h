@@ -10,7 +10,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "base/mutex.h"
@@ -36,6 +38,9 @@ class Request {
   // asking.
   virtual bool completed(const Answer& answer) = 0;
 };
+
+// What io_uring_setup(2) failed for, and what an administrator can do about it.
+std::string refusal(int error, const std::filesystem::path& proc = "/proc");
 
 class Ring {
  public:

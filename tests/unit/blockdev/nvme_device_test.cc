@@ -512,6 +512,10 @@ TEST_F(NvmeTest, ADescriptionSaysWhatThereIsAndAProbeWhatIsHonoured) {
     const auto ssd = device(kFdpSsd);
     ASSERT_TRUE(put(*ssd, kBlocks - 1, 1, 77, 0).ok());
     const nlohmann::json before = describe(*ssd);
+    EXPECT_EQ(before["firmware"], "1");
+    EXPECT_EQ(before["namespace"], 1);
+    EXPECT_TRUE(before["topology"].is_null());  // which the kernel knows of its own devices only
+    EXPECT_EQ(before["transport"], "an emulated controller");
     EXPECT_EQ(before["placement"]["mechanism"], "FDP");
     EXPECT_EQ(before["placement"]["identifiers"], (std::vector<int>{0, 1, 2, 3}));
     EXPECT_TRUE(before["placement"]["honoured"].is_null());

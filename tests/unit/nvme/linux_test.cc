@@ -118,6 +118,43 @@ TEST_F(Sys, TheQueueSaysHowMuchOneCommandMayTransfer) {
   EXPECT_EQ(max_transfer_bytes(root_, "nvme0n1"), 32u * 4096);
 }
 
+TEST_F(Sys, TheControllerOfANamespaceIsNamed) {
+  EXPECT_TRUE(topology_of(root_, "nvme0n1").paths.empty());
+  put("queue/max_segments", "1");
+  put("../../devices/nvme0/state", "live");
+  put("../../devices/nvme0/transport", "pcie");
+  put("../../devices/nvme0/address", "0000:00:04.0");
+  std::filesystem::create_symlink("../../devices/nvme0", root_ + "/block/nvme0n1/device");
+  const Topology one = topology_of(root_, "nvme0n1");
+  EXPECT_EQ(one.subsystem, "");
+  ASSERT_EQ(one.paths.size(), 1u);
+  EXPECT_EQ(one.paths[0].controller, "nvme0");
+  EXPECT_EQ(one.paths[0].transport, "pcie");
+  EXPECT_EQ(one.paths[0].address, "0000:00:04.0");
+  EXPECT_EQ(one.paths[0].state, "live");
+  EXPECT_EQ(one.paths[0].access, "");
+}
+
+TEST_F(Sys, OfAMultipathNamespaceEveryPathIsNamedWithItsState) {
+  put("queue/max_segments", "1");
+  const std::string subsystem = "../../devices/nvme-subsys0/";
+  put(subsystem + "nvme3/state", "connecting");
+  put(subsystem + "nvme3/nvme0c3n1/ana_state", "inaccessible");
+  put(subsystem + "nvme1/state", "live");
+  put(subsystem + "nvme1/nvme0c1n1/ana_state", "optimized");
+  put(subsystem + "nvme1/nvme0c1n2/ana_state", "change");  // another namespace
+  put(subsystem + "nvme0n1/size", "8");                    // no controller
+  std::filesystem::create_symlink("../../devices/nvme-subsys0", root_ + "/block/nvme0n1/device");
+  const Topology two = topology_of(root_, "nvme0n1");
+  EXPECT_EQ(two.subsystem, "nvme-subsys0");
+  ASSERT_EQ(two.paths.size(), 2u);
+  EXPECT_EQ(two.paths[0].controller, "nvme1");
+  EXPECT_EQ(two.paths[0].access, "optimized");
+  EXPECT_EQ(two.paths[1].controller, "nvme3");
+  EXPECT_EQ(two.paths[1].state, "connecting");
+  EXPECT_EQ(two.paths[1].access, "inaccessible");
+}
+
 TEST_F(Sys, PartitionsAreSeen) {
   put("queue/max_segments", "1");
   EXPECT_TRUE(partitions_of(root_, "nvme0n1").empty());

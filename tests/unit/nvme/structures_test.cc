@@ -42,6 +42,7 @@ TEST(Structures, TheControllerTellsItsLimitsAndFeatures) {
   nvme_id_ctrl theirs{};
   std::memcpy(theirs.sn, "S1            ", 14);
   std::memcpy(theirs.mn, "A model   ", 10);
+  std::memcpy(theirs.fr, "1.2b    ", 8);
   theirs.mdts = 5;
   theirs.ver = 0x20000;
   theirs.ctratt = 1 << 19 | 1 << 4;
@@ -51,6 +52,7 @@ TEST(Structures, TheControllerTellsItsLimitsAndFeatures) {
   const auto ours = decode<ControllerIdentity>(bytes_of(theirs));
   EXPECT_EQ(text_of(ours.serial), "S1");
   EXPECT_EQ(text_of(ours.model), "A model");
+  EXPECT_EQ(text_of(ours.firmware), "1.2b");
   EXPECT_EQ(ours.max_transfer_bytes(), 128u * 1024);
   EXPECT_TRUE(ours.has_fdp() && ours.has_directives() && ours.can_deallocate());
   EXPECT_TRUE(ours.has_volatile_cache());

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,6 +11,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -123,6 +127,24 @@ TEST_F(RingTest, WhatMayBeTriedAgainIsWithoutAskingAndTheRingsEndWaitsForIt) {
   EXPECT_EQ(result, 4);
   writer.join();
   for (const int end : ends) close(end);
+}
+
+TEST_F(RingTest, WhoRefusesRingsIsNamed) {
+  const char* base = std::getenv("TMPDIR");
+  std::string proc = std::string(base != nullptr ? base : "/tmp") + "/streamfs-proc.XXXXXX";
+  SFS_ASSERT(mkdtemp(proc.data()) != nullptr);
+  const auto names = [&](int error, const std::string& text) {
+    return refusal(error, proc).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(names(EPERM, "sandbox"));
+  std::filesystem::create_directories(proc + "/sys/kernel");
+  std::ofstream(proc + "/sys/kernel/io_uring_disabled") << "0\n";
+  EXPECT_TRUE(names(EPERM, "sandbox"));
+  std::ofstream(proc + "/sys/kernel/io_uring_disabled") << "2\n";
+  EXPECT_TRUE(names(EPERM, "kernel.io_uring_disabled = 2"));
+  EXPECT_TRUE(names(ENOSYS, "no io_uring in this kernel"));
+  EXPECT_TRUE(names(EMFILE, "io_uring_setup"));
+  std::filesystem::remove_all(proc);
 }
 
 TEST_F(RingTest, AnErrorOfTheKernelIsTheAnswer) {
