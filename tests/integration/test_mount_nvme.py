@@ -40,7 +40,11 @@ def test_each_label_has_a_stream_of_the_device(
     for label in LABELS:
         write_labelled(mounted / label, label)
     told = device(mounted.point)
-    assert told["nand_bytes"] >= told["written_bytes"] >= len(LABELS) * (FILE_BYTES - 10)
+    assert told["written_bytes"] >= len(LABELS) * (FILE_BYTES - 10)
+    if mechanism == "fdp":
+        assert told["nand_bytes"] >= told["written_bytes"]
+    else:  # of so few of its units of 512,000 bytes the other source says nothing
+        assert told["nand_bytes"] is None
     assert told["gc_bytes"] is None
     mounted.unmount()
     # What NVMe commands said reached the flash: its own count of what each stream was written.
