@@ -158,7 +158,8 @@ void NvmeDevice::describe() {
            static_cast<uint16_t>(placements_.size()),
            std::max<uint64_t>(erase_unit_lbas(found_) / lbas_per_block_, 1),
            !found_.controller.has_volatile_cache(),
-           nvme::name_of(placements_.size() > 1 ? found_.mechanism : nvme::Mechanism::kNone),
+           nvme::name_of(placements_.size() > 1 || read_only_ ? found_.mechanism
+                                                              : nvme::Mechanism::kNone),
            found_.why,
            controller_->transport()};
 }

@@ -177,10 +177,12 @@ void print_topology(const json& topology) {
 
 void print_placement(const json& placement) {
   const json& honoured = placement.at("honoured");
-  fmt::print("  placement {}; {}\n", placement.value("mechanism", ""),
-             honoured.is_null()     ? "whether it is honoured is not known (--probe asks)"
-             : honoured.get<bool>() ? "honoured"
-                                    : "NOT honoured");
+  const std::string mechanism = placement.value("mechanism", "");
+  fmt::print("  placement {}{}\n", mechanism,
+             mechanism == "none"    ? ""
+             : honoured.is_null()   ? "; whether it is honoured is not known (--probe asks)"
+             : honoured.get<bool>() ? "; honoured"
+                                    : "; NOT honoured");
   if (placement.at("why").is_string())
     fmt::print("  {}\n", printable(placement.at("why").get<std::string>()));
 }
