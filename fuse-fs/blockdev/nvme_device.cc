@@ -27,7 +27,7 @@
 namespace streamfs::blockdev {
 namespace {
 
-constexpr int kTriesMost = 100;  // to take streams that a reset has taken each time
+constexpr int kTakesMost = 100;  // to take streams that a reset has taken each time
 constexpr int kSendsMost = 6;    // of a command that may be sent again; Linux (max_retries) does so
 
 // Cancelled, or refused for a state that passes.
@@ -245,7 +245,7 @@ void NvmeDevice::take_lost_streams() {
   const auto wanted = static_cast<uint16_t>(placements_.size() - 1);
   const auto held = nvme::take_streams(*controller_, wanted);
   streams_held_ = held.ok() ? *held : uint16_t{0};
-  if (!held.ok() && reset_meanwhile(held.error()) && ++times_refused_ < kTriesMost)
+  if (!held.ok() && reset_meanwhile(held.error()) && ++times_refused_ < kTakesMost)
     return;  // the next writer tries
   times_refused_ = 0;
   streams_lost_ = false;
