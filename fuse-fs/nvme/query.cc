@@ -20,7 +20,6 @@ namespace {
 constexpr size_t kLogStepBytes = 4096;  // what every controller transfers in one command
 constexpr size_t kMostLogBytes = 1024 * 1024;
 constexpr size_t kMostStreams = 65535;
-constexpr size_t kFirstRuhs = 128;
 
 template <typename T>
 Result<T> ask(Controller& controller, const Command& command) {
@@ -133,8 +132,10 @@ Result<std::vector<FdpEvent>> fdp_events(Controller& controller, uint16_t endura
   return decode_fdp_events(bytes);
 }
 
+// The header first: a controller may refuse a buffer that is longer than its answer (Data SGL
+// Length Invalid).
 Result<std::vector<RuhStatus>> ruh_statuses(Controller& controller) {
-  for (size_t room = kFirstRuhs;;) {
+  for (size_t room = 0;;) {
     std::vector<std::byte> bytes(kRuhStatusHeaderBytes + room * RuhStatus::kBytes);
     SFS_TRY(controller.io(ruh_status(controller.nsid(), bytes.size()), bytes));
     SFS_ASSIGN(RuhStatusList list, decode_ruh_status(bytes));

@@ -83,6 +83,18 @@ TEST(Queries, AllHandlesAreReadHoweverManyThereAre) {
   EXPECT_EQ(ruh_statuses(controller).value(), handles);
 }
 
+// Linux describes user buffers by SGLs, and then QEMU's controller takes no byte too many.
+TEST(Queries, NoMoreHandlesAreAskedForThanThereAre) {
+  const std::vector<RuhStatus> handles = {{0, 0, 0, 7}, {1, 1, 0, 8}};
+  const std::vector<std::byte> all = encode_ruh_status(handles);
+  Scripted controller([&](const Command&, Bytes data) -> Result<uint32_t> {
+    if (data.size() > all.size()) return Error{EIO, "Data SGL Length Invalid"};
+    copy(data, all);
+    return uint32_t{0};
+  });
+  EXPECT_EQ(ruh_statuses(controller).value(), handles);
+}
+
 // The page of another vendor, at the number where OCP has its own.
 TEST(Queries, AForeignPageIsNotTakenForOcps) {
   Scripted controller([](const Command& command, Bytes data) -> Result<uint32_t> {
