@@ -28,6 +28,7 @@
 #include "pmem/address_range.h"
 #include "pmem/bus_errors.h"
 #include "pmem/flush_instruction.h"
+#include "pmem/persistence_domain.h"
 #include "pmem/region.h"
 
 namespace streamfs::pmem {
@@ -52,6 +53,7 @@ class FileDescriptor {
 struct Nature {
   MetaClass meta_class = MetaClass::kVolatile;
   bool write_back = false;
+  std::string medium;  // for people
 };
 
 // How every part of one file is mapped.
@@ -76,6 +78,7 @@ class MappedRegion final : public Region {
   }
   MetaClass meta_class() const override { return mapping_.nature.meta_class; }
   bool fences_for_all() const override { return meta_class() == MetaClass::kPersistent; }
+  std::string medium() const override;
   uint64_t lost() const override { return watch_.lost(); }
   Result<uint64_t> medium_bytes() override;
   bool extensible() const override;
@@ -152,7 +155,7 @@ std::string sysfs_line(const std::string& path) {
   return line;
 }
 
-// devdax: the size is in sysfs, the persistence domain in the nd region above the device.
+// devdax: the size is in sysfs.
 Result<uint64_t> devdax_size(const struct stat& st) {
   const std::string size = sysfs_line("/sys/dev/char/" + std::to_string(major(st.st_rdev)) + ":" +
                                       std::to_string(minor(st.st_rdev)) + "/size");
@@ -161,33 +164,25 @@ Result<uint64_t> devdax_size(const struct stat& st) {
   return bytes;
 }
 
-std::string persistence_domain(const struct stat& st) {
-  const bool is_char = S_ISCHR(st.st_mode);
-  const dev_t dev = is_char ? st.st_rdev : st.st_dev;
-  std::string dir = std::string("/sys/dev/") + (is_char ? "char/" : "block/") +
-                    std::to_string(major(dev)) + ":" + std::to_string(minor(dev)) + "/device";
-  for (int up = 0; up < 4; ++up, dir += "/..") {
-    const std::string domain = sysfs_line(dir + "/persistence_domain");
-    if (!domain.empty()) return domain;
-  }
-  return "unknown";
-}
-
 // ADR covers the memory controller, eADR the caches too.
 Nature nature_of_dax(const struct stat& st) {
-  const std::string domain = persistence_domain(st);
-  if (domain == "cpu_cache") return {MetaClass::kPersistent, false};
-  if (domain == "memory_controller") return {MetaClass::kPersistent, true};
-  return {MetaClass::kVolatile, false};
+  const bool is_char = S_ISCHR(st.st_mode);
+  const std::string domain =
+      persistence_domain("/sys", is_char ? "char" : "block", is_char ? st.st_rdev : st.st_dev);
+  const std::string medium = (is_char ? "devdax, " : "DAX file, ") + domain;
+  if (domain == kDomainCpuCache) return {MetaClass::kPersistent, false, medium};
+  if (domain == kDomainMemoryController) return {MetaClass::kPersistent, true, medium};
+  return {MetaClass::kVolatile, false, medium};
 }
 
 // For pages of the kernel a write-back instruction buys nothing: a process crash keeps them anyway
 // and a power cut needs sync().
 Nature nature_of_plain_file(int fd) {
   struct statfs fs{};
-  if (fstatfs(fd, &fs) != 0) return {MetaClass::kVolatile, false};
+  if (fstatfs(fd, &fs) != 0) return {MetaClass::kVolatile, false, "file"};
   const bool in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
-  return {in_memory ? MetaClass::kVolatile : MetaClass::kSynced, false};
+  if (in_memory) return {MetaClass::kVolatile, false, "file in memory"};
+  return {MetaClass::kSynced, false, "file"};
 }
 
 Result<uint64_t> file_size(int fd, const std::string& path, const OpenOptions& options,
@@ -215,6 +210,23 @@ bool accepts(int fd, uint64_t size, const Mapping& mapping) {
   return tried != MAP_FAILED && munmap(tried, size) == 0;
 }
 
+bool is_zero(const std::byte* block) {
+  return *block == std::byte{0} && std::memcmp(block, block + 1, kBlockSize - 1) == 0;
+}
+
+// A devdax device takes no private mapping. What is in use of it is copied; the rest is zeroes
+// already, and takes no memory.
+Result<void> copy_device(int fd, AddressRange& to, uint64_t size) {
+  SFS_TRY(to.map(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1));
+  SFS_ASSIGN(AddressRange from, AddressRange::reserve(size));
+  SFS_TRY(from.map(0, size, PROT_READ, MAP_SHARED, fd));
+  SFS_ASSIGN(const BusErrorWatch watch, BusErrorWatch::over(from.base(), size));
+  for (uint64_t at = 0; at < size; at += kBlockSize) {
+    if (!is_zero(from.base() + at)) std::memcpy(to.base() + at, from.base() + at, kBlockSize);
+  }
+  return {};
+}
+
 // How the file can be mapped: MAP_SYNC is there or it is not.
 Mapping choose_mapping(int fd, uint64_t size, bool read_only, const struct stat& st) {
   Mapping mapping;
@@ -226,6 +238,11 @@ Mapping choose_mapping(int fd, uint64_t size, bool read_only, const struct stat&
   mapping.flags = read_only ? MAP_PRIVATE : MAP_SHARED;
   mapping.nature = nature_of(fd, st);
   return mapping;
+}
+
+std::string MappedRegion::medium() const {
+  const Nature& nature = mapping_.nature;
+  return nature.write_back ? nature.medium + ", " + write_back_name(write_back_) : nature.medium;
 }
 
 Result<uint64_t> MappedRegion::medium_bytes() {
@@ -289,7 +306,11 @@ Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenO
   if (size == 0) return Error{EINVAL, "META " + path + " is smaller than 4 KiB"};
   SFS_ASSIGN(AddressRange addresses, AddressRange::reserve(size));
   const Mapping mapping = choose_mapping(fd.get(), size, options.read_only, st);
-  SFS_TRY(addresses.map(0, size, mapping.protection, mapping.flags, fd.get()));
+  if (options.read_only && S_ISCHR(st.st_mode)) {
+    SFS_TRY(copy_device(fd.get(), addresses, size));
+  } else {
+    SFS_TRY(addresses.map(0, size, mapping.protection, mapping.flags, fd.get()));
+  }
   SFS_ASSIGN(BusErrorWatch watch, BusErrorWatch::over(addresses.base(), addresses.bytes()));
   return std::unique_ptr<Region>(std::make_unique<MappedRegion>(
       std::move(fd), path, std::move(addresses), std::move(watch), size, mapping));

@@ -27,6 +27,10 @@ MetaClass MirrorRegion::meta_class() const {
   return std::max(copies_[0]->meta_class(), copies_[1]->meta_class());
 }
 
+std::string MirrorRegion::medium() const {
+  return copies_[0]->medium() + " and " + copies_[1]->medium();
+}
+
 Region* MirrorRegion::readable() const {
   if (Region* const alone = left()) return alone;
   const bool lost[] = {copies_[0]->lost() > 0, copies_[1]->lost() > 0};

@@ -33,6 +33,7 @@ class MirrorRegion final : public Region {
   MirrorRegion(std::unique_ptr<Region> first, std::unique_ptr<Region> second);
 
   MetaClass meta_class() const override;
+  std::string medium() const override;
   void store(uint64_t offset, std::span<const uint64_t> words) override;
   void store_masked(uint64_t offset, uint64_t mask, uint64_t value) override;
   size_t copies() const override { return readable() == nullptr ? copies_.size() : 1; }

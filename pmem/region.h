@@ -113,6 +113,9 @@ class Region {
   virtual uint64_t lost() const { return 0; }
 
   virtual MetaClass meta_class() const = 0;
+  // For people: what it lies on, how far a store must get there to be durable, and the instruction
+  // that takes it there, if one is needed. Of a mirror, of both copies.
+  virtual std::string medium() const { return "memory"; }
   // Its fence is the processor's, which completes the flushes of every region like it.
   virtual bool fences_for_all() const { return false; }
   virtual Counters counters() const;

@@ -168,6 +168,7 @@ Result<void> FilesystemImpl::sync() {
 Result<Status> FilesystemImpl::status() {
   Status out;
   out.meta_class = pair_.region->meta_class();
+  out.meta_medium = pair_.region->medium();
   out.meta_log = geometry().meta_log();
   out.placement_mode = placement::to_string(placement_->mode());
   out.device_info = pair_.device->info();

@@ -56,6 +56,7 @@ struct HintReply {
 
 struct Status {
   pmem::MetaClass meta_class{};
+  std::string meta_medium;
   bool meta_log = false;
   std::string placement_mode;
   blockdev::DeviceInfo device_info;

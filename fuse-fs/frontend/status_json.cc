@@ -75,6 +75,7 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
           {"uuid", uuid_text(super.uuid)},
           {"label", padded_text(super.label, sizeof super.label)},
           {"meta_class", pmem::to_string(status.meta_class)},
+          {"meta_medium", status.meta_medium},
           {"meta_log", status.meta_log},
           {"mirror", !status.mirrored                 ? "none"
                      : status.mirror_degraded.empty() ? "in step"

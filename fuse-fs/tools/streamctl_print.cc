@@ -84,7 +84,8 @@ void print_status(const json& status) {
   fmt::print("streamfs {}{}{}\n", status.value("uuid", ""), label.empty() ? "" : " ",
              printable(label));
   const std::string mirror = status.value("mirror", "none");
-  fmt::print("  META        {}{}{}\n", status.value("meta_class", ""),
+  fmt::print("  META        {} ({}){}{}\n", status.value("meta_class", ""),
+             status.value("meta_medium", ""),
              status.value("meta_log", false) ? ", logged on DATA" : "",
              mirror == "none" ? std::string{} : ", mirror " + mirror);
   if (mirror == "degraded")
