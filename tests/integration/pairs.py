@@ -1,4 +1,8 @@
-"""Emulated SSD and META in a folder, and the mounts made of them."""
+"""Emulated SSD and META in a folder, and the mounts made of them.
+
+STREAMFS_TEST_DATA and STREAMFS_TEST_META name devices to take in their place: what is on them is
+lost.
+"""
 
 import json
 import os
@@ -109,16 +113,20 @@ class Pair:
     def __init__(self, folder: Path, size: str = "1G", meta: Path | None = None) -> None:
         self.folder = folder
         self.image = folder / "ssd"
-        self.data = f"emu:{self.image}"
-        self.meta = meta or folder / "META"
+        self.given = os.environ.get("STREAMFS_TEST_DATA")
+        self.data = self.given or f"emu:{self.image}"
+        self.meta = meta or Path(os.environ.get("STREAMFS_TEST_META", folder / "META"))
         self.point = folder / "mnt"
         self.point.mkdir()
         self.mounts: list[Mount] = []
-        run(BIN / "ssd-sim", "create", self.image, "--size", size, "--streams", "8", "--op", "0.1")
+        if not self.given:
+            words = ["--size", size, "--streams", "8", "--op", "0.1"]
+            run(BIN / "ssd-sim", "create", self.image, *words)
 
     def mkfs(self, *options: str) -> str:
         """Make the filesystem; returns what mkfs said."""
-        return run(BIN / "mkfs.streamfs", *options, "--meta", self.meta, self.data).stdout
+        force = ["-f"] if self.given and "-f" not in options else []
+        return run(BIN / "mkfs.streamfs", *force, *options, "--meta", self.meta, self.data).stdout
 
     def mount(self, *options: str) -> Mount:
         """Mount in the foreground, as a child of this process."""

@@ -1,0 +1,125 @@
+# Installs what the virtual machine's tests need and makes the guest they boot. Source it after lib.sh and libfuse.sh.
+# shellcheck shell=bash
+
+readonly VM_QEMU=10 # bookworm's 7.2 knows no FDP
+readonly VM_SUITE=forky
+# What the guest is made of, beside its kernel.
+readonly VM_PACKAGES=nvme-cli,ndctl,e2fsprogs,xfsprogs,fuse3,kmod,procps,acl,attr,rsync,python3-pytest
+readonly VM_TOOLS=(mmdebstrap fdisk e2fsprogs debian-archive-keyring)
+readonly VM_INIT=$ROOT/tests/vm/inside/init
+
+# vm_apt_install <package or option>...
+vm_apt_install() {
+  as_root "install $* with apt" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -qq -y --no-install-recommends install "$@" >"$BUILD/apt.log" 2>&1 ||
+    die "apt could not install $*: see build/apt.log (without a network the virtual machine cannot be set up)"
+}
+
+vm_qemu_major() { { qemu-system-x86_64 --version || true; } 2>/dev/null | sed -nE "1s/.*version ([0-9]+).*/\1/p"; }
+
+vm_candidate_major() {
+  apt-cache policy "$@" qemu-system-x86 2>/dev/null | sed -nE 's/.*Candidate: ([0-9]+:)?([0-9]+).*/\2/p'
+}
+
+# The suite of newer packages for this release, in a file of its own.
+vm_add_backports() {
+  local VERSION_CODENAME=''
+  # shellcheck source=/dev/null
+  source /etc/os-release
+  as_root "let apt know $VERSION_CODENAME-backports" tee /etc/apt/sources.list.d/streamfs-backports.sources >/dev/null <<END
+Types: deb
+URIs: $(debian_mirror)
+Suites: $VERSION_CODENAME-backports
+Components: main
+Check-Valid-Until: no
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+END
+  as_root "refresh apt's lists" apt-get -qq update
+}
+
+vm_install_qemu() {
+  local major suite=()
+  major=$(vm_qemu_major)
+  [[ ${major:-0} -lt $VM_QEMU ]] || return 0
+  say "Installing QEMU"
+  as_root "refresh apt's lists" apt-get -qq update || die "the virtual machine needs QEMU $VM_QEMU, and apt has no network"
+  major=$(vm_candidate_major)
+  if [[ ${major:-0} -lt $VM_QEMU ]]; then
+    suite=(-t "$(. /etc/os-release && say "$VERSION_CODENAME")-backports")
+    [[ $(vm_candidate_major "${suite[@]}") -ge $VM_QEMU ]] 2>/dev/null || vm_add_backports
+  fi
+  vm_apt_install "${suite[@]}" qemu-system-x86
+  major=$(vm_qemu_major)
+  [[ ${major:-0} -ge $VM_QEMU ]] || die "the virtual machine needs QEMU $VM_QEMU or newer; here is ${major:-none}"
+}
+
+vm_install_tools() {
+  local missing
+  mapfile -t missing < <(vm_missing "${VM_TOOLS[@]}")
+  [[ ${#missing[@]} -eq 0 ]] || vm_apt_install "${missing[@]}"
+}
+
+vm_missing() {
+  local name
+  for name in "$@"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null || true) == installed ]] || say "$name"
+  done
+}
+
+# vm_make_system <folder>: a minimal system with the newest kernel that the suite has for clouds: drivers
+# for all that is used here are built in, so that it boots without an initial RAM disk.
+# A frozen mirror's index is past its date; the signature holds all the same.
+vm_make_system() {
+  mmdebstrap --quiet --variant=minbase --mode=root --skip=cleanup/reproducible \
+    --aptopt='Acquire::Check-Valid-Until "false"' --aptopt='APT::Install-Recommends "false"' \
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+    --dpkgopt='path-exclude=/usr/share/locale/*' --include="$VM_PACKAGES" \
+    --dpkgopt=force-unsafe-io \
+    --customize-hook='set -e
+      version=$(APT_CONFIG=$MMDEBSTRAP_APT_CONFIG apt-cache --names-only search \
+        "^linux-binary-[0-9].*-cloud-amd64$" | cut -d" " -f1 | sort -V | tail -n 1)
+      test -n "$version"
+      version=${version#linux-binary-}
+      chroot "$1" apt-get -qq -y install "linux-binary-$version" "linux-modules-$version"
+      chroot "$1" depmod "$version"' \
+    "$VM_SUITE" "$1" "deb $(debian_mirror) $VM_SUITE main"
+}
+
+# vm_make_images <system> <folder>: the kernel and a disk that it finds by its partition's name.
+vm_make_images() {
+  mv "$1"/usr/lib/modules/*/vmlinuz "$2/vmlinuz"
+  rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt
+  install -m 755 "$VM_INIT" "$1/init"
+  mkdir -p "$1/payload"
+  truncate -s 1200M "$2/root.img"
+  printf 'label: gpt\nstart=2048, name=vmroot\n' | sfdisk -q "$2/root.img"
+  mkfs.ext4 -q -O ^has_journal -d "$1" -E offset=1048576 "$2/root.img" 1197M
+}
+
+# vm_make_guest <folder>: run as root.
+vm_make_guest() {
+  set -euo pipefail
+  local system
+  system=$(mktemp -d "$1.system.XXXXXX")
+  # shellcheck disable=SC2064  # now, because the name is local
+  trap "rm -rf --one-file-system '$system'" EXIT
+  mkdir -p "$1"
+  vm_make_system "$system/root"
+  vm_make_images "$system/root" "$1"
+  chmod a+r "$1"/*
+}
+
+# QEMU and the guest in build/vm, made anew when what it is made of has changed.
+install_vm() {
+  local key
+  vm_install_qemu
+  key="$(hash_of "$ROOT/scripts/vm.sh" "$VM_INIT")"
+  is_stamped vm "$key" && return
+  vm_install_tools
+  say "Making the virtual machine's guest in build/vm"
+  rm -rf "$BUILD/vm"
+  as_root "make the guest's system" bash -c 'source "$1/lib.sh"; source "$1/libfuse.sh"; source "$1/vm.sh"; vm_make_guest "$2"' \
+    _ "$ROOT/scripts" "$BUILD/vm" >"$BUILD/vm.log" 2>&1 ||
+    die "the guest could not be made (it takes a network, once): see build/vm.log"
+  stamp vm "$key"
+}

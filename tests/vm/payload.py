@@ -1,0 +1,54 @@
+"""The disk that brings streamfs and its tests into the guest."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.vm.machine import ROOT
+
+BIN = Path(os.environ.get("STREAMFS_BIN", ROOT / "build/release/bin"))
+PROGRAMS = ("streamfs", "mkfs.streamfs", "fsck.streamfs", "streamctl", "ssd-sim", "mount.streamfs")
+# The guest's own are newer, and everything in it is linked with them.
+NOT_SHIPPED = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\+\+))\.so.*")
+LIBRARY = re.compile(r"(\S+) => (/\S+)")
+FREE_BYTES = 64 << 20
+
+
+def libraries(program: Path) -> dict[str, Path]:
+    """What a program is linked with, by the name it asks for."""
+    said = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    assert "not found" not in said, said
+    found = {name: Path(path) for name, path in LIBRARY.findall(said)}
+    return {name: path for name, path in found.items() if not NOT_SHIPPED.fullmatch(name)}
+
+
+def gather(folder: Path) -> None:
+    """Put what the guest is to have into a folder."""
+    for name in ("bin", "lib", "tests"):
+        (folder / name).mkdir(parents=True)
+    for name in PROGRAMS:
+        subprocess.run(["strip", "-o", folder / "bin" / name, BIN / name], check=True)
+        for wanted, path in libraries(BIN / name).items():
+            shutil.copy(path, folder / "lib" / wanted)
+    for name in ("start", "agent.py"):
+        shutil.copy(ROOT / "tests/vm/inside" / name, folder)
+    (folder / "start").chmod(0o755)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    shutil.copytree(ROOT / ".ci", folder / ".ci")
+    shutil.copytree(ROOT / "tests/integration", folder / "tests/integration")
+
+
+def make_payload(folder: Path) -> Path:
+    """The disk's image."""
+    gather(folder / "payload")
+    image = folder / "payload.img"
+    used = sum(p.lstat().st_size for p in (folder / "payload").rglob("*"))
+    with image.open("wb") as file:
+        file.truncate(used + FREE_BYTES)
+    subprocess.run(
+        ["mkfs.ext4", "-q", "-O", "^has_journal", "-d", folder / "payload", image], check=True
+    )
+    shutil.rmtree(folder / "payload")
+    return image
