@@ -61,16 +61,22 @@ TEST_F(PersistenceDomain, OfAMappedDeviceIsTheWorstBeneathIt) {
   const fs::path good = device(region("region0", "cpu_cache") / "block/pmem0", "block", 0);
   const fs::path less = device(region("region1", "memory_controller") / "block/pmem1", "block", 1);
   const fs::path disk = device(sys_ / "devices/pci0000:00/nvme0n1", "block", 2);
-  const fs::path both = device(sys_ / "devices/virtual/block/dm-0", "block", 3) / "slaves";
-  const fs::path mixed = device(sys_ / "devices/virtual/block/dm-1", "block", 4) / "slaves";
-  fs::create_directories(both);
-  fs::create_directories(mixed);
-  fs::create_directory_symlink(good, both / "pmem0");
-  fs::create_directory_symlink(less, both / "pmem1");
-  fs::create_directory_symlink(good, mixed / "pmem0");
-  fs::create_directory_symlink(disk, mixed / "nvme0n1");
-  EXPECT_EQ(domain("block", 3), kDomainMemoryController);
-  EXPECT_EQ(domain("block", 4), kDomainUnknown);
+  unsigned number = 3;
+  const auto mapped = [&](const fs::path& one, const fs::path& other) {
+    const fs::path slaves =
+        device(sys_ / "devices/virtual/block" / ("dm-" + std::to_string(number)), "block", number) /
+        "slaves";
+    fs::create_directories(slaves);
+    fs::create_directory_symlink(one, slaves / "a");
+    fs::create_directory_symlink(other, slaves / "b");
+    return domain("block", number++);
+  };
+  // Either order, because a folder may be read in any.
+  EXPECT_EQ(mapped(good, less), kDomainMemoryController);
+  EXPECT_EQ(mapped(less, good), kDomainMemoryController);
+  EXPECT_EQ(mapped(good, disk), kDomainUnknown);
+  EXPECT_EQ(mapped(disk, good), kDomainUnknown);
+  EXPECT_EQ(mapped(good, good), kDomainCpuCache);
 }
 
 TEST_F(PersistenceDomain, OfAnythingElseIsUnknown) {
