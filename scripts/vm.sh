@@ -1,10 +1,11 @@
-# Installs what the virtual machine's tests need and makes the guest they boot. Source it after lib.sh and libfuse.sh.
+# Installs QEMU and makes the guest that the virtual machine's tests boot. Source it after lib.sh
+# and libfuse.sh.
 # shellcheck shell=bash
 
 readonly VM_QEMU=10 # bookworm's 7.2 knows no FDP
 readonly VM_SUITE=forky
 # What the guest is made of, beside its kernel.
-readonly VM_PACKAGES=nvme-cli,ndctl,e2fsprogs,xfsprogs,fuse3,kmod,procps,acl,attr,rsync,python3-pytest
+readonly VM_PACKAGES=nvme-cli,ndctl,e2fsprogs,fuse3,kmod,procps,acl,attr,rsync,python3-pytest
 readonly VM_TOOLS=(mmdebstrap fdisk e2fsprogs debian-archive-keyring)
 readonly VM_INIT=$ROOT/tests/vm/inside/init
 
@@ -113,7 +114,7 @@ vm_make_guest() {
 install_vm() {
   local key
   vm_install_qemu
-  key="$(hash_of "$ROOT/scripts/vm.sh" "$VM_INIT")"
+  key=$(hash_of "$ROOT/scripts/vm.sh" "$VM_INIT")
   is_stamped vm "$key" && return
   vm_install_tools
   say "Making the virtual machine's guest in build/vm"

@@ -14,6 +14,7 @@ PROGRAMS = ("streamfs", "mkfs.streamfs", "fsck.streamfs", "streamctl", "ssd-sim"
 NOT_SHIPPED = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\+\+))\.so.*")
 LIBRARY = re.compile(r"(\S+) => (/\S+)")
 FREE_BYTES = 64 << 20
+MKFS = "/usr/sbin/mkfs.ext4"  # not in the path of ordinary users
 
 
 def libraries(program: Path) -> dict[str, Path]:
@@ -47,8 +48,7 @@ def make_payload(folder: Path) -> Path:
     used = sum(p.lstat().st_size for p in (folder / "payload").rglob("*"))
     with image.open("wb") as file:
         file.truncate(used + FREE_BYTES)
-    subprocess.run(
-        ["mkfs.ext4", "-q", "-O", "^has_journal", "-d", folder / "payload", image], check=True
-    )
+    words = [MKFS, "-q", "-O", "^has_journal", "-d", str(folder / "payload"), str(image)]
+    subprocess.run(words, check=True)
     shutil.rmtree(folder / "payload")
     return image
