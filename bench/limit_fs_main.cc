@@ -118,7 +118,7 @@ fuse_entry_param entry_of(World& all, fuse_ino_t ino) {
 }
 
 void op_init(void* /*world*/, fuse_conn_info* connection) {
-  frontend::choose_features(connection);
+  frontend::choose_features(connection, false);
 }
 
 void op_lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {

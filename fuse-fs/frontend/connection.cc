@@ -27,8 +27,9 @@ void refuse(fuse_conn_info* connection, uint64_t feature) {
 
 }  // namespace
 
-void choose_features(fuse_conn_info* connection) {
-  want(connection, FUSE_CAP_WRITEBACK_CACHE);
+void choose_features(fuse_conn_info* connection, bool direct_io) {
+  // With it the kernel keeps size and times itself, and a write past its cache moves no time.
+  (direct_io ? refuse : want)(connection, FUSE_CAP_WRITEBACK_CACHE);
   want(connection, FUSE_CAP_READDIRPLUS);
   want(connection, FUSE_CAP_READDIRPLUS_AUTO);
   want(connection, FUSE_CAP_PARALLEL_DIROPS);
@@ -52,6 +53,7 @@ void choose_features(fuse_conn_info* connection) {
 #if FUSE_VERSION >= 317
   // Else every write asks for security.capability first.
   want(connection, FUSE_CAP_HANDLE_KILLPRIV_V2);
+  if (direct_io) want(connection, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);  // shared mappings, else ENODEV
   connection->no_interrupt = 1;
 #endif
   connection->max_write = kRequestBytes;

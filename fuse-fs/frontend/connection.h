@@ -6,7 +6,7 @@
 
 namespace streamfs::frontend {
 
-void choose_features(fuse_conn_info* connection);
+void choose_features(fuse_conn_info* connection, bool direct_io);
 bool offers_acls(const fuse_conn_info* connection);
 bool offers_io_uring(const fuse_conn_info* connection);
 

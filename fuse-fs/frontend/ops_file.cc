@@ -44,6 +44,14 @@ void drop_privileges(Context& context, InodeId id) {
   (void)context.fs().set_attributes(id, change);
 }
 
+// Past the page cache the kernel leaves O_SYNC and O_DSYNC (RWF_* too, and -o sync) to us; through
+// it, it sends an FSYNC of its own.
+Result<void> sync_as_opened(Context& context, InodeId id, int flags) {
+  if (!context.settings.direct_io || (flags & O_DSYNC) == 0) return {};
+  const bool data_only = (flags & O_SYNC) != O_SYNC;
+  return context.fs_may_wait().fsync(id, data_only);
+}
+
 bool kills_privileges([[maybe_unused]] const fuse_file_info* file) {
 #if FUSE_VERSION >= 317
   return file != nullptr && file->kill_suidgid != 0;
@@ -78,9 +86,11 @@ void read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, fuse_file_i
 void write(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size, off_t offset,
            fuse_file_info* file) {
   const bool kill = kills_privileges(file);
+  const int flags = file == nullptr ? 0 : file->flags;
   run(req, Wait::kDevice, [=](Context& c) {
-    const Result<void> done = c.fs_may_wait().write(c.inode(ino), static_cast<uint64_t>(offset),
-                                                    std::as_bytes(std::span(bytes, size)));
+    Result<void> done = c.fs_may_wait().write(c.inode(ino), static_cast<uint64_t>(offset),
+                                              std::as_bytes(std::span(bytes, size)));
+    if (done) done = sync_as_opened(c, c.inode(ino), flags);
     if (!done) return reply_error(req, done.error());
     if (kill) drop_privileges(c, c.inode(ino));
     fuse_reply_write(req, size);

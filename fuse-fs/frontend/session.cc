@@ -207,7 +207,7 @@ Session::~Session() {
 }
 
 void Session::set_up(fuse_conn_info* connection) {
-  choose_features(connection);
+  choose_features(connection, options_.context.direct_io);
   context_.acls = offers_acls(connection);
   const bool wanted = options_.io_uring;
   const bool got = wanted && offers_io_uring(connection);

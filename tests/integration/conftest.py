@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.integration.pairs import BIN, Mount, Pair, run
+from tests.integration.transport import allowing_io_uring
 
 
 @pytest.fixture
@@ -56,3 +57,10 @@ def pair(make_pair: Callable[..., Pair]) -> Pair:
 def mounted(pair: Pair) -> Mount:
     """A fresh filesystem, mounted."""
     return pair.mount()
+
+
+@pytest.fixture
+def io_uring_allowed() -> Iterator[None]:
+    """The kernel lets FUSE servers ask for io_uring, until the test is over."""
+    with allowing_io_uring():
+        yield
