@@ -68,6 +68,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
   blockdev::Device& device = *pair_.device;
   meta::Engine::Options engine_options;
   engine_options.read_only = options_.read_only;
+  engine_options.cache_bytes = uint64_t{options_.cache_mib} << 20;
   engine_options.start_background = background && !options_.read_only;
   SFS_ASSIGN(engine_, meta::Engine::open(region, pair_.super, clock_, engine_options));
   region.on_copy_dropped(
@@ -183,6 +184,9 @@ Result<Status> FilesystemImpl::status() {
   out.checksum_errors = checksums_->errors();
   out.trims_pending_blocks = trims_->pending_blocks();
   out.log_bytes = barrier_->log_bytes();
+  out.process = process_memory();
+  out.cache_bytes = engine_->cached_bytes();
+  out.cache_bytes_max = uint64_t{options_.cache_mib} << 20;
   out.mirrored = (pair_.super.features & meta::kFeatureMirror) != 0;
   out.mirror_degraded = pair_.degraded.empty() ? pair_.region->dropped() : pair_.degraded;
   out.degraded_read_only = health_.degraded();

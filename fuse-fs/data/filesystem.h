@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/process_memory.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
@@ -30,6 +31,7 @@ struct MountOptions {
   bool verify_checksums = true;
   bool discard = true;  // trim freed extents
   uint32_t epoch_idle_ms = 1000, epoch_age_ms = 5000;
+  uint32_t cache_mib = 256;  // inodes, extents and directory indexes kept to be asked for again
   placement::Mode placement = placement::Mode::kAuto;
   double real_time = 0;       // an emulated SSD answers as late as its flash would, times this
   std::string trace_path;     // record a trace from the start
@@ -68,6 +70,8 @@ struct Status {
   placement::Placement::ModelStatus model;
   uint64_t epochs = 0, dirty_inodes = 0, checksum_errors = 0, trims_pending_blocks = 0;
   uint64_t log_bytes = 0;
+  ProcessMemory process;
+  uint64_t cache_bytes = 0, cache_bytes_max = 0;
   bool mirrored = false;        // META is kept twice
   std::string mirror_degraded;  // which copy is missing and why
   bool degraded_read_only = false;

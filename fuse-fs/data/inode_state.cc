@@ -1,5 +1,6 @@
 #include "fuse-fs/data/inode_state.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -12,9 +13,20 @@ namespace streamfs::data {
 std::shared_ptr<InodeState> InodeStates::get(InodeId id) {
   Shard& home = shard(id);
   const MutexLock lock(home.mutex);
+  if (home.states.size() >= home.swept_at) sweep(home);
   std::shared_ptr<InodeState>& state = home.states[id];
   if (state == nullptr) state = std::make_shared<InodeState>();
   return state;
+}
+
+void InodeStates::sweep(Shard& at) {
+  const uint64_t flushed = flushed_.load(std::memory_order_relaxed);
+  std::erase_if(at.states, [flushed](const auto& entry) {
+    const InodeState& state = *entry.second;
+    return entry.second.use_count() == 1 && state.inferred.load(std::memory_order_relaxed) == 0 &&
+           state.last_epoch.load(std::memory_order_relaxed) <= flushed;
+  });
+  at.swept_at = std::max(kSweptAt, 2 * at.states.size());
 }
 
 void InodeStates::release(InodeId id, uint64_t flushed) {

@@ -1,9 +1,12 @@
 // What the data floor keeps of an inode in memory, beside the engine's view.
-// Thread safety: any thread. Memory: an entry lives while someone uses it or its data is unflushed.
+// Thread safety: any thread. Memory: an entry lives while someone uses it, its data is unflushed or
+// its vStream was hinted; the others are dropped when there are many of them.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <unordered_map>
 
@@ -29,17 +32,22 @@ class InodeStates {
  public:
   // shared_ptr: a forget may come while another request still uses the inode's lock.
   std::shared_ptr<InodeState> get(InodeId id);
+  // What was written up to this epoch is durable.
+  void flushed(uint64_t epoch) { flushed_.store(epoch, std::memory_order_relaxed); }
   // Drops it unless it is in use or holds something `flushed` does not cover.
   void release(InodeId id, uint64_t flushed);
 
  private:
+  static constexpr size_t kShards = 64, kSweptAt = 1024;
   struct alignas(kLineSize) Shard {  // neighbours are others'
     Mutex mutex;                     // leaf
     std::unordered_map<InodeId, std::shared_ptr<InodeState>> states SFS_GUARDED_BY(mutex);
+    size_t swept_at SFS_GUARDED_BY(mutex) = kSweptAt;  // so many are looked through
   };
-  static constexpr size_t kShards = 64;
+  void sweep(Shard& at) SFS_REQUIRES(at.mutex);
   Shard& shard(InodeId id) { return shards_[id.value % kShards]; }
   std::array<Shard, kShards> shards_;
+  std::atomic<uint64_t> flushed_{0};
 };
 
 }  // namespace streamfs::data

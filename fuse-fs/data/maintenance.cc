@@ -52,6 +52,7 @@ void Maintenance::timer_round() {
     sync = namespace_dirty_.exchange(false) || sync;
   }
   if (sync) (void)make_durable(barrier_, core_.health);
+  core_.states.flushed(core_.epochs.flushed());
   if (now - ticked_ms_ >= kTickMs) {
     ticked_ms_ = now;
     if (const auto said = core_.placement.tick()) spdlog::info("placement: {}", *said);

@@ -95,6 +95,12 @@ bool sane_name(std::string_view name) {
 
 }  // namespace
 
+uint64_t Directory::bytes() const {
+  constexpr uint64_t kNodeBytes = 32;
+  return sizeof(Directory) + entries_ * kNodeBytes + index_.bucket_count() * sizeof(void*) +
+         (units_.capacity() + free_.capacity()) * sizeof(uint64_t);
+}
+
 uint32_t name_hash(std::string_view name) {
   return crc32c(std::as_bytes(std::span(name)));
 }

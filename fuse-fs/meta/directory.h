@@ -62,6 +62,7 @@ class Directory {
   Result<std::optional<Found>> find(std::string_view name) const;
   bool empty() const { return entries_ == 0; }
   uint64_t entries() const { return entries_; }
+  uint64_t bytes() const;  // about what the index takes in memory
 
   // ---- Changes: put_* adds to a transaction; the other follows its commit.
   struct Insertion {

@@ -57,7 +57,7 @@ EngineImpl::EngineImpl(pmem::Region& region, const Geometry& geometry, Clock& cl
       orphans_(heap_),
       blocks_(region, geometry_),
       checksums_(region, geometry_),
-      cache_(heap_) {}
+      cache_(heap_, options.cache_bytes) {}
 
 EngineImpl::~EngineImpl() {
   journal_.stop_checkpointer();

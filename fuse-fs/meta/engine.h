@@ -126,6 +126,9 @@ class Engine {
   struct Options {
     bool read_only = false;
     bool start_background = true;  // checkpointer; tests drive it by hand
+    // Of inodes, extents and directory indexes that are in memory only because they may be asked
+    // for again. What operations and pending commits need comes on top.
+    uint64_t cache_bytes = 256ULL << 20;
   };
   // Recovers the journal; what it takes does not depend on how much META holds: allocators, lists
   // and indexes are read when they are used. `super` has been chosen by load_superblock().
@@ -239,6 +242,9 @@ class Engine {
   // has this token from now on. Stored and fenced; the caller syncs. Beside everything else.
   virtual Result<void> attach_again(uint32_t mirror_token) = 0;
   virtual Superblock superblock() = 0;  // as META has it
+
+  // About what inodes, extents and directory indexes take in memory.
+  virtual uint64_t cached_bytes() const = 0;
 
   virtual BlockAllocator& blocks() = 0;
   virtual Journal& journal() = 0;

@@ -106,6 +106,8 @@ class EngineImpl final : public Engine {
 
   Result<void> grow(const Superblock& larger, const Announce& announce) override;
 
+  uint64_t cached_bytes() const override { return cache_.bytes(); }
+
   BlockAllocator& blocks() override { return blocks_; }
   Journal& journal() override { return journal_; }
   const Geometry& geometry() const override { return geometry_; }

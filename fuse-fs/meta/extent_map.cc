@@ -151,6 +151,12 @@ constexpr auto kEndOfHidden = [](const auto& entry) { return entry.second; };
 
 }  // namespace
 
+uint64_t ExtentMap::bytes() const {
+  constexpr uint64_t kNodeBytes = 96;
+  return sizeof(ExtentMap) + (committed_.size() + added_.size() + removed_.size()) * kNodeBytes +
+         free_slots_.capacity() * sizeof(uint64_t);
+}
+
 std::optional<Extent> ExtentMap::next_committed(uint64_t from) const {
   auto hidden = first_past(removed_, from, kEndOfHidden);
   auto found = first_past(committed_, from, kEndOfExtent);

@@ -57,6 +57,7 @@ class ExtentMap {
   std::vector<BlockRun> add(const Extent& extent, uint64_t epoch);
   std::vector<BlockRun> remove(uint64_t first, uint64_t count);
   bool dirty() const { return !added_.empty() || !removed_.empty() || shift_; }
+  uint64_t bytes() const;  // about what it takes in memory
   bool shifting() const { return shift_.has_value(); }
   uint64_t added_blocks() const { return added_blocks_; }      // current, not committed
   uint64_t removed_blocks() const { return removed_blocks_; }  // committed, not current

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,6 +21,11 @@
 
 namespace streamfs::meta {
 namespace {
+
+// Of InodeCache.
+constexpr uint64_t kEntryBytes = 112;      // a node of the map, its bucket, a control block
+constexpr int64_t kToldBytes = 16 * 1024;  // what a shard keeps to itself of a change
+constexpr size_t kEvictedAtOnce = 16, kBucketsAtOnce = 16;
 
 bool known_type(uint16_t mode) {
   switch (mode & 0170000) {
@@ -127,6 +133,10 @@ void set_vstream(InodeImage& image, VStreamId vstream, bool hinted) {
       static_cast<uint16_t>(hinted ? image.flags | kHintedVStream : image.flags & ~kHintedVStream);
 }
 
+uint64_t Inode::bytes() const {
+  return sizeof(Inode) + (extents ? extents->bytes() : 0) + (directory ? directory->bytes() : 0);
+}
+
 void Inode::settle() {
   size = settled_size = committed.size;
   mtime = committed.mtime;
@@ -160,6 +170,17 @@ void InodeRef::reset() {
   inode_.reset();
 }
 
+void InodeCache::charge(Shard& at, Entry& entry, uint64_t bytes) {
+  at.untold += static_cast<int64_t>(bytes) - static_cast<int64_t>(entry.bytes);
+  entry.bytes = bytes;
+  if (std::abs(at.untold) < kToldBytes) return;
+  bytes_.fetch_add(std::exchange(at.untold, 0), std::memory_order_relaxed);
+}
+
+uint64_t InodeCache::bytes() const {
+  return static_cast<uint64_t>(std::max<int64_t>(bytes_.load(std::memory_order_relaxed), 0));
+}
+
 InodeRef InodeCache::pin(Entry& entry) {
   ++entry.pins;
   return {*this, entry.inode};
@@ -169,7 +190,7 @@ Result<InodeRef> InodeCache::get(InodeId id) {
   Shard& at = shard(id);
   const MutexLock lock(at.mutex);
   const auto found = at.entries.find(id);
-  if (found != at.entries.end()) return pin(found->second);
+  if (found != at.entries.end() && found->second.inode) return pin(found->second);
   // No one can be changing an inode that is not in memory, so its image holds still.
   SFS_ASSIGN(const InodeImage image, read_inode(heap_, id));
   Entry& entry = at.entries[id];
@@ -181,7 +202,8 @@ InodeRef InodeCache::find(InodeId id) {
   Shard& at = shard(id);
   const MutexLock lock(at.mutex);
   const auto found = at.entries.find(id);
-  return found == at.entries.end() ? InodeRef() : pin(found->second);
+  const bool here = found != at.entries.end() && found->second.inode;
+  return here ? pin(found->second) : InodeRef();
 }
 
 InodeRef InodeCache::insert(InodeId id, const InodeImage& image, std::unique_lock<Mutex>& lock) {
@@ -193,7 +215,8 @@ InodeRef InodeCache::insert(InodeId id, const InodeImage& image, std::unique_loc
   Shard& at = shard(id);
   const MutexLock shard_lock(at.mutex);
   Entry& entry = at.entries[id];
-  entry = Entry{std::move(inode), 0, 0};
+  charge(at, entry, 0);
+  entry = Entry{.inode = std::move(inode)};
   return pin(entry);
 }
 
@@ -201,7 +224,9 @@ void InodeCache::erase(const Inode& inode) {
   Shard& at = shard(inode.id);
   const MutexLock lock(at.mutex);
   const auto found = at.entries.find(inode.id);
-  if (found != at.entries.end() && found->second.inode.get() == &inode) at.entries.erase(found);
+  if (found == at.entries.end() || found->second.inode.get() != &inode) return;
+  charge(at, found->second, 0);
+  at.entries.erase(found);
 }
 
 void InodeCache::add_lookups(InodeId id, uint64_t count) {
@@ -223,14 +248,44 @@ uint64_t InodeCache::drop_lookups(InodeId id, uint64_t count) {
 void InodeCache::unpin(const std::shared_ptr<Inode>& inode) {
   std::shared_ptr<Inode> last;  // destroyed outside the lock
   Shard& at = shard(inode->id);
+  {
+    const MutexLock lock(at.mutex);
+    const auto found = at.entries.find(inode->id);
+    if (found == at.entries.end() || found->second.inode != inode) return;
+    Entry& entry = found->second;
+    if (--entry.pins > 0) return;
+    entry.recent = true;
+    // Without pins nobody can reach it: its fields may be read without its mutex.
+    const bool needed = entry.lookups > 0 || inode->dirty();
+    charge(at, entry, needed ? kEntryBytes + inode->bytes() : 0);
+    if (!needed) {
+      last = std::move(entry.inode);
+      at.entries.erase(found);
+    }
+  }
+  if (bytes() > limit_bytes_) evict();
+}
+
+// The clock algorithm, over the shards in turn: what was used since the hand came by last stays.
+void InodeCache::evict() {
+  Evicted gone;  // destroyed outside the locks
+  for (size_t tried = 0; tried < kShards && gone.size() < kEvictedAtOnce; ++tried) {
+    evict_from(shards_[next_shard_.fetch_add(1, std::memory_order_relaxed) % kShards], gone);
+  }
+}
+
+void InodeCache::evict_from(Shard& at, Evicted& gone) {
   const MutexLock lock(at.mutex);
-  const auto found = at.entries.find(inode->id);
-  if (found == at.entries.end() || found->second.inode != inode) return;
-  Entry& entry = found->second;
-  // Without pins nobody can reach it: its fields may be read without its mutex.
-  if (--entry.pins > 0 || entry.lookups > 0 || inode->dirty()) return;
-  last = std::move(entry.inode);
-  at.entries.erase(found);
+  for (size_t looks = 0; looks < kBucketsAtOnce; ++looks) {
+    at.hand = (at.hand + 1) % at.entries.bucket_count();
+    for (auto it = at.entries.begin(at.hand); it != at.entries.end(at.hand); ++it) {
+      Entry& entry = it->second;
+      if (!entry.inode || entry.pins > 0 || std::exchange(entry.recent, false)) continue;
+      if (entry.inode->dirty()) continue;
+      gone.push_back(std::move(entry.inode));
+      charge(at, entry, kEntryBytes);
+    }
+  }
 }
 
 InodeLocks::~InodeLocks() {

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -89,6 +91,7 @@ class Inode {
     return attributes_dirty || !overwritten.empty() || (extents && extents->dirty());
   }
   uint64_t blocks() const;  // current
+  uint64_t bytes() const;   // about what it takes in memory
   // `next` has been committed: explicit changes show in the current view too.
   void adopt(const InodeImage& next);
 
@@ -118,10 +121,12 @@ class InodeRef {
   std::shared_ptr<Inode> inode_;
 };
 
-// Inodes in memory: those referenced by the kernel, pinned by an operation, or dirty.
+// Inodes in memory: those pinned by an operation or dirty, and of the rest that the kernel
+// references as many as the limit allows. Of the others only the number of references is kept, so
+// that the limit holds unless the kernel knows of more files than it has room for such numbers.
 class InodeCache {
  public:
-  explicit InodeCache(const Heap& heap) : heap_(heap) {}
+  InodeCache(const Heap& heap, uint64_t limit_bytes) : heap_(heap), limit_bytes_(limit_bytes) {}
 
   Result<InodeRef> get(InodeId id);
   InodeRef find(InodeId id);  // only if it is in memory
@@ -130,26 +135,38 @@ class InodeCache {
   void erase(const Inode& inode);  // freed, or never born
   void add_lookups(InodeId id, uint64_t count);
   uint64_t drop_lookups(InodeId id, uint64_t count);  // what is left
+  uint64_t bytes() const;                             // about what all of it takes
 
  private:
   friend class InodeRef;
   // shared_ptr: a freed slot may be reused while a stale operation still holds the old object.
   struct Entry {
-    std::shared_ptr<Inode> inode;
+    std::shared_ptr<Inode> inode;  // none: evicted
     uint64_t lookups = 0;
+    uint64_t bytes = 0;
     uint32_t pins = 0;
+    bool recent = false;  // used since the hand last came by
   };
   struct alignas(kLineSize) Shard {  // neighbours are others'
     Mutex mutex;                     // leaf
     std::unordered_map<InodeId, Entry> entries SFS_GUARDED_BY(mutex);
+    size_t hand SFS_GUARDED_BY(mutex) = 0;     // a bucket
+    int64_t untold SFS_GUARDED_BY(mutex) = 0;  // bytes not in bytes_ yet
   };
+  using Evicted = std::vector<std::shared_ptr<Inode>>;
   static constexpr size_t kShards = 64;
   Shard& shard(InodeId id) { return shards_[id.value % kShards]; }
   void unpin(const std::shared_ptr<Inode>& inode);
   InodeRef pin(Entry& entry);
+  void charge(Shard& at, Entry& entry, uint64_t bytes) SFS_REQUIRES(at.mutex);
+  void evict();
+  void evict_from(Shard& at, Evicted& gone);
 
   const Heap& heap_;
+  const uint64_t limit_bytes_;
   std::array<Shard, kShards> shards_;
+  alignas(kLineSize) std::atomic<int64_t> bytes_{0};  // told by the shards now and then
+  std::atomic<size_t> next_shard_{0};                 // to evict from
 };
 
 // Locks several inodes in ascending order of their ids, each once.

@@ -38,10 +38,11 @@ Error needs_value(std::string_view name, std::string_view what) {
   return Error{EINVAL, fmt::format("option {} needs {}: -o {}=…", name, what, name)};
 }
 
-Result<void> parse_ms(std::string_view name, const std::string& value, uint32_t& out) {
+Result<void> parse_number(std::string_view name, const std::string& value, const char* what,
+                          uint32_t& out) {
   const auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), out);
   if (failed == std::errc{} && end == value.data() + value.size() && !value.empty()) return {};
-  return needs_value(name, "milliseconds");
+  return needs_value(name, what);
 }
 
 Result<void> set_placement(MountCommand& command, const std::string& value) {
@@ -84,9 +85,9 @@ Setter flag(bool MountCommand::* member, bool value) {
   };
 }
 
-Setter milliseconds(std::string_view name, uint32_t data::MountOptions::* member) {
+Setter number(std::string_view name, const char* what, uint32_t data::MountOptions::* member) {
   return [=](MountCommand& command, const std::string& value) {
-    return parse_ms(name, value, command.filesystem.*member);
+    return parse_number(name, value, what, command.filesystem.*member);
   };
 }
 
@@ -116,8 +117,9 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"noio_uring", flag(&MountCommand::io_uring, false)},
       {"nonempty", flag(&MountCommand::nonempty, true)},
       {"direct_io", flag(&MountCommand::direct_io, true)},
-      {"epoch_idle_ms", milliseconds("epoch_idle_ms", &MountOptions::epoch_idle_ms)},
-      {"epoch_age_ms", milliseconds("epoch_age_ms", &MountOptions::epoch_age_ms)},
+      {"epoch_idle_ms", number("epoch_idle_ms", "milliseconds", &MountOptions::epoch_idle_ms)},
+      {"epoch_age_ms", number("epoch_age_ms", "milliseconds", &MountOptions::epoch_age_ms)},
+      {"cache_mib", number("cache_mib", "mebibytes", &MountOptions::cache_mib)},
       {"default_permissions", [](MountCommand&, const std::string&) -> Result<void> { return {}; }},
   };
   return all;

@@ -106,6 +106,12 @@ void print_status(const json& status) {
       "  metadata    {} fences, {} lines flushed, {} words programmed ({} of blocks touched)\n",
       count_of(meta, "fences"), count_of(meta, "lines_flushed"), count_of(meta, "words_programmed"),
       ratio_of(meta, "words_ratio"));
+  if (status.contains("memory")) {
+    const json& memory = status.at("memory");
+    fmt::print("  memory      {} and {} of mapped META; caches {} of at most {}\n",
+               bytes_of(memory, "anonymous_bytes"), bytes_of(memory, "mapped_bytes"),
+               bytes_of(memory, "cache_bytes"), bytes_of(memory, "cache_bytes_max"));
+  }
   fmt::print("  epochs      {}, {} files dirty, {} checksum errors\n", count_of(status, "epochs"),
              count_of(status, "dirty_inodes"), count_of(status, "checksum_errors"));
   if (status.value("degraded_read_only", false)) {

@@ -35,6 +35,7 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   io_uring             talk to the kernel over io_uring where it can
   epoch_idle_ms=N, epoch_age_ms=N
                        when data becomes durable by itself (1000, 5000)
+  cache_mib=N          memory for inodes, extents and names that nothing uses now (256)
   nonempty             mount although the directory has content, or is a mountpoint already
   allow_other          other users too (always on for root; others need user_allow_other)
   remount              change ro, rw, suid, dev, noexec or noatime of what is mounted

@@ -31,7 +31,8 @@ void expect(const Result<void>& result) {
 }  // namespace
 
 Filesystem::Filesystem(Size size)
-    : region_(pmem::make_memory_region(size.meta_bytes, pmem::MetaClass::kPersistent)) {
+    : cache_bytes_(size.cache_bytes),
+      region_(pmem::make_memory_region(size.meta_bytes, pmem::MetaClass::kPersistent)) {
   if (size.mirrored) {
     region_ = std::make_unique<pmem::MirrorRegion>(
         std::move(region_),
@@ -54,8 +55,9 @@ Filesystem::~Filesystem() {
 
 void Filesystem::open() {
   const Superblock super = expect(load_superblock(*region_, true));
-  engine_ = expect(
-      Engine::open(*region_, super, clock_, {.read_only = false, .start_background = false}));
+  const Engine::Options options{
+      .read_only = false, .start_background = false, .cache_bytes = cache_bytes_};
+  engine_ = expect(Engine::open(*region_, super, clock_, options));
   ASSERT_NE(engine_, nullptr);
 }
 

@@ -44,6 +44,7 @@ struct Size {
   uint64_t meta_bytes = 16 << 20;
   uint64_t data_blocks = 1 << 16;  // 256 MiB
   bool mirrored = false;
+  uint64_t cache_bytes = Engine::Options{}.cache_bytes;
 };
 
 class Filesystem {
@@ -86,6 +87,7 @@ class Filesystem {
  private:
   InodeId parent_or_root(InodeId parent) { return parent.value == 0 ? root() : parent; }
 
+  const uint64_t cache_bytes_;
   std::unique_ptr<pmem::Region> region_;
   ManualClock clock_;
   std::unique_ptr<Engine> engine_;
