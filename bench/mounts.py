@@ -35,13 +35,20 @@ Mounter = Callable[[ExitStack, Path, int], Mounted]
 
 
 def streamfs(
-    stack: ExitStack, work: Path, size: int, meta: Path | None = None, name: str = "streamfs"
+    stack: ExitStack,
+    work: Path,
+    size: int,
+    meta: Path | None = None,
+    name: str = "streamfs",
+    *,
+    checksums: bool = True,
 ) -> Mounted:
     """META is a file beside DATA's unless it is named; room for files of 16 KiB."""
     work.mkdir(exist_ok=True)
     data, meta = work / f"{name}.data", meta or work / f"{name}.meta"
     _make(data, size)
-    output_of([BIN / "mkfs.streamfs", "--mean-file-size", "16K", "--meta", meta, data])
+    shape = ["--mean-file-size", "16K", *([] if checksums else ["--no-checksums"])]
+    output_of([BIN / "mkfs.streamfs", *shape, "--meta", meta, data])
     point = _point(work, name)
     transport = "io_uring" if OVER_IO_URING in name else "noio_uring"
     options = f"meta={meta},{transport}"
@@ -86,9 +93,14 @@ MOUNTERS: dict[str, Mounter] = {
 }
 
 
+def folder(stack: ExitStack) -> Path:
+    """Make a folder that goes when the stack unwinds."""
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamfs-bench-")))
+
+
 def mount_all(stack: ExitStack, size: int) -> dict[str, Mounted]:
     """Mount one of each by name, on images of ``size`` bytes; what was not built is left out."""
-    work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamfs-bench-")))
+    work = folder(stack)
     mounters = MOUNTERS | over_io_uring(streamfs) | over_io_uring(limit_fs)
     if not PASSTHROUGH.exists():
         del mounters["passthrough_hp"]

@@ -1,8 +1,9 @@
 """File data on mounts: streamfs beside the limit of any FUSE server, ext4 and another.
 
 The same fio jobs on all of them in turn, several rounds; a value is the median of the rounds'
-ratios. fio has the page cache forget the file before it reads; passthrough_hp's stays in the cache
-of the ext4 beneath it. A server that does nothing has no disk: what is written to it is gone.
+ratios. What checksums cost is the ratio to a streamfs made without them. fio has the page cache
+forget the file before it reads; passthrough_hp's stays in the cache of the ext4 beneath it. A
+server that does nothing has no disk: what is written to it is gone.
 """
 
 import statistics
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from bench import fio
 from bench.loop import why_not
-from bench.mounts import Mounted, compared, meta_class, mount_all
+from bench.mounts import Mounted, compared, folder, meta_class, mount_all, streamfs
 from bench.table import Row, Target, main, ratio, row, unavailable
 
 DEVICE_BYTES = 2 << 30
@@ -23,6 +24,7 @@ SECONDS_RANDOM, SECONDS_RANDOM_QUICK = 3, 1
 # docs/DESIGN.md "Numbers"
 SEQUENTIAL_OF_EXT4, SEQUENTIAL_OF_LIMIT = 0.95, 0.9
 RANDOM_OF_EXT4 = 0.5
+UNCHECKED, SEQUENTIAL_OF_UNCHECKED = "itself without checksums", 0.95
 
 Figures = dict[str, dict[str, float]]  # by job, then by filesystem, of one round
 
@@ -59,6 +61,7 @@ def measure(quick: bool) -> list[Row]:
         return [unavailable("file data on mounts", reason)]
     with ExitStack() as stack:
         mounts = mount_all(stack, DEVICE_BYTES)
+        mounts[UNCHECKED] = streamfs(stack, folder(stack), DEVICE_BYTES, checksums=False)
         told = f"META class {meta_class(mounts['streamfs'])}"
         rounds = [one_round(mounts, quick) for _ in range(ROUNDS_QUICK if quick else ROUNDS)]
     return [line for job in JOBS for line in rows(job, [each[job.name] for each in rounds], told)]
@@ -91,12 +94,18 @@ def rows(job: Job, rounds: list[dict[str, float]], told: str) -> Iterator[Row]:
     for ours, others in compared(list(speeds)):
         yield row(f"{job.name}: {ours}", statistics.median(speeds[ours]), f"{job.unit}, {told}")
         for other in others:
-            of_ext4 = job.random and other == "ext4"
-            target = Target(RANDOM_OF_EXT4, at_least=True) if of_ext4 else None
-            yield ratio(f"{job.name}: {ours} ÷ {other}", speeds[ours], speeds[other], target)
+            what = f"{job.name}: {ours} ÷ {other}"
+            yield ratio(what, speeds[ours], speeds[other], wanted(job, other))
     if not job.random:
         asked = f"{job.name}: ÷ min({SEQUENTIAL_OF_EXT4} ext4, {SEQUENTIAL_OF_LIMIT} limit_fs)"
         yield ratio(asked, speeds["streamfs"], [least(each) for each in rounds], Target(1, True))
+
+
+def wanted(job: Job, other: str) -> Target | None:
+    """Return what is asked of a job's ratio to one other filesystem, if anything is."""
+    if job.random:
+        return Target(RANDOM_OF_EXT4, at_least=True) if other == "ext4" else None
+    return Target(SEQUENTIAL_OF_UNCHECKED, at_least=True) if other == UNCHECKED else None
 
 
 def least(each: dict[str, float]) -> float:

@@ -64,3 +64,13 @@ def io_uring_allowed() -> Iterator[None]:
     """The kernel lets FUSE servers ask for io_uring, until the test is over."""
     with allowing_io_uring():
         yield
+
+
+@pytest.fixture
+def connections(tmp_path: Path) -> Iterator[Path]:
+    """What the kernel tells of each FUSE connection."""
+    folder = tmp_path / "connections"
+    folder.mkdir()
+    run("mount", "-t", "fusectl", "none", folder)
+    yield folder
+    run("umount", folder)

@@ -3,11 +3,11 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.pairs import BIN, Mount, Pair, run, until
+from tests.integration.pairs import BIN, Mount, Pair, until
 from tests.integration.transport import TRANSPORTS
 
 THREADS = 4
@@ -27,16 +27,6 @@ def pair(make_pair: Callable[..., Pair]) -> Pair:
         file.truncate(1 << 30)
     one.mkfs("--mean-file-size", "64K")
     return one
-
-
-@pytest.fixture
-def connections(tmp_path: Path) -> Iterator[Path]:
-    """What the kernel tells of each FUSE connection."""
-    folder = tmp_path / "connections"
-    folder.mkdir()
-    run("mount", "-t", "fusectl", "none", folder)
-    yield folder
-    run("umount", folder)
 
 
 def unanswered(mount: Mount, connections: Path) -> int:
