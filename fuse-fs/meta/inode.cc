@@ -1,6 +1,7 @@
 #include "fuse-fs/meta/inode.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstddef>
