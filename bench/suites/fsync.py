@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench import fio
 from bench.loop import why_not
-from bench.mounts import Mounted, ext4, flushes, meta_class, streamfs
+from bench.mounts import Mounted, ext4, flushes, folder, meta_class, streamfs
 from bench.table import Row, Target, main, ratio, row, unavailable
 
 DEVICE_BYTES = 2 << 30
@@ -84,7 +84,7 @@ def measure(quick: bool) -> list[Row]:
 
 def mounted(stack: ExitStack) -> dict[str, Mounted]:
     """Mount ext4 and a streamfs a META class, by class."""
-    work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamfs-bench-")))
+    work = folder(stack)
     memory = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY)))
     mounts = {"ext4": ext4(stack, work, DEVICE_BYTES)}
     for place in (work, memory):
