@@ -130,7 +130,7 @@ TEST_F(NvmeTest, StreamsLeftByADeadProcessAreTakenOver) {
 TEST_F(NvmeTest, ThePlacementIdentifierIsTheOneThatHandleStatusGives) {
   log_.after_io = [](const Command& command, Bytes data) {
     if (command.opcode != nvme::opcode::kIoManagementReceive) return;
-    for (size_t i = 0; i < 4; ++i) data[16 + 32 * i + 1] = std::byte{0x50};
+    for (size_t at = 16; at < data.size(); at += 32) data[at + 1] = std::byte{0x50};
   };
   const auto ssd = device(kFdpSsd);
   EXPECT_EQ(ssd->placement(PStreamId{1}), (Placement{2, 0x5001}));
@@ -550,7 +550,7 @@ TEST_F(NvmeTest, ADescriptionSaysWhatThereIsAndAProbeWhatIsHonoured) {
   }
   log_.after_io = [](const Command& command, Bytes data) {  // handles that do not move
     if (command.opcode != nvme::opcode::kIoManagementReceive) return;
-    for (size_t i = 0; i < 4; ++i) data[16 + 32 * i + 8] = std::byte{1};
+    for (size_t at = 16; at < data.size(); at += 32) data[at + 8] = std::byte{1};
   };
   const auto deaf = device(kFdpSsd);
   ASSERT_TRUE(probe_placement(*deaf).ok());

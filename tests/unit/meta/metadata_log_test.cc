@@ -80,6 +80,7 @@ class MetadataLogTest : public testing::Test {
   }
 
   void start() {
+    log_.reset();
     journal_ = std::make_unique<Journal>(*region_, geometry_);
     auto log = MetadataLog::start(*region_, geometry_, *journal_, device_, label_);
     ASSERT_TRUE(log.ok()) << log.error().message();
