@@ -22,7 +22,7 @@ uint64_t first_block(uint64_t size, uint64_t offset) {
 
 }  // namespace
 
-Result<void> DataPath::write(InodeId id, uint64_t offset, ConstBytes in) {
+Result<void> DataPath::write(InodeId id, uint64_t offset, ConstBytes in, meta::WriteTimes times) {
   if (in.empty()) return {};
   if (offset > kMaxFileBytes || in.size() > kMaxFileBytes - offset) return Error{EFBIG};
   const auto state = core_.states.get(id);
@@ -34,20 +34,21 @@ Result<void> DataPath::write(InodeId id, uint64_t offset, ConstBytes in) {
     SFS_ASSIGN(now, core_.engine.attributes(id));
     if (first_block(now.size, offset) < first) continue;  // cut shorter while we waited
     if (first_block(now.size, offset) < offset / kBlockSize) {
-      SFS_TRY(zero_in_block(*state, now, now.size, round_up(now.size, kBlockSize), now.size));
+      SFS_TRY(
+          zero_in_block(*state, now, now.size, round_up(now.size, kBlockSize), now.size, times));
     }
-    return WriteJob(core_, *state, now, offset, in, offset + in.size()).run();
+    return WriteJob(core_, *state, now, offset, in, offset + in.size(), times).run();
   }
 }
 
 Result<void> DataPath::zero_in_block(InodeState& state, const meta::Attributes& now, uint64_t from,
-                                     uint64_t to, uint64_t end_offset) {
+                                     uint64_t to, uint64_t end_offset, meta::WriteTimes times) {
   static constexpr std::array<std::byte, kBlockSize> kZeroes{};
   if (from == to) return {};
   SFS_ASSIGN(const auto pieces, core_.engine.map(now.id, FileBlock{from / kBlockSize}, 1));
   if (pieces.empty() || pieces.front().hole) return {};
   const ConstBytes zeroes(kZeroes);
-  return WriteJob(core_, state, now, from, zeroes.first(to - from), end_offset).run();
+  return WriteJob(core_, state, now, from, zeroes.first(to - from), end_offset, times).run();
 }
 
 // Whichever way the size changes, what lies between the old or new end and its block's end must

@@ -18,7 +18,7 @@ class DataPath {
   explicit DataPath(Core& core) : core_(core) {}
 
   Result<size_t> read(InodeId id, uint64_t offset, Bytes out);
-  Result<void> write(InodeId id, uint64_t offset, ConstBytes in);
+  Result<void> write(InodeId id, uint64_t offset, ConstBytes in, meta::WriteTimes times);
   Result<void> truncate(InodeId id, uint64_t size);
   // Space is checked for, not set aside: a later write may still get ENOSPC.
   Result<void> preallocate(InodeId id, uint64_t offset, uint64_t length, bool keep_size);
@@ -34,7 +34,8 @@ class DataPath {
   Result<void> resize_locked(InodeState& state, const meta::Attributes& now, uint64_t size);
   // [from, to) lies in one block.
   Result<void> zero_in_block(InodeState& state, const meta::Attributes& now, uint64_t from,
-                             uint64_t to, uint64_t end_offset);
+                             uint64_t to, uint64_t end_offset,
+                             meta::WriteTimes times = meta::WriteTimes::kNow);
   Result<void> punch_locked(InodeState& state, const meta::Attributes& now, uint64_t from,
                             uint64_t to);
   Core& core_;

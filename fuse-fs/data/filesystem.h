@@ -156,7 +156,8 @@ class Filesystem {
   // ---- Data, all may wait
   virtual Result<size_t> read(InodeId id, uint64_t offset, Bytes out) = 0;  // short at the end
   // One call a WRITE request: its length is the request placement sees.
-  virtual Result<void> write(InodeId id, uint64_t offset, ConstBytes in) = 0;
+  virtual Result<void> write(InodeId id, uint64_t offset, ConstBytes in,
+                             meta::WriteTimes times = meta::WriteTimes::kNow) = 0;
   virtual Result<void> truncate(InodeId id, uint64_t size) = 0;
   // FALLOC_FL_* modes: 0, KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE, ZERO_RANGE[|KEEP_SIZE]; COLLAPSE_RANGE
   // and INSERT_RANGE, which kernel FUSE never asks for, as on ext4; else EOPNOTSUPP.

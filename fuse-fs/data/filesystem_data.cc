@@ -20,11 +20,12 @@ Result<size_t> FilesystemImpl::read(InodeId id, uint64_t offset, Bytes out) {
   return path_->read(id, offset, out);
 }
 
-Result<void> FilesystemImpl::write(InodeId id, uint64_t offset, ConstBytes in) {
+Result<void> FilesystemImpl::write(InodeId id, uint64_t offset, ConstBytes in,
+                                   meta::WriteTimes times) {
   SFS_TRY(health_.writable());
   app_bytes_.fetch_add(in.size(), std::memory_order_relaxed);
   SFS_TRY(engine_->drop_capability(id));
-  return path_->write(id, offset, in);
+  return path_->write(id, offset, in, times);
 }
 
 Result<void> FilesystemImpl::truncate(InodeId id, uint64_t size) {

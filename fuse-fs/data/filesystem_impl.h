@@ -71,7 +71,8 @@ class FilesystemImpl final : public Filesystem {
   meta::Space space() override { return engine_->space(); }
 
   Result<size_t> read(InodeId id, uint64_t offset, Bytes out) override;
-  Result<void> write(InodeId id, uint64_t offset, ConstBytes in) override;
+  Result<void> write(InodeId id, uint64_t offset, ConstBytes in,
+                     meta::WriteTimes times = meta::WriteTimes::kNow) override;
   Result<void> truncate(InodeId id, uint64_t size) override;
   Result<void> allocate(InodeId id, int mode, uint64_t offset, uint64_t length) override;
   Result<uint64_t> seek(InodeId id, uint64_t offset, int whence) override;

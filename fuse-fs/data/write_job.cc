@@ -29,7 +29,7 @@ VStreamId vstream_of(const InodeState& state, const meta::Attributes& attributes
 }  // namespace
 
 WriteJob::WriteJob(Core& core, InodeState& state, const meta::Attributes& attributes,
-                   uint64_t offset, ConstBytes in, uint64_t end_offset)
+                   uint64_t offset, ConstBytes in, uint64_t end_offset, meta::WriteTimes times)
     : core_(core),
       state_(state),
       attributes_(attributes),
@@ -38,7 +38,8 @@ WriteJob::WriteJob(Core& core, InodeState& state, const meta::Attributes& attrib
       in_(in),
       first_(offset / kBlockSize),
       count_((offset + in.size() - 1) / kBlockSize - first_ + 1),
-      vstream_(vstream_of(state, attributes)) {}
+      vstream_(vstream_of(state, attributes)),
+      times_(times) {}
 
 Result<void> WriteJob::run() {
   SFS_TRY(map());
@@ -233,6 +234,7 @@ meta::WriteResult WriteJob::result() const {
 Result<void> WriteJob::finish() {
   meta::WriteResult done = result();
   done.epoch = core_.epochs.epoch();
+  done.times = times_;
   SFS_TRY(core_.engine.finish_write(attributes_.id, done));
   reserved_.clear();
   state_.wrote_in(done.epoch);

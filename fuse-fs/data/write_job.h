@@ -24,7 +24,7 @@ class WriteJob {
   // The file is at least end_offset long afterwards; bytes past `attributes.size` are taken as zero
   // whatever the device holds there.
   WriteJob(Core& core, InodeState& state, const meta::Attributes& attributes, uint64_t offset,
-           ConstBytes in, uint64_t end_offset);
+           ConstBytes in, uint64_t end_offset, meta::WriteTimes times);
   Result<void> run();
 
  private:
@@ -59,6 +59,7 @@ class WriteJob {
   const ConstBytes in_;
   const uint64_t first_, count_;  // file blocks
   const VStreamId vstream_;
+  const meta::WriteTimes times_;
   std::vector<meta::Piece> pieces_;
   std::optional<BlockNo> near_;  // an allocation here stays contiguous
   ConstBytes image_;             // count_ whole blocks

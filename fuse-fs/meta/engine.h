@@ -100,6 +100,10 @@ struct Piece {
   VStreamId vstream;  // of the last write
 };
 
+// What a write does to mtime and ctime. A kernel with a writeback cache keeps them and tells them
+// by itself, sometimes before the last of the writes they belong to has come.
+enum class WriteTimes : uint8_t { kNow, kToldByKernel };
+
 // What a finished write adds to an inode's current view. New pieces name blocks reserved from the
 // allocator; overwritten blocks need only their checksums.
 struct WriteResult {
@@ -117,6 +121,7 @@ struct WriteResult {
   std::vector<BlockChecksum> checksums;
   uint64_t end_offset = 0;  // the file is at least this long afterwards
   uint64_t epoch = 0;       // the data is durable once this epoch's flush returned
+  WriteTimes times = WriteTimes::kNow;
 };
 
 class Inode;  // in memory; opaque above meta
@@ -206,7 +211,7 @@ class Engine {
   // Marks the checksums of blocks about to be overwritten as not known: durable when it returns
   // (one fence at most, none if they are already). Forgets their pending checksums.
   virtual Result<void> begin_overwrite(InodeId id, std::span<const Piece> overwritten) = 0;
-  // The write is complete on the device: current view, mtime and ctime follow.
+  // The write is complete on the device: current view follows, and mtime and ctime if they are to.
   virtual Result<void> finish_write(InodeId id, const WriteResult& result) = 0;
   // Current size; blocks past a smaller one leave the current view. The caller has zeroed the tail
   // of the last block. Committed with the inode's next commit.

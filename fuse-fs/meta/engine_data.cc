@@ -135,7 +135,7 @@ Result<void> EngineImpl::finish_write(InodeId id, const WriteResult& result) {
     }
     inode->growth.back().size = inode->size;
   }
-  inode->mtime = inode->ctime = now();
+  if (result.times == WriteTimes::kNow) inode->mtime = inode->ctime = now();
   inode->attributes_dirty = true;
   return {};
 }

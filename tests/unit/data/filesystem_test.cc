@@ -22,6 +22,27 @@
 namespace streamfs::data {
 namespace {
 
+// ---- Times
+
+TEST(Times, OfWhatTheKernelWritesBackAreTheKernels) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(100, 'a')).ok());
+  meta::AttributeChange told;
+  told.mtime = told.ctime = Timestamp{1'000, 7};
+  told.lazily = true;
+  ASSERT_TRUE(rig.fs().set_attributes(id, told).ok());
+  // Late, and past a gap whose block has to be zeroed.
+  ASSERT_TRUE(
+      rig.fs().write(id, 9000, Rig::filled(100, 'b'), meta::WriteTimes::kToldByKernel).ok());
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  EXPECT_EQ(rig.fs().attributes(id)->size, 9100U);
+  EXPECT_EQ(rig.fs().attributes(id)->mtime, *told.mtime);
+  EXPECT_EQ(rig.fs().attributes(id)->ctime, *told.ctime);
+  ASSERT_TRUE(rig.write(id, 9100, Rig::filled(100, 'c')).ok());
+  EXPECT_NE(rig.fs().attributes(id)->mtime, *told.mtime);
+}
+
 // ---- Failures
 
 TEST(FailedWrite, TellsTheCallerAndLosesNothing) {
