@@ -289,8 +289,10 @@ Result<size_t> FakeFilesystem::read(InodeId id, uint64_t offset, Bytes out) {
   return length;
 }
 
-Result<void> FakeFilesystem::write(InodeId id, uint64_t offset, ConstBytes in) {
+Result<void> FakeFilesystem::write(InodeId id, uint64_t offset, ConstBytes in,
+                                   meta::WriteTimes times) {
   ++writes;
+  if (times == meta::WriteTimes::kNow) ++writes_that_move_times;
   const MutexLock lock(mutex_);
   SFS_ASSIGN(Node * node, find(id));
   if (node->bytes.size() < offset + in.size()) node->bytes.resize(offset + in.size());

@@ -29,7 +29,8 @@ class FakeFilesystem final : public data::Filesystem {
  public:
   FakeFilesystem();
   // ---- What tests look at
-  std::atomic<int> writes{0}, lookups{0}, syncs{0}, pushes{0}, attribute_reads{0};
+  std::atomic<int> writes{0}, writes_that_move_times{0}, lookups{0}, syncs{0}, pushes{0},
+      attribute_reads{0};
   int scrubs_started = 0, scrubs_stopped = 0;
   data::ScrubStatus scrub;
   data::GrowOptions grown_with;
@@ -67,7 +68,7 @@ class FakeFilesystem final : public data::Filesystem {
   Result<void> remove_xattr(InodeId id, std::string_view name) override;
   meta::Space space() override;
   Result<size_t> read(InodeId id, uint64_t offset, Bytes out) override;
-  Result<void> write(InodeId id, uint64_t offset, ConstBytes in) override;
+  Result<void> write(InodeId id, uint64_t offset, ConstBytes in, meta::WriteTimes times) override;
   Result<void> truncate(InodeId id, uint64_t size) override;
   Result<void> allocate(InodeId id, int mode, uint64_t offset, uint64_t length) override;
   Result<uint64_t> seek(InodeId id, uint64_t offset, int whence) override;

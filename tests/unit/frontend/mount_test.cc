@@ -99,6 +99,19 @@ TEST_F(Mount, WritesGatherInThePageCache) {
   EXPECT_EQ(fs().syncs, 1);
 }
 
+TEST_F(Mount, TimesOfWritesAreTheKernelsUnlessNothingIsCached) {
+  Session::Options uncached;
+  uncached.context.direct_io = true;
+  Mounted direct(uncached);
+  for (Mounted* each : {mounted_.get(), &direct}) {
+    const File file(each->path("a"), O_CREAT | O_RDWR);
+    ASSERT_EQ(file.put("data"), 4);
+    ASSERT_EQ(::fsync(file.fd()), 0);
+    EXPECT_EQ(each->fs.writes, 1);
+    EXPECT_EQ(each->fs.writes_that_move_times, each == &direct ? 1 : 0);
+  }
+}
+
 TEST_F(Mount, AFileOpenAndDirtyShowsItsDataToSeekAndNeverSeemsEmpty) {
   const File file(path("a"), O_CREAT | O_RDWR);
   ASSERT_EQ(pwrite(file.fd(), "data", 4, 1 << 20), 4);
