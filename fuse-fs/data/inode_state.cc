@@ -10,6 +10,18 @@
 
 namespace streamfs::data {
 
+namespace {
+
+// But for the map's own reference, which gives no other out meanwhile. What the last user did is
+// seen.
+bool unused(const std::shared_ptr<InodeState>& state) {
+  if (state.use_count() > 1) return false;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return true;
+}
+
+}  // namespace
+
 std::shared_ptr<InodeState> InodeStates::get(InodeId id) {
   Shard& home = shard(id);
   const MutexLock lock(home.mutex);
@@ -23,7 +35,7 @@ void InodeStates::sweep(Shard& at) {
   const uint64_t flushed = flushed_.load(std::memory_order_relaxed);
   std::erase_if(at.states, [flushed](const auto& entry) {
     const InodeState& state = *entry.second;
-    return entry.second.use_count() == 1 && state.inferred.load(std::memory_order_relaxed) == 0 &&
+    return unused(entry.second) && state.inferred.load(std::memory_order_relaxed) == 0 &&
            state.last_epoch.load(std::memory_order_relaxed) <= flushed;
   });
   at.swept_at = std::max(kSweptAt, 2 * at.states.size());
@@ -33,7 +45,7 @@ void InodeStates::release(InodeId id, uint64_t flushed) {
   Shard& home = shard(id);
   const MutexLock lock(home.mutex);
   const auto it = home.states.find(id);
-  if (it == home.states.end() || it->second.use_count() > 1) return;
+  if (it == home.states.end() || !unused(it->second)) return;
   if (it->second->last_epoch.load(std::memory_order_relaxed) <= flushed) home.states.erase(it);
 }
 

@@ -211,6 +211,7 @@ Result<Attributes> EngineImpl::link(InodeId target, InodeId parent, std::string_
                                change.next(directory)));
   const bool was_orphan = inode.committed.nlink == 0;
   if (was_orphan) orphans_.put_remove(change.tx, target);
+  if (was_orphan) change.next(inode).mtime = inode.mtime;  // no commit has had it
   ++change.next(inode).nlink;
   change.next(inode).ctime = now();
   touch(change, directory);

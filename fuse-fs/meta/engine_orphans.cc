@@ -24,9 +24,8 @@ constexpr size_t kUnitsPerRecord = 6;  // 126 runs each; a record takes fewer th
 
 bool EngineImpl::forget(InodeId id, uint64_t count) {
   const auto inode = lock_inode(id);
-  if (!inode) return false;
   const uint64_t left = cache_.drop_lookups(id, count);
-  return left == 0 && (*inode)->committed.nlink == 0;
+  return inode && left == 0 && (*inode)->committed.nlink == 0;
 }
 
 Result<void> EngineImpl::free_orphan(InodeId id) {

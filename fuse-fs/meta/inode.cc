@@ -27,6 +27,8 @@ namespace {
 constexpr uint64_t kEntryBytes = 112;      // a node of the map, its bucket, a control block
 constexpr int64_t kToldBytes = 16 * 1024;  // what a shard keeps to itself of a change
 constexpr size_t kEvictedAtOnce = 16, kBucketsAtOnce = 16;
+constexpr uint64_t kRoundsMost = 200;        // that an inode as large as the limit stays unused
+constexpr uint64_t kGrownBytes = 64 * 1024;  // until it is looked again
 
 bool known_type(uint16_t mode) {
   switch (mode & 0170000) {
@@ -242,8 +244,13 @@ uint64_t InodeCache::drop_lookups(InodeId id, uint64_t count) {
   const MutexLock lock(at.mutex);
   const auto found = at.entries.find(id);
   if (found == at.entries.end()) return 0;
-  found->second.lookups -= std::min(count, found->second.lookups);
-  return found->second.lookups;
+  Entry& entry = found->second;
+  const uint64_t left = entry.lookups -= std::min(count, entry.lookups);
+  if (left == 0 && !entry.inode) {  // it could not be read again
+    charge(at, entry, 0);
+    at.entries.erase(found);
+  }
+  return left;
 }
 
 void InodeCache::unpin(const std::shared_ptr<Inode>& inode) {
@@ -255,38 +262,52 @@ void InodeCache::unpin(const std::shared_ptr<Inode>& inode) {
     if (found == at.entries.end() || found->second.inode != inode) return;
     Entry& entry = found->second;
     if (--entry.pins > 0) return;
-    entry.recent = true;
     // Without pins nobody can reach it: its fields may be read without its mutex.
     const bool needed = entry.lookups > 0 || inode->dirty();
     charge(at, entry, needed ? kEntryBytes + inode->bytes() : 0);
+    entry.rounds = 1 + std::min(kRoundsMost * entry.bytes / (limit_bytes_ + 1), kRoundsMost);
     if (!needed) {
       last = std::move(entry.inode);
       at.entries.erase(found);
     }
   }
-  if (bytes() > limit_bytes_) evict();
+  if (bytes() > std::max(limit_bytes_, in_vain_below_.load(std::memory_order_relaxed))) evict();
 }
 
-// The clock algorithm, over the shards in turn: what was used since the hand came by last stays.
+// The clock algorithm, over the shards in turn: what was used since the hand came by last stays,
+// and what took much work to read for more rounds of it. Where all is in use, or numbers only,
+// nobody looks again until there is more.
 void InodeCache::evict() {
   Evicted gone;  // destroyed outside the locks
+  bool later = false;
   for (size_t tried = 0; tried < kShards && gone.size() < kEvictedAtOnce; ++tried) {
-    evict_from(shards_[next_shard_.fetch_add(1, std::memory_order_relaxed) % kShards], gone);
+    Shard& next = shards_[next_shard_.fetch_add(1, std::memory_order_relaxed) % kShards];
+    later |= evict_from(next, gone);
   }
+  const bool in_vain = gone.empty() && !later;
+  in_vain_below_.store(in_vain ? bytes() + kGrownBytes : 0, std::memory_order_relaxed);
 }
 
-void InodeCache::evict_from(Shard& at, Evicted& gone) {
+// Whether another round may find more here.
+bool InodeCache::evict_from(Shard& at, Evicted& gone) {
   const MutexLock lock(at.mutex);
-  for (size_t looks = 0; looks < kBucketsAtOnce; ++looks) {
+  bool later = false;
+  const size_t buckets = std::min(kBucketsAtOnce, at.entries.bucket_count());
+  for (size_t looks = 0; looks < buckets; ++looks) {
     at.hand = (at.hand + 1) % at.entries.bucket_count();
     for (auto it = at.entries.begin(at.hand); it != at.entries.end(at.hand); ++it) {
       Entry& entry = it->second;
-      if (!entry.inode || entry.pins > 0 || std::exchange(entry.recent, false)) continue;
-      if (entry.inode->dirty()) continue;
+      if (!entry.inode || entry.pins > 0 || entry.inode->dirty()) continue;
+      later = true;
+      if (entry.rounds > 0) {
+        --entry.rounds;
+        continue;
+      }
       gone.push_back(std::move(entry.inode));
       charge(at, entry, kEntryBytes);
     }
   }
+  return later;
 }
 
 InodeLocks::~InodeLocks() {

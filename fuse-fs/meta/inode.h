@@ -145,7 +145,7 @@ class InodeCache {
     uint64_t lookups = 0;
     uint64_t bytes = 0;
     uint32_t pins = 0;
-    bool recent = false;  // used since the hand last came by
+    uint64_t rounds = 0;  // that the hand passes by
   };
   struct alignas(kLineSize) Shard {  // neighbours are others'
     Mutex mutex;                     // leaf
@@ -160,13 +160,14 @@ class InodeCache {
   InodeRef pin(Entry& entry);
   void charge(Shard& at, Entry& entry, uint64_t bytes) SFS_REQUIRES(at.mutex);
   void evict();
-  void evict_from(Shard& at, Evicted& gone);
+  bool evict_from(Shard& at, Evicted& gone);
 
   const Heap& heap_;
   const uint64_t limit_bytes_;
   std::array<Shard, kShards> shards_;
   alignas(kLineSize) std::atomic<int64_t> bytes_{0};  // told by the shards now and then
-  std::atomic<size_t> next_shard_{0};                 // to evict from
+  std::atomic<uint64_t> in_vain_below_{0};
+  std::atomic<size_t> next_shard_{0};  // to evict from
 };
 
 // Locks several inodes in ascending order of their ids, each once.

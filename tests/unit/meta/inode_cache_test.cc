@@ -78,6 +78,19 @@ TEST(InodeCache, DirectoriesAreReadAgainAfterTheyWereEvicted) {
   }
 }
 
+TEST(InodeCache, WhatIsLargerThanTheLimitStaysForAWhile) {
+  Filesystem fs({.meta_bytes = 64 << 20, .cache_bytes = 64 * 1024});
+  const InodeId large = fs.directory("large"), other = fs.directory("other");
+  for (uint64_t i = 0; i < kFiles; ++i) fs->forget(fs.file(std::to_string(i), large), 1);
+  EXPECT_TRUE(fs.exists("7", large));
+  const uint64_t with_its_index = fs->cached_bytes();
+  EXPECT_GT(with_its_index, 4 * 64 * 1024u);
+  for (int i = 0; i < 100; ++i) fs.attributes(other);
+  EXPECT_GT(fs->cached_bytes(), with_its_index / 2);
+  for (int i = 0; i < 1000; ++i) fs.attributes(other);
+  EXPECT_LT(fs->cached_bytes(), with_its_index / 2);
+}
+
 TEST(InodeCache, ThreadsThatEvictEachOthersInodesLoseNothing) {
   Filesystem fs({.meta_bytes = 64 << 20, .cache_bytes = 0});
   const InodeId folders[] = {fs.directory("a"), fs.directory("b")};
