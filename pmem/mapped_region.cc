@@ -61,6 +61,7 @@ struct Mapping {
   int protection = PROT_READ | PROT_WRITE;
   int flags = MAP_PRIVATE;
   Nature nature;
+  uint64_t lost = 0;  // pages that were not there to be copied
 };
 
 class MappedRegion final : public Region {
@@ -79,7 +80,7 @@ class MappedRegion final : public Region {
   MetaClass meta_class() const override { return mapping_.nature.meta_class; }
   bool fences_for_all() const override { return meta_class() == MetaClass::kPersistent; }
   std::string medium() const override;
-  uint64_t lost() const override { return watch_.lost(); }
+  uint64_t lost() const override { return mapping_.lost + watch_.lost(); }
   Result<uint64_t> medium_bytes() override;
   bool extensible() const override;
 
@@ -215,8 +216,8 @@ bool is_zero(const std::byte* block) {
 }
 
 // A devdax device takes no private mapping. What is in use of it is copied; the rest is zeroes
-// already, and takes no memory.
-Result<void> copy_device(int fd, AddressRange& to, uint64_t size) {
+// already, and takes no memory. Returns how many pages could not be read.
+Result<uint64_t> copy_device(int fd, AddressRange& to, uint64_t size) {
   SFS_TRY(to.map(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1));
   SFS_ASSIGN(AddressRange from, AddressRange::reserve(size));
   SFS_TRY(from.map(0, size, PROT_READ, MAP_SHARED, fd));
@@ -224,7 +225,7 @@ Result<void> copy_device(int fd, AddressRange& to, uint64_t size) {
   for (uint64_t at = 0; at < size; at += kBlockSize) {
     if (!is_zero(from.base() + at)) std::memcpy(to.base() + at, from.base() + at, kBlockSize);
   }
-  return {};
+  return watch.lost();
 }
 
 // How the file can be mapped: MAP_SYNC is there or it is not.
@@ -305,9 +306,9 @@ Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenO
   }
   if (size == 0) return Error{EINVAL, "META " + path + " is smaller than 4 KiB"};
   SFS_ASSIGN(AddressRange addresses, AddressRange::reserve(size));
-  const Mapping mapping = choose_mapping(fd.get(), size, options.read_only, st);
+  Mapping mapping = choose_mapping(fd.get(), size, options.read_only, st);
   if (options.read_only && S_ISCHR(st.st_mode)) {
-    SFS_TRY(copy_device(fd.get(), addresses, size));
+    SFS_ASSIGN(mapping.lost, copy_device(fd.get(), addresses, size));
   } else {
     SFS_TRY(addresses.map(0, size, mapping.protection, mapping.flags, fd.get()));
   }

@@ -126,7 +126,7 @@ Topology topology_of(const std::filesystem::path& sys, const std::string& block_
   std::error_code error;
   const auto device = std::filesystem::canonical(sys / "block" / block_name / "device", error);
   Topology topology;
-  if (error) return topology;
+  if (error || !device.filename().string().starts_with(kController)) return topology;
   if (!device.filename().string().starts_with(kSubsystem)) {
     topology.paths.push_back(path_through(device, block_name));
     return topology;
