@@ -67,6 +67,10 @@ bool offers_acls(const fuse_conn_info* connection) {
   return (connection->capable & FUSE_CAP_POSIX_ACL) != 0;
 }
 
+bool offers_writeback(const fuse_conn_info* connection) {
+  return (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0;
+}
+
 bool offers_io_uring([[maybe_unused]] const fuse_conn_info* connection) {
 #ifdef STREAMFS_FUSE_IO_URING
   return (connection->capable_ext & FUSE_CAP_OVER_IO_URING) != 0;

@@ -8,6 +8,7 @@ namespace streamfs::frontend {
 
 void choose_features(fuse_conn_info* connection, bool direct_io);
 bool offers_acls(const fuse_conn_info* connection);
+bool offers_writeback(const fuse_conn_info* connection);
 bool offers_io_uring(const fuse_conn_info* connection);
 
 }  // namespace streamfs::frontend

@@ -45,6 +45,9 @@ class Context {
   Dispatcher dispatcher;
   // Whether the kernel obeys ACLs. Decided at INIT, before any other request.
   std::atomic<bool> acls{true};
+  // Whether there is a write-back cache: whatever is written moves times in the kernel then. As
+  // acls.
+  std::atomic<bool> kernel_keeps_times{true};
   // Makes the kernel write a file's dirty pages back to us and waits for it. Only under kKernel.
   std::function<void(InodeId)> push_dirty = [](InodeId) {};
   std::function<void(fuse_conn_info*)> on_init = [](fuse_conn_info*) {};

@@ -60,11 +60,6 @@ bool kills_privileges([[maybe_unused]] const fuse_file_info* file) {
 #endif
 }
 
-// With the writeback cache (not with direct_io) whatever is written moves them in the kernel.
-bool kernel_keeps_times(const Context& context) {
-  return !context.settings.direct_io;
-}
-
 }  // namespace
 
 namespace op {
@@ -94,12 +89,12 @@ void write(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size, off_t
   const int flags = file == nullptr ? 0 : file->flags;
   run(req, Wait::kDevice, [=](Context& c) {
     const auto times =
-        kernel_keeps_times(c) ? meta::WriteTimes::kToldByKernel : meta::WriteTimes::kNow;
+        c.kernel_keeps_times ? meta::WriteTimes::kToldByKernel : meta::WriteTimes::kNow;
     Result<void> done = c.fs_may_wait().write(c.inode(ino), static_cast<uint64_t>(offset),
                                               std::as_bytes(std::span(bytes, size)), times);
+    if (done && kill) drop_privileges(c, c.inode(ino));
     if (done) done = sync_as_opened(c, c.inode(ino), flags);
     if (!done) return reply_error(req, done.error());
-    if (kill) drop_privileges(c, c.inode(ino));
     fuse_reply_write(req, size);
   });
 }

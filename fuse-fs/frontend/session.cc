@@ -209,6 +209,7 @@ Session::~Session() {
 void Session::set_up(fuse_conn_info* connection) {
   choose_features(connection, options_.context.direct_io);
   context_.acls = offers_acls(connection);
+  context_.kernel_keeps_times = !options_.context.direct_io && offers_writeback(connection);
   const bool wanted = options_.io_uring;
   const bool got = wanted && offers_io_uring(connection);
   context_.dispatcher.set_over_io_uring(got);
