@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "base/result.h"
+#include "base/types.h"
 #include "emulator/geometry.h"
 
 namespace streamfs::emulator {

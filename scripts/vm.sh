@@ -115,7 +115,7 @@ install_vm() {
   local key
   vm_install_qemu
   key=$(hash_of "$ROOT/scripts/vm.sh" "$VM_INIT")
-  is_stamped vm "$key" && return
+  [[ -s $BUILD/vm/root.img && -s $BUILD/vm/vmlinuz ]] && is_stamped vm "$key" && return
   vm_install_tools
   say "Making the virtual machine's guest in build/vm"
   rm -rf "$BUILD/vm"

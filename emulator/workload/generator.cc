@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/types.h"
 #include "emulator/geometry.h"
 #include "emulator/workload/op_source.h"
 #include "emulator/workload/random.h"

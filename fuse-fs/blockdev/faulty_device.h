@@ -85,7 +85,7 @@ class FaultyDevice final : public Device {
   static bool due(uint64_t& countdown);
   // What happens to a request of which these can be, if anything; `chance` draws how.
   std::optional<Storm::Kind> struck(std::initializer_list<Storm::Kind> kinds, uint64_t& chance);
-  Result<void> write_through(BlockNo first, ConstBytes bytes, WriteTag tag);
+  Result<void> write_through(BlockNo first, ConstBytes bytes, WriteTag tag) SFS_REQUIRES(mutex_);
   void cache(BlockNo first, ConstBytes bytes, WriteTag tag) SFS_REQUIRES(mutex_);
   Result<void> write_back() SFS_REQUIRES(mutex_);
   void settle(uint64_t block, const std::vector<Version>& versions, uint64_t choice);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/process_memory.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,10 @@ def mounted(pair: Pair) -> Mount:
 
 
 @pytest.fixture
-def io_uring_allowed() -> Iterator[None]:
-    """The kernel lets FUSE servers ask for io_uring, until the test is over."""
-    with allowing_io_uring():
+def io_uring_allowed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The kernel lets FUSE servers ask for io_uring, until a test over it is over."""
+    parameters: dict[str, object] = getattr(request.node, "callspec").params  # noqa: B009
+    with allowing_io_uring() if parameters["transport"] == "io_uring" else nullcontext():
         yield
 
 
