@@ -53,9 +53,8 @@ constexpr size_t kWords = kBlockSize / sizeof(uint64_t);
 
 class Worker {
  public:
-  Worker(std::string folder, uint64_t seed) : folder_(std::move(folder)), random_(seed) {
-    need(mkdir(folder_.c_str(), 0755) == 0, "mkdir", folder_);
-  }
+  Worker(std::string folder, uint64_t seed) : folder_(std::move(folder)), random_(seed) {}
+  void begin();  // makes the folder it works in
   void run(std::atomic<int64_t>& left);
   // What this thread does since when; 0: nothing.
   std::atomic<uint64_t> began_ns{0};
@@ -311,6 +310,13 @@ struct Settings {
   uint64_t operations = 1'000'000, threads = 4, seed = 1, parts = 10, deadline_s = 30;
 };
 
+void Worker::begin() {
+  doing = "mkdir";
+  began_ns = now_ns();
+  need(mkdir(folder_.c_str(), 0755) == 0, "mkdir", folder_);
+  began_ns = 0;
+}
+
 // Ends the program when a worker's operation is late.
 void watch(const std::vector<std::unique_ptr<Worker>>& workers, uint64_t deadline_s,
            const std::atomic<bool>& over) {
@@ -336,6 +342,7 @@ void soak(const Settings& settings) {
   std::atomic<bool> over{false};
   std::thread watchdog([&] { watch(workers, settings.deadline_s, over); });
   const uint64_t began = now_ns();
+  for (const auto& worker : workers) worker->begin();
   for (uint64_t part = 1; part <= settings.parts; ++part) {
     std::atomic<int64_t> left{static_cast<int64_t>(settings.operations / settings.parts)};
     std::vector<std::thread> threads;

@@ -47,7 +47,7 @@ json topology_of(const std::string& path) {
   const std::string generic = nvme::block_name_of(real);
   const nvme::Topology found =
       nvme::topology_of("/sys", generic.empty() ? real.filename().string() : generic);
-  if (found.paths.empty() || !found.paths.front().controller.starts_with("nvme")) return nullptr;
+  if (found.paths.empty()) return nullptr;
   json paths = json::array();
   for (const nvme::Path& each : found.paths)
     paths.push_back({{"controller", each.controller},

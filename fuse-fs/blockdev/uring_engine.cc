@@ -18,8 +18,7 @@
 namespace streamfs::blockdev {
 namespace {
 
-constexpr size_t kMaxTransfer = size_t{1}
-                                << 30;  // one entry; the kernel stops a little below 2 GiB
+constexpr size_t kMaxTransfer = size_t{1} << 30;  // an entry's; the kernel stops below 2 GiB
 
 class Transfer final : public uring::Request {
  public:

@@ -51,11 +51,13 @@ struct Path {
   std::string controller, transport, address;
   std::string state;   // "live", "resetting", "connecting", "dead", ...
   std::string access;  // ANA state; empty where there is none
+  friend bool operator==(const Path&, const Path&) = default;
 };
 struct Topology {
   std::string subsystem;  // empty without the kernel's multipath
   std::vector<Path> paths;
 };
+// Of a disk that is not NVMe, nothing.
 Topology topology_of(const std::filesystem::path& sys, const std::string& block_name);
 
 // Partitions of the block device: the character device reaches across them.

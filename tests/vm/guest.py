@@ -17,8 +17,6 @@ PMEM = "/dev/pmem1"
 DAX_FOLDER = "/dax"
 LBA_BYTES = 512
 RUAMW = re.compile(r"\(RUAMW\): (\d+)")
-# How many pStreams each way to the device has.
-PSTREAMS = {"passthrough": 8, "block": 8}
 
 
 class Setup:

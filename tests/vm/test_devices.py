@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.vm.guest import DAX_FOLDER, PMEM, PSTREAMS, Setup
+from tests.vm.guest import DAX_FOLDER, PMEM, Setup
 from tests.vm.machine import HANDLES, RECLAIM_UNIT_BYTES
 
 LABELS = HANDLES - 1  # and files that have none
@@ -47,15 +47,10 @@ def test_each_vstream_lands_on_its_own_reclaim_unit_handle(setup: Setup) -> None
     setup.assert_sound()
     pairs = zip(before, setup.writable(), strict=True)
     landed = [(b - a) % RECLAIM_UNIT_BYTES for b, a in pairs]
-    pstreams = PSTREAMS[setup.name]
-    assert setup.device()["pstreams"] == pstreams
-    if pstreams == HANDLES:
-        # What has no label, the filesystem's own blocks included, stays on the first.
-        assert sorted(landed[1:]) == sizes, landed
-        assert landed[0] > 0
-    else:
-        assert landed[0] >= sum(sizes)
-        assert not any(landed[1:]), landed
+    assert setup.device()["pstreams"] == HANDLES
+    # What has no label, the filesystem's own blocks included, stays on the first.
+    assert sorted(landed[1:]) == sizes, landed
+    assert landed[0] > 0
 
 
 def test_meta_is_persistent_and_lines_are_written_back_to_the_memory_controller(

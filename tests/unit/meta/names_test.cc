@@ -364,9 +364,14 @@ TEST(Orphans, AnUnnamedFileCanBeGivenAName) {
   const auto made = fs->create_unnamed(fs.root(), node(S_IFREG | 0600));
   ASSERT_TRUE(made.ok());
   EXPECT_EQ(made->nlink, 0U);
+  AttributeChange told;
+  told.mtime = told.ctime = Timestamp{1'234'567, 89};
+  told.lazily = true;
+  ASSERT_TRUE(fs->set_attributes(made->id, told).ok());
   ASSERT_TRUE(fs->link(made->id, fs.root(), "named").ok());
   fs.crash();
   EXPECT_TRUE(fs->leftover_orphans().empty());
+  EXPECT_EQ(fs->lookup(fs.root(), "named")->mtime, *told.mtime);
   EXPECT_EQ(fs->lookup(fs.root(), "named")->nlink, 1U);
 }
 

@@ -127,12 +127,7 @@ TEST_F(Sys, TheControllerOfANamespaceIsNamed) {
   std::filesystem::create_symlink("../../devices/nvme0", root_ + "/block/nvme0n1/device");
   const Topology one = topology_of(root_, "nvme0n1");
   EXPECT_EQ(one.subsystem, "");
-  ASSERT_EQ(one.paths.size(), 1u);
-  EXPECT_EQ(one.paths[0].controller, "nvme0");
-  EXPECT_EQ(one.paths[0].transport, "pcie");
-  EXPECT_EQ(one.paths[0].address, "0000:00:04.0");
-  EXPECT_EQ(one.paths[0].state, "live");
-  EXPECT_EQ(one.paths[0].access, "");
+  EXPECT_EQ(one.paths, (std::vector<Path>{{"nvme0", "pcie", "0000:00:04.0", "live", ""}}));
 }
 
 TEST_F(Sys, OfAMultipathNamespaceEveryPathIsNamedWithItsState) {
@@ -147,12 +142,15 @@ TEST_F(Sys, OfAMultipathNamespaceEveryPathIsNamedWithItsState) {
   std::filesystem::create_symlink("../../devices/nvme-subsys0", root_ + "/block/nvme0n1/device");
   const Topology two = topology_of(root_, "nvme0n1");
   EXPECT_EQ(two.subsystem, "nvme-subsys0");
-  ASSERT_EQ(two.paths.size(), 2u);
-  EXPECT_EQ(two.paths[0].controller, "nvme1");
-  EXPECT_EQ(two.paths[0].access, "optimized");
-  EXPECT_EQ(two.paths[1].controller, "nvme3");
-  EXPECT_EQ(two.paths[1].state, "connecting");
-  EXPECT_EQ(two.paths[1].access, "inaccessible");
+  EXPECT_EQ(two.paths, (std::vector<Path>{{"nvme1", "", "", "live", "optimized"},
+                                          {"nvme3", "", "", "connecting", "inaccessible"}}));
+}
+
+TEST_F(Sys, ADiskThatIsNotNvmeHasNoControllers) {
+  std::filesystem::create_directories(root_ + "/devices/0:0:0:0");
+  std::filesystem::create_directories(root_ + "/block/sda");
+  std::filesystem::create_symlink("../../devices/0:0:0:0", root_ + "/block/sda/device");
+  EXPECT_TRUE(topology_of(root_, "sda").paths.empty());
 }
 
 TEST_F(Sys, PartitionsAreSeen) {
