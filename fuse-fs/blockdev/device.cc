@@ -20,6 +20,7 @@
 #include "fuse-fs/blockdev/passthrough_controller.h"
 #include "fuse-fs/nvme/controller.h"
 #include "fuse-fs/nvme/discovery.h"
+#include "fuse-fs/uring/ring.h"
 
 namespace streamfs::blockdev {
 
@@ -99,10 +100,18 @@ void IoBatch::read(BlockNo first, Bytes bytes) {
   device_.read(first, bytes, completion());
 }
 
+// What this thread's rings have is its to complete; the rest is completed by others.
 Result<void> IoBatch::wait() {
+  while (busy() && uring::drive()) {
+  }
   const MutexLock lock(mutex_);
   while (in_flight_ > 0) done_.wait(mutex_);
   return std::exchange(first_error_, {});
+}
+
+bool IoBatch::busy() {
+  const MutexLock lock(mutex_);
+  return in_flight_ > 0;
 }
 
 }  // namespace streamfs::blockdev

@@ -1,7 +1,8 @@
 // The data device: 4 KiB blocks, asynchronous reads and writes, each write with a placement.
 //
 // Thread safety: every method may be called from any thread. A completion runs exactly once, on the
-// caller's thread or the device's own; it must not block and must not call flush() or trim().
+// caller's thread, there or in its next uring::drive(), or on the device's own; it must not block
+// and must not call flush() or trim(). Whoever is no IoBatch drives until its requests are done.
 // Two writes to one block in flight at once are the caller's mistake: their order is undefined.
 //
 // What a crash leaves: a write completed before a flush() that returned ok is durable. Any other
@@ -125,6 +126,7 @@ class IoBatch {
 
  private:
   Completion completion();
+  bool busy();
   Device& device_;
   Mutex mutex_;  // leaf
   CondVar done_;

@@ -35,10 +35,7 @@ class SynchronousEngine final : public IoEngine {
     }));
   }
 
-  Result<void> fdatasync() override {
-    if (::fdatasync(fd_) != 0) return Error{errno, "fdatasync"};
-    return {};
-  }
+  Result<void> fdatasync() override { return sync_file(fd_); }
 
  private:
   template <typename Span, typename Move>
@@ -58,6 +55,13 @@ class SynchronousEngine final : public IoEngine {
 };
 
 }  // namespace
+
+Result<void> sync_file(int fd) {
+  while (::fdatasync(fd) != 0) {
+    if (errno != EINTR) return Error{errno, "fdatasync"};
+  }
+  return {};
+}
 
 std::unique_ptr<IoEngine> make_synchronous_engine(int fd) {
   return std::make_unique<SynchronousEngine>(fd);

@@ -1,9 +1,8 @@
 // Reads and writes on one open file: through io_uring, or in the caller's thread where the kernel
 // or a sandbox refuses rings.
 //
-// Thread safety: every method from any thread. A completion runs once, on the engine's completion
-// thread (io_uring) or before the call returns (synchronous); it must not block. A caller that has
-// filled the queue waits, unless it is a completion itself.
+// Thread safety: every method from any thread. A completion runs once, in the thread that asked: in
+// its uring::drive() (io_uring), or before the call returns (system calls); it must not block.
 // Crash: nothing is kept; what was written is the file's affair.
 #pragma once
 
@@ -20,7 +19,7 @@ using IoDone = std::function<void(Result<void>)>;
 
 class IoEngine {
  public:
-  virtual ~IoEngine() = default;  // waits for everything in flight
+  virtual ~IoEngine() = default;  // waits for what this thread has in flight; nobody else may
   virtual const char* name() const = 0;
   virtual bool takes_streams() const = 0;
   // All bytes or an error. Short transfers are continued; a read past the end is EIO. `stream` is
@@ -31,6 +30,9 @@ class IoEngine {
 };
 
 inline constexpr unsigned kDefaultQueueDepth = 128;
+
+// fdatasync(2), in this thread: io_uring would wake one of the kernel's to do it.
+Result<void> sync_file(int fd);
 
 // Does not own `fd`.
 std::unique_ptr<IoEngine> make_io_engine(int fd, unsigned depth = kDefaultQueueDepth);

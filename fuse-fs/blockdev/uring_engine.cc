@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <utility>
 
@@ -62,28 +61,11 @@ class Transfer final : public uring::Request {
   IoDone done_;
 };
 
-class Sync final : public uring::Request {
- public:
-  explicit Sync(std::promise<Result<void>>& promise) : promise_(promise) {}
-  void prepare(io_uring_sqe& entry) override {
-    io_uring_prep_fsync(&entry, 0, IORING_FSYNC_DATASYNC);
-    entry.flags |= IOSQE_FIXED_FILE;
-  }
-  bool completed(const uring::Answer& answer) override {
-    promise_.set_value(answer.result < 0 ? Result<void>(Error{-answer.result, "fdatasync"})
-                                         : Result<void>());
-    return true;
-  }
-
- private:
-  std::promise<Result<void>>& promise_;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<UringEngine>> UringEngine::open(int fd, unsigned depth) {
   SFS_ASSIGN(std::unique_ptr<uring::Ring> ring, uring::Ring::open(depth, 0, fd));
-  return std::unique_ptr<UringEngine>(new UringEngine(std::move(ring)));
+  return std::unique_ptr<UringEngine>(new UringEngine(fd, std::move(ring)));
 }
 
 void UringEngine::write(uint64_t offset, ConstBytes bytes, uint8_t stream, IoDone done) {
@@ -96,9 +78,7 @@ void UringEngine::read(uint64_t offset, Bytes bytes, IoDone done) {
 }
 
 Result<void> UringEngine::fdatasync() {
-  std::promise<Result<void>> promise;
-  ring_->start(std::make_unique<Sync>(promise));
-  return promise.get_future().get();
+  return sync_file(fd_);
 }
 
 }  // namespace streamfs::blockdev

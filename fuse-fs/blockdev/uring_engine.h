@@ -1,4 +1,4 @@
-// IoEngine over one io_uring, with one fixed file.
+// IoEngine over io_uring, with one fixed file.
 // Thread safety and completions: see io_engine.h.
 #pragma once
 
@@ -25,7 +25,8 @@ class UringEngine final : public IoEngine {
   Result<void> fdatasync() override;
 
  private:
-  explicit UringEngine(std::unique_ptr<uring::Ring> ring) : ring_(std::move(ring)) {}
+  UringEngine(int fd, std::unique_ptr<uring::Ring> ring) : fd_(fd), ring_(std::move(ring)) {}
+  const int fd_;
   const std::unique_ptr<uring::Ring> ring_;
 };
 

@@ -79,6 +79,10 @@ uint64_t boot_of_machine() {
   return std::strtoull(digits.substr(0, 16).c_str(), nullptr, 16);
 }
 
+bool machine_went_down(const meta::Superblock& super) {
+  return super.clean == 0 && super.boot != 0 && super.boot != boot_of_machine();
+}
+
 uint32_t draw_token(uint32_t before) {
   std::random_device random;
   uint32_t token = before;

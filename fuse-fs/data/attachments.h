@@ -43,5 +43,8 @@ Result<void> attach(OpenPair& pair);
 uint32_t draw_token(uint32_t before);
 
 uint64_t boot_of_machine();  // another after each boot; 0: not known
+// Whether META was in use when the machine went down: where it is not persistent it may lack
+// anything the kernel had not written back, in any order.
+bool machine_went_down(const meta::Superblock& super);
 
 }  // namespace streamfs::data

@@ -38,6 +38,11 @@ Result<void> make_durable(DurabilityBarrier& barrier, Health& health) {
   return done;
 }
 
+void follow(DurabilityBarrier& barrier, Health& health) {
+  const Result<void> done = barrier.follow();
+  if (!done.ok()) health.degrade("metadata not durable: " + done.error().message());
+}
+
 Result<void> LogBlocks::write(BlockNo first, ConstBytes bytes) {
   const PStreamId stream{static_cast<uint16_t>(device_.info().pstream_count - 1)};
   blockdev::IoBatch batch(device_);

@@ -3,7 +3,8 @@
 //   persistent            nothing: the fence was it
 //   synced                msync, shared by everyone who waits
 //   volatile, no log      nothing can be done
-//   with a metadata log   records shipped to the log, then a device flush
+//   with a metadata log   records shipped to the log, then a device flush; msync follows, and is
+//                         waited for only where META is kept twice
 //
 // Thread safety: any thread. Methods may wait for a device.
 #pragma once
@@ -30,6 +31,8 @@ class DurabilityBarrier {
   virtual void after_flush() = 0;
   // Every record committed before the call survives a power cut when it returns.
   virtual Result<void> make_durable() = 0;
+  // What nobody waits for, now and then: an error of META's own medium shows here, if not earlier.
+  virtual Result<void> follow() { return {}; }
   // False where make_durable() has nothing to do: nobody needs a timer for it.
   virtual bool waits() const = 0;
   // META's medium has lost pages, and nothing was decided about that yet: make_durable() drops the
@@ -52,6 +55,7 @@ Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region
 
 // What cannot be made durable makes the filesystem read-only.
 Result<void> make_durable(DurabilityBarrier& barrier, Health& health);
+void follow(DurabilityBarrier& barrier, Health& health);
 
 // The data device as the metadata log sees it: synchronous, in a vStream of its own.
 class LogBlocks final : public meta::LogDevice {

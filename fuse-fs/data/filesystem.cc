@@ -42,6 +42,7 @@ Result<std::unique_ptr<Filesystem>> Filesystem::mount(const std::string& meta_pa
                                                       const std::string& data,
                                                       const MountOptions& options, Clock& clock) {
   SFS_ASSIGN(OpenPair pair, open_pair(meta_path, data, options));
+  if (pair.unproven) SFS_TRY(prove(pair));
   if (!options.read_only) {
     SFS_TRY(attach(pair));
     SFS_TRY(renew_label(pair));
@@ -105,6 +106,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
 Result<void> FilesystemImpl::start(bool background) {
   if (!options_.trace_path.empty()) SFS_TRY(trace_.start(options_.trace_path));
   if (options_.read_only) return {};
+  SFS_TRY(pair_.region->sync());  // that it is in use, before anything else of it is written back
   if (background) maintenance_->start();
   return {};
 }

@@ -35,11 +35,12 @@ struct MountOptions {
   placement::Mode placement = placement::Mode::kAuto;
   double real_time = 0;       // an emulated SSD answers as late as its flash would, times this
   std::string trace_path;     // record a trace from the start
-  bool restore_meta = false;  // rebuild META from the log on DATA, wherever it is to be
-  std::string mirror_path;    // where META is a second time
-  bool degraded = false;      // go on with one copy of a META that is kept twice
-  bool make_mirror = false;   // mirror_path may hold anything: it becomes a copy
-  double wait_seconds = 10;   // for a device whose last daemon is still draining
+  bool restore_meta = false;   // rebuild META from the log on DATA, wherever it is to be
+  bool meta_as_it_is = false;  // never from the log, even if the machine went down amid its use
+  std::string mirror_path;     // where META is a second time
+  bool degraded = false;       // go on with one copy of a META that is kept twice
+  bool make_mirror = false;    // mirror_path may hold anything: it becomes a copy
+  double wait_seconds = 10;    // for a device whose last daemon is still draining
 };
 
 // Who asks, as far as placement cares.

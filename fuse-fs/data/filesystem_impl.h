@@ -28,7 +28,8 @@ struct OpenPair {
   std::unique_ptr<blockdev::Device> device;
   meta::Superblock super;
   meta::DataLabel label;
-  std::string degraded;  // META is kept twice and here once: what is missing and why
+  std::string degraded;   // META is kept twice and here once: what is missing and why
+  bool unproven = false;  // META may hold any mix of old and new: it has to be checked first
 };
 
 class FilesystemImpl final : public Filesystem {

@@ -129,12 +129,11 @@ Result<Formatted> format_pair(const std::string& meta_path, const std::string& d
   open.wait_seconds = options.wait_seconds;
   SFS_ASSIGN(auto device, blockdev::open_device(data, open));
   SFS_ASSIGN(meta::FormatOptions format, engine_options(options, device->info(), clock));
-  format.meta_log = options.meta_log.value_or(false);
+  format.meta_log = options.meta_log;
   const uint64_t size = options.meta_size != 0 ? options.meta_size : meta::meta_size_for(format);
   format.mirror = !options.mirror_path.empty();
   SFS_ASSIGN(auto places, open_places(meta_path, size, options));
   const auto region = take_region(places);
-  format.meta_log = options.meta_log.value_or(region->meta_class() == pmem::MetaClass::kVolatile);
   if (!options.force) SFS_TRY(check_empty(*device));
   Formatted out;
   out.device = device->info();

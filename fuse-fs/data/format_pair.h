@@ -20,7 +20,7 @@ struct FormatPairOptions {
   std::string mirror_path;  // META a second time
   uint64_t mean_file_bytes = 256 * 1024;
   bool checksums = true;
-  std::optional<bool> meta_log;  // unset: where META is volatile
+  bool meta_log = true;
   std::string label;
   std::optional<std::array<uint8_t, 16>> uuid;  // unset: random
   double wait_seconds = 10;

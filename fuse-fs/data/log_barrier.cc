@@ -26,7 +26,8 @@ class LogBarrier final : public DurabilityBarrier {
   }
   void after_flush() override { log_->made_durable(shipped_); }
 
-  // META has its own durability too; but the log is what survives losing META, so it is waited for.
+  // The log is what META is rebuilt from, lost or cut short; its own sync is waited for only where
+  // either of two copies shall do alone.
   Result<void> make_durable() override {
     if (damaged()) SFS_TRY(region_.sync());
     const Result<void> shipped_now = ships_.run([this]() -> Result<void> {
@@ -37,8 +38,9 @@ class LogBarrier final : public DurabilityBarrier {
       return {};
     });
     SFS_TRY(shipped_now);
-    return region_.sync();
+    return region_.copies() > 1 ? region_.sync() : Result<void>();
   }
+  Result<void> follow() override { return region_.sync(); }
   bool waits() const override { return true; }
   bool damaged() const override { return region_.lost() > 0; }
   uint64_t log_bytes() const override { return log_->bytes_written(); }

@@ -52,6 +52,10 @@ void Maintenance::timer_round() {
     sync = namespace_dirty_.exchange(false) || sync;
   }
   if (sync) (void)make_durable(barrier_, core_.health);
+  if (now - followed_ms_ >= kFollowMs && core_.health.writable().ok()) {
+    followed_ms_ = now;
+    follow(barrier_, core_.health);
+  }
   core_.states.flushed(core_.epochs.flushed());
   if (now - ticked_ms_ >= kTickMs) {
     ticked_ms_ = now;

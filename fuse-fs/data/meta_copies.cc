@@ -144,10 +144,9 @@ std::optional<std::string> out_of_step(const Side& best, const Side& other,
   const meta::Superblock &a = super_of(best), &b = super_of(other);
   if (b.attachments < a.attachments || !is_current(other, wanted)) return "it is older";
   if (a.mirror_token != b.mirror_token) return "it went on alone, and no further";
-  const bool rebooted = a.clean == 0 && a.boot != 0 && a.boot != boot_of_machine();
   const bool volatile_cache = best.region->meta_class() != pmem::MetaClass::kPersistent ||
                               other.region->meta_class() != pmem::MetaClass::kPersistent;
-  if (rebooted && volatile_cache) return "the machine went down while they were in use";
+  if (machine_went_down(a) && volatile_cache) return "the machine went down while they were in use";
   return std::nullopt;
 }
 

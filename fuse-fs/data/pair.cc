@@ -24,7 +24,9 @@
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/durability.h"
 #include "fuse-fs/data/meta_copies.h"
+#include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/growth.h"
+#include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/label.h"
 #include "pmem/region.h"
 
@@ -49,7 +51,7 @@ struct Search {
   std::string meta_path, data_path;
   meta::DataLabel label;
   std::optional<Attached> attached;  // as DATA says
-  bool read_only, restore;
+  bool read_only, restore, as_it_is;
   double wait_seconds;
 
   bool has_log() const { return label.log_first_block != 0; }
@@ -113,7 +115,7 @@ bool may_be_overwritten(const Search& search, const pmem::Region& region) {
   return true;
 }
 
-Result<meta::Superblock> restore(const Search& search, OpenPair& pair) {
+Result<meta::Superblock> restore(const Search& search, OpenPair& pair, std::string_view why) {
   if (search.read_only) return Error{EROFS, "META has to be rebuilt: mount read and write once"};
   LogBlocks log(*pair.device);
   meta::DataLabel label = search.label;
@@ -126,7 +128,7 @@ Result<meta::Superblock> restore(const Search& search, OpenPair& pair) {
     ++label.geometry.attachments;
     label.geometry.mirror_token = draw_token(label.geometry.mirror_token);
   }
-  spdlog::warn("{} was lost; rebuilding it from the metadata log", search.meta_path);
+  spdlog::warn("{} {}; rebuilding it from the metadata log", search.meta_path, why);
   SFS_ASSIGN(const meta::Restored restored, meta::restore_from_log(*pair.region, label, log));
   spdlog::warn("rebuilt: {} records after snapshot {}", restored.records,
                restored.snapshot_generation);
@@ -165,7 +167,7 @@ Result<meta::Superblock> replace_lost(const Search& search, OpenPair& pair, cons
   const bool fits = pair.region->size() >= search.label.geometry.meta_size;
   const bool damaged = search.restore && failure.code == EIO;
   if (search.has_log() && asked && fits && (damaged || may_be_overwritten(search, *pair.region))) {
-    return restore(search, pair);
+    return restore(search, pair, "was lost");
   }
   if (search.has_log()) {
     return Error{failure.code == EINVAL ? EMEDIUMTYPE : failure.code,
@@ -183,10 +185,29 @@ Result<meta::Superblock> find_superblock(const Search& search, OpenPair& pair) {
   SFS_TRY(check_pair(*super, search.label, pair.device->info()));
   const Result<void> current = check_attachments(search, *super);
   if (!current.ok() && search.restore && search.has_log() && is_older(*super, search.attached))
-    return restore(search, pair);
+    return restore(search, pair, "is an older copy");
   SFS_TRY(current);
   if (search.restore) return Error{EEXIST, search.meta_path + " is whole: nothing to restore"};
   return *super;
+}
+
+// What the kernel had not written back when the machine went down, no ring tells of: only a copy
+// whose stores reach its medium in order is what it was. The log on DATA is.
+Result<void> settle(const Search& search, OpenPair& pair) {
+  const bool in_order = pair.region->copy(0).meta_class() == pmem::MetaClass::kPersistent;
+  if (in_order || !machine_went_down(pair.super)) return {};
+  if (!search.has_log() || search.as_it_is) {
+    pair.unproven = true;
+    return {};
+  }
+  auto restored = restore(search, pair, "was in use when the machine went down");
+  if (restored.ok()) {
+    pair.super = *restored;
+    return {};
+  }
+  return Error{restored.error().code,
+               fmt::format("{} (fsck.streamfs --without-log takes what {} itself holds)",
+                           restored.error().message(), search.meta_path)};
 }
 
 Result<std::optional<MetaCopies>> find_copies(const Search& search, const MountOptions& options) {
@@ -278,6 +299,19 @@ Result<void> replace_label(blockdev::Device& device, const meta::DataLabel& labe
   return {};
 }
 
+Result<void> prove(const OpenPair& pair) {
+  spdlog::warn("the machine went down while META was in use, and no log says in which order it was "
+               "written back; checking it");
+  SFS_ASSIGN(const meta::Geometry geometry, meta::Geometry::from(pair.super));
+  SFS_TRY(meta::recover_journal(*pair.region, geometry));
+  SFS_ASSIGN(const meta::CheckReport report, meta::check(*pair.region, pair.super, {}));
+  if (report.sound()) return {};
+  return Error{EUCLEAN,
+               fmt::format("META was not written back in order when the machine went down, and is "
+                           "damaged: {} ({} in all); fsck.streamfs -y repairs it",
+                           report.problems.front().text, report.problems.size())};
+}
+
 Result<void> renew_label(OpenPair& pair) {
   if (meta::same_size(pair.super, pair.label.geometry)) return {};
   spdlog::warn("a growth was cut short; it is complete now");
@@ -318,18 +352,20 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
   pair.label = label;
   SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(*pair.device));
   const Search search{
-      meta_path,           data, label, attached, options.read_only, options.restore_meta,
-      options.wait_seconds};
+      meta_path,         data, label, attached, options.read_only, options.restore_meta,
+      options.meta_as_it_is, options.wait_seconds};
   if (search.restore && !search.has_log())
     return Error{EEXIST,
                  "nothing to restore META from: this filesystem keeps no log of it on DATA"};
   if (!options.mirror_path.empty()) {
     SFS_TRY(open_both(search, options, pair));
+    SFS_TRY(settle(search, pair));
     return pair;
   }
   if (!options.degraded) SFS_TRY(check_is_all(search, search.label.geometry));
   SFS_ASSIGN(pair.region, open_meta(search));
   SFS_ASSIGN(pair.super, find_superblock(search, pair));
+  SFS_TRY(settle(search, pair));
   if ((pair.super.features & meta::kFeatureMirror) == 0) return pair;
   if (!options.degraded) SFS_TRY(check_is_all(search, pair.super));
   pair.degraded = "the other copy: not named";

@@ -12,12 +12,17 @@
 namespace streamfs::data {
 
 // Opens both and checks that they belong together and neither stood still while the other was in
-// use. With a metadata log, a META that was volatile and is gone is rebuilt, in a volatile place;
-// any other only where restore_meta asks for it. What a file holds is never overwritten.
+// use. With a metadata log META is rebuilt, if it was volatile and is gone, in a volatile place; if
+// it is not persistent and was in use when the machine went down, where it lies (without a log it
+// is `unproven`); any other only where restore_meta asks for it. What else a file holds is never
+// overwritten.
 // EMEDIUMTYPE: not streamfs, swapped, an older copy, or halves of different filesystems; EEXIST:
 // nothing to restore. The context is a sentence that says what to do.
 Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data,
                            const MountOptions& options);
+
+// An unproven META is sound, or EUCLEAN. Replays its journal.
+Result<void> prove(const OpenPair& pair);
 
 // The label in DATA's first block. EMEDIUMTYPE (none, or a META), EIO (damaged or unreadable).
 Result<meta::DataLabel> read_label(blockdev::Device& device);

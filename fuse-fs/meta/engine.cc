@@ -100,6 +100,7 @@ Result<void> EngineImpl::close_clean() {
   journal_.stop_checkpointer();
   if (read_only_) return {};
   journal_.checkpoint();
+  SFS_TRY(region_.sync());  // before a page that says so may be written back
   SFS_TRY(change_superblock([&](Superblock& super) {
     super.clean = 1;
     ++super.attachments;

@@ -132,9 +132,11 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
   region.store_word(kWatermarkOffset, std::max(last_sequence, snapshot.sequence));
   region.flush(0, region.size());
   region.fence();
+  SFS_TRY(region.sync());
   Superblock super = label.geometry;
   super.clean = 0;
   SFS_TRY(store_superblock(region, super));
+  SFS_TRY(region.sync());
   return restored;
 }
 

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <future>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/result.h"
@@ -72,9 +72,11 @@ void CommandRing::start(const Command& command, Bytes data, Done done) {
 }
 
 Result<uint32_t> CommandRing::wait_for(const Command& command, Bytes data) {
-  std::promise<Result<uint32_t>> promise;
-  start(command, data, [&](Result<uint32_t> result) { promise.set_value(std::move(result)); });
-  return promise.get_future().get();
+  std::optional<Result<uint32_t>> answer;
+  start(command, data, [&](Result<uint32_t> result) { answer = std::move(result); });
+  while (!answer && uring::drive()) {
+  }
+  return answer ? std::move(*answer) : Result<uint32_t>(Error{EIO, "a command without an answer"});
 }
 
 }  // namespace streamfs::nvme

@@ -1,7 +1,6 @@
-// NVMe I/O commands through one io_uring (IORING_OP_URING_CMD), on a file that takes them.
-// Its end waits for everything in flight.
-// Thread safety: start() from any thread; a Done runs once, on the ring's completion thread, and
-// must not block. A caller that has filled the queue waits, unless it is a Done itself.
+// NVMe I/O commands through io_uring (IORING_OP_URING_CMD), on a file that takes them.
+// Thread safety: as uring::Ring: a Done runs once, in the uring::drive() of the thread that
+// started the command, and must not block.
 // Crash: nothing is kept.
 #pragma once
 

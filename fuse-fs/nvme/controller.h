@@ -1,8 +1,9 @@
 // A controller and the one namespace of it that we use, whatever lies between: a device file of
 // Linux (passthrough.h) or an emulated SSD (fuse-fs/blockdev/emulated_controller.h).
 //
-// Thread safety: every method from any thread. A `Done` runs exactly once, in the caller's thread
-// or one of the controller's own; it must not block, and may start more.
+// Thread safety: every method from any thread. A `Done` runs exactly once, in the caller's thread,
+// there or in its next uring::drive(), or in one of the controller's own; it must not block, and
+// may start more.
 // What a crash or a reset of the controller leaves: data as the namespace keeps it; Streams are
 // disabled and their resources given back, FDP stays as it is.
 #pragma once

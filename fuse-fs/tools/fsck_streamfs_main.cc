@@ -48,6 +48,7 @@ struct Wishes {
   bool look_only = false;  // -n: nothing on the devices changes
   bool repair = false;     // -y
   bool restore = false;    // META from the log on DATA
+  bool without_log = false;  // META as it is, although the machine went down amid its use
   bool degraded = false;   // one copy of a META that is kept twice
   bool resync = false;     // make the mirror a copy, whatever it holds
   bool force = false;      // -f: although it was unmounted cleanly
@@ -72,6 +73,9 @@ void declare(CLI::App& app, Wishes& wishes) {
   app.add_flag("--restore", wishes.restore,
                "Rebuild META, lost or an older copy, from the log on DATA; then check")
       ->excludes(look);
+  app.add_flag("--without-log", wishes.without_log,
+               "After the machine went down, check what META itself holds, where the log on DATA "
+               "cannot be read");
   app.add_flag(
          "--resync", wishes.resync,
          "Make what --mirror names a copy of META, whatever it holds; also the first such copy "
@@ -164,6 +168,7 @@ Result<int> examine(const Wishes& wishes) {
   data::MountOptions options;
   options.read_only = wishes.look_only;
   options.restore_meta = wishes.restore;
+  options.meta_as_it_is = wishes.without_log;
   options.mirror_path = wishes.mirror;
   options.degraded = wishes.degraded;
   options.make_mirror = wishes.resync;
@@ -182,8 +187,10 @@ Result<int> examine(const Wishes& wishes) {
   SFS_ASSIGN(const meta::CheckReport report,
              meta::check(*pair.region, pair.super, check_options(wishes)));
   const int code = code_of(report);
+  const bool whole = pair.region->lost() == 0;
+  if (whole) SFS_TRY(pair.region->sync());  // before a page that says "clean" may be written back
   if (!wishes.look_only && (code & kProblemsLeft) == 0) SFS_TRY(mark_clean(*pair.region, report));
-  if (pair.region->lost() == 0) SFS_TRY(pair.region->sync());
+  if (whole) SFS_TRY(pair.region->sync());
   print_report(wishes, report, code);
   const uint64_t mended = pair.region->counters().mended;
   if (mended == 0) return int{code};

@@ -38,8 +38,7 @@ struct Words {
   bool quiet = false;
   bool restore = false;
   bool no_checksums = false;
-  bool meta_log = false;
-  bool no_meta_log = false;
+  bool meta_log = true;
   bool degraded = false;
 };
 
@@ -59,9 +58,8 @@ void declare(CLI::App& app, Words& words, data::FormatPairOptions& options) {
   app.add_flag("-n,--dry-run", options.dry_run, "Say what would be made, write nothing");
   app.add_flag("-q,--quiet", words.quiet, "Print nothing but errors");
   app.add_flag("--no-checksums", words.no_checksums, "Keep no checksums of data");
-  auto* log = app.add_flag("--meta-log", words.meta_log,
-                           "Log metadata on DATA too (default where META is volatile)");
-  app.add_flag("--no-meta-log", words.no_meta_log, "Keep no such log")->excludes(log);
+  app.add_flag("--meta-log,!--no-meta-log", words.meta_log,
+               "Log metadata on DATA too, so that META can be rebuilt (default), or do not");
   auto* restore =
       app.add_flag("--restore", words.restore,
                    "Make no new filesystem: rebuild the META of DATA's, lost or an older copy, "
@@ -105,7 +103,7 @@ Result<void> read_words(const Words& words, data::FormatPairOptions& options) {
   }
   if (options.label.size() > 31) return Error{EINVAL, "the label is longer than 31 bytes"};
   options.checksums = !words.no_checksums;
-  if (words.meta_log || words.no_meta_log) options.meta_log = words.meta_log;
+  options.meta_log = words.meta_log;
   return {};
 }
 
@@ -168,6 +166,17 @@ void warn_if_few(const data::Formatted& made) {
       human_bytes(made.inodes_possible == 0 ? 0 : data_bytes / made.inodes_possible));
 }
 
+void warn_if_unprotected(const data::Formatted& made) {
+  if ((made.super.features & meta::kFeatureMetaLog) != 0) return;
+  if (made.meta_class != pmem::MetaClass::kPersistent) {
+    fmt::print(
+        "  note: META reaches its medium in no particular order, and no log on DATA says which: "
+        "after a power cut it is checked, and fsck repairs what it finds, names may be lost\n");
+  } else if ((made.super.features & meta::kFeatureMirror) == 0) {
+    fmt::print("  note: META is neither logged on DATA nor kept twice: losing it loses all files\n");
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Makes an empty streamfs on a pair of devices.", kProgram);
   Words words;
@@ -204,6 +213,7 @@ int run(int argc, char** argv) {
   if (words.quiet) return exit_code::kOk;
   print_report(words, options, *made);
   warn_if_few(*made);
+  warn_if_unprotected(*made);
   return exit_code::kOk;
 }
 

@@ -1,21 +1,18 @@
-// One io_uring: one submission lock, a bound on what is in flight, one completion thread.
+// io_uring with a ring for each thread: who starts a request waits for it in the same system call
+// that submits it, so that an answer wakes nobody but who asked.
 //
-// Thread safety: start() from any thread. A request's completed() runs on the ring's completion
-// thread and must not block; it may start more. A caller that has filled the queue waits, unless it
-// is such a completion.
+// Thread safety: start() from any thread; what a thread has started is its own: submitted and
+// completed by that thread's drive(), or at its end. completed() must not block; it may start more.
 // Crash: nothing is kept.
 #pragma once
 
 #include <liburing.h>
 
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <thread>
 
-#include "base/mutex.h"
 #include "base/result.h"
 
 namespace streamfs::uring {
@@ -32,46 +29,49 @@ class Request {
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
   virtual ~Request() = default;
-  // Fills in an entry; the submission lock is held.
-  virtual void prepare(io_uring_sqe& entry) = 0;
+  virtual void prepare(io_uring_sqe& entry) = 0;  // fills in an entry
   // False to be submitted again; what the kernel answered with EINTR or EAGAIN is so without
-  // asking.
+  // asking, for some seconds.
   virtual bool completed(const Answer& answer) = 0;
+
+ private:
+  friend class ThreadRing;
+  unsigned refused_ = 0;  // how often in vain
 };
 
 // What io_uring_setup(2) failed for, and what an administrator can do about it.
 std::string refusal(int error, const std::filesystem::path& proc = "/proc");
 
+class ThreadRing;
+struct ThreadRings;
+
 class Ring {
  public:
   static constexpr int kNoFile = -1;
-  // `flags` of io_uring_setup(2); a `file` is number 0 for entries with IOSQE_FIXED_FILE. Errors:
-  // what that says; ENOSYS and EPERM where rings are not to be had.
+  // `depth` bounds what a thread has in flight; it may start more. `flags` of io_uring_setup(2); a
+  // `file` is number 0 for entries with IOSQE_FIXED_FILE. Errors: what io_uring_setup says; ENOSYS
+  // and EPERM where rings are not to be had.
   static Result<std::unique_ptr<Ring>> open(unsigned depth, unsigned flags = 0, int file = kNoFile);
-  ~Ring();  // waits for everything in flight
+  // Waits for what this thread has in flight. Nobody else may have anything.
+  ~Ring();
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  bool supports(int opcode);  // before the first start()
-
+  bool supports(int opcode);
+  // A thread that gets no ring is answered with the error of that.
   void start(std::unique_ptr<Request> request);
 
  private:
-  Ring(unsigned depth, unsigned flags) : depth_(depth), flags_(flags) {}
-  Result<void> set_up(int file);
-  void submit(Request* request) SFS_REQUIRES(mutex_);  // null: an end to completions
-  void complete_all();
-  void complete(Request* request, const Answer& answer);
+  Ring(unsigned depth, unsigned flags, int file);
+  Result<std::shared_ptr<ThreadRing>> mine();
 
   const unsigned depth_, flags_;
-  io_uring ring_{};
-  bool is_set_up_ = false, has_file_ = false;
-  std::thread completions_;
-  Mutex mutex_;  // leaf: the submission queue and the count
-  CondVar room_;
-  // The ring orders submission before completion; this says so to the memory model.
-  std::atomic<uint64_t> handed_over_{0};
-  unsigned in_flight_ SFS_GUARDED_BY(mutex_) = 0;
+  const int file_;
+  const std::shared_ptr<ThreadRings> rings_;
 };
+
+// Submits what this thread started on any ring and waits until something of it was answered; false:
+// nothing is in flight. Not in completed().
+bool drive();
 
 }  // namespace streamfs::uring

@@ -144,7 +144,7 @@ def test_a_full_filesystem_takes_more_while_programs_write(files: FilePair) -> N
         grown = files.grow()
         assert grown["after"] == promised["after"]
         assert grown["after"]["data_bytes"] == mib * MIB
-        assert files.size() > (mib - 8) * MIB
+        assert files.size() > (mib - 16) * MIB  # the log takes some
         writer.wait_for_a_round()
     writer.stop()
     hashes |= fill(files.point, "new")
@@ -168,7 +168,7 @@ def test_a_kill_right_after_a_growth_loses_nothing(files: FilePair) -> None:
     hashes |= fill(files.point, "new")
     mount.kill()
     files.mount()
-    assert files.size() > 248 * MIB
+    assert files.size() > 240 * MIB  # the log takes some
     assert_there(files.point, hashes)
     files.mounts[-1].unmount()
     files.assert_sound()

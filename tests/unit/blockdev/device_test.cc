@@ -32,6 +32,7 @@
 #include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/blockdev/final_flush_device.h"
 #include "fuse-fs/blockdev/io_engine.h"
+#include "fuse-fs/uring/ring.h"
 #include "fuse-fs/blockdev/stats_json.h"
 
 namespace streamfs::blockdev {
@@ -253,22 +254,28 @@ TEST_F(DeviceTest, WhatIsNotADeviceIsRefused) {
   EXPECT_EQ(open_device("emu:" + directory_ + "/file", {}).error().code, EINVAL);
 }
 
+void drive_all() {
+  while (uring::drive()) {
+  }
+}
+
 TEST_F(DeviceTest, TheRingContinuesShortTransfersAndReportsTheEnd) {
   const int fd = open((directory_ + "/file").c_str(), O_RDWR);
   {
     const auto engine = make_io_engine(fd, 4);
     std::vector<std::byte> bytes(2 * kBlockSize);
-    std::atomic<int> code{-1};
+    int code = -1;
     engine->read((kBlocks - 1) * kBlockSize, bytes,
                  [&](Result<void> done) { code = done.ok() ? 0 : done.error().code; });
     ASSERT_TRUE(engine->fdatasync().ok());
-    while (code < 0) std::this_thread::yield();
+    drive_all();
     EXPECT_EQ(code, EIO);
-    std::atomic<int> finished{0};
+    int finished = 0;
     for (int i = 0; i < 1000; ++i)
       engine->write(static_cast<uint64_t>(i) * kBlockSize, Bytes(bytes).first(kBlockSize), 0,
                     [&](Result<void> done) { finished += done.ok() ? 1 : 0; });
-    while (finished < 1000) std::this_thread::yield();
+    drive_all();
+    EXPECT_EQ(finished, 1000);
   }
   close(fd);
 }
@@ -278,13 +285,14 @@ TEST_F(DeviceTest, ACompletionMayIssueMoreThanTheQueueHolds) {
   {
     const auto engine = make_io_engine(fd, 2);
     const auto bytes = filled(1, 9);
-    std::atomic<int> finished{0};
+    int finished = 0;
     for (int i = 0; i < 2; ++i)
       engine->write(0, bytes, 0, [&](Result<void>) {
         for (uint64_t j = 0; j < 10; ++j)
           engine->write(j * kBlockSize, bytes, 0, [&](Result<void>) { ++finished; });
       });
-    while (finished < 20) std::this_thread::yield();
+    drive_all();
+    EXPECT_EQ(finished, 20);
   }
   close(fd);
 }

@@ -35,6 +35,7 @@
 #include "fuse-fs/blockdev/identity.h"
 #include "fuse-fs/blockdev/io_engine.h"
 #include "fuse-fs/blockdev/uring_engine.h"
+#include "fuse-fs/uring/ring.h"
 
 namespace streamfs::blockdev {
 namespace {
@@ -238,11 +239,12 @@ TEST_F(WriteStreamsTest, TheKernelRefusesAStreamThatTheDeviceHasNotAndTheWriteGo
       static_cast<std::byte*>(std::aligned_alloc(kBlockSize, kBlockSize)), &std::free);
   std::memset(block.get(), 9, kBlockSize);
   const auto wait_for = [&](IoEngine& engine, uint8_t stream) {
-    std::atomic<int> code{-1};
+    int code = -1;
     engine.write(0, {block.get(), kBlockSize}, stream,
                  [&](const Result<void>& done) { code = done.ok() ? 0 : done.error().code; });
-    while (code < 0) std::this_thread::yield();
-    return code.load();
+    while (uring::drive()) {
+    }
+    return code;
   };
   EXPECT_EQ(wait_for(**ring, 0), 0);
   EXPECT_EQ(wait_for(**ring, 1), EINVAL);

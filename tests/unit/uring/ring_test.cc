@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -57,43 +58,76 @@ class RingTest : public ::testing::Test {
   std::string why_not_;
 };
 
-TEST_F(RingTest, EveryRequestIsAnsweredOnceWhoeverSendsIt) {
-  std::atomic<int> answered{0};
-  {
-    const auto ring = open_ring(4);
-    if (ring == nullptr) GTEST_SKIP() << why_not_;
-    std::vector<std::thread> senders;
-    for (int t = 0; t < 3; ++t)
-      senders.emplace_back([&] {
-        for (int i = 0; i < 500; ++i)
-          ring->start(std::make_unique<Probe>([&](const Answer& answer) {
-            EXPECT_EQ(answer.result, 0);
-            ++answered;
-            return true;
-          }));
-      });
-    for (std::thread& sender : senders) sender.join();
+void drive_all() {
+  while (drive()) {
   }
-  EXPECT_EQ(answered, 1500);
 }
 
-TEST_F(RingTest, ACompletionMayStartMoreThanTheQueueHolds) {
+TEST_F(RingTest, EveryRequestIsAnsweredOnceInTheThreadThatSentIt) {
   std::atomic<int> answered{0};
-  {
-    const auto ring = open_ring(2);
-    if (ring == nullptr) GTEST_SKIP() << why_not_;
-    ring->start(std::make_unique<Probe>([&](const Answer&) {
-      for (int i = 0; i < 50; ++i)
-        ring->start(std::make_unique<Probe>([&](const Answer&) { return ++answered > 0; }));
-      return true;
-    }));
-    while (answered < 50) std::this_thread::yield();
-  }
+  const auto ring = open_ring(4);
+  if (ring == nullptr) GTEST_SKIP() << why_not_;
+  std::vector<std::thread> senders;
+  for (int t = 0; t < 3; ++t)
+    senders.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        ring->start(std::make_unique<Probe>([&, sender = std::this_thread::get_id()](
+                                                const Answer& answer) {
+          EXPECT_EQ(answer.result, 0);
+          EXPECT_EQ(sender, std::this_thread::get_id());
+          ++answered;
+          return true;
+        }));
+        EXPECT_TRUE(i % 7 != 0 || drive());
+      }
+      if (answered % 2 == 0) drive_all();  // or the thread's end does
+    });
+  for (std::thread& sender : senders) sender.join();
+  EXPECT_EQ(answered, 1500);
+  EXPECT_FALSE(drive());
+}
+
+TEST_F(RingTest, ARingEndsBeforeOrAfterTheThreadsThatUsedIt) {
+  auto first = open_ring(4), second = open_ring(4);
+  if (first == nullptr || second == nullptr) GTEST_SKIP() << why_not_;
+  int answered = 0;
+  const auto ask = [&](Ring& ring) {
+    ring.start(std::make_unique<Probe>([&](const Answer&) { return ++answered > 0; }));
+  };
+  std::promise<void> asked, gone;
+  std::thread other([&] {
+    ask(*first);
+    ask(*second);
+    drive_all();
+    asked.set_value();
+    gone.get_future().wait();
+    ask(*second);
+  });
+  asked.get_future().wait();
+  first.reset();
+  gone.set_value();
+  other.join();
+  EXPECT_EQ(answered, 3);
+  ask(*second);
+  second.reset();  // waits for what is its own thread's
+  EXPECT_EQ(answered, 4);
+}
+
+TEST_F(RingTest, MoreThanTheQueueHoldsWaitsForItsTurn) {
+  int answered = 0;
+  const auto ring = open_ring(2);
+  if (ring == nullptr) GTEST_SKIP() << why_not_;
+  ring->start(std::make_unique<Probe>([&](const Answer&) {
+    for (int i = 0; i < 50; ++i)
+      ring->start(std::make_unique<Probe>([&](const Answer&) { return ++answered > 0; }));
+    return true;
+  }));
+  drive_all();
   EXPECT_EQ(answered, 50);
 }
 
 TEST_F(RingTest, ARequestIsSubmittedUntilItSaysThatItIsOver) {
-  std::atomic<int> times{0};
+  int times = 0;
   {
     const auto ring = open_ring(1);
     if (ring == nullptr) GTEST_SKIP() << why_not_;
@@ -106,26 +140,31 @@ TEST_F(RingTest, ARequestIsSubmittedUntilItSaysThatItIsOver) {
   EXPECT_EQ(times, 3);
 }
 
-TEST_F(RingTest, WhatMayBeTriedAgainIsWithoutAskingAndTheRingsEndWaitsForIt) {
+TEST_F(RingTest, WhatMayBeHadLaterIsAskedForAgainUntilItIsEnough) {
   auto ring = open_ring(2);
   if (ring == nullptr) GTEST_SKIP() << why_not_;
   std::array<int, 2> ends{};
   SFS_ASSERT(pipe2(ends.data(), O_CLOEXEC) == 0);
-  std::atomic<int> result{0};
-  ring->start(std::make_unique<Probe>(
-      [&](const Answer& answer) {
-        result = answer.result;
-        return true;
-      },
-      ends[0]));
+  int result = 0;
+  const auto ask = [&] {
+    ring->start(std::make_unique<Probe>(
+        [&](const Answer& answer) {
+          result = answer.result;
+          return true;
+        },
+        ends[0]));
+  };
   std::thread writer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    EXPECT_EQ(result, 0);
     EXPECT_EQ(write(ends[1], "four", 4), 4);
   });
-  ring.reset();
+  ask();
+  drive_all();
   EXPECT_EQ(result, 4);
   writer.join();
+  ask();
+  drive_all();  // nobody writes
+  EXPECT_EQ(result, -EAGAIN);
   for (const int end : ends) close(end);
 }
 
@@ -150,7 +189,7 @@ TEST_F(RingTest, WhoRefusesRingsIsNamed) {
 TEST_F(RingTest, AnErrorOfTheKernelIsTheAnswer) {
   const auto ring = open_ring(2);
   if (ring == nullptr) GTEST_SKIP() << why_not_;
-  std::atomic<int> result{0};
+  int result = 0;
   const int closed = open("/dev/null", O_RDONLY | O_CLOEXEC);
   close(closed);
   ring->start(std::make_unique<Probe>(
@@ -159,7 +198,7 @@ TEST_F(RingTest, AnErrorOfTheKernelIsTheAnswer) {
         return true;
       },
       closed));
-  while (result == 0) std::this_thread::yield();
+  drive_all();
   EXPECT_EQ(result, -EBADF);
 }
 
