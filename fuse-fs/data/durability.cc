@@ -18,7 +18,7 @@ class RegionBarrier final : public DurabilityBarrier {
   explicit RegionBarrier(pmem::Region& region) : region_(region) {}
   Result<void> before_flush() override { return {}; }
   void after_flush() override {}
-  Result<void> make_durable() override { return region_.sync(); }
+  Result<void> make_durable(TxId) override { return region_.sync(); }
   bool waits() const override { return region_.meta_class() == pmem::MetaClass::kSynced; }
   bool damaged() const override { return region_.lost() > 0; }
 
@@ -32,8 +32,8 @@ std::unique_ptr<DurabilityBarrier> make_region_barrier(pmem::Region& region) {
   return std::make_unique<RegionBarrier>(region);
 }
 
-Result<void> make_durable(DurabilityBarrier& barrier, Health& health) {
-  const Result<void> done = barrier.make_durable();
+Result<void> make_durable(DurabilityBarrier& barrier, TxId through, Health& health) {
+  const Result<void> done = barrier.make_durable(through);
   if (!done.ok()) health.degrade("metadata not durable: " + done.error().message());
   return done;
 }

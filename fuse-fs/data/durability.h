@@ -29,8 +29,14 @@ class DurabilityBarrier {
   // pending goes out with it. One thread at a time.
   virtual Result<void> before_flush() = 0;
   virtual void after_flush() = 0;
-  // Every record committed before the call survives a power cut when it returns.
-  virtual Result<void> make_durable() = 0;
+  // Every record up to this one survives a power cut when it returns.
+  virtual Result<void> make_durable(TxId through) = 0;
+  // The same, and no restore looks at their data any more: blocks that they freed may be reused.
+  virtual Result<void> settle(TxId through) { return make_durable(through); }
+  // Whether records may be conditional (journal.h): committed first, durable with their data.
+  virtual bool takes_conditions() const { return false; }
+  // Blocks may be overwritten when it returns: no restore looks at what they held.
+  virtual Result<void> settle(BlockNo /*first*/, uint64_t /*count*/) { return {}; }
   // What nobody waits for, now and then: an error of META's own medium shows here, if not earlier.
   virtual Result<void> follow() { return {}; }
   // False where make_durable() has nothing to do: nobody needs a timer for it.
@@ -54,7 +60,7 @@ Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region
                                                             const meta::DataLabel& label);
 
 // What cannot be made durable makes the filesystem read-only.
-Result<void> make_durable(DurabilityBarrier& barrier, Health& health);
+Result<void> make_durable(DurabilityBarrier& barrier, TxId through, Health& health);
 void follow(DurabilityBarrier& barrier, Health& health);
 
 // The data device as the metadata log sees it: synchronous, in a vStream of its own.

@@ -45,6 +45,28 @@ Result<void> Epochs::flush_through(uint64_t epoch) {
   return flushes_.run_until([&] { return flushed() >= epoch; }, [this] { return flush_device(); });
 }
 
+// The inode stays on the list: checksums of what was overwritten wait for the flush.
+Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only) {
+  const bool commits = !data_only || engine_.needs_commit(id);
+  if (commits && barrier_.takes_conditions() && flushed() < epoch) {
+    const auto ahead = engine_.commit_ahead(id, epoch, flushed());
+    if (ahead.ok() && *ahead) {
+      const TxId last = engine_.journal().last();
+      SFS_TRY(flush_through(epoch));
+      return last;
+    }
+  }
+  SFS_TRY(flush_through(epoch));
+  if (commits) SFS_TRY(commit(id));
+  return engine_.journal().last();
+}
+
+Result<void> Epochs::settle(BlockNo first, uint64_t count) {
+  const Result<void> done = barrier_.settle(first, count);
+  if (!done.ok()) health_.degrade("metadata not durable: " + done.error().message());
+  return done;
+}
+
 void Epochs::touched(InodeId id, uint64_t bytes, uint64_t epoch) {
   const uint64_t now = clock_.monotonic_ms();
   const MutexLock lock(mutex_);

@@ -40,6 +40,12 @@ class Epochs {
   uint64_t epoch() const { return current_.load(std::memory_order_acquire); }
   uint64_t flushed() const { return flushed_.load(std::memory_order_acquire); }
   Result<void> flush_through(uint64_t epoch);
+  // What the inode had written up to `epoch` is flushed and committed; of data_only, committed only
+  // if it could not be read back otherwise. With one flush, where the barrier takes conditions and
+  // it is little. Returns the last record that this takes.
+  Result<TxId> flush_and_commit(InodeId id, uint64_t epoch, bool data_only);
+  // Blocks whose content a restore may depend on: durable beyond that when it returns.
+  Result<void> settle(BlockNo first, uint64_t count);
 
   // The inode has changes that wait for a commit; `epoch` is that of its data, 0 if there is none.
   void touched(InodeId id, uint64_t bytes, uint64_t epoch);

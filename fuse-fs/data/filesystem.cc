@@ -123,7 +123,7 @@ Result<void> FilesystemImpl::drain_all() {
   SFS_TRY(maintenance_->free_orphans());
   SFS_TRY(trims_->drain());
   for (int round = 0; round < kSaveRounds; ++round) (void)placement_->tick();
-  return barrier_->make_durable();
+  return barrier_->settle(engine_->journal().last());
 }
 
 Result<void> FilesystemImpl::unmount() {
@@ -153,20 +153,19 @@ Result<void> FilesystemImpl::go_on_alone(pmem::Region& left, const std::string& 
   return write_attachments(*pair_.device, {super.attachments, super.mirror_token});
 }
 
-Result<void> FilesystemImpl::fsync(InodeId id, bool /*data_only*/) {
+Result<void> FilesystemImpl::fsync(InodeId id, bool data_only) {
   if (options_.read_only) return {};  // nothing of ours can be waiting
   SFS_TRY(health_.writable());
   const uint64_t epoch = states_.get(id)->last_epoch.load(std::memory_order_acquire);
-  SFS_TRY(epochs_->flush_through(epoch));
-  SFS_TRY(epochs_->commit(id));
-  return make_durable(*barrier_, health_);
+  SFS_ASSIGN(const TxId last, epochs_->flush_and_commit(id, epoch, data_only));
+  return make_durable(*barrier_, last, health_);
 }
 
 Result<void> FilesystemImpl::sync() {
   if (options_.read_only) return {};
   SFS_TRY(health_.writable());
   SFS_TRY(epochs_->close());
-  return make_durable(*barrier_, health_);
+  return make_durable(*barrier_, engine_->journal().last(), health_);
 }
 
 Result<Status> FilesystemImpl::status() {

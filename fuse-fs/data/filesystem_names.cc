@@ -23,9 +23,9 @@ namespace streamfs::data {
 using meta::Attributes;
 
 Result<void> FilesystemImpl::changed() {
-  if (barrier_->damaged()) return make_durable(*barrier_, health_);
+  if (barrier_->damaged()) return make_durable(*barrier_, engine_->journal().last(), health_);
   if (!barrier_->waits()) return {};
-  if (options_.dirsync) return make_durable(*barrier_, health_);
+  if (options_.dirsync) return make_durable(*barrier_, engine_->journal().last(), health_);
   maintenance_->namespace_changed();
   return {};
 }
@@ -34,7 +34,7 @@ template <typename T>
 Result<T> FilesystemImpl::after_change(Result<T> done) {
   if (!done.ok()) {
     if (done.error().code == EROFS) health_.degrade(done.error().message());
-    if (barrier_->damaged()) SFS_TRY(make_durable(*barrier_, health_));  // which may be why
+    if (barrier_->damaged()) SFS_TRY(make_durable(*barrier_, engine_->journal().last(), health_));  // which may be why
     return done;
   }
   SFS_TRY(changed());

@@ -51,7 +51,7 @@ void Maintenance::timer_round() {
     namespace_synced_ms_ = now;
     sync = namespace_dirty_.exchange(false) || sync;
   }
-  if (sync) (void)make_durable(barrier_, core_.health);
+  if (sync) (void)make_durable(barrier_, core_.engine.journal().last(), core_.health);
   if (now - followed_ms_ >= kFollowMs && core_.health.writable().ok()) {
     followed_ms_ = now;
     follow(barrier_, core_.health);

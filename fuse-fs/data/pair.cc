@@ -130,8 +130,9 @@ Result<meta::Superblock> restore(const Search& search, OpenPair& pair, std::stri
   }
   spdlog::warn("{} {}; rebuilding it from the metadata log", search.meta_path, why);
   SFS_ASSIGN(const meta::Restored restored, meta::restore_from_log(*pair.region, label, log));
-  spdlog::warn("rebuilt: {} records after snapshot {}", restored.records,
-               restored.snapshot_generation);
+  spdlog::warn("rebuilt: {} records after snapshot {}{}", restored.records,
+               restored.snapshot_generation,
+               restored.ended_early ? ", up to one whose data had not arrived" : "");
   SFS_ASSIGN(const meta::Superblock super, meta::load_superblock(*pair.region, true));
   SFS_TRY(check_pair(super, search.label, pair.device->info()));
   return super;

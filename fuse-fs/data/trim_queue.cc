@@ -35,7 +35,7 @@ Result<void> TrimQueue::drain() {
 Result<void> TrimQueue::pass() {
   engine_.journal().checkpoint();
   const TxId home = engine_.journal().watermark();
-  SFS_TRY(barrier_.make_durable());
+  SFS_TRY(barrier_.settle(engine_.journal().last()));
   engine_.blocks().release_up_to(home);
   std::vector<meta::BlockRun> batch;
   while (next_batch(batch)) {

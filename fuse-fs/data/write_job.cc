@@ -187,7 +187,11 @@ Result<void> WriteJob::begin_overwrite() {
   std::copy_if(pieces_.begin(), pieces_.end(), std::back_inserter(overwritten),
                [](const meta::Piece& piece) { return !piece.hole; });
   if (overwritten.empty()) return {};
-  return core_.engine.begin_overwrite(attributes_.id, overwritten);
+  SFS_TRY(core_.engine.begin_overwrite(attributes_.id, overwritten));
+  // Marked first: no commit makes a condition of them any more.
+  for (const meta::Piece& piece : overwritten)
+    SFS_TRY(core_.epochs.settle(piece.block, piece.length));
+  return {};
 }
 
 Result<void> WriteJob::submit() {

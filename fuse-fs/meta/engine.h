@@ -227,7 +227,13 @@ class Engine {
   // Makes what was finished up to `epoch` committed, and the size and times with it. One fence for
   // an ordinary file; several ring-sized records for a badly fragmented one.
   virtual Result<void> commit_inode(InodeId id, uint64_t epoch) = 0;
+  // The same before the flush of what was written after epoch `flushed`, by conditional records
+  // (journal.h): for a journal whose sink keeps conditions. False: nothing was done, as it is too
+  // much, in no new block, or in one that is being overwritten.
+  virtual Result<bool> commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) = 0;
   virtual bool dirty(InodeId id) = 0;  // current differs from committed
+  // Not only in its times: what was written cannot be read back without a commit.
+  virtual bool needs_commit(InodeId id) = 0;
   // Stored checksums of blocks, 0 = not known.
   virtual void checksums(BlockNo first, std::span<uint32_t> out) = 0;
   // A block read and found intact whose checksum was not known: remember it (lazily flushed).

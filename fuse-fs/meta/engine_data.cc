@@ -203,6 +203,13 @@ bool EngineImpl::dirty(InodeId id) {
   return inode->alive && inode->dirty();
 }
 
+bool EngineImpl::needs_commit(InodeId id) {
+  const InodeRef inode = cache_.find(id);
+  if (!inode) return false;
+  const std::unique_lock lock(inode->mutex);
+  return inode->alive && inode->changed_place();
+}
+
 // ---- Committing it
 
 Result<void> EngineImpl::commit_inode(InodeId id, uint64_t epoch) {
@@ -212,8 +219,59 @@ Result<void> EngineImpl::commit_inode(InodeId id, uint64_t epoch) {
   const std::unique_lock lock(inode->mutex);
   if (!inode->alive || !inode->dirty()) return {};
   settle_checksums(*inode, epoch);
-  for (;;) {
-    SFS_ASSIGN(const bool complete, commit_step(*inode, epoch));
+  flush_new_checksums(*inode, epoch);
+  return commit_steps(*inode, epoch, {});
+}
+
+Result<bool> EngineImpl::commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) {
+  SFS_TRY(writable());
+  const InodeRef inode = cache_.find(id);
+  if (!inode) return false;
+  const std::unique_lock lock(inode->mutex);
+  if (!inode->alive || !inode->extents || inode->extents->shifting()) return false;
+  auto conditions = this->conditions(*inode, epoch, flushed);
+  if (!conditions) return false;
+  settle_checksums(*inode, flushed);
+  flush_new_checksums(*inode, epoch);
+  SFS_TRY(commit_steps(*inode, epoch, std::move(*conditions)));
+  return true;
+}
+
+// What has to be found in DATA for the state as of `epoch`, of which `flushed` is there. Nothing
+// where it is too much, cannot be said, or is in no new block: the next write to one that is
+// overwritten again and again would have to wait.
+std::optional<std::vector<DataCondition>> EngineImpl::conditions(const Inode& inode, uint64_t epoch,
+                                                                 uint64_t flushed) const {
+  std::vector<DataCondition> out;
+  if (!inode.changed_place()) return out;  // times may be ahead of the data
+  uint64_t count = 0, fresh = 0;
+  std::vector<BlockRun> runs;
+  inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t written_in) {
+    if (written_in <= flushed || extent.unwritten) return;
+    fresh += extent.length;
+    runs.push_back({BlockNo{extent.block}, extent.length});
+  });
+  for (const Inode::Overwritten& run : inode.overwritten) {
+    if (run.epoch > flushed && run.epoch <= epoch) runs.push_back({run.first, run.count});
+  }
+  for (const BlockRun& run : runs) count += run.count;
+  if (fresh == 0 || count > kMaxConditions) return std::nullopt;
+  for (const BlockRun& run : runs) {
+    std::vector<uint32_t> crcs(run.count);
+    checksums_.read(run.first, crcs);
+    for (uint64_t i = 0; i < run.count; ++i) {
+      if (crcs[i] == 0) return std::nullopt;  // an overwrite is going on
+      out.push_back({BlockNo{run.first.value + i}, crcs[i]});
+    }
+  }
+  return out;
+}
+
+// The first record has all conditions: who does not believe it does not believe the others.
+Result<void> EngineImpl::commit_steps(Inode& inode, uint64_t epoch,
+                                      std::vector<DataCondition> conditions) {
+  for (;; conditions.clear()) {
+    SFS_ASSIGN(const bool complete, commit_step(inode, epoch, conditions));
     if (complete) return {};
   }
 }
@@ -230,17 +288,23 @@ void EngineImpl::settle_checksums(Inode& inode, uint64_t epoch) {
     }
   }
   inode.overwritten.erase(later, inode.overwritten.end());
-  if (inode.extents) {
-    inode.extents->for_each_added(epoch, [&](const Extent& extent) {
-      checksums_.flush(BlockNo{extent.block}, extent.length, touched);
-    });
-  }
+  journal_.touched(touched);
+}
+
+void EngineImpl::flush_new_checksums(const Inode& inode, uint64_t epoch) {
+  if (!inode.extents) return;
+  HomeBlocks touched;
+  inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t) {
+    checksums_.flush(BlockNo{extent.block}, extent.length, touched);
+  });
   journal_.touched(touched);
 }
 
 // One record's worth. False: there is more.
-Result<bool> EngineImpl::commit_step(Inode& inode, uint64_t epoch) {
+Result<bool> EngineImpl::commit_step(Inode& inode, uint64_t epoch,
+                                     std::span<const DataCondition> conditions) {
   Change change = this->change();
+  for (const DataCondition& each : conditions) change.tx.condition(each);
   InodeImage& next = change.next(inode);
   ExtentMap::Plan plan;
   if (inode.extents && inode.extents->dirty()) {

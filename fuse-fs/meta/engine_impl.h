@@ -99,7 +99,9 @@ class EngineImpl final : public Engine {
   Result<void> collapse_range(InodeId id, FileBlock first, uint64_t count) override;
   Result<void> insert_range(InodeId id, FileBlock first, uint64_t count) override;
   Result<void> commit_inode(InodeId id, uint64_t epoch) override;
+  Result<bool> commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) override;
   bool dirty(InodeId id) override;
+  bool needs_commit(InodeId id) override;
   void checksums(BlockNo first, std::span<uint32_t> out) override { checksums_.read(first, out); }
   void learn_checksum(BlockNo block, uint32_t crc) override { checksums_.learn(block, crc); }
   bool mend_checksum(BlockNo block, uint32_t crc) override { return checksums_.mend(block, crc); }
@@ -200,7 +202,13 @@ class EngineImpl final : public Engine {
   void cancel(const std::vector<BlockRun>& runs);
   void store_new_checksums(const WriteResult& result, Inode& inode);
   void settle_checksums(Inode& inode, uint64_t epoch);
-  Result<bool> commit_step(Inode& inode, uint64_t epoch);
+  void flush_new_checksums(const Inode& inode, uint64_t epoch);
+  std::optional<std::vector<DataCondition>> conditions(const Inode& inode, uint64_t epoch,
+                                                       uint64_t flushed) const;
+  static constexpr uint64_t kMaxConditions = 64;  // more data than that is worth a flush of its own
+  Result<void> commit_steps(Inode& inode, uint64_t epoch, std::vector<DataCondition> conditions);
+  Result<bool> commit_step(Inode& inode, uint64_t epoch,
+                           std::span<const DataCondition> conditions = {});
   Result<void> commit_plan(Inode& inode, Change& change, ExtentMap::Plan plan);
   Result<void> shift_range(Inode& inode, const Shift& shift, uint64_t size);
   Result<void> finish_shift(Inode& inode);

@@ -256,10 +256,10 @@ void ExtentMap::hide(uint64_t first, uint64_t end) {
   removed_.emplace_hint(after, first, end);
 }
 
-void ExtentMap::for_each_added(uint64_t epoch,
-                               const std::function<void(const Extent&)>& visit) const {
+void ExtentMap::for_each_added(
+    uint64_t epoch, const std::function<void(const Extent&, uint64_t epoch)>& visit) const {
   for (const auto& [first, added] : added_) {
-    if (added.epoch <= epoch) visit(added.extent);
+    if (added.epoch <= epoch) visit(added.extent, added.epoch);
   }
 }
 

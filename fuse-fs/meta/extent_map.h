@@ -62,7 +62,8 @@ class ExtentMap {
   uint64_t added_blocks() const { return added_blocks_; }      // current, not committed
   uint64_t removed_blocks() const { return removed_blocks_; }  // committed, not current
   // Extents (not slots) waiting for this epoch or an earlier one.
-  void for_each_added(uint64_t epoch, const std::function<void(const Extent&)>& visit) const;
+  void for_each_added(uint64_t epoch,
+                      const std::function<void(const Extent&, uint64_t epoch)>& visit) const;
   bool needs_unit() const { return free_slots_.empty() && inline_used_ == kInlineExtents; }
 
   // ---- Committing. plan() puts a bounded part of the overlay, up to `epoch`, into a transaction

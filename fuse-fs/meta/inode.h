@@ -90,6 +90,8 @@ class Inode {
   bool dirty() const {
     return attributes_dirty || !overwritten.empty() || (extents && extents->dirty());
   }
+  // Not only its times: what was written cannot be read back without a commit.
+  bool changed_place() const { return size != committed.size || (extents && extents->dirty()); }
   uint64_t blocks() const;  // current
   uint64_t bytes() const;   // about what it takes in memory
   // `next` has been committed: explicit changes show in the current view too.

@@ -141,7 +141,7 @@ void Journal::tell_sink(TxId tx, std::span<const uint64_t> record, const Transac
   for (const auto& body : transaction.bodies_) {
     bodies.emplace_back(region_.at(body.offset), body.words * kWordSize);
   }
-  sink_(tx, std::as_bytes(record), bodies);
+  sink_(tx, std::as_bytes(record), bodies, transaction.conditions_);
 }
 
 // Our objects are locked, so no body of theirs can become younger meanwhile.

@@ -31,6 +31,14 @@
 
 namespace streamfs::meta {
 
+// What a block of DATA must hold. A record may be committed before the data that it names is
+// flushed; it is conditional then: a restore from the log believes it, and what was committed after
+// it, only if it finds that data. metadata_log.h says until when.
+struct DataCondition {
+  BlockNo block;
+  uint32_t checksum;  // known_checksum() of its CRC32C
+};
+
 class Transaction {
  public:
   explicit Transaction(pmem::Region& region) : region_(region) {}
@@ -44,6 +52,9 @@ class Transaction {
   // Stores words into free space now, unlogged; the commit makes them durable. No patch of this
   // transaction may fall into it.
   void body(uint64_t offset, std::span<const uint64_t> words);
+
+  // For the sink; not in the record.
+  void condition(DataCondition condition) { conditions_.push_back(condition); }
 
   bool empty() const { return patches_.empty() && masks_.empty() && runs_.empty(); }
   uint64_t record_words() const;  // without proofs
@@ -73,6 +84,7 @@ class Transaction {
   std::vector<Mask> masks_;
   std::vector<uint64_t> runs_;
   std::vector<Body> bodies_;
+  std::vector<DataCondition> conditions_;
 };
 
 struct JournalStats {
@@ -86,9 +98,10 @@ struct JournalStats {
   uint64_t checkpoint_block_words = 0;
 };
 
-// Receives every committed record with its bodies, in an order that respects dependencies. Runs
-// inside commit(): it must be quick and must not call the journal.
-using RecordSink = std::function<void(TxId, ConstBytes record, std::span<const ConstBytes> bodies)>;
+// Receives every committed record with its bodies and conditions, in an order that respects
+// dependencies. Runs inside commit(): it must be quick and must not call the journal.
+using RecordSink = std::function<void(TxId, ConstBytes record, std::span<const ConstBytes> bodies,
+                                      std::span<const DataCondition> conditions)>;
 
 struct Recovery {
   uint64_t records_found = 0;      // whole records above the watermark

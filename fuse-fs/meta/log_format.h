@@ -13,19 +13,31 @@ inline constexpr uint64_t kChunkMagic = 0x3130474f4c534653;     // "SFSLOG01"
 inline constexpr uint64_t kSnapshotMagic = 0x31304e5344534653;  // "SFSDSN01"
 inline constexpr uint64_t kChunkBytesMax = 1024 * 1024;
 
-// First 64 bytes of a chunk; the payload follows, padded with zeroes to whole blocks.
+// First 64 bytes of a chunk; the payload follows: records with their bodies, then conditions,
+// padded with zeroes to whole blocks.
 struct LogChunkHeader {
   uint64_t magic;
   uint64_t number;         // consecutive
   uint64_t last_sequence;  // every record up to it is in this chunk or an earlier one
-  uint64_t payload_bytes;
+  uint32_t payload_bytes;
+  uint32_t conditions;
   uint8_t uuid[16];
   uint32_t payload_checksum;
   uint32_t checksum;  // CRC32C of this header with this field zero
-  uint64_t reserved;
+  uint64_t settled;   // conditions of records up to this sequence were met before this was written
 };
 static_assert(sizeof(LogChunkHeader) == 64);
 static_assert(std::has_unique_object_representations_v<LogChunkHeader>);
+
+// The record with this sequence holds good if the block does.
+struct LogCondition {
+  uint64_t sequence;
+  uint64_t block;
+  uint32_t checksum;
+  uint32_t reserved;
+};
+static_assert(sizeof(LogCondition) == 24);
+static_assert(std::has_unique_object_representations_v<LogCondition>);
 
 // First block of a snapshot area; SnapshotPage entries follow, padded to a block, then the pages.
 struct SnapshotHeader {

@@ -43,10 +43,10 @@ Result<std::unique_ptr<MetadataLog>> MetadataLog::start(pmem::Region& region,
                                                         LogDevice& device, const DataLabel& label) {
   if (label.log_blocks == 0) return Error{ENODATA, "this filesystem has no metadata log"};
   std::unique_ptr<MetadataLog> log(new MetadataLog(region, geometry, journal, device, label));
-  journal.set_sink(
-      [raw = log.get()](TxId tx, ConstBytes record, std::span<const ConstBytes> bodies) {
-        raw->append(tx, record, bodies);
-      });
+  journal.set_sink([raw = log.get()](TxId tx, ConstBytes record, std::span<const ConstBytes> bodies,
+                                     std::span<const DataCondition> conditions) {
+    raw->append(tx, record, bodies, conditions);
+  });
   const MutexLock lock(log->ship_mutex_);
   SFS_ASSIGN(log->snapshot_generation_, newest_snapshot_generation(label, device));
   // Above every chunk of the run before, so that none of those can follow ours.
@@ -55,17 +55,35 @@ Result<std::unique_ptr<MetadataLog>> MetadataLog::start(pmem::Region& region,
   return log;
 }
 
-void MetadataLog::append(TxId tx, ConstBytes record, std::span<const ConstBytes> bodies) {
-  Pending pending{tx.value, {record.begin(), record.end()}};
+void MetadataLog::append(TxId tx, ConstBytes record, std::span<const ConstBytes> bodies,
+                         std::span<const DataCondition> conditions) {
+  Pending pending{tx.value, {record.begin(), record.end()}, {conditions.begin(), conditions.end()}};
   for (const ConstBytes body : bodies) {
     pending.bytes.insert(pending.bytes.end(), body.begin(), body.end());
   }
   const MutexLock lock(pending_mutex_);
   pending_.push_back(std::move(pending));
+  for (const DataCondition& condition : conditions)
+    conditional_[condition.block.value] = tx.value;
+  conditional_count_.store(conditional_.size(), std::memory_order_release);
 }
 
-Result<TxId> MetadataLog::ship() {
+Result<MetadataLog::Shipped> MetadataLog::ship() {
   const MutexLock lock(ship_mutex_);
+  return ship_locked();
+}
+
+Result<MetadataLog::Shipped> MetadataLog::ship_to_settle() {
+  const MutexLock lock(ship_mutex_);
+  SFS_ASSIGN(Shipped shipped, ship_locked());
+  if (settled_ < durable_.load(std::memory_order_acquire)) {
+    SFS_TRY(write_chunk({std::vector<std::byte>(sizeof(LogChunkHeader)), {}}, shipped_));
+    shipped.settled = TxId{settled_};
+  }
+  return shipped;
+}
+
+Result<MetadataLog::Shipped> MetadataLog::ship_locked() {
   const uint64_t target = journal_.quiesce().value;
   std::vector<Pending> records;
   {
@@ -83,27 +101,32 @@ Result<TxId> MetadataLog::ship() {
     return written.error();
   }
   shipped_ = target;
-  return TxId{target};
+  return Shipped{TxId{target}, TxId{settled_}};
 }
 
 Result<void> MetadataLog::write_pending(const std::vector<Pending>& records) {
-  std::vector<std::byte> chunk(sizeof(LogChunkHeader));
+  const auto empty = [] { return Chunk{std::vector<std::byte>(sizeof(LogChunkHeader)), {}}; };
+  Chunk chunk = empty();
   uint64_t last = shipped_;
   for (const Pending& record : records) {
-    if (chunk.size() + record.bytes.size() > kChunkBytesMax) {
-      SFS_TRY(write_chunk(chunk, last));
-      chunk.resize(sizeof(LogChunkHeader));
+    const size_t conditions = chunk.conditions.size() + record.conditions.size();
+    if (chunk.bytes.size() + record.bytes.size() + conditions * sizeof(LogCondition) >
+        kChunkBytesMax) {
+      SFS_TRY(write_chunk(std::exchange(chunk, empty()), last));
     }
-    chunk.insert(chunk.end(), record.bytes.begin(), record.bytes.end());
+    chunk.bytes.insert(chunk.bytes.end(), record.bytes.begin(), record.bytes.end());
+    for (const DataCondition& each : record.conditions)
+      chunk.conditions.push_back({record.sequence, each.block.value, each.checksum, 0});
     last = record.sequence;
   }
-  if (chunk.size() == sizeof(LogChunkHeader)) return {};
-  return write_chunk(chunk, last);
+  if (chunk.bytes.size() == sizeof(LogChunkHeader)) return {};
+  return write_chunk(std::move(chunk), last);
 }
 
-// `chunk` has room for the header at its start.
-Result<void> MetadataLog::write_chunk(std::vector<std::byte>& chunk, uint64_t last_sequence) {
-  const uint64_t payload = chunk.size() - sizeof(LogChunkHeader);
+Result<void> MetadataLog::write_chunk(Chunk chunk, uint64_t last_sequence) {
+  const ConstBytes conditions = std::as_bytes(std::span(chunk.conditions));
+  chunk.bytes.insert(chunk.bytes.end(), conditions.begin(), conditions.end());
+  const uint64_t payload = chunk.bytes.size() - sizeof(LogChunkHeader);
   const uint64_t blocks = chunk_blocks(payload);
   if (head_block_ + blocks - snapshot_at_ > label_.log_blocks / 2) SFS_TRY(take_snapshot());
   if (head_block_ % label_.log_blocks + blocks > label_.log_blocks) {
@@ -113,24 +136,49 @@ Result<void> MetadataLog::write_chunk(std::vector<std::byte>& chunk, uint64_t la
   header.magic = kChunkMagic;
   header.number = next_chunk_;
   header.last_sequence = last_sequence;
-  header.payload_bytes = payload;
+  header.payload_bytes = static_cast<uint32_t>(payload);
+  header.conditions = static_cast<uint32_t>(chunk.conditions.size());
+  header.settled = durable_.load(std::memory_order_acquire);
   std::ranges::copy(geometry_.super().uuid, header.uuid);
-  header.payload_checksum = crc32c(std::span(chunk).subspan(sizeof(header)));
+  header.payload_checksum = crc32c(std::span(chunk.bytes).subspan(sizeof(header)));
   header.checksum = crc32c(std::as_bytes(std::span(&header, 1)));
-  std::memcpy(chunk.data(), &header, sizeof(header));
-  chunk.resize(blocks * kBlockSize);
+  std::memcpy(chunk.bytes.data(), &header, sizeof(header));
+  chunk.bytes.resize(blocks * kBlockSize);
   const BlockNo at{label_.log_first_block + head_block_ % label_.log_blocks};
-  SFS_TRY(device_.write(at, chunk));
-  bytes_written_.fetch_add(chunk.size(), std::memory_order_relaxed);
+  SFS_TRY(device_.write(at, chunk.bytes));
+  bytes_written_.fetch_add(chunk.bytes.size(), std::memory_order_relaxed);
   head_block_ += blocks;
   ++next_chunk_;
+  settled_ = header.settled;
   return {};
 }
 
-void MetadataLog::made_durable(TxId shipped) {
+void MetadataLog::made_durable(const Shipped& shipped) {
   uint64_t known = durable_.load(std::memory_order_relaxed);
-  while (known < shipped.value && !durable_.compare_exchange_weak(known, shipped.value)) {
+  while (known < shipped.last.value &&
+         !durable_.compare_exchange_weak(known, shipped.last.value, std::memory_order_acq_rel)) {
   }
+  if (conditional_count_.load(std::memory_order_acquire) == 0) return;
+  const MutexLock lock(pending_mutex_);
+  std::erase_if(conditional_,
+                [&](const auto& each) { return each.second <= shipped.settled.value; });
+  conditional_count_.store(conditional_.size(), std::memory_order_release);
+}
+
+bool MetadataLog::is_conditional(BlockNo first, uint64_t count) const {
+  if (conditional_count_.load(std::memory_order_acquire) == 0) return false;
+  const MutexLock lock(pending_mutex_);
+  for (uint64_t block = first.value; block < first.value + count; ++block) {
+    if (conditional_.contains(block)) return true;
+  }
+  return false;
+}
+
+bool MetadataLog::is_conditional(TxId through) const {
+  if (conditional_count_.load(std::memory_order_acquire) == 0) return false;
+  const MutexLock lock(pending_mutex_);
+  return std::ranges::any_of(conditional_,
+                             [&](const auto& each) { return each.second <= through.value; });
 }
 
 // Fuzzy: records may be committed meanwhile, but each of those is in a chunk that comes after.
@@ -144,7 +192,7 @@ Result<void> MetadataLog::take_snapshot() {
   bytes_written_.fetch_add(bytes, std::memory_order_relaxed);
   ++snapshot_generation_;
   snapshot_at_ = head_block_;
-  made_durable(TxId{header.sequence});
+  made_durable({TxId{header.sequence}, TxId{header.sequence}});  // its flushes were of the data too
   return {};
 }
 

@@ -13,13 +13,20 @@
 // journal's sink) does neither.
 //
 // What a crash leaves: after a device flush that follows ship(), a restore has every record that
-// was committed before ship() was called. The caller ships and flushes before it trims or reuses
-// a block (shipped_durable()), so a restored file never shows another file's bytes.
+// was committed before ship() was called. The caller ships, flushes and settles before it trims or
+// reuses a block, so a restored file never shows another file's bytes.
+//
+// Conditional records: one flush can make data and the record that names it durable, if a restore
+// can tell whether the data arrived. It looks for the first record of which a condition is not met,
+// and ends before it: nobody was told of that one, or of a later one. A condition is settled once a
+// durable chunk says that the flush after its record returned; until then nobody may change the
+// block, or give it to somebody else.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "base/mutex.h"
@@ -28,11 +35,13 @@
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/meta/log_format.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
 
-// The blocks of the data device the log may touch. Synchronous; lengths are whole blocks.
+// The data device: the log's blocks, and, to read, those that its conditions name. Synchronous;
+// lengths are whole blocks.
 class LogDevice {
  public:
   virtual ~LogDevice() = default;
@@ -50,11 +59,21 @@ class MetadataLog {
                                                     const DataLabel& label);
   ~MetadataLog();
 
-  // Writes every pending record; returns the last sequence the log now holds (durable after the
-  // caller's device flush; tell it by made_durable). Takes a snapshot first when the ring is
-  // half full. Errors leave the records pending.
-  Result<TxId> ship();
-  void made_durable(TxId shipped);
+  // What the log now holds: durable after the caller's device flush; tell it by made_durable().
+  struct Shipped {
+    TxId last;     // every record up to it
+    TxId settled;  // conditions up to it are settled
+  };
+  // Writes every pending record. Takes a snapshot first when the ring is half full. Errors leave
+  // the records pending.
+  Result<Shipped> ship();
+  // The same; with none pending it writes a chunk all the same, if that settles something.
+  Result<Shipped> ship_to_settle();
+  void made_durable(const Shipped& shipped);
+  // Whether one of these blocks is a condition that is not settled.
+  bool is_conditional(BlockNo first, uint64_t count) const;
+  // Whether a record up to this one has such a condition.
+  bool is_conditional(TxId through) const;
   TxId durable() const { return TxId{durable_.load(std::memory_order_acquire)}; }
   // Before the geometry is extended to this label's: snapshots of what is new have room from now.
   void grow(const DataLabel& label);
@@ -66,13 +85,19 @@ class MetadataLog {
   struct Pending {
     uint64_t sequence;
     std::vector<std::byte> bytes;
+    std::vector<DataCondition> conditions;
+  };
+  struct Chunk {
+    std::vector<std::byte> bytes;  // the header's place, then records
+    std::vector<LogCondition> conditions;
   };
   MetadataLog(pmem::Region& region, const Geometry& geometry, Journal& journal, LogDevice& device,
               const DataLabel& label);
-  void append(TxId tx, ConstBytes record, std::span<const ConstBytes> bodies);
+  void append(TxId tx, ConstBytes record, std::span<const ConstBytes> bodies,
+              std::span<const DataCondition> conditions);
+  Result<Shipped> ship_locked() SFS_REQUIRES(ship_mutex_);
   Result<void> write_pending(const std::vector<Pending>& records) SFS_REQUIRES(ship_mutex_);
-  Result<void> write_chunk(std::vector<std::byte>& chunk, uint64_t last_sequence)
-      SFS_REQUIRES(ship_mutex_);
+  Result<void> write_chunk(Chunk chunk, uint64_t last_sequence) SFS_REQUIRES(ship_mutex_);
   Result<void> take_snapshot() SFS_REQUIRES(ship_mutex_);
 
   pmem::Region& region_;
@@ -80,14 +105,18 @@ class MetadataLog {
   Journal& journal_;
   LogDevice& device_;
   Mutex ship_mutex_;     // before pending_mutex_; held across the log's own device I/O
-  Mutex pending_mutex_;  // leaf, after a journal ring's mutex
+  mutable Mutex pending_mutex_;  // leaf, after a journal ring's mutex
   std::vector<Pending> pending_ SFS_GUARDED_BY(pending_mutex_);
+  // Block → sequence, until it is settled.
+  std::unordered_map<uint64_t, uint64_t> conditional_ SFS_GUARDED_BY(pending_mutex_);
+  std::atomic<uint64_t> conditional_count_{0};  // nothing to look up while it is 0
   DataLabel label_ SFS_GUARDED_BY(ship_mutex_);
   uint64_t next_chunk_ SFS_GUARDED_BY(ship_mutex_) = 1;
   uint64_t head_block_ SFS_GUARDED_BY(ship_mutex_) = 0;   // in the log area, grows for ever
   uint64_t snapshot_at_ SFS_GUARDED_BY(ship_mutex_) = 0;  // head_block_ when the last began
   uint64_t snapshot_generation_ SFS_GUARDED_BY(ship_mutex_) = 0;
   uint64_t shipped_ SFS_GUARDED_BY(ship_mutex_) = 0;
+  uint64_t settled_ SFS_GUARDED_BY(ship_mutex_) = 0;  // as the last chunk says
   std::atomic<uint64_t> durable_{0};
   std::atomic<uint64_t> bytes_written_{0};
 };
@@ -97,6 +126,7 @@ class MetadataLog {
 // Errors: ENODATA (no log or no snapshot), EIO (the log is damaged before its end).
 struct Restored {
   uint64_t snapshot_generation = 0, records = 0;
+  bool ended_early = false;  // before a record whose data had not arrived
 };
 Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, LogDevice& device);
 

@@ -23,24 +23,30 @@
 namespace streamfs::meta {
 namespace {
 
+struct Chunk {
+  std::vector<std::byte> records;
+  std::vector<LogCondition> conditions;
+  uint64_t settled;
+};
+
 // Reads chunks in order from a snapshot's start until one is missing or torn.
 class ChunkReader {
  public:
   ChunkReader(const DataLabel& label, const SnapshotHeader& snapshot, LogDevice& device)
       : label_(label), device_(device), next_(snapshot.first_chunk), at_(snapshot.first_block) {}
 
-  // The next chunk's payload, nothing at the end.
-  Result<std::optional<std::vector<std::byte>>> next() {
+  // Nothing at the end.
+  Result<std::optional<Chunk>> next() {
     for (const uint64_t at : {at_, uint64_t{0}}) {  // a chunk never crosses the end of the area
-      SFS_ASSIGN(auto payload, read_at(at));
-      if (payload) return payload;
+      SFS_ASSIGN(auto chunk, read_at(at));
+      if (chunk) return chunk;
     }
-    return std::optional<std::vector<std::byte>>{};
+    return std::optional<Chunk>{};
   }
 
  private:
-  Result<std::optional<std::vector<std::byte>>> read_at(uint64_t at) {
-    std::optional<std::vector<std::byte>> nothing;
+  Result<std::optional<Chunk>> read_at(uint64_t at) {
+    std::optional<Chunk> nothing;
     std::vector<std::byte> bytes(kBlockSize);
     SFS_TRY(device_.read(BlockNo{label_.log_first_block + at}, bytes));
     LogChunkHeader header;
@@ -55,7 +61,14 @@ class ChunkReader {
     if (crc32c(bytes) != header.payload_checksum) return nothing;
     ++next_;
     at_ = (at + blocks) % label_.log_blocks;
-    return std::optional(std::move(bytes));
+    Chunk chunk{std::move(bytes), std::vector<LogCondition>(header.conditions), header.settled};
+    const size_t records = chunk.records.size() - header.conditions * sizeof(LogCondition);
+    if (header.conditions != 0) {
+      std::memcpy(chunk.conditions.data(), chunk.records.data() + records,
+                  header.conditions * sizeof(LogCondition));
+    }
+    chunk.records.resize(records);
+    return std::optional(std::move(chunk));
   }
 
   bool ours(LogChunkHeader header) const {
@@ -63,7 +76,8 @@ class ChunkReader {
     return header.magic == kChunkMagic && header.number == next_ &&
            checksum == crc32c(std::as_bytes(std::span(&header, 1))) &&
            std::ranges::equal(header.uuid, label_.geometry.uuid) &&
-           header.payload_bytes <= kChunkBytesMax;
+           header.payload_bytes <= kChunkBytesMax &&
+           header.conditions <= header.payload_bytes / sizeof(LogCondition);
   }
 
   const DataLabel& label_;
@@ -71,29 +85,82 @@ class ChunkReader {
   uint64_t next_, at_;
 };
 
-// A payload is records, each followed by its bodies.
-Result<uint64_t> replay_payload(pmem::Region& region, const Geometry& geometry,
-                                const std::vector<std::byte>& payload, uint64_t& last_sequence) {
-  std::vector<uint64_t> words(payload.size() / kWordSize);
-  if (words.empty()) return 0;  // and nowhere to copy from
-  std::memcpy(words.data(), payload.data(), words.size() * kWordSize);
-  uint64_t records = 0;
-  for (std::span<const uint64_t> rest(words); !rest.empty(); ++records) {
-    const auto view = RecordView::parse(rest);
-    if (!view || view->sequence().value > kMaxSequence || !view->in_bounds(geometry))
-      return Error{EIO, "the metadata log is damaged"};
-    rest = rest.subspan(view->words().size());
-    for (const uint64_t packed : view->bodies()) {
+constexpr uint64_t kAllMet = kMaxSequence + 1;
+
+// A block that cannot be read is for its reader to find out.
+Result<bool> is_met(const LogCondition& condition, const DataLabel& label, LogDevice& device) {
+  if (condition.block >= label.geometry.data_blocks)
+    return Error{EIO, "the metadata log is damaged"};
+  std::vector<std::byte> block(kBlockSize);
+  if (!device.read(BlockNo{condition.block}, block).ok()) return true;
+  return known_checksum(crc32c(block)) == condition.checksum;
+}
+
+// The sequence of the first record of which a condition is neither settled nor met.
+Result<uint64_t> first_unmet(const DataLabel& label, const SnapshotHeader& snapshot,
+                             LogDevice& device) {
+  std::vector<LogCondition> open;
+  uint64_t settled = snapshot.sequence;
+  for (ChunkReader chunks(label, snapshot, device);;) {
+    SFS_ASSIGN(const auto chunk, chunks.next());
+    if (!chunk) break;
+    settled = std::max(settled, chunk->settled);
+    open.insert(open.end(), chunk->conditions.begin(), chunk->conditions.end());
+    std::erase_if(open, [&](const LogCondition& each) { return each.sequence <= settled; });
+  }
+  uint64_t first = kAllMet;
+  for (const LogCondition& each : open) {
+    if (each.sequence >= first) continue;
+    SFS_ASSIGN(const bool met, is_met(each, label, device));
+    if (!met) first = each.sequence;
+  }
+  return first;
+}
+
+// Records, each followed by its bodies, up to one that is not to be had.
+class Replay {
+ public:
+  Replay(pmem::Region& region, const Geometry& geometry, uint64_t end)
+      : region_(region), geometry_(geometry), end_(end) {}
+
+  Result<void> add(const std::vector<std::byte>& payload) {
+    std::vector<uint64_t> words(payload.size() / kWordSize);
+    if (words.empty()) return {};  // and nowhere to copy from
+    std::memcpy(words.data(), payload.data(), words.size() * kWordSize);
+    for (std::span<const uint64_t> rest(words); !rest.empty() && !ended_;) {
+      const auto view = RecordView::parse(rest);
+      if (!view || view->sequence().value > kMaxSequence || !view->in_bounds(geometry_))
+        return Error{EIO, "the metadata log is damaged"};
+      ended_ = view->sequence().value >= end_;
+      if (!ended_) SFS_TRY(apply(*view, rest));
+    }
+    return {};
+  }
+  uint64_t records() const { return records_; }
+  uint64_t last_sequence() const { return last_sequence_; }
+  bool ended() const { return ended_; }
+
+ private:
+  Result<void> apply(const RecordView& view, std::span<const uint64_t>& rest) {
+    rest = rest.subspan(view.words().size());
+    for (const uint64_t packed : view.bodies()) {
       const BodyView body = unpack_body(packed);
       if (body.words > rest.size()) return Error{EIO, "the metadata log is damaged"};
-      region.store(body.offset, rest.first(body.words));
+      region_.store(body.offset, rest.first(body.words));
       rest = rest.subspan(body.words);
     }
-    view->apply(region, geometry);
-    last_sequence = view->sequence().value;
+    view.apply(region_, geometry_);
+    last_sequence_ = view.sequence().value;
+    ++records_;
+    return {};
   }
-  return records;
-}
+
+  pmem::Region& region_;
+  const Geometry& geometry_;
+  const uint64_t end_;
+  uint64_t records_ = 0, last_sequence_ = 0;
+  bool ended_ = false;
+};
 
 // Label, snapshots and log lie one after another, before the data.
 bool places_make_sense(const DataLabel& label) {
@@ -121,15 +188,14 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
   if (label.magic == kDataMagic && !places_make_sense(label))
     return Error{EIO, "the label of DATA is damaged"};
   SFS_ASSIGN(const SnapshotHeader snapshot, load_snapshot(region, geometry, label, device));
-  Restored restored{snapshot.generation, 0};
-  uint64_t last_sequence = snapshot.sequence;
-  for (ChunkReader chunks(label, snapshot, device);;) {
-    SFS_ASSIGN(const auto payload, chunks.next());
-    if (!payload) break;
-    SFS_ASSIGN(const uint64_t records, replay_payload(region, geometry, *payload, last_sequence));
-    restored.records += records;
+  SFS_ASSIGN(const uint64_t end, first_unmet(label, snapshot, device));
+  Replay replay(region, geometry, end);
+  for (ChunkReader chunks(label, snapshot, device); !replay.ended();) {
+    SFS_ASSIGN(const auto chunk, chunks.next());
+    if (!chunk) break;
+    SFS_TRY(replay.add(chunk->records));
   }
-  region.store_word(kWatermarkOffset, std::max(last_sequence, snapshot.sequence));
+  region.store_word(kWatermarkOffset, std::max(replay.last_sequence(), snapshot.sequence));
   region.flush(0, region.size());
   region.fence();
   SFS_TRY(region.sync());
@@ -137,7 +203,7 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
   super.clean = 0;
   SFS_TRY(store_superblock(region, super));
   SFS_TRY(region.sync());
-  return restored;
+  return Restored{snapshot.generation, replay.records(), replay.ended()};
 }
 
 }  // namespace streamfs::meta

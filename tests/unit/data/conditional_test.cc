@@ -1,0 +1,199 @@
+// One flush for data and the record that names it, where META is rebuilt from the log after a power
+// cut: what was acknowledged is there, and of the rest all or nothing, whatever the device kept.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/blockdev/faulty_device.h"
+#include "fuse-fs/meta/engine.h"
+#include "pmem/region.h"
+#include "tests/unit/data/ram_device.h"
+#include "tests/unit/data/rig.h"
+
+namespace streamfs::data {
+namespace {
+
+constexpr uint64_t kCuts = 100;  // each chooses what of the unflushed the device keeps
+
+Rig::Options with_log(pmem::MetaClass meta_class = pmem::MetaClass::kSynced) {
+  Rig::Options options;
+  options.blocks = 8192;
+  options.meta_bytes = 2 << 20;
+  options.meta_class = meta_class;
+  options.meta_log = true;
+  return options;
+}
+
+std::vector<std::byte> filled_blocks(size_t count, int value) {
+  return Rig::filled(count * kBlockSize, value);
+}
+
+uint64_t flushes(Rig& rig) {
+  return rig.ram().flushes;
+}
+
+// How often the device is flushed by one fsync of what `change` did.
+template <typename Change>
+uint64_t flushes_of(Rig& rig, InodeId id, bool data_only, const Change& change) {
+  change();
+  const uint64_t before = flushes(rig);
+  EXPECT_TRUE(rig.fs().fsync(id, data_only).ok());
+  return flushes(rig) - before;
+}
+
+TEST(Conditional, AnFsyncOfNewBlocksTakesOneFlush) {
+  for (const auto meta_class : {pmem::MetaClass::kSynced, pmem::MetaClass::kVolatile}) {
+    Rig rig(with_log(meta_class));
+    const InodeId id = rig.create("f");
+    for (uint64_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(flushes_of(rig, id, i % 2 != 0,
+                           [&] { ASSERT_TRUE(rig.write(id, i * kBlockSize, filled_blocks(1, 1)).ok()); }),
+                1U);
+    }
+    const uint64_t before = flushes(rig);
+    EXPECT_TRUE(rig.fs().fsync(id, false).ok());
+    EXPECT_EQ(flushes(rig), before) << "nothing new";
+    EXPECT_EQ(flushes_of(rig, id, false,
+                         [&] { ASSERT_TRUE(rig.write(id, 1 << 20, filled_blocks(200, 1)).ok()); }),
+              2U)
+        << "much data is flushed before it is named";
+  }
+}
+
+TEST(Conditional, AnFsyncOfOverwrittenBlocksTakesOneFlushAndAnFdatasyncNoRecord) {
+  Rig rig(with_log());
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, filled_blocks(4, 1)).ok());
+  ASSERT_TRUE(rig.fs().sync().ok());
+  ASSERT_TRUE(rig.write(id, 0, filled_blocks(1, 2)).ok());  // settles them
+  ASSERT_TRUE(rig.fs().sync().ok());
+  const auto commits = [&] { return rig.fs().status()->journal.commits; };
+  const auto overwrite = [&] { ASSERT_TRUE(rig.write(id, kBlockSize, filled_blocks(2, 3)).ok()); };
+  const uint64_t before = commits();
+  EXPECT_EQ(flushes_of(rig, id, true, overwrite), 1U);
+  EXPECT_EQ(commits(), before);
+  EXPECT_EQ(flushes_of(rig, id, false, overwrite), 1U);
+  EXPECT_EQ(commits(), before + 1);
+  const auto grow = [&] { ASSERT_TRUE(rig.write(id, 4 * kBlockSize, filled_blocks(1, 3)).ok()); };
+  EXPECT_EQ(flushes_of(rig, id, true, grow), 1U);
+  EXPECT_EQ(commits(), before + 2) << "a size is needed to read it back";
+}
+
+TEST(Conditional, PersistentMetaAndBlocksWithoutChecksumsAreFlushedFirst) {
+  Rig::Options plain = with_log();
+  plain.checksums = false;
+  for (const Rig::Options& options : {with_log(pmem::MetaClass::kPersistent), plain}) {
+    Rig rig(options);
+    const InodeId id = rig.create("f");
+    EXPECT_EQ(flushes_of(rig, id, false,
+                         [&] { ASSERT_TRUE(rig.write(id, 0, filled_blocks(1, 1)).ok()); }),
+              2U);
+  }
+}
+
+TEST(Conditional, WhatWasAcknowledgedIsThere) {
+  Rig rig(with_log());
+  for (uint64_t seed = 1; seed <= kCuts; ++seed) {
+    const InodeId id = rig.create("f" + std::to_string(seed));
+    const auto bytes = filled_blocks(3, static_cast<int>(seed));
+    ASSERT_TRUE(rig.write(id, 0, bytes).ok());
+    ASSERT_TRUE(rig.fs().fsync(id, seed % 2 != 0).ok());
+    rig.power_cut_losing_meta(seed);
+    EXPECT_EQ(rig.read(rig.lookup("f" + std::to_string(seed)), 0, bytes.size()), bytes) << seed;
+    ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "f" + std::to_string(seed)).ok());
+  }
+}
+
+// The power goes in the one flush: the record may have arrived without its data.
+TEST(Conditional, WhatWasNotAcknowledgedIsThereAsAWholeOrNotAtAll) {
+  uint64_t old = 0, fresh = 0;
+  for (uint64_t seed = 1; seed <= kCuts; ++seed) {
+    Rig rig(with_log());
+    const InodeId id = rig.create("f");
+    ASSERT_TRUE(rig.write(id, 0, filled_blocks(2, 1)).ok());
+    ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+    ASSERT_TRUE(rig.fs().truncate(id, 0).ok());
+    ASSERT_TRUE(rig.write(id, 0, filled_blocks(1, 2)).ok());
+    rig.device().set_faults({.fail_flushes_after = 0});
+    EXPECT_EQ(rig.fs().fsync(id, false).error().code, EIO);
+    rig.device().set_faults({});
+    rig.power_cut_losing_meta(seed);
+    const InodeId found = rig.lookup("f");
+    const uint64_t size = rig.fs().attributes(found)->size;
+    (size == kBlockSize ? fresh : old) += 1;
+    const auto expected = size == kBlockSize ? filled_blocks(1, 2) : filled_blocks(2, 1);
+    EXPECT_EQ(rig.read(found, 0, 3 * kBlockSize), expected) << seed;
+  }
+  EXPECT_GT(old, 0U);
+  EXPECT_GT(fresh, 0U);
+}
+
+// Who changes a block that a restore would look at makes it look no more.
+TEST(Conditional, AnOverwriteDoesNotTakeBackWhatWasAcknowledged) {
+  for (uint64_t seed = 1; seed <= kCuts; ++seed) {
+    Rig rig(with_log());
+    const InodeId id = rig.create("f");
+    ASSERT_TRUE(rig.write(id, 0, filled_blocks(2, 1)).ok());
+    ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+    ASSERT_TRUE(rig.write(id, 0, filled_blocks(1, 2)).ok());
+    rig.power_cut_losing_meta(seed);
+    const auto found = rig.read(rig.lookup("f"), 0, 3 * kBlockSize);
+    ASSERT_EQ(found.size(), 2 * kBlockSize) << seed;
+    for (size_t i = 0; i < found.size(); ++i) {
+      const bool may_be_new = i < kBlockSize && found[i] == std::byte{2};
+      ASSERT_TRUE(found[i] == std::byte{1} || may_be_new) << seed << " at " << i;
+    }
+  }
+}
+
+// A file is freed while its fsync still waits, and another one's shares the flush.
+TEST(Conditional, ABlockIsNotReusedWhileARestoreWouldLookAtIt) {
+  for (uint64_t seed = 1; seed <= kCuts / 5; ++seed) {
+    Rig rig(with_log());
+    const InodeId full = rig.create("full");  // so that what is freed is what is left
+    ASSERT_TRUE(
+        rig.write(full, 0, filled_blocks(rig.fs().space().free_blocks - 24, 1)).ok());
+    ASSERT_TRUE(rig.fs().sync().ok());
+    const InodeId gone = rig.create("gone");
+    ASSERT_TRUE(rig.write(gone, 0, filled_blocks(20, 2)).ok());
+    const auto ahead = rig.fs().engine().commit_ahead(gone, uint64_t{1} << 40U, 0);
+    ASSERT_TRUE(ahead.ok() && *ahead);
+    ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "gone").ok());
+    rig.fs().forget(gone, 1);
+    const InodeId named = rig.create("named");
+    ASSERT_TRUE(rig.fs().maintenance().free_orphans().ok());
+    ASSERT_TRUE(rig.fs().fsync(named, false).ok());  // and what "gone" waits for
+    ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
+    ASSERT_TRUE(rig.write(named, 0, filled_blocks(20, 3)).ok());
+    rig.power_cut_losing_meta(seed);
+    EXPECT_TRUE(rig.fs().lookup(rig.fs().root(), "named").ok()) << seed;
+    EXPECT_FALSE(rig.fs().lookup(rig.fs().root(), "gone").ok()) << seed;
+  }
+}
+
+// An unmount, a growth of the log into a new snapshot, and the next mount go on from there.
+TEST(Conditional, ManyRecordsRunThroughTheLogAndItsSnapshots) {
+  Rig rig(with_log());
+  const InodeId id = rig.create("f");
+  for (uint64_t i = 0; i < 900; ++i) {
+    ASSERT_TRUE(rig.write(id, i * kBlockSize, filled_blocks(1, static_cast<int>(i % 251))).ok());
+    ASSERT_TRUE(rig.fs().fsync(id, true).ok());
+    if (i % 300 != 299) continue;
+    rig.power_cut_losing_meta(i);
+    ASSERT_EQ(rig.lookup("f"), id);
+    for (uint64_t block = 0; block <= i; ++block) {
+      ASSERT_EQ(rig.read(id, block * kBlockSize, kBlockSize),
+                filled_blocks(1, static_cast<int>(block % 251)))
+          << block;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace streamfs::data
