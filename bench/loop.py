@@ -12,11 +12,16 @@ from bench.ssd import Ssd
 from bench.system import BenchError, as_root, output_of, start, unmount, wait_until
 
 
+def not_installed(programs: Sequence[str]) -> str | None:
+    """Say which programs are not there; None if all are."""
+    missing = [name for name in programs if shutil.which(name) is None]
+    return f"not installed: {', '.join(missing)}" if missing else None
+
+
 def why_not(programs: Sequence[str]) -> str | None:
     """Say why no loop device can be had, or what is not installed; None if all is there."""
-    missing = [name for name in programs if shutil.which(name) is None]
-    if missing:
-        return f"not installed: {', '.join(missing)}"
+    if reason := not_installed(programs):
+        return reason
     if not Path("/dev/fuse").exists():
         return "there is no /dev/fuse"
     try:

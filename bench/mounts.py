@@ -126,6 +126,13 @@ def flushes(mounted: Mounted) -> int:
     return 0 if mounted.server is None else int(status(mounted.point)["device"]["flushes"])
 
 
+def settle(mounted: Mounted) -> None:
+    """Make all that was written durable; no sync(2) reaches a FUSE server as a barrier."""
+    output_of(["sync", "-f", mounted.point])
+    if mounted.server is not None:
+        output_of([BIN / "streamctl", "sync", mounted.point])
+
+
 def _on_loop(stack: ExitStack, work: Path, name: str, size: int) -> Path:
     image = work / f"{name}.img"
     _make(image, size)

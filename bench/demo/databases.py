@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.demo.place import Place, ProgramError
 from bench.demo.plan import PostgresPlan, RocksPlan, SqlitePlan
+from bench.system import finish
 
 
 def postgres_bin() -> Path:
@@ -38,6 +39,67 @@ max_connections = 32
 """
 
 
+class Cluster:
+    """A PostgreSQL of its own in a place's mount, on a socket outside of it.
+
+    Whoever starts it has to end it, by ``stop`` or ``abort``, also when starting failed.
+    """
+
+    def __init__(self, place: Place, max_wal_mib: int) -> None:
+        self.place, self.max_wal_mib = place, max_wal_mib
+        self.bin = postgres_bin()
+        self.server: subprocess.Popen[bytes] | None = None
+        self.sockets = place.scratch / "pg"
+
+    def start(self, scale: int) -> None:
+        """Make the cluster, start the server and load pgbench's tables."""
+        self.sockets.mkdir()
+        self.place.own(self.sockets)
+        data = self.place.folder("postgres") / "data"
+        options = ["--no-sync", "--wal-segsize=1", "--auth=trust", "--username=demo", "--no-locale"]
+        self.place.run("postgresql", [self.bin / "initdb", *options, "-D", data])
+        settings = POSTGRES_SETTINGS.format(wal_mib=self.max_wal_mib)
+        with (data / "postgresql.conf").open("a") as file:
+            file.write(settings + f"unix_socket_directories = '{self.sockets}'\n")
+        self.server = self.place.start("postgresql", [self.bin / "postgres", "-D", data])
+        self._wait_ready()
+        self.pgbench("-i", "-q", "-s", str(scale))
+
+    def pgbench(self, *arguments: str) -> None:
+        """Run pgbench; what it says goes to the place's log."""
+        self._run("pgbench", *arguments)
+
+    def checkpoint(self) -> None:
+        """Write all of its buffers now."""
+        self._run("psql", "-q", "-c", "checkpoint")
+
+    def stop(self) -> None:
+        """Shut the server down."""
+        self._end(signal.SIGINT)
+
+    def abort(self) -> None:
+        """Shut it down without a checkpoint; killed, it would leave its shared memory behind."""
+        self._end(signal.SIGQUIT)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self.server is not None and self.server.poll() is None:
+            self.server.send_signal(how)
+            finish(self.server, 20)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        where = ["-h", str(self.sockets), "-U", "demo"]
+        self.place.run("postgresql", [self.bin / program, *where, *arguments, "postgres"])
+
+    def _wait_ready(self) -> None:
+        ready = [str(word) for word in (self.bin / "pg_isready", "-q", "-h", self.sockets)]
+        for _ in range(600):
+            if subprocess.run(ready, check=False).returncode == 0:
+                return
+            time.sleep(0.05)
+        message = f"PostgreSQL did not start; see {self.place.log}"
+        raise ProgramError(message)
+
+
 class Postgres:
     """pgbench against a cluster of its own in the mount.
 
@@ -48,58 +110,28 @@ class Postgres:
     name = "postgres"
 
     def __init__(self, place: Place, plan: PostgresPlan, seed: int) -> None:
-        self.place, self.plan, self.seed = place, plan, seed
-        self.bin = postgres_bin()
-        self.server: subprocess.Popen[bytes] | None = None
-        self.sockets = place.scratch / "pg"
+        self.plan, self.seed = plan, seed
+        self.cluster = Cluster(place, plan.max_wal_mib)
 
     def prepare(self) -> None:
         """Make the cluster, start the server and load the tables."""
-        self.sockets.mkdir()
-        self.place.own(self.sockets)
-        data = self.place.folder("postgres") / "data"
-        options = ["--no-sync", "--wal-segsize=1", "--auth=trust", "--username=demo", "--no-locale"]
-        self.place.run("postgresql", [self.bin / "initdb", *options, "-D", data])
-        settings = POSTGRES_SETTINGS.format(wal_mib=self.plan.max_wal_mib)
-        with (data / "postgresql.conf").open("a") as file:
-            file.write(settings + f"unix_socket_directories = '{self.sockets}'\n")
-        self.server = self.place.start("postgresql", [self.bin / "postgres", "-D", data])
-        self._wait_ready()
-        self._pgbench("-i", "-q", "-s", str(self.plan.scale))
+        self.cluster.start(self.plan.scale)
 
     def round(self, number: int) -> None:
         """Run the round's transactions; pgbench empties its history table first."""
         clients = str(self.plan.clients)
         counts = ["-c", clients, "-j", "1", "-t", str(self.plan.transactions)]
-        self._pgbench(
+        self.cluster.pgbench(
             "-b", "simple-update", "-M", "prepared", f"--random-seed={self.seed + number}", *counts
         )
 
     def close(self) -> None:
         """Shut the server down."""
-        self._stop(signal.SIGINT)
+        self.cluster.stop()
 
     def abort(self) -> None:
-        """Shut it down without a checkpoint; killed, it would leave its shared memory behind."""
-        self._stop(signal.SIGQUIT)
-
-    def _stop(self, how: signal.Signals) -> None:
-        if self.server is not None and self.server.poll() is None:
-            self.server.send_signal(how)
-            self.server.wait(20)
-
-    def _pgbench(self, *arguments: str) -> None:
-        where = ["-h", str(self.sockets), "-U", "demo"]
-        self.place.run("postgresql", ["pgbench", *where, *arguments, "postgres"])
-
-    def _wait_ready(self) -> None:
-        ready = [str(word) for word in (self.bin / "pg_isready", "-q", "-h", self.sockets)]
-        for _ in range(600):
-            if subprocess.run(ready, check=False).returncode == 0:
-                return
-            time.sleep(0.05)
-        message = f"PostgreSQL did not start; see {self.place.log}"
-        raise ProgramError(message)
+        """Shut it down at once."""
+        self.cluster.abort()
 
 
 class Sqlite:

@@ -8,9 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.system import BenchError
 
-class ProgramError(Exception):
+
+class ProgramError(BenchError):
     """A program of the workload failed."""
+
+
+def unprivileged_user() -> str | None:
+    """Whom to run the workload as: PostgreSQL refuses root. None: the caller is not root."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        return pwd.getpwnam("postgres").pw_name
+    except KeyError:
+        return "nobody"
 
 
 @dataclass(frozen=True)
@@ -78,5 +90,6 @@ class Place:
         """Run a program to its end; raise ProgramError if it fails."""
         process = self.start(profile, arguments, cwd)
         if process.wait() != 0:
-            message = f"{arguments[0]} failed with {process.returncode}; see {self.log}"
+            last = self.log.read_text(errors="replace").strip().splitlines()[-1:]
+            message = f"{arguments[0]} failed with {process.returncode}; see {self.log}: {last}"
             raise ProgramError(message)

@@ -1,8 +1,6 @@
 """One run: a fresh device, warm-up, ballast to the wanted spare, then the rounds that count."""
 
 import json
-import os
-import pwd
 import signal
 import subprocess
 import sys
@@ -14,6 +12,7 @@ from typing import Any, Protocol
 
 from bench.accounting import bytes_asked
 from bench.demo.controls import Control, Folders, MetaWords, mounted
+from bench.demo.place import unprivileged_user
 from bench.demo.plan import Plan
 from bench.demo.ssd import SPARE, SPARE_TOLERANCE, make_ssd, target_live_bytes
 from bench.paths import ROOT
@@ -128,16 +127,6 @@ class WorkloadClient:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-
-
-def unprivileged_user() -> str | None:
-    """Whom to run the workload as: PostgreSQL refuses root. None: the caller is not root."""
-    if os.geteuid() != 0:
-        return None
-    try:
-        return pwd.getpwnam("postgres").pw_name
-    except KeyError:
-        return "nobody"
 
 
 def run(mode: str, plan: Plan, folders: Folders, progress: Progress) -> Outcome:

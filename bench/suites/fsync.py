@@ -1,75 +1,66 @@
 """What fsync costs on mounts: streamfs of two META classes beside ext4 on the same disk.
 
-Appends that are fsync'd one by one, by one writer and by eight, and SQLite's commits. A value is
-the median of the rounds' ratios.
+Appends that are fsync'd one by one, by one writer and by eight; commits of SQLite, RocksDB and
+PostgreSQL; a mail server's files. A value is the median of the rounds' ratios.
 """
 
 import shutil
-import sqlite3
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bench import fio
-from bench.loop import why_not
-from bench.mounts import Mounted, ext4, flushes, folder, meta_class, streamfs
+from bench import workloads
+from bench.demo.databases import postgres_bin
+from bench.demo.place import ProgramError
+from bench.loop import not_installed, why_not
+from bench.mounts import Mounted, ext4, flushes, folder, meta_class, settle, streamfs
 from bench.table import Row, Target, main, ratio, row, unavailable
 
 DEVICE_BYTES = 2 << 30
 MEMORY = Path("/dev/shm")  # META there is volatile: fsync waits for the log on DATA
 ROUNDS, ROUNDS_QUICK = 5, 1
 SECONDS, SECONDS_QUICK = 3, 1
-WRITERS = 8
+WRITERS, CLIENTS, MAILERS = 8, 8, 16
 # docs/DESIGN.md "Numbers"
 OF_EXT4, OF_ONE_WRITER = 1.5, 3.0
 
 
+def no_postgres() -> str | None:
+    """Say what is wrong where PostgreSQL's programs are not installed."""
+    try:
+        postgres_bin()
+    except ProgramError as error:
+        return str(error)
+    return None
+
+
 @dataclass(frozen=True)
-class Done:
-    """How many fsyncs or commits."""
+class Kind:
+    """A kind of work, made ready once and then measured for each name with so many at it."""
 
-    count: int
-    a_second: float
-
-
-Work = Callable[[Path, float], Done]  # in a folder, for so many seconds
-
-
-def appends(folder: Path, seconds: float, writers: int = 1) -> Done:
-    """Append 4 KiB and fsync, over and over, each writer to a file of its own."""
-    options = ["--rw=write", "--bs=4k", "--fsync=1", "--size=256m", f"--numjobs={writers}"]
-    options += ["--fallocate=none", "--file_append=1"]
-    account = fio.run(folder, [*options, "--time_based", f"--runtime={seconds}"])
-    count = int(account["write"]["total_ios"])
-    return Done(count, fio.operations_a_second(account, "write"))
-
-
-def commits(folder: Path, seconds: float, journal: str = "delete") -> Done:
-    """Insert a row of 100 bytes a transaction, synchronous=full."""
-    with closing(sqlite3.connect(folder / "commits.db", isolation_level=None)) as database:
-        database.execute(f"pragma journal_mode={journal}")
-        database.execute("pragma synchronous=full")
-        database.execute("create table t(key integer primary key, value text)")
-        done, begin = 0, time.monotonic()
-        while time.monotonic() < begin + seconds:
-            database.execute("insert into t(value) values (?)", ("v" * 100,))
-            done += 1
-        return Done(done, done / (time.monotonic() - begin))
+    work: workloads.Work
+    side_by_side: dict[str, int]
+    lacks: Callable[[], str | None] = lambda: None  # why it cannot be done here
 
 
 ONE, MANY = "fsync'd 4 KiB appends", f"fsync'd 4 KiB appends, {WRITERS} writers"
-WORK: dict[str, Work] = {
-    ONE: appends,
-    MANY: partial(appends, writers=WRITERS),
-    "SQLite commits, rollback journal": commits,
-    "SQLite commits, write-ahead log": partial(commits, journal="wal"),
-}
+DELETE, WAL = "SQLite commits, rollback journal", "SQLite commits, write-ahead log"
+FILLSYNC, MAIL = "RocksDB fillsync", f"mail server (varmail), {MAILERS} processes"
+CLIENT, MANY_CLIENTS = "pgbench, 1 client", f"pgbench, {CLIENTS} clients"
+KINDS = [
+    Kind(workloads.appends, {ONE: 1, MANY: WRITERS}),
+    Kind(workloads.commits, {DELETE: 1}),
+    Kind(partial(workloads.commits, journal="wal"), {WAL: 1}),
+    Kind(workloads.fillsync, {FILLSYNC: 1}, partial(not_installed, ["db_bench"])),
+    Kind(workloads.pgbench, {CLIENT: 1, MANY_CLIENTS: CLIENTS}, no_postgres),
+    Kind(workloads.mail, {MAIL: MAILERS}),
+]
+HELD = (ONE, DELETE, WAL)  # against ext4
 
 
 def measure(quick: bool) -> list[Row]:
@@ -79,12 +70,20 @@ def measure(quick: bool) -> list[Row]:
     with ExitStack() as stack:
         mounts = mounted(stack)
         rounds = [one_round(mounts, quick) for _ in range(ROUNDS_QUICK if quick else ROUNDS)]
-    return list(rows(rounds))
+    return [*rows(rounds), *not_measured()]
+
+
+def not_measured() -> Iterator[Row]:
+    """Say what cannot be done here."""
+    for kind in KINDS:
+        if reason := kind.lacks():
+            yield from (unavailable(name, reason) for name in kind.side_by_side)
 
 
 def mounted(stack: ExitStack) -> dict[str, Mounted]:
     """Mount ext4 and a streamfs a META class, by class."""
     work = folder(stack)
+    work.chmod(0o711)  # PostgreSQL's user has to get to its own
     memory = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY)))
     mounts = {"ext4": ext4(stack, work, DEVICE_BYTES)}
     for place in (work, memory):
@@ -97,35 +96,44 @@ Round = dict[str, dict[str, tuple[float, float]]]  # by work, then mount: a seco
 
 
 def one_round(mounts: dict[str, Mounted], quick: bool) -> Round:
-    """Do each kind of work on each mount, one after the other."""
+    """Do each kind of work that can be done on each mount, one after the other."""
     seconds = SECONDS_QUICK if quick else SECONDS
-    return {
-        name: {where: once(work, one, seconds) for where, one in mounts.items()}
-        for name, work in WORK.items()
-    }
+    found: Round = {}
+    for kind in KINDS:
+        if kind.lacks():
+            continue
+        for where, one in mounts.items():
+            for name, figures in once(kind, one, seconds).items():
+                found.setdefault(name, {})[where] = figures
+    return found
 
 
-def once(work: Work, one: Mounted, seconds: float) -> tuple[float, float]:
-    """Return how many a second, and device flushes for each (streamfs only)."""
-    folder = one.point / "work"
-    folder.mkdir()
-    before = flushes(one)
-    done = work(folder, seconds)
-    each = (flushes(one) - before) / done.count
-    shutil.rmtree(folder)
-    return done.a_second, each
+def once(kind: Kind, one: Mounted, seconds: float) -> dict[str, tuple[float, float]]:
+    """Return by name how many a second, and device flushes for each (streamfs only)."""
+    with ExitStack() as stack:
+        place = one.point / "work"
+        place.mkdir()
+        stack.callback(shutil.rmtree, place)
+        measured = kind.work(stack, place)
+        found = {}
+        for name, side_by_side in kind.side_by_side.items():
+            settle(one)
+            before = flushes(one)
+            done = measured(side_by_side, seconds)
+            found[name] = done.a_second, (flushes(one) - before) / done.count
+    return found
 
 
 def rows(rounds: list[Round]) -> Iterator[Row]:
     """Yield rate, ratio to ext4 and flushes of all work, then what many writers gain."""
-    for name in WORK:
+    for name in rounds[0]:
         for where in rounds[0][name]:
             rates = [each[name][where][0] for each in rounds]
             yield row(f"{name}: {where}", statistics.median(rates), "a second")
             if where == "ext4":
                 continue
             others = [each[name]["ext4"][0] for each in rounds]
-            target = Target(OF_EXT4, at_least=True) if name != MANY else None
+            target = Target(OF_EXT4, at_least=True) if name in HELD else None
             yield ratio(f"{name}: ÷ ext4, {where}", rates, others, target)
             each_one = statistics.median(each[name][where][1] for each in rounds)
             yield row(f"{name}: device flushes, {where}", each_one, "each")

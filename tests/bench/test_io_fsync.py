@@ -1,10 +1,11 @@
-"""File data and fsync on mounts: what a target is held against, and that each work really runs."""
+"""File data and fsync on mounts: what a target is held against, and what is said without one."""
 
 from pathlib import Path
 
 import pytest
+from bench.demo.place import ProgramError
 from bench.suites import fsync, io
-from bench.table import Row
+from bench.table import Row, unavailable
 
 SEQUENTIAL, RANDOM = io.JOBS[0], io.JOBS[-1]
 
@@ -41,20 +42,30 @@ def test_checksums_may_cost_a_twentieth_of_sequential_speed() -> None:
     assert found[f"{SEQUENTIAL.name}: streamfs ÷ {io.UNCHECKED}"].met
 
 
-def test_every_work_but_the_shared_one_is_held_against_ext4() -> None:
+def test_only_appends_and_sqlite_are_held_against_ext4() -> None:
     where = "META class synced"
-    work = {name: {"ext4": (100.0, 0.0), where: (150.0, 1.0)} for name in fsync.WORK}
+    names = [name for kind in fsync.KINDS for name in kind.side_by_side]
+    work = {name: {"ext4": (100.0, 0.0), where: (150.0, 1.0)} for name in names}
     work[fsync.MANY][where] = (449.0, 0.3)
     found = named(list(fsync.rows([work])))
-    for name in fsync.WORK:
-        assert found[f"{name}: ÷ ext4, {where}"].met is (None if name == fsync.MANY else True)
+    for name in names:
+        held = name in (fsync.ONE, fsync.DELETE, fsync.WAL)
+        assert found[f"{name}: ÷ ext4, {where}"].met is (True if held else None)
     assert found[f"{fsync.WRITERS} writers ÷ 1, {where}"].met is False
     assert found[f"{fsync.WRITERS} writers ÷ 1, ext4"].met is None
 
 
-@pytest.mark.parametrize("journal", ["delete", "wal"])
-def test_commits_are_counted_one_by_one(journal: str, tmp_path: Path) -> None:
-    done = fsync.commits(tmp_path, 0.05, journal)
-    assert done.count > 0
-    assert done.a_second > 0
-    assert (tmp_path / "commits.db").exists()
+def test_work_whose_program_is_missing_has_rows_that_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(fsync, "postgres_bin", raise_no_postgres)
+    rows = named(list(fsync.not_measured()))
+    assert set(rows) == {fsync.FILLSYNC, fsync.CLIENT, fsync.MANY_CLIENTS}
+    assert "db_bench" in rows[fsync.FILLSYNC].unit
+    assert rows[fsync.CLIENT] == unavailable(fsync.CLIENT, "no PostgreSQL")
+
+
+def raise_no_postgres() -> Path:
+    message = "no PostgreSQL"
+    raise ProgramError(message)
