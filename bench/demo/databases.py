@@ -74,16 +74,15 @@ class Cluster:
         self._run("psql", "-q", "-c", "checkpoint")
 
     def stop(self) -> None:
-        """Shut the server down."""
-        self._end(signal.SIGINT)
+        """Shut the server down; TimeoutExpired if that takes too long."""
+        if self.server is not None:
+            self.server.send_signal(signal.SIGINT)
+            self.server.wait(20)
 
     def abort(self) -> None:
         """Shut it down without a checkpoint; killed, it would leave its shared memory behind."""
-        self._end(signal.SIGQUIT)
-
-    def _end(self, how: signal.Signals) -> None:
-        if self.server is not None and self.server.poll() is None:
-            self.server.send_signal(how)
+        if self.server is not None:
+            self.server.send_signal(signal.SIGQUIT)
             finish(self.server, 20)
 
     def _run(self, program: str, *arguments: str) -> None:
