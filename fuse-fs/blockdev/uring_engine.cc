@@ -69,11 +69,13 @@ Result<std::unique_ptr<UringEngine>> UringEngine::open(int fd, unsigned depth) {
 }
 
 void UringEngine::write(uint64_t offset, ConstBytes bytes, uint8_t stream, IoDone done) {
+  if (!ring_->is_to_be_had()) return plain_->write(offset, bytes, stream, std::move(done));
   const Bytes data(const_cast<std::byte*>(bytes.data()), bytes.size());
   ring_->start(std::make_unique<Transfer>(true, data, offset, stream, std::move(done)));
 }
 
 void UringEngine::read(uint64_t offset, Bytes bytes, IoDone done) {
+  if (!ring_->is_to_be_had()) return plain_->read(offset, bytes, std::move(done));
   ring_->start(std::make_unique<Transfer>(false, bytes, offset, 0, std::move(done)));
 }
 

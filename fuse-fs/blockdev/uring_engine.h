@@ -25,8 +25,10 @@ class UringEngine final : public IoEngine {
   Result<void> fdatasync() override;
 
  private:
-  UringEngine(int fd, std::unique_ptr<uring::Ring> ring) : fd_(fd), ring_(std::move(ring)) {}
+  UringEngine(int fd, std::unique_ptr<uring::Ring> ring)
+      : fd_(fd), plain_(make_synchronous_engine(fd)), ring_(std::move(ring)) {}
   const int fd_;
+  const std::unique_ptr<IoEngine> plain_;  // for threads that get no ring
   const std::unique_ptr<uring::Ring> ring_;
 };
 

@@ -35,6 +35,8 @@ class DurabilityBarrier {
   virtual Result<void> settle(TxId through) { return make_durable(through); }
   // Whether records may be conditional (journal.h): committed first, durable with their data.
   virtual bool takes_conditions() const { return false; }
+  // A flush of the device failed: what records were conditional on may be lost.
+  virtual void flush_failed() {}
   // Blocks may be overwritten when it returns: no restore looks at what they held.
   virtual Result<void> settle(BlockNo /*first*/, uint64_t /*count*/) { return {}; }
   // What nobody waits for, now and then: an error of META's own medium shows here, if not earlier.

@@ -31,6 +31,7 @@ Result<void> Epochs::flush_device() {
   Result<void> done = barrier_.before_flush();
   if (done.ok()) done = device_.flush();
   if (!done.ok()) {
+    barrier_.flush_failed();
     health_.degrade("the data device failed to flush: " + done.error().message());
     return done;
   }

@@ -29,6 +29,7 @@ struct OpenPair {
   meta::Superblock super;
   meta::DataLabel label;
   std::string degraded;   // META is kept twice and here once: what is missing and why
+  bool in_order = false;  // what META is of lay on a medium that keeps the order of stores
   bool unproven = false;  // META may hold any mix of old and new: it has to be checked first
 };
 

@@ -1,10 +1,16 @@
 // The barrier of a filesystem with a metadata log.
+#include <spdlog/spdlog.h>
+
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/durability.h"
+#include "fuse-fs/meta/engine.h"
 #include "pmem/region.h"
 
 namespace streamfs::data {
@@ -16,8 +22,9 @@ class LogBarrier final : public DurabilityBarrier {
       : region_(region),
         journal_(engine.journal()),
         blocks_(device),
-        takes_conditions_(region.copies() == 1 && engine.geometry().checksums() &&
-                          region.meta_class() != pmem::MetaClass::kPersistent) {}
+        engine_(engine),
+        rebuilt_(region.copies() == 1 && boot_of_machine() != 0 &&
+                 region.meta_class() != pmem::MetaClass::kPersistent) {}
 
   Result<void> start(const meta::Geometry& geometry, const meta::DataLabel& label) {
     SFS_ASSIGN(log_, meta::MetadataLog::start(region_, geometry, journal_, blocks_, label));
@@ -30,23 +37,28 @@ class LogBarrier final : public DurabilityBarrier {
   }
   void after_flush() override { log_->made_durable(shipped_); }
 
-  // The log is what META is rebuilt from, lost or cut short; its own sync is waited for only where
-  // either of two copies shall do alone.
+  // The log is what META is rebuilt from, lost or cut short. Its own sync is waited for where that
+  // is not sure to happen, or either of two copies shall do alone.
   Result<void> make_durable(TxId through) override {
     if (damaged()) SFS_TRY(region_.sync());
     const auto shipped =
         ships_.run_until([&] { return log_->durable() >= through; },
                          [this] { return flush_what([this] { return log_->ship(); }); });
     SFS_TRY(shipped);
-    return region_.copies() > 1 ? region_.sync() : Result<void>();
+    return rebuilt_ ? Result<void>() : region_.sync();
   }
   Result<void> settle(TxId through) override {
     SFS_TRY(make_durable(through));
     return settle_up_to(through);
   }
-  // After a power cut META has to come from the log for sure: META itself names data that was not
-  // flushed.
-  bool takes_conditions() const override { return takes_conditions_; }
+  // META itself names data that was not flushed: after a power cut it must not be used.
+  bool takes_conditions() const override { return rebuilt_ && engine_.geometry().checksums(); }
+  void flush_failed() override {
+    if (!log_->is_conditional(journal_.last()) || distrusted_.exchange(true)) return;
+    Result<void> done = engine_.distrust();
+    if (done.ok()) done = region_.sync();
+    if (!done.ok()) spdlog::error("META names data that may be lost: {}", done.error().message());
+  }
   Result<void> settle(BlockNo first, uint64_t count) override {
     if (!log_->is_conditional(first, count)) return {};
     return settle_up_to(journal_.last());
@@ -69,7 +81,9 @@ class LogBarrier final : public DurabilityBarrier {
   template <typename Ship>
   Result<void> flush_what(const Ship& ship) {
     SFS_ASSIGN(const meta::MetadataLog::Shipped shipped, ship());
-    SFS_TRY(blocks_.flush());
+    const Result<void> flushed = blocks_.flush();
+    if (!flushed.ok()) flush_failed();
+    SFS_TRY(flushed);
     log_->made_durable(shipped);
     return {};
   }
@@ -78,7 +92,9 @@ class LogBarrier final : public DurabilityBarrier {
   meta::Journal& journal_;
   LogBlocks blocks_;
   std::unique_ptr<meta::MetadataLog> log_;
-  const bool takes_conditions_;
+  meta::Engine& engine_;
+  const bool rebuilt_;  // from the log after every power cut
+  std::atomic<bool> distrusted_{false};
   GroupRun ships_, settles_;
   meta::MetadataLog::Shipped shipped_;  // of the thread between before_flush and after_flush
 };

@@ -52,10 +52,6 @@ void Maintenance::timer_round() {
     sync = namespace_dirty_.exchange(false) || sync;
   }
   if (sync) (void)make_durable(barrier_, core_.engine.journal().last(), core_.health);
-  if (now - followed_ms_ >= kFollowMs && core_.health.writable().ok()) {
-    followed_ms_ = now;
-    follow(barrier_, core_.health);
-  }
   core_.states.flushed(core_.epochs.flushed());
   if (now - ticked_ms_ >= kTickMs) {
     ticked_ms_ = now;
@@ -75,7 +71,16 @@ void Maintenance::reclaim_loop() {
     const Result<void> done = trims_.drain();
     if (!done.ok()) spdlog::error("freed blocks: {}", done.error().message());
     count_inodes();
+    follow_round();
   }
+}
+
+// Not the timer's: it may take long.
+void Maintenance::follow_round() {
+  const uint64_t now = clock_.monotonic_ms();
+  if (now - followed_ms_ < kFollowMs || !core_.health.writable().ok()) return;
+  followed_ms_ = now;
+  follow(barrier_, core_.health);
 }
 
 // After a cut nobody knows how many inodes are in use.

@@ -36,9 +36,10 @@ class Maintenance {
   Result<void> reclaim();
   Result<void> free_orphans();  // the first time, those of the run before, too
 
-  // For tests, which have no threads: one round of the timer, and how long the reclaimer would
+  // For tests, which have no threads: one round of each, and how long the reclaimer would
   // rest.
   void timer_round();
+  void follow_round();
   uint32_t reclaim_interval_ms() const;
 
  private:
@@ -60,7 +61,8 @@ class Maintenance {
   TrimQueue& trims_;
   Clock& clock_;
   std::atomic<bool> namespace_dirty_{false}, leftovers_found_{false};
-  uint64_t namespace_synced_ms_ = 0, ticked_ms_ = 0, followed_ms_ = 0;  // the timer's own
+  uint64_t namespace_synced_ms_ = 0, ticked_ms_ = 0;  // the timer's own
+  uint64_t followed_ms_ = 0;                           // the reclaimer's
   GroupRun reclaims_;
   Mutex mutex_;  // leaf
   CondVar stopping_changed_;

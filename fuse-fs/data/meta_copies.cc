@@ -184,9 +184,14 @@ Result<void> settle_superblock(Side& side, meta::Superblock super) {
   return meta::store_superblock(*side.region, super);
 }
 
+bool keeps_order(const Side& side) {
+  return side.region->meta_class() == pmem::MetaClass::kPersistent;
+}
+
 MetaCopies alone(Side& side, const std::string& other, const std::string& why) {
   spdlog::warn("META is degraded: {} is used without {} ({})", side.path, other, why);
-  return {std::move(side.region), super_of(side), fmt::format("{}: {}", other, why)};
+  const bool in_order = keeps_order(side);
+  return {std::move(side.region), super_of(side), fmt::format("{}: {}", other, why), in_order};
 }
 
 }  // namespace
@@ -222,11 +227,13 @@ Result<std::optional<MetaCopies>> open_copies(const CopiesWanted& wanted) {
     SFS_TRY(settle_superblock(other, super));
     SFS_TRY(settle_superblock(best, super));
   }
+  const bool in_order = keeps_order(best);
   if (other.region->meta_class() < best.region->meta_class()) std::swap(best, other);
   return std::optional(MetaCopies{
       std::make_unique<pmem::MirrorRegion>(std::move(best.region), std::move(other.region)),
       super,
-      {}});
+      {},
+      in_order});
 }
 
 }  // namespace streamfs::data

@@ -39,7 +39,8 @@ struct CopiesWanted {
 struct MetaCopies {
   std::unique_ptr<pmem::Region> region;  // a mirror, or the one copy there is
   meta::Superblock super;
-  std::string degraded;  // what is missing and why; empty: nothing
+  std::string degraded;   // what is missing and why; empty: nothing
+  bool in_order = false;  // what the others are copies of kept the order of its stores
 };
 
 // Nothing: no copy is current; whoever has a metadata log may rebuild one.

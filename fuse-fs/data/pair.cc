@@ -195,8 +195,7 @@ Result<meta::Superblock> find_superblock(const Search& search, OpenPair& pair) {
 // What the kernel had not written back when the machine went down, no ring tells of: only a copy
 // whose stores reach its medium in order is what it was. The log on DATA is.
 Result<void> settle(const Search& search, OpenPair& pair) {
-  const bool in_order = pair.region->copy(0).meta_class() == pmem::MetaClass::kPersistent;
-  if (in_order || !machine_went_down(pair.super)) return {};
+  if (pair.in_order || !machine_went_down(pair.super)) return {};
   if (!search.has_log() || search.as_it_is) {
     pair.unproven = true;
     return {};
@@ -206,7 +205,9 @@ Result<void> settle(const Search& search, OpenPair& pair) {
     pair.super = *restored;
     return {};
   }
-  return Error{restored.error().code,
+  const int code = restored.error().code;
+  if (code != EIO && code != ENODATA) return restored.error();
+  return Error{code,
                fmt::format("{} (fsck.streamfs --without-log takes what {} itself holds)",
                            restored.error().message(), search.meta_path)};
 }
@@ -239,6 +240,7 @@ Result<void> open_both(const Search& search, const MountOptions& options, OpenPa
   pair.region = std::move(copies->region);
   pair.super = copies->super;
   pair.degraded = std::move(copies->degraded);
+  pair.in_order = copies->in_order;
   return {};
 }
 
@@ -366,6 +368,7 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
   if (!options.degraded) SFS_TRY(check_is_all(search, search.label.geometry));
   SFS_ASSIGN(pair.region, open_meta(search));
   SFS_ASSIGN(pair.super, find_superblock(search, pair));
+  pair.in_order = pair.region->meta_class() == pmem::MetaClass::kPersistent;
   SFS_TRY(settle(search, pair));
   if ((pair.super.features & meta::kFeatureMirror) == 0) return pair;
   if (!options.degraded) SFS_TRY(check_is_all(search, pair.super));

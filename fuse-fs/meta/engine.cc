@@ -91,6 +91,11 @@ Result<void> EngineImpl::attach_again(uint32_t mirror_token) {
   return {};
 }
 
+Result<void> EngineImpl::distrust() {
+  SFS_TRY(change_superblock([](Superblock& super) { super.boot = kNoBoot; }));
+  return {};
+}
+
 Superblock EngineImpl::superblock() {
   const MutexLock lock(super_mutex_);
   return super_;

@@ -252,6 +252,9 @@ class Engine {
   // META that was kept twice goes on with one copy: its superblock counts one attachment more and
   // has this token from now on. Stored and fenced; the caller syncs. Beside everything else.
   virtual Result<void> attach_again(uint32_t mirror_token) = 0;
+  // META is not to be believed by the next mount: its superblock names a boot that never was.
+  // Stored and fenced; the caller syncs.
+  virtual Result<void> distrust() = 0;
   virtual Superblock superblock() = 0;  // as META has it
 
   // About what inodes, extents and directory indexes take in memory.

@@ -220,7 +220,7 @@ Result<void> EngineImpl::commit_inode(InodeId id, uint64_t epoch) {
   if (!inode->alive || !inode->dirty()) return {};
   settle_checksums(*inode, epoch);
   flush_new_checksums(*inode, epoch);
-  return commit_steps(*inode, epoch, {});
+  return commit_steps(*inode, epoch);
 }
 
 Result<bool> EngineImpl::commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) {
@@ -233,29 +233,31 @@ Result<bool> EngineImpl::commit_ahead(InodeId id, uint64_t epoch, uint64_t flush
   if (!conditions) return false;
   settle_checksums(*inode, flushed);
   flush_new_checksums(*inode, epoch);
-  SFS_TRY(commit_steps(*inode, epoch, std::move(*conditions)));
+  SFS_ASSIGN(const bool complete, commit_step(*inode, epoch, *conditions));
+  SFS_ASSERT(complete);  // there are fewer steps than a record has room for
   return true;
 }
 
 // What has to be found in DATA for the state as of `epoch`, of which `flushed` is there. Nothing
-// where it is too much, cannot be said, or is in no new block: the next write to one that is
-// overwritten again and again would have to wait.
+// where it is too much, or takes more than new blocks: one that is overwritten again and again
+// would make each write wait, and one that leaves the file may be another's before the flush.
 std::optional<std::vector<DataCondition>> EngineImpl::conditions(const Inode& inode, uint64_t epoch,
                                                                  uint64_t flushed) const {
   std::vector<DataCondition> out;
   if (!inode.changed_place()) return out;  // times may be ahead of the data
-  uint64_t count = 0, fresh = 0;
+  const bool only_new = inode.extents->removed_blocks() == 0 &&
+                        std::ranges::all_of(inode.overwritten, [&](const auto& run) {
+                          return run.epoch <= flushed || run.epoch > epoch;
+                        });
+  if (!only_new) return std::nullopt;
+  uint64_t count = 0;
   std::vector<BlockRun> runs;
   inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t written_in) {
-    if (written_in <= flushed || extent.unwritten) return;
-    fresh += extent.length;
+    if (written_in <= flushed) return;
     runs.push_back({BlockNo{extent.block}, extent.length});
+    count += extent.length;
   });
-  for (const Inode::Overwritten& run : inode.overwritten) {
-    if (run.epoch > flushed && run.epoch <= epoch) runs.push_back({run.first, run.count});
-  }
-  for (const BlockRun& run : runs) count += run.count;
-  if (fresh == 0 || count > kMaxConditions) return std::nullopt;
+  if (count == 0 || count > kMaxConditions) return std::nullopt;
   for (const BlockRun& run : runs) {
     std::vector<uint32_t> crcs(run.count);
     checksums_.read(run.first, crcs);
@@ -267,11 +269,9 @@ std::optional<std::vector<DataCondition>> EngineImpl::conditions(const Inode& in
   return out;
 }
 
-// The first record has all conditions: who does not believe it does not believe the others.
-Result<void> EngineImpl::commit_steps(Inode& inode, uint64_t epoch,
-                                      std::vector<DataCondition> conditions) {
-  for (;; conditions.clear()) {
-    SFS_ASSIGN(const bool complete, commit_step(inode, epoch, conditions));
+Result<void> EngineImpl::commit_steps(Inode& inode, uint64_t epoch) {
+  for (;;) {
+    SFS_ASSIGN(const bool complete, commit_step(inode, epoch, {}));
     if (complete) return {};
   }
 }

@@ -119,6 +119,7 @@ class EngineImpl final : public Engine {
   uint32_t vstream_capacity() const override;
 
   Result<void> attach_again(uint32_t mirror_token) override;
+  Result<void> distrust() override;
   Superblock superblock() override;
   Result<void> close_clean() override;
 
@@ -205,8 +206,8 @@ class EngineImpl final : public Engine {
   void flush_new_checksums(const Inode& inode, uint64_t epoch);
   std::optional<std::vector<DataCondition>> conditions(const Inode& inode, uint64_t epoch,
                                                        uint64_t flushed) const;
-  static constexpr uint64_t kMaxConditions = 64;  // more data than that is worth a flush of its own
-  Result<void> commit_steps(Inode& inode, uint64_t epoch, std::vector<DataCondition> conditions);
+  static constexpr uint64_t kMaxConditions = 64;  // more is worth a flush of its own
+  Result<void> commit_steps(Inode& inode, uint64_t epoch);
   Result<bool> commit_step(Inode& inode, uint64_t epoch,
                            std::span<const DataCondition> conditions = {});
   Result<void> commit_plan(Inode& inode, Change& change, ExtentMap::Plan plan);

@@ -171,6 +171,15 @@ TxId Journal::quiesce() {
   return TxId{last_given};
 }
 
+// In the order of the rings, which nobody else takes more than one of.
+Journal::Stopped::Stopped(Journal& journal) SFS_NO_TSA : journal_(journal) {
+  for (const auto& ring : journal_.rings_) ring->mutex.lock();
+}
+
+Journal::Stopped::~Stopped() SFS_NO_TSA {
+  for (const auto& ring : journal_.rings_) ring->mutex.unlock();
+}
+
 std::vector<Journal::Place> Journal::unfinished_up_to(uint64_t sequence) {
   std::vector<Place> places;
   for (const auto& ring : rings_) {

@@ -135,6 +135,17 @@ class Journal {
   TxId last() const { return TxId{next_sequence_.load(std::memory_order_acquire) - 1}; }
   // Counts home blocks that a change touched outside its record: checksums.
   void touched(HomeBlocks& blocks) { counters_.add(kBlockWords, blocks.take_words()); }
+  // Nothing is committed while one lives; what was has reached the sink and is stored home.
+  class Stopped {
+   public:
+    explicit Stopped(Journal& journal);
+    ~Stopped();
+    Stopped(const Stopped&) = delete;
+    Stopped& operator=(const Stopped&) = delete;
+
+   private:
+    Journal& journal_;
+  };
   // Every record up to the one returned has reached the sink and is stored home (not flushed).
   TxId quiesce();
   JournalStats stats() const;

@@ -100,7 +100,7 @@ Result<MetadataLog::Shipped> MetadataLog::ship_locked() {
                     std::move_iterator(records.end()));
     return written.error();
   }
-  shipped_ = target;
+  shipped_ = std::max(shipped_, target);  // a snapshot may have shipped more
   return Shipped{TxId{target}, TxId{settled_}};
 }
 
@@ -128,10 +128,13 @@ Result<void> MetadataLog::write_chunk(Chunk chunk, uint64_t last_sequence) {
   chunk.bytes.insert(chunk.bytes.end(), conditions.begin(), conditions.end());
   const uint64_t payload = chunk.bytes.size() - sizeof(LogChunkHeader);
   const uint64_t blocks = chunk_blocks(payload);
-  if (head_block_ + blocks - snapshot_at_ > label_.log_blocks / 2) SFS_TRY(take_snapshot());
+  if (!snapshotting_ && head_block_ + blocks - snapshot_at_ > label_.log_blocks / 2)
+    SFS_TRY(take_snapshot());
   if (head_block_ % label_.log_blocks + blocks > label_.log_blocks) {
     head_block_ = round_up(head_block_, label_.log_blocks);  // a chunk never crosses the end
   }
+  if (head_block_ + blocks - snapshot_at_ > label_.log_blocks)
+    return Error{ENOBUFS, "the metadata log is full"};
   LogChunkHeader header{};
   header.magic = kChunkMagic;
   header.number = next_chunk_;
@@ -181,17 +184,50 @@ bool MetadataLog::is_conditional(TxId through) const {
                              [&](const auto& each) { return each.second <= through.value; });
 }
 
-// Fuzzy: records may be committed meanwhile, but each of those is in a chunk that comes after.
+// Fuzzy: records are committed meanwhile, and pages may have caught them. So they are in the log,
+// durably, before anybody begins with this snapshot. If they outrun the log, they are made to wait.
 Result<void> MetadataLog::take_snapshot() {
+  snapshotting_ = true;
+  Result<void> done = write_snapshot_beside();
+  if (!done.ok() && done.error().code == ENOBUFS) {
+    const Journal::Stopped stopped(journal_);
+    done = write_snapshot_as_of(journal_.last());
+  }
+  snapshotting_ = false;
+  return done;
+}
+
+SnapshotHeader MetadataLog::next_snapshot(TxId as_of) const {
   SnapshotHeader header{};
   header.generation = snapshot_generation_ + 1;
-  header.sequence = journal_.quiesce().value;
+  header.sequence = as_of.value;
   header.first_chunk = next_chunk_;
   header.first_block = head_block_ % label_.log_blocks;
-  SFS_ASSIGN(const uint64_t bytes, write_snapshot(region_, geometry_, label_, header, device_));
-  bytes_written_.fetch_add(bytes, std::memory_order_relaxed);
+  return header;
+}
+
+Result<void> MetadataLog::write_snapshot_beside() {
+  const uint64_t from = head_block_;
+  SFS_ASSIGN(const SnapshotHeader header,
+             write_snapshot_pages(region_, geometry_, label_, next_snapshot(journal_.quiesce()),
+                                  device_, SnapshotScope::kWithoutChecksums));
+  SFS_TRY(ship_locked());
+  return snapshot_written(header, from);
+}
+
+Result<void> MetadataLog::write_snapshot_as_of(TxId last) {
+  const uint64_t from = head_block_;
+  SFS_ASSIGN(const SnapshotHeader header,
+             write_snapshot_pages(region_, geometry_, label_, next_snapshot(last), device_,
+                                  SnapshotScope::kWithoutChecksums));
+  return snapshot_written(header, from);
+}
+
+Result<void> MetadataLog::snapshot_written(const SnapshotHeader& header, uint64_t from) {
+  SFS_TRY(finish_snapshot(header, label_, device_));
+  bytes_written_.fetch_add(snapshot_bytes(header), std::memory_order_relaxed);
   ++snapshot_generation_;
-  snapshot_at_ = head_block_;
+  snapshot_at_ = from;
   made_durable({TxId{header.sequence}, TxId{header.sequence}});  // its flushes were of the data too
   return {};
 }

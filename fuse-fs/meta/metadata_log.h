@@ -99,6 +99,11 @@ class MetadataLog {
   Result<void> write_pending(const std::vector<Pending>& records) SFS_REQUIRES(ship_mutex_);
   Result<void> write_chunk(Chunk chunk, uint64_t last_sequence) SFS_REQUIRES(ship_mutex_);
   Result<void> take_snapshot() SFS_REQUIRES(ship_mutex_);
+  SnapshotHeader next_snapshot(TxId as_of) const SFS_REQUIRES(ship_mutex_);
+  Result<void> write_snapshot_beside() SFS_REQUIRES(ship_mutex_);
+  Result<void> write_snapshot_as_of(TxId last) SFS_REQUIRES(ship_mutex_);
+  Result<void> snapshot_written(const SnapshotHeader& header, uint64_t from)
+      SFS_REQUIRES(ship_mutex_);
 
   pmem::Region& region_;
   const Geometry& geometry_;
@@ -117,6 +122,7 @@ class MetadataLog {
   uint64_t snapshot_generation_ SFS_GUARDED_BY(ship_mutex_) = 0;
   uint64_t shipped_ SFS_GUARDED_BY(ship_mutex_) = 0;
   uint64_t settled_ SFS_GUARDED_BY(ship_mutex_) = 0;  // as the last chunk says
+  bool snapshotting_ SFS_GUARDED_BY(ship_mutex_) = false;
   std::atomic<uint64_t> durable_{0};
   std::atomic<uint64_t> bytes_written_{0};
 };

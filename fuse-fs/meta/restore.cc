@@ -120,8 +120,9 @@ Result<uint64_t> first_unmet(const DataLabel& label, const SnapshotHeader& snaps
 // Records, each followed by its bodies, up to one that is not to be had.
 class Replay {
  public:
-  Replay(pmem::Region& region, const Geometry& geometry, uint64_t end)
-      : region_(region), geometry_(geometry), end_(end) {}
+  // Of records after `begin`, which the snapshot has, and before `end`.
+  Replay(pmem::Region& region, const Geometry& geometry, uint64_t begin, uint64_t end)
+      : region_(region), geometry_(geometry), begin_(begin), end_(end) {}
 
   Result<void> add(const std::vector<std::byte>& payload) {
     std::vector<uint64_t> words(payload.size() / kWordSize);
@@ -142,13 +143,15 @@ class Replay {
 
  private:
   Result<void> apply(const RecordView& view, std::span<const uint64_t>& rest) {
+    const bool is_new = view.sequence().value > begin_;
     rest = rest.subspan(view.words().size());
     for (const uint64_t packed : view.bodies()) {
       const BodyView body = unpack_body(packed);
       if (body.words > rest.size()) return Error{EIO, "the metadata log is damaged"};
-      region_.store(body.offset, rest.first(body.words));
+      if (is_new) region_.store(body.offset, rest.first(body.words));
       rest = rest.subspan(body.words);
     }
+    if (!is_new) return {};
     view.apply(region_, geometry_);
     last_sequence_ = view.sequence().value;
     ++records_;
@@ -157,7 +160,7 @@ class Replay {
 
   pmem::Region& region_;
   const Geometry& geometry_;
-  const uint64_t end_;
+  const uint64_t begin_, end_;
   uint64_t records_ = 0, last_sequence_ = 0;
   bool ended_ = false;
 };
@@ -189,7 +192,7 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
     return Error{EIO, "the label of DATA is damaged"};
   SFS_ASSIGN(const SnapshotHeader snapshot, load_snapshot(region, geometry, label, device));
   SFS_ASSIGN(const uint64_t end, first_unmet(label, snapshot, device));
-  Replay replay(region, geometry, end);
+  Replay replay(region, geometry, snapshot.sequence, end);
   for (ChunkReader chunks(label, snapshot, device); !replay.ended();) {
     SFS_ASSIGN(const auto chunk, chunks.next());
     if (!chunk) break;

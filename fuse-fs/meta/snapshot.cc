@@ -166,9 +166,9 @@ Result<void> read_pages(const Geometry& geometry, const DataLabel& label,
 
 }  // namespace
 
-Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geometry,
-                                const DataLabel& label, SnapshotHeader header, LogDevice& device,
-                                SnapshotScope scope) {
+Result<SnapshotHeader> write_snapshot_pages(const pmem::Region& region, const Geometry& geometry,
+                                            const DataLabel& label, SnapshotHeader header,
+                                            LogDevice& device, SnapshotScope scope) {
   const std::vector<uint64_t> pages = used_pages(region, geometry, scope);
   const uint64_t index_length = index_blocks(pages.size());
   Area area(label, header.generation, device);
@@ -181,17 +181,34 @@ Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geom
   std::vector<std::byte> raw(index_length * kBlockSize);
   std::memcpy(raw.data(), index.data(), index.size() * sizeof(SnapshotPage));
   if (!raw.empty()) SFS_TRY(area.write(1, raw));
-  SFS_TRY(device.flush());
   header.magic = kSnapshotMagic;
   header.pages = pages.size();
   std::ranges::copy(geometry.super().uuid, header.uuid);
   header.index_checksum = crc32c(std::as_bytes(std::span(index)));
   header.checksum = header_checksum(header);
+  return header;
+}
+
+Result<void> finish_snapshot(const SnapshotHeader& header, const DataLabel& label,
+                             LogDevice& device) {
+  SFS_TRY(device.flush());
   std::vector<std::byte> block(kBlockSize);
   std::memcpy(block.data(), &header, sizeof(header));
-  SFS_TRY(area.write(0, block));
-  SFS_TRY(device.flush());
-  return (1 + index_length + pages.size()) * kBlockSize;
+  SFS_TRY(Area(label, header.generation, device).write(0, block));
+  return device.flush();
+}
+
+Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geometry,
+                                const DataLabel& label, const SnapshotHeader& header,
+                                LogDevice& device, SnapshotScope scope) {
+  SFS_ASSIGN(const SnapshotHeader written,
+             write_snapshot_pages(region, geometry, label, header, device, scope));
+  SFS_TRY(finish_snapshot(written, label, device));
+  return snapshot_bytes(written);
+}
+
+uint64_t snapshot_bytes(const SnapshotHeader& header) {
+  return (1 + index_blocks(header.pages) + header.pages) * kBlockSize;
 }
 
 Result<uint64_t> newest_snapshot_generation(const DataLabel& label, LogDevice& device) {

@@ -20,11 +20,20 @@ namespace streamfs::meta {
 // restored is accepted as read.
 enum class SnapshotScope : uint8_t { kWithoutChecksums, kWithChecksums };
 
-// Fills in the rest of `header`, writes pages, index and header to the area of its generation, and
-// flushes. Returns the bytes written. ENOSPC if META outgrew the area.
+// Writes pages and index to the area of the header's generation; returns the header, filled in.
+// ENOSPC if META outgrew the area.
+Result<SnapshotHeader> write_snapshot_pages(const pmem::Region& region, const Geometry& geometry,
+                                            const DataLabel& label, SnapshotHeader header,
+                                            LogDevice& device, SnapshotScope scope);
+// Flushes them, and what else was written, and makes the header durable: a restore begins here.
+Result<void> finish_snapshot(const SnapshotHeader& header, const DataLabel& label,
+                             LogDevice& device);
+// Both. Returns the bytes written.
 Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geometry,
-                                const DataLabel& label, SnapshotHeader header, LogDevice& device,
+                                const DataLabel& label, const SnapshotHeader& header,
+                                LogDevice& device,
                                 SnapshotScope scope = SnapshotScope::kWithoutChecksums);
+uint64_t snapshot_bytes(const SnapshotHeader& header);
 
 // 0 when there is none yet.
 Result<uint64_t> newest_snapshot_generation(const DataLabel& label, LogDevice& device);

@@ -73,6 +73,7 @@ class ThreadRing {
     if (!is_open_.exchange(false)) return;
     SFS_ASSERT(in_flight_ == 0 && waiting_.empty());
     rings_closed.fetch_add(1, std::memory_order_release);
+    (void)io_uring_unregister_files(&ring_);  // a thread's own: others' let go a little later
     io_uring_queue_exit(&ring_);
   }
   bool is_open() const { return is_open_; }
@@ -233,6 +234,10 @@ Result<std::shared_ptr<ThreadRing>> Ring::mine() {
 bool Ring::supports(int opcode) {
   const auto ring = mine();
   return ring.ok() && (*ring)->supports(opcode);
+}
+
+bool Ring::is_to_be_had() {
+  return mine().ok();
 }
 
 void Ring::start(std::unique_ptr<Request> request) {

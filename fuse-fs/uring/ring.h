@@ -58,7 +58,9 @@ class Ring {
   Ring& operator=(const Ring&) = delete;
 
   bool supports(int opcode);
-  // A thread that gets no ring is answered with the error of that.
+  // Whether this thread has one, or gets one; who starts a request without is answered with the
+  // error of that.
+  bool is_to_be_had();
   void start(std::unique_ptr<Request> request);
 
  private:

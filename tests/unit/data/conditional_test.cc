@@ -118,17 +118,20 @@ TEST(Conditional, WhatWasNotAcknowledgedIsThereAsAWholeOrNotAtAll) {
     const InodeId id = rig.create("f");
     ASSERT_TRUE(rig.write(id, 0, filled_blocks(2, 1)).ok());
     ASSERT_TRUE(rig.fs().fsync(id, false).ok());
-    ASSERT_TRUE(rig.fs().truncate(id, 0).ok());
-    ASSERT_TRUE(rig.write(id, 0, filled_blocks(1, 2)).ok());
+    ASSERT_TRUE(rig.write(id, 2 * kBlockSize, filled_blocks(1, 2)).ok());
     rig.device().set_faults({.fail_flushes_after = 0});
     EXPECT_EQ(rig.fs().fsync(id, false).error().code, EIO);
     rig.device().set_faults({});
     rig.power_cut_losing_meta(seed);
     const InodeId found = rig.lookup("f");
     const uint64_t size = rig.fs().attributes(found)->size;
-    (size == kBlockSize ? fresh : old) += 1;
-    const auto expected = size == kBlockSize ? filled_blocks(1, 2) : filled_blocks(2, 1);
-    EXPECT_EQ(rig.read(found, 0, 3 * kBlockSize), expected) << seed;
+    auto expected = filled_blocks(2, 1);
+    if (size == 3 * kBlockSize) {
+      const auto added = filled_blocks(1, 2);
+      expected.insert(expected.end(), added.begin(), added.end());
+    }
+    (size == 3 * kBlockSize ? fresh : old) += 1;
+    EXPECT_EQ(rig.read(found, 0, 4 * kBlockSize), expected) << seed;
   }
   EXPECT_GT(old, 0U);
   EXPECT_GT(fresh, 0U);
@@ -174,6 +177,27 @@ TEST(Conditional, ABlockIsNotReusedWhileARestoreWouldLookAtIt) {
     rig.power_cut_losing_meta(seed);
     EXPECT_TRUE(rig.fs().lookup(rig.fs().root(), "named").ok()) << seed;
     EXPECT_FALSE(rig.fs().lookup(rig.fs().root(), "gone").ok()) << seed;
+  }
+}
+
+// A block that the file had for a while, and that is another's when the power goes.
+TEST(Conditional, ABlockThatLeftTheFileIsNoCondition) {
+  for (uint64_t seed = 1; seed <= kCuts / 5; ++seed) {
+    Rig rig(with_log());
+    const InodeId full = rig.create("full");
+    ASSERT_TRUE(
+        rig.write(full, 0, filled_blocks(rig.fs().space().free_blocks - 2, 1)).ok());
+    ASSERT_TRUE(rig.fs().sync().ok());
+    const InodeId id = rig.create("f"), other = rig.create("other");
+    for (int value = 2; value <= 3; ++value)
+      ASSERT_TRUE(rig.write(id, 0, filled_blocks(2, value)).ok());
+    ASSERT_TRUE(rig.fs().truncate(id, 0).ok());
+    ASSERT_TRUE(rig.write(id, 0, filled_blocks(2, 4)).ok());
+    ASSERT_TRUE(rig.fs().truncate(id, kBlockSize).ok());
+    ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+    ASSERT_TRUE(rig.write(other, 0, filled_blocks(1, 5)).ok());
+    rig.power_cut_losing_meta(seed);
+    EXPECT_EQ(rig.read(rig.lookup("f"), 0, 2 * kBlockSize), filled_blocks(1, 4)) << seed;
   }
 }
 

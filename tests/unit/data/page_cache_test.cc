@@ -66,6 +66,8 @@ class PageCacheRegion final : public pmem::Region {
     if (on_cut_) on_cut_();
   }
   bool is_cut() const { return cut_; }
+  // The file is what programs see: as long as the machine stays up, it is to them.
+  void keep_all() { std::memcpy(disk_.data(), words_.data(), disk_.size()), cut(); }
 
  protected:
   void on_store(uint64_t, uint64_t) override {}
@@ -267,9 +269,9 @@ TEST_F(PageCache, WithALogAnFsyncWaitsForThatAlone) {
   const uint64_t before = syncs();
   ASSERT_TRUE(mounted_->fsync(made->id, false).ok());
   EXPECT_EQ(syncs(), before);
-  mounted_->maintenance().timer_round();  // the first follows at once
+  mounted_->maintenance().follow_round();  // the first follows at once
   EXPECT_EQ(syncs(), before + 1);
-  mounted_->maintenance().timer_round();
+  mounted_->maintenance().follow_round();
   EXPECT_EQ(syncs(), before + 1);
   ASSERT_TRUE(mounted_->unmount().ok());
 }
@@ -278,9 +280,28 @@ TEST_F(PageCache, AMetaThatCannotBeWrittenBackStopsTheMount) {
   make(true);
   start(1, kNever);
   pages_->cut();
-  mounted_->maintenance().timer_round();
+  mounted_->maintenance().follow_round();
   EXPECT_TRUE(mounted_->status()->degraded_read_only);
   EXPECT_EQ(mounted_->create(mounted_->root(), "f", 0100644, 0, {}, {}).error().code, EROFS);
+}
+
+// The record was committed ahead of its data, which the device has dropped.
+TEST_F(PageCache, AfterAFlushThatFailedTheNextMountBelievesTheLog) {
+  make(true);
+  start(1, kNever);
+  const auto made = mounted_->create(mounted_->root(), "f", 0100644, 0, {}, {});
+  ASSERT_TRUE(made.ok() && mounted_->fsync(made->id, false).ok());
+  ASSERT_TRUE(mounted_->write(made->id, 0, filled(1)).ok());
+  disk_->set_faults({.fail_flushes_after = 0});
+  EXPECT_EQ(mounted_->fsync(made->id, false).error().code, EIO);
+  pages_->keep_all();
+  mounted_.reset();
+  auto again = mount();
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  const auto found = (*again)->lookup((*again)->root(), "f");
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->size, 0U);
+  expect_promises(std::move(again).value(), 1);
 }
 
 TEST_F(PageCache, AMountThatOnlyReadsDoesNotRebuild) {
@@ -321,7 +342,7 @@ TEST_F(PageCache, TheLogIsPassedOverWhereThatIsAskedFor) {
   make(true);
   start(1, kNever);
   ASSERT_TRUE(mounted_->create(mounted_->root(), "f", 0100644, 0, {}, {}).ok());
-  mounted_->maintenance().timer_round();  // META is whole on its disk, the log has nothing of it
+  mounted_->maintenance().follow_round();  // META is whole on its disk, the log has nothing of it
   pages_->cut();
   reboot();
   MountOptions as_it_is;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -30,7 +31,9 @@ namespace {
 class ForgetfulDevice final : public LogDevice {
  public:
   explicit ForgetfulDevice(uint64_t blocks) : durable_(blocks * kBlockSize) {}
+  std::function<void()> on_write;
   Result<void> write(BlockNo first, ConstBytes bytes) override {
+    if (on_write) std::exchange(on_write, {})();
     for (uint64_t at = 0; at < bytes.size(); at += kBlockSize) {
       const auto block = bytes.subspan(at, kBlockSize);
       unflushed_[first.value + at / kBlockSize].assign(block.begin(), block.end());
@@ -142,6 +145,32 @@ TEST_F(MetadataLogTest, WhatWasShippedAndFlushedComesBack) {
   EXPECT_EQ(word(0, 1), 11U);
   EXPECT_EQ(word(0, 2), 99U);
   EXPECT_EQ(word(1, 0), 0U) << "what was not shipped must not appear in part";
+}
+
+// Pages may have caught it, and others not: nobody begins with them before it is in the log.
+TEST_F(MetadataLogTest, WhatIsCommittedDuringASnapshotIsInTheLogBeforeItCounts) {
+  create(0, 10);
+  fsync();
+  device_.on_write = [&] { change(0, 77); };
+  ASSERT_TRUE(log_->snapshot().ok());
+  ASSERT_FALSE(device_.on_write);
+  lose_meta();
+  EXPECT_EQ(word(0, 2), 77U);
+}
+
+TEST_F(MetadataLogTest, MoreThanTheLogHoldsIsMadeToWaitForTheSnapshot) {
+  constexpr uint64_t kChanges = 60'000;
+  create(0, 10);
+  fsync();
+  const uint64_t before = log_->bytes_written();
+  device_.on_write = [&] {
+    for (uint64_t i = 1; i <= kChanges; ++i) change(0, i);
+  };
+  ASSERT_TRUE(log_->snapshot().ok());
+  EXPECT_GT(log_->bytes_written() - before, label_.log_blocks * kBlockSize / 2);
+  fsync();
+  lose_meta();
+  EXPECT_EQ(word(0, 2), kChanges);
 }
 
 TEST_F(MetadataLogTest, AnEmptyFilesystemComesBack) {
