@@ -22,7 +22,7 @@ from bench.mounts import Mounted, ext4, flushes, folder, meta_class, settle, str
 from bench.table import Row, Target, main, ratio, row, unavailable
 
 DEVICE_BYTES = 2 << 30
-MEMORY = Path("/dev/shm")  # META there is volatile: fsync waits for the log on DATA
+MEMORY = Path("/dev/shm")  # META there is volatile
 ROUNDS, ROUNDS_QUICK = 5, 1
 SECONDS, SECONDS_QUICK = 3, 1
 WRITERS, CLIENTS, MAILERS = 8, 8, 16

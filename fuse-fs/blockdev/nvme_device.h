@@ -89,7 +89,7 @@ class NvmeDevice final : public Device {
   int times_refused_ SFS_GUARDED_BY(taking_) = 0;  // one after the other, since they were lost
   std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, trimmed_bytes_{0}, flushes_{0};
   std::array<std::atomic<uint64_t>, nvme::kMostPStreams> stream_bytes_{};
-  // Its end waits for completions, which use all of the above.
+  // Its end may run completions, which use all of the above.
   const std::unique_ptr<nvme::Controller> controller_;
 };
 

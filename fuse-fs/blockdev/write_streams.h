@@ -61,7 +61,7 @@ class StreamEngine final : public IoEngine {
 
   const std::string path_;
   std::atomic<bool> lost_{false};
-  // Its end waits for completions, which use all of the above.
+  // Its end may run completions, which use all of the above.
   const std::unique_ptr<IoEngine> inner_;
 };
 

@@ -33,8 +33,8 @@ struct MountOptions {
   uint32_t epoch_idle_ms = 1000, epoch_age_ms = 5000;
   uint32_t cache_mib = 256;  // inodes, extents and directory indexes kept to be asked for again
   placement::Mode placement = placement::Mode::kAuto;
-  double real_time = 0;       // an emulated SSD answers as late as its flash would, times this
-  std::string trace_path;     // record a trace from the start
+  double real_time = 0;        // an emulated SSD answers as late as its flash would, times this
+  std::string trace_path;      // record a trace from the start
   bool restore_meta = false;   // rebuild META from the log on DATA, wherever it is to be
   bool meta_as_it_is = false;  // never from the log, even if the machine went down amid its use
   std::string mirror_path;     // where META is a second time
@@ -111,7 +111,7 @@ struct Grown {
 class Filesystem {
  public:
   // Opens both devices, refuses a foreign, swapped or mismatched pair (EMEDIUMTYPE with a sentence
-  // saying what to do), recovers, restores a lost volatile META from the metadata log.
+  // saying what to do), recovers, rebuilds META from the metadata log where open_pair() says so.
   static Result<std::unique_ptr<Filesystem>> mount(const std::string& meta_path,
                                                    const std::string& data,
                                                    const MountOptions& options, Clock& clock);

@@ -34,7 +34,8 @@ template <typename T>
 Result<T> FilesystemImpl::after_change(Result<T> done) {
   if (!done.ok()) {
     if (done.error().code == EROFS) health_.degrade(done.error().message());
-    if (barrier_->damaged()) SFS_TRY(make_durable(*barrier_, engine_->journal().last(), health_));  // which may be why
+    if (barrier_->damaged())
+      SFS_TRY(make_durable(*barrier_, engine_->journal().last(), health_));  // which may be why
     return done;
   }
   SFS_TRY(changed());

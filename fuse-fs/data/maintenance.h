@@ -43,10 +43,9 @@ class Maintenance {
   uint32_t reclaim_interval_ms() const;
 
  private:
-  static constexpr uint32_t kTimerMs = 100, kNamespaceMs = 900, kTickMs = 1000,
-                            kFollowMs = 30'000;
+  static constexpr uint32_t kTimerMs = 100, kNamespaceMs = 900, kTickMs = 1000, kFollowMs = 30'000;
   // Dead blocks that are not trimmed yet are live to the SSD. Where little is free they would eat
-  // its spare, so there they are reclaimed sooner: each pass costs synced META a sync.
+  // its spare, so there they are reclaimed sooner: each pass costs a flush or two.
   static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100;
   static constexpr uint64_t kPressedShare = 8;  // less than one block in 8 is free
   static constexpr int kCountSteps = 256;       // a round, where inodes in use are not known
@@ -62,7 +61,7 @@ class Maintenance {
   Clock& clock_;
   std::atomic<bool> namespace_dirty_{false}, leftovers_found_{false};
   uint64_t namespace_synced_ms_ = 0, ticked_ms_ = 0;  // the timer's own
-  uint64_t followed_ms_ = 0;                           // the reclaimer's
+  uint64_t followed_ms_ = 0;                          // the reclaimer's
   GroupRun reclaims_;
   Mutex mutex_;  // leaf
   CondVar stopping_changed_;

@@ -207,9 +207,8 @@ Result<void> settle(const Search& search, OpenPair& pair) {
   }
   const int code = restored.error().code;
   if (code != EIO && code != ENODATA) return restored.error();
-  return Error{code,
-               fmt::format("{} (fsck.streamfs --without-log takes what {} itself holds)",
-                           restored.error().message(), search.meta_path)};
+  return Error{code, fmt::format("{} (fsck.streamfs --without-log takes what {} itself holds)",
+                                 restored.error().message(), search.meta_path)};
 }
 
 Result<std::optional<MetaCopies>> find_copies(const Search& search, const MountOptions& options) {
@@ -303,8 +302,9 @@ Result<void> replace_label(blockdev::Device& device, const meta::DataLabel& labe
 }
 
 Result<void> prove(const OpenPair& pair) {
-  spdlog::warn("the machine went down while META was in use, and no log says in which order it was "
-               "written back; checking it");
+  spdlog::warn(
+      "the machine went down while META was in use, and no log says in which order it was "
+      "written back; checking it");
   SFS_ASSIGN(const meta::Geometry geometry, meta::Geometry::from(pair.super));
   SFS_TRY(meta::recover_journal(*pair.region, geometry));
   SFS_ASSIGN(const meta::CheckReport report, meta::check(*pair.region, pair.super, {}));
@@ -354,9 +354,14 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
   SFS_ASSIGN(const meta::DataLabel label, read_label(*pair.device));
   pair.label = label;
   SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(*pair.device));
-  const Search search{
-      meta_path,         data, label, attached, options.read_only, options.restore_meta,
-      options.meta_as_it_is, options.wait_seconds};
+  const Search search{meta_path,
+                      data,
+                      label,
+                      attached,
+                      options.read_only,
+                      options.restore_meta,
+                      options.meta_as_it_is,
+                      options.wait_seconds};
   if (search.restore && !search.has_log())
     return Error{EEXIST,
                  "nothing to restore META from: this filesystem keeps no log of it on DATA"};

@@ -239,8 +239,8 @@ Result<bool> EngineImpl::commit_ahead(InodeId id, uint64_t epoch, uint64_t flush
 }
 
 // What has to be found in DATA for the state as of `epoch`, of which `flushed` is there. Nothing
-// where it is too much, or takes more than new blocks: one that is overwritten again and again
-// would make each write wait, and one that leaves the file may be another's before the flush.
+// where it is too much, or not new blocks alone: what a size covers that is overwritten in place
+// would be changed again before it is settled, and what frees blocks may take several records.
 std::optional<std::vector<DataCondition>> EngineImpl::conditions(const Inode& inode, uint64_t epoch,
                                                                  uint64_t flushed) const {
   std::vector<DataCondition> out;

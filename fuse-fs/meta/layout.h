@@ -91,10 +91,10 @@ struct Superblock {
 };
 static_assert(sizeof(Superblock) <= kUnitSize);
 static_assert(std::has_unique_object_representations_v<Superblock>);
-inline constexpr uint64_t kNoBoot = ~uint64_t{0};     // of a META that the log is to replace
-inline constexpr uint32_t kFeatureChecksums = 1;  // data checksums are kept
-inline constexpr uint32_t kFeatureMetaLog = 2;    // a metadata log is on the data device
-inline constexpr uint32_t kFeatureMirror = 4;     // META is kept twice
+inline constexpr uint64_t kNoBoot = ~uint64_t{0};  // of a META that the log is to replace
+inline constexpr uint32_t kFeatureChecksums = 1;   // data checksums are kept
+inline constexpr uint32_t kFeatureMetaLog = 2;     // a metadata log is on the data device
+inline constexpr uint32_t kFeatureMirror = 4;      // META is kept twice
 
 // In the place of both superblocks' magic while a copy of META is being made.
 inline constexpr uint64_t kUnfinishedMagic = 0x3130595043534653;  // "SFSCPY01"

@@ -63,8 +63,7 @@ void MetadataLog::append(TxId tx, ConstBytes record, std::span<const ConstBytes>
   }
   const MutexLock lock(pending_mutex_);
   pending_.push_back(std::move(pending));
-  for (const DataCondition& condition : conditions)
-    conditional_[condition.block.value] = tx.value;
+  for (const DataCondition& condition : conditions) conditional_[condition.block.value] = tx.value;
   conditional_count_.store(conditional_.size(), std::memory_order_release);
 }
 

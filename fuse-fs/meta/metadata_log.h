@@ -109,7 +109,7 @@ class MetadataLog {
   const Geometry& geometry_;
   Journal& journal_;
   LogDevice& device_;
-  Mutex ship_mutex_;     // before pending_mutex_; held across the log's own device I/O
+  Mutex ship_mutex_;             // before pending_mutex_; held across the log's own device I/O
   mutable Mutex pending_mutex_;  // leaf, after a journal ring's mutex
   std::vector<Pending> pending_ SFS_GUARDED_BY(pending_mutex_);
   // Block → sequence, until it is settled.

@@ -45,15 +45,15 @@ enum FsckCode : uint8_t {
 
 struct Wishes {
   std::string meta, mirror, data;
-  bool look_only = false;  // -n: nothing on the devices changes
-  bool repair = false;     // -y
-  bool restore = false;    // META from the log on DATA
+  bool look_only = false;    // -n: nothing on the devices changes
+  bool repair = false;       // -y
+  bool restore = false;      // META from the log on DATA
   bool without_log = false;  // META as it is, although the machine went down amid its use
-  bool degraded = false;   // one copy of a META that is kept twice
-  bool resync = false;     // make the mirror a copy, whatever it holds
-  bool force = false;      // -f: although it was unmounted cleanly
-  bool automatic = false;  // -a, -p: at boot; a clean one is not looked at
-  int progress = -1;       // -C: 0 a bar on the terminal, else lines on this descriptor
+  bool degraded = false;     // one copy of a META that is kept twice
+  bool resync = false;       // make the mirror a copy, whatever it holds
+  bool force = false;        // -f: although it was unmounted cleanly
+  bool automatic = false;    // -a, -p: at boot; a clean one is not looked at
+  int progress = -1;         // -C: 0 a bar on the terminal, else lines on this descriptor
   bool repairs() const { return repair || automatic; }
 };
 

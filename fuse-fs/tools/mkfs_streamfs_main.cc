@@ -173,7 +173,8 @@ void warn_if_unprotected(const data::Formatted& made) {
         "  note: META reaches its medium in no particular order, and no log on DATA says which: "
         "after a power cut it is checked, and fsck repairs what it finds, names may be lost\n");
   } else if ((made.super.features & meta::kFeatureMirror) == 0) {
-    fmt::print("  note: META is neither logged on DATA nor kept twice: losing it loses all files\n");
+    fmt::print(
+        "  note: META is neither logged on DATA nor kept twice: losing it loses all files\n");
   }
 }
 

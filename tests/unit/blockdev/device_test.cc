@@ -32,8 +32,8 @@
 #include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/blockdev/final_flush_device.h"
 #include "fuse-fs/blockdev/io_engine.h"
-#include "fuse-fs/uring/ring.h"
 #include "fuse-fs/blockdev/stats_json.h"
+#include "fuse-fs/uring/ring.h"
 
 namespace streamfs::blockdev {
 namespace {

@@ -52,9 +52,10 @@ TEST(Conditional, AnFsyncOfNewBlocksTakesOneFlush) {
     Rig rig(with_log(meta_class));
     const InodeId id = rig.create("f");
     for (uint64_t i = 0; i < 5; ++i) {
-      EXPECT_EQ(flushes_of(rig, id, i % 2 != 0,
-                           [&] { ASSERT_TRUE(rig.write(id, i * kBlockSize, filled_blocks(1, 1)).ok()); }),
-                1U);
+      EXPECT_EQ(
+          flushes_of(rig, id, i % 2 != 0,
+                     [&] { ASSERT_TRUE(rig.write(id, i * kBlockSize, filled_blocks(1, 1)).ok()); }),
+          1U);
     }
     const uint64_t before = flushes(rig);
     EXPECT_TRUE(rig.fs().fsync(id, false).ok());
@@ -160,8 +161,7 @@ TEST(Conditional, ABlockIsNotReusedWhileARestoreWouldLookAtIt) {
   for (uint64_t seed = 1; seed <= kCuts / 5; ++seed) {
     Rig rig(with_log());
     const InodeId full = rig.create("full");  // so that what is freed is what is left
-    ASSERT_TRUE(
-        rig.write(full, 0, filled_blocks(rig.fs().space().free_blocks - 24, 1)).ok());
+    ASSERT_TRUE(rig.write(full, 0, filled_blocks(rig.fs().space().free_blocks - 24, 1)).ok());
     ASSERT_TRUE(rig.fs().sync().ok());
     const InodeId gone = rig.create("gone");
     ASSERT_TRUE(rig.write(gone, 0, filled_blocks(20, 2)).ok());
@@ -185,8 +185,7 @@ TEST(Conditional, ABlockThatLeftTheFileIsNoCondition) {
   for (uint64_t seed = 1; seed <= kCuts / 5; ++seed) {
     Rig rig(with_log());
     const InodeId full = rig.create("full");
-    ASSERT_TRUE(
-        rig.write(full, 0, filled_blocks(rig.fs().space().free_blocks - 2, 1)).ok());
+    ASSERT_TRUE(rig.write(full, 0, filled_blocks(rig.fs().space().free_blocks - 2, 1)).ok());
     ASSERT_TRUE(rig.fs().sync().ok());
     const InodeId id = rig.create("f"), other = rig.create("other");
     for (int value = 2; value <= 3; ++value)

@@ -159,7 +159,7 @@ TEST_F(MetadataLogTest, WhatIsCommittedDuringASnapshotIsInTheLogBeforeItCounts) 
 }
 
 TEST_F(MetadataLogTest, MoreThanTheLogHoldsIsMadeToWaitForTheSnapshot) {
-  constexpr uint64_t kChanges = 60'000;
+  constexpr uint64_t kChanges = 120'000;
   create(0, 10);
   fsync();
   const uint64_t before = log_->bytes_written();

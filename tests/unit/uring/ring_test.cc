@@ -71,13 +71,13 @@ TEST_F(RingTest, EveryRequestIsAnsweredOnceInTheThreadThatSentIt) {
   for (int t = 0; t < 3; ++t)
     senders.emplace_back([&] {
       for (int i = 0; i < 500; ++i) {
-        ring->start(std::make_unique<Probe>([&, sender = std::this_thread::get_id()](
-                                                const Answer& answer) {
-          EXPECT_EQ(answer.result, 0);
-          EXPECT_EQ(sender, std::this_thread::get_id());
-          ++answered;
-          return true;
-        }));
+        ring->start(
+            std::make_unique<Probe>([&, sender = std::this_thread::get_id()](const Answer& answer) {
+              EXPECT_EQ(answer.result, 0);
+              EXPECT_EQ(sender, std::this_thread::get_id());
+              ++answered;
+              return true;
+            }));
         EXPECT_TRUE(i % 7 != 0 || drive());
       }
       if (answered % 2 == 0) drive_all();  // or the thread's end does
