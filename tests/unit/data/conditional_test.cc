@@ -19,7 +19,7 @@
 namespace streamfs::data {
 namespace {
 
-constexpr uint64_t kCuts = 100;  // each chooses what of the unflushed the device keeps
+constexpr uint64_t kCuts = 60;  // each chooses what of the unflushed the device keeps
 
 Rig::Options with_log(pmem::MetaClass meta_class = pmem::MetaClass::kSynced) {
   Rig::Options options;
