@@ -228,16 +228,17 @@ Result<uint64_t> copy_device(int fd, AddressRange& to, uint64_t size) {
   return watch.lost();
 }
 
-// How the file can be mapped: MAP_SYNC is there or it is not.
+// How the file can be mapped: MAP_SYNC is there or it is not; who only reads asks too, as what the
+// medium is does not depend on it.
 Mapping choose_mapping(int fd, uint64_t size, bool read_only, const struct stat& st) {
   Mapping mapping;
   mapping.flags = MAP_SHARED_VALIDATE | MAP_SYNC;
-  if (!read_only && accepts(fd, size, mapping)) {
-    mapping.nature = nature_of_dax(st);
-    return mapping;
-  }
-  mapping.flags = read_only ? MAP_PRIVATE : MAP_SHARED;
-  mapping.nature = nature_of(fd, st);
+  Mapping asked = mapping;
+  if (read_only) asked.protection = PROT_READ;
+  const bool is_dax = accepts(fd, size, asked);
+  mapping.nature = is_dax ? nature_of_dax(st) : nature_of(fd, st);
+  if (!is_dax) mapping.flags = MAP_SHARED;
+  if (read_only) mapping.flags = MAP_PRIVATE;
   return mapping;
 }
 

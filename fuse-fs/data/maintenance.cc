@@ -44,14 +44,16 @@ void Maintenance::timer_loop() {
 }
 
 void Maintenance::timer_round() {
-  if (core_.epochs.due()) (void)core_.epochs.close();  // logged there, the inodes stay dirty
+  const bool closes = core_.epochs.due();
+  if (closes) (void)core_.epochs.close();  // logged there, the inodes stay dirty
   const uint64_t now = clock_.monotonic_ms();
-  bool sync = barrier_.damaged() && core_.health.writable().ok();
+  bool sync = (closes && barrier_.waits()) || barrier_.damaged();
   if (barrier_.waits() && now - namespace_synced_ms_ >= kNamespaceMs) {
     namespace_synced_ms_ = now;
     sync = namespace_dirty_.exchange(false) || sync;
   }
-  if (sync) (void)make_durable(barrier_, core_.engine.journal().last(), core_.health);
+  if (sync && core_.health.writable().ok())
+    (void)make_durable(barrier_, core_.engine.journal().last(), core_.health);
   core_.states.flushed(core_.epochs.flushed());
   if (now - ticked_ms_ >= kTickMs) {
     ticked_ms_ = now;

@@ -116,7 +116,6 @@ bool may_be_overwritten(const Search& search, const pmem::Region& region) {
 }
 
 Result<meta::Superblock> restore(const Search& search, OpenPair& pair, std::string_view why) {
-  if (search.read_only) return Error{EROFS, "META has to be rebuilt: mount read and write once"};
   LogBlocks log(*pair.device);
   meta::DataLabel label = search.label;
   if (search.attached) {
@@ -167,6 +166,8 @@ Result<meta::Superblock> replace_lost(const Search& search, OpenPair& pair, cons
   const bool asked = search.restore || (search.was_volatile() && is_volatile);
   const bool fits = pair.region->size() >= search.label.geometry.meta_size;
   const bool damaged = search.restore && failure.code == EIO;
+  if (search.read_only && asked)
+    return Error{EROFS, "META has to be rebuilt: mount read and write once"};
   if (search.has_log() && asked && fits && (damaged || may_be_overwritten(search, *pair.region))) {
     return restore(search, pair, "was lost");
   }
@@ -193,7 +194,8 @@ Result<meta::Superblock> find_superblock(const Search& search, OpenPair& pair) {
 }
 
 // What the kernel had not written back when the machine went down, no ring tells of: only a copy
-// whose stores reach its medium in order is what it was. The log on DATA is.
+// whose stores reach its medium in order is what it was. The log on DATA is. Who only reads has META
+// mapped privately, and rebuilds it in memory.
 Result<void> settle(const Search& search, OpenPair& pair) {
   if (pair.in_order || !machine_went_down(pair.super)) return {};
   if (!search.has_log() || search.as_it_is) {

@@ -59,9 +59,9 @@ class Setup:
         if self.name == "block":
             self.machine.run("mount", "-o", "dax=always", PMEM, DAX_FOLDER)
 
-    def mkfs(self) -> str:
+    def mkfs(self, *options: str) -> str:
         """Make the filesystem; returns what mkfs said."""
-        return self.machine.run("mkfs.streamfs", "-f", "--meta", self.meta, self.data).out
+        return self.machine.run("mkfs.streamfs", "-f", *options, "--meta", self.meta, self.data).out
 
     def mount(self, *options: str) -> None:
         """Mount in the background."""

@@ -200,6 +200,20 @@ TEST(Conditional, ABlockThatLeftTheFileIsNoCondition) {
   }
 }
 
+TEST(Conditional, WhatTheTimerCommitsSurvivesAPowerCutToo) {
+  for (const auto meta_class : {pmem::MetaClass::kPersistent, pmem::MetaClass::kSynced}) {
+    Rig rig(with_log(meta_class));
+    const InodeId id = rig.create("f");
+    rig.clock().ms += 1000;
+    rig.fs().maintenance().timer_round();  // the name
+    ASSERT_TRUE(rig.write(id, 0, filled_blocks(100, 1)).ok());
+    rig.clock().ms += 1000;
+    rig.fs().maintenance().timer_round();
+    rig.power_cut_losing_meta(1);
+    EXPECT_EQ(rig.read(rig.lookup("f"), 0, 101 * kBlockSize), filled_blocks(100, 1));
+  }
+}
+
 // An unmount, a growth of the log into a new snapshot, and the next mount go on from there.
 TEST(Conditional, ManyRecordsRunThroughTheLogAndItsSnapshots) {
   Rig rig(with_log());
