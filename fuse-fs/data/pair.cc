@@ -194,8 +194,8 @@ Result<meta::Superblock> find_superblock(const Search& search, OpenPair& pair) {
 }
 
 // What the kernel had not written back when the machine went down, no ring tells of: only a copy
-// whose stores reach its medium in order is what it was. The log on DATA is. Who only reads has META
-// mapped privately, and rebuilds it in memory.
+// whose stores reach its medium in order is what it was. The log on DATA is. Who only reads has
+// META mapped privately, and rebuilds it in memory.
 Result<void> settle(const Search& search, OpenPair& pair) {
   if (pair.in_order || !machine_went_down(pair.super)) return {};
   if (!search.has_log() || search.as_it_is) {
