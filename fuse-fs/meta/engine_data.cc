@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
