@@ -32,15 +32,13 @@ std::unique_ptr<DurabilityBarrier> make_region_barrier(pmem::Region& region) {
   return std::make_unique<RegionBarrier>(region);
 }
 
-Result<void> make_durable(DurabilityBarrier& barrier, TxId through, Health& health) {
-  const Result<void> done = barrier.make_durable(through);
-  if (!done.ok()) health.degrade("metadata not durable: " + done.error().message());
-  return done;
+Result<void> durable_or_read_only(Result<void> answer, Health& health) {
+  if (!answer.ok()) health.degrade("metadata not durable: " + answer.error().message());
+  return answer;
 }
 
-void follow(DurabilityBarrier& barrier, Health& health) {
-  const Result<void> done = barrier.follow();
-  if (!done.ok()) health.degrade("metadata not durable: " + done.error().message());
+Result<void> make_durable(DurabilityBarrier& barrier, TxId through, Health& health) {
+  return durable_or_read_only(barrier.make_durable(through), health);
 }
 
 Result<void> LogBlocks::write(BlockNo first, ConstBytes bytes) {

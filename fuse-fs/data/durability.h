@@ -37,8 +37,8 @@ class DurabilityBarrier {
   virtual bool takes_conditions() const { return false; }
   // A flush of the device failed: what records were conditional on may be lost.
   virtual void flush_failed() {}
-  // Blocks may be overwritten when it returns: no restore looks at what they held.
-  virtual Result<void> settle(BlockNo /*first*/, uint64_t /*count*/) { return {}; }
+  // No restore looks at what these blocks held any more, when it returns.
+  virtual Result<void> before_overwrite(BlockNo /*first*/, uint64_t /*count*/) { return {}; }
   // What nobody waits for, now and then: an error of META's own medium shows here, if not earlier.
   virtual Result<void> follow() { return {}; }
   // False where make_durable() has nothing to do: nobody needs a timer for it.
@@ -61,9 +61,9 @@ Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region
                                                             blockdev::Device& device,
                                                             const meta::DataLabel& label);
 
-// What cannot be made durable makes the filesystem read-only.
+// What a barrier answered: what cannot be made durable makes the filesystem read-only.
+Result<void> durable_or_read_only(Result<void> answer, Health& health);
 Result<void> make_durable(DurabilityBarrier& barrier, TxId through, Health& health);
-void follow(DurabilityBarrier& barrier, Health& health);
 
 // The data device as the metadata log sees it: synchronous, in a vStream of its own.
 class LogBlocks final : public meta::LogDevice {

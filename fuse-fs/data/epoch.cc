@@ -62,10 +62,8 @@ Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only
   return engine_.journal().last();
 }
 
-Result<void> Epochs::settle(BlockNo first, uint64_t count) {
-  const Result<void> done = barrier_.settle(first, count);
-  if (!done.ok()) health_.degrade("metadata not durable: " + done.error().message());
-  return done;
+Result<void> Epochs::before_overwrite(BlockNo first, uint64_t count) {
+  return durable_or_read_only(barrier_.before_overwrite(first, count), health_);
 }
 
 void Epochs::touched(InodeId id, uint64_t bytes, uint64_t epoch) {

@@ -44,8 +44,8 @@ class Epochs {
   // if it could not be read back otherwise. With one flush, where the barrier takes conditions and
   // it is little. Returns the last record that this takes.
   Result<TxId> flush_and_commit(InodeId id, uint64_t epoch, bool data_only);
-  // Blocks whose content a restore may depend on: durable beyond that when it returns.
-  Result<void> settle(BlockNo first, uint64_t count);
+  // No restore looks at what these blocks held any more, when it returns.
+  Result<void> before_overwrite(BlockNo first, uint64_t count);
 
   // The inode has changes that wait for a commit; `epoch` is that of its data, 0 if there is none.
   void touched(InodeId id, uint64_t bytes, uint64_t epoch);

@@ -3,7 +3,8 @@
 // or of a later one.
 //   run_until() asks each caller's own question first, and again after every action: an action that
 // was already running may have been enough for one and too early for another.
-// Thread safety: any thread. The action runs on one caller's thread, with no lock held.
+// Thread safety: any thread. The action runs on one caller's thread, with no lock held; a caller's
+// question is asked under the lock, and may take leaves only.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +56,7 @@ class GroupRun {
     return true;
   }
 
-  Mutex mutex_;  // leaf; not held while the action runs
+  Mutex mutex_;  // not held while the action runs
   CondVar ended_;
   bool running_ SFS_GUARDED_BY(mutex_) = false;
   uint64_t started_ SFS_GUARDED_BY(mutex_) = 0, finished_ SFS_GUARDED_BY(mutex_) = 0;

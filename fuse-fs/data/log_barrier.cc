@@ -20,14 +20,14 @@ class LogBarrier final : public DurabilityBarrier {
  public:
   LogBarrier(pmem::Region& region, meta::Engine& engine, blockdev::Device& device)
       : region_(region),
-        journal_(engine.journal()),
-        blocks_(device),
         engine_(engine),
+        blocks_(device),
         rebuilt_(region.copies() == 1 && boot_of_machine() != 0 &&
                  region.meta_class() != pmem::MetaClass::kPersistent) {}
 
   Result<void> start(const meta::Geometry& geometry, const meta::DataLabel& label) {
-    SFS_ASSIGN(log_, meta::MetadataLog::start(region_, geometry, journal_, blocks_, label));
+    SFS_ASSIGN(log_,
+               meta::MetadataLog::start(region_, geometry, engine_.journal(), blocks_, label));
     return {};
   }
   Result<void> before_flush() override {
@@ -54,14 +54,14 @@ class LogBarrier final : public DurabilityBarrier {
   // META itself names data that was not flushed: after a power cut it must not be used.
   bool takes_conditions() const override { return rebuilt_ && engine_.geometry().checksums(); }
   void flush_failed() override {
-    if (!log_->is_conditional(journal_.last()) || distrusted_.exchange(true)) return;
+    if (!log_->is_conditional(engine_.journal().last()) || distrusted_.exchange(true)) return;
     Result<void> done = engine_.distrust();
     if (done.ok()) done = region_.sync();
     if (!done.ok()) spdlog::error("META names data that may be lost: {}", done.error().message());
   }
-  Result<void> settle(BlockNo first, uint64_t count) override {
+  Result<void> before_overwrite(BlockNo first, uint64_t count) override {
     if (!log_->is_conditional(first, count)) return {};
-    return settle_up_to(journal_.last());
+    return settle_up_to(engine_.journal().last());
   }
   Result<void> follow() override { return region_.sync(); }
   bool waits() const override { return true; }
@@ -89,10 +89,9 @@ class LogBarrier final : public DurabilityBarrier {
   }
 
   pmem::Region& region_;
-  meta::Journal& journal_;
+  meta::Engine& engine_;
   LogBlocks blocks_;
   std::unique_ptr<meta::MetadataLog> log_;
-  meta::Engine& engine_;
   const bool rebuilt_;  // from the log after every power cut
   std::atomic<bool> distrusted_{false};
   GroupRun ships_, settles_;

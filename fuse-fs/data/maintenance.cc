@@ -82,7 +82,7 @@ void Maintenance::follow_round() {
   const uint64_t now = clock_.monotonic_ms();
   if (now - followed_ms_ < kFollowMs || !core_.health.writable().ok()) return;
   followed_ms_ = now;
-  follow(barrier_, core_.health);
+  (void)durable_or_read_only(barrier_.follow(), core_.health);
 }
 
 // After a cut nobody knows how many inodes are in use.

@@ -36,8 +36,7 @@ class Maintenance {
   Result<void> reclaim();
   Result<void> free_orphans();  // the first time, those of the run before, too
 
-  // For tests, which have no threads: one round of each, and how long the reclaimer would
-  // rest.
+  // For tests, which have no threads: one round of each, and how long the reclaimer would rest.
   void timer_round();
   void follow_round();
   uint32_t reclaim_interval_ms() const;

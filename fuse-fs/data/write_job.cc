@@ -190,7 +190,7 @@ Result<void> WriteJob::begin_overwrite() {
   SFS_TRY(core_.engine.begin_overwrite(attributes_.id, overwritten));
   // Marked first: no commit makes a condition of them any more.
   for (const meta::Piece& piece : overwritten)
-    SFS_TRY(core_.epochs.settle(piece.block, piece.length));
+    SFS_TRY(core_.epochs.before_overwrite(piece.block, piece.length));
   return {};
 }
 

@@ -272,7 +272,7 @@ std::optional<std::vector<DataCondition>> EngineImpl::conditions(const Inode& in
 
 Result<void> EngineImpl::commit_steps(Inode& inode, uint64_t epoch) {
   for (;;) {
-    SFS_ASSIGN(const bool complete, commit_step(inode, epoch, {}));
+    SFS_ASSIGN(const bool complete, commit_step(inode, epoch));
     if (complete) return {};
   }
 }
