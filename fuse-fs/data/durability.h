@@ -25,6 +25,8 @@ namespace streamfs::data {
 class DurabilityBarrier {
  public:
   virtual ~DurabilityBarrier() = default;
+  // Before anything on DATA changes: a restore would find what is there now.
+  virtual Result<void> begin() { return {}; }
   // Right before an epoch flushes the device, and right after that flush returned ok: what is
   // pending goes out with it. One thread at a time.
   virtual Result<void> before_flush() = 0;
@@ -50,7 +52,8 @@ class DurabilityBarrier {
   // Nothing committed before the call is read again by a restore.
   virtual Result<void> renew() { return {}; }
   virtual void grow(const meta::DataLabel&) {}  // META will be as large as this says
-  virtual Result<void> close() { return {}; }   // clean unmount, after the last commit
+  // Clean unmount, after the last commit was settled: where a log goes on (LogEnd), 0: nowhere.
+  virtual uint64_t close() { return 0; }
 };
 
 // META alone: Region::sync() does what the class asks for.

@@ -62,6 +62,10 @@ Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only
   return engine_.journal().last();
 }
 
+Result<void> Epochs::begin_writing() {
+  return durable_or_read_only(barrier_.begin(), health_);
+}
+
 Result<void> Epochs::before_overwrite(BlockNo first, uint64_t count) {
   return durable_or_read_only(barrier_.before_overwrite(first, count), health_);
 }

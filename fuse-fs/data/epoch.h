@@ -44,6 +44,8 @@ class Epochs {
   // if it could not be read back otherwise. With one flush, where the barrier takes conditions and
   // it is little. Returns the last record that this takes.
   Result<TxId> flush_and_commit(InodeId id, uint64_t epoch, bool data_only);
+  // Before anything on DATA changes.
+  Result<void> begin_writing();
   // No restore looks at what these blocks held any more, when it returns.
   Result<void> before_overwrite(BlockNo first, uint64_t count);
 

@@ -75,6 +75,10 @@ Result<void> FilesystemImpl::assemble(bool background) {
   SFS_ASSIGN(engine_, meta::Engine::open(region, pair_.super, clock_, engine_options));
   region.on_copy_dropped(
       [this](pmem::Region& left, const std::string& why) { return go_on_alone(left, why); });
+  barrier_ = make_region_barrier(region);
+  if (geometry().meta_log() && !options_.read_only) {
+    SFS_ASSIGN(barrier_, make_log_barrier(region, *engine_, device, pair_.label));
+  }
   vstreams_ = std::make_unique<VStreamStore>(*engine_);
   placement::Placement::Options placement_options;
   placement_options.mode = options_.placement;
@@ -83,10 +87,6 @@ Result<void> FilesystemImpl::assemble(bool background) {
   std::copy(std::begin(pair_.super.uuid), std::end(pair_.super.uuid),
             placement_options.uuid.begin());
   SFS_ASSIGN(placement_, placement::Placement::open(*vstreams_, clock_, placement_options));
-  barrier_ = make_region_barrier(region);
-  if (geometry().meta_log() && !options_.read_only) {
-    SFS_ASSIGN(barrier_, make_log_barrier(region, *engine_, device, pair_.label));
-  }
   checksums_ = std::make_unique<Checksums>(*engine_, options_.verify_checksums);
   epochs_ = std::make_unique<Epochs>(*engine_, device, *barrier_, health_, clock_,
                                      Epochs::Limits{options_.epoch_idle_ms, options_.epoch_age_ms});
@@ -134,8 +134,7 @@ Result<void> FilesystemImpl::unmount() {
   if (options_.read_only) return {};
   if (health_.degraded()) return Error{EROFS, health_.reason()};
   SFS_TRY(drain_all());
-  SFS_TRY(barrier_->close());
-  SFS_TRY(engine_->close_clean());
+  SFS_TRY(engine_->close_clean(barrier_->close()));
   SFS_TRY(pair_.region->sync());
   const MutexLock lock(label_);
   const meta::Superblock super = engine_->superblock();

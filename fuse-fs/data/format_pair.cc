@@ -18,10 +18,14 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/buffer.h"
+#include "fuse-fs/data/durability.h"
 #include "fuse-fs/data/meta_place.h"
 #include "fuse-fs/data/pair.h"
 #include "fuse-fs/data/signature.h"
+#include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/label.h"
+#include "fuse-fs/meta/log_format.h"
+#include "fuse-fs/meta/snapshot.h"
 #include "pmem/mirror_region.h"
 #include "pmem/region.h"
 
@@ -109,6 +113,22 @@ std::unique_ptr<pmem::Region> take_region(std::vector<MetaPlace>& places) {
   return std::make_unique<pmem::MirrorRegion>(std::move(first), std::move(second));
 }
 
+// With a snapshot of the empty filesystem, so that a log can be restored from and gone on with from
+// its first mount on.
+Result<void> begin_log(pmem::Region& region, meta::Superblock& super, blockdev::Device& device) {
+  SFS_ASSIGN(const meta::Geometry geometry, meta::Geometry::from(super));
+  if (!geometry.meta_log()) return {};
+  LogBlocks blocks(device);
+  meta::SnapshotHeader header{};
+  header.generation = 1;
+  header.first_chunk = uint64_t{1} << 32U;
+  SFS_TRY(meta::write_snapshot(region, geometry, meta::make_label(super).label, header, blocks));
+  super.log_end = meta::LogEnd{header.generation, 0, 0}.packed();
+  SFS_TRY(meta::store_superblock(region, super));
+  ++super.generation;
+  return region.sync();
+}
+
 }  // namespace
 
 Result<meta::Superblock> format_open_pair(pmem::Region& region, blockdev::Device& device,
@@ -118,7 +138,8 @@ Result<meta::Superblock> format_open_pair(pmem::Region& region, blockdev::Device
   SFS_TRY(wipe(device));
   SFS_TRY(meta::format(region, plan, clock.now()));
   SFS_TRY(region.sync());
-  SFS_ASSIGN(const meta::Superblock super, meta::load_superblock(region, false));
+  SFS_ASSIGN(meta::Superblock super, meta::load_superblock(region, false));
+  SFS_TRY(begin_log(region, super, device));
   SFS_TRY(write_label(device, meta::make_label(super).label));
   return super;
 }

@@ -26,9 +26,14 @@ class LogBarrier final : public DurabilityBarrier {
                  region.meta_class() != pmem::MetaClass::kPersistent) {}
 
   Result<void> start(const meta::Geometry& geometry, const meta::DataLabel& label) {
-    SFS_ASSIGN(log_,
-               meta::MetadataLog::start(region_, geometry, engine_.journal(), blocks_, label));
+    const uint64_t end = geometry.super().log_end;  // as the mount found it
+    SFS_ASSIGN(
+        log_, meta::MetadataLog::attach(region_, geometry, engine_.journal(), blocks_, label, end));
     return {};
+  }
+  Result<void> begin() override {
+    if (damaged()) SFS_TRY(region_.sync());  // a snapshot is made of a whole copy
+    return log_->begin();
   }
   Result<void> before_flush() override {
     if (damaged()) SFS_TRY(region_.sync());  // a snapshot is made of a whole copy
@@ -69,7 +74,7 @@ class LogBarrier final : public DurabilityBarrier {
   uint64_t log_bytes() const override { return log_->bytes_written(); }
   void grow(const meta::DataLabel& label) override { log_->grow(label); }
   Result<void> renew() override { return log_->snapshot(); }
-  Result<void> close() override { return log_->snapshot(); }
+  uint64_t close() override { return log_->end(); }
 
  private:
   // The flush that makes a record durable, and one more for the chunk that says so.

@@ -67,6 +67,7 @@ uint32_t Maintenance::reclaim_interval_ms() const {
 }
 
 void Maintenance::reclaim_loop() {
+  (void)core_.epochs.begin_writing();  // writers would wait for it
   while (wait(reclaim_interval_ms())) {
     if (!core_.health.writable().ok()) continue;
     (void)free_orphans();

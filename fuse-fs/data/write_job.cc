@@ -42,6 +42,7 @@ WriteJob::WriteJob(Core& core, InodeState& state, const meta::Attributes& attrib
       times_(times) {}
 
 Result<void> WriteJob::run() {
+  SFS_TRY(core_.epochs.begin_writing());
   SFS_TRY(map());
   SFS_TRY(prepare());
   SFS_TRY(place_or_reclaim());

@@ -243,6 +243,16 @@ Result<std::unique_ptr<CheckWalk>> walk(const pmem::Region& region, const Geomet
   }
 }
 
+// The metadata log does not hear of what is repaired: the next mount shall begin it anew.
+Result<Superblock> leave_the_log(pmem::Region& region, Superblock super) {
+  if (super.log_end == 0) return super;
+  super.log_end = 0;
+  SFS_TRY(store_superblock(region, super));
+  ++super.generation;
+  SFS_TRY(region.sync());
+  return super;
+}
+
 }  // namespace
 
 bool CheckReport::all_repaired() const {
@@ -270,12 +280,13 @@ Result<CheckReport> check(pmem::Region& region, const Superblock& super,
     return walk.report;
   }
   if (walk.report.sound()) return walk.report;
+  SFS_ASSIGN(const Superblock current, leave_the_log(region, super));
   Repairer repairer(region, geometry);
   SFS_TRY(repairer.run(walk.repairs));
   walk.report.inodes += repairer.inodes_made();
   if (walk.superblocks_differ || walk.repairs.superblocks ||
       (super.clean != 0 && repairer.inodes_made() != 0)) {
-    Superblock right = super;
+    Superblock right = current;
     right.clean_used_inodes = walk.report.inodes;
     SFS_TRY(store_superblock(region, right));
   }

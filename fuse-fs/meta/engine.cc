@@ -77,7 +77,10 @@ Result<void> EngineImpl::start(const Options& options) {
   SFS_ASSIGN(root_, cache_.get(root()));
   if (!is_directory(root_->committed)) return Error{EIO, "the root is not a directory"};
   if (!read_only_ && geometry_.super().clean != 0) {
-    SFS_TRY(change_superblock([](Superblock& super) { super.clean = 0; }));
+    SFS_TRY(change_superblock([](Superblock& super) {
+      super.clean = 0;
+      super.log_end = 0;
+    }));
   }
   if (options.start_background && !read_only_) journal_.start_checkpointer();
   return {};
@@ -101,13 +104,14 @@ Superblock EngineImpl::superblock() {
   return super_;
 }
 
-Result<void> EngineImpl::close_clean() {
+Result<void> EngineImpl::close_clean(uint64_t log_end) {
   journal_.stop_checkpointer();
   if (read_only_) return {};
   journal_.checkpoint();
   SFS_TRY(region_.sync());  // before a page that says so may be written back
   SFS_TRY(change_superblock([&](Superblock& super) {
     super.clean = 1;
+    super.log_end = log_end;
     ++super.attachments;
     super.clean_used_inodes = slots_.exactly_used().value_or(0);
   }));

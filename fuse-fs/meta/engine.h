@@ -269,8 +269,10 @@ class Engine {
   virtual Result<void> store_vstream(uint32_t slot, const VStreamSlot& value) = 0;
   virtual uint32_t vstream_capacity() const = 0;
 
-  // Everything committed is home and the superblock says clean. Nothing may follow but reads.
-  virtual Result<void> close_clean() = 0;
+  // Everything committed is home and the superblock says clean, and where the metadata log ends
+  // (LogEnd, packed; 0: there is none, or the next mount has to begin it). Nothing may follow but
+  // reads.
+  virtual Result<void> close_clean(uint64_t log_end) = 0;
 };
 
 // ---- Making and finding a filesystem

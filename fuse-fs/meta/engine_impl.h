@@ -121,7 +121,7 @@ class EngineImpl final : public Engine {
   Result<void> attach_again(uint32_t mirror_token) override;
   Result<void> distrust() override;
   Superblock superblock() override;
-  Result<void> close_clean() override;
+  Result<void> close_clean(uint64_t log_end) override;
 
  private:
   Result<Superblock> change_superblock(const std::function<void(Superblock&)>& change);

@@ -86,7 +86,7 @@ struct Superblock {
   uint64_t boot;          // of the machine that attached it last, 0 = not known
   uint32_t mirror_token;  // drawn anew when one copy of META goes on without the other
   uint32_t reserved1;
-  uint64_t reserved[1];
+  uint64_t log_end;  // LogEnd, packed, if everything is in the metadata log and nothing is in use
   SegmentList regions[static_cast<size_t>(RegionKind::kCount)];
 };
 static_assert(sizeof(Superblock) <= kUnitSize);

@@ -54,6 +54,29 @@ struct SnapshotHeader {
 static_assert(sizeof(SnapshotHeader) == 72);
 static_assert(std::has_unique_object_representations_v<SnapshotHeader>);
 
+// How far the log reached beyond the start of its newest snapshot. The superblock keeps it in a
+// word.
+struct LogEnd {
+  static constexpr unsigned kBits = 24;  // of either length; the generation has the rest
+
+  uint64_t generation = 0;  // of the snapshot
+  uint64_t chunks = 0, blocks = 0;
+
+  // 0, "not known", if a length does not fit.
+  constexpr uint64_t packed() const {
+    if ((chunks | blocks) >> kBits != 0) return 0;
+    return generation << 2 * kBits | chunks << kBits | blocks;
+  }
+  // Whether this is what was packed, as far as a word can tell.
+  static constexpr LogEnd unpacked(uint64_t word) {
+    constexpr uint64_t kLength = (uint64_t{1} << kBits) - 1;
+    return {word >> 2 * kBits, word >> kBits & kLength, word & kLength};
+  }
+  constexpr bool is_after(uint64_t snapshot) const {
+    return generation == snapshot << 2 * kBits >> 2 * kBits;
+  }
+};
+
 struct SnapshotPage {
   uint32_t number;  // META offset / 4096
   uint32_t checksum;

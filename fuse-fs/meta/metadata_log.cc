@@ -41,6 +41,15 @@ MetadataLog::~MetadataLog() {
 Result<std::unique_ptr<MetadataLog>> MetadataLog::start(pmem::Region& region,
                                                         const Geometry& geometry, Journal& journal,
                                                         LogDevice& device, const DataLabel& label) {
+  SFS_ASSIGN(auto log, attach(region, geometry, journal, device, label, 0));
+  SFS_TRY(log->begin());
+  return log;
+}
+
+Result<std::unique_ptr<MetadataLog>> MetadataLog::attach(pmem::Region& region,
+                                                         const Geometry& geometry, Journal& journal,
+                                                         LogDevice& device, const DataLabel& label,
+                                                         uint64_t end) {
   if (label.log_blocks == 0) return Error{ENODATA, "this filesystem has no metadata log"};
   std::unique_ptr<MetadataLog> log(new MetadataLog(region, geometry, journal, device, label));
   journal.set_sink([raw = log.get()](TxId tx, ConstBytes record, std::span<const ConstBytes> bodies,
@@ -48,11 +57,40 @@ Result<std::unique_ptr<MetadataLog>> MetadataLog::start(pmem::Region& region,
     raw->append(tx, record, bodies, conditions);
   });
   const MutexLock lock(log->ship_mutex_);
-  SFS_ASSIGN(log->snapshot_generation_, newest_snapshot_generation(label, device));
+  SFS_ASSIGN(const SnapshotHeader newest, newest_snapshot(label, device));
+  log->snapshot_generation_ = newest.generation;
   // Above every chunk of the run before, so that none of those can follow ours.
-  log->next_chunk_ = (log->snapshot_generation_ + 1) << 32U;
-  SFS_TRY(log->take_snapshot());
+  log->next_chunk_ = (newest.generation + 1) << 32U;
+  if (end != 0) log->go_on(newest, LogEnd::unpacked(end));
   return log;
+}
+
+void MetadataLog::go_on(const SnapshotHeader& snapshot, const LogEnd& end) {
+  if (!end.is_after(snapshot.generation) || end.blocks > label_.log_blocks) return;
+  next_chunk_ = snapshot.first_chunk + end.chunks;
+  snapshot_chunk_ = snapshot.first_chunk;
+  head_block_ = snapshot.first_block + end.blocks;
+  snapshot_at_ = snapshot.first_block;
+  shipped_ = settled_ = journal_.last().value;
+  durable_ = shipped_;
+  begun_ = true;
+}
+
+Result<void> MetadataLog::begin() {
+  if (begun_.load(std::memory_order_acquire)) return {};
+  const MutexLock lock(ship_mutex_);
+  return begin_locked();
+}
+
+Result<void> MetadataLog::begin_locked() {
+  return begun_.load(std::memory_order_acquire) ? Result<void>() : take_snapshot();
+}
+
+uint64_t MetadataLog::end() {
+  if (!begun_.load(std::memory_order_acquire)) return 0;
+  const MutexLock lock(ship_mutex_);
+  return LogEnd{snapshot_generation_, next_chunk_ - snapshot_chunk_, head_block_ - snapshot_at_}
+      .packed();
 }
 
 void MetadataLog::append(TxId tx, ConstBytes record, std::span<const ConstBytes> bodies,
@@ -69,11 +107,13 @@ void MetadataLog::append(TxId tx, ConstBytes record, std::span<const ConstBytes>
 
 Result<MetadataLog::Shipped> MetadataLog::ship() {
   const MutexLock lock(ship_mutex_);
+  SFS_TRY(begin_locked());
   return ship_locked();
 }
 
 Result<MetadataLog::Shipped> MetadataLog::ship_to_settle() {
   const MutexLock lock(ship_mutex_);
+  SFS_TRY(begin_locked());
   SFS_ASSIGN(Shipped shipped, ship_locked());
   if (settled_ < durable_.load(std::memory_order_acquire)) {
     SFS_TRY(write_chunk({std::vector<std::byte>(sizeof(LogChunkHeader)), {}}, shipped_));
@@ -226,7 +266,9 @@ Result<void> MetadataLog::snapshot_written(const SnapshotHeader& header, uint64_
   SFS_TRY(finish_snapshot(header, label_, device_));
   bytes_written_.fetch_add(snapshot_bytes(header), std::memory_order_relaxed);
   ++snapshot_generation_;
+  snapshot_chunk_ = header.first_chunk;
   snapshot_at_ = from;
+  begun_.store(true, std::memory_order_release);
   made_durable({TxId{header.sequence}, TxId{header.sequence}});  // its flushes were of the data too
   return {};
 }

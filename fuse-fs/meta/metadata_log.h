@@ -52,12 +52,23 @@ class LogDevice {
 
 class MetadataLog {
  public:
-  // Attaches to the journal (set_sink). Before the first commit after recovery; the first
-  // snapshot is taken at once, so that nothing older than it is ever needed.
+  // Attaches to the journal (set_sink), before the first commit after recovery. If `end` says where
+  // everything that was committed ended in the log, it goes on there; 0: it has to begin().
+  static Result<std::unique_ptr<MetadataLog>> attach(pmem::Region& region, const Geometry& geometry,
+                                                     Journal& journal, LogDevice& device,
+                                                     const DataLabel& label, uint64_t end);
+  // That, anew, and begin().
   static Result<std::unique_ptr<MetadataLog>> start(pmem::Region& region, const Geometry& geometry,
                                                     Journal& journal, LogDevice& device,
                                                     const DataLabel& label);
   ~MetadataLog();
+
+  // Before anything else on the data device changes, as whoever restores may believe what the log
+  // held before: takes the first snapshot, so that nothing older is needed. The others below do
+  // that too.
+  Result<void> begin();
+  // LogEnd, packed, for attach(): with everything shipped and settled.
+  uint64_t end();
 
   // What the log now holds: durable after the caller's device flush; tell it by made_durable().
   struct Shipped {
@@ -95,6 +106,8 @@ class MetadataLog {
               const DataLabel& label);
   void append(TxId tx, ConstBytes record, std::span<const ConstBytes> bodies,
               std::span<const DataCondition> conditions);
+  void go_on(const SnapshotHeader& snapshot, const LogEnd& end) SFS_REQUIRES(ship_mutex_);
+  Result<void> begin_locked() SFS_REQUIRES(ship_mutex_);
   Result<Shipped> ship_locked() SFS_REQUIRES(ship_mutex_);
   Result<void> write_pending(const std::vector<Pending>& records) SFS_REQUIRES(ship_mutex_);
   Result<void> write_chunk(Chunk chunk, uint64_t last_sequence) SFS_REQUIRES(ship_mutex_);
@@ -120,6 +133,8 @@ class MetadataLog {
   uint64_t head_block_ SFS_GUARDED_BY(ship_mutex_) = 0;   // in the log area, grows for ever
   uint64_t snapshot_at_ SFS_GUARDED_BY(ship_mutex_) = 0;  // head_block_ when the last began
   uint64_t snapshot_generation_ SFS_GUARDED_BY(ship_mutex_) = 0;
+  uint64_t snapshot_chunk_ SFS_GUARDED_BY(ship_mutex_) = 0;  // next_chunk_ then
+  std::atomic<bool> begun_{false};
   uint64_t shipped_ SFS_GUARDED_BY(ship_mutex_) = 0;
   uint64_t settled_ SFS_GUARDED_BY(ship_mutex_) = 0;  // as the last chunk says
   bool snapshotting_ SFS_GUARDED_BY(ship_mutex_) = false;

@@ -204,6 +204,7 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
   SFS_TRY(region.sync());
   Superblock super = label.geometry;
   super.clean = 0;
+  super.log_end = 0;
   SFS_TRY(store_superblock(region, super));
   SFS_TRY(region.sync());
   return Restored{snapshot.generation, replay.records(), replay.ended()};

@@ -211,35 +211,28 @@ uint64_t snapshot_bytes(const SnapshotHeader& header) {
   return (1 + index_blocks(header.pages) + header.pages) * kBlockSize;
 }
 
-Result<uint64_t> newest_snapshot_generation(const DataLabel& label, LogDevice& device) {
-  uint64_t newest = 0;
+Result<SnapshotHeader> newest_snapshot(const DataLabel& label, LogDevice& device) {
+  SnapshotHeader newest{};
   for (const uint64_t generation : {uint64_t{0}, uint64_t{1}}) {  // any of that area
     Result<void> failure;
-    if (const auto header = read_header(label, generation, device, failure)) {
-      newest = std::max(newest, header->generation);
-    }
+    const auto header = read_header(label, generation, device, failure);
     SFS_TRY(failure);
+    if (header && header->generation > newest.generation) newest = *header;
   }
   return newest;
 }
 
 Result<SnapshotHeader> load_snapshot(pmem::Region& region, const Geometry& geometry,
                                      const DataLabel& label, LogDevice& device) {
-  std::optional<SnapshotHeader> newest;
-  for (const uint64_t generation : {uint64_t{0}, uint64_t{1}}) {
-    Result<void> failure;
-    const auto header = read_header(label, generation, device, failure);
-    SFS_TRY(failure);
-    if (header && (!newest || header->generation > newest->generation)) newest = header;
-  }
-  if (!newest) return Error{ENODATA, "DATA holds no snapshot of META"};
+  SFS_ASSIGN(const SnapshotHeader newest, newest_snapshot(label, device));
+  if (newest.generation == 0) return Error{ENODATA, "DATA holds no snapshot of META"};
   // All of it is read once before anything in the region is given up.
   const auto look = [](uint64_t, const auto&) {};
-  SFS_TRY(read_pages(geometry, label, *newest, device, look));
+  SFS_TRY(read_pages(geometry, label, newest, device, look));
   region.store_zeroes(0, region.size());
   const auto store = [&](uint64_t offset, const auto& words) { region.store(offset, words); };
-  SFS_TRY(read_pages(geometry, label, *newest, device, store));
-  return *newest;
+  SFS_TRY(read_pages(geometry, label, newest, device, store));
+  return newest;
 }
 
 }  // namespace streamfs::meta

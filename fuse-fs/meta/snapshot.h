@@ -35,8 +35,8 @@ Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geom
                                 SnapshotScope scope = SnapshotScope::kWithoutChecksums);
 uint64_t snapshot_bytes(const SnapshotHeader& header);
 
-// 0 when there is none yet.
-Result<uint64_t> newest_snapshot_generation(const DataLabel& label, LogDevice& device);
+// Generation 0 when there is none yet.
+Result<SnapshotHeader> newest_snapshot(const DataLabel& label, LogDevice& device);
 
 // The newest whole snapshot stored into the region (zeroed before). ENODATA when there is none, EIO
 // where it is damaged: the region is untouched then.

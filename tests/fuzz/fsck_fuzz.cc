@@ -59,7 +59,7 @@ void run_fsck(const Input& input) {
   FixedClock clock;
   const auto engine = meta::Engine::open(region, *now, clock, {false, false});
   SFS_ASSERT(engine.ok());
-  SFS_ASSERT((*engine)->close_clean().ok());
+  SFS_ASSERT((*engine)->close_clean(0).ok());
 }
 
 }  // namespace streamfs::fuzz

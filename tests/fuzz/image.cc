@@ -118,7 +118,7 @@ Image make_image(uint8_t choice) {
   if (choice == 1) {
     make(**engine, (*engine)->root(), "last", S_IFDIR | 0755);
   } else {
-    must((*engine)->close_clean());
+    must((*engine)->close_clean(0));
   }
   engine->reset();
 

@@ -43,7 +43,7 @@ void run_image(const Input& input) {
     if ((input.flags & kDamageTwice) != 0) {
       damage(region, base, input);
     } else {
-      (void)engine->close_clean();
+      (void)engine->close_clean(0);
     }
   }
 }

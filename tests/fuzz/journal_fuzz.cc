@@ -133,7 +133,7 @@ void run_journal(const Input& input) {
   if (!engine.ok()) return;
   auto found = walk(**engine);
   operate(**engine, region, found, input.operations);
-  (void)(*engine)->close_clean();
+  (void)(*engine)->close_clean(0);
 }
 
 }  // namespace streamfs::fuzz

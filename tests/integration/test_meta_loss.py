@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.pairs import BIN, Mount, Pair, run
+from tests.integration.test_fsck import clear_name
 
 Done = subprocess.CompletedProcess[str]
 
@@ -113,6 +114,21 @@ def assert_comes_back(pair: Pair, drill: Drill) -> set[str]:
     mount.unmount()
     pair.assert_sound()
     return names
+
+
+def test_meta_lost_after_fsck_repaired_it(lossy: Pair) -> None:
+    """The log does not hear of a repair: the next mount begins it anew."""
+    mount = lossy.mount()
+    write_synced(mount.point / "nameless", b"x" * BLOCK)
+    mount.unmount()
+    clear_name(lossy.meta, "nameless")
+    assert "repaired" in lossy.fsck("-f", "-y").stdout
+    lossy.mount().unmount()
+    lose(lossy)
+    mount = lossy.mount()
+    (found,) = (mount.point / "lost+found").iterdir()
+    assert found.read_bytes() == b"x" * BLOCK
+    mount.unmount()
 
 
 def test_meta_lost_after_a_clean_unmount(lossy: Pair) -> None:

@@ -128,6 +128,12 @@ class Rig {
     rebuild_meta();
     open();
   }
+  // The process only: what META and the device were given, they have.
+  void kill() {
+    region_ = copy_of(*view_);
+    fs_.reset();
+    open();
+  }
   void remount() {
     const Result<void> done = fs_->unmount();
     SFS_ASSERT(done.ok());

@@ -62,7 +62,7 @@ void Filesystem::open() {
 }
 
 void Filesystem::close() {
-  expect(engine_->close_clean());
+  expect(engine_->close_clean(0));
   engine_.reset();
   expect_sound();
 }

@@ -90,6 +90,14 @@ class MetadataLogTest : public testing::Test {
     log_ = std::move(*log);
   }
 
+  void attach_again(uint64_t end) {
+    log_.reset();
+    journal_ = std::make_unique<Journal>(*region_, geometry_);
+    auto log = MetadataLog::attach(*region_, geometry_, *journal_, device_, label_, end);
+    ASSERT_TRUE(log.ok()) << log.error().message();
+    log_ = std::move(*log);
+  }
+
   uint64_t object(uint64_t i) const { return geometry_.unit_offset(4) + i * kCellSize; }
 
   void create(uint64_t i, uint64_t tag) {
@@ -134,6 +142,30 @@ class MetadataLogTest : public testing::Test {
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<MetadataLog> log_;
 };
+
+TEST_F(MetadataLogTest, GoesOnWhereItEndedAndBeginsWhereNothingSaysSo) {
+  create(0, 10);
+  fsync();
+  const uint64_t end = log_->end();
+  attach_again(end);
+  EXPECT_EQ(log_->end(), end);
+  EXPECT_EQ(log_->bytes_written(), 0U);
+  create(1, 20);
+  fsync();
+  EXPECT_EQ(log_->bytes_written(), kBlockSize);
+  ASSERT_TRUE(log_->snapshot().ok());
+  for (const uint64_t wrong : {uint64_t{0}, end}) {  // of the snapshot before
+    attach_again(wrong);
+    EXPECT_EQ(log_->end(), 0U);
+    create(2, 30 + wrong);
+    fsync();
+    EXPECT_GT(log_->bytes_written(), 2 * kBlockSize) << "a snapshot";
+  }
+  lose_meta();
+  EXPECT_EQ(word(0, 0), 10U);
+  EXPECT_EQ(word(1, 0), 20U);
+  EXPECT_EQ(word(2, 0), 30 + end);
+}
 
 TEST_F(MetadataLogTest, WhatWasShippedAndFlushedComesBack) {
   create(0, 10);

@@ -1,0 +1,128 @@
+// A mount goes on with the log where an orderly unmount left it; any other begins it anew before
+// DATA changes, and nobody has to wait for that to read.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/layout.h"
+#include "fuse-fs/meta/log_format.h"
+#include "pmem/region.h"
+#include "tests/unit/data/ram_device.h"
+#include "tests/unit/data/rig.h"
+
+namespace streamfs::data {
+namespace {
+
+Rig::Options with_log(pmem::MetaClass meta_class = pmem::MetaClass::kSynced) {
+  Rig::Options options;
+  options.blocks = 8192;
+  options.meta_bytes = 2 << 20;
+  options.meta_class = meta_class;
+  options.meta_log = true;
+  return options;
+}
+
+std::vector<std::byte> content(int value) {
+  return Rig::filled(3 * kBlockSize, value);
+}
+
+uint64_t log_bytes(Rig& rig) {
+  return rig.fs().status()->log_bytes;
+}
+
+void create_durably(Rig& rig, const std::string& name, int value) {
+  const InodeId id = rig.create(name);
+  ASSERT_TRUE(rig.write(id, 0, content(value)).ok());
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+}
+
+TEST(LogEnd, FirstMountAndEveryOneAfterAnOrderlyUnmountWriteNothing) {
+  Rig rig(with_log());
+  EXPECT_EQ(log_bytes(rig), 0U) << "the snapshot is mkfs's";
+  create_durably(rig, "f", 1);
+  EXPECT_EQ(log_bytes(rig), kBlockSize) << "a chunk";
+  for (int i = 0; i < 3; ++i) {
+    rig.remount();
+    EXPECT_EQ(rig.read(rig.lookup("f"), 0, content(1).size()), content(1));
+    EXPECT_EQ(log_bytes(rig), 0U);
+  }
+}
+
+TEST(LogEnd, WhatAnyMountMadeDurableComesBack) {
+  for (const auto meta_class : {pmem::MetaClass::kPersistent, pmem::MetaClass::kSynced}) {
+    Rig rig(with_log(meta_class));
+    constexpr int kMounts = 12;
+    for (int i = 1; i <= kMounts; ++i) {
+      create_durably(rig, "f" + std::to_string(i), i);
+      if (i % 4 == 0) {
+        rig.power_cut_losing_meta(static_cast<uint64_t>(i));
+      } else if (i % 4 == 2) {
+        rig.unmount_losing_meta();
+      } else {
+        rig.remount();
+      }
+      for (int j = 1; j <= i; ++j)
+        ASSERT_EQ(rig.read(rig.lookup("f" + std::to_string(j)), 0, content(j).size()), content(j))
+            << "mount " << i;
+    }
+  }
+}
+
+// Whoever restores would look for what the blocks held: they are conditions that nobody settled.
+TEST(LogEnd, AfterAKillTheLogBeginsBeforeDataChanges) {
+  Rig rig(with_log());
+  create_durably(rig, "f", 1);
+  rig.kill();
+  EXPECT_EQ(log_bytes(rig), 0U) << "mounting waits for no snapshot";
+  ASSERT_TRUE(rig.write(rig.lookup("f"), 0, Rig::filled(kBlockSize, 2)).ok());
+  EXPECT_GT(log_bytes(rig), 0U);
+  rig.power_cut_losing_meta(1);
+  const auto rest = Rig::filled(2 * kBlockSize, 1);
+  EXPECT_EQ(rig.read(rig.lookup("f"), kBlockSize, rest.size()), rest);
+}
+
+// Its blocks are reused only when no restore brings the file back.
+TEST(LogEnd, AfterAKillNoFileShowsAnothersBytes) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Rig rig(with_log());
+    create_durably(rig, "gone", 1);
+    ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "gone").ok());
+    rig.kill();
+    const InodeId id = rig.create("new");
+    for (uint64_t block = 0; block < 2000; block += 3)
+      ASSERT_TRUE(rig.write(id, block * kBlockSize, content(2)).ok());
+    rig.power_cut_losing_meta(seed);
+    const auto gone = rig.fs().lookup(rig.fs().root(), "gone");
+    if (gone.ok()) {
+      EXPECT_EQ(rig.read(gone->id, 0, content(1).size()), content(1));
+    }
+  }
+}
+
+TEST(LogEnd, KillAfterAnIdleMountChangesNothing) {
+  Rig rig(with_log());
+  create_durably(rig, "f", 1);
+  rig.remount();
+  rig.kill();
+  rig.power_cut_losing_meta(1);
+  EXPECT_EQ(rig.read(rig.lookup("f"), 0, content(1).size()), content(1));
+}
+
+TEST(LogEnd, FitsAWord) {
+  const meta::LogEnd end{7, 12, 345};
+  const auto again = meta::LogEnd::unpacked(end.packed());
+  EXPECT_EQ(again.chunks, 12U);
+  EXPECT_EQ(again.blocks, 345U);
+  EXPECT_TRUE(again.is_after(7));
+  EXPECT_TRUE(again.is_after(7 + (uint64_t{1} << 16))) << "as far as a word can tell";
+  EXPECT_FALSE(again.is_after(8));
+  EXPECT_EQ((meta::LogEnd{7, 0, uint64_t{1} << 24}).packed(), 0U) << "too long to say";
+}
+
+}  // namespace
+}  // namespace streamfs::data
