@@ -39,8 +39,8 @@ struct CompletionEntry {
 };
 
 // The errno that fits best; EIO for what has none. Two have one meaning each: EINVAL is Invalid
-// Field, by which a write is refused for its stream; EAGAIN is what passes (interrupted, not ready,
-// aborted by the host, transport error) and may be sent again.
+// Field, by which a write is refused for its stream; EAGAIN is what passes (interrupted, aborted,
+// not ready, an error on the way or within the controller) and may be sent again.
 Error error_of(uint16_t status, std::string_view what);
 // What a command does, for such a sentence.
 std::string_view admin_name(uint8_t code);

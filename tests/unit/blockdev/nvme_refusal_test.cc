@@ -166,7 +166,8 @@ TEST_F(NvmeTest, WhatPassesIsSentAgainABoundedNumberOfTimes) {
     if (++tries[at] > refusals) return std::nullopt;
     return nvme::error_of(status, "x");
   };
-  for (const uint16_t passing : std::initializer_list<uint16_t>{0x0021, 0x0022, 0x0082, 0x0371}) {
+  for (const uint16_t passing : std::initializer_list<uint16_t>{0x0004, 0x0006, 0x0007, 0x0008,
+                                                                0x0021, 0x0022, 0x0082, 0x0371}) {
     status = passing;
     for (const int times : {0, 1, 5, 6}) {
       refusals = times;
