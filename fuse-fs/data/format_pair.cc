@@ -121,7 +121,7 @@ Result<void> begin_log(pmem::Region& region, meta::Superblock& super, blockdev::
   LogBlocks blocks(device);
   meta::SnapshotHeader header{};
   header.generation = 1;
-  header.first_chunk = uint64_t{1} << 32U;
+  header.first_chunk = meta::first_number(super, 0);
   SFS_TRY(meta::write_snapshot(region, geometry, meta::make_label(super).label, header, blocks));
   super.log_end = meta::LogEnd{header.generation, 0, 0}.packed();
   SFS_TRY(meta::store_superblock(region, super));

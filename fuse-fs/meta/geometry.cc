@@ -138,15 +138,19 @@ uint64_t Geometry::checksum_offset(BlockNo block) const {
   return region_offset(RegionKind::kChecksums, block.value * 4);
 }
 
-std::optional<uint64_t> Geometry::unit_of(uint64_t offset) const {
+std::optional<uint64_t> Geometry::region_byte(RegionKind kind, uint64_t offset) const {
   uint64_t before = 0;
-  for (const Segment& segment : segments_of(super(), RegionKind::kHeap).segments) {
-    if (offset >= segment.offset && offset - segment.offset < segment.length) {
-      return (before + offset - segment.offset) / kUnitSize;
-    }
+  for (const Segment& segment : segments_of(super(), kind).segments) {
+    if (offset >= segment.offset && offset - segment.offset < segment.length)
+      return before + offset - segment.offset;
     before += segment.length;
   }
   return std::nullopt;
+}
+
+std::optional<uint64_t> Geometry::unit_of(uint64_t offset) const {
+  const auto byte = region_byte(RegionKind::kHeap, offset);
+  return byte ? std::optional(*byte / kUnitSize) : std::nullopt;
 }
 
 uint64_t Geometry::reserved_in(uint64_t word) const {

@@ -48,6 +48,8 @@ class Geometry {
   uint64_t unit_offset(uint64_t unit) const {
     return region_offset(RegionKind::kHeap, unit * kUnitSize);
   }
+  // Which byte of a region is at a META offset; nothing outside it.
+  std::optional<uint64_t> region_byte(RegionKind kind, uint64_t offset) const;
   // Unit index of a META offset inside the heap, else nothing.
   std::optional<uint64_t> unit_of(uint64_t offset) const;
 

@@ -18,6 +18,7 @@
 #include "base/types.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/log_format.h"
+#include "fuse-fs/meta/log_reader.h"
 #include "fuse-fs/meta/snapshot.h"
 #include "pmem/region.h"
 
@@ -59,14 +60,13 @@ Result<std::unique_ptr<MetadataLog>> MetadataLog::attach(pmem::Region& region,
   const MutexLock lock(log->ship_mutex_);
   SFS_ASSIGN(const SnapshotHeader newest, newest_snapshot(label, device));
   log->snapshot_generation_ = newest.generation;
-  // Above every chunk of the run before, so that none of those can follow ours.
-  log->next_chunk_ = (newest.generation + 1) << 32U;
   if (end != 0) log->go_on(newest, LogEnd::unpacked(end));
   return log;
 }
 
 void MetadataLog::go_on(const SnapshotHeader& snapshot, const LogEnd& end) {
-  if (!end.is_after(snapshot.generation) || end.blocks > label_.log_blocks) return;
+  const bool is_known = snapshot.generation != 0 && end.is_after(snapshot.generation);
+  if (!is_known || end.blocks > label_.log_blocks) return;
   next_chunk_ = snapshot.first_chunk + end.chunks;
   snapshot_chunk_ = snapshot.first_chunk;
   head_block_ = snapshot.first_block + end.blocks;
@@ -83,7 +83,24 @@ Result<void> MetadataLog::begin() {
 }
 
 Result<void> MetadataLog::begin_locked() {
-  return begun_.load(std::memory_order_acquire) ? Result<void>() : take_snapshot();
+  if (begun_.load(std::memory_order_acquire)) return {};
+  SFS_TRY(pass_old_log());
+  return take_snapshot();
+}
+
+// A restore believes it until the snapshot counts.
+Result<void> MetadataLog::pass_old_log() {
+  SFS_ASSIGN(const SnapshotHeader newest, newest_snapshot(label_, device_));
+  next_chunk_ = first_number(geometry_.super(), newest.generation);
+  if (newest.generation == 0) return {};
+  LogReader old(label_, newest, device_);
+  for (bool more = true; more;) {
+    SFS_ASSIGN(const auto chunk, old.next());
+    more = chunk.has_value();
+  }
+  snapshot_at_ = newest.first_block;
+  head_block_ = snapshot_at_ + old.blocks();
+  return {};
 }
 
 uint64_t MetadataLog::end() {

@@ -108,6 +108,7 @@ class MetadataLog {
               std::span<const DataCondition> conditions);
   void go_on(const SnapshotHeader& snapshot, const LogEnd& end) SFS_REQUIRES(ship_mutex_);
   Result<void> begin_locked() SFS_REQUIRES(ship_mutex_);
+  Result<void> pass_old_log() SFS_REQUIRES(ship_mutex_);
   Result<Shipped> ship_locked() SFS_REQUIRES(ship_mutex_);
   Result<void> write_pending(const std::vector<Pending>& records) SFS_REQUIRES(ship_mutex_);
   Result<void> write_chunk(Chunk chunk, uint64_t last_sequence) SFS_REQUIRES(ship_mutex_);

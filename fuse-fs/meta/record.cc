@@ -167,6 +167,21 @@ void RecordView::home_lines(const Geometry& geometry, std::vector<uint64_t>& lin
   }
 }
 
+std::vector<uint64_t> RecordView::units_taken(const Geometry& geometry) const {
+  std::vector<uint64_t> units;
+  for (uint64_t at = 0; at < masks_.size(); at += kMaskWords) {
+    const auto first = geometry.region_byte(RegionKind::kHeapMap, masks_[at]);
+    if (!first) continue;
+    for (uint64_t byte = 0; byte < kWordSize; ++byte) {
+      const auto kind = static_cast<UnitKind>(masks_[at + 2] >> byte * 8 & 0xff);
+      const bool is_set = (masks_[at + 1] >> byte * 8 & 0xff) != 0;
+      const bool is_taken = is_set && kind != UnitKind::kFree && kind != UnitKind::kDirty;
+      if (is_taken && *first + byte < geometry.heap_units()) units.push_back(*first + byte);
+    }
+  }
+  return units;
+}
+
 void RecordView::add_bodies(HomeBlocks& blocks) const {
   for (const uint64_t packed : bodies_) {
     const BodyView body = unpack_body(packed);

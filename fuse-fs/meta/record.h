@@ -36,6 +36,8 @@ class RecordView {
   std::optional<uint32_t> body_checksum(const pmem::Region& region, const Geometry& geometry) const;
   std::span<const uint64_t> bodies() const { return bodies_; }
   void add_bodies(HomeBlocks& blocks) const;
+  // Heap units that it makes somebody's.
+  std::vector<uint64_t> units_taken(const Geometry& geometry) const;
   std::span<const uint64_t> proofs() const { return proofs_; }
   // Every offset a replay would touch is inside what a record may change.
   bool in_bounds(const Geometry& geometry) const;

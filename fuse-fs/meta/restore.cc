@@ -15,6 +15,7 @@
 #include "base/types.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/log_format.h"
+#include "fuse-fs/meta/log_reader.h"
 #include "fuse-fs/meta/metadata_log.h"
 #include "fuse-fs/meta/record.h"
 #include "fuse-fs/meta/snapshot.h"
@@ -22,68 +23,6 @@
 
 namespace streamfs::meta {
 namespace {
-
-struct Chunk {
-  std::vector<std::byte> records;
-  std::vector<LogCondition> conditions;
-  uint64_t settled;
-};
-
-// Reads chunks in order from a snapshot's start until one is missing or torn.
-class ChunkReader {
- public:
-  ChunkReader(const DataLabel& label, const SnapshotHeader& snapshot, LogDevice& device)
-      : label_(label), device_(device), next_(snapshot.first_chunk), at_(snapshot.first_block) {}
-
-  // Nothing at the end.
-  Result<std::optional<Chunk>> next() {
-    for (const uint64_t at : {at_, uint64_t{0}}) {  // a chunk never crosses the end of the area
-      SFS_ASSIGN(auto chunk, read_at(at));
-      if (chunk) return chunk;
-    }
-    return std::optional<Chunk>{};
-  }
-
- private:
-  Result<std::optional<Chunk>> read_at(uint64_t at) {
-    std::optional<Chunk> nothing;
-    std::vector<std::byte> bytes(kBlockSize);
-    SFS_TRY(device_.read(BlockNo{label_.log_first_block + at}, bytes));
-    LogChunkHeader header;
-    std::memcpy(&header, bytes.data(), sizeof(header));
-    if (!ours(header)) return nothing;
-    const uint64_t blocks = div_round_up(sizeof(header) + header.payload_bytes, kBlockSize);
-    if (at + blocks > label_.log_blocks) return nothing;
-    bytes.resize(blocks * kBlockSize);
-    SFS_TRY(device_.read(BlockNo{label_.log_first_block + at}, bytes));
-    bytes.resize(sizeof(header) + header.payload_bytes);
-    bytes.erase(bytes.begin(), bytes.begin() + sizeof(header));
-    if (crc32c(bytes) != header.payload_checksum) return nothing;
-    ++next_;
-    at_ = (at + blocks) % label_.log_blocks;
-    Chunk chunk{std::move(bytes), std::vector<LogCondition>(header.conditions), header.settled};
-    const size_t records = chunk.records.size() - header.conditions * sizeof(LogCondition);
-    if (header.conditions != 0) {
-      std::memcpy(chunk.conditions.data(), chunk.records.data() + records,
-                  header.conditions * sizeof(LogCondition));
-    }
-    chunk.records.resize(records);
-    return std::optional(std::move(chunk));
-  }
-
-  bool ours(LogChunkHeader header) const {
-    const uint32_t checksum = std::exchange(header.checksum, 0);
-    return header.magic == kChunkMagic && header.number == next_ &&
-           checksum == crc32c(std::as_bytes(std::span(&header, 1))) &&
-           std::ranges::equal(header.uuid, label_.geometry.uuid) &&
-           header.payload_bytes <= kChunkBytesMax &&
-           header.conditions <= header.payload_bytes / sizeof(LogCondition);
-  }
-
-  const DataLabel& label_;
-  LogDevice& device_;
-  uint64_t next_, at_;
-};
 
 constexpr uint64_t kAllMet = kMaxSequence + 1;
 
@@ -101,7 +40,7 @@ Result<uint64_t> first_unmet(const DataLabel& label, const SnapshotHeader& snaps
                              LogDevice& device) {
   std::vector<LogCondition> open;
   uint64_t settled = snapshot.sequence;
-  for (ChunkReader chunks(label, snapshot, device);;) {
+  for (LogReader chunks(label, snapshot, device);;) {
     SFS_ASSIGN(const auto chunk, chunks.next());
     if (!chunk) break;
     settled = std::max(settled, chunk->settled);
@@ -145,6 +84,7 @@ class Replay {
   Result<void> apply(const RecordView& view, std::span<const uint64_t>& rest) {
     const bool is_new = view.sequence().value > begin_;
     rest = rest.subspan(view.words().size());
+    if (is_new) zero_units(view);
     for (const uint64_t packed : view.bodies()) {
       const BodyView body = unpack_body(packed);
       if (body.words > rest.size()) return Error{EIO, "the metadata log is damaged"};
@@ -156,6 +96,12 @@ class Replay {
     last_sequence_ = view.sequence().value;
     ++records_;
     return {};
+  }
+
+  // A heap unit is zeroed before a record makes it somebody's, which no record tells.
+  void zero_units(const RecordView& view) {
+    for (const uint64_t unit : view.units_taken(geometry_))
+      region_.store_zeroes(geometry_.unit_offset(unit), kUnitSize);
   }
 
   pmem::Region& region_;
@@ -193,7 +139,7 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
   SFS_ASSIGN(const SnapshotHeader snapshot, load_snapshot(region, geometry, label, device));
   SFS_ASSIGN(const uint64_t end, first_unmet(label, snapshot, device));
   Replay replay(region, geometry, snapshot.sequence, end);
-  for (ChunkReader chunks(label, snapshot, device); !replay.ended();) {
+  for (LogReader chunks(label, snapshot, device); !replay.ended();) {
     SFS_ASSIGN(const auto chunk, chunks.next());
     if (!chunk) break;
     SFS_TRY(replay.add(chunk->records));

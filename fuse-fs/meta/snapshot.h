@@ -35,6 +35,14 @@ Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geom
                                 SnapshotScope scope = SnapshotScope::kWithoutChecksums);
 uint64_t snapshot_bytes(const SnapshotHeader& header);
 
+// From where on a mount numbers its chunks that begins the log anew, or mkfs, with this one the
+// newest snapshot. Nobody else did, not even in vain: with other numbers what they left is no
+// chunk that follows.
+constexpr uint64_t first_number(const Superblock& super, uint64_t generation) {
+  const uint64_t turn = super.journal_seed + super.attachments + generation;
+  return turn << 32U;
+}
+
 // Generation 0 when there is none yet.
 Result<SnapshotHeader> newest_snapshot(const DataLabel& label, LogDevice& device);
 

@@ -270,6 +270,17 @@ class MediaCrashLog : public testing::Test {
   Result<std::unique_ptr<MetadataLog>> start() {
     return MetadataLog::start(*region_, geometry_, *journal_, device_, label_);
   }
+  Result<std::unique_ptr<MetadataLog>> attach() {
+    return MetadataLog::attach(*region_, geometry_, *journal_, device_, label_, 0);
+  }
+  void mount_again() {
+    Superblock super = *load_superblock(*region_, false);
+    super.attachments = ++attachments_;
+    ASSERT_TRUE(store_superblock(*region_, super).ok());
+    geometry_ = *Geometry::from(*load_superblock(*region_, false));
+    ASSERT_TRUE(recover_journal(*region_, geometry_).ok());
+    journal_ = std::make_unique<Journal>(*region_, geometry_);
+  }
 
   std::unique_ptr<pmem::Region> region_ =
       pmem::make_memory_region(kMetaBytes, pmem::MetaClass::kVolatile);
@@ -277,6 +288,7 @@ class MediaCrashLog : public testing::Test {
   Geometry geometry_;
   DataLabel label_{};
   std::unique_ptr<Journal> journal_;
+  uint64_t attachments_ = 0;  // as DATA says
 };
 
 TEST_F(MediaCrashLog, SnapshotHeaderNeverComesBeforeItsPages) {
@@ -295,6 +307,52 @@ TEST_F(MediaCrashLog, SnapshotHeaderNeverComesBeforeItsPages) {
       EXPECT_EQ(found, 2U);
     }
   }
+}
+
+// Another mount, after a kill: the log has to begin anew.
+TEST_F(MediaCrashLog, WhatABeginningWritesTakesNothingFromTheLogBefore) {
+  for (uint64_t number = 0, cut = true; cut != 0; ++number) {
+    auto log = start();
+    ASSERT_TRUE(log.ok());
+    change(10 * number + 1);
+    ASSERT_TRUE((*log)->ship().ok());
+    ASSERT_TRUE(device_.flush().ok());
+    log->reset();
+    mount_again();
+    log = attach();
+    change(10 * number + 2);  // not shipped yet
+    device_.cut_in_flush(number);
+    cut = !(*log)->begin().ok();
+    EXPECT_EQ(cut != 0, device_.is_off());
+    log->reset();
+    device_.cut_power();
+    const auto found = restored();
+    EXPECT_TRUE(found == 10 * number + 1 || found == 10 * number + 2) << "cut in flush " << number;
+    if (cut == 0) {
+      EXPECT_EQ(found, 10 * number + 2);
+    }
+    mount_again();
+  }
+}
+
+TEST_F(MediaCrashLog, ABeginningInVainLeavesNoChunkThatAnotherGoesOnWith) {
+  auto log = start();
+  change(1);
+  ASSERT_TRUE((*log)->ship().ok());
+  ASSERT_TRUE(device_.flush().ok());
+  log->reset();
+  mount_again();
+  log = attach();
+  change(2);
+  device_.cut_in_flush(0);
+  EXPECT_FALSE((*log)->begin().ok());  // its chunk arrived
+  log->reset();
+  device_.cut_power();
+  ASSERT_TRUE(restore_from_log(*region_, label_, device_).ok());
+  mount_again();
+  log = attach();
+  ASSERT_TRUE((*log)->begin().ok());
+  EXPECT_EQ(restored(), 1U);
 }
 
 TEST_F(MediaCrashLog, SnapshotIsDurableWhenItIsSaidToBe) {

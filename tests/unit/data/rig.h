@@ -16,6 +16,7 @@
 #include "fuse-fs/data/filesystem_impl.h"
 #include "fuse-fs/data/format_pair.h"
 #include "fuse-fs/data/pair.h"
+#include "fuse-fs/meta/check.h"
 #include "tests/unit/data/ram_device.h"
 
 namespace streamfs::data {
@@ -154,6 +155,9 @@ class Rig {
     if (options_.faulty) device = device_.get();
     pair.device = std::make_unique<BorrowedDevice>(*device);
     pair.super = meta::load_superblock(*pair.region, true).value();
+    ++pair.super.attachments;  // a mount does: chunks of the log are numbered by it
+    SFS_ASSERT(meta::store_superblock(*pair.region, pair.super).ok());
+    ++pair.super.generation;
     pair.label = read_label(*device).value();
     SFS_ASSERT(renew_label(pair).ok());
     auto opened = FilesystemImpl::open(std::move(pair), options_.mount, clock_, false);
@@ -183,6 +187,11 @@ class Rig {
   }
   static std::vector<std::byte> filled(size_t length, int value) {
     return std::vector<std::byte>(length, static_cast<std::byte>(value));
+  }
+
+  meta::CheckReport check() const {
+    const auto copy = copy_of(*view_);
+    return meta::check(*copy, meta::load_superblock(*copy, true).value(), {}).value();
   }
 
  private:

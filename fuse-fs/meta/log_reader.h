@@ -1,0 +1,41 @@
+// Reads the metadata log's chunks in order, from where a snapshot began until one is missing or
+// torn. Thread safety: none. Reads only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "fuse-fs/meta/layout.h"
+#include "fuse-fs/meta/log_format.h"
+#include "fuse-fs/meta/metadata_log.h"
+
+namespace streamfs::meta {
+
+struct LogChunk {
+  std::vector<std::byte> records;  // each followed by its bodies
+  std::vector<LogCondition> conditions;
+  uint64_t settled;
+};
+
+class LogReader {
+ public:
+  LogReader(const DataLabel& label, const SnapshotHeader& snapshot, LogDevice& device)
+      : label_(label), device_(device), next_(snapshot.first_chunk), at_(snapshot.first_block) {}
+
+  // Nothing at the end. Errors: the device's.
+  Result<std::optional<LogChunk>> next();
+  // From the snapshot's first block to the end of what was read, whole turns included.
+  uint64_t blocks() const { return blocks_; }
+
+ private:
+  Result<std::optional<LogChunk>> read_at(uint64_t at);
+  bool ours(LogChunkHeader header) const;
+
+  const DataLabel& label_;
+  LogDevice& device_;
+  uint64_t next_, at_, blocks_ = 0;
+};
+
+}  // namespace streamfs::meta
