@@ -25,10 +25,12 @@ constexpr std::array kSnapshotRegions{RegionKind::kBlockBitmap, RegionKind::kUnt
                                       RegionKind::kVStreams, RegionKind::kHeapMap,
                                       RegionKind::kHeap};
 
-constexpr std::array<uint64_t, kUnitSize / kWordSize> kZeroPage{};
-
-bool all_zero(const std::byte* page) {
-  return std::memcmp(page, kZeroPage.data(), kUnitSize) == 0;
+// Word by word, as others store meanwhile.
+bool all_zero(const pmem::Region& region, uint64_t page) {
+  for (uint64_t at = page; at < page + kUnitSize; at += kWordSize) {
+    if (region.load(at) != 0) return false;
+  }
+  return true;
 }
 
 // META offsets of the pages that hold anything.
@@ -38,7 +40,7 @@ std::vector<uint64_t> used_pages(const pmem::Region& region, const Geometry& geo
   const auto add = [&](RegionKind kind) {
     for (uint64_t at = 0; at < geometry.region_bytes(kind); at += kUnitSize) {
       const uint64_t offset = geometry.region_offset(kind, at);
-      if (!all_zero(region.at(offset))) pages.push_back(offset);
+      if (!all_zero(region, offset)) pages.push_back(offset);
     }
   };
   for (const RegionKind kind : kSnapshotRegions) add(kind);
