@@ -67,11 +67,11 @@ struct LogEnd {
     if ((chunks | blocks) >> kBits != 0) return 0;
     return generation << 2 * kBits | chunks << kBits | blocks;
   }
-  // Whether this is what was packed, as far as a word can tell.
   static constexpr LogEnd unpacked(uint64_t word) {
     constexpr uint64_t kLength = (uint64_t{1} << kBits) - 1;
     return {word >> 2 * kBits, word >> kBits & kLength, word & kLength};
   }
+  // Whether it is that of this snapshot's generation, as far as a word can tell.
   constexpr bool is_after(uint64_t snapshot) const {
     return generation == snapshot << 2 * kBits >> 2 * kBits;
   }

@@ -21,15 +21,6 @@ namespace {
 
 constexpr uint64_t kCuts = 60;  // each chooses what of the unflushed the device keeps
 
-Rig::Options with_log(pmem::MetaClass meta_class = pmem::MetaClass::kSynced) {
-  Rig::Options options;
-  options.blocks = 8192;
-  options.meta_bytes = 2 << 20;
-  options.meta_class = meta_class;
-  options.meta_log = true;
-  return options;
-}
-
 std::vector<std::byte> filled_blocks(size_t count, int value) {
   return Rig::filled(count * kBlockSize, value);
 }
@@ -49,7 +40,7 @@ uint64_t flushes_of(Rig& rig, InodeId id, bool data_only, const Change& change) 
 
 TEST(Conditional, AnFsyncOfNewBlocksTakesOneFlush) {
   for (const auto meta_class : {pmem::MetaClass::kSynced, pmem::MetaClass::kVolatile}) {
-    Rig rig(with_log(meta_class));
+    Rig rig(Rig::with_log(meta_class));
     const InodeId id = rig.create("f");
     for (uint64_t i = 0; i < 5; ++i) {
       EXPECT_EQ(
@@ -68,7 +59,7 @@ TEST(Conditional, AnFsyncOfNewBlocksTakesOneFlush) {
 }
 
 TEST(Conditional, AnFsyncOfOverwrittenBlocksTakesOneFlushAndAnFdatasyncNoRecord) {
-  Rig rig(with_log());
+  Rig rig(Rig::with_log());
   const InodeId id = rig.create("f");
   ASSERT_TRUE(rig.write(id, 0, filled_blocks(4, 1)).ok());
   ASSERT_TRUE(rig.fs().sync().ok());
@@ -87,9 +78,9 @@ TEST(Conditional, AnFsyncOfOverwrittenBlocksTakesOneFlushAndAnFdatasyncNoRecord)
 }
 
 TEST(Conditional, PersistentMetaAndBlocksWithoutChecksumsAreFlushedFirst) {
-  Rig::Options plain = with_log();
+  Rig::Options plain = Rig::with_log();
   plain.checksums = false;
-  for (const Rig::Options& options : {with_log(pmem::MetaClass::kPersistent), plain}) {
+  for (const Rig::Options& options : {Rig::with_log(pmem::MetaClass::kPersistent), plain}) {
     Rig rig(options);
     const InodeId id = rig.create("f");
     EXPECT_EQ(flushes_of(rig, id, false,
@@ -99,7 +90,7 @@ TEST(Conditional, PersistentMetaAndBlocksWithoutChecksumsAreFlushedFirst) {
 }
 
 TEST(Conditional, WhatWasAcknowledgedIsThere) {
-  Rig rig(with_log());
+  Rig rig(Rig::with_log());
   for (uint64_t seed = 1; seed <= kCuts; ++seed) {
     const InodeId id = rig.create("f" + std::to_string(seed));
     const auto bytes = filled_blocks(3, static_cast<int>(seed));
@@ -115,7 +106,7 @@ TEST(Conditional, WhatWasAcknowledgedIsThere) {
 TEST(Conditional, WhatWasNotAcknowledgedIsThereAsAWholeOrNotAtAll) {
   uint64_t old = 0, fresh = 0;
   for (uint64_t seed = 1; seed <= kCuts; ++seed) {
-    Rig rig(with_log());
+    Rig rig(Rig::with_log());
     const InodeId id = rig.create("f");
     ASSERT_TRUE(rig.write(id, 0, filled_blocks(2, 1)).ok());
     ASSERT_TRUE(rig.fs().fsync(id, false).ok());
@@ -141,7 +132,7 @@ TEST(Conditional, WhatWasNotAcknowledgedIsThereAsAWholeOrNotAtAll) {
 // Who changes a block that a restore would look at makes it look no more.
 TEST(Conditional, AnOverwriteDoesNotTakeBackWhatWasAcknowledged) {
   for (uint64_t seed = 1; seed <= kCuts; ++seed) {
-    Rig rig(with_log());
+    Rig rig(Rig::with_log());
     const InodeId id = rig.create("f");
     ASSERT_TRUE(rig.write(id, 0, filled_blocks(2, 1)).ok());
     ASSERT_TRUE(rig.fs().fsync(id, false).ok());
@@ -159,7 +150,7 @@ TEST(Conditional, AnOverwriteDoesNotTakeBackWhatWasAcknowledged) {
 // A file is freed while its fsync still waits, and another one's shares the flush.
 TEST(Conditional, ABlockIsNotReusedWhileARestoreWouldLookAtIt) {
   for (uint64_t seed = 1; seed <= kCuts / 5; ++seed) {
-    Rig rig(with_log());
+    Rig rig(Rig::with_log());
     const InodeId full = rig.create("full");  // so that what is freed is what is left
     ASSERT_TRUE(rig.write(full, 0, filled_blocks(rig.fs().space().free_blocks - 24, 1)).ok());
     ASSERT_TRUE(rig.fs().sync().ok());
@@ -183,7 +174,7 @@ TEST(Conditional, ABlockIsNotReusedWhileARestoreWouldLookAtIt) {
 // A block that the file had for a while, and that is another's when the power goes.
 TEST(Conditional, ABlockThatLeftTheFileIsNoCondition) {
   for (uint64_t seed = 1; seed <= kCuts / 5; ++seed) {
-    Rig rig(with_log());
+    Rig rig(Rig::with_log());
     const InodeId full = rig.create("full");
     ASSERT_TRUE(rig.write(full, 0, filled_blocks(rig.fs().space().free_blocks - 2, 1)).ok());
     ASSERT_TRUE(rig.fs().sync().ok());
@@ -202,7 +193,7 @@ TEST(Conditional, ABlockThatLeftTheFileIsNoCondition) {
 
 TEST(Conditional, WhatTheTimerCommitsSurvivesAPowerCutToo) {
   for (const auto meta_class : {pmem::MetaClass::kPersistent, pmem::MetaClass::kSynced}) {
-    Rig rig(with_log(meta_class));
+    Rig rig(Rig::with_log(meta_class));
     const InodeId id = rig.create("f");
     rig.clock().ms += 1000;
     rig.fs().maintenance().timer_round();  // the name
@@ -216,7 +207,7 @@ TEST(Conditional, WhatTheTimerCommitsSurvivesAPowerCutToo) {
 
 // An unmount, a growth of the log into a new snapshot, and the next mount go on from there.
 TEST(Conditional, ManyRecordsRunThroughTheLogAndItsSnapshots) {
-  Rig rig(with_log());
+  Rig rig(Rig::with_log());
   const InodeId id = rig.create("f");
   for (uint64_t i = 0; i < 900; ++i) {
     ASSERT_TRUE(rig.write(id, i * kBlockSize, filled_blocks(1, static_cast<int>(i % 251))).ok());

@@ -78,12 +78,7 @@ TEST(FlushedData, WhatWasWrittenIsThereWhenFsyncReturns) {
 }
 
 TEST(FlushedData, NamesAreInTheLogWhenFsyncReturns) {
-  Rig::Options options;
-  options.blocks = 8192;
-  options.meta_bytes = 2 << 20;
-  options.meta_class = pmem::MetaClass::kVolatile;
-  options.meta_log = true;
-  Rig rig(options);
+  Rig rig(Rig::with_log(pmem::MetaClass::kVolatile));
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const std::string name = "f" + std::to_string(seed);
     ASSERT_TRUE(rig.fs().sync().ok());  // a log that begins has flushes of its own

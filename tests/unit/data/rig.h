@@ -83,6 +83,14 @@ class Rig {
     bool forgetful_meta = false;
     MountOptions mount;
   };
+  static Options with_log(pmem::MetaClass meta_class = pmem::MetaClass::kSynced) {
+    Options options;
+    options.blocks = 8192;
+    options.meta_bytes = 2 << 20;
+    options.meta_class = meta_class;
+    options.meta_log = true;
+    return options;
+  }
   explicit Rig(const Options& options) : options_(options) {
     auto ram = std::make_unique<RamDevice>(options.blocks, options.pstreams, options.most_blocks);
     ram_ = ram.get();
