@@ -4,15 +4,14 @@
 #include <cmath>
 #include <utility>
 
+#include "base/mix.h"
+
 namespace streamfs::classifier {
 
 namespace {
 
-uint64_t mix(uint64_t hash, uint64_t value) {  // splitmix64's finalizer
-  hash += value + 0x9e3779b97f4a7c15;
-  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
-  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
-  return hash ^ (hash >> 31);
+uint64_t mix(uint64_t hash, uint64_t value) {
+  return mix64(hash + value + 0x9e3779b97f4a7c15);
 }
 
 }  // namespace

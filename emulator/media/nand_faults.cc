@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mix.h"
 #include "emulator/geometry.h"
 
 namespace streamfs::emulator {
@@ -12,15 +13,8 @@ namespace {
 
 constexpr uint64_t kRate = 1'000'000'000;
 
-// splitmix64's finalizer.
-uint64_t mix(uint64_t x) {
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-  x = (x ^ x >> 27) * 0x94d049bb133111eb;
-  return x ^ x >> 31;
-}
-
 uint64_t draw(uint64_t seed, uint64_t block, uint64_t erases, uint64_t what) {
-  return mix(mix(mix(seed + 0x9e3779b97f4a7c15) + block) + (erases << 32 | what)) % kRate;
+  return mix64(mix64(mix64(seed + 0x9e3779b97f4a7c15) + block) + (erases << 32 | what)) % kRate;
 }
 
 }  // namespace
@@ -37,7 +31,7 @@ std::vector<BlockIndex> factory_bad_blocks(const Geometry& geometry) {
   std::vector<BlockIndex> blocks(geometry.blocks);
   std::iota(blocks.begin(), blocks.end(), BlockIndex{0});
   for (uint32_t i = 0; i < geometry.bad_blocks; ++i)
-    std::swap(blocks[i], blocks[i + mix(geometry.failures.seed + i) % (geometry.blocks - i)]);
+    std::swap(blocks[i], blocks[i + mix64(geometry.failures.seed + i) % (geometry.blocks - i)]);
   blocks.resize(geometry.bad_blocks);
   return blocks;
 }

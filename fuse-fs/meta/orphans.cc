@@ -3,10 +3,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/thread_number.h"
 #include "base/types.h"
 
 namespace streamfs::meta {
@@ -37,7 +39,7 @@ void Orphans::add_unit(uint64_t unit) {
     const uint64_t slot = unit + sizeof(UnitHeader) + index * kWordSize;
     const InodeId id{heap_.store().region.load(slot)};
     if (id.value == 0) {
-      free_.push_back(slot);
+      give_free(slot);
     } else {
       slots_[id] = slot;
       found_.push_back(id);
@@ -49,12 +51,25 @@ void Orphans::add_unit(uint64_t unit) {
 
 Result<Orphans::Claim> Orphans::claim(InodeId id) {
   const MutexLock lock(mutex_);
-  while (free_.empty() && next_unit_ != 0) SFS_TRY(load_next());
-  if (free_.empty()) SFS_TRY(grow());
-  const uint64_t slot = free_.back();
-  free_.pop_back();
-  slots_[id] = slot;
-  return Claim(*this, id, slot);
+  auto slot = take_free();
+  for (; !slot; slot = take_free()) SFS_TRY(next_unit_ != 0 ? load_next() : grow());
+  slots_[id] = *slot;
+  return Claim(*this, id, *slot);
+}
+
+std::optional<uint64_t> Orphans::take_free() {
+  for (size_t i = 0; i < free_.size(); ++i) {
+    auto& slots = free_[(thread_number() + i) % free_.size()];
+    if (slots.empty()) continue;
+    const uint64_t slot = slots.back();
+    slots.pop_back();
+    return slot;
+  }
+  return std::nullopt;
+}
+
+void Orphans::give_free(uint64_t slot) {
+  free_[slot / kLineSize % free_.size()].push_back(slot);
 }
 
 // Once in 504 nameless inodes, in a record of its own.
@@ -81,7 +96,7 @@ void Orphans::removed(InodeId id) {
   const MutexLock lock(mutex_);
   const auto found = slots_.find(id);
   if (found == slots_.end()) return;
-  free_.push_back(found->second);
+  give_free(found->second);
   slots_.erase(found);
 }
 

@@ -1,0 +1,17 @@
+// A bijection of 64 bits that leaves nothing of its argument's order: what is counted up and shared
+// out by a few bits of it must not come to the same place in step with another count.
+// Thread safety: a pure function.
+#pragma once
+
+#include <cstdint>
+
+namespace streamfs {
+
+// splitmix64's finalizer (Steele, Lea, Flood, Fast Splittable Pseudorandom Number Generators).
+constexpr uint64_t mix64(uint64_t x) {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+  x = (x ^ x >> 27) * 0x94d049bb133111eb;
+  return x ^ x >> 31;
+}
+
+}  // namespace streamfs
