@@ -36,14 +36,18 @@ constexpr size_t kSlotWords = sizeof(DirSlot) / kWordSize;
 // An entry's slots as words, the inode word included.
 using EntryWords = std::array<uint64_t, kMaxEntrySlots * kSlotWords>;
 
-uint16_t entry_checksum(EntryWords words, uint32_t slots) {
-  words[1] &= 0x0000'ffff'ffff'ffff;  // DirSlot::checksum
-  const auto covered = std::as_bytes(std::span(words)).first(slots * sizeof(DirSlot));
-  return static_cast<uint16_t>(crc32c(covered));
+// The second word holds the checksum.
+constexpr uint64_t kButChecksum = 0x0000'ffff'ffff'ffff;
+static_assert(offsetof(DirSlot, checksum) == 14);
+
+uint16_t entry_checksum(const EntryWords& words, uint32_t slots) {
+  const std::array<uint64_t, 2> head{words[0], words[1] & kButChecksum};
+  const auto rest = std::span(words).first(slots * kSlotWords).subspan(head.size());
+  return static_cast<uint16_t>(crc32c(std::as_bytes(rest), crc32c(std::as_bytes(std::span(head)))));
 }
 
 void finish_checksum(EntryWords& words, uint32_t slots) {
-  words[1] = (words[1] & 0x0000'ffff'ffff'ffff) | uint64_t{entry_checksum(words, slots)} << 48;
+  words[1] = (words[1] & kButChecksum) | uint64_t{entry_checksum(words, slots)} << 48;
 }
 
 EntryWords encode_entry(std::string_view name, InodeId id, uint32_t type) {
@@ -65,10 +69,12 @@ EntryWords encode_entry(std::string_view name, InodeId id, uint32_t type) {
   return words;
 }
 
-EntryWords read_words(const pmem::Region& region, uint64_t offset, uint32_t slots) {
-  EntryWords words{};
-  for (size_t i = 0; i < slots * kSlotWords; ++i) words[i] = region.load(offset + i * kWordSize);
-  return words;
+// Slots [first, slots) of an entry whose first slot is at `offset`.
+void read_words(const pmem::Region& region, uint64_t offset, uint32_t first, uint32_t slots,
+                EntryWords& words) {
+  for (size_t i = first * kSlotWords; i < slots * kSlotWords; ++i) {
+    words[i] = region.load(offset + i * kWordSize);
+  }
 }
 
 DirSlot first_slot(const EntryWords& words) {
@@ -119,13 +125,15 @@ namespace {
 Result<DirEntry> decode_copy(const pmem::Region& region, uint64_t unit, uint32_t index) {
   const uint64_t at = slot_offset(unit, index);
   if (region.load(at) == 0) return Error{ENOENT};  // as most are: nothing to read
-  const DirSlot slot = first_slot(read_words(region, at, 1));
+  EntryWords words{};
+  read_words(region, at, 0, 1, words);
+  const DirSlot slot = first_slot(words);
   const uint32_t slots = slots_for(slot.name_length);
   if ((slot.inode & kContinuation) != 0 || slot.name_length == 0 ||
       slot.name_length > kMaxNameLength || index + slots > kDirSlotsPerUnit) {
     return Error{EIO, "damaged directory slot"};
   }
-  const EntryWords words = read_words(region, at, slots);
+  read_words(region, at, 1, slots, words);
   if (entry_checksum(words, slots) != slot.checksum) return Error{EIO, "damaged directory slot"};
   DirEntry entry{InodeId{slot.inode & kIdMask},
                  static_cast<uint32_t>(slot.inode >> kTypeShift & 0xf) << 12, slots,
@@ -179,8 +187,9 @@ void Directory::load_unit(uint32_t ordinal) {
 
 // Lookups of the name it seems to have held will meet it, and fail.
 void Directory::load_damaged(uint32_t ordinal, uint32_t index) {
-  const DirSlot slot =
-      first_slot(read_words(heap_.store().region, slot_offset(units_[ordinal], index), 1));
+  EntryWords words{};
+  read_words(heap_.store().region, slot_offset(units_[ordinal], index), 0, 1, words);
+  const DirSlot slot = first_slot(words);
   const uint32_t number = ordinal * kDirSlotsPerUnit + index;
   ++entries_;
   index_.emplace(slot.name_hash, number);
@@ -194,7 +203,8 @@ uint64_t Directory::offset(uint32_t slot) const {
 }
 
 Result<std::optional<Directory::Found>> Directory::find(std::string_view name) const {
-  const auto [begin, end] = index_.equal_range(name_hash(name));
+  const uint32_t hash = name_hash(name);
+  const auto [begin, end] = index_.equal_range(hash);
   bool damaged = false;
   for (auto at = begin; at != end; ++at) {
     const uint32_t slot = at->second;
@@ -203,7 +213,7 @@ Result<std::optional<Directory::Found>> Directory::find(std::string_view name) c
     if (!entry) {
       damaged = true;
     } else if (entry->name == name) {
-      return std::optional(Found{slot, entry->id, entry->type});
+      return std::optional(Found{slot, entry->slots, hash, entry->id, entry->type});
     }
   }
   if (damaged) return Error{EIO, "damaged directory slot"};
@@ -291,37 +301,29 @@ void Directory::inserted(Insertion insertion) {
   ++entries_;
 }
 
-DirEntry Directory::entry(uint32_t slot) const {
-  auto found =
-      decode_entry(heap_.store().region, units_[slot / kDirSlotsPerUnit], slot % kDirSlotsPerUnit);
-  SFS_ASSERT(found.ok());  // find() has just read it, and nobody else may change it
-  return *std::move(found);
+void Directory::put_remove(Transaction& tx, const Found& found) const {
+  for (uint32_t i = 0; i < found.count; ++i) tx.patch(offset(found.slot + i), 0);
 }
 
-Directory::Removal Directory::put_remove(Transaction& tx, uint32_t slot) const {
-  const DirEntry old = entry(slot);
-  for (uint32_t i = 0; i < old.slots; ++i) tx.patch(offset(slot + i), 0);
-  return {slot, old.slots, name_hash(old.name)};
-}
-
-void Directory::removed(const Removal& removal, TxId tx) {
-  const auto [begin, end] = index_.equal_range(removal.hash);
-  const auto found =
-      std::find_if(begin, end, [&](const auto& at) { return at.second == removal.slot; });
-  SFS_ASSERT(found != end);
-  index_.erase(found);
-  set_free(removal.slot, removal.count);
+void Directory::removed(const Found& found, TxId tx) {
+  const auto [begin, end] = index_.equal_range(found.hash);
+  const auto indexed =
+      std::find_if(begin, end, [&](const auto& at) { return at.second == found.slot; });
+  SFS_ASSERT(indexed != end);
+  index_.erase(indexed);
+  set_free(found.slot, found.count);
   --entries_;
   last_free_ = std::max(last_free_, tx);
 }
 
-void Directory::put_replace(Transaction& tx, uint32_t slot, InodeId id, uint32_t type) const {
-  const uint32_t slots = entry(slot).slots;
-  EntryWords words = read_words(heap_.store().region, offset(slot), slots);
+void Directory::put_replace(Transaction& tx, const Found& found, InodeId id, uint32_t type) const {
+  const uint64_t at = offset(found.slot);
+  EntryWords words{};
+  read_words(heap_.store().region, at, 0, found.count, words);
   words[0] = entry_word(id, type);
-  finish_checksum(words, slots);
-  tx.patch(offset(slot), words[0]);
-  tx.patch(offset(slot) + kWordSize, words[1]);
+  finish_checksum(words, found.count);
+  tx.patch(at, words[0]);
+  tx.patch(at + kWordSize, words[1]);
 }
 
 void Directory::visit(

@@ -54,10 +54,10 @@ class Directory {
   static Result<std::unique_ptr<Directory>> load(Heap& heap, InodeId id, const InodeImage& image);
 
   struct Found {
-    uint32_t slot;
+    uint32_t slot, count;  // the first of so many
+    uint32_t hash;
     InodeId id;
     uint32_t type;
-    friend bool operator==(const Found&, const Found&) = default;
   };
   Result<std::optional<Found>> find(std::string_view name) const;
   bool empty() const { return entries_ == 0; }
@@ -73,13 +73,10 @@ class Directory {
   Result<Insertion> put_insert(Transaction& tx, std::string_view name, InodeId id, uint32_t type,
                                InodeImage& next);
   void inserted(Insertion insertion);
-  struct Removal {
-    uint32_t slot = 0, count = 0, hash = 0;
-  };
-  Removal put_remove(Transaction& tx, uint32_t slot) const;
-  void removed(const Removal& removal, TxId tx);
+  void put_remove(Transaction& tx, const Found& found) const;
+  void removed(const Found& found, TxId tx);
   // The name leads to another inode; the index need not know.
-  void put_replace(Transaction& tx, uint32_t slot, InodeId id, uint32_t type) const;
+  void put_replace(Transaction& tx, const Found& found, InodeId id, uint32_t type) const;
 
   // Entries from a slot on; stops when visit returns false.
   void visit(uint64_t slot,
@@ -92,7 +89,6 @@ class Directory {
   void set_free(uint32_t slot, uint32_t count);
   uint64_t offset(uint32_t slot) const;
   uint64_t load_word(uint32_t slot) const { return heap_.store().region.load(offset(slot)); }
-  DirEntry entry(uint32_t slot) const;
   std::optional<uint32_t> find_free(uint32_t count);
   bool settled() const;
 

@@ -3,11 +3,13 @@
 // engine_grow.cc hold the operations; see engine.h for thread safety and what a crash leaves.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -156,25 +158,26 @@ class EngineImpl final : public Engine {
   std::pair<Result<TxId>, Locked> commit_new(Change& change, NewInode& made);
   void touch(Change& change, Inode& directory);
   Result<InodeRef> named(InodeId id);
-  Result<bool> lock_all(InodeLocks& locks, std::initializer_list<InodeId> ids);
-  Result<std::optional<Directory::Found>> peek(InodeId directory, std::string_view name);
+  Result<void> lock_all(InodeLocks& locks, std::initializer_list<InodeId> directories,
+                        std::span<const InodeId> more);
+  Result<bool> try_lock(InodeLocks& locks, InodeId id);
   // Takes one name away; the inode joins the orphans with its last.
   Result<Orphans::Claim> put_drop_name(Change& change, Inode& inode);
   Result<InodeId> remove_name(InodeId parent, std::string_view name, bool directory);
+  Result<InodeId> remove_found(Inode& from, const Directory::Found& found, Inode& inode,
+                               bool directory);
   Result<void> check_removable(Inode& inode, bool directory);
 
   struct Rename;
+  using Moved = std::array<InodeId, 2>;  // what the names lead to
   Result<std::optional<RenameResult>> try_rename(InodeId from, std::string_view name, InodeId to,
                                                  std::string_view new_name, uint32_t flags,
-                                                 const Caller& caller);
+                                                 const Caller& caller, Moved& moved);
   Result<void> check_rename(const Rename& rename, uint32_t flags);
   Result<void> check_replaced(const Rename& rename);
   Result<void> check_not_inside(InodeId moved, InodeId directory) const;
-  struct Vacated {
-    Directory::Removal removal;
-    std::optional<NewInode> whiteout;
-  };
-  Result<Vacated> put_vacate(Change& change, Rename& rename);
+  Result<std::optional<NewInode>> put_vacate(Change& change,
+                                             Rename& rename);  // a whiteout, or none
   Result<RenameResult> move_name(Rename& rename, std::string_view new_name);
   Result<RenameResult> exchange_names(Rename& rename, const Directory::Found& target, Inode& other);
   void put_moved(Change& change, Inode& moved, Inode& from, Inode& to);

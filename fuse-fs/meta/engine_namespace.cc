@@ -223,28 +223,30 @@ Result<Attributes> EngineImpl::link(InodeId target, InodeId parent, std::string_
 
 // ---- Remove
 
-Result<std::optional<Directory::Found>> EngineImpl::peek(InodeId directory, std::string_view name) {
-  SFS_ASSIGN(const Locked locked, lock_directory(directory));
-  SFS_ASSIGN(const Directory* names, entries(*locked));
-  return names->find(name);
-}
-
-// False when a name's inode (any but the first) is gone: look the names up again.
-Result<bool> EngineImpl::lock_all(InodeLocks& locks, std::initializer_list<InodeId> ids) {
-  bool all = true;
-  for (const InodeId id : ids) {
-    auto ref = cache_.get(id);
-    if (ref) {
-      locks.add(std::move(ref).value());
-    } else if (ref.error().code == ESTALE && id != *ids.begin()) {
-      all = false;
-    } else {
-      return ref.error();
-    }
+// What a name leads to is known only while its directory is locked, and to wait for that inode
+// then would be against the order of locks. So it is tried: nearly always nobody has it. Where
+// somebody has, everything is unlocked and locked again in order, with that inode among `more`, and
+// the name is looked up anew.
+Result<void> EngineImpl::lock_all(InodeLocks& locks, std::initializer_list<InodeId> directories,
+                                  std::span<const InodeId> more) {
+  for (const InodeId id : directories) {
+    SFS_ASSIGN(InodeRef ref, cache_.get(id));
+    locks.add(std::move(ref));
+  }
+  for (const InodeId id : more) {
+    if (auto ref = cache_.get(id)) locks.add(std::move(ref).value());  // or it is gone by now
   }
   locks.lock();
-  if (!locks[*ids.begin()].alive) return Error{ESTALE, "no such inode"};
-  return all;
+  for (const InodeId id : directories) {
+    if (!locks[id].alive) return Error{ESTALE, "no such inode"};
+    if (!is_directory(locks[id].committed)) return Error{ENOTDIR};
+  }
+  return {};
+}
+
+Result<bool> EngineImpl::try_lock(InodeLocks& locks, InodeId id) {
+  SFS_ASSIGN(InodeRef ref, named(id));
+  return locks.try_lock(std::move(ref));
 }
 
 Result<Orphans::Claim> EngineImpl::put_drop_name(Change& change, Inode& inode) {
@@ -258,7 +260,6 @@ Result<Orphans::Claim> EngineImpl::put_drop_name(Change& change, Inode& inode) {
 }
 
 Result<void> EngineImpl::check_removable(Inode& inode, bool directory) {
-  if (!inode.alive) return Error{ESTALE, "no such inode"};
   if (!directory)
     return is_directory(inode.committed) ? Result<void>(Error{EISDIR}) : Result<void>();
   if (!is_directory(inode.committed)) return Error{ENOTDIR};
@@ -270,28 +271,31 @@ Result<void> EngineImpl::check_removable(Inode& inode, bool directory) {
 Result<InodeId> EngineImpl::remove_name(InodeId parent, std::string_view name, bool directory) {
   SFS_TRY(writable());
   SFS_TRY(check_name(name));
-  for (;;) {
-    SFS_ASSIGN(const auto seen, peek(parent, name));
-    if (!seen) return Error{ENOENT};
+  for (InodeId id = parent;;) {
     InodeLocks locks;
-    SFS_ASSIGN(const bool all, lock_all(locks, {parent, seen->id}));
+    SFS_TRY(lock_all(locks, {parent}, {&id, 1}));
     Inode& from = locks[parent];
-    SFS_ASSIGN(Directory * names, entries(from));
+    SFS_ASSIGN(const Directory* names, entries(from));
     SFS_ASSIGN(const auto found, names->find(name));
-    if (found != seen) continue;  // renamed or removed meanwhile
-    if (!all) return Error{EIO, "a name leads to no inode"};
-    Inode& inode = locks[seen->id];
-    SFS_TRY(check_removable(inode, directory));
-    Change change = this->change();
-    const Directory::Removal removal = names->put_remove(change.tx, found->slot);
-    SFS_ASSIGN(Orphans::Claim orphan, put_drop_name(change, inode));
-    if (directory) --change.next(from).nlink;
-    touch(change, from);
-    SFS_ASSIGN(const TxId committed, change.commit());
-    names->removed(removal, committed);
-    orphan.keep();
-    return inode.id;
+    if (!found) return Error{ENOENT};
+    id = found->id;
+    SFS_ASSIGN(const bool locked, try_lock(locks, id));
+    if (locked) return remove_found(from, *found, locks[id], directory);
   }
+}
+
+Result<InodeId> EngineImpl::remove_found(Inode& from, const Directory::Found& found, Inode& inode,
+                                         bool directory) {
+  SFS_TRY(check_removable(inode, directory));
+  Change change = this->change();
+  from.directory->put_remove(change.tx, found);
+  SFS_ASSIGN(Orphans::Claim orphan, put_drop_name(change, inode));
+  if (directory) --change.next(from).nlink;
+  touch(change, from);
+  SFS_ASSIGN(const TxId committed, change.commit());
+  from.directory->removed(found, committed);
+  orphan.keep();
+  return inode.id;
 }
 
 Result<InodeId> EngineImpl::unlink(InodeId parent, std::string_view name) {

@@ -46,29 +46,29 @@ Result<RenameResult> EngineImpl::rename(InodeId from, std::string_view name, Ino
   if (clash || (flags & ~(alone | RENAME_EXCHANGE)) != 0) return Error{EINVAL, "rename flags"};
   std::unique_lock one_at_a_time(rename_mutex_, std::defer_lock);
   if (from != to) one_at_a_time.lock();
-  for (;;) {
-    SFS_ASSIGN(const auto done, try_rename(from, name, to, new_name, flags, caller));
+  for (Moved moved{from, to};;) {
+    SFS_ASSIGN(const auto done, try_rename(from, name, to, new_name, flags, caller, moved));
     if (done) return *done;
   }
 }
 
-// Nothing when a name changed between being looked up and being locked.
+// Nothing when somebody else has an inode that the names lead to, which `moved` then says.
 Result<std::optional<RenameResult>> EngineImpl::try_rename(InodeId from, std::string_view name,
                                                            InodeId to, std::string_view new_name,
-                                                           uint32_t flags, const Caller& caller) {
-  SFS_ASSIGN(const auto source, peek(from, name));
-  SFS_ASSIGN(const auto target, peek(to, new_name));
-  if (!source) return Error{ENOENT};
-  const InodeId replaced = target ? target->id : source->id;
+                                                           uint32_t flags, const Caller& caller,
+                                                           Moved& moved) {
   InodeLocks locks;
-  SFS_ASSIGN(const bool all, lock_all(locks, {from, to, source->id, replaced}));
+  SFS_TRY(lock_all(locks, {from, to}, moved));
   SFS_ASSIGN(Directory * from_names, entries(locks[from]));
-  SFS_ASSIGN(const auto source_now, from_names->find(name));
-  if (source_now != source) return std::optional<RenameResult>();
-  if (!all) return Error{EIO, "a name leads to no inode"};
+  SFS_ASSIGN(const auto source, from_names->find(name));
   SFS_ASSIGN(Directory * to_names, entries(locks[to]));
-  SFS_ASSIGN(const auto target_now, to_names->find(new_name));
-  if (target_now != target) return std::optional<RenameResult>();
+  SFS_ASSIGN(const auto target, to_names->find(new_name));
+  if (!source) return Error{ENOENT};
+  moved = {source->id, target ? target->id : source->id};
+  for (const InodeId id : moved) {
+    SFS_ASSIGN(const bool locked, try_lock(locks, id));
+    if (!locked) return std::optional<RenameResult>();
+  }
   Rename rename{locks[from],
                 locks[to],
                 *from_names,
@@ -76,7 +76,7 @@ Result<std::optional<RenameResult>> EngineImpl::try_rename(InodeId from, std::st
                 *source,
                 target,
                 locks[source->id],
-                target ? &locks[replaced] : nullptr,
+                target ? &locks[target->id] : nullptr,
                 (flags & RENAME_WHITEOUT) != 0 ? &caller : nullptr};
   SFS_TRY(check_rename(rename, flags));
   if (rename.replaced == &rename.moved) {
@@ -84,7 +84,7 @@ Result<std::optional<RenameResult>> EngineImpl::try_rename(InodeId from, std::st
   }
   const bool exchange = (flags & RENAME_EXCHANGE) != 0;
   SFS_ASSIGN(const RenameResult result, exchange&& target
-                                            ? exchange_names(rename, *target, locks[replaced])
+                                            ? exchange_names(rename, *target, *rename.replaced)
                                             : move_name(rename, new_name));
   return std::optional(result);
 }
@@ -143,27 +143,24 @@ void EngineImpl::put_moved(Change& change, Inode& moved, Inode& from, Inode& to)
 
 // The old name: gone, or a whiteout's, which overlay filesystems leave for a lower layer to be
 // hidden.
-Result<EngineImpl::Vacated> EngineImpl::put_vacate(Change& change, Rename& rename) {
-  Vacated out;
+Result<std::optional<EngineImpl::NewInode>> EngineImpl::put_vacate(Change& change, Rename& rename) {
   if (rename.whiteout == nullptr) {
-    out.removal = rename.from_names.put_remove(change.tx, rename.source.slot);
-    return out;
+    rename.from_names.put_remove(change.tx, rename.source);
+    return std::optional<NewInode>();
   }
   const CreateRequest request{S_IFCHR, *rename.whiteout, 0, {}, {}, false};
   SFS_ASSIGN(NewInode made, prepare_inode(change, rename.from, request, 1));
-  rename.from_names.put_replace(change.tx, rename.source.slot, made.slot.id(), S_IFCHR);
-  out.whiteout.emplace(std::move(made));
-  return out;
+  rename.from_names.put_replace(change.tx, rename.source, made.slot.id(), S_IFCHR);
+  return std::optional(std::move(made));
 }
 
 Result<RenameResult> EngineImpl::move_name(Rename& rename, std::string_view new_name) {
   Change change = this->change();
-  SFS_ASSIGN(Vacated vacated, put_vacate(change, rename));
+  SFS_ASSIGN(auto whiteout, put_vacate(change, rename));
   Directory::Insertion insertion;
   Orphans::Claim orphan;
   if (rename.target) {
-    rename.to_names.put_replace(change.tx, rename.target->slot, rename.source.id,
-                                rename.source.type);
+    rename.to_names.put_replace(change.tx, *rename.target, rename.source.id, rename.source.type);
     SFS_ASSIGN(orphan, put_drop_name(change, *rename.replaced));
     if (is_directory(rename.replaced->committed)) --change.next(rename.to).nlink;
   } else {
@@ -174,9 +171,9 @@ Result<RenameResult> EngineImpl::move_name(Rename& rename, std::string_view new_
   touch(change, rename.from);
   touch(change, rename.to);
   SFS_ASSIGN(const TxId committed,
-             vacated.whiteout ? commit_new(change, *vacated.whiteout).first : change.commit());
+             whiteout ? commit_new(change, *whiteout).first : change.commit());
   if (!rename.target) rename.to_names.inserted(std::move(insertion));
-  if (!vacated.whiteout) rename.from_names.removed(vacated.removal, committed);
+  if (!whiteout) rename.from_names.removed(rename.source, committed);
   orphan.keep();
   RenameResult result{rename.moved.id, std::nullopt};
   if (rename.replaced != nullptr) result.replaced = rename.replaced->id;
@@ -186,8 +183,8 @@ Result<RenameResult> EngineImpl::move_name(Rename& rename, std::string_view new_
 Result<RenameResult> EngineImpl::exchange_names(Rename& rename, const Directory::Found& target,
                                                 Inode& other) {
   Change change = this->change();
-  rename.from_names.put_replace(change.tx, rename.source.slot, target.id, target.type);
-  rename.to_names.put_replace(change.tx, target.slot, rename.source.id, rename.source.type);
+  rename.from_names.put_replace(change.tx, rename.source, target.id, target.type);
+  rename.to_names.put_replace(change.tx, target, rename.source.id, rename.source.type);
   put_moved(change, rename.moved, rename.from, rename.to);
   put_moved(change, other, rename.to, rename.from);
   touch(change, rename.from);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -312,21 +313,42 @@ bool InodeCache::evict_from(Shard& at, Evicted& gone) {
 
 InodeLocks::~InodeLocks() {
   if (!locked_) return;
-  for (const InodeRef& ref : refs_) ref->mutex.unlock();
+  for (size_t i = 0; i < count_; ++i) refs_[i]->mutex.unlock();
+}
+
+Inode* InodeLocks::find(InodeId id) const {
+  for (size_t i = 0; i < count_; ++i) {
+    if (refs_[i]->id == id) return refs_[i].get();
+  }
+  return nullptr;
+}
+
+void InodeLocks::add(InodeRef ref) {
+  if (find(ref->id) != nullptr) return;
+  SFS_ASSERT(count_ < kMost && !locked_);
+  refs_[count_++] = std::move(ref);
 }
 
 void InodeLocks::lock() {
-  std::ranges::sort(refs_, {}, [](const InodeRef& ref) { return ref->id; });
-  const auto same = [](const InodeRef& a, const InodeRef& b) { return a.get() == b.get(); };
-  refs_.erase(std::unique(refs_.begin(), refs_.end(), same), refs_.end());
-  for (const InodeRef& ref : refs_) ref->mutex.lock();
+  std::ranges::sort(std::span(refs_).first(count_), {},
+                    [](const InodeRef& ref) { return ref->id; });
+  for (size_t i = 0; i < count_; ++i) refs_[i]->mutex.lock();
   locked_ = true;
 }
 
+bool InodeLocks::try_lock(InodeRef ref) {
+  SFS_ASSERT(locked_);
+  if (const Inode* held = find(ref->id)) return held == ref.get();  // or a freed one of this id
+  if (!ref->mutex.try_lock()) return false;
+  SFS_ASSERT(count_ < kMost);
+  refs_[count_++] = std::move(ref);
+  return true;
+}
+
 Inode& InodeLocks::operator[](InodeId id) const {
-  const auto found = std::ranges::find(refs_, id, [](const InodeRef& ref) { return ref->id; });
-  SFS_ASSERT(found != refs_.end());
-  return **found;
+  Inode* const inode = find(id);
+  SFS_ASSERT(inode != nullptr);
+  return *inode;
 }
 
 }  // namespace streamfs::meta

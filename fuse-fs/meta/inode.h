@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mix.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
@@ -157,7 +158,8 @@ class InodeCache {
   };
   using Evicted = std::vector<std::shared_ptr<Inode>>;
   static constexpr size_t kShards = 64;
-  Shard& shard(InodeId id) { return shards_[id.value % kShards]; }
+  // Threads that work through files of their own go up in step: mixed, they meet now and then only.
+  Shard& shard(InodeId id) { return shards_[mix64(id.value) % kShards]; }
   void unpin(const std::shared_ptr<Inode>& inode);
   InodeRef pin(Entry& entry);
   void charge(Shard& at, Entry& entry, uint64_t bytes) SFS_REQUIRES(at.mutex);
@@ -172,20 +174,26 @@ class InodeCache {
   std::atomic<size_t> next_shard_{0};  // to evict from
 };
 
-// Locks several inodes in ascending order of their ids, each once.
+// Locks several inodes, each once, and waits for them in ascending order of their ids only.
 class InodeLocks {
  public:
+  static constexpr size_t kMost = 6;
   InodeLocks() = default;
   InodeLocks(const InodeLocks&) = delete;
   InodeLocks& operator=(const InodeLocks&) = delete;
   ~InodeLocks();
-  void add(InodeRef ref) { refs_.push_back(std::move(ref)); }
-  void lock() SFS_NO_TSA;
-  // The locked inode of this id, which must have been added.
+  void add(InodeRef ref);
+  void lock() SFS_NO_TSA;  // all that were added
+  // One more, after lock(), whatever its id: false where somebody else has it.
+  bool try_lock(InodeRef ref) SFS_NO_TSA;
+  // The locked inode of this id, which must be one of these.
   Inode& operator[](InodeId id) const;
 
  private:
-  std::vector<InodeRef> refs_;
+  Inode* find(InodeId id) const;
+
+  std::array<InodeRef, kMost> refs_;
+  size_t count_ = 0;
   bool locked_ = false;
 };
 

@@ -14,9 +14,12 @@
 // these by itself).
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <thread>
 #include <vector>
 
@@ -41,7 +44,9 @@ struct DataCondition {
 
 class Transaction {
  public:
-  explicit Transaction(pmem::Region& region) : region_(region) {}
+  explicit Transaction(pmem::Region& region) : region_(region) { patches_.reserve(4); }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
 
   // A home word's new value; the last value given for an offset counts.
   void patch(uint64_t offset, uint64_t value);
@@ -69,9 +74,10 @@ class Transaction {
   std::vector<uint64_t> encode(std::span<const uint64_t> proofs) const;  // header words zero
   RecordHeader header(size_t proofs) const;                              // the counts
   struct Patch {
+    explicit Patch(uint32_t number) : cell(number) {}
     uint32_t cell;
-    uint32_t mask;
-    InodeWords values;
+    uint32_t mask = 0;
+    InodeWords values;  // those of the mask
   };
   struct Mask {
     uint64_t offset, bits, value;
@@ -80,11 +86,14 @@ class Transaction {
     uint64_t offset, words;
   };
   pmem::Region& region_;
-  std::vector<Patch> patches_;
-  std::vector<Mask> masks_;
-  std::vector<uint64_t> runs_;
-  std::vector<Body> bodies_;
-  std::vector<DataCondition> conditions_;
+  // Most transactions fit into the first memory, and none of theirs is allocated.
+  std::array<std::byte, 2048> first_memory_;
+  std::pmr::monotonic_buffer_resource memory_{first_memory_.data(), first_memory_.size()};
+  std::pmr::vector<Patch> patches_{&memory_};
+  std::pmr::vector<Mask> masks_{&memory_};
+  std::pmr::vector<uint64_t> runs_{&memory_};
+  std::pmr::vector<Body> bodies_{&memory_};
+  std::pmr::vector<DataCondition> conditions_{&memory_};
 };
 
 struct JournalStats {

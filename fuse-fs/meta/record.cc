@@ -138,10 +138,12 @@ bool RecordView::in_bounds(const Geometry& geometry) const {
 
 void RecordView::apply(pmem::Region& region, const Geometry& geometry) const {
   each_patch([&](uint64_t cell, uint32_t mask, std::span<const uint64_t> values) {
-    size_t next = 0;
-    for (uint32_t left = mask; left != 0; left &= left - 1) {
-      const auto word = static_cast<uint64_t>(std::countr_zero(left));
-      region.store_word(cell + word * kWordSize, values[next++]);
+    for (uint64_t left = mask; left != 0;) {  // neighbours together
+      const auto first = static_cast<uint32_t>(std::countr_zero(left));
+      const auto count = static_cast<uint32_t>(std::countr_one(left >> first));
+      region.store(cell + first * kWordSize, values.first(count));
+      values = values.subspan(count);
+      left &= ~(((uint64_t{1} << count) - 1) << first);
     }
   });
   for (uint64_t at = 0; at < masks_.size(); at += kMaskWords) {

@@ -16,10 +16,10 @@ void Transaction::patch(uint64_t offset, uint64_t value) {
   SFS_ASSERT(offset % kWordSize == 0 && offset / kCellSize <= UINT32_MAX);
   const auto cell = static_cast<uint32_t>(offset / kCellSize);
   const uint64_t word = offset % kCellSize / kWordSize;
-  auto found = std::ranges::find(patches_, cell, &Patch::cell);
-  if (found == patches_.end()) found = patches_.insert(patches_.end(), Patch{cell, 0, {}});
-  found->mask |= 1U << word;
-  found->values[word] = value;
+  const auto found = std::ranges::find(patches_, cell, &Patch::cell);
+  Patch& patch = found == patches_.end() ? patches_.emplace_back(cell) : *found;
+  patch.mask |= 1U << word;
+  patch.values[word] = value;
 }
 
 void Transaction::patch_words(uint64_t offset, std::span<const uint64_t> values) {

@@ -124,6 +124,33 @@ TEST(Threads, OnOneTreeLoseNothing) {
   EXPECT_TRUE(fs->leftover_orphans().empty());
 }
 
+// The file is the older one, so its lock comes before the directory's, and a name is found with the
+// directory's held.
+TEST(Threads, RemovingNamesOfAFileThatOthersLinkDoNotDeadlock) {
+  Filesystem fs({.meta_bytes = 32 << 20});
+  const InodeId file = fs.file("file");
+  const InodeId directory = fs.directory("directory");
+  ASSERT_LT(file, directory);
+  const auto repeat = [](const auto& operation) {
+    return std::thread([&operation] {
+      for (int i = 0; i < 20000; ++i) operation(i % 2 == 0 ? "n0" : "n1");
+    });
+  };
+  const auto link = [&](const char* name) { (void)fs->link(file, directory, name); };
+  const auto unlink = [&](const char* name) { (void)fs->unlink(directory, name); };
+  const auto rename = [&](const char* name) {
+    (void)fs->rename(directory, name, directory, "n2", 0);
+    (void)fs->rename(directory, "n2", directory, name, 0);
+  };
+  std::vector<std::thread> threads;
+  threads.push_back(repeat(link));
+  threads.push_back(repeat(unlink));
+  threads.push_back(repeat(rename));
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(fs->attributes(file)->nlink, 1 + fs.names(directory).size());
+  fs.reopen();
+}
+
 TEST(Threads, CreatingInDirectoriesOfTheirOwnDoNotMeet) {
   Filesystem fs({.meta_bytes = 32 << 20});
   fs->journal().start_checkpointer();
