@@ -151,9 +151,7 @@ Result<void> FilesystemImpl::read_directory(
 }
 
 Result<Attributes> FilesystemImpl::reference(InodeId id) {
-  SFS_ASSIGN(const Attributes found, engine_->attributes(id));
-  engine_->reference(id);
-  return found;
+  return engine_->reference(id);
 }
 
 void FilesystemImpl::forget(InodeId id, uint64_t count) {

@@ -205,8 +205,8 @@ Attributes EngineImpl::attributes_of(const Inode& inode) const {
   return out;
 }
 
-Attributes EngineImpl::referenced(const Inode& inode) {
-  cache_.add_lookups(inode.id, 1);
+Attributes EngineImpl::referenced(Inode& inode) {
+  cache_.add_lookup(inode);
   return attributes_of(inode);
 }
 

@@ -163,7 +163,8 @@ class Engine {
   // From cookie 0; "." and ".." included. Stops when visit returns false (that entry comes again).
   virtual Result<void> read_directory(InodeId directory, uint64_t cookie,
                                       const std::function<bool(const DirectoryEntry&)>& visit) = 0;
-  virtual void reference(InodeId id) = 0;
+  // One more reference to an inode that was found in a directory.
+  virtual Result<Attributes> reference(InodeId id) = 0;
   // True when the inode has no name and no reference left: the caller frees it with free_orphan().
   virtual bool forget(InodeId id, uint64_t count) = 0;
   // Frees the blocks and the slot of such an inode. Bounded records; resumed after a crash.

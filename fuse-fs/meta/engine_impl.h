@@ -70,7 +70,7 @@ class EngineImpl final : public Engine {
                               const Caller& caller = {}) override;
   Result<void> read_directory(InodeId directory, uint64_t cookie,
                               const std::function<bool(const DirectoryEntry&)>& visit) override;
-  void reference(InodeId id) override;
+  Result<Attributes> reference(InodeId id) override;
   bool forget(InodeId id, uint64_t count) override;
   Result<void> free_orphan(InodeId id) override;
   std::vector<InodeId> leftover_orphans() override { return orphans_.leftovers(); }
@@ -137,7 +137,7 @@ class EngineImpl final : public Engine {
   Result<Directory*> entries(Inode& directory);
   Result<ExtentMap*> extents(Inode& inode);  // EINVAL unless a regular file
   Attributes attributes_of(const Inode& inode) const;
-  Attributes referenced(const Inode& inode);  // counts a reference for the caller
+  Attributes referenced(Inode& inode);  // counts a reference for the caller
 
   Result<std::string> target_of(const Inode& symlink) const;
   Result<void> verify_directory(InodeId id, const InodeImage& image) const;

@@ -55,26 +55,25 @@ Result<InodeRef> EngineImpl::named(InodeId id) {
 }
 
 Result<Attributes> EngineImpl::lookup(InodeId parent, std::string_view name) {
-  InodeId id = parent;
+  InodeRef child;
   {
     SFS_ASSIGN(const Locked directory, lock_directory(parent));
     if (name == ".") return referenced(*directory);
     if (name == "..") {
-      id = InodeId{directory->committed.parent};
+      SFS_ASSIGN(child, cache_.get(InodeId{directory->committed.parent}));
     } else {
       SFS_TRY(check_name(name));
       SFS_ASSIGN(const Directory* names, entries(*directory));
       SFS_ASSIGN(const auto found, names->find(name));
       if (!found) return Error{ENOENT};
-      id = found->id;
-      // Counted while the name still leads there, so that it cannot be freed in between.
-      SFS_ASSIGN(const InodeRef pinned, named(id));
-      cache_.add_lookups(id, 1);
+      SFS_ASSIGN(child, named(found->id));
     }
+    // Counted while the name still leads there, so that it cannot be freed in between.
+    cache_.add_lookup(*child);
   }
-  SFS_ASSIGN(const Locked inode, lock_inode(id));
-  if (name == "..") cache_.add_lookups(id, 1);
-  return attributes_of(*inode);
+  const std::unique_lock lock(child->mutex);
+  if (!child->alive) return Error{ESTALE, "no such inode"};  // ".." of a removed directory
+  return attributes_of(*child);
 }
 
 // ---- Create
@@ -350,8 +349,9 @@ Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
   }
 }
 
-void EngineImpl::reference(InodeId id) {
-  if (const auto pinned = cache_.get(id)) cache_.add_lookups(id, 1);
+Result<Attributes> EngineImpl::reference(InodeId id) {
+  SFS_ASSIGN(const Locked inode, lock_inode(id));
+  return referenced(*inode);
 }
 
 }  // namespace streamfs::meta

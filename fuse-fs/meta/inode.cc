@@ -185,8 +185,14 @@ uint64_t InodeCache::bytes() const {
   return static_cast<uint64_t>(std::max<int64_t>(bytes_.load(std::memory_order_relaxed), 0));
 }
 
+// The entry's inode is nobody's any more; who holds it still holds no entry.
+void InodeCache::let_go(Entry& entry) {
+  if (entry.inode) entry.inode->entry = nullptr;
+}
+
 InodeRef InodeCache::pin(Entry& entry) {
   ++entry.pins;
+  entry.inode->entry = &entry;
   return {*this, entry.inode};
 }
 
@@ -220,24 +226,23 @@ InodeRef InodeCache::insert(InodeId id, const InodeImage& image, std::unique_loc
   const MutexLock shard_lock(at.mutex);
   Entry& entry = at.entries[id];
   charge(at, entry, 0);
+  let_go(entry);
   entry = Entry{.inode = std::move(inode)};
   return pin(entry);
 }
 
-void InodeCache::erase(const Inode& inode) {
+void InodeCache::erase(Inode& inode) {
   Shard& at = shard(inode.id);
   const MutexLock lock(at.mutex);
-  const auto found = at.entries.find(inode.id);
-  if (found == at.entries.end() || found->second.inode.get() != &inode) return;
-  charge(at, found->second, 0);
-  at.entries.erase(found);
+  if (inode.entry == nullptr) return;
+  charge(at, *inode.entry, 0);
+  let_go(*inode.entry);
+  at.entries.erase(inode.id);
 }
 
-void InodeCache::add_lookups(InodeId id, uint64_t count) {
-  Shard& at = shard(id);
-  const MutexLock lock(at.mutex);
-  const auto found = at.entries.find(id);
-  if (found != at.entries.end()) found->second.lookups += count;
+void InodeCache::add_lookup(Inode& pinned) {
+  const MutexLock lock(shard(pinned.id).mutex);
+  if (pinned.entry != nullptr) ++pinned.entry->lookups;
 }
 
 uint64_t InodeCache::drop_lookups(InodeId id, uint64_t count) {
@@ -259,17 +264,17 @@ void InodeCache::unpin(const std::shared_ptr<Inode>& inode) {
   Shard& at = shard(inode->id);
   {
     const MutexLock lock(at.mutex);
-    const auto found = at.entries.find(inode->id);
-    if (found == at.entries.end() || found->second.inode != inode) return;
-    Entry& entry = found->second;
+    if (inode->entry == nullptr) return;
+    Entry& entry = *inode->entry;
     if (--entry.pins > 0) return;
     // Without pins nobody can reach it: its fields may be read without its mutex.
     const bool needed = entry.lookups > 0 || inode->dirty();
     charge(at, entry, needed ? kEntryBytes + inode->bytes() : 0);
     entry.rounds = 1 + std::min(kRoundsMost * entry.bytes / (limit_bytes_ + 1), kRoundsMost);
     if (!needed) {
+      let_go(entry);
       last = std::move(entry.inode);
-      at.entries.erase(found);
+      at.entries.erase(inode->id);
     }
   }
   if (bytes() > std::max(limit_bytes_, in_vain_below_.load(std::memory_order_relaxed))) evict();
@@ -304,6 +309,7 @@ bool InodeCache::evict_from(Shard& at, Evicted& gone) {
         --entry.rounds;
         continue;
       }
+      let_go(entry);
       gone.push_back(std::move(entry.inode));
       charge(at, entry, kEntryBytes);
     }

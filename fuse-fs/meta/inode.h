@@ -63,6 +63,8 @@ inline VStreamId vstream_of(const InodeImage& image) {
 void set_block_count(InodeImage& image, uint64_t blocks);
 void set_vstream(InodeImage& image, VStreamId vstream, bool hinted);
 
+struct InodeEntry;
+
 class Inode {
  public:
   Inode(InodeId own_id, const InodeImage& image) : id(own_id), committed(image) { settle(); }
@@ -70,7 +72,8 @@ class Inode {
   const InodeId id;
   Mutex mutex;
   InodeImage committed;
-  bool alive = true;  // false once freed: whoever still holds it finds nothing
+  bool alive = true;            // false once freed: whoever still holds it finds nothing
+  InodeEntry* entry = nullptr;  // the cache's, which alone touches it; none once it has let go
 
   // The current view. Equal to committed where nothing waits for a device flush.
   uint64_t size = 0, mtime = 0, ctime = 0;
@@ -104,6 +107,16 @@ class Inode {
 
 class InodeCache;
 
+// What InodeCache knows of an inode. shared_ptr: a freed slot may be reused while a stale operation
+// still holds the old object.
+struct InodeEntry {
+  std::shared_ptr<Inode> inode;  // none: evicted
+  uint64_t lookups = 0;
+  uint64_t bytes = 0;
+  uint32_t pins = 0;
+  uint64_t rounds = 0;  // that the hand passes by
+};
+
 // Keeps an inode in memory. Movable; not for sharing between threads.
 class InodeRef {
  public:
@@ -135,21 +148,14 @@ class InodeCache {
   InodeRef find(InodeId id);  // only if it is in memory
   // A new inode, locked before anyone can see it; `lock` gets its mutex.
   InodeRef insert(InodeId id, const InodeImage& image, std::unique_lock<Mutex>& lock);
-  void erase(const Inode& inode);  // freed, or never born
-  void add_lookups(InodeId id, uint64_t count);
+  void erase(Inode& inode);                           // freed, or never born
+  void add_lookup(Inode& pinned);                     // by the kernel
   uint64_t drop_lookups(InodeId id, uint64_t count);  // what is left
   uint64_t bytes() const;                             // about what all of it takes
 
  private:
   friend class InodeRef;
-  // shared_ptr: a freed slot may be reused while a stale operation still holds the old object.
-  struct Entry {
-    std::shared_ptr<Inode> inode;  // none: evicted
-    uint64_t lookups = 0;
-    uint64_t bytes = 0;
-    uint32_t pins = 0;
-    uint64_t rounds = 0;  // that the hand passes by
-  };
+  using Entry = InodeEntry;
   struct alignas(kLineSize) Shard {  // neighbours are others'
     Mutex mutex;                     // leaf
     std::unordered_map<InodeId, Entry> entries SFS_GUARDED_BY(mutex);
@@ -162,6 +168,7 @@ class InodeCache {
   Shard& shard(InodeId id) { return shards_[mix64(id.value) % kShards]; }
   void unpin(const std::shared_ptr<Inode>& inode);
   InodeRef pin(Entry& entry);
+  static void let_go(Entry& entry);
   void charge(Shard& at, Entry& entry, uint64_t bytes) SFS_REQUIRES(at.mutex);
   void evict();
   bool evict_from(Shard& at, Evicted& gone);

@@ -175,7 +175,7 @@ TEST(Data, AFragmentedFileKeepsItsSlotsAndIsFreedInBoundedRecords) {
   fs.commit(f);
   fs.reopen();
   EXPECT_EQ(fs.attributes(f).blocks, 500U);
-  fs->reference(f);
+  ASSERT_TRUE(fs->reference(f).ok());
   EXPECT_EQ(fs.unlink("f"), 0);
   fs.forget_and_free(f);
   EXPECT_EQ(fs->space().free_blocks, free);

@@ -197,7 +197,7 @@ TEST_P(ShiftModel, EveryFileIsTheModelsAfterEachChangeAndEachCrash) {
     if (below(4) == 0) below(2) == 0 ? fs.crash() : fs.reopen();
     expect_blocks(fs, f, model);
   }
-  fs->reference(f);
+  ASSERT_TRUE(fs->reference(f).ok());
   EXPECT_EQ(fs.unlink("f"), 0);
   fs.forget_and_free(f);
   EXPECT_EQ(fs->space().free_blocks, free);
