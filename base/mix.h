@@ -1,5 +1,5 @@
-// A bijection of 64 bits that leaves nothing of its argument's order: what is counted up and shared
-// out by a few bits of it must not come to the same place in step with another count.
+// A bijection of 64 bits whose values for neighbours have nothing in common: two counts that go up
+// in step do not come to the same of a few places each time.
 // Thread safety: a pure function.
 #pragma once
 

@@ -6,8 +6,9 @@
 // current into committed with journal records, after the caller has flushed the data device.
 //
 // Thread safety: every method may be called from any thread. Locks, in this order: the rename
-// mutex, inodes by ascending InodeId, then leaves (heap, allocator, orphans, journal rings). No
-// lock is held across device I/O, because none happens here.
+// mutex, inodes by ascending InodeId (any other is only tried, and never waited for), then leaves
+// (heap, allocator, orphans, journal rings). No lock is held across device I/O, because none
+// happens here.
 //
 // What a crash leaves: every namespace and attribute change that returned is there whole; one that
 // did not return is there whole or not at all. Of current-only changes nothing is there.
@@ -163,7 +164,7 @@ class Engine {
   // From cookie 0; "." and ".." included. Stops when visit returns false (that entry comes again).
   virtual Result<void> read_directory(InodeId directory, uint64_t cookie,
                                       const std::function<bool(const DirectoryEntry&)>& visit) = 0;
-  // One more reference to an inode that was found in a directory.
+  // One more reference to an inode that was found in a directory. ESTALE: freed meanwhile.
   virtual Result<Attributes> reference(InodeId id) = 0;
   // True when the inode has no name and no reference left: the caller frees it with free_orphan().
   virtual bool forget(InodeId id, uint64_t count) = 0;

@@ -169,10 +169,10 @@ class EngineImpl final : public Engine {
   Result<void> check_removable(Inode& inode, bool directory);
 
   struct Rename;
-  using Moved = std::array<InodeId, 2>;  // what the names lead to
+  using Hints = std::array<InodeId, 2>;  // what the names led to
   Result<std::optional<RenameResult>> try_rename(InodeId from, std::string_view name, InodeId to,
                                                  std::string_view new_name, uint32_t flags,
-                                                 const Caller& caller, Moved& moved);
+                                                 const Caller& caller, Hints& hints);
   Result<void> check_rename(const Rename& rename, uint32_t flags);
   Result<void> check_replaced(const Rename& rename);
   Result<void> check_not_inside(InodeId moved, InodeId directory) const;

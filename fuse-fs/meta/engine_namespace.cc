@@ -68,7 +68,7 @@ Result<Attributes> EngineImpl::lookup(InodeId parent, std::string_view name) {
       if (!found) return Error{ENOENT};
       SFS_ASSIGN(child, named(found->id));
     }
-    // Counted while the name still leads there, so that it cannot be freed in between.
+    // Counted while the name still leads there, so that what is found cannot be freed in between.
     cache_.add_lookup(*child);
   }
   const std::unique_lock lock(child->mutex);
@@ -233,7 +233,8 @@ Result<void> EngineImpl::lock_all(InodeLocks& locks, std::initializer_list<Inode
     locks.add(std::move(ref));
   }
   for (const InodeId id : more) {
-    if (auto ref = cache_.get(id)) locks.add(std::move(ref).value());  // or it is gone by now
+    // One that is gone, or damaged, is no concern before a name is found to lead to it.
+    if (auto ref = cache_.get(id)) locks.add(std::move(ref).value());
   }
   locks.lock();
   for (const InodeId id : directories) {
@@ -245,7 +246,9 @@ Result<void> EngineImpl::lock_all(InodeLocks& locks, std::initializer_list<Inode
 
 Result<bool> EngineImpl::try_lock(InodeLocks& locks, InodeId id) {
   SFS_ASSIGN(InodeRef ref, named(id));
-  return locks.try_lock(std::move(ref));
+  if (!locks.try_lock(std::move(ref))) return false;
+  if (!locks[id].alive) return Error{EIO, "a name leads to no inode"};  // it had one link too few
+  return true;
 }
 
 Result<Orphans::Claim> EngineImpl::put_drop_name(Change& change, Inode& inode) {

@@ -46,26 +46,26 @@ Result<RenameResult> EngineImpl::rename(InodeId from, std::string_view name, Ino
   if (clash || (flags & ~(alone | RENAME_EXCHANGE)) != 0) return Error{EINVAL, "rename flags"};
   std::unique_lock one_at_a_time(rename_mutex_, std::defer_lock);
   if (from != to) one_at_a_time.lock();
-  for (Moved moved{from, to};;) {
-    SFS_ASSIGN(const auto done, try_rename(from, name, to, new_name, flags, caller, moved));
+  for (Hints hints{from, to};;) {
+    SFS_ASSIGN(const auto done, try_rename(from, name, to, new_name, flags, caller, hints));
     if (done) return *done;
   }
 }
 
-// Nothing when somebody else has an inode that the names lead to, which `moved` then says.
+// Nothing when somebody else has an inode that the names lead to: again, with these as hints.
 Result<std::optional<RenameResult>> EngineImpl::try_rename(InodeId from, std::string_view name,
                                                            InodeId to, std::string_view new_name,
                                                            uint32_t flags, const Caller& caller,
-                                                           Moved& moved) {
+                                                           Hints& hints) {
   InodeLocks locks;
-  SFS_TRY(lock_all(locks, {from, to}, moved));
+  SFS_TRY(lock_all(locks, {from, to}, hints));
   SFS_ASSIGN(Directory * from_names, entries(locks[from]));
   SFS_ASSIGN(const auto source, from_names->find(name));
   SFS_ASSIGN(Directory * to_names, entries(locks[to]));
   SFS_ASSIGN(const auto target, to_names->find(new_name));
   if (!source) return Error{ENOENT};
-  moved = {source->id, target ? target->id : source->id};
-  for (const InodeId id : moved) {
+  hints = {source->id, target ? target->id : source->id};
+  for (const InodeId id : hints) {
     SFS_ASSIGN(const bool locked, try_lock(locks, id));
     if (!locked) return std::optional<RenameResult>();
   }

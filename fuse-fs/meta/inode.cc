@@ -185,7 +185,7 @@ uint64_t InodeCache::bytes() const {
   return static_cast<uint64_t>(std::max<int64_t>(bytes_.load(std::memory_order_relaxed), 0));
 }
 
-// The entry's inode is nobody's any more; who holds it still holds no entry.
+// The entry gives up its inode; whoever has that one pinned still must not touch the entry.
 void InodeCache::let_go(Entry& entry) {
   if (entry.inode) entry.inode->entry = nullptr;
 }
@@ -344,7 +344,7 @@ void InodeLocks::lock() {
 
 bool InodeLocks::try_lock(InodeRef ref) {
   SFS_ASSERT(locked_);
-  if (const Inode* held = find(ref->id)) return held == ref.get();  // or a freed one of this id
+  if (const Inode* held = find(ref->id)) return held == ref.get();
   if (!ref->mutex.try_lock()) return false;
   SFS_ASSERT(count_ < kMost);
   refs_[count_++] = std::move(ref);

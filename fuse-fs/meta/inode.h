@@ -73,7 +73,7 @@ class Inode {
   Mutex mutex;
   InodeImage committed;
   bool alive = true;            // false once freed: whoever still holds it finds nothing
-  InodeEntry* entry = nullptr;  // the cache's, which alone touches it; none once it has let go
+  InodeEntry* entry = nullptr;  // the cache's, under its shard's mutex; none once it has let go
 
   // The current view. Equal to committed where nothing waits for a device flush.
   uint64_t size = 0, mtime = 0, ctime = 0;
@@ -184,6 +184,7 @@ class InodeCache {
 // Locks several inodes, each once, and waits for them in ascending order of their ids only.
 class InodeLocks {
  public:
+  // A rename: two directories, what their names led to when it was tried before, and do now.
   static constexpr size_t kMost = 6;
   InodeLocks() = default;
   InodeLocks(const InodeLocks&) = delete;
@@ -191,7 +192,8 @@ class InodeLocks {
   ~InodeLocks();
   void add(InodeRef ref);
   void lock() SFS_NO_TSA;  // all that were added
-  // One more, after lock(), whatever its id: false where somebody else has it.
+  // One more, after lock(), whatever its id. False, and all has to be locked anew: somebody else
+  // has it, or what is locked here of this id is an inode that was freed.
   bool try_lock(InodeRef ref) SFS_NO_TSA;
   // The locked inode of this id, which must be one of these.
   Inode& operator[](InodeId id) const;

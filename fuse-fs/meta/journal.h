@@ -86,7 +86,7 @@ class Transaction {
     uint64_t offset, words;
   };
   pmem::Region& region_;
-  // Most transactions fit into the first memory, and none of theirs is allocated.
+  // Most transactions need no more than this: the cells reserved for, and a little of the others.
   std::array<std::byte, 2048> first_memory_;
   std::pmr::monotonic_buffer_resource memory_{first_memory_.data(), first_memory_.size()};
   std::pmr::vector<Patch> patches_{&memory_};

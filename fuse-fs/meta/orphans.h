@@ -66,7 +66,8 @@ class Orphans {
   uint64_t last_unit_ SFS_GUARDED_BY(mutex_) = 0, units_ SFS_GUARDED_BY(mutex_) = 0;
   uint64_t next_unit_ SFS_GUARDED_BY(mutex_) = 0;      // not read yet; 0 = all are
   std::vector<InodeId> found_ SFS_GUARDED_BY(mutex_);  // when read
-  // META offsets, a line's together: threads take from lines of their own while there are any.
+  // META offsets, every eighth line's together: threads take from lines of their own while there
+  // are any.
   std::array<std::vector<uint64_t>, 8> free_ SFS_GUARDED_BY(mutex_);
   std::unordered_map<InodeId, uint64_t> slots_ SFS_GUARDED_BY(mutex_);
 };
