@@ -18,7 +18,17 @@ from bench import workloads
 from bench.demo.databases import postgres_bin
 from bench.demo.place import ProgramError
 from bench.loop import not_installed, why_not
-from bench.mounts import Mounted, ext4, flushes, folder, meta_class, settle, streamfs
+from bench.mounts import (
+    OVER_IO_URING,
+    Mounted,
+    ext4,
+    flushes,
+    folder,
+    meta_class,
+    over_io_uring,
+    settle,
+    streamfs,
+)
 from bench.table import Row, Target, main, ratio, row, unavailable
 
 DEVICE_BYTES = 2 << 30
@@ -81,7 +91,7 @@ def not_measured() -> Iterator[Row]:
 
 
 def mounted(stack: ExitStack) -> dict[str, Mounted]:
-    """Mount ext4 and a streamfs a META class, by class."""
+    """Mount ext4 and a streamfs a META class, by class; the first also as the default is not."""
     work = folder(stack)
     work.chmod(0o711)  # PostgreSQL's user has to get to its own
     memory = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY)))
@@ -89,6 +99,9 @@ def mounted(stack: ExitStack) -> dict[str, Mounted]:
     for place in (work, memory):
         one = streamfs(stack, work / place.name, DEVICE_BYTES, place / "meta")
         mounts[f"META class {meta_class(one)}"] = one
+    for mounter in over_io_uring(streamfs).values():
+        one = mounter(stack, work / "uring", DEVICE_BYTES)
+        mounts[f"META class {meta_class(one)}{OVER_IO_URING}"] = one
     return mounts
 
 
@@ -133,14 +146,20 @@ def rows(rounds: list[Round]) -> Iterator[Row]:
             if where == "ext4":
                 continue
             others = [each[name]["ext4"][0] for each in rounds]
-            target = Target(OF_EXT4, at_least=True) if name in HELD else None
+            target = held(where, OF_EXT4) if name in HELD else None
             yield ratio(f"{name}: ÷ ext4, {where}", rates, others, target)
             each_one = statistics.median(each[name][where][1] for each in rounds)
             yield row(f"{name}: device flushes, {where}", each_one, "each")
     for where in rounds[0][MANY]:
         many, one = ([each[name][where][0] for each in rounds] for name in (MANY, ONE))
-        target = Target(OF_ONE_WRITER, at_least=True) if where != "ext4" else None
-        yield ratio(f"{WRITERS} writers ÷ 1, {where}", many, one, target)
+        yield ratio(f"{WRITERS} writers ÷ 1, {where}", many, one, held(where, OF_ONE_WRITER))
+
+
+def held(where: str, least: float) -> Target | None:
+    """Return the target of a streamfs that is mounted as it is by default."""
+    if where == "ext4" or OVER_IO_URING in where:
+        return None
+    return Target(least, at_least=True)
 
 
 if __name__ == "__main__":
