@@ -1,5 +1,5 @@
-// A bijection of 64 bits whose values for neighbours have nothing in common: two counts that go up
-// in step do not come to the same of a few places each time.
+// A bijection of 64 bits whose values for neighbours have nothing in common: for hashes and for
+// draws that repeat.
 // Thread safety: a pure function.
 #pragma once
 

@@ -91,7 +91,7 @@ def not_measured() -> Iterator[Row]:
 
 
 def mounted(stack: ExitStack) -> dict[str, Mounted]:
-    """Mount ext4 and a streamfs a META class, by class; the first also as the default is not."""
+    """Mount ext4 and a streamfs a META class, by class; the first over io_uring too."""
     work = folder(stack)
     work.chmod(0o711)  # PostgreSQL's user has to get to its own
     memory = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY)))

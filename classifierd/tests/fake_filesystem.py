@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -131,25 +132,23 @@ class FakeFilesystem:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(path))
         self._listener.listen()
-        self._peers: list[socket.socket] = []
-        self._thread = threading.Thread(target=self._accept)
-        self._thread.start()
+        self._talks: list[tuple[socket.socket, threading.Thread]] = []
+        self._accepts = threading.Thread(target=self._accept)
+        self._accepts.start()
 
     def _accept(self) -> None:
-        threads = []
         while True:
             try:
                 peer, _ = self._listener.accept()
             except OSError:
-                break
-            self._peers.append(peer)
-            threads.append(threading.Thread(target=self._talk, args=(peer,)))
-            threads[-1].start()
-        for thread in threads:
-            thread.join()
+                return
+            thread = threading.Thread(target=self._talk, args=(peer,))
+            self._talks.append((peer, thread))
+            thread.start()
 
     def _talk(self, peer: socket.socket) -> None:
-        with peer, peer.makefile("rb") as lines:
+        # Either side may go at any time.
+        with suppress(ConnectionError), peer.makefile("rb") as lines:
             for line in lines:
                 op = json.loads(line)["op"]
                 answer, fds = self._answer(op)
@@ -173,9 +172,11 @@ class FakeFilesystem:
     def close(self) -> None:
         """Go away, as at an unmount."""
         self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepts.join()
         self._listener.close()
-        for peer in self._peers:
-            if peer.fileno() >= 0:
+        for peer, thread in self._talks:
+            with suppress(OSError):  # it went before
                 peer.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
+            thread.join()
+            peer.close()
         self.path.unlink()

@@ -88,7 +88,6 @@ class Directory {
   void load_damaged(uint32_t ordinal, uint32_t index);
   void set_free(uint32_t slot, uint32_t count);
   uint64_t offset(uint32_t slot) const;
-  uint64_t load_word(uint32_t slot) const { return heap_.store().region.load(offset(slot)); }
   std::optional<uint32_t> find_free(uint32_t count);
   bool settled() const;
 

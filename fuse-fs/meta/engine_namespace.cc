@@ -229,10 +229,12 @@ Result<Attributes> EngineImpl::link(InodeId target, InodeId parent, std::string_
 Result<void> EngineImpl::lock_all(InodeLocks& locks, std::initializer_list<InodeId> directories,
                                   std::span<const InodeId> more) {
   for (const InodeId id : directories) {
+    if (locks.contains(id)) continue;
     SFS_ASSIGN(InodeRef ref, cache_.get(id));
     locks.add(std::move(ref));
   }
   for (const InodeId id : more) {
+    if (locks.contains(id)) continue;
     // One that is gone, or damaged, is no concern before a name is found to lead to it.
     if (auto ref = cache_.get(id)) locks.add(std::move(ref).value());
   }
@@ -245,6 +247,7 @@ Result<void> EngineImpl::lock_all(InodeLocks& locks, std::initializer_list<Inode
 }
 
 Result<bool> EngineImpl::try_lock(InodeLocks& locks, InodeId id) {
+  if (locks.contains(id)) return locks[id].alive;  // or freed since: all is locked anew
   SFS_ASSIGN(InodeRef ref, named(id));
   if (!locks.try_lock(std::move(ref))) return false;
   if (!locks[id].alive) return Error{EIO, "a name leads to no inode"};  // it had one link too few

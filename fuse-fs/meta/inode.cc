@@ -330,8 +330,7 @@ Inode* InodeLocks::find(InodeId id) const {
 }
 
 void InodeLocks::add(InodeRef ref) {
-  if (find(ref->id) != nullptr) return;
-  SFS_ASSERT(count_ < kMost && !locked_);
+  SFS_ASSERT(count_ < kMost && !locked_ && !contains(ref->id));
   refs_[count_++] = std::move(ref);
 }
 
@@ -343,10 +342,8 @@ void InodeLocks::lock() {
 }
 
 bool InodeLocks::try_lock(InodeRef ref) {
-  SFS_ASSERT(locked_);
-  if (const Inode* held = find(ref->id)) return held == ref.get();
+  SFS_ASSERT(count_ < kMost && locked_ && !contains(ref->id));
   if (!ref->mutex.try_lock()) return false;
-  SFS_ASSERT(count_ < kMost);
   refs_[count_++] = std::move(ref);
   return true;
 }

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/mix.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
@@ -164,8 +163,7 @@ class InodeCache {
   };
   using Evicted = std::vector<std::shared_ptr<Inode>>;
   static constexpr size_t kShards = 64;
-  // Threads that work through files of their own go up in step: mixed, they meet now and then only.
-  Shard& shard(InodeId id) { return shards_[mix64(id.value) % kShards]; }
+  Shard& shard(InodeId id) { return shards_[id.value % kShards]; }
   void unpin(const std::shared_ptr<Inode>& inode);
   InodeRef pin(Entry& entry);
   static void let_go(Entry& entry);
@@ -190,10 +188,10 @@ class InodeLocks {
   InodeLocks(const InodeLocks&) = delete;
   InodeLocks& operator=(const InodeLocks&) = delete;
   ~InodeLocks();
-  void add(InodeRef ref);
+  bool contains(InodeId id) const { return find(id) != nullptr; }
+  void add(InodeRef ref);  // one that is not contained
   void lock() SFS_NO_TSA;  // all that were added
-  // One more, after lock(), whatever its id. False, and all has to be locked anew: somebody else
-  // has it, or what is locked here of this id is an inode that was freed.
+  // One more, after lock(), whatever its id; false: somebody else has it.
   bool try_lock(InodeRef ref) SFS_NO_TSA;
   // The locked inode of this id, which must be one of these.
   Inode& operator[](InodeId id) const;

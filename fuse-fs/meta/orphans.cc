@@ -3,12 +3,10 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/mutex.h"
 #include "base/result.h"
-#include "base/thread_number.h"
 #include "base/types.h"
 
 namespace streamfs::meta {
@@ -39,7 +37,7 @@ void Orphans::add_unit(uint64_t unit) {
     const uint64_t slot = unit + sizeof(UnitHeader) + index * kWordSize;
     const InodeId id{heap_.store().region.load(slot)};
     if (id.value == 0) {
-      give_free(slot);
+      free_.push_back(slot);
     } else {
       slots_[id] = slot;
       found_.push_back(id);
@@ -51,25 +49,12 @@ void Orphans::add_unit(uint64_t unit) {
 
 Result<Orphans::Claim> Orphans::claim(InodeId id) {
   const MutexLock lock(mutex_);
-  auto slot = take_free();
-  for (; !slot; slot = take_free()) SFS_TRY(next_unit_ != 0 ? load_next() : grow());
-  slots_[id] = *slot;
-  return Claim(*this, id, *slot);
-}
-
-std::optional<uint64_t> Orphans::take_free() {
-  for (size_t i = 0; i < free_.size(); ++i) {
-    auto& slots = free_[(thread_number() + i) % free_.size()];
-    if (slots.empty()) continue;
-    const uint64_t slot = slots.back();
-    slots.pop_back();
-    return slot;
-  }
-  return std::nullopt;
-}
-
-void Orphans::give_free(uint64_t slot) {
-  free_[slot / kLineSize % free_.size()].push_back(slot);
+  while (free_.empty() && next_unit_ != 0) SFS_TRY(load_next());
+  if (free_.empty()) SFS_TRY(grow());
+  const uint64_t slot = free_.back();
+  free_.pop_back();
+  slots_[id] = slot;
+  return Claim(*this, id, slot);
 }
 
 // Once in 504 nameless inodes, in a record of its own.
@@ -96,7 +81,7 @@ void Orphans::removed(InodeId id) {
   const MutexLock lock(mutex_);
   const auto found = slots_.find(id);
   if (found == slots_.end()) return;
-  give_free(found->second);
+  free_.push_back(found->second);
   slots_.erase(found);
 }
 

@@ -6,8 +6,6 @@
 // What a crash leaves: the list changes in the record that takes the last name, or gives the first.
 #pragma once
 
-#include <array>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -58,17 +56,13 @@ class Orphans {
   Result<void> load_next() SFS_REQUIRES(mutex_);
   Result<void> grow() SFS_REQUIRES(mutex_);
   void add_unit(uint64_t unit) SFS_REQUIRES(mutex_);
-  std::optional<uint64_t> take_free() SFS_REQUIRES(mutex_);
-  void give_free(uint64_t slot) SFS_REQUIRES(mutex_);
 
   Heap& heap_;
   Mutex mutex_;
   uint64_t last_unit_ SFS_GUARDED_BY(mutex_) = 0, units_ SFS_GUARDED_BY(mutex_) = 0;
   uint64_t next_unit_ SFS_GUARDED_BY(mutex_) = 0;      // not read yet; 0 = all are
   std::vector<InodeId> found_ SFS_GUARDED_BY(mutex_);  // when read
-  // META offsets, every eighth line's together: threads take from lines of their own while there
-  // are any.
-  std::array<std::vector<uint64_t>, 8> free_ SFS_GUARDED_BY(mutex_);
+  std::vector<uint64_t> free_ SFS_GUARDED_BY(mutex_);  // META offsets
   std::unordered_map<InodeId, uint64_t> slots_ SFS_GUARDED_BY(mutex_);
 };
 

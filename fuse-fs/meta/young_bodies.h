@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/mix.h"
 #include "base/mutex.h"
 #include "base/types.h"
 #include "fuse-fs/meta/journal.h"
@@ -69,8 +68,8 @@ class Journal::YoungBodies {
     std::vector<std::pair<TxId, uint64_t>> by_age SFS_GUARDED_BY(mutex);
   };
   static size_t line_in_unit(uint64_t offset) { return offset % kUnitSize / kLineSize; }
-  Shard& shard_of(uint64_t unit) { return shards_[mix64(unit) % kShards]; }
-  const Shard& shard_of(uint64_t unit) const { return shards_[mix64(unit) % kShards]; }
+  Shard& shard_of(uint64_t unit) { return shards_[unit % kShards]; }
+  const Shard& shard_of(uint64_t unit) const { return shards_[unit % kShards]; }
   static constexpr size_t kShards = 16;
   std::array<Shard, kShards> shards_;
 };
