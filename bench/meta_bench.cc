@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -137,13 +138,18 @@ class Files {
   std::vector<InodeId> ids_;
 };
 
+// Threads share one mount, each in a directory of its own; or have one each, which is as far as
+// this machine lets two threads be faster than one.
+enum class Mounts : uint8_t { kShared, kApart };
+
 // Operations on one file after the other; the clock stands while `prepare` makes the next batch.
-// Threads share one mount, each in a directory of its own.
 template <typename Prepare, typename Operation>
-void measure(benchmark::State& state, const pmem::LatencyModel* medium, Prepare&& prepare,
-             Operation&& operation) {
-  static std::unique_ptr<Mounted> mounted;
-  if (state.thread_index() == 0) mounted = std::make_unique<Mounted>(true, medium);
+void measure(benchmark::State& state, const pmem::LatencyModel* medium, Mounts mounts,
+             Prepare&& prepare, Operation&& operation) {
+  static std::array<std::unique_ptr<Mounted>, 2> all;
+  const auto thread = static_cast<size_t>(state.thread_index());
+  std::unique_ptr<Mounted>& mounted = all[mounts == Mounts::kApart ? thread : 0];
+  if (thread == 0 || mounts == Mounts::kApart) mounted = std::make_unique<Mounted>(true, medium);
   std::optional<Files> files;
   std::optional<CommitCost> cost;
   size_t next = 0;
@@ -169,44 +175,52 @@ void create_once(Files& files, uint64_t batch) {
   if (batch == 0) files.create_all();
 }
 
-void Create(benchmark::State& state, const pmem::LatencyModel* medium) {
+void Create(benchmark::State& state, const pmem::LatencyModel* medium,
+            Mounts mounts = Mounts::kShared) {
   measure(
-      state, medium,
+      state, medium, mounts,
       [](Files& files, uint64_t batch) {
         if (batch > 0) files.remove_all();
       },
       [](Mounted&, Files& files, size_t i, uint64_t) { files.create(i); });
 }
 
-void Lookup(benchmark::State& state, const pmem::LatencyModel* medium) {
-  measure(state, medium, create_once, [](Mounted& mounted, Files& files, size_t i, uint64_t) {
-    benchmark::DoNotOptimize(mounted->lookup(files.directory(), files.name(i)).ok());
-  });
+void Lookup(benchmark::State& state, const pmem::LatencyModel* medium,
+            Mounts mounts = Mounts::kShared) {
+  measure(state, medium, mounts, create_once,
+          [](Mounted& mounted, Files& files, size_t i, uint64_t) {
+            benchmark::DoNotOptimize(mounted->lookup(files.directory(), files.name(i)).ok());
+          });
 }
 
 // To another name and, in the next batch, back.
-void Rename(benchmark::State& state, const pmem::LatencyModel* medium) {
-  measure(state, medium, create_once, [](Mounted& mounted, Files& files, size_t i, uint64_t batch) {
-    const std::string& name = files.name(i);
-    const std::string other = "other" + name.substr(6);
-    const bool back = batch % 2 == 0;
-    const auto done = mounted->rename(files.directory(), back ? other : name, files.directory(),
-                                      back ? name : other, 0);
-    if (!done.ok()) std::abort();
-  });
+void Rename(benchmark::State& state, const pmem::LatencyModel* medium,
+            Mounts mounts = Mounts::kShared) {
+  measure(state, medium, mounts, create_once,
+          [](Mounted& mounted, Files& files, size_t i, uint64_t batch) {
+            const std::string& name = files.name(i);
+            const std::string other = "other" + name.substr(6);
+            const bool back = batch % 2 == 0;
+            const auto done = mounted->rename(files.directory(), back ? other : name,
+                                              files.directory(), back ? name : other, 0);
+            if (!done.ok()) std::abort();
+          });
 }
 
-void Chmod(benchmark::State& state, const pmem::LatencyModel* medium) {
-  measure(state, medium, create_once, [](Mounted& mounted, Files& files, size_t i, uint64_t batch) {
-    AttributeChange change;
-    change.mode = batch % 2 == 0 ? 0600 : 0644;
-    if (!mounted->set_attributes(files.id(i), change).ok()) std::abort();
-  });
+void Chmod(benchmark::State& state, const pmem::LatencyModel* medium,
+           Mounts mounts = Mounts::kShared) {
+  measure(state, medium, mounts, create_once,
+          [](Mounted& mounted, Files& files, size_t i, uint64_t batch) {
+            AttributeChange change;
+            change.mode = batch % 2 == 0 ? 0600 : 0644;
+            if (!mounted->set_attributes(files.id(i), change).ok()) std::abort();
+          });
 }
 
-void Unlink(benchmark::State& state, const pmem::LatencyModel* medium) {
+void Unlink(benchmark::State& state, const pmem::LatencyModel* medium,
+            Mounts mounts = Mounts::kShared) {
   measure(
-      state, medium,
+      state, medium, mounts,
       [](Files& files, uint64_t batch) {
         for (size_t i = 0; batch > 0 && i < kBatch; ++i) files.forget(i);
         files.create_all();
@@ -339,9 +353,10 @@ void MixedWords(benchmark::State& state) {
 }
 
 // On memory, then on the media that pmem/latency_region.h knows, which are slower by far.
-#define SFS_OPERATION(name)                                                     \
-  BENCHMARK_CAPTURE(name, memory, nullptr)->ThreadRange(1, 2)->UseRealTime();   \
-  BENCHMARK_CAPTURE(name, pram, &pmem::kPram)->Iterations(1000)->UseRealTime(); \
+#define SFS_OPERATION(name)                                                           \
+  BENCHMARK_CAPTURE(name, memory, nullptr)->ThreadRange(1, 2)->UseRealTime();         \
+  BENCHMARK_CAPTURE(name, apart, nullptr, Mounts::kApart)->Threads(2)->UseRealTime(); \
+  BENCHMARK_CAPTURE(name, pram, &pmem::kPram)->Iterations(1000)->UseRealTime();       \
   BENCHMARK_CAPTURE(name, optane, &pmem::kOptane)->Iterations(kBatch)->UseRealTime()
 SFS_OPERATION(Create);
 SFS_OPERATION(Lookup);

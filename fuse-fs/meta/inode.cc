@@ -25,8 +25,8 @@ namespace streamfs::meta {
 namespace {
 
 // Of InodeCache.
-constexpr uint64_t kEntryBytes = 112;      // a node of the map, its bucket, a control block
-constexpr int64_t kToldBytes = 16 * 1024;  // what a shard keeps to itself of a change
+constexpr uint64_t kEntryBytes = 112;     // a node of the map, its bucket, a control block
+constexpr int64_t kToldBytes = 4 * 1024;  // what a shard keeps to itself of a change
 constexpr size_t kEvictedAtOnce = 16, kBucketsAtOnce = 16;
 constexpr uint64_t kRoundsMost = 200;        // that an inode as large as the limit stays unused
 constexpr uint64_t kGrownBytes = 64 * 1024;  // until it is looked again

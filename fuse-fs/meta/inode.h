@@ -162,8 +162,8 @@ class InodeCache {
     int64_t untold SFS_GUARDED_BY(mutex) = 0;  // bytes not in bytes_ yet
   };
   using Evicted = std::vector<std::shared_ptr<Inode>>;
-  static constexpr size_t kShards = 64;
-  Shard& shard(InodeId id) { return shards_[id.value % kShards]; }
+  static constexpr size_t kShards = 256;
+  Shard& shard(InodeId id) { return shards_[id.value / kInodesPerUnit % kShards]; }
   void unpin(const std::shared_ptr<Inode>& inode);
   InodeRef pin(Entry& entry);
   static void let_go(Entry& entry);

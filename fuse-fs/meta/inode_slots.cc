@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/thread_number.h"
 #include "base/types.h"
 #include "fuse-fs/meta/inode.h"
 
@@ -52,8 +53,9 @@ InodeSlots::Claim::~Claim() {
 uint32_t InodeSlots::Claim::generation() const {
   const Store& store = slots_->heap_.store();
   const uint32_t last = load_image(store.region, id_).generation;
-  // A unit that was cleared has forgotten who lived in it; the journal never goes back.
-  return (last != 0 ? last : static_cast<uint32_t>(store.journal.last().value)) + 1;
+  // A unit that was cleared has forgotten who lived in it. The watermark has passed the record that
+  // freed it, and every birth there was a record of its own before that one.
+  return (last != 0 ? last : static_cast<uint32_t>(store.journal.watermark().value)) + 1;
 }
 
 void InodeSlots::Claim::put(Transaction& tx) const {
@@ -99,39 +101,52 @@ bool InodeSlots::scanned(uint64_t number) const {
 }
 
 Result<InodeSlots::Claim> InodeSlots::take() {
-  if (const auto id = pick(kUnitsPerScan)) return Claim(*this, *id, {});
+  Hand& mine = hands_[thread_number() % hands_.size()];
+  if (const auto id = pick(mine, kUnitsPerScan)) return Claim(*this, *id, {});
   auto unit = heap_.take(Heap::Purpose::kCreate);
   if (unit) {
     const InodeId id = slot_of(unit->offset(), 0);
     return Claim(*this, id, std::move(unit).value());
   }
   heap_.store().journal.checkpoint();  // Slots may only be waiting for the watermark.
-  if (const auto id = pick(kAllUnits)) return Claim(*this, *id, {});
+  if (const auto id = pick(mine, kAllUnits)) return Claim(*this, *id, {});
+  for (Hand& others : hands_) {
+    if (const auto id = pick(others, 0)) return Claim(*this, *id, {});
+  }
   return unit.error();
 }
 
-std::optional<InodeId> InodeSlots::pick(uint64_t units_to_scan) {
-  const MutexLock lock(mutex_);
-  if (const auto id = pick_free()) return id;
-  promote();
-  if (const auto id = pick_free()) return id;
-  scan(units_to_scan, kInodesPerUnit);
-  return pick_free();
+std::optional<InodeId> InodeSlots::pick(Hand& hand, uint64_t units_to_scan) {
+  const MutexLock lock(hand.mutex);
+  if (hand.free == 0) fill(hand, units_to_scan);
+  if (hand.free == 0) return std::nullopt;
+  const auto index = static_cast<uint64_t>(std::countr_zero(hand.free));
+  hand.free = static_cast<uint16_t>(hand.free & (hand.free - 1));
+  return slot_of(hand.unit_offset, index);
 }
 
-std::optional<InodeId> InodeSlots::pick_free() {
-  for (; !roomy_.empty(); roomy_.pop_back()) {
-    Unit& last = unit(roomy_.back());
-    if (last.free == 0 || last.leaving) {
-      last.listed = false;
-      continue;
-    }
-    const auto index = static_cast<uint64_t>(std::countr_zero(last.free));
-    last.free = static_cast<uint16_t>(last.free & (last.free - 1));
-    --free_;
-    return slot_of(heap_.store().geometry.unit_offset(roomy_.back()), index);
+void InodeSlots::fill(Hand& hand, uint64_t units_to_scan) {
+  const MutexLock lock(mutex_);
+  if (fill_from_roomy(hand)) return;
+  promote();
+  if (fill_from_roomy(hand)) return;
+  scan(units_to_scan, kInodesPerUnit);
+  fill_from_roomy(hand);
+}
+
+bool InodeSlots::fill_from_roomy(Hand& hand) {
+  while (!roomy_.empty()) {
+    const uint64_t number = roomy_.back();
+    roomy_.pop_back();
+    Unit& at = unit(number);
+    at.listed = false;
+    if (at.free == 0 || at.leaving) continue;
+    hand.unit_offset = heap_.store().geometry.unit_offset(number);
+    hand.free = std::exchange(at.free, uint16_t{0});
+    free_ -= count(hand.free);
+    return true;
   }
-  return std::nullopt;
+  return false;
 }
 
 void InodeSlots::add_free(uint64_t number, uint16_t slots) {
@@ -198,9 +213,9 @@ void InodeSlots::claimed_fresh(InodeId id, bool claimed) {
 }
 
 void InodeSlots::born(InodeId id, bool fresh_unit) {
-  const MutexLock lock(mutex_);
-  ++born_;
+  counters_.add(kBorn, 1);
   if (!fresh_unit) return;
+  const MutexLock lock(mutex_);
   // Slots that waited here in an earlier life of the unit: the watermark has passed them, or the
   // heap would not have given it.
   promote();
@@ -230,7 +245,7 @@ void InodeSlots::leave(uint64_t number, TxId tx) {
     Unit& at = unit(number);
     free_ -= count(at.free);
     waiting_ -= count(at.waiting);
-    ++gone_;
+    counters_.add(kGone, 1);
     at = {.listed = at.listed};
   }
   heap_.freed(heap_.store().geometry.unit_offset(number), tx);
@@ -241,7 +256,7 @@ void InodeSlots::freed(InodeId id, TxId tx) {
   freed_.push_back({id, tx});
   unit_of(id).waiting |= bit_of(id);
   ++waiting_;
-  ++gone_;
+  counters_.add(kGone, 1);
 }
 
 void InodeSlots::grow(uint64_t units) {
@@ -261,8 +276,9 @@ uint64_t InodeSlots::used() {
   const uint64_t at_open =
       used_at_open_ ? *used_at_open_ : heap_.inode_units_at_open() * kInodesPerUnit;
   const MutexLock lock(mutex_);
-  const uint64_t gone = gone_ + (used_at_open_ ? 0 : found_);
-  return at_open + born_ - std::min(at_open + born_, gone);
+  const uint64_t ever = at_open + counters_.sum(kBorn);
+  const uint64_t gone = counters_.sum(kGone) + (used_at_open_ ? 0 : found_);
+  return ever - std::min(ever, gone);
 }
 
 }  // namespace streamfs::meta

@@ -3,7 +3,10 @@
 // and always before one of their slots changes. A unit whose last inode goes returns to the heap,
 // unless that would leave too few slots at hand.
 //
-// Thread safety: all methods, any thread; one leaf mutex (before the heap's).
+// Each thread takes slots from a unit of its own. So what one thread makes lies together, and where
+// inodes are found again by their units, threads that work apart have no cache line in common.
+//
+// Thread safety: all methods, any thread; a hand's mutex, then one of them all, then the heap's.
 // What a crash leaves: a slot whose first word is 0 is free.
 #pragma once
 
@@ -17,6 +20,7 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/thread_counters.h"
 #include "base/types.h"
 #include "fuse-fs/meta/heap.h"
 
@@ -84,7 +88,7 @@ class InodeSlots {
   };
   static_assert(kInodesPerUnit == 16);
   struct Unit {
-    uint16_t free = 0;         // bit: a slot that can be had
+    uint16_t free = 0;         // bit: a slot that can be had, and is in no hand
     uint16_t waiting = 0;      // bit: a slot in freed_
     bool scanned : 1 = false;  // free says all
     bool listed : 1 = false;   // in roomy_
@@ -95,8 +99,16 @@ class InodeSlots {
   Unit& unit(uint64_t number) SFS_REQUIRES(mutex_);
   Unit& unit_of(InodeId id) SFS_REQUIRES(mutex_);
   bool scanned(uint64_t number) const SFS_REQUIRES(mutex_);
-  std::optional<InodeId> pick(uint64_t units_to_scan) SFS_EXCLUDES(mutex_);
-  std::optional<InodeId> pick_free() SFS_REQUIRES(mutex_);
+  // What a thread takes its slots from.
+  struct alignas(kLineSize) Hand {
+    Mutex mutex;  // before mutex_
+    uint16_t free SFS_GUARDED_BY(mutex) = 0;
+    uint64_t unit_offset SFS_GUARDED_BY(mutex) = 0;
+  };
+  enum : uint8_t { kBorn, kGone, kCounters };
+  std::optional<InodeId> pick(Hand& hand, uint64_t units_to_scan) SFS_EXCLUDES(mutex_);
+  void fill(Hand& hand, uint64_t units_to_scan) SFS_REQUIRES(hand.mutex) SFS_EXCLUDES(mutex_);
+  bool fill_from_roomy(Hand& hand) SFS_REQUIRES(hand.mutex, mutex_);
   void add_free(uint64_t unit, uint16_t slots) SFS_REQUIRES(mutex_);
   void promote() SFS_REQUIRES(mutex_);
   void scan(uint64_t units, uint64_t enough) SFS_REQUIRES(mutex_);
@@ -108,6 +120,8 @@ class InodeSlots {
   void leave(uint64_t unit, TxId tx);
 
   Heap& heap_;
+  std::array<Hand, 16> hands_;
+  ThreadCounters<kCounters> counters_;
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Group>> units_ SFS_GUARDED_BY(mutex_);  // by heap unit; none: new
   std::vector<uint64_t> roomy_ SFS_GUARDED_BY(mutex_);  // units that may have free slots
@@ -115,8 +129,7 @@ class InodeSlots {
   uint64_t free_ SFS_GUARDED_BY(mutex_) = 0, waiting_ SFS_GUARDED_BY(mutex_) = 0;  // bits set
   uint64_t cursor_ SFS_GUARDED_BY(mutex_) = 0;
   const std::optional<uint64_t> used_at_open_;  // as a clean superblock knows it
-  uint64_t born_ SFS_GUARDED_BY(mutex_) = 0, gone_ SFS_GUARDED_BY(mutex_) = 0;
-  uint64_t found_ SFS_GUARDED_BY(mutex_) = 0;  // free slots of units from before this mount
+  uint64_t found_ SFS_GUARDED_BY(mutex_) = 0;   // free slots of units from before this mount
 };
 
 }  // namespace streamfs::meta

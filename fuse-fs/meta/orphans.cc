@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/mutex.h"
@@ -39,7 +40,9 @@ void Orphans::add_unit(uint64_t unit) {
     if (id.value == 0) {
       free_.push_back(slot);
     } else {
-      slots_[id] = slot;
+      Part& part = part_of(id);
+      const MutexLock lock(part.mutex);
+      part.slots[id] = slot;
       found_.push_back(id);
     }
   }
@@ -47,14 +50,50 @@ void Orphans::add_unit(uint64_t unit) {
   ++units_;
 }
 
+std::optional<uint64_t> Orphans::find(InodeId id) {
+  Part& part = part_of(id);
+  const MutexLock lock(part.mutex);
+  const auto found = part.slots.find(id);
+  return found != part.slots.end() ? std::optional(found->second) : std::nullopt;
+}
+
 Result<Orphans::Claim> Orphans::claim(InodeId id) {
+  Part& part = part_of(id);
+  for (;;) {
+    if (const auto slot = pick(part, id)) return Claim(*this, id, *slot);
+    SFS_TRY(fill(part));
+  }
+}
+
+std::optional<uint64_t> Orphans::pick(Part& part, InodeId id) {
+  const MutexLock lock(part.mutex);
+  if (part.free.empty()) return std::nullopt;
+  const uint64_t slot = part.free.back();
+  part.free.pop_back();
+  part.slots[id] = slot;
+  return slot;
+}
+
+// The free slots of one line. Others may be quicker to take them.
+Result<void> Orphans::fill(Part& part) {
   const MutexLock lock(mutex_);
   while (free_.empty() && next_unit_ != 0) SFS_TRY(load_next());
+  if (free_.empty()) collect();
   if (free_.empty()) SFS_TRY(grow());
-  const uint64_t slot = free_.back();
-  free_.pop_back();
-  slots_[id] = slot;
-  return Claim(*this, id, slot);
+  const MutexLock part_lock(part.mutex);
+  const uint64_t line = free_.back() / kLineSize;
+  for (; !free_.empty() && free_.back() / kLineSize == line; free_.pop_back()) {
+    part.free.push_back(free_.back());
+  }
+  return {};
+}
+
+void Orphans::collect() {
+  for (Part& part : parts_) {
+    const MutexLock lock(part.mutex);
+    free_.insert(free_.end(), part.free.begin(), part.free.end());
+    part.free.clear();
+  }
 }
 
 // Once in 504 nameless inodes, in a record of its own.
@@ -70,19 +109,22 @@ Result<void> Orphans::grow() {
 }
 
 void Orphans::put_remove(Transaction& tx, InodeId id) {
-  const MutexLock lock(mutex_);
-  while (!slots_.contains(id) && next_unit_ != 0 && load_next().ok()) {
+  auto slot = find(id);
+  if (!slot) {
+    const MutexLock lock(mutex_);
+    while (!(slot = find(id)) && next_unit_ != 0 && load_next().ok()) {
+    }
   }
-  const auto found = slots_.find(id);
-  if (found != slots_.end()) tx.patch(found->second, 0);
+  if (slot) tx.patch(*slot, 0);
 }
 
 void Orphans::removed(InodeId id) {
-  const MutexLock lock(mutex_);
-  const auto found = slots_.find(id);
-  if (found == slots_.end()) return;
-  free_.push_back(found->second);
-  slots_.erase(found);
+  Part& part = part_of(id);
+  const MutexLock lock(part.mutex);
+  const auto found = part.slots.find(id);
+  if (found == part.slots.end()) return;
+  part.free.push_back(found->second);
+  part.slots.erase(found);
 }
 
 std::vector<InodeId> Orphans::leftovers() {
@@ -91,7 +133,7 @@ std::vector<InodeId> Orphans::leftovers() {
   }
   std::vector<InodeId> left;
   for (const InodeId id : found_) {
-    if (slots_.contains(id)) left.push_back(id);
+    if (find(id)) left.push_back(id);
   }
   found_ = left;
   return left;

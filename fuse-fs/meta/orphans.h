@@ -2,10 +2,18 @@
 // frees them at the next mount. A word a slot in chained kOrphans units; 0 = free slot. Opening
 // reads the first unit; the others are read when a slot is wanted or an inode leaves the list.
 //
-// Thread safety: all methods, any thread; one leaf mutex, before the heap's and the journal's.
+// In memory the list is in parts, an inode in that of its heap unit, and each part takes free slots
+// a cache line of META at a time: threads whose inodes lie apart (InodeSlots) do not meet here.
+//
+// Thread safety: all methods, any thread; the chain's mutex is before the parts', which are leaves,
+// and before the heap's and the journal's.
 // What a crash leaves: the list changes in the record that takes the last name, or gives the first.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -53,17 +61,28 @@ class Orphans {
   std::vector<InodeId> leftovers();
 
  private:
+  struct alignas(kLineSize) Part {
+    Mutex mutex;  // leaf
+    std::vector<uint64_t> free SFS_GUARDED_BY(mutex);
+    std::unordered_map<InodeId, uint64_t> slots SFS_GUARDED_BY(mutex);
+  };
+  static constexpr size_t kParts = 16;
+  Part& part_of(InodeId id) { return parts_[id.value / kInodesPerUnit % kParts]; }
+  std::optional<uint64_t> find(InodeId id);
+  std::optional<uint64_t> pick(Part& part, InodeId id);
+  Result<void> fill(Part& part) SFS_EXCLUDES(mutex_);
+  void collect() SFS_REQUIRES(mutex_);
   Result<void> load_next() SFS_REQUIRES(mutex_);
   Result<void> grow() SFS_REQUIRES(mutex_);
   void add_unit(uint64_t unit) SFS_REQUIRES(mutex_);
 
   Heap& heap_;
-  Mutex mutex_;
+  std::array<Part, kParts> parts_;
+  Mutex mutex_;  // the chain's
   uint64_t last_unit_ SFS_GUARDED_BY(mutex_) = 0, units_ SFS_GUARDED_BY(mutex_) = 0;
   uint64_t next_unit_ SFS_GUARDED_BY(mutex_) = 0;      // not read yet; 0 = all are
   std::vector<InodeId> found_ SFS_GUARDED_BY(mutex_);  // when read
-  std::vector<uint64_t> free_ SFS_GUARDED_BY(mutex_);  // META offsets
-  std::unordered_map<InodeId, uint64_t> slots_ SFS_GUARDED_BY(mutex_);
+  std::vector<uint64_t> free_ SFS_GUARDED_BY(mutex_);  // META offsets, of no part
 };
 
 }  // namespace streamfs::meta

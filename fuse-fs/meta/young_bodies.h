@@ -70,7 +70,7 @@ class Journal::YoungBodies {
   static size_t line_in_unit(uint64_t offset) { return offset % kUnitSize / kLineSize; }
   Shard& shard_of(uint64_t unit) { return shards_[unit % kShards]; }
   const Shard& shard_of(uint64_t unit) const { return shards_[unit % kShards]; }
-  static constexpr size_t kShards = 16;
+  static constexpr size_t kShards = 256;
   std::array<Shard, kShards> shards_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/types.h"
@@ -85,7 +86,7 @@ TEST_F(InodeUnits, AFileMadeAndRemovedOverAndOverTakesNoneAndCostsOneFence) {
     ASSERT_EQ(fs_.unlink("again", directory_), 0);
     fs_.forget_and_free(id);
   }
-  EXPECT_EQ(free_units(), units);
+  EXPECT_GE(free_units(), units);  // one may come back: those kept are not the ones in hand
   EXPECT_EQ(fs_.region().counters().fences - fences, 300U);
 }
 
@@ -117,6 +118,24 @@ TEST_F(InodeUnits, ServeDirectoriesOnceNothingElseIsLeft) {
   }
   EXPECT_GT(more, static_cast<int>(kManyFiles / 16 - 20));
   fs_.expect_sound();
+}
+
+// Files that fit, of which another thread makes the first.
+uint64_t files_that_fit(bool another_thread) {
+  Filesystem fs{{.meta_bytes = 3 << 20}};
+  const auto first = [&] { fs.file("first"); };
+  if (another_thread)
+    std::thread(first).join();
+  else
+    first();
+  for (uint64_t made = 1;; ++made) {
+    const auto next = fs->create(fs.root(), std::to_string(made), node(S_IFREG | 0600));
+    if (!next.ok()) return made;
+  }
+}
+
+TEST(InodeSlots, InAnotherThreadsHandServeOnceNothingElseIsLeft) {
+  EXPECT_EQ(files_that_fit(true), files_that_fit(false));
 }
 
 }  // namespace

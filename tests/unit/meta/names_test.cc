@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "fuse-fs/meta/heap.h"
 #include "tests/unit/meta/filesystem.h"
 
 namespace streamfs::meta {
@@ -384,6 +385,23 @@ TEST(Orphans, MoreThanOneUnitOfThemIsKept) {
   for (const InodeId id : fs->leftover_orphans()) EXPECT_EQ(error_of(fs->free_orphan(id)), 0);
   fs.reopen();
   EXPECT_TRUE(fs->leftover_orphans().empty());
+}
+
+TEST(Orphans, ThoseOfOnePartUseWhatTheOthersDoNotNeed) {
+  Filesystem fs({.meta_bytes = 64 << 20});
+  const auto part = [](InodeId id) { return id.value / kInodesPerUnit % 16; };
+  std::vector<InodeId> ids;
+  const auto unlink = [&](uint64_t i) { ASSERT_EQ(fs.unlink(std::to_string(i)), 0); };
+  for (uint64_t i = 0; i < 4096; ++i) ids.push_back(fs.file(std::to_string(i)));
+  for (uint64_t i = 0; i < kOrphansPerUnit; ++i) unlink(i);
+  for (uint64_t i = 0; i < kOrphansPerUnit; ++i) fs.forget_and_free(ids[i]);
+  uint64_t orphans = 0;
+  for (uint64_t i = kOrphansPerUnit; i < ids.size(); ++i) {
+    if (part(ids[i]) == part(ids.back())) unlink(i), ++orphans;
+  }
+  EXPECT_GT(orphans, kOrphansPerUnit / 4);
+  EXPECT_EQ(read_header(fs.region(), fs->geometry().super().orphan_head).next, 0U);
+  fs.expect_sound();
 }
 
 TEST(Orphans, AReusedSlotIsAnotherGeneration) {
