@@ -226,7 +226,7 @@ class EngineImpl final : public Engine {
   Clock& clock_;
   const bool read_only_;
   Journal journal_;
-  // Each has a leaf mutex that every thread takes: in lines of their own.
+  // Each has a mutex that every thread takes: in lines of their own.
   alignas(kLineSize) Heap heap_;
   alignas(kLineSize) InodeSlots slots_;
   alignas(kLineSize) Orphans orphans_;

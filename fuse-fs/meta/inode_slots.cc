@@ -54,7 +54,7 @@ uint32_t InodeSlots::Claim::generation() const {
   const Store& store = slots_->heap_.store();
   const uint32_t last = load_image(store.region, id_).generation;
   // A unit that was cleared has forgotten who lived in it. The watermark has passed the record that
-  // freed it, and every birth there was a record of its own before that one.
+  // freed it, and births there took records of their own before that one.
   return (last != 0 ? last : static_cast<uint32_t>(store.journal.watermark().value)) + 1;
 }
 
@@ -104,16 +104,16 @@ Result<InodeSlots::Claim> InodeSlots::take() {
   Hand& mine = hands_[thread_number() % hands_.size()];
   if (const auto id = pick(mine, kUnitsPerScan)) return Claim(*this, *id, {});
   auto unit = heap_.take(Heap::Purpose::kCreate);
-  if (unit) {
-    const InodeId id = slot_of(unit->offset(), 0);
-    return Claim(*this, id, std::move(unit).value());
+  if (!unit || heap_.scarce()) {         // the last unit is for what needs a whole one
+    heap_.store().journal.checkpoint();  // Slots may only be waiting for the watermark.
+    if (const auto id = pick(mine, kAllUnits)) return Claim(*this, *id, {});
+    for (Hand& others : hands_) {
+      if (const auto id = pick(others, 0)) return Claim(*this, *id, {});
+    }
   }
-  heap_.store().journal.checkpoint();  // Slots may only be waiting for the watermark.
-  if (const auto id = pick(mine, kAllUnits)) return Claim(*this, *id, {});
-  for (Hand& others : hands_) {
-    if (const auto id = pick(others, 0)) return Claim(*this, *id, {});
-  }
-  return unit.error();
+  if (!unit) return unit.error();
+  const InodeId id = slot_of(unit->offset(), 0);
+  return Claim(*this, id, std::move(unit).value());
 }
 
 std::optional<InodeId> InodeSlots::pick(Hand& hand, uint64_t units_to_scan) {
@@ -276,8 +276,9 @@ uint64_t InodeSlots::used() {
   const uint64_t at_open =
       used_at_open_ ? *used_at_open_ : heap_.inode_units_at_open() * kInodesPerUnit;
   const MutexLock lock(mutex_);
-  const uint64_t ever = at_open + counters_.sum(kBorn);
+  // Deaths first: none is counted whose birth is not.
   const uint64_t gone = counters_.sum(kGone) + (used_at_open_ ? 0 : found_);
+  const uint64_t ever = at_open + counters_.sum(kBorn);
   return ever - std::min(ever, gone);
 }
 

@@ -1,10 +1,11 @@
 // Free inode slots: those freed by this mount, those found in older inode units, and fresh units.
 // A mount scans nothing; units from before it are looked at a few at a time, as slots are needed,
 // and always before one of their slots changes. A unit whose last inode goes returns to the heap,
-// unless that would leave too few slots at hand.
+// unless that would leave too few slots, or some are in a thread's hand.
 //
-// Each thread takes slots from a unit of its own. So what one thread makes lies together, and where
-// inodes are found again by their units, threads that work apart have no cache line in common.
+// Each thread takes slots from a unit of its own while there are units for that. So what one thread
+// makes lies together, and where inodes are found again by their units, threads that work apart
+// have no cache line in common.
 //
 // Thread safety: all methods, any thread; a hand's mutex, then one of them all, then the heap's.
 // What a crash leaves: a slot whose first word is 0 is free.

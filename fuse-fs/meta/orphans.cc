@@ -59,10 +59,9 @@ std::optional<uint64_t> Orphans::find(InodeId id) {
 
 Result<Orphans::Claim> Orphans::claim(InodeId id) {
   Part& part = part_of(id);
-  for (;;) {
-    if (const auto slot = pick(part, id)) return Claim(*this, id, *slot);
-    SFS_TRY(fill(part));
-  }
+  if (const auto slot = pick(part, id)) return Claim(*this, id, *slot);
+  SFS_ASSIGN(const uint64_t slot, pick_from_chain(part, id));
+  return Claim(*this, id, slot);
 }
 
 std::optional<uint64_t> Orphans::pick(Part& part, InodeId id) {
@@ -74,18 +73,20 @@ std::optional<uint64_t> Orphans::pick(Part& part, InodeId id) {
   return slot;
 }
 
-// The free slots of one line. Others may be quicker to take them.
-Result<void> Orphans::fill(Part& part) {
+// And the part gets what else is free of the slot's line.
+Result<uint64_t> Orphans::pick_from_chain(Part& part, InodeId id) {
   const MutexLock lock(mutex_);
-  while (free_.empty() && next_unit_ != 0) SFS_TRY(load_next());
   if (free_.empty()) collect();
+  while (free_.empty() && next_unit_ != 0) SFS_TRY(load_next());
   if (free_.empty()) SFS_TRY(grow());
+  const uint64_t slot = free_.back();
+  free_.pop_back();
   const MutexLock part_lock(part.mutex);
-  const uint64_t line = free_.back() / kLineSize;
-  for (; !free_.empty() && free_.back() / kLineSize == line; free_.pop_back()) {
+  part.slots[id] = slot;
+  for (; !free_.empty() && free_.back() / kLineSize == slot / kLineSize; free_.pop_back()) {
     part.free.push_back(free_.back());
   }
-  return {};
+  return slot;
 }
 
 void Orphans::collect() {

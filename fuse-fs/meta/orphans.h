@@ -3,7 +3,7 @@
 // reads the first unit; the others are read when a slot is wanted or an inode leaves the list.
 //
 // In memory the list is in parts, an inode in that of its heap unit, and each part takes free slots
-// a cache line of META at a time: threads whose inodes lie apart (InodeSlots) do not meet here.
+// a cache line of META at a time: threads whose inodes lie apart (InodeSlots) seldom meet here.
 //
 // Thread safety: all methods, any thread; the chain's mutex is before the parts', which are leaves,
 // and before the heap's and the journal's.
@@ -70,7 +70,7 @@ class Orphans {
   Part& part_of(InodeId id) { return parts_[id.value / kInodesPerUnit % kParts]; }
   std::optional<uint64_t> find(InodeId id);
   std::optional<uint64_t> pick(Part& part, InodeId id);
-  Result<void> fill(Part& part) SFS_EXCLUDES(mutex_);
+  Result<uint64_t> pick_from_chain(Part& part, InodeId id) SFS_EXCLUDES(mutex_);
   void collect() SFS_REQUIRES(mutex_);
   Result<void> load_next() SFS_REQUIRES(mutex_);
   Result<void> grow() SFS_REQUIRES(mutex_);

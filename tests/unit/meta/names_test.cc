@@ -387,9 +387,12 @@ TEST(Orphans, MoreThanOneUnitOfThemIsKept) {
   EXPECT_TRUE(fs->leftover_orphans().empty());
 }
 
+uint64_t part_of(InodeId id) {
+  return id.value / kInodesPerUnit % 16;
+}
+
 TEST(Orphans, ThoseOfOnePartUseWhatTheOthersDoNotNeed) {
   Filesystem fs({.meta_bytes = 64 << 20});
-  const auto part = [](InodeId id) { return id.value / kInodesPerUnit % 16; };
   std::vector<InodeId> ids;
   const auto unlink = [&](uint64_t i) { ASSERT_EQ(fs.unlink(std::to_string(i)), 0); };
   for (uint64_t i = 0; i < 4096; ++i) ids.push_back(fs.file(std::to_string(i)));
@@ -397,11 +400,29 @@ TEST(Orphans, ThoseOfOnePartUseWhatTheOthersDoNotNeed) {
   for (uint64_t i = 0; i < kOrphansPerUnit; ++i) fs.forget_and_free(ids[i]);
   uint64_t orphans = 0;
   for (uint64_t i = kOrphansPerUnit; i < ids.size(); ++i) {
-    if (part(ids[i]) == part(ids.back())) unlink(i), ++orphans;
+    if (part_of(ids[i]) == part_of(ids.back())) unlink(i), ++orphans;
   }
   EXPECT_GT(orphans, kOrphansPerUnit / 4);
   EXPECT_EQ(read_header(fs.region(), fs->geometry().super().orphan_head).next, 0U);
   fs.expect_sound();
+}
+
+TEST(Orphans, TheSlotsAtHandServeThoughTheRestOfTheListCannotBeRead) {
+  Filesystem fs({.meta_bytes = 64 << 20});
+  for (int i = 0; i < 1200; ++i) fs.file("f" + std::to_string(i));
+  for (int i = 0; i < 1200; ++i) EXPECT_EQ(fs.unlink("f" + std::to_string(i)), 0);
+  fs.crash();
+  const uint64_t rest = read_header(fs.region(), fs->geometry().super().orphan_head).next;
+  const uint64_t whole = fs.region().load(rest);
+  fs.region().store_word(rest, 0);
+  for (const InodeId id : fs->leftover_orphans()) EXPECT_EQ(error_of(fs->free_orphan(id)), 0);
+  std::vector<InodeId> ids;
+  for (uint64_t i = 0; i < 4096; ++i) ids.push_back(fs.file(std::to_string(i)));
+  for (uint64_t i = 0; i < ids.size(); ++i) {
+    if (part_of(ids[i]) != part_of(ids.back())) continue;
+    EXPECT_EQ(fs.unlink(std::to_string(i)), 0) << i;
+  }
+  fs.region().store_word(rest, whole);
 }
 
 TEST(Orphans, AReusedSlotIsAnotherGeneration) {
