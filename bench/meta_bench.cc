@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -352,6 +354,27 @@ void MixedWords(benchmark::State& state) {
       words / static_cast<double>(now.checkpoint_block_words - before.checkpoint_block_words);
 }
 
+// What is under "2 threads": how long a line takes that two cores hand to and fro.
+void LineTravel(benchmark::State& state) {
+  alignas(kLineSize) std::atomic<uint64_t> turn = 0;
+  const auto hand_over = [&](uint64_t mine) {
+    while (turn.load(std::memory_order_acquire) != mine) {
+    }
+    turn.store(mine + 1, std::memory_order_release);
+  };
+  const auto rounds = static_cast<uint64_t>(state.max_iterations);
+  std::thread other([&] {
+    for (uint64_t round = 0; round < rounds; ++round) hand_over(2 * round + 1);
+  });
+  uint64_t next = 0;
+  for (auto _ : state) {
+    hand_over(next);
+    next += 2;
+  }
+  other.join();
+  state.SetItemsProcessed(static_cast<int64_t>(next));
+}
+
 // On memory, then on the media that pmem/latency_region.h knows, which are slower by far.
 #define SFS_OPERATION(name)                                                           \
   BENCHMARK_CAPTURE(name, memory, nullptr)->ThreadRange(1, 2)->UseRealTime();         \
@@ -367,6 +390,7 @@ SFS_OPERATION(Unlink);
 BENCHMARK(LookupAmong)->Arg(100)->Arg(1'000'000)->Iterations(200'000);
 BENCHMARK(UnlinkAmong)->Arg(100)->Arg(1'000'000)->Iterations(200'000);
 BENCHMARK(MixedWords)->Iterations(1 << 16);
+BENCHMARK(LineTravel)->Iterations(1 << 17)->UseRealTime();
 
 }  // namespace
 }  // namespace streamfs::meta

@@ -34,6 +34,8 @@ def measure(quick: bool) -> list[Row]:
     )
     between = "mixed: the same, a block counted once between checkpoints of 256 operations"
     rows.append(row(between, mixed["checkpoint_words_ratio"], ""))
+    travels = found["LineTravel/iterations:131072/real_time"].counters["items_per_second"]
+    rows.append(row("2 threads: a cache line from core to core", 1e9 / travels, "ns"))
     return [*rows, *directories(found), *scale(quick)]
 
 

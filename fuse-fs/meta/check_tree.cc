@@ -159,7 +159,7 @@ void CheckWalk::follow_strays() {
     if (const auto target = find(stray.target)) {
       note_name(found_, stray.directory, stray.entry, *target);
     } else {
-      dangling_.emplace(stray.target.value / kInodesPerUnit, stray);
+      dangling_.emplace(inode_unit(stray.target), stray);
     }
   }
   found_.strays.clear();

@@ -109,8 +109,6 @@ Result<EngineImpl::NewInode> EngineImpl::prepare_inode(Change& change, const Ino
              put_permissions(change, made.slot.id(), image, parent, request.caller.umask));
   image.checksum = inode_checksum(image);
   made.slot.put(change.tx);
-  put_inode_body(change.tx, made.slot.id(), image);
-  change.tx.patch(inode_offset(made.slot.id()), std::bit_cast<InodeWords>(image)[0]);
   return made;
 }
 
@@ -129,10 +127,13 @@ Result<void> EngineImpl::put_symlink(Change& change, NewInode& made, std::string
   return {};
 }
 
-// Commits a new inode. It is in memory, locked, before anyone can find it in META.
+// Commits a new inode. It is in memory, locked, before anyone can find it in META. What can still
+// fail comes before: a body tells the slot's next owner that its generation is used.
 std::pair<Result<TxId>, Locked> EngineImpl::commit_new(Change& change, NewInode& made) {
   std::unique_lock<Mutex> lock;
   InodeRef inode = cache_.insert(made.slot.id(), made.image, lock);
+  put_inode_body(change.tx, made.slot.id(), made.image);
+  change.tx.patch(inode_offset(made.slot.id()), std::bit_cast<InodeWords>(made.image)[0]);
   const Result<TxId> committed = change.commit();
   if (!committed) {
     inode->alive = false;

@@ -34,6 +34,10 @@ Timestamp unpack_time(uint64_t packed);
 inline uint64_t inode_offset(InodeId id) {
   return id.value * kCellSize;
 }
+// What inodes are found by in memory: one number for those of a heap unit.
+inline uint64_t inode_unit(InodeId id) {
+  return id.value / kInodesPerUnit;
+}
 InodeImage load_image(const pmem::Region& region, InodeId id);
 // The image in this slot. Errors: ESTALE (a free slot), EIO (damaged).
 Result<InodeImage> find_inode(const pmem::Region& region, InodeId id, Look look = Look::kFirst);
@@ -163,7 +167,7 @@ class InodeCache {
   };
   using Evicted = std::vector<std::shared_ptr<Inode>>;
   static constexpr size_t kShards = 256;
-  Shard& shard(InodeId id) { return shards_[id.value / kInodesPerUnit % kShards]; }
+  Shard& shard(InodeId id) { return shards_[inode_unit(id) % kShards]; }
   void unpin(const std::shared_ptr<Inode>& inode);
   InodeRef pin(Entry& entry);
   static void let_go(Entry& entry);

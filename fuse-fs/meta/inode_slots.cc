@@ -100,8 +100,12 @@ bool InodeSlots::scanned(uint64_t number) const {
   return group && (*group)[number % kGroup].scanned;
 }
 
+InodeSlots::Hand& InodeSlots::my_hand() {
+  return hands_[thread_number() % hands_.size()];
+}
+
 Result<InodeSlots::Claim> InodeSlots::take() {
-  Hand& mine = hands_[thread_number() % hands_.size()];
+  Hand& mine = my_hand();
   if (const auto id = pick(mine, kUnitsPerScan)) return Claim(*this, *id, {});
   auto unit = heap_.take(Heap::Purpose::kCreate);
   if (!unit || heap_.scarce()) {         // the last unit is for what needs a whole one
@@ -215,11 +219,14 @@ void InodeSlots::claimed_fresh(InodeId id, bool claimed) {
 void InodeSlots::born(InodeId id, bool fresh_unit) {
   counters_.add(kBorn, 1);
   if (!fresh_unit) return;
+  Hand& mine = my_hand();
+  const MutexLock hand_lock(mine.mutex);
   const MutexLock lock(mutex_);
   // Slots that waited here in an earlier life of the unit: the watermark has passed them, or the
   // heap would not have given it.
   promote();
   add_free(heap_.unit_at(inode_offset(id)), static_cast<uint16_t>(kAllSlots & ~bit_of(id)));
+  if (mine.free == 0) fill_from_roomy(mine);
 }
 
 InodeSlots::Emptied InodeSlots::emptied_by(InodeId id) {

@@ -5,7 +5,7 @@
 //
 // Each thread takes slots from a unit of its own while there are units for that. So what one thread
 // makes lies together, and where inodes are found again by their units, threads that work apart
-// have no cache line in common.
+// seldom have a cache line in common.
 //
 // Thread safety: all methods, any thread; a hand's mutex, then one of them all, then the heap's.
 // What a crash leaves: a slot whose first word is 0 is free.
@@ -107,6 +107,7 @@ class InodeSlots {
     uint64_t unit_offset SFS_GUARDED_BY(mutex) = 0;
   };
   enum : uint8_t { kBorn, kGone, kCounters };
+  Hand& my_hand();
   std::optional<InodeId> pick(Hand& hand, uint64_t units_to_scan) SFS_EXCLUDES(mutex_);
   void fill(Hand& hand, uint64_t units_to_scan) SFS_REQUIRES(hand.mutex) SFS_EXCLUDES(mutex_);
   bool fill_from_roomy(Hand& hand) SFS_REQUIRES(hand.mutex, mutex_);

@@ -1,8 +1,10 @@
 #include "fuse-fs/meta/orphans.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -95,6 +97,7 @@ void Orphans::collect() {
     free_.insert(free_.end(), part.free.begin(), part.free.end());
     part.free.clear();
   }
+  std::ranges::sort(free_, std::greater{});  // the slots of a line beside each other again
 }
 
 // Once in 504 nameless inodes, in a record of its own.

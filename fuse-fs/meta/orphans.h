@@ -22,11 +22,14 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/heap.h"
+#include "fuse-fs/meta/inode.h"
 
 namespace streamfs::meta {
 
 class Orphans {
  public:
+  static constexpr size_t kParts = 16;
+
   // A free slot for one inode, or none. Dropped without keep(), it goes back.
   class Claim {
    public:
@@ -66,8 +69,7 @@ class Orphans {
     std::vector<uint64_t> free SFS_GUARDED_BY(mutex);
     std::unordered_map<InodeId, uint64_t> slots SFS_GUARDED_BY(mutex);
   };
-  static constexpr size_t kParts = 16;
-  Part& part_of(InodeId id) { return parts_[id.value / kInodesPerUnit % kParts]; }
+  Part& part_of(InodeId id) { return parts_[inode_unit(id) % kParts]; }
   std::optional<uint64_t> find(InodeId id);
   std::optional<uint64_t> pick(Part& part, InodeId id);
   Result<uint64_t> pick_from_chain(Part& part, InodeId id) SFS_EXCLUDES(mutex_);

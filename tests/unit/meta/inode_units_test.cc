@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -104,6 +105,20 @@ TEST_F(InodeUnits, AnInodeOfAUnitThatCameBackHasAnotherGeneration) {
   }
 }
 
+TEST_F(InodeUnits, ACreateThatFailsLeavesItsSlotAsItWas) {
+  fill();
+  const InodeId empty = fs_.directory("empty");
+  for (uint64_t i = 0; fs_->create(fs_.root(), name(i), node(S_IFREG | 0600)).ok();) ++i;
+  for (uint64_t i = 0; i < kManyFiles; i += 100) remove(i);
+  fs_->journal().checkpoint();
+  const uint64_t words = fs_.region().counters().words_programmed;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(error_of(fs_->create(empty, "x", node(S_IFREG | 0600))), ENOSPC);
+  }
+  EXPECT_EQ(fs_.region().counters().words_programmed, words);
+  EXPECT_TRUE(fs_->create(directory_, "x", node(S_IFREG | 0600)).ok());
+}
+
 TEST_F(InodeUnits, ServeDirectoriesOnceNothingElseIsLeft) {
   fill();
   for (int i = 0;; ++i) {
@@ -120,14 +135,18 @@ TEST_F(InodeUnits, ServeDirectoriesOnceNothingElseIsLeft) {
   fs_.expect_sound();
 }
 
-// Files that fit, of which another thread makes the first.
+// Another thread makes the first file, or this one does.
+void make_first(Filesystem& fs, bool another_thread) {
+  const auto make = [&] { fs.file("first"); };
+  if (another_thread)
+    std::thread(make).join();
+  else
+    make();
+}
+
 uint64_t files_that_fit(bool another_thread) {
   Filesystem fs{{.meta_bytes = 3 << 20}};
-  const auto first = [&] { fs.file("first"); };
-  if (another_thread)
-    std::thread(first).join();
-  else
-    first();
+  make_first(fs, another_thread);
   for (uint64_t made = 1;; ++made) {
     const auto next = fs->create(fs.root(), std::to_string(made), node(S_IFREG | 0600));
     if (!next.ok()) return made;
@@ -136,6 +155,22 @@ uint64_t files_that_fit(bool another_thread) {
 
 TEST(InodeSlots, InAnotherThreadsHandServeOnceNothingElseIsLeft) {
   EXPECT_EQ(files_that_fit(true), files_that_fit(false));
+}
+
+// Each directory's first name takes a unit: the last one is that, and not for the directory itself.
+TEST(InodeSlots, InAnotherThreadsHandServeBeforeTheLastUnitDoes) {
+  for (uint64_t files = 0; files < kInodesPerUnit; ++files) {
+    Filesystem fs{{.meta_bytes = 3 << 20}};
+    make_first(fs, true);
+    for (uint64_t i = 0; i < files; ++i) fs.file("file-" + std::to_string(i));
+    for (int i = 0;; ++i) {
+      const auto last = fs->create(fs.root(), std::to_string(i), node(S_IFDIR | 0755));
+      ASSERT_TRUE(last.ok());
+      if (fs->create(last->id, "x", node(S_IFREG | 0600)).ok()) continue;
+      EXPECT_NE(last->id.value % kInodesPerUnit, 0U) << "took a unit, after " << files;
+      break;
+    }
+  }
 }
 
 }  // namespace
