@@ -23,7 +23,7 @@ from includes import closure
 
 ROOT = Path(__file__).resolve().parent.parent
 FINDING = re.compile(r": (error|warning): ")
-SHIPPED = {"base", "libstream", "pmem", "emulator", "fuse-fs", "classifierd"}
+SHIPPED = {"base", "libstream", "pmem", "learning", "emulator", "fuse-fs", "classifierd"}
 TOOL = Path(sys.executable).parent / "clang-tidy"
 
 

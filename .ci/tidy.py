@@ -19,6 +19,7 @@ FLOORS = {
     "base": 0,
     "libstream": 0,
     "pmem": 1,
+    "learning": 1,
     "fuse-fs/uring": 1,
     "emulator": 2,
     "fuse-fs/nvme": 2,

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -16,11 +17,14 @@
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/backoff.h"
 #include "classifierd/src_core/chunk_counter.h"
-#include "classifierd/src_core/greedy_ftl.h"
 #include "classifierd/src_core/life_table.h"
 #include "classifierd/src_core/model_writer.h"
 #include "classifierd/src_core/page_trace.h"
+#include "classifierd/src_core/record_check.h"
+#include "classifierd/src_core/shadow.h"
+#include "classifierd/src_core/simulator.h"
 #include "classifierd/src_core/telemetry_reader.h"
+#include "learning/lifetime_model.h"
 
 namespace py = pybind11;
 
@@ -127,6 +131,25 @@ py::tuple view_chunks(const ChunkCounter& counter) {
   return py::make_tuple(number, relative, recency);
 }
 
+// The class of every page written, each as what was known before it says.
+py::array_t<uint8_t> feed_model(learning::LifetimeModel& model, const py::array& records) {
+  std::vector<uint8_t> classes;
+  for (const TelemetryRecord& record : records_of(records)) {
+    if (!believable(record, kCapacityBlocksMax)) continue;
+    if (record.kind == wire::TelemetryKind::kTrim) {
+      model.trim(record.block, record.pages);
+      continue;
+    }
+    model.write({.page = record.block,
+                 .pages = record.pages,
+                 .whole_pages = record.request_pages,
+                 .offset = record.request_offset,
+                 .vstream = record.vstream},
+                [&](uint32_t cls) { classes.push_back(static_cast<uint8_t>(cls)); });
+  }
+  return py::array_t<uint8_t>(static_cast<py::ssize_t>(classes.size()), classes.data());
+}
+
 py::array_t<uint64_t> lifetimes_of(const PageTrace& trace) {
   const auto lifetimes = trace.lifetimes();
   return py::array_t<uint64_t>(static_cast<py::ssize_t>(lifetimes.size()), lifetimes.data());
@@ -215,6 +238,14 @@ void bind_learning(py::module_& m) {
            py::arg("kappa") = 512.0, py::arg("deadband_log2") = 0.0, py::arg("prior_log2") = 16.0)
       .def("fit", &fit_backoff, py::arg("table"), py::arg("contexts"))
       .def("predict", &predict, py::arg("vstreams"));
+  using learning::LifetimeModel;
+  py::class_<LifetimeModel>(m, "LifetimeModel")
+      .def(py::init<uint64_t, uint64_t, uint32_t>(), py::arg("device_pages"), py::arg("live_pages"),
+           py::arg("classes"))
+      .def("feed", &feed_model, py::arg("records"))
+      .def_property_readonly("classes", &LifetimeModel::classes)
+      .def_property_readonly("clock", &LifetimeModel::clock)
+      .def_property_readonly("landmarks", &LifetimeModel::landmarks);
   py::class_<ChunkCounter>(m, "ChunkCounter")
       .def(py::init<double, size_t>(), py::arg("half_life_pages"), py::arg("chunks_max") = 1U << 20)
       .def(
@@ -245,15 +276,40 @@ void bind_replay(py::module_& m) {
       .def_property_readonly("pages", &PageTrace::pages)
       .def_property_readonly("writes", &PageTrace::writes)
       .def_property_readonly("peak_live", &PageTrace::peak_live)
-      .def("lifetimes", &lifetimes_of)
+      .def("lifetimes", &lifetimes_of);
+  py::class_<Shadow>(m, "Shadow")
+      .def(py::init([](uint64_t live_pages, uint32_t candidates, uint32_t classes, double spare,
+                       uint32_t block_pages, uint64_t sampled_pages) {
+             return std::make_unique<Shadow>(Shadow::Settings{live_pages, candidates, classes,
+                                                              spare, block_pages, sampled_pages});
+           }),
+           py::arg("live_pages"), py::arg("candidates"), py::arg("classes"),
+           py::arg("spare") = 0.07, py::arg("block_pages") = 256,
+           py::arg("sampled_pages") = 1U << 16)
       .def(
-          "waf",
-          [](const PageTrace& trace, const Array<uint8_t>& page_tags, double spare,
-             uint32_t block_pages, double from, double to) {
-            return simulate(trace, span_of(page_tags), {spare, block_pages, from, to}).waf();
+          "feed",
+          [](Shadow& shadow, const py::array& records, const Array<uint8_t>& page_tags) {
+            shadow.feed(records_of(records), span_of(page_tags));
           },
-          py::arg("tags"), py::arg("spare") = 0.07, py::arg("block_pages") = 256,
-          py::arg("measure_from") = 0.3, py::arg("measure_to") = 1.0);
+          py::arg("records"), py::arg("tags"))
+      .def_property_readonly("written", &Shadow::written)
+      .def_property_readonly("refused", &Shadow::refused)
+      .def_property_readonly("one_in", &Shadow::one_in)
+      .def_property_readonly("copied", &Shadow::copied);
+  m.def("placements", &placements);
+  m.def(
+      "waf",
+      [](const py::array& records, const std::string& placement, uint32_t streams,
+         const Array<uint8_t>& page_tags, double spare, uint32_t block_pages, double warmup,
+         const std::string& victim) {
+        const auto span = records_of(records);
+        const py::gil_scoped_release release;
+        return waf_of(span, placement, streams, span_of(page_tags),
+                      {spare, block_pages, warmup, victim});
+      },
+      py::arg("records"), py::arg("placement"), py::arg("streams") = 0,
+      py::arg("tags") = Array<uint8_t>(0), py::arg("spare") = 0.07, py::arg("block_pages") = 256,
+      py::arg("warmup") = 0.3, py::arg("victim") = "greedy");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,34 +15,49 @@ from classifierd import _core
 from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.contexts import VStream
 from classifierd.learner import Learner, Settings
+from classifierd.policies import Tags, learned_tags
 from classifierd.records import KIND_TRIM, Records, from_bytes
-from classifierd.replay import Tags, learned_tags, replay
+from classifierd.replay import POLICIES, Device, Outcome, compare, workload_of
 from classifierd.traces import TraceError, read, telemetry, write_tagged
 from classifierd.workloads import WORKLOADS
 
 PAGES, LIVE = 600_000, 65_536
 
 
+def replay(
+    raw: Records, vstreams: list[VStream], settings: Settings | None = None, *more: str
+) -> Outcome:
+    return compare(workload_of(raw, vstreams, 8, settings), Device(), ["nosep", *more])
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_most_of_the_gap_closes_on_a_mix_full_of_log_tails(seed: int) -> None:
     raw, vstreams = WORKLOADS["log-tail-mix"](PAGES, seed, LIVE)
-    outcome, _, _ = replay(raw, vstreams, 8)
+    outcome = replay(raw, vstreams)
     assert outcome.waf["nosep"] > outcome.waf["oracle"] + 1
     assert outcome.gap_closed() >= 0.6, f"seed {seed}: {outcome.waf}"
 
 
 def test_the_place_in_the_request_alone_tells_log_tails() -> None:
     raw, _ = WORKLOADS["logs-only"](PAGES, 1, LIVE)
-    with_end, _, _ = replay(raw, [VStream(0)], 8)
+    with_end = replay(raw, [VStream(0)], None, "life-table")
     blind = Settings(levels=("overwrite", "vstream+overwrite"))
-    without, _, _ = replay(raw, [VStream(0)], 8, blind)
-    assert with_end.gap_closed() >= 0.6
-    assert without.gap_closed() <= 0.3
+    without = replay(raw, [VStream(0)], blind, "life-table")
+    assert with_end.gap_closed("life-table") >= 0.6
+    assert without.gap_closed("life-table") <= 0.3
+
+
+def test_every_policy_is_held_against_the_same_device() -> None:
+    raw, vstreams = WORKLOADS["log-tail-mix"](PAGES // 4, 1, LIVE // 4)
+    outcome = compare(workload_of(raw, vstreams, 8), Device())
+    assert tuple(outcome.waf) == POLICIES
+    assert min(outcome.waf, key=outcome.waf.__getitem__) in {"oracle", "oracle-host"}
+    assert all(outcome.waf[name] < outcome.waf["nosep"] for name in ("sepbit", "warcip"))
 
 
 def test_sequential_rewrites_are_never_made_worse() -> None:
     raw, vstreams = WORKLOADS["sequential"](PAGES, 1, LIVE)
-    outcome, _, _ = replay(raw, vstreams, 8)
+    outcome = replay(raw, vstreams)
     assert outcome.waf["learned"] <= outcome.waf["nosep"] + 0.01
 
 
@@ -61,22 +77,30 @@ def test_a_cold_table_speaks_within_a_quarter_of_a_gibibyte() -> None:
     assert (rest > between).mean() > 0.95
 
 
-def test_tags_depend_on_the_past_only() -> None:
+def by_life_table(part: Records, vstreams: list[VStream]) -> Tags:
+    learner = Learner(1 << 18, 8)
+    learner.know(vstreams)
+    return learned_tags(part, learner)
+
+
+def by_logistic(part: Records, vstreams: list[VStream]) -> Tags:
+    del vstreams
+    return _core.LifetimeModel(1 << 18, LIVE // 8, 8).feed(part)
+
+
+@pytest.mark.parametrize("tags_of", [by_life_table, by_logistic])
+def test_tags_depend_on_the_past_only(
+    tags_of: Callable[[Records, list[VStream]], Tags],
+) -> None:
     raw, vstreams = WORKLOADS["log-tail-mix"](PAGES // 4, 1, LIVE // 8)
     records = telemetry(raw)
-
-    def tags_of(part: Records) -> Tags:
-        learner = Learner(1 << 18, 8)
-        learner.know(vstreams)
-        return learned_tags(part, learner)
-
-    tags = tags_of(records)
+    tags = tags_of(records, vstreams)
     for cut in np.linspace(1, len(records) - 1, 20).astype(np.int64):
         past, future = records[:cut], records[cut:].copy()
         future["vstream"] = 5 - future["vstream"] % 5  # Another future, with no word of the old.
         future["request_pages"] += 1
         pages = int(past["pages"][past["kind"] != KIND_TRIM].sum())
-        other = tags_of(np.concatenate([past, future]))
+        other = tags_of(np.concatenate([past, future]), vstreams)
         assert (other[:pages] == tags[:pages]).all(), f"cut at {cut}"
 
 
@@ -126,7 +150,7 @@ def test_a_binary_trace_reads_as_its_csv_twin(tmp_path: Path) -> None:
 
 def test_a_tagged_trace_says_the_same_writes_with_their_streams(tmp_path: Path) -> None:
     raw, vstreams = WORKLOADS["log-tail-mix"](20_000, 1, 8192)
-    _, tags, _ = replay(raw, vstreams, 8)
+    tags = replay(raw, vstreams).tags
     path = tmp_path / "t.csv.gz"
     write_tagged(path, telemetry(raw), tags)
     again, _ = read(path)
@@ -156,7 +180,8 @@ def test_replay_prints_json_and_writes_a_tag_a_page(
     size = ["--pages", "50000", "--live", "8192"]
     assert main(["replay", "logs-only", *size, "--streams", "4", "--json", "--out", str(out)]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert set(printed["policies"]) == {"nosep", "learned", "oracle"}
+    assert tuple(printed["policies"]) == POLICIES
+    assert sum(printed["served"].values()) > 1
     tags = np.fromfile(out, np.uint8)
     assert len(tags) >= 45_000
     assert tags.max() < 4
@@ -170,6 +195,7 @@ def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_usage_errors_have_their_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", "logs-only", "--pages", "9000", "--policies", "none"]) == EXIT_USAGE
     for arguments in (["fly"], ["replay"], ["replay", "x", "--streams", "999"], ["run", "/", "-z"]):
         with pytest.raises(SystemExit) as stopped:
             main(arguments)

@@ -1,6 +1,9 @@
 #include "fuse-fs/blockdev/io_engine.h"
 
+#include <fmt/format.h>
+#include <linux/fs.h>
 #include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,26 +27,30 @@ class SynchronousEngine final : public IoEngine {
   bool takes_streams() const override { return false; }
 
   void write(uint64_t offset, ConstBytes bytes, uint8_t, IoDone done) override {
-    done(transfer(offset, bytes, "write", [this](const std::byte* at, size_t size, off_t where) {
-      return pwrite(fd_, at, size, where);
-    }));
+    done(transfer(
+        offset, bytes,
+        [this](const std::byte* at, size_t size, off_t where) {
+          return pwrite(fd_, at, size, where);
+        },
+        [this](uint64_t end, int code) { return failed_write(fd_, end, code); }));
   }
 
   void read(uint64_t offset, Bytes bytes, IoDone done) override {
-    done(transfer(offset, bytes, "read", [this](std::byte* at, size_t size, off_t where) {
-      return pread(fd_, at, size, where);
-    }));
+    done(transfer(
+        offset, bytes,
+        [this](std::byte* at, size_t size, off_t where) { return pread(fd_, at, size, where); },
+        [](uint64_t, int code) { return Error{code, "read"}; }));
   }
 
   Result<void> fdatasync() override { return sync_file(fd_); }
 
  private:
-  template <typename Span, typename Move>
-  static Result<void> transfer(uint64_t offset, Span bytes, const char* what, Move move) {
+  template <typename Span, typename Move, typename Failed>
+  static Result<void> transfer(uint64_t offset, Span bytes, Move move, Failed failed) {
     while (!bytes.empty()) {
       const ssize_t done = move(bytes.data(), bytes.size(), static_cast<off_t>(offset));
       if (done < 0 && errno == EINTR) continue;
-      if (done < 0) return Error{errno, what};
+      if (done < 0) return failed(offset + bytes.size(), errno);
       if (done == 0) return Error{EIO, "transfer beyond the end of the device"};
       bytes = bytes.subspan(static_cast<size_t>(done));
       offset += static_cast<uint64_t>(done);
@@ -61,6 +68,13 @@ Result<void> sync_file(int fd) {
     if (errno != EINTR) return Error{errno, "fdatasync"};
   }
   return {};
+}
+
+Error failed_write(int fd, uint64_t end, int code) {
+  uint64_t bytes = 0;
+  const bool is_past = code == ENOSPC && ioctl(fd, BLKGETSIZE64, &bytes) == 0 && end > bytes;
+  if (!is_past) return {code, "write"};
+  return {EIO, fmt::format("write beyond the end of the device, which has {} bytes now", bytes)};
 }
 
 std::unique_ptr<IoEngine> make_synchronous_engine(int fd) {

@@ -21,8 +21,9 @@ constexpr size_t kMaxTransfer = size_t{1} << 30;  // an entry's; the kernel stop
 
 class Transfer final : public uring::Request {
  public:
-  Transfer(bool is_write, Bytes data, uint64_t offset, uint8_t stream, IoDone done)
-      : is_write_(is_write),
+  Transfer(int fd, bool is_write, Bytes data, uint64_t offset, uint8_t stream, IoDone done)
+      : fd_(fd),
+        is_write_(is_write),
         stream_(stream),
         data_(data),
         offset_(offset),
@@ -39,7 +40,9 @@ class Transfer final : public uring::Request {
   }
 
   bool completed(const uring::Answer& answer) override {
-    if (answer.result < 0) return finish(Error{-answer.result, is_write_ ? "write" : "read"});
+    if (answer.result < 0 && is_write_)
+      return finish(failed_write(fd_, offset_ + data_.size(), -answer.result));
+    if (answer.result < 0) return finish(Error{-answer.result, "read"});
     const auto moved = static_cast<size_t>(answer.result);
     if (moved == 0 && !data_.empty())
       return finish(Error{EIO, "transfer beyond the end of the device"});
@@ -54,6 +57,7 @@ class Transfer final : public uring::Request {
     return true;
   }
 
+  const int fd_;
   const bool is_write_;
   const uint8_t stream_;
   Bytes data_;  // what is left; of a write, only read
@@ -71,12 +75,12 @@ Result<std::unique_ptr<UringEngine>> UringEngine::open(int fd, unsigned depth) {
 void UringEngine::write(uint64_t offset, ConstBytes bytes, uint8_t stream, IoDone done) {
   if (!ring_->is_to_be_had()) return plain_->write(offset, bytes, stream, std::move(done));
   const Bytes data(const_cast<std::byte*>(bytes.data()), bytes.size());
-  ring_->start(std::make_unique<Transfer>(true, data, offset, stream, std::move(done)));
+  ring_->start(std::make_unique<Transfer>(fd_, true, data, offset, stream, std::move(done)));
 }
 
 void UringEngine::read(uint64_t offset, Bytes bytes, IoDone done) {
   if (!ring_->is_to_be_had()) return plain_->read(offset, bytes, std::move(done));
-  ring_->start(std::make_unique<Transfer>(false, bytes, offset, 0, std::move(done)));
+  ring_->start(std::make_unique<Transfer>(fd_, false, bytes, offset, 0, std::move(done)));
 }
 
 Result<void> UringEngine::fdatasync() {

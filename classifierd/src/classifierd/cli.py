@@ -22,8 +22,9 @@ from classifierd import explain
 from classifierd.contexts import VStream
 from classifierd.control import ControlError
 from classifierd.daemon import Daemon
+from classifierd.policies import Tags
 from classifierd.records import Records
-from classifierd.replay import Device, Tags, prefilled, replay
+from classifierd.replay import POLICIES, Device, compare, prefilled, workload_of
 from classifierd.traces import TraceError, read, telemetry, write_tagged
 from classifierd.workloads import WORKLOADS
 
@@ -66,6 +67,13 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="TAGS", help="one byte a page; .csv[.gz]: a trace for ssd-sim"
     )
     play.add_argument("--json", action="store_true")
+    play.add_argument(
+        "--policies",
+        type=lambda text: [name for name in text.split(",") if name],
+        default=[],
+        metavar="A,B",
+        help=f"beside nosep, learned and the oracles: {', '.join(POLICIES)} (default: all)",
+    )
     play.add_argument("--spare", type=float, default=0.07, help="effective spare (default 0.07)")
     play.add_argument("--prefill", action="store_true", help="write the footprint once before")
     play.add_argument(
@@ -128,27 +136,32 @@ def _replay(args: argparse.Namespace) -> int:
     if args.spare <= 0 or len(raw) == 0:
         log.error("nothing to replay" if len(raw) == 0 else "--spare must be positive")
         return EXIT_USAGE
+    unknown = set(args.policies) - set(POLICIES)
+    if unknown:
+        log.error("no policy %s; there are %s", ", ".join(sorted(unknown)), ", ".join(POLICIES))
+        return EXIT_USAGE
     raw = prefilled(raw) if args.prefill else raw
-    device = Device(spare=args.spare)
-    outcome, tags, learner = replay(raw, vstreams, args.streams, _config(args).learner, device)
+    workload = workload_of(raw, vstreams, args.streams, _config(args).learner)
+    outcome = compare(workload, Device(spare=args.spare), args.policies)
     if args.out is not None:
-        _write_tags(args.out, raw, tags)
+        _write_tags(args.out, raw, outcome.tags)
     policies = {
         name: {"waf": round(waf, 4), "gap_closed": round(outcome.gap_closed(name), 4)}
         for name, waf in outcome.waf.items()
     }
     if args.json:
-        print(json.dumps({"policies": policies, "effective_spare": args.spare}))
+        more = {"effective_spare": args.spare, "streams": args.streams, "served": outcome.served}
+        print(json.dumps({"policies": policies, **more}))
         return 0
     print(
         f"{args.trace}: {explain.size(outcome.pages_written)} written, "
         f"{explain.size(outcome.peak_live)} live at most, {args.streams} streams, "
-        f"effective spare {args.spare:.0%}, greedy GC, host-only tags"
+        f"effective spare {args.spare:.0%}, greedy GC, copies stay in their class"
     )
     for name, figures in policies.items():
-        print(f"  {name:8} WAF {figures['waf']:.3f}  gap closed {figures['gap_closed']:.2f}")
-    for line in explain.class_lines(learner):
-        print(f"  {line}")
+        print(f"  {name:14} WAF {figures['waf']:.3f}  gap closed {figures['gap_closed']:.2f}")
+    epochs = ", ".join(f"{name} {count}" for name, count in outcome.served.items())
+    print(f"  epochs that each candidate served: {epochs}")
     return 0
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 BLOCK_BYTES = 4096
+CHUNK_PAGES = 256  # chunk_counter.h
 KIND_NEW, KIND_OVERWRITE, KIND_TRIM = 0, 1, 2
 
 RECORD = np.dtype(

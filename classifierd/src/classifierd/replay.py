@@ -1,24 +1,27 @@
-"""Replay of a trace through the learner, strictly causally, and what its tags would have saved.
+"""Replay of a trace through every placement, strictly causally, and what each would have cost.
 
-The device is _core's greedy page-mapped FTL with host-only tags: garbage collection keeps a page
-in its class. Every figure is at the stated effective spare (spare ÷ peak live pages).
+The device is the simulator's page-mapped FTL (ssd-sim's): greedy victims, copies stay in their
+class. Tags are the host's, except for policies that learn from copies. Every figure is at
+the stated effective spare (spare ÷ peak live pages).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from classifierd import _core
 from classifierd.contexts import VStream
-from classifierd.learner import Learner, Settings, epoch_pages_for
+from classifierd.learner import Settings
+from classifierd.policies import HOST_ONLY, IN_DEVICE, TAGGED, Tags, Workload, learned
 from classifierd.records import KIND_TRIM, Records
 from classifierd.traces import telemetry
 
-Tags = npt.NDArray[np.uint8]
-_IMMORTAL = np.iinfo(np.uint64).max
+ORACLES = ("oracle", "oracle-host")
+POLICIES = ("nosep", *IN_DEVICE, *HOST_ONLY, *TAGGED, "learned", *ORACLES)
+_ALWAYS = ("nosep", "learned", *ORACLES)
 
 
 @dataclass(frozen=True)
@@ -27,55 +30,24 @@ class Device:
 
     spare: float = 0.07
     block_pages: int = 256
-    measure_from: float = 0.3
+    warmup: float = 0.3
+    victim: str = "greedy"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """WAF of each policy; the oracle is the best of several cuts of the true lifetimes."""
+    """WAF of each policy; a gap is measured to the best oracle, of either kind and any edges."""
 
     waf: dict[str, float]
     pages_written: int
     peak_live: int
+    tags: Tags  # of what is learned
+    served: dict[str, int]  # epochs that each candidate served
 
     def gap_closed(self, policy: str = "learned") -> float:
         """(nosep - policy) ÷ (nosep - oracle); 0 where there is no gap."""
-        gap = self.waf["nosep"] - self.waf["oracle"]
+        gap = self.waf["nosep"] - min(self.waf[name] for name in ORACLES)
         return (self.waf["nosep"] - self.waf[policy]) / gap if gap > 1e-3 else 0.0
-
-
-def learned_tags(records: Records, learner: Learner) -> Tags:
-    """The pStream of every page written: each by the table as it stood before the page."""
-    out = []
-    at = 0
-    while at < len(records):
-        taken = max(1, learner.feed(records[at:]))
-        out.append(_core.tags(records[at : at + taken], learner.table_.reshape(-1)))
-        at += taken
-        if learner.life.epoch_due:
-            learner.end_epoch()
-    return np.concatenate(out) if out else np.zeros(0, np.uint8)
-
-
-def oracle_tags(lifetimes: npt.NDArray[np.uint64], peak_live: int, k: int) -> dict[str, Tags]:
-    """True lifetimes cut at log2 steps, at quantiles of volume and at parts of the live size."""
-    finite = np.where(lifetimes == _IMMORTAL, 2.0**40, lifetimes.astype(np.float64))
-    life = np.log2(np.maximum(finite, 1.0))
-    mortal = life[lifetimes != _IMMORTAL]
-    top = np.log2(max(peak_live, 2))
-    steps = [7, 3, 1] if k <= 4 else [9, 7, 5, 4, 3, 2, 1]
-    cuts = {
-        "log2": top + 1 - np.arange(k - 1, 0, -1, dtype=np.float64),
-        "threshold": top - np.array(steps[-(k - 1) :], dtype=np.float64),
-        "quantile": np.quantile(life, np.arange(1, k) / k),
-        "quantile-mortal": np.quantile(mortal, np.arange(1, k) / (k - 1 + 1e-9))
-        if len(mortal)
-        else np.zeros(0),
-    }
-    return {
-        name: np.searchsorted(np.unique(cut), life, side="right").astype(np.uint8)
-        for name, cut in cuts.items()
-    }
 
 
 def prefilled(records: Records) -> Records:
@@ -91,33 +63,39 @@ def prefilled(records: Records) -> Records:
     return np.concatenate([fill, records])
 
 
-def _learner_for(records: Records, peak_live: int, pstreams: int, settings: Settings) -> Learner:
-    """Addresses may be sparse: the epoch goes by what is live, the map by the highest block."""
-    if settings.epoch_pages == 0:
-        settings = replace(settings, epoch_pages=epoch_pages_for(peak_live))
-    end = records["block"] + records["pages"]
-    return Learner(int(end.max(initial=1)), pstreams, settings)
-
-
-def replay(
-    raw: Records,
-    vstreams: list[VStream],
-    pstreams: int,
-    settings: Settings | None = None,
-    device: Device | None = None,
-) -> tuple[Outcome, Tags, Learner]:
-    """Run the whole loop over raw requests; returns the figures, the tags and the learner."""
-    dev = device or Device()
+def workload_of(
+    raw: Records, vstreams: list[VStream], pstreams: int, settings: Settings | None = None
+) -> Workload:
+    """Raw requests as the filesystem would have reported them."""
     records = telemetry(raw)
-    trace = _core.PageTrace(records)
-    learner = _learner_for(records, trace.peak_live, pstreams, settings or Settings())
-    learner.know(vstreams)
-    tags = learned_tags(records, learner)
+    live = _core.PageTrace(records).peak_live
+    return Workload(records, vstreams, pstreams, live, settings or Settings())
 
-    def waf(of: Tags) -> float:
-        return trace.waf(of, dev.spare, dev.block_pages, dev.measure_from)
 
-    figures = {"nosep": waf(np.zeros(0, np.uint8)), "learned": waf(tags)}
-    cuts = oracle_tags(trace.lifetimes(), trace.peak_live, pstreams)
-    figures["oracle"] = min(waf(cut) for cut in cuts.values())
-    return Outcome(figures, trace.writes, trace.peak_live), tags, learner
+def waf_of(workload: Workload, policy: str, device: Device, tags: Tags | None = None) -> float:
+    """Write amplification by a policy of the simulator, or by tags."""
+    streams = 0 if policy in (*IN_DEVICE, *HOST_ONLY) else workload.pstreams
+    return _core.waf(
+        workload.records,
+        policy if tags is None else "tags",
+        streams,
+        np.zeros(0, np.uint8) if tags is None else tags,
+        device.spare,
+        device.block_pages,
+        device.warmup,
+        device.victim,
+    )
+
+
+def compare(workload: Workload, device: Device, policies: Sequence[str] = ()) -> Outcome:
+    """Replay under each policy (all of them by default); nosep, learned and the oracles always."""
+    wanted = [name for name in POLICIES if not policies or name in policies or name in _ALWAYS]
+    tags, served = learned(workload, device.spare, device.block_pages)
+    figures = {}
+    for name in wanted:
+        own = tags["learned"] if name == "learned" else tags.get(name)
+        if own is None and name in TAGGED:
+            own = TAGGED[name](workload)
+        figures[name] = waf_of(workload, name, device, own)
+    trace = _core.PageTrace(workload.records)
+    return Outcome(figures, trace.writes, trace.peak_live, tags["learned"], served)

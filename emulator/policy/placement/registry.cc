@@ -17,6 +17,7 @@
 #include "emulator/policy/placement/host_only.h"
 #include "emulator/policy/placement/lifetime_table.h"
 #include "emulator/policy/placement/loaded.h"
+#include "emulator/policy/placement/logistic.h"
 #include "emulator/policy/placement/nosep.h"
 #include "emulator/policy/placement/oracle.h"
 #include "emulator/policy/placement/policy.h"
@@ -64,6 +65,9 @@ Policy make_sepbit(uint16_t, const PolicyOptions&, const WorkloadFacts& facts) {
 Policy make_warcip(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts) {
   return std::make_unique<Warcip>(streams, facts.footprint_pages, options.pages_per_block);
 }
+Policy make_logistic(uint16_t streams, const PolicyOptions&, const WorkloadFacts& facts) {
+  return std::make_unique<LogisticModel>(streams, facts);
+}
 Policy make_oracle(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts) {
   return std::make_unique<Oracle>(streams, options, facts);
 }
@@ -78,6 +82,7 @@ constexpr std::array kKinds = {
     Kind{"autostream-mq", 5, Side::kEither, kSame, false, by_streams<AutoStreamMq>},
     Kind{"warcip", 5, Side::kEither, kSame, false, make_warcip},
     Kind{"lifetime-table", 8, Side::kEither, kSame, false, by_page<LifetimeTable>},
+    Kind{"logistic", 8, Side::kEither, kSame, false, make_logistic},
     Kind{"tags", 8, Side::kHost, GcMode::kOwnFrontier, false, by_streams<Tags>},
     Kind{"oracle", 10, Side::kEither, kSame, true, make_oracle},
     Kind{"oracle-host", 10, Side::kHost, kSame, true, make_oracle},

@@ -1,0 +1,59 @@
+#include "classifierd/src_core/record_source.h"
+
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "base/wire/telemetry.h"
+#include "classifierd/src_core/record_check.h"
+#include "emulator/workload/op_source.h"
+
+namespace streamfs::classifier {
+
+using emulator::OpKind;
+using emulator::PageOp;
+using wire::TelemetryRecord;
+
+Result<std::span<const PageOp>> RecordSource::next() {
+  batch_.clear();
+  for (; next_ < records_.size() && batch_.size() < emulator::kBatchOps; ++next_) {
+    const TelemetryRecord& record = records_[next_];
+    if (!believable(record, kCapacityBlocksMax)) continue;
+    record.kind == wire::TelemetryKind::kTrim ? trim(record) : write(record);
+  }
+  return std::span<const PageOp>(batch_);
+}
+
+Result<void> RecordSource::rewind() {
+  next_ = written_ = 0;
+  return {};
+}
+
+void RecordSource::trim(const TelemetryRecord& record) {
+  known_.clear();
+  numbers_.known(record.block, record.block + record.pages, known_);
+  for (const auto [page, number] : known_) {
+    batch_.push_back({.page = number,
+                      .address = static_cast<uint32_t>(page),
+                      .request_first = static_cast<uint32_t>(record.block),
+                      .request_pages = record.pages,
+                      .vstream = record.vstream,
+                      .kind = OpKind::kTrim});
+  }
+}
+
+void RecordSource::write(const TelemetryRecord& record) {
+  for (uint32_t i = 0; i < record.pages; ++i) {
+    const uint64_t block = record.block + i;
+    const uint8_t tag = written_ < tags_.size() ? tags_[written_] : uint8_t{0};
+    ++written_;
+    batch_.push_back({.page = numbers_.number(block),
+                      .address = static_cast<uint32_t>(block),
+                      .request_first = static_cast<uint32_t>(record.block - record.request_offset),
+                      .request_pages = record.request_pages,
+                      .vstream = record.vstream,
+                      .pstream = tag});
+  }
+}
+
+}  // namespace streamfs::classifier

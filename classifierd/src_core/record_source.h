@@ -1,0 +1,39 @@
+// Telemetry records as the simulator's stream of page operations, each with the pStream it is to
+// get.
+// Thread safety: none. Memory: the page numbers; the records and tags stay the caller's.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/wire/telemetry.h"
+#include "emulator/workload/op_source.h"
+#include "emulator/workload/page_numbers.h"
+
+namespace streamfs::classifier {
+
+class RecordSource final : public emulator::OpSource {
+ public:
+  // `tags` holds one pStream a page written, or nothing.
+  RecordSource(std::span<const wire::TelemetryRecord> records, std::span<const uint8_t> tags)
+      : records_(records), tags_(tags) {}
+
+  Result<std::span<const emulator::PageOp>> next() override;
+  Result<void> rewind() override;
+
+ private:
+  void trim(const wire::TelemetryRecord& record);
+  void write(const wire::TelemetryRecord& record);
+
+  const std::span<const wire::TelemetryRecord> records_;
+  const std::span<const uint8_t> tags_;
+  emulator::PageNumbers numbers_;  // kept when rewound
+  std::vector<emulator::PageNumbers::Numbered> known_;
+  std::vector<emulator::PageOp> batch_;
+  size_t next_ = 0;     // record
+  size_t written_ = 0;  // pages
+};
+
+}  // namespace streamfs::classifier

@@ -1,0 +1,119 @@
+#include "classifierd/src_core/shadow.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "base/mix.h"
+#include "base/wire/telemetry.h"
+#include "classifierd/src_core/record_check.h"
+#include "emulator/counters.h"
+#include "emulator/ftl/page_map.h"
+#include "emulator/ftl/router.h"
+#include "emulator/geometry.h"
+#include "emulator/media/null_media.h"
+#include "emulator/policy/victim/greedy.h"
+
+namespace streamfs::classifier {
+
+using wire::TelemetryRecord;
+
+namespace {
+
+constexpr uint64_t kSampledTogether = 512;  // pages
+// Sampled chunks may hold more than their share of what is live.
+constexpr double kSlack = 0.02;
+// Addresses are numbered as they come: a filesystem that moves about has met more than it holds.
+constexpr uint64_t kNumbersPerLive = 8;
+
+emulator::Geometry geometry_of(const Shadow::Settings& settings, uint64_t live) {
+  emulator::Geometry geometry;
+  geometry.user_pages = static_cast<uint32_t>(live * kNumbersPerLive);
+  geometry.pages_per_block = settings.block_pages;
+  geometry.streams = static_cast<uint16_t>(settings.classes);
+  geometry.gc_mode = emulator::GcMode::kSameStream;
+  const double pages = static_cast<double>(live) * (1 + settings.spare + kSlack);
+  geometry.blocks = static_cast<uint32_t>(std::ceil(pages / settings.block_pages)) +
+                    static_cast<uint32_t>(emulator::kReserveBlocks);
+  return geometry;
+}
+
+}  // namespace
+
+class Shadow::Device {
+ public:
+  explicit Device(const emulator::Geometry& geometry)
+      : victim_(geometry),
+        router_(geometry),
+        ftl_(geometry, media_, victim_, router_, counters_, live_) {}
+  bool write(uint32_t page, uint8_t cls) { return ftl_.write(page, 1, cls, 0, nullptr) == 0; }
+  void trim(uint32_t page) { ftl_.trim(page); }
+  uint64_t copied() const { return counters_.gc_pages; }
+
+ private:
+  emulator::Counters counters_;
+  emulator::LiveCounts live_;
+  emulator::NullMedia media_;
+  emulator::Greedy victim_;
+  emulator::StreamRouter router_;
+  emulator::PageMap<emulator::NullMedia, emulator::Greedy, emulator::StreamRouter> ftl_;
+};
+
+Shadow::Shadow(const Settings& settings) : classes_(settings.classes) {
+  const uint64_t live = std::max<uint64_t>(settings.live_pages, settings.block_pages);
+  one_in_ = static_cast<uint32_t>(std::max<uint64_t>(live / settings.sampled_pages, 1));
+  const emulator::Geometry geometry = geometry_of(settings, live / one_in_);
+  pages_max_ = static_cast<uint32_t>(geometry.user_pages);
+  for (uint32_t i = 0; i < settings.candidates; ++i) {
+    devices_.push_back(std::make_unique<Device>(geometry));
+  }
+}
+
+Shadow::~Shadow() = default;
+
+bool Shadow::sampled(uint64_t block) const {
+  return one_in_ == 1 || mix64(block / kSampledTogether) % one_in_ == 0;
+}
+
+void Shadow::feed(std::span<const TelemetryRecord> records, std::span<const uint8_t> tags) {
+  if (std::ranges::any_of(tags, [&](uint8_t tag) { return tag >= classes_; })) {
+    throw std::invalid_argument("a class that the shadow devices do not have");
+  }
+  const size_t pages = tags.size() / devices_.size();
+  size_t at = 0;
+  for (const TelemetryRecord& record : records) {
+    if (!believable(record, kCapacityBlocksMax)) continue;
+    if (record.kind == wire::TelemetryKind::kTrim) {
+      known_.clear();
+      numbers_.known(record.block, record.block + record.pages, known_);
+      for (const auto [page, number] : known_) {
+        if (number >= pages_max_) continue;
+        for (const auto& device : devices_) device->trim(number);
+      }
+      continue;
+    }
+    for (uint32_t i = 0; i < record.pages; ++i, ++at) {
+      if (at >= pages) throw std::invalid_argument("as many tags as pages written are needed");
+      if (!sampled(record.block + i)) continue;
+      const uint32_t page = numbers_.number(record.block + i);
+      ++written_;
+      for (size_t d = 0; d < devices_.size(); ++d) {
+        const bool fits = page < pages_max_ && devices_[d]->write(page, tags[d * pages + at]);
+        refused_ += fits ? 0 : 1;
+      }
+    }
+  }
+}
+
+std::vector<uint64_t> Shadow::copied() const {
+  std::vector<uint64_t> out;
+  for (const auto& device : devices_) out.push_back(device->copied());
+  return out;
+}
+
+}  // namespace streamfs::classifier

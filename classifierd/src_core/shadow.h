@@ -1,0 +1,58 @@
+// Shadow devices: what would each of several placements have cost lately? Every candidate has a
+// device of its own, small and without data; all see the same writes.
+//
+// Only some chunks of 2 MiB are followed, chosen by a hash of their number, and the devices are
+// that much smaller (spatial sampling: Waldspurger et al., "Efficient MRC Construction with
+// SHARDS", FAST'15). Garbage collection is greedy, and copies stay in their class. Thread safety:
+// none. Memory: some 20 bytes a sampled page and candidate.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/wire/telemetry.h"
+#include "emulator/workload/page_numbers.h"
+
+namespace streamfs::classifier {
+
+class Shadow {
+ public:
+  struct Settings {
+    uint64_t live_pages = 0;  // at most so many are live at once, on the whole device
+    uint32_t candidates = 1;
+    uint32_t classes = 1;  // tags are below this
+    double spare = 0.07;
+    uint32_t block_pages = 256;
+    uint64_t sampled_pages = 1 << 16;  // about how many of the live pages are followed
+  };
+  explicit Shadow(const Settings& settings);
+  ~Shadow();
+  Shadow(const Shadow&) = delete;
+  Shadow& operator=(const Shadow&) = delete;
+
+  // `tags` holds a class a page written, one candidate's after the other's: pages · candidates.
+  // Throws std::invalid_argument if they are too few or too high.
+  void feed(std::span<const wire::TelemetryRecord> records, std::span<const uint8_t> tags);
+
+  uint64_t written() const { return written_; }  // sampled pages, ever
+  std::vector<uint64_t> copied() const;          // of each candidate, ever
+  uint32_t one_in() const { return one_in_; }    // chunks
+  // Writes that found a device full, so that nothing it says counts: live_pages was too low.
+  uint64_t refused() const { return refused_; }
+
+ private:
+  class Device;
+  bool sampled(uint64_t block) const;
+
+  const uint32_t classes_;
+  uint32_t one_in_ = 1;
+  emulator::PageNumbers numbers_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<emulator::PageNumbers::Numbered> known_;
+  uint32_t pages_max_ = 0;  // numbers are below this
+  uint64_t written_ = 0, refused_ = 0;
+};
+
+}  // namespace streamfs::classifier

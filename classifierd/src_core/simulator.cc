@@ -1,0 +1,61 @@
+#include "classifierd/src_core/simulator.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/wire/telemetry.h"
+#include "classifierd/src_core/record_check.h"
+#include "classifierd/src_core/record_source.h"
+#include "emulator/geometry.h"
+#include "emulator/policy/placement/policy.h"
+#include "emulator/replay/replay.h"
+#include "emulator/replay/workload.h"
+
+namespace streamfs::classifier {
+namespace {
+
+template <typename T>
+T or_throw(Result<T> result) {
+  if (!result.ok()) throw std::invalid_argument(result.error().message());
+  return std::move(result).value();
+}
+
+uint64_t pages_written(std::span<const wire::TelemetryRecord> records) {
+  uint64_t pages = 0;
+  for (const wire::TelemetryRecord& record : records) {
+    const bool counts = believable(record, kCapacityBlocksMax);
+    if (counts && record.kind != wire::TelemetryKind::kTrim) pages += record.pages;
+  }
+  return pages;
+}
+
+}  // namespace
+
+double waf_of(std::span<const wire::TelemetryRecord> records, const std::string& placement,
+              uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings) {
+  if (placement == "tags" && tags.size() != pages_written(records)) {
+    throw std::invalid_argument("as many tags as pages written are needed");
+  }
+  emulator::ReplayOptions options;
+  options.placement = placement;
+  options.victim = settings.victim;
+  options.spare = settings.spare;
+  options.warmup = settings.warmup;
+  options.policy.streams = streams;
+  options.policy.pages_per_block = settings.block_pages;
+  if (placement == "tags") options.policy.gc_mode = emulator::GcMode::kSameStream;
+  auto workload =
+      or_throw(emulator::Workload::survey(std::make_unique<RecordSource>(records, tags)));
+  return or_throw(emulator::replay(workload, options)).waf();
+}
+
+std::vector<std::string> placements() {
+  return emulator::placement_names();
+}
+
+}  // namespace streamfs::classifier

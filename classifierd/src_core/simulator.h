@@ -1,0 +1,31 @@
+// What a placement policy would cost on a device: the emulator's page-mapped FTL and its policies,
+// the same that ssd-sim replays traces on.
+// Thread safety: pure function.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/wire/telemetry.h"
+
+namespace streamfs::classifier {
+
+struct DeviceSettings {
+  double spare = 0.07;  // ÷ peak live pages; reserve blocks come on top
+  uint32_t block_pages = 256;
+  double warmup = 0.3;  // share of the writes before counting starts
+  std::string victim = "greedy";
+};
+
+// Write amplification by `placement`, one of placements(); "tags" takes `tags`, one pStream a page
+// written. `streams` 0 is the policy's own number. Tags and what only hosts can run are host-only,
+// copies stay in their class.
+// Throws std::invalid_argument for unknown names and for tags that are too few.
+double waf_of(std::span<const wire::TelemetryRecord> records, const std::string& placement,
+              uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings);
+
+std::vector<std::string> placements();
+
+}  // namespace streamfs::classifier

@@ -1,0 +1,94 @@
+"""Candidates in competition on shadow devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from classifierd import _core
+from classifierd.choice import Choice
+from classifierd.policies import epochs
+from classifierd.records import Records
+from classifierd.replay import Device, waf_of, workload_of
+from classifierd.traces import telemetry
+from classifierd.workloads import WORKLOADS
+
+LIVE = 65_536
+NAMES = ("apart", "mixed", "strewn")
+
+
+def hot_and_cold(pages: int, seed: int) -> tuple[Records, list[np.ndarray]]:
+    """Two programs; tags that keep them apart, that do not, and that mean nothing."""
+    raw, _ = WORKLOADS["hot-cold"](pages, seed, LIVE)
+    records = telemetry(raw)
+    apart = np.repeat(records["vstream"] - 1, records["pages"]).astype(np.uint8)
+    strewn = np.random.default_rng(seed).integers(0, 2, len(apart)).astype(np.uint8)
+    return records, [apart, np.zeros(len(apart), np.uint8), strewn]
+
+
+def test_a_shadow_of_all_chunks_copies_what_the_device_would() -> None:
+    records, tags = hot_and_cold(800_000, 1)
+    workload = workload_of(records, [], 2)
+    shadow = _core.Shadow(workload.live_pages, 3, 2, 0.07)
+    shadow.feed(records, np.concatenate(tags))
+    assert shadow.one_in == 1
+    assert shadow.refused == 0
+    shadowed = 1 + np.array(shadow.copied) / shadow.written
+    # The shadow device has two parts in a hundred more, for chunks that are fuller than others.
+    device = Device(spare=0.09, warmup=0.0)
+    real = [waf_of(workload, "tags", device, tag) for tag in tags]
+    assert shadowed == pytest.approx(real, rel=0.01)
+
+
+def test_a_sampled_shadow_ranks_as_the_whole_does() -> None:
+    records, tags = hot_and_cold(1_500_000, 2)
+    shadow = _core.Shadow(LIVE, 3, 2, 0.07, 64, LIVE // 4)
+    shadow.feed(records, np.concatenate(tags))
+    assert shadow.one_in == 4
+    assert 0.05 < shadow.written / len(tags[0]) < 0.6  # a few chunks take most of the writes
+    apart, mixed, strewn = shadow.copied
+    assert apart < mixed < strewn * 1.05
+
+
+def test_a_better_candidate_takes_over_and_stays() -> None:
+    records, tags = hot_and_cold(3_000_000, 3)
+    choice = Choice(NAMES, LIVE, 2)
+    choice.serving = NAMES.index("mixed")
+    served, at = [], 0
+    for part in epochs(records, 8192):
+        pages = int(part["pages"].sum())
+        served.append(choice.end_epoch(part, [tag[at : at + pages] for tag in tags]).serving)
+        at += pages
+    assert served[0] == "mixed"
+    assert set(served[len(served) // 2 :]) == {"apart"}
+
+
+def test_what_is_no_better_changes_nothing() -> None:
+    records, tags = hot_and_cold(1_000_000, 4)
+    choice = Choice(("one", "other"), LIVE, 2)
+    at = 0
+    for part in epochs(records, 8192):
+        pages = int(part["pages"].sum())
+        verdict = choice.end_epoch(part, [tags[1][at : at + pages]] * 2)
+        assert not verdict.switched
+        at += pages
+    assert verdict.copies["one"] == verdict.copies["other"] > 0
+
+
+def test_a_shadow_that_overflows_has_no_opinion() -> None:
+    records, tags = hot_and_cold(400_000, 5)
+    choice = Choice(NAMES, LIVE // 8, 2)
+    at = 0
+    for part in epochs(records, 8192):
+        pages = int(part["pages"].sum())
+        assert not choice.end_epoch(part, [tag[at : at + pages] for tag in tags]).switched
+        at += pages
+
+
+def test_tags_that_cannot_be_are_refused() -> None:
+    records, tags = hot_and_cold(10_000, 6)
+    shadow = _core.Shadow(LIVE, 1, 2)
+    with pytest.raises(ValueError, match="class"):
+        shadow.feed(records, tags[0] + 2)
+    with pytest.raises(ValueError, match="tags"):
+        shadow.feed(records, tags[0][:-1])

@@ -1,0 +1,36 @@
+#include "emulator/policy/placement/logistic.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "emulator/ftl/router.h"
+#include "emulator/geometry.h"
+#include "emulator/policy/placement/policy.h"
+#include "learning/lifetime_model.h"
+
+namespace streamfs::emulator {
+
+FrontierId LogisticModel::for_write(const PageWrite& write, uint64_t) {
+  end_trim();
+  address_[write.page] = write.address;
+  const learning::Request request{.page = write.address,
+                                  .pages = 1,
+                                  .whole_pages = write.request_pages,
+                                  .offset = write.place_in_request(),
+                                  .vstream = write.vstream};
+  FrontierId found = 0;
+  model_.write(request, [&](uint32_t cls) { found = static_cast<FrontierId>(cls); });
+  return found;
+}
+
+void LogisticModel::trimmed(Lpn page, uint64_t) {
+  const uint32_t address = address_[page];
+  if (trim_pages_ > 0 && address != trim_first_ + trim_pages_) end_trim();
+  if (trim_pages_++ == 0) trim_first_ = address;
+}
+
+void LogisticModel::end_trim() {
+  if (trim_pages_ > 0) model_.trim(trim_first_, std::exchange(trim_pages_, 0));
+}
+
+}  // namespace streamfs::emulator

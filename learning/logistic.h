@@ -1,0 +1,41 @@
+// Logistic regression over hashed tokens, one for each of up to eight landmarks, learned one write
+// at a time (AdaGrad, with gradients that are slowly forgotten so that it follows what changes).
+//
+// Landmark j is an age; model j says how likely a page lives at least so long. Training takes each
+// write when it has reached that age, dead or not: no label is waited for, so none is missing from
+// those that live long, and the answer is unbiased under censoring (landmarking: van Houwelingen,
+// "Dynamic prediction by landmarking in event history analysis", 2007).
+// Thread safety: none. Crash: nothing persistent.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "learning/tokens.h"
+
+namespace streamfs::learning {
+
+inline constexpr uint32_t kLandmarks = 8;
+using Scores = std::array<float, kLandmarks>;  // log odds
+
+class Logistic {
+ public:
+  Logistic();
+  Scores score(const Tokens& tokens) const;
+  // `lived`: whether the write with these tokens was alive at landmark j's age.
+  void train(uint32_t landmark, const Tokens& tokens, bool lived);
+  std::span<const Scores> weights() const { return weights_; }
+
+ private:
+  static constexpr float kRate = 0.05F;
+  static constexpr float kForget = 0.9999F;      // of what a row has of squared gradients
+  static constexpr float kGradientsMin = 1e-3F;  // or a row that is always right gets huge steps
+  static constexpr float kGradientsFirst = 1e-2F;
+
+  std::vector<Scores> weights_;    // by row
+  std::vector<Scores> gradients_;  // squared, summed
+};
+
+}  // namespace streamfs::learning

@@ -1,0 +1,51 @@
+// An array of which only the parts that were touched take memory: leaves come on first use, so an
+// absurd size costs a pointer a leaf.
+// Thread safety: none.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace streamfs::learning {
+
+template <typename T, size_t kLeaf>
+class SparseArray {
+ public:
+  SparseArray() = default;
+  explicit SparseArray(uint64_t size) : leaves_((size + kLeaf - 1) / kLeaf) {}
+
+  uint64_t size() const { return leaves_.size() * kLeaf; }
+  // What is there; a T like any other where nothing is, or beyond the end.
+  T find(uint64_t index) const {
+    const uint64_t leaf = index / kLeaf;
+    if (leaf >= leaves_.size() || !leaves_[leaf]) return {};
+    return (*leaves_[leaf])[index % kLeaf];
+  }
+  // Precondition: index < size().
+  T& at(uint64_t index) {
+    std::unique_ptr<Leaf>& leaf = leaves_[index / kLeaf];
+    if (!leaf) leaf = std::make_unique<Leaf>();
+    return (*leaf)[index % kLeaf];
+  }
+  // Calls visit(index, T&) for those of [first, end) in leaves that exist. Precondition: end <=
+  // size().
+  template <typename Visit>
+  void for_each_touched(uint64_t first, uint64_t end, const Visit& visit) {
+    while (first < end) {
+      Leaf* const leaf = leaves_[first / kLeaf].get();
+      const uint64_t stop = std::min(end, (first / kLeaf + 1) * kLeaf);
+      for (; leaf != nullptr && first < stop; ++first) visit(first, (*leaf)[first % kLeaf]);
+      first = stop;
+    }
+  }
+
+ private:
+  using Leaf = std::array<T, kLeaf>;
+  std::vector<std::unique_ptr<Leaf>> leaves_;
+};
+
+}  // namespace streamfs::learning

@@ -1,0 +1,55 @@
+#include "learning/logistic.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <random>
+
+#include "learning/tokens.h"
+#include "learning/write_view.h"
+
+namespace streamfs::learning {
+namespace {
+
+double odds_to_probability(float score) {
+  return 1 / (1 + std::exp(-score));
+}
+
+// Writes that differ in length only live with a probability that only length tells. What is learned
+// online trembles, so it is the mean that has to be right.
+TEST(Logistic, ItsProbabilitiesAreThoseItWasShown) {
+  constexpr int kWarmUp = 100'000, kBetween = 10'000, kLooks = 30;
+  Logistic model;
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> uniform;
+  const auto true_chance = [](uint8_t length) { return (length + 1) / 10.0; };
+  constexpr uint8_t kLengths = 9;
+  std::array<double, kLengths> mean{};
+  WriteView write;
+  for (int i = 0; i < kWarmUp + kLooks * kBetween; ++i) {
+    write.length = static_cast<uint8_t>(random() % kLengths);
+    model.train(2, tokens_of(write), uniform(random) < true_chance(write.length));
+    if (i < kWarmUp || i % kBetween != 0) continue;
+    for (write.length = 0; write.length < kLengths; ++write.length) {
+      const Scores scores = model.score(tokens_of(write));
+      mean[write.length] += odds_to_probability(scores[2]) / kLooks;
+      EXPECT_EQ(scores[1], 0.0F) << "a landmark learns nothing from another's";
+    }
+  }
+  for (uint8_t length = 0; length < kLengths; ++length) {
+    EXPECT_NEAR(mean[length], true_chance(length), 0.03);
+  }
+}
+
+TEST(Tokens, TellWritesApartAndAreTheSameForTheSame) {
+  WriteView one, other;
+  EXPECT_EQ(tokens_of(one), tokens_of(other));
+  other.tail = 3;
+  EXPECT_NE(tokens_of(one), tokens_of(other));
+  for (const uint32_t row : tokens_of(other)) EXPECT_LT(row, kRows);
+}
+
+}  // namespace
+}  // namespace streamfs::learning
