@@ -17,6 +17,7 @@
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/backoff.h"
 #include "classifierd/src_core/chunk_counter.h"
+#include "classifierd/src_core/generated.h"
 #include "classifierd/src_core/life_table.h"
 #include "classifierd/src_core/model_writer.h"
 #include "classifierd/src_core/page_trace.h"
@@ -301,15 +302,23 @@ void bind_replay(py::module_& m) {
       "waf",
       [](const py::array& records, const std::string& placement, uint32_t streams,
          const Array<uint8_t>& page_tags, double spare, uint32_t block_pages, double warmup,
-         const std::string& victim) {
+         const std::string& victim, const std::string& gc_mode) {
         const auto span = records_of(records);
         const py::gil_scoped_release release;
         return waf_of(span, placement, streams, span_of(page_tags),
-                      {spare, block_pages, warmup, victim});
+                      {spare, block_pages, warmup, victim, gc_mode});
       },
       py::arg("records"), py::arg("placement"), py::arg("streams") = 0,
       py::arg("tags") = Array<uint8_t>(0), py::arg("spare") = 0.07, py::arg("block_pages") = 256,
-      py::arg("warmup") = 0.3, py::arg("victim") = "greedy");
+      py::arg("warmup") = 0.3, py::arg("victim") = "greedy", py::arg("gc_mode") = "same");
+  m.def("generator_names", &generator_names);
+  m.def(
+      "generated",
+      [](const std::string& name, uint32_t pages, uint64_t writes, uint64_t seed) {
+        const Generated made = generated(name, pages, writes, seed);
+        return py::make_tuple(bytes_of(made.records), made.starts_full);
+      },
+      py::arg("name"), py::arg("pages"), py::arg("writes"), py::arg("seed") = 1);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "base/wire/telemetry.h"
+#include "classifierd/src_core/or_throw.h"
 #include "classifierd/src_core/record_check.h"
 #include "classifierd/src_core/record_source.h"
 #include "emulator/geometry.h"
@@ -19,10 +19,11 @@
 namespace streamfs::classifier {
 namespace {
 
-template <typename T>
-T or_throw(Result<T> result) {
-  if (!result.ok()) throw std::invalid_argument(result.error().message());
-  return std::move(result).value();
+emulator::GcMode gc_mode_of(const std::string& name) {
+  if (name == "same") return emulator::GcMode::kSameStream;
+  if (name == "own") return emulator::GcMode::kOwnFrontier;
+  if (name == "shared") return emulator::GcMode::kShared;
+  throw std::invalid_argument("no GC mode " + name + "; there are same, own, shared");
 }
 
 uint64_t pages_written(std::span<const wire::TelemetryRecord> records) {
@@ -48,7 +49,7 @@ double waf_of(std::span<const wire::TelemetryRecord> records, const std::string&
   options.warmup = settings.warmup;
   options.policy.streams = streams;
   options.policy.pages_per_block = settings.block_pages;
-  if (placement == "tags") options.policy.gc_mode = emulator::GcMode::kSameStream;
+  options.policy.gc_mode = gc_mode_of(settings.gc_mode);
   auto workload =
       or_throw(emulator::Workload::survey(std::make_unique<RecordSource>(records, tags)));
   return or_throw(emulator::replay(workload, options)).waf();

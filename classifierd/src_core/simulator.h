@@ -17,11 +17,12 @@ struct DeviceSettings {
   uint32_t block_pages = 256;
   double warmup = 0.3;  // share of the writes before counting starts
   std::string victim = "greedy";
+  std::string gc_mode = "same";  // where the device puts copies of what a host tagged (geometry.h)
 };
 
 // Write amplification by `placement`, one of placements(); "tags" takes `tags`, one pStream a page
-// written. `streams` 0 is the policy's own number. Tags and what only hosts can run are host-only,
-// copies stay in their class.
+// written. `streams` 0 is the policy's own number. `gc_mode` is for tags and for what only
+// hosts can run; the others say themselves where copies go.
 // Throws std::invalid_argument for unknown names and for tags that are too few.
 double waf_of(std::span<const wire::TelemetryRecord> records, const std::string& placement,
               uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings);

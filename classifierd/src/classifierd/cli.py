@@ -17,13 +17,15 @@ from pathlib import Path
 # One thread is plenty for K-means on a few thousand points, and keeps the daemon small.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import numpy as np
+
+from classifierd import _core, explain
 from classifierd import config as configuration
-from classifierd import explain
 from classifierd.contexts import VStream
 from classifierd.control import ControlError
 from classifierd.daemon import Daemon
 from classifierd.policies import Tags
-from classifierd.records import Records
+from classifierd.records import Records, from_bytes
 from classifierd.replay import POLICIES, Device, compare, prefilled, workload_of
 from classifierd.traces import TraceError, read, telemetry, write_tagged
 from classifierd.workloads import WORKLOADS
@@ -60,8 +62,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("mountpoint", type=Path)
     run.add_argument("--once", action="store_true", help="one epoch over what the ring holds")
     run.add_argument("--state", type=Path, metavar="DIR", help="remember between runs, here")
+    names = [*WORKLOADS, *_core.generator_names()]
     play = commands.add_parser("replay", help="what learning would have saved on a trace")
-    play.add_argument("trace", help=f"a CSV file, or one of: {', '.join(WORKLOADS)}")
+    play.add_argument("trace", help=f"a trace file, or one of: {', '.join(names)}")
     play.add_argument("--streams", type=_between(1, 128), default=8, metavar="K")
     play.add_argument(
         "--out", type=Path, metavar="TAGS", help="one byte a page; .csv[.gz]: a trace for ssd-sim"
@@ -75,6 +78,13 @@ def _parser() -> argparse.ArgumentParser:
         help=f"beside nosep, learned and the oracles: {', '.join(POLICIES)} (default: all)",
     )
     play.add_argument("--spare", type=float, default=0.07, help="effective spare (default 0.07)")
+    play.add_argument(
+        "--gc",
+        choices=("same", "own", "shared"),
+        default="same",
+        help="copies of tagged pages go to their class, to an own block a class, to one of all",
+    )
+    play.add_argument("--no-hints", action="store_true", help="forget the trace's vStreams")
     play.add_argument("--prefill", action="store_true", help="write the footprint once before")
     play.add_argument(
         "--pages", type=_between(1, 1 << 28), default=2_000_000, help="of a generated workload"
@@ -117,7 +127,20 @@ def _run(args: argparse.Namespace) -> int:
 def _source(args: argparse.Namespace) -> tuple[Records, list[VStream]]:
     if args.trace in WORKLOADS:
         return WORKLOADS[args.trace](args.pages, args.seed, args.live)
+    if args.trace in _core.generator_names():
+        data, starts_full = _core.generated(args.trace, args.live, args.pages, args.seed)
+        made = from_bytes(data)
+        known = [VStream(int(number)) for number in np.unique(made["vstream"])]
+        return (prefilled(made) if starts_full else made), known
     return read(Path(args.trace))
+
+
+def _without_hints(raw: Records, vstreams: list[VStream]) -> tuple[Records, list[VStream]]:
+    """The same writes, of which nobody said anything."""
+    del vstreams
+    unlabelled = raw.copy()
+    unlabelled["vstream"] = 0
+    return unlabelled, [VStream(0)]
 
 
 def _write_tags(path: Path, raw: Records, tags: Tags) -> None:
@@ -129,7 +152,7 @@ def _write_tags(path: Path, raw: Records, tags: Tags) -> None:
 
 def _replay(args: argparse.Namespace) -> int:
     try:
-        raw, vstreams = _source(args)
+        raw, vstreams = _without_hints(*_source(args)) if args.no_hints else _source(args)
     except (OSError, TraceError) as error:
         log.error("%s", error)
         return EXIT_NO_DEVICE
@@ -142,7 +165,7 @@ def _replay(args: argparse.Namespace) -> int:
         return EXIT_USAGE
     raw = prefilled(raw) if args.prefill else raw
     workload = workload_of(raw, vstreams, args.streams, _config(args).learner)
-    outcome = compare(workload, Device(spare=args.spare), args.policies)
+    outcome = compare(workload, Device(spare=args.spare, gc_mode=args.gc), args.policies)
     if args.out is not None:
         _write_tags(args.out, raw, outcome.tags)
     policies = {
@@ -150,13 +173,14 @@ def _replay(args: argparse.Namespace) -> int:
         for name, waf in outcome.waf.items()
     }
     if args.json:
-        more = {"effective_spare": args.spare, "streams": args.streams, "served": outcome.served}
+        more = {"effective_spare": args.spare, "streams": args.streams, "gc": args.gc}
+        more |= {"served": outcome.served}
         print(json.dumps({"policies": policies, **more}))
         return 0
     print(
         f"{args.trace}: {explain.size(outcome.pages_written)} written, "
         f"{explain.size(outcome.peak_live)} live at most, {args.streams} streams, "
-        f"effective spare {args.spare:.0%}, greedy GC, copies stay in their class"
+        f"effective spare {args.spare:.0%}, greedy GC, copies: {args.gc}"
     )
     for name, figures in policies.items():
         print(f"  {name:14} WAF {figures['waf']:.3f}  gap closed {figures['gap_closed']:.2f}")

@@ -1,8 +1,8 @@
 """Replay of a trace through every placement, strictly causally, and what each would have cost.
 
-The device is the simulator's page-mapped FTL (ssd-sim's): greedy victims, copies stay in their
-class. Tags are the host's, except for policies that learn from copies. Every figure is at
-the stated effective spare (spare ÷ peak live pages).
+The device is the simulator's page-mapped FTL (ssd-sim's): greedy victims. Tags are the
+host's, except for policies that learn from copies. Every figure is at the stated effective spare
+(spare ÷ peak live pages) and GC mode.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Device:
     block_pages: int = 256
     warmup: float = 0.3
     victim: str = "greedy"
+    gc_mode: str = "same"  # where it puts copies of what the host tagged: same, own, shared
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ def waf_of(workload: Workload, policy: str, device: Device, tags: Tags | None = 
         device.block_pages,
         device.warmup,
         device.victim,
+        device.gc_mode,
     )
 
 

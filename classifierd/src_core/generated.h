@@ -1,0 +1,24 @@
+// The simulator's generated workloads (emulator/workload/generator.h) as records.
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/wire/telemetry.h"
+
+namespace streamfs::classifier {
+
+struct Generated {
+  std::vector<wire::TelemetryRecord> records;
+  bool starts_full = false;  // by its source or by custom, every page was written once before
+};
+
+// `pages` are live, about, `writes` written; the vStreams are the workload's own labels.
+// Throws std::invalid_argument for an unknown name (with the known ones) or impossible sizes.
+Generated generated(const std::string& name, uint32_t pages, uint64_t writes, uint64_t seed);
+
+std::vector<std::string> generator_names();
+
+}  // namespace streamfs::classifier

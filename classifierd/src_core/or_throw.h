@@ -1,0 +1,19 @@
+// The simulator's errors as exceptions: at the pybind11 boundary they become Python's ValueError.
+// Thread safety: pure function.
+#pragma once
+
+#include <stdexcept>
+#include <utility>
+
+#include "base/result.h"
+
+namespace streamfs::classifier {
+
+// Throws std::invalid_argument with the error's sentence.
+template <typename T>
+T or_throw(Result<T> result) {
+  if (!result.ok()) throw std::invalid_argument(result.error().message());
+  return std::move(result).value();
+}
+
+}  // namespace streamfs::classifier
