@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <vector>
 
 #include "base/mix.h"
+#include "base/wire/model_table.h"
 #include "learning/logistic.h"
 #include "learning/page_history.h"
 #include "learning/regions.h"
@@ -15,40 +15,6 @@
 
 namespace streamfs::learning {
 namespace {
-
-// Landmarks are live pages ÷ 2^shift; the fewer classes, the fewer of the short ones.
-std::vector<uint64_t> landmarks_for(uint64_t live_pages, uint32_t classes) {
-  using Shifts = std::vector<uint32_t>;
-  const auto of = [&](const Shifts& shifts) {
-    std::vector<uint64_t> out;
-    for (const uint32_t shift : shifts) {
-      const uint64_t age = std::max<uint64_t>(live_pages >> shift, 1);
-      if (out.empty() || age > out.back()) out.push_back(age);
-    }
-    return out;
-  };
-  switch (classes) {
-    case 0:
-    case 1:
-      return {};
-    case 2:
-      return of({3});
-    case 3:
-      return of({5, 2});
-    case 4:
-      return of({7, 3, 1});
-    case 5:
-      return of({7, 4, 2, 1});
-    case 6:
-      return of({9, 6, 4, 2, 1});
-    case 7:
-      return of({9, 7, 5, 3, 2, 1});
-    case 8:
-      return of({9, 7, 5, 4, 3, 2, 1});
-    default:
-      return of({10, 9, 7, 5, 4, 3, 2, 1});
-  }
-}
 
 uint8_t known(uint8_t steps) {
   return static_cast<uint8_t>(steps + 1);
@@ -60,13 +26,11 @@ uint8_t quantised(float mean) {
 
 }  // namespace
 
-LifetimeModel::LifetimeModel(uint64_t device_pages, uint64_t live_pages, uint32_t classes)
+LifetimeModel::LifetimeModel(uint64_t device_pages, uint64_t live_pages)
     : pages_(device_pages),
       regions_(device_pages),
-      landmarks_(landmarks_for(live_pages, classes)),
-      trained_(landmarks_.size()) {
-  if (!landmarks_.empty()) every_ = landmarks_.back() / kWaitingMax + 1;
-}
+      landmarks_(live_pages),
+      every_(landmarks_.ages().back() / kWaitingMax + 1) {}
 
 void LifetimeModel::begin(const Request& request) {
   if (request.offset == 0) run_ = runs_.place(request.page, request.whole_pages, clock_);
@@ -89,6 +53,8 @@ WriteView LifetimeModel::view(const Request& request, uint32_t index) const {
   out.before = life.before;
   out.trim_length = life.trim_length;
   out.alive = life.alive;
+  const uint32_t shape = wire::shape_of(request.whole_pages, offset, life.alive);
+  if (shape < request.expected.size()) out.expected = request.expected[shape];
   const PageLife left = out.page == 0 ? PageLife{} : pages_.find(out.page - 1);
   const PageLife right = pages_.find(out.page + 1);
   if (left.alive) out.left_age = known(half_log2(left.age(clock_)));
@@ -103,12 +69,11 @@ WriteView LifetimeModel::view(const Request& request, uint32_t index) const {
   return out;
 }
 
-uint32_t LifetimeModel::write_page(const Request& request, uint32_t index) {
+float LifetimeModel::write_page(const Request& request, uint32_t index) {
   const uint64_t page = request.page + index;
-  if (page >= pages_.size()) return classes() - 1;
+  if (page >= pages_.size()) return landmarks_.longest();
   const Tokens tokens = tokens_of(view(request, index));
-  const Scores scores = logistic_.score(tokens);
-  const uint32_t cls = class_of(scores, request.offset + index > 0);
+  const float lifetime = landmarks_.lifetime(logistic_.score(tokens));
   ++clock_;
   PageLife& life = pages_.at(page);
   if (life.alive) end_life(page, life, 0);
@@ -116,30 +81,16 @@ uint32_t LifetimeModel::write_page(const Request& request, uint32_t index) {
   life.ever = life.alive = true;
   if (teaches(request, index)) waiting_.push_back({tokens, page, clock_});
   train();
-  return cls;
+  return lifetime;
 }
 
 // The inner pages of a request mostly share their fate: taking each for a witness of its own would
 // make the model sure of what it saw once. And of a large device's writes only some can wait.
 bool LifetimeModel::teaches(const Request& request, uint32_t index) const {
-  if (landmarks_.empty() || clock_ % every_ != 0) return false;
+  if (clock_ % every_ != 0) return false;
   const uint32_t offset = request.offset + index;
   const bool inner = offset > 0 && offset + 2 < request.whole_pages;
   return !inner || mix64(request.page + index) % kInnerOneIn == 0;
-}
-
-// What is written together mostly dies together, and a doubt that falls now to one side and now to
-// the other would strew it over the device: pages of a request stay where the first of them went
-// unless there is reason.
-uint32_t LifetimeModel::class_of(const Scores& scores, bool follows) {
-  uint32_t cls = 0;
-  while (cls < landmarks_.size()) {
-    const float needed = !follows ? 0 : cls < last_class_ ? -kDoubt : kDoubt;
-    if (scores[cls] <= needed) break;
-    ++cls;
-  }
-  last_class_ = cls;
-  return cls;
 }
 
 void LifetimeModel::end_life(uint64_t page, PageLife& life, uint8_t trim_length) {
@@ -166,15 +117,15 @@ bool LifetimeModel::lives(const Waiting& write) const {
 }
 
 void LifetimeModel::train() {
-  for (uint32_t j = 0; j < landmarks_.size(); ++j) {
+  for (uint32_t j = 0; j < kLandmarks; ++j) {
     uint64_t& next = trained_[j];
     for (; next < first_waiting_ + waiting_.size(); ++next) {
       const Waiting& write = waiting_[next - first_waiting_];
-      if (clock_ - write.clock < landmarks_[j]) break;
+      if (clock_ - write.clock < landmarks_.ages()[j]) break;
       logistic_.train(j, write.tokens, lives(write));
     }
   }
-  while (!waiting_.empty() && !trained_.empty() && trained_.back() > first_waiting_) {
+  while (!waiting_.empty() && trained_.back() > first_waiting_) {
     waiting_.pop_front();
     ++first_waiting_;
   }

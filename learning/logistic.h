@@ -1,4 +1,4 @@
-// Logistic regression over hashed tokens, one for each of up to eight landmarks, learned one write
+// Logistic regression over hashed tokens, one for each of sixteen landmarks, learned one write
 // at a time (AdaGrad, with gradients that are slowly forgotten so that it follows what changes).
 //
 // Landmark j is an age; model j says how likely a page lives at least so long. Training takes each
@@ -17,7 +17,7 @@
 
 namespace streamfs::learning {
 
-inline constexpr uint32_t kLandmarks = 8;
+inline constexpr uint32_t kLandmarks = 16;
 using Scores = std::array<float, kLandmarks>;  // log odds
 
 class Logistic {
@@ -29,7 +29,7 @@ class Logistic {
   std::span<const Scores> weights() const { return weights_; }
 
  private:
-  static constexpr float kRate = 0.05F;
+  static constexpr float kRate = 0.025F;
   static constexpr float kForget = 0.9999F;      // of what a row has of squared gradients
   static constexpr float kGradientsMin = 1e-3F;  // or a row that is always right gets huge steps
   static constexpr float kGradientsFirst = 1e-2F;

@@ -62,6 +62,10 @@ void put_contexts(const WriteView& w, Writer& to) {
   to.put({w.vstream, w.alive, w.age, w.tail});
   to.put({w.vstream, w.run, w.overlap});
   to.put({w.vstream, w.last, w.alive});
+  to.put({w.expected});
+  to.put({w.expected, w.last, w.age});
+  to.put({w.expected, w.length, w.tail});
+  to.put({w.expected, w.mean_1m});
 }
 
 }  // namespace

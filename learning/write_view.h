@@ -9,6 +9,7 @@ namespace streamfs::learning {
 struct WriteView {
   uint64_t page = 0;  // on the device
   uint16_t vstream = 0;
+  uint8_t expected = 0;  // of the vStream and the page's shape, by a life table
   // Of the request.
   uint8_t length = 0;
   uint8_t offset = 0;         // pages before this one

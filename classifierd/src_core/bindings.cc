@@ -21,11 +21,11 @@
 #include "classifierd/src_core/life_table.h"
 #include "classifierd/src_core/model_writer.h"
 #include "classifierd/src_core/page_trace.h"
+#include "classifierd/src_core/predictor.h"
 #include "classifierd/src_core/record_check.h"
 #include "classifierd/src_core/shadow.h"
 #include "classifierd/src_core/simulator.h"
 #include "classifierd/src_core/telemetry_reader.h"
-#include "learning/lifetime_model.h"
 
 namespace py = pybind11;
 
@@ -132,23 +132,19 @@ py::tuple view_chunks(const ChunkCounter& counter) {
   return py::make_tuple(number, relative, recency);
 }
 
-// The class of every page written, each as what was known before it says.
-py::array_t<uint8_t> feed_model(learning::LifetimeModel& model, const py::array& records) {
-  std::vector<uint8_t> classes;
-  for (const TelemetryRecord& record : records_of(records)) {
-    if (!believable(record, kCapacityBlocksMax)) continue;
-    if (record.kind == wire::TelemetryKind::kTrim) {
-      model.trim(record.block, record.pages);
-      continue;
+// A row of classes for each number of them asked for, a column for each page written.
+py::array_t<uint8_t> feed_model(Predictor& model, const py::array& records,
+                                const Array<uint8_t>& expected) {
+  const std::vector<uint8_t> classes = model.feed(records_of(records), span_of(expected));
+  const auto rows = static_cast<py::ssize_t>(model.cuts());
+  const auto columns = static_cast<py::ssize_t>(classes.size()) / rows;
+  py::array_t<uint8_t> out({rows, columns});
+  for (py::ssize_t page = 0; page < columns; ++page) {
+    for (py::ssize_t row = 0; row < rows; ++row) {
+      out.mutable_at(row, page) = classes[static_cast<size_t>(page * rows + row)];
     }
-    model.write({.page = record.block,
-                 .pages = record.pages,
-                 .whole_pages = record.request_pages,
-                 .offset = record.request_offset,
-                 .vstream = record.vstream},
-                [&](uint32_t cls) { classes.push_back(static_cast<uint8_t>(cls)); });
   }
-  return py::array_t<uint8_t>(static_cast<py::ssize_t>(classes.size()), classes.data());
+  return out;
 }
 
 py::array_t<uint64_t> lifetimes_of(const PageTrace& trace) {
@@ -239,14 +235,13 @@ void bind_learning(py::module_& m) {
            py::arg("kappa") = 512.0, py::arg("deadband_log2") = 0.0, py::arg("prior_log2") = 16.0)
       .def("fit", &fit_backoff, py::arg("table"), py::arg("contexts"))
       .def("predict", &predict, py::arg("vstreams"));
-  using learning::LifetimeModel;
-  py::class_<LifetimeModel>(m, "LifetimeModel")
-      .def(py::init<uint64_t, uint64_t, uint32_t>(), py::arg("device_pages"), py::arg("live_pages"),
-           py::arg("classes"))
-      .def("feed", &feed_model, py::arg("records"))
-      .def_property_readonly("classes", &LifetimeModel::classes)
-      .def_property_readonly("clock", &LifetimeModel::clock)
-      .def_property_readonly("landmarks", &LifetimeModel::landmarks);
+  py::class_<Predictor>(m, "Predictor")
+      .def(py::init<uint64_t, uint64_t, std::vector<uint32_t>>(), py::arg("device_pages"),
+           py::arg("live_pages"), py::arg("classes"))
+      .def("feed", &feed_model, py::arg("records"), py::arg("expected") = Array<uint8_t>(0))
+      .def_property_readonly("clock", &Predictor::clock)
+      .def_property_readonly("landmarks", &Predictor::landmarks)
+      .def("edges", &Predictor::edges, py::arg("cut"));
   py::class_<ChunkCounter>(m, "ChunkCounter")
       .def(py::init<double, size_t>(), py::arg("half_life_pages"), py::arg("chunks_max") = 1U << 20)
       .def(

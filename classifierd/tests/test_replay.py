@@ -85,7 +85,8 @@ def by_life_table(part: Records, vstreams: list[VStream]) -> Tags:
 
 def by_logistic(part: Records, vstreams: list[VStream]) -> Tags:
     del vstreams
-    return _core.LifetimeModel(1 << 18, LIVE // 8, 8).feed(part)
+    tags: Tags = _core.Predictor(1 << 18, LIVE // 8, [8]).feed(part)[0]
+    return tags
 
 
 @pytest.mark.parametrize("tags_of", [by_life_table, by_logistic])

@@ -57,12 +57,12 @@ class Choice:
         copied = np.array(self._shadow.copied, np.float64)
         written = self._shadow.written - self._written
         copies = (copied - self._copied) / max(written, 1)
-        doubtful = self._shadow.refused > self._refused or written == 0
+        doubtful = self._shadow.refused > self._refused
         self._copied, self._written = copied, self._shadow.written
         self._refused = self._shadow.refused
         if doubtful:
             self._history.clear()
-        else:
+        elif copies.any():  # where nobody copies, nothing can be learned
             self._history.append(copies)
         switched = self._decide()
         by_name = dict(zip(self.names, copies.tolist(), strict=True))

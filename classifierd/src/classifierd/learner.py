@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -108,6 +108,7 @@ class Learner:
         self.vstreams: dict[int, VStream] = {}
         self.edges_: Floats | None = None
         self.table_: Table = np.zeros((_core.VSTREAMS, _core.SHAPE_STRIDE), np.uint8)
+        self.lifetimes_: Table = np.zeros_like(self.table_)  # half steps of log2, plus one
         self._speaking = False  # a table made from evidence exists
 
     def know(self, vstreams: Iterable[VStream]) -> None:
@@ -117,6 +118,16 @@ class Learner:
     def feed(self, records: Records) -> int:
         """Learn up to the end of the epoch; returns how many records that took."""
         return self.life.feed(records)
+
+    def epochs(self, records: Records) -> Iterator[Records]:
+        """Learn all of it, giving each part before what it taught is used."""
+        at = 0
+        while at < len(records):
+            taken = max(1, self.feed(records[at:]))
+            yield records[at : at + taken]
+            at += taken
+            if self.life.epoch_due:
+                self.end_epoch()
 
     def end_epoch(self) -> Table:
         """Close the epoch and make the table anew."""
@@ -167,11 +178,14 @@ class Learner:
         # A vStream nobody has met yet gets what is known of its shape alone.
         stranger = np.setdiff1d(np.arange(_core.VSTREAMS, dtype=np.uint16), numbers)[:1]
         table = np.zeros_like(self.table_)
+        lifetimes = np.zeros_like(self.table_)
         if len(stranger):
             fallback, _ = self._backoff.predict(stranger)
             table[:, :shapes] = assign(fallback[0], self.edges_)
+            lifetimes[:, :shapes] = _steps(fallback[0])
         table[numbers, :shapes] = assign(mean, self.edges_, previous, margin)
-        self.table_ = table
+        lifetimes[numbers, :shapes] = _steps(mean)
+        self.table_, self.lifetimes_ = table, lifetimes
         self._speaking = True
 
     def vstream_lifetimes(self) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
@@ -213,3 +227,8 @@ class Learner:
             life = float((values[mine] * volume[mine]).sum() / weight)
             out.append(ClassReport(int(p), life, weight / total, members))
         return out
+
+
+def _steps(mean_log2: Floats) -> Table:
+    """Lifetimes in half steps of log2 plus one, 0 where nothing is known."""
+    return np.where(mean_log2 < 0, 0, np.clip(2 * mean_log2, 0, 126) + 1).astype(np.uint8)

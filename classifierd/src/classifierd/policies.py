@@ -55,14 +55,7 @@ class Workload:
 
 def learned_tags(records: Records, learner: Learner) -> Tags:
     """The pStream of every page written: each by the table as it stood before the page."""
-    out = []
-    at = 0
-    while at < len(records):
-        taken = max(1, learner.feed(records[at:]))
-        out.append(_core.tags(records[at : at + taken], learner.table_.reshape(-1)))
-        at += taken
-        if learner.life.epoch_due:
-            learner.end_epoch()
+    out = [_core.tags(part, learner.table_.reshape(-1)) for part in learner.epochs(records)]
     return np.concatenate(out) if out else np.zeros(0, np.uint8)
 
 
@@ -73,8 +66,20 @@ def life_table(workload: Workload) -> Tags:
 
 def logistic(workload: Workload) -> Tags:
     """By everything known of a write, hashed."""
-    model = _core.LifetimeModel(workload.end, workload.live_pages, workload.pstreams)
-    return model.feed(workload.records)
+    tags: Tags = logistic_cuts(workload, [workload.pstreams])[0]
+    return tags
+
+
+def logistic_cuts(workload: Workload, classes: list[int]) -> Tags:
+    """The same, its lifetimes cut into so many classes and so many: a row for each."""
+    model = _core.Predictor(workload.end, workload.live_pages, classes)
+    learner = workload.learner()
+    # What the table knows by now is one of the things the model learns from.
+    out = [
+        model.feed(part, learner.lifetimes_.reshape(-1))
+        for part in learner.epochs(workload.records)
+    ]
+    return np.concatenate(out, axis=1) if out else np.zeros((len(classes), 0), np.uint8)
 
 
 def chunk_kmeans(workload: Workload) -> Tags:
@@ -122,8 +127,9 @@ TAGGED: dict[str, Callable[[Workload], Tags]] = {
 }
 
 
-# In competition; the first serves until another has shown that it is better.
-CANDIDATES = ("logistic", "life-table", "nosep")
+# In competition (choice.py); the first serves until another has shown that it is better. Streams
+# are not free where spare blocks are few, hence fewer of them as well.
+CANDIDATES = ("logistic", "logistic-few", "life-table", "nosep")
 
 
 def learned(
@@ -134,13 +140,16 @@ def learned(
     Returns the tags of each candidate and of what came of them ("learned"), and how many epochs
     each of them served.
     """
-    tags = {name: TAGGED[name](workload) for name in CANDIDATES if name in TAGGED}
+    most, few = logistic_cuts(workload, [workload.pstreams, max(2, workload.pstreams // 2)])
+    nosep = np.zeros(len(most), np.uint8)
+    tags = dict(
+        zip(CANDIDATES, (most, few, life_table(workload), nosep), strict=True),
+    )
     choice = Choice(CANDIDATES, workload.live_pages, workload.pstreams, spare, block_pages)
     out, served, at = [], dict.fromkeys(CANDIDATES, 0), 0
     for part in epochs(workload.records, workload.epoch_pages):
         pages = int(part["pages"][part["kind"] != KIND_TRIM].sum())
-        nosep = np.zeros(pages, np.uint8)
-        own = [tags[name][at : at + pages] if name in tags else nosep for name in CANDIDATES]
+        own = [tags[name][at : at + pages] for name in CANDIDATES]
         served[CANDIDATES[choice.serving]] += 1
         out.append(own[choice.serving])
         choice.end_epoch(part, own)

@@ -19,7 +19,9 @@ FrontierId LogisticModel::for_write(const PageWrite& write, uint64_t) {
                                   .offset = write.place_in_request(),
                                   .vstream = write.vstream};
   FrontierId found = 0;
-  model_.write(request, [&](uint32_t cls) { found = static_cast<FrontierId>(cls); });
+  model_.write(request, [&](float lifetime, bool follows) {
+    found = static_cast<FrontierId>(classes_.place(lifetime, follows));
+  });
   return found;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emulator/policy/placement/policy.h"
+#include "learning/classes.h"
 #include "learning/lifetime_model.h"
 
 namespace streamfs::emulator {
@@ -14,10 +15,11 @@ namespace streamfs::emulator {
 class LogisticModel final : public PlacementPolicy {
  public:
   LogisticModel(uint16_t streams, const WorkloadFacts& facts)
-      : model_(uint64_t{1} << 32, facts.peak_live_pages, streams),
+      : model_(uint64_t{1} << 32, facts.peak_live_pages),
+        classes_(streams, model_.landmarks()),
         address_(facts.footprint_pages) {}
 
-  uint16_t classes() const override { return static_cast<uint16_t>(model_.classes()); }
+  uint16_t classes() const override { return static_cast<uint16_t>(classes_.count()); }
   FrontierId for_write(const PageWrite& write, uint64_t clock) override;
   FrontierId for_copy(Lpn, FrontierId source, uint64_t) override { return source; }
   void trimmed(Lpn page, uint64_t clock) override;
@@ -26,6 +28,7 @@ class LogisticModel final : public PlacementPolicy {
   void end_trim();
 
   learning::LifetimeModel model_;
+  learning::Classes classes_;
   std::vector<uint32_t> address_;  // by page number
   // Trims come page by page, and how long they are says much: those that follow one another are
   // one.

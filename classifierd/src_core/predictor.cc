@@ -1,0 +1,58 @@
+#include "classifierd/src_core/predictor.h"
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "base/wire/model_table.h"
+#include "base/wire/telemetry.h"
+#include "classifierd/src_core/record_check.h"
+#include "learning/classes.h"
+#include "learning/lifetime_model.h"
+
+namespace streamfs::classifier {
+
+using wire::TelemetryRecord;
+
+Predictor::Predictor(uint64_t device_pages, uint64_t live_pages,
+                     const std::vector<uint32_t>& classes)
+    : model_(device_pages, live_pages) {
+  if (classes.empty()) throw std::invalid_argument("no number of classes");
+  for (const uint32_t count : classes) {
+    if (count < 1 || count > learning::Classes::kCountMax) {
+      throw std::invalid_argument("between 1 and 128 classes");
+    }
+    cuts_.emplace_back(count, model_.landmarks());
+  }
+}
+
+std::vector<uint8_t> Predictor::feed(std::span<const TelemetryRecord> records,
+                                     std::span<const uint8_t> expected) {
+  if (!expected.empty() && expected.size() != wire::kModelEntries) {
+    throw std::invalid_argument("expected lifetimes: a row for each vStream there can be");
+  }
+  std::vector<uint8_t> out;
+  for (const TelemetryRecord& record : records) {
+    if (!believable(record, kCapacityBlocksMax)) continue;
+    if (record.kind == wire::TelemetryKind::kTrim) {
+      model_.trim(record.block, record.pages);
+      continue;
+    }
+    learning::Request request{.page = record.block,
+                              .pages = record.pages,
+                              .whole_pages = record.request_pages,
+                              .offset = record.request_offset,
+                              .vstream = record.vstream};
+    const uint32_t row = uint32_t{record.vstream} * wire::kShapeStride;
+    if (!expected.empty()) request.expected = expected.subspan(row, wire::kShapes);
+    model_.write(request, [&](float lifetime, bool follows) {
+      for (learning::Classes& cut : cuts_) {
+        out.push_back(static_cast<uint8_t>(cut.place(lifetime, follows)));
+      }
+    });
+  }
+  return out;
+}
+
+}  // namespace streamfs::classifier

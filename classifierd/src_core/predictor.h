@@ -1,0 +1,42 @@
+// The logistic model (learning/lifetime_model.h) fed with records, its lifetimes cut into classes
+// in one way or several at once. Thread safety: none.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/wire/telemetry.h"
+#include "learning/classes.h"
+#include "learning/lifetime_model.h"
+
+namespace streamfs::classifier {
+
+class Predictor {
+ public:
+  // `classes`: how many, for each way of cutting. Throws std::invalid_argument for none, or for a
+  // number outside 1..128.
+  Predictor(uint64_t device_pages, uint64_t live_pages, const std::vector<uint32_t>& classes);
+
+  // Returns as many classes as there are cuts for each page written, page by page: what was known
+  // before the page says. `expected`: what a life table says of each (vStream, shape), in half
+  // steps of log2 plus one, laid out as in model_table.h, or nothing. Unbelievable records are left
+  // out. Throws std::invalid_argument if it is of another size.
+  std::vector<uint8_t> feed(std::span<const wire::TelemetryRecord> records,
+                            std::span<const uint8_t> expected);
+
+  size_t cuts() const { return cuts_.size(); }
+  uint64_t clock() const { return model_.clock(); }
+  std::array<uint64_t, learning::kLandmarks> landmarks() const { return model_.landmarks().ages(); }
+  // Lifetimes at which classes begin, on the axis of learning/landmarks.h. Throws
+  // std::out_of_range.
+  std::vector<float> edges(size_t cut) const { return cuts_.at(cut).edges(); }
+
+ private:
+  learning::LifetimeModel model_;
+  std::vector<learning::Classes> cuts_;
+};
+
+}  // namespace streamfs::classifier
