@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from bench.ssd import Counters
 from bench.system import BenchError
 
 SEED = 20240229
+PROGRAMS = ("postgres", "sqlite", "rocksdb", "logs", "media", "trees")
 # Before the warm-up the ballast stops short by this share of the wanted live data.
 MARGIN = 0.14
 # The peak moves a little from round to round, and never back: approach the wanted one from below.
@@ -80,7 +81,15 @@ class Outcome:
 class WorkloadClient:
     """The workload's process, seen from the demo."""
 
-    def __init__(self, stack: ExitStack, control: Control, plan: Plan, folders: Folders) -> None:
+    def __init__(
+        self,
+        stack: ExitStack,
+        control: Control,
+        plan: Plan,
+        folders: Folders,
+        only: Sequence[str] = PROGRAMS,
+        seed: int = SEED,
+    ) -> None:
         scratch = folders.shared / "scratch"
         scratch.mkdir()
         spec: dict[str, Any] = {
@@ -90,8 +99,8 @@ class WorkloadClient:
             "stream_run": str(control.stream_run) if control.stream_run else None,
             "user": unprivileged_user(),
             "plan": plan.name,
-            "seed": SEED,
-            "only": [],
+            "seed": seed,
+            "only": list(only),
         }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bench.demo.runner", json.dumps(spec)],

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from bench.accounting import adopt_orphans, bytes_asked, descendants
 from bench.demo.databases import Postgres, RocksDb, Sqlite
+from bench.demo.developers import Build, Repository
 from bench.demo.files import Ballast, Logs, Media, Trees
 from bench.demo.place import Place
 from bench.demo.plan import PLANS, Plan
@@ -54,8 +55,10 @@ class Workload:
             Logs(place, plan.files, seed),
             Media(place, plan.files, seed),
             Trees(place, plan.files, seed),
+            Repository(place, plan.files, seed),
+            Build(place, plan.files, seed),
         ]
-        self.programs = [p for p in everything if not only or p.name in only]
+        self.programs = [p for p in everything if p.name in only]
         self.ballast = Ballast(place, seed)
 
     def prepare(self) -> dict[str, float]:
@@ -70,7 +73,7 @@ class Workload:
         PostgreSQL works all the time, the others beside it one after the other: all at once they
         would make the peak of live data, and so the spare, a matter of luck.
         """
-        lanes = (self.programs[:1], self.programs[1:])
+        lanes = _apart(self.programs)
         with ThreadPoolExecutor(len(lanes)) as pool:
             calls = [pool.submit(_round_of, lane, number) for lane in lanes]
             seconds = {name: value for call in calls for name, value in call.result().items()}
@@ -92,6 +95,12 @@ class Workload:
             if isinstance(program, Postgres):
                 program.abort()
         _end_all()
+
+
+def _apart(programs: list[Program]) -> tuple[list[Program], list[Program]]:
+    """Those that work all the time, and those that take turns."""
+    steady: list[Program] = [each for each in programs if isinstance(each, Postgres)]
+    return steady, [program for program in programs if program not in steady]
 
 
 def _timed(call: Callable[..., None], *arguments: int) -> float:

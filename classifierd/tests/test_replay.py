@@ -18,7 +18,7 @@ from classifierd.learner import Learner, Settings
 from classifierd.policies import Tags, learned_tags
 from classifierd.records import KIND_TRIM, Records, from_bytes
 from classifierd.replay import POLICIES, Device, Outcome, compare, workload_of
-from classifierd.traces import TraceError, read, telemetry, write_tagged
+from classifierd.traces import TraceError, read, read_vstreams, telemetry, write_tagged
 from classifierd.workloads import WORKLOADS
 
 PAGES, LIVE = 600_000, 65_536
@@ -186,6 +186,27 @@ def test_replay_prints_json_and_writes_a_tag_a_page(
     tags = np.fromfile(out, np.uint8)
     assert len(tags) >= 45_000
     assert tags.max() < 4
+
+
+def test_a_recorded_trace_knows_what_its_vstreams_are(tmp_path: Path) -> None:
+    """By what streamctl streams --json said."""
+    path = tmp_path / "vstreams.json"
+    path.write_text('{"streams": [{"vstream": 16384, "source": "context", "comm": "git"}]}')
+    assert read_vstreams(path) == [VStream(16384, "context", comm="git")]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1]", '{"streams": []}', '{"streams": [{"vstream": 70000}]}']
+)
+def test_vstreams_that_are_none_are_refused_with_a_sentence(
+    tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Never an exception's trace."""
+    trace, path = tmp_path / "trace.csv", tmp_path / "vstreams.json"
+    trace.write_text("ts_us,op,offset_bytes,length_bytes\n0,W,0,4096\n")
+    path.write_text(text)
+    assert main(["replay", str(trace), "--vstreams", str(path)]) == EXIT_NO_DEVICE
+    assert str(path) in caplog.text
 
 
 def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,7 @@ from classifierd.daemon import Daemon
 from classifierd.policies import Tags
 from classifierd.records import Records, from_bytes
 from classifierd.replay import POLICIES, Device, compare, prefilled, workload_of
-from classifierd.traces import TraceError, read, telemetry, write_tagged
+from classifierd.traces import TraceError, read, read_vstreams, telemetry, write_tagged
 from classifierd.workloads import WORKLOADS
 
 # As base/exit_codes.h.
@@ -84,6 +84,12 @@ def _parser() -> argparse.ArgumentParser:
         default="same",
         help="copies of tagged pages go to their class, to an own block a class, to one of all",
     )
+    play.add_argument(
+        "--vstreams",
+        type=Path,
+        metavar="FILE",
+        help="what streamctl streams --json said where the trace was recorded",
+    )
     play.add_argument("--no-hints", action="store_true", help="forget the trace's vStreams")
     play.add_argument("--prefill", action="store_true", help="write the footprint once before")
     play.add_argument(
@@ -132,7 +138,8 @@ def _source(args: argparse.Namespace) -> tuple[Records, list[VStream]]:
         made = from_bytes(data)
         known = [VStream(int(number)) for number in np.unique(made["vstream"])]
         return (prefilled(made) if starts_full else made), known
-    return read(Path(args.trace))
+    found, numbers = read(Path(args.trace))
+    return found, numbers if args.vstreams is None else read_vstreams(args.vstreams)
 
 
 def _without_hints(raw: Records, vstreams: list[VStream]) -> tuple[Records, list[VStream]]:

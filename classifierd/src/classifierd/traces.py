@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import struct
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from classifierd import _core
-from classifierd.contexts import VStream
+from classifierd.contexts import VStream, parse_streams
 from classifierd.records import BLOCK_BYTES, KIND_TRIM, Records, make
 
 Ints = npt.NDArray[np.int64]
@@ -107,6 +108,23 @@ def _join_requests(out: Records, request: Ints) -> None:
     before = np.cumsum(pages) - pages
     out["request_offset"][order] = before - np.repeat(before[starts], lengths)
     out["request_pages"][order] = np.repeat(np.add.reduceat(pages, starts), lengths)
+
+
+def read_vstreams(path: Path) -> list[VStream]:
+    """Read what ``streamctl streams --json`` said of a trace's vStreams.
+
+    Raises TraceError or OSError.
+    """
+    try:
+        said = json.loads(path.read_text())
+    except ValueError as error:
+        msg = f"{path}: {error}"
+        raise TraceError(msg) from error
+    known = parse_streams(said.get("streams") if isinstance(said, dict) else None)
+    if not known:
+        msg = f"{path}: no vStreams in it"
+        raise TraceError(msg)
+    return known
 
 
 def read(path: Path) -> tuple[Records, list[VStream]]:
