@@ -28,7 +28,8 @@ void Logistic::train(uint32_t landmark, const Tokens& tokens, bool lived) {
   for (const uint32_t row : tokens) {
     float& known = gradients_[row][landmark];
     known = std::max(known * kForget + gradient * gradient, kGradientsMin);
-    weights_[row][landmark] -= kRate * gradient / std::sqrt(known);
+    float& weight = weights_[row][landmark];
+    weight -= kRate * gradient / std::sqrt(known) + kShrink * weight;
   }
 }
 

@@ -30,6 +30,9 @@ class Logistic {
 
  private:
   static constexpr float kRate = 0.025F;
+  // Of a weight, at each step: tokens of one place must not hold on to what once happened there
+  // when tokens that hold everywhere say the same.
+  static constexpr float kShrink = 0.0006F;
   static constexpr float kForget = 0.9999F;      // of what a row has of squared gradients
   static constexpr float kGradientsMin = 1e-3F;  // or a row that is always right gets huge steps
   static constexpr float kGradientsFirst = 1e-2F;

@@ -66,6 +66,8 @@ void put_contexts(const WriteView& w, Writer& to) {
   to.put({w.expected, w.last, w.age});
   to.put({w.expected, w.length, w.tail});
   to.put({w.expected, w.mean_1m});
+  to.put({w.expected, w.age, w.alive, w.tail});
+  to.put({w.expected, w.overlap, w.run});
 }
 
 }  // namespace
