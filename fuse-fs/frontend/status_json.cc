@@ -82,6 +82,7 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
                                                       : "degraded"},
           {"mirror_reason", status.mirror_degraded},
           {"placement", status.placement_mode},
+          {"pstreams", status.device_info.pstream_count},
           {"device_kind", status.device_info.kind},
           {"device_mechanism", status.device_info.mechanism},
           {"device_mechanism_reason", status.device_info.why},

@@ -1,4 +1,4 @@
-"""The command line: classifierd run MOUNTPOINT, classifierd replay TRACE."""
+"""The command line: classifierd run MOUNTPOINT, replay TRACE, explain PATH."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from classifierd.policies import Tags
 from classifierd.records import Records, from_bytes
 from classifierd.replay import POLICIES, Device, compare, prefilled, workload_of
 from classifierd.traces import TraceError, read, read_vstreams, telemetry, write_tagged
+from classifierd.why import as_json, lines, why
 from classifierd.workloads import WORKLOADS
 
 # As base/exit_codes.h.
@@ -99,6 +100,11 @@ def _parser() -> argparse.ArgumentParser:
         "--live", type=_between(4096, 1 << 26), default=262_144, help="its live pages, about"
     )
     play.add_argument("--seed", type=int, default=1)
+    explained = commands.add_parser("explain", help="why a file's data goes where it goes")
+    explained.add_argument("path", type=Path)
+    explained.add_argument("--state", type=Path, metavar="DIR", help="the daemon's memory")
+    explained.add_argument("--json", action="store_true")
+    explained.add_argument("-v", "--verbose", action="store_true")
     for command in (run, play):
         command.add_argument("--config", type=Path, metavar="FILE.toml")
         command.add_argument("--epoch-pages", type=_between(1, 1 << 24), metavar="N")
@@ -196,6 +202,22 @@ def _replay(args: argparse.Namespace) -> int:
     return 0
 
 
+def _explain(args: argparse.Namespace) -> int:
+    try:
+        found = why(args.path, args.state)
+    except OSError as error:
+        log.error("%s", error if isinstance(error, ControlError) else f"{args.path}: {error}")
+        return EXIT_NO_DEVICE
+    if args.json:
+        print(json.dumps(as_json(found)))
+    else:
+        print("\n".join(lines(found)))
+    return 0
+
+
+_COMMANDS = {"run": _run, "replay": _replay, "explain": _explain}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     args = _parser().parse_args(arguments)
@@ -203,7 +225,7 @@ def main(arguments: list[str] | None = None) -> int:
         format="classifierd: %(message)s", level=logging.DEBUG if args.verbose else logging.INFO
     )
     try:
-        return _run(args) if args.command == "run" else _replay(args)
+        return _COMMANDS[args.command](args)
     except BrokenPipeError:  # `| head` is no error; nothing more can be printed.
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
         return 0

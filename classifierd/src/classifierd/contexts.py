@@ -26,11 +26,11 @@ class VStream:
     @property
     def label(self) -> str:
         """A short name for people."""
-        if self.name:
+        if self.name and self.source != "context":
             return self.name
         parts = [part for part in (self.comm, self.dir) if part]
         text = ":".join(parts) + (f"/*.{self.ext}" if self.ext else "")
-        return text or f"vstream {self.number}"
+        return text or self.name or f"vstream {self.number}"
 
     @property
     def identity(self) -> tuple[str, str, str, str, str]:

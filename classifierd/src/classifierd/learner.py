@@ -200,6 +200,11 @@ class Learner:
         keep = total > 0
         return numbers[keep].astype(np.int64), life[keep] / total[keep], total[keep]
 
+    def expected(self, vstream: int) -> tuple[Floats, Floats]:
+        """(mean log2 life in pages, pages of evidence behind it) of each shape of a vStream."""
+        mean, evidence = self._backoff.predict(np.array([vstream], np.uint16))
+        return mean[0], evidence[0]
+
     def report(self) -> list[ClassReport]:
         """What each class in use holds, shortest lifetime first."""
         cells, volume, _, _ = self.life.cells()

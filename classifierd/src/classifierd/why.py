@@ -1,0 +1,142 @@
+"""Why does a file's data go where it goes? What the filesystem and the daemon's memory say."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from classifierd import _core, state
+from classifierd.contexts import VStream
+from classifierd.control import ControlClient, ControlError, socket_path
+from classifierd.explain import size
+from classifierd.learner import Learner
+from classifierd.records import BLOCK_BYTES
+
+# base/wire/hint_ioctl.h
+_HINT = struct.Struct("<IIHHIQ32s")
+_IOC_HINT = 3 << 30 | _HINT.size << 16 | ord("M") << 8 | 0x53
+_VERSION, _QUERY = 1, 0
+# base/wire/model_table.h: END classes, then the same of pages that overwrite.
+_PLACES = (
+    "the only page of a request",
+    "last of two pages",
+    "first of two pages",
+    "last page of a request",
+    "last page but one",
+    "earlier pages of a request",
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the daemon's table says of one kind of write into the file."""
+
+    write: str
+    lifetime_bytes: int  # expected: written to the device until it dies
+    evidence_pages: float  # what that rests on, this vStream's and those like it
+    pstream: int
+
+
+@dataclass(frozen=True)
+class Why:
+    """All that decides where a file's next write goes."""
+
+    path: str
+    vstream: int
+    source: str
+    label: str
+    lifetime_bytes: int  # as the filesystem measured it; 0: not known yet
+    pstream: int  # of a plain new write
+    shapes: list[Shape]  # empty: there is no memory of the daemon's to look at
+
+
+def why(path: Path, state_dir: Path | None) -> Why:
+    """Ask the filesystem, and the daemon's memory if there is one.
+
+    Raises ControlError if the path lies on no streamfs, or OSError.
+    """
+    number, pstream, lifetime = _query(path)
+    with ControlClient(socket_path(_mount_of(path))) as client:
+        known = {each.number: each for each in client.streams()}
+        answer, _ = client.request("status")
+    vstream = known.get(number, VStream(number))
+    shapes = [] if state_dir is None else list(_shapes(vstream, known, answer, state_dir))
+    return Why(str(path), number, vstream.source, vstream.label, lifetime, pstream, shapes)
+
+
+def _query(path: Path) -> tuple[int, int, int]:
+    """Return the file's vStream, its pStream and its lifetime in bytes."""
+    asked = bytearray(_HINT.pack(_VERSION, _QUERY, 0, 0, 0, 0, b""))
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.ioctl(fd, _IOC_HINT, asked)
+    except OSError as error:
+        if error.errno != errno.ENOTTY:
+            raise
+        msg = f"{path}: on no streamfs"
+        raise ControlError(errno.ENOTTY, msg) from error
+    finally:
+        os.close(fd)
+    _, _, number, pstream, _, lifetime, _ = _HINT.unpack(asked)
+    return number, pstream, lifetime
+
+
+def _mount_of(path: Path) -> Path:
+    path = path.resolve()
+    while not path.is_mount():
+        path = path.parent
+    return path
+
+
+def _shapes(
+    vstream: VStream, known: dict[int, VStream], status: dict[str, object], state_dir: Path
+) -> Iterator[Shape]:
+    uuid = bytes.fromhex(str(status.get("uuid", "")).replace("-", ""))
+    pstreams = status.get("pstreams")
+    learner = Learner(1, pstreams if isinstance(pstreams, int) else 1)
+    learner.know(known.values())
+    if not state.load(state_dir, uuid, learner):
+        return
+    learner.refresh()
+    mean, evidence = learner.expected(vstream.number)
+    for shape in np.argsort(-evidence, kind="stable"):
+        if evidence[shape] >= 1:
+            place = _PLACES[shape % len(_PLACES)]
+            kind = "overwriting" if shape >= len(_PLACES) else "new"
+            pages = round(2.0 ** float(mean[shape]))
+            yield Shape(
+                f"{place}, {kind}",
+                pages * BLOCK_BYTES,
+                round(float(evidence[shape]), 1),
+                int(learner.table_[vstream.number, shape]),
+            )
+
+
+def as_json(found: Why) -> dict[str, object]:
+    """The same as plain values."""
+    return asdict(found)
+
+
+def lines(found: Why) -> Iterator[str]:
+    """In sentences."""
+    yield f"{found.path}: vStream {found.vstream}, by {found.source}: {found.label}"
+    measured = size(found.lifetime_bytes / BLOCK_BYTES) if found.lifetime_bytes else "not known yet"
+    yield f"  its data lives, as measured so far: {measured} of writes"
+    yield f"  a new write of one page goes to pStream {found.pstream}"
+    if not found.shapes:
+        yield "  no memory of the daemon's to look at (--state DIR says where it is)"
+    for each in found.shapes:
+        yield (
+            f"  {each.write}: lives {size(each.lifetime_bytes / BLOCK_BYTES)} of writes, "
+            f"seen on {each.evidence_pages:,.0f} pages → pStream {each.pstream}"
+        )
+
+
+assert len(_PLACES) * 2 == _core.SHAPES

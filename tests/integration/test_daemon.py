@@ -1,0 +1,198 @@
+"""classifierd beside a mount that is written to: it may come, go and hang as it likes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.integration.pairs import Mount, Pair, run, until
+
+START_SECONDS = 30.0
+BLOCK = 4096
+
+
+@contextmanager
+def daemon(mount: Mount, state: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """classifierd on a mount; whatever happened to it, it is gone afterwards."""
+    words = classifierd("run", mount.point, "--state", state)
+    with (state / "log").open("ab") as log:
+        process = subprocess.Popen([str(word) for word in words], stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+class Writer(threading.Thread):
+    """Appends to a log, overwrites a table, makes and deletes files, and checks what it reads."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.over = threading.Event()
+        self.error: Exception | None = None
+        self.rounds = 0
+        self.slowest_ms = 0.0
+
+    def run(self) -> None:
+        """Until it is told to stop; what goes wrong is kept."""
+        try:
+            while not self.over.is_set():
+                began = time.monotonic()
+                self._round(self.rounds)
+                self.slowest_ms = max(self.slowest_ms, (time.monotonic() - began) * 1e3)
+                self.rounds += 1
+        except Exception as error:
+            self.error = error
+
+    def _round(self, number: int) -> None:
+        page = number.to_bytes(8, "little") * (BLOCK // 8)
+        with (self.folder / f"app.{number // 64 % 4}.log").open(
+            "ab" if number % 64 else "wb"
+        ) as log:
+            log.write(page[: BLOCK // 4])
+            log.flush()
+            os.fsync(log.fileno())
+        with (self.folder / "table").open("r+b" if number else "w+b") as table:
+            place = number * 7919 % 1024 * BLOCK
+            table.seek(place)
+            table.write(page * 4)
+            table.seek(place)
+            assert table.read(4 * BLOCK) == page * 4
+        passing = self.folder / f"passing-{number % 8}"
+        passing.write_bytes(page * 16)
+        (self.folder / f"passing-{(number + 1) % 8}").unlink(missing_ok=True)
+
+    def stop(self) -> None:
+        """Stop, and raise what went wrong."""
+        self.over.set()
+        self.join(60)
+        assert not self.is_alive(), "it hangs"
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+def writer(mounted: Mount) -> Iterator[Writer]:
+    """A program at work in the mount."""
+    one = Writer(mounted.point)
+    one.start()
+    yield one
+    one.over.set()
+    one.join(60)
+
+
+def generation(mount: Mount) -> int:
+    """Which table the filesystem took over last."""
+    return int(mount.status()["model"]["generation"])
+
+
+def wait_attached(state: Path, times: int) -> None:
+    """Wait until the log says so for so many daemons."""
+    log = state / "log"
+    until(lambda: log.read_text().count("attached: ") >= times, START_SECONDS, "the daemon")
+
+
+def wait_published(mount: Mount, before: int) -> None:
+    """Wait for a table newer than the one before."""
+    until(lambda: generation(mount) > before, START_SECONDS, "a table")
+
+
+def wait_written(writer: Writer, rounds: int) -> None:
+    """Wait for so many rounds in all."""
+    until(lambda: writer.rounds >= rounds, 60, "writes")
+
+
+def classifierd(*words: str | Path) -> list[str | Path]:
+    """Give the command line."""
+    return [sys.executable, "-m", "classifierd", *words]
+
+
+@pytest.mark.parametrize(
+    "times", [6, pytest.param(50, marks=pytest.mark.long)], ids=lambda times: f"{times} times"
+)
+def test_killed_stopped_and_restarted_it_costs_nobody_anything(
+    mounted: Mount, writer: Writer, tmp_path: Path, times: int
+) -> None:
+    """No I/O error, nothing that waits for it, and each new one gets to work again."""
+    state = tmp_path / "state"
+    state.mkdir()
+    for number in range(times):
+        before = generation(mounted)
+        with daemon(mounted, state) as process:
+            wait_attached(state, number + 1)
+            if number % 3 == 0:
+                wait_published(mounted, before)
+            if number % 3 == 1:
+                process.send_signal(signal.SIGSTOP)
+                wait_written(writer, writer.rounds + 20)
+    writer.stop()
+    status = mounted.status()
+    assert status["model"]["adopted"]
+    assert status["model"]["refused"] == 0
+    assert not status["degraded_read_only"]
+    assert status["checksum_errors"] == 0
+
+
+def test_a_second_one_is_told_so(mounted: Mount, tmp_path: Path) -> None:
+    """EBUSY while the first lives; the first is not disturbed."""
+    with daemon(mounted, tmp_path) as first:
+        wait_attached(tmp_path, 1)
+        second = run(*classifierd("run", mounted.point, "--once"), check=False)
+        assert second.returncode == 75, second.stderr
+        assert first.poll() is None
+
+
+def test_explain_says_where_a_file_goes_and_why(
+    mounted: Mount, writer: Writer, tmp_path: Path
+) -> None:
+    """Its vStream, who wrote it, and each kind of write with what is expected of it."""
+    wait_written(writer, 200)
+    writer.stop()
+    run(*classifierd("run", mounted.point, "--once", "--state", tmp_path))
+    words = classifierd("explain", mounted / "app.0.log")
+    said = json.loads(run(*words, "--state", tmp_path, "--json").stdout)
+    assert said["source"] == "context"
+    assert ".log" in said["label"]
+    assert said["shapes"], "what was learned of it"
+    lifetimes = [each["lifetime_bytes"] for each in said["shapes"]]
+    assert all(lifetime >= 0 for lifetime in lifetimes)
+    text = run(*words, "--state", tmp_path).stdout
+    assert "pStream" in text
+    assert "overwriting" in text
+    without = run(*words).stdout
+    assert "--state DIR" in without
+
+
+def test_explain_refuses_what_lies_elsewhere(tmp_path: Path) -> None:
+    """With a sentence and the exit code of what is not there."""
+    other = tmp_path / "file"
+    other.touch()
+    for path, sentence in ((other, "on no streamfs"), (tmp_path / "none", "No such file")):
+        done = run(*classifierd("explain", path), check=False)
+        assert done.returncode == 66
+        assert sentence in done.stderr
+
+
+def test_a_filesystem_made_anew_is_not_taken_for_the_old_one(pair: Pair, tmp_path: Path) -> None:
+    """What was learned of one filesystem is no other's, though devices and mount point are."""
+    mount = pair.mount()
+    one = Writer(mount.point)
+    one.start()
+    wait_written(one, 100)
+    one.stop()
+    run(*classifierd("run", mount.point, "--once", "--state", tmp_path))
+    mount.unmount()
+    pair.mkfs("-f")
+    mount = pair.mount()
+    run(*classifierd("run", mount.point, "--once", "--state", tmp_path))
+    assert len(list(tmp_path.glob("*.life"))) == 2
