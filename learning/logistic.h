@@ -3,8 +3,9 @@
 //
 // Landmark j is an age; model j says how likely a page lives at least so long. Training takes each
 // write when it has reached that age, dead or not: no label is waited for, so none is missing from
-// those that live long, and the answer is unbiased under censoring (landmarking: van Houwelingen,
-// "Dynamic prediction by landmarking in event history analysis", 2007).
+// those that live long (landmarking: van Houwelingen, "Dynamic prediction by landmarking in event
+// history analysis", 2007). Weights shrink at each step: scores put writes in the right order, but
+// lie nearer to zero than log odds would, so they are no probabilities.
 // Thread safety: none. Crash: nothing persistent.
 #pragma once
 
@@ -18,7 +19,7 @@
 namespace streamfs::learning {
 
 inline constexpr uint32_t kLandmarks = 16;
-using Scores = std::array<float, kLandmarks>;  // log odds
+using Scores = std::array<float, kLandmarks>;  // towards log odds
 
 class Logistic {
  public:

@@ -26,6 +26,8 @@
 #include "classifierd/src_core/shadow.h"
 #include "classifierd/src_core/simulator.h"
 #include "classifierd/src_core/telemetry_reader.h"
+#include "learning/logistic.h"
+#include "learning/tokens.h"
 
 namespace py = pybind11;
 
@@ -147,6 +149,39 @@ py::array_t<uint8_t> feed_model(Predictor& model, const py::array& records,
   return out;
 }
 
+// A row of tokens a write. Throws std::invalid_argument for rows of another width, or a token that
+// is no row of weights.
+std::span<const learning::Tokens> tokens_in(const Array<uint32_t>& tokens) {
+  if (tokens.ndim() != 2 || tokens.shape(1) != learning::kTokens) {
+    throw std::invalid_argument("so many tokens a write as TOKENS says are needed");
+  }
+  const std::span<const uint32_t> flat(tokens.data(), static_cast<size_t>(tokens.size()));
+  if (std::ranges::any_of(flat, [](uint32_t token) { return token >= learning::kRows; })) {
+    throw std::invalid_argument("a token that is no row of weights");
+  }
+  return {reinterpret_cast<const learning::Tokens*>(flat.data()), flat.size() / learning::kTokens};
+}
+
+void train_logistic(learning::Logistic& model, uint32_t landmark, const Array<uint32_t>& tokens,
+                    const Array<uint8_t>& lived) {
+  const auto writes = tokens_in(tokens);
+  const auto labels = span_of(lived);
+  if (landmark >= learning::kLandmarks || labels.size() != writes.size()) {
+    throw std::invalid_argument("a landmark that is one, and a label for each write, are needed");
+  }
+  for (size_t i = 0; i < writes.size(); ++i) model.train(landmark, writes[i], labels[i] != 0);
+}
+
+py::array_t<float> score_logistic(const learning::Logistic& model, const Array<uint32_t>& tokens) {
+  const auto writes = tokens_in(tokens);
+  py::array_t<float> out({writes.size(), size_t{learning::kLandmarks}});
+  for (size_t i = 0; i < writes.size(); ++i) {
+    const learning::Scores scores = model.score(writes[i]);
+    std::ranges::copy(scores, out.mutable_data(static_cast<py::ssize_t>(i), 0));
+  }
+  return out;
+}
+
 py::array_t<uint64_t> lifetimes_of(const PageTrace& trace) {
   const auto lifetimes = trace.lifetimes();
   return py::array_t<uint64_t>(static_cast<py::ssize_t>(lifetimes.size()), lifetimes.data());
@@ -242,6 +277,12 @@ void bind_learning(py::module_& m) {
       .def_property_readonly("clock", &Predictor::clock)
       .def_property_readonly("landmarks", &Predictor::landmarks)
       .def("edges", &Predictor::edges, py::arg("cut"));
+  m.attr("TOKENS") = learning::kTokens;
+  m.attr("TOKEN_ROWS") = learning::kRows;
+  py::class_<learning::Logistic>(m, "Logistic")
+      .def(py::init<>())
+      .def("train", &train_logistic, py::arg("landmark"), py::arg("tokens"), py::arg("lived"))
+      .def("score", &score_logistic, py::arg("tokens"));
   py::class_<ChunkCounter>(m, "ChunkCounter")
       .def(py::init<double, size_t>(), py::arg("half_life_pages"), py::arg("chunks_max") = 1U << 20)
       .def(

@@ -6,6 +6,8 @@ import numpy.typing as npt
 SHAPES: int
 SHAPE_STRIDE: int
 VSTREAMS: int
+TOKENS: int
+TOKEN_ROWS: int
 MODEL_BYTES: int
 MODEL_BUFFER_BYTES: int
 MODEL_MAGIC: int
@@ -109,6 +111,10 @@ class Backoff:
     ) -> None: ...
     def fit(self, table: LifeTable, contexts: npt.NDArray[np.uint32]) -> None: ...
     def predict(self, vstreams: npt.NDArray[np.uint16]) -> tuple[_Floats, _Floats]: ...
+
+class Logistic:
+    def train(self, landmark: int, tokens: npt.NDArray[np.uint32], lived: _Bytes) -> None: ...
+    def score(self, tokens: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]: ...
 
 class Predictor:
     def __init__(self, device_pages: int, live_pages: int, classes: list[int]) -> None: ...
