@@ -12,12 +12,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.demo.controls import Control, Folders
+from bench.demo.controls import Folders
 from bench.demo.place import unprivileged_user
 from bench.demo.plan import FULL
 from bench.demo.run import PROGRAMS, WorkloadClient
 from bench.paths import BIN
-from bench.ssd import Ssd
 from bench.system import output_of, start, unmount, wait_until
 
 _SIZE = 3 << 30  # of the device; sparse
@@ -59,8 +58,7 @@ def capture(name: str, seed: int) -> Iterator[Capture]:
         work = WORKS[name]
         with ExitStack() as stack:
             mount = _mount(stack, folders, trace)
-            control = Control("off", _NO_SSD, mount, trace=trace)
-            client = WorkloadClient(stack, control, FULL, folders, work.programs, seed)
+            client = WorkloadClient(stack, mount, None, FULL, folders, work.programs, seed)
             client.ask("prepare")
             for number in range(1, work.rounds + 1):
                 client.ask("round", number=number)
@@ -68,10 +66,6 @@ def capture(name: str, seed: int) -> Iterator[Capture]:
             output_of([BIN / "streamctl", "sync", mount])
             vstreams.write_text(output_of([BIN / "streamctl", "streams", "--json", mount]))
         yield Capture(trace, vstreams)
-
-
-# A control of the demo's has one; here nothing asks for it.
-_NO_SSD = Ssd.__new__(Ssd)
 
 
 def _folders(stack: ExitStack) -> Folders:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bench.accounting import bytes_asked
-from bench.demo.controls import Control, Folders, MetaWords, mounted
+from bench.demo.controls import Folders, MetaWords, mounted
 from bench.demo.place import unprivileged_user
 from bench.demo.plan import Plan
 from bench.demo.ssd import SPARE, SPARE_TOLERANCE, make_ssd, target_live_bytes
@@ -84,7 +84,8 @@ class WorkloadClient:
     def __init__(
         self,
         stack: ExitStack,
-        control: Control,
+        mount: Path,
+        stream_run: Path | None,
         plan: Plan,
         folders: Folders,
         only: Sequence[str] = PROGRAMS,
@@ -93,10 +94,10 @@ class WorkloadClient:
         scratch = folders.shared / "scratch"
         scratch.mkdir()
         spec: dict[str, Any] = {
-            "mount": str(control.mount),
+            "mount": str(mount),
             "scratch": str(scratch),
             "log": str(folders.work / "workload.log"),
-            "stream_run": str(control.stream_run) if control.stream_run else None,
+            "stream_run": str(stream_run) if stream_run else None,
             "user": unprivileged_user(),
             "plan": plan.name,
             "seed": seed,
@@ -145,7 +146,7 @@ def run(mode: str, plan: Plan, folders: Folders, progress: Progress) -> Outcome:
     ssd = make_ssd(image, plan)
     with ExitStack() as stack:
         control = mounted(stack, mode, ssd, folders, unprivileged_user())
-        workload = WorkloadClient(stack, control, plan, folders)
+        workload = WorkloadClient(stack, control.mount, control.stream_run, plan, folders)
         workload.ask("prepare")
         target = target_live_bytes(ssd.counters())
         top_up(workload, int(target * (1 - MARGIN)) - ssd.counters().live_bytes)
