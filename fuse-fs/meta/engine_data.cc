@@ -251,14 +251,15 @@ std::optional<std::vector<DataCondition>> EngineImpl::conditions(const Inode& in
                           return run.epoch <= flushed || run.epoch > epoch;
                         });
   if (!only_new) return std::nullopt;
-  uint64_t count = 0;
+  uint64_t extents = 0, count = 0;
   std::vector<BlockRun> runs;
   inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t written_in) {
+    ++extents;  // the record has them all, those that were flushed before as well
     if (written_in <= flushed) return;
     runs.push_back({BlockNo{extent.block}, extent.length});
     count += extent.length;
   });
-  if (count == 0 || count > kMaxConditions) return std::nullopt;
+  if (count == 0 || count > kMaxConditions || extents > kMaxConditions) return std::nullopt;
   for (const BlockRun& run : runs) {
     std::vector<uint32_t> crcs(run.count);
     checksums_.read(run.first, crcs);

@@ -223,5 +223,27 @@ TEST(Conditional, ManyRecordsRunThroughTheLogAndItsSnapshots) {
   }
 }
 
+// What a record names is all that is not committed, also what another file's fsync has flushed.
+TEST(Conditional, ManyScatteredBlocksFlushedBeforeAreCommittedAfterTheFlush) {
+  Rig rig(Rig::with_log());
+  const InodeId scattered = rig.create("scattered");
+  const InodeId other = rig.create("other");
+  constexpr uint64_t kBlocks = 600;
+  for (uint64_t i = 0; i < kBlocks; ++i) {
+    ASSERT_TRUE(rig.write(scattered, 2 * i * kBlockSize, filled_blocks(1, 1)).ok());
+  }
+  ASSERT_TRUE(rig.write(other, 0, filled_blocks(200, 2)).ok());
+  ASSERT_TRUE(rig.fs().fsync(other, false).ok());
+  ASSERT_TRUE(rig.write(scattered, 2 * kBlocks * kBlockSize, filled_blocks(1, 3)).ok());
+  ASSERT_TRUE(rig.fs().fsync(scattered, false).ok());
+  rig.power_cut_losing_meta(1);
+  ASSERT_EQ(rig.lookup("scattered"), scattered);
+  for (uint64_t i = 0; i <= kBlocks; ++i) {
+    ASSERT_EQ(rig.read(scattered, 2 * i * kBlockSize, kBlockSize),
+              filled_blocks(1, i < kBlocks ? 1 : 3))
+        << i;
+  }
+}
+
 }  // namespace
 }  // namespace streamfs::data
