@@ -14,7 +14,7 @@ if(STREAMFS_SANITIZE)
     # A sixth of the build's time; who follows a null pointer ends in a report all the same.
     add_compile_options(-fno-sanitize=vptr,null)
   endif()
-  if(STREAMFS_SANITIZE MATCHES thread)
+  if(STREAMFS_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # gcc says that TSan cannot follow a bare fence. Ours order stores to media, not threads.
     add_compile_options(-Wno-tsan)
   endif()

@@ -240,12 +240,12 @@ class Soak {
     std::printf("%lu faults:", static_cast<unsigned long>(faults()));
     for (size_t k = 0; k < Storm::kKinds; ++k)
       std::printf(" %lu %s,", static_cast<unsigned long>(kinds_[k]), Storm::kNames[k]);
-    std::printf(" %d failed flushes; %lu trims logged, %lu reads beside writers\n", flushes_failed,
+    std::printf(" %u failed flushes; %lu trims logged, %lu reads beside writers\n", flushes_failed,
                 static_cast<unsigned long>(log.count), static_cast<unsigned long>(reads_along_));
   }
   uint64_t of(Storm::Kind kind) const { return kinds_[kind]; }
   uint64_t reads_along() const { return reads_along_; }
-  int flushes_failed = 0;
+  uint32_t flushes_failed = 0;
 
  private:
   void storm(uint64_t seed, uint32_t one_in) {

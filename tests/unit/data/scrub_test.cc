@@ -137,7 +137,7 @@ TEST_F(ScrubTest, GivesWayToPrograms) {
   const auto took = SteadyClock::now() - begun;
   end = true;
   program.join();
-  EXPECT_GT(took, milliseconds(4 * 5 * 10));
+  EXPECT_GT(took, milliseconds(3 * 5 * 10));  // of four pieces one may find nobody to give way to
   EXPECT_LT(took, milliseconds(1500)) << "rests must not be rested for";
 }
 

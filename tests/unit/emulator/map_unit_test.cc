@@ -29,7 +29,7 @@ GeometryRequest mapped_by(uint64_t unit_bytes, bool plp = true) {
 using MapUnit = SsdTest;
 
 TEST_F(MapUnit, ContentSurvivesWhateverTheUnit) {
-  for (const uint64_t kib : {8, 16, 32, 64}) {
+  for (const uint64_t kib : {8U, 16U, 32U, 64U}) {
     for (const bool plp : {true, false}) {
       SCOPED_TRACE(kib);
       create(mapped_by(kib << 10, plp));

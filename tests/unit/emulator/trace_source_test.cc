@@ -93,9 +93,9 @@ TEST_F(TraceSourceTest, ReadsAreThereIfAskedForAndOnlyOfPagesThatWereWritten) {
   EXPECT_EQ(ops_of({path}).size(), 4u);
   const std::vector<PageOp> ops = ops_of({path}, {.reads = true});
   ASSERT_EQ(ops.size(), 6u);
-  for (int i = 0; i < 2; ++i) {
+  for (uint32_t i = 0; i < 2; ++i) {
     EXPECT_EQ(ops[3 + i].kind, OpKind::kRead);
-    EXPECT_EQ(ops[3 + i].page, static_cast<Lpn>(i));
+    EXPECT_EQ(ops[3 + i].page, Lpn{i});
     EXPECT_EQ(ops[3 + i].address, 2u + i);
     EXPECT_EQ(ops[3 + i].request_first, 1u);
     EXPECT_EQ(ops[3 + i].request_pages, 3u);

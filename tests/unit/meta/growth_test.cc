@@ -230,7 +230,7 @@ TEST_F(Growing, EveryOldAndNewBlockIsGivenOnce) {
   ASSERT_TRUE(some.ok());
   // Within a word, a region, a group; over several groups.
   uint64_t meta = kSmall.meta_bytes;
-  for (const uint64_t blocks : {20'001, 20'031, 23'000, 32'768, 32'769, 150'000}) {
+  for (const uint64_t blocks : {20'001U, 20'031U, 23'000U, 32'768U, 32'769U, 150'000U}) {
     grow(blocks, meta += kMiB);
     EXPECT_EQ(fs_->blocks().free_blocks(), blocks - first - some->count) << blocks;
     EXPECT_EQ(fs_->space().data_blocks, blocks - first);

@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(First, EitherCopy, ::testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(Second, EitherCopy, ::testing::Values(1));
 
 TEST_F(Mirrored, DamageInBothIsAnErrorOfThatObjectOnly) {
-  for (const size_t copy : {0, 1}) flip(copy, inode_at(plain_) + 20);
+  for (const size_t copy : {0U, 1U}) flip(copy, inode_at(plain_) + 20);
   fs_.crash();
   EXPECT_EQ(fs_->attributes(plain_).error().code, EIO);
   EXPECT_EQ(fs_.lookup_error("plain", directory_), EIO);
@@ -150,7 +150,7 @@ TEST_F(Mirrored, AnOperationIsStillOneFence) {
     EXPECT_TRUE(operation());
     const pmem::Counters after = fs_.region().counters();
     EXPECT_EQ(after.fences - before.fences, 1U);
-    for (const size_t copy : {0, 1}) {
+    for (const size_t copy : {0U, 1U}) {
       EXPECT_GE(mirror().copy(copy).counters().fences, after.fences);
     }
     return after.lines_flushed - before.lines_flushed;

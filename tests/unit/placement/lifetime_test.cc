@@ -40,7 +40,7 @@ TEST(Lifetime, ADeviceThatGrewIsMeasuredOnWhatIsNew) {
   table.born(BlockNo{100'000}, 16, kA);
   EXPECT_EQ(table.live_pages(kA), 0U) << "not there yet";
   table.born(BlockNo{0}, 16, kA);
-  for (const uint64_t blocks : {65, 4000, 200'000}) {
+  for (const uint64_t blocks : {65U, 4000U, 200'000U}) {
     table.grow(blocks);
     table.born(BlockNo{blocks - 1}, 1, kB);
   }

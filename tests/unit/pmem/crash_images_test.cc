@@ -105,7 +105,7 @@ TEST(ScratchRegion, PutsBackEveryWordHoweverItWasStored) {
   for (size_t i = 0; i < words.size(); ++i) words[i] = i + 1;
   const std::vector<uint64_t> before = words;
   ScratchRegion region(words);
-  for (const uint64_t round : {1, 2}) {  // the second after a put_back()
+  for (const uint64_t round : {1U, 2U}) {  // the second after a put_back()
     const std::vector<uint64_t> fresh(40, round * 1000);
     region.store(3 * kWordSize, fresh);  // parts of lines at both ends
     region.store(5 * kWordSize, fresh);  // again: the first values are what comes back

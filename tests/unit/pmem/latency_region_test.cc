@@ -34,7 +34,7 @@ nanoseconds shortest(Work&& work) {
 TEST(LatencyRegion, AFenceWaitsForTheWordsThatChanged) {
   const auto region = make_latency_region(4096, MetaClass::kPersistent, kSlow);
   const auto change = [&](uint64_t value) {
-    for (const uint64_t offset : {0, 8, 64}) region->store_word(offset, value);
+    for (const uint64_t offset : {0U, 8U, 64U}) region->store_word(offset, value);
     region->flush(0, 128);
     region->fence();
   };

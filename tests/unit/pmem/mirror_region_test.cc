@@ -55,7 +55,7 @@ TEST_F(Mirror, EveryKindOfStoreReachesBoth) {
   mirror_->store_word(128, 3);
   mirror_->store_masked(136, 0xff00, 0xabcd);
   mirror_->store_half(148, 9);
-  for (const uint64_t at : {64, 72, 128, 136, 144}) {
+  for (const uint64_t at : {64U, 72U, 128U, 136U, 144U}) {
     EXPECT_NE(first_->load(at), 0U);
     EXPECT_EQ(first_->load(at), second_->load(at)) << at;
   }
