@@ -329,9 +329,11 @@ void bind_replay(py::module_& m) {
             shadow.feed(records_of(records), span_of(page_tags));
           },
           py::arg("records"), py::arg("tags"))
+      .def("fork", &Shadow::fork, py::arg("serving"))
       .def_property_readonly("written", &Shadow::written)
       .def_property_readonly("refused", &Shadow::refused)
       .def_property_readonly("one_in", &Shadow::one_in)
+      .def_property_readonly("live_pages", &Shadow::live_pages)
       .def_property_readonly("copied", &Shadow::copied);
   m.def("placements", &placements);
   m.def(

@@ -30,15 +30,17 @@ constexpr uint64_t kSampledTogether = 512;  // pages
 constexpr double kSlack = 0.02;
 // Addresses are numbered as they come: a filesystem that moves about has met more than it holds.
 constexpr uint64_t kNumbersPerLive = 8;
+constexpr uint32_t kBlockPagesMin = 16;
 
-emulator::Geometry geometry_of(const Shadow::Settings& settings, uint64_t live) {
+emulator::Geometry geometry_of(const Shadow::Settings& settings, uint64_t live, uint32_t one_in) {
   emulator::Geometry geometry;
   geometry.user_pages = static_cast<uint32_t>(live * kNumbersPerLive);
-  geometry.pages_per_block = settings.block_pages;
+  geometry.pages_per_block =
+      std::max(settings.block_pages / one_in, std::min(settings.block_pages, kBlockPagesMin));
   geometry.streams = static_cast<uint16_t>(settings.classes);
   geometry.gc_mode = emulator::GcMode::kSameStream;
   const double pages = static_cast<double>(live) * (1 + settings.spare + kSlack);
-  geometry.blocks = static_cast<uint32_t>(std::ceil(pages / settings.block_pages)) +
+  geometry.blocks = static_cast<uint32_t>(std::ceil(pages / geometry.pages_per_block)) +
                     static_cast<uint32_t>(emulator::kReserveBlocks);
   return geometry;
 }
@@ -53,6 +55,7 @@ class Shadow::Device {
         ftl_(geometry, media_, victim_, router_, counters_, live_) {}
   bool write(uint32_t page, uint8_t cls) { return ftl_.write(page, 1, cls, 0, nullptr) == 0; }
   void trim(uint32_t page) { ftl_.trim(page); }
+  void go_on_from(const Device& other) { ftl_.go_on_from(other.ftl_); }
   uint64_t copied() const { return counters_.gc_pages; }
 
  private:
@@ -67,7 +70,8 @@ class Shadow::Device {
 Shadow::Shadow(const Settings& settings) : classes_(settings.classes) {
   const uint64_t live = std::max<uint64_t>(settings.live_pages, settings.block_pages);
   one_in_ = static_cast<uint32_t>(std::max<uint64_t>(live / settings.sampled_pages, 1));
-  const emulator::Geometry geometry = geometry_of(settings, live / one_in_);
+  live_ = live / one_in_;
+  const emulator::Geometry geometry = geometry_of(settings, live_, one_in_);
   pages_max_ = static_cast<uint32_t>(geometry.user_pages);
   for (uint32_t i = 0; i < settings.candidates; ++i) {
     devices_.push_back(std::make_unique<Device>(geometry));
@@ -107,6 +111,13 @@ void Shadow::feed(std::span<const TelemetryRecord> records, std::span<const uint
         refused_ += fits ? 0 : 1;
       }
     }
+  }
+}
+
+void Shadow::fork(uint32_t serving) {
+  if (serving >= devices_.size()) throw std::invalid_argument("no candidate of this number");
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    if (i != serving) devices_[i]->go_on_from(*devices_[serving]);
   }
 }
 

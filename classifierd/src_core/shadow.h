@@ -3,8 +3,9 @@
 //
 // Only some chunks of 2 MiB are followed, chosen by a hash of their number, and the devices are
 // that much smaller (spatial sampling: Waldspurger et al., "Efficient MRC Construction with
-// SHARDS", FAST'15). Garbage collection is greedy, and copies stay in their class. Thread safety:
-// none. Memory: some 20 bytes a sampled page and candidate.
+// SHARDS", FAST'15), their blocks as well, so that a block fills in the time it takes on the whole
+// device. Garbage collection is greedy, and copies stay in their class. Thread safety: none.
+// Memory: some 50 bytes a sampled page and candidate.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ class Shadow {
     uint32_t candidates = 1;
     uint32_t classes = 1;  // tags are below this
     double spare = 0.07;
-    uint32_t block_pages = 256;
+    uint32_t block_pages = 256;        // of the whole device
     uint64_t sampled_pages = 1 << 16;  // about how many of the live pages are followed
   };
   explicit Shadow(const Settings& settings);
@@ -36,9 +37,14 @@ class Shadow {
   // Throws std::invalid_argument if they are too few or too high.
   void feed(std::span<const wire::TelemetryRecord> records, std::span<const uint8_t> tags);
 
+  // All candidates' devices become what the one that serves has: each shows what going over to it
+  // would cost from here. Throws std::invalid_argument for no candidate.
+  void fork(uint32_t serving);
+
   uint64_t written() const { return written_; }  // sampled pages, ever
   std::vector<uint64_t> copied() const;          // of each candidate, ever
   uint32_t one_in() const { return one_in_; }    // chunks
+  uint64_t live_pages() const { return live_; }  // sampled: at most so many
   // Writes that found a device full, so that nothing it says counts: live_pages was too low.
   uint64_t refused() const { return refused_; }
 
@@ -48,6 +54,7 @@ class Shadow {
 
   const uint32_t classes_;
   uint32_t one_in_ = 1;
+  uint64_t live_ = 0;
   emulator::PageNumbers numbers_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<emulator::PageNumbers::Numbered> known_;

@@ -42,12 +42,27 @@ def test_a_shadow_of_all_chunks_copies_what_the_device_would() -> None:
 
 def test_a_sampled_shadow_ranks_as_the_whole_does() -> None:
     records, tags = hot_and_cold(1_500_000, 2)
-    shadow = _core.Shadow(LIVE, 3, 2, 0.07, 64, LIVE // 4)
+    shadow = _core.Shadow(LIVE, 3, 2, 0.07, 256, LIVE // 4)
     shadow.feed(records, np.concatenate(tags))
     assert shadow.one_in == 4
     assert 0.05 < shadow.written / len(tags[0]) < 0.6  # a few chunks take most of the writes
     apart, mixed, strewn = shadow.copied
     assert apart < mixed < strewn * 1.05
+
+
+def test_after_a_fork_all_devices_are_what_the_serving_one_was() -> None:
+    records, tags = hot_and_cold(600_000, 7)
+    half, pages = len(records) // 2, int(records["pages"][: len(records) // 2].sum())
+    shadow = _core.Shadow(LIVE, 3, 2)
+    shadow.feed(records[:half], np.concatenate([tag[:pages] for tag in tags]))
+    before = np.array(shadow.copied)
+    assert len(set(before.tolist())) == 3
+    shadow.fork(1)
+    shadow.feed(records[half:], np.concatenate([tags[0][pages:]] * 3))
+    since = np.array(shadow.copied) - before
+    assert since[0] == since[1] == since[2] > 0
+    with pytest.raises(ValueError, match="candidate"):
+        shadow.fork(3)
 
 
 def test_a_better_candidate_takes_over_and_stays() -> None:

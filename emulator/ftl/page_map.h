@@ -61,6 +61,9 @@ class PageMap {
   // Takes over a device with data: `location` by logical page (kNoPage: not mapped).
   void restore(std::span<const RecoveredBlock> blocks, std::span<const Ppn> location,
                uint64_t next_sequence);
+  // Becomes what `other` is now, and so do its victim policy, router and live counts. Both have one
+  // geometry. What Media holds and what was counted stay the owner's to copy.
+  void go_on_from(const PageMap& other);
 
   // Errors: ENOSPC when no block can be freed or too many are bad, or what Media said. Pages before
   // the failing one are written.

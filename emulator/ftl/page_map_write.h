@@ -65,6 +65,26 @@ void PageMap<M, V, R>::restore(std::span<const RecoveredBlock> blocks,
 }
 
 template <typename M, typename V, typename R>
+void PageMap<M, V, R>::go_on_from(const PageMap& other) {
+  SFS_ASSERT(location_.size() == other.location_.size() && open_.size() == other.open_.size() &&
+             blocks_.size() == other.blocks_.size() && resident_.size() == other.resident_.size());
+  victim_ = other.victim_;
+  router_ = other.router_;
+  live_ = other.live_;
+  location_ = other.location_;
+  resident_ = other.resident_;
+  valid_ = other.valid_;
+  blocks_ = other.blocks_;
+  open_ = other.open_;
+  free_ = other.free_;
+  pending_ = other.pending_;
+  failed_ = other.failed_;
+  levelling_ = other.levelling_;
+  sequence_ = other.sequence_;
+  clock_ = other.clock_;
+}
+
+template <typename M, typename V, typename R>
 int PageMap<M, V, R>::write(Lpn first, uint32_t count, FrontierId frontier, uint16_t vstream,
                             const std::byte* data) {
   StreamCounters& stream = counters_.streams[frontier % geometry_.streams];

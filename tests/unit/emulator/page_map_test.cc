@@ -161,6 +161,48 @@ TEST(PageMap, AsksOnceForEachCopyWhereItGoes) {
   EXPECT_EQ(device.router.asked, device.counters.gc_pages);
 }
 
+void churn(auto& device, uint32_t seed, int writes) {
+  std::minstd_rand random(seed);
+  for (int i = 0; i < writes; ++i) {
+    const auto stream = static_cast<FrontierId>(random() % 4);
+    ASSERT_EQ(device.ftl.write(random() % 4096, 1, stream, 0, nullptr), 0);
+    if (random() % 20 == 0) device.ftl.trim(random() % 4096);
+  }
+}
+
+TEST(PageMap, WhatGoesOnFromAnotherCopiesAsItWouldHave) {
+  Geometry geometry = geometry_of(4096, 32, 160);
+  geometry.streams = 4;
+  Greedy victim(geometry), other_victim(geometry);
+  BareDevice device(geometry, victim), other(geometry, other_victim);
+  churn(device, 1, 20'000);
+  churn(other, 2, 30'000);
+  other.ftl.go_on_from(device.ftl);
+  EXPECT_EQ(other.live.live_pages, device.live.live_pages);
+  const Counters before = device.counters, other_before = other.counters;
+  churn(device, 3, 20'000);
+  churn(other, 3, 20'000);
+  EXPECT_GT(device.counters.gc_pages - before.gc_pages, 1000u);
+  EXPECT_EQ(other.counters.gc_pages - other_before.gc_pages,
+            device.counters.gc_pages - before.gc_pages);
+  for (Lpn page = 0; page < 4096; ++page)
+    ASSERT_EQ(other.ftl.location(page), device.ftl.location(page)) << page;
+}
+
+TEST(PageMap, WhatGoesOnFromAnotherLeavesItAlone) {
+  Geometry geometry = geometry_of(4096, 32, 160);
+  geometry.streams = 4;
+  Greedy victim(geometry), other_victim(geometry), copy_victim(geometry);
+  BareDevice device(geometry, victim), other(geometry, other_victim), copy(geometry, copy_victim);
+  churn(device, 1, 20'000);
+  churn(copy, 1, 20'000);
+  other.ftl.go_on_from(device.ftl);
+  churn(other, 4, 20'000);
+  churn(device, 3, 20'000);
+  churn(copy, 3, 20'000);
+  EXPECT_EQ(device.counters.gc_pages, copy.counters.gc_pages);
+}
+
 TEST(PageMap, AFailingMediumLosesNothingAlreadyWritten) {
   const Geometry geometry = geometry_of(1024, 16, 80);
   Greedy victim(geometry);
