@@ -67,8 +67,7 @@ def test_after_a_fork_all_devices_are_what_the_serving_one_was() -> None:
 
 def test_a_better_candidate_takes_over_and_stays() -> None:
     records, tags = hot_and_cold(3_000_000, 3)
-    choice = Choice(NAMES, LIVE, 2)
-    choice.serving = NAMES.index("mixed")
+    choice = Choice(NAMES, LIVE, 2, serving="mixed")
     served, at = [], 0
     for part in epochs(records, 8192):
         pages = int(part["pages"].sum())
@@ -76,6 +75,23 @@ def test_a_better_candidate_takes_over_and_stays() -> None:
         at += pages
     assert served[0] == "mixed"
     assert set(served[len(served) // 2 :]) == {"apart"}
+
+
+def test_a_switch_is_not_taken_back_before_two_capacities_were_seen() -> None:
+    """However good the other looks: what was just moved has had its price."""
+    records, tags = hot_and_cold(1_200_000, 8)
+    choice = Choice(("one", "other"), LIVE, 2, serving="one")
+    at, switches = 0, list[int]()
+    for part in epochs(records, 8192):
+        pages = int(part["pages"].sum())
+        own = [tag[at : at + pages] for tag in (tags[1], tags[0])]
+        # From the switch on, the better tags are the other one's again.
+        verdict = choice.end_epoch(part, own[::-1] if switches else own)
+        at += pages
+        if verdict.switched:
+            switches.append(at)
+    assert len(switches) >= 2
+    assert min(np.diff(switches)) >= 2 * LIVE
 
 
 def test_what_is_no_better_changes_nothing() -> None:

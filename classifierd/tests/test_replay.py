@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +12,12 @@ import pytest
 
 from classifierd import _core
 from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
+from classifierd.contest import Contest
+from classifierd.contest import Device as Shadowed
 from classifierd.contexts import VStream
-from classifierd.learner import Learner, Settings
-from classifierd.policies import Tags, learned_tags
-from classifierd.records import KIND_TRIM, Records, from_bytes
+from classifierd.learner import Settings
+from classifierd.policies import Tags
+from classifierd.records import Records, from_bytes
 from classifierd.replay import POLICIES, Device, Outcome, compare, workload_of
 from classifierd.traces import TraceError, read, read_vstreams, telemetry, write_tagged
 from classifierd.workloads import WORKLOADS
@@ -64,9 +65,7 @@ def test_sequential_rewrites_are_never_made_worse() -> None:
 def test_a_cold_table_speaks_within_a_quarter_of_a_gibibyte() -> None:
     raw, vstreams = WORKLOADS["log-tail-mix"](PAGES, 1, LIVE)
     records = from_bytes(_core.as_telemetry(raw))
-    learner = Learner(2 * LIVE, 8)
-    learner.know(vstreams)
-    tags = learned_tags(records, learner)
+    tags = by_life_table(records, vstreams)
     shapes = _core.tags(records, (np.arange(1 << 20) % 16).astype(np.uint8))
     writes = records[records["kind"] != 2]
     log = np.repeat(writes["vstream"], writes["pages"]) == 1
@@ -78,31 +77,9 @@ def test_a_cold_table_speaks_within_a_quarter_of_a_gibibyte() -> None:
 
 
 def by_life_table(part: Records, vstreams: list[VStream]) -> Tags:
-    learner = Learner(1 << 18, 8)
-    learner.know(vstreams)
-    return learned_tags(part, learner)
-
-
-def by_logistic(part: Records, vstreams: list[VStream]) -> Tags:
-    del vstreams
-    tags: Tags = _core.Predictor(1 << 18, LIVE // 8, [8]).feed(part)[0]
-    return tags
-
-
-@pytest.mark.parametrize("tags_of", [by_life_table, by_logistic])
-def test_tags_depend_on_the_past_only(
-    tags_of: Callable[[Records, list[VStream]], Tags],
-) -> None:
-    raw, vstreams = WORKLOADS["log-tail-mix"](PAGES // 4, 1, LIVE // 8)
-    records = telemetry(raw)
-    tags = tags_of(records, vstreams)
-    for cut in np.linspace(1, len(records) - 1, 20).astype(np.int64):
-        past, future = records[:cut], records[cut:].copy()
-        future["vstream"] = 5 - future["vstream"] % 5  # Another future, with no word of the old.
-        future["request_pages"] += 1
-        pages = int(past["pages"][past["kind"] != KIND_TRIM].sum())
-        other = tags_of(np.concatenate([past, future]), vstreams)
-        assert (other[:pages] == tags[:pages]).all(), f"cut at {cut}"
+    contest = Contest(2 * LIVE, Shadowed(LIVE, 8), candidates=("life-table",))
+    contest.know(vstreams)
+    return np.concatenate([tags["life-table"] for tags, _, _ in contest.run(part)])
 
 
 def test_lifetimes_and_kinds_are_those_of_the_trace(tmp_path: Path) -> None:

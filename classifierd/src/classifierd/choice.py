@@ -1,14 +1,17 @@
 """Which placement serves? The one that would have cost least, once that is beyond doubt.
 
-Each candidate tags the same writes on a shadow device of its own (_core.Shadow). After an epoch the
-differences in pages copied are paired, so that what the workload does to all of them cancels out. A
-switch needs a mean difference over several epochs that is worth it and three standard errors away
-from none: moving is not free, because a device keeps for long what lies in its blocks.
+Each candidate tags the same writes on a shadow device of its own (_core.Shadow). Period by period
+the differences in pages copied are paired, so that what the workload does to all of them cancels
+out. A switch needs a mean difference that is worth it and three standard errors away from none.
+
+A device keeps for long what lies in its blocks, so going over to another placement has a price. To
+count it, all shadow devices become at times what the serving candidate's is (a fork), and each
+candidate goes on from there: what it saves from then on is what a switch at the fork would have
+saved. Capacities below are of what is live at most, written.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,65 +22,109 @@ from classifierd.records import Records
 
 Tags = npt.NDArray[np.uint8]
 
-_EPOCHS_MIN, _EPOCHS_MAX = 4, 16
+_PERIOD_CAPACITIES = 1 / 16  # shorter epochs are taken together
+_PERIODS_MIN = 4
 _WORTH = 0.005  # pages copied for one written
 _SURE = 3.0  # standard errors
+# Before the first fork each candidate has a device that it filled alone, and nobody has gone over
+# to anything: little need be seen.
+_FIRST_CAPACITIES = 0.5
+_CAPACITIES_MIN, _CAPACITIES_MAX = 2.0, 4.0  # since a fork
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One epoch's end: who serves from now on, and what each would have cost in this epoch."""
+    """One epoch's end: who serves from now on, and what each would have cost lately."""
 
     serving: str
-    copies: dict[str, float]  # for a page written
+    copies: dict[str, float]  # for a page written, of those that the shadow devices follow
     switched: bool
 
 
 class Choice:
-    """Candidates in competition; the first serves until another is better. Not thread-safe."""
+    """Candidates in competition; one serves until another is better. Not thread-safe.
+
+    `live_pages`: live at most, on the whole device; tags are below `pstreams`. `serving` is the
+    candidate that begins. Raises ValueError if it is none.
+    """
 
     def __init__(
         self,
         names: tuple[str, ...],
         live_pages: int,
-        classes: int,
+        pstreams: int,
         spare: float = 0.07,
         block_pages: int = 256,
+        serving: str | None = None,
     ) -> None:
+        if serving is not None and serving not in names:
+            msg = f"no candidate {serving} among {', '.join(names)}"
+            raise ValueError(msg)
         self.names = names
-        self.serving = 0
-        self._shadow = _core.Shadow(live_pages, len(names), classes, spare, block_pages)
+        self._serving = 0 if serving is None else names.index(serving)
+        self._shadow = _core.Shadow(live_pages, len(names), pstreams, spare, block_pages)
         self._copied = np.zeros(len(names))
         self._written = self._refused = 0
-        self._history: deque[npt.NDArray[np.float64]] = deque(maxlen=_EPOCHS_MAX)
+        self._begun = 0  # written when the history began
+        self._forked = False  # ever
+        self._history: list[npt.NDArray[np.float64]] = []
+
+    @property
+    def serving(self) -> str:
+        """The candidate that serves."""
+        return self.names[self._serving]
 
     def end_epoch(self, records: Records, tags: list[Tags]) -> Verdict:
-        """Take the epoch's records and each candidate's tags for them; decide."""
+        """Take the epoch's records and each candidate's tags for them, u8[pages written]; decide.
+
+        Raises ValueError for tags that are too few or too high.
+        """
         self._shadow.feed(records, np.concatenate(tags))
-        copied = np.array(self._shadow.copied, np.float64)
         written = self._shadow.written - self._written
-        copies = (copied - self._copied) / max(written, 1)
-        doubtful = self._shadow.refused > self._refused
-        self._copied, self._written = copied, self._shadow.written
-        self._refused = self._shadow.refused
-        if doubtful:
-            self._history.clear()
-        elif copies.any():  # where nobody copies, nothing can be learned
-            self._history.append(copies)
-        switched = self._decide()
+        copies = (np.array(self._shadow.copied, np.float64) - self._copied) / max(written, 1)
+        switched = False
+        if written >= _PERIOD_CAPACITIES * self._shadow.live_pages:
+            self._end_period(copies)
+            switched = self._decide()
         by_name = dict(zip(self.names, copies.tolist(), strict=True))
-        return Verdict(self.names[self.serving], by_name, switched)
+        return Verdict(self.serving, by_name, switched)
+
+    def _end_period(self, copies: npt.NDArray[np.float64]) -> None:
+        doubtful = self._shadow.refused > self._refused
+        self._copied = np.array(self._shadow.copied, np.float64)
+        self._written, self._refused = self._shadow.written, self._shadow.refused
+        if doubtful or not (self._history or copies.any()):
+            self._begin()  # where nobody copies, nothing can be learned
+        else:
+            self._history.append(copies)
+
+    def _begin(self) -> None:
+        self._history.clear()
+        self._begun = self._written
+
+    def _fork(self) -> None:
+        self._shadow.fork(self._serving)
+        self._forked = True
+        self._begin()
 
     def _decide(self) -> bool:
-        if len(self._history) < _EPOCHS_MIN:
-            return False
+        seen = (self._written - self._begun) / self._shadow.live_pages
+        enough = len(self._history) >= _PERIODS_MIN
+        better = self._better(seen) if enough else None
+        if better is not None:
+            self._serving = better
+        if better is not None or (enough and seen >= _CAPACITIES_MAX):
+            self._fork()
+        return better is not None
+
+    def _better(self, capacities: float) -> int | None:
+        """The candidate to go over to, if there is one."""
+        wanted = _CAPACITIES_MIN if self._forked else _FIRST_CAPACITIES
+        if capacities < wanted:
+            return None
         rows = np.array(self._history)
-        saved = rows[:, [self.serving]] - rows
+        saved = rows[:, [self._serving]] - rows
         mean = saved.mean(axis=0)
         error = saved.std(axis=0, ddof=1) / np.sqrt(len(rows))
         better = (mean > _WORTH) & (mean > _SURE * error)
-        if not better.any():
-            return False
-        self.serving = int(np.where(better, mean, -np.inf).argmax())
-        self._history.clear()
-        return True
+        return int(np.where(better, mean, -np.inf).argmax()) if better.any() else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -118,16 +118,6 @@ class Learner:
     def feed(self, records: Records) -> int:
         """Learn up to the end of the epoch; returns how many records that took."""
         return self.life.feed(records)
-
-    def epochs(self, records: Records) -> Iterator[Records]:
-        """Learn all of it, giving each part before what it taught is used."""
-        at = 0
-        while at < len(records):
-            taken = max(1, self.feed(records[at:]))
-            yield records[at : at + taken]
-            at += taken
-            if self.life.epoch_due:
-                self.end_epoch()
 
     def end_epoch(self) -> Table:
         """Close the epoch and make the table anew."""

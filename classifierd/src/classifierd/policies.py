@@ -5,17 +5,16 @@ Every one is strictly causal: a page's tag depends on what came before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from classifierd import _core
-from classifierd.choice import Choice
 from classifierd.clusters import ChunkClusters
+from classifierd.contest import CANDIDATES, Contest, Device
 from classifierd.contexts import VStream
-from classifierd.learner import Learner, Settings, epoch_pages_for
+from classifierd.learner import Settings, epoch_pages_for
 from classifierd.records import CHUNK_PAGES, KIND_TRIM, Records
 
 Tags = npt.NDArray[np.uint8]
@@ -23,6 +22,8 @@ Tags = npt.NDArray[np.uint8]
 # The simulator's, beside ours. The first learn from copies, so they run inside the device.
 IN_DEVICE = ("sepgc", "sepbit", "dac")
 HOST_ONLY = ("autostream-sfr", "autostream-mq", "warcip")
+# Ours: two of the candidates alone, and the source's own idea.
+TAGGED = ("life-table", "logistic", "chunk-kmeans")
 
 
 @dataclass
@@ -45,41 +46,10 @@ class Workload:
         """Addresses may be sparse: the epoch goes by what is live."""
         return self.settings.epoch_pages or epoch_pages_for(self.live_pages)
 
-    def learner(self) -> Learner:
-        """A life table's learner that knows nothing yet."""
-        settings = replace(self.settings, epoch_pages=self.epoch_pages)
-        learner = Learner(self.end, self.pstreams, settings)
-        learner.know(self.vstreams)
-        return learner
-
-
-def learned_tags(records: Records, learner: Learner) -> Tags:
-    """The pStream of every page written: each by the table as it stood before the page."""
-    out = [_core.tags(part, learner.table_.reshape(-1)) for part in learner.epochs(records)]
-    return np.concatenate(out) if out else np.zeros(0, np.uint8)
-
-
-def life_table(workload: Workload) -> Tags:
-    """By context and place in the request."""
-    return learned_tags(workload.records, workload.learner())
-
-
-def logistic(workload: Workload) -> Tags:
-    """By everything known of a write, hashed."""
-    tags: Tags = logistic_cuts(workload, [workload.pstreams])[0]
-    return tags
-
-
-def logistic_cuts(workload: Workload, classes: list[int]) -> Tags:
-    """The same, its lifetimes cut into so many classes and so many: a row for each."""
-    model = _core.Predictor(workload.end, workload.live_pages, classes)
-    learner = workload.learner()
-    # What the table knows by now is one of the things the model learns from.
-    out = [
-        model.feed(part, learner.lifetimes_.reshape(-1))
-        for part in learner.epochs(workload.records)
-    ]
-    return np.concatenate(out, axis=1) if out else np.zeros((len(classes), 0), np.uint8)
+    @property
+    def epoch_settings(self) -> Settings:
+        """The settings with the epoch's length."""
+        return replace(self.settings, epoch_pages=self.epoch_pages)
 
 
 def chunk_kmeans(workload: Workload) -> Tags:
@@ -120,39 +90,23 @@ def epochs(records: Records, pages: int) -> list[Records]:
     return np.split(records, np.unique(cuts))
 
 
-TAGGED: dict[str, Callable[[Workload], Tags]] = {
-    "life-table": life_table,
-    "logistic": logistic,
-    "chunk-kmeans": chunk_kmeans,
-}
-
-
-# In competition (choice.py); the first serves until another has shown that it is better. Streams
-# are not free where spare blocks are few, hence fewer of them as well.
-CANDIDATES = ("logistic", "logistic-few", "life-table", "nosep")
-
-
 def learned(
     workload: Workload, spare: float = 0.07, block_pages: int = 256
 ) -> tuple[dict[str, Tags], dict[str, int]]:
-    """What streamfs does: candidates in competition (choice.py).
+    """What streamfs does: candidates in competition (contest.py).
 
-    Returns the tags of each candidate and of what came of them ("learned"), and how many epochs
-    each of them served.
+    Returns the tags of each candidate and of what came of them ("learned"), u8[pages written], and
+    how many epochs each of them served.
     """
-    most, few = logistic_cuts(workload, [workload.pstreams, max(2, workload.pstreams // 2)])
-    nosep = np.zeros(len(most), np.uint8)
-    tags = dict(
-        zip(CANDIDATES, (most, few, life_table(workload), nosep), strict=True),
-    )
-    choice = Choice(CANDIDATES, workload.live_pages, workload.pstreams, spare, block_pages)
-    out, served, at = [], dict.fromkeys(CANDIDATES, 0), 0
-    for part in epochs(workload.records, workload.epoch_pages):
-        pages = int(part["pages"][part["kind"] != KIND_TRIM].sum())
-        own = [tags[name][at : at + pages] for name in CANDIDATES]
-        served[CANDIDATES[choice.serving]] += 1
-        out.append(own[choice.serving])
-        choice.end_epoch(part, own)
-        at += pages
-    tags["learned"] = np.concatenate(out) if out else np.zeros(0, np.uint8)
-    return tags, served
+    device = Device(workload.live_pages, workload.pstreams, spare, block_pages)
+    contest = Contest(workload.end, device, workload.epoch_settings)
+    contest.know(workload.vstreams)
+    parts: dict[str, list[Tags]] = {name: [] for name in (*CANDIDATES, "learned")}
+    served = dict.fromkeys(CANDIDATES, 0)
+    for tags, server, ends in contest.run(workload.records):
+        for name in CANDIDATES:
+            parts[name].append(tags[name])
+        parts["learned"].append(tags[server])
+        served[server] += ends
+    none = np.zeros(0, np.uint8)
+    return {name: np.concatenate([none, *own]) for name, own in parts.items()}, served

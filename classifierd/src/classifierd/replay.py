@@ -15,7 +15,15 @@ import numpy as np
 from classifierd import _core
 from classifierd.contexts import VStream
 from classifierd.learner import Settings
-from classifierd.policies import HOST_ONLY, IN_DEVICE, TAGGED, Tags, Workload, learned
+from classifierd.policies import (
+    HOST_ONLY,
+    IN_DEVICE,
+    TAGGED,
+    Tags,
+    Workload,
+    chunk_kmeans,
+    learned,
+)
 from classifierd.records import KIND_TRIM, Records
 from classifierd.traces import telemetry
 
@@ -93,11 +101,8 @@ def compare(workload: Workload, device: Device, policies: Sequence[str] = ()) ->
     """Replay under each policy (all of them by default); nosep, learned and the oracles always."""
     wanted = [name for name in POLICIES if not policies or name in policies or name in _ALWAYS]
     tags, served = learned(workload, device.spare, device.block_pages)
-    figures = {}
-    for name in wanted:
-        own = tags["learned"] if name == "learned" else tags.get(name)
-        if own is None and name in TAGGED:
-            own = TAGGED[name](workload)
-        figures[name] = waf_of(workload, name, device, own)
+    if "chunk-kmeans" in wanted:
+        tags["chunk-kmeans"] = chunk_kmeans(workload)
+    figures = {name: waf_of(workload, name, device, tags.get(name)) for name in wanted}
     trace = _core.PageTrace(workload.records)
     return Outcome(figures, trace.writes, trace.peak_live, tags["learned"], served)

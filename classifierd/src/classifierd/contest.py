@@ -1,0 +1,158 @@
+"""The contest of placements over one filesystem's writes: the loop of learning and choosing.
+
+Replay and the daemon run the same one. Each epoch every candidate tags what is written by what it
+knew before, shadow devices show what that would have cost, and only then is it learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from classifierd import _core
+from classifierd.choice import Choice, Tags, Verdict
+from classifierd.contexts import VStream
+from classifierd.learner import Learner, Settings, Table
+from classifierd.records import RECORD, Records
+
+# Streams are not free where spare blocks are few, hence fewer of them as well.
+CANDIDATES = ("logistic", "logistic-few", "life-table", "nosep")
+PSTREAMS_MAX = 128  # that are told apart
+
+
+@dataclass(frozen=True)
+class Device:
+    """What the shadow devices imitate."""
+
+    live_pages: int  # at most so many are live at once
+    pstreams: int
+    spare: float = 0.07  # effective: ÷ live_pages
+    block_pages: int = 256
+
+
+def pstreams_of(classes: int, pstreams: int) -> Tags:
+    """The pStream of each class, u8[classes]: spread evenly, the longest-lived in the last one.
+
+    So what lives long lies in the same pStream however many classes there are, and going over to
+    more of them does not strew it. Raises ValueError for more classes than pStreams, or none.
+    """
+    if not 1 <= classes <= pstreams:
+        msg = f"{classes} classes for {pstreams} pStreams"
+        raise ValueError(msg)
+    return ((np.arange(classes) + 1) * pstreams // classes - 1).astype(np.uint8)
+
+
+class Contest:
+    """Candidates that learn from the same writes, one of which serves. Not thread-safe.
+
+    `capacity_blocks`: the block behind the last one. `candidates` are some of CANDIDATES, and
+    `serving` the one that begins: nosep where it competes, else the first. Raises ValueError for
+    what is no candidate.
+    """
+
+    def __init__(
+        self,
+        capacity_blocks: int,
+        device: Device,
+        settings: Settings | None = None,
+        candidates: tuple[str, ...] = CANDIDATES,
+        serving: str | None = None,
+    ) -> None:
+        unknown = set(candidates) - set(CANDIDATES)
+        if unknown or not candidates:
+            msg = f"candidates are some of {', '.join(CANDIDATES)}"
+            raise ValueError(msg)
+        self.candidates = candidates
+        self.pstreams = min(device.pstreams, PSTREAMS_MAX)
+        self.learner = Learner(capacity_blocks, self.pstreams, settings)
+        self._model: _core.Predictor | None = None
+        self._cuts = {
+            "logistic": self.pstreams,
+            "logistic-few": min(self.pstreams, max(2, self.pstreams // 2)),
+        }
+        self._cuts = {name: cut for name, cut in self._cuts.items() if name in candidates}
+        if self._cuts:
+            cuts = list(self._cuts.values())
+            self._model = _core.Predictor(capacity_blocks, device.live_pages, cuts)
+        begins = "nosep" if "nosep" in candidates else candidates[0]
+        self._choice = Choice(
+            candidates,
+            device.live_pages,
+            self.pstreams,
+            device.spare,
+            device.block_pages,
+            serving or begins,
+        )
+        # The life table's placements, u8[vStreams, shapes]: its classes spread over the pStreams.
+        self.table_: Table = np.full_like(self.learner.table_, self.pstreams - 1)
+        self._records: list[Records] = []  # of this epoch
+        self._tags: list[list[Tags]] = []  # of each of these
+
+    @property
+    def serving(self) -> str:
+        """The candidate that serves."""
+        return self._choice.serving
+
+    @property
+    def epoch_due(self) -> bool:
+        """Whether enough was written for an epoch."""
+        return bool(self.learner.life.epoch_due)
+
+    def know(self, vstreams: Iterable[VStream]) -> None:
+        """Take the filesystem's descriptors; later ones replace earlier ones."""
+        self.learner.know(vstreams)
+
+    def feed(self, records: Records) -> int:
+        """Tag and learn up to the end of the epoch; returns how many records that took."""
+        if len(records) == 0:
+            return 0
+        taken = max(1, self.learner.feed(records))
+        self._records.append(records[:taken])
+        self._tags.append(self._tag(records[:taken]))
+        return taken
+
+    def end_epoch(self) -> Verdict:
+        """Close the epoch: say who serves from now on, and make the tables anew."""
+        records = np.concatenate([np.zeros(0, RECORD), *self._records])
+        none = np.zeros(0, np.uint8)
+        tags = [np.concatenate([none, *parts]) for parts in zip(*self._tags, strict=True)]
+        verdict = self._choice.end_epoch(records, tags or [none] * len(self.candidates))
+        self._records, self._tags = [], []
+        self.learner.end_epoch()
+        self.refresh()
+        return verdict
+
+    def run(self, records: Records) -> Iterator[tuple[dict[str, Tags], str, bool]]:
+        """Take all of it, part by part.
+
+        Gives what each candidate says of the part's pages, u8[pages written], who serves them, and
+        whether they end an epoch.
+        """
+        at = 0
+        while at < len(records):
+            at += self.feed(records[at:])
+            tags = dict(zip(self.candidates, self._tags[-1], strict=True))
+            yield tags, self.serving, self.epoch_due
+            if self.epoch_due:
+                self.end_epoch()
+
+    def _tag(self, records: Records) -> list[Tags]:
+        """The pStream of each page written, u8[pages], by each candidate."""
+        learner, out = self.learner, dict[str, Tags]()
+        if self._model is not None:
+            # What the table knows by now is one of the things the model learns from.
+            rows = self._model.feed(records, learner.lifetimes_.reshape(-1))
+            for (name, cut), row in zip(self._cuts.items(), rows, strict=True):
+                out[name] = pstreams_of(cut, self.pstreams)[row]
+        out["life-table"] = _core.tags(records, self.table_.reshape(-1))
+        out["nosep"] = np.full_like(out["life-table"], self.pstreams - 1)
+        return [out[name] for name in self.candidates]
+
+    def refresh(self) -> None:
+        """Make `table_` from what the learner knows now."""
+        edges = self.learner.edges_
+        classes = 1 if edges is None else 1 + int(np.isfinite(edges).sum())
+        spread = pstreams_of(classes, self.pstreams)
+        self.table_ = spread[np.minimum(self.learner.table_, classes - 1)]
