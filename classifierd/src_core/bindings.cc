@@ -316,20 +316,23 @@ void bind_replay(py::module_& m) {
       .def("lifetimes", &lifetimes_of);
   py::class_<Shadow>(m, "Shadow")
       .def(py::init([](uint64_t live_pages, uint32_t candidates, uint32_t classes, double spare,
-                       uint32_t block_pages, uint64_t sampled_pages) {
+                       uint32_t block_pages, uint64_t sampled_pages, const std::string& gc_mode) {
              return std::make_unique<Shadow>(Shadow::Settings{live_pages, candidates, classes,
-                                                              spare, block_pages, sampled_pages});
+                                                              spare, block_pages, sampled_pages,
+                                                              gc_mode_of(gc_mode)});
            }),
            py::arg("live_pages"), py::arg("candidates"), py::arg("classes"),
            py::arg("spare") = 0.07, py::arg("block_pages") = 256,
-           py::arg("sampled_pages") = 1U << 16)
+           py::arg("sampled_pages") = 1U << 16, py::arg("gc_mode") = "same")
       .def(
           "feed",
           [](Shadow& shadow, const py::array& records, const Array<uint8_t>& page_tags) {
             shadow.feed(records_of(records), span_of(page_tags));
           },
           py::arg("records"), py::arg("tags"))
+      .def("fill", &Shadow::fill, py::arg("pages"), py::arg("cls"))
       .def("fork", &Shadow::fork, py::arg("serving"))
+      .def_property_readonly("classes", &Shadow::classes)
       .def_property_readonly("written", &Shadow::written)
       .def_property_readonly("refused", &Shadow::refused)
       .def_property_readonly("one_in", &Shadow::one_in)

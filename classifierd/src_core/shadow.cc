@@ -38,7 +38,7 @@ emulator::Geometry geometry_of(const Shadow::Settings& settings, uint64_t live, 
   geometry.pages_per_block =
       std::max(settings.block_pages / one_in, std::min(settings.block_pages, kBlockPagesMin));
   geometry.streams = static_cast<uint16_t>(settings.classes);
-  geometry.gc_mode = emulator::GcMode::kSameStream;
+  geometry.gc_mode = settings.gc_mode;
   const double pages = static_cast<double>(live) * (1 + settings.spare + kSlack);
   geometry.blocks = static_cast<uint32_t>(std::ceil(pages / geometry.pages_per_block)) +
                     static_cast<uint32_t>(emulator::kReserveBlocks);
@@ -82,6 +82,19 @@ Shadow::~Shadow() = default;
 
 bool Shadow::sampled(uint64_t block) const {
   return one_in_ == 1 || mix64(block / kSampledTogether) % one_in_ == 0;
+}
+
+void Shadow::fill(uint64_t pages, uint8_t cls) {
+  if (cls >= classes_) throw std::invalid_argument("a class that the shadow devices do not have");
+  for (uint64_t block = 0; block < pages;) {
+    const uint64_t end = std::min(pages, (block / kSampledTogether + 1) * kSampledTogether);
+    for (; block < end && sampled(block); ++block) {
+      const uint32_t page = numbers_.number(block);
+      for (const auto& device : devices_)
+        refused_ += page < pages_max_ && device->write(page, cls) ? 0 : 1;
+    }
+    block = end;
+  }
 }
 
 void Shadow::feed(std::span<const TelemetryRecord> records, std::span<const uint8_t> tags) {

@@ -4,7 +4,8 @@
 // Only some chunks of 2 MiB are followed, chosen by a hash of their number, and the devices are
 // that much smaller (spatial sampling: Waldspurger et al., "Efficient MRC Construction with
 // SHARDS", FAST'15), their blocks as well, so that a block fills in the time it takes on the whole
-// device. Garbage collection is greedy, and copies stay in their class. Thread safety: none.
+// device. Garbage collection is greedy; copies go where the whole device puts them. Thread safety:
+// none.
 // Memory: some 50 bytes a sampled page and candidate.
 #pragma once
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/wire/telemetry.h"
+#include "emulator/geometry.h"
 #include "emulator/workload/page_numbers.h"
 
 namespace streamfs::classifier {
@@ -27,6 +29,7 @@ class Shadow {
     double spare = 0.07;
     uint32_t block_pages = 256;        // of the whole device
     uint64_t sampled_pages = 1 << 16;  // about how many of the live pages are followed
+    emulator::GcMode gc_mode = emulator::GcMode::kSameStream;
   };
   explicit Shadow(const Settings& settings);
   ~Shadow();
@@ -37,10 +40,14 @@ class Shadow {
   // Throws std::invalid_argument if they are too few or too high.
   void feed(std::span<const wire::TelemetryRecord> records, std::span<const uint8_t> tags);
 
+  // What was there before anyone looked: the first `pages` of the device, written once with class
+  // `cls`. Throws std::invalid_argument if it is too high.
+  void fill(uint64_t pages, uint8_t cls);
   // All candidates' devices become what the one that serves has: each shows what going over to it
   // would cost from here. Throws std::invalid_argument for no candidate.
   void fork(uint32_t serving);
 
+  uint32_t classes() const { return classes_; }
   uint64_t written() const { return written_; }  // sampled pages, ever
   std::vector<uint64_t> copied() const;          // of each candidate, ever
   uint32_t one_in() const { return one_in_; }    // chunks

@@ -19,13 +19,6 @@
 namespace streamfs::classifier {
 namespace {
 
-emulator::GcMode gc_mode_of(const std::string& name) {
-  if (name == "same") return emulator::GcMode::kSameStream;
-  if (name == "own") return emulator::GcMode::kOwnFrontier;
-  if (name == "shared") return emulator::GcMode::kShared;
-  throw std::invalid_argument("no GC mode " + name + "; there are same, own, shared");
-}
-
 uint64_t pages_written(std::span<const wire::TelemetryRecord> records) {
   uint64_t pages = 0;
   for (const wire::TelemetryRecord& record : records) {
@@ -36,6 +29,13 @@ uint64_t pages_written(std::span<const wire::TelemetryRecord> records) {
 }
 
 }  // namespace
+
+emulator::GcMode gc_mode_of(const std::string& name) {
+  if (name == "same") return emulator::GcMode::kSameStream;
+  if (name == "own") return emulator::GcMode::kOwnFrontier;
+  if (name == "shared") return emulator::GcMode::kShared;
+  throw std::invalid_argument("no GC mode " + name + "; there are same, own, shared");
+}
 
 double waf_of(std::span<const wire::TelemetryRecord> records, const std::string& placement,
               uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings) {

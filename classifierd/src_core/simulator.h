@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/wire/telemetry.h"
+#include "emulator/geometry.h"
 
 namespace streamfs::classifier {
 
@@ -28,5 +29,8 @@ double waf_of(std::span<const wire::TelemetryRecord> records, const std::string&
               uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings);
 
 std::vector<std::string> placements();
+
+// same, own or shared. Throws std::invalid_argument.
+emulator::GcMode gc_mode_of(const std::string& name);
 
 }  // namespace streamfs::classifier

@@ -127,6 +127,7 @@ class FakeFilesystem:
         self.path, self.ring, self.model, self.pstreams = path, ring, model, pstreams
         self.streams: list[dict[str, object]] = []
         self.busy = False
+        self.space: object = {"data_blocks": 1 << 18, "free_blocks": 1 << 18}
         self.attached = threading.Event()
         self.attachments = 0
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -159,6 +160,8 @@ class FakeFilesystem:
     def _answer(self, op: str) -> tuple[dict[str, object], list[int]]:
         if op == "streams":
             return {"ok": True, "streams": self.streams}, []
+        if op == "status":
+            return {"ok": True, "space": self.space}, []
         if op == "attach" and self.busy:
             return {"ok": False, "errno": 16, "error": "a daemon is attached already"}, []
         if op == "attach":

@@ -67,7 +67,7 @@ def test_after_a_fork_all_devices_are_what_the_serving_one_was() -> None:
 
 def test_a_better_candidate_takes_over_and_stays() -> None:
     records, tags = hot_and_cold(3_000_000, 3)
-    choice = Choice(NAMES, LIVE, 2, serving="mixed")
+    choice = Choice(NAMES, _core.Shadow(LIVE, 3, 2), "mixed")
     served, at = [], 0
     for part in epochs(records, 8192):
         pages = int(part["pages"].sum())
@@ -80,7 +80,7 @@ def test_a_better_candidate_takes_over_and_stays() -> None:
 def test_a_switch_is_not_taken_back_before_two_capacities_were_seen() -> None:
     """However good the other looks: what was just moved has had its price."""
     records, tags = hot_and_cold(1_200_000, 8)
-    choice = Choice(("one", "other"), LIVE, 2, serving="one")
+    choice = Choice(("one", "other"), _core.Shadow(LIVE, 2, 2))
     at, switches = 0, list[int]()
     for part in epochs(records, 8192):
         pages = int(part["pages"].sum())
@@ -96,7 +96,7 @@ def test_a_switch_is_not_taken_back_before_two_capacities_were_seen() -> None:
 
 def test_what_is_no_better_changes_nothing() -> None:
     records, tags = hot_and_cold(1_000_000, 4)
-    choice = Choice(("one", "other"), LIVE, 2)
+    choice = Choice(("one", "other"), _core.Shadow(LIVE, 2, 2))
     at = 0
     for part in epochs(records, 8192):
         pages = int(part["pages"].sum())
@@ -108,7 +108,7 @@ def test_what_is_no_better_changes_nothing() -> None:
 
 def test_a_shadow_that_overflows_has_no_opinion() -> None:
     records, tags = hot_and_cold(400_000, 5)
-    choice = Choice(NAMES, LIVE // 8, 2)
+    choice = Choice(NAMES, _core.Shadow(LIVE // 8, 3, 2))
     at = 0
     for part in epochs(records, 8192):
         pages = int(part["pages"].sum())

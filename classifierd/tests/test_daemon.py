@@ -18,9 +18,9 @@ import pytest
 
 from classifierd import _core, config, state
 from classifierd.cli import EXIT_BUSY, EXIT_NO_DEVICE, EXIT_USAGE, main
+from classifierd.contest import Contest, Device
 from classifierd.control import ControlClient, ControlError
 from classifierd.daemon import Daemon
-from classifierd.learner import Learner
 from classifierd.records import from_bytes
 from classifierd.workloads import WORKLOADS
 from fake_filesystem import UUID, FakeFilesystem, ModelArea, Ring
@@ -40,6 +40,14 @@ def write_logs(fs: FakeFilesystem, pages: int = 120_000) -> None:
     fs.ring.produce(from_bytes(_core.as_telemetry(raw)))
 
 
+@pytest.fixture
+def table_alone(tmp_path: Path) -> list[str]:
+    """What makes the life table serve from the start."""
+    path = tmp_path / "table.toml"
+    path.write_text('[daemon]\ncandidates = ["life-table"]\n')
+    return ["--config", str(path)]
+
+
 def wait_for(holds: Callable[[], bool], seconds: float = 10) -> None:
     end = time.monotonic() + seconds
     while not holds():
@@ -52,14 +60,17 @@ def newer(model: ModelArea, generation: int) -> bool:
 
 
 def test_once_learns_what_the_ring_holds_and_publishes_it(
-    filesystem: FakeFilesystem, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    filesystem: FakeFilesystem,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    table_alone: list[str],
 ) -> None:
     write_logs(filesystem)
     caplog.set_level(logging.INFO)
-    assert main(["run", "/mnt", "--once", "--state", str(tmp_path / "state")]) == 0
+    words = ["run", "/mnt", "--once", "--state", str(tmp_path / "state"), *table_alone]
+    assert main(words) == 0
     table = filesystem.model.checked_table(pstreams=8)
     assert table[1, TAIL] < table[1, BODY], "the log's tail dies before its body"
-    assert table[1, TAIL] == 0
     assert table[4].max() > table[1, BODY]
     assert filesystem.model.heartbeat > 0
     assert filesystem.model.clock_pages() > 0
@@ -69,11 +80,14 @@ def test_once_learns_what_the_ring_holds_and_publishes_it(
 
 
 def test_a_restart_begins_where_the_last_run_ended(
-    filesystem: FakeFilesystem, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    filesystem: FakeFilesystem,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    table_alone: list[str],
 ) -> None:
     caplog.set_level(logging.INFO)
     write_logs(filesystem)
-    arguments = ["run", "/mnt", "--once", "--state", str(tmp_path)]
+    arguments = ["run", "/mnt", "--once", "--state", str(tmp_path), *table_alone]
     assert main(arguments) == 0
     before = filesystem.model.checked_table(8).copy()
     filesystem.ring.set_head(0)  # A remount: nothing in the ring, other numbers.
@@ -86,6 +100,10 @@ def test_a_restart_begins_where_the_last_run_ended(
     assert (after[101, : _core.SHAPES] == before[1, : _core.SHAPES]).mean() > 0.8
     assert after[101, TAIL] < after[101, BODY]
     assert filesystem.model.clock_pages() == 987_654, "it speaks for every vStream born by then"
+
+
+def a_contest() -> Contest:
+    return Contest(1 << 16, Device(1 << 12, 8), candidates=("life-table", "nosep"))
 
 
 @pytest.mark.parametrize(
@@ -103,37 +121,37 @@ def test_a_damaged_state_means_a_cold_start_and_a_line(
     damage: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     raw, vstreams = WORKLOADS["logs-only"](50_000, 1, 8192)
-    learner = Learner(1 << 16, 8)
-    learner.know(vstreams)
-    learner.feed(from_bytes(_core.as_telemetry(raw)))
-    learner.end_epoch()
-    state.save(tmp_path, UUID, learner)
+    contest = a_contest()
+    contest.know(vstreams)
+    contest.feed(from_bytes(_core.as_telemetry(raw)))
+    contest.end_epoch()
+    state.save(tmp_path, UUID, contest)
     path = state.path_of(tmp_path, UUID)
     path.write_bytes(damage(path.read_bytes()))
-    cold = Learner(1 << 16, 8)
+    cold = a_contest()
     assert not state.load(tmp_path, UUID, cold)
     assert "starting cold" in caplog.text
-    assert len(cold.life.cells()[0]) == 0
+    assert len(cold.learner.life.cells()[0]) == 0
 
 
 def test_another_filesystems_state_is_not_used(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    learner = Learner(1 << 16, 8)
-    state.save(tmp_path, UUID, learner)
+    state.save(tmp_path, UUID, a_contest())
     other = bytes(16)
     state.path_of(tmp_path, UUID).rename(state.path_of(tmp_path, other))
-    assert not state.load(tmp_path, other, Learner(1 << 16, 8))
+    assert not state.load(tmp_path, other, a_contest())
     assert "another filesystem" in caplog.text
 
 
-def test_garbage_in_the_ring_leaves_the_default_placement(filesystem: FakeFilesystem) -> None:
+def test_garbage_in_the_ring_separates_nothing(filesystem: FakeFilesystem) -> None:
     rng = np.random.default_rng(10)
     noise = rng.integers(0, 256, 5000 * 40, dtype=np.uint8)
     filesystem.ring.produce(from_bytes(noise))
     filesystem.streams = [{"vstream": -1}, {"vstream": "x"}, {"vstream": True}, {}]
+    filesystem.space = {"data_blocks": "many", "free_blocks": None}
     assert main(["run", "/mnt", "--once"]) == 0
-    assert filesystem.model.checked_table(8).max() == 0
+    assert set(filesystem.model.checked_table(8).ravel().tolist()) == {7}
 
 
 def test_one_pstream_is_enough(filesystem: FakeFilesystem) -> None:
@@ -209,7 +227,8 @@ def test_sigterm_ends_the_daemon_cleanly_even_with_no_filesystem(tmp_path: Path)
 @pytest.mark.parametrize(
     "text",
     ["[learner]\nepochpages = 3\n", "[learner]\ndecay = 7.0\n", "[other]\n", "=", "learner = 1\n",
-     '[learner]\nlevels = ["nonsense"]\n', "[daemon]\npoll_ms = 0\n"],
+     '[learner]\nlevels = ["nonsense"]\n', "[daemon]\npoll_ms = 0\n",
+     '[daemon]\ncandidates = ["nonsense"]\n', "[daemon]\ncandidates = []\n"],
 )  # fmt: skip
 def test_a_configuration_that_cannot_be_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "c.toml"

@@ -44,25 +44,19 @@ class Verdict:
 class Choice:
     """Candidates in competition; one serves until another is better. Not thread-safe.
 
-    `live_pages`: live at most, on the whole device; tags are below `pstreams`. `serving` is the
-    candidate that begins. Raises ValueError if it is none.
+    `shadow` has a device for each of `names`. `serving` is the candidate that begins, the first by
+    default. Raises ValueError if it is none.
     """
 
     def __init__(
-        self,
-        names: tuple[str, ...],
-        live_pages: int,
-        pstreams: int,
-        spare: float = 0.07,
-        block_pages: int = 256,
-        serving: str | None = None,
+        self, names: tuple[str, ...], shadow: _core.Shadow, serving: str | None = None
     ) -> None:
         if serving is not None and serving not in names:
             msg = f"no candidate {serving} among {', '.join(names)}"
             raise ValueError(msg)
         self.names = names
         self._serving = 0 if serving is None else names.index(serving)
-        self._shadow = _core.Shadow(live_pages, len(names), pstreams, spare, block_pages)
+        self._shadow = shadow
         self._copied = np.zeros(len(names))
         self._written = self._refused = 0
         self._begun = 0  # written when the history began
@@ -73,6 +67,18 @@ class Choice:
     def serving(self) -> str:
         """The candidate that serves."""
         return self.names[self._serving]
+
+    def fill(self, pages: int) -> None:
+        """The first `pages` of the device were written before, into the last pStream."""
+        self._shadow.fill(pages, self._shadow.classes - 1)
+        self._begin()
+
+    def serve(self, name: str) -> bool:
+        """Let a candidate serve, as in an earlier run; whether it is one."""
+        if name not in self.names:
+            return False
+        self._serving = self.names.index(name)
+        return True
 
     def end_epoch(self, records: Records, tags: list[Tags]) -> Verdict:
         """Take the epoch's records and each candidate's tags for them, u8[pages written]; decide.

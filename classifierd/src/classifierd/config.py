@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from classifierd.contest import CANDIDATES
 from classifierd.learner import Settings
 
 
@@ -22,9 +23,13 @@ class DaemonSettings:
     retry_ms: int = 1000
     chunk_classes: int = 4
     save_seconds: int = 60
+    candidates: tuple[str, ...] = CANDIDATES  # who competes (contest.py); alone, it serves
 
     def __post_init__(self) -> None:
         """Raise ConfigError for what cannot be."""
+        if not self.candidates or set(self.candidates) - set(CANDIDATES):
+            msg = f"candidates are some of {', '.join(CANDIDATES)}"
+            raise ConfigError(msg)
         if min(self.poll_ms, self.retry_ms, self.chunk_classes, self.save_seconds) < 1:
             msg = "all of [daemon] are at least 1"
             raise ConfigError(msg)

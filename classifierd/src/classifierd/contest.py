@@ -30,6 +30,7 @@ class Device:
     pstreams: int
     spare: float = 0.07  # effective: ÷ live_pages
     block_pages: int = 256
+    gc_mode: str = "same"  # where copies go: to their pStream, an own block of it, one of all
 
 
 def pstreams_of(classes: int, pstreams: int) -> Tags:
@@ -77,14 +78,15 @@ class Contest:
             cuts = list(self._cuts.values())
             self._model = _core.Predictor(capacity_blocks, device.live_pages, cuts)
         begins = "nosep" if "nosep" in candidates else candidates[0]
-        self._choice = Choice(
-            candidates,
+        shadow = _core.Shadow(
             device.live_pages,
+            len(candidates),
             self.pstreams,
             device.spare,
             device.block_pages,
-            serving or begins,
+            gc_mode=device.gc_mode,
         )
+        self._choice = Choice(candidates, shadow, serving or begins)
         # The life table's placements, u8[vStreams, shapes]: its classes spread over the pStreams.
         self.table_: Table = np.full_like(self.learner.table_, self.pstreams - 1)
         self._records: list[Records] = []  # of this epoch
@@ -121,7 +123,7 @@ class Contest:
         verdict = self._choice.end_epoch(records, tags or [none] * len(self.candidates))
         self._records, self._tags = [], []
         self.learner.end_epoch()
-        self.refresh()
+        self._spread()
         return verdict
 
     def run(self, records: Records) -> Iterator[tuple[dict[str, Tags], str, bool]]:
@@ -138,6 +140,23 @@ class Contest:
             if self.epoch_due:
                 self.end_epoch()
 
+    def placements(self) -> Table:
+        """The pStream of each (vStream, shape), u8[vStreams, shapes], by what serves.
+
+        The logistic model looks at more than these two: where it serves, the life table speaks.
+        """
+        if self.serving == "nosep":
+            return np.full_like(self.table_, self.pstreams - 1)
+        return self.table_
+
+    def fill(self, pages: int) -> None:
+        """The first `pages` of the device were written before anyone looked, by no separation."""
+        self._choice.fill(pages)
+
+    def serve(self, name: str) -> bool:
+        """Let a candidate serve, as it did in an earlier run; whether it is one."""
+        return self._choice.serve(name)
+
     def _tag(self, records: Records) -> list[Tags]:
         """The pStream of each page written, u8[pages], by each candidate."""
         learner, out = self.learner, dict[str, Tags]()
@@ -151,7 +170,11 @@ class Contest:
         return [out[name] for name in self.candidates]
 
     def refresh(self) -> None:
-        """Make `table_` from what the learner knows now."""
+        """Make the tables from what is known now."""
+        self.learner.refresh()
+        self._spread()
+
+    def _spread(self) -> None:
         edges = self.learner.edges_
         classes = 1 if edges is None else 1 + int(np.isfinite(edges).sum())
         spread = pstreams_of(classes, self.pstreams)

@@ -119,6 +119,15 @@ class ControlClient:
         _close(fds)
         return parse_streams(answer.get("streams"))
 
+    def used_blocks(self) -> int:
+        """Blocks of the data device that hold data; 0 where the filesystem does not say."""
+        answer, fds = self.request("status")
+        _close(fds)
+        space = answer.get("space")
+        counts = space if isinstance(space, dict) else {}
+        blocks, free = counts.get("data_blocks"), counts.get("free_blocks")
+        return max(0, blocks - free) if isinstance(blocks, int) and isinstance(free, int) else 0
+
     def gone(self) -> bool:
         """Whether the filesystem hung up; does not wait."""
         try:

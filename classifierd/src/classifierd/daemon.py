@@ -10,12 +10,11 @@ import threading
 import time
 from pathlib import Path
 
-from classifierd import _core, explain, state
-from classifierd.classes import LifetimeKMeans
-from classifierd.clusters import ChunkClusters
+from classifierd import _core, explain
 from classifierd.config import Config
+from classifierd.contest import Device
 from classifierd.control import Attachment, ControlClient, ControlError, socket_path
-from classifierd.learner import Learner
+from classifierd.knowledge import Identity, Knowledge, publish
 from classifierd.records import from_bytes
 
 log = logging.getLogger(__name__)
@@ -30,51 +29,45 @@ class Session:
         self, client: ControlClient, attachment: Attachment, config: Config, state_dir: Path | None
     ) -> None:
         self._client = client
-        self._state_dir = state_dir
         self._reader = _core.TelemetryReader(attachment.telemetry_fd)
         self._writer = _core.ModelWriter(attachment.model_fd)
-        self._pstreams = attachment.pstream_count
-        self._uuid = self._reader.uuid
         self._lost = self._rejected = self._met_clock = 0
-        capacity = self._reader.capacity_blocks
-        # A daemon that comes late sees little of what is live; an eighth is a modest guess.
-        self.learner = Learner(capacity, self._pstreams, config.learner, max(capacity // 8, 4096))
-        self._chunk_counter = _core.ChunkCounter(half_life_pages=max(capacity / 2, 4096.0))
-        self._chunks = ChunkClusters(config.daemon.chunk_classes)
-        self._kmeans = LifetimeKMeans(self._pstreams)
-        if self._writer.uuid != self._uuid:
+        uuid, capacity = self._reader.uuid, self._reader.capacity_blocks
+        if self._writer.uuid != uuid:
             msg = "telemetry and model are of different filesystems"
             raise RuntimeError(msg)
         if not self._reader.sealed:
             log.warning("the telemetry area is not sealed against shrinking")
+        used = client.used_blocks()
+        device = Device(max(capacity, 1), attachment.pstream_count)
+        self._knowledge = Knowledge(Identity(uuid, capacity, used), device, config, state_dir)
         log.info(
-            "attached: %s device, %d pStreams, epochs of %d pages at most",
+            "attached: %s device, %s of it used, %d pStreams, epochs of %d pages at most",
             explain.size(capacity),
-            self._pstreams,
-            self.learner.epoch_pages,
+            explain.size(used),
+            attachment.pstream_count,
+            self._knowledge.learner.epoch_pages,
         )
 
     def start(self) -> None:
         """Take up the last run's knowledge and publish it."""
         self._meet_vstreams()
-        if self._state_dir is not None and state.load(self._state_dir, self._uuid, self.learner):
-            self.learner.refresh()
+        if self._knowledge.load():
             self._publish()
 
     def _meet_vstreams(self) -> None:
         # In this order: a vStream born by then is in the answer, so the table speaks for it.
         self._met_clock = self._reader.clock_pages
-        self.learner.know(self._client.streams())
+        self._knowledge.know(self._client.streams())
 
     def poll(self) -> int:
         """Learn from what the ring holds, closing epochs as they fill; returns the records read."""
         records = from_bytes(self._reader.read(_RECORDS_PER_READ))
         self._count_losses(len(records))
-        self._chunk_counter.feed(records)
         at = 0
         while at < len(records):
-            at += self.learner.feed(records[at:])
-            if self.learner.life.epoch_due:
+            at += self._knowledge.feed(records[at:])
+            if self._knowledge.epoch_due:
                 self.end_epoch()
         return len(records)
 
@@ -86,52 +79,24 @@ class Session:
         if lost:
             log.warning("telemetry: %d records lost, the filesystem was faster", lost)
         if lost > read:
-            # Too much unseen to say what is alive: what has been learned stays.
-            self.learner.life.forget_births()
+            self._knowledge.forget_births()
 
     def end_epoch(self) -> None:
-        """Close the epoch, publish, and say what was decided and why."""
-        begun = time.monotonic()
+        """Close the epoch and publish."""
         self._meet_vstreams()
-        self.learner.end_epoch()
+        self._knowledge.end_epoch()
         self._publish()
-        _, relative, recency = self._chunk_counter.view()
-        self._chunks.fit(relative, recency)
-        for line in (
-            *explain.class_lines(self.learner),
-            *explain.chunk_lines(self._chunks),
-            explain.kmeans_line(self.learner, self._kmeans),
-        ):
-            log.info("  %s", line)
-        log.debug("  the epoch's end took %.0f ms", (time.monotonic() - begun) * 1000)
 
     def _publish(self) -> None:
-        life = self.learner.life
-        generation = self._writer.publish(
-            self.learner.table_.reshape(-1),
-            self._pstreams,
-            max(self._met_clock, life.device_clock_pages),
-        )
-        log.info(
-            "model %d published after %s of writes, %d deaths seen, %d vStreams known",
-            generation,
-            explain.size(life.clock_pages),
-            life.deaths,
-            len(self.learner.vstreams),
-        )
+        publish(self._writer, self._knowledge, self._met_clock)
+
+    def save(self) -> None:
+        """Keep what is known for the next run."""
+        self._knowledge.save()
 
     def heartbeat(self) -> None:
         """Show that the daemon is alive."""
         self._writer.heartbeat(time.time_ns() // 1_000_000)
-
-    def save(self) -> None:
-        """Keep what is known for the next run; a failure is logged, no more."""
-        if self._state_dir is None:
-            return
-        try:
-            state.save(self._state_dir, self._uuid, self.learner)
-        except OSError as error:
-            log.warning("state not saved: %s", error)
 
 
 class Daemon:

@@ -1,4 +1,4 @@
-"""The learner's memory between runs: one file a filesystem, replaced whole, checked before use.
+"""The daemon's memory between runs: one file a filesystem, replaced whole, checked before use.
 
 Layout: magic, CRC32C of what follows it, then a numpy archive. Anything wrong with a file means a
 cold start and a line in the log, never a crash and never half a memory.
@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from classifierd import _core
+from classifierd.contest import Contest
 from classifierd.contexts import VStream
-from classifierd.learner import Learner
 
 log = logging.getLogger(__name__)
 
@@ -36,11 +36,13 @@ def path_of(directory: Path, uuid: bytes) -> Path:
     return directory / f"{uuid.hex()}.life"
 
 
-def save(directory: Path, uuid: bytes, learner: Learner) -> None:
+def save(directory: Path, uuid: bytes, contest: Contest) -> None:
     """Write the state; after a crash either the old or the new one is there. Raises OSError."""
+    learner = contest.learner
     cells, volume, deaths, entered = learner.life.cells()
     meta = {
         "version": _VERSION,
+        "serving": contest.serving,
         "uuid": uuid.hex(),
         "vstreams": [
             [v.number, *(getattr(v, key) for key in _IDENTITY)] for v in learner.vstreams.values()
@@ -104,7 +106,8 @@ def renumber(then: dict[int, VStream], now: dict[int, VStream]) -> npt.NDArray[n
     return out
 
 
-def _restore(path: Path, uuid: bytes, learner: Learner) -> int:
+def _restore(path: Path, uuid: bytes, contest: Contest) -> int:
+    learner = contest.learner
     with np.load(io.BytesIO(_body(path)), allow_pickle=False) as archive:
         arrays: Arrays = {name: archive[name] for name in archive.files}
     meta = json.loads(bytes(arrays["meta"].astype(np.uint8)))
@@ -131,17 +134,18 @@ def _restore(path: Path, uuid: bytes, learner: Learner) -> int:
     edges = arrays["edges"].astype(np.float64)
     sound = len(edges) == learner.pstreams - 1 and not np.isnan(edges).any()
     learner.edges_ = edges if sound and (np.sort(edges) == edges).all() else None
+    contest.serve(str(meta.get("serving", "")))
     return int(keep.sum())
 
 
-def load(directory: Path, uuid: bytes, learner: Learner) -> bool:
+def load(directory: Path, uuid: bytes, contest: Contest) -> bool:
     """Take up where the last run ended, if its state is sound; else say why not and start cold."""
     path = path_of(directory, uuid)
     if not path.exists():
         log.info("no state of this filesystem in %s: starting cold", directory)
         return False
     try:
-        count = _restore(path, uuid, learner)
+        count = _restore(path, uuid, contest)
     except (
         OSError,
         ValueError,
@@ -154,5 +158,5 @@ def load(directory: Path, uuid: bytes, learner: Learner) -> bool:
     ) as error:
         log.warning("state %s not used (%s): starting cold", path, error)
         return False
-    log.info("state %s: %d life tables restored", path, count)
+    log.info("state %s: %d life tables restored, %s serves", path, count, contest.serving)
     return True

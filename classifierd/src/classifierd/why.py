@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from classifierd import _core, state
+from classifierd.contest import Contest, Device
 from classifierd.contexts import VStream
 from classifierd.control import ControlClient, ControlError, socket_path
 from classifierd.explain import size
-from classifierd.learner import Learner
 from classifierd.records import BLOCK_BYTES
 
 # base/wire/hint_ioctl.h
@@ -100,11 +100,12 @@ def _shapes(
 ) -> Iterator[Shape]:
     uuid = bytes.fromhex(str(status.get("uuid", "")).replace("-", ""))
     pstreams = status.get("pstreams")
-    learner = Learner(1, pstreams if isinstance(pstreams, int) else 1)
-    learner.know(known.values())
-    if not state.load(state_dir, uuid, learner):
+    contest = Contest(1, Device(_core.SHAPES, pstreams if isinstance(pstreams, int) else 1))
+    contest.know(known.values())
+    if not state.load(state_dir, uuid, contest):
         return
-    learner.refresh()
+    contest.refresh()
+    learner, placed = contest.learner, contest.placements()
     mean, evidence = learner.expected(vstream.number)
     for shape in np.argsort(-evidence, kind="stable"):
         if evidence[shape] >= 1:
@@ -115,7 +116,7 @@ def _shapes(
                 f"{place}, {kind}",
                 pages * BLOCK_BYTES,
                 round(float(evidence[shape]), 1),
-                int(learner.table_[vstream.number, shape]),
+                int(placed[vstream.number, shape]),
             )
 
 

@@ -1,0 +1,132 @@
+"""What the daemon knows of one filesystem: the contest, its memory on disk, and what it says.
+
+Records come in, tables of placements go out; sockets and timing are daemon.py's.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from classifierd import _core, explain, state
+from classifierd.choice import Verdict
+from classifierd.classes import LifetimeKMeans
+from classifierd.clusters import ChunkClusters
+from classifierd.config import Config
+from classifierd.contest import Contest, Device
+from classifierd.contexts import VStream
+from classifierd.learner import Learner, Table
+from classifierd.records import Records
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which filesystem, and how large."""
+
+    uuid: bytes
+    capacity_blocks: int
+    used_blocks: int = 0  # when the daemon came
+
+
+class Knowledge:
+    """One filesystem's contest, chunks and state. Not thread-safe."""
+
+    def __init__(
+        self, identity: Identity, device: Device, config: Config, state_dir: Path | None
+    ) -> None:
+        capacity = identity.capacity_blocks
+        self._uuid = identity.uuid
+        self._state_dir = state_dir
+        self.contest = Contest(capacity, device, config.learner, config.daemon.candidates)
+        # A daemon that comes late sees little of what is live; an eighth is a modest guess.
+        self.learner.live_pages = max(capacity // 8, 4096)
+        self.contest.fill(identity.used_blocks)
+        self._chunk_counter = _core.ChunkCounter(half_life_pages=max(capacity / 2, 4096.0))
+        self._chunks = ChunkClusters(config.daemon.chunk_classes)
+        self._kmeans = LifetimeKMeans(device.pstreams)
+
+    @property
+    def learner(self) -> Learner:
+        """The life table's."""
+        return self.contest.learner
+
+    @property
+    def epoch_due(self) -> bool:
+        """Whether enough was written for an epoch."""
+        return self.contest.epoch_due
+
+    def know(self, vstreams: Iterable[VStream]) -> None:
+        """Take the filesystem's descriptors; later ones replace earlier ones."""
+        self.contest.know(vstreams)
+
+    def feed(self, records: Records) -> int:
+        """Learn up to the end of the epoch; returns how many records that took."""
+        taken = self.contest.feed(records)
+        self._chunk_counter.feed(records[:taken])
+        return taken
+
+    def forget_births(self) -> None:
+        """Too much went unseen to say what is alive; what has been learned stays."""
+        self.learner.life.forget_births()
+
+    def end_epoch(self) -> Verdict:
+        """Close the epoch, and say what was decided and why."""
+        begun, before = time.monotonic(), self.contest.serving
+        verdict = self.contest.end_epoch()
+        if verdict.switched:
+            copies = ", ".join(f"{name} {each:.3f}" for name, each in verdict.copies.items())
+            log.info("%s serves from now on, not %s (copied for a page written: %s)",
+                     verdict.serving, before, copies)  # fmt: skip
+        _, relative, recency = self._chunk_counter.view()
+        self._chunks.fit(relative, recency)
+        for line in (
+            *explain.class_lines(self.learner),
+            *explain.chunk_lines(self._chunks),
+            explain.kmeans_line(self.learner, self._kmeans),
+        ):
+            log.info("  %s", line)
+        log.debug("  the epoch's end took %.0f ms", (time.monotonic() - begun) * 1000)
+        return verdict
+
+    def placements(self) -> Table:
+        """The pStream of each (vStream, shape), u8[vStreams, shapes], by what serves."""
+        return self.contest.placements()
+
+    def load(self) -> bool:
+        """Take up where the last run ended; whether there was anything. Needs the vStreams."""
+        if self._state_dir is None or not state.load(self._state_dir, self._uuid, self.contest):
+            return False
+        self.contest.refresh()
+        return True
+
+    def save(self) -> None:
+        """Keep what is known for the next run; a failure is logged, no more."""
+        if self._state_dir is None:
+            return
+        try:
+            state.save(self._state_dir, self._uuid, self.contest)
+        except OSError as error:
+            log.warning("state not saved: %s", error)
+
+
+def publish(writer: _core.ModelWriter, knowledge: Knowledge, met_clock: int) -> None:
+    """Hand over what serves; it speaks for vStreams born before `met_clock`, in pages written."""
+    life = knowledge.learner.life
+    generation = writer.publish(
+        knowledge.placements().reshape(-1),
+        knowledge.contest.pstreams,
+        max(met_clock, life.device_clock_pages),
+    )
+    log.info(
+        "model %d (%s) published after %s of writes, %d deaths seen, %d vStreams known",
+        generation,
+        knowledge.contest.serving,
+        explain.size(life.clock_pages),
+        life.deaths,
+        len(knowledge.learner.vstreams),
+    )

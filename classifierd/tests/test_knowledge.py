@@ -1,0 +1,82 @@
+"""What the daemon knows of one filesystem, without sockets."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from classifierd import _core
+from classifierd.config import Config
+from classifierd.contest import Device
+from classifierd.contexts import VStream
+from classifierd.knowledge import Identity, Knowledge, publish
+from classifierd.records import Records
+from classifierd.traces import telemetry
+from classifierd.workloads import WORKLOADS
+from fake_filesystem import UUID, ModelArea
+
+LIVE = 8192
+
+
+def knowledge(state_dir: Path | None = None, used: int = 0) -> Knowledge:
+    identity = Identity(UUID, 2 * LIVE, used)
+    return Knowledge(identity, Device(LIVE, 8), Config(), state_dir)
+
+
+def logs(pages: int) -> tuple[Records, list[VStream]]:
+    raw, vstreams = WORKLOADS["logs-only"](pages, 1, LIVE)
+    return telemetry(raw), vstreams
+
+
+def learn(known: Knowledge, records: Records) -> None:
+    at = 0
+    while at < len(records):
+        at += known.feed(records[at:])
+        if known.epoch_due:
+            known.end_epoch()
+
+
+def test_what_serves_is_published_and_a_switch_is_said(
+    model: ModelArea, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    known, writer = knowledge(), _core.ModelWriter(model.fd)
+    records, vstreams = logs(10 * LIVE)
+    known.know(vstreams)
+    learn(known, records[: len(records) // 8])
+    assert len(np.unique(known.contest.table_)) > 1, "the table would speak already"
+    publish(writer, known, 0)
+    assert set(model.checked_table(8).ravel().tolist()) == {7}
+    assert "(nosep)" in caplog.text
+    learn(known, records[len(records) // 8 :])
+    publish(writer, known, 0)
+    assert "serves from now on, not nosep" in caplog.text
+    assert len(np.unique(model.checked_table(8)[vstreams[0].number])) > 1
+
+
+def test_who_serves_is_remembered(tmp_path: Path) -> None:
+    records, vstreams = logs(10 * LIVE)
+    known = knowledge(tmp_path)
+    known.know(vstreams)
+    learn(known, records)
+    assert known.contest.serving != "nosep"
+    known.save()
+    again = knowledge(tmp_path)
+    again.know(vstreams)
+    assert again.load()
+    assert again.contest.serving == known.contest.serving
+    assert (again.placements() == known.placements()).mean() > 0.9
+
+
+def test_what_was_there_before_counts_as_full() -> None:
+    """A device that was full when the daemon came copies long before it is written once."""
+    raw, vstreams = WORKLOADS["hot-cold"](LIVE, 1, LIVE)
+    records = telemetry(raw)[LIVE // 8 :]  # behind what is written first
+    for used, copying in ((0, False), (LIVE, True)):
+        known = knowledge(used=used)
+        known.know(vstreams)
+        learn(known, records)
+        assert (known.end_epoch().copies["nosep"] > 0) == copying
