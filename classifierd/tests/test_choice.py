@@ -26,16 +26,17 @@ def hot_and_cold(pages: int, seed: int) -> tuple[Records, list[np.ndarray]]:
     return records, [apart, np.zeros(len(apart), np.uint8), strewn]
 
 
-def test_a_shadow_of_all_chunks_copies_what_the_device_would() -> None:
-    records, tags = hot_and_cold(800_000, 1)
+@pytest.mark.parametrize("gc_mode", ["same", "own", "shared"])
+def test_a_shadow_of_all_chunks_copies_what_the_device_would(gc_mode: str) -> None:
+    records, tags = hot_and_cold(400_000, 1)
     workload = workload_of(records, [], 2)
-    shadow = _core.Shadow(workload.live_pages, 3, 2, 0.07)
+    shadow = _core.Shadow(workload.live_pages, 3, 2, 0.07, gc_mode=gc_mode)
     shadow.feed(records, np.concatenate(tags))
     assert shadow.one_in == 1
     assert shadow.refused == 0
     shadowed = 1 + np.array(shadow.copied) / shadow.written
     # The shadow device has two parts in a hundred more, for chunks that are fuller than others.
-    device = Device(spare=0.09, warmup=0.0)
+    device = Device(spare=0.09, warmup=0.0, gc_mode=gc_mode)
     real = [waf_of(workload, "tags", device, tag) for tag in tags]
     assert shadowed == pytest.approx(real, rel=0.01)
 

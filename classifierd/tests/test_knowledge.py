@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from classifierd import _core
-from classifierd.config import Config
+from classifierd.config import Config, DaemonSettings
 from classifierd.contest import Device
 from classifierd.contexts import VStream
 from classifierd.knowledge import Identity, Knowledge, publish
@@ -80,3 +80,27 @@ def test_what_was_there_before_counts_as_full() -> None:
         known.know(vstreams)
         learn(known, records)
         assert (known.end_epoch().copies["nosep"] > 0) == copying
+
+
+def test_a_small_device_that_is_nearly_full_has_one_stream(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It has them again when there is room, and does not waver in between."""
+    caplog.set_level(logging.INFO)
+    config = Config(daemon=DaemonSettings(candidates=("life-table",)))
+    records, vstreams = logs(2 * LIVE)
+    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), config, None)
+    known.know(vstreams)
+    learn(known, records)
+    streams = []
+    for share in (0.87, 0.89, 0.86, 0.84, 0.87):
+        known.fill(int(share * 2 * LIVE))
+        streams.append(len(np.unique(known.placements())))
+    assert [count > 1 for count in streams] == [True, False, False, True, True]
+    assert caplog.text.count("too full for streams") == 1
+
+
+def test_a_large_device_keeps_its_streams_however_full() -> None:
+    identity = Identity(UUID, 2 * LIVE, 2 * LIVE)
+    device = Device(LIVE, 8, block_pages=4)
+    assert not Knowledge(identity, device, Config(), None).crowded

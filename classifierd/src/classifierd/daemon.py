@@ -84,6 +84,7 @@ class Session:
     def end_epoch(self) -> None:
         """Close the epoch and publish."""
         self._meet_vstreams()
+        self._knowledge.fill(self._client.used_blocks())
         self._knowledge.end_epoch()
         self._publish()
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from classifierd import _core, explain, state
 from classifierd.choice import Verdict
 from classifierd.classes import LifetimeKMeans
@@ -22,6 +24,12 @@ from classifierd.learner import Learner, Table
 from classifierd.records import Records
 
 log = logging.getLogger(__name__)
+
+# Open blocks eat the spare: a device on which those of all pStreams take more than this share of it
+# has one stream where it is nearly full (Vishwakarma 2019: off above 90 %). Off above the first
+# share used, on again below the other.
+_OPEN_OF_SPARE = 0.25
+_FULL, _FULL_NO_MORE = 0.88, 0.85
 
 
 @dataclass(frozen=True)
@@ -41,11 +49,16 @@ class Knowledge:
     ) -> None:
         capacity = identity.capacity_blocks
         self._uuid = identity.uuid
+        self._capacity_blocks = capacity
+        open_pages = device.pstreams * device.block_pages
+        self._small = open_pages > _OPEN_OF_SPARE * device.spare * capacity
+        self.crowded = False  # too full for more than one stream
         self._state_dir = state_dir
         self.contest = Contest(capacity, device, config.learner, config.daemon.candidates)
         # A daemon that comes late sees little of what is live; an eighth is a modest guess.
         self.learner.live_pages = max(capacity // 8, 4096)
         self.contest.fill(identity.used_blocks)
+        self.fill(identity.used_blocks)
         self._chunk_counter = _core.ChunkCounter(half_life_pages=max(capacity / 2, 4096.0))
         self._chunks = ChunkClusters(config.daemon.chunk_classes)
         self._kmeans = LifetimeKMeans(device.pstreams)
@@ -69,6 +82,14 @@ class Knowledge:
         taken = self.contest.feed(records)
         self._chunk_counter.feed(records[:taken])
         return taken
+
+    def fill(self, used_blocks: int) -> None:
+        """So much of the device holds data now: decide whether it can afford streams."""
+        limit = _FULL_NO_MORE if self.crowded else _FULL
+        crowded = self._small and used_blocks > limit * self._capacity_blocks
+        if crowded != self.crowded:
+            log.info("the device is %s for streams", "too full" if crowded else "empty enough")
+        self.crowded = crowded
 
     def forget_births(self) -> None:
         """Too much went unseen to say what is alive; what has been learned stays."""
@@ -95,6 +116,8 @@ class Knowledge:
 
     def placements(self) -> Table:
         """The pStream of each (vStream, shape), u8[vStreams, shapes], by what serves."""
+        if self.crowded:
+            return np.full_like(self.contest.table_, self.contest.pstreams - 1)
         return self.contest.placements()
 
     def load(self) -> bool:

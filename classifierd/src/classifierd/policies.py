@@ -91,14 +91,14 @@ def epochs(records: Records, pages: int) -> list[Records]:
 
 
 def learned(
-    workload: Workload, spare: float = 0.07, block_pages: int = 256
+    workload: Workload, spare: float = 0.07, block_pages: int = 256, gc_mode: str = "same"
 ) -> tuple[dict[str, Tags], dict[str, int]]:
     """What streamfs does: candidates in competition (contest.py).
 
     Returns the tags of each candidate and of what came of them ("learned"), u8[pages written], and
     how many epochs each of them served.
     """
-    device = Device(workload.live_pages, workload.pstreams, spare, block_pages)
+    device = Device(workload.live_pages, workload.pstreams, spare, block_pages, gc_mode)
     contest = Contest(workload.end, device, workload.epoch_settings)
     contest.know(workload.vstreams)
     parts: dict[str, list[Tags]] = {name: [] for name in (*CANDIDATES, "learned")}

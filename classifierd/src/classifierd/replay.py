@@ -100,7 +100,7 @@ def waf_of(workload: Workload, policy: str, device: Device, tags: Tags | None = 
 def compare(workload: Workload, device: Device, policies: Sequence[str] = ()) -> Outcome:
     """Replay under each policy (all of them by default); nosep, learned and the oracles always."""
     wanted = [name for name in POLICIES if not policies or name in policies or name in _ALWAYS]
-    tags, served = learned(workload, device.spare, device.block_pages)
+    tags, served = learned(workload, device.spare, device.block_pages, device.gc_mode)
     if "chunk-kmeans" in wanted:
         tags["chunk-kmeans"] = chunk_kmeans(workload)
     figures = {name: waf_of(workload, name, device, tags.get(name)) for name in wanted}
