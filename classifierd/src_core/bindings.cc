@@ -243,8 +243,9 @@ void bind_seams(py::module_& m) {
 
 void bind_learning(py::module_& m) {
   py::class_<LifeTable>(m, "LifeTable")
-      .def(py::init<uint64_t, uint32_t, double>(), py::arg("capacity_blocks"),
-           py::arg("epoch_pages") = 65536, py::arg("decay") = 0.7)
+      .def(py::init<uint64_t, uint32_t, double, size_t>(), py::arg("capacity_blocks"),
+           py::arg("epoch_pages") = 65536, py::arg("decay") = 0.7,
+           py::arg("groups_max") = BirthMap::kGroupsMax)
       .def(
           "feed",
           [](LifeTable& table, const py::array& records) {
@@ -264,6 +265,7 @@ void bind_learning(py::module_& m) {
       .def_property_readonly("rejected", &LifeTable::rejected)
       .def_property_readonly("live_pages", &LifeTable::live_pages)
       .def_property_readonly("clock_jumps", &LifeTable::clock_jumps)
+      .def_property_readonly("one_in", &LifeTable::one_in)
       .def_property_readonly("deaths", &LifeTable::deaths);
   py::class_<Backoff>(m, "Backoff")
       .def(py::init<std::vector<uint32_t>, double, double, double>(), py::arg("levels"),

@@ -1,12 +1,19 @@
-// Block → when it was written and in which cell, for blocks alive. Eight bytes a block, allocated
-// by 65,536-block leaves on first use, so that an absurd device size costs nothing.
+// Block → when it was written and in which cell, for blocks alive, in at most 45 MiB whatever the
+// device's size. Blocks go by groups of 64 KiB. While all groups with something alive fit, all are
+// followed; when they do not, one in N is, chosen by a hash of its number, and N doubles: those
+// that are followed no longer are given back to the caller. What is followed stands for N times as
+// much, and which groups those are has nothing to do with what happens to them (spatial sampling:
+// Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST'15).
 // Thread safety: none. Crash: rebuilt by watching; nothing persistent.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
-#include <vector>
+#include <iterator>
+#include <unordered_map>
+
+#include "base/mix.h"
 
 namespace streamfs::classifier {
 
@@ -16,59 +23,103 @@ class BirthMap {
     uint32_t clock = 0;      // low half of the clock in pages: enough for 16 TiB of writes
     uint32_t cell_plus = 0;  // cell + 1; 0 = not alive
   };
+  static constexpr uint64_t kGroupBlocks = 16;
+  // 16 blocks each, in nodes of 160 bytes; the rest is for hash buckets, twice while they grow.
+  static constexpr size_t kGroupsMax = 250'000;
 
-  explicit BirthMap(uint64_t capacity_blocks)
-      : leaves_((capacity_blocks + kLeafBlocks - 1) / kLeafBlocks) {}
+  explicit BirthMap(size_t groups_max) : groups_max_(std::max<size_t>(groups_max, 1)) {}
 
-  void set(uint64_t block, uint64_t clock, uint32_t cell) {
-    auto& leaf = leaves_[block / kLeafBlocks];
-    if (!leaf) leaf = std::make_unique<Leaf>();
-    Birth& birth = leaf->births[block % kLeafBlocks];
-    leaf->alive += birth.cell_plus == 0 ? 1U : 0U;
-    alive_ += birth.cell_plus == 0 ? 1U : 0U;
+  bool follows(uint64_t block) const {
+    return one_in_ == 1 || (mix64(block / kGroupBlocks) & (one_in_ - 1)) == 0;
+  }
+  // Returns what was alive there before. Precondition: follows(block).
+  Birth set(uint64_t block, uint64_t clock, uint32_t cell) {
+    Group& group = groups_[number_of(block)];
+    Birth& birth = group.births[block % kGroupBlocks];
+    const Birth before = birth;
+    group.alive += before.cell_plus == 0 ? 1U : 0U;
+    alive_ += before.cell_plus == 0 ? 1U : 0U;
     birth = {static_cast<uint32_t>(clock), cell + 1};
+    return before;
   }
 
-  // Calls visit(block, Birth) for every block alive in the range, which is dead afterwards.
+  // Calls visit(Birth) for every block that is followed and alive in the range, which is dead
+  // afterwards.
   template <typename Visit>
   void take(uint64_t block, uint64_t pages, const Visit& visit) {
-    for (const uint64_t end = block + pages; block < end;) {
-      Leaf* const leaf = leaves_[block / kLeafBlocks].get();
-      const uint64_t stop = std::min(end, (block / kLeafBlocks + 1) * kLeafBlocks);
-      if (leaf == nullptr || leaf->alive == 0) {
-        block = stop;
-        continue;
+    const uint64_t end = block + pages;
+    if (pages / kGroupBlocks > groups_.size()) {  // A trim of much: fewer are alive than it names.
+      return erase_where([&](uint64_t first, Group& group) {
+        const uint64_t stop = std::min(first + kGroupBlocks, end);
+        return take_from(group, std::max(first, block), stop, visit);
+      });
+    }
+    while (block < end) {
+      const uint64_t stop = std::min(end, (block / kGroupBlocks + 1) * kGroupBlocks);
+      const auto found = follows(block) ? groups_.find(number_of(block)) : groups_.end();
+      if (found != groups_.end() && take_from(found->second, block, stop, visit)) {
+        groups_.erase(found);
       }
-      for (; block < stop; ++block) take_one(*leaf, block, visit);
+      block = stop;
     }
   }
 
-  uint64_t alive() const { return alive_; }
+  bool full() const { return groups_.size() > groups_max_; }
+  // Follows half as many. Calls visit(Birth) for every block alive that is followed no longer.
+  template <typename Visit>
+  void thin(const Visit& visit) {
+    one_in_ *= 2;
+    erase_where([&](uint64_t first, Group& group) {
+      return !follows(first) && take_from(group, first, first + kGroupBlocks, visit);
+    });
+  }
+
+  uint64_t one_in() const { return one_in_; }  // a power of two
+  uint64_t alive() const { return alive_; }    // of those followed
 
   void clear() {
-    for (auto& leaf : leaves_) leaf.reset();
+    groups_ = {};
     alive_ = 0;
+    one_in_ = 1;
   }
 
  private:
-  static constexpr uint64_t kLeafBlocks = 1U << 16;
-  struct Leaf {
+  struct Group {
+    std::array<Birth, kGroupBlocks> births{};
     uint32_t alive = 0;
-    std::array<Birth, kLeafBlocks> births{};
   };
+  using Groups = std::unordered_map<uint32_t, Group>;
+  // A node is an entry, a pointer and what the allocator adds.
+  static_assert(sizeof(Groups::value_type) + 3 * sizeof(void*) <= 160);
 
-  template <typename Visit>
-  void take_one(Leaf& leaf, uint64_t block, const Visit& visit) {
-    Birth& birth = leaf.births[block % kLeafBlocks];
-    if (birth.cell_plus == 0) return;
-    visit(block, birth);
-    birth = {};
-    --leaf.alive;
-    --alive_;
+  static uint32_t number_of(uint64_t block) { return static_cast<uint32_t>(block / kGroupBlocks); }
+
+  // Calls over(first block, group) for every group, which goes if it says so.
+  template <typename Over>
+  void erase_where(const Over& over) {
+    for (auto at = groups_.begin(); at != groups_.end();) {
+      at = over(at->first * kGroupBlocks, at->second) ? groups_.erase(at) : std::next(at);
+    }
   }
 
+  // Returns whether nothing is left alive in the group.
+  template <typename Visit>
+  bool take_from(Group& group, uint64_t block, uint64_t end, const Visit& visit) {
+    for (; block < end; ++block) {
+      Birth& birth = group.births[block % kGroupBlocks];
+      if (birth.cell_plus == 0) continue;
+      visit(birth);
+      birth = {};
+      --group.alive;
+      --alive_;
+    }
+    return group.alive == 0;
+  }
+
+  size_t groups_max_;
+  uint64_t one_in_ = 1;
   uint64_t alive_ = 0;
-  std::vector<std::unique_ptr<Leaf>> leaves_;
+  Groups groups_;
 };
 
 }  // namespace streamfs::classifier

@@ -33,13 +33,25 @@ bool sound(const CellLife& life) {
          std::ranges::all_of(life.known.entered, [](double v) { return sound(v); });
 }
 
+// Of a birth only the low half of its clock is kept; one a little ahead of now came out of order.
+struct Span {
+  uint64_t born = 0, age = 0;
+};
+Span span_of(const BirthMap::Birth& birth, uint64_t now) {
+  const uint32_t back = static_cast<uint32_t>(now) - birth.clock;
+  const uint32_t ahead = birth.clock - static_cast<uint32_t>(now);
+  if (ahead <= kBackwardMax) return {now + ahead, 0};
+  return {now - std::min<uint64_t>(back, now), back};
+}
+
 }  // namespace
 
-LifeTable::LifeTable(uint64_t capacity_blocks, uint32_t epoch_pages, double decay)
+LifeTable::LifeTable(uint64_t capacity_blocks, uint32_t epoch_pages, double decay,
+                     size_t groups_max)
     : capacity_blocks_(std::clamp<uint64_t>(capacity_blocks, 1, kCapacityBlocksMax)),
       epoch_target_(std::max(epoch_pages, 1U)),
       decay_(decay),
-      births_(capacity_blocks_),
+      births_(groups_max),
       index_(wire::kModelEntries),
       epoch_now_(std::min(epoch_target_, kFirstEpochPages)) {}
 
@@ -84,27 +96,35 @@ uint64_t LifeTable::local_clock(uint64_t device_clock) {
 }
 
 void LifeTable::write_page(uint64_t block, uint64_t now, uint32_t cell) {
-  kill(block, 1, now);
   Cell& home = cells_[index_of(cell)];
+  home.life.volume_pages += 1;
+  if (!births_.follows(block)) return;
   // A record that comes late belongs to the epoch it arrives in, or its death would be sought in
   // a cohort that does not count it.
   const uint64_t birth = std::max(now, epoch_start_);
   home.cohorts.born(epoch_start_);
-  home.life.volume_pages += 1;
-  births_.set(block, birth, cell);
+  const BirthMap::Birth before = births_.set(block, birth, cell);
+  if (before.cell_plus != 0) died(before, now);
+  while (births_.full()) follow_fewer(now);
 }
 
 void LifeTable::kill(uint64_t block, uint64_t pages, uint64_t now) {
-  births_.take(block, pages, [this, now](uint64_t, const BirthMap::Birth& birth) {
-    // Of the birth only the low half is kept; one a little ahead of now came out of order.
-    const uint32_t back = static_cast<uint32_t>(now) - birth.clock;
-    const uint32_t ahead = birth.clock - static_cast<uint32_t>(now);
-    const bool early = ahead <= kBackwardMax;
-    const uint64_t born = early ? now + ahead : now - std::min<uint64_t>(back, now);
-    Cell& cell = cells_[index_of(birth.cell_plus - 1)];
-    cell.cohorts.died(born, early ? 0 : back, cell.life.known);
-    ++deaths_;
+  births_.take(block, pages, [&](const BirthMap::Birth& birth) { died(birth, now); });
+}
+
+void LifeTable::died(const BirthMap::Birth& birth, uint64_t now) {
+  const Span life = span_of(birth, now);
+  Cell& cell = cells_[index_of(birth.cell_plus - 1)];
+  const uint64_t weight = births_.one_in();
+  cell.cohorts.died(life.born, life.age, static_cast<double>(weight), cell.life.known);
+  deaths_ += weight;
+}
+
+void LifeTable::follow_fewer(uint64_t now) {
+  births_.thin([&](const BirthMap::Birth& birth) {
+    cells_[index_of(birth.cell_plus - 1)].cohorts.lost(span_of(birth, now).born);
   });
+  for (Cell& cell : cells_) cell.cohorts.halve_deaths();
 }
 
 uint32_t LifeTable::index_of(uint32_t cell) {
@@ -123,7 +143,7 @@ void LifeTable::end_epoch() {
   const double volume_factor = std::pow(kVolumeDecay, share);
   for (Cell& cell : cells_) {
     cell.life.known.decay(factor);
-    cell.cohorts.commit(clock_, cell.life.known);
+    cell.cohorts.commit(clock_, static_cast<double>(births_.one_in()), cell.life.known);
     cell.life.volume_pages *= volume_factor;
     if (cell.life.volume_pages < kVolumeTrace) cell.life.volume_pages = 0;
   }

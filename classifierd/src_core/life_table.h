@@ -4,7 +4,8 @@
 // Time is counted in pages written. The table runs its own clock, following the records' and
 // bridging their jumps, so that a remount or garbage does not turn into absurd ages. At the end of
 // each epoch evidence is committed and decays. Epochs are short at first and double until they
-// reach `epoch_pages`: a cold table speaks after 1,024 pages.
+// reach `epoch_pages`: a cold table speaks after 1,024 pages. On a device with more alive than
+// birth_map.h holds, deaths and survivors are counted in a sample and scaled; volumes are exact.
 // Thread safety: none. Crash: state() of the last epoch, if the caller kept it.
 #pragma once
 
@@ -32,7 +33,9 @@ struct CellLife {
 
 class LifeTable {
  public:
-  LifeTable(uint64_t capacity_blocks, uint32_t epoch_pages, double decay);
+  // `groups_max`: so many of 64 KiB with something alive are followed at most.
+  LifeTable(uint64_t capacity_blocks, uint32_t epoch_pages, double decay,
+            size_t groups_max = BirthMap::kGroupsMax);
 
   // Learns from records in clock order, up to the one that completes the epoch; returns how many
   // it took. Unbelievable records are skipped and counted.
@@ -53,8 +56,10 @@ class LifeTable {
   uint64_t epochs() const { return epochs_; }
   uint64_t rejected() const { return rejected_; }
   uint64_t clock_jumps() const { return clock_jumps_; }
-  uint64_t live_pages() const { return births_.alive(); }  // as far as seen
+  // As far as seen; scaled where a sample is followed.
+  uint64_t live_pages() const { return births_.alive() * births_.one_in(); }
   uint64_t deaths() const { return deaths_; }
+  uint64_t one_in() const { return births_.one_in(); }  // group of blocks is followed
   uint32_t epoch_pages() const { return epoch_now_; }
 
  private:
@@ -66,6 +71,8 @@ class LifeTable {
   void learn(const wire::TelemetryRecord& record);
   void write_page(uint64_t block, uint64_t now, uint32_t cell);
   void kill(uint64_t block, uint64_t pages, uint64_t now);
+  void died(const BirthMap::Birth& birth, uint64_t now);
+  void follow_fewer(uint64_t now);
   uint32_t index_of(uint32_t cell);
 
   uint64_t capacity_blocks_;

@@ -51,40 +51,56 @@ void Cohorts::born(uint64_t epoch_start) {
   ++cohorts_.back().alive;
 }
 
-void Cohorts::died(uint64_t birth, uint64_t age, Hazard& known) {
+Cohorts::Cohort* Cohorts::find(uint64_t birth) {
   const auto after = std::ranges::upper_bound(cohorts_, birth, {}, &Cohort::start);
-  if (after == cohorts_.begin()) return;
+  if (after == cohorts_.begin()) return nullptr;
   Cohort& cohort = *std::prev(after);
-  if (cohort.alive == 0) return;
-  --cohort.alive;
+  return cohort.alive == 0 ? nullptr : &cohort;
+}
+
+void Cohorts::died(uint64_t birth, uint64_t age, double weight, Hazard& known) {
+  Cohort* const cohort = find(birth);
+  if (cohort == nullptr) return;
+  --cohort->alive;
   const uint32_t bin = age_bin(age);
-  if (bin >= cohort.committed) {
-    ++cohort.pending[bin];
+  if (bin >= cohort->committed) {
+    ++cohort->pending[bin];
     return;
   }
   // Counted as a survivor of this bin and those after: take that back.
-  known.deaths[bin] += 1;
-  for (uint32_t j = bin + 1; j < cohort.committed; ++j) {
-    known.entered[j] = std::max(0.0, known.entered[j] - 1);
+  known.deaths[bin] += weight;
+  for (uint32_t j = bin + 1; j < cohort->committed; ++j) {
+    known.entered[j] = std::max(0.0, known.entered[j] - weight);
   }
 }
 
-void Cohorts::commit_bins(Cohort& cohort, uint64_t now, Hazard& known) {
+void Cohorts::lost(uint64_t birth) {
+  if (Cohort* const cohort = find(birth)) --cohort->alive;
+}
+
+void Cohorts::halve_deaths() {
+  for (Cohort& cohort : cohorts_) {
+    // Halves go up and down by turns.
+    for (uint32_t j = 0; j < kAgeBins; ++j) cohort.pending[j] = (cohort.pending[j] + j % 2) / 2;
+  }
+}
+
+void Cohorts::commit_bins(Cohort& cohort, uint64_t now, double weight, Hazard& known) {
   const uint64_t middle = cohort.start + (cohort.end - cohort.start) / 2;
   uint64_t at_risk = cohort.alive + cohort.waiting();
   while (cohort.committed < kAgeBins && now - middle >= uint64_t{2} << cohort.committed) {
     const uint32_t bin = cohort.committed++;
-    known.entered[bin] += static_cast<double>(at_risk);
-    known.deaths[bin] += cohort.pending[bin];
+    known.entered[bin] += static_cast<double>(at_risk) * weight;
+    known.deaths[bin] += cohort.pending[bin] * weight;
     at_risk -= cohort.pending[bin];
     cohort.pending[bin] = 0;
   }
 }
 
-void Cohorts::commit(uint64_t now, Hazard& known) {
+void Cohorts::commit(uint64_t now, double weight, Hazard& known) {
   for (Cohort& cohort : cohorts_) {
     if (cohort.end == 0) cohort.end = now;
-    commit_bins(cohort, now, known);
+    commit_bins(cohort, now, weight, known);
   }
   std::erase_if(cohorts_, [](const Cohort& c) { return c.alive == 0 && c.waiting() == 0; });
   merge(now);

@@ -39,13 +39,18 @@ struct Hazard {
 // fully observed. A cohort commits a bin, deaths and survivors together, once its pages have had
 // the time to pass it: committing deaths at once would bias a young table towards short lives.
 // Old cohorts are merged, so that their number grows with the logarithm of the device's age.
+// Counts are of the pages that are followed; `weight` is how many each of these stands for.
 class Cohorts {
  public:
   void born(uint64_t epoch_start);
   // `known` gets a late death in a bin that its cohort has committed already.
-  void died(uint64_t birth, uint64_t age, Hazard& known);
+  void died(uint64_t birth, uint64_t age, double weight, Hazard& known);
+  // A page alive is followed no longer, since fewer are that stand for more each.
+  void lost(uint64_t birth);
+  // From now on each stands for twice as many; so must those do that have died.
+  void halve_deaths();
   // To be called at the end of an epoch.
-  void commit(uint64_t now, Hazard& known);
+  void commit(uint64_t now, double weight, Hazard& known);
   // The pages alive are no longer watched; what they have shown stays.
   void forget() { cohorts_.clear(); }
   size_t size() const { return cohorts_.size(); }
@@ -59,7 +64,8 @@ class Cohorts {
     std::array<uint32_t, kAgeBins> pending{};
     uint64_t waiting() const;  // deaths not committed yet
   };
-  static void commit_bins(Cohort& cohort, uint64_t now, Hazard& known);
+  Cohort* find(uint64_t birth);  // null: of none that has a page alive
+  static void commit_bins(Cohort& cohort, uint64_t now, double weight, Hazard& known);
   void merge(uint64_t now);
 
   std::vector<Cohort> cohorts_;  // oldest first

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -152,3 +155,66 @@ def test_tables_that_cannot_be_are_not_restored() -> None:
     assert not life.restore(cell, volume, one[:, :5], one)
     assert len(life.cells()[0]) == 0
     assert life.restore(cell, volume, one, one)
+
+
+def random_overwrites(pages: int, seed: int) -> Records:
+    """Two programs on regions of their own, one of which is rewritten sixteen times as often."""
+    rng = np.random.default_rng(seed)
+    vstream = np.where(rng.random(pages) < 0.8, 1, 2)
+    block = np.where(vstream == 1, rng.integers(0, 1 << 16, pages), 0)
+    block = np.where(vstream == 2, (1 << 16) + rng.integers(0, 1 << 18, pages), block)
+    return from_bytes(_core.as_telemetry(make(block, 1, vstream=vstream)))
+
+
+@pytest.mark.parametrize("trims", [False, True])
+def test_a_sample_of_groups_tells_the_lifetimes_that_all_of_them_tell(trims: bool) -> None:
+    records = random_overwrites(900_000, 5)
+    if trims:  # Once in a while much of what is cold goes at a time.
+        much = make(np.arange(6) * 30_000 + (1 << 16), 30_000, trim=True, vstream=2)
+        raw = np.insert(records, np.linspace(4e5, 9e5, 6).astype(np.int64), much)
+        records = from_bytes(_core.as_telemetry(raw))
+    learners = [Learner(1 << 20, 8, Settings(epoch_pages=16_384)) for _ in range(2)]
+    sampled, whole = learners
+    sampled.life = _core.LifeTable(1 << 20, 16_384, sampled.settings.decay, groups_max=4096)
+    for learner in learners:
+        taken = 0
+        while taken < len(records):
+            taken += learner.life.feed(records[taken:])
+            learner.life.end_epoch()
+        learner.refresh()
+    assert (whole.life.one_in, sampled.life.one_in) == (1, 8)
+    for said in ("live_pages", "deaths"):
+        assert getattr(sampled.life, said) == pytest.approx(getattr(whole.life, said), rel=0.06)
+    for vstream in (1, 2):
+        by_all, by_some = (learner.expected(vstream)[0][NEW_SINGLE + 6] for learner in learners)
+        assert 2.0**by_some == pytest.approx(2.0**by_all, rel=0.06)
+    volumes = [dict(zip(*learner.life.cells()[:2], strict=True)) for learner in learners]
+    assert volumes[0] == volumes[1], "volumes are counted, not sampled"
+
+
+def test_what_is_alive_is_counted_though_only_some_of_it_is_followed() -> None:
+    """In no more than 45 MiB: of a process of its own, since others' memory would be used again."""
+    program = """
+import pathlib
+from classifierd import _core
+from classifierd.records import make
+
+def resident_mib():
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096 / 2**20
+
+life = _core.LifeTable(1 << 34)
+before = resident_mib()
+for first in range(0, 1 << 24, 1 << 16):  # 64 GiB, four times what can be followed whole.
+    life.feed(make(first, 1 << 16))
+    life.end_epoch()
+print(life.one_in, resident_mib() - before, life.live_pages)
+life.feed(make(0, 1 << 24, trim=True))
+print(life.live_pages, life.deaths)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    one_in, mib, alive, left, deaths = map(float, done.stdout.split())
+    assert one_in >= 4
+    assert 20 < mib <= 45
+    assert alive == deaths == pytest.approx(1 << 24, rel=0.05)
+    assert left == 0
