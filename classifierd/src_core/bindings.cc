@@ -118,20 +118,15 @@ py::tuple predict(const Backoff& backoff, const Array<uint16_t>& vstreams) {
   return py::make_tuple(mean, evidence);
 }
 
-// (chunk u64[n], relative frequency f64[n], recency in pages f64[n])
+// (chunk u64[n], what CHUNK_FEATURES names f32[n, 5])
 py::tuple view_chunks(const ChunkCounter& counter) {
-  const auto chunks = counter.view();
-  const auto n = static_cast<py::ssize_t>(chunks.size());
-  py::array_t<uint64_t> number(n);
-  py::array_t<double> relative(n);
-  py::array_t<double> recency(n);
-  for (py::ssize_t i = 0; i < n; ++i) {
-    const ChunkView& chunk = chunks[static_cast<size_t>(i)];
-    number.mutable_at(i) = chunk.chunk;
-    relative.mutable_at(i) = chunk.relative;
-    recency.mutable_at(i) = chunk.recency_pages;
-  }
-  return py::make_tuple(number, relative, recency);
+  const ChunkViews views = counter.view();
+  const auto n = static_cast<py::ssize_t>(views.chunks.size());
+  py::array_t<uint64_t> chunks(n, views.chunks.data());
+  py::array_t<float> features({n, py::ssize_t{kChunkFeatures.size()}});
+  std::memcpy(features.mutable_data(), views.features.data(),
+              views.features.size() * sizeof(ChunkFeatures));
+  return py::make_tuple(chunks, features);
 }
 
 // A row of classes for each number of them asked for, a column for each page written.
@@ -285,6 +280,7 @@ void bind_learning(py::module_& m) {
       .def(py::init<>())
       .def("train", &train_logistic, py::arg("landmark"), py::arg("tokens"), py::arg("lived"))
       .def("score", &score_logistic, py::arg("tokens"));
+  m.attr("CHUNK_FEATURES") = py::tuple(py::cast(kChunkFeatures));
   py::class_<ChunkCounter>(m, "ChunkCounter")
       .def(py::init<double, size_t>(), py::arg("half_life_pages"), py::arg("chunks_max") = 1U << 20)
       .def(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
+from classifierd import _core
 from classifierd.classes import (
     Floats,
     LifetimeKMeans,
@@ -19,6 +21,7 @@ from classifierd.classes import (
     unsquash,
 )
 from classifierd.clusters import ChunkClusters
+from classifierd.records import KIND_OVERWRITE, KIND_TRIM, make
 
 Cut = Callable[[Floats, Floats, int], Floats]
 
@@ -119,17 +122,79 @@ def test_chunk_classes_keep_their_identity_over_epochs() -> None:
     first = None
     for _ in range(30):
         noise = np.exp(rng.normal(0, 0.3, 600))
-        clusters.fit(frequency * noise, recency * rng.permutation(noise))
+        clusters.fit(chunks(relative=frequency * noise, recency_pages=recency * noise[::-1]))
         first = clusters.labels_.copy() if first is None else first
         assert (clusters.labels_ == first).mean() > 0.99
     assert [c.chunks for c in clusters.classes()] == [200, 200, 200]
-    assert [c.relative for c in clusters.classes()] == sorted(
-        (c.relative for c in clusters.classes()), reverse=True
-    )
+    relative = [c.features["relative"] for c in clusters.classes()]
+    assert relative == sorted(relative, reverse=True)
+
+
+def test_chunks_are_grouped_at_once_and_then_not_before_much_was_written() -> None:
+    counter, clusters = _core.ChunkCounter(1e6), ChunkClusters(2)
+    grouped = []
+    for clock in range(0, 1 << 20, 1 << 16):
+        record = make(256 * np.arange(1 + clock // (1 << 16)), 1)
+        record["kind"] = KIND_OVERWRITE
+        counter.feed(record)
+        clusters.fit_when_due(counter, clock)
+        grouped.append(len(clusters.labels_))
+    assert grouped == [1] * 4 + [5] * 4 + [9] * 4 + [13] * 4
+
+
+def chunks(**known: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """A row each; what is not said is the same for all."""
+    out = np.ones((len(next(iter(known.values()))), len(_core.CHUNK_FEATURES)), np.float32)
+    for name, values in known.items():
+        out[:, _core.CHUNK_FEATURES.index(name)] = values
+    return out
+
+
+@pytest.mark.parametrize("name", _core.CHUNK_FEATURES)
+def test_every_feature_alone_can_tell_chunks_apart(name: str) -> None:
+    """Whatever its scale is, and though it is known of nine in ten only."""
+    values = np.tile([0.001, 0.002, 0.9, 0.901], 100)
+    values[::10] = np.nan
+    clusters = ChunkClusters(2).fit(chunks(**{name: values}))
+    low, high = clusters.labels_[values < 0.1], clusters.labels_[values > 0.1]
+    assert len(np.unique(low)) == len(np.unique(high)) == 1
+    assert low[0] != high[0]
 
 
 @pytest.mark.parametrize("points", [[], [1.0], [1.0, 1.0, 1.0], [np.nan, np.inf, 0.0, -1.0]])
 def test_odd_chunks_are_grouped_without_a_murmur(points: list[float]) -> None:
     values = np.array(points, np.float64)
-    clusters = ChunkClusters(4).fit(values, values)
+    odd = np.repeat(values[:, None], len(_core.CHUNK_FEATURES), axis=1)
+    clusters = ChunkClusters(4).fit(odd.astype(np.float32))
     assert len(clusters.labels_) == len(points)
+    assert np.isfinite(clusters.centres_).all()
+
+
+def test_what_a_chunk_counter_says_of_chunks_that_are_known() -> None:
+    """One overwritten every 1,000 pages, one by turns sooner and later, one trimmed, one once."""
+    counter = _core.ChunkCounter(half_life_pages=1e9)
+    steady = [(at, make(0, 4)) for at in range(0, 400_000, 1000)]
+    uneven = [(at, make(256, 4)) for at in np.cumsum(np.tile([100, 3200], 100)).tolist()]
+    gone = [(at, make(512, 1, trim=True)) for at in range(0, 400_000, 4000)]
+    once = [(200_000, make(768, 1))]
+    clock = 0
+    for at, record in sorted(steady + uneven + gone + once, key=lambda each: each[0]):
+        if at > clock:  # What is new makes time pass and nothing else.
+            counter.feed(make(1 << 20, at - clock))
+        if record["kind"][0] != KIND_TRIM:
+            record["kind"] = KIND_OVERWRITE
+            clock = max(clock, at) + int(record["pages"][0])
+        counter.feed(record)
+    numbers, rows = counter.view()
+    assert numbers.tolist() == [0, 1, 2, 3]
+    relative, recency, interval, spread, trims = rows.T
+    total = 4 * 400 + 4 * 200 + 1
+    assert relative == pytest.approx(4 * np.array([1600, 800, 0, 1]) / total, rel=1e-3)
+    assert recency[[0, 1, 3]] == pytest.approx([0, 69_000, 199_000], rel=0.01)
+    assert interval[:3] == pytest.approx([1000, np.sqrt(100 * 3200), 4000], rel=0.2)
+    assert spread[[0, 2]] == pytest.approx([0, 0], abs=0.1)
+    assert spread[1] == pytest.approx(2.5, abs=0.2)  # log2 of 32, halved
+    assert np.isnan([interval[3], spread[3]]).all()
+    assert trims.tolist() == [0, 0, 1, 0]
+    counter.feed(make(0, 1 << 17, trim=True))  # A device emptied: no word on chunks.
+    assert len(counter) == 4

@@ -16,6 +16,7 @@ TELEMETRY_MAGIC: int
 TELEMETRY_VERSION: int
 AGE_BINS: int
 FEATURES: dict[str, int]
+CHUNK_FEATURES: tuple[str, ...]
 
 _Records = npt.NDArray[np.void]
 _Bytes = npt.NDArray[np.uint8]
@@ -161,7 +162,7 @@ class Shadow:
 class ChunkCounter:
     def __init__(self, half_life_pages: float, chunks_max: int = ...) -> None: ...
     def feed(self, records: _Records) -> None: ...
-    def view(self) -> tuple[npt.NDArray[np.uint64], _Floats, _Floats]: ...
+    def view(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float32]]: ...
     def __len__(self) -> int: ...
 
 class PageTrace:

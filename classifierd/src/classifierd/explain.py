@@ -35,9 +35,12 @@ def class_lines(learner: Learner) -> Iterator[str]:
 def chunk_lines(clusters: ChunkClusters) -> Iterator[str]:
     """One line a class of chunks."""
     for each in clusters.classes():
+        f = each.features
         yield (
             f"chunks, class {each.identity}: {each.chunks} chunks, overwritten "
-            f"{each.relative:.3g} times the average, last {size(each.recency_pages)} ago"
+            f"{f['relative']:.3g} times the average, last {size(f['recency_pages'])} ago, each "
+            f"{size(f['interval_pages'])} (times 2 to the ±{f['interval_spread']:.2g}), "
+            f"{f['trim_ratio']:.0%} by trim"
         )
 
 

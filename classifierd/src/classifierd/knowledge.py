@@ -103,8 +103,7 @@ class Knowledge:
             copies = ", ".join(f"{name} {each:.3f}" for name, each in verdict.copies.items())
             log.info("%s serves from now on, not %s (copied for a page written: %s)",
                      verdict.serving, before, copies)  # fmt: skip
-        _, relative, recency = self._chunk_counter.view()
-        self._chunks.fit(relative, recency)
+        self._chunks.fit_when_due(self._chunk_counter, self.learner.life.clock_pages)
         for line in (
             *explain.class_lines(self.learner),
             *explain.chunk_lines(self._chunks),

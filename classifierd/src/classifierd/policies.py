@@ -53,7 +53,7 @@ class Workload:
 
 
 def chunk_kmeans(workload: Workload) -> Tags:
-    """By how often the chunk a page lies in is overwritten: the source's own idea."""
+    """By how what lies in a page's chunk dies: the source's own idea."""
     counter = _core.ChunkCounter(4.0 * workload.epoch_pages)
     clusters = ChunkClusters(workload.pstreams)
     known, labels = np.zeros(0, np.uint64), np.zeros(0, np.int32)
@@ -66,8 +66,8 @@ def chunk_kmeans(workload: Workload) -> Tags:
         chunk = (writes["block"][row] + place.astype(np.uint64)) // CHUNK_PAGES
         out.append(_labels_of(chunk, known, labels))
         counter.feed(part)
-        known, relative, recency = counter.view()
-        labels = clusters.fit(relative, recency).labels_
+        known, features = counter.view()
+        labels = clusters.fit(features).labels_
     return np.concatenate(out) if out else np.zeros(0, np.uint8)
 
 
