@@ -72,7 +72,8 @@ WriteView LifetimeModel::view(const Request& request, uint32_t index) const {
 float LifetimeModel::write_page(const Request& request, uint32_t index) {
   const uint64_t page = request.page + index;
   if (page >= pages_.size()) return landmarks_.longest();
-  const Tokens tokens = tokens_of(view(request, index));
+  seen_ = view(request, index);
+  const Tokens tokens = tokens_of(seen_);
   const float lifetime = landmarks_.lifetime(logistic_.score(tokens));
   ++clock_;
   PageLife& life = pages_.at(page);

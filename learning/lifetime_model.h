@@ -50,6 +50,8 @@ class LifetimeModel {
   }
   void trim(uint64_t page, uint64_t pages);
 
+  // What was known of the page that was placed last; for place() to ask.
+  const WriteView& seen() const { return seen_; }
   uint64_t clock() const { return clock_; }
   const Landmarks& landmarks() const { return landmarks_; }
 
@@ -74,6 +76,7 @@ class LifetimeModel {
   Regions regions_;
   Runs runs_;
   RunPlace run_;  // of the request at hand
+  WriteView seen_;
   Logistic logistic_;
   Landmarks landmarks_;
   uint64_t every_;  // this many writes, one waits

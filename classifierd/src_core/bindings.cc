@@ -26,6 +26,7 @@
 #include "classifierd/src_core/shadow.h"
 #include "classifierd/src_core/simulator.h"
 #include "classifierd/src_core/telemetry_reader.h"
+#include "classifierd/src_core/views.h"
 #include "learning/logistic.h"
 #include "learning/tokens.h"
 
@@ -141,6 +142,14 @@ py::array_t<uint8_t> feed_model(Predictor& model, const py::array& records,
       out.mutable_at(row, page) = classes[static_cast<size_t>(page * rows + row)];
     }
   }
+  return out;
+}
+
+// A row for each page written, of what VIEW_FIELDS names.
+py::array_t<float> feed_views(Views& views, const py::array& records) {
+  const std::vector<ViewRow> rows = views.feed(records_of(records));
+  py::array_t<float> out({rows.size(), kViewFields.size()});
+  std::memcpy(out.mutable_data(), rows.data(), rows.size() * sizeof(ViewRow));
   return out;
 }
 
@@ -274,6 +283,10 @@ void bind_learning(py::module_& m) {
       .def_property_readonly("clock", &Predictor::clock)
       .def_property_readonly("landmarks", &Predictor::landmarks)
       .def("edges", &Predictor::edges, py::arg("cut"));
+  m.attr("VIEW_FIELDS") = py::tuple(py::cast(kViewFields));
+  py::class_<Views>(m, "Views")
+      .def(py::init<uint64_t, uint64_t>(), py::arg("device_pages"), py::arg("live_pages"))
+      .def("feed", &feed_views, py::arg("records"));
   m.attr("TOKENS") = learning::kTokens;
   m.attr("TOKEN_ROWS") = learning::kRows;
   py::class_<learning::Logistic>(m, "Logistic")

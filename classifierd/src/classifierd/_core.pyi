@@ -17,6 +17,7 @@ TELEMETRY_VERSION: int
 AGE_BINS: int
 FEATURES: dict[str, int]
 CHUNK_FEATURES: tuple[str, ...]
+VIEW_FIELDS: tuple[str, ...]
 
 _Records = npt.NDArray[np.void]
 _Bytes = npt.NDArray[np.uint8]
@@ -131,6 +132,10 @@ class Predictor:
     def clock(self) -> int: ...
     @property
     def landmarks(self) -> list[int]: ...
+
+class Views:
+    def __init__(self, device_pages: int, live_pages: int) -> None: ...
+    def feed(self, records: _Records) -> npt.NDArray[np.float32]: ...
 
 class Shadow:
     def __init__(

@@ -26,7 +26,7 @@ from classifierd.control import ControlError
 from classifierd.daemon import Daemon
 from classifierd.policies import Tags
 from classifierd.records import Records, from_bytes
-from classifierd.replay import POLICIES, Device, compare, prefilled, workload_of
+from classifierd.replay import ON_DEMAND, POLICIES, Device, compare, prefilled, workload_of
 from classifierd.traces import TraceError, read, read_vstreams, telemetry, write_tagged
 from classifierd.why import as_json, lines, why
 from classifierd.workloads import WORKLOADS
@@ -76,7 +76,8 @@ def _parser() -> argparse.ArgumentParser:
         type=lambda text: [name for name in text.split(",") if name],
         default=[],
         metavar="A,B",
-        help=f"beside nosep, learned and the oracles: {', '.join(POLICIES)} (default: all)",
+        help=f"beside nosep, learned and the oracles: {', '.join(POLICIES)} (default: all these), "
+        f"or scikit-learn's in their place: {', '.join(ON_DEMAND)}",
     )
     play.add_argument("--spare", type=float, default=0.07, help="effective spare (default 0.07)")
     play.add_argument(
@@ -172,9 +173,10 @@ def _replay(args: argparse.Namespace) -> int:
     if args.spare <= 0 or len(raw) == 0:
         log.error("nothing to replay" if len(raw) == 0 else "--spare must be positive")
         return EXIT_USAGE
-    unknown = set(args.policies) - set(POLICIES)
+    known = (*POLICIES, *ON_DEMAND)
+    unknown = set(args.policies) - set(known)
     if unknown:
-        log.error("no policy %s; there are %s", ", ".join(sorted(unknown)), ", ".join(POLICIES))
+        log.error("no policy %s; there are %s", ", ".join(sorted(unknown)), ", ".join(known))
         return EXIT_USAGE
     raw = prefilled(raw) if args.prefill else raw
     workload = workload_of(raw, vstreams, args.streams, _config(args).learner)

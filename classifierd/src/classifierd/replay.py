@@ -25,10 +25,13 @@ from classifierd.policies import (
     learned,
 )
 from classifierd.records import KIND_TRIM, Records
+from classifierd.rivals import RIVALS, rival
 from classifierd.traces import telemetry
 
 ORACLES = ("oracle", "oracle-host")
 POLICIES = ("nosep", *IN_DEVICE, *HOST_ONLY, *TAGGED, "learned", *ORACLES)
+# Only when asked for by name: each is fitted anew every epoch.
+ON_DEMAND = RIVALS
 _ALWAYS = ("nosep", "learned", *ORACLES)
 
 
@@ -98,11 +101,16 @@ def waf_of(workload: Workload, policy: str, device: Device, tags: Tags | None = 
 
 
 def compare(workload: Workload, device: Device, policies: Sequence[str] = ()) -> Outcome:
-    """Replay under each policy (all of them by default); nosep, learned and the oracles always."""
+    """Replay under each policy; nosep, learned and the oracles always.
+
+    By default all of POLICIES; those ON_DEMAND by name only.
+    """
     wanted = [name for name in POLICIES if not policies or name in policies or name in _ALWAYS]
+    wanted += [name for name in ON_DEMAND if name in policies]
     tags, served = learned(workload, device.spare, device.block_pages, device.gc_mode)
     if "chunk-kmeans" in wanted:
         tags["chunk-kmeans"] = chunk_kmeans(workload)
+    tags |= {name: rival(name)(workload) for name in wanted if name in ON_DEMAND}
     figures = {name: waf_of(workload, name, device, tags.get(name)) for name in wanted}
     trace = _core.PageTrace(workload.records)
     return Outcome(figures, trace.writes, trace.peak_live, tags["learned"], served)
