@@ -166,7 +166,9 @@ class Learner:
         margin = self.settings.margin_log2
         previous = self.table_[numbers, :shapes] if self._speaking else None
         # A vStream nobody has met yet gets what is known of its shape alone.
-        stranger = np.setdiff1d(np.arange(_core.VSTREAMS, dtype=np.uint16), numbers)[:1]
+        met = np.zeros(_core.VSTREAMS, np.bool_)
+        met[numbers] = True
+        stranger = np.flatnonzero(~met)[:1].astype(np.uint16)
         table = np.zeros_like(self.table_)
         lifetimes = np.zeros_like(self.table_)
         if len(stranger):
