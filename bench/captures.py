@@ -16,6 +16,7 @@ from bench.demo.controls import Folders
 from bench.demo.place import unprivileged_user
 from bench.demo.plan import FULL
 from bench.demo.run import PROGRAMS, WorkloadClient
+from bench.demo.servers import Etcd, MariaDb, not_installed
 from bench.paths import BIN
 from bench.system import output_of, start, unmount, wait_until
 
@@ -37,8 +38,18 @@ WORKS = {
     "logs": Work(("logs",), 60),
     "source trees": Work(("trees",), 120),
     "git": Work(("git",), 60),
+    "MariaDB": Work(("mariadb",), 6),
+    "etcd": Work(("etcd",), 16),
     "all mixed": Work((*PROGRAMS, "git", "build"), 8),
 }
+
+
+_SERVERS = {server.name: server.programs for server in (MariaDb, Etcd)}
+
+
+def why_not(name: str) -> str | None:
+    """Say why a work of ``WORKS`` cannot be done here; None if it can."""
+    return not_installed([each for one in WORKS[name].programs for each in _SERVERS.get(one, ())])
 
 
 @dataclass(frozen=True)

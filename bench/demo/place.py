@@ -90,6 +90,6 @@ class Place:
         """Run a program to its end; raise ProgramError if it fails."""
         process = self.start(profile, arguments, cwd)
         if process.wait() != 0:
-            last = self.log.read_text(errors="replace").strip().splitlines()[-1:]
+            last = self.log.read_text(errors="replace").strip()[-300:].splitlines()[-1:]
             message = f"{arguments[0]} failed with {process.returncode}; see {self.log}: {last}"
             raise ProgramError(message)

@@ -37,6 +37,29 @@ class RocksPlan:
 
 
 @dataclass(frozen=True)
+class MariaDbPlan:
+    """sysbench's OLTP over tables larger than the buffer pool."""
+
+    tables: int
+    rows: int  # a table
+    clients: int
+    transactions: int  # a round
+    buffer_pool_mib: int
+
+
+@dataclass(frozen=True)
+class EtcdPlan:
+    """Puts; log and snapshots cycle sooner than by default, as there are fewer of them."""
+
+    keys: int
+    value_bytes: int
+    clients: int
+    puts: int  # a round
+    snapshot_count: int  # puts from one snapshot to the next
+    wals_max: int
+
+
+@dataclass(frozen=True)
 class FilesPlan:
     """Logs that rotate, media that stay, trees that come and go."""
 
@@ -63,6 +86,8 @@ class Plan:
     sqlite: SqlitePlan
     rocksdb: RocksPlan
     files: FilesPlan
+    mariadb: MariaDbPlan
+    etcd: EtcdPlan
 
 
 QUICK = Plan(
@@ -86,6 +111,8 @@ QUICK = Plan(
         trees_kept=3,
         tree_files=300,
     ),
+    mariadb=MariaDbPlan(tables=2, rows=4_000, clients=2, transactions=50, buffer_pool_mib=8),
+    etcd=EtcdPlan(keys=200, value_bytes=500, clients=2, puts=100, snapshot_count=100, wals_max=1),
 )
 
 FULL = Plan(
@@ -108,6 +135,10 @@ FULL = Plan(
         media_new=1,
         trees_kept=3,
         tree_files=1000,
+    ),
+    mariadb=MariaDbPlan(tables=4, rows=100_000, clients=8, transactions=4000, buffer_pool_mib=32),
+    etcd=EtcdPlan(
+        keys=4_000, value_bytes=8_000, clients=8, puts=4_000, snapshot_count=4_000, wals_max=2
     ),
 )
 

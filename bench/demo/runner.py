@@ -26,6 +26,7 @@ from bench.demo.developers import Build, Repository
 from bench.demo.files import Ballast, Logs, Media, Trees
 from bench.demo.place import Place
 from bench.demo.plan import PLANS, Plan
+from bench.demo.servers import Etcd, MariaDb
 
 
 class Program(Protocol):
@@ -57,6 +58,8 @@ class Workload:
             Trees(place, plan.files, seed),
             Repository(place, plan.files, seed),
             Build(place, plan.files, seed),
+            MariaDb(place, plan.mariadb, seed),
+            Etcd(place, plan.etcd, seed),
         ]
         self.programs = [p for p in everything if p.name in only]
         self.ballast = Ballast(place, seed)

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.captures import WORKS, capture
+from bench.captures import WORKS, capture, why_not
 from bench.google import run as run_google
 from bench.paths import VENV_BIN
 from bench.system import BenchError
-from bench.table import Row, Target, main, row
+from bench.table import Row, Target, main, row, unavailable
 
 SPARE, STREAMS, GC_MODE = 0.07, 8, "same"
 LIVE_PAGES = 1 << 18  # 1 GiB, of what is generated
@@ -124,8 +124,9 @@ def costs(quick: bool) -> Iterator[Row]:
 
 def of_test_set(seeds: Sequence[int], quick: bool) -> Iterator[Row]:
     """Yield what real programs' writes come to."""
-    works = ("SQLite", "logs") if quick else tuple(WORKS)
-    tested = [captured(work, seeds) for work in works]
+    works = {work: why_not(work) for work in (("SQLite", "logs") if quick else WORKS)}
+    yield from (unavailable(work, reason) for work, reason in works.items() if reason)
+    tested = [captured(work, seeds) for work, reason in works.items() if not reason]
     labels = ("addresses only", "contexts")
     for at, target in enumerate((GAP_CLOSED, GAP_CLOSED_HINTED)):
         replays = [pair[at] for pair in tested]
