@@ -44,12 +44,15 @@ WORKS = {
 }
 
 
+# Recorded as well, and no part of the test set.
+MORE_WORKS = {"SQLite WAL": Work(("sqlite-wal",), 60)}
+_ALL = {**WORKS, **MORE_WORKS}
 _SERVERS = {server.name: server.programs for server in (MariaDb, Etcd)}
 
 
 def why_not(name: str) -> str | None:
-    """Say why a work of ``WORKS`` cannot be done here; None if it can."""
-    return not_installed([each for one in WORKS[name].programs for each in _SERVERS.get(one, ())])
+    """Say why a work cannot be done here; None if it can."""
+    return not_installed([each for one in _ALL[name].programs for each in _SERVERS.get(one, ())])
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,11 @@ class Capture:
 
 @contextmanager
 def capture(name: str, seed: int) -> Iterator[Capture]:
-    """Run a work of ``WORKS`` once and give its trace; BenchError if something fails."""
+    """Run a work once and give its trace; BenchError if something fails."""
     with ExitStack() as outer:
         folders = _folders(outer)
         trace, vstreams = folders.work / "trace", folders.work / "vstreams.json"
-        work = WORKS[name]
+        work = _ALL[name]
         with ExitStack() as stack:
             mount = _mount(stack, folders, trace)
             client = WorkloadClient(stack, mount, None, FULL, folders, work.programs, seed)

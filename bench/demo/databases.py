@@ -137,23 +137,27 @@ class Sqlite:
     """Two databases, one with a rollback journal and one with a WAL, and sorts that spill."""
 
     name = "sqlite"
+    modes: tuple[str, ...] = ("delete", "wal")
 
     def __init__(self, place: Place, plan: SqlitePlan, seed: int) -> None:
         self.place, self.plan, self.seed = place, plan, seed
 
     def prepare(self) -> None:
-        """Fill both databases."""
-        for mode in ("delete", "wal"):
+        """Fill the databases."""
+        for mode in self.modes:
             self._run(mode, self._create(mode))
 
     def round(self, number: int) -> None:
         """Commit in both modes, then sort what does not fit the cache."""
-        for mode in ("delete", "wal"):
-            self._run(mode, self._commits(mode, number))
+        self._commit_all(number)
         self._run("delete", self._sort())
 
     def close(self) -> None:
         """Leave the databases as they are."""
+
+    def _commit_all(self, number: int) -> None:
+        for mode in self.modes:
+            self._run(mode, self._commits(mode, number))
 
     def _create(self, mode: str) -> Iterator[str]:
         yield f"PRAGMA journal_mode={mode};"
@@ -185,6 +189,17 @@ class Sqlite:
         script.write_text("\n".join(statements))
         database = self.place.folder("sqlite") / f"{mode}.db"
         self.place.run("sqlite", ["sqlite3", "-bail", database, f".read {script}"])
+
+
+class SqliteWal(Sqlite):
+    """Commits into one database with a WAL, and nothing else."""
+
+    name = "sqlite-wal"
+    modes = ("wal",)
+
+    def round(self, number: int) -> None:
+        """Commit."""
+        self._commit_all(number)
 
 
 class RocksDb:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bench.accounting import adopt_orphans, bytes_asked, descendants
-from bench.demo.databases import Postgres, RocksDb, Sqlite
+from bench.demo.databases import Postgres, RocksDb, Sqlite, SqliteWal
 from bench.demo.developers import Build, Repository
 from bench.demo.files import Ballast, Logs, Media, Trees
 from bench.demo.place import Place
@@ -52,6 +52,7 @@ class Workload:
         everything: list[Program] = [
             Postgres(place, plan.postgres, seed),
             Sqlite(place, plan.sqlite, seed),
+            SqliteWal(place, plan.sqlite, seed),
             RocksDb(place, plan.rocksdb, seed),
             Logs(place, plan.files, seed),
             Media(place, plan.files, seed),

@@ -17,8 +17,15 @@ from classifierd.contest import Device as Shadowed
 from classifierd.contexts import VStream
 from classifierd.learner import Settings
 from classifierd.policies import Tags
-from classifierd.records import Records, from_bytes
-from classifierd.replay import POLICIES, Device, Outcome, compare, workload_of
+from classifierd.records import Records, from_bytes, make
+from classifierd.replay import (
+    POLICIES,
+    Device,
+    Outcome,
+    compare,
+    requests_forgotten,
+    workload_of,
+)
 from classifierd.traces import TraceError, read, read_vstreams, telemetry, write_tagged
 from classifierd.workloads import WORKLOADS
 
@@ -46,6 +53,29 @@ def test_the_place_in_the_request_alone_tells_log_tails() -> None:
     without = replay(raw, [VStream(0)], blind, "life-table")
     assert with_end.gap_closed("life-table") >= 0.6
     assert without.gap_closed("life-table") <= 0.3
+
+
+def test_without_requests_the_same_pages_are_written_and_their_places_are_gone() -> None:
+    raw, _ = WORKLOADS["logs-only"](PAGES // 4, 1, LIVE // 4)
+    blind = requests_forgotten(raw)
+    assert set(blind["request_pages"]) == set(blind["pages"]) == {1}
+    one, other = (_core.PageTrace(telemetry(each)) for each in (raw, blind))
+    assert (one.writes, one.peak_live) == (other.writes, other.peak_live)
+    np.testing.assert_array_equal(one.lifetimes(), other.lifetimes())
+    waf = []
+    for each in (raw, blind):
+        outcome = replay(each, [VStream(0)], None, "life-table")
+        waf += [outcome.waf["nosep"], outcome.waf["life-table"]]
+    assert waf[0] == waf[2]
+    assert waf[1] < waf[0] - 0.7, f"the places tell log tails: {waf}"
+    assert waf[3] > waf[0] - 0.4, f"and nothing else does: {waf}"
+
+
+def test_a_trim_stays_whole_where_requests_are_forgotten() -> None:
+    raw = make([8, 3, 8], [4, 1, 4], trim=[False, False, True])
+    blind = requests_forgotten(raw)
+    assert blind["block"].tolist() == [8, 9, 10, 11, 3, 8]
+    assert blind["pages"].tolist() == [1, 1, 1, 1, 1, 4]
 
 
 def test_every_policy_is_held_against_the_same_device() -> None:

@@ -26,7 +26,15 @@ from classifierd.control import ControlError
 from classifierd.daemon import Daemon
 from classifierd.policies import Tags
 from classifierd.records import Records, from_bytes
-from classifierd.replay import ON_DEMAND, POLICIES, Device, compare, prefilled, workload_of
+from classifierd.replay import (
+    ON_DEMAND,
+    POLICIES,
+    Device,
+    compare,
+    prefilled,
+    requests_forgotten,
+    workload_of,
+)
 from classifierd.traces import TraceError, read, read_vstreams, telemetry, write_tagged
 from classifierd.why import as_json, lines, why
 from classifierd.workloads import WORKLOADS
@@ -93,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
         help="what streamctl streams --json said where the trace was recorded",
     )
     play.add_argument("--no-hints", action="store_true", help="forget the trace's vStreams")
+    play.add_argument(
+        "--no-requests", action="store_true", help="forget which pages were written together"
+    )
     play.add_argument("--prefill", action="store_true", help="write the footprint once before")
     play.add_argument(
         "--pages", type=_between(1, 1 << 28), default=2_000_000, help="of a generated workload"
@@ -178,6 +189,7 @@ def _replay(args: argparse.Namespace) -> int:
     if unknown:
         log.error("no policy %s; there are %s", ", ".join(sorted(unknown)), ", ".join(known))
         return EXIT_USAGE
+    raw = requests_forgotten(raw) if args.no_requests else raw
     raw = prefilled(raw) if args.prefill else raw
     workload = workload_of(raw, vstreams, args.streams, _config(args).learner)
     outcome = compare(workload, Device(spare=args.spare, gc_mode=args.gc), args.policies)

@@ -75,6 +75,19 @@ def prefilled(records: Records) -> Records:
     return np.concatenate([fill, records])
 
 
+def requests_forgotten(records: Records) -> Records:
+    """The same pages in the same order, each written as a request of its own."""
+    writes = records["kind"] != KIND_TRIM
+    pages = np.where(writes, records["pages"], 1).astype(np.int64)
+    row = np.repeat(np.arange(len(records)), pages)
+    place = np.arange(len(row)) - (np.cumsum(pages) - pages)[row]
+    out, alone = records[row], writes[row]
+    out["block"] += place.astype(np.uint64)
+    out["pages"][alone] = out["request_pages"][alone] = 1
+    out["request_offset"][alone] = 0
+    return out
+
+
 def workload_of(
     raw: Records, vstreams: list[VStream], pstreams: int, settings: Settings | None = None
 ) -> Workload:
