@@ -5,7 +5,13 @@
 // failure "error" (a sentence) and "errno". Requests are {"op": NAME, ...}:
 //   status    → the object streamctl status --json prints
 //   streams   → {"streams": [{"vstream", "source", "name", "comm", "ext", "dir", "lifetime_bytes",
-//               "written_bytes", "live_bytes", "pstream"}]}
+//               "lifetime_low_bytes", "lifetime_high_bytes" (95 % confidence, as if pages died one
+//               by one), "lifetime_ms", "written_bytes", "live_bytes", "dead_bytes", "pstream",
+//               "pstream_gc_share" (of all copies, those into its pStream; null: not told)}]}
+//   block     {"block": N}, 4 KiB of DATA each → {"block", "known": false}, or with "known": true
+//               {"vstream", "pstream" (of a new write of that vStream, now),
+//               "written_clock_bytes", "age_bytes"}. Known is what was written since the mount and
+//               lives, to the 64 KiB around it. ERANGE beyond DATA.
 //   attach    → {"telemetry_bytes", "model_bytes", "pstream_count", "capacity_blocks", "uuid"} with
 //               two file descriptors (SCM_RIGHTS): the telemetry ring and the model table. One
 //               daemon at a time: a second attach is refused with EBUSY until the first hangs up.

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/frontend/status_json.h"
 
 namespace streamfs::frontend {
@@ -84,6 +86,25 @@ ControlAnswer grow(data::Filesystem& fs, const json& request) {
   return grown ? done(grown_json(*grown, options.dry_run)) : refused(grown.error());
 }
 
+ControlAnswer streams(data::Filesystem& fs) {
+  const Result<data::Status> now = fs.status();
+  return done(streams_json(fs.placement().all(), now ? now->device : blockdev::DeviceStats{}));
+}
+
+ControlAnswer block(data::Filesystem& fs, const json& request) {
+  const auto number = request.find("block");
+  if (number == request.end() || !number->is_number_unsigned()) {
+    return refused(EINVAL, "block needs a \"block\": which block of 4 KiB of DATA, from 0 on");
+  }
+  const BlockNo asked{number->get<uint64_t>()};
+  const uint64_t blocks = fs.geometry().data_blocks();
+  if (asked.value >= blocks) {
+    return refused(ERANGE, "block " + std::to_string(asked.value) + " is beyond DATA, which has " +
+                               std::to_string(blocks));
+  }
+  return done(block_json(asked, fs.placement().birth(asked)));
+}
+
 bool only_looks(const std::string& op, const json& request) {
   return op == "scrub" && request.value("action", json("status")) == "status";
 }
@@ -91,7 +112,8 @@ bool only_looks(const std::string& op, const json& request) {
 ControlAnswer answer(data::Filesystem& fs, const ControlPeer& peer, const std::string& op,
                      const json& request) {
   if (op == "status") return status(fs);
-  if (op == "streams") return done(streams_json(fs.placement().all()));
+  if (op == "streams") return streams(fs);
+  if (op == "block") return block(fs, request);
   const bool known =
       op == "attach" || op == "sync" || op == "record" || op == "scrub" || op == "grow";
   if (!known) return refused(EINVAL, "unknown op \"" + op + "\"");

@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/types.h"
 #include "fuse-fs/blockdev/stats_json.h"
 #include "pmem/region.h"
 
@@ -138,7 +140,18 @@ json grown_json(const data::Grown& grown, bool dry_run) {
           {"dry_run", dry_run}};
 }
 
-json streams_json(const std::vector<placement::VStreamInfo>& streams) {
+namespace {
+
+// Which share of all copies went to this pStream; null where the device does not tell.
+json copied_share(const blockdev::DeviceStats& device, PStreamId stream) {
+  if (device.gc_bytes == 0 || stream.value >= device.streams.size()) return {};
+  return ratio(device.streams[stream.value].gc_bytes, device.gc_bytes);
+}
+
+}  // namespace
+
+json streams_json(const std::vector<placement::VStreamInfo>& streams,
+                  const blockdev::DeviceStats& device) {
   json list = json::array();
   for (const placement::VStreamInfo& each : streams) {
     list.push_back({{"vstream", each.vstream.value},
@@ -148,13 +161,26 @@ json streams_json(const std::vector<placement::VStreamInfo>& streams) {
                     {"ext", each.ext},
                     {"dir", each.dir},
                     {"lifetime_bytes", each.lifetime_bytes},
+                    {"lifetime_low_bytes", each.lifetime_low_bytes},
+                    {"lifetime_high_bytes", each.lifetime_high_bytes},
                     {"lifetime_ms", each.lifetime_ms},
                     {"written_bytes", each.written_bytes},
                     {"live_bytes", each.live_bytes},
                     {"dead_bytes", each.dead_bytes},
-                    {"pstream", each.pstream.value}});
+                    {"pstream", each.pstream.value},
+                    {"pstream_gc_share", copied_share(device, each.pstream)}});
   }
   return {{"streams", std::move(list)}};
+}
+
+json block_json(BlockNo block, const std::optional<placement::BlockBirth>& birth) {
+  if (!birth) return {{"block", block.value}, {"known", false}};
+  return {{"block", block.value},
+          {"known", true},
+          {"vstream", birth->vstream.value},
+          {"pstream", birth->pstream.value},
+          {"written_clock_bytes", birth->clock_pages * kBlockSize},
+          {"age_bytes", (birth->now_pages - birth->clock_pages) * kBlockSize}};
 }
 
 }  // namespace streamfs::frontend

@@ -5,10 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/placement/placement.h"
 
 namespace streamfs::frontend {
 
@@ -20,6 +24,10 @@ std::string uuid_text(const uint8_t (&uuid)[16]);
 nlohmann::json status_json(const data::Status& status, const meta::Superblock& super);
 nlohmann::json scrub_json(const data::ScrubStatus& scrub);
 nlohmann::json grown_json(const data::Grown& grown, bool dry_run);
-nlohmann::json streams_json(const std::vector<placement::VStreamInfo>& streams);
+// `device`: of which garbage collection's copies by pStream are told, where it knows them.
+nlohmann::json streams_json(const std::vector<placement::VStreamInfo>& streams,
+                            const blockdev::DeviceStats& device);
+// Nothing is known of a block: "known" is false.
+nlohmann::json block_json(BlockNo block, const std::optional<placement::BlockBirth>& birth);
 
 }  // namespace streamfs::frontend

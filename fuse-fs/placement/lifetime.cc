@@ -71,7 +71,7 @@ void LifetimeTable::grow(uint64_t capacity_blocks) {
   units_.store(there + added, std::memory_order_release);
 }
 
-std::atomic<uint64_t>& LifetimeTable::stamp(uint64_t unit) {
+std::atomic<uint64_t>& LifetimeTable::stamp(uint64_t unit) const {
   for (const Piece& piece : pieces_) {
     if (unit < piece.stamps.size()) return piece.stamps[unit];
     unit -= piece.stamps.size();
@@ -190,7 +190,7 @@ void LifetimeTable::close_window() {
   }
 }
 
-std::optional<double> LifetimeTable::lifetime_pages(VStreamId vstream) const {
+LifetimeTable::Evidence LifetimeTable::evidence(VStreamId vstream) const {
   const Counts& counts = (*counts_)[vstream.value];
   const Window& window = (*windows_)[vstream.value];
   const auto fresh = static_cast<int64_t>(exposure(vstream) - window.exposure_at.load(kRelaxed));
@@ -199,8 +199,20 @@ std::optional<double> LifetimeTable::lifetime_pages(VStreamId vstream) const {
   const double deaths =
       window.deaths.load(kRelaxed) +
       static_cast<double>(counts.dead.load(kRelaxed) - window.dead_at.load(kRelaxed));
-  if (deaths < kDeathsMin) return std::nullopt;
-  return std::max(1.0, exposure_now / deaths);
+  return {exposure_now, deaths};
+}
+
+std::optional<double> LifetimeTable::lifetime_pages(VStreamId vstream) const {
+  const Evidence seen = evidence(vstream);
+  if (seen.deaths < kDeathsMin) return std::nullopt;
+  return std::max(1.0, seen.exposure / seen.deaths);
+}
+
+std::optional<LifetimeTable::Birth> LifetimeTable::birth(BlockNo page) const {
+  if (page.value >= pages()) return std::nullopt;
+  const uint64_t found = stamp(page.value / kStampPages).load(kRelaxed);
+  if ((live_of(found) >> page.value % kStampPages & 1U) == 0) return std::nullopt;
+  return Birth{VStreamId{vstream_of(found)}, written_at(clock_of(found))};
 }
 
 std::optional<double> LifetimeTable::estimate_pages(VStreamId vstream) const {

@@ -55,6 +55,11 @@ class LifetimeTable {
   // written since it last worked.
   void sweep();
 
+  // What is behind a lifetime, with the weights of the windows: pages lived, and deaths.
+  struct Evidence {
+    double exposure = 0, deaths = 0;
+  };
+  Evidence evidence(VStreamId vstream) const;
   // Mean lifetime in pages, when there is enough history.
   std::optional<double> lifetime_pages(VStreamId vstream) const;
   // The same, or for what has lived long without dying a bound from below: where to put it is known
@@ -67,6 +72,14 @@ class LifetimeTable {
   uint64_t dead_pages(VStreamId vstream) const;
   // Written pages with the weights of the windows: what the vStream is worth now.
   double recent_pages(VStreamId vstream) const;
+
+  // Of a page that lives, if it was written since the table was made; its clock is the mean of its
+  // stamp's pages.
+  struct Birth {
+    VStreamId vstream;
+    uint64_t clock = 0;
+  };
+  std::optional<Birth> birth(BlockNo page) const;
 
   // Exposure and deaths since the table was made: for tests of exactness.
   uint64_t exposure(VStreamId vstream) const;
@@ -101,7 +114,7 @@ class LifetimeTable {
     std::span<std::atomic<uint64_t>> stamps;
   };
   static constexpr size_t kPiecesMax = 64;
-  std::atomic<uint64_t>& stamp(uint64_t unit);
+  std::atomic<uint64_t>& stamp(uint64_t unit) const;
   uint64_t pages() const { return units_.load(std::memory_order_acquire) * kStampPages; }
 
   std::array<Piece, kPiecesMax> pieces_;

@@ -22,6 +22,7 @@
 #include "base/wire/model_table.h"
 #include "base/wire/telemetry.h"
 #include "fuse-fs/placement/cluster.h"
+#include "fuse-fs/placement/confidence.h"
 #include "fuse-fs/placement/placement_impl.h"
 #include "libstream/rules.h"
 
@@ -128,13 +129,27 @@ VStreamInfo PlacementImpl::measure(VStreamId vstream, const VStreamTable::Entry&
   if (const auto pages = lifetimes_.lifetime_pages(vstream)) {
     out.lifetime_bytes = static_cast<uint64_t>(*pages * kBlockSize);
     out.lifetime_ms = lifetime_ms(*pages);
+    const LifetimeTable::Evidence seen = lifetimes_.evidence(vstream);
+    const Limits limits = lifetime_limits(seen.exposure, seen.deaths);
+    out.lifetime_low_bytes = static_cast<uint64_t>(limits.low * kBlockSize);
+    out.lifetime_high_bytes = static_cast<uint64_t>(limits.high * kBlockSize);
   }
   if (out.lifetime_ms == 0) out.lifetime_ms = entry.saved.lifetime_ms;
   out.written_bytes = lifetimes_.written_pages(vstream) * kBlockSize;
   out.live_bytes = lifetimes_.live_pages(vstream) * kBlockSize;
   out.dead_bytes = lifetimes_.dead_pages(vstream) * kBlockSize;
-  out.pstream = route(vstream, std::numeric_limits<uint32_t>::max(), 0, false);
+  out.pstream = plain_route(vstream);
   return out;
+}
+
+PStreamId PlacementImpl::plain_route(VStreamId vstream) const {
+  return route(vstream, std::numeric_limits<uint32_t>::max(), 0, false);
+}
+
+std::optional<BlockBirth> PlacementImpl::birth(BlockNo block) {
+  const auto found = lifetimes_.birth(block);
+  if (!found) return std::nullopt;
+  return BlockBirth{found->vstream, plain_route(found->vstream), found->clock, lifetimes_.now()};
 }
 
 std::optional<VStreamInfo> PlacementImpl::info(VStreamId vstream) {

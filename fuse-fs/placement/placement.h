@@ -52,10 +52,19 @@ struct VStreamInfo {
   VStreamId vstream;
   Source source = Source::kDefault;
   std::string name, comm, ext, dir;
-  uint64_t lifetime_bytes = 0;  // 0 = not known yet
+  uint64_t lifetime_bytes = 0;                               // 0 = not known yet
+  uint64_t lifetime_low_bytes = 0, lifetime_high_bytes = 0;  // 95 % confidence (confidence.h)
   uint64_t lifetime_ms = 0;
   uint64_t written_bytes = 0, live_bytes = 0, dead_bytes = 0;
   PStreamId pstream;  // of a plain new write
+};
+
+// A block that lives, as far as placement knows it: to the 64 KiB around it.
+struct BlockBirth {
+  VStreamId vstream;
+  PStreamId pstream;         // of a plain new write of that vStream, now
+  uint64_t clock_pages = 0;  // when it was written
+  uint64_t now_pages = 0;
 };
 
 // What is kept of a vStream from one mount to the next.
@@ -106,6 +115,8 @@ class Placement {
   virtual Result<VStreamId> by_rw_hint(uint32_t rw_hint) = 0;  // EINVAL unknown
   virtual std::optional<VStreamInfo> info(VStreamId vstream) = 0;
   virtual std::vector<VStreamInfo> all() = 0;
+  // Nothing of what was not written since the mount, or does not live.
+  virtual std::optional<BlockBirth> birth(BlockNo block) = 0;
   // "name" or "number", as the xattr shows it.
   virtual std::string describe(VStreamId vstream) = 0;
 

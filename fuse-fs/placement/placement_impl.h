@@ -29,6 +29,7 @@ class PlacementImpl final : public Placement {
   Result<VStreamId> by_rw_hint(uint32_t rw_hint) override;
   std::optional<VStreamInfo> info(VStreamId vstream) override;
   std::vector<VStreamInfo> all() override;
+  std::optional<BlockBirth> birth(BlockNo block) override;
   std::string describe(VStreamId vstream) override;
 
   PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
@@ -49,6 +50,7 @@ class PlacementImpl final : public Placement {
   std::optional<Chosen> choose_by_label(const CreateContext& context);
   VStreamInfo measure(VStreamId vstream, const VStreamTable::Entry& entry);
   uint64_t lifetime_ms(double pages);
+  PStreamId plain_route(VStreamId vstream) const;
   void remap();
 
   const Options options_;

@@ -43,6 +43,19 @@ std::string lifetime_text(const json& stream) {
   return bytes == 0 ? "not known yet" : human_bytes(bytes);
 }
 
+std::string limits_text(const json& stream) {
+  const uint64_t high = count_of(stream, "lifetime_high_bytes");
+  return high == 0 ? ""
+                   : fmt::format("{} - {}", human_bytes(count_of(stream, "lifetime_low_bytes")),
+                                 human_bytes(high));
+}
+
+std::string copies_text(const json& stream) {
+  const auto share = stream.find("pstream_gc_share");
+  const bool known = share != stream.end() && share->is_number();
+  return known ? fmt::format("{:.1f} %", 100 * share->get<double>()) : "not told";
+}
+
 }  // namespace
 
 std::string printable(std::string text) {
@@ -239,12 +252,14 @@ void print_described(const json& device) {
 }
 
 void print_streams(const json& streams) {
-  fmt::print("{:>7}  {:>7}  {:<9} {:>12} {:>12} {:>14}  {}\n", "vStream", "pStream", "source",
-             "written", "live", "lifetime", "what");
+  constexpr auto kRow = "{:>7}  {:>7}  {:>8}  {:<9} {:>12} {:>12} {:>14} {:>25}  {}\n";
+  fmt::print(kRow, "vStream", "pStream", "(copies)", "source", "written", "live", "lifetime",
+             "(95 % confidence)", "what");
   for (const json& each : streams.at("streams")) {
-    fmt::print("{:>7}  {:>7}  {:<9} {:>12} {:>12} {:>14}  {}\n", count_of(each, "vstream"),
-               count_of(each, "pstream"), each.value("source", ""), bytes_of(each, "written_bytes"),
-               bytes_of(each, "live_bytes"), lifetime_text(each), origin_of(each));
+    fmt::print(kRow, count_of(each, "vstream"), count_of(each, "pstream"), copies_text(each),
+               each.value("source", ""), bytes_of(each, "written_bytes"),
+               bytes_of(each, "live_bytes"), lifetime_text(each), limits_text(each),
+               origin_of(each));
   }
 }
 

@@ -18,9 +18,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/frontend/control_requests.h"
 #include "fuse-fs/frontend/control_server.h"
 #include "fuse-fs/frontend/status_json.h"
+#include "fuse-fs/placement/placement.h"
 #include "tests/unit/frontend/fake_filesystem.h"
 
 namespace streamfs::frontend {
@@ -130,6 +133,40 @@ TEST(ControlRequest, StreamsAreListedAsTheProtocolSays) {
   EXPECT_EQ(one.at("vstream"), 42);
   EXPECT_EQ(one.at("source"), "hint");
   EXPECT_EQ(one.at("lifetime_bytes"), 777);
+  EXPECT_EQ(one.at("lifetime_low_bytes"), 700);
+  EXPECT_EQ(one.at("lifetime_high_bytes"), 900);
+}
+
+TEST(ControlRequest, AStreamsShareOfCopiesIsNullWhereTheDeviceDoesNotTell) {
+  placement::VStreamInfo info;
+  info.pstream = PStreamId{1};
+  blockdev::DeviceStats device;
+  const auto share = [&] { return streams_json({info}, device).at("streams")[0]; };
+  EXPECT_TRUE(share().at("pstream_gc_share").is_null()) << "nothing was copied";
+  device.gc_bytes = 4000;
+  EXPECT_TRUE(share().at("pstream_gc_share").is_null()) << "copied, and not told where";
+  device.streams = {{9000, 1000}, {9000, 3000}};
+  EXPECT_DOUBLE_EQ(share().at("pstream_gc_share"), .75);
+}
+
+TEST(ControlRequest, ABlockIsToldOfAndOneBeyondTheDeviceIsRefused) {
+  FakeFilesystem fs;
+  fs.make_data_blocks(100);
+  const json known = ask(fs, kStranger, R"({"op": "block", "block": 7})");
+  EXPECT_EQ(known.at("known"), true);
+  EXPECT_EQ(known.at("vstream"), 42);
+  EXPECT_EQ(known.at("pstream"), 1);
+  EXPECT_EQ(known.at("written_clock_bytes"), 100 * kBlockSize);
+  EXPECT_EQ(known.at("age_bytes"), 250 * kBlockSize);
+  const json unknown = ask(fs, 0, R"({"op": "block", "block": 99})");
+  EXPECT_EQ(unknown.at("ok"), true);
+  EXPECT_EQ(unknown.at("known"), false);
+  const json beyond = ask(fs, 0, R"({"op": "block", "block": 100})");
+  EXPECT_EQ(beyond.at("errno"), ERANGE);
+  EXPECT_THAT(beyond.at("error").get<std::string>(), HasSubstr("beyond DATA, which has 100"));
+  for (const char* line : {R"({"op": "block"})", R"({"op": "block", "block": -1})",
+                           R"({"op": "block", "block": "7"})", R"({"op": "block", "block": 7.5})"})
+    EXPECT_EQ(ask(fs, 0, line).at("errno"), EINVAL) << line;
 }
 
 // ---- Over a socket

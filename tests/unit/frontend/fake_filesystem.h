@@ -35,6 +35,11 @@ class FakeFilesystem final : public data::Filesystem {
   data::ScrubStatus scrub;
   data::GrowOptions grown_with;
   data::Grown grown;
+  void make_data_blocks(uint64_t blocks) {
+    meta::Superblock super{};
+    super.data_blocks = blocks;
+    geometry_.extend(super);
+  }
   std::string last_comm() const;
   int64_t references(std::string_view name) const;  // of a name in the root; -1 = no such name
   size_t inodes() const;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@ namespace streamfs::frontend {
 
 class FakePlacement final : public placement::Placement {
  public:
+  static constexpr uint64_t kWritten = 7;  // the one block that it knows
   FakePlacement()
       : telemetry_(memfd_create("telemetry", MFD_CLOEXEC)),
         model_(memfd_create("model", MFD_CLOEXEC)) {
@@ -37,6 +39,10 @@ class FakePlacement final : public placement::Placement {
   Result<VStreamId> by_rw_hint(uint32_t /*hint*/) override { return VStreamId{1}; }
   std::optional<placement::VStreamInfo> info(VStreamId /*vstream*/) override { return one(); }
   std::vector<placement::VStreamInfo> all() override { return {one()}; }
+  std::optional<placement::BlockBirth> birth(BlockNo block) override {
+    if (block.value != kWritten) return std::nullopt;
+    return placement::BlockBirth{VStreamId{42}, PStreamId{1}, 100, 350};
+  }
   std::string describe(VStreamId /*vstream*/) override { return "wal"; }
   PStreamId route(VStreamId /*vstream*/, uint32_t /*request_pages*/, uint32_t /*offset*/,
                   bool /*overwrite*/) const override {
@@ -61,6 +67,9 @@ class FakePlacement final : public placement::Placement {
     info.name = "wal";
     info.dir = "caf\xe9";  // Latin-1
     info.lifetime_bytes = 777;
+    info.lifetime_low_bytes = 700;
+    info.lifetime_high_bytes = 900;
+    info.pstream = PStreamId{1};
     return info;
   }
   int telemetry_, model_;

@@ -51,6 +51,23 @@ TEST(Lifetime, ADeviceThatGrewIsMeasuredOnWhatIsNew) {
   EXPECT_EQ(table.dead_pages(kB), 3U);
 }
 
+TEST(Lifetime, ABlockThatLivesIsKnownAndOneThatDiedIsNot) {
+  LifetimeTable table(4096);
+  EXPECT_FALSE(table.birth(BlockNo{32})) << "never written";
+  table.born(BlockNo{32}, 4, kA);
+  const uint64_t written = table.now() - 4;
+  table.born(BlockNo{2000}, 100, kB);
+  const auto found = table.birth(BlockNo{35});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->vstream, kA);
+  EXPECT_NEAR(static_cast<double>(found->clock), static_cast<double>(written), 4);
+  EXPECT_FALSE(table.birth(BlockNo{36})) << "another page of its 64 KiB";
+  table.died(BlockNo{35}, 1);
+  EXPECT_FALSE(table.birth(BlockNo{35}));
+  EXPECT_TRUE(table.birth(BlockNo{34}));
+  EXPECT_FALSE(table.birth(BlockNo{1 << 20})) << "beyond the device";
+}
+
 TEST(Lifetime, ExposureIsExactWhateverIsWrittenWhere) {
   LifetimeTable table(4096);
   Reference reference;
