@@ -126,6 +126,7 @@ class FakeFilesystem:
     def __init__(self, path: Path, ring: Ring, model: ModelArea, pstreams: int = 8) -> None:
         self.path, self.ring, self.model, self.pstreams = path, ring, model, pstreams
         self.streams: list[dict[str, object]] = []
+        self.more: dict[str, dict[str, object]] = {}  # answers to other requests
         self.busy = False
         self.space: object = {"data_blocks": 1 << 18, "free_blocks": 1 << 18}
         self.attached = threading.Event()
@@ -170,6 +171,8 @@ class FakeFilesystem:
             counts = {"pstream_count": self.pstreams, "capacity_blocks": 1 << 18}
             fds = [self.ring.fd, self.model.fd]
             return {"ok": True, **sizes, **counts, "uuid": UUID.hex()}, fds
+        if op in self.more:
+            return {"ok": True, **self.more[op]}, []
         return {"ok": False, "errno": 22, "error": "unknown op"}, []
 
     def close(self) -> None:

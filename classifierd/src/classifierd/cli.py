@@ -1,4 +1,4 @@
-"""The command line: classifierd run MOUNTPOINT, replay TRACE, explain PATH."""
+"""The command line: classifierd run MOUNTPOINT, replay TRACE, explain PATH or block, plot."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from classifierd import _core, explain
+from classifierd import _core, explain, plot
 from classifierd import config as configuration
 from classifierd.contexts import VStream
-from classifierd.control import ControlError
+from classifierd.control import ControlClient, ControlError, socket_path
 from classifierd.daemon import Daemon
 from classifierd.policies import Tags
 from classifierd.records import Records, from_bytes
@@ -36,7 +36,7 @@ from classifierd.replay import (
     workload_of,
 )
 from classifierd.traces import TraceError, read, read_vstreams, telemetry, write_tagged
-from classifierd.why import as_json, lines, why
+from classifierd.why import Why, as_json, lines, mount_of_here, why, why_block
 from classifierd.workloads import WORKLOADS
 
 # As base/exit_codes.h.
@@ -60,6 +60,36 @@ def _between(low: int, high: int) -> Callable[[str], int]:
         return value
 
     return integer
+
+
+def _declare_explain(commands: argparse._SubParsersAction[_Parser]) -> None:
+    explained = commands.add_parser("explain", help="why a file's data or a block is where it is")
+    explained.add_argument(
+        "what", metavar="PATH|LBA", help="a file; or a number, a block of 4 KiB of DATA"
+    )
+    explained.add_argument(
+        "--mount",
+        type=Path,
+        metavar="DIR",
+        help="whose block: what is mounted there (default: where the working directory is)",
+    )
+    explained.add_argument("--state", type=Path, metavar="DIR", help="the daemon's memory")
+    explained.add_argument("--json", action="store_true")
+    explained.add_argument("-v", "--verbose", action="store_true")
+
+
+def _declare_plot(commands: argparse._SubParsersAction[_Parser]) -> argparse.ArgumentParser:
+    plotted = commands.add_parser("plot", help="a picture of what is learned, or was measured")
+    source = plotted.add_mutually_exclusive_group(required=True)
+    source.add_argument("trace", nargs="?", help="a trace file or workload, as for replay")
+    source.add_argument("--socket", type=Path, help="the control socket of a mounted streamfs")
+    plotted.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.png")
+    plotted.add_argument("--vstreams", type=Path, metavar="FILE", help="as for replay")
+    plotted.add_argument("--streams", type=_between(1, 128), default=8, metavar="K")
+    plotted.add_argument("--pages", type=_between(1, 1 << 28), default=1_000_000)
+    plotted.add_argument("--live", type=_between(4096, 1 << 26), default=65_536)
+    plotted.add_argument("--seed", type=int, default=1)
+    return plotted
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -112,12 +142,9 @@ def _parser() -> argparse.ArgumentParser:
         "--live", type=_between(4096, 1 << 26), default=262_144, help="its live pages, about"
     )
     play.add_argument("--seed", type=int, default=1)
-    explained = commands.add_parser("explain", help="why a file's data goes where it goes")
-    explained.add_argument("path", type=Path)
-    explained.add_argument("--state", type=Path, metavar="DIR", help="the daemon's memory")
-    explained.add_argument("--json", action="store_true")
-    explained.add_argument("-v", "--verbose", action="store_true")
-    for command in (run, play):
+    _declare_explain(commands)
+    plotted = _declare_plot(commands)
+    for command in (run, play, plotted):
         command.add_argument("--config", type=Path, metavar="FILE.toml")
         command.add_argument("--epoch-pages", type=_between(1, 1 << 24), metavar="N")
         command.add_argument("-v", "--verbose", action="store_true")
@@ -216,11 +243,18 @@ def _replay(args: argparse.Namespace) -> int:
     return 0
 
 
+def _why(args: argparse.Namespace) -> Why:
+    if not args.what.isdecimal():
+        return why(Path(args.what), args.state)
+    with ControlClient(socket_path(args.mount or mount_of_here())) as client:
+        return why_block(client, int(args.what), args.state)
+
+
 def _explain(args: argparse.Namespace) -> int:
     try:
-        found = why(args.path, args.state)
+        found = _why(args)
     except OSError as error:
-        log.error("%s", error if isinstance(error, ControlError) else f"{args.path}: {error}")
+        log.error("%s", error if isinstance(error, ControlError) else f"{args.what}: {error}")
         return EXIT_NO_DEVICE
     if args.json:
         print(json.dumps(as_json(found)))
@@ -229,7 +263,30 @@ def _explain(args: argparse.Namespace) -> int:
     return 0
 
 
-_COMMANDS = {"run": _run, "replay": _replay, "explain": _explain}
+def _plot(args: argparse.Namespace) -> int:
+    try:
+        if args.socket is not None:
+            with ControlClient(args.socket) as client:
+                answer, _ = client.request("streams")
+            rows = plot.measured(answer.get("streams"))
+            if not rows:
+                log.error("%s: no lifetime is known yet", args.socket)
+                return EXIT_USAGE
+            plot.draw_measured(rows, args.output, f"lifetimes measured, {args.socket}")
+            return 0
+        raw, vstreams = _source(args)
+        if len(raw) == 0:
+            log.error("nothing to plot")
+            return EXIT_USAGE
+        workload = workload_of(raw, vstreams, args.streams, _config(args).learner)
+        plot.draw_learned(plot.learned(workload), args.output, args.trace)
+    except (OSError, TraceError) as error:
+        log.error("%s", error)
+        return EXIT_NO_DEVICE
+    return 0
+
+
+_COMMANDS = {"run": _run, "replay": _replay, "explain": _explain, "plot": _plot}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -93,9 +93,9 @@ class ControlClient:
             raise ControlError(errno.EPROTO, msg)
         return parsed, fds
 
-    def request(self, op: str) -> tuple[dict[str, object], list[int]]:
+    def request(self, op: str, **more: object) -> tuple[dict[str, object], list[int]]:
         """Ask; returns the answer and the descriptors that came with it. Raises ControlError."""
-        answer, fds = self._exchange({"op": op})
+        answer, fds = self._exchange({"op": op, **more})
         if answer.get("ok") is not True:
             _close(fds)
             code = answer.get("errno")

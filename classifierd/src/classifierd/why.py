@@ -1,4 +1,4 @@
-"""Why does a file's data go where it goes? What the filesystem and the daemon's memory say."""
+"""Why does data go where it goes? What the filesystem and the daemon's memory say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from classifierd import _core, state
 from classifierd.contest import Contest, Device
-from classifierd.contexts import VStream
+from classifierd.contexts import VStream, parse_streams
 from classifierd.control import ControlClient, ControlError, socket_path
 from classifierd.explain import size
 from classifierd.records import BLOCK_BYTES
@@ -45,16 +45,26 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Why:
-    """All that decides where a file's next write goes."""
+class Block:
+    """What the filesystem knows of a block of DATA, to the 64 KiB around it."""
 
-    path: str
+    number: int
+    known: bool  # it was written since the mount, and lives
+    age_bytes: int = 0  # written to the device since then
+
+
+@dataclass(frozen=True)
+class Why:
+    """All that decides where a file's next write goes, or that of what wrote a block."""
+
+    path: str  # of a block: empty
     vstream: int
     source: str
     label: str
     lifetime_bytes: int  # as the filesystem measured it; 0: not known yet
     pstream: int  # of a plain new write
     shapes: list[Shape]  # empty: there is no memory of the daemon's to look at
+    block: Block | None = None
 
 
 def why(path: Path, state_dir: Path | None) -> Why:
@@ -69,6 +79,44 @@ def why(path: Path, state_dir: Path | None) -> Why:
     vstream = known.get(number, VStream(number))
     shapes = [] if state_dir is None else list(_shapes(vstream, known, answer, state_dir))
     return Why(str(path), number, vstream.source, vstream.label, lifetime, pstream, shapes)
+
+
+def mount_of_here() -> Path:
+    """The mount point that the working directory is below."""
+    return _mount_of(Path.cwd())
+
+
+def why_block(client: ControlClient, number: int, state_dir: Path | None) -> Why:
+    """The same of block ``number`` of DATA, 4 KiB each from 0 on.
+
+    Raises ControlError, with ERANGE where the device ends before.
+    """
+    said, _ = client.request("block", block=number)
+    if said.get("known") is not True:
+        return Why("", 0, "", "", 0, 0, [], Block(number, known=False))
+    rows, _ = client.request("streams")
+    known = {each.number: each for each in parse_streams(rows.get("streams"))}
+    status, _ = client.request("status")
+    vstream = known.get(_number(said, "vstream"), VStream(_number(said, "vstream")))
+    listed = rows.get("streams")
+    measured = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+    lifetime = next((row for row in measured if row.get("vstream") == vstream.number), {})
+    shapes = [] if state_dir is None else list(_shapes(vstream, known, status, state_dir))
+    return Why(
+        "",
+        vstream.number,
+        vstream.source,
+        vstream.label,
+        _number(lifetime, "lifetime_bytes"),
+        _number(said, "pstream"),
+        shapes,
+        Block(number, known=True, age_bytes=_number(said, "age_bytes")),
+    )
+
+
+def _number(row: Mapping[str, object], key: str) -> int:
+    value = row.get(key)
+    return value if isinstance(value, int) else 0
 
 
 def _query(path: Path) -> tuple[int, int, int]:
@@ -127,7 +175,14 @@ def as_json(found: Why) -> dict[str, object]:
 
 def lines(found: Why) -> Iterator[str]:
     """In sentences."""
-    yield f"{found.path}: vStream {found.vstream}, by {found.source}: {found.label}"
+    if found.block is not None and not found.block.known:
+        yield f"block {found.block.number}: not written since the mount, or it does not live"
+        return
+    what = found.path
+    if found.block is not None:
+        age = size(found.block.age_bytes / BLOCK_BYTES)
+        what = f"block {found.block.number}, written {age} of writes ago"
+    yield f"{what}: vStream {found.vstream}, by {found.source}: {found.label}"
     measured = size(found.lifetime_bytes / BLOCK_BYTES) if found.lifetime_bytes else "not known yet"
     yield f"  its data lives, as measured so far: {measured} of writes"
     yield f"  a new write of one page goes to pStream {found.pstream}"

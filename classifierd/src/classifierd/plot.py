@@ -1,0 +1,184 @@
+"""Pictures of what was learned: lifetimes by class, and how far predictions can be believed.
+
+What is computed is plain arrays, for tests; only the drawing needs matplotlib, imported there.
+Lifetimes are in pages written in between. Nothing knows how long what lives at the end would have
+lived, so of an age only those pages count that were written that long before the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from classifierd import _core
+from classifierd.policies import Workload
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_IMMORTAL = np.uint64(2**64 - 1)
+_SCORE_CLASSES = 64  # of the logistic model, whose order is its score
+_QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+_WARMUP = 0.3  # of the pages, as in a replay
+_PAGES_MIN = 50  # fewer in a point say nothing
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Of each page written past the warm-up: what became of it and what was said before."""
+
+    age: Ints  # pages written until its death, or until the end
+    watched: Ints  # pages written from its write to the end
+    cls: Ints  # the class it got
+    expected: dict[str, Ints]  # by model: larger is longer, any unit
+    table_log2: Floats  # the life table's expectation; NaN where it had none
+    landmarks: list[int]  # ages in pages
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One vStream of a mounted filesystem, in bytes written in between."""
+
+    label: str
+    pstream: int
+    lifetime: float
+    low: float
+    high: float
+
+
+def learned(workload: Workload) -> Learned:
+    """Learn the workload, strictly causally, and set predictions beside what happened."""
+    records = workload.records
+    model = _core.Predictor(workload.end, workload.live_pages, [workload.pstreams, _SCORE_CLASSES])
+    learner = workload.learner()
+    steps, said = [], []
+    for part in learner.epochs(records):
+        known = learner.lifetimes_.reshape(-1)
+        steps.append(_core.tags(part, known))
+        said.append(model.feed(part, known))
+    lives = _core.PageTrace(records).lifetimes()
+    warm = int(len(lives) * _WARMUP)
+    step = np.concatenate(steps)[warm:].astype(np.int64)
+    classes = np.concatenate(said, axis=1)[:, warm:].astype(np.int64)
+    until_end = len(lives) - np.arange(warm, len(lives))
+    age = np.where(lives[warm:] == _IMMORTAL, until_end, lives[warm:]).astype(np.int64)
+    return Learned(
+        age,
+        until_end,
+        classes[0],
+        {"life table": step, "logistic": classes[1]},
+        np.where(step > 0, (step - 1) / 2, np.nan),
+        list(model.landmarks),
+    )
+
+
+def decided(found: Learned, landmark: int) -> npt.NDArray[np.bool_]:
+    """Whether it is known of each page if it reached the landmark."""
+    return found.watched >= landmark
+
+
+def auc(score: Ints, positive: npt.NDArray[np.bool_]) -> float:
+    """The chance that a positive scores above a negative, ties half; NaN where one is missing.
+
+    By rank sums: Mann and Whitney, 1947.
+    """
+    positives = int(positive.sum())
+    negatives = len(positive) - positives
+    if positives == 0 or negatives == 0:
+        return float("nan")
+    values, inverse, counts = np.unique(score, return_inverse=True, return_counts=True)
+    rank = np.cumsum(counts) - (counts - 1) / 2
+    total = float(rank[inverse.reshape(-1)][positive].sum())
+    del values
+    return (total - positives * (positives + 1) / 2) / (positives * negatives)
+
+
+def aucs(found: Learned, model: str) -> Floats:
+    """A model's AUC at each landmark, [landmarks]."""
+    out = []
+    for landmark in found.landmarks:
+        sure = decided(found, landmark)
+        out.append(auc(found.expected[model][sure], found.age[sure] >= landmark))
+    return np.array(out)
+
+
+def calibration(found: Learned, landmark: int) -> tuple[Floats, Floats]:
+    """(share said, share seen) of pages that reach a landmark, by what the life table expected.
+
+    Said is what an even rate of death makes of the expected lifetime: exp(-landmark / expected).
+    """
+    sure = decided(found, landmark) & ~np.isnan(found.table_log2)
+    said, seen = [], []
+    for value in np.unique(found.table_log2[sure]):
+        mine = sure & (found.table_log2 == value)
+        if mine.sum() >= _PAGES_MIN:
+            said.append(np.exp(-landmark / 2.0**value))
+            seen.append(float((found.age[mine] >= landmark).mean()))
+    return np.array(said), np.array(seen)
+
+
+def quantiles(found: Learned) -> dict[int, Floats]:
+    """By class: quantiles of its pages' log2 lifetimes, [5]; what lives on counts as it is old."""
+    out = {}
+    for cls in np.unique(found.cls):
+        ages = found.age[found.cls == cls]
+        out[int(cls)] = np.quantile(np.log2(np.maximum(ages, 1)), _QUANTILES)
+    return out
+
+
+def measured(rows: object) -> list[Measured]:
+    """The vStreams of a streams answer whose lifetime is known, short-lived first."""
+    found = []
+    for row in rows if isinstance(rows, list) else []:
+        numbers = [row.get(f"lifetime_{key}bytes") for key in ("", "low_", "high_")]
+        if all(isinstance(number, int) and number > 0 for number in numbers):
+            what = row.get("name") or " ".join(
+                str(row[key]) for key in ("comm", "dir", "ext") if row.get(key)
+            )
+            label = f"{row.get('vstream')} {what}"[:40]
+            found.append(Measured(label, int(row.get("pstream", 0)), *map(float, numbers)))
+    return sorted(found, key=lambda each: each.lifetime)
+
+
+def draw_learned(found: Learned, path: Path, title: str) -> None:
+    """Draw lifetimes by class, calibration, and AUC by landmark. Raises OSError."""
+    from matplotlib.figure import Figure  # slow to import, and nobody else needs it
+
+    figure = Figure(figsize=(15, 5), layout="constrained")
+    figure.suptitle(title)
+    lives, calibrated, ranked = figure.subplots(1, 3)
+    for cls, (lowest, low, middle, high, highest) in quantiles(found).items():
+        lives.plot([cls, cls], [lowest, highest], color="tab:gray")
+        lives.plot([cls, cls], [low, high], color="tab:blue", linewidth=8)
+        lives.plot(cls, middle, "o", color="black")
+    lives.set(title="lifetimes by class", xlabel="class", ylabel="log2 pages (10 to 90 %)")
+    chosen = found.landmarks[:: max(1, len(found.landmarks) // 4)]
+    for landmark in chosen:
+        calibrated.plot(*calibration(found, landmark), ".", label=f"{landmark:,} pages")
+    calibrated.plot([0, 1], [0, 1], color="tab:gray")
+    calibrated.set(title="life table: share that lives so long", xlabel="said", ylabel="seen")
+    calibrated.legend()
+    for model in found.expected:
+        ranked.plot(found.landmarks, aucs(found, model), "o-", label=model)
+    ranked.set(title="AUC by landmark", xlabel="age in pages", xscale="log", ylim=(0.4, 1.02))
+    ranked.legend()
+    figure.savefig(path)
+
+
+def draw_measured(found: Sequence[Measured], path: Path, title: str) -> None:
+    """Draw each vStream's lifetime with its limits, coloured by pStream. Raises OSError."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 2 + 0.25 * len(found)), layout="constrained")
+    axes = figure.subplots()
+    for at, each in enumerate(found):
+        colour = f"C{each.pstream % 10}"
+        axes.plot([each.low, each.high], [at, at], color=colour)
+        axes.plot(each.lifetime, at, "o", color=colour)
+    axes.set_yticks(range(len(found)), [f"{each.label} → {each.pstream}" for each in found])
+    axes.set(title=title, xscale="log", xlabel="lifetime in bytes written (95 % confidence)")
+    figure.savefig(path)
