@@ -1,5 +1,6 @@
 """Bad input and good manners of the programs: one line saying what to do, and an exit code each."""
 
+import json
 import os
 import re
 import shutil
@@ -404,6 +405,10 @@ def test_streamctl_shows_and_tells(pair: Pair) -> None:
     for command in ("status", "streams", "device"):
         assert run(BIN / "streamctl", command, mounted.point).stdout
     assert "mine" in run(BIN / "streamctl", "streams", mounted.point).stdout
+    listed = json.loads(run(BIN / "streamctl", "streams", mounted.point, "--json").stdout)
+    assert {"lifetime_low_bytes", "lifetime_high_bytes", "pstream_gc_share"} <= set(
+        listed["streams"][0]
+    )
     trace = pair.folder / "trace"
     run(BIN / "streamctl", "trace", "start", trace, mounted.point)
     (mounted / "b").write_bytes(b"x" * 100_000)
