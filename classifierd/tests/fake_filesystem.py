@@ -135,7 +135,7 @@ class FakeFilesystem:
         self._listener.bind(str(path))
         self._listener.listen()
         self._talks: list[tuple[socket.socket, threading.Thread]] = []
-        self._accepts = threading.Thread(target=self._accept)
+        self._accepts = threading.Thread(target=self._accept, daemon=True)
         self._accepts.start()
 
     def _accept(self) -> None:
@@ -144,7 +144,7 @@ class FakeFilesystem:
                 peer, _ = self._listener.accept()
             except OSError:
                 return
-            thread = threading.Thread(target=self._talk, args=(peer,))
+            thread = threading.Thread(target=self._talk, args=(peer,), daemon=True)
             self._talks.append((peer, thread))
             thread.start()
 

@@ -144,20 +144,24 @@ def test_another_filesystems_state_is_not_used(
     assert "another filesystem" in caplog.text
 
 
-def test_garbage_in_the_ring_separates_nothing(filesystem: FakeFilesystem) -> None:
+def test_garbage_in_the_ring_separates_nothing(
+    filesystem: FakeFilesystem, table_alone: list[str]
+) -> None:
     rng = np.random.default_rng(10)
     noise = rng.integers(0, 256, 5000 * 40, dtype=np.uint8)
     filesystem.ring.produce(from_bytes(noise))
     filesystem.streams = [{"vstream": -1}, {"vstream": "x"}, {"vstream": True}, {}]
     filesystem.space = {"data_blocks": "many", "free_blocks": None}
     assert main(["run", "/mnt", "--once"]) == 0
+    assert filesystem.model.active == 0, "several candidates have nothing to say"
+    assert main(["run", "/mnt", "--once", *table_alone]) == 0
     assert set(filesystem.model.checked_table(8).ravel().tolist()) == {7}
 
 
-def test_one_pstream_is_enough(filesystem: FakeFilesystem) -> None:
+def test_one_pstream_is_enough(filesystem: FakeFilesystem, table_alone: list[str]) -> None:
     filesystem.pstreams = 1
     write_logs(filesystem)
-    assert main(["run", "/mnt", "--once"]) == 0
+    assert main(["run", "/mnt", "--once", *table_alone]) == 0
     assert filesystem.model.checked_table(1).max() == 0
 
 
@@ -179,7 +183,7 @@ def test_the_daemon_follows_the_filesystem_away_and_back(
 ) -> None:
     path = tmp_path / "control"
     monkeypatch.setattr("classifierd.control.os.getxattr", lambda *_: bytes(path))
-    settings = config.DaemonSettings(poll_ms=5, retry_ms=20)
+    settings = config.DaemonSettings(poll_ms=5, retry_ms=20, candidates=("life-table",))
     daemon = Daemon(Path("/mnt"), config.Config(daemon=settings), tmp_path / "state")
     thread = threading.Thread(target=daemon.run)
     thread.start()

@@ -13,7 +13,7 @@ from classifierd.config import Config, DaemonSettings
 from classifierd.contest import Device
 from classifierd.contexts import VStream
 from classifierd.knowledge import Identity, Knowledge, publish
-from classifierd.records import Records
+from classifierd.records import Records, make
 from classifierd.traces import telemetry
 from classifierd.workloads import WORKLOADS
 from fake_filesystem import UUID, ModelArea
@@ -49,12 +49,22 @@ def test_what_serves_is_published_and_a_switch_is_said(
     learn(known, records[: len(records) // 8])
     assert len(np.unique(known.contest.table_)) > 1, "the table would speak already"
     publish(writer, known, 0)
-    assert set(model.checked_table(8).ravel().tolist()) == {7}
-    assert "(nosep)" in caplog.text
+    assert writer.generation == 0
+    assert "nothing decided" in caplog.text
     learn(known, records[len(records) // 8 :])
     publish(writer, known, 0)
     assert "serves from now on, not nosep" in caplog.text
     assert len(np.unique(model.checked_table(8)[vstreams[0].number])) > 1
+
+
+def test_that_no_separation_is_best_is_published_too(model: ModelArea) -> None:
+    anywhere = np.random.default_rng(1).integers(0, LIVE, 8 * LIVE)
+    known, writer = knowledge(), _core.ModelWriter(model.fd)
+    learn(known, telemetry(make(anywhere, 1)))
+    assert known.contest.serving == "nosep"
+    assert known.contest.decided
+    publish(writer, known, 0)
+    assert set(model.checked_table(8).ravel().tolist()) == {7}
 
 
 def test_who_serves_is_remembered(tmp_path: Path) -> None:

@@ -18,10 +18,16 @@ START_SECONDS = 30.0
 BLOCK = 4096
 
 
+# One candidate serves from its first epoch on; several must first have copied.
+ALONE = '[daemon]\ncandidates = ["life-table"]\n'
+
+
 @contextmanager
 def daemon(mount: Mount, state: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """classifierd on a mount; whatever happened to it, it is gone afterwards."""
-    words = classifierd("run", mount.point, "--state", state)
+    config = state / "config.toml"
+    config.write_text(ALONE)
+    words = classifierd("run", mount.point, "--state", state, "--config", config)
     with (state / "log").open("ab") as log:
         process = subprocess.Popen([str(word) for word in words], stdout=log, stderr=log)
     try:

@@ -61,12 +61,18 @@ class Choice:
         self._written = self._refused = 0
         self._begun = 0  # written when the history began
         self._forked = False  # ever
+        self._decided = False
         self._history: list[npt.NDArray[np.float64]] = []
 
     @property
     def serving(self) -> str:
         """The candidate that serves."""
         return self.names[self._serving]
+
+    @property
+    def decided(self) -> bool:
+        """Whether evidence, here or in an earlier run, has said who serves."""
+        return self._decided or len(self.names) == 1
 
     def fill(self, pages: int) -> None:
         """The first `pages` of the device were written before, into the last pStream."""
@@ -78,6 +84,7 @@ class Choice:
         if name not in self.names:
             return False
         self._serving = self.names.index(name)
+        self._decided = True
         return True
 
     def end_epoch(self, records: Records, tags: list[Tags]) -> Verdict:
@@ -115,19 +122,19 @@ class Choice:
 
     def _decide(self) -> bool:
         seen = (self._written - self._begun) / self._shadow.live_pages
+        wanted = _CAPACITIES_MIN if self._forked else _FIRST_CAPACITIES
         enough = len(self._history) >= _PERIODS_MIN
-        better = self._better(seen) if enough else None
+        judged = enough and seen >= wanted
+        better = self._better() if judged else None
+        self._decided |= judged
         if better is not None:
             self._serving = better
         if better is not None or (enough and seen >= _CAPACITIES_MAX):
             self._fork()
         return better is not None
 
-    def _better(self, capacities: float) -> int | None:
+    def _better(self) -> int | None:
         """The candidate to go over to, if there is one."""
-        wanted = _CAPACITIES_MIN if self._forked else _FIRST_CAPACITIES
-        if capacities < wanted:
-            return None
         rows = np.array(self._history)
         saved = rows[:, [self._serving]] - rows
         mean = saved.mean(axis=0)

@@ -72,8 +72,9 @@ class ChunkClusters:
         """Group what is counted, not more often than is worth it: a million take half a second."""
         pause = max(len(counter), _PAUSE_PAGES)
         if self._fitted_pages is None or clock_pages - self._fitted_pages >= pause:
-            self._fitted_pages = clock_pages
             self.fit(counter.view()[1])
+            # With nothing to group yet, the next epoch may have more.
+            self._fitted_pages = clock_pages if len(self.labels_) else None
 
     def classes(self) -> list[ChunkClass]:
         """What each class holds now."""

@@ -98,6 +98,11 @@ class Contest:
         return self._choice.serving
 
     @property
+    def decided(self) -> bool:
+        """Whether evidence has said who serves; before, the filesystem knows as much."""
+        return self._choice.decided
+
+    @property
     def epoch_due(self) -> bool:
         """Whether enough was written for an epoch."""
         return bool(self.learner.life.epoch_due)

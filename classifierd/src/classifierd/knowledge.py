@@ -53,6 +53,7 @@ class Knowledge:
         open_pages = device.pstreams * device.block_pages
         self._small = open_pages > _OPEN_OF_SPARE * device.spare * capacity
         self.crowded = False  # too full for more than one stream
+        self._spoke = False
         self._state_dir = state_dir
         self.contest = Contest(capacity, device, config.learner, config.daemon.candidates)
         # A daemon that comes late sees little of what is live; an eighth is a modest guess.
@@ -113,6 +114,12 @@ class Knowledge:
         log.debug("  the epoch's end took %.0f ms", (time.monotonic() - begun) * 1000)
         return verdict
 
+    @property
+    def speaks(self) -> bool:
+        """Whether there is anything to say that the filesystem does not know by itself."""
+        self._spoke |= self.contest.decided or self.crowded
+        return self._spoke
+
     def placements(self) -> Table:
         """The pStream of each (vStream, shape), u8[vStreams, shapes], by what serves."""
         if self.crowded:
@@ -137,8 +144,16 @@ class Knowledge:
 
 
 def publish(writer: _core.ModelWriter, knowledge: Knowledge, met_clock: int) -> None:
-    """Hand over what serves; it speaks for vStreams born before `met_clock`, in pages written."""
+    """Hand over what serves; it speaks for vStreams born before `met_clock`, in pages written.
+
+    Not before there is something to say: by hints and lifetimes measured the filesystem places by
+    itself (docs/DESIGN.md).
+    """
     life = knowledge.learner.life
+    if not knowledge.speaks:
+        log.info("nothing decided after %s of writes: no placement has copied less yet",
+                 explain.size(life.clock_pages))  # fmt: skip
+        return
     generation = writer.publish(
         knowledge.placements().reshape(-1),
         knowledge.contest.pstreams,

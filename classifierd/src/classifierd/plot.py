@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from classifierd import _core
+from classifierd.learner import Learner
 from classifierd.policies import Workload
 
 Floats = npt.NDArray[np.float64]
@@ -54,12 +55,17 @@ def learned(workload: Workload) -> Learned:
     """Learn the workload, strictly causally, and set predictions beside what happened."""
     records = workload.records
     model = _core.Predictor(workload.end, workload.live_pages, [workload.pstreams, _SCORE_CLASSES])
-    learner = workload.learner()
-    steps, said = [], []
-    for part in learner.epochs(records):
+    learner = Learner(workload.end, workload.pstreams, workload.epoch_settings)
+    learner.know(workload.vstreams)
+    steps, said, at = [], [], 0
+    while at < len(records):
+        part = records[at : at + max(1, learner.feed(records[at:]))]
         known = learner.lifetimes_.reshape(-1)
         steps.append(_core.tags(part, known))
         said.append(model.feed(part, known))
+        at += len(part)
+        if learner.life.epoch_due:
+            learner.end_epoch()
     lives = _core.PageTrace(records).lifetimes()
     warm = int(len(lives) * _WARMUP)
     step = np.concatenate(steps)[warm:].astype(np.int64)

@@ -42,7 +42,7 @@ def save(directory: Path, uuid: bytes, contest: Contest) -> None:
     cells, volume, deaths, entered = learner.life.cells()
     meta = {
         "version": _VERSION,
-        "serving": contest.serving,
+        "serving": contest.serving if contest.decided else "",
         "uuid": uuid.hex(),
         "vstreams": [
             [v.number, *(getattr(v, key) for key in _IDENTITY)] for v in learner.vstreams.values()
