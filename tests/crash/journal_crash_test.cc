@@ -112,7 +112,7 @@ class JournalCrash : public testing::Test {
     few.samples = 1;
     pmem::each_crash_image(
         after.initial(), after.events(), few, [&](const pmem::CrashImage& again) {
-          pmem::RecordingRegion twice(again.words);
+          pmem::ScratchRegion twice(again.words);
           ok = same(recover(twice),
                     {again.words, image.marks,
                      [&] { return image.description() + "; then " + again.description(); }},
@@ -122,7 +122,7 @@ class JournalCrash : public testing::Test {
     return ok;
   }
 
-  State recover(pmem::RecordingRegion& region) {
+  State recover(pmem::Region& region) {
     const auto recovered = recover_journal(region, geometry_);
     return recovered.ok() ? state_of(region) : State{};
   }
