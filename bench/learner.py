@@ -21,7 +21,7 @@ from classifierd.contest import CANDIDATES, Device
 from classifierd.contexts import VStream
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.policies import Workload, epochs, learned
-from classifierd.records import KIND_OVERWRITE, KIND_TRIM, Records, make
+from classifierd.records import CHUNK_PAGES, KIND_OVERWRITE, KIND_TRIM, Records, make
 from classifierd.traces import telemetry
 from classifierd.workloads import WORKLOADS
 
@@ -31,9 +31,9 @@ PAGES_A_SECOND = 50_000
 POLLS_A_SECOND = 20
 STREAMS = 8
 SPARE, BLOCK_PAGES = 0.07, 256
-CHUNK_PAGES = 256
 WINDOW = 0.01  # of what is live: WAF is looked at so often
 AHEAD = 25  # windows; fewer say more of what is collected at the moment
+SOON = 5  # windows, of a disturbance that should be short
 POLL_RECORDS = 1 << 17  # the daemon reads no more at once
 HOURS = 24
 
@@ -154,6 +154,16 @@ def settled(waf: Floats, steady: float) -> float:
     ahead = np.convolve(waf, np.full(AHEAD, 1 / AHEAD), mode="valid")
     near = np.flatnonzero(ahead <= 1.1 * steady)
     return (int(near[0]) if len(near) else len(waf)) * WINDOW
+
+
+def disturbed(waf: Floats, steady: float) -> float:
+    """Return until when, in shares of what is live, WAF is ever more than 10 % above steady.
+
+    Means over SOON windows count: about as fine as what is asked for. 0 if it never is.
+    """
+    means = np.convolve(waf, np.full(SOON, 1 / SOON), mode="valid")
+    above = np.flatnonzero(means > 1.1 * steady)
+    return (int(above[-1]) + SOON if len(above) else 0) * WINDOW
 
 
 def shifting(live: int, phases: int, capacities: int, seed: int) -> Records:

@@ -81,6 +81,19 @@ def test_who_serves_is_remembered(tmp_path: Path) -> None:
     assert (again.placements() == known.placements()).mean() > 0.9
 
 
+def test_what_was_not_decided_is_not_remembered_as_decided(tmp_path: Path) -> None:
+    records, vstreams = logs(2 * LIVE)
+    known = knowledge(tmp_path)
+    known.know(vstreams)
+    learn(known, records[: len(records) // 2])
+    assert not known.speaks
+    known.save()
+    again = knowledge(tmp_path)
+    again.know(vstreams)
+    assert again.load()
+    assert not again.speaks
+
+
 def test_what_was_there_before_counts_as_full() -> None:
     """A device that was full when the daemon came copies long before it is written once."""
     raw, vstreams = WORKLOADS["hot-cold"](LIVE, 1, LIVE)

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from bench.learner import (
     AHEAD,
+    SOON,
     STREAMS,
     WINDOW,
     core_share,
+    disturbed,
     knowledge,
     pages_of,
     settled,
@@ -24,6 +26,13 @@ def test_settled_is_when_what_follows_is_within_a_tenth_of_steady() -> None:
     waf[12] = 5.0
     assert settled(waf, 1.0) == pytest.approx(13 * WINDOW), "a hump that is still to come counts"
     assert settled(waf[: AHEAD + 5], 1.0) == pytest.approx((AHEAD + 5) * WINDOW), "never"
+
+
+def test_disturbed_is_until_the_last_hump() -> None:
+    waf = np.ones(100)
+    assert disturbed(waf, 1.0) == 0
+    waf[[0, 40]] = 5.0
+    assert disturbed(waf, 1.0) == pytest.approx((40 + SOON) * WINDOW)
 
 
 def test_windows_together_say_what_the_device_copied() -> None:
