@@ -10,7 +10,7 @@ import pytest
 
 from classifierd import _core
 from classifierd.config import Config, DaemonSettings
-from classifierd.contest import Device
+from classifierd.contest import PUBLISHED, Device
 from classifierd.contexts import VStream
 from classifierd.knowledge import Identity, Knowledge, publish
 from classifierd.records import Records, make
@@ -54,6 +54,7 @@ def test_what_serves_is_published_and_a_switch_is_said(
     learn(known, records[len(records) // 8 :])
     publish(writer, known, 0)
     assert "serves from now on, not nosep" in caplog.text
+    assert known.contest.serving in PUBLISHED, "what won is what is said"
     assert len(np.unique(model.checked_table(8)[vstreams[0].number])) > 1
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from classifierd.contest import CANDIDATES
+from classifierd.contest import CANDIDATES, PUBLISHED
 from classifierd.learner import Settings
 
 
@@ -23,7 +23,7 @@ class DaemonSettings:
     retry_ms: int = 1000
     chunk_classes: int = 4
     save_seconds: int = 60
-    candidates: tuple[str, ...] = CANDIDATES  # who competes (contest.py); alone, it serves
+    candidates: tuple[str, ...] = PUBLISHED  # who competes (contest.py); alone, it serves
 
     def __post_init__(self) -> None:
         """Raise ConfigError for what cannot be."""

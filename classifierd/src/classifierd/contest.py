@@ -19,6 +19,8 @@ from classifierd.records import RECORD, Records
 
 # Streams are not free where spare blocks are few, hence fewer of them as well.
 CANDIDATES = ("logistic", "logistic-few", "life-table", "nosep")
+# Those whose placements a table can say (placements()): what is not published must not win.
+PUBLISHED = ("life-table", "nosep")
 PSTREAMS_MAX = 128  # that are told apart
 
 
