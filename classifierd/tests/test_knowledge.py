@@ -23,7 +23,8 @@ LIVE = 8192
 
 def knowledge(state_dir: Path | None = None, used: int = 0) -> Knowledge:
     identity = Identity(UUID, 2 * LIVE, used)
-    return Knowledge(identity, Device(LIVE, 8), Config(), state_dir)
+    config = Config(daemon=DaemonSettings(candidates=("nosep", "life-table")))
+    return Knowledge(identity, Device(LIVE, 8), config, state_dir)
 
 
 def logs(pages: int) -> tuple[Records, list[VStream]]:
@@ -55,6 +56,17 @@ def test_what_serves_is_published_and_a_switch_is_said(
     publish(writer, known, 0)
     assert "serves from now on, not nosep" in caplog.text
     assert known.contest.serving in PUBLISHED, "what won is what is said"
+    assert len(np.unique(model.checked_table(8)[vstreams[0].number])) > 1
+
+
+def test_the_life_table_serves_until_something_else_is_better(model: ModelArea) -> None:
+    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), None)
+    writer = _core.ModelWriter(model.fd)
+    records, vstreams = logs(LIVE)
+    known.know(vstreams)
+    learn(known, records)
+    publish(writer, known, 0)
+    assert known.contest.serving == "life-table"
     assert len(np.unique(model.checked_table(8)[vstreams[0].number])) > 1
 
 

@@ -23,7 +23,7 @@ class DaemonSettings:
     retry_ms: int = 1000
     chunk_classes: int = 4
     save_seconds: int = 60
-    candidates: tuple[str, ...] = PUBLISHED  # who competes (contest.py); alone, it serves
+    candidates: tuple[str, ...] = PUBLISHED  # who competes (contest.py), the first serves first
 
     def __post_init__(self) -> None:
         """Raise ConfigError for what cannot be."""

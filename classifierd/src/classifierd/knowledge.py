@@ -55,7 +55,8 @@ class Knowledge:
         self.crowded = False  # too full for more than one stream
         self._spoke = False
         self._state_dir = state_dir
-        self.contest = Contest(capacity, device, config.learner, config.daemon.candidates)
+        candidates = config.daemon.candidates
+        self.contest = Contest(capacity, device, config.learner, candidates, candidates[0])
         # A daemon that comes late sees little of what is live; an eighth is a modest guess.
         self.learner.live_pages = max(capacity // 8, 4096)
         self.contest.fill(identity.used_blocks)
@@ -117,7 +118,8 @@ class Knowledge:
     @property
     def speaks(self) -> bool:
         """Whether there is anything to say that the filesystem does not know by itself."""
-        self._spoke |= self.contest.decided or self.crowded
+        served = self.contest.decided or self.contest.serving != "nosep"
+        self._spoke |= served or self.crowded
         return self._spoke
 
     def placements(self) -> Table:
