@@ -21,7 +21,7 @@ from classifierd.contest import CANDIDATES, Device
 from classifierd.contexts import VStream
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.policies import Workload, epochs, learned
-from classifierd.records import CHUNK_PAGES, KIND_OVERWRITE, KIND_TRIM, Records, make
+from classifierd.records import CHUNK_PAGES, KIND_TRIM, Records, make, make_overwrites
 from classifierd.traces import telemetry
 from classifierd.workloads import WORKLOADS
 
@@ -103,8 +103,7 @@ def epoch_over(chunks: int, candidates: tuple[str, ...]) -> Epoch:
 def _epoch_over(chunks: int, candidates: tuple[str, ...]) -> Epoch:
     ChunkClusters().fit(np.random.default_rng(1).random((64, 5)).astype(np.float32))
     order = np.random.default_rng(1).permutation(chunks).astype(np.uint64)
-    records = make(order * np.uint64(CHUNK_PAGES), 1)
-    records["kind"] = KIND_OVERWRITE
+    records = make_overwrites(order * np.uint64(CHUNK_PAGES), 1, age=_core.AGE_OLD)
     before = _resident_mib()
     known, longest = knowledge(chunks * CHUNK_PAGES, chunks, candidates), 0.0
     # Chunks are grouped again once as many pages were written as there are chunks.

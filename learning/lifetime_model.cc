@@ -53,7 +53,7 @@ WriteView LifetimeModel::view(const Request& request, uint32_t index) const {
   out.before = life.before;
   out.trim_length = life.trim_length;
   out.alive = life.alive;
-  const uint32_t shape = wire::shape_of(request.whole_pages, offset, life.alive);
+  const uint32_t shape = wire::shape_of(request.whole_pages, offset, request.age);
   if (shape < request.expected.size()) out.expected = request.expected[shape];
   const PageLife left = out.page == 0 ? PageLife{} : pages_.find(out.page - 1);
   const PageLife right = pages_.find(out.page + 1);

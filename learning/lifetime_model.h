@@ -28,6 +28,7 @@ struct Request {
   uint32_t whole_pages = 0;  // of the request
   uint32_t offset = 0;       // of this part in it
   uint16_t vstream = 0;
+  uint8_t age = 0;  // class of what it overwrites (base/wire/model_table.h)
   // What a life table expects of the vStream: a row by shape (base/wire/model_table.h) of half_log2
   // lifetimes plus one, 0 standing for "not known". Empty: nothing is known.
   std::span<const uint8_t> expected = {};

@@ -1,6 +1,6 @@
 // The model table: (vStream, shape) → pStream, published by the daemon, read on the write path.
 //
-// Shape is the place of a page in its request and whether it overwrites; it is the strongest cue of
+// Shape is the place of a page in its request and how old what it overwrites is: what tells most of
 // a page's lifetime. Layout of the shared memory (a memfd, sealed against shrinking): ModelHeader,
 // then two ModelBuffers. The daemon fills the buffer that `active` does not name, sets its fields
 // and checksum, then stores `active` = generation with release order; buffer = generation % 2.
@@ -16,14 +16,17 @@
 namespace streamfs::wire {
 
 inline constexpr uint64_t kModelMagic = 0x31304c444d534653;  // "SFSMDL01"
-inline constexpr uint32_t kModelVersion = 1;
+inline constexpr uint32_t kModelVersion = 2;
 
 // END class: a page's distance from the end of its request, 2 standing for "2 or more"; requests
-// of one and of two pages are classes of their own. Shape: END class, + kEndClasses if the page
-// overwrites a live one.
+// of one and of two pages are classes of their own. Age class: 0 where the page overwrites nothing,
+// then what it overwrites was written less than a 64th of the device's capacity ago, a 16th, a
+// quarter, the whole, and kAgeOld: longer ago, or nobody knows when.
 inline constexpr uint32_t kEndClasses = 6;
-inline constexpr uint32_t kShapes = 2 * kEndClasses;
-inline constexpr uint32_t kShapeStride = 16;  // entries per vStream in the table
+inline constexpr uint8_t kAgeNew = 0, kAgeOld = 5;
+inline constexpr uint32_t kAgeClasses = kAgeOld + 1;
+inline constexpr uint32_t kShapes = kAgeClasses * kEndClasses;
+inline constexpr uint32_t kShapeStride = 40;  // entries per vStream in the table
 
 constexpr uint32_t end_class(uint32_t request_pages, uint32_t offset) {
   if (request_pages <= 1) return 0;
@@ -31,8 +34,14 @@ constexpr uint32_t end_class(uint32_t request_pages, uint32_t offset) {
   if (request_pages == 2) return 1 + to_end;  // 1: last of two, 2: first of two
   return 3 + std::min<uint32_t>(to_end, 2);   // 3: last, 4: last but one, 5: earlier
 }
-constexpr uint32_t shape_of(uint32_t request_pages, uint32_t offset, bool overwrite) {
-  return end_class(request_pages, offset) + (overwrite ? kEndClasses : 0);
+// `age` of what is overwritten, in the unit of `capacity`.
+constexpr uint8_t age_class(uint64_t age, uint64_t capacity) {
+  uint8_t found = 1;
+  for (uint64_t part = 64; part > 0 && age >= capacity / part; part /= 4) ++found;
+  return found;
+}
+constexpr uint32_t shape_of(uint32_t request_pages, uint32_t offset, uint8_t age) {
+  return end_class(request_pages, offset) + age * kEndClasses;
 }
 
 inline constexpr uint32_t kModelVStreams = 65536;

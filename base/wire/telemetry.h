@@ -15,11 +15,12 @@
 namespace streamfs::wire {
 
 inline constexpr uint64_t kTelemetryMagic = 0x31304d4c54534653;  // "SFSTLM01"
-inline constexpr uint32_t kTelemetryVersion = 1;
+inline constexpr uint32_t kTelemetryVersion = 2;
 
 enum class TelemetryKind : uint8_t { kNew = 0, kOverwrite = 1, kTrim = 2 };
 
-// One contiguous run of pages of one request on one pStream. 40 bytes.
+// One contiguous run of pages of one request on one pStream, overwriting what is of one age (or
+// nothing). 40 bytes.
 struct TelemetryRecord {
   uint64_t clock_pages;     // pages written to the device before this run
   uint64_t block;           // first 4 KiB block of the data device
@@ -30,7 +31,8 @@ struct TelemetryRecord {
   uint16_t vstream;
   uint16_t pstream;
   TelemetryKind kind;
-  uint8_t reserved[3];
+  uint8_t age;  // class of what is overwritten (model_table.h); 0 unless kind is kOverwrite
+  uint8_t reserved[2];
 };
 static_assert(sizeof(TelemetryRecord) == 40);
 

@@ -32,8 +32,10 @@ uint64_t Backoff::key(size_t level, uint16_t vstream, uint32_t shape) const {
   if ((features & kExtension) != 0) hash = mix(hash, context.extension);
   if ((features & kDirectory) != 0) hash = mix(hash, context.directory);
   if ((features & kVStream) != 0) hash = mix(hash, vstream);
-  if ((features & kShape) != 0) return mix(hash, shape);
-  if ((features & kOverwrite) != 0) return mix(hash, shape / wire::kEndClasses);
+  const uint32_t age = shape / wire::kEndClasses;
+  if ((features & kEnd) != 0) hash = mix(hash, shape % wire::kEndClasses);
+  if ((features & kAge) != 0) return mix(hash, age);
+  if ((features & kOverwrite) != 0) return mix(hash, age == wire::kAgeNew ? 0 : 1);
   return hash;
 }
 
@@ -65,7 +67,7 @@ Estimate Backoff::predict(uint16_t vstream, uint32_t shape) const {
     const double mean = found->second.mean_log2;
     // A shape is taken for different only if it is by much: its cells are thin, and pages of one
     // request that die together must not be torn apart by noise.
-    const double dead = (levels_[level] & kShape) != 0 ? deadband_log2_ : 0;
+    const double dead = (levels_[level] & kShape) == kShape ? deadband_log2_ : 0;
     const double apart = mean - guess;
     if (!any)
       guess = mean;

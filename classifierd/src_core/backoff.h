@@ -22,7 +22,9 @@ enum Feature : uint32_t {
   kDirectory = 4,
   kVStream = 8,
   kOverwrite = 16,
-  kShape = 32,  // implies kOverwrite
+  kAge = 32,  // implies kOverwrite
+  kEnd = 64,  // place in the request
+  kShape = kAge | kEnd,
 };
 
 struct VStreamContext {

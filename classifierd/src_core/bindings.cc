@@ -205,9 +205,10 @@ void bind_wire(py::module_& m) {
   m.attr("FEATURES") =
       py::dict(py::arg("comm") = uint32_t{kComm}, py::arg("ext") = uint32_t{kExtension},
                py::arg("dir") = uint32_t{kDirectory}, py::arg("vstream") = uint32_t{kVStream},
-               py::arg("overwrite") = uint32_t{kOverwrite}, py::arg("shape") = uint32_t{kShape});
-  m.def("shape_of", &wire::shape_of, py::arg("request_pages"), py::arg("offset"),
-        py::arg("overwrite"));
+               py::arg("overwrite") = uint32_t{kOverwrite}, py::arg("age") = uint32_t{kAge},
+               py::arg("end") = uint32_t{kEnd}, py::arg("shape") = uint32_t{kShape});
+  m.attr("AGE_OLD") = uint32_t{wire::kAgeOld};
+  m.def("shape_of", &wire::shape_of, py::arg("request_pages"), py::arg("offset"), py::arg("age"));
   m.def("crc32c", [](const py::bytes& data) {
     const std::string_view view = data;
     return crc32c(std::as_bytes(std::span(view.data(), view.size())));

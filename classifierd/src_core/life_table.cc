@@ -75,10 +75,9 @@ void LifeTable::learn(const TelemetryRecord& record) {
     clock_ = std::max(clock_, now);
     return;
   }
-  const bool overwrite = record.kind == TelemetryKind::kOverwrite;
   for (uint32_t i = 0; i < record.pages; ++i) {
     const uint32_t shape =
-        wire::shape_of(record.request_pages, record.request_offset + i, overwrite);
+        wire::shape_of(record.request_pages, record.request_offset + i, record.age);
     write_page(record.block + i, now + i, cell_of(record.vstream, shape));
   }
   clock_ = std::max(clock_, now + record.pages);

@@ -8,6 +8,7 @@
 #include "base/wire/model_table.h"
 #include "classifierd/src_core/life_table.h"
 #include "classifierd/src_core/record_check.h"
+#include "learning/write_ages.h"
 
 namespace streamfs::classifier {
 
@@ -16,42 +17,72 @@ using wire::TelemetryRecord;
 
 namespace {
 
-void append_runs(TelemetryRecord record, std::unordered_set<uint64_t>& live,
-                 std::vector<TelemetryRecord>& out) {
-  const TelemetryRecord whole = record;
-  uint32_t start = 0;
-  bool overwrite = false;
-  for (uint32_t i = 0; i <= whole.pages; ++i) {
-    const bool end = i == whole.pages;
-    const bool was_live = !end && !live.insert(whole.block + i).second;
-    if (i > 0 && (end || was_live != overwrite)) {
-      record.block = whole.block + start;
-      record.pages = i - start;
-      record.request_offset = whole.request_offset + start;
-      record.clock_pages = whole.clock_pages + start;
-      record.kind = overwrite ? TelemetryKind::kOverwrite : TelemetryKind::kNew;
-      out.push_back(record);
-      start = i;
-    }
-    overwrite = was_live;
+constexpr uint64_t kAgeBytesMax = 1U << 30;
+
+// What is alive, and how old.
+class Contents {
+ public:
+  Contents(uint64_t end, uint64_t scale_pages)
+      : ages_(end, scale_pages, std::min(end, kAgeBytesMax)) {}
+
+  void trim(const TelemetryRecord& record) {
+    for (uint32_t i = 0; i < record.pages; ++i) live_.erase(record.block + i);
   }
+  // The age class of what the page overwrites.
+  uint8_t write(uint64_t block, uint64_t clock) {
+    return live_.insert(block).second ? wire::kAgeNew : ages_.age_class(block, clock);
+  }
+  void wrote(const TelemetryRecord& record) {
+    ages_.wrote(record.block, record.pages, record.clock_pages);
+  }
+
+ private:
+  std::unordered_set<uint64_t> live_;
+  learning::WriteAges ages_;
+};
+
+void append_runs(const TelemetryRecord& whole, Contents& contents,
+                 std::vector<TelemetryRecord>& out) {
+  for (uint32_t i = 0; i < whole.pages; ++i) {
+    const uint8_t age = contents.write(whole.block + i, whole.clock_pages + i);
+    if (i > 0 && age == out.back().age) {
+      ++out.back().pages;
+      continue;
+    }
+    TelemetryRecord& run = out.emplace_back(whole);
+    run.block += i;
+    run.pages = 1;
+    run.request_offset += i;
+    run.clock_pages += i;
+    run.kind = age == wire::kAgeNew ? TelemetryKind::kNew : TelemetryKind::kOverwrite;
+    run.age = age;
+  }
+  contents.wrote(whole);
+}
+
+uint64_t end_of(std::span<const TelemetryRecord> records) {
+  uint64_t end = 1;
+  for (const TelemetryRecord& record : records) {
+    if (believable(record, kCapacityBlocksMax)) end = std::max(end, record.block + record.pages);
+  }
+  return end;
 }
 
 }  // namespace
 
 std::vector<TelemetryRecord> as_telemetry(std::span<const TelemetryRecord> records) {
   std::vector<TelemetryRecord> out;
-  std::unordered_set<uint64_t> live;
+  Contents contents(end_of(records), PageTrace(records).peak_live());
   uint64_t clock = 0;
   for (TelemetryRecord record : records) {
     if (!believable(record, kCapacityBlocksMax)) continue;
     record.clock_pages = clock;
     if (record.kind == TelemetryKind::kTrim) {
-      for (uint32_t i = 0; i < record.pages; ++i) live.erase(record.block + i);
+      contents.trim(record);
       out.push_back(record);
       continue;
     }
-    append_runs(record, live, out);
+    append_runs(record, contents, out);
     clock += record.pages;
   }
   return out;
@@ -63,10 +94,9 @@ std::vector<uint8_t> tags(std::span<const TelemetryRecord> records,
   std::vector<uint8_t> out;
   for (const TelemetryRecord& record : records) {
     if (record.kind == TelemetryKind::kTrim || !believable(record, kCapacityBlocksMax)) continue;
-    const bool overwrite = record.kind == TelemetryKind::kOverwrite;
     for (uint32_t i = 0; i < record.pages; ++i) {
       const uint32_t shape =
-          wire::shape_of(record.request_pages, record.request_offset + i, overwrite);
+          wire::shape_of(record.request_pages, record.request_offset + i, record.age);
       out.push_back(entries[cell_of(record.vstream, shape)]);
     }
   }

@@ -14,8 +14,9 @@ namespace streamfs::classifier {
 
 inline constexpr uint64_t kImmortal = std::numeric_limits<uint64_t>::max();
 
-// The records with kind and clock as a filesystem would have reported them: runs are split where
-// a live block meets a dead one, unbelievable records are left out.
+// The records with kind, age and clock as a filesystem would have reported them whose capacity is
+// what is live at most: runs are split where what they overwrite is of another age, unbelievable
+// records are left out.
 std::vector<wire::TelemetryRecord> as_telemetry(std::span<const wire::TelemetryRecord> records);
 
 // The pStream of every page written, in order, by one table (model_table.h).

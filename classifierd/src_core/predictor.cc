@@ -43,7 +43,8 @@ std::vector<uint8_t> Predictor::feed(std::span<const TelemetryRecord> records,
                               .pages = record.pages,
                               .whole_pages = record.request_pages,
                               .offset = record.request_offset,
-                              .vstream = record.vstream};
+                              .vstream = record.vstream,
+                              .age = record.age};
     const uint32_t row = uint32_t{record.vstream} * wire::kShapeStride;
     if (!expected.empty()) request.expected = expected.subspan(row, wire::kShapes);
     model_.write(request, [&](float lifetime, bool follows) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/wire/model_table.h"
 #include "base/wire/telemetry.h"
 
 namespace streamfs::classifier {
@@ -14,7 +15,10 @@ inline constexpr uint32_t kPStreamsMax = 256;
 
 inline bool believable(const wire::TelemetryRecord& record, uint64_t capacity_blocks) {
   if (record.kind > wire::TelemetryKind::kTrim) return false;
-  if ((record.reserved[0] | record.reserved[1] | record.reserved[2]) != 0) return false;
+  if ((record.reserved[0] | record.reserved[1]) != 0 || record.age > wire::kAgeOld) return false;
+  if ((record.kind == wire::TelemetryKind::kOverwrite) != (record.age != wire::kAgeNew)) {
+    return false;
+  }
   if (record.pages == 0 || record.pages > capacity_blocks) return false;
   if (record.block > capacity_blocks - record.pages) return false;
   if (record.kind == wire::TelemetryKind::kTrim) return true;

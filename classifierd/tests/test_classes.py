@@ -21,7 +21,7 @@ from classifierd.classes import (
     unsquash,
 )
 from classifierd.clusters import ChunkClusters
-from classifierd.records import KIND_OVERWRITE, KIND_TRIM, make
+from classifierd.records import KIND_OVERWRITE, KIND_TRIM, make, make_overwrites
 
 Cut = Callable[[Floats, Floats, int], Floats]
 
@@ -134,8 +134,7 @@ def test_chunks_are_grouped_at_once_and_then_not_before_much_was_written() -> No
     counter, clusters = _core.ChunkCounter(1e6), ChunkClusters(2)
     grouped = []
     for clock in range(0, 1 << 20, 1 << 16):
-        record = make(256 * np.arange(1 + clock // (1 << 16)), 1)
-        record["kind"] = KIND_OVERWRITE
+        record = make_overwrites(256 * np.arange(1 + clock // (1 << 16)), 1, age=_core.AGE_OLD)
         counter.feed(record)
         clusters.fit_when_due(counter, clock)
         grouped.append(len(clusters.labels_))
@@ -182,7 +181,7 @@ def test_what_a_chunk_counter_says_of_chunks_that_are_known() -> None:
         if at > clock:  # What is new makes time pass and nothing else.
             counter.feed(make(1 << 20, at - clock))
         if record["kind"][0] != KIND_TRIM:
-            record["kind"] = KIND_OVERWRITE
+            record["kind"], record["age"] = KIND_OVERWRITE, _core.AGE_OLD
             clock = max(clock, at) + int(record["pages"][0])
         counter.feed(record)
     numbers, rows = counter.view()

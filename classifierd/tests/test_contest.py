@@ -74,7 +74,7 @@ def test_everything_said_depends_on_the_past_only() -> None:
         return {name: np.concatenate(own) for name, own in out.items()}
 
     whole = run(records)
-    assert len(set(whole["learned"].tolist())) > 4
+    assert len(set(whole["learned"].tolist())) >= 4
     for cut in np.linspace(1, len(records) - 1, 5).astype(np.int64):
         past, future = records[:cut], records[cut:].copy()
         future["vstream"] = 5 - future["vstream"] % 5

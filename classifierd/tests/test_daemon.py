@@ -25,8 +25,8 @@ from classifierd.records import from_bytes
 from classifierd.workloads import WORKLOADS
 from fake_filesystem import UUID, FakeFilesystem, ModelArea, Ring
 
-TAIL = _core.shape_of(1, 0, True)
-BODY = _core.shape_of(8, 2, True)
+TAIL = _core.shape_of(1, 0, 1)  # of a log, rewritten soon
+BODY = _core.shape_of(8, 2, _core.AGE_OLD)
 
 
 def write_logs(fs: FakeFilesystem, pages: int = 120_000) -> None:

@@ -12,9 +12,9 @@ import pytest
 from classifierd import _core
 from classifierd.contexts import ContextIds, VStream
 from classifierd.learner import Learner, Settings
-from classifierd.records import RECORD, Records, from_bytes, make
+from classifierd.records import RECORD, Records, from_bytes, make, make_overwrites
 
-NEW_SINGLE = _core.shape_of(1, 0, False)
+NEW_SINGLE = _core.shape_of(1, 0, 0)
 
 
 def pages_with_lives(lives: npt.NDArray[np.int64], vstream: int = 0) -> Records:
@@ -106,7 +106,7 @@ def test_little_evidence_moves_the_estimate_little() -> None:
     deaths, entered = np.zeros((2, _core.AGE_BINS)), np.zeros((2, _core.AGE_BINS))
     entered[0, :17], deaths[0, 16] = 1e6, 1e6
     entered[1, :5], deaths[1, 4] = 512, 512
-    cells = np.array([16, 32], np.uint32)
+    cells = np.array([1, 2], np.uint32) * _core.SHAPE_STRIDE
     assert life.restore(cells, np.ones(2), deaths, entered)
     backoff.fit(life, ContextIds().rows([]))
     mean, _ = backoff.predict(np.array([1, 2], np.uint16))
@@ -129,9 +129,8 @@ def test_garbage_records_are_counted_and_change_nothing() -> None:
 def test_a_clock_that_jumps_makes_no_absurd_ages() -> None:
     life = _core.LifeTable(1 << 18, epoch_pages=1024)
     for clock in (0, 1 << 50, 5, 1 << 63):
-        records = make(np.arange(600) % 200, 1)
+        records = make_overwrites(np.arange(600) % 200, 1, age=_core.AGE_OLD)
         records["clock_pages"] = np.uint64(clock) + np.arange(600, dtype=np.uint64)
-        records["kind"] = 1
         taken = 0
         while taken < len(records):
             taken += life.feed(records[taken:])
@@ -147,10 +146,10 @@ def test_a_clock_that_jumps_makes_no_absurd_ages() -> None:
 def test_tables_that_cannot_be_are_not_restored() -> None:
     life = _core.LifeTable(1 << 18)
     one = np.ones((1, _core.AGE_BINS))
-    cell, volume = np.array([16], np.uint32), np.ones(1)
+    cell, volume = np.array([_core.SHAPE_STRIDE], np.uint32), np.ones(1)
     assert not life.restore(cell, volume, one * np.nan, one)
     assert not life.restore(cell, volume, one, -one)
-    assert not life.restore(np.array([13], np.uint32), volume, one, one), "no such shape"
+    assert not life.restore(np.array([_core.SHAPES], np.uint32), volume, one, one), "no such shape"
     assert not life.restore(np.array([1 << 24], np.uint32), volume, one, one)
     assert not life.restore(cell, volume, one[:, :5], one)
     assert len(life.cells()[0]) == 0
@@ -197,7 +196,7 @@ def test_what_is_alive_is_counted_though_only_some_of_it_is_followed() -> None:
     program = """
 import pathlib
 from classifierd import _core
-from classifierd.records import make
+from classifierd.records import make, make_overwrites
 
 def resident_mib():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * 4096 / 2**20

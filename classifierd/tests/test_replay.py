@@ -55,6 +55,16 @@ def test_the_place_in_the_request_alone_tells_log_tails() -> None:
     assert without.gap_closed("life-table") <= 0.3
 
 
+def test_the_age_of_what_is_overwritten_alone_tells_three_jobs_apart() -> None:
+    made, _ = _core.generated("emmc3", LIVE // 4, PAGES // 4)
+    raw = from_bytes(made)
+    with_age = replay(raw, [VStream(0)], None, "life-table")
+    blind = Settings(levels=("overwrite", "overwrite+end", "vstream+overwrite+end"))
+    without = replay(raw, [VStream(0)], blind, "life-table")
+    assert with_age.gap_closed("life-table") >= 0.8
+    assert without.gap_closed("life-table") <= 0.3
+
+
 def test_without_requests_the_same_pages_are_written_and_their_places_are_gone() -> None:
     raw, _ = WORKLOADS["logs-only"](PAGES // 4, 1, LIVE // 4)
     blind = requests_forgotten(raw)
@@ -96,7 +106,10 @@ def test_a_cold_table_speaks_within_a_quarter_of_a_gibibyte() -> None:
     raw, vstreams = WORKLOADS["log-tail-mix"](PAGES, 1, LIVE)
     records = from_bytes(_core.as_telemetry(raw))
     tags = by_life_table(records, vstreams)
-    shapes = _core.tags(records, (np.arange(1 << 20) % 16).astype(np.uint8))
+    shapes = _core.tags(
+        records,
+        (np.arange(_core.VSTREAMS * _core.SHAPE_STRIDE) % _core.SHAPE_STRIDE).astype(np.uint8),
+    )
     writes = records[records["kind"] != 2]
     log = np.repeat(writes["vstream"], writes["pages"]) == 1
     tail = np.isin(shapes % 6, [0, 1, 3])
@@ -122,6 +135,7 @@ def test_lifetimes_and_kinds_are_those_of_the_trace(tmp_path: Path) -> None:
     assert [v.number for v in vstreams] == [0]
     records = from_bytes(_core.as_telemetry(raw))
     assert records["kind"].tolist() == [0, 1, 0, 2, 0]
+    assert records["age"].tolist() == [0, 4, 0, 0, 0], "two pages ago, of three that are live"
     assert records["request_offset"].tolist() == [0, 0, 1, 0, 0]
     immortal = np.iinfo(np.uint64).max
     lifetimes = _core.PageTrace(records).lifetimes().tolist()

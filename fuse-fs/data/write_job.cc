@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/model_table.h"
 #include "emulator/trace/trace.h"
 #include "fuse-fs/data/buffer.h"
 
@@ -160,7 +161,7 @@ Result<void> WriteJob::place() {
 // The device's tag follows each page's shape; the place follows the file, so that extents stay
 // long.
 Result<void> WriteJob::allocate(uint64_t page, uint64_t count) {
-  const PStreamId home = core_.placement.route(vstream_, kLongRequest, 0, false);
+  const PStreamId home = core_.placement.route(vstream_, kLongRequest, 0, wire::kAgeNew);
   while (count > 0) {
     SFS_ASSIGN(const meta::BlockRun run, core_.engine.blocks().reserve(count, home, near_));
     reserved_.push_back(run);
@@ -172,13 +173,22 @@ Result<void> WriteJob::allocate(uint64_t page, uint64_t count) {
   return {};
 }
 
+placement::PageRun WriteJob::run(uint64_t page, uint64_t count, BlockNo block,
+                                 bool overwrite) const {
+  return {vstream_,
+          static_cast<uint32_t>(count_),
+          static_cast<uint32_t>(page),
+          static_cast<uint32_t>(count),
+          block,
+          overwrite};
+}
+
 void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite) {
   runs_.clear();
-  core_.placement.route_run(vstream_, static_cast<uint32_t>(count_), static_cast<uint32_t>(page),
-                            static_cast<uint32_t>(count), overwrite, runs_);
-  for (const placement::RoutedRun& run : runs_) {
-    const BlockNo first{block.value + run.offset_pages - page};
-    segments_.push_back({run.offset_pages, run.pages, first, run.stream, overwrite});
+  core_.placement.route_run(run(page, count, block, overwrite), runs_);
+  for (const placement::RoutedRun& part : runs_) {
+    const BlockNo first{block.value + part.offset_pages - page};
+    segments_.push_back({part.offset_pages, part.pages, first, part.stream, part.age});
   }
 }
 
@@ -222,7 +232,7 @@ meta::WriteResult WriteJob::result() const {
         out.checksums.push_back({BlockNo{segment.block.value + i}, crcs_[segment.page + i]});
       }
     }
-    if (segment.overwrite) continue;
+    if (segment.age != wire::kAgeNew) continue;
     auto* last = out.added.empty() ? nullptr : &out.added.back();
     const FileBlock first{first_ + segment.page};
     if (last != nullptr && last->first.value + last->length == first.value &&
@@ -253,9 +263,7 @@ void WriteJob::tell_others() const {
   const VStreamId inferred{state_.inferred.load(std::memory_order_relaxed)};
   const VStreamId context = attributes_.vstream_hinted ? inferred : vstream_;
   for (const Segment& s : segments_) {
-    core_.placement.wrote(s.block, static_cast<uint32_t>(s.count), vstream_, s.stream,
-                          static_cast<uint32_t>(count_), static_cast<uint32_t>(s.page),
-                          s.overwrite);
+    core_.placement.wrote(run(s.page, s.count, s.block, s.age != wire::kAgeNew), s.stream, s.age);
     core_.trace.record(emulator::TraceOp::kWrite, s.block, s.count, vstream_, context, request,
                        s.stream);
   }

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -64,17 +63,16 @@ void LifetimeTable::grow(uint64_t capacity_blocks) {
   if (wanted <= there || pieces_used_ == kPiecesMax) return;
   const uint64_t added = std::max(wanted - there, there / 8);
   Piece& piece = pieces_[pieces_used_];
-  piece.memory.reset(std::calloc(added, sizeof(uint64_t)));
-  if (!piece.memory) return;
-  piece.stamps = {static_cast<std::atomic<uint64_t>*>(piece.memory.get()), added};
+  piece = Piece(added);
+  if (piece.items().empty()) return;
   ++pieces_used_;
   units_.store(there + added, std::memory_order_release);
 }
 
 std::atomic<uint64_t>& LifetimeTable::stamp(uint64_t unit) const {
   for (const Piece& piece : pieces_) {
-    if (unit < piece.stamps.size()) return piece.stamps[unit];
-    unit -= piece.stamps.size();
+    if (unit < piece.items().size()) return piece.items()[unit];
+    unit -= piece.items().size();
   }
   assertion_failed("a unit of the table", __FILE__, __LINE__);
 }
@@ -251,8 +249,8 @@ void LifetimeTable::sweep() {
   if (clock - swept_at_ < (uint64_t{1} << 29)) return;
   swept_at_ = clock;
   uint64_t left = units_.load(std::memory_order_acquire);
-  for (auto piece = pieces_.begin(); left > 0; left -= piece->stamps.size(), ++piece) {
-    for (auto& unit : piece->stamps) age_stamp(unit, clock);
+  for (auto piece = pieces_.begin(); left > 0; left -= piece->items().size(), ++piece) {
+    for (auto& unit : piece->items()) age_stamp(unit, clock);
   }
 }
 

@@ -19,12 +19,11 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <optional>
-#include <span>
 
 #include "base/types.h"
+#include "base/zeroed_array.h"
 
 namespace streamfs::placement {
 
@@ -104,15 +103,8 @@ class LifetimeTable {
   uint32_t shared_clock(uint64_t old, uint32_t live, uint16_t owner, uint64_t clock) const;
   void age_stamp(std::atomic<uint64_t>& unit, uint64_t now);
 
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-  };
-  // Stamps by unit: the first ones, and more for each growth; none ever moves. Zero pages that take
-  // room once they are written: a mount does not pay for the device's size.
-  struct Piece {
-    std::unique_ptr<void, Free> memory;
-    std::span<std::atomic<uint64_t>> stamps;
-  };
+  // Stamps by unit: the first ones, and more for each growth; none ever moves.
+  using Piece = ZeroedArray<std::atomic<uint64_t>>;
   static constexpr size_t kPiecesMax = 64;
   std::atomic<uint64_t>& stamp(uint64_t unit) const;
   uint64_t pages() const { return units_.load(std::memory_order_acquire) * kStampPages; }

@@ -48,6 +48,7 @@ PlacementImpl::PlacementImpl(Store& store, Clock& clock, const Options& options,
       clock_(clock),
       table_(store, options.pstream_count),
       lifetimes_(options.capacity_blocks),
+      ages_(options.capacity_blocks, options.capacity_blocks, options.ages_bytes_max),
       model_(std::move(model)),
       telemetry_(std::move(telemetry)),
       now_ms_(static_cast<uint32_t>(clock.monotonic_ms())) {
@@ -143,7 +144,7 @@ VStreamInfo PlacementImpl::measure(VStreamId vstream, const VStreamTable::Entry&
 }
 
 PStreamId PlacementImpl::plain_route(VStreamId vstream) const {
-  return route(vstream, std::numeric_limits<uint32_t>::max(), 0, false);
+  return route(vstream, std::numeric_limits<uint32_t>::max(), 0, wire::kAgeNew);
 }
 
 std::optional<BlockBirth> PlacementImpl::birth(BlockNo block) {
@@ -172,44 +173,45 @@ std::string PlacementImpl::describe(VStreamId vstream) {
 }
 
 PStreamId PlacementImpl::route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
-                               bool overwrite) const {
+                               uint8_t age) const {
   if (options_.mode == Mode::kOff) return kDefaultPStream;
-  const uint32_t shape = wire::shape_of(request_pages, offset, overwrite);
+  const uint32_t shape = wire::shape_of(request_pages, offset, age);
   const auto learned = model_->lookup(vstream, shape, table_.born_clock(vstream));
   return learned ? *learned : table_.pstream(vstream);
 }
 
-// Only the last two pages of a request have a shape of their own: three answers at most.
-void PlacementImpl::route_run(VStreamId vstream, uint32_t request_pages, uint32_t offset,
-                              uint32_t pages, bool overwrite, std::vector<RoutedRun>& out) const {
-  const uint32_t end = offset + pages;
-  for (uint32_t at = offset; at < end;) {
-    const uint32_t alike = request_pages > 2 && at + 2 < request_pages ? request_pages - 2 : at + 1;
-    const uint32_t next = std::min(end, alike);
-    const PStreamId stream = route(vstream, request_pages, at, overwrite);
-    if (at > offset && out.back().stream == stream) {
-      out.back().pages += next - at;
+void PlacementImpl::route_run(const PageRun& run, std::vector<RoutedRun>& out) const {
+  const uint64_t now = lifetimes_.now();
+  uint32_t asked = wire::kShapes;  // none
+  PStreamId stream;
+  for (uint32_t i = 0; i < run.pages; ++i) {
+    const uint8_t age = run.overwrite ? ages_.age_class(run.block.value + i, now) : wire::kAgeNew;
+    const uint32_t shape = wire::shape_of(run.request_pages, run.offset + i, age);
+    if (shape != asked) stream = route(run.vstream, run.request_pages, run.offset + i, age);
+    asked = shape;
+    if (i > 0 && out.back().stream == stream && out.back().age == age) {
+      ++out.back().pages;
     } else {
-      out.push_back({at, next - at, stream});
+      out.push_back({run.offset + i, 1, stream, age});
     }
-    at = next;
   }
 }
 
-void PlacementImpl::wrote(BlockNo first, uint32_t pages, VStreamId vstream, PStreamId stream,
-                          uint32_t request_pages, uint32_t offset, bool overwrite) {
-  const uint64_t clock = lifetimes_.born(first, pages, vstream);
+void PlacementImpl::wrote(const PageRun& run, PStreamId stream, uint8_t age) {
+  const uint64_t clock = lifetimes_.born(run.block, run.pages, run.vstream);
+  ages_.wrote(run.block.value, run.pages, clock);
   telemetry_->record({clock,
-                      first.value,
-                      pages,
-                      request_pages,
-                      offset,
+                      run.block.value,
+                      run.pages,
+                      run.request_pages,
+                      run.offset,
                       now_ms_.load(std::memory_order_relaxed),
-                      vstream.value,
+                      run.vstream.value,
                       stream.value,
-                      overwrite ? TelemetryKind::kOverwrite : TelemetryKind::kNew,
+                      age == wire::kAgeNew ? TelemetryKind::kNew : TelemetryKind::kOverwrite,
+                      age,
                       {}});
-  telemetry_->set_clock(clock + pages);
+  telemetry_->set_clock(clock + run.pages);
 }
 
 void PlacementImpl::grow(uint64_t capacity_blocks) {
@@ -230,6 +232,7 @@ void PlacementImpl::trimmed(BlockNo first, uint64_t pages) {
                       0,
                       0,
                       TelemetryKind::kTrim,
+                      wire::kAgeNew,
                       {}});
 }
 

@@ -85,11 +85,21 @@ class Store {
   virtual uint32_t capacity() const = 0;  // slots
 };
 
-// A run of pages of one write on one pStream.
+// Pages of one request that lie one after the other on the device.
+struct PageRun {
+  VStreamId vstream;
+  uint32_t request_pages = 0;  // of the whole request
+  uint32_t offset = 0;         // of the run in it
+  uint32_t pages = 0;
+  BlockNo block;           // of the first
+  bool overwrite = false;  // of what lives there
+};
+// A part of it that goes to one pStream, and overwrites what is of one age or nothing.
 struct RoutedRun {
   uint64_t offset_pages;  // in the request
   uint64_t pages;
   PStreamId stream;
+  uint8_t age;  // class (base/wire/model_table.h)
 };
 
 class Placement {
@@ -101,6 +111,7 @@ class Placement {
     std::array<uint8_t, 16> uuid{};
     uint32_t telemetry_capacity = 1 << 16;  // records a ring
     uint64_t remap_pages = 65536;           // K-means after this many page writes
+    uint64_t ages_bytes_max = 64 << 20;     // of memory, for when pages were written
   };
   static Result<std::unique_ptr<Placement>> open(Store& store, Clock& clock,
                                                  const Options& options);
@@ -122,13 +133,12 @@ class Placement {
 
   // ---- On the write path
   virtual PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
-                          bool overwrite) const = 0;
-  // Splits [offset, offset + pages) of a request of request_pages into runs of one pStream.
-  virtual void route_run(VStreamId vstream, uint32_t request_pages, uint32_t offset, uint32_t pages,
-                         bool overwrite, std::vector<RoutedRun>& out) const = 0;
-  // After the device took it. Births (and the deaths they cause) are measured here.
-  virtual void wrote(BlockNo first, uint32_t pages, VStreamId vstream, PStreamId stream,
-                     uint32_t request_pages, uint32_t offset, bool overwrite) = 0;
+                          uint8_t age) const = 0;
+  // Splits it; adds to `out`.
+  virtual void route_run(const PageRun& run, std::vector<RoutedRun>& out) const = 0;
+  // After the device took it. Births (and the deaths they cause) are measured here. `age` and
+  // `stream` are as routed.
+  virtual void wrote(const PageRun& run, PStreamId stream, uint8_t age) = 0;
   virtual void trimmed(BlockNo first, uint64_t pages) = 0;
   virtual void grow(uint64_t capacity_blocks) = 0;  // before anything is written there
 

@@ -14,6 +14,7 @@
 #include "fuse-fs/placement/telemetry.h"
 #include "fuse-fs/placement/time_scale.h"
 #include "fuse-fs/placement/vstream_table.h"
+#include "learning/write_ages.h"
 
 namespace streamfs::placement {
 
@@ -33,11 +34,9 @@ class PlacementImpl final : public Placement {
   std::string describe(VStreamId vstream) override;
 
   PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
-                  bool overwrite) const override;
-  void route_run(VStreamId vstream, uint32_t request_pages, uint32_t offset, uint32_t pages,
-                 bool overwrite, std::vector<RoutedRun>& out) const override;
-  void wrote(BlockNo first, uint32_t pages, VStreamId vstream, PStreamId stream,
-             uint32_t request_pages, uint32_t offset, bool overwrite) override;
+                  uint8_t age) const override;
+  void route_run(const PageRun& run, std::vector<RoutedRun>& out) const override;
+  void wrote(const PageRun& run, PStreamId stream, uint8_t age) override;
   void trimmed(BlockNo first, uint64_t pages) override;
   void grow(uint64_t capacity_blocks) override;
 
@@ -57,6 +56,7 @@ class PlacementImpl final : public Placement {
   Clock& clock_;
   VStreamTable table_;
   LifetimeTable lifetimes_;
+  learning::WriteAges ages_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Telemetry> telemetry_;
   std::atomic<uint32_t> now_ms_;  // of the last tick: the write path asks no clock

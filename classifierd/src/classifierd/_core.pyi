@@ -15,6 +15,7 @@ MODEL_VERSION: int
 TELEMETRY_MAGIC: int
 TELEMETRY_VERSION: int
 AGE_BINS: int
+AGE_OLD: int
 FEATURES: dict[str, int]
 CHUNK_FEATURES: tuple[str, ...]
 VIEW_FIELDS: tuple[str, ...]
@@ -23,7 +24,7 @@ _Records = npt.NDArray[np.void]
 _Bytes = npt.NDArray[np.uint8]
 _Floats = npt.NDArray[np.float64]
 
-def shape_of(request_pages: int, offset: int, overwrite: bool) -> int: ...
+def shape_of(request_pages: int, offset: int, age: int) -> int: ...
 def crc32c(data: bytes) -> int: ...
 def as_telemetry(records: _Records) -> _Bytes: ...
 def tags(records: _Records, entries: _Bytes) -> _Bytes: ...

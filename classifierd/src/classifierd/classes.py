@@ -23,6 +23,7 @@ _NEAR_LOG2 = 0.1
 _NO_SHARE = 1e-6
 # Old edges stay while the spread within classes is below this multiple of what new ones leave,
 # or this many log2 of standard deviation more.
+_SAME_DIGITS = 6  # of log2 lifetimes
 _SETTLED = 1.25
 _SETTLED_LOG2 = 0.1
 
@@ -192,7 +193,8 @@ class LifetimeKMeans:
     def fit(self, values: Floats, volumes: Floats) -> LifetimeKMeans:
         """Learn the centres; keeps the old ones if there is nothing to learn from."""
         keep = volumes > 0
-        values, volumes = values[keep], volumes[keep]
+        # What differs by rounding only is one lifetime to K-means as well.
+        values, volumes = values[keep].round(_SAME_DIGITS), volumes[keep]
         if len(values) == 0:
             return self
         seeds = self.centres_ if len(self.centres_) else weighted_quantiles(values, volumes, self.k)

@@ -27,11 +27,18 @@ Table = npt.NDArray[np.uint8]
 # Coarse to fine. Found best of the orders tried (docs/DESIGN.md has the figures).
 DEFAULT_LEVELS = (
     "overwrite",
+    "age",
+    "overwrite+end",
     "shape",
     "comm+overwrite",
+    "comm+age",
     "comm+ext+overwrite",
+    "comm+ext+age",
     "comm+ext+dir+overwrite",
+    "comm+ext+dir+age",
     "vstream+overwrite",
+    "vstream+age",
+    "vstream+overwrite+end",
     "vstream+shape",
 )
 

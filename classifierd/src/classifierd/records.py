@@ -20,7 +20,8 @@ RECORD = np.dtype(
         ("vstream", "<u2"),
         ("pstream", "<u2"),
         ("kind", "u1"),
-        ("reserved", "u1", (3,)),
+        ("age", "u1"),  # class of what is overwritten
+        ("reserved", "u1", (2,)),
     ]
 )
 assert RECORD.itemsize == 40
@@ -40,7 +41,7 @@ def make(
     trim: npt.ArrayLike = False,
     vstream: npt.ArrayLike = 0,
 ) -> Records:
-    """Whole requests as records; kind and clock are for _core.as_telemetry to fill in."""
+    """Whole requests as records; kind, age and clock are for _core.as_telemetry to fill in."""
     blocks = np.atleast_1d(np.asarray(block, dtype=np.uint64))
     out = np.zeros(len(blocks), RECORD)
     out["block"] = blocks
@@ -48,4 +49,13 @@ def make(
     out["request_pages"] = out["pages"]
     out["vstream"] = vstream
     out["kind"] = np.where(np.asarray(trim), KIND_TRIM, KIND_NEW)
+    return out
+
+
+def make_overwrites(
+    block: npt.ArrayLike, pages: npt.ArrayLike, *, age: npt.ArrayLike, vstream: npt.ArrayLike = 0
+) -> Records:
+    """Whole requests that overwrite what is of this age class (1 to _core.AGE_OLD)."""
+    out = make(block, pages, vstream=vstream)
+    out["kind"], out["age"] = KIND_OVERWRITE, age
     return out

@@ -24,7 +24,7 @@ from classifierd.contexts import VStream
 log = logging.getLogger(__name__)
 
 _MAGIC = b"SFSLIFE1"
-_VERSION = 1
+_VERSION = 2
 _BYTES_MAX = 1 << 30
 _IDENTITY = ("source", "name", "comm", "ext", "dir")
 

@@ -23,7 +23,7 @@ from classifierd.records import BLOCK_BYTES
 _HINT = struct.Struct("<IIHHIQ32s")
 _IOC_HINT = 3 << 30 | _HINT.size << 16 | ord("M") << 8 | 0x53
 _VERSION, _QUERY = 1, 0
-# base/wire/model_table.h: END classes, then the same of pages that overwrite.
+# base/wire/model_table.h: END classes, of each age class of what is overwritten.
 _PLACES = (
     "the only page of a request",
     "last of two pages",
@@ -31,6 +31,14 @@ _PLACES = (
     "last page of a request",
     "last page but one",
     "earlier pages of a request",
+)
+_AGES = (
+    "new",
+    "overwriting what was written less than 1/64 of the device ago",
+    "overwriting what was written less than 1/16 of the device ago",
+    "overwriting what was written less than 1/4 of the device ago",
+    "overwriting what was written less than the device's size ago",
+    "overwriting what is older, or of unknown age",
 )
 
 
@@ -158,7 +166,7 @@ def _shapes(
     for shape in np.argsort(-evidence, kind="stable"):
         if evidence[shape] >= 1:
             place = _PLACES[shape % len(_PLACES)]
-            kind = "overwriting" if shape >= len(_PLACES) else "new"
+            kind = _AGES[shape // len(_PLACES)]
             pages = round(2.0 ** float(mean[shape]))
             yield Shape(
                 f"{place}, {kind}",
@@ -195,4 +203,4 @@ def lines(found: Why) -> Iterator[str]:
         )
 
 
-assert len(_PLACES) * 2 == _core.SHAPES
+assert len(_PLACES) * len(_AGES) == _core.SHAPES

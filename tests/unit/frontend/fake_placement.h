@@ -45,14 +45,12 @@ class FakePlacement final : public placement::Placement {
   }
   std::string describe(VStreamId /*vstream*/) override { return "wal"; }
   PStreamId route(VStreamId /*vstream*/, uint32_t /*request_pages*/, uint32_t /*offset*/,
-                  bool /*overwrite*/) const override {
+                  uint8_t /*age*/) const override {
     return PStreamId{0};
   }
-  void route_run(VStreamId /*vstream*/, uint32_t /*request_pages*/, uint32_t /*offset*/,
-                 uint32_t /*pages*/, bool /*overwrite*/,
+  void route_run(const placement::PageRun& /*run*/,
                  std::vector<placement::RoutedRun>& /*out*/) const override {}
-  void wrote(BlockNo /*first*/, uint32_t /*pages*/, VStreamId /*vstream*/, PStreamId /*stream*/,
-             uint32_t /*request_pages*/, uint32_t /*offset*/, bool /*overwrite*/) override {}
+  void wrote(const placement::PageRun& /*run*/, PStreamId /*stream*/, uint8_t /*age*/) override {}
   void trimmed(BlockNo /*first*/, uint64_t /*pages*/) override {}
   void grow(uint64_t /*capacity_blocks*/) override {}
   SharedMemory shared_memory() override { return {telemetry_, model_, 64, 128}; }

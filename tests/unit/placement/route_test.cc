@@ -22,12 +22,13 @@ namespace {
 
 class Route : public testing::Test {
  protected:
+  static constexpr uint64_t kCapacity = 1 << 16;
   Route() { open(Mode::kAuto); }
   void open(Mode mode) {
     Placement::Options options;
     options.mode = mode;
     options.pstream_count = 4;
-    options.capacity_blocks = 1 << 16;
+    options.capacity_blocks = kCapacity;
     options.uuid = {1, 2, 3};
     options.telemetry_capacity = 64;
     options.remap_pages = 4096;
@@ -47,21 +48,36 @@ class Route : public testing::Test {
   }
   // What the daemon does: last pages of a request on 3, the rest on 1.
   void publish(uint64_t generation) {
+    publish(generation, [](uint32_t shape) { return shape == 3 || shape == 0 ? 3 : 1; });
+  }
+  template <typename StreamOf>
+  void publish(uint64_t generation, const StreamOf& stream_of) {
     wire::ModelBuffer& out = buffer(generation);
     out.generation = generation;
     out.pstream_count = 4;
     out.clock_pages = 1'000'000;
     for (uint32_t i = 0; i < wire::kModelEntries; ++i) {
-      const uint32_t shape = i % wire::kShapeStride;
-      out.entries[i] = shape == 3 || shape == 0 ? 3 : 1;
+      out.entries[i] = static_cast<uint8_t>(stream_of(i % wire::kShapeStride));
     }
     out.checksum = crc32c(std::as_bytes(std::span(out.entries)));
     header().active.store(generation);
   }
+  void write(uint64_t first, uint64_t pages) {
+    for (uint64_t at = first; at < first + pages; at += 8) {
+      placement_->wrote({kDefaultVStream, 8, 0, 8, BlockNo{at}, false}, kDefaultPStream, 0);
+    }
+  }
+  std::vector<RoutedRun> route_over(uint64_t first, uint32_t pages) {
+    std::vector<RoutedRun> runs;
+    placement_->route_run({kDefaultVStream, pages, 0, pages, BlockNo{first}, true}, runs);
+    return runs;
+  }
   void rewrite(VStreamId v, uint64_t first, uint64_t units, int rounds) {
     for (int i = 0; i < rounds; ++i) {
       const BlockNo block{first + static_cast<uint64_t>(i) % units * 16};
-      placement_->wrote(block, 16, v, kDefaultPStream, 16, 0, i >= static_cast<int>(units));
+      const bool again = i >= static_cast<int>(units);
+      placement_->wrote({v, 16, 0, 16, block, again}, kDefaultPStream,
+                        again ? wire::kAgeOld : wire::kAgeNew);
     }
   }
 
@@ -77,13 +93,13 @@ TEST_F(Route, TheShapeOfTheRequestDecides) {
   publish(1);
   ASSERT_TRUE(placement_->tick().has_value());
   std::vector<RoutedRun> runs;
-  placement_->route_run(kDefaultVStream, 10, 0, 10, false, runs);
+  placement_->route_run({kDefaultVStream, 10, 0, 10, BlockNo{0}, false}, runs);
   ASSERT_EQ(runs.size(), 2U);
   EXPECT_EQ(runs[0].pages, 9U);
   EXPECT_EQ(runs[0].stream.value, 1);
   EXPECT_EQ(runs[1].offset_pages, 9U);
   EXPECT_EQ(runs[1].stream.value, 3);
-  EXPECT_EQ(placement_->route(kDefaultVStream, 1, 0, false).value, 3);
+  EXPECT_EQ(placement_->route(kDefaultVStream, 1, 0, wire::kAgeNew).value, 3);
 }
 
 TEST_F(Route, RunsCoverExactlyWhatWasAskedForAnySplit) {
@@ -93,13 +109,14 @@ TEST_F(Route, RunsCoverExactlyWhatWasAskedForAnySplit) {
     for (uint32_t from = 0; from < n; ++from) {
       for (uint32_t to = from + 1; to <= n; ++to) {
         std::vector<RoutedRun> runs;
-        placement_->route_run(kDefaultVStream, n, from, to - from, false, runs);
+        placement_->route_run({kDefaultVStream, n, from, to - from, BlockNo{0}, false}, runs);
         uint64_t at = from;
         for (const RoutedRun& run : runs) {
           EXPECT_EQ(run.offset_pages, at);
           for (uint64_t p = 0; p < run.pages; ++p, ++at) {
-            EXPECT_EQ(placement_->route(kDefaultVStream, n, static_cast<uint32_t>(at), false),
-                      run.stream);
+            EXPECT_EQ(
+                placement_->route(kDefaultVStream, n, static_cast<uint32_t>(at), wire::kAgeNew),
+                run.stream);
           }
         }
         EXPECT_EQ(at, to);
@@ -108,13 +125,32 @@ TEST_F(Route, RunsCoverExactlyWhatWasAskedForAnySplit) {
   }
 }
 
+TEST_F(Route, TheAgeOfWhatIsOverwrittenDecides) {
+  constexpr uint32_t kRecent = 1;  // age class
+  publish(1, [](uint32_t shape) { return shape / wire::kEndClasses == kRecent ? 2 : 1; });
+  ASSERT_TRUE(placement_->tick().has_value());
+  write(0, 32);
+  write(kCapacity / 2, kCapacity / 8);  // pages pass
+  write(16, 8);
+  const std::vector<RoutedRun> runs = route_over(0, 32);
+  ASSERT_EQ(runs.size(), 3U);
+  EXPECT_EQ(runs[0].stream.value, 1);
+  EXPECT_EQ(runs[0].age, 3) << "an eighth of the device ago";
+  EXPECT_EQ(runs[1].offset_pages, 16U);
+  EXPECT_EQ(runs[1].pages, 8U);
+  EXPECT_EQ(runs[1].stream.value, 2);
+  EXPECT_EQ(runs[1].age, 1);
+  EXPECT_EQ(runs[2].age, 3);
+  EXPECT_EQ(route_over(kCapacity / 4, 1)[0].age, wire::kAgeOld) << "nobody has seen it written";
+}
+
 TEST_F(Route, AVStreamYoungerThanTheModelIsNotTheModels) {
   publish(1);
   buffer(1).clock_pages = 0;
   placement_->tick();
   const VStreamId v = *placement_->by_name("new", Source::kHint);
-  EXPECT_EQ(placement_->route(v, 1, 0, false), placement_->info(v)->pstream);
-  EXPECT_NE(placement_->route(v, 5, 0, false), kDefaultPStream) << "a pStream of its own";
+  EXPECT_EQ(placement_->route(v, 1, 0, wire::kAgeNew), placement_->info(v)->pstream);
+  EXPECT_NE(placement_->route(v, 5, 0, wire::kAgeNew), kDefaultPStream) << "a pStream of its own";
 }
 
 TEST_F(Route, AModelIsRefusedForEveryFault) {
@@ -162,7 +198,8 @@ TEST_F(Route, RandomSharedMemoryNeverGivesAPStreamThatIsNotThere) {
     placement_->tick();
     EXPECT_LT(placement_->route(VStreamId{static_cast<uint16_t>(random())}, 7, 6, true).value, 4);
   }
-  EXPECT_EQ(placement_->route(kDefaultVStream, 1, 0, false).value, 3) << "the last good one serves";
+  EXPECT_EQ(placement_->route(kDefaultVStream, 1, 0, wire::kAgeNew).value, 3)
+      << "the last good one serves";
 }
 
 TEST_F(Route, TheSharedMemoryCannotShrinkUnderUs) {
@@ -173,12 +210,13 @@ TEST_F(Route, TheSharedMemoryCannotShrinkUnderUs) {
 TEST_F(Route, MeasuredLifetimesSeparateWithoutAnyModel) {
   const VStreamId hot = placement_->choose({"log", "a.wal", "d", {}}).vstream;
   const VStreamId cold = placement_->choose({"db", "a.dat", "d", {}}).vstream;
-  EXPECT_EQ(placement_->route(hot, 9, 0, false), kDefaultPStream) << "nothing is known yet";
+  EXPECT_EQ(placement_->route(hot, 9, 0, wire::kAgeNew), kDefaultPStream) << "nothing is known yet";
   rewrite(hot, 0, 4, 2000);
   rewrite(cold, 8192, 512, 1600);
   clock_.ms += 1000;
   placement_->tick();
-  EXPECT_NE(placement_->route(hot, 9, 0, false), placement_->route(cold, 9, 0, false));
+  EXPECT_NE(placement_->route(hot, 9, 0, wire::kAgeNew),
+            placement_->route(cold, 9, 0, wire::kAgeNew));
   EXPECT_LT(placement_->info(hot)->lifetime_bytes, placement_->info(cold)->lifetime_bytes);
   EXPECT_EQ(placement_->info(hot)->written_bytes, 2000U * 16 * kBlockSize);
 }
@@ -198,7 +236,8 @@ TEST_F(Route, WhatNeverDiesIsNotLeftWithWhatDiesAtOnce) {
     placement_->tick();
   }
   for (const VStreamId v : cold) {
-    EXPECT_NE(placement_->route(v, 9, 0, false), placement_->route(hot, 9, 0, false));
+    EXPECT_NE(placement_->route(v, 9, 0, wire::kAgeNew),
+              placement_->route(hot, 9, 0, wire::kAgeNew));
   }
 }
 
@@ -207,20 +246,21 @@ TEST_F(Route, AnUnmeasuredHintKeepsItsPStreamToItself) {
   const VStreamId said = *placement_->by_name("said", Source::kHint);
   rewrite(hot, 0, 4, 2000);
   placement_->tick();
-  EXPECT_NE(placement_->route(said, 9, 0, false), placement_->route(hot, 9, 0, false));
-  EXPECT_NE(placement_->route(hot, 9, 0, false), kDefaultPStream);
+  EXPECT_NE(placement_->route(said, 9, 0, wire::kAgeNew),
+            placement_->route(hot, 9, 0, wire::kAgeNew));
+  EXPECT_NE(placement_->route(hot, 9, 0, wire::kAgeNew), kDefaultPStream);
 }
 
 TEST_F(Route, OffIsOff) {
   open(Mode::kOff);
   publish(1);
   placement_->tick();
-  EXPECT_EQ(placement_->route(*placement_->by_number(5), 1, 0, false), kDefaultPStream);
+  EXPECT_EQ(placement_->route(*placement_->by_number(5), 1, 0, wire::kAgeNew), kDefaultPStream);
 }
 
 TEST_F(Route, TelemetryTellsEachRunAndOverwritesWhenNobodyReads) {
   for (uint64_t i = 0; i < 100; ++i) {
-    placement_->wrote(BlockNo{i}, 1, VStreamId{3}, PStreamId{2}, 4, 1, true);
+    placement_->wrote({VStreamId{3}, 4, 1, 1, BlockNo{i}, true}, PStreamId{2}, 2);
   }
   const auto* header = reinterpret_cast<const wire::TelemetryHeader*>(telemetry_);
   EXPECT_EQ(header->magic, wire::kTelemetryMagic);
