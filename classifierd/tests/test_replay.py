@@ -57,14 +57,15 @@ def test_the_place_in_the_request_alone_tells_log_tails() -> None:
 
 
 def test_the_age_of_what_is_overwritten_alone_tells_often_written_pages() -> None:
-    made, full = _core.generated("zipf", LIVE, PAGES)
+    made, full = _core.generated("zipf", LIVE // 2, PAGES // 2)
     raw = from_bytes(made)
+    raw["vstream"] = 0
     assert full
     with_age = replay(prefilled(raw), [VStream(0)], None, "life-table")
     blind = Settings(levels=("overwrite", "vstream+overwrite+end"))
     without = replay(prefilled(raw), [VStream(0)], blind, "life-table")
     assert with_age.gap_closed("life-table") >= 0.35
-    assert without.gap_closed("life-table") <= with_age.gap_closed("life-table") / 2
+    assert without.gap_closed("life-table") <= 0.2
 
 
 def test_without_requests_the_same_pages_are_written_and_their_places_are_gone() -> None:
