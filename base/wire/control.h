@@ -12,9 +12,11 @@
 //               {"vstream", "pstream" (of a new write of that vStream, now),
 //               "written_clock_bytes", "age_bytes"}. Known is what was written since the mount and
 //               lives, to the 64 KiB around it. ERANGE beyond DATA.
-//   attach    → {"telemetry_bytes", "model_bytes", "pstream_count", "capacity_blocks", "uuid"} with
-//               two file descriptors (SCM_RIGHTS): the telemetry ring and the model table. One
-//               daemon at a time: a second attach is refused with EBUSY until the first hangs up.
+//   attach    → {"telemetry_bytes", "model_bytes", "pstream_count", "capacity_blocks", "uuid",
+//               "device": {"gc_mode" ("same", "own", "shared"), "spare" (physical ÷ capacity − 1),
+//               "erase_unit_blocks"}} with two file descriptors (SCM_RIGHTS): the telemetry ring
+//               and the model table. Of the device each is null where it does not tell. One daemon
+//               at a time: a second attach is refused with EBUSY until the first hangs up.
 //   sync      → waits for an epoch that covers everything written before
 //   record    {"path": FILE} or {"stop": true} → starts or stops the trace recorder
 //   grow      {"meta_size": BYTES, "dry_run": true}, both optional → {"before": SIZES,

@@ -32,6 +32,12 @@ constexpr double kSlack = 0.02;
 constexpr uint64_t kNumbersPerLive = 8;
 constexpr uint32_t kBlockPagesMin = 16;
 
+// Blocks being filled at once, by the host and by copies.
+uint32_t open_blocks(const emulator::Geometry& geometry) {
+  if (geometry.gc_mode == emulator::GcMode::kOwnFrontier) return geometry.frontiers();
+  return geometry.streams + (geometry.gc_mode == emulator::GcMode::kShared ? 1U : 0U);
+}
+
 emulator::Geometry geometry_of(const Shadow::Settings& settings, uint64_t live, uint32_t one_in) {
   emulator::Geometry geometry;
   geometry.user_pages = static_cast<uint32_t>(live * kNumbersPerLive);
@@ -39,9 +45,15 @@ emulator::Geometry geometry_of(const Shadow::Settings& settings, uint64_t live, 
       std::max(settings.block_pages / one_in, std::min(settings.block_pages, kBlockPagesMin));
   geometry.streams = static_cast<uint16_t>(settings.classes);
   geometry.gc_mode = settings.gc_mode;
-  const double pages = static_cast<double>(live) * (1 + settings.spare + kSlack);
-  geometry.blocks = static_cast<uint32_t>(std::ceil(pages / geometry.pages_per_block)) +
-                    static_cast<uint32_t>(emulator::kReserveBlocks);
+  const auto blocks_of = [&](double pages) {
+    return static_cast<uint32_t>(std::ceil(pages / geometry.pages_per_block));
+  };
+  // Without as many as are open at once it could not collect its garbage.
+  const double pages = static_cast<double>(live);
+  const uint32_t needed =
+      blocks_of(pages * (1 + kSlack)) + geometry.low_water + open_blocks(geometry) + 1;
+  geometry.blocks = std::max(needed, blocks_of(pages * (1 + settings.spare + kSlack)) +
+                                         static_cast<uint32_t>(emulator::kReserveBlocks));
   return geometry;
 }
 

@@ -127,6 +127,7 @@ class FakeFilesystem:
         self.path, self.ring, self.model, self.pstreams = path, ring, model, pstreams
         self.streams: list[dict[str, object]] = []
         self.more: dict[str, dict[str, object]] = {}  # answers to other requests
+        self.device: object = None
         self.busy = False
         self.space: object = {"data_blocks": 1 << 18, "free_blocks": 1 << 18}
         self.attached = threading.Event()
@@ -170,7 +171,8 @@ class FakeFilesystem:
             sizes = {"telemetry_bytes": self.ring.size, "model_bytes": _core.MODEL_BYTES}
             counts = {"pstream_count": self.pstreams, "capacity_blocks": 1 << 18}
             fds = [self.ring.fd, self.model.fd]
-            return {"ok": True, **sizes, **counts, "uuid": UUID.hex()}, fds
+            answer = {"ok": True, **sizes, **counts, "uuid": UUID.hex(), "device": self.device}
+            return answer, fds
         if op in self.more:
             return {"ok": True, **self.more[op]}, []
         return {"ok": False, "errno": 22, "error": "unknown op"}, []

@@ -91,7 +91,7 @@ def test_a_candidate_alone_serves_from_the_first_page_on() -> None:
     for tags, serving, _ in contest.run(telemetry(raw)):
         assert serving == "life-table"
         assert list(tags) == ["life-table"]
-    assert len(np.unique(contest.table_)) > 2
+    assert len(np.unique(contest.tables_["life-table"])) > 2
 
 
 @pytest.mark.parametrize("pstreams", [1, 2, 200])

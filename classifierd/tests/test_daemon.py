@@ -19,7 +19,7 @@ import pytest
 from classifierd import _core, config, state
 from classifierd.cli import EXIT_BUSY, EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.contest import Contest, Device
-from classifierd.control import ControlClient, ControlError
+from classifierd.control import Collection, ControlClient, ControlError
 from classifierd.daemon import Daemon
 from classifierd.records import from_bytes
 from classifierd.workloads import WORKLOADS
@@ -53,6 +53,17 @@ def wait_for(holds: Callable[[], bool], seconds: float = 10) -> None:
     while not holds():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
+
+
+def test_the_device_tells_how_it_collects_garbage(filesystem: FakeFilesystem) -> None:
+    filesystem.device = {"gc_mode": "shared", "spare": 0.28, "erase_unit_blocks": 512}
+    with ControlClient(filesystem.path) as client:
+        attachment = client.attach()
+        attachment.close()
+    assert attachment.collection == Collection("shared", 0.28, 512)
+    nonsense: list[object] = [7, {"gc_mode": [], "spare": -1.0, "erase_unit_blocks": 1 << 40}]
+    for said in nonsense:
+        assert Collection.parse(said) == Collection()
 
 
 def newer(model: ModelArea, generation: int) -> bool:

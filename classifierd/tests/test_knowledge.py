@@ -12,7 +12,8 @@ from classifierd import _core
 from classifierd.config import Config, DaemonSettings
 from classifierd.contest import PUBLISHED, Device
 from classifierd.contexts import VStream
-from classifierd.knowledge import Identity, Knowledge, publish
+from classifierd.knowledge import Identity, Knowledge
+from classifierd.publication import publish
 from classifierd.records import Records, make
 from classifierd.traces import telemetry
 from classifierd.workloads import WORKLOADS
@@ -48,7 +49,7 @@ def test_what_serves_is_published_and_a_switch_is_said(
     records, vstreams = logs(10 * LIVE)
     known.know(vstreams)
     learn(known, records[: len(records) // 8])
-    assert len(np.unique(known.contest.table_)) > 1, "the table would speak already"
+    assert len(np.unique(known.contest.tables_["life-table"])) > 1, "the table would speak already"
     publish(writer, known, 0)
     assert writer.generation == 0
     assert "nothing decided" in caplog.text

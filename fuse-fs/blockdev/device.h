@@ -49,6 +49,10 @@ struct DeviceInfo {
   std::string mechanism = "none";  // how a write says its pStream, for people
   std::string why;                 // where there is one pStream, the reason, if one is known
   std::string transport;           // how requests go to it, for people
+  // Where it puts what garbage collection copies: the "same" pStream, open blocks of each pStream's
+  // "own", "shared" ones of all. Empty: it does not tell.
+  std::string gc_mode = "";
+  double spare = 0;  // physical ÷ capacity − 1; 0: it does not tell
 };
 
 struct StreamStats {

@@ -70,6 +70,14 @@ uint64_t erase_unit_lbas(const nvme::Discovery& found) {
   return found.space.has_granularities() ? uint64_t{found.space.npdg} + 1 : 1;
 }
 
+// Base specification 2.1, figure 286: what is written by one initially isolated handle may be mixed
+// with others' when it is copied, what is persistently isolated may not.
+std::string gc_mode_of(const nvme::Discovery& found) {
+  if (!found.fdp || found.fdp->types.empty()) return "";
+  return std::ranges::all_of(found.fdp->types, [](uint8_t type) { return type == 2; }) ? "own"
+                                                                                       : "shared";
+}
+
 }  // namespace
 
 // A read or write on its way, in as many commands as it takes.
@@ -161,7 +169,8 @@ void NvmeDevice::describe() {
            nvme::name_of(placements_.size() > 1 || read_only_ ? found_.mechanism
                                                               : nvme::Mechanism::kNone),
            found_.why,
-           controller_->transport()};
+           controller_->transport(),
+           gc_mode_of(found_)};
 }
 
 Placement NvmeDevice::placement(PStreamId stream) const {

@@ -42,6 +42,15 @@ ControlAnswer status(data::Filesystem& fs) {
   return now ? done(status_json(*now, fs.geometry().super())) : refused(now.error());
 }
 
+// What the device tells of how it collects garbage; null where it does not.
+json collection(const blockdev::DeviceInfo& device) {
+  json out = {{"gc_mode", nullptr}, {"spare", nullptr}, {"erase_unit_blocks", nullptr}};
+  if (!device.gc_mode.empty()) out["gc_mode"] = device.gc_mode;
+  if (device.spare > 0) out["spare"] = device.spare;
+  if (device.erase_unit_blocks > 1) out["erase_unit_blocks"] = device.erase_unit_blocks;
+  return out;
+}
+
 ControlAnswer attach(data::Filesystem& fs, const ControlPeer& peer) {
   const placement::Placement::SharedMemory shared = fs.placement().shared_memory();
   const Result<data::Status> now = fs.status();
@@ -51,7 +60,8 @@ ControlAnswer attach(data::Filesystem& fs, const ControlPeer& peer) {
                                {"model_bytes", shared.model_bytes},
                                {"pstream_count", std::max<size_t>(1, now->device.streams.size())},
                                {"capacity_blocks", fs.geometry().data_blocks()},
-                               {"uuid", uuid_text(fs.geometry().super().uuid)}});
+                               {"uuid", uuid_text(fs.geometry().super().uuid)},
+                               {"device", collection(now->device_info)}});
   answer.fds = {shared.telemetry_fd, shared.model_fd};
   return answer;
 }

@@ -18,9 +18,9 @@ from classifierd.learner import Learner, Settings, Table
 from classifierd.records import RECORD, Records
 
 # Streams are not free where spare blocks are few, hence fewer of them as well.
-CANDIDATES = ("logistic", "logistic-few", "life-table", "nosep")
+CANDIDATES = ("logistic", "logistic-few", "life-table", "life-table-few", "nosep")
 # Those whose placements a table can say (placements()): what is not published must not win.
-PUBLISHED = ("life-table", "nosep")
+PUBLISHED = ("life-table", "life-table-few", "nosep")
 PSTREAMS_MAX = 128  # that are told apart
 
 
@@ -89,8 +89,9 @@ class Contest:
             gc_mode=device.gc_mode,
         )
         self._choice = Choice(candidates, shadow, serving or begins)
-        # The life table's placements, u8[vStreams, shapes]: its classes spread over the pStreams.
-        self.table_: Table = np.full_like(self.learner.table_, self.pstreams - 1)
+        # What each of PUBLISHED says, u8[vStreams, shapes].
+        mixed = np.full_like(self.learner.table_, self.pstreams - 1)
+        self.tables_: dict[str, Table] = dict.fromkeys(PUBLISHED, mixed)
         self._records: list[Records] = []  # of this epoch
         self._tags: list[list[Tags]] = []  # of each of these
 
@@ -152,9 +153,7 @@ class Contest:
 
         The logistic model looks at more than these two: where it serves, the life table speaks.
         """
-        if self.serving == "nosep":
-            return np.full_like(self.table_, self.pstreams - 1)
-        return self.table_
+        return self.tables_.get(self.serving, self.tables_["life-table"])
 
     def fill(self, pages: int) -> None:
         """The first `pages` of the device were written before anyone looked, by no separation."""
@@ -172,8 +171,8 @@ class Contest:
             rows = self._model.feed(records, learner.lifetimes_.reshape(-1))
             for (name, cut), row in zip(self._cuts.items(), rows, strict=True):
                 out[name] = pstreams_of(cut, self.pstreams)[row]
-        out["life-table"] = _core.tags(records, self.table_.reshape(-1))
-        out["nosep"] = np.full_like(out["life-table"], self.pstreams - 1)
+        for name in self.tables_.keys() & set(self.candidates):
+            out[name] = _core.tags(records, self.tables_[name].reshape(-1))
         return [out[name] for name in self.candidates]
 
     def refresh(self) -> None:
@@ -182,7 +181,9 @@ class Contest:
         self._spread()
 
     def _spread(self) -> None:
+        """Spread the classes over the pStreams; neighbours share one where there are to be few."""
         edges = self.learner.edges_
         classes = 1 if edges is None else 1 + int(np.isfinite(edges).sum())
-        spread = pstreams_of(classes, self.pstreams)
-        self.table_ = spread[np.minimum(self.learner.table_, classes - 1)]
+        table = np.minimum(self.learner.table_, classes - 1)
+        self.tables_["life-table"] = pstreams_of(classes, self.pstreams)[table]
+        self.tables_["life-table-few"] = pstreams_of((classes + 1) // 2, self.pstreams)[table // 2]

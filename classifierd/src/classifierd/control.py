@@ -32,6 +32,30 @@ def socket_path(mountpoint: Path) -> Path:
     return Path(os.fsdecode(value.rstrip(b"\0")))
 
 
+GC_MODES = ("same", "own", "shared")
+
+
+@dataclass(frozen=True)
+class Collection:
+    """How the device collects garbage; what it does not tell is taken to be usual."""
+
+    gc_mode: str = "same"  # where copies go: GC_MODES
+    spare: float = 0.07  # physical ÷ capacity - 1
+    block_pages: int = 256  # erased together
+
+    @staticmethod
+    def parse(said: object) -> Collection:
+        """Take what attach says of the device; what makes no sense counts as not told."""
+        told = said if isinstance(said, dict) else {}
+        mode, spare, block = (told.get(key) for key in ("gc_mode", "spare", "erase_unit_blocks"))
+        usual = Collection()
+        return Collection(
+            mode if mode in GC_MODES else usual.gc_mode,
+            float(spare) if isinstance(spare, float) and 0 < spare <= 1 else usual.spare,
+            block if isinstance(block, int) and 1 < block <= 1 << 20 else usual.block_pages,
+        )
+
+
 @dataclass(frozen=True)
 class Attachment:
     """What attach hands over; the descriptors are the holder's to close."""
@@ -39,6 +63,7 @@ class Attachment:
     telemetry_fd: int
     model_fd: int
     pstream_count: int
+    collection: Collection = Collection()
 
     def close(self) -> None:
         """Close both descriptors."""
@@ -111,7 +136,7 @@ class ControlClient:
             _close(fds)
             msg = "attach: two descriptors and a sensible pstream_count were expected"
             raise ControlError(errno.EPROTO, msg)
-        return Attachment(fds[0], fds[1], count)
+        return Attachment(fds[0], fds[1], count, Collection.parse(answer.get("device")))
 
     def streams(self) -> list[VStream]:
         """The descriptors of all vStreams."""

@@ -14,12 +14,18 @@ from classifierd import _core, explain
 from classifierd.config import Config
 from classifierd.contest import Device
 from classifierd.control import Attachment, ControlClient, ControlError, socket_path
-from classifierd.knowledge import Identity, Knowledge, publish
+from classifierd.knowledge import Identity, Knowledge
+from classifierd.publication import publish
 from classifierd.records import from_bytes
 
 log = logging.getLogger(__name__)
 
 _RECORDS_PER_READ = 1 << 17
+_COPIES_GO = {
+    "same": "their pStream",
+    "own": "open blocks of their pStream's own",
+    "shared": "open blocks of all",
+}
 
 
 class Session:
@@ -39,13 +45,18 @@ class Session:
         if not self._reader.sealed:
             log.warning("the telemetry area is not sealed against shrinking")
         used = client.used_blocks()
-        device = Device(max(capacity, 1), attachment.pstream_count)
+        how = attachment.collection
+        device = Device(
+            max(capacity, 1), attachment.pstream_count, how.spare, how.block_pages, how.gc_mode
+        )
         self._knowledge = Knowledge(Identity(uuid, capacity, used), device, config, state_dir)
         log.info(
-            "attached: %s device, %s of it used, %d pStreams, epochs of %d pages at most",
+            "attached: %s device, %s of it used, %d pStreams, copies to %s, "
+            "epochs of %d pages at most",
             explain.size(capacity),
             explain.size(used),
             attachment.pstream_count,
+            _COPIES_GO[how.gc_mode],
             self._knowledge.learner.epoch_pages,
         )
 

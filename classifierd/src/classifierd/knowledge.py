@@ -1,6 +1,6 @@
-"""What the daemon knows of one filesystem: the contest, its memory on disk, and what it says.
+"""What the daemon knows of one filesystem: the contest and its memory on disk.
 
-Records come in, tables of placements go out; sockets and timing are daemon.py's.
+Records come in; what is said is publication.py's, sockets and timing are daemon.py's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from classifierd.config import Config
 from classifierd.contest import Contest, Device
 from classifierd.contexts import VStream
 from classifierd.learner import Learner, Table
-from classifierd.records import Records
+from classifierd.records import RECORD, Records
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 # share used, on again below the other.
 _OPEN_OF_SPARE = 0.25
 _FULL, _FULL_NO_MORE = 0.88, 0.85
+_SAMPLED = 1024  # records
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Knowledge:
         self._chunk_counter = _core.ChunkCounter(half_life_pages=max(capacity / 2, 4096.0))
         self._chunks = ChunkClusters(config.daemon.chunk_classes)
         self._kmeans = LifetimeKMeans(device.pstreams)
+        self.sample_: Records = np.zeros(0, RECORD)  # of what was fed last
 
     @property
     def learner(self) -> Learner:
@@ -82,6 +84,7 @@ class Knowledge:
     def feed(self, records: Records) -> int:
         """Learn up to the end of the epoch; returns how many records that took."""
         taken = self.contest.feed(records)
+        self.sample_ = records[max(0, taken - _SAMPLED) : taken]
         self._chunk_counter.feed(records[:taken])
         return taken
 
@@ -125,7 +128,7 @@ class Knowledge:
     def placements(self) -> Table:
         """The pStream of each (vStream, shape), u8[vStreams, shapes], by what serves."""
         if self.crowded:
-            return np.full_like(self.contest.table_, self.contest.pstreams - 1)
+            return self.contest.tables_["nosep"]
         return self.contest.placements()
 
     def load(self) -> bool:
@@ -143,29 +146,3 @@ class Knowledge:
             state.save(self._state_dir, self._uuid, self.contest)
         except OSError as error:
             log.warning("state not saved: %s", error)
-
-
-def publish(writer: _core.ModelWriter, knowledge: Knowledge, met_clock: int) -> None:
-    """Hand over what serves; it speaks for vStreams born before `met_clock`, in pages written.
-
-    Not before there is something to say: by hints and lifetimes measured the filesystem places by
-    itself (docs/DESIGN.md).
-    """
-    life = knowledge.learner.life
-    if not knowledge.speaks:
-        log.info("nothing decided after %s of writes: no placement has copied less yet",
-                 explain.size(life.clock_pages))  # fmt: skip
-        return
-    generation = writer.publish(
-        knowledge.placements().reshape(-1),
-        knowledge.contest.pstreams,
-        max(met_clock, life.device_clock_pages),
-    )
-    log.info(
-        "model %d (%s) published after %s of writes, %d deaths seen, %d vStreams known",
-        generation,
-        knowledge.contest.serving,
-        explain.size(life.clock_pages),
-        life.deaths,
-        len(knowledge.learner.vstreams),
-    )

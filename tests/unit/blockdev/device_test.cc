@@ -115,6 +115,16 @@ TEST_F(DeviceTest, AFileThatBecameLongerIsUsedToItsEndOnceMeasured) {
   EXPECT_EQ(open_kind("emulated")->measure().value(), kBlocks);
 }
 
+TEST_F(DeviceTest, AnEmulatedSsdTellsHowItCollectsGarbage) {
+  const auto device = open_kind("emulated");
+  EXPECT_EQ(device->info().gc_mode, "own");
+  const auto stats = device->stats();
+  EXPECT_NEAR(device->info().spare,
+              static_cast<double>(stats->physical_bytes) / (kBlocks * kBlockSize) - 1, 1e-9);
+  EXPECT_EQ(open_kind("file")->info().gc_mode, "");
+  EXPECT_EQ(open_kind("file")->info().spare, 0);
+}
+
 TEST_P(EveryDevice, KeepsWhatRandomConcurrentWritesAndTrimsLeftAcrossReopening) {
   auto device = open_kind(GetParam());
   EXPECT_TRUE(std::string(GetParam()).starts_with(device->info().kind));

@@ -61,6 +61,7 @@ TEST_F(NvmeTest, FdpWritesGoToTheHandleOfTheirPStream) {
   EXPECT_EQ(ssd->found().mechanism, Mechanism::kFdp);
   EXPECT_EQ(ssd->info().pstream_count, 4u);
   EXPECT_EQ(ssd->info().erase_unit_blocks, 32u);
+  EXPECT_EQ(ssd->info().gc_mode, "own") << "its handles are persistently isolated";
   EXPECT_EQ(ssd->placement(PStreamId{0}), Placement{});
   EXPECT_EQ(ssd->placement(PStreamId{2}), (Placement{2, 2}));
   EXPECT_EQ(ssd->placement(PStreamId{4}), Placement{});
@@ -77,6 +78,7 @@ TEST_F(NvmeTest, StreamsAreEnabledAllocatedAndGivenBack) {
   EXPECT_EQ(ssd->found().mechanism, Mechanism::kStreams);
   EXPECT_EQ(ssd->info().pstream_count, 4u);
   EXPECT_EQ(ssd->info().erase_unit_blocks, 32u);
+  EXPECT_EQ(ssd->info().gc_mode, "") << "Streams do not tell";
   EXPECT_EQ(ssd->placement(PStreamId{3}), (Placement{1, 3}));
   EXPECT_TRUE(nvme::directive_parameters(*controller_)->enables(nvme::directive::kStreams));
   EXPECT_EQ(nvme::streams_parameters(*controller_)->nsa, 3u);

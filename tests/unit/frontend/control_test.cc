@@ -254,6 +254,8 @@ TEST_F(ControlSocket, AttachHandsOverBothMemories) {
   const json answer = client.ask(R"({"op": "attach"})");
   EXPECT_EQ(answer.at("telemetry_bytes"), 64);
   EXPECT_EQ(answer.at("model_bytes"), 128);
+  EXPECT_TRUE(answer.at("device").at("gc_mode").is_null()) << "a file does not tell";
+  EXPECT_TRUE(answer.at("device").at("spare").is_null());
   ASSERT_EQ(client.fds.size(), 2U);
   char first = 0;
   char second = 0;

@@ -1,0 +1,70 @@
+"""What the daemon says to the filesystem: tables of placements, looked over before they go out."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import numpy.typing as npt
+
+from classifierd import _core, explain
+from classifierd.knowledge import Knowledge
+from classifierd.learner import Table
+from classifierd.records import KIND_TRIM, Records
+
+log = logging.getLogger(__name__)
+
+_END_CLASSES = 6
+
+
+def publish(writer: _core.ModelWriter, knowledge: Knowledge, met_clock: int) -> None:
+    """Hand over what serves; it speaks for vStreams born before `met_clock`, in pages written.
+
+    Not before there is something to say: by hints and lifetimes measured the filesystem places by
+    itself (docs/DESIGN.md). And not if the filesystem would understand another thing by it.
+    """
+    life = knowledge.learner.life
+    if not knowledge.speaks:
+        log.info("nothing decided after %s of writes: no placement has copied less yet",
+                 explain.size(life.clock_pages))  # fmt: skip
+        return
+    table = knowledge.placements()
+    if misread := pages_misread(table, knowledge.sample_):
+        log.error("nothing published: %d of %d pages would be placed otherwise than is meant",
+                  misread, _pages(knowledge.sample_).sum())  # fmt: skip
+        return
+    generation = writer.publish(
+        table.reshape(-1),
+        knowledge.contest.pstreams,
+        max(met_clock, life.device_clock_pages),
+    )
+    log.info(
+        "model %d (%s) published after %s of writes, %d deaths seen, %d vStreams known",
+        generation,
+        knowledge.contest.serving,
+        explain.size(life.clock_pages),
+        life.deaths,
+        len(knowledge.learner.vstreams),
+    )
+
+
+def pages_misread(table: Table, records: Records) -> int:
+    """How many pages of `records` the filesystem's code places otherwise than numpy by `table`."""
+    writes = records[records["kind"] != KIND_TRIM]
+    pages = _pages(writes)
+    row = np.repeat(np.arange(len(writes)), pages)
+    place = np.arange(len(row)) - (np.cumsum(pages) - pages)[row]
+    meant = table[writes["vstream"][row], shapes_of(writes[row], place)]
+    return int((_core.tags(writes, table.reshape(-1)) != meant).sum())
+
+
+def shapes_of(records: Records, place: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The shape of the page at `place` in each record (base/wire/model_table.h), by itself."""
+    request = records["request_pages"].astype(np.int64)
+    to_end = request - 1 - (records["request_offset"].astype(np.int64) + place)
+    end = np.select([request == 1, request == 2], [0, 1 + to_end], 3 + np.minimum(to_end, 2))
+    return end + records["age"].astype(np.int64) * _END_CLASSES
+
+
+def _pages(records: Records) -> npt.NDArray[np.int64]:
+    return np.where(records["kind"] != KIND_TRIM, records["pages"], 0).astype(np.int64)

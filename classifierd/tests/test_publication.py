@@ -1,0 +1,54 @@
+"""What goes out is what is meant."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from classifierd import _core, publication
+from classifierd.config import Config, DaemonSettings
+from classifierd.contest import Device
+from classifierd.knowledge import Identity, Knowledge
+from classifierd.publication import pages_misread, publish
+from classifierd.traces import telemetry
+from classifierd.workloads import WORKLOADS
+from fake_filesystem import UUID, ModelArea
+
+LIVE = 8192
+
+
+def learned() -> Knowledge:
+    config = Config(daemon=DaemonSettings(candidates=("life-table",)))
+    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), config, None)
+    raw, vstreams = WORKLOADS["log-tail-mix"](4 * LIVE, 1, LIVE)
+    known.know(vstreams)
+    records, at = telemetry(raw), 0
+    while at < len(records):
+        at += known.feed(records[at:])
+        known.end_epoch()
+    return known
+
+
+def test_every_shape_reads_as_it_is_written() -> None:
+    raw, _ = WORKLOADS["log-tail-mix"](4 * LIVE, 1, LIVE)
+    records = telemetry(raw)
+    assert len(np.unique(records["age"])) == _core.AGE_OLD + 1
+    own = np.arange(_core.VSTREAMS * _core.SHAPE_STRIDE) * 7919 % 251
+    table = own.astype(np.uint8).reshape(_core.VSTREAMS, _core.SHAPE_STRIDE)
+    assert pages_misread(table, records) == 0
+
+
+def test_a_table_that_would_be_misread_is_not_published(
+    model: ModelArea, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    known, writer = learned(), _core.ModelWriter(model.fd)
+    publish(writer, known, 0)
+    assert writer.generation == 1
+    real = publication.shapes_of
+    monkeypatch.setattr(publication, "shapes_of", lambda records, place: real(records, place) // 2)
+    publish(writer, known, 0)
+    assert writer.generation == 1
+    assert "placed otherwise than is meant" in caplog.text
