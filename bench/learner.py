@@ -124,7 +124,7 @@ def _resident_mib() -> float:
 def tagged(records: Records, live: int) -> npt.NDArray[np.uint8]:
     """Return what is learned as it goes: a pStream each page written."""
     workload = Workload(records, [VStream(0)], STREAMS, live)
-    return learned(workload, SPARE, BLOCK_PAGES)[0]["learned"]
+    return learned(workload, SPARE, BLOCK_PAGES).tags["learned"]
 
 
 def pages_of(records: Records) -> int:

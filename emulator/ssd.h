@@ -61,6 +61,8 @@ class Ssd {
   // Frees the map units that lie wholly inside; the rest keeps its content.
   Result<void> trim(uint64_t page, uint64_t count);
   Result<void> flush(Acknowledgement* acknowledged = nullptr);
+  // Nothing more comes for the pStream for long: its open block is closed, and can be collected.
+  Result<void> release(PStreamId pstream);
 
   // Works while the host is idle, until a limit is met or nothing is left worth doing: collects
   // garbage up to the wanted free blocks, then levels wear. From any thread; the host waits for one

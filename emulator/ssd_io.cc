@@ -169,6 +169,14 @@ Result<void> Ssd::trim(uint64_t page, uint64_t count) {
   return powered({});
 }
 
+Result<void> Ssd::release(PStreamId pstream) {
+  if (read_only_ || pstream.value >= geometry_.streams) return {};
+  const WriteLock lock(ftl_mutex_);
+  const Change change(*this);
+  ftl_.seal(static_cast<FrontierId>(pstream.value));
+  return powered({});
+}
+
 Result<void> Ssd::flush(Acknowledgement* acknowledged) {
   if (read_only_) return {};
   const uint64_t arrived_ns = real_time_.now_ns();

@@ -56,6 +56,17 @@ std::span<const uint8_t> span_of(const Array<uint8_t>& array) {
   return {array.data(), static_cast<size_t>(array.size())};
 }
 
+// u64[n, 2]: the page write, the stream.
+std::vector<Release> releases_of(const Array<uint64_t>& rows) {
+  if (rows.size() % 2 != 0) throw std::invalid_argument("releases: pairs are needed");
+  std::vector<Release> out;
+  for (const uint64_t* row = rows.data(); row != rows.data() + rows.size(); row += 2) {
+    if (row[1] > UINT8_MAX) throw std::invalid_argument("a release of what is no stream");
+    out.push_back({row[0], static_cast<uint8_t>(row[1])});
+  }
+  return out;
+}
+
 // (cells u32[n], volume f64[n], deaths f64[n, 26], entered f64[n, 26])
 py::tuple export_cells(const LifeTable& table) {
   const auto cells = table.cells();
@@ -344,6 +355,7 @@ void bind_replay(py::module_& m) {
           py::arg("records"), py::arg("tags"))
       .def("fill", &Shadow::fill, py::arg("pages"), py::arg("cls"))
       .def("fork", &Shadow::fork, py::arg("serving"))
+      .def("release", &Shadow::release, py::arg("candidate"), py::arg("cls"))
       .def_property_readonly("classes", &Shadow::classes)
       .def_property_readonly("written", &Shadow::written)
       .def_property_readonly("refused", &Shadow::refused)
@@ -355,15 +367,17 @@ void bind_replay(py::module_& m) {
       "waf",
       [](const py::array& records, const std::string& placement, uint32_t streams,
          const Array<uint8_t>& page_tags, double spare, uint32_t block_pages, double warmup,
-         const std::string& victim, const std::string& gc_mode) {
+         const std::string& victim, const std::string& gc_mode, const Array<uint64_t>& releases) {
         const auto span = records_of(records);
+        const std::vector<Release> released = releases_of(releases);
         const py::gil_scoped_release release;
         return waf_of(span, placement, streams, span_of(page_tags),
-                      {spare, block_pages, warmup, victim, gc_mode});
+                      {spare, block_pages, warmup, victim, gc_mode}, released);
       },
       py::arg("records"), py::arg("placement"), py::arg("streams") = 0,
       py::arg("tags") = Array<uint8_t>(0), py::arg("spare") = 0.07, py::arg("block_pages") = 256,
-      py::arg("warmup") = 0.3, py::arg("victim") = "greedy", py::arg("gc_mode") = "same");
+      py::arg("warmup") = 0.3, py::arg("victim") = "greedy", py::arg("gc_mode") = "same",
+      py::arg("releases") = Array<uint64_t>(0));
   m.def("generator_names", &generator_names);
   m.def(
       "generated",

@@ -25,7 +25,7 @@ Result<std::span<const PageOp>> RecordSource::next() {
 }
 
 Result<void> RecordSource::rewind() {
-  next_ = written_ = 0;
+  next_ = written_ = released_ = 0;
   return {};
 }
 
@@ -45,6 +45,9 @@ void RecordSource::trim(const TelemetryRecord& record) {
 void RecordSource::write(const TelemetryRecord& record) {
   for (uint32_t i = 0; i < record.pages; ++i) {
     const uint64_t block = record.block + i;
+    for (; released_ < releases_.size() && releases_[released_].write <= written_; ++released_) {
+      batch_.push_back({.pstream = releases_[released_].stream, .kind = OpKind::kRelease});
+    }
     const uint8_t tag = written_ < tags_.size() ? tags_[written_] : uint8_t{0};
     ++written_;
     batch_.push_back({.page = numbers_.number(block),

@@ -14,11 +14,19 @@
 
 namespace streamfs::classifier {
 
+// From the page write of this number on, nothing more is written to the stream for long.
+struct Release {
+  uint64_t write = 0;
+  uint8_t stream = 0;
+};
+
 class RecordSource final : public emulator::OpSource {
  public:
-  // `tags` holds one pStream a page written, or nothing.
-  RecordSource(std::span<const wire::TelemetryRecord> records, std::span<const uint8_t> tags)
-      : records_(records), tags_(tags) {}
+  // `tags` holds one pStream a page written, or nothing; `releases` are in the order of their
+  // writes.
+  RecordSource(std::span<const wire::TelemetryRecord> records, std::span<const uint8_t> tags,
+               std::span<const Release> releases = {})
+      : records_(records), tags_(tags), releases_(releases) {}
 
   Result<std::span<const emulator::PageOp>> next() override;
   Result<void> rewind() override;
@@ -29,11 +37,13 @@ class RecordSource final : public emulator::OpSource {
 
   const std::span<const wire::TelemetryRecord> records_;
   const std::span<const uint8_t> tags_;
+  const std::span<const Release> releases_;
   emulator::PageNumbers numbers_;  // kept when rewound
   std::vector<emulator::PageNumbers::Numbered> known_;
   std::vector<emulator::PageOp> batch_;
-  size_t next_ = 0;     // record
-  size_t written_ = 0;  // pages
+  size_t next_ = 0;      // record
+  size_t written_ = 0;   // pages
+  size_t released_ = 0;  // of releases_
 };
 
 }  // namespace streamfs::classifier

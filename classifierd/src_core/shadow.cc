@@ -67,6 +67,7 @@ class Shadow::Device {
         ftl_(geometry, media_, victim_, router_, counters_, live_) {}
   bool write(uint32_t page, uint8_t cls) { return ftl_.write(page, 1, cls, 0, nullptr) == 0; }
   void trim(uint32_t page) { ftl_.trim(page); }
+  void seal(uint8_t cls) { ftl_.seal(cls); }
   void go_on_from(const Device& other) { ftl_.go_on_from(other.ftl_); }
   uint64_t copied() const { return counters_.gc_pages; }
 
@@ -144,6 +145,13 @@ void Shadow::fork(uint32_t serving) {
   for (uint32_t i = 0; i < devices_.size(); ++i) {
     if (i != serving) devices_[i]->go_on_from(*devices_[serving]);
   }
+}
+
+void Shadow::release(uint32_t candidate, uint8_t cls) {
+  if (candidate >= devices_.size() || cls >= classes_) {
+    throw std::invalid_argument("no candidate or class of this number");
+  }
+  devices_[candidate]->seal(cls);
 }
 
 std::vector<uint64_t> Shadow::copied() const {

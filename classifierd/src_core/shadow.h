@@ -46,6 +46,9 @@ class Shadow {
   // All candidates' devices become what the one that serves has: each shows what going over to it
   // would cost from here. Throws std::invalid_argument for no candidate.
   void fork(uint32_t serving);
+  // The candidate has no use for the class for long: its open block is closed. Throws
+  // std::invalid_argument for what is no candidate or class.
+  void release(uint32_t candidate, uint8_t cls);
 
   uint32_t classes() const { return classes_; }
   uint64_t written() const { return written_; }  // sampled pages, ever

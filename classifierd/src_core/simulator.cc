@@ -38,9 +38,13 @@ emulator::GcMode gc_mode_of(const std::string& name) {
 }
 
 double waf_of(std::span<const wire::TelemetryRecord> records, const std::string& placement,
-              uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings) {
+              uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings,
+              std::span<const Release> releases) {
   if (placement == "tags" && tags.size() != pages_written(records)) {
     throw std::invalid_argument("as many tags as pages written are needed");
+  }
+  if (std::ranges::any_of(releases, [&](const Release& each) { return each.stream >= streams; })) {
+    throw std::invalid_argument("a release of what is no stream");
   }
   emulator::ReplayOptions options;
   options.placement = placement;
@@ -51,7 +55,7 @@ double waf_of(std::span<const wire::TelemetryRecord> records, const std::string&
   options.policy.pages_per_block = settings.block_pages;
   options.policy.gc_mode = gc_mode_of(settings.gc_mode);
   auto workload =
-      or_throw(emulator::Workload::survey(std::make_unique<RecordSource>(records, tags)));
+      or_throw(emulator::Workload::survey(std::make_unique<RecordSource>(records, tags, releases)));
   return or_throw(emulator::replay(workload, options)).waf();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/wire/telemetry.h"
+#include "classifierd/src_core/record_source.h"
 #include "emulator/geometry.h"
 
 namespace streamfs::classifier {
@@ -24,9 +25,11 @@ struct DeviceSettings {
 // Write amplification by `placement`, one of placements(); "tags" takes `tags`, one pStream a page
 // written. `streams` 0 is the policy's own number. `gc_mode` is for tags and for what only
 // hosts can run; the others say themselves where copies go.
-// Throws std::invalid_argument for unknown names and for tags that are too few.
+// `releases` of pStreams go with tags. Throws std::invalid_argument for unknown names, for tags
+// that are too few and for releases of what is no stream.
 double waf_of(std::span<const wire::TelemetryRecord> records, const std::string& placement,
-              uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings);
+              uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings,
+              std::span<const Release> releases = {});
 
 std::vector<std::string> placements();
 

@@ -51,6 +51,26 @@ def test_a_sampled_shadow_ranks_as_the_whole_does() -> None:
     assert apart < mixed < strewn * 1.05
 
 
+def test_a_released_class_keeps_no_block_open() -> None:
+    """Three classes once used hold three blocks of a small spare until they are released."""
+    raw, _ = WORKLOADS["hot-cold"](300_000, 3, LIVE // 4)
+    records = telemetry(raw)
+    pages = int(records["pages"].sum())
+    copied = []
+    for released in (False, True):
+        shadow = _core.Shadow(LIVE // 4, 1, 8, 0.07, gc_mode="shared")  # copies need none of theirs
+        early = len(records) // 10
+        some = int(records["pages"][:early].sum())
+        shadow.feed(records[:early], (np.arange(some) % 8).astype(np.uint8))
+        for cls in range(7) if released else ():
+            shadow.release(0, cls)
+        shadow.feed(records[early:], np.full(pages - some, 7, np.uint8))
+        copied.append(shadow.copied[0])
+    assert copied[1] < 0.9 * copied[0]
+    with pytest.raises(ValueError, match="no candidate or class"):
+        shadow.release(0, 8)
+
+
 def test_after_a_fork_all_devices_are_what_the_serving_one_was() -> None:
     records, tags = hot_and_cold(600_000, 7)
     half, pages = len(records) // 2, int(records["pages"][: len(records) // 2].sum())

@@ -49,10 +49,11 @@ def test_nosep_serves_in_the_last_pstream_until_something_is_copied() -> None:
 def test_what_is_learned_is_never_worse_than_no_separation(name: str) -> None:
     raw = WORKLOADS[name](8 * LIVE, 1, LIVE)[0] if name in WORKLOADS else bare(name, 8 * LIVE)
     workload = workload_of(raw, [VStream(0)], 8)
-    tags, served = learned(workload)
+    found = learned(workload)
+    served = found.served
     assert sum(served.values()) > 8
     device = Simulated()
-    ours = waf_of(workload, "tags", device, tags["learned"])
+    ours = waf_of(workload, "tags", device, found.tags["learned"], found.releases["learned"])
     none = waf_of(workload, "nosep", device)
     assert ours <= none + 0.01
     if name == "fio4":

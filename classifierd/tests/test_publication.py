@@ -19,7 +19,7 @@ from fake_filesystem import UUID, ModelArea
 LIVE = 8192
 
 
-def learned() -> Knowledge:
+def taught() -> Knowledge:
     config = Config(daemon=DaemonSettings(candidates=("life-table",)))
     known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), config, None)
     raw, vstreams = WORKLOADS["log-tail-mix"](4 * LIVE, 1, LIVE)
@@ -44,7 +44,7 @@ def test_a_table_that_would_be_misread_is_not_published(
     model: ModelArea, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
-    known, writer = learned(), _core.ModelWriter(model.fd)
+    known, writer = taught(), _core.ModelWriter(model.fd)
     publish(writer, known, 0)
     assert writer.generation == 1
     real = publication.shapes_of

@@ -70,6 +70,10 @@ class PageMap {
   int write(Lpn first, uint32_t count, FrontierId frontier, uint16_t vstream,
             const std::byte* data);
   void trim(Lpn page);
+  // Nothing more comes for this frontier: its open block is closed as it is, so that it can be
+  // collected. What comes after all opens another, so it stays open where free blocks are few; and
+  // without power-loss protection, where padding may cost more than is given back.
+  void seal(FrontierId frontier);
   // Pads and commits what the buffers hold; nothing to do with power-loss protection. An error
   // means that what the buffers hold is still there and not yet safe.
   int flush();

@@ -240,6 +240,15 @@ int PageMap<M, V, R>::pad(BlockIndex index) {
   return 0;
 }
 
+template <typename M, typename V, typename R>
+void PageMap<M, V, R>::seal(FrontierId frontier) {
+  const BlockIndex block = open_[frontier];
+  if (block == kNoBlock || blocks_[block].written == 0) return;
+  if (wordline_ != 1 || free_.size() <= geometry_.low_water) return;
+  open_[frontier] = kNoBlock;
+  close(block);
+}
+
 // Copies in a buffer need no flush: their source is not erased before they are committed.
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::flush() {

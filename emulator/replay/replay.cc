@@ -102,6 +102,8 @@ class Pass {
       } else if (op.kind == OpKind::kTrim) {
         ftl_.trim(op.page);
         policy_.trimmed(op.page, index_);
+      } else if (op.kind == OpKind::kRelease) {
+        ftl_.seal(op.pstream);
       } else if (requests_ != nullptr) {
         requests_->read(op, ftl_.location(op.page));
         ++counters_.read_pages;

@@ -52,7 +52,7 @@ Result<StreamFacts> Workload::count(const Progress& progress) {
     SFS_ASSIGN(const std::span<const PageOp> batch, source_->next());
     if (batch.empty()) break;
     for (const PageOp& op : batch) {
-      if (op.kind == OpKind::kRead) continue;
+      if (op.kind != OpKind::kWrite && op.kind != OpKind::kTrim) continue;
       if (op.page >= live_pages.size())
         live_pages.resize(std::max<size_t>(op.page + size_t{1}, 2 * live_pages.size()));
       const bool is_write = op.kind == OpKind::kWrite;
@@ -89,7 +89,7 @@ Result<void> Workload::annotate(const Progress& progress) {
     SFS_ASSIGN(const std::span<const PageOp> batch, next());
     if (batch.empty()) break;
     for (const PageOp& op : batch) {
-      if (op.kind == OpKind::kRead) continue;
+      if (op.kind != OpKind::kWrite && op.kind != OpKind::kTrim) continue;
       if (uint64_t& write = written_at[op.page]; write != kNever) {
         lives.set(write, clock - write);
         histogram.add(clock - write);

@@ -16,7 +16,8 @@ namespace streamfs::emulator {
 
 inline constexpr size_t kBatchOps = 2048;  // what sources give at a time, about
 
-enum class OpKind : uint8_t { kWrite, kTrim, kRead };
+// kRelease: nothing more is written to `pstream` for long.
+enum class OpKind : uint8_t { kWrite, kTrim, kRead, kRelease };
 
 // One page of one host request.
 struct PageOp {

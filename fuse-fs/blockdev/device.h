@@ -99,6 +99,9 @@ class Device {
   virtual Result<DeviceStats> stats() = 0;
   // The placement that puts a write on this pStream; {} for pStreams the device does not have.
   virtual Placement placement(PStreamId stream) const = 0;
+  // Nothing more comes for this pStream for long: what the device keeps open for it is free for
+  // others. A later write takes it again. Does nothing where a device has no such command.
+  virtual Result<void> release(PStreamId) { return {}; }
 };
 
 // Opens DATA: "emu:PATH" (an emulated SSD made by ssd-sim), a regular file or a block device, an

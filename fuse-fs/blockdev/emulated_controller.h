@@ -89,6 +89,7 @@ class EmulatedController final : public nvme::Controller {
 
   nvme::CompletionEntry directive_receive(const nvme::Command& command, Bytes data);
   nvme::Status directive_send(const nvme::Command& command);
+  nvme::Status release(uint16_t id) SFS_REQUIRES(mutex_);
   nvme::CompletionEntry allocate(uint32_t wanted) SFS_REQUIRES(mutex_);
   nvme::StreamsParameters streams_parameters() const SFS_REQUIRES(mutex_);
   std::vector<std::byte> directive_parameters() const SFS_REQUIRES(mutex_);

@@ -148,7 +148,7 @@ Status EmulatedController::directive_send(const Command& command) {
   }
   if (type != nvme::directive::kStreams || !streams_enabled_) return Status::kInvalidField;
   if (operation == nvme::directive::kReleaseId) {
-    std::erase_if(open_, [&](const Stream& stream) { return stream.id == id; });
+    return release(static_cast<uint16_t>(id));
   } else if (operation == nvme::directive::kReleaseResources) {
     allocated_ = 0;
     open_.clear();
@@ -156,6 +156,14 @@ Status EmulatedController::directive_send(const Command& command) {
     return Status::kInvalidField;
   }
   return Status::kSuccess;
+}
+
+Status EmulatedController::release(uint16_t id) {
+  const auto stream = std::ranges::find(open_, id, &Stream::id);
+  if (stream == open_.end()) return Status::kSuccess;
+  const Result<void> sealed = ssd_->release(PStreamId{stream->slot});
+  open_.erase(stream);
+  return sealed.ok() ? Status::kSuccess : Status::kInternalError;
 }
 
 // Opens the stream if need be; without resources of its own a namespace may use what is not

@@ -33,6 +33,7 @@ class EmulatedDevice final : public Device {
   Result<void> trim(BlockNo first, uint64_t count) override {
     return ssd_->trim(first.value, count);
   }
+  Result<void> release(PStreamId stream) override { return ssd_->release(stream); }
   Result<DeviceStats> stats() override;
   Placement placement(PStreamId stream) const override;
 

@@ -71,6 +71,7 @@ class FaultyDevice final : public Device {
   void read(BlockNo first, Bytes bytes, Completion done) override;
   Result<void> flush() override;
   Result<void> trim(BlockNo first, uint64_t count) override;
+  Result<void> release(PStreamId stream) override { return inner_->release(stream); }
   Result<DeviceStats> stats() override { return inner_->stats(); }
   Placement placement(PStreamId stream) const override { return inner_->placement(stream); }
 

@@ -29,6 +29,7 @@ class FinalFlushDevice final : public Device {
   // Errors: that of the first flush that had failed when this one ended.
   Result<void> flush() override;
   Result<void> trim(BlockNo first, uint64_t count) override { return inner_->trim(first, count); }
+  Result<void> release(PStreamId stream) override { return inner_->release(stream); }
   Result<DeviceStats> stats() override { return inner_->stats(); }
   Placement placement(PStreamId stream) const override { return inner_->placement(stream); }
 

@@ -177,6 +177,16 @@ Placement NvmeDevice::placement(PStreamId stream) const {
   return stream.value < placements_.size() ? placements_[stream.value] : Placement{};
 }
 
+// A reclaim unit handle (FDP) stays open whatever the host says; a stream's resources do not.
+Result<void> NvmeDevice::release(PStreamId stream) {
+  const Placement known = placement(stream);
+  if (read_only_ || known.dtype != nvme::directive::kStreams) return {};
+  SFS_TRY(controller_->admin(nvme::directive_send(controller_->nsid(), nvme::directive::kStreams,
+                                                  nvme::directive::kReleaseId, known.dspec),
+                             {}));
+  return {};
+}
+
 Result<void> NvmeDevice::check(BlockNo first, uint64_t blocks) const {
   return check_range(first, blocks, info_.capacity_blocks);
 }

@@ -44,6 +44,7 @@ class NvmeDevice final : public Device {
   void read(BlockNo first, Bytes bytes, Completion done) override;
   Result<void> flush() override;
   Result<void> trim(BlockNo first, uint64_t count) override;
+  Result<void> release(PStreamId stream) override;
   Result<DeviceStats> stats() override;
   Placement placement(PStreamId stream) const override;
 

@@ -58,6 +58,15 @@ void Maintenance::timer_round() {
   if (now - ticked_ms_ >= kTickMs) {
     ticked_ms_ = now;
     if (const auto said = core_.placement.tick()) spdlog::info("placement: {}", *said);
+    release_streams();
+  }
+}
+
+void Maintenance::release_streams() {
+  for (const PStreamId stream : core_.placement.take_released()) {
+    if (const auto done = core_.device.release(stream); !done.ok()) {
+      spdlog::warn("pStream {} was not released: {}", stream.value, done.error().message());
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -13,12 +14,34 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/checksum.h"
 #include "base/result.h"
 #include "base/wire/model_table.h"
 
 namespace streamfs::placement {
+
+namespace {
+
+std::bitset<256> streams_in(const wire::ModelBuffer& table) {
+  std::bitset<256> found;
+  for (size_t i = 0; i < wire::kModelEntries; ++i) {
+    if (i % wire::kShapeStride < wire::kShapes) found.set(table.entries[i]);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<PStreamId> Model::take_released() {
+  std::vector<PStreamId> out;
+  for (uint16_t stream = 0; stream < released_.size(); ++stream) {
+    if (released_.test(stream)) out.push_back(PStreamId{stream});
+  }
+  released_.reset();
+  return out;
+}
 
 Result<std::unique_ptr<Model>> Model::make(uint16_t pstream_count,
                                            const std::array<uint8_t, 16>& uuid) {
@@ -86,6 +109,9 @@ std::optional<std::string> Model::adopt() {
   idle->clock_pages.store(copy_->clock_pages, std::memory_order_relaxed);
   active_.store(idle.get(), std::memory_order_release);
   generation_.store(published, std::memory_order_relaxed);
+  const std::bitset<256> used = streams_in(*copy_);
+  released_ = (released_ | used_) & ~used;
+  used_ = used;
   return "model " + std::to_string(published) + " adopted";
 }
 

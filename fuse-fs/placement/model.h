@@ -5,9 +5,11 @@
 
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -34,6 +36,9 @@ class Model {
   // entries of either are valid, hence no reclamation beyond that.
   std::optional<std::string> adopt();
 
+  // pStreams that the last table taken over names no more, while the one before did; once.
+  std::vector<PStreamId> take_released();
+
   uint64_t generation() const { return generation_.load(std::memory_order_relaxed); }
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
   bool adopted() const { return active_.load(std::memory_order_relaxed) != nullptr; }
@@ -57,6 +62,7 @@ class Model {
   std::atomic<const Table*> active_{nullptr};
   std::atomic<uint64_t> generation_{0}, refused_{0};
   uint64_t seen_ = 0;  // the last generation looked at, adopted or refused
+  std::bitset<256> used_, released_;  // pStreams
 };
 
 }  // namespace streamfs::placement

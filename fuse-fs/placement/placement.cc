@@ -301,6 +301,11 @@ std::optional<std::string> PlacementImpl::tick() {
   return said;
 }
 
+std::vector<PStreamId> PlacementImpl::take_released() {
+  const MutexLock lock(tick_mutex_);
+  return model_->take_released();
+}
+
 Placement::ModelStatus PlacementImpl::model_status() {
   return {model_->adopted(), model_->generation(), model_->refused(), telemetry_->records()};
 }

@@ -152,6 +152,8 @@ class Placement {
   // Called about once a second, off the write path: adopts a newly published model if it is valid,
   // remaps by K-means if there is none, persists the vStream table. Returns a sentence to log.
   virtual std::optional<std::string> tick() = 0;
+  // pStreams that nothing is to go to for long, each once; for the device to release. One thread.
+  virtual std::vector<PStreamId> take_released() = 0;
   struct ModelStatus {
     bool adopted = false;
     uint64_t generation = 0, refused = 0, telemetry_records = 0;

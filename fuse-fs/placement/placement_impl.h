@@ -42,6 +42,7 @@ class PlacementImpl final : public Placement {
 
   SharedMemory shared_memory() override;
   std::optional<std::string> tick() override;
+  std::vector<PStreamId> take_released() override;
   ModelStatus model_status() override;
 
  private:

@@ -63,6 +63,7 @@ class Choice:
         self._forked = False  # ever
         self._decided = False
         self._history: list[npt.NDArray[np.float64]] = []
+        self._used = [frozenset[int]()] * len(names)  # pStreams of each
 
     @property
     def serving(self) -> str:
@@ -86,6 +87,16 @@ class Choice:
         self._serving = self.names.index(name)
         self._decided = True
         return True
+
+    def use(self, used: list[frozenset[int]]) -> None:
+        """Take the pStreams that each candidate writes to from now on: the others are released."""
+        for number, (before, now) in enumerate(zip(self._used, used, strict=True)):
+            self._release(number, before - now)
+        self._used = used
+
+    def _release(self, candidate: int, streams: frozenset[int]) -> None:
+        for stream in sorted(streams):
+            self._shadow.release(candidate, stream)
 
     def end_epoch(self, records: Records, tags: list[Tags]) -> Verdict:
         """Take the epoch's records and each candidate's tags for them, u8[pages written]; decide.
@@ -117,6 +128,8 @@ class Choice:
 
     def _fork(self) -> None:
         self._shadow.fork(self._serving)
+        for number, used in enumerate(self._used):
+            self._release(number, self._used[self._serving] - used)
         self._forked = True
         self._begin()
 

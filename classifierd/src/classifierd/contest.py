@@ -92,6 +92,9 @@ class Contest:
         # What each of PUBLISHED says, u8[vStreams, shapes].
         mixed = np.full_like(self.learner.table_, self.pstreams - 1)
         self.tables_: dict[str, Table] = dict.fromkeys(PUBLISHED, mixed)
+        # The pStreams that each candidate writes to; what one uses no more is released.
+        self.used_: dict[str, frozenset[int]] = {}
+        self._use()
         self._records: list[Records] = []  # of this epoch
         self._tags: list[list[Tags]] = []  # of each of these
 
@@ -132,7 +135,18 @@ class Contest:
         self._records, self._tags = [], []
         self.learner.end_epoch()
         self._spread()
+        self._use()
         return verdict
+
+    def _use(self) -> None:
+        self.used_ = {name: self._streams_of(name) for name in self.candidates}
+        self._choice.use(list(self.used_.values()))
+
+    def _streams_of(self, name: str) -> frozenset[int]:
+        if name in self._cuts:
+            return frozenset(pstreams_of(self._cuts[name], self.pstreams).tolist())
+        said = self.tables_[name][:, : _core.SHAPES]
+        return frozenset(np.flatnonzero(np.bincount(said.reshape(-1))).tolist())
 
     def run(self, records: Records) -> Iterator[tuple[dict[str, Tags], str, bool]]:
         """Take all of it, part by part.

@@ -90,23 +90,46 @@ def epochs(records: Records, pages: int) -> list[Records]:
     return np.split(records, np.unique(cuts))
 
 
+@dataclass
+class Learned:
+    """What streamfs does, and each of its candidates alone."""
+
+    tags: dict[
+        str, Tags
+    ]  # u8[pages written], of each candidate and of what came of them, "learned"
+    # u64[n, 2] of each: from this page write on, this pStream is used no more.
+    releases: dict[str, npt.NDArray[np.uint64]]
+    served: dict[str, int]  # epochs
+
+
 def learned(
     workload: Workload, spare: float = 0.07, block_pages: int = 256, gc_mode: str = "same"
-) -> tuple[dict[str, Tags], dict[str, int]]:
-    """What streamfs does: candidates in competition (contest.py).
-
-    Returns the tags of each candidate and of what came of them ("learned"), u8[pages written], and
-    how many epochs each of them served.
-    """
+) -> Learned:
+    """What streamfs does: candidates in competition (contest.py)."""
     device = Device(workload.live_pages, workload.pstreams, spare, block_pages, gc_mode)
     contest = Contest(workload.end, device, workload.epoch_settings)
     contest.know(workload.vstreams)
     parts: dict[str, list[Tags]] = {name: [] for name in (*CANDIDATES, "learned")}
-    served = dict.fromkeys(CANDIDATES, 0)
+    releases: dict[str, list[tuple[int, int]]] = {name: [] for name in parts}
+    served, pages = dict.fromkeys(CANDIDATES, 0), 0
+    last = _used(contest, contest.serving)
     for tags, server, ends in contest.run(workload.records):
+        used = _used(contest, server)
+        for name, streams in used.items():
+            releases[name] += [(pages, stream) for stream in sorted(last[name] - streams)]
+        last = used
         for name in CANDIDATES:
             parts[name].append(tags[name])
         parts["learned"].append(tags[server])
         served[server] += ends
+        pages += len(tags[server])
     none = np.zeros(0, np.uint8)
-    return {name: np.concatenate([none, *own]) for name, own in parts.items()}, served
+    return Learned(
+        {name: np.concatenate([none, *own]) for name, own in parts.items()},
+        {name: np.array(own, np.uint64).reshape(-1, 2) for name, own in releases.items()},
+        served,
+    )
+
+
+def _used(contest: Contest, server: str) -> dict[str, frozenset[int]]:
+    return {**contest.used_, "learned": contest.used_[server]}

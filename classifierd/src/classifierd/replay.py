@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from classifierd import _core
 from classifierd.contexts import VStream
@@ -27,6 +28,8 @@ from classifierd.policies import (
 from classifierd.records import KIND_TRIM, Records
 from classifierd.rivals import RIVALS, rival
 from classifierd.traces import telemetry
+
+Releases = npt.NDArray[np.uint64]  # [n, 2]: a page write, a pStream
 
 ORACLES = ("oracle", "oracle-host")
 POLICIES = ("nosep", *IN_DEVICE, *HOST_ONLY, *TAGGED, "learned", *ORACLES)
@@ -97,8 +100,14 @@ def workload_of(
     return Workload(records, vstreams, pstreams, live, settings or Settings())
 
 
-def waf_of(workload: Workload, policy: str, device: Device, tags: Tags | None = None) -> float:
-    """Write amplification by a policy of the simulator, or by tags."""
+def waf_of(
+    workload: Workload,
+    policy: str,
+    device: Device,
+    tags: Tags | None = None,
+    releases: Releases | None = None,
+) -> float:
+    """Write amplification by a policy of the simulator, or by tags and releases of pStreams."""
     streams = 0 if policy in (*IN_DEVICE, *HOST_ONLY) else workload.pstreams
     return _core.waf(
         workload.records,
@@ -110,6 +119,7 @@ def waf_of(workload: Workload, policy: str, device: Device, tags: Tags | None = 
         device.warmup,
         device.victim,
         device.gc_mode,
+        np.zeros(0, np.uint64) if releases is None else releases,
     )
 
 
@@ -120,10 +130,14 @@ def compare(workload: Workload, device: Device, policies: Sequence[str] = ()) ->
     """
     wanted = [name for name in POLICIES if not policies or name in policies or name in _ALWAYS]
     wanted += [name for name in ON_DEMAND if name in policies]
-    tags, served = learned(workload, device.spare, device.block_pages, device.gc_mode)
+    ours = learned(workload, device.spare, device.block_pages, device.gc_mode)
+    tags = ours.tags
     if "chunk-kmeans" in wanted:
         tags["chunk-kmeans"] = chunk_kmeans(workload)
     tags |= {name: rival(name)(workload) for name in wanted if name in ON_DEMAND}
-    figures = {name: waf_of(workload, name, device, tags.get(name)) for name in wanted}
+    figures = {
+        name: waf_of(workload, name, device, tags.get(name), ours.releases.get(name))
+        for name in wanted
+    }
     trace = _core.PageTrace(workload.records)
-    return Outcome(figures, trace.writes, trace.peak_live, tags["learned"], served)
+    return Outcome(figures, trace.writes, trace.peak_live, tags["learned"], ours.served)

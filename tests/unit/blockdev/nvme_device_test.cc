@@ -94,6 +94,19 @@ TEST_F(NvmeTest, StreamsAreEnabledAllocatedAndGivenBack) {
   EXPECT_FALSE(nvme::directive_parameters(*controller_)->enables(nvme::directive::kStreams));
 }
 
+TEST_F(NvmeTest, AStreamThatIsReleasedIsFreeForOthersAndTakenAgainByAWrite) {
+  const auto ssd = device(kStreamsSsd);
+  ASSERT_TRUE(put(*ssd, 10, 5, 1, 3).ok());
+  ASSERT_TRUE(put(*ssd, 20, 5, 1, 1).ok());
+  ASSERT_TRUE(ssd->release(PStreamId{3}).ok());
+  EXPECT_EQ(nvme::open_streams(*controller_, kBlockSize).value(), (std::vector<uint16_t>{1}));
+  ASSERT_TRUE(ssd->release(PStreamId{2}).ok()) << "it was not open";
+  ASSERT_TRUE(ssd->release(PStreamId{0}).ok()) << "none";
+  ASSERT_TRUE(put(*ssd, 30, 5, 1, 3).ok());
+  EXPECT_EQ(nvme::open_streams(*controller_, kBlockSize).value(), (std::vector<uint16_t>{1, 3}));
+  EXPECT_TRUE(device(kFdpSsd)->release(PStreamId{1}).ok()) << "a handle stays open";
+}
+
 TEST_F(NvmeTest, StreamsLeftByADeadProcessAreTakenOver) {
   EmulatedController& same = controller(kStreamsSsd);
   EXPECT_EQ(nvme::take_streams(same, 2).value(), 2u);

@@ -45,6 +45,21 @@ TEST(PageMap, NoSpaceIsAnErrorAndTrimMakesRoomAgain) {
   for (Lpn i = 0; i < 10'000; ++i) ASSERT_EQ(device.ftl.write(2000 + i % 200, 1, 0, 0, nullptr), 0);
 }
 
+TEST(PageMap, ASealedBlockCanBeCollectedAndItsFrontierOpensAnother) {
+  const Geometry geometry = geometry_of(4096, 16, 80);
+  Greedy victim(geometry);
+  BareDevice device(geometry, victim);
+  for (Lpn i = 0; i < 8; ++i) ASSERT_EQ(device.ftl.write(i, 1, 0, 0, nullptr), 0);
+  for (Lpn i = 0; i < 8; ++i) device.ftl.trim(i);
+  EXPECT_EQ(victim.choose(0), kNoBlock) << "it is open";
+  device.ftl.seal(0);
+  device.ftl.seal(0);  // nothing is open any more
+  const BlockIndex sealed = victim.choose(0);
+  EXPECT_NE(sealed, kNoBlock);
+  ASSERT_EQ(device.ftl.write(9, 1, 0, 0, nullptr), 0);
+  EXPECT_NE(device.ftl.location(9) / 16, sealed);
+}
+
 // Media that keeps what each physical page holds, refuses wrong orders, and can run full.
 struct StrictMedia {
   explicit StrictMedia(const Geometry& g)
@@ -72,7 +87,7 @@ struct StrictMedia {
     announced[block] = pages;
   }
   bool erased(BlockIndex block) {
-    EXPECT_EQ(announced[block], geometry.pages_per_block);
+    EXPECT_EQ(announced[block], stamped[block]) << "whole, or sealed";
     stamped[block] = announced[block] = 0;
     return true;
   }
@@ -103,6 +118,8 @@ TEST(PageMap, PagesAreProgrammedInOrderOncePerErase) {
           0);
       if (random() % 50 == 0) device.ftl.trim(static_cast<Lpn>(random() % 4096));
       if (random() % 100 == 0) device.ftl.flush();
+      const auto sealed = static_cast<FrontierId>(random() % 100);
+      if (sealed < 4) device.ftl.seal(sealed);
     }
     EXPECT_GT(device.counters.erases, 1000u);
     for (Lpn page = 0; page < 4096; ++page) {

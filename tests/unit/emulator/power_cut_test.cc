@@ -122,6 +122,7 @@ class PowerCut : public SsdTest {
       (void)ssd.run_idle({.pages = random() % 100, .wear_spread = 3});
       return ssd.flush().ok() ? (settle_all(), true) : false;
     }
+    if (what == 3) return ssd.release(PStreamId(static_cast<uint16_t>(random() % 3))).ok();
     const uint64_t pages = 1 + random() % 24, page = random() % (kCutPages - pages);
     const uint64_t version = what == 1 ? 0 : ++version_;
     const uint64_t unit = ssd.geometry().map_unit_pages;

@@ -153,6 +153,20 @@ TEST_F(Route, AVStreamYoungerThanTheModelIsNotTheModels) {
   EXPECT_NE(placement_->route(v, 5, 0, wire::kAgeNew), kDefaultPStream) << "a pStream of its own";
 }
 
+TEST_F(Route, WhatATableNamesNoMoreIsReleasedOnce) {
+  publish(1);
+  placement_->tick();
+  EXPECT_TRUE(placement_->take_released().empty());
+  publish(2, [](uint32_t shape) { return shape < wire::kShapes ? 2 : 1; });
+  placement_->tick();
+  EXPECT_EQ(placement_->take_released(), (std::vector{PStreamId{1}, PStreamId{3}}));
+  EXPECT_TRUE(placement_->take_released().empty());
+  publish(3);
+  publish(4, [](uint32_t) { return 3; });
+  placement_->tick();
+  EXPECT_EQ(placement_->take_released(), std::vector{PStreamId{2}}) << "3 is in use again";
+}
+
 TEST_F(Route, AModelIsRefusedForEveryFault) {
   uint64_t generation = 1;
   const auto refused_after = [&](auto spoil) {
