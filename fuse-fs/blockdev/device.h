@@ -20,6 +20,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/blockdev/idle.h"
 
 namespace streamfs::blockdev {
 
@@ -102,6 +103,20 @@ class Device {
   // Nothing more comes for this pStream for long: what the device keeps open for it is free for
   // others. A later write takes it again. Does nothing where a device has no such command.
   virtual Result<void> release(PStreamId) { return {}; }
+
+  // ---- Maintenance. begin_idle(), end_idle() and prepare_poweroff() are for one thread at a time.
+  virtual IdleCapabilities capabilities() const { return {}; }
+  virtual Pressure pressure() { return Pressure::kUnknown; }
+  // The host sends nothing now. kInCall: works in the caller's thread until limits.stop says so or
+  // nothing is left worth doing; the host waits for one step at most. kByItself: returns at once.
+  virtual Result<IdleWork> begin_idle(const IdleLimits&) { return IdleWork{}; }
+  virtual Result<void> end_idle() { return {}; }  // the host sends again
+  // Work that is better done before the power goes, as begin_idle(); then a flush. The more blocks
+  // are free then, the faster the next writes are.
+  virtual Result<IdleWork> prepare_poweroff(const IdleLimits&) {
+    SFS_TRY(flush());
+    return IdleWork{};
+  }
 };
 
 // Opens DATA: "emu:PATH" (an emulated SSD made by ssd-sim), a regular file or a block device, an

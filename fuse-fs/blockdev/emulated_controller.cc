@@ -98,6 +98,7 @@ void EmulatedController::start(const Command& command, Bytes data, nvme::Done do
 }
 
 void EmulatedController::reset() {
+  non_operational_ = 0;
   const MutexLock lock(mutex_);
   disable_streams();
 }
@@ -108,6 +109,8 @@ CompletionEntry EmulatedController::do_admin(const Command& command, Bytes data)
       return completed(identify(command, data));
     case nvme::opcode::kGetFeatures:
       return get_features(command);
+    case nvme::opcode::kSetFeatures:
+      return completed(set_features(command));
     case nvme::opcode::kGetLogPage:
       return completed(get_log_page(command, data));
     case nvme::opcode::kDirectiveReceive:
@@ -165,6 +168,7 @@ nvme::ControllerIdentity EmulatedController::controller_identity() const {
   id.mdts = kind_.mdts;
   id.version = kVersion;
   id.ctratt = ControllerIdentity::kCtrattEnduranceGroups |
+              (kind_.permissive ? ControllerIdentity::kCtrattPermissive : 0) |
               (has(Mechanism::kFdp) ? ControllerIdentity::kCtrattFdp : 0);
   id.oacs = has(Mechanism::kNone) ? 0 : ControllerIdentity::kOacsDirectives;
   id.oncs = ControllerIdentity::kOncsDatasetManagement;
@@ -190,10 +194,19 @@ nvme::NamespaceIdentity EmulatedController::namespace_identity() const {
 }
 
 CompletionEntry EmulatedController::get_features(const Command& command) const {
+  if ((command.cdw10() & 0xff) == nvme::kFeatureNonOperational && kind_.permissive)
+    return {0, non_operational_.load()};
   if ((command.cdw10() & 0xff) != nvme::kFeatureFdp || !has(Mechanism::kFdp) ||
       command.cdw11() != kGroup)
     return completed(Status::kInvalidField);
   return {0, kind_.fdp_enabled ? 1U : 0U};  // configuration 0
+}
+
+Status EmulatedController::set_features(const Command& command) {
+  if ((command.cdw10() & 0xff) != nvme::kFeatureNonOperational || !kind_.permissive)
+    return Status::kInvalidField;
+  non_operational_ = command.cdw11() & nvme::kPermissive;
+  return Status::kSuccess;
 }
 
 Status EmulatedController::get_log_page(const Command& command, Bytes data) {

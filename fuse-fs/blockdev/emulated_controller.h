@@ -14,6 +14,7 @@
 // the state of directives and the events are those of the process.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -42,6 +43,7 @@ struct EmulatedNvme {
   uint16_t streams_of_others = 0;  // allocated to namespaces that are not ours
   bool ocp_log = true;
   bool write_protected = false;
+  bool permissive = false;  // has the non-operational power state permissive mode
   nvme::CommandSetLimits limits{};
 };
 
@@ -78,6 +80,7 @@ class EmulatedController final : public nvme::Controller {
   nvme::NamespaceIdentity namespace_identity() const;
   nvme::Status identify(const nvme::Command& command, Bytes data) const;
   nvme::CompletionEntry get_features(const nvme::Command& command) const;
+  nvme::Status set_features(const nvme::Command& command);
   nvme::Status get_log_page(const nvme::Command& command, Bytes data);
   std::optional<std::vector<std::byte>> log_page(uint8_t page, uint8_t specific);
   std::vector<std::byte> fdp_configurations() const;
@@ -118,6 +121,7 @@ class EmulatedController final : public nvme::Controller {
   const std::unique_ptr<emulator::Ssd> ssd_;
   const std::string path_;
   const EmulatedNvme kind_;
+  std::atomic<uint32_t> non_operational_{0};
   Mutex mutex_;  // leaf but for the Ssd's own
   bool streams_enabled_ SFS_GUARDED_BY(mutex_) = false;
   uint16_t allocated_ SFS_GUARDED_BY(mutex_) = 0;

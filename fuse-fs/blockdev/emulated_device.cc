@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "emulator/background.h"
 #include "emulator/geometry.h"
 #include "emulator/real_time.h"
 #include "emulator/ssd.h"
@@ -88,6 +89,38 @@ Result<DeviceStats> EmulatedDevice::stats() {
 Placement EmulatedDevice::placement(PStreamId stream) const {
   if (stream == kDefaultPStream || stream.value >= info_.pstream_count) return {};
   return {emulator::kStreamsDirective, stream.value};
+}
+
+IdleCapabilities EmulatedDevice::capabilities() const {
+  return {IdleMeans::kInCall, "garbage collection and wear levelling with a deadline"};
+}
+
+Pressure EmulatedDevice::pressure() {
+  switch (ssd_->urgency()) {
+    case emulator::Urgency::kNone:
+      return Pressure::kNone;
+    case emulator::Urgency::kLow:
+      return Pressure::kLow;
+    case emulator::Urgency::kHigh:
+      return Pressure::kHigh;
+    case emulator::Urgency::kCritical:
+      return Pressure::kCritical;
+  }
+  return Pressure::kUnknown;
+}
+
+Result<IdleWork> EmulatedDevice::begin_idle(const IdleLimits& limits) {
+  emulator::IdleLimits wanted;
+  wanted.stop = limits.stop;
+  wanted.valid_limit = limits.valid_limit;
+  const emulator::IdleReport done = ssd_->run_idle(wanted);
+  return IdleWork{done.end == emulator::IdleReport::End::kNothingLeft,
+                  (done.gc_pages + done.wear_pages) * kBlockSize, done.erases};
+}
+
+Result<IdleWork> EmulatedDevice::prepare_poweroff(const IdleLimits& limits) {
+  SFS_TRY(flush());
+  return begin_idle(limits);
 }
 
 }  // namespace streamfs::blockdev

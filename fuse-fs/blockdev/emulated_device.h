@@ -37,6 +37,11 @@ class EmulatedDevice final : public Device {
   Result<DeviceStats> stats() override;
   Placement placement(PStreamId stream) const override;
 
+  IdleCapabilities capabilities() const override;
+  Pressure pressure() override;
+  Result<IdleWork> begin_idle(const IdleLimits& limits) override;
+  Result<IdleWork> prepare_poweroff(const IdleLimits& limits) override;
+
  private:
   EmulatedDevice(std::unique_ptr<emulator::Ssd> ssd, const std::string& path);
 

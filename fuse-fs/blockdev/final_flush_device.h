@@ -32,6 +32,16 @@ class FinalFlushDevice final : public Device {
   Result<void> release(PStreamId stream) override { return inner_->release(stream); }
   Result<DeviceStats> stats() override { return inner_->stats(); }
   Placement placement(PStreamId stream) const override { return inner_->placement(stream); }
+  IdleCapabilities capabilities() const override { return inner_->capabilities(); }
+  Pressure pressure() override { return inner_->pressure(); }
+  Result<IdleWork> begin_idle(const IdleLimits& limits) override {
+    return inner_->begin_idle(limits);
+  }
+  Result<void> end_idle() override { return inner_->end_idle(); }
+  Result<IdleWork> prepare_poweroff(const IdleLimits& limits) override {
+    SFS_TRY(flush());
+    return inner_->prepare_poweroff(limits);
+  }
 
  private:
   Result<void> failure() const;

@@ -122,6 +122,7 @@ NvmeDevice::NvmeDevice(std::unique_ptr<nvme::Controller> controller, nvme::Disco
     : found_(std::move(found)), read_only_(read_only), controller_(std::move(controller)) {}
 
 NvmeDevice::~NvmeDevice() {
+  (void)end_idle();
   if (streams_held_ > 0) nvme::give_streams_back(*controller_);
 }
 
@@ -321,6 +322,28 @@ Result<DeviceStats> NvmeDevice::stats() {
   stats.nand_known = since.waf().has_value();
   if (stats.nand_known) stats.nand_bytes = since.media_bytes;
   return stats;
+}
+
+IdleCapabilities NvmeDevice::capabilities() const {
+  if (read_only_ || !found_.controller.can_be_permissive()) return {};
+  return {IdleMeans::kByItself, "background work in low-power states (NOPPM)"};
+}
+
+Result<IdleWork> NvmeDevice::begin_idle(const IdleLimits&) {
+  if (capabilities().means == IdleMeans::kNone || permitted_) return IdleWork{};
+  SFS_ASSIGN(const uint32_t before,
+             controller_->admin(nvme::get_features(nvme::kFeatureNonOperational, 0), {}));
+  if ((before & nvme::kPermissive) != 0) return IdleWork{};
+  SFS_TRY(
+      controller_->admin(nvme::set_features(nvme::kFeatureNonOperational, nvme::kPermissive), {}));
+  permitted_ = true;
+  return IdleWork{};
+}
+
+Result<void> NvmeDevice::end_idle() {
+  if (!std::exchange(permitted_, false)) return {};
+  SFS_TRY(controller_->admin(nvme::set_features(nvme::kFeatureNonOperational, 0), {}));
+  return {};
 }
 
 Result<std::optional<bool>> NvmeDevice::honoured() {

@@ -48,6 +48,12 @@ class NvmeDevice final : public Device {
   Result<DeviceStats> stats() override;
   Placement placement(PStreamId stream) const override;
 
+  // Permissive mode, where the controller has it: NVMe knows no command to collect garbage. What it
+  // was before is put back by end_idle() and at the end; a reset forgets it.
+  IdleCapabilities capabilities() const override;
+  Result<IdleWork> begin_idle(const IdleLimits& limits) override;
+  Result<void> end_idle() override;
+
   // As at open; `streams` as they are once enabled.
   const nvme::Discovery& found() const { return found_; }
   uint64_t max_transfer_bytes() const { return max_transfer_bytes_; }  // of one command
@@ -88,6 +94,7 @@ class NvmeDevice final : public Device {
   std::atomic<uint16_t> streams_held_{0};  // identifiers 1 to this
   Mutex taking_;  // held by whoever takes streams again, over admin commands
   int times_refused_ SFS_GUARDED_BY(taking_) = 0;  // one after the other, since they were lost
+  bool permitted_ = false;  // by us; of whoever calls begin_idle() and end_idle()
   std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, trimmed_bytes_{0}, flushes_{0};
   std::array<std::atomic<uint64_t>, nvme::kMostPStreams> stream_bytes_{};
   // Its end may run completions, which use all of the above.

@@ -54,6 +54,10 @@ Command get_features(uint8_t feature, uint32_t cdw11) {
   return {opcode::kGetFeatures, 0, {feature, cdw11}};
 }
 
+Command set_features(uint8_t feature, uint32_t cdw11) {
+  return {opcode::kSetFeatures, 0, {feature, cdw11}};
+}
+
 Command directive_receive(uint32_t nsid, uint8_t type, uint8_t operation, size_t bytes) {
   return {opcode::kDirectiveReceive, nsid, {dwords(bytes), operation_of(type, operation, 0)}};
 }

@@ -31,8 +31,9 @@ struct Command {
 namespace opcode {
 inline constexpr uint8_t kFlush = 0x00, kWrite = 0x01, kRead = 0x02, kDatasetManagement = 0x09,
                          kIoManagementReceive = 0x12, kIoManagementSend = 0x1d;  // I/O
-inline constexpr uint8_t kGetLogPage = 0x02, kIdentify = 0x06, kGetFeatures = 0x0a,
-                         kDirectiveSend = 0x19, kDirectiveReceive = 0x1a;  // admin
+inline constexpr uint8_t kGetLogPage = 0x02, kIdentify = 0x06, kSetFeatures = 0x09,
+                         kGetFeatures = 0x0a, kDirectiveSend = 0x19,
+                         kDirectiveReceive = 0x1a;  // admin
 }  // namespace opcode
 
 namespace directive {
@@ -50,7 +51,10 @@ inline constexpr uint8_t kSmart = 0x02, kEnduranceGroup = 0x09, kFdpConfiguratio
 
 inline constexpr uint8_t kCnsNamespace = 0x00, kCnsController = 0x01,
                          kCnsCommandSetController = 0x06;  // of command set 0, NVM
-inline constexpr uint8_t kFeatureFdp = 0x1d;
+inline constexpr uint8_t kFeatureNonOperational = 0x11, kFeatureFdp = 0x1d;
+// Of kFeatureNonOperational: background work may take more power than the non-operational state
+// that the controller is in allows (NOPPME).
+inline constexpr uint32_t kPermissive = 1;
 inline constexpr uint32_t kAllNamespaces = 0xffffffff;
 inline constexpr uint8_t kManageRuhs = 1;  // I/O management: RUH status, RUH update
 inline constexpr size_t kMaxRanges = 256;  // of one Dataset Management command
@@ -66,6 +70,7 @@ struct LogPage {
 };
 Command get_log_page(const LogPage& log, uint32_t nsid, size_t bytes);  // a multiple of 4
 Command get_features(uint8_t feature, uint32_t cdw11);
+Command set_features(uint8_t feature, uint32_t cdw11);  // until the next reset
 Command directive_receive(uint32_t nsid, uint8_t type, uint8_t operation, size_t bytes);
 Command directive_send(uint32_t nsid, uint8_t type, uint8_t operation, uint16_t specific);
 Command enable_directive(uint32_t nsid, uint8_t type, bool on);

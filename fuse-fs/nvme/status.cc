@@ -85,6 +85,8 @@ std::string_view admin_name(uint8_t code) {
       return "get log page";
     case opcode::kIdentify:
       return "identify";
+    case opcode::kSetFeatures:
+      return "set features";
     case opcode::kGetFeatures:
       return "get features";
     case opcode::kDirectiveSend:

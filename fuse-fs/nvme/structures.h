@@ -49,9 +49,12 @@ struct ControllerIdentity {
   uint16_t oncs = 0;
   uint8_t vwc = 0;
 
-  static constexpr uint32_t kCtrattEnduranceGroups = 1 << 4, kCtrattFdp = 1 << 19;
+  static constexpr uint32_t kCtrattPermissive = 1 << 1, kCtrattEnduranceGroups = 1 << 4,
+                            kCtrattFdp = 1 << 19;
   static constexpr uint16_t kOacsDirectives = 1 << 5, kOncsDatasetManagement = 1 << 2;
   bool has_fdp() const { return (ctratt & kCtrattFdp) != 0; }
+  // Non-operational power state permissive mode.
+  bool can_be_permissive() const { return (ctratt & kCtrattPermissive) != 0; }
   bool has_directives() const { return (oacs & kOacsDirectives) != 0; }
   bool can_deallocate() const { return (oncs & kOncsDatasetManagement) != 0; }
   bool has_volatile_cache() const { return (vwc & 1) != 0; }
