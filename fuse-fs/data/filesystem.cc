@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/power_supply.h"
 #include "base/process_memory.h"
 #include "base/result.h"
 #include "base/types.h"
@@ -93,12 +94,15 @@ Result<void> FilesystemImpl::assemble(bool background) {
   core_ = std::make_unique<Core>(
       Core{device, *engine_, *placement_, health_, *epochs_, states_, *checksums_, trace_, {}});
   trims_ = std::make_unique<TrimQueue>(region, *engine_, device, *placement_, *barrier_, health_,
-                                       trace_, options_.discard);
+                                       trace_, options_.discard, activity_);
   path_ = std::make_unique<DataPath>(*core_);
   maintenance_ = std::make_unique<Maintenance>(*core_, *barrier_, *trims_, clock_);
-  scrub_ = std::make_unique<Scrub>(*core_, *path_, [this] {
-    return app_bytes_.load(std::memory_order_relaxed) + app_reads_.load(std::memory_order_relaxed);
-  });
+  idle_ = std::make_unique<IdleScheduler>(
+      device, activity_, clock_,
+      IdleScheduler::Setup{options_.read_only ? IdleWorkWhen::kOff : options_.idle_work,
+                           [] { return on_battery(); },
+                           [this] { return maintenance_->reclaim(TrimQueue::Pace::kGivesWay); }});
+  scrub_ = std::make_unique<Scrub>(*core_, *path_, [this] { return activity_.begun(); });
   core_->reclaim = [this] { (void)maintenance_->reclaim(); };
   return {};
 }
@@ -107,12 +111,16 @@ Result<void> FilesystemImpl::start(bool background) {
   if (!options_.trace_path.empty()) SFS_TRY(trace_.start(options_.trace_path));
   if (options_.read_only) return {};
   SFS_TRY(pair_.region->sync());  // that it is in use, before anything else of it is written back
-  if (background) maintenance_->start();
+  if (background) {
+    maintenance_->start();
+    idle_->start();
+  }
   return {};
 }
 
 FilesystemImpl::~FilesystemImpl() {
   if (scrub_ != nullptr) scrub_->stop();
+  if (idle_ != nullptr) idle_->stop();
   if (maintenance_ != nullptr) maintenance_->stop();
   (void)trace_.stop();
 }
@@ -129,6 +137,7 @@ Result<void> FilesystemImpl::drain_all() {
 Result<void> FilesystemImpl::unmount() {
   const MutexLock no_growth(growing_);
   scrub_->stop();
+  idle_->stop();
   maintenance_->stop();
   if (trace_.on()) SFS_TRY(trace_.stop());
   if (options_.read_only) return {};
@@ -155,6 +164,7 @@ Result<void> FilesystemImpl::go_on_alone(pmem::Region& left, const std::string& 
 Result<void> FilesystemImpl::fsync(InodeId id, bool data_only) {
   if (options_.read_only) return {};  // nothing of ours can be waiting
   SFS_TRY(health_.writable());
+  const Activity::Request request(activity_);
   const uint64_t epoch = states_.get(id)->last_epoch.load(std::memory_order_acquire);
   SFS_ASSIGN(const TxId last, epochs_->flush_and_commit(id, epoch, data_only));
   return make_durable(*barrier_, last, health_);
@@ -165,6 +175,29 @@ Result<void> FilesystemImpl::sync() {
   SFS_TRY(health_.writable());
   SFS_TRY(epochs_->close());
   return make_durable(*barrier_, engine_->journal().last(), health_);
+}
+
+Result<MaintenanceRun> FilesystemImpl::maintain(uint64_t milliseconds) {
+  SFS_TRY(writable());
+  return idle_->work(IdleScheduler::Asked::kMaintain, milliseconds);
+}
+
+Result<MaintenanceRun> FilesystemImpl::prepare_poweroff(uint64_t milliseconds) {
+  SFS_TRY(writable());
+  SFS_TRY(sync());
+  return idle_->work(IdleScheduler::Asked::kPowerOff, milliseconds);
+}
+
+Result<FreeTrim> FilesystemImpl::trim_free(BlockNo from, uint64_t milliseconds) {
+  SFS_TRY(writable());
+  if (from.value == 0) SFS_TRY(maintenance_->reclaim());  // what was freed last is free by then
+  const uint64_t deadline = clock_.monotonic_ms() + milliseconds;
+  return trims_->trim_free(from, [&] { return clock_.monotonic_ms() >= deadline; });
+}
+
+Result<void> FilesystemImpl::writable() const {
+  if (options_.read_only) return Error{EROFS, "it is mounted read-only"};
+  return health_.writable();
 }
 
 Result<Status> FilesystemImpl::status() {
@@ -184,6 +217,7 @@ Result<Status> FilesystemImpl::status() {
   out.dirty_inodes = epochs_->dirty_inodes();
   out.checksum_errors = checksums_->errors();
   out.trims_pending_blocks = trims_->pending_blocks();
+  out.idle = idle_->status();
   out.log_bytes = barrier_->log_bytes();
   out.process = process_memory();
   out.cache_bytes = engine_->cached_bytes();

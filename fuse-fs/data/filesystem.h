@@ -25,6 +25,9 @@
 
 namespace streamfs::data {
 
+// When the data device may use idle time: not on battery, or then too, or never.
+enum class IdleWorkWhen : uint8_t { kAuto, kAlways, kOff };
+
 struct MountOptions {
   bool read_only = false;
   bool dirsync = false;
@@ -32,6 +35,7 @@ struct MountOptions {
   bool discard = true;  // trim freed extents
   uint32_t epoch_idle_ms = 1000, epoch_age_ms = 5000;
   uint32_t cache_mib = 256;  // inodes, extents and directory indexes kept to be asked for again
+  IdleWorkWhen idle_work = IdleWorkWhen::kAuto;
   placement::Mode placement = placement::Mode::kAuto;
   double real_time = 0;        // an emulated SSD answers as late as its flash would, times this
   std::string trace_path;      // record a trace from the start
@@ -57,6 +61,34 @@ struct HintReply {
   bool ignored = false;  // the mount's placement mode ignores hints
 };
 
+// What idle time was used for, since the mount.
+struct IdleStatus {
+  enum class State : uint8_t { kOff, kBusy, kWorking, kRested, kOnBattery };
+  State state = State::kBusy;
+  std::string how;  // what the device does, for people
+  blockdev::Pressure pressure = blockdev::Pressure::kUnknown;
+  uint64_t periods = 0;      // that were used
+  uint64_t interrupted = 0;  // of these, by a request
+  uint64_t failed = 0;
+  std::string last_error;
+  uint64_t copied_bytes = 0, erases = 0;  // by the device, as far as it tells
+  uint64_t slowest_stop_us = 0;           // from a request to the end of the work
+  uint64_t poweroffs_prepared = 0;
+};
+
+// What was asked for by name; not finished: there is more to do, or programs were at work.
+struct MaintenanceRun {
+  bool finished = false;
+  uint64_t copied_bytes = 0, erases = 0;
+  std::string how;
+};
+
+// A part of all free space was trimmed, from a block on; next: where to go on, none at the end.
+struct FreeTrim {
+  uint64_t bytes = 0;
+  std::optional<BlockNo> next;
+};
+
 struct Status {
   pmem::MetaClass meta_class{};
   std::string meta_medium;
@@ -70,6 +102,7 @@ struct Status {
   meta::Space space;
   placement::Placement::ModelStatus model;
   uint64_t epochs = 0, dirty_inodes = 0, checksum_errors = 0, trims_pending_blocks = 0;
+  IdleStatus idle;
   uint64_t log_bytes = 0;
   ProcessMemory process;
   uint64_t cache_bytes = 0, cache_bytes_max = 0;
@@ -180,6 +213,14 @@ class Filesystem {
   // Takes the room that DATA and META have got, while programs run. May wait. EBUSY: a growth is
   // under way; EROFS; those of meta::plan_growth(), before anything has changed.
   virtual Result<Grown> grow(const GrowOptions& options) = 0;
+  // Each works for about so long and says whether there is more to do. May wait.
+  // Frees and trims, then lets the device do its own work; nothing while programs are at work.
+  virtual Result<MaintenanceRun> maintain(uint64_t milliseconds) = 0;
+  // The same whatever programs do, after everything written so far has become durable.
+  virtual Result<MaintenanceRun> prepare_poweroff(uint64_t milliseconds) = 0;
+  // Trims all free space, as fstrim(8); in whole neighbourhoods, so also what was too small when it
+  // was freed. EOPNOTSUPP where DATA cannot be trimmed.
+  virtual Result<FreeTrim> trim_free(BlockNo from, uint64_t milliseconds) = 0;
   virtual Result<void> start_scrub() = 0;  // EBUSY: one is under way
   virtual void stop_scrub() = 0;           // may wait: it has ended when this returns
   virtual ScrubStatus scrub_status() = 0;

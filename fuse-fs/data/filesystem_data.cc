@@ -16,12 +16,13 @@
 namespace streamfs::data {
 
 Result<size_t> FilesystemImpl::read(InodeId id, uint64_t offset, Bytes out) {
-  app_reads_.fetch_add(1, std::memory_order_relaxed);
+  const Activity::Request request(activity_);
   return path_->read(id, offset, out);
 }
 
 Result<void> FilesystemImpl::write(InodeId id, uint64_t offset, ConstBytes in,
                                    meta::WriteTimes times) {
+  const Activity::Request request(activity_);
   SFS_TRY(health_.writable());
   app_bytes_.fetch_add(in.size(), std::memory_order_relaxed);
   SFS_TRY(engine_->drop_capability(id));
@@ -29,12 +30,14 @@ Result<void> FilesystemImpl::write(InodeId id, uint64_t offset, ConstBytes in,
 }
 
 Result<void> FilesystemImpl::truncate(InodeId id, uint64_t size) {
+  const Activity::Request request(activity_);
   SFS_TRY(health_.writable());
   SFS_TRY(engine_->drop_capability(id));
   return path_->truncate(id, size);
 }
 
 Result<void> FilesystemImpl::allocate(InodeId id, int mode, uint64_t offset, uint64_t length) {
+  const Activity::Request request(activity_);
   SFS_TRY(health_.writable());
   if (length == 0) return Error{EINVAL};
   if (offset > kMaxFileBytes || length > kMaxFileBytes - offset) return Error{EFBIG};

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "fuse-fs/data/activity.h"
 #include "fuse-fs/data/core.h"
 #include "fuse-fs/data/data_path.h"
 #include "fuse-fs/data/directory_names.h"
 #include "fuse-fs/data/durability.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/data/idle_scheduler.h"
 #include "fuse-fs/data/maintenance.h"
 #include "fuse-fs/data/scrub.h"
 #include "fuse-fs/data/trim_queue.h"
@@ -42,6 +44,7 @@ class FilesystemImpl final : public Filesystem {
   Result<void> unmount() override;
   Maintenance& maintenance() { return *maintenance_; }
   meta::Engine& engine() { return *engine_; }
+  IdleScheduler& idle_scheduler() { return *idle_; }
 
   InodeId root() const override { return engine_->root(); }
   Result<meta::Attributes> lookup(InodeId parent, std::string_view name) override;
@@ -90,6 +93,9 @@ class FilesystemImpl final : public Filesystem {
 
   Result<Status> status() override;
   Result<Grown> grow(const GrowOptions& options) override;
+  Result<MaintenanceRun> maintain(uint64_t milliseconds) override;
+  Result<MaintenanceRun> prepare_poweroff(uint64_t milliseconds) override;
+  Result<FreeTrim> trim_free(BlockNo from, uint64_t milliseconds) override;
   Result<void> start_scrub() override { return scrub_->start(); }
   void stop_scrub() override { scrub_->stop(); }
   ScrubStatus scrub_status() override { return scrub_->status(); }
@@ -102,6 +108,7 @@ class FilesystemImpl final : public Filesystem {
   Result<void> assemble(bool background);
   Result<void> start(bool background);
   Result<void> drain_all();
+  Result<void> writable() const;
 
   Result<Grown> grow_locked(const GrowOptions& options) SFS_REQUIRES(growing_);
   Result<void> tell_data(const meta::Superblock& super);
@@ -127,7 +134,8 @@ class FilesystemImpl final : public Filesystem {
   TraceRecorder trace_;
   InodeStates states_;
   DirectoryNames directories_;
-  std::atomic<uint64_t> app_bytes_{0}, app_reads_{0};
+  std::atomic<uint64_t> app_bytes_{0};
+  Activity activity_;
   std::unique_ptr<meta::Engine> engine_;
   std::unique_ptr<VStreamStore> vstreams_;
   std::unique_ptr<placement::Placement> placement_;
@@ -138,6 +146,7 @@ class FilesystemImpl final : public Filesystem {
   std::unique_ptr<TrimQueue> trims_;
   std::unique_ptr<DataPath> path_;
   std::unique_ptr<Maintenance> maintenance_;
+  std::unique_ptr<IdleScheduler> idle_;
   std::unique_ptr<Scrub> scrub_;
 };
 

@@ -23,6 +23,7 @@ namespace streamfs::data {
 using meta::Attributes;
 
 Result<void> FilesystemImpl::changed() {
+  activity_.touch();
   if (barrier_->damaged()) return make_durable(*barrier_, engine_->journal().last(), health_);
   if (!barrier_->waits()) return {};
   if (options_.dirsync) return make_durable(*barrier_, engine_->journal().last(), health_);

@@ -27,6 +27,7 @@ void Maintenance::stop() {
     stopping_ = true;
   }
   stopping_changed_.notify_all();
+  const TrimQueue::Haste haste(trims_, TrimQueue::Pace::kNow);
   if (timer_.joinable()) timer_.join();
   if (reclaimer_.joinable()) reclaimer_.join();
 }
@@ -71,8 +72,7 @@ void Maintenance::release_streams() {
 }
 
 uint32_t Maintenance::reclaim_interval_ms() const {
-  const meta::Space space = core_.engine.space();
-  return space.free_blocks < space.data_blocks / kPressedShare ? kReclaimPressedMs : kReclaimMs;
+  return trims_.pressed() ? kReclaimPressedMs : kReclaimMs;
 }
 
 void Maintenance::reclaim_loop() {
@@ -80,7 +80,7 @@ void Maintenance::reclaim_loop() {
   while (wait(reclaim_interval_ms())) {
     if (!core_.health.writable().ok()) continue;
     (void)free_orphans();
-    const Result<void> done = trims_.drain();
+    const Result<void> done = trims_.drain(TrimQueue::Pace::kGivesWay);
     if (!done.ok()) spdlog::error("freed blocks: {}", done.error().message());
     count_inodes();
     follow_round();
@@ -129,12 +129,13 @@ Result<void> Maintenance::free_orphans() {
   return first;
 }
 
-Result<void> Maintenance::reclaim() {
-  return reclaims_.run([this]() -> Result<void> {
+Result<void> Maintenance::reclaim(TrimQueue::Pace pace) {
+  const TrimQueue::Haste haste(trims_, pace);
+  return reclaims_.run([this, pace]() -> Result<void> {
     SFS_TRY(core_.health.writable());
     (void)free_orphans();
     (void)core_.epochs.close();
-    return trims_.drain();
+    return trims_.drain(pace);
   });
 }
 

@@ -33,7 +33,7 @@ class Maintenance {
   void namespace_changed() { namespace_dirty_.store(true, std::memory_order_relaxed); }
   void add_orphan(InodeId id);
   // Everything that frees blocks, now: dirty inodes, orphans, trims. Shared by those who wait.
-  Result<void> reclaim();
+  Result<void> reclaim(TrimQueue::Pace pace = TrimQueue::Pace::kNow);
   Result<void> free_orphans();  // the first time, those of the run before, too
 
   // For tests, which have no threads: one round of each, and how long the reclaimer would rest.
@@ -47,8 +47,7 @@ class Maintenance {
   // Dead blocks that are not trimmed yet are live to the SSD. Where little is free they would eat
   // its spare, so there they are reclaimed sooner: each pass costs a flush or two.
   static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100;
-  static constexpr uint64_t kPressedShare = 8;  // less than one block in 8 is free
-  static constexpr int kCountSteps = 256;       // a round, where inodes in use are not known
+  static constexpr int kCountSteps = 256;  // a round, where inodes in use are not known
   void timer_loop();
   void reclaim_loop();
   bool wait(uint32_t milliseconds);  // false when stopping

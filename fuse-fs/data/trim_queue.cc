@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <thread>
 #include <vector>
 
 #include "base/result.h"
@@ -14,10 +17,18 @@
 #include "pmem/region.h"
 
 namespace streamfs::data {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr uint64_t kTrimRests = 9;  // while programs are at work
+constexpr std::chrono::milliseconds kTrimRestMost{100}, kTrimNap{5};
+
+}  // namespace
 
 TrimQueue::TrimQueue(pmem::Region& region, meta::Engine& engine, blockdev::Device& device,
                      placement::Placement& placement, DurabilityBarrier& barrier, Health& health,
-                     TraceRecorder& trace, bool discard)
+                     TraceRecorder& trace, bool discard, const Activity& activity)
     : region_(region),
       engine_(engine),
       device_(device),
@@ -25,10 +36,17 @@ TrimQueue::TrimQueue(pmem::Region& region, meta::Engine& engine, blockdev::Devic
       barrier_(barrier),
       health_(health),
       trace_(trace),
-      discard_(discard) {}
+      discard_(discard),
+      activity_(activity) {}
 
-Result<void> TrimQueue::drain() {
+bool TrimQueue::pressed() const {
+  const meta::Space space = engine_.space();
+  return space.free_blocks < space.data_blocks / kPressedShare;
+}
+
+Result<void> TrimQueue::drain(Pace pace) {
   if (pending_blocks() == 0) return {};
+  const Haste haste(*this, pace);
   return passes_.run([this] { return pass(); });
 }
 
@@ -71,10 +89,44 @@ void TrimQueue::trim(const meta::BlockRun& run) {
   trace_.record(emulator::TraceOp::kTrim, run.first, run.count, kDefaultVStream, kDefaultVStream,
                 trace_.next_request(), kDefaultPStream);
   if (!discard_.load(std::memory_order_relaxed)) return;
+  const auto begun = SteadyClock::now();
   const Result<void> done = device_.trim(run.first, run.count);
-  if (done.ok()) return;
+  if (done.ok()) return give_way(static_cast<uint64_t>((SteadyClock::now() - begun).count()));
   spdlog::warn("trim of {} blocks at {}: {}", run.count, run.first.value, done.error().message());
   if (done.error().code == EOPNOTSUPP) discard_.store(false, std::memory_order_relaxed);
+}
+
+void TrimQueue::give_way(uint64_t worked_ns) {
+  const uint64_t now = activity_.begun();
+  if (seen_traffic_.exchange(now) == now || hurried_ > 0 || pressed()) return;
+  const auto until =
+      SteadyClock::now() + std::min<SteadyClock::duration>(
+                               std::chrono::nanoseconds(kTrimRests * worked_ns), kTrimRestMost);
+  while (hurried_ == 0 && SteadyClock::now() < until)
+    std::this_thread::sleep_for(
+        std::min<SteadyClock::duration>(kTrimNap, until - SteadyClock::now()));
+}
+
+// A run is taken out of what is free meanwhile, and so is nobody's; never more than a quarter of
+// it, so that writers find room.
+Result<FreeTrim> TrimQueue::trim_free(BlockNo from, const std::function<bool()>& stop) {
+  FreeTrim out;
+  for (BlockNo at = from;;) {
+    const uint64_t most = std::min(kTrimBlocksMax, engine_.blocks().free_blocks() / 4);
+    const auto run = engine_.blocks().reserve_free(at, std::max<uint64_t>(most, 1));
+    if (!run) return out;
+    const auto begun = SteadyClock::now();
+    const Result<void> done = device_.trim(run->first, run->count);
+    engine_.blocks().cancel(*run);
+    if (!done.ok()) return done.error();
+    out.bytes += run->count * kBlockSize;
+    at = BlockNo{run->first.value + run->count};
+    if (stop()) {
+      out.next = at;
+      return out;
+    }
+    give_way(static_cast<uint64_t>((SteadyClock::now() - begun).count()));
+  }
 }
 
 }  // namespace streamfs::data

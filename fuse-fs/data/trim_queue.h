@@ -1,5 +1,8 @@
 // Freed blocks on their way back: checkpoint, make the frees durable, trim, journal, reusable.
 //
+// Dead blocks that are not trimmed yet are live to the SSD, so trims do not wait for idle time; but
+// while programs are at work they take a tenth of the time at most, unless little is free or
+// somebody waits for them.
 // Order: no block is trimmed before the record that freed it is home and survives a power cut, and
 // none is allocatable before its trim has ended and is journalled (meta/block_allocator.h).
 // Thread safety: any thread; pass() may wait. What a crash leaves: blocks whose trim was not
@@ -7,11 +10,14 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <vector>
 
 #include "base/result.h"
 #include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/data/activity.h"
 #include "fuse-fs/data/durability.h"
+#include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/data/group_run.h"
 #include "fuse-fs/data/health.h"
 #include "fuse-fs/data/trace_recorder.h"
@@ -25,19 +31,42 @@ class TrimQueue {
  public:
   TrimQueue(pmem::Region& region, meta::Engine& engine, blockdev::Device& device,
             placement::Placement& placement, DurabilityBarrier& barrier, Health& health,
-            TraceRecorder& trace, bool discard);
+            TraceRecorder& trace, bool discard, const Activity& activity);
+
+  enum class Pace : uint8_t { kNow, kGivesWay };
+  // While one of kNow lives, nobody's pass rests.
+  class Haste {
+   public:
+    Haste(TrimQueue& queue, Pace pace) : queue_(queue), much_(pace == Pace::kNow) {
+      if (much_) ++queue_.hurried_;
+    }
+    ~Haste() {
+      if (much_) --queue_.hurried_;
+    }
+    Haste(const Haste&) = delete;
+    Haste& operator=(const Haste&) = delete;
+
+   private:
+    TrimQueue& queue_;
+    const bool much_;
+  };
 
   // Trims everything that was freed before the call, shared by those who wait. A failed trim is
   // logged and counted as done: the data is dead all the same.
-  Result<void> drain();
+  Result<void> drain(Pace pace = Pace::kNow);
+  // All free blocks, from one on, until `stop` says so.
+  Result<FreeTrim> trim_free(BlockNo from, const std::function<bool()>& stop);
+  bool pressed() const;  // little is free
   uint64_t pending_blocks() const { return engine_.blocks().pending_blocks(); }
 
  private:
   static constexpr uint64_t kTrimBlocksMax = 16384;  // 64 MiB a command
   static constexpr size_t kBatchRuns = 256;          // a record
+  static constexpr uint64_t kPressedShare = 8;       // pressed: less than one block in 8 is free
   Result<void> pass();
   bool next_batch(std::vector<meta::BlockRun>& batch);
   void trim(const meta::BlockRun& run);
+  void give_way(uint64_t worked_ns);
 
   pmem::Region& region_;
   meta::Engine& engine_;
@@ -47,6 +76,9 @@ class TrimQueue {
   Health& health_;
   TraceRecorder& trace_;
   std::atomic<bool> discard_;
+  const Activity& activity_;
+  std::atomic<int> hurried_{0};
+  std::atomic<uint64_t> seen_traffic_{0};
   GroupRun passes_;
 };
 

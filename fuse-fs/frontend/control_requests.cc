@@ -1,8 +1,11 @@
 #include "fuse-fs/frontend/control_requests.h"
 
+#include <pwd.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +22,8 @@ namespace streamfs::frontend {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::string_view kDaemonUser = "classifierd";
 
 ControlAnswer refused(int code, const std::string& sentence) {
   return {{{"ok", false}, {"error", sentence}, {"errno", code}}, {}};
@@ -84,6 +89,35 @@ ControlAnswer scrub(data::Filesystem& fs, const json& request) {
   return done();
 }
 
+// For how long a request may keep its connection's thread: who wants more asks again, so that an
+// unmount need not wait.
+constexpr uint64_t kSliceMsMost = 5000;
+
+Result<uint64_t> slice_of(const json& request) {
+  const auto found = request.find("ms");
+  if (found == request.end()) return kSliceMsMost;
+  if (!found->is_number_unsigned()) return Error{EINVAL, "\"ms\" is a number of milliseconds"};
+  return std::min(found->get<uint64_t>(), kSliceMsMost);
+}
+
+ControlAnswer maintain(data::Filesystem& fs, const json& request, bool before_poweroff) {
+  const Result<uint64_t> slice = slice_of(request);
+  if (!slice) return refused(slice.error());
+  const auto run = before_poweroff ? fs.prepare_poweroff(*slice) : fs.maintain(*slice);
+  return run ? done(maintenance_json(*run)) : refused(run.error());
+}
+
+ControlAnswer trim(data::Filesystem& fs, const json& request) {
+  const Result<uint64_t> slice = slice_of(request);
+  if (!slice) return refused(slice.error());
+  const auto from = request.find("from");
+  if (from != request.end() && !from->is_number_unsigned())
+    return refused(EINVAL, "\"from\" is the number of a block");
+  const BlockNo first{from == request.end() ? 0 : from->get<uint64_t>()};
+  const auto trimmed = fs.trim_free(first, *slice);
+  return trimmed ? done(free_trim_json(*trimmed)) : refused(trimmed.error());
+}
+
 ControlAnswer grow(data::Filesystem& fs, const json& request) {
   data::GrowOptions options;
   options.dry_run = request.value("dry_run", json(false)) == true;
@@ -115,6 +149,15 @@ ControlAnswer block(data::Filesystem& fs, const json& request) {
   return done(block_json(asked, fs.placement().birth(asked)));
 }
 
+// The learning daemon's own user may attach, and nothing else (systemd/streamfs.sysusers.conf).
+bool is_daemon(uid_t uid) {
+  std::array<char, 4096> room{};
+  passwd entry{};
+  passwd* found = nullptr;
+  return getpwuid_r(uid, &entry, room.data(), room.size(), &found) == 0 && found != nullptr &&
+         std::string_view(entry.pw_name) == kDaemonUser;
+}
+
 bool only_looks(const std::string& op, const json& request) {
   return op == "scrub" && request.value("action", json("status")) == "status";
 }
@@ -124,15 +167,20 @@ ControlAnswer answer(data::Filesystem& fs, const ControlPeer& peer, const std::s
   if (op == "status") return status(fs);
   if (op == "streams") return streams(fs);
   if (op == "block") return block(fs, request);
-  const bool known =
-      op == "attach" || op == "sync" || op == "record" || op == "scrub" || op == "grow";
-  if (!known) return refused(EINVAL, "unknown op \"" + op + "\"");
-  if (!only_looks(op, request) && peer.uid != 0 && peer.uid != geteuid()) {
+  constexpr std::array<std::string_view, 8> kKnown = {
+      "attach", "sync", "record", "scrub", "grow", "maintain", "prepare_poweroff", "trim"};
+  if (std::ranges::find(kKnown, op) == kKnown.end())
+    return refused(EINVAL, "unknown op \"" + op + "\"");
+  const bool daemon = op == "attach" && is_daemon(peer.uid);
+  if (!daemon && !only_looks(op, request) && peer.uid != 0 && peer.uid != geteuid()) {
     return refused(EACCES, op + " is for root and the user who mounted this");
   }
   if (op == "attach") return attach(fs, peer);
   if (op == "scrub") return scrub(fs, request);
   if (op == "grow") return grow(fs, request);
+  if (op == "trim") return trim(fs, request);
+  if (op == "maintain" || op == "prepare_poweroff")
+    return maintain(fs, request, op == "prepare_poweroff");
   return op == "sync" ? done_or(fs.sync()) : record(fs, request);
 }
 

@@ -18,7 +18,8 @@ struct ControlAnswer {
   std::vector<int> fds;  // to send along; borrowed
 };
 
-// Who asks: everyone may look, only root and the mount's owner may change or attach.
+// Who asks: everyone may look, only root and the mount's owner may change, and of others the user
+// classifierd may attach.
 struct ControlPeer {
   uid_t uid = 0;
   // Takes the one daemon's place until this peer hangs up; false when it is taken.

@@ -49,6 +49,26 @@ json space_json(const meta::Space& space) {
           {"inodes_possible", space.inodes_possible}, {"inodes_free", space.inodes_free}};
 }
 
+const char* name_of(blockdev::Pressure pressure) {
+  constexpr std::array<const char*, 5> kNames = {"none", "low", "high", "critical", "unknown"};
+  return kNames.at(static_cast<size_t>(pressure));
+}
+
+json idle_json(const data::IdleStatus& idle) {
+  constexpr std::array<const char*, 5> kStates = {"off", "busy", "working", "rested", "on battery"};
+  return {{"state", kStates.at(static_cast<size_t>(idle.state))},
+          {"device", idle.how},
+          {"pressure", name_of(idle.pressure)},
+          {"periods", idle.periods},
+          {"interrupted", idle.interrupted},
+          {"failed", idle.failed},
+          {"last_error", idle.last_error},
+          {"copied_bytes", idle.copied_bytes},
+          {"erases", idle.erases},
+          {"slowest_stop_us", idle.slowest_stop_us},
+          {"poweroffs_prepared", idle.poweroffs_prepared}};
+}
+
 // NUL-padded, as the superblock keeps it.
 std::string padded_text(const char* text, size_t size) {
   return {text, strnlen(text, size)};
@@ -105,12 +125,24 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
             {"generation", status.model.generation},
             {"refused", status.model.refused},
             {"telemetry_records", status.model.telemetry_records}}},
+          {"idle", idle_json(status.idle)},
           {"epochs", status.epochs},
           {"dirty_inodes", status.dirty_inodes},
           {"checksum_errors", status.checksum_errors},
           {"trims_pending_blocks", status.trims_pending_blocks},
           {"degraded_read_only", status.degraded_read_only},
           {"degraded_reason", status.degraded_reason}};
+}
+
+json maintenance_json(const data::MaintenanceRun& run) {
+  return {{"finished", run.finished},
+          {"copied_bytes", run.copied_bytes},
+          {"erases", run.erases},
+          {"device", run.how}};
+}
+
+json free_trim_json(const data::FreeTrim& trim) {
+  return {{"bytes", trim.bytes}, {"next", trim.next ? json(trim.next->value) : json()}};
 }
 
 json scrub_json(const data::ScrubStatus& scrub) {

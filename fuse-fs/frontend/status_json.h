@@ -22,6 +22,8 @@ std::string uuid_text(const std::array<uint8_t, 16>& uuid);
 std::string uuid_text(const uint8_t (&uuid)[16]);
 
 nlohmann::json status_json(const data::Status& status, const meta::Superblock& super);
+nlohmann::json maintenance_json(const data::MaintenanceRun& run);
+nlohmann::json free_trim_json(const data::FreeTrim& trim);
 nlohmann::json scrub_json(const data::ScrubStatus& scrub);
 nlohmann::json grown_json(const data::Grown& grown, bool dry_run);
 // `device`: of which garbage collection's copies by pStream are told, where it knows them.

@@ -375,6 +375,34 @@ std::optional<BlockRun> BlockAllocator::reserve_whole(uint64_t count) {
   return BlockRun{BlockNo{start}, count};
 }
 
+std::optional<BlockRun> BlockAllocator::reserve_free(BlockNo from, uint64_t most) {
+  SFS_ASSERT(most > 0);
+  const MutexLock lock(impl_->mutex);
+  for (uint64_t at = from.value; at < impl_->blocks();) {
+    const uint64_t region_end =
+        std::min(round_down(at, kRegionBlocks) + kRegionBlocks, impl_->blocks());
+    const bool filled = impl_->owner_of(at / kRegionBlocks) != kNobody;
+    const uint64_t first = filled ? region_end : impl_->next_free(at, region_end);
+    if (first == region_end) {
+      at = region_end;
+      continue;
+    }
+    const uint64_t group_end =
+        std::min(round_down(first, kGroupBlocks) + kGroupBlocks, impl_->blocks());
+    const uint64_t limit = std::min(first + most, group_end);
+    uint64_t end = impl_->free_until(first, std::min(limit, region_end));
+    while (end < limit && end % kRegionBlocks == 0 &&
+           impl_->owner_of(end / kRegionBlocks) == kNobody) {
+      const uint64_t stop = impl_->free_until(end, std::min(limit, end + kRegionBlocks));
+      if (stop == end) break;
+      end = stop;
+    }
+    impl_->mark(first, end - first, true);
+    return BlockRun{BlockNo{first}, end - first};
+  }
+  return std::nullopt;
+}
+
 void BlockAllocator::cancel(BlockRun run) {
   const MutexLock lock(impl_->mutex);
   impl_->mark(run.first.value, run.count, false);

@@ -46,6 +46,9 @@ class BlockAllocator {
   Result<BlockRun> reserve(uint64_t wanted, PStreamId stream, std::optional<BlockNo> near);
   // Exactly so many in one run, wherever they are; none if they are free nowhere.
   std::optional<BlockRun> reserve_whole(uint64_t count);
+  // The first free run at or after `from`, at most so long and within one group; not in regions
+  // that a pStream is filling. None at the end.
+  std::optional<BlockRun> reserve_free(BlockNo from, uint64_t most);
   void cancel(BlockRun run);                // a reserved run was not used
   void committed_allocation(BlockRun run);  // its record is durable
   // A run that a record is going to free: before it commits.

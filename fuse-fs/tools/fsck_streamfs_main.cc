@@ -24,6 +24,7 @@
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/tools/command_line.h"
+#include "fuse-fs/tools/configured.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/launch.h"
 #include "pmem/region.h"
@@ -61,7 +62,9 @@ struct Wishes {
 std::atomic<bool> cancelled{false};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 void declare(CLI::App& app, Wishes& wishes) {
-  app.add_option("--meta", wishes.meta, "The metadata device")->required();
+  app.add_option(
+      "--meta", wishes.meta,
+      "The metadata device; without, what /etc/fstab or /etc/streamfs/*.conf says of DATA");
   auto* mirror = app.add_option("--mirror", wishes.mirror, "META a second time");
   app.add_option("DATA", wishes.data, "The data device")->required();
   auto* look = app.add_flag("-n", wishes.look_only,
@@ -219,6 +222,18 @@ int run(int argc, char** argv) {
   declare(app, wishes);
   if (const auto code = parse(app, argc, argv)) return *code == 0 ? kSound : kWrongUse;
   log_to_stderr(Talk::kWarnings);
+  if (wishes.meta.empty()) {
+    const auto found = configured_meta(wishes.data);
+    if (!found) {
+      fail(kProgram, Failure{kWrongUse,
+                             "--meta is missing, and neither /etc/fstab nor "
+                             "/etc/streamfs says where the metadata of " +
+                                 wishes.data + " is"});
+      return kWrongUse;
+    }
+    wishes.meta = found->meta;
+    if (wishes.mirror.empty() && !wishes.degraded) wishes.mirror = found->mirror;
+  }
   wishes.meta = absolute_path(wishes.meta);
   if (!wishes.mirror.empty()) wishes.mirror = absolute_path(wishes.mirror);
   wishes.data = absolute_data(wishes.data);

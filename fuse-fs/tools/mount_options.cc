@@ -22,10 +22,12 @@
 namespace streamfs::tools {
 namespace {
 
-constexpr std::array<std::string_view, 20> kForOthers = {
-    "defaults", "auto",       "noauto",   "user",       "nouser", "users",    "owner",
-    "group",    "_netdev",    "nofail",   "silent",     "loud",   "relatime", "strictatime",
-    "lazytime", "nolazytime", "iversion", "noiversion", "atime",  "diratime"};
+constexpr std::array<std::string_view, 29> kForOthers = {
+    "defaults",    "auto",          "noauto",   "user",       "nouser",   "users",
+    "nousers",     "owner",         "noowner",  "group",      "nogroup",  "_netdev",
+    "_rnetdev",    "nofail",        "silent",   "loud",       "relatime", "norelatime",
+    "strictatime", "nostrictatime", "lazytime", "nolazytime", "iversion", "noiversion",
+    "atime",       "diratime",      "mand",     "nomand",     "bg"};
 constexpr std::array<std::string_view, 10> kGeneric = {
     "suid", "nosuid", "dev", "nodev", "exec", "noexec", "sync", "async", "noatime", "nodiratime"};
 
@@ -60,6 +62,17 @@ Result<void> set_real_time(MountCommand& command, const std::string& value) {
     return Error{EINVAL,
                  "option real_time: a factor from 0.001 to 1000000, or none: -o real_time=2"};
   command.filesystem.real_time = factor;
+  return {};
+}
+
+Result<void> set_idle_work(MountCommand& command, const std::string& value) {
+  using data::IdleWorkWhen;
+  const std::map<std::string, IdleWorkWhen, std::less<>> whens = {{"auto", IdleWorkWhen::kAuto},
+                                                                  {"always", IdleWorkWhen::kAlways},
+                                                                  {"off", IdleWorkWhen::kOff}};
+  const auto found = whens.find(value);
+  if (found == whens.end()) return needs_value("idle_work", "auto, always or off");
+  command.filesystem.idle_work = found->second;
   return {};
 }
 
@@ -104,6 +117,7 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"trace", [](MountCommand& c,
                    const std::string& v) { return set_path("trace", v, c.filesystem.trace_path); }},
       {"placement", set_placement},
+      {"idle_work", set_idle_work},
       {"real_time", set_real_time},
       {"ro", flag(&MountOptions::read_only, true)},
       {"rw", flag(&MountOptions::read_only, false)},

@@ -1,7 +1,9 @@
 #include "fuse-fs/tools/mount_program.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,7 +21,9 @@
 #include "fuse-fs/frontend/kernel_tuning.h"
 #include "fuse-fs/frontend/session.h"
 #include "fuse-fs/frontend/status_json.h"
+#include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
+#include "fuse-fs/tools/watchdog.h"
 #include "pmem/region.h"
 
 namespace streamfs::tools {
@@ -37,12 +41,13 @@ class SignalThread {
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
     std::signal(SIGPIPE, SIG_IGN);
   }
-  explicit SignalThread(frontend::Session& session)
-      : thread_([&session] {
+  SignalThread(frontend::Session& session, Watchdog& watchdog)
+      : thread_([&session, &watchdog] {
           const sigset_t all = handled();
           int signal = 0;
           if (sigwait(&all, &signal) != 0 || signal == kWakeUp) return;
           spdlog::info("signal {}: unmounting", signal);
+          watchdog.unmounting();
           Launch::stopping();
           session.request_unmount();
         }) {}
@@ -99,13 +104,26 @@ void announce(const MountCommand& command, data::Filesystem& fs) {
                now->meta_log ? " with a log on DATA" : "", mirror, now->placement_mode);
 }
 
+// For `systemctl status`.
+std::string state_line(const MountCommand& command, data::Filesystem& fs) {
+  const Result<data::Status> now = fs.status();
+  if (!now) return now.error().message();
+  if (now->degraded_read_only) return "READ-ONLY: " + now->degraded_reason;
+  const std::string nand =
+      now->device.nand_known ? ", " + human_bytes(now->device.nand_bytes) + " NAND" : "";
+  return fmt::format("{} written by applications, {} to {}{}", human_bytes(now->app_bytes),
+                     human_bytes(now->device.written_bytes), command.data, nand);
+}
+
 int serve(const MountCommand& command, Launch& launch, data::Filesystem& fs, bool io_flusher) {
   const auto control = open_control(fs);
   auto session = frontend::Session::mount(
       fs, system_clock(),
       session_options(command, io_flusher, control ? control->path() : std::string{}));
   if (!session) return fail(kProgram, session.error());
-  const SignalThread signals(**session);
+  Watchdog watchdog(watchdog_hooks(command.mountpoint, [&] { return state_line(command, fs); }),
+                    watchdog_interval());
+  const SignalThread signals(**session, watchdog);
   bool answered = false;
   const Result<void> served = (*session)->serve([&] {
     announce(command, fs);
@@ -129,6 +147,9 @@ int run_mount(const MountCommand& command, Launch launch) {
   auto fs = data::Filesystem::mount(command.meta, command.data, command.filesystem, system_clock());
   if (!fs) return fail(kProgram, fs.error());
   const int code = serve(command, launch, **fs, io_flusher);
+  const Watchdog draining({[] { return true; }, [] { return std::string("unmounting"); },
+                           [](const std::string& lines) { sd_notify(0, lines.c_str()); }},
+                          watchdog_interval());
   const Result<void> closed = (*fs)->unmount();
   if (!closed) {
     spdlog::error("unmounting: {}", closed.error().message());

@@ -89,6 +89,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> lists;
   bool fake = false;
   bool ignored = false;
+  std::vector<std::string> ignored_value;
   prepare(app);
   app.footer("Exit codes, as mount(8) wants them: 0 done, 1 wrong use, 32 the mount failed.");
   app.add_option("SOURCE", source, "The data device")->required();
@@ -97,6 +98,7 @@ int run(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_flag("-f", fake, "Do everything but mount");
   app.add_flag("-s,-n,-v", ignored, "Accepted for mount(8)");
+  app.add_option("-t,-N", ignored_value, "The type and the namespace, accepted for mount(8)");
   if (const auto code = parse(app, argc, argv)) return *code == 0 ? 0 : kWrongUse;
   const Wanted wanted = sort_out(lists);
   if (wanted.remount) {

@@ -24,6 +24,7 @@
 #include "fuse-fs/tools/control_client.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/streamctl_device.h"
+#include "fuse-fs/tools/streamctl_maintenance.h"
 #include "fuse-fs/tools/streamctl_metadata.h"
 #include "fuse-fs/tools/streamctl_print.h"
 
@@ -46,7 +47,10 @@ struct Arguments {
   bool force = false;
   bool degraded = false;
   bool probe = false;
+  bool if_stopping = false;
+  double seconds = 60;
 
+  MaintenanceArguments maintenance() const { return {path, seconds, if_stopping, as_json}; }
   MetadataArguments metadata() const {
     return {meta, data, file, mirror, degraded, force, as_json};
   }
@@ -250,6 +254,30 @@ void declare_scrub(CLI::App& app, Commands& commands, Arguments& arguments) {
       *scrub, "status", "How far it is and what it found; exit code 76: damage", scrub_status));
 }
 
+void declare_maintenance(CLI::App& app, Commands& commands, Arguments& arguments) {
+  commands.add_mountpoint(commands.add(app, "trim", "Trim all free space, as fstrim(8) does",
+                                       [](const Arguments& a) { return trim(a.maintenance()); }));
+  CLI::App* now =
+      commands.add(app, "maintain", "Do now what is done when programs are idle; gives way to them",
+                   [](const Arguments& a) { return maintain(a.maintenance()); });
+  now->add_option("--seconds", arguments.seconds, "For so long at most (60)")
+      ->check(CLI::NonNegativeNumber);
+  commands.add_mountpoint(now);
+  CLI::App* off =
+      commands.add(app, "prepare-poweroff",
+                   "Make everything durable, then let the SSD collect garbage, so that it starts "
+                   "with free blocks",
+                   [](const Arguments& a) { return prepare_poweroff(a.maintenance()); });
+  off->add_option("--deadline", arguments.seconds, "Seconds for the SSD's work (60)")
+      ->check(CLI::NonNegativeNumber);
+  off->add_flag("--if-stopping", arguments.if_stopping,
+                "Only while systemd shuts the machine down; otherwise nothing is done");
+  commands.add_mountpoint(off);
+  commands.add_mountpoint(commands.add(
+      app, "watch-suspend", "Stay, and do that for up to 3 s before the machine sleeps (logind)",
+      [](const Arguments& a) { return watch_suspend(a.maintenance()); }));
+}
+
 void declare_metadata(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* metadata = app.add_subcommand(
       "metadata", "Metadata of an unmounted filesystem as one file: to move META, to keep a copy");
@@ -322,6 +350,7 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
       commands.add(app, "sync", "Make everything written so far durable", sync_all));
   declare_grow(app, commands, arguments);
   declare_hint(app, commands, arguments);
+  declare_maintenance(app, commands, arguments);
   declare_scrub(app, commands, arguments);
   declare_trace(app, commands, arguments);
   declare_metadata(app, commands, arguments);

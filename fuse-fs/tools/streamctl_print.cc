@@ -125,11 +125,23 @@ void print_status(const json& status) {
                bytes_of(memory, "anonymous_bytes"), bytes_of(memory, "mapped_bytes"),
                bytes_of(memory, "cache_bytes"), bytes_of(memory, "cache_bytes_max"));
   }
+  if (status.contains("idle")) {
+    const json& idle = status.at("idle");
+    fmt::print("  idle time   {} ({}); {} used, {} of them ended by a request, {} copied\n",
+               idle.value("state", ""), idle.value("device", ""), count_of(idle, "periods"),
+               count_of(idle, "interrupted"), bytes_of(idle, "copied_bytes"));
+  }
   fmt::print("  epochs      {}, {} files dirty, {} checksum errors\n", count_of(status, "epochs"),
              count_of(status, "dirty_inodes"), count_of(status, "checksum_errors"));
   if (status.value("degraded_read_only", false)) {
     fmt::print("  READ-ONLY   {}\n", status.value("degraded_reason", ""));
   }
+}
+
+void print_maintenance(const json& run) {
+  fmt::print("{}; the device copied {} and erased {} blocks ({})\n",
+             run.value("finished", false) ? "nothing is left to do" : "there is more to do",
+             bytes_of(run, "copied_bytes"), count_of(run, "erases"), run.value("device", ""));
 }
 
 void print_scrub(const json& scrub) {

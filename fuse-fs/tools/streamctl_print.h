@@ -15,6 +15,7 @@ void print_device(const nlohmann::json& status);
 void print_described(const nlohmann::json& device);  // one that is not mounted
 // Its last line says whether all was sound.
 void print_grown(const nlohmann::json& grown);
+void print_maintenance(const nlohmann::json& run);
 void print_scrub(const nlohmann::json& scrub);
 void print_streams(const nlohmann::json& streams);
 

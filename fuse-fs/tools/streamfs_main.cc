@@ -31,6 +31,8 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   verify, noverify     check data against checksums on read (default) or not
   trace=FILE           record a trace of every write from the start
   direct_io            no page cache
+  idle_work=WHEN       when the SSD may collect garbage while programs ask nothing: auto (not on
+                       battery; default), always, off
   real_time[=FACTOR]   an emulated SSD answers no sooner than its flash would, times FACTOR
   io_uring             talk to the kernel over io_uring where it can
   epoch_idle_ms=N, epoch_age_ms=N

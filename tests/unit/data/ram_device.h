@@ -74,6 +74,15 @@ class RamDevice final : public blockdev::Device {
                ? blockdev::Placement{}
                : blockdev::Placement{1, stream.value};
   }
+  blockdev::IdleCapabilities capabilities() const override { return {idle_means, "of a test"}; }
+  Result<blockdev::IdleWork> begin_idle(const blockdev::IdleLimits& limits) override {
+    ++idle_begun;
+    return on_idle ? on_idle(limits) : Result<blockdev::IdleWork>(blockdev::IdleWork{});
+  }
+  Result<void> end_idle() override {
+    ++idle_ended;
+    return {};
+  }
   std::byte* block(uint64_t number) { return &bytes_[number * kBlockSize]; }
 
   std::atomic<uint64_t> writes{0}, written_bytes{0}, flushes{0}, trimmed_blocks{0};
@@ -81,6 +90,9 @@ class RamDevice final : public blockdev::Device {
   blockdev::WriteTag last_tag{};
   std::function<void()> on_trim, on_measure;
   std::function<Result<void>()> on_flush;
+  blockdev::IdleMeans idle_means = blockdev::IdleMeans::kNone;
+  std::atomic<uint64_t> idle_begun{0}, idle_ended{0};
+  std::function<Result<blockdev::IdleWork>(const blockdev::IdleLimits&)> on_idle;
 
  private:
   blockdev::DeviceInfo info_;
@@ -106,6 +118,15 @@ class BorrowedDevice final : public blockdev::Device {
   Result<blockdev::DeviceStats> stats() override { return owner_.stats(); }
   blockdev::Placement placement(PStreamId stream) const override {
     return owner_.placement(stream);
+  }
+  blockdev::IdleCapabilities capabilities() const override { return owner_.capabilities(); }
+  blockdev::Pressure pressure() override { return owner_.pressure(); }
+  Result<blockdev::IdleWork> begin_idle(const blockdev::IdleLimits& limits) override {
+    return owner_.begin_idle(limits);
+  }
+  Result<void> end_idle() override { return owner_.end_idle(); }
+  Result<blockdev::IdleWork> prepare_poweroff(const blockdev::IdleLimits& limits) override {
+    return owner_.prepare_poweroff(limits);
   }
 
  private:

@@ -91,6 +91,25 @@ TEST(ControlRequest, AGrowthSaysFromWhatToWhat) {
   }
 }
 
+TEST(ControlRequest, LongWorkIsAskedForInSlicesOfFiveSecondsAtMost) {
+  FakeFilesystem fs;
+  const json run = ask(fs, 0, R"({"op": "maintain", "ms": 300})");
+  EXPECT_EQ(run.at("finished"), false);
+  EXPECT_EQ(run.at("copied_bytes"), 4096);
+  EXPECT_EQ(run.at("erases"), 2);
+  EXPECT_EQ(fs.maintained_ms, 300);
+  EXPECT_EQ(ask(fs, 0, R"({"op": "prepare_poweroff", "ms": 3600000})").at("finished"), true);
+  EXPECT_EQ(fs.prepared_ms, 5000);
+  EXPECT_EQ(ask(fs, 0, R"({"op": "trim"})").at("next"), 100);
+  EXPECT_TRUE(ask(fs, 0, R"({"op": "trim", "from": 100})").at("next").is_null());
+  for (const char* line :
+       {R"({"op": "maintain", "ms": -1})", R"({"op": "maintain", "ms": "x"})",
+        R"({"op": "prepare_poweroff", "ms": 1.5})", R"({"op": "trim", "ms": null})",
+        R"({"op": "trim", "from": "0"})", R"({"op": "trim", "from": -1})"}) {
+    EXPECT_EQ(ask(fs, 0, line).at("errno"), EINVAL) << line;
+  }
+}
+
 TEST(ControlRequest, ErrorsOfTheFilesystemArePassedOn) {
   FakeFilesystem fs;
   EXPECT_EQ(ask(fs, 0, R"({"op": "record", "path": "/refuse"})").at("errno"), EACCES);
@@ -103,11 +122,12 @@ TEST(ControlRequest, StrangersMayLookButNotTouch) {
   EXPECT_EQ(ask(fs, kStranger, R"({"op": "scrub"})").at("state"), "never");
   EXPECT_EQ(ask(fs, kStranger, R"({"op": "scrub", "action": "stop"})").at("errno"), EACCES);
   EXPECT_EQ(ask(fs, kStranger, R"({"op": "grow", "dry_run": true})").at("errno"), EACCES);
-  for (const char* op : {"attach", "sync", "record"}) {
+  for (const char* op : {"attach", "sync", "record", "maintain", "prepare_poweroff", "trim"}) {
     const json answer = ask(fs, kStranger, json({{"op", op}, {"path", "/x"}}).dump());
     EXPECT_EQ(answer.value("errno", 0), EACCES) << op;
   }
   EXPECT_EQ(fs.syncs, 0);
+  EXPECT_FALSE(fs.prepared_ms || fs.maintained_ms);
 }
 
 TEST(ControlRequest, StatusHasWhatProgramsRead) {

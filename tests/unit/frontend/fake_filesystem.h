@@ -33,6 +33,7 @@ class FakeFilesystem final : public data::Filesystem {
       attribute_reads{0};
   int scrubs_started = 0, scrubs_stopped = 0;
   data::ScrubStatus scrub;
+  std::optional<uint64_t> maintained_ms, prepared_ms;
   data::GrowOptions grown_with;
   data::Grown grown;
   void make_data_blocks(uint64_t blocks) {
@@ -89,6 +90,18 @@ class FakeFilesystem final : public data::Filesystem {
   Result<data::Grown> grow(const data::GrowOptions& options) override {
     grown_with = options;
     return grown;
+  }
+  Result<data::MaintenanceRun> maintain(uint64_t milliseconds) override {
+    maintained_ms = milliseconds;
+    return data::MaintenanceRun{false, 4096, 2, "of a test"};
+  }
+  Result<data::MaintenanceRun> prepare_poweroff(uint64_t milliseconds) override {
+    prepared_ms = milliseconds;
+    return data::MaintenanceRun{true, 0, 0, "of a test"};
+  }
+  Result<data::FreeTrim> trim_free(BlockNo from, uint64_t) override {
+    if (from.value >= 100) return data::FreeTrim{8192, std::nullopt};
+    return data::FreeTrim{4096, BlockNo{100}};
   }
   Result<void> start_scrub() override {
     ++scrubs_started;

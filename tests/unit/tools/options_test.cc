@@ -47,6 +47,16 @@ TEST(MountOptions, OursAreUnderstood) {
   EXPECT_TRUE(command.generic.empty());
 }
 
+TEST(MountOptions, IdleTimeIsUsedAlwaysNeverOrNotOnBattery) {
+  using data::IdleWorkWhen;
+  EXPECT_EQ(with("").filesystem.idle_work, IdleWorkWhen::kAuto);
+  EXPECT_EQ(with("idle_work=always").filesystem.idle_work, IdleWorkWhen::kAlways);
+  EXPECT_EQ(with("idle_work=off").filesystem.idle_work, IdleWorkWhen::kOff);
+  MountCommand command;
+  EXPECT_EQ(apply_option(command, "idle_work=sometimes").error().code, EINVAL);
+  EXPECT_EQ(apply_option(command, "idle_work").error().code, EINVAL);
+}
+
 TEST(MountOptions, RealTimeHasAFactorOrIsTheModelsOwn) {
   EXPECT_EQ(with("rw").filesystem.real_time, 0);
   EXPECT_EQ(with("real_time").filesystem.real_time, 1);

@@ -1,0 +1,42 @@
+// When programs are idle: they have asked nothing for a while. Hysteresis: an idle time that was
+// over sooner than the quiet before it doubles the quiet that the next one takes, a longer one
+// halves it; so bursts with short gaps are left alone.
+// Thread safety: one thread. Crash: memory only.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace streamfs::data {
+
+class IdleDetector {
+ public:
+  static constexpr uint64_t kQuietMsLeast = 500, kQuietMsMost = 8000;
+
+  // At each look; requests begun so far, and whether one is under way. True: idle.
+  bool look(uint64_t now_ms, uint64_t begun, bool under_way) {
+    if (under_way || begun != seen_) {
+      if (idle_) adapt(now_ms - idle_since_ms_);
+      idle_ = false;
+      seen_ = begun;
+      quiet_since_ms_ = now_ms;
+    } else if (!idle_ && now_ms - quiet_since_ms_ >= wanted_ms_) {
+      idle_ = true;
+      idle_since_ms_ = now_ms;
+    }
+    return idle_;
+  }
+  uint64_t wanted_ms() const { return wanted_ms_; }
+
+ private:
+  void adapt(uint64_t idle_ms) {
+    wanted_ms_ = idle_ms < wanted_ms_ ? std::min(2 * wanted_ms_, kQuietMsMost)
+                                      : std::max(wanted_ms_ / 2, kQuietMsLeast);
+  }
+
+  uint64_t seen_ = UINT64_MAX, quiet_since_ms_ = 0, idle_since_ms_ = 0;
+  uint64_t wanted_ms_ = kQuietMsLeast;
+  bool idle_ = false;
+};
+
+}  // namespace streamfs::data

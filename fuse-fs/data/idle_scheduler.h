@@ -1,0 +1,81 @@
+// Gives the data device the time in which programs ask nothing: what can be trimmed is, then the
+// device works (blockdev/idle.h) until a request comes.
+//
+//   busy ──quiet for long enough──► working ──nothing left──► rested ──┐
+//    ▲ ▲                              │ a request, within a step       │ a request
+//    │ └──────────────────────────────┘                                │
+//    └─────────────────────────────────────────────────────────────────┘
+// On battery it does not work unless it is told to always. It never decides how much the device
+// copies: victims are those below IdleLimits::valid_limit.
+//
+// Thread safety: any thread; round() and stop() as Maintenance. Crash: nothing of its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/data/activity.h"
+#include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/data/idle_detector.h"
+
+namespace streamfs::data {
+
+class IdleScheduler {
+ public:
+  struct Setup {
+    IdleWorkWhen when = IdleWorkWhen::kAuto;
+    std::function<bool()> on_battery;
+    std::function<Result<void>()> reclaim;  // frees and trims what can be; gives way by itself
+  };
+  IdleScheduler(blockdev::Device& device, Activity& activity, Clock& clock, Setup setup);
+  ~IdleScheduler() { stop(); }
+
+  void start();
+  void stop();   // the thread has ended when it returns, and the device is told
+  void round();  // one look; for tests, which have no thread
+
+  // Asked for by name, for at most so long. kMaintain gives way to programs: nothing is done while
+  // they are at work.
+  enum class Asked : uint8_t { kMaintain, kPowerOff };
+  Result<MaintenanceRun> work(Asked what, uint64_t milliseconds);
+  IdleStatus status();
+
+ private:
+  static constexpr uint32_t kLookMs = 100;
+  static constexpr uint64_t kBatteryMs = 10'000;  // between two looks at the power supply
+  using Work = Result<blockdev::IdleWork>;
+
+  bool pause(uint32_t milliseconds);  // false when stopping
+  bool allowed(uint64_t now_ms);
+  void use_idle_time();
+  void wait_for_request(uint64_t begun);
+  void wake();
+  void note(const Work& done, bool interrupted);
+  void set_state(IdleStatus::State state);
+
+  blockdev::Device& device_;
+  Activity& activity_;
+  Clock& clock_;
+  const Setup setup_;
+  const blockdev::IdleCapabilities capabilities_;
+  IdleDetector detector_;                                            // the thread's own
+  uint64_t rested_at_ = UINT64_MAX, battery_asked_ms_ = UINT64_MAX;  // the thread's own
+  bool battery_ = false;                                             // the thread's own
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> asking_{0};        // who wants the device's turn
+  std::atomic<int64_t> woken_ns_{0};  // when a request came, on the steady clock
+  Mutex turn_;                        // held over the device's idle work, which it serialises
+  Mutex mutex_;                       // leaf
+  CondVar changed_;
+  IdleStatus status_ SFS_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace streamfs::data

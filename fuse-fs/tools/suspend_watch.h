@@ -1,0 +1,44 @@
+// Holds logind's delay inhibitor, so that work can be done before the machine sleeps.
+//
+//   Inhibit("sleep", "delay") ──PrepareForSleep(true)──► prepare() ──► let go ──► (sleep)
+//      ▲────────────────────────PrepareForSleep(false)──────────────────────────────┘
+//
+// logind waits 5 s at most (InhibitDelayMaxSec=): prepare() has to be done before. That data is
+// safe never depends on it.
+// Thread safety: one thread. Crash: the kernel lets the inhibitor go.
+#pragma once
+
+#include <systemd/sd-bus.h>
+
+#include <functional>
+#include <memory>
+
+#include "base/result.h"
+
+namespace streamfs::tools {
+
+class SuspendWatch {
+ public:
+  // `bus`: connected to whoever speaks as logind; taken over. Errors: those of the bus.
+  static Result<std::unique_ptr<SuspendWatch>> open(sd_bus* bus, std::function<void()> prepare);
+  ~SuspendWatch();
+  SuspendWatch(const SuspendWatch&) = delete;
+  SuspendWatch& operator=(const SuspendWatch&) = delete;
+
+  bool holds() const { return inhibitor_ >= 0; }
+  // Works on what has come, or waits for something so long; an error when the bus is gone.
+  Result<void> step(uint64_t wait_us);
+
+ private:
+  SuspendWatch(sd_bus* bus, std::function<void()> prepare)
+      : bus_(bus), prepare_(std::move(prepare)) {}
+  static int on_sleep(sd_bus_message* message, void* self, sd_bus_error* error);
+  Result<void> take();
+  void let_go();
+
+  sd_bus* const bus_;
+  const std::function<void()> prepare_;
+  int inhibitor_ = -1;
+};
+
+}  // namespace streamfs::tools
