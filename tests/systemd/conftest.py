@@ -16,7 +16,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def off(folder: Path) -> Iterator[World]:
     """A world with streamfs installed, not switched on."""
-    if reason := why_not():
+    if reason := why_not(folder):
         pytest.skip(reason)
     world = World(folder)
     yield world

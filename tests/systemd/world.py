@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("STREAMFS_BIN", ROOT / "build/release/bin")).parent
 VENV = ROOT / "build/venv"
 MEDIA = Path("/media/test")  # the folder `media` inside
+REPOSITORY = Path("/media/repository")  # ROOT inside
 BOOT_SECONDS = 60.0
 # What a machine starts that nobody needs here, or that would reach out of it.
 MASKED = (
@@ -71,16 +72,21 @@ def execute(*words: str | Path, check: bool = True, seconds: float = 120) -> Ran
     return done
 
 
-def why_not() -> str:
-    """Why there can be no such world on this machine; empty: there can."""
+def why_not(folder: Path) -> str:
+    """Why there can be no such world in a folder of this machine; empty: there can."""
     if os.geteuid() != 0:
         return "namespaces and mounts of their own take root"
     if not Path("/lib/systemd/systemd").exists():
         return "systemd is not installed"
     if not Path("/dev/fuse").exists():
         return "this machine has no FUSE"
-    tried = execute("unshare", "-mpfC", "sh", "-c", "mount -t cgroup2 none /mnt", check=False)
-    return "" if tried.returncode == 0 else f"no cgroup2 in namespaces here: {tried.stderr.strip()}"
+    script = (
+        'cd "$1" && mkdir -p try/u try/w try/r && mount -t cgroup2 none try/r && umount try/r && '
+        "mount -t overlay -o lowerdir=/,upperdir=try/u,workdir=try/w none try/r"
+    )
+    tried = execute("unshare", "-mpfC", "sh", "-c", script, "sh", folder, check=False)
+    said = tried.stderr.strip()
+    return "" if tried.returncode == 0 else f"no cgroup2 or overlay in namespaces here: {said}"
 
 
 class World:
@@ -117,7 +123,8 @@ class World:
         # Whose merged /usr has /sbin as a link finds it there; Debian's has.
         # The one that these tests would import themselves.
         paths = [path for path in os.environ.get("PYTHONPATH", "").split(":") if path[:1] == "/"]
-        program = f'PYTHONPATH={":".join(paths)} exec {VENV}/bin/classifierd "$@"'
+        python = REPOSITORY / VENV.relative_to(ROOT) / "bin/python"
+        program = f'PYTHONPATH={":".join(paths)} exec {python} -m classifierd "$@"'
         self.write("/usr/bin/classifierd", f"#!/bin/sh\n{program}\n", 0o755)
         self.write("/etc/fstab", "")
         self.write("/etc/machine-id", "00000000000000000000000000000001\n")
@@ -204,6 +211,18 @@ class World:
         assert self._init is not None
         self.run("systemctl", "poweroff", check=False)
         self._init.wait(BOOT_SECONDS)
+        self._remove_group()
+
+    def _remove_group(self) -> None:
+        """The control group that a boot was given."""
+        if self._init is None:
+            return
+        script = (
+            'cd "$1" && mount -t cgroup2 none root && '
+            'find "root/streamfs-test-$2" -depth -type d -exec rmdir {} + '
+        )
+        words = ("unshare", "-m", "sh", "-c", script, "sh", self.folder, str(self._init.pid))
+        until(lambda: execute(*words, check=False).returncode == 0, 10, "its processes' end")
         self._init = None
 
     def end(self) -> None:
@@ -211,5 +230,5 @@ class World:
         if self._init is not None and self._init.poll() is None:
             os.killpg(self._init.pid, signal.SIGKILL)  # --kill-child ends init, and so all inside
             self._init.wait(BOOT_SECONDS)
-        self._init = None
+        self._remove_group()
         shutil.rmtree(self.folder / "work", ignore_errors=True)
