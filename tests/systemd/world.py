@@ -92,14 +92,15 @@ def why_not(folder: Path) -> str:
 class World:
     """Boots, runs commands inside, and is switched off. For one thread."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, installed: bool = True) -> None:
         self.folder = folder
         self._init: subprocess.Popen[bytes] | None = None
         self._pid = 0
         self.upper = folder / "upper"
         for name in ("upper", "work", "root", "media"):
             (folder / name).mkdir()
-        self._install()
+        if installed:
+            self._install()
 
     @property
     def init_pid(self) -> int:
