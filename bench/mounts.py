@@ -51,7 +51,8 @@ def streamfs(
     output_of([BIN / "mkfs.streamfs", *shape, "--meta", meta, data])
     point = _point(work, name)
     transport = "io_uring" if OVER_IO_URING in name else "noio_uring"
-    options = f"meta={meta},{transport}"
+    # Early copies cost NAND bytes, and when they happen depends on the machine's pace.
+    options = f"meta={meta},{transport},idle_work=off"
     return _serve(stack, point, [BIN / "streamfs", data, point, "-f", "-o", options])
 
 

@@ -111,7 +111,8 @@ def _mount_streamfs(
     data, meta = f"emu:{ssd.path}", folders.work / "META"
     trace = folders.work / "trace" if mode == "off" else None
     output_of([BIN / "mkfs.streamfs", "--meta", meta, data])
-    options = [f"meta={meta}", f"placement={mode}"]
+    # Early copies cost NAND bytes, and when they happen depends on the machine's pace.
+    options = [f"meta={meta}", f"placement={mode}", "idle_work=off"]
     options += [] if trace is None else [f"trace={trace}"]
     options += ["allow_other"] if os.geteuid() == 0 else []
     log = folders.work / "streamfs.log"

@@ -9,13 +9,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/activity.h"
 #include "fuse-fs/data/idle_detector.h"
 #include "fuse-fs/data/idle_scheduler.h"
+#include "fuse-fs/data/trim_queue.h"
 #include "tests/unit/data/ram_device.h"
 #include "tests/unit/data/rig.h"
 
@@ -239,6 +242,36 @@ TEST(IdleMountTest, PreparedForPowerOffEverythingIsDurable) {
   EXPECT_TRUE(done->finished);
   rig.power_cut(3);
   EXPECT_EQ(rig.read(rig.lookup("a"), 0, 5 * kBlockSize), Rig::filled(5 * kBlockSize, 7));
+}
+
+// How long it takes to trim five runs that lie apart, 3 ms each, while programs are at work.
+std::chrono::steady_clock::duration trimmed_in(TrimQueue::Pace pace) {
+  Rig::Options options;
+  options.faulty = false;
+  Rig rig(options);
+  std::vector<InodeId> files;
+  for (int i = 0; i < 10; ++i) {
+    files.push_back(rig.create(std::to_string(i)));
+    EXPECT_TRUE(rig.write(files.back(), 0, Rig::filled(20 * kBlockSize, i)).ok());
+    EXPECT_TRUE(rig.fs().fsync(files.back(), false).ok());
+  }
+  for (int i = 0; i < 10; i += 2)
+    EXPECT_TRUE(rig.fs().unlink(rig.fs().root(), std::to_string(i)).ok());
+  for (const InodeId id : files) rig.fs().forget(id, 1);
+  rig.ram().on_trim = [&] {
+    rig.read(files.back(), 0, kBlockSize);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  };
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_TRUE(rig.fs().maintenance().reclaim(pace).ok());
+  EXPECT_EQ(rig.ram().trimmed_blocks, 100u);
+  return std::chrono::steady_clock::now() - begun;
+}
+
+TEST(TrimPaceTest, TrimsTakeATenthOfTheTimeUnlessSomebodyWaitsForThem) {
+  const auto paced = trimmed_in(TrimQueue::Pace::kGivesWay);
+  EXPECT_GE(paced, std::chrono::milliseconds(5 * 10 * 3 * 9 / 10));
+  EXPECT_LT(trimmed_in(TrimQueue::Pace::kNow), paced / 2);
 }
 
 TEST(TrimFreeTest, AllFreeSpaceIsTrimmedAndNothingElse) {
