@@ -192,6 +192,16 @@ def test_a_stopped_mount_is_ended_by_the_watchdog(world: World, contents: list[C
     contents[0].check()
 
 
+def test_the_daemon_goes_and_comes_with_its_mount(world: World, contents: list[Content]) -> None:
+    world.run("systemctl", "stop", UNIT)
+    assert not world.active(UNIT)
+    assert world.show(DAEMON, "ActiveState") == "inactive"
+    assert world.run("ls", "-A", POINT).stdout == ""
+    world.run("systemctl", "start", UNIT)
+    until(lambda: world.active(DAEMON), 10, "its daemon")
+    contents[0].check()
+
+
 def test_started_twice_it_is_one_mount(world: World) -> None:
     before = world.pid_of(UNIT)
     world.run("systemctl", "start", UNIT)
