@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "base/result.h"
@@ -45,7 +46,8 @@ Result<void> SuspendWatch::take() {
   if (code >= 0) inhibitor_ = fcntl(fd, F_DUPFD_CLOEXEC, 3);
   Result<void> done;
   if (code < 0) {
-    done = Error{-code, error.message != nullptr ? error.message : "logind's Inhibit"};
+    done = Error{EIO, std::string("logind gives no inhibitor: ") +
+                          (error.message != nullptr ? error.message : "no answer")};
   } else if (inhibitor_ < 0) {
     done = Error{errno, "logind's inhibitor"};
   }

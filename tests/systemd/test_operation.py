@@ -25,6 +25,7 @@ FSTAB = (
 )
 FILE_BYTES = 40 << 20
 BLOCK = 4096
+EXIT_IO = 70
 
 
 def make_pair(folder: Path) -> None:
@@ -200,6 +201,16 @@ def test_the_daemon_goes_and_comes_with_its_mount(world: World, contents: list[C
     world.run("systemctl", "start", UNIT)
     until(lambda: world.active(DAEMON), 10, "its daemon")
     contents[0].check()
+
+
+def test_without_logind_nobody_waits_for_suspend_and_says_why(world: World) -> None:
+    watch = world.run("streamctl", "watch-suspend", POINT, check=False, seconds=30)
+    assert watch.returncode == EXIT_IO
+    assert watch.stderr.startswith("streamctl: ")
+    assert watch.stderr.count("\n") == 1
+    # And nobody shuts down.
+    asked = world.run("streamctl", "prepare-poweroff", "--if-stopping", POINT)
+    assert asked.stdout == ""
 
 
 def test_started_twice_it_is_one_mount(world: World) -> None:
