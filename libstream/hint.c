@@ -9,6 +9,7 @@
 #include "base/wire/hint_ioctl.h"
 #include "libstream/include/libstream.h"
 #include "libstream/mount.h"
+#include "libstream/profile.h"
 
 /* base/wire/control.h names it for C++. */
 static const char kVStreamXattr[] = "user.streamfs.vstream";
@@ -111,16 +112,9 @@ static int set_attribute(const char* path, const char* text, size_t length) {
 
 int stream_open(struct stream_vstream* out, const char* name) {
   memset(out, 0, sizeof(*out));
-  const size_t length = strnlen(name, sizeof(out->name));
-  if (length > STREAM_NAME_MAX) return -ENAMETOOLONG;
-  size_t digits = 0;
-  for (size_t i = 0; i < length; ++i) {
-    const unsigned char byte = (unsigned char)name[i];
-    if (byte < 0x20 || byte == 0x7f || byte == '/') return -EINVAL;
-    digits += byte >= '0' && byte <= '9';
-  }
-  if (digits == length) return -EINVAL; /* empty, too */
-  memcpy(out->name, name, length);
+  const int wrong = stream_name_check(name);
+  if (wrong != 0) return wrong;
+  memcpy(out->name, name, strlen(name));
   return 0;
 }
 

@@ -47,10 +47,9 @@ static void copy_variable(const char* name, char* out, size_t size) {
 }
 
 static void read_config(void) {
-  const char* profile = secure_getenv("STREAM_PROFILE");
-  config.profile = stream_rules_profile(profile == NULL ? "default" : profile);
-  copy_variable("STREAM_VSTREAM", config.vstream, sizeof(config.vstream));
-  copy_variable("STREAM_EXPLAIN", config.explain, sizeof(config.explain));
+  copy_variable("STREAMFS_VSTREAM", config.vstream, sizeof(config.vstream));
+  copy_variable("STREAMFS_EXPLAIN", config.explain, sizeof(config.explain));
+  stream_rules_choose(&config.rules, stream_rules_load_all(&config.rules, NULL, NULL));
 }
 
 /* Another thread that comes while one reads does without, as before: nobody waits. */

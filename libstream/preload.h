@@ -9,9 +9,10 @@
  * handlers, after fork and in vfork children; no state outlives a crash, for there is none.
  *
  * Environment, read once, set by stream-run:
- *   STREAM_PROFILE   which rules, by the name of a profile; unset: "default"; unknown: none
- *   STREAM_VSTREAM   one vStream for every file opened for writing, instead of rules
- *   STREAM_EXPLAIN   absolute path of a file that gets a line for each hint, see preload_explain()
+ *   STREAMFS_PROFILE  which rules: the name of a profile, or the path of one; unset: "default";
+ *                     unknown: none. Where profiles lie: streamfs-profiles(5)
+ *   STREAMFS_VSTREAM  one vStream for every file opened for writing, instead of rules
+ *   STREAMFS_EXPLAIN  absolute path of a file that gets a line for each hint, preload_explain()
  */
 #ifndef STREAMFS_LIBSTREAM_PRELOAD_H
 #define STREAMFS_LIBSTREAM_PRELOAD_H
@@ -51,7 +52,7 @@ preload_pointer preload_real(enum preload_function function);
 #define REAL(name) ((__typeof__(&name))preload_real(kReal_##name))
 
 struct preload_config {
-  const struct stream_profile* profile; /* NULL: no rules */
+  struct stream_rules rules;
   char vstream[sizeof(((struct streamfs_hint*)0)->name)];
   char explain[PATH_MAX];
 };
@@ -75,8 +76,8 @@ void preload_forget_file_hint(int fd);
 /* How a hint ended; negative: -errno of a mount that refused. */
 enum preload_outcome { kHonoured = 0, kNotStreamfs = 1, kKept = 2 };
 
-/* Appends "outcome TAB rule TAB vStream TAB path" to the file STREAM_EXPLAIN names; in the path,
- * bytes below 0x20 and backslashes are \ooo. Nothing without STREAM_EXPLAIN. */
+/* Appends "outcome TAB rule TAB vStream TAB path" to the file STREAMFS_EXPLAIN names; in the path,
+ * bytes below 0x20 and backslashes are \ooo. Nothing without STREAMFS_EXPLAIN. */
 void preload_explain(int fd, const char* rule, const char* vstream, int outcome);
 
 #endif

@@ -1,105 +1,12 @@
 #include "libstream/rules.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
 
-enum rule_kind {
-  kNamePrefix,   /* "text*" */
-  kNameSuffix,   /* "*text" */
-  kNameContains, /* "*text*" */
-  kNameDigits,   /* so many decimal digits, then text, and nothing else */
-  kParentIs,     /* the folder is called text */
-  kParentPrefix, /* the folder is called "text*" */
-  kNameless      /* O_TMPFILE */
-};
-
-struct rule {
-  struct stream_rule_match match;
-  enum rule_kind kind;
-  const char* text;
-  size_t length;
-  size_t digits_min, digits_max; /* kNameDigits only */
-};
-
-struct group {
-  const struct rule* rules;
-  size_t count;
-};
-
-struct stream_profile {
-  const char* name;
-  struct group groups[6];
-};
-
-#define RULE(kind, text, pattern, vstream, life) \
-  {{vstream, pattern, RWH_WRITE_LIFE_##life}, kind, text, sizeof(text) - 1, 0, 0}
-#define NUMBERED(min, max, text, pattern, vstream, life) \
-  {{vstream, pattern, RWH_WRITE_LIFE_##life}, kNameDigits, text, sizeof(text) - 1, min, max}
-
-/* A statement journal, a TEMP database, a materialised view, a transient index and VACUUM's copy
- * are all called etilqs_<hex> and opened alike: one label for the five. "-mj" stands last: a
- * journal of a database with "-mj" in its name is still a journal. */
-static const struct rule kSqliteRules[] = {
-    RULE(kNamePrefix, "etilqs_", "etilqs_*", "sqlite-temp", SHORT),
-    RULE(kNameSuffix, "-journal", "*-journal", "sqlite-journal", SHORT),
-    RULE(kNameSuffix, "-wal", "*-wal", "sqlite-wal", MEDIUM),
-    RULE(kNameSuffix, "-shm", "*-shm", "sqlite-shm", MEDIUM),
-    RULE(kNameContains, "-mj", "*-mj*", "sqlite-super-journal", SHORT),
-};
-
-/* Temporary files stand in pgsql_tmp/, and those that processes share one folder deeper, in
- * pgsql_tmpPID.N.fileset/. */
-static const struct rule kPostgresqlRules[] = {
-    RULE(kParentIs, "pg_wal", "pg_wal/", "pg-wal", MEDIUM),
-    RULE(kNamePrefix, "pgsql_tmp", "pgsql_tmp*", "pg-temp", SHORT),
-    RULE(kParentPrefix, "pgsql_tmp", "pgsql_tmp*/", "pg-temp", SHORT),
-};
-
-/* RocksDB pads file numbers to six digits and lets them grow. Where nothing says that the program
- * is RocksDB, only the six: 20240131.log is somebody's log of a day. */
-static const struct rule kRocksdbNamesAnywhere[] = {
-    NUMBERED(6, 6, ".log", "NNNNNN.log", "rocksdb-wal", SHORT),
-    RULE(kNameSuffix, ".sst", "*.sst", "rocksdb-sst", LONG),
-};
-static const struct rule kRocksdbRules[] = {
-    NUMBERED(6, 19, ".log", "NNNNNN.log", "rocksdb-wal", SHORT),
-    RULE(kNameSuffix, ".sst", "*.sst", "rocksdb-sst", LONG),
-};
-
-static const struct rule kMysqlRules[] = {
-    RULE(kNamePrefix, "#sql", "#sql*", "mysql-temp", SHORT),
-    RULE(kNamePrefix, "ib_logfile", "ib_logfile*", "mysql-redo", MEDIUM),
-    RULE(kNamePrefix, "#ib_redo", "#ib_redo*", "mysql-redo", MEDIUM),
-    RULE(kNamePrefix, "binlog.", "binlog.*", "mysql-binlog", MEDIUM),
-};
-
-static const struct rule kKafkaRules[] = {
-    NUMBERED(20, 20, ".log", "20 digits.log", "kafka-log", LONG),
-};
-
-static const struct rule kNamelessRules[] = {
-    RULE(kNameless, "", "O_TMPFILE", "tmpfile", SHORT),
-};
-
-#define GROUP(rules) {rules, sizeof(rules) / sizeof(rules[0])}
-
-static const struct stream_profile kProfiles[] = {
-    {"default",
-     {GROUP(kSqliteRules), GROUP(kPostgresqlRules), GROUP(kRocksdbNamesAnywhere),
-      GROUP(kMysqlRules), GROUP(kKafkaRules), GROUP(kNamelessRules)}},
-    {"sqlite", {GROUP(kSqliteRules)}},
-    {"rocksdb", {GROUP(kRocksdbRules)}},
-    {"postgresql", {GROUP(kPostgresqlRules)}},
-};
-enum {
-  kProfileCount = sizeof(kProfiles) / sizeof(kProfiles[0]),
-  kGroupCount = sizeof(kProfiles[0].groups) / sizeof(kProfiles[0].groups[0])
-};
-
-static const char* const kProfileNames[] = {"default", "sqlite", "rocksdb", "postgresql", NULL};
-_Static_assert(sizeof(kProfileNames) / sizeof(kProfileNames[0]) == kProfileCount + 1,
-               "one name a profile");
+#include "libstream/glob.h"
+#include "libstream/profile.h"
 
 /* The last component of a path and the one before it. Not NUL-terminated. */
 struct tail {
@@ -107,133 +14,179 @@ struct tail {
   size_t name_length;
   const char* parent;
   size_t parent_length;
-  int dash; /* a '-' somewhere in the name */
 };
 
 static struct tail tail_of(const char* path) {
   const size_t length = strlen(path);
   size_t start = length;
-  int dash = 0;
-  for (; start > 0 && path[start - 1] != '/'; --start) dash |= path[start - 1] == '-';
+  while (start > 0 && path[start - 1] != '/') --start;
   size_t parent_end = start;
   while (parent_end > 0 && path[parent_end - 1] == '/') --parent_end;
   size_t parent_start = parent_end;
   while (parent_start > 0 && path[parent_start - 1] != '/') --parent_start;
-  return (struct tail){path + start, length - start, path + parent_start, parent_end - parent_start,
-                       dash};
+  return (struct tail){path + start, length - start, path + parent_start,
+                       parent_end - parent_start};
 }
 
-/* Most names fit no rule; this says so without reading the tables, which the kernel has driven out
- * of the cache since the last open: the first and last letters of all rules above. */
-static int may_fit(const struct tail* tail) {
-  switch (tail->name[0]) {
-    case 'e': /* etilqs_ */
-    case 'p': /* pgsql_tmp */
-    case 'i': /* ib_logfile */
-    case 'b': /* binlog. */
-    case '#': /* #sql, #ib_redo */
-      return 1;
-    default:
-      break;
+static unsigned hash_of(unsigned char a, unsigned char b) {
+  return (a * 37u ^ b * 5u) & 1023u;
+}
+
+static void put(uint64_t* set, unsigned bit) {
+  set[bit >> 6] |= UINT64_C(1) << (bit & 63);
+}
+
+static int has(const uint64_t* set, unsigned bit) {
+  return (int)(set[bit >> 6] >> (bit & 63) & 1);
+}
+
+/* A folder's name says more than a name's pattern where both are given: fewer files have it. */
+static void add_cue(struct stream_rules_cues* cues, const struct stream_rule* rule) {
+  const char* pattern = rule->directory != NULL ? rule->directory : rule->name;
+  const struct stream_glob_cue cue = stream_glob_look(pattern);
+  if (rule->directory != NULL && cue.first[1] != 0) {
+    put(cues->folder, hash_of(cue.first[0], cue.first[1]));
+  } else if (rule->directory != NULL) {
+    cues->always = 1;
+  } else if (cue.last[0] != 0 && cue.last[1] != 0) {
+    put(cues->last, hash_of(cue.last[0], cue.last[1]));
+  } else if (cue.first[1] != 0) {
+    put(cues->first, hash_of(cue.first[0], cue.first[1]));
+  } else if (cue.inside != 0) {
+    put(cues->inside, cue.inside);
+  } else {
+    cues->always = 1;
   }
-  const unsigned char* end = (const unsigned char*)tail->name + tail->name_length;
-  const int two = tail->name_length < 2 ? 0 : end[-2] << 8 | end[-1];
-  switch (two) {
-    case 'a' << 8 | 'l': /* -journal, -wal */
-    case 'h' << 8 | 'm': /* -shm */
-    case 'o' << 8 | 'g': /* .log */
-    case 's' << 8 | 't': /* .sst */
-      return 1;
-    default:
-      break;
+}
+
+/* Most names fit no rule; this says so without looking at the rules, which the kernel has driven
+ * out of the cache since the last open. */
+static int may_fit(const struct stream_rules_cues* cues, const struct tail* tail) {
+  const unsigned char* name = (const unsigned char*)tail->name;
+  const unsigned char* parent = (const unsigned char*)tail->parent;
+  const size_t length = tail->name_length;
+  if (cues->always) return 1;
+  if (length >= 2 && has(cues->first, hash_of(name[0], name[1]))) return 1;
+  if (length >= 2 && has(cues->last, hash_of(name[length - 2], name[length - 1]))) return 1;
+  if (tail->parent_length >= 2 && has(cues->folder, hash_of(parent[0], parent[1]))) return 1;
+  int inside = 0;
+  for (size_t i = 0; i < length; ++i) inside |= has(cues->inside, name[i]);
+  return inside;
+}
+
+enum { kThreadNameBytes = 16 }; /* the kernel's TASK_COMM_LEN */
+
+static int fits_thread(const struct stream_rule* rule, const char* thread) {
+  char own[kThreadNameBytes + 1] = "";
+  if (thread == NULL) {
+    const int errno_before = errno;
+    prctl(PR_GET_NAME, own);
+    errno = errno_before;
+    thread = own;
   }
-  const int pg_folder = tail->parent_length > 1 && tail->parent[0] == 'p' && tail->parent[1] == 'g';
-  return tail->dash || pg_folder; /* -mj; pg_wal, pgsql_tmp */
+  return stream_glob_fits(rule->thread, thread, strlen(thread));
 }
 
-static int starts_with(const char* name, size_t length, const struct rule* rule) {
-  return length >= rule->length && memcmp(name, rule->text, rule->length) == 0;
-}
-
-static int ends_with(const char* name, size_t length, const struct rule* rule) {
-  return length >= rule->length &&
-         memcmp(name + length - rule->length, rule->text, rule->length) == 0;
-}
-
-static int is_numbered(const char* name, size_t length, const struct rule* rule) {
-  if (!ends_with(name, length, rule)) return 0;
-  const size_t digits = length - rule->length;
-  if (digits < rule->digits_min || digits > rule->digits_max) return 0;
-  for (size_t i = 0; i < digits; ++i) {
-    if (name[i] < '0' || name[i] > '9') return 0;
+static int fits(const struct stream_rule* rule, const struct tail* tail, const char* thread) {
+  if (rule->name != NULL && !stream_glob_fits(rule->name, tail->name, tail->name_length)) return 0;
+  if (rule->directory != NULL &&
+      !stream_glob_fits(rule->directory, tail->parent, tail->parent_length)) {
+    return 0;
   }
-  return 1;
+  return rule->thread == NULL || fits_thread(rule, thread);
 }
 
-static int fits(const struct rule* rule, const struct tail* tail) {
-  switch (rule->kind) {
-    case kNamePrefix:
-      return starts_with(tail->name, tail->name_length, rule);
-    case kNameSuffix:
-      return ends_with(tail->name, tail->name_length, rule);
-    case kNameContains:
-      return memmem(tail->name, tail->name_length, rule->text, rule->length) != NULL;
-    case kNameDigits:
-      return is_numbered(tail->name, tail->name_length, rule);
-    case kParentIs:
-      return tail->parent_length == rule->length && starts_with(tail->parent, rule->length, rule);
-    case kParentPrefix:
-      return starts_with(tail->parent, tail->parent_length, rule);
-    case kNameless:
-      return 0;
-  }
-  return 0;
-}
-
-static const struct stream_rule_match* match_nameless(const struct stream_profile* profile) {
-  for (size_t g = 0; g < kGroupCount; ++g) {
-    const struct group* group = &profile->groups[g];
-    for (size_t r = 0; r < group->count; ++r) {
-      if (group->rules[r].kind == kNameless) return &group->rules[r].match;
-    }
-  }
-  return NULL;
-}
-
-const struct stream_profile* stream_rules_profile(const char* name) {
-  for (size_t p = 0; p < kProfileCount; ++p) {
-    if (strcmp(kProfiles[p].name, name) == 0) return &kProfiles[p];
-  }
-  return NULL;
-}
-
-const char* const* stream_rules_profile_names(void) {
-  return kProfileNames;
-}
-
-const struct stream_rule_match* stream_rules_match(const struct stream_profile* profile,
-                                                   const char* path, int flags) {
-  if (profile == NULL) profile = &kProfiles[0];
-  if ((flags & O_TMPFILE) == O_TMPFILE) return match_nameless(profile);
+const struct stream_rule* stream_rules_match(const struct stream_rules* set, const char* path,
+                                             int flags, const char* thread) {
+  if ((flags & O_TMPFILE) == O_TMPFILE) return set->nameless;
+  if (set->chosen_count == 0) return NULL;
   const struct tail tail = tail_of(path);
-  if (tail.name_length == 0 || !may_fit(&tail)) return NULL;
-  for (size_t g = 0; g < kGroupCount; ++g) {
-    const struct group* group = &profile->groups[g];
-    for (size_t r = 0; r < group->count; ++r) {
-      if (fits(&group->rules[r], &tail)) return &group->rules[r].match;
-    }
+  if (tail.name_length == 0 || !may_fit(&set->cues, &tail)) return NULL;
+  for (size_t i = 0; i < set->chosen_count; ++i) {
+    if (fits(set->chosen[i], &tail, thread)) return set->chosen[i];
   }
   return NULL;
 }
 
-int stream_rules_owns(const char* vstream) {
-  for (size_t p = 0; p < kProfileCount; ++p) {
-    for (size_t g = 0; g < kGroupCount; ++g) {
-      const struct group* group = &kProfiles[p].groups[g];
-      for (size_t r = 0; r < group->count; ++r) {
-        if (strcmp(group->rules[r].match.vstream, vstream) == 0) return 1;
-      }
+static const struct stream_profile* find(const struct stream_rules* set, const char* name) {
+  for (size_t i = 0; i < set->profile_count; ++i) {
+    if (strcmp(set->profiles[i].name, name) == 0) return &set->profiles[i];
+  }
+  return NULL;
+}
+
+static void choose_rule(struct stream_rules* set, const struct stream_rule* rule) {
+  if (rule->nameless) {
+    if (set->nameless == NULL) set->nameless = rule;
+    return;
+  }
+  if (set->chosen_count == STREAM_RULES_MAX) return;
+  set->chosen[set->chosen_count++] = rule;
+  add_cue(&set->cues, rule);
+}
+
+/* Those that hold `everywhere` only, or all of them. */
+static void choose_profile(struct stream_rules* set, const struct stream_profile* profile,
+                           int everywhere) {
+  for (size_t i = 0; i < profile->count; ++i) {
+    if (!everywhere || profile->rules[i].everywhere) choose_rule(set, &profile->rules[i]);
+  }
+}
+
+int stream_rules_choose(struct stream_rules* set, const char* profile) {
+  set->chosen_count = 0;
+  set->nameless = NULL;
+  memset(&set->cues, 0, sizeof(set->cues));
+  if (profile != NULL && strcmp(profile, "default") != 0) {
+    const struct stream_profile* one = find(set, profile);
+    if (one != NULL) choose_profile(set, one, 0);
+    return one == NULL ? -ENOENT : 0;
+  }
+  for (size_t i = 0; i < set->profile_count; ++i) {
+    const struct stream_profile* one = &set->profiles[i];
+    if (find(set, one->name) == one) choose_profile(set, one, 1);
+  }
+  return 0;
+}
+
+int stream_rules_owns(const struct stream_rules* set, const char* vstream) {
+  for (size_t i = 0; i < set->profile_count; ++i) {
+    for (size_t r = 0; r < set->profiles[i].count; ++r) {
+      if (strcmp(set->profiles[i].rules[r].vstream, vstream) == 0) return 1;
     }
   }
   return 0;
+}
+
+void stream_rules_clear(struct stream_rules* set) {
+  set->profile_count = set->chosen_count = set->rule_count = set->text_used = 0;
+  set->nameless = NULL;
+  memset(&set->cues, 0, sizeof(set->cues));
+}
+
+void stream_rules_load_built_in(struct stream_rules* set) {
+  for (size_t i = 0; i < stream_built_in_count; ++i) {
+    if (set->profile_count == STREAM_PROFILES_MAX) return;
+    set->profiles[set->profile_count++] = stream_built_in_profiles[i];
+  }
+}
+
+static size_t append(char* out, size_t length, const char* text) {
+  while (*text != '\0' && length < STREAM_RULE_TEXT_BYTES - 1) out[length++] = *text++;
+  out[length] = '\0';
+  return length;
+}
+
+void stream_rule_text(const struct stream_rule* rule, char out[STREAM_RULE_TEXT_BYTES]) {
+  size_t length = append(out, 0, rule->profile);
+  length = append(out, length, "'s ");
+  if (rule->nameless) length = append(out, length, "O_TMPFILE");
+  if (rule->directory != NULL) {
+    length = append(out, length, rule->directory);
+    length = append(out, length, "/");
+  }
+  if (rule->name != NULL) length = append(out, length, rule->name);
+  if (rule->thread == NULL) return;
+  length = append(out, length, " of thread ");
+  append(out, length, rule->thread);
 }

@@ -13,6 +13,8 @@
 #include "libstream/include/libstream.h"
 #include "libstream/rules.h"
 
+static struct stream_rules rules;
+
 static const char kPreloadName[] = "libstream_preload.so";
 
 struct options {
@@ -27,8 +29,9 @@ static void usage(FILE* out) {
       "usage: stream-run [OPTION]... [--] COMMAND [ARGUMENT]...\n"
       "Runs COMMAND; its files on a streamfs mount are labelled with their expected lifetimes.\n"
       "\n"
-      "  --profile NAME   which names of files are known (STREAM_PROFILE); default: default\n"
-      "  --vstream NAME   one label for every file opened for writing (STREAM_VSTREAM)\n"
+      "  --profile NAME   which names of files are known (STREAMFS_PROFILE): one\n"
+      "                   built in, or in profiles.d, or the path of a file\n"
+      "  --vstream NAME   one label for every file opened for writing (STREAMFS_VSTREAM)\n"
       "  --tmp MOUNT      temporary files go there (TMPDIR, SQLITE_TMPDIR)\n"
       "  --explain        at exit, say on standard error which files were labelled, by which\n"
       "                   rule, and whether the mount honoured it\n"
@@ -46,12 +49,26 @@ static int fail_usage(void) {
   return kExitUsage;
 }
 
-static int check_profile(const char* name) {
-  if (stream_rules_profile(name) != NULL) return 0;
-  fprintf(stderr, "stream-run: no profile is called '%s'; there are:", name);
-  for (const char* const* known = stream_rules_profile_names(); *known != NULL; ++known) {
-    fprintf(stderr, " %s", *known);
+static void report_profile(void* context, const char* file, unsigned line, unsigned column,
+                           const char* what) {
+  (void)context;
+  if (line == 0) {
+    fprintf(stderr, "stream-run: %s: %s\n", file, what);
+  } else {
+    fprintf(stderr, "stream-run: %s:%u:%u: %s\n", file, line, column, what);
   }
+}
+
+/* What the command's preload library will load too; it says nothing of what is wrong. */
+static int check_profile(const char* name) {
+  char whole[PATH_MAX]; /* the command may go to another folder */
+  if (name != NULL && strchr(name, '/') != NULL && realpath(name, whole) != NULL) name = whole;
+  if (name != NULL && setenv("STREAMFS_PROFILE", name, 1) != 0) return kExitIo;
+  const char* asked = stream_rules_load_all(&rules, report_profile, NULL);
+  if (stream_rules_choose(&rules, asked) == 0) return 0;
+  if (strchr(asked, '/') != NULL) return kExitNoPath;
+  fprintf(stderr, "stream-run: no profile is called '%s'; there are: default", asked);
+  for (size_t i = 0; i < rules.profile_count; ++i) fprintf(stderr, " %s", rules.profiles[i].name);
   fputc('\n', stderr);
   return kExitUsage;
 }
@@ -123,10 +140,8 @@ static int parse(int argc, char** argv, struct options* out) {
 
 /* A variable set by hand is as good as an option, and checked alike. */
 static int check(struct options* options) {
-  if (options->profile == NULL) options->profile = getenv("STREAM_PROFILE");
-  if (options->vstream == NULL) options->vstream = getenv("STREAM_VSTREAM");
-  int status = 0;
-  if (options->profile != NULL) status = check_profile(options->profile);
+  if (options->vstream == NULL) options->vstream = getenv("STREAMFS_VSTREAM");
+  int status = check_profile(options->profile);
   if (status == 0 && options->vstream != NULL) status = check_vstream(options->vstream);
   if (status == 0 && options->tmp != NULL) status = check_tmp(options->tmp);
   return status;
@@ -183,10 +198,8 @@ static int set_environment(const struct options* options) {
   char library[PATH_MAX];
   int status = find_preload(library);
   if (status == 0) status = add_preload(library);
-  if (status == 0 && options->profile != NULL)
-    status = setenv("STREAM_PROFILE", options->profile, 1);
   if (status == 0 && options->vstream != NULL)
-    status = setenv("STREAM_VSTREAM", options->vstream, 1);
+    status = setenv("STREAMFS_VSTREAM", options->vstream, 1);
   if (status == 0 && options->tmp != NULL) {
     status = setenv("TMPDIR", options->tmp, 1) | setenv("SQLITE_TMPDIR", options->tmp, 1);
   }

@@ -145,7 +145,7 @@ int run_and_explain(char* const command[]) {
   char path[] = "/tmp/stream-run-XXXXXX";
   const int fd = mkostemp(path, O_CLOEXEC);
   FILE* file = fd < 0 ? NULL : fdopen(fd, "r");
-  if (file == NULL || setenv("STREAM_EXPLAIN", path, 1) != 0) {
+  if (file == NULL || setenv("STREAMFS_EXPLAIN", path, 1) != 0) {
     fprintf(stderr, "stream-run: --explain: %s: %s\n", path, strerror(errno));
     return kExitIo;
   }

@@ -87,7 +87,10 @@ Result<void> FilesystemImpl::assemble(bool background) {
   placement_options.capacity_blocks = pair_.super.data_blocks;
   std::copy(std::begin(pair_.super.uuid), std::end(pair_.super.uuid),
             placement_options.uuid.begin());
+  placement_options.profiles_folder = options_.profiles_folder;
+  placement_options.profile = options_.profile;
   SFS_ASSIGN(placement_, placement::Placement::open(*vstreams_, clock_, placement_options));
+  for (const std::string& wrong : placement_->complaints()) spdlog::warn("{}", wrong);
   checksums_ = std::make_unique<Checksums>(*engine_, options_.verify_checksums);
   epochs_ = std::make_unique<Epochs>(*engine_, device, *barrier_, health_, clock_,
                                      Epochs::Limits{options_.epoch_idle_ms, options_.epoch_age_ms});

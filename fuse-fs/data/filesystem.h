@@ -37,6 +37,8 @@ struct MountOptions {
   uint32_t cache_mib = 256;  // inodes, extents and directory indexes kept to be asked for again
   IdleWorkWhen idle_work = IdleWorkWhen::kAuto;
   placement::Mode placement = placement::Mode::kAuto;
+  std::string profiles_folder,
+      profile;                 // of name rules; empty: built-in ones, all that hold everywhere
   double real_time = 0;        // an emulated SSD answers as late as its flash would, times this
   std::string trace_path;      // record a trace from the start
   bool restore_meta = false;   // rebuild META from the log on DATA, wherever it is to be

@@ -1,7 +1,5 @@
 #include "fuse-fs/placement/placement.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -23,8 +21,8 @@
 #include "base/wire/telemetry.h"
 #include "fuse-fs/placement/cluster.h"
 #include "fuse-fs/placement/confidence.h"
+#include "fuse-fs/placement/name_rules.h"
 #include "fuse-fs/placement/placement_impl.h"
-#include "libstream/rules.h"
 
 namespace streamfs::placement {
 
@@ -35,16 +33,18 @@ Result<std::unique_ptr<Placement>> Placement::open(Store& store, Clock& clock,
   if (options.pstream_count == 0 || options.pstream_count > 256) {
     return Error{EINVAL, "a device of " + std::to_string(options.pstream_count) + " pStreams"};
   }
+  SFS_ASSIGN(auto rules, NameRules::load(options.profiles_folder, options.profile));
   SFS_ASSIGN(auto model, Model::make(options.pstream_count, options.uuid));
   SFS_ASSIGN(auto telemetry,
              Telemetry::make(options.telemetry_capacity, options.capacity_blocks, options.uuid));
   return std::unique_ptr<Placement>(std::make_unique<PlacementImpl>(
-      store, clock, options, std::move(model), std::move(telemetry)));
+      store, clock, options, std::move(rules), std::move(model), std::move(telemetry)));
 }
 
-PlacementImpl::PlacementImpl(Store& store, Clock& clock, const Options& options,
+PlacementImpl::PlacementImpl(Store& store, Clock& clock, const Options& options, NameRules rules,
                              std::unique_ptr<Model> model, std::unique_ptr<Telemetry> telemetry)
     : options_(options),
+      rules_(std::move(rules)),
       clock_(clock),
       table_(store, options.pstream_count),
       lifetimes_(options.capacity_blocks),
@@ -66,13 +66,9 @@ std::optional<Chosen> PlacementImpl::choose_by_label(const CreateContext& contex
   if (context.parent_vstream != kDefaultVStream) {
     return Chosen{context.parent_vstream, Source::kDirectory};
   }
-  std::string path(context.directory);
-  if (!path.empty()) path += '/';
-  path += context.name;
-  const int flags = context.name.empty() ? O_TMPFILE : 0;
-  const stream_rule_match* rule = stream_rules_match(nullptr, path.c_str(), flags);
-  if (rule == nullptr) return std::nullopt;
-  const Result<VStreamId> v = by_name(rule->vstream, Source::kRule);
+  const char* ruled = rules_.match(context.directory, context.name, context.comm);
+  if (ruled == nullptr) return std::nullopt;
+  const Result<VStreamId> v = by_name(ruled, Source::kRule);
   return v.ok() ? std::optional(Chosen{*v, Source::kRule}) : std::nullopt;
 }
 

@@ -109,6 +109,7 @@ class Placement {
     uint16_t pstream_count = 1;
     uint64_t capacity_blocks = 0;
     std::array<uint8_t, 16> uuid{};
+    std::string profiles_folder, profile;   // of name rules (name_rules.h)
     uint32_t telemetry_capacity = 1 << 16;  // records a ring
     uint64_t remap_pages = 65536;           // K-means after this many page writes
     uint64_t ages_bytes_max = 64 << 20;     // of memory, for when pages were written
@@ -117,6 +118,8 @@ class Placement {
                                                  const Options& options);
   virtual ~Placement() = default;
   virtual Mode mode() const = 0;
+  // What is wrong in profiles of name rules, a sentence each.
+  virtual const std::vector<std::string>& complaints() const = 0;
 
   // ---- At create and on hints
   virtual Chosen choose(const CreateContext& context) = 0;

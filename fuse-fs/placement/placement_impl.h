@@ -10,6 +10,7 @@
 
 #include "fuse-fs/placement/lifetime.h"
 #include "fuse-fs/placement/model.h"
+#include "fuse-fs/placement/name_rules.h"
 #include "fuse-fs/placement/placement.h"
 #include "fuse-fs/placement/telemetry.h"
 #include "fuse-fs/placement/time_scale.h"
@@ -20,10 +21,11 @@ namespace streamfs::placement {
 
 class PlacementImpl final : public Placement {
  public:
-  PlacementImpl(Store& store, Clock& clock, const Options& options, std::unique_ptr<Model> model,
-                std::unique_ptr<Telemetry> telemetry);
+  PlacementImpl(Store& store, Clock& clock, const Options& options, NameRules rules,
+                std::unique_ptr<Model> model, std::unique_ptr<Telemetry> telemetry);
 
   Mode mode() const override { return options_.mode; }
+  const std::vector<std::string>& complaints() const override { return rules_.complaints(); }
   Chosen choose(const CreateContext& context) override;
   Result<VStreamId> by_name(std::string_view name, Source source) override;
   Result<VStreamId> by_number(uint32_t number) override;
@@ -54,6 +56,7 @@ class PlacementImpl final : public Placement {
   void remap();
 
   const Options options_;
+  const NameRules rules_;
   Clock& clock_;
   VStreamTable table_;
   LifetimeTable lifetimes_;

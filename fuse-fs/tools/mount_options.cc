@@ -76,6 +76,13 @@ Result<void> set_idle_work(MountCommand& command, const std::string& value) {
   return {};
 }
 
+// "none": only what is built in.
+Result<void> set_profiles(MountCommand& command, const std::string& value) {
+  if (value.empty()) return needs_value("profiles", "a folder or none");
+  command.filesystem.profiles_folder = value == "none" ? "" : absolute_path(value);
+  return {};
+}
+
 Result<void> set_path(std::string_view name, const std::string& value, std::string& out) {
   if (value.empty()) return needs_value(name, "a path");
   out = absolute_path(value);
@@ -118,6 +125,12 @@ const std::map<std::string, Setter, std::less<>>& setters() {
                    const std::string& v) { return set_path("trace", v, c.filesystem.trace_path); }},
       {"placement", set_placement},
       {"idle_work", set_idle_work},
+      {"profile",
+       [](MountCommand& c, const std::string& v) -> Result<void> {
+         c.filesystem.profile = v;
+         return {};
+       }},
+      {"profiles", set_profiles},
       {"real_time", set_real_time},
       {"ro", flag(&MountOptions::read_only, true)},
       {"rw", flag(&MountOptions::read_only, false)},

@@ -8,6 +8,7 @@
 
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "fuse-fs/placement/name_rules.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/launch.h"
@@ -25,6 +26,8 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   mirror=PATH          where META is a second time (mkfs.streamfs --mirror)
   degraded             go on with one copy of a META that is kept twice
   placement=MODE       off, learned, hints or auto (default)
+  profile=NAME         which names of files are known (default: all that hold everywhere)
+  profiles=FOLDER      where profiles lie (/etc/streamfs/profiles.d), or none
   ro, rw               read-only or not
   dirsync              namespace changes are durable before they return
   discard, nodiscard   trim freed space (default) or not
@@ -48,6 +51,7 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
 Result<MountCommand> read_command(const std::string& data, const std::string& mountpoint,
                                   const std::vector<std::string>& options) {
   MountCommand command;
+  command.filesystem.profiles_folder = placement::kProfilesFolder;
   for (const std::string& option : options) SFS_TRY(apply_option(command, option));
   if (command.meta.empty()) return Error{EINVAL, "-o meta=PATH is missing"};
   command.data = absolute_data(data);

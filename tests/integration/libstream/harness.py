@@ -60,7 +60,7 @@ def run(*command: str | Path, env: dict[str, str] | None = None, cwd: Path | Non
     clean = {
         key: value
         for key, value in os.environ.items()
-        if not key.startswith(("STREAM_", "LD_", "PYTEST"))
+        if not key.startswith(("STREAMFS_", "LD_", "PYTEST", "XDG_"))
     }
     done = subprocess.run(
         [str(word) for word in command],

@@ -152,7 +152,7 @@ def test_a_profile_narrows_and_an_unknown_one_in_the_environment_silences(mount:
     write = ("sh", "-c", "echo > a-wal; echo > 1234567.log; echo > pg_wal-no")
     mount.run(*write, options=("--profile", "rocksdb"))
     assert mount.labels() == {"1234567.log": "rocksdb-wal"}
-    env = mount.env | {"STREAM_PROFILE": "none-such"}
+    env = mount.env | {"STREAMFS_PROFILE": "none-such"}
     env["LD_PRELOAD"] += f":{PRELOAD}"
     before = list(mount.asked())
     assert run("sh", "-c", "echo > b-wal", env=env, cwd=mount.path) == Result(0, "", "")

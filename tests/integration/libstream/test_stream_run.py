@@ -80,8 +80,9 @@ def test_explain_says_file_rule_label_and_what_the_mount_said(
     assert (done.status, done.out) == (0, "out\n")
     assert done.err.splitlines() == [
         "stream-run: 3 hints",
-        f"  {mount.path}/a-wal: sqlite-wal, by *-wal: honoured (2 times)",
-        f"  {tmp_path}/b-journal: sqlite-journal, by *-journal: not honoured: not on streamfs",
+        f"  {mount.path}/a-wal: sqlite-wal, by sqlite's *-wal: honoured (2 times)",
+        f"  {tmp_path}/b-journal: sqlite-journal, by sqlite's *-journal: "
+        "not honoured: not on streamfs",
     ]
     mount.env["FAKE_STREAMFS_ERRNO"] = "28"
     done = mount.run("sh", "-c", "echo > a-wal", options=("--explain",))
@@ -93,7 +94,7 @@ def test_explain_shows_own_hints_and_what_they_kept(mount: FakeMount) -> None:
     done = mount.run(*own, options=("--explain",))
     assert f"  {mount.path}/a\\012-journal: short, by F_SET_RW_HINT: honoured" in done.err
     done = mount.run("sh", "-c", "echo > 'a\n-journal'", options=("--explain",))
-    assert done.err.splitlines()[1].endswith("by *-journal: kept: has a label of its own")
+    assert done.err.splitlines()[1].endswith("by sqlite's *-journal: kept: has a label of its own")
 
 
 def test_explain_reports_what_a_killed_command_did(mount: FakeMount) -> None:

@@ -31,6 +31,7 @@ class FakePlacement final : public placement::Placement {
   FakePlacement& operator=(const FakePlacement&) = delete;
 
   placement::Mode mode() const override { return placement::Mode::kAuto; }
+  const std::vector<std::string>& complaints() const override { return complaints_; }
   placement::Chosen choose(const placement::CreateContext& /*context*/) override { return {}; }
   Result<VStreamId> by_name(std::string_view /*name*/, placement::Source /*source*/) override {
     return VStreamId{1};
@@ -72,6 +73,7 @@ class FakePlacement final : public placement::Placement {
     return info;
   }
   int telemetry_, model_;
+  std::vector<std::string> complaints_;
 };
 
 }  // namespace streamfs::frontend

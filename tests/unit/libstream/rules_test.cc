@@ -4,13 +4,27 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <cerrno>
+#include <memory>
 #include <string>
 
 namespace {
 
-std::string label(const char* profile, const char* path, int flags = O_RDWR | O_CREAT) {
-  const stream_rule_match* match = stream_rules_match(stream_rules_profile(profile), path, flags);
+// What is built in, with one profile chosen.
+struct BuiltIn {
+  explicit BuiltIn(const char* profile) {
+    stream_rules_clear(set.get());
+    stream_rules_load_built_in(set.get());
+    code = stream_rules_choose(set.get(), profile);
+  }
+  std::unique_ptr<stream_rules> set = std::make_unique<stream_rules>();
+  int code;
+};
+
+std::string label(const char* profile, const char* path, int flags = O_RDWR | O_CREAT,
+                  const char* thread = "thread") {
+  const BuiltIn rules(profile);
+  const stream_rule* match = stream_rules_match(rules.set.get(), path, flags, thread);
   return match == nullptr ? "" : match->vstream;
 }
 std::string label(const char* path) {
@@ -18,7 +32,8 @@ std::string label(const char* path) {
 }
 
 unsigned life(const char* path) {
-  const stream_rule_match* match = stream_rules_match(nullptr, path, O_RDWR);
+  const BuiltIn rules(nullptr);
+  const stream_rule* match = stream_rules_match(rules.set.get(), path, O_RDWR, "thread");
   return match == nullptr ? unsigned{RWH_WRITE_LIFE_NOT_SET} : match->rw_hint;
 }
 
@@ -132,27 +147,58 @@ TEST(Rules, EdgesOfAPathAreHarmless) {
 }
 
 TEST(Rules, EveryProfileNamedExistsAndOthersDoNot) {
-  size_t count = 0;
-  for (const char* const* name = stream_rules_profile_names(); *name != nullptr; ++name, ++count) {
-    EXPECT_NE(stream_rules_profile(*name), nullptr) << *name;
+  for (const char* name : {"default", "sqlite", "rocksdb", "postgresql", "mysql", "kafka", "git",
+                           "firefox", "chromium", "logs", "f2fs", "tmpfile"}) {
+    EXPECT_EQ(BuiltIn(name).code, 0) << name;
   }
-  EXPECT_EQ(count, 4u);
-  EXPECT_STREQ(stream_rules_profile_names()[0], "default");
-  EXPECT_EQ(stream_rules_profile("Default"), nullptr);
-  EXPECT_EQ(stream_rules_profile(""), nullptr);
+  EXPECT_EQ(BuiltIn("Default").code, -ENOENT);
+  EXPECT_EQ(BuiltIn("").code, -ENOENT);
+  EXPECT_EQ(label("none-such", "a-wal"), "") << "no rules rather than others";
+}
+
+TEST(Rules, ProgramsCachesAndRepositoriesAreKnownByTheirFolders) {
+  EXPECT_EQ(label("cache2/entries/0123456789ABCDEF0123456789ABCDEF01234567"), "firefox-cache");
+  EXPECT_EQ(label("entries/0123456789ABCDEF0123456789ABCDEF0123456"), "") << "39 digits";
+  EXPECT_EQ(label("Cache/Cache_Data/data_1"), "chromium-cache");
+  EXPECT_EQ(label("Code Cache/js/0123456789abcdef_0"), "chromium-code-cache");
+  EXPECT_EQ(label("js/app.js"), "");
+  EXPECT_EQ(label(".git/objects/pack/tmp_pack_x7F"), "git-pack");
+  EXPECT_EQ(label(".git/index.lock"), "git-index");
+  EXPECT_EQ(label("src/yarn.lock"), "");
+}
+
+TEST(Rules, WhatIsTooGeneralHoldsOnlyWhenAskedFor) {
+  EXPECT_EQ(label("app.log"), "");
+  EXPECT_EQ(label("logs", "app.log"), "log");
+  EXPECT_EQ(label("logs", "app.log.1"), "log-rotated");
+  EXPECT_EQ(label("logs", "app.log.2.gz"), "log-archive");
+  EXPECT_EQ(label("logs", "catalogue"), "");
+  EXPECT_EQ(label("f2fs", "a.db"), "f2fs-hot-data");
+  EXPECT_EQ(label("f2fs", "a.mp4"), "f2fs-cold-data");
+  EXPECT_EQ(label("f2fs", "a.txt"), "f2fs-warm-data");
+  EXPECT_EQ(label("a.txt"), "");
+  EXPECT_EQ(label("16384/t3_16385"), "");
+  EXPECT_EQ(label("postgresql", "base/16384/t3_16385_fsm"), "pg-temp-table");
+}
+
+TEST(Rules, AFlushOfRocksdbIsKnownByItsThread) {
+  EXPECT_EQ(label("default", "/db/000013.sst", O_RDWR, "rocksdb:high"), "rocksdb-l0");
+  EXPECT_EQ(label("default", "/db/000013.sst", O_RDWR, "rocksdb:high1"), "rocksdb-l0");
+  EXPECT_EQ(label("default", "/db/000013.sst", O_RDWR, "rocksdb:low"), "rocksdb-sst");
 }
 
 TEST(Rules, LabelsFitAVStreamNameAndAreKnownAsRules) {
+  const BuiltIn rules("sqlite");
   for (const char* path :
        {"etilqs_1", "a-journal", "a-mj1", "a-wal", "a-shm", "pg_wal/1", "pgsql_tmp1", "1.sst",
         "000012.log", "#sql", "ib_logfile0", "binlog.1"}) {
     const std::string name = label(path);
     EXPECT_LE(name.size(), 31u);
     EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-"), std::string::npos) << name;
-    EXPECT_TRUE(stream_rules_owns(name.c_str())) << name;
+    EXPECT_TRUE(stream_rules_owns(rules.set.get(), name.c_str())) << name;
   }
-  EXPECT_FALSE(stream_rules_owns("mine"));
-  EXPECT_FALSE(stream_rules_owns(""));
+  EXPECT_FALSE(stream_rules_owns(rules.set.get(), "mine"));
+  EXPECT_FALSE(stream_rules_owns(rules.set.get(), ""));
 }
 
 }  // namespace

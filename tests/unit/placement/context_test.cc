@@ -4,9 +4,14 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/types.h"
 #include "tests/unit/placement/memory_store.h"
@@ -65,6 +70,31 @@ TEST_F(Contexts, ModesIgnoreWhatTheySay) {
             Source::kContext);
   EXPECT_EQ(open(Mode::kOff)->choose({"db", "x-journal", "d", VStreamId{9}}).vstream,
             kDefaultVStream);
+}
+
+TEST_F(Contexts, ProfilesOfTheFolderCountAndTheirMistakesAreTold) {
+  std::string folder = (std::filesystem::temp_directory_path() / "profiles.XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::ofstream(folder + "/mine.toml") << "[[rule]]\nname = '*.mine'\nthread = 'flush*'\n"
+                                          "vstream = 'mine'\n[[rule]]\nname = 7\n";
+  Placement::Options options;
+  options.capacity_blocks = 1024;
+  options.telemetry_capacity = 16;
+  options.profiles_folder = folder;
+  auto placement = std::move(Placement::open(store_, clock_, options)).value();
+  EXPECT_EQ(placement->complaints(),
+            std::vector{folder + "/mine.toml:6:8: a value is a string, true, false or an array of "
+                                 "strings"});
+  const Chosen chosen = placement->choose({"flusher", "a.mine", "d", {}});
+  EXPECT_EQ(chosen.source, Source::kRule);
+  EXPECT_EQ(placement->describe(chosen.vstream), "mine");
+  EXPECT_EQ(placement->choose({"other", "a.mine", "d", {}}).source, Source::kContext);
+  options.profile = "none-such";
+  EXPECT_EQ(Placement::open(store_, clock_, options).error().code, EINVAL);
+  options.profile = "rocksdb";
+  placement = std::move(Placement::open(store_, clock_, options)).value();
+  EXPECT_EQ(placement->choose({"db", "x-journal", "d", {}}).source, Source::kContext);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(Contexts, TooManyBackOffAndNeverFail) {

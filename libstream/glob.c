@@ -1,0 +1,149 @@
+#include "libstream/glob.h"
+
+#include <string.h>
+
+enum { kRepeatMax = 255 };
+
+/* One step of a pattern: a literal, a set or '?'; never '*'. */
+struct step {
+  const char* set;    /* behind '['; NULL for a literal or '?' */
+  const char* end;    /* of the step in the pattern; NULL: malformed */
+  unsigned char byte; /* the literal, if `literal` */
+  int literal, negated;
+  size_t least, most;
+};
+
+static const char* read_number(const char* at, size_t* out) {
+  const char* start = at;
+  for (*out = 0; *at >= '0' && *at <= '9' && *out <= kRepeatMax; ++at) {
+    *out = *out * 10 + (size_t)(*at - '0');
+  }
+  return at == start || *out > kRepeatMax ? NULL : at;
+}
+
+/* "{n}" or "{n,m}" behind a set. */
+static void read_repeat(struct step* step) {
+  const char* at = read_number(step->end + 1, &step->least);
+  step->most = step->least;
+  if (at != NULL && *at == ',') at = read_number(at + 1, &step->most);
+  const int good = at != NULL && *at == '}' && step->most >= step->least && step->most > 0;
+  step->end = good ? at + 1 : NULL;
+}
+
+/* The byte behind a set's last; a ']' right behind the '[' is one of the set. */
+static void read_set(struct step* step, const char* at) {
+  step->negated = *at == '!';
+  if (step->negated) ++at;
+  step->set = at;
+  if (*at != '\0') ++at;
+  while (*at != '\0' && *at != ']') ++at;
+  step->end = *at == ']' ? at + 1 : NULL;
+  if (step->end != NULL && *step->end == '{') read_repeat(step);
+}
+
+static struct step read_step(const char* at) {
+  struct step step = {NULL, at + 1, 0, 0, 0, 1, 1};
+  if (*at == '[') {
+    read_set(&step, at + 1);
+  } else if (*at == '\\') {
+    step.byte = (unsigned char)at[1];
+    step.literal = 1;
+    step.end = at[1] == '\0' ? NULL : at + 2;
+  } else if (*at != '?') {
+    step.byte = (unsigned char)*at;
+    step.literal = 1;
+  }
+  return step;
+}
+
+static int in_set(const struct step* step, unsigned char byte) {
+  const unsigned char* at = (const unsigned char*)step->set;
+  int found = 0;
+  do {
+    const int range = at[1] == '-' && at[2] != ']' && at[2] != '\0';
+    found |= range ? at[0] <= byte && byte <= at[2] : at[0] == byte;
+    at += range ? 3 : 1;
+  } while (*at != ']' && *at != '\0');
+  return found != step->negated;
+}
+
+static int takes(const struct step* step, char byte) {
+  if (step->literal) return step->byte == (unsigned char)byte;
+  return step->set == NULL || in_set(step, (unsigned char)byte);
+}
+
+/* How many bytes of the name a step takes; too few: -1. */
+static long take(const struct step* step, const char* name, const char* end) {
+  size_t taken = 0;
+  while (taken < step->most && name + taken < end && takes(step, name[taken])) ++taken;
+  return taken < step->least ? -1 : (long)taken;
+}
+
+/* Only the last '*' ever has to try again: what an earlier one took more, this one can take. */
+int stream_glob_fits(const char* pattern, const char* name, size_t length) {
+  const char* const end = name + length;
+  const char* after_star = NULL;
+  const char* star_name = NULL;
+  for (;;) {
+    long taken = -1;
+    if (*pattern == '*') {
+      after_star = ++pattern;
+      star_name = name;
+      if (*pattern == '\0') return 1;
+      continue;
+    }
+    if (*pattern == '\0') {
+      if (name == end) return 1;
+    } else {
+      const struct step step = read_step(pattern);
+      if (step.end == NULL) return 0;
+      taken = take(&step, name, end);
+      if (taken >= 0) pattern = step.end;
+    }
+    if (taken >= 0) {
+      name += taken;
+      continue;
+    }
+    if (after_star == NULL || star_name == end) return 0;
+    pattern = after_star;
+    name = ++star_name;
+  }
+}
+
+const char* stream_glob_error(const char* pattern, size_t* at) {
+  const char* next = pattern;
+  *at = 0;
+  if (*pattern == '\0') return "a pattern must not be empty";
+  for (; *next != '\0'; *at = (size_t)(next - pattern)) {
+    if (*next == '/') return "a pattern is of one name: no '/'";
+    if (*next == '*') {
+      ++next;
+      continue;
+    }
+    const struct step step = read_step(next);
+    if (step.end == NULL) {
+      return *next == '[' ? "a set is [...], or [...]{n}, or [...]{n,m} with n <= m <= 255"
+                          : "nothing behind the backslash";
+    }
+    next = step.end;
+  }
+  return NULL;
+}
+
+struct stream_glob_cue stream_glob_look(const char* pattern) {
+  struct stream_glob_cue cue = {{0, 0}, {0, 0}, 0};
+  size_t index = 0;
+  for (; *pattern != '\0'; ++index) {
+    struct step step = {NULL, pattern + 1, 0, 0, 0, 1, 1};
+    if (*pattern != '*') step = read_step(pattern);
+    if (step.end == NULL) return cue;
+    const unsigned char byte = step.literal ? step.byte : 0;
+    if (index == 0) cue.first[0] = byte;
+    if (index == 1 && cue.first[0] != 0) cue.first[1] = byte;
+    if (cue.inside == 0) cue.inside = byte;
+    cue.last[0] = cue.last[1];
+    cue.last[1] = byte;
+    pattern = step.end;
+  }
+  return cue;
+}
