@@ -1,15 +1,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/wire/hint_ioctl.h"
 #include "libstream/include/libstream.h"
 #include "libstream/mount.h"
-#include "libstream/profile.h"
 
 /* base/wire/control.h names it for C++. */
 static const char kVStreamXattr[] = "user.streamfs.vstream";
@@ -20,6 +21,8 @@ _Static_assert(sizeof(((struct stream_vstream*)0)->name) ==
                    sizeof(((struct streamfs_hint*)0)->name),
                "a name fits the ioctl");
 _Static_assert(sizeof(struct stream_info) == 56, "part of the ABI");
+
+_Static_assert(sizeof(struct stream_device) == 40, "part of the ABI");
 
 static int is_directory(int fd) {
   struct stat status;
@@ -110,21 +113,6 @@ static int set_attribute(const char* path, const char* text, size_t length) {
   return taken ? STREAM_HONOURED : -EOPNOTSUPP;
 }
 
-int stream_open(struct stream_vstream* out, const char* name) {
-  memset(out, 0, sizeof(*out));
-  const int wrong = stream_name_check(name);
-  if (wrong != 0) return wrong;
-  memcpy(out->name, name, strlen(name));
-  return 0;
-}
-
-int stream_open_number(struct stream_vstream* out, unsigned number) {
-  memset(out, 0, sizeof(*out));
-  if (number < 1 || number > kNumberMax) return -EINVAL;
-  out->number = number;
-  return 0;
-}
-
 int stream_tag_fd(int fd, const struct stream_vstream* stream) {
   if (!is_vstream(stream)) return -EINVAL;
   struct streamfs_hint hint = tag_of(stream);
@@ -152,8 +140,35 @@ static int is_life(enum stream_life life) {
   return (unsigned)life <= (unsigned)STREAM_LIFE_EXTREME;
 }
 
+/* An NVMe namespace as a character device. */
+static int is_generic_namespace(dev_t device) {
+  char path[64], target[256];
+  snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/subsystem", major(device), minor(device));
+  const ssize_t length = readlink(path, target, sizeof(target) - 1);
+  if (length <= 0) return 0;
+  target[length] = '\0';
+  const char* name = strrchr(target, '/');
+  return name != NULL && strcmp(name + 1, "nvme-generic") == 0;
+}
+
+static int is_device(int fd) {
+  struct stat status;
+  if (fstat(fd, &status) != 0) return 0;
+  return S_ISBLK(status.st_mode) ||
+         (S_ISCHR(status.st_mode) && is_generic_namespace(status.st_rdev));
+}
+
+static int pass_on(int fd, enum stream_life life) {
+  uint64_t wide = (uint64_t)life;
+  return fcntl(fd, F_SET_RW_HINT, &wide) == 0 ? STREAM_PASSED_ON : -errno;
+}
+
 int stream_hint_fd(int fd, enum stream_life life) {
   if (!is_life(life)) return -EINVAL;
+  const int errno_before = errno;
+  const int passed = is_device(fd) ? pass_on(fd, life) : STREAM_NOT_STREAMFS;
+  errno = errno_before;
+  if (passed != STREAM_NOT_STREAMFS) return passed;
   struct streamfs_hint hint = stream_life_hint((uint32_t)life);
   return send_to_file(fd, &hint);
 }
@@ -205,6 +220,50 @@ int stream_query_path(const char* path, struct stream_info* out) {
   struct streamfs_hint hint = {.command = STREAMFS_HINT_QUERY};
   const int result = send_to_path(path, &hint, stream_ask);
   return fill(result, &hint, out);
+}
+
+static struct streamfs_hint question_of(const struct stream_vstream* stream) {
+  struct streamfs_hint hint = tag_of(stream);
+  hint.command = STREAMFS_HINT_VSTREAM;
+  return hint;
+}
+
+int stream_measure_fd(int fd, const struct stream_vstream* stream, struct stream_info* out) {
+  memset(out, 0, sizeof(*out));
+  if (!is_vstream(stream)) return -EINVAL;
+  struct streamfs_hint hint = question_of(stream);
+  const int result = stream_ask(fd, &hint);
+  return fill(result, &hint, out);
+}
+
+int stream_measure_path(const char* path, const struct stream_vstream* stream,
+                        struct stream_info* out) {
+  memset(out, 0, sizeof(*out));
+  if (!is_vstream(stream)) return -EINVAL;
+  struct streamfs_hint hint = question_of(stream);
+  const int result = send_to_path(path, &hint, stream_ask);
+  return fill(result, &hint, out);
+}
+
+static int fill_device(int result, const struct streamfs_hint* hint, struct stream_device* out) {
+  memset(out, 0, sizeof(*out));
+  if (result != STREAM_HONOURED) return result;
+  out->pstreams = hint->pstream;
+  out->takes_labels = hint->number;
+  memcpy(out->mechanism, hint->name, STREAM_NAME_MAX);
+  return result;
+}
+
+int stream_device_fd(int fd, struct stream_device* out) {
+  struct streamfs_hint hint = {.command = STREAMFS_HINT_DEVICE};
+  const int result = stream_ask(fd, &hint);
+  return fill_device(result, &hint, out);
+}
+
+int stream_device_path(const char* path, struct stream_device* out) {
+  struct streamfs_hint hint = {.command = STREAMFS_HINT_DEVICE};
+  const int result = send_to_path(path, &hint, stream_ask);
+  return fill_device(result, &hint, out);
 }
 
 const char* stream_version(void) {

@@ -66,6 +66,8 @@ static int ask(int fd, struct streamfs_hint* hint) {
   hint->version = STREAMFS_HINT_VERSION;
   const struct streamfs_hint asked = *hint;
   if (ioctl(fd, STREAMFS_IOC_HINT, hint) == 0) return took_it(&asked, hint) ? 0 : -EOPNOTSUPP;
+  /* What an older filesystem says to a command that it has not heard of. */
+  if (errno == EINVAL && asked.command > STREAMFS_HINT_CLEAR) return -ENOSYS;
   if (errno != ENOTTY && errno != ENOSYS) return -errno;
   remember_foreign(status.st_dev);
   return 1;

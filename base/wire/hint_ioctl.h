@@ -14,7 +14,12 @@ enum streamfs_hint_command {
   STREAMFS_HINT_NUMBER = 1,  /* vstream = number */
   STREAMFS_HINT_NAME = 2,    /* vstream = the one called name, made if new; number is returned */
   STREAMFS_HINT_RW_HINT = 3, /* rw_hint = RWH_WRITE_LIFE_*; number is returned */
-  STREAMFS_HINT_CLEAR = 4    /* back to what rules and learning say */
+  STREAMFS_HINT_CLEAR = 4,   /* back to what rules and learning say */
+  /* Of any file of the mount, which they neither look at nor change. A filesystem that does not
+   * know them answers EINVAL. */
+  STREAMFS_HINT_VSTREAM = 5, /* fill in the vStream called name, or numbered number; ENOENT */
+  STREAMFS_HINT_DEVICE = 6   /* pstream = how many the device has, number = 1 if labels are taken
+                                now, name = how a write says its pStream */
 };
 
 struct streamfs_hint {

@@ -91,6 +91,13 @@ struct FreeTrim {
   std::optional<BlockNo> next;
 };
 
+// What becomes of labels.
+struct HintDevice {
+  uint16_t pstream_count = 1;
+  bool ignored = false;   // as above
+  std::string mechanism;  // how a write says its pStream (blockdev::DeviceInfo)
+};
+
 struct Status {
   pmem::MetaClass meta_class{};
   std::string meta_medium;
@@ -208,6 +215,9 @@ class Filesystem {
   virtual Result<HintReply> hint_rw(InodeId id, uint32_t rw_hint) = 0;
   virtual Result<HintReply> hint_clear(InodeId id) = 0;
   virtual Result<HintReply> hint_query(InodeId id) = 0;
+  // A vStream that exists, by name or, with an empty one, by number. ENOENT.
+  virtual Result<HintReply> find_vstream(std::string_view name, uint32_t number) = 0;
+  virtual HintDevice hint_device() const = 0;
   virtual placement::Placement& placement() = 0;
 
   // ---- Operation

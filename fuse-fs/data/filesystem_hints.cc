@@ -49,6 +49,25 @@ Result<HintReply> FilesystemImpl::hint_query(InodeId id) {
   return reply;
 }
 
+// Asked rarely, so no index is kept for it.
+Result<HintReply> FilesystemImpl::find_vstream(std::string_view name, uint32_t number) {
+  for (const placement::VStreamInfo& each : placement_->all()) {
+    if (name.empty() ? each.vstream.value != number : each.name != name) continue;
+    HintReply reply;
+    reply.vstream = each.vstream;
+    reply.lifetime_bytes = each.lifetime_bytes;
+    reply.name = each.name;
+    if (core_->device.info().pstream_count > 1) reply.pstream = each.pstream;
+    return reply;
+  }
+  return Error{ENOENT, "no such vStream"};
+}
+
+HintDevice FilesystemImpl::hint_device() const {
+  const blockdev::DeviceInfo& info = core_->device.info();
+  return {info.pstream_count, hints_ignored(), info.mechanism};
+}
+
 // A mode that ignores hints stores none: what it infers stays in force.
 Result<HintReply> FilesystemImpl::apply_hint(InodeId id, Result<VStreamId> vstream) {
   SFS_TRY(health_.writable());

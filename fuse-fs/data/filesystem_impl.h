@@ -89,6 +89,8 @@ class FilesystemImpl final : public Filesystem {
   Result<HintReply> hint_rw(InodeId id, uint32_t rw_hint) override;
   Result<HintReply> hint_clear(InodeId id) override;
   Result<HintReply> hint_query(InodeId id) override;
+  Result<HintReply> find_vstream(std::string_view name, uint32_t number) override;
+  HintDevice hint_device() const override;
   placement::Placement& placement() override { return *placement_; }
 
   Result<Status> status() override;

@@ -20,6 +20,19 @@ std::string_view name_of(const streamfs_hint& hint) {
   return {hint.name, strnlen(hint.name, sizeof hint.name)};
 }
 
+data::HintReply device_reply(const data::HintDevice& device) {
+  data::HintReply reply;
+  reply.vstream = VStreamId{static_cast<uint16_t>(device.ignored ? 0 : 1)};
+  reply.pstream = PStreamId{device.pstream_count};
+  reply.name = device.mechanism;
+  return reply;
+}
+
+bool changes(const streamfs_hint& hint) {
+  return hint.command != STREAMFS_HINT_QUERY && hint.command != STREAMFS_HINT_VSTREAM &&
+         hint.command != STREAMFS_HINT_DEVICE;
+}
+
 Result<data::HintReply> obey(data::Filesystem& fs, InodeId id, const streamfs_hint& hint) {
   if (hint.version != STREAMFS_HINT_VERSION) return Error{EINVAL, "version of a hint"};
   switch (hint.command) {
@@ -33,6 +46,10 @@ Result<data::HintReply> obey(data::Filesystem& fs, InodeId id, const streamfs_hi
       return fs.hint_rw(id, hint.rw_hint);
     case STREAMFS_HINT_CLEAR:
       return fs.hint_clear(id);
+    case STREAMFS_HINT_VSTREAM:
+      return fs.find_vstream(name_of(hint), hint.number);
+    case STREAMFS_HINT_DEVICE:
+      return device_reply(fs.hint_device());
     default:
       return Error{EINVAL, "command of a hint"};
   }
@@ -75,7 +92,7 @@ void op::ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void* /*argumen
   if (in_size < sizeof hint || out_size < sizeof hint) return reply_error(req, EINVAL);
   std::memcpy(&hint, in, sizeof hint);
   run(req, context_of(req).names(), [req, ino, hint](Context& c) mutable {
-    if (hint.command != STREAMFS_HINT_QUERY) {
+    if (changes(hint)) {
       const Result<void> allowed = may_label(req, c.fs(), c.inode(ino));
       if (!allowed.ok()) return reply_error(req, allowed.error());
     }

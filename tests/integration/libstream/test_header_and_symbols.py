@@ -35,6 +35,61 @@ def test_the_header_compiles_alone_in_every_standard(
     assert run(program).status == 0
 
 
+@pytest.mark.parametrize("standard", ["c++11", "c++17", "c++20", "c++2b"])
+def test_the_cplusplus_header_compiles_alone(standard: str, tmp_path: Path) -> None:
+    source = tmp_path / "a.cc"
+    source.write_text(
+        "#include <libstream.hpp>\n#include <libstream.hpp>\n"
+        "int main() {\n"
+        '  try { libstream::VStream::named("a/b"); return 1; } catch (std::system_error&) {}\n'
+        "  return libstream::VStream::for_seconds(60).tag(-1).error() ? 0 : 1;\n}\n"
+    )
+    warnings = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-pedantic-errors", "-Werror"]
+    include = f"-I{ROOT / 'libstream/include'}"
+    link = [f"-L{LIB}", "-lstream", f"-Wl,-rpath,{LIB}"]
+    program = tmp_path / "a"
+    done = run("c++", f"-std={standard}", *warnings, include, "-o", program, source, *link)
+    assert done.status == 0, done.err
+    assert run(program).status == 0
+
+
+# What compiled programs hold of the library: sizes, places of fields, values.
+ABI_PROGRAM = r"""
+#include <libstream.h>
+#include <stddef.h>
+#include <stdio.h>
+#define AT(type, field) printf(" " #field " %zu", offsetof(struct type, field))
+int main(void) {
+  printf("stream_vstream %zu", sizeof(struct stream_vstream));
+  AT(stream_vstream, number), AT(stream_vstream, name);
+  printf("\nstream_info %zu", sizeof(struct stream_info));
+  AT(stream_info, vstream), AT(stream_info, pstream), AT(stream_info, life);
+  AT(stream_info, lifetime_bytes), AT(stream_info, name);
+  printf("\nstream_device %zu", sizeof(struct stream_device));
+  AT(stream_device, pstreams), AT(stream_device, takes_labels), AT(stream_device, mechanism);
+  printf("\nresults %d %d %d lives %d %d %d %d %d %d name %d\n", STREAM_HONOURED,
+         STREAM_NOT_STREAMFS, STREAM_PASSED_ON, STREAM_LIFE_NOT_SET, STREAM_LIFE_NONE,
+         STREAM_LIFE_SHORT, STREAM_LIFE_MEDIUM, STREAM_LIFE_LONG, STREAM_LIFE_EXTREME,
+         STREAM_NAME_MAX);
+  return 0;
+}
+"""
+
+
+def test_the_abi_is_the_one_written_down(tmp_path: Path) -> None:
+    """A change of libstream/abi.txt is a change of the ABI: lines may come, none may change."""
+    source = tmp_path / "abi.c"
+    source.write_text(ABI_PROGRAM)
+    include = f"-I{ROOT / 'libstream/include'}"
+    assert run("cc", include, "-o", tmp_path / "abi", source).status == 0
+    header = (ROOT / "libstream/include/libstream.h").read_text()
+    functions = re.findall(r"^((?:int|const char\*) stream_\w+\([^;]*\));", header, re.MULTILINE)
+    found = run(tmp_path / "abi").out + "".join(
+        f"{line}\n" for line in sorted(re.sub(r"\s+", " ", each) for each in functions)
+    )
+    assert found == (ROOT / "libstream/abi.txt").read_text()
+
+
 def exported(library: Path) -> set[str]:
     """Return the symbols a library defines for others, without version nodes."""
     lines = run("nm", "-D", "--defined-only", library).out.splitlines()
@@ -75,9 +130,40 @@ def test_the_preload_library_is_small(tmp_path: Path) -> None:
     assert (tmp_path / "stripped.so").stat().st_size <= PRELOAD_SIZE_MAX
 
 
-def test_pkg_config_finds_what_was_installed(tmp_path: Path) -> None:
-    done = run("cmake", "--install", BIN.parent / "libstream", "--prefix", tmp_path)
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What installing puts below a prefix."""
+    prefix = tmp_path_factory.mktemp("prefix")
+    done = run("cmake", "--install", BIN.parent / "libstream", "--prefix", prefix)
     assert done.status == 0, done.err
+    return prefix
+
+
+def test_cmake_finds_what_was_installed(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(user LANGUAGES C)\n"
+        "find_package(libstream 0.1 REQUIRED)\n"
+        f"add_executable(user {ROOT}/docs/examples/libstream_label.c)\n"
+        "target_link_libraries(user libstream::stream)\n"
+    )
+    build = tmp_path / "build"
+    made = run("cmake", "-S", tmp_path, "-B", build, f"-DCMAKE_PREFIX_PATH={installed}")
+    assert made.status == 0, made.err
+    assert run("cmake", "--build", build).status == 0
+    done = run(build / "user", tmp_path / "log")
+    assert done.out == "no streamfs here: written all the same\n"
+    assert (tmp_path / "log").read_text() == "an order\n"
+
+
+def test_python_finds_what_was_installed(installed: Path) -> None:
+    library = next(installed.rglob("libstream.so.0"))
+    env = {"PYTHONPATH": str(installed / "lib/python3/dist-packages"), "LIBSTREAM": str(library)}
+    script = "import libstream; print(libstream.version(), libstream.query('/'))"
+    assert re.fullmatch(r"\d+\.\d+\.\d+ None\n", run("python3", "-c", script, env=env).out)
+
+
+def test_pkg_config_finds_what_was_installed(installed: Path) -> None:
+    tmp_path = installed
     folders = [path.parent for path in tmp_path.rglob("libstream.pc")]
     assert len(folders) == 1
     text = next(tmp_path.rglob("libstream.pc")).read_text()

@@ -85,6 +85,10 @@ class FakeFilesystem final : public data::Filesystem {
   Result<data::HintReply> hint_rw(InodeId id, uint32_t rw_hint) override;
   Result<data::HintReply> hint_clear(InodeId id) override;
   Result<data::HintReply> hint_query(InodeId id) override;
+  Result<data::HintReply> find_vstream(std::string_view, uint32_t) override {
+    return Error{ENOENT};
+  }
+  data::HintDevice hint_device() const override { return {}; }
   placement::Placement& placement() override { return placement_; }
   Result<data::Status> status() override;
   Result<data::Grown> grow(const data::GrowOptions& options) override {

@@ -43,6 +43,19 @@ std::string path_of(int fd) {
   return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), error).string();
 }
 
+// The questions that are of no file.
+int answer_about(streamfs_hint* hint) {
+  if (fake_mount().older) return fail(EINVAL);
+  if (hint->command == STREAMFS_HINT_VSTREAM) {
+    hint->lifetime_bytes = 12345;
+    return std::strcmp(hint->name, "invoices") == 0 || hint->number == 7 ? 0 : fail(ENOENT);
+  }
+  hint->pstream = 8;
+  hint->number = 1;
+  std::strcpy(hint->name, "emulated");
+  return 0;
+}
+
 // What the filesystem does with a hint, as far as the library can see it.
 int answer(const std::string& path, streamfs_hint* hint) {
   FakeMount& mount = fake_mount();
@@ -70,6 +83,9 @@ int answer(const std::string& path, streamfs_hint* hint) {
     case STREAMFS_HINT_CLEAR:
       file = streamfs_hint{};
       break;
+    case STREAMFS_HINT_VSTREAM:
+    case STREAMFS_HINT_DEVICE:
+      return answer_about(hint);
     default:
       break;
   }

@@ -16,6 +16,7 @@ struct FakeMount {
   unsigned device = 0;  // its device number; 0: that of the folder
   int errno_of_every_answer = 0;
   bool takes_labels = true;
+  bool older = false;                             // knows the first questions only
   std::map<std::string, streamfs_hint> files;     // by path
   std::map<std::string, std::string> attributes;  // user.streamfs.vstream by path of a directory
   std::vector<streamfs_hint> asked;

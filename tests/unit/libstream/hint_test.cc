@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -104,6 +105,101 @@ TEST(Hint, AMountThatAnswersForFilesOnlyStillTakesDirectories) {
   fake_mount().errno_of_every_answer = EISDIR;
   const stream_vstream stream = named("cache");
   EXPECT_EQ(stream_tag_directory(mount.path().c_str(), &stream), STREAM_HONOURED);
+}
+
+TEST(Hint, LifetimesInBytesAndSecondsAreOneVStreamForEachPowerOfFour) {
+  const auto bytes = [](uint64_t value) {
+    stream_vstream stream;
+    return stream_open_bytes(&stream, value) == 0 ? std::string(stream.name) : "refused";
+  };
+  const auto seconds = [](uint64_t value) {
+    stream_vstream stream;
+    return stream_open_seconds(&stream, value) == 0 ? std::string(stream.name) : "refused";
+  };
+  EXPECT_EQ(bytes(0), "refused");
+  EXPECT_EQ(bytes(1), "life-1B");
+  EXPECT_EQ(bytes(64 << 20), "life-64MiB");
+  EXPECT_EQ(bytes((32 << 20) - 1), "life-16MiB");
+  EXPECT_EQ(bytes(32 << 20), "life-64MiB");
+  EXPECT_EQ(bytes(UINT64_MAX), "life-4EiB");
+  EXPECT_EQ(seconds(0), "refused");
+  EXPECT_EQ(seconds(1), "life-1s");
+  EXPECT_EQ(seconds(60), "life-64s");
+  EXPECT_EQ(seconds(3600), "life-4096s");
+  EXPECT_EQ(seconds(UINT64_MAX), "life-4611686018427387904s");
+}
+
+TEST(Hint, AVStreamAndTheDeviceCanBeAskedAboutThroughAnyFile) {
+  const TemporaryFolder mount;
+  const Fd file(mount.file("a"));
+  stream_info info;
+  const stream_vstream invoices = named("invoices");
+  EXPECT_EQ(stream_measure_fd(file.get(), &invoices, &info), STREAM_HONOURED);
+  EXPECT_EQ(info.lifetime_bytes, 12345u);
+  const stream_vstream seven = numbered(7);
+  EXPECT_EQ(stream_measure_path(mount.path().c_str(), &seven, &info), STREAM_HONOURED);
+  const stream_vstream other = named("other");
+  EXPECT_EQ(stream_measure_fd(file.get(), &other, &info), -ENOENT);
+  EXPECT_EQ(info.lifetime_bytes, 0u);
+  stream_device device;
+  EXPECT_EQ(stream_device_path(mount.path().c_str(), &device), STREAM_HONOURED);
+  EXPECT_EQ(device.pstreams, 8u);
+  EXPECT_EQ(device.takes_labels, 1u);
+  EXPECT_STREQ(device.mechanism, "emulated");
+  EXPECT_EQ(stream_device_path("/", &device), STREAM_NOT_STREAMFS);
+}
+
+TEST(Hint, AFilesystemOlderThanTheLibraryIsSaidToBe) {
+  const TemporaryFolder mount;
+  fake_mount().older = true;
+  const Fd file(mount.file("a"));
+  const stream_vstream stream = named("invoices");
+  stream_info info;
+  stream_device device;
+  EXPECT_EQ(stream_tag_fd(file.get(), &stream), STREAM_HONOURED) << "what it knows still works";
+  EXPECT_EQ(stream_measure_fd(file.get(), &stream, &info), -ENOSYS);
+  EXPECT_EQ(stream_device_fd(file.get(), &device), -ENOSYS);
+  EXPECT_EQ(device.pstreams, 0u);
+  fake_mount().older = false;
+}
+
+TEST(Hint, ATreeIsLabelledWithAllThatIsInItAndNoLinkIsFollowed) {
+  const TemporaryFolder mount;
+  const std::string top = mount.folder("top");
+  mount.folder("top/deep");
+  mount.file("top/a");
+  mount.file("top/deep/b");
+  const std::string outside = mount.file("outside");
+  std::filesystem::create_symlink(outside, top + "/link");
+  const stream_vstream stream = named("all");
+  uint64_t labelled = 0;
+  EXPECT_EQ(stream_tag_tree(top.c_str(), &stream, &labelled), STREAM_HONOURED);
+  EXPECT_EQ(labelled, 4u);
+  EXPECT_STREQ(fake_mount().files[top + "/deep/b"].name, "all");
+  EXPECT_EQ(fake_mount().attributes[top + "/deep"], "all");
+  EXPECT_EQ(fake_mount().files.count(outside), 0u);
+  EXPECT_EQ(stream_tag_tree((top + "/none").c_str(), &stream, nullptr), -ENOENT);
+  EXPECT_EQ(stream_tag_tree("/proc/self/attr", &stream, &labelled), STREAM_NOT_STREAMFS);
+  EXPECT_EQ(labelled, 0u);
+}
+
+TEST(Hint, ClosedDescriptorsAreErrorsAndOthersKindsAreNothing) {
+  const stream_vstream stream = named("any");
+  stream_info info;
+  stream_device device;
+  const int closed = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  close(closed);
+  for (const int fd : {closed, -1}) {
+    EXPECT_EQ(stream_tag_fd(fd, &stream), -EBADF);
+    EXPECT_EQ(stream_hint_fd(fd, STREAM_LIFE_SHORT), -EBADF);
+    EXPECT_EQ(stream_clear_fd(fd), -EBADF);
+    EXPECT_EQ(stream_query_fd(fd, &info), -EBADF);
+    EXPECT_EQ(stream_measure_fd(fd, &stream, &info), -EBADF);
+    EXPECT_EQ(stream_device_fd(fd, &device), -EBADF);
+  }
+  const Fd null("/dev/null");
+  EXPECT_EQ(stream_hint_fd(null.get(), STREAM_LIFE_SHORT), STREAM_NOT_STREAMFS)
+      << "a character device that is no NVMe namespace";
 }
 
 TEST(Hint, FilesAndDirectoriesAreNotMistakenForEachOther) {
