@@ -24,7 +24,7 @@ class Kind(NamedTuple):
 
 
 # Temporary b-trees and sorts have caches of 2 MiB of their own: what spills is larger.
-EIGHT = "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<8) SELECT i FROM n)"
+FOUR = "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<4) SELECT i FROM n)"
 KINDS = [
     Kind("rollback journal", "UPDATE t SET b = b || 'x';", "journal", "journal"),
     Kind(
@@ -44,13 +44,13 @@ KINDS = [
     Kind("TEMP database", "CREATE TEMP TABLE u AS SELECT * FROM t;", "temp", "temp-db"),
     Kind(
         "materialised subquery",
-        f"SELECT count(*) FROM (SELECT DISTINCT b || i FROM t, {EIGHT});",
+        f"SELECT count(*) FROM (SELECT DISTINCT b || i FROM t, {FOUR});",
         "temp",
         "transient-db",
     ),
     Kind(
         "transient index",
-        f"SELECT count(*) FROM t AS x, (SELECT b || i AS d FROM t, {EIGHT} LIMIT 30000) AS y"
+        f"SELECT count(*) FROM t AS x, (SELECT b || i AS d FROM t, {FOUR} LIMIT 16000) AS y"
         " WHERE x.b || '3' = y.d;",
         "temp",
         "transient-db",
@@ -58,7 +58,7 @@ KINDS = [
     Kind("transient database of VACUUM", "VACUUM;", "temp", "temp-db"),
     Kind(
         "sorter, none of the nine",
-        f"SELECT b FROM t, {EIGHT} ORDER BY b || i;",
+        f"SELECT b FROM t, {FOUR} ORDER BY b || i;",
         "temp",
         "temp-journal",
     ),
