@@ -16,16 +16,20 @@ struct tail {
   size_t parent_length;
 };
 
+/* The byte behind the last '/' of a path's first `length` bytes. */
+static const char* start_of_last(const char* path, size_t length) {
+  const char* slash = memrchr(path, '/', length);
+  return slash == NULL ? path : slash + 1;
+}
+
 static struct tail tail_of(const char* path) {
   const size_t length = strlen(path);
-  size_t start = length;
-  while (start > 0 && path[start - 1] != '/') --start;
-  size_t parent_end = start;
+  const char* name = start_of_last(path, length);
+  size_t parent_end = (size_t)(name - path);
   while (parent_end > 0 && path[parent_end - 1] == '/') --parent_end;
-  size_t parent_start = parent_end;
-  while (parent_start > 0 && path[parent_start - 1] != '/') --parent_start;
-  return (struct tail){path + start, length - start, path + parent_start,
-                       parent_end - parent_start};
+  const char* parent = start_of_last(path, parent_end);
+  return (struct tail){name, length - (size_t)(name - path), parent,
+                       parent_end - (size_t)(parent - path)};
 }
 
 static unsigned hash_of(unsigned char a, unsigned char b) {
@@ -40,10 +44,19 @@ static int has(const uint64_t* set, unsigned bit) {
   return (int)(set[bit >> 6] >> (bit & 63) & 1);
 }
 
+static void add_inside(struct stream_rules_cues* cues, unsigned char byte) {
+  if (memchr(cues->inside, byte, cues->inside_count) != NULL) return;
+  if (cues->inside_count == sizeof(cues->inside)) {
+    cues->always = 1;
+  } else {
+    cues->inside[cues->inside_count++] = byte;
+  }
+}
+
 /* A folder's name says more than a name's pattern where both are given: fewer files have it. */
-static void add_cue(struct stream_rules_cues* cues, const struct stream_rule* rule) {
-  const char* pattern = rule->directory != NULL ? rule->directory : rule->name;
-  const struct stream_glob_cue cue = stream_glob_look(pattern);
+static void add_cue(struct stream_rules_cues* cues, const struct stream_rules_chosen* chosen) {
+  const struct stream_rule* rule = chosen->rule;
+  const struct stream_glob_cue cue = rule->directory != NULL ? chosen->folder : chosen->name;
   if (rule->directory != NULL && cue.first[1] != 0) {
     put(cues->folder, hash_of(cue.first[0], cue.first[1]));
   } else if (rule->directory != NULL) {
@@ -53,7 +66,7 @@ static void add_cue(struct stream_rules_cues* cues, const struct stream_rule* ru
   } else if (cue.first[1] != 0) {
     put(cues->first, hash_of(cue.first[0], cue.first[1]));
   } else if (cue.inside != 0) {
-    put(cues->inside, cue.inside);
+    add_inside(cues, cue.inside);
   } else {
     cues->always = 1;
   }
@@ -69,9 +82,10 @@ static int may_fit(const struct stream_rules_cues* cues, const struct tail* tail
   if (length >= 2 && has(cues->first, hash_of(name[0], name[1]))) return 1;
   if (length >= 2 && has(cues->last, hash_of(name[length - 2], name[length - 1]))) return 1;
   if (tail->parent_length >= 2 && has(cues->folder, hash_of(parent[0], parent[1]))) return 1;
-  int inside = 0;
-  for (size_t i = 0; i < length; ++i) inside |= has(cues->inside, name[i]);
-  return inside;
+  for (size_t i = 0; i < cues->inside_count; ++i) {
+    if (memchr(name, cues->inside[i], length) != NULL) return 1;
+  }
+  return 0;
 }
 
 enum { kThreadNameBytes = 16 }; /* the kernel's TASK_COMM_LEN */
@@ -87,12 +101,26 @@ static int fits_thread(const struct stream_rule* rule, const char* thread) {
   return stream_glob_fits(rule->thread, thread, strlen(thread));
 }
 
-static int fits(const struct stream_rule* rule, const struct tail* tail, const char* thread) {
-  if (rule->name != NULL && !stream_glob_fits(rule->name, tail->name, tail->name_length)) return 0;
-  if (rule->directory != NULL &&
-      !stream_glob_fits(rule->directory, tail->parent, tail->parent_length)) {
-    return 0;
-  }
+/* Whether a name has the bytes that a pattern says all its names begin and end with. */
+static int agrees(const struct stream_glob_cue* cue, const char* name, size_t length) {
+  const unsigned char* bytes = (const unsigned char*)name;
+  if (length < 2) return 1;
+  if (cue->first[1] != 0 && (bytes[0] != cue->first[0] || bytes[1] != cue->first[1])) return 0;
+  if (cue->last[0] == 0 || cue->last[1] == 0) return 1;
+  return bytes[length - 2] == cue->last[0] && bytes[length - 1] == cue->last[1];
+}
+
+static int fits_part(const char* pattern, const struct stream_glob_cue* cue, const char* name,
+                     size_t length) {
+  if (pattern == NULL) return 1;
+  return agrees(cue, name, length) && stream_glob_fits(pattern, name, length);
+}
+
+static int fits(const struct stream_rules_chosen* one, const struct tail* tail,
+                const char* thread) {
+  const struct stream_rule* rule = one->rule;
+  if (!fits_part(rule->directory, &one->folder, tail->parent, tail->parent_length)) return 0;
+  if (!fits_part(rule->name, &one->name, tail->name, tail->name_length)) return 0;
   return rule->thread == NULL || fits_thread(rule, thread);
 }
 
@@ -103,7 +131,7 @@ const struct stream_rule* stream_rules_match(const struct stream_rules* set, con
   const struct tail tail = tail_of(path);
   if (tail.name_length == 0 || !may_fit(&set->cues, &tail)) return NULL;
   for (size_t i = 0; i < set->chosen_count; ++i) {
-    if (fits(set->chosen[i], &tail, thread)) return set->chosen[i];
+    if (fits(&set->chosen[i], &tail, thread)) return set->chosen[i].rule;
   }
   return NULL;
 }
@@ -121,8 +149,12 @@ static void choose_rule(struct stream_rules* set, const struct stream_rule* rule
     return;
   }
   if (set->chosen_count == STREAM_RULES_MAX) return;
-  set->chosen[set->chosen_count++] = rule;
-  add_cue(&set->cues, rule);
+  struct stream_rules_chosen* chosen = &set->chosen[set->chosen_count++];
+  memset(chosen, 0, sizeof(*chosen));
+  chosen->rule = rule;
+  if (rule->name != NULL) chosen->name = stream_glob_look(rule->name);
+  if (rule->directory != NULL) chosen->folder = stream_glob_look(rule->directory);
+  add_cue(&set->cues, chosen);
 }
 
 /* Those that hold `everywhere` only, or all of them. */

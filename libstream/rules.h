@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libstream/glob.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -49,14 +51,20 @@ struct stream_profile {
 
 /* What the chosen rules say of all names that fit (glob.h's cues), as sets of hashed bytes. */
 struct stream_rules_cues {
-  uint64_t first[16], last[16], folder[16], inside[4];
+  uint64_t first[16], last[16], folder[16];
+  unsigned char inside[7], inside_count;
   int always;
+};
+
+struct stream_rules_chosen {
+  const struct stream_rule* rule;
+  struct stream_glob_cue name, folder; /* of its patterns */
 };
 
 struct stream_rules {
   struct stream_profile profiles[STREAM_PROFILES_MAX]; /* the first of a name counts */
   size_t profile_count;
-  const struct stream_rule* chosen[STREAM_RULES_MAX];
+  struct stream_rules_chosen chosen[STREAM_RULES_MAX];
   size_t chosen_count;
   const struct stream_rule* nameless; /* of the chosen ones; may be NULL */
   struct stream_rules_cues cues;

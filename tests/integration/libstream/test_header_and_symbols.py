@@ -1,6 +1,7 @@
 """The header compiles anywhere; the libraries export what they promise, and need little."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,31 @@ def test_python_finds_what_was_installed(installed: Path) -> None:
     env = {"PYTHONPATH": str(installed / "lib/python3/dist-packages"), "LIBSTREAM": str(library)}
     script = "import libstream; print(libstream.version(), libstream.query('/'))"
     assert re.fullmatch(r"\d+\.\d+\.\d+ None\n", run("python3", "-c", script, env=env).out)
+
+
+def test_manual_pages_name_all_there_is(installed: Path) -> None:
+    pages = {page.name: page.read_text() for page in (installed / "share/man").rglob("*.[135]")}
+    assert set(pages) == {"libstream.3", "stream-run.1", "streamfs-profiles.5"}
+    for name in names_in(ROOT / "libstream/libstream.map"):
+        assert f"{name}(" in pages["libstream.3"], name
+    options = set(re.findall(r"--([a-z]+)", run(BIN / "stream-run", "--help").out))
+    told = set(re.findall(r"\\-\\-([a-z]+)", pages["stream-run.1"]))
+    assert told == options
+    profiles = {path.stem for path in (installed / "share/streamfs/profiles").iterdir()}
+    assert profiles == {path.stem for path in (ROOT / "libstream/profiles").glob("*.toml")}
+    for profile in profiles:
+        assert f".BR {profile} " in pages["streamfs-profiles.5"], profile
+    parser = (ROOT / "libstream/profile.c").read_text()
+    for key in re.findall(r'\{"(\w+)", kToml', parser):
+        assert f".BI {key} " in pages["streamfs-profiles.5"], key
+
+
+@pytest.mark.parametrize("page", ["libstream.3", "stream-run.1", "streamfs-profiles.5"])
+def test_manual_pages_are_well_formed(page: str) -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed")
+    done = run("groff", "-man", "-Tutf8", "-ww", "-z", ROOT / "libstream/man" / page)
+    assert (done.status, done.err) == (0, "")
 
 
 def test_pkg_config_finds_what_was_installed(installed: Path) -> None:
