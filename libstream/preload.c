@@ -12,7 +12,7 @@
 static const char* const kNames[kRealCount] = {PRELOAD_FUNCTIONS(PRELOAD_NAME)};
 #undef PRELOAD_NAME
 
-static _Atomic(preload_pointer) reals[kRealCount];
+_Atomic(preload_pointer) preload_reals[kRealCount];
 
 /* initial-exec: the first use of any other kind of thread-local variable may allocate. */
 static _Thread_local int looking_up __attribute__((tls_model("initial-exec")));
@@ -25,14 +25,12 @@ static preload_pointer look_up(enum preload_function function) {
   errno = errno_before;
   preload_pointer pointer = NULL;
   memcpy(&pointer, &symbol, sizeof(pointer));
-  atomic_store_explicit(&reals[function], pointer, memory_order_release);
+  atomic_store_explicit(&preload_reals[function], pointer, memory_order_release);
   return pointer;
 }
 
-preload_pointer preload_real(enum preload_function function) {
-  const preload_pointer known = atomic_load_explicit(&reals[function], memory_order_acquire);
-  if (known != NULL || looking_up) return known;
-  return look_up(function);
+preload_pointer preload_look_up(enum preload_function function) {
+  return looking_up ? NULL : look_up(function);
 }
 
 enum config_state { kUnread, kBeingRead, kRead };

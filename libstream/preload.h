@@ -19,6 +19,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/wire/hint_ioctl.h"
@@ -48,7 +49,13 @@ enum preload_function { PRELOAD_FUNCTIONS(PRELOAD_ENUMERATOR) kRealCount };
 /* The next library's function of that name. NULL while this thread is looking one up (malloc may
  * open files below dlsym) or where there is none: the caller then does without. */
 typedef void (*preload_pointer)(void);
-preload_pointer preload_real(enum preload_function function);
+preload_pointer preload_look_up(enum preload_function function);
+extern _Atomic(preload_pointer) preload_reals[kRealCount]; /* what was found so far */
+static inline preload_pointer preload_real(enum preload_function function) {
+  const preload_pointer known =
+      atomic_load_explicit(&preload_reals[function], memory_order_acquire);
+  return known != NULL ? known : preload_look_up(function);
+}
 #define REAL(name) ((__typeof__(&name))preload_real(kReal_##name))
 
 struct preload_config {
@@ -72,6 +79,7 @@ static inline int preload_opened(int fd, const char* path, int flags) {
 
 /* Forgets what fcntl(F_SET_FILE_RW_HINT) said of an earlier file with this descriptor. */
 void preload_forget_file_hint(int fd);
+extern _Atomic int preload_file_hints; /* whether there ever was one */
 
 /* How a hint ended; negative: -errno of a mount that refused. */
 enum preload_outcome { kHonoured = 0, kNotStreamfs = 1, kKept = 2 };

@@ -38,7 +38,7 @@ static int fail(int code) {
  * mean another file no longer matches; descriptors above the table are not remembered. */
 enum { kRememberedMax = 4096 };
 static _Atomic uint64_t remembered[kRememberedMax];
-static _Atomic int anything_remembered;
+_Atomic int preload_file_hints;
 
 static uint64_t identity_of(int fd) {
   struct stat status;
@@ -50,7 +50,7 @@ static uint64_t identity_of(int fd) {
 static void remember_file_hint(int fd, uint32_t life) {
   if (fd >= kRememberedMax) return;
   atomic_store_explicit(&remembered[fd], identity_of(fd) | life, memory_order_relaxed);
-  atomic_store_explicit(&anything_remembered, 1, memory_order_relaxed);
+  atomic_store_explicit(&preload_file_hints, 1, memory_order_relaxed);
 }
 
 static uint64_t remembered_file_hint(int fd) {
@@ -62,7 +62,6 @@ static uint64_t remembered_file_hint(int fd) {
 
 void preload_forget_file_hint(int fd) {
   if (fd >= kRememberedMax) return;
-  if (!atomic_load_explicit(&anything_remembered, memory_order_relaxed)) return;
   atomic_store_explicit(&remembered[fd], 0, memory_order_relaxed);
 }
 

@@ -53,7 +53,9 @@ static void explain(const struct preload_config* config, int fd, const struct la
 }
 
 void preload_label(int fd, const char* path, int flags) {
-  preload_forget_file_hint(fd);
+  if (atomic_load_explicit(&preload_file_hints, memory_order_relaxed)) {
+    preload_forget_file_hint(fd);
+  }
   const struct preload_config* config = preload_config();
   struct label label;
   if (config != NULL && choose(config, path, flags, &label)) {

@@ -22,18 +22,24 @@ static const char* start_of_last(const char* path, size_t length) {
   return slash == NULL ? path : slash + 1;
 }
 
-static struct tail tail_of(const char* path) {
+/* The name, and where the parent's ends: what may_fit() looks at. */
+static struct tail name_of(const char* path) {
   const size_t length = strlen(path);
   const char* name = start_of_last(path, length);
-  size_t parent_end = (size_t)(name - path);
-  while (parent_end > 0 && path[parent_end - 1] == '/') --parent_end;
-  const char* parent = start_of_last(path, parent_end);
-  return (struct tail){name, length - (size_t)(name - path), parent,
-                       parent_end - (size_t)(parent - path)};
+  const char* parent_end = name;
+  while (parent_end > path && parent_end[-1] == '/') --parent_end;
+  return (struct tail){name, length - (size_t)(name - path), path, (size_t)(parent_end - path)};
+}
+
+/* Takes off the parent what stands before it. */
+static void find_parent(struct tail* tail) {
+  const char* end = tail->parent + tail->parent_length;
+  tail->parent = start_of_last(tail->parent, tail->parent_length);
+  tail->parent_length = (size_t)(end - tail->parent);
 }
 
 static unsigned hash_of(unsigned char a, unsigned char b) {
-  return (a * 37u ^ b * 5u) & 1023u;
+  return (a * 4u + b * 9u) & 1023u;
 }
 
 static void put(uint64_t* set, unsigned bit) {
@@ -55,17 +61,13 @@ static void add_inside(struct stream_rules_cues* cues, unsigned char byte) {
 
 /* A folder's name says more than a name's pattern where both are given: fewer files have it. */
 static void add_cue(struct stream_rules_cues* cues, const struct stream_rules_chosen* chosen) {
-  const struct stream_rule* rule = chosen->rule;
-  const struct stream_glob_cue cue = rule->directory != NULL ? chosen->folder : chosen->name;
-  if (rule->directory != NULL && cue.first[1] != 0) {
-    put(cues->folder, hash_of(cue.first[0], cue.first[1]));
-  } else if (rule->directory != NULL) {
-    cues->always = 1;
-  } else if (cue.last[0] != 0 && cue.last[1] != 0) {
-    put(cues->last, hash_of(cue.last[0], cue.last[1]));
-  } else if (cue.first[1] != 0) {
+  const int by_folder = chosen->rule->directory != NULL;
+  const struct stream_glob_cue cue = by_folder ? chosen->folder : chosen->name;
+  if (cue.last[0] != 0 && cue.last[1] != 0) {
+    put(by_folder ? cues->folder : cues->last, hash_of(cue.last[0], cue.last[1]));
+  } else if (!by_folder && cue.first[1] != 0) {
     put(cues->first, hash_of(cue.first[0], cue.first[1]));
-  } else if (cue.inside != 0) {
+  } else if (!by_folder && cue.inside != 0) {
     add_inside(cues, cue.inside);
   } else {
     cues->always = 1;
@@ -73,15 +75,15 @@ static void add_cue(struct stream_rules_cues* cues, const struct stream_rules_ch
 }
 
 /* Most names fit no rule; this says so without looking at the rules, which the kernel has driven
- * out of the cache since the last open. */
+ * out of the cache since the last open. Of the parent it looks at the end only. */
 static int may_fit(const struct stream_rules_cues* cues, const struct tail* tail) {
   const unsigned char* name = (const unsigned char*)tail->name;
-  const unsigned char* parent = (const unsigned char*)tail->parent;
   const size_t length = tail->name_length;
   if (cues->always) return 1;
   if (length >= 2 && has(cues->first, hash_of(name[0], name[1]))) return 1;
   if (length >= 2 && has(cues->last, hash_of(name[length - 2], name[length - 1]))) return 1;
-  if (tail->parent_length >= 2 && has(cues->folder, hash_of(parent[0], parent[1]))) return 1;
+  const unsigned char* end = (const unsigned char*)tail->parent + tail->parent_length;
+  if (tail->parent_length >= 2 && has(cues->folder, hash_of(end[-2], end[-1]))) return 1;
   for (size_t i = 0; i < cues->inside_count; ++i) {
     if (memchr(name, cues->inside[i], length) != NULL) return 1;
   }
@@ -128,8 +130,9 @@ const struct stream_rule* stream_rules_match(const struct stream_rules* set, con
                                              int flags, const char* thread) {
   if ((flags & O_TMPFILE) == O_TMPFILE) return set->nameless;
   if (set->chosen_count == 0) return NULL;
-  const struct tail tail = tail_of(path);
+  struct tail tail = name_of(path);
   if (tail.name_length == 0 || !may_fit(&set->cues, &tail)) return NULL;
+  find_parent(&tail);
   for (size_t i = 0; i < set->chosen_count; ++i) {
     if (fits(&set->chosen[i], &tail, thread)) return set->chosen[i].rule;
   }
