@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ratio>
 #include <string_view>
 
 namespace {
@@ -29,7 +30,7 @@ bool read_and_write(int fd) {
 int main(int argc, char** argv) {
   if (argc != 4) return 64;
   const std::string_view kind = argv[1];
-  const long each = std::atol(argv[3]) / kParts;
+  const long each = std::strtol(argv[3], nullptr, 10) / kParts;
   const int fd = open(argv[2], O_RDWR | O_CREAT, 0600);
   const bool io = kind == "read-and-write";
   const int flags = kind == "open-to-read" ? O_RDONLY : O_RDWR;

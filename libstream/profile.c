@@ -106,14 +106,14 @@ static const struct key {
   int in_profile, in_rule, in_array;
   const char* (*take)(struct parser*);
 } kKeys[] = {
-    {"about", kTomlString, 1, 0, 0, take_about},
-    {"everywhere", kTomlBool, 1, 1, 0, take_everywhere},
-    {"name", kTomlString, 0, 1, 1, take_name},
-    {"directory", kTomlString, 0, 1, 0, take_directory},
-    {"thread", kTomlString, 0, 1, 0, take_thread},
-    {"nameless", kTomlBool, 0, 1, 0, take_nameless},
-    {"vstream", kTomlString, 0, 1, 0, take_vstream},
-    {"life", kTomlString, 0, 1, 0, take_life},
+    {"about", STREAM_TOML_STRING, 1, 0, 0, take_about},
+    {"everywhere", STREAM_TOML_BOOL, 1, 1, 0, take_everywhere},
+    {"name", STREAM_TOML_STRING, 0, 1, 1, take_name},
+    {"directory", STREAM_TOML_STRING, 0, 1, 0, take_directory},
+    {"thread", STREAM_TOML_STRING, 0, 1, 0, take_thread},
+    {"nameless", STREAM_TOML_BOOL, 0, 1, 0, take_nameless},
+    {"vstream", STREAM_TOML_STRING, 0, 1, 0, take_vstream},
+    {"life", STREAM_TOML_STRING, 0, 1, 0, take_life},
 };
 enum { kKeyCount = sizeof(kKeys) / sizeof(kKeys[0]) };
 
@@ -126,7 +126,7 @@ static const char* take_value(struct parser* parser, enum stream_toml_kind kind)
     return in_rule ? "a rule has no such key" : "a profile has no such key";
   }
   if (kKeys[i].kind != kind) {
-    return kind == kTomlBool ? "a string is expected" : "true or false is expected";
+    return kind == STREAM_TOML_BOOL ? "a string is expected" : "true or false is expected";
   }
   if (parser->toml.element > 0 && !kKeys[i].in_array) return "one string only";
   if (parser->toml.element == 0 && (*seen & 1u << i) != 0) return "said twice";
@@ -179,12 +179,12 @@ static void begin_rule(struct parser* parser) {
 static void read_all(struct parser* parser) {
   for (;;) {
     const enum stream_toml_kind kind = stream_toml_next(&parser->toml);
-    if (kind == kTomlEnd) break;
+    if (kind == STREAM_TOML_END) break;
     const char* error = NULL;
-    if (kind == kTomlTable || kind == kTomlBadTable) begin_rule(parser);
-    if (kind == kTomlError || kind == kTomlBadTable) {
+    if (kind == STREAM_TOML_TABLE || kind == STREAM_TOML_BAD_TABLE) begin_rule(parser);
+    if (kind == STREAM_TOML_ERROR || kind == STREAM_TOML_BAD_TABLE) {
       error = parser->toml.text;
-    } else if (kind == kTomlTable) {
+    } else if (kind == STREAM_TOML_TABLE) {
       if (strcmp(parser->toml.text, "rule") != 0) error = "there are tables [[rule]] only";
     } else {
       error = take_value(parser, kind);

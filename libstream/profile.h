@@ -26,8 +26,9 @@ int stream_join_path(char out[PATH_MAX], const char* folder, const char* name);
 const char* stream_words_for_load(int code);
 
 /* Generated from profiles/ (compile_profiles.c). */
+/* NOLINTNEXTLINE(readability-identifier-naming) */
 extern const struct stream_profile stream_built_in_profiles[];
-extern const size_t stream_built_in_count;
+extern const size_t stream_built_in_count; /* NOLINT(readability-identifier-naming) */
 
 #ifdef __cplusplus
 }

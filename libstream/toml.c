@@ -47,7 +47,7 @@ static enum stream_toml_kind fail(struct stream_toml* reader, const char* at, co
   do {
     next_line(reader);
   } while (*reader->at != '\0' && !is_bare(*reader->at) && *reader->at != '[');
-  return kTomlError;
+  return STREAM_TOML_ERROR;
 }
 
 /* Nothing but a comment may follow on the line. */
@@ -131,7 +131,7 @@ static enum stream_toml_kind take_string(struct stream_toml* reader) {
   const char* wrong = read_string(reader);
   if (wrong != NULL) return fail(reader, reader->at, wrong);
   reader->column = column;
-  return kTomlString;
+  return STREAM_TOML_STRING;
 }
 
 /* The next element, or what follows the array. */
@@ -147,7 +147,7 @@ static enum stream_toml_kind take_element(struct stream_toml* reader) {
     return fail(reader, reader->at, "an array holds strings only");
   }
   const enum stream_toml_kind kind = take_string(reader);
-  if (kind == kTomlError) return kind;
+  if (kind == STREAM_TOML_ERROR) return kind;
   ++reader->element;
   const unsigned line = reader->line, column = reader->column;
   skip_lines(reader);
@@ -164,7 +164,7 @@ static enum stream_toml_kind take_element(struct stream_toml* reader) {
 static enum stream_toml_kind fail_table(struct stream_toml* reader, const char* at,
                                         const char* what) {
   fail(reader, at, what);
-  return kTomlBadTable;
+  return STREAM_TOML_BAD_TABLE;
 }
 
 static enum stream_toml_kind take_table(struct stream_toml* reader) {
@@ -185,7 +185,7 @@ static enum stream_toml_kind take_table(struct stream_toml* reader) {
   *end = '\0';
   mark(reader, start);
   reader->text = name;
-  return kTomlTable;
+  return STREAM_TOML_TABLE;
 }
 
 static int take_word(struct stream_toml* reader, const char* word) {
@@ -203,11 +203,11 @@ static enum stream_toml_kind take_value(struct stream_toml* reader) {
     reader->element = -1;
     return take_element(reader);
   }
-  enum stream_toml_kind kind = kTomlBool;
+  enum stream_toml_kind kind = STREAM_TOML_BOOL;
   mark(reader, start);
   if (*start == '"' || *start == '\'') {
     kind = take_string(reader);
-    if (kind == kTomlError) return kind;
+    if (kind == STREAM_TOML_ERROR) return kind;
   } else if (take_word(reader, "true")) {
     reader->value = 1;
   } else if (take_word(reader, "false")) {
@@ -244,6 +244,6 @@ enum stream_toml_kind stream_toml_next(struct stream_toml* reader) {
   if (reader->in_array) return take_element(reader);
   skip_lines(reader);
   mark(reader, reader->at);
-  if (*reader->at == '\0') return kTomlEnd;
+  if (*reader->at == '\0') return STREAM_TOML_END;
   return *reader->at == '[' ? take_table(reader) : take_pair(reader);
 }

@@ -13,12 +13,12 @@ extern "C" {
 #endif
 
 enum stream_toml_kind {
-  kTomlEnd,
-  kTomlTable,   /* [[text]] */
-  kTomlString,  /* key = text, or one element of key = [text, ...] */
-  kTomlBool,    /* key = value */
-  kTomlError,   /* text says what is wrong */
-  kTomlBadTable /* so, in a table's head: what follows belongs to no table */
+  STREAM_TOML_END,
+  STREAM_TOML_TABLE,    /* [[text]] */
+  STREAM_TOML_STRING,   /* key = text, or one element of key = [text, ...] */
+  STREAM_TOML_BOOL,     /* key = value */
+  STREAM_TOML_ERROR,    /* text says what is wrong */
+  STREAM_TOML_BAD_TABLE /* so, in a table's head: what follows belongs to no table */
 };
 
 struct stream_toml {

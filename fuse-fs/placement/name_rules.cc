@@ -3,7 +3,12 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "libstream/rules.h"
 
 namespace streamfs::placement {
 

@@ -176,7 +176,7 @@ def test_manual_pages_name_all_there_is(installed: Path) -> None:
     for profile in profiles:
         assert f".BR {profile} " in pages["streamfs-profiles.5"], profile
     parser = (ROOT / "libstream/profile.c").read_text()
-    for key in re.findall(r'\{"(\w+)", kToml', parser):
+    for key in re.findall(r'\{"(\w+)", STREAM_TOML', parser):
         assert f".BI {key} " in pages["streamfs-profiles.5"], key
 
 

@@ -1,18 +1,18 @@
 // Profiles as text: what is understood, and where what is wrong is said to be.
-#include "libstream/profile.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include <cerrno>
-#include <cstdlib>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <ios>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "libstream/rules.h"
 #include "libstream/toml.h"
 
 namespace {
@@ -26,13 +26,17 @@ void collect(void* errors, const char* file, unsigned line, unsigned column, con
 
 // A set and the files it was loaded from.
 class Profiles : public ::testing::Test {
+ public:
+  Profiles(const Profiles&) = delete;
+  Profiles& operator=(const Profiles&) = delete;
+  ~Profiles() override { std::filesystem::remove_all(folder_); }
+
  protected:
   Profiles() {
     stream_rules_clear(set_.get());
     std::string folder = (std::filesystem::temp_directory_path() / "profiles.XXXXXX").string();
     folder_ = mkdtemp(folder.data());
   }
-  ~Profiles() override { std::filesystem::remove_all(folder_); }
 
   void write(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / name, std::ios::binary) << text;
@@ -91,7 +95,7 @@ TEST_F(Profiles, EachMistakeIsSaidWithLineAndColumnAndTheRestCounts) {
   const struct {
     const char* text;
     const char* said;
-  } kMistakes[] = {
+  } mistakes[] = {
       {"[[rule]]\nname = 'a'\nvstream = 'a/b'\n", "6:11: a vStream's name"},
       {"[[rule]]\nname = 'a'\nvstream = '7'\n", "6:11: a vStream's name"},
       {"[[rule]]\nname = 'a'\n", "4:1: this rule names no vstream"},
@@ -119,7 +123,7 @@ TEST_F(Profiles, EachMistakeIsSaidWithLineAndColumnAndTheRestCounts) {
       {"[[rule]] x\nname = 'a'\nvstream = 'a'\n", "4:10: nothing may follow"},
       {"[[rules]]\nname = 'a'\nvstream = 'a'\n", "4:1: there are tables [[rule]] only"},
   };
-  for (const auto& mistake : kMistakes) {
+  for (const auto& mistake : mistakes) {
     stream_rules_clear(set_.get());
     const Errors errors = parse(std::string(kGood) + mistake.text + "[[rule]]\nname = 'after'\n" +
                                 "vstream = 'after'\n");
@@ -148,7 +152,7 @@ TEST_F(Profiles, NoTextIsReadPastItsEnd) {
     stream_toml reader;
     stream_toml_begin(&reader, text.data());
     int events = 0;
-    while (stream_toml_next(&reader) != kTomlEnd) ASSERT_LT(++events, 100) << cut;
+    while (stream_toml_next(&reader) != STREAM_TOML_END) ASSERT_LT(++events, 100) << cut;
   }
 }
 

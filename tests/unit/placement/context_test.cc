@@ -1,6 +1,7 @@
 #include "fuse-fs/placement/context.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <cerrno>
 #include <cstdint>
