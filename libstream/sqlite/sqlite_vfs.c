@@ -3,10 +3,11 @@
  *   .load libstream_sqlite            then: .open file:app.db?vfs=streamfs
  *   SELECT load_extension('libstream_sqlite');
  *
- * A VFS of the name "streamfs" that is the default one, but that it notes the kind of file (SQLite's
- * open flags) while the default one opens it, and labels the descriptor in the open() that SQLite's
- * unix VFS lets be replaced (xSetSystemCall). So a temporary file is labelled though it is unlinked
- * at once and its name says nothing. "-shm" files come without a kind and are known by their name.
+ * A VFS of the name "streamfs" that is the default one, but that it notes the kind of file
+ * (SQLite's open flags) while the default one opens it, and labels the descriptor in the open()
+ * that SQLite's unix VFS lets be replaced (xSetSystemCall). So a temporary file is labelled though
+ * it is unlinked at once and its name says nothing. "-shm" files come without a kind and are known
+ * by their name.
  *
  * What holds: results and errors are the default VFS's; a label that fails is forgotten; the main
  * database is left alone. Any thread: the kind is thread-local. It stays loaded till the process
