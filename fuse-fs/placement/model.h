@@ -61,7 +61,7 @@ class Model {
   std::array<std::unique_ptr<Table>, 2> tables_;
   std::atomic<const Table*> active_{nullptr};
   std::atomic<uint64_t> generation_{0}, refused_{0};
-  uint64_t seen_ = 0;  // the last generation looked at, adopted or refused
+  uint64_t seen_ = 0;                 // the last generation looked at, adopted or refused
   std::bitset<256> used_, released_;  // pStreams
 };
 
