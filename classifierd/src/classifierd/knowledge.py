@@ -25,8 +25,8 @@ from classifierd.records import RECORD, Records
 
 log = logging.getLogger(__name__)
 
-# Open blocks eat the spare: a device on which those of all pStreams take more than this share of it
-# has one stream where it is nearly full (Vishwakarma 2019: off above 90 %). Off above the first
+# Open blocks eat what is not live: where those of all pStreams take more than this share of it, a
+# device that is nearly full has one stream (Vishwakarma 2019: off above 90 %). Off above the first
 # share used, on again below the other.
 _OPEN_OF_SPARE = 0.25
 _FULL, _FULL_NO_MORE = 0.88, 0.85
@@ -51,8 +51,8 @@ class Knowledge:
         capacity = identity.capacity_blocks
         self._uuid = identity.uuid
         self._capacity_blocks = capacity
-        open_pages = device.pstreams * device.block_pages
-        self._small = open_pages > _OPEN_OF_SPARE * device.spare * capacity
+        self._open_pages = device.pstreams * device.block_pages
+        self._physical_pages = capacity * (1 + device.spare)
         self.crowded = False  # too full for more than one stream
         self._spoke = False
         self._state_dir = state_dir
@@ -91,7 +91,8 @@ class Knowledge:
     def fill(self, used_blocks: int) -> None:
         """So much of the device holds data now: decide whether it can afford streams."""
         limit = _FULL_NO_MORE if self.crowded else _FULL
-        crowded = self._small and used_blocks > limit * self._capacity_blocks
+        room = _OPEN_OF_SPARE * max(0.0, self._physical_pages - used_blocks)
+        crowded = self._open_pages > room and used_blocks > limit * self._capacity_blocks
         if crowded != self.crowded:
             log.info("the device is %s for streams", "too full" if crowded else "empty enough")
         self.crowded = crowded
