@@ -98,7 +98,7 @@ void IdleScheduler::use_idle_time() {
   if (const auto ended = device_.end_idle(); !ended.ok())
     spdlog::warn("idle: {}", ended.error().message());
   activity_.watch(false);
-  const bool came = activity_.begun() != begun;
+  const bool came = woken_ns_ != 0 || activity_.begun() != begun;
   if (!came && asking_ == 0 && (!done.ok() || done->finished)) rested_at_ = begun;
   note(done, came);
 }
@@ -106,7 +106,7 @@ void IdleScheduler::use_idle_time() {
 void IdleScheduler::wait_for_request(uint64_t begun) {
   const MutexLock lock(mutex_);
   // A wake-up may come between the look and the wait: so it looks again soon.
-  while (!stopping_ && asking_ == 0 && activity_.begun() == begun)
+  while (!stopping_ && asking_ == 0 && woken_ns_ == 0 && activity_.begun() == begun)
     changed_.wait_for(mutex_, std::chrono::milliseconds(5));
 }
 
