@@ -18,6 +18,7 @@
 
 #include "base/checksum.h"
 #include "base/result.h"
+#include "base/types.h"
 #include "base/wire/model_table.h"
 
 namespace streamfs::placement {
@@ -36,8 +37,8 @@ std::bitset<256> streams_in(const wire::ModelBuffer& table) {
 
 std::vector<PStreamId> Model::take_released() {
   std::vector<PStreamId> out;
-  for (uint16_t stream = 0; stream < released_.size(); ++stream) {
-    if (released_.test(stream)) out.push_back(PStreamId{stream});
+  for (size_t stream = 0; stream < released_.size(); ++stream) {
+    if (released_.test(stream)) out.push_back(PStreamId{static_cast<uint16_t>(stream)});
   }
   released_.reset();
   return out;

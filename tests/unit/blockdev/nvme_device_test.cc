@@ -95,7 +95,7 @@ TEST_F(NvmeTest, StreamsAreEnabledAllocatedAndGivenBack) {
 }
 
 TEST_F(NvmeTest, AStreamThatIsReleasedIsFreeForOthersAndTakenAgainByAWrite) {
-  const auto ssd = device(kStreamsSsd);
+  auto ssd = device(kStreamsSsd);
   ASSERT_TRUE(put(*ssd, 10, 5, 1, 3).ok());
   ASSERT_TRUE(put(*ssd, 20, 5, 1, 1).ok());
   ASSERT_TRUE(ssd->release(PStreamId{3}).ok());
@@ -104,6 +104,7 @@ TEST_F(NvmeTest, AStreamThatIsReleasedIsFreeForOthersAndTakenAgainByAWrite) {
   ASSERT_TRUE(ssd->release(PStreamId{0}).ok()) << "none";
   ASSERT_TRUE(put(*ssd, 30, 5, 1, 3).ok());
   EXPECT_EQ(nvme::open_streams(*controller_, kBlockSize).value(), (std::vector<uint16_t>{1, 3}));
+  ssd.reset();
   EXPECT_TRUE(device(kFdpSsd)->release(PStreamId{1}).ok()) << "a handle stays open";
 }
 
