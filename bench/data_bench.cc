@@ -162,7 +162,7 @@ void MeasureWrite(benchmark::State& state) {
   const auto pages = static_cast<uint32_t>(state.range(0));
   uint64_t block = 0;
   for (auto _ : state) {
-    placement.wrote({VStreamId{7}, pages, 0, pages, BlockNo{block}, true}, PStreamId{1}, 1);
+    placement.wrote({VStreamId{7}, pages, 0, pages, BlockNo{block}}, PStreamId{1}, 1);
     block = (block + pages) % (kBlocks - 256);
   }
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/result.h"
@@ -78,6 +79,18 @@ Result<void> check_map_unit(const Geometry& geometry) {
 }
 
 }  // namespace
+
+std::string_view name_of(GcMode mode) {
+  switch (mode) {
+    case GcMode::kSameStream:
+      return "same";
+    case GcMode::kOwnFrontier:
+      return "own";
+    case GcMode::kShared:
+      break;
+  }
+  return "shared";
+}
 
 Result<NandShape> plain_shape(uint32_t pages_per_block, Cell cell) {
   NandShape shape;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -30,6 +31,8 @@ enum class GcMode : uint8_t {
   kOwnFrontier = 1,  // the open block of s for copies: persistently isolated
   kShared = 2,       // one open block for the copies of all streams: initially isolated
 };
+
+std::string_view name_of(GcMode mode);  // same, own, shared
 
 // Bits of a cell. A wordline holds that many flash pages a plane, programmed in one shot.
 enum class Cell : uint8_t { kSlc = 1, kMlc = 2, kTlc = 3 };

@@ -23,12 +23,10 @@
 //               "after": SIZES, "data_fixed", "dry_run"}, where SIZES are
 //               {"data_bytes", "meta_bytes", "inodes_possible"}
 //   maintain  {"ms": N}, optional → {"finished", "copied_bytes", "erases", "device"}: frees, trims
-//   and
-//               lets the device work for so long (at most 5 s), giving way to programs
-//   prepare_poweroff  as maintain, whatever programs do, after all that was written is durable
-//   trim      {"from": BLOCK, "ms": N}, both optional → {"bytes", "next"}: trims free space;
-//   "next",
-//               a block or null, is where to go on
+//               and lets the device work for so long (at most 5 s), giving way to programs
+//   prepare_poweroff → as maintain, whatever programs do, after all that was written is durable
+//   trim      {"from": BLOCK, "ms": N}, both optional → {"bytes", "next"}: trims free space; "next"
+//               is the block where to go on, or null
 //   scrub     {"action": "start"} or {"action": "stop"}; without one, of the last:
 //               {"state": "never", "running", "stopped" or "done", "inodes", "inodes_in_all",
 //               "bytes", "damaged", "findings": [{"inode", "what"}]}

@@ -31,9 +31,10 @@ uint64_t pages_written(std::span<const wire::TelemetryRecord> records) {
 }  // namespace
 
 emulator::GcMode gc_mode_of(const std::string& name) {
-  if (name == "same") return emulator::GcMode::kSameStream;
-  if (name == "own") return emulator::GcMode::kOwnFrontier;
-  if (name == "shared") return emulator::GcMode::kShared;
+  using emulator::GcMode;
+  for (const GcMode mode : {GcMode::kSameStream, GcMode::kOwnFrontier, GcMode::kShared}) {
+    if (name == name_of(mode)) return mode;
+  }
   throw std::invalid_argument("no GC mode " + name + "; there are same, own, shared");
 }
 

@@ -21,6 +21,7 @@ from classifierd.cli import EXIT_BUSY, EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.contest import Contest, Device
 from classifierd.control import Collection, ControlClient, ControlError
 from classifierd.daemon import Daemon
+from classifierd.knowledge import Identity, Knowledge
 from classifierd.records import from_bytes
 from classifierd.workloads import WORKLOADS
 from fake_filesystem import UUID, FakeFilesystem, ModelArea, Ring
@@ -55,12 +56,23 @@ def wait_for(holds: Callable[[], bool], seconds: float = 10) -> None:
         time.sleep(0.01)
 
 
-def test_the_device_tells_how_it_collects_garbage(filesystem: FakeFilesystem) -> None:
+def test_the_device_tells_how_it_collects_garbage(
+    filesystem: FakeFilesystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     filesystem.device = {"gc_mode": "shared", "spare": 0.28, "erase_unit_blocks": 512}
     with ControlClient(filesystem.path) as client:
         attachment = client.attach()
         attachment.close()
     assert attachment.collection == Collection("shared", 0.28, 512)
+    seen: list[Device] = []
+
+    def spy(identity: Identity, device: Device, *more: object) -> Knowledge:
+        seen.append(device)
+        return Knowledge(identity, device, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("classifierd.daemon.Knowledge", spy)
+    assert main(["run", "/mnt", "--once"]) == 0
+    assert seen == [Device(1 << 18, 8, 0.28, 512, "shared")], "what the shadow devices imitate"
     nonsense: list[object] = [7, {"gc_mode": [], "spare": -1.0, "erase_unit_blocks": 1 << 40}]
     for said in nonsense:
         assert Collection.parse(said) == Collection()

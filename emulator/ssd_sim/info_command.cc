@@ -19,18 +19,6 @@
 namespace streamfs::emulator::ssd_sim {
 namespace {
 
-const char* name_of(GcMode mode) {
-  switch (mode) {
-    case GcMode::kSameStream:
-      return "same";
-    case GcMode::kOwnFrontier:
-      return "own";
-    case GcMode::kShared:
-      return "shared";
-  }
-  return "unknown";
-}
-
 const char* name_of(Cell cell) {
   return cell == Cell::kSlc ? "SLC" : cell == Cell::kMlc ? "MLC" : "TLC";
 }

@@ -13,21 +13,6 @@
 #include "fuse-fs/blockdev/stats_json.h"
 
 namespace streamfs::blockdev {
-namespace {
-
-std::string name_of(emulator::GcMode mode) {
-  switch (mode) {
-    case emulator::GcMode::kSameStream:
-      return "same";
-    case emulator::GcMode::kShared:
-      return "shared";
-    case emulator::GcMode::kOwnFrontier:
-      break;
-  }
-  return "own";
-}
-
-}  // namespace
 
 emulator::SsdOptions ssd_options(const OpenOptions& options) {
   emulator::SsdOptions ssd;
@@ -56,7 +41,7 @@ EmulatedDevice::EmulatedDevice(std::unique_ptr<emulator::Ssd> ssd, const std::st
            geometry.streams > 1 ? "emulated streams" : "none",
            "",
            "memory",
-           name_of(geometry.gc_mode),
+           std::string(name_of(geometry.gc_mode)),
            static_cast<double>(geometry.physical_pages()) / geometry.user_pages - 1};
 }
 

@@ -41,7 +41,10 @@ Error injected(const char* what) {
 }  // namespace
 
 FaultyDevice::FaultyDevice(std::unique_ptr<Device> inner, bool volatile_cache)
-    : inner_(std::move(inner)), info_(inner_->info()), volatile_cache_(volatile_cache) {
+    : ForwardingDevice(*inner),
+      inner_(std::move(inner)),
+      info_(inner_->info()),
+      volatile_cache_(volatile_cache) {
   if (volatile_cache_) info_.flush_is_free = false;
 }
 

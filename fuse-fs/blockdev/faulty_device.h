@@ -24,6 +24,7 @@
 
 #include "base/mutex.h"
 #include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/blockdev/forwarding_device.h"
 
 namespace streamfs::blockdev {
 
@@ -54,7 +55,7 @@ struct Storm {
   std::function<void(Kind)> on_fault;
 };
 
-class FaultyDevice final : public Device {
+class FaultyDevice final : public ForwardingDevice {
  public:
   FaultyDevice(std::unique_ptr<Device> inner, bool volatile_cache);
 
@@ -66,23 +67,10 @@ class FaultyDevice final : public Device {
   Device& inner() { return *inner_; }
 
   const DeviceInfo& info() const override { return info_; }
-  Result<uint64_t> measure() override { return inner_->measure(); }
   void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override;
   void read(BlockNo first, Bytes bytes, Completion done) override;
   Result<void> flush() override;
   Result<void> trim(BlockNo first, uint64_t count) override;
-  Result<void> release(PStreamId stream) override { return inner_->release(stream); }
-  Result<DeviceStats> stats() override { return inner_->stats(); }
-  Placement placement(PStreamId stream) const override { return inner_->placement(stream); }
-  IdleCapabilities capabilities() const override { return inner_->capabilities(); }
-  Pressure pressure() override { return inner_->pressure(); }
-  Result<IdleWork> begin_idle(const IdleLimits& limits) override {
-    return inner_->begin_idle(limits);
-  }
-  Result<void> end_idle() override { return inner_->end_idle(); }
-  Result<IdleWork> prepare_poweroff(const IdleLimits& limits) override {
-    return inner_->prepare_poweroff(limits);
-  }
 
  private:
   using Block = std::array<std::byte, kBlockSize>;

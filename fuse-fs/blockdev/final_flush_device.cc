@@ -13,7 +13,7 @@ Result<void> FinalFlushDevice::failure() const {
 // Asked again afterwards: of two flushes at once the device may tell an error to either.
 Result<void> FinalFlushDevice::flush() {
   SFS_TRY(failure());
-  const Result<void> done = inner_->flush();
+  const Result<void> done = beneath_.flush();
   if (done.ok()) return failure();
   const MutexLock lock(mutex_);
   if (failed_.ok()) failed_ = done;

@@ -37,16 +37,16 @@ struct MountOptions {
   uint32_t cache_mib = 256;  // inodes, extents and directory indexes kept to be asked for again
   IdleWorkWhen idle_work = IdleWorkWhen::kAuto;
   placement::Mode placement = placement::Mode::kAuto;
-  std::string profiles_folder,
-      profile;                 // of name rules; empty: built-in ones, all that hold everywhere
-  double real_time = 0;        // an emulated SSD answers as late as its flash would, times this
-  std::string trace_path;      // record a trace from the start
-  bool restore_meta = false;   // rebuild META from the log on DATA, wherever it is to be
-  bool meta_as_it_is = false;  // never from the log, even if the machine went down amid its use
-  std::string mirror_path;     // where META is a second time
-  bool degraded = false;       // go on with one copy of a META that is kept twice
-  bool make_mirror = false;    // mirror_path may hold anything: it becomes a copy
-  double wait_seconds = 10;    // for a device whose last daemon is still draining
+  std::string profiles_folder;  // of name rules; empty: built-in ones only
+  std::string profile;          // one of them, by name; empty: all that hold everywhere
+  double real_time = 0;         // an emulated SSD answers as late as its flash would, times this
+  std::string trace_path;       // record a trace from the start
+  bool restore_meta = false;    // rebuild META from the log on DATA, wherever it is to be
+  bool meta_as_it_is = false;   // never from the log, even if the machine went down amid its use
+  std::string mirror_path;      // where META is a second time
+  bool degraded = false;        // go on with one copy of a META that is kept twice
+  bool make_mirror = false;     // mirror_path may hold anything: it becomes a copy
+  double wait_seconds = 10;     // for a device whose last daemon is still draining
 };
 
 // Who asks, as far as placement cares.

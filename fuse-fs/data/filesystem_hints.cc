@@ -1,4 +1,5 @@
 // Hints: from whatever a program said to a vStream on the inode; and the xattr that shows it.
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -6,6 +7,7 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -40,27 +42,31 @@ Result<HintReply> FilesystemImpl::hint_query(InodeId id) {
   SFS_ASSIGN(const meta::Attributes now, engine_->attributes(id));
   HintReply reply;
   reply.vstream = now.vstream;
-  if (const auto info = placement_->info(now.vstream)) {
-    if (core_->device.info().pstream_count > 1) reply.pstream = info->pstream;
-    reply.lifetime_bytes = info->lifetime_bytes;
-    reply.name = info->name;
-  }
+  if (const auto info = placement_->info(now.vstream)) reply = reply_of(*info);
   reply.ignored = hints_ignored();
   return reply;
 }
 
-// Asked rarely, so no index is kept for it.
+HintReply FilesystemImpl::reply_of(const placement::VStreamInfo& info) const {
+  HintReply reply;
+  reply.vstream = info.vstream;
+  if (core_->device.info().pstream_count > 1) reply.pstream = info.pstream;
+  reply.lifetime_bytes = info.lifetime_bytes;
+  reply.name = info.name;
+  return reply;
+}
+
 Result<HintReply> FilesystemImpl::find_vstream(std::string_view name, uint32_t number) {
-  for (const placement::VStreamInfo& each : placement_->all()) {
-    if (name.empty() ? each.vstream.value != number : each.name != name) continue;
-    HintReply reply;
-    reply.vstream = each.vstream;
-    reply.lifetime_bytes = each.lifetime_bytes;
-    reply.name = each.name;
-    if (core_->device.info().pstream_count > 1) reply.pstream = each.pstream;
-    return reply;
+  std::optional<placement::VStreamInfo> found;
+  if (name.empty()) {
+    if (number <= UINT16_MAX) found = placement_->info(VStreamId{static_cast<uint16_t>(number)});
+  } else {  // asked rarely, so no index is kept for it
+    std::vector<placement::VStreamInfo> all = placement_->all();
+    const auto named = std::ranges::find(all, name, &placement::VStreamInfo::name);
+    if (named != all.end()) found = std::move(*named);
   }
-  return Error{ENOENT, "no such vStream"};
+  if (!found) return Error{ENOENT, "no such vStream"};
+  return reply_of(*found);
 }
 
 HintDevice FilesystemImpl::hint_device() const {

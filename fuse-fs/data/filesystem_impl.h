@@ -110,6 +110,7 @@ class FilesystemImpl final : public Filesystem {
   Result<void> assemble(bool background);
   Result<void> start(bool background);
   Result<void> drain_all();
+  HintReply reply_of(const placement::VStreamInfo& info) const;
   Result<void> writable() const;
 
   Result<Grown> grow_locked(const GrowOptions& options) SFS_REQUIRES(growing_);

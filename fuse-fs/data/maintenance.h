@@ -39,7 +39,6 @@ class Maintenance {
   // For tests, which have no threads: one round of each, and how long the reclaimer would rest.
   void timer_round();
   void follow_round();
-  void release_streams();
   uint32_t reclaim_interval_ms() const;
 
  private:
@@ -48,6 +47,7 @@ class Maintenance {
   // its spare, so there they are reclaimed sooner: each pass costs a flush or two.
   static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100;
   static constexpr int kCountSteps = 256;  // a round, where inodes in use are not known
+  void release_streams();
   void timer_loop();
   void reclaim_loop();
   bool wait(uint32_t milliseconds);  // false when stopping

@@ -173,19 +173,14 @@ Result<void> WriteJob::allocate(uint64_t page, uint64_t count) {
   return {};
 }
 
-placement::PageRun WriteJob::run(uint64_t page, uint64_t count, BlockNo block,
-                                 bool overwrite) const {
-  return {vstream_,
-          static_cast<uint32_t>(count_),
-          static_cast<uint32_t>(page),
-          static_cast<uint32_t>(count),
-          block,
-          overwrite};
+placement::PageRun WriteJob::run(uint64_t page, uint64_t count, BlockNo block) const {
+  return {vstream_, static_cast<uint32_t>(count_), static_cast<uint32_t>(page),
+          static_cast<uint32_t>(count), block};
 }
 
 void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite) {
   runs_.clear();
-  core_.placement.route_run(run(page, count, block, overwrite), runs_);
+  core_.placement.route_run(run(page, count, block), overwrite, runs_);
   for (const placement::RoutedRun& part : runs_) {
     const BlockNo first{block.value + part.offset_pages - page};
     segments_.push_back({part.offset_pages, part.pages, first, part.stream, part.age});
@@ -263,7 +258,7 @@ void WriteJob::tell_others() const {
   const VStreamId inferred{state_.inferred.load(std::memory_order_relaxed)};
   const VStreamId context = attributes_.vstream_hinted ? inferred : vstream_;
   for (const Segment& s : segments_) {
-    core_.placement.wrote(run(s.page, s.count, s.block, s.age != wire::kAgeNew), s.stream, s.age);
+    core_.placement.wrote(run(s.page, s.count, s.block), s.stream, s.age);
     core_.trace.record(emulator::TraceOp::kWrite, s.block, s.count, vstream_, context, request,
                        s.stream);
   }

@@ -36,7 +36,7 @@ class WriteJob {
     PStreamId stream;
     uint8_t age;  // class of what it overwrites; 0: nothing (base/wire/model_table.h)
   };
-  placement::PageRun run(uint64_t page, uint64_t count, BlockNo block, bool overwrite) const;
+  placement::PageRun run(uint64_t page, uint64_t count, BlockNo block) const;
   Result<void> map();
   Result<void> prepare();
   Result<void> fill_slot(uint64_t page, Bytes slot);

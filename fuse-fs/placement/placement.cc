@@ -168,23 +168,26 @@ std::string PlacementImpl::describe(VStreamId vstream) {
   return entry && !entry->name.empty() ? entry->name : std::to_string(vstream.value);
 }
 
-PStreamId PlacementImpl::route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
-                               uint8_t age) const {
+PStreamId PlacementImpl::placed(VStreamId vstream, uint32_t shape) const {
   if (options_.mode == Mode::kOff) return kDefaultPStream;
-  const uint32_t shape = wire::shape_of(request_pages, offset, age);
   const auto learned = model_->lookup(vstream, shape, table_.born_clock(vstream));
   return learned ? *learned : table_.pstream(vstream);
 }
 
-void PlacementImpl::route_run(const PageRun& run, std::vector<RoutedRun>& out) const {
+PStreamId PlacementImpl::route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
+                               uint8_t age) const {
+  return placed(vstream, wire::shape_of(request_pages, offset, age));
+}
+
+void PlacementImpl::route_run(const PageRun& run, bool overwrite,
+                              std::vector<RoutedRun>& out) const {
   const uint64_t now = lifetimes_.now();
   uint32_t asked = wire::kShapes;  // none
   PStreamId stream;
   for (uint32_t i = 0; i < run.pages; ++i) {
-    const uint8_t age = run.overwrite ? ages_.age_class(run.block.value + i, now) : wire::kAgeNew;
+    const uint8_t age = overwrite ? ages_.age_class(run.block.value + i, now) : wire::kAgeNew;
     const uint32_t shape = wire::shape_of(run.request_pages, run.offset + i, age);
-    if (shape != asked) stream = route(run.vstream, run.request_pages, run.offset + i, age);
-    asked = shape;
+    if (shape != asked) stream = placed(run.vstream, asked = shape);
     if (i > 0 && out.back().stream == stream && out.back().age == age) {
       ++out.back().pages;
     } else {

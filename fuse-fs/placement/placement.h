@@ -91,8 +91,7 @@ struct PageRun {
   uint32_t request_pages = 0;  // of the whole request
   uint32_t offset = 0;         // of the run in it
   uint32_t pages = 0;
-  BlockNo block;           // of the first
-  bool overwrite = false;  // of what lives there
+  BlockNo block;  // of the first
 };
 // A part of it that goes to one pStream, and overwrites what is of one age or nothing.
 struct RoutedRun {
@@ -137,8 +136,8 @@ class Placement {
   // ---- On the write path
   virtual PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
                           uint8_t age) const = 0;
-  // Splits it; adds to `out`.
-  virtual void route_run(const PageRun& run, std::vector<RoutedRun>& out) const = 0;
+  // Splits it; adds to `out`. `overwrite`: of what lives there.
+  virtual void route_run(const PageRun& run, bool overwrite, std::vector<RoutedRun>& out) const = 0;
   // After the device took it. Births (and the deaths they cause) are measured here. `age` and
   // `stream` are as routed.
   virtual void wrote(const PageRun& run, PStreamId stream, uint8_t age) = 0;

@@ -37,7 +37,7 @@ class PlacementImpl final : public Placement {
 
   PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
                   uint8_t age) const override;
-  void route_run(const PageRun& run, std::vector<RoutedRun>& out) const override;
+  void route_run(const PageRun& run, bool overwrite, std::vector<RoutedRun>& out) const override;
   void wrote(const PageRun& run, PStreamId stream, uint8_t age) override;
   void trimmed(BlockNo first, uint64_t pages) override;
   void grow(uint64_t capacity_blocks) override;
@@ -52,6 +52,7 @@ class PlacementImpl final : public Placement {
   std::optional<Chosen> choose_by_label(const CreateContext& context);
   VStreamInfo measure(VStreamId vstream, const VStreamTable::Entry& entry);
   uint64_t lifetime_ms(double pages);
+  PStreamId placed(VStreamId vstream, uint32_t shape) const;
   PStreamId plain_route(VStreamId vstream) const;
   void remap();
 

@@ -15,9 +15,10 @@ from classifierd.clusters import ChunkClusters
 from classifierd.contest import CANDIDATES, Contest, Device
 from classifierd.contexts import VStream
 from classifierd.learner import Settings, epoch_pages_for
-from classifierd.records import CHUNK_PAGES, KIND_TRIM, Records
+from classifierd.records import CHUNK_PAGES, KIND_TRIM, Records, pages_one_by_one
 
 Tags = npt.NDArray[np.uint8]
+Releases = npt.NDArray[np.uint64]  # [n, 2]: from this page write on, this pStream is used no more
 
 # The simulator's, beside ours. The first learn from copies, so they run inside the device.
 IN_DEVICE = ("sepgc", "sepbit", "dac")
@@ -60,9 +61,7 @@ def chunk_kmeans(workload: Workload) -> Tags:
     out = []
     for part in epochs(workload.records, workload.epoch_pages):
         writes = part[part["kind"] != KIND_TRIM]
-        pages = writes["pages"].astype(np.int64)
-        row = np.repeat(np.arange(len(writes)), pages)
-        place = np.arange(len(row)) - (np.cumsum(pages) - pages)[row]
+        row, place = pages_one_by_one(writes["pages"].astype(np.int64))
         chunk = (writes["block"][row] + place.astype(np.uint64)) // CHUNK_PAGES
         out.append(_labels_of(chunk, known, labels))
         counter.feed(part)
@@ -94,11 +93,9 @@ def epochs(records: Records, pages: int) -> list[Records]:
 class Learned:
     """What streamfs does, and each of its candidates alone."""
 
-    tags: dict[
-        str, Tags
-    ]  # u8[pages written], of each candidate and of what came of them, "learned"
-    # u64[n, 2] of each: from this page write on, this pStream is used no more.
-    releases: dict[str, npt.NDArray[np.uint64]]
+    # Of each candidate, and of what came of them ("learned"); u8[pages written].
+    tags: dict[str, Tags]
+    releases: dict[str, Releases]
     served: dict[str, int]  # epochs
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 
 import numpy as np
-import numpy.typing as npt
 
 from classifierd import _core, explain
 from classifierd.knowledge import Knowledge
 from classifierd.learner import Table
-from classifierd.records import KIND_TRIM, Records
+from classifierd.records import KIND_TRIM, Ints, Records, pages_one_by_one
 
 log = logging.getLogger(__name__)
 
@@ -51,14 +50,12 @@ def publish(writer: _core.ModelWriter, knowledge: Knowledge, met_clock: int) -> 
 def pages_misread(table: Table, records: Records) -> int:
     """How many pages of `records` the filesystem's code places otherwise than numpy by `table`."""
     writes = records[records["kind"] != KIND_TRIM]
-    pages = _pages(writes)
-    row = np.repeat(np.arange(len(writes)), pages)
-    place = np.arange(len(row)) - (np.cumsum(pages) - pages)[row]
+    row, place = pages_one_by_one(_pages(writes))
     meant = table[writes["vstream"][row], shapes_of(writes[row], place)]
     return int((_core.tags(writes, table.reshape(-1)) != meant).sum())
 
 
-def shapes_of(records: Records, place: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def shapes_of(records: Records, place: Ints) -> Ints:
     """The shape of the page at `place` in each record (base/wire/model_table.h), by itself."""
     request = records["request_pages"].astype(np.int64)
     to_end = request - 1 - (records["request_offset"].astype(np.int64) + place)
@@ -66,5 +63,5 @@ def shapes_of(records: Records, place: npt.NDArray[np.int64]) -> npt.NDArray[np.
     return end + records["age"].astype(np.int64) * _END_CLASSES
 
 
-def _pages(records: Records) -> npt.NDArray[np.int64]:
+def _pages(records: Records) -> Ints:
     return np.where(records["kind"] != KIND_TRIM, records["pages"], 0).astype(np.int64)

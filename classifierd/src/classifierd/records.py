@@ -27,6 +27,7 @@ RECORD = np.dtype(
 assert RECORD.itemsize == 40
 
 Records = npt.NDArray[np.void]
+Ints = npt.NDArray[np.int64]
 
 
 def from_bytes(data: npt.NDArray[np.uint8]) -> Records:
@@ -59,3 +60,9 @@ def make_overwrites(
     out = make(block, pages, vstream=vstream)
     out["kind"], out["age"] = KIND_OVERWRITE, age
     return out
+
+
+def pages_one_by_one(pages: Ints) -> tuple[Ints, Ints]:
+    """Of each page of records of so many pages: which record's it is, and its place in it."""
+    row = np.repeat(np.arange(len(pages)), pages)
+    return row, np.arange(len(row)) - (np.cumsum(pages) - pages)[row]

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from classifierd import _core
 from classifierd.contexts import VStream
@@ -20,16 +19,15 @@ from classifierd.policies import (
     HOST_ONLY,
     IN_DEVICE,
     TAGGED,
+    Releases,
     Tags,
     Workload,
     chunk_kmeans,
     learned,
 )
-from classifierd.records import KIND_TRIM, Records
+from classifierd.records import KIND_TRIM, Records, pages_one_by_one
 from classifierd.rivals import RIVALS, rival
 from classifierd.traces import telemetry
-
-Releases = npt.NDArray[np.uint64]  # [n, 2]: a page write, a pStream
 
 ORACLES = ("oracle", "oracle-host")
 POLICIES = ("nosep", *IN_DEVICE, *HOST_ONLY, *TAGGED, "learned", *ORACLES)
@@ -82,8 +80,7 @@ def requests_forgotten(records: Records) -> Records:
     """The same pages in the same order, each written as a request of its own."""
     writes = records["kind"] != KIND_TRIM
     pages = np.where(writes, records["pages"], 1).astype(np.int64)
-    row = np.repeat(np.arange(len(records)), pages)
-    place = np.arange(len(row)) - (np.cumsum(pages) - pages)[row]
+    row, place = pages_one_by_one(pages)
     out, alone = records[row], writes[row]
     out["block"] += place.astype(np.uint64)
     out["pages"][alone] = out["request_pages"][alone] = 1

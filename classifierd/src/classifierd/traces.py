@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from classifierd import _core
 from classifierd.contexts import VStream, parse_streams
-from classifierd.records import BLOCK_BYTES, KIND_TRIM, Records, make
+from classifierd.records import BLOCK_BYTES, KIND_TRIM, Ints, Records, make, pages_one_by_one
 
-Ints = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[np.str_] | Ints]
 
 _MAGIC, _VERSION = b"SFSTRC01", 1
@@ -160,9 +159,7 @@ def write_tagged(path: Path, records: Records, tags: npt.NDArray[np.uint8]) -> N
     """
     writes = records["kind"] != KIND_TRIM
     pages = np.where(writes, records["pages"], 1).astype(np.int64)
-    row = np.repeat(np.arange(len(records)), pages)
-    first = np.cumsum(pages) - pages
-    place = np.arange(len(row)) - first[row]
+    row, place = pages_one_by_one(pages)
     tag = np.zeros(len(row), np.int64)
     tag[writes[row]] = tags
     starts = np.flatnonzero((place == 0) | (np.diff(tag, prepend=-1) != 0))

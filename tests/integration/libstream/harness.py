@@ -134,3 +134,14 @@ def hints(path: str, *steps: tuple[int, bytes], mode: str = "w") -> list[str]:
             except OSError as error:
                 print(error.errno)
     """)
+
+
+def with_and_without(tmp: Path, env: dict[str, str], *command: str | Path) -> list[Result]:
+    """Run in two fresh folders, {} in the command standing for the folder."""
+    results = []
+    for kind, runner in (("plain", ()), ("preload", (STREAM_RUN, "--"))):
+        folder = tmp / kind
+        folder.mkdir()
+        words = [str(word).replace("{}", str(folder)) for word in command]
+        results.append(run(*runner, *words, env=env, cwd=folder))
+    return results

@@ -20,20 +20,10 @@ from tests.integration.libstream.harness import (
     compile_c,
     python,
     run,
+    with_and_without,
 )
 
 NOBODY = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
-
-
-def with_and_without(tmp: Path, env: dict[str, str], *command: str | Path) -> list[Result]:
-    """Run in two fresh folders, {} in the command standing for the folder."""
-    results = []
-    for kind, runner in (("plain", ()), ("preload", (STREAM_RUN, "--"))):
-        folder = tmp / kind
-        folder.mkdir()
-        words = [str(word).replace("{}", str(folder)) for word in command]
-        results.append(run(*runner, *words, env=env, cwd=folder))
-    return results
 
 
 @pytest.mark.parametrize("library", ["libjemalloc.so.2", "libeatmydata.so"])

@@ -11,25 +11,21 @@ from tests.integration.libstream.harness import (
     Result,
     compile_c,
     run,
+    with_and_without,
 )
 
 
-def with_and_without(tmp: Path, *command: str | Path, env: dict[str, str]) -> tuple[Result, Result]:
-    """Run in two fresh folders, {} in the command standing for the folder."""
-    results = []
-    for kind, runner in (("plain", ()), ("preload", (STREAM_RUN, "--"))):
-        folder = tmp / kind
-        folder.mkdir()
-        words = [str(word).replace("{}", str(folder)) for word in command]
-        results.append(run(*runner, *words, env=env, cwd=folder))
+def both(tmp: Path, *command: str | Path, env: dict[str, str]) -> list[Result]:
+    """The same, which leave as many files behind."""
+    results = with_and_without(tmp, env, *command)
     plain = sorted(p.name for p in (tmp / "plain").iterdir() if "XXXXXX" not in p.name)
     preloaded = sorted(p.name for p in (tmp / "preload").iterdir())
     assert len(plain) == len(preloaded)
-    return results[0], results[1]
+    return results
 
 
 def test_every_entry_point_behaves_as_without_the_library(helpers: Path, tmp_path: Path) -> None:
-    plain, preloaded = with_and_without(tmp_path, helpers / "entry_points", "{}", env={})
+    plain, preloaded = both(tmp_path, helpers / "entry_points", "{}", env={})
     assert plain.status == 0
     assert plain.out.count("\n") > 55
     assert preloaded == plain
@@ -42,7 +38,7 @@ def test_a_hint_that_fails_never_fails_the_program(
     """EIO, ENOMEM, ENOSPC, EROFS and others: only the kernel's own answers reach the program."""
     env = mount.env | {"FAKE_STREAMFS_MOUNT": str(tmp_path), "FAKE_STREAMFS_ERRNO": str(error)}
     program = helpers / "entry_points"
-    plain, preloaded = with_and_without(tmp_path, program, "{}", env=env)
+    plain, preloaded = both(tmp_path, program, "{}", env=env)
     assert plain.status == 0
     assert preloaded == plain
     assert any(asked.command == "query" for asked in mount.asked())
@@ -52,7 +48,7 @@ def test_a_mount_changes_nothing_but_the_two_repairs(
     helpers: Path, mount: FakeMount, tmp_path: Path
 ) -> None:
     env = mount.env | {"FAKE_STREAMFS_MOUNT": str(tmp_path)}
-    plain, preloaded = with_and_without(tmp_path, helpers / "entry_points", "{}", env=env)
+    plain, preloaded = both(tmp_path, helpers / "entry_points", "{}", env=env)
     differences = {
         line.split(":")[0]
         for line, other in zip(plain.out.splitlines(), preloaded.out.splitlines(), strict=True)
@@ -72,7 +68,7 @@ def test_threads_signals_and_children_open_files_as_without(
 ) -> None:
     env = mount.env | {"FAKE_STREAMFS_MOUNT": str(tmp_path) if where == "mount" else "/none"}
     env["PROCESSES_FOLDER"] = str(mount.path)
-    plain, preloaded = with_and_without(tmp_path, helpers / "processes", "{}", env=env)
+    plain, preloaded = both(tmp_path, helpers / "processes", "{}", env=env)
     assert plain.status == 0
     assert preloaded == plain
     labels = mount.labels()
@@ -89,7 +85,7 @@ def test_sqlite_gives_the_same_answers(mount: FakeMount, tmp_path: Path, mode: s
         work = tmp_path / place.strip("/").replace("/", "-")
         work.mkdir()
         env = mount.env | {"FAKE_STREAMFS_MOUNT": place}
-        plain, preloaded = with_and_without(work, "sqlite3", "{}/a.db", sql, env=env)
+        plain, preloaded = both(work, "sqlite3", "{}/a.db", sql, env=env)
         assert plain.status == 0
         assert plain.out.endswith("ok\n")
         assert preloaded == plain
@@ -107,8 +103,6 @@ def test_programs_the_library_cannot_enter_run_as_ever(tmp_path: Path) -> None:
 def test_a_program_with_the_address_sanitizer_runs_as_ever(tmp_path: Path) -> None:
     program = tmp_path / "asan"
     compile_c(program, HELPERS / "entry_points.c", "-fsanitize=address")
-    plain, preloaded = with_and_without(
-        tmp_path, program, "{}", env={"ASAN_OPTIONS": "detect_leaks=0"}
-    )
+    plain, preloaded = both(tmp_path, program, "{}", env={"ASAN_OPTIONS": "detect_leaks=0"})
     assert plain.status == 0
     assert preloaded == plain

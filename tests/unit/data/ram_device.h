@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/blockdev/forwarding_device.h"
 
 namespace streamfs::data {
 
@@ -74,6 +75,10 @@ class RamDevice final : public blockdev::Device {
                ? blockdev::Placement{}
                : blockdev::Placement{1, stream.value};
   }
+  Result<void> release(PStreamId stream) override {
+    released.push_back(stream);
+    return {};
+  }
   blockdev::IdleCapabilities capabilities() const override { return {idle_means, "of a test"}; }
   Result<blockdev::IdleWork> begin_idle(const blockdev::IdleLimits& limits) override {
     ++idle_begun;
@@ -88,6 +93,7 @@ class RamDevice final : public blockdev::Device {
   std::atomic<uint64_t> writes{0}, written_bytes{0}, flushes{0}, trimmed_blocks{0};
   std::atomic<int> flush_ms{0}, read_ms{0};
   blockdev::WriteTag last_tag{};
+  std::vector<PStreamId> released;  // by one thread
   std::function<void()> on_trim, on_measure;
   std::function<Result<void>()> on_flush;
   blockdev::IdleMeans idle_means = blockdev::IdleMeans::kNone;
@@ -101,36 +107,6 @@ class RamDevice final : public blockdev::Device {
   std::mutex tag_mutex_;
 };
 
-class BorrowedDevice final : public blockdev::Device {
- public:
-  explicit BorrowedDevice(blockdev::Device& owner) : owner_(owner) {}
-  const blockdev::DeviceInfo& info() const override { return owner_.info(); }
-  Result<uint64_t> measure() override { return owner_.measure(); }
-  void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
-             blockdev::Completion done) override {
-    owner_.write(first, bytes, tag, std::move(done));
-  }
-  void read(BlockNo first, Bytes bytes, blockdev::Completion done) override {
-    owner_.read(first, bytes, std::move(done));
-  }
-  Result<void> flush() override { return owner_.flush(); }
-  Result<void> trim(BlockNo first, uint64_t count) override { return owner_.trim(first, count); }
-  Result<blockdev::DeviceStats> stats() override { return owner_.stats(); }
-  blockdev::Placement placement(PStreamId stream) const override {
-    return owner_.placement(stream);
-  }
-  blockdev::IdleCapabilities capabilities() const override { return owner_.capabilities(); }
-  blockdev::Pressure pressure() override { return owner_.pressure(); }
-  Result<blockdev::IdleWork> begin_idle(const blockdev::IdleLimits& limits) override {
-    return owner_.begin_idle(limits);
-  }
-  Result<void> end_idle() override { return owner_.end_idle(); }
-  Result<blockdev::IdleWork> prepare_poweroff(const blockdev::IdleLimits& limits) override {
-    return owner_.prepare_poweroff(limits);
-  }
-
- private:
-  blockdev::Device& owner_;
-};
+using BorrowedDevice = blockdev::ForwardingDevice;
 
 }  // namespace streamfs::data

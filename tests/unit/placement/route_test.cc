@@ -16,6 +16,7 @@
 #include "base/wire/model_table.h"
 #include "base/wire/telemetry.h"
 #include "tests/unit/placement/memory_store.h"
+#include "tests/unit/placement/published_model.h"
 
 namespace streamfs::placement {
 namespace {
@@ -34,49 +35,38 @@ class Route : public testing::Test {
     options.remap_pages = 4096;
     placement_ = std::move(Placement::open(store_, clock_, options)).value();
     memory_ = placement_->shared_memory();
-    model_ = map(memory_.model_fd, memory_.model_bytes);
+    model_ = std::make_unique<PublishedModel>(memory_.model_fd, memory_.model_bytes);
     telemetry_ = map(memory_.telemetry_fd, memory_.telemetry_bytes);
   }
   static std::byte* map(int fd, uint64_t bytes) {
     return static_cast<std::byte*>(
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
   }
-  wire::ModelHeader& header() { return *reinterpret_cast<wire::ModelHeader*>(model_); }
-  wire::ModelBuffer& buffer(uint64_t generation) {
-    return *reinterpret_cast<wire::ModelBuffer*>(model_ + sizeof(wire::ModelHeader) +
-                                                 generation % 2 * sizeof(wire::ModelBuffer));
-  }
+  wire::ModelHeader& header() { return model_->header(); }
+  wire::ModelBuffer& buffer(uint64_t generation) { return model_->buffer(generation); }
   // What the daemon does: last pages of a request on 3, the rest on 1.
   void publish(uint64_t generation) {
     publish(generation, [](uint32_t shape) { return shape == 3 || shape == 0 ? 3 : 1; });
   }
   template <typename StreamOf>
   void publish(uint64_t generation, const StreamOf& stream_of) {
-    wire::ModelBuffer& out = buffer(generation);
-    out.generation = generation;
-    out.pstream_count = 4;
-    out.clock_pages = 1'000'000;
-    for (uint32_t i = 0; i < wire::kModelEntries; ++i) {
-      out.entries[i] = static_cast<uint8_t>(stream_of(i % wire::kShapeStride));
-    }
-    out.checksum = crc32c(std::as_bytes(std::span(out.entries)));
-    header().active.store(generation);
+    model_->publish(generation, stream_of);
   }
   void write(uint64_t first, uint64_t pages) {
     for (uint64_t at = first; at < first + pages; at += 8) {
-      placement_->wrote({kDefaultVStream, 8, 0, 8, BlockNo{at}, false}, kDefaultPStream, 0);
+      placement_->wrote({kDefaultVStream, 8, 0, 8, BlockNo{at}}, kDefaultPStream, 0);
     }
   }
   std::vector<RoutedRun> route_over(uint64_t first, uint32_t pages) {
     std::vector<RoutedRun> runs;
-    placement_->route_run({kDefaultVStream, pages, 0, pages, BlockNo{first}, true}, runs);
+    placement_->route_run({kDefaultVStream, pages, 0, pages, BlockNo{first}}, true, runs);
     return runs;
   }
   void rewrite(VStreamId v, uint64_t first, uint64_t units, int rounds) {
     for (int i = 0; i < rounds; ++i) {
       const BlockNo block{first + static_cast<uint64_t>(i) % units * 16};
       const bool again = i >= static_cast<int>(units);
-      placement_->wrote({v, 16, 0, 16, block, again}, kDefaultPStream,
+      placement_->wrote({v, 16, 0, 16, block}, kDefaultPStream,
                         again ? wire::kAgeOld : wire::kAgeNew);
     }
   }
@@ -85,7 +75,7 @@ class Route : public testing::Test {
   ManualClock clock_;
   std::unique_ptr<Placement> placement_;
   Placement::SharedMemory memory_{};
-  std::byte* model_ = nullptr;
+  std::unique_ptr<PublishedModel> model_;
   std::byte* telemetry_ = nullptr;
 };
 
@@ -93,7 +83,7 @@ TEST_F(Route, TheShapeOfTheRequestDecides) {
   publish(1);
   ASSERT_TRUE(placement_->tick().has_value());
   std::vector<RoutedRun> runs;
-  placement_->route_run({kDefaultVStream, 10, 0, 10, BlockNo{0}, false}, runs);
+  placement_->route_run({kDefaultVStream, 10, 0, 10, BlockNo{0}}, false, runs);
   ASSERT_EQ(runs.size(), 2U);
   EXPECT_EQ(runs[0].pages, 9U);
   EXPECT_EQ(runs[0].stream.value, 1);
@@ -109,7 +99,7 @@ TEST_F(Route, RunsCoverExactlyWhatWasAskedForAnySplit) {
     for (uint32_t from = 0; from < n; ++from) {
       for (uint32_t to = from + 1; to <= n; ++to) {
         std::vector<RoutedRun> runs;
-        placement_->route_run({kDefaultVStream, n, from, to - from, BlockNo{0}, false}, runs);
+        placement_->route_run({kDefaultVStream, n, from, to - from, BlockNo{0}}, false, runs);
         uint64_t at = from;
         for (const RoutedRun& run : runs) {
           EXPECT_EQ(run.offset_pages, at);
@@ -207,7 +197,7 @@ TEST_F(Route, RandomSharedMemoryNeverGivesAPStreamThatIsNotThere) {
   for (int round = 0; round < 20; ++round) {
     for (uint64_t at = 0; at < memory_.model_bytes; at += 8) {
       const uint64_t noise = random();
-      std::memcpy(model_ + at, &noise, 8);
+      std::memcpy(model_->bytes() + at, &noise, 8);
     }
     placement_->tick();
     EXPECT_LT(placement_->route(VStreamId{static_cast<uint16_t>(random())}, 7, 6, true).value, 4);
@@ -274,7 +264,7 @@ TEST_F(Route, OffIsOff) {
 
 TEST_F(Route, TelemetryTellsEachRunAndOverwritesWhenNobodyReads) {
   for (uint64_t i = 0; i < 100; ++i) {
-    placement_->wrote({VStreamId{3}, 4, 1, 1, BlockNo{i}, true}, PStreamId{2}, 2);
+    placement_->wrote({VStreamId{3}, 4, 1, 1, BlockNo{i}}, PStreamId{2}, 2);
   }
   const auto* header = reinterpret_cast<const wire::TelemetryHeader*>(telemetry_);
   EXPECT_EQ(header->magic, wire::kTelemetryMagic);

@@ -1,0 +1,50 @@
+// The daemon's end of a filesystem's model memory: says tables, right ones or not.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/checksum.h"
+#include "base/wire/model_table.h"
+
+namespace streamfs::placement {
+
+class PublishedModel {
+ public:
+  PublishedModel(int fd, uint64_t size)
+      : size_(size),
+        at_(static_cast<std::byte*>(
+            ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0))) {}
+  ~PublishedModel() { ::munmap(at_, size_); }
+  PublishedModel(const PublishedModel&) = delete;
+  PublishedModel& operator=(const PublishedModel&) = delete;
+
+  std::byte* bytes() { return at_; }
+  wire::ModelHeader& header() { return *reinterpret_cast<wire::ModelHeader*>(at_); }
+  wire::ModelBuffer& buffer(uint64_t generation) {
+    return *reinterpret_cast<wire::ModelBuffer*>(at_ + sizeof(wire::ModelHeader) +
+                                                 generation % 2 * sizeof(wire::ModelBuffer));
+  }
+  // For a device of four pStreams; stream_of(shape) holds for every vStream.
+  template <typename StreamOf>
+  void publish(uint64_t generation, const StreamOf& stream_of) {
+    wire::ModelBuffer& out = buffer(generation);
+    out.generation = generation;
+    out.pstream_count = 4;
+    out.clock_pages = 1'000'000;
+    for (uint32_t i = 0; i < wire::kModelEntries; ++i) {
+      out.entries[i] = static_cast<uint8_t>(stream_of(i % wire::kShapeStride));
+    }
+    out.checksum = crc32c(std::as_bytes(std::span(out.entries)));
+    header().active.store(generation);
+  }
+
+ private:
+  const uint64_t size_;
+  std::byte* const at_;
+};
+
+}  // namespace streamfs::placement
