@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "base/result.h"
@@ -21,9 +22,10 @@ namespace {
 
 class SynchronousEngine final : public IoEngine {
  public:
-  explicit SynchronousEngine(int fd) : fd_(fd) {}
+  SynchronousEngine(int fd, const std::string& why)
+      : fd_(fd), name_(why.empty() ? "system calls" : "system calls: " + why) {}
 
-  const char* name() const override { return "system calls"; }
+  const char* name() const override { return name_.c_str(); }
   bool takes_streams() const override { return false; }
 
   void write(uint64_t offset, ConstBytes bytes, uint8_t, IoDone done) override {
@@ -58,7 +60,8 @@ class SynchronousEngine final : public IoEngine {
     return {};
   }
 
-  int fd_;
+  const int fd_;
+  const std::string name_;
 };
 
 }  // namespace
@@ -77,15 +80,15 @@ Error failed_write(int fd, uint64_t end, int code) {
   return {EIO, fmt::format("write beyond the end of the device, which has {} bytes now", bytes)};
 }
 
-std::unique_ptr<IoEngine> make_synchronous_engine(int fd) {
-  return std::make_unique<SynchronousEngine>(fd);
+std::unique_ptr<IoEngine> make_synchronous_engine(int fd, const std::string& why) {
+  return std::make_unique<SynchronousEngine>(fd, why);
 }
 
 std::unique_ptr<IoEngine> make_io_engine(int fd, unsigned depth) {
   Result<std::unique_ptr<UringEngine>> ring = UringEngine::open(fd, depth);
   if (ring.ok()) return std::move(*ring);
   spdlog::warn("{}: reading and writing in the caller's thread", ring.error().message());
-  return make_synchronous_engine(fd);
+  return make_synchronous_engine(fd, ring.error().message());
 }
 
 }  // namespace streamfs::blockdev

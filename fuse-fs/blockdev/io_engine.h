@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -40,6 +41,7 @@ Error failed_write(int fd, uint64_t end, int code);
 
 // Does not own `fd`.
 std::unique_ptr<IoEngine> make_io_engine(int fd, unsigned depth = kDefaultQueueDepth);
-std::unique_ptr<IoEngine> make_synchronous_engine(int fd);
+// `why` it is that one, for people, behind its name.
+std::unique_ptr<IoEngine> make_synchronous_engine(int fd, const std::string& why = {});
 
 }  // namespace streamfs::blockdev

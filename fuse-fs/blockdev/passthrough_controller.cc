@@ -83,7 +83,8 @@ void PassthroughController::open_ring() {
   if (ring.ok()) {
     ring_ = std::move(*ring);
   } else {
-    spdlog::warn("{}: {}; one command at a time, by ioctl", path_, ring.error().message());
+    transport_ = "ioctl, one command at a time: " + ring.error().message();
+    spdlog::warn("{}: {}", path_, transport_);
   }
 }
 

@@ -34,9 +34,7 @@ class PassthroughController final : public nvme::Controller {
 
   const std::string& path() const override { return path_; }
   uint32_t nsid() const override { return nsid_; }
-  const char* transport() const override {
-    return ring_ != nullptr ? "io_uring passthrough" : "ioctl, one command at a time";
-  }
+  const char* transport() const override { return transport_.c_str(); }
   uint64_t max_transfer_bytes() const override { return max_transfer_bytes_; }
   Result<uint32_t> admin(const nvme::Command& command, Bytes data) override;
   Result<uint32_t> io(const nvme::Command& command, Bytes data) override;
@@ -53,6 +51,7 @@ class PassthroughController final : public nvme::Controller {
   uint32_t nsid_ = 0;
   uint64_t max_transfer_bytes_ = 0;
   std::unique_ptr<nvme::CommandRing> ring_;  // none: by ioctl
+  std::string transport_ = "io_uring passthrough";
 };
 
 }  // namespace streamfs::blockdev

@@ -210,6 +210,8 @@ Result<Status> FilesystemImpl::status() {
   out.meta_log = geometry().meta_log();
   out.placement_mode = placement::to_string(placement_->mode());
   out.device_info = pair_.device->info();
+  out.kernel_transport = kernel_transport_;
+  out.kernel_transport_why = kernel_transport_why_;
   out.app_bytes = app_bytes_.load(std::memory_order_relaxed);
   SFS_ASSIGN(out.device, pair_.device->stats());
   out.pmem = pair_.region->counters();

@@ -104,6 +104,8 @@ struct Status {
   bool meta_log = false;
   std::string placement_mode;
   blockdev::DeviceInfo device_info;
+  std::string kernel_transport;  // how requests come from the kernel; empty: nobody said
+  std::string kernel_transport_why;
   uint64_t app_bytes = 0;  // bytes WRITE requests carried
   blockdev::DeviceStats device;
   pmem::Counters pmem;
@@ -222,6 +224,8 @@ class Filesystem {
 
   // ---- Operation
   virtual Result<Status> status() = 0;
+  // Whoever serves it says for status() how requests come, and why not another way. Literals.
+  virtual void served_by(const char*, const char*) {}
   // Takes the room that DATA and META have got, while programs run. May wait. EBUSY: a growth is
   // under way; EROFS; those of meta::plan_growth(), before anything has changed.
   virtual Result<Grown> grow(const GrowOptions& options) = 0;

@@ -94,6 +94,10 @@ class FilesystemImpl final : public Filesystem {
   placement::Placement& placement() override { return *placement_; }
 
   Result<Status> status() override;
+  void served_by(const char* transport, const char* why) override {
+    kernel_transport_ = transport;
+    kernel_transport_why_ = why;
+  }
   Result<Grown> grow(const GrowOptions& options) override;
   Result<MaintenanceRun> maintain(uint64_t milliseconds) override;
   Result<MaintenanceRun> prepare_poweroff(uint64_t milliseconds) override;
@@ -138,6 +142,7 @@ class FilesystemImpl final : public Filesystem {
   InodeStates states_;
   DirectoryNames directories_;
   std::atomic<uint64_t> app_bytes_{0};
+  std::atomic<const char*> kernel_transport_{""}, kernel_transport_why_{""};
   Activity activity_;
   std::unique_ptr<meta::Engine> engine_;
   std::unique_ptr<VStreamStore> vstreams_;

@@ -213,11 +213,11 @@ void Session::set_up(fuse_conn_info* connection) {
   const bool wanted = options_.io_uring;
   const bool got = wanted && offers_io_uring(connection);
   context_.dispatcher.set_over_io_uring(got);
-  if (wanted && !got) {
-    spdlog::warn(
-        "no io_uring to the kernel, using /dev/fuse: needs libfuse >= 3.18 and "
-        "`echo Y > /sys/module/fuse/parameters/enable_uring`");
-  }
+  constexpr const char* kWhy =
+      "no io_uring to the kernel, using /dev/fuse: needs libfuse >= 3.18 and "
+      "`echo Y > /sys/module/fuse/parameters/enable_uring`";
+  if (wanted && !got) spdlog::warn(kWhy);
+  context_.fs().served_by(got ? "io_uring" : "/dev/fuse", wanted && !got ? kWhy : "");
 }
 
 void Session::announce(const std::function<void()>& ready) {

@@ -109,6 +109,8 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
           {"device_mechanism", status.device_info.mechanism},
           {"device_mechanism_reason", status.device_info.why},
           {"device_transport", status.device_info.transport},
+          {"kernel_transport", status.kernel_transport},
+          {"kernel_transport_reason", status.kernel_transport_why},
           {"app_bytes", status.app_bytes},
           {"nand_per_app_byte",
            status.device.nand_known ? json(ratio(nand, status.app_bytes)) : json()},

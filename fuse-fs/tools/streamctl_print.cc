@@ -79,6 +79,14 @@ std::string origin_of(const json& stream) {
   return printable(std::move(text));
 }
 
+// How requests come and how they go on, and why not another way.
+std::string transports_of(const json& status) {
+  const std::string why = status.value("kernel_transport_reason", "");
+  return fmt::format("{} from the kernel{}, {} to the device",
+                     status.value("kernel_transport", ""), why.empty() ? "" : " (" + why + ")",
+                     printable(status.value("device_transport", "")));
+}
+
 // How the device keeps pStreams apart, or why it does not.
 std::string mechanism_of(const json& status) {
   const std::string mechanism = status.value("device_mechanism", "none");
@@ -104,6 +112,7 @@ void print_status(const json& status) {
   if (mirror == "degraded")
     fmt::print("  DEGRADED    {}\n", printable(status.value("mirror_reason", "")));
   fmt::print("  placement   {}, {}\n", status.value("placement", ""), mechanism_of(status));
+  fmt::print("  requests    {}\n", transports_of(status));
   fmt::print("  written     {} by applications, {} to the device, {} NAND\n",
              bytes_of(status, "app_bytes"), bytes_of(device, "written_bytes"),
              bytes_of(device, "nand_bytes"));

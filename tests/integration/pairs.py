@@ -1,7 +1,7 @@
 """Emulated SSD and META in a folder, and the mounts made of them.
 
 STREAMFS_TEST_DATA and STREAMFS_TEST_META name devices to take in their place: what is on them is
-lost.
+lost. STREAMFS_TEST_OPTIONS are options of every mount besides a test's own, with commas.
 """
 
 import json
@@ -130,7 +130,8 @@ class Pair:
 
     def mount(self, *options: str) -> Mount:
         """Mount in the foreground, as a child of this process."""
-        listed = ",".join([f"meta={self.meta}", *options])
+        everywhere = os.environ.get("STREAMFS_TEST_OPTIONS", "").split(",")
+        listed = ",".join([f"meta={self.meta}", *options, *filter(None, everywhere)])
         words = [str(BIN / "streamfs"), self.data, str(self.point), "-f", "-o", listed]
         mount = Mount(words, self.point, self.folder / "log")
         self.mounts.append(mount)

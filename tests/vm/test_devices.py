@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.vm.guest import DAX_FOLDER, PMEM, Setup
+from tests.vm.guest import DAX_FOLDER, PMEM, TRANSPORTS, Setup
 from tests.vm.machine import HANDLES, RECLAIM_UNIT_BYTES
 
 LABELS = HANDLES - 1  # and files that have none
@@ -88,9 +88,13 @@ def test_a_file_without_dax_is_not_taken_for_persistent(setup: Setup) -> None:
 
 
 def test_contents_are_there_after_a_remount(setup: Setup) -> None:
-    setup.mount()
-    setup.machine.run("bash", "-ec", COPY_IN, setup.point)
-    setup.unmount()
-    setup.assert_sound()
-    setup.mount()
-    setup.machine.run("bash", "-ec", COMPARE, setup.point)
+    """Written over one transport from the kernel and read over the other, each once."""
+    ways = list(TRANSPORTS.items())
+    if setup.name == "block":
+        ways.reverse()
+    for (transport, option), script in zip(ways, (COPY_IN, COMPARE), strict=True):
+        setup.mount(option)
+        assert setup.status()["kernel_transport"] == transport
+        setup.machine.run("bash", "-ec", script, setup.point)
+        setup.unmount()
+        setup.assert_sound()

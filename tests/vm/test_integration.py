@@ -1,7 +1,7 @@
 """The integration tests, on the machine's devices instead of emulated ones."""
 
 import pytest
-from tests.vm.guest import PAYLOAD, Setup
+from tests.vm.guest import PAYLOAD, TRANSPORTS, Setup
 
 FOLDER = "tests/integration"
 # A few seconds' worth.
@@ -20,10 +20,11 @@ SMOKE_SECONDS = 150.0
 ALL_SECONDS = 2400.0
 
 
-def run_in_guest(setup: Setup, seconds: float, *words: str) -> str:
-    """Run pytest on the set-up's devices; what it said."""
+def run_in_guest(setup: Setup, seconds: float, *words: str, option: str = "") -> str:
+    """Run pytest on the set-up's devices, all mounts with an option; what it said."""
     given = [f"STREAMFS_TEST_DATA={setup.data}", f"STREAMFS_TEST_META={setup.meta}"]
     given += [f"STREAMFS_BIN={PAYLOAD}/bin", "PYTHONDONTWRITEBYTECODE=1"]
+    given += [f"STREAMFS_TEST_OPTIONS={option}"]
     options = ["-q", "-p", "pytest_fuse", "-o", "cache_dir=/tmp/cache"]
     options += ["--basetemp=/var/tmp/pytest"]  # not in /tmp: META in memory would be volatile
     command = ["env", "-C", PAYLOAD, *given, "python3", "-m", "pytest", *options, *words]
@@ -36,8 +37,10 @@ def test_a_few_integration_tests_pass(setup: Setup) -> None:
 
 
 @pytest.mark.long
-def test_the_integration_tests_of_mounts_pass(setup: Setup) -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_the_integration_tests_of_mounts_pass(setup: Setup, transport: str) -> None:
     files = [f"{FOLDER}/test_mount_{name}.py" for name in MOUNTS]
-    said = run_in_guest(setup, ALL_SECONDS, *files, "-k", f"not ({LEFT_OUT})")
+    words = [*files, "-k", f"not ({LEFT_OUT})"]
+    said = run_in_guest(setup, ALL_SECONDS, *words, option=TRANSPORTS[transport])
     assert " passed" in said, said
-    print(f"{setup.name}: {said.splitlines()[-1]}")  # noqa: T201
+    print(f"{setup.name}, {transport}: {said.splitlines()[-1]}")  # noqa: T201

@@ -4,7 +4,7 @@ import os
 import random
 import time
 
-from tests.vm.guest import PAYLOAD, Setup
+from tests.vm.guest import PAYLOAD, TRANSPORTS, Setup
 from tests.vm.machine import SETUPS, Machine
 
 PROMISES = f"{PAYLOAD}/tests/integration/promises.py"
@@ -26,10 +26,10 @@ def begin(machine: Machine, setups: list[Setup], seed: int) -> None:
         time.sleep(0.1)
 
 
-def check(machine: Machine, setup: Setup) -> int:
+def check(machine: Machine, setup: Setup, option: str) -> int:
     """Fsck, mount, and look at everything that was ever promised; how many promises it was."""
     setup.assert_sound()
-    setup.mount()
+    setup.mount(option)
     notes = machine.notes(setup.name).read_text()
     said = machine.run("python3", PROMISES, "check", setup.point, text=notes)
     status = setup.status()
@@ -40,10 +40,11 @@ def check(machine: Machine, setup: Setup) -> int:
 
 
 def test_nothing_promised_is_lost_in_power_cuts(machine: Machine) -> None:
-    """Both set-ups at once, so each cut is one of either; ADR and eADR in turns."""
+    """Both set-ups at once, so each cut is one of either; ADR and eADR, and transports, in turns."""
     seed = random.SystemRandom().randrange(1, 10**6)
     print(f"seed {seed}")  # noqa: T201
     dice = random.Random(seed)
+    options = [*reversed(TRANSPORTS.values())]  # the first mounts are over what is the default
     setups = [Setup(machine, name) for name in SETUPS]
     for setup in setups:
         setup.mkfs()
@@ -57,7 +58,7 @@ def test_nothing_promised_is_lost_in_power_cuts(machine: Machine) -> None:
         machine.boot()
         for setup in setups:
             setup.power_on()
-            now = check(machine, setup)
+            now = check(machine, setup, options[cut % len(options)])
             assert now > promises[setup.name], "nothing was promised, so nothing was checked"
             promises[setup.name] = now
     print(f"{CUTS} cuts, promises kept: {promises}")  # noqa: T201
