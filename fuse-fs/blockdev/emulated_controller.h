@@ -6,9 +6,9 @@
 // it is open, the one opened first making room. They work only while enabled, and reset() disables
 // them and gives their resources back. FDP: one reclaim group, each stream a reclaim unit handle, a
 // superblock the reclaim unit; what is left in one is reckoned from what the stream was written. A
-// handle update says that the host goes on with a new unit, but the emulated flash fills the block
-// it has. Writes with an unknown placement land on the first handle and are logged. Commands that
-// cover 4 KiB pages in part are refused: the device above never sends them.
+// handle update closes the stream's open block, and the next write begins another. Writes with an
+// unknown placement land on the first handle and are logged. Commands that cover 4 KiB pages in
+// part are refused: the device above never sends them.
 //
 // Thread safety: see controller.h. Everything is done in the caller's thread. Crash: see ssd.h;
 // the state of directives and the events are those of the process.

@@ -303,6 +303,8 @@ Status EmulatedController::ruh_update(const Command& command, Bytes data) {
   const std::vector<uint64_t> lbas = written_lbas();
   const std::vector<nvme::RuhStatus> before = handles();
   for (const uint16_t each : placements) {
+    if (const auto closed = ssd_->release(PStreamId{each}); !closed.ok())
+      return Status::kInternalError;
     if (before[each].writable_lbas != unit_lbas())
       log_event(nvme::FdpEvent::kNotFullyWritten, each, static_cast<uint8_t>(each));
     updated_at_[each] = lbas[each];

@@ -82,6 +82,15 @@ Result<uint64_t> size_of(int fd, const std::string& path) {
   return bytes;
 }
 
+// The kernel opens it for writing and then refuses each write.
+Result<void> check_writable(int fd, const std::string& path) {
+  int read_only = 0;
+  if (ioctl(fd, BLKROGET, &read_only) != 0 || read_only == 0) return {};
+  return Error{EROFS, path +
+                          " is a read-only device; mount it with -o ro, or let it be written "
+                          "(blockdev --setrw)"};
+}
+
 uint64_t discard_blocks(const struct stat& st) {
   const uint64_t bytes = queue_attribute(st.st_rdev, "discard_granularity");
   return std::max<uint64_t>(bytes / kBlockSize, 1);
@@ -104,6 +113,7 @@ Result<std::unique_ptr<FileDevice>> FileDevice::open(const std::string& path,
              }));
   std::unique_ptr<FileDevice> device(new FileDevice(fd, is_block, options.read_only));
   SFS_TRY(lock_exclusively(fd, path, options.wait_seconds));
+  if (is_block && !options.read_only) SFS_TRY(check_writable(fd, path));
   SFS_ASSIGN(const uint64_t bytes, size_of(fd, path));
   if (bytes < kBlockSize) return Error{EINVAL, path + " is smaller than one block"};
   if (direct) device->memory_alignment_ = direct_alignment(fd);
@@ -132,7 +142,11 @@ void FileDevice::choose_placement(const struct stat& st) {
     info_.pstream_count = streams.count;
     if (streams.granularity_bytes > 0)
       info_.erase_unit_blocks = streams.granularity_bytes / kBlockSize;
-    engine_ = std::make_unique<StreamEngine>(std::move(engine_), info_.path);
+    const auto count_on_none = [this](uint8_t stream, uint64_t bytes) {
+      stream_bytes_.at(stream - 1) -= bytes;
+      stream_bytes_.front() += bytes;
+    };
+    engine_ = std::make_unique<StreamEngine>(std::move(engine_), info_.path, count_on_none);
   } else if (offered) {
     spdlog::warn("{}: {}; everything goes to one stream", info_.path, info_.why);
   }

@@ -4,8 +4,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,22 +25,71 @@
 #include "fuse-fs/nvme/discovery.h"
 #include "fuse-fs/nvme/query.h"
 #include "fuse-fs/nvme/structures.h"
+#include "fuse-fs/uring/ring.h"
 
 namespace streamfs::blockdev {
 namespace {
 
 constexpr int kTakesMost = 100;  // to take streams that a reset has taken each time
-constexpr int kSendsMost = 6;    // of a command that may be sent again; Linux (max_retries) does so
+// Of a command that may be sent again: Linux (max_retries) sends as often. While a controller is
+// reset nothing reaches it; what the kernel's block layer would keep until then is ours to keep,
+// for half a minute.
+constexpr int kSendsMost = 6, kSendsWithoutPath = 40;
 
-// Cancelled, or refused for a state that passes.
+// Before it is sent again: 1, 4, 16, 64, 256 ms, then a second each.
+std::chrono::milliseconds pause_after(int sent) {
+  constexpr int kDoublingsMost = 10;
+  return std::chrono::milliseconds(int64_t{1} << std::min(2 * (sent - 1), kDoublingsMost));
+}
+
+// Cancelled by a reset, or without a path.
+bool is_cut_off(const Error& error) {
+  return error.code == EINTR || error.code == ENOLINK;
+}
+
+// Or refused for a state that passes.
 bool passes(const Error& error) {
-  return error.code == EINTR || error.code == EAGAIN;
+  return is_cut_off(error) || error.code == EAGAIN;
+}
+
+bool is_sent_again(const Result<uint32_t>& result, int sent) {
+  if (result.ok() || !passes(result.error())) return false;
+  return sent < (is_cut_off(result.error()) ? kSendsWithoutPath : kSendsMost);
 }
 
 // Streams were disabled again, or the command was cancelled.
 bool reset_meanwhile(const Error& error) {
   return error.code == EINVAL || passes(error);
 }
+
+// Waits for one answer; whatever this thread has started on its rings is its to complete.
+class Answer {
+ public:
+  nvme::Done taker() {
+    return [this](Result<uint32_t> result) {
+      const MutexLock lock(mutex_);
+      result_ = std::move(result);
+      there_.notify_all();  // under the lock: the waiter may destroy this right after
+    };
+  }
+  Result<uint32_t> wait() {
+    while (!is_there() && uring::drive()) {
+    }
+    const MutexLock lock(mutex_);
+    while (!result_) there_.wait(mutex_);
+    return std::move(*result_);
+  }
+
+ private:
+  bool is_there() {
+    const MutexLock lock(mutex_);
+    return result_.has_value();
+  }
+
+  Mutex mutex_;  // leaf
+  CondVar there_;
+  std::optional<Result<uint32_t>> result_ SFS_GUARDED_BY(mutex_);
+};
 
 // What did not pass in all these tries is an error of the device.
 Result<uint32_t> settled(const Result<uint32_t>& result) {
@@ -178,10 +229,22 @@ Placement NvmeDevice::placement(PStreamId stream) const {
   return stream.value < placements_.size() ? placements_[stream.value] : Placement{};
 }
 
-// A reclaim unit handle (FDP) stays open whatever the host says; a stream's resources do not.
+// A handle that we wrote nothing through since then has nothing in its unit that would be mixed
+// with what comes; leaving a unit costs what is not written of it.
+Result<void> NvmeDevice::update_handle(const Placement& known) {
+  const size_t index = stream_of(known);
+  const uint64_t written = stream_bytes_.at(index);
+  if (updated_at_.at(index).exchange(written) == written) return {};
+  std::vector<std::byte> data = nvme::encode_placements(std::array{known.dspec});
+  SFS_TRY(send(nvme::ruh_update(controller_->nsid(), 1), data));
+  return {};
+}
+
 Result<void> NvmeDevice::release(PStreamId stream) {
   const Placement known = placement(stream);
-  if (read_only_ || known.dtype != nvme::directive::kStreams) return {};
+  if (read_only_) return {};
+  if (known.dtype == nvme::directive::kPlacement) return update_handle(known);
+  if (known.dtype != nvme::directive::kStreams) return {};
   SFS_TRY(controller_->admin(nvme::directive_send(controller_->nsid(), nvme::directive::kStreams,
                                                   nvme::directive::kReleaseId, known.dspec),
                              {}));
@@ -229,8 +292,8 @@ void NvmeDevice::transfer(BlockNo first, Bytes bytes, const Placement& placement
 void NvmeDevice::start(const std::shared_ptr<Request>& request, const nvme::Command& command,
                        Bytes data, int sent) {
   const auto done = [this, request, command, data, sent](const Result<uint32_t>& result) {
-    if (!result.ok() && passes(result.error()) && sent < kSendsMost)
-      return start(request, command, data, sent + 1);
+    if (is_sent_again(result, sent))
+      return start(request, command, data, sent + 1);  // after a pause
     const nvme::Transfer refused = nvme::transfer_of(command);
     if (result.ok() || result.error().code != EINVAL || command.opcode != nvme::opcode::kWrite ||
         refused.directive_type != nvme::directive::kStreams)
@@ -240,13 +303,19 @@ void NvmeDevice::start(const std::shared_ptr<Request>& request, const nvme::Comm
     const nvme::Transfer plain{refused.first_lba, refused.lbas};
     start(request, nvme::write(command.nsid, plain), data, 1);
   };
-  controller_->start(command, data, done);
+  if (sent == 1) return controller_->start(command, data, done);
+  controller_->start_after(pause_after(sent - 1), command, data, done);
 }
 
 Result<uint32_t> NvmeDevice::send(const nvme::Command& command, Bytes data) {
   for (int sent = 1;; ++sent) {
-    const Result<uint32_t> result = controller_->io(command, data);
-    if (result.ok() || !passes(result.error()) || sent == kSendsMost) return settled(result);
+    Answer answer;
+    if (sent == 1)
+      controller_->start(command, data, answer.taker());
+    else
+      controller_->start_after(pause_after(sent - 1), command, data, answer.taker());
+    const Result<uint32_t> result = answer.wait();
+    if (!is_sent_again(result, sent)) return settled(result);
   }
 }
 

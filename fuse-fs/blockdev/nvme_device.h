@@ -6,7 +6,10 @@
 // one command. flush() does nothing on a device without a volatile write cache. trim() is Dataset
 // Management, deallocate, of the whole units inside (nvme/trim.h); what a trimmed block then reads
 // as is the device's choice unless it says zeroes (DLFEAT), and a device that cannot deallocate
-// ignores trims. What a controller refuses for a state that passes is sent again a few times.
+// ignores trims. What a controller refuses for a state that passes is sent again five times, after
+// pauses that become longer, and what a reset cuts off for half a minute. A pStream that is
+// released gives its stream's resources back, or lets its placement handle go on in another reclaim
+// unit (handle update).
 //
 // A controller reset disables Streams, and writes that name one are then refused. Such a write is
 // sent again without one (and counts on pStream 0), so nothing fails, and the next write takes
@@ -77,6 +80,8 @@ class NvmeDevice final : public Device {
                 Completion done);
   void start(const std::shared_ptr<Request>& request, const nvme::Command& command, Bytes data,
              int sent);
+  Result<void> update_handle(const Placement& known);
+  // An I/O command that the caller waits for: not in a completion.
   Result<uint32_t> send(const nvme::Command& command, Bytes data);
   size_t stream_of(const Placement& placement) const;
   void count_on_none(const Placement& placement, uint64_t bytes);
@@ -97,6 +102,8 @@ class NvmeDevice final : public Device {
   bool permitted_ = false;  // by us; of whoever calls begin_idle() and end_idle()
   std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, trimmed_bytes_{0}, flushes_{0};
   std::array<std::atomic<uint64_t>, nvme::kMostPStreams> stream_bytes_{};
+  // What it was when the handle was last told to go on in another reclaim unit.
+  std::array<std::atomic<uint64_t>, nvme::kMostPStreams> updated_at_{};
   // Its end may run completions, which use all of the above.
   const std::unique_ptr<nvme::Controller> controller_;
 };

@@ -10,6 +10,7 @@
 // Thread safety and crashes: see controller.h.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -38,7 +39,11 @@ class PassthroughController final : public nvme::Controller {
   uint64_t max_transfer_bytes() const override { return max_transfer_bytes_; }
   Result<uint32_t> admin(const nvme::Command& command, Bytes data) override;
   Result<uint32_t> io(const nvme::Command& command, Bytes data) override;
-  void start(const nvme::Command& command, Bytes data, nvme::Done done) override;
+  void start(const nvme::Command& command, Bytes data, nvme::Done done) override {
+    start_after({}, command, data, std::move(done));
+  }
+  void start_after(std::chrono::milliseconds pause, const nvme::Command& command, Bytes data,
+                   nvme::Done done) override;
 
  private:
   PassthroughController(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}

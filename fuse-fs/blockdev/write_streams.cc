@@ -73,11 +73,15 @@ uint8_t write_stream_of(const Placement& placement) {
 }
 
 void StreamEngine::write(uint64_t offset, ConstBytes bytes, uint8_t stream, IoDone done) {
-  if (stream == 0 || lost_.load(std::memory_order_relaxed))
-    return inner_->write(offset, bytes, 0, std::move(done));
+  if (stream != 0 && lost_.load(std::memory_order_relaxed)) {
+    plain_(stream, bytes.size());
+    stream = 0;
+  }
+  if (stream == 0) return inner_->write(offset, bytes, 0, std::move(done));
   inner_->write(offset, bytes, stream,
-                [this, offset, bytes, done = std::move(done)](Result<void> result) {
+                [this, offset, bytes, stream, done = std::move(done)](Result<void> result) {
                   if (result.ok() || result.error().code != EINVAL) return done(std::move(result));
+                  plain_(stream, bytes.size());
                   inner_->write(offset, bytes, 0, [this, done](Result<void> plain) {
                     if (plain.ok()) lost();
                     done(std::move(plain));

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,10 +47,12 @@ uint8_t write_stream_of(const Placement& placement);
 // stream any more, and it is logged.
 class StreamEngine final : public IoEngine {
  public:
-  StreamEngine(std::unique_ptr<IoEngine> inner, std::string path)
-      : path_(std::move(path)), inner_(std::move(inner)) {}
+  // `plain` is told of each write that went without the stream it named.
+  using Plain = std::function<void(uint8_t stream, uint64_t bytes)>;
+  StreamEngine(std::unique_ptr<IoEngine> inner, std::string path, Plain plain)
+      : path_(std::move(path)), plain_(std::move(plain)), inner_(std::move(inner)) {}
   const char* name() const override { return inner_->name(); }
-  bool takes_streams() const override { return inner_->takes_streams(); }
+  bool takes_streams() const override { return !lost_ && inner_->takes_streams(); }
   void write(uint64_t offset, ConstBytes bytes, uint8_t stream, IoDone done) override;
   void read(uint64_t offset, Bytes bytes, IoDone done) override {
     inner_->read(offset, bytes, std::move(done));
@@ -60,6 +63,7 @@ class StreamEngine final : public IoEngine {
   void lost();
 
   const std::string path_;
+  const Plain plain_;
   std::atomic<bool> lost_{false};
   // Its end may run completions, which use all of the above.
   const std::unique_ptr<IoEngine> inner_;

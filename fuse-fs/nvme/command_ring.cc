@@ -4,6 +4,7 @@
 #include <linux/nvme_ioctl.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,10 +29,14 @@ constexpr unsigned kLargeEntries = IORING_SETUP_SQE128 | IORING_SETUP_CQE32;
 
 class Passed final : public uring::Request {
  public:
-  Passed(int fd, const Command& command, Bytes data, Done done)
-      : fd_(fd), command_(command), data_(data), done_(std::move(done)) {}
+  Passed(int fd, std::chrono::milliseconds pause, const Command& command, Bytes data, Done done)
+      : fd_(fd), command_(command), data_(data), done_(std::move(done)) {
+    pause_.tv_sec = pause.count() / 1000;
+    pause_.tv_nsec = pause.count() % 1000 * 1'000'000;
+  }
 
   void prepare(io_uring_sqe& entry) override {
+    if (pauses()) return io_uring_prep_timeout(&entry, &pause_, 0, 0);
     const nvme_uring_cmd command = ring_command(command_, data_);
     entry.opcode = IORING_OP_URING_CMD;
     entry.fd = fd_;
@@ -40,12 +45,19 @@ class Passed final : public uring::Request {
   }
 
   bool completed(const uring::Answer& answer) override {
+    if (pauses()) {
+      pause_ = {};  // however it ended
+      return false;
+    }
     done_(returned(answer.result, answer.more, io_name(command_.opcode)));
     return true;
   }
 
  private:
+  bool pauses() const { return pause_.tv_sec != 0 || pause_.tv_nsec != 0; }
+
   const int fd_;
+  __kernel_timespec pause_{};  // before it is sent
   const Command command_;
   const Bytes data_;
   Done done_;
@@ -67,8 +79,9 @@ Result<std::unique_ptr<CommandRing>> CommandRing::open(int fd, uint32_t nsid, un
   return ring;
 }
 
-void CommandRing::start(const Command& command, Bytes data, Done done) {
-  ring_->start(std::make_unique<Passed>(fd_, command, data, std::move(done)));
+void CommandRing::start_after(std::chrono::milliseconds pause, const Command& command, Bytes data,
+                              Done done) {
+  ring_->start(std::make_unique<Passed>(fd_, pause, command, data, std::move(done)));
 }
 
 Result<uint32_t> CommandRing::wait_for(const Command& command, Bytes data) {

@@ -4,6 +4,7 @@
 // Crash: nothing is kept.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -23,7 +24,13 @@ class CommandRing {
   // the file takes none, which a Flush finds out.
   static Result<std::unique_ptr<CommandRing>> open(int fd, uint32_t nsid, unsigned depth);
 
-  void start(const Command& command, Bytes data, Done done);
+  void start(const Command& command, Bytes data, Done done) {
+    start_after({}, command, data, std::move(done));
+  }
+  // After a pause, in which the thread can wait for other answers.
+  void start_after(std::chrono::milliseconds pause, const Command& command, Bytes data, Done done);
+  // Whether this thread has a ring, or gets one.
+  bool is_to_be_had() { return ring_->is_to_be_had(); }
   // The same, waiting for the answer; not in a Done.
   Result<uint32_t> wait_for(const Command& command, Bytes data);
 

@@ -8,9 +8,12 @@
 // disabled and their resources given back, FDP stays as it is.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -35,6 +38,13 @@ class Controller {
   virtual Result<uint32_t> io(const Command& command, Bytes data) = 0;
   // An I/O command; `data` stays alive, and as it is, until `done`.
   virtual void start(const Command& command, Bytes data, Done done) = 0;
+  // The same after a pause, for what is sent again; may be called in a Done. Who answers in the
+  // caller's thread at once sleeps in it.
+  virtual void start_after(std::chrono::milliseconds pause, const Command& command, Bytes data,
+                           Done done) {
+    std::this_thread::sleep_for(pause);
+    start(command, data, std::move(done));
+  }
 };
 
 }  // namespace streamfs::nvme

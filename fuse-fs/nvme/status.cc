@@ -62,8 +62,8 @@ constexpr std::array kMeanings = std::to_array<Meaning>({
     {0x0287, EIO, "read of a block that was deallocated or never written"},
     {0x0300, EIO, "internal error of the path"},
     {0x0360, EIO, "the controller lost the path"},
-    {0x0370, EIO, "the host lost the path"},
-    {0x0371, EAGAIN, "aborted by the host"},
+    {0x0370, ENOLINK, "the host has no path now, as while the controller is reset"},
+    {0x0371, ENOLINK, "aborted by the host, as when the controller is reset"},
 });
 
 }  // namespace
@@ -73,7 +73,8 @@ Error error_of(uint16_t status, std::string_view what) {
                                        [](const Meaning& m) { return int{m.status}; });
   const bool found = known != kMeanings.end();
   const bool final = (status & kDoNotRetry) != 0;
-  return {!found || (final && known->code == EAGAIN) ? EIO : known->code,
+  const bool passes = found && (known->code == EAGAIN || known->code == ENOLINK);
+  return {!found || (final && passes) ? EIO : known->code,
           fmt::format("{}: NVMe status {:x}h/{:02x}h{}{}{}", what, status >> 8 & 7, status & 0xff,
                       found ? ", " : "", found ? known->text : "",
                       final ? " (not worth repeating)" : "")};

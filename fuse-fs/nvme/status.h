@@ -20,6 +20,7 @@ enum class Status : uint16_t {
   kCommandInterrupted = 0x0021,
   kTransientTransportError = 0x0022,
   kNotReady = 0x0082,
+  kNoPath = 0x0370,
   kAbortedByHost = 0x0371,
   kFdpDisabled = 0x0029,
   kInvalidPlacementHandles = 0x002a,
@@ -38,9 +39,10 @@ struct CompletionEntry {
   uint32_t result = 0;  // dword 0
 };
 
-// The errno that fits best; EIO for what has none. Two have one meaning each: EINVAL is Invalid
+// The errno that fits best; EIO for what has none. Three have one meaning each: EINVAL is Invalid
 // Field, by which a write is refused for its stream; EAGAIN is what passes (interrupted, aborted,
-// not ready, an error on the way or within the controller) and may be sent again.
+// not ready, an error on the way or within the controller) and may be sent again; ENOLINK is that
+// too, and passes when the host has its path to the controller again.
 Error error_of(uint16_t status, std::string_view what);
 // What a command does, for such a sentence.
 std::string_view admin_name(uint8_t code);

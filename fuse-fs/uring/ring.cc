@@ -22,7 +22,8 @@
 namespace streamfs::uring {
 namespace {
 
-constexpr unsigned kPatience = 16, kRefusedMax = 2000;  // at once, then a millisecond apart
+constexpr unsigned kAtOnce = 16;  // what is refused is sent again, then a millisecond apart
+constexpr auto kRefusedLongest = std::chrono::seconds(2);  // each time may take the device's limit
 constexpr unsigned kAnswersAtOnce = 32;
 
 // A new ring may be mapped where one was that another thread has just let go, which only the kernel
@@ -121,11 +122,17 @@ class ThreadRing {
     for (unsigned i = 0; i < count; ++i) complete(answers.at(i).first, answers.at(i).second);
   }
 
+  static bool is_worth_it(Request& request) {
+    const auto now = std::chrono::steady_clock::now();
+    if (request.refused_++ == 0) request.first_refused_ = now;
+    return now - request.first_refused_ < kRefusedLongest;
+  }
+
   void complete(Request* raw, const Answer& answer) {
     std::unique_ptr<Request> request(raw);
     const bool may_be_had = answer.result == -EINTR || answer.result == -EAGAIN;
-    const bool again = may_be_had && ++request->refused_ < kRefusedMax;
-    if (again && request->refused_ > kPatience)
+    const bool again = may_be_had && is_worth_it(*request);
+    if (again && request->refused_ > kAtOnce)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (again || !request->completed(answer)) waiting_.push_front(std::move(request));
   }

@@ -8,6 +8,7 @@
 
 #include <liburing.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -31,12 +32,13 @@ class Request {
   virtual ~Request() = default;
   virtual void prepare(io_uring_sqe& entry) = 0;  // fills in an entry
   // False to be submitted again; what the kernel answered with EINTR or EAGAIN is so without
-  // asking, for some seconds.
+  // asking, for two seconds.
   virtual bool completed(const Answer& answer) = 0;
 
  private:
   friend class ThreadRing;
-  unsigned refused_ = 0;  // how often in vain
+  unsigned refused_ = 0;                                 // how often in vain
+  std::chrono::steady_clock::time_point first_refused_;  // the first of these
 };
 
 // What io_uring_setup(2) failed for, and what an administrator can do about it.

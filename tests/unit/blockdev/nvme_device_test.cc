@@ -104,8 +104,45 @@ TEST_F(NvmeTest, AStreamThatIsReleasedIsFreeForOthersAndTakenAgainByAWrite) {
   ASSERT_TRUE(ssd->release(PStreamId{0}).ok()) << "none";
   ASSERT_TRUE(put(*ssd, 30, 5, 1, 3).ok());
   EXPECT_EQ(nvme::open_streams(*controller_, kBlockSize).value(), (std::vector<uint16_t>{1, 3}));
-  ssd.reset();
-  EXPECT_TRUE(device(kFdpSsd)->release(PStreamId{1}).ok()) << "a handle stays open";
+}
+
+// I/O Management Send, management operation 1; the identifiers are 16-bit words of its data.
+TEST_F(NvmeTest, AHandleThatIsReleasedGoesOnInAnotherReclaimUnit) {
+  std::vector<std::byte> identifiers;
+  log_.after_io = [&](const Command& command, Bytes data) {
+    if (command.opcode == nvme::opcode::kIoManagementSend)
+      identifiers.assign(data.begin(), data.end());
+  };
+  const auto ssd = device(kFdpSsd);
+  const auto updates = [&] {
+    return std::ranges::count(log_.io, nvme::opcode::kIoManagementSend, &Command::opcode);
+  };
+  ASSERT_TRUE(ssd->release(PStreamId{2}).ok());
+  EXPECT_EQ(updates(), 0) << "nothing of ours is in its unit";
+  ASSERT_TRUE(put(*ssd, 10, 5, 1, 2).ok());
+  ASSERT_TRUE(put(*ssd, 20, 5, 1, 3).ok());
+  ASSERT_TRUE(ssd->release(PStreamId{2}).ok());
+  ASSERT_EQ(updates(), 1);
+  EXPECT_EQ(log_.io.back(), (Command{0x1d, 1, {1}}));
+  EXPECT_EQ(identifiers, (std::vector{std::byte{2}, std::byte{0}}));
+  const auto handles = nvme::ruh_statuses(*controller_).value();
+  EXPECT_EQ(handles.at(2).writable_lbas, 32u);
+  EXPECT_EQ(handles.at(3).writable_lbas, 27u);
+  EXPECT_EQ(nvme::fdp_events(*controller_, 1, true)->size(), 1u) << "of a unit left in part";
+  ASSERT_TRUE(ssd->release(PStreamId{2}).ok());
+  EXPECT_EQ(updates(), 1) << "again there is nothing of ours";
+  const auto free_blocks = [&] {
+    return emulator::observe_stats(directory_ + "/ssd")->free_blocks;
+  };
+  const uint64_t before = free_blocks();
+  ASSERT_TRUE(put(*ssd, 30, 5, 1, 2).ok());
+  EXPECT_EQ(free_blocks(), before - 1) << "it began another block";
+  ASSERT_TRUE(put(*ssd, 40, 5, 1, 2).ok());
+  EXPECT_EQ(free_blocks(), before - 1);
+  ASSERT_TRUE(ssd->release(PStreamId{2}).ok());
+  EXPECT_EQ(updates(), 2);
+  ASSERT_TRUE(ssd->release(PStreamId{0}).ok()) << "no handle of ours";
+  EXPECT_TRUE(holds(*ssd, 10, 5, 1));
 }
 
 TEST_F(NvmeTest, StreamsLeftByADeadProcessAreTakenOver) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -37,6 +38,8 @@ class Witness final : public nvme::Controller {
   using After = std::function<void(const nvme::Command&, Bytes)>;
   struct Log {
     std::vector<nvme::Command> admin, io;
+    std::vector<nvme::Command> started;  // of these, what nobody waited for in the call
+    std::vector<int64_t> pauses_ms;      // before what was sent again; nobody sleeps
     Instead instead_admin, instead_io;
     After after_admin, after_io;
   };
@@ -63,7 +66,13 @@ class Witness final : public nvme::Controller {
     return answer;
   }
   void start(const nvme::Command& command, Bytes data, nvme::Done done) override {
+    log_.started.push_back(command);
     done(io(command, data));
+  }
+  void start_after(std::chrono::milliseconds pause, const nvme::Command& command, Bytes data,
+                   nvme::Done done) override {
+    log_.pauses_ms.push_back(pause.count());
+    start(command, data, std::move(done));
   }
 
  private:

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -166,8 +167,8 @@ TEST_F(NvmeTest, WhatPassesIsSentAgainABoundedNumberOfTimes) {
     if (++tries[at] > refusals) return std::nullopt;
     return nvme::error_of(status, "x");
   };
-  for (const uint16_t passing : std::initializer_list<uint16_t>{0x0004, 0x0006, 0x0007, 0x0008,
-                                                                0x0021, 0x0022, 0x0082, 0x0371}) {
+  for (const uint16_t passing :
+       std::initializer_list<uint16_t>{0x0004, 0x0006, 0x0007, 0x0008, 0x0021, 0x0022, 0x0082}) {
     status = passing;
     for (const int times : {0, 1, 5, 6}) {
       refusals = times;
@@ -188,6 +189,59 @@ TEST_F(NvmeTest, WhatPassesIsSentAgainABoundedNumberOfTimes) {
   status = 0x4021;  // and not worth it
   EXPECT_EQ(put(*ssd, 0, 1, 1, 1).error().code, EIO);
   EXPECT_EQ(tries.at(0), 1);
+}
+
+TEST_F(NvmeTest, WhatIsSentAgainWaitsLongerEachTime) {
+  make_ssd(false);
+  const auto ssd = device(kFdpSsd);
+  log_.instead_io = [](const Command&, Bytes) {
+    return std::optional<Result<uint32_t>>(nvme::error_of(0x0021, "x"));
+  };
+  const std::vector<int64_t> expected = {1, 4, 16, 64, 256};
+  EXPECT_EQ(put(*ssd, 0, 1, 1, 1).error().code, EIO);
+  EXPECT_EQ(log_.pauses_ms, expected);
+  log_.pauses_ms.clear();
+  EXPECT_EQ(ssd->flush().error().code, EIO);
+  EXPECT_EQ(log_.pauses_ms, expected);
+}
+
+// The kernel's block layer keeps its own requests until a reset is over; passed ones are cancelled,
+// and then refused for want of a path.
+TEST_F(NvmeTest, WhatAResetCutsOffIsSentAgainForHalfAMinute) {
+  make_ssd(false);
+  const auto ssd = device(kFdpSsd);
+  int refusals = 0;
+  log_.instead_io = [&](const Command&, Bytes) -> std::optional<Result<uint32_t>> {
+    if (refusals-- <= 0) return std::nullopt;
+    return nvme::error_of(refusals % 7 == 6 ? 0x0371 : 0x0370, "x");
+  };
+  for (const int times : {7, 20, 39}) {
+    refusals = times;
+    EXPECT_TRUE(put(*ssd, 0, 1, times, 1).ok()) << times;
+    EXPECT_TRUE(holds(*ssd, 0, 1, times));
+    refusals = times;
+    EXPECT_TRUE(ssd->flush().ok()) << times;
+  }
+  log_.pauses_ms.clear();
+  refusals = 1000;
+  EXPECT_EQ(put(*ssd, 0, 1, 1, 1).error().code, EIO);
+  EXPECT_EQ(refusals, 1000 - 40);
+  EXPECT_EQ(std::accumulate(log_.pauses_ms.begin(), log_.pauses_ms.end(), int64_t{0}),
+            1 + 4 + 16 + 64 + 256 + 34 * 1024);
+}
+
+// One system call sends and waits where the controller has a ring.
+TEST_F(NvmeTest, FlushesAndTrimsGoTheWayOfReadsAndWrites) {
+  make_ssd(false);
+  const auto ssd = device(kFdpSsd);
+  log_.io.clear();
+  log_.started.clear();
+  ASSERT_TRUE(put(*ssd, 0, 8, 1, 1).ok());
+  ASSERT_TRUE(ssd->flush().ok());
+  ASSERT_TRUE(ssd->trim(BlockNo{0}, 8).ok());
+  ASSERT_TRUE(ssd->release(PStreamId{1}).ok());
+  EXPECT_EQ(log_.io.size(), 4u);
+  EXPECT_EQ(log_.started, log_.io);
 }
 
 TEST_F(NvmeTest, ThreadsWriteOnAcrossResets) {

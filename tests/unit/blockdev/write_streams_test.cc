@@ -136,18 +136,23 @@ int written(IoEngine& engine, uint8_t stream) {
 
 TEST(WriteStreams, AWriteRefusedForItsStreamIsSentAgainWithoutAndNoMoreAreNamed) {
   Recorder::Log log;
-  StreamEngine engine(std::make_unique<Recorder>(log), "x");
+  std::vector<int> plain;
+  StreamEngine engine(std::make_unique<Recorder>(log), "x",
+                      [&](uint8_t stream, uint64_t) { plain.push_back(stream); });
   EXPECT_EQ(written(engine, 3), 0);
+  EXPECT_TRUE(engine.takes_streams());
   log.refuse_with = EINVAL;
   EXPECT_EQ(written(engine, 4), 0);
   EXPECT_EQ(written(engine, 5), 0);
   EXPECT_EQ(log.streams, (std::vector<int>{3, 4, 0, 0}));
+  EXPECT_EQ(plain, (std::vector<int>{4, 5})) << "so they count on no stream";
+  EXPECT_FALSE(engine.takes_streams());
 }
 
 TEST(WriteStreams, WhatFailsForAnotherReasonFailsAndStreamsStay) {
   Recorder::Log log;
   log.refuse_with = EIO;
-  StreamEngine engine(std::make_unique<Recorder>(log), "x");
+  StreamEngine engine(std::make_unique<Recorder>(log), "x", [](uint8_t, uint64_t) {});
   EXPECT_EQ(written(engine, 3), EIO);
   log.refuse_with = 0;
   log.fail_with = EINVAL;  // with a stream and without
@@ -249,7 +254,7 @@ TEST_F(WriteStreamsTest, TheKernelRefusesAStreamThatTheDeviceHasNotAndTheWriteGo
   EXPECT_EQ(wait_for(**ring, 0), 0);
   EXPECT_EQ(wait_for(**ring, 1), EINVAL);
   {
-    StreamEngine engine(std::move(*ring), loop.path);
+    StreamEngine engine(std::move(*ring), loop.path, [](uint8_t, uint64_t) {});
     EXPECT_EQ(wait_for(engine, 1), 0);
   }
   std::memset(block.get(), 0, kBlockSize);

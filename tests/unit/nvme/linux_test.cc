@@ -14,6 +14,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -119,41 +120,6 @@ TEST_F(Sys, TheQueueSaysHowMuchOneCommandMayTransfer) {
   EXPECT_EQ(max_transfer_bytes(root_, "nvme0n1"), 32u * 4096);
 }
 
-TEST_F(Sys, TheControllerOfANamespaceIsNamed) {
-  EXPECT_TRUE(topology_of(root_, "nvme0n1").paths.empty());
-  put("queue/max_segments", "1");
-  put("../../devices/nvme0/state", "live");
-  put("../../devices/nvme0/transport", "pcie");
-  put("../../devices/nvme0/address", "0000:00:04.0");
-  std::filesystem::create_symlink("../../devices/nvme0", root_ + "/block/nvme0n1/device");
-  const Topology one = topology_of(root_, "nvme0n1");
-  EXPECT_EQ(one.subsystem, "");
-  EXPECT_EQ(one.paths, (std::vector<Path>{{"nvme0", "pcie", "0000:00:04.0", "live", ""}}));
-}
-
-TEST_F(Sys, OfAMultipathNamespaceEveryPathIsNamedWithItsState) {
-  put("queue/max_segments", "1");
-  const std::string subsystem = "../../devices/nvme-subsys0/";
-  put(subsystem + "nvme3/state", "connecting");
-  put(subsystem + "nvme3/nvme0c3n1/ana_state", "inaccessible");
-  put(subsystem + "nvme1/state", "live");
-  put(subsystem + "nvme1/nvme0c1n1/ana_state", "optimized");
-  put(subsystem + "nvme1/nvme0c1n2/ana_state", "change");  // another namespace
-  put(subsystem + "nvme0n1/size", "8");                    // no controller
-  std::filesystem::create_symlink("../../devices/nvme-subsys0", root_ + "/block/nvme0n1/device");
-  const Topology two = topology_of(root_, "nvme0n1");
-  EXPECT_EQ(two.subsystem, "nvme-subsys0");
-  EXPECT_EQ(two.paths, (std::vector<Path>{{"nvme1", "", "", "live", "optimized"},
-                                          {"nvme3", "", "", "connecting", "inaccessible"}}));
-}
-
-TEST_F(Sys, ADiskThatIsNotNvmeHasNoControllers) {
-  std::filesystem::create_directories(root_ + "/devices/0:0:0:0");
-  std::filesystem::create_directories(root_ + "/block/sda");
-  std::filesystem::create_symlink("../../devices/0:0:0:0", root_ + "/block/sda/device");
-  EXPECT_TRUE(topology_of(root_, "sda").paths.empty());
-}
-
 TEST_F(Sys, PartitionsAreSeen) {
   put("queue/max_segments", "1");
   EXPECT_TRUE(partitions_of(root_, "nvme0n1").empty());
@@ -218,6 +184,22 @@ TEST_F(Ring, AnAnswerMayStartMoreThanTheQueueHolds) {
     }
   }
   EXPECT_EQ(answered, 20);
+}
+
+TEST_F(Ring, APauseIsWaitedForAndOthersAreAnsweredMeanwhile) {
+  const auto ring = open_ring(4);
+  if (ring == nullptr) GTEST_SKIP() << why_not_;
+  std::vector<std::string> order;
+  const auto began = std::chrono::steady_clock::now();
+  ring->start_after(std::chrono::milliseconds(30), flush(1), {}, [&](const Result<uint32_t>& done) {
+    EXPECT_TRUE(done.ok());
+    order.emplace_back("late");
+  });
+  ring->start(flush(1), {}, [&](const Result<uint32_t>&) { order.emplace_back("soon"); });
+  while (uring::drive()) {
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"soon", "late"}));
+  EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(30));
 }
 
 TEST_F(Ring, AFileThatTakesNoCommandsIsTold) {
