@@ -1,5 +1,11 @@
 #include "fuse-fs/blockdev/describe.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -19,6 +25,7 @@
 #include "fuse-fs/nvme/linux.h"
 #include "fuse-fs/nvme/query.h"
 #include "fuse-fs/nvme/structures.h"
+#include "fuse-fs/nvme/topology.h"
 
 namespace streamfs::blockdev {
 namespace {
@@ -41,22 +48,33 @@ json placement_of(Device& device) {
           {"honoured", honoured}};
 }
 
+json path_json(const nvme::Path& path) {
+  return {{"controller", path.controller},
+          {"transport", path.transport},
+          {"address", path.address},
+          {"state", path.state}};
+}
+
+json paths_json(const nvme::SeenNamespace& space) {
+  json paths = json::array();
+  for (const nvme::Path& each : space.paths) {
+    paths.push_back(path_json(each));
+    paths.back()["access"] = each.access.empty() ? json(nullptr) : json(each.access);
+  }
+  return paths;
+}
+
 json topology_of(const std::string& path) {
   std::error_code failed;
   const std::filesystem::path real = std::filesystem::canonical(path, failed);
   const std::string generic = nvme::block_name_of(real);
-  const nvme::Topology found =
-      nvme::topology_of("/sys", generic.empty() ? real.filename().string() : generic);
-  if (found.paths.empty()) return nullptr;
-  json paths = json::array();
-  for (const nvme::Path& each : found.paths)
-    paths.push_back({{"controller", each.controller},
-                     {"transport", each.transport},
-                     {"address", each.address},
-                     {"state", each.state},
-                     {"access", each.access.empty() ? json(nullptr) : json(each.access)}});
-  return {{"subsystem", found.subsystem.empty() ? json(nullptr) : json(found.subsystem)},
-          {"paths", paths}};
+  const auto all = nvme::topology();
+  if (!all.ok()) return nullptr;
+  const auto found = nvme::find(*all, generic.empty() ? real.filename().string() : generic);
+  if (!found) return nullptr;
+  return {{"subsystem", found->space->is_multipath ? json(found->subsystem->name) : json(nullptr)},
+          {"nqn", found->subsystem->nqn},
+          {"paths", paths_json(*found->space)}};
 }
 
 json limits_of(const NvmeDevice& device) {
@@ -168,6 +186,60 @@ Result<void> probe_placement(Device& device) {
     SFS_TRY(batch.wait());
   }
   return {};
+}
+
+namespace {
+
+// Why a namespace is no DATA, by what can be seen without opening it as one.
+std::string obstacle(const nvme::SeenNamespace& space, const std::vector<std::string>& partitions) {
+  if (space.metadata_bytes != 0)
+    return fmt::format("formatted with {} + {} bytes a block, data and metadata", space.lba_bytes,
+                       space.metadata_bytes);
+  if (!partitions.empty())
+    return fmt::format("partitioned ({}): a partition's block device can be used",
+                       fmt::join(partitions, ", "));
+  const std::string block = "/dev/" + space.block;
+  const int fd = ::open(block.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC);
+  if (fd >= 0) close(fd);
+  return fd < 0 && errno == EBUSY ? "in use" : "";
+}
+
+json space_json(const nvme::SeenNamespace& space) {
+  const std::string why = obstacle(space, nvme::partitions_of("/sys", space.block));
+  return {{"generic", "/dev/" + space.generic},
+          {"block", "/dev/" + space.block},
+          {"namespace", space.nsid},
+          {"capacity_bytes", space.lbas * space.lba_bytes},
+          {"block_bytes", space.lba_bytes},
+          {"metadata_bytes", space.metadata_bytes},
+          {"obstacle", why.empty() ? json(nullptr) : json(why)},
+          {"paths", paths_json(space)}};
+}
+
+json known_or_null(std::optional<bool> value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+}  // namespace
+
+Result<json> list_nvme() {
+  SFS_ASSIGN(const std::vector<nvme::Subsystem> all, nvme::topology());
+  json listed = json::array();
+  for (const nvme::Subsystem& each : all) {
+    json controllers = json::array(), spaces = json::array();
+    for (const nvme::Path& one : each.controllers) controllers.push_back(path_json(one));
+    for (const nvme::SeenNamespace& one : each.namespaces) spaces.push_back(space_json(one));
+    listed.push_back({{"subsystem", each.name},
+                      {"nqn", each.nqn},
+                      {"model", each.model},
+                      {"serial", each.serial},
+                      {"firmware", each.firmware},
+                      {"fdp", known_or_null(each.has_fdp)},
+                      {"directives", known_or_null(each.has_directives)},
+                      {"controllers", controllers},
+                      {"namespaces", spaces}});
+  }
+  return listed;
 }
 
 }  // namespace streamfs::blockdev

@@ -47,23 +47,6 @@ uint64_t number_in(const std::filesystem::path& file) {
   return value;
 }
 
-std::string line_in(const std::filesystem::path& file) {
-  std::ifstream input(file);
-  std::string line;
-  std::getline(input, line);
-  return line.substr(0, line.find_last_not_of(' ') + 1);
-}
-
-// Of the namespace nvme0n1 the path through nvme3 is nvme0c3n1.
-Path path_through(const std::filesystem::path& controller, const std::string& block_name) {
-  const std::string name = controller.filename().string();
-  const size_t at = block_name.rfind('n');
-  const std::string path = block_name.substr(0, at) + "c" +
-                           name.substr(name.find_first_of("0123456789")) + block_name.substr(at);
-  return {name, line_in(controller / "transport"), line_in(controller / "address"),
-          line_in(controller / "state"), line_in(controller / path / "ana_state")};
-}
-
 // False where there is none.
 bool skip_number(std::string_view& text) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -119,28 +102,6 @@ uint64_t max_transfer_bytes(const std::filesystem::path& sys, const std::string&
   const uint64_t segments = number_in(queue / "max_segments");
   const uint64_t pages = segments > 1 ? (segments - 1) * kPageBytes : 0;
   return std::max(std::min(bytes, pages), kBlockSize);
-}
-
-Topology topology_of(const std::filesystem::path& sys, const std::string& block_name) {
-  constexpr std::string_view kSubsystem = "nvme-subsys", kController = "nvme";
-  std::error_code error;
-  const auto device = std::filesystem::canonical(sys / "block" / block_name / "device", error);
-  Topology topology;
-  if (error || !device.filename().string().starts_with(kController)) return topology;
-  if (!device.filename().string().starts_with(kSubsystem)) {
-    topology.paths.push_back(path_through(device, block_name));
-    return topology;
-  }
-  topology.subsystem = device.filename().string();
-  for (const auto& entry : std::filesystem::directory_iterator(device, error)) {
-    const std::string name = entry.path().filename().string();
-    std::string_view number =
-        std::string_view(name).substr(std::min(name.size(), kController.size()));
-    if (name.starts_with(kController) && skip_number(number) && number.empty())
-      topology.paths.push_back(path_through(entry.path(), block_name));
-  }
-  std::ranges::sort(topology.paths, {}, &Path::controller);
-  return topology;
 }
 
 std::vector<std::string> partitions_of(const std::filesystem::path& sys,

@@ -1,5 +1,5 @@
 // How Linux takes an NVMe command: the structures of ioctl(2) and io_uring passthrough, and what
-// /sys tells of the way to a controller.
+// /sys tells of a namespace's queue and partitions, which libnvme (topology.h) does not.
 // Thread safety: pure functions, but for reading /sys.
 #pragma once
 
@@ -44,21 +44,6 @@ std::string block_name_of(const std::filesystem::path& generic);
 // passed through. A buffer that begins within a page takes a segment more. One block where /sys
 // does not say.
 uint64_t max_transfer_bytes(const std::filesystem::path& sys, const std::string& block_name);
-
-// By which controllers the kernel reaches a namespace; of a subsystem with multipath it may be more
-// than one, and the kernel chooses.
-struct Path {
-  std::string controller, transport, address;
-  std::string state;   // "live", "resetting", "connecting", "dead", ...
-  std::string access;  // ANA state; empty where there is none
-  friend bool operator==(const Path&, const Path&) = default;
-};
-struct Topology {
-  std::string subsystem;  // empty without the kernel's multipath
-  std::vector<Path> paths;
-};
-// Of a disk that is not NVMe, nothing.
-Topology topology_of(const std::filesystem::path& sys, const std::string& block_name);
 
 // Partitions of the block device: the character device reaches across them.
 std::vector<std::string> partitions_of(const std::filesystem::path& sys,

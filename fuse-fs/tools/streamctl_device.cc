@@ -44,4 +44,15 @@ Result<void> describe_data(const DeviceArguments& arguments) {
   return {};
 }
 
+Result<void> list_devices(bool as_json) {
+  log_to_stderr(Talk::kWarnings);
+  SFS_ASSIGN(const nlohmann::json listed, blockdev::list_nvme());
+  if (as_json) {
+    fmt::print("{}\n", listed.dump(2));
+  } else {
+    print_nvme_list(listed);
+  }
+  return {};
+}
+
 }  // namespace streamfs::tools

@@ -17,6 +17,9 @@ struct DeviceArguments {
   bool probe = false;  // write each pStream once: see blockdev/describe.h
   bool as_json = false;
 };
+// Every NVMe device of this machine. Errors: those of reading /sys.
+Result<void> list_devices(bool as_json);
+
 // Prints it. Errors: those of open_device.
 Result<void> describe_data(const DeviceArguments& arguments);
 

@@ -73,6 +73,9 @@ Result<void> show(const Arguments& arguments, const char* op, void (*print)(cons
 }
 
 Result<void> show_device(const Arguments& arguments) {
+  if (arguments.path.empty() && arguments.probe)
+    return Error{EINVAL, "--probe needs a device to write to"};
+  if (arguments.path.empty()) return list_devices(arguments.as_json);
   if (names_data(arguments.path))
     return describe_data({arguments.path, arguments.probe, arguments.as_json});
   if (arguments.probe)
@@ -299,12 +302,12 @@ void declare_metadata(CLI::App& app, Commands& commands, Arguments& arguments) {
 
 void declare_device(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* command = commands.add(
-      app, "device", "The data device's figures; of one that is not mounted, what it can do",
+      app, "device",
+      "The data device's figures; of one that is not mounted, what it can do; of none, which NVMe "
+      "devices there are",
       show_device);
-  command
-      ->add_option("MOUNTPOINT", arguments.path,
-                   "A mounted streamfs; or a device: block, NVMe /dev/ngXnY, emu:PATH")
-      ->required();
+  command->add_option("MOUNTPOINT", arguments.path,
+                      "A mounted streamfs; or a device: block, NVMe /dev/ngXnY, emu:PATH");
   command->add_flag(
       "--probe", arguments.probe,
       "See whether placement is honoured: writes the device's last block again, as it "

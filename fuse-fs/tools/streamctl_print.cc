@@ -1,6 +1,7 @@
 #include "fuse-fs/tools/streamctl_print.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cctype>
 #include <cstdint>
@@ -82,8 +83,8 @@ std::string origin_of(const json& stream) {
 // How requests come and how they go on, and why not another way.
 std::string transports_of(const json& status) {
   const std::string why = status.value("kernel_transport_reason", "");
-  return fmt::format("{} from the kernel{}, {} to the device",
-                     status.value("kernel_transport", ""), why.empty() ? "" : " (" + why + ")",
+  return fmt::format("{} from the kernel{}, {} to the device", status.value("kernel_transport", ""),
+                     why.empty() ? "" : " (" + why + ")",
                      printable(status.value("device_transport", "")));
 }
 
@@ -204,14 +205,16 @@ void print_device(const json& status) {
 
 namespace {
 
+void print_path(const json& path) {
+  const json access = path.value("access", json(nullptr));
+  fmt::print("  through {} ({} {}), {}{}\n", path.value("controller", ""),
+             path.value("transport", ""), printable(path.value("address", "")),
+             path.value("state", ""),
+             access.is_string() ? ", " + access.get<std::string>() : std::string());
+}
+
 void print_topology(const json& topology) {
-  for (const json& path : topology.at("paths")) {
-    const json& access = path.at("access");
-    fmt::print("  through {} ({} {}), {}{}\n", path.value("controller", ""),
-               path.value("transport", ""), printable(path.value("address", "")),
-               path.value("state", ""),
-               access.is_string() ? ", " + access.get<std::string>() : std::string());
-  }
+  for (const json& path : topology.at("paths")) print_path(path);
   if (topology.at("subsystem").is_string())
     fmt::print("  multipath of {}\n", topology.at("subsystem").get<std::string>());
 }
@@ -257,7 +260,36 @@ void print_nvme(const json& device) {
              ratio_of(medium, "waf"), medium.value("source", ""));
 }
 
+// A word for what is there, what is not, and what nobody told.
+std::string can(const json& subsystem, const char* key, const char* what) {
+  const json& value = subsystem.at(key);
+  return value.is_null() ? fmt::format("{} not known", what)
+                         : fmt::format("{}{}", value.get<bool>() ? "" : "no ", what);
+}
+
 }  // namespace
+
+void print_nvme_list(const json& listed) {
+  if (listed.empty())
+    fmt::print(
+        "No NVMe devices here. DATA can be a block device, a file, or emu:PATH (ssd-sim).\n");
+  for (const json& each : listed) {
+    fmt::print("{} {}, serial {}, firmware {}; {}, {}\n", each.value("subsystem", ""),
+               printable(each.value("model", "")), printable(each.value("serial", "")),
+               printable(each.value("firmware", "")), can(each, "fdp", "FDP"),
+               can(each, "directives", "directives"));
+    for (const json& path : each.at("controllers")) print_path(path);
+    for (const json& space : each.at("namespaces")) {
+      const json& obstacle = space.at("obstacle");
+      fmt::print("  {} (block device {}): {} in blocks of {}{}\n", space.value("generic", ""),
+                 space.value("block", ""), bytes_of(space, "capacity_bytes"),
+                 bytes_of(space, "block_bytes"),
+                 obstacle.is_string() ? "; " + obstacle.get<std::string>() : std::string());
+    }
+    if (each.at("namespaces").empty())
+      fmt::print("  no namespace that can be opened{}\n", geteuid() == 0 ? "" : " (ask as root)");
+  }
+}
 
 void print_described(const json& device) {
   fmt::print("{} device {}\n  {}\n", device.value("kind", ""), device.value("path", ""),

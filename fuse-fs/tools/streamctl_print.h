@@ -12,6 +12,7 @@ std::string printable(std::string text);
 
 void print_status(const nlohmann::json& status);
 void print_device(const nlohmann::json& status);
+void print_nvme_list(const nlohmann::json& listed);
 void print_described(const nlohmann::json& device);  // one that is not mounted
 // Its last line says whether all was sound.
 void print_grown(const nlohmann::json& grown);
