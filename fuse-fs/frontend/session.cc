@@ -208,6 +208,7 @@ Session::~Session() {
 
 void Session::set_up(fuse_conn_info* connection) {
   choose_features(connection, options_.context.direct_io);
+  limit_requests(connection, options_.request_timeout_s);
   context_.acls = offers_acls(connection);
   context_.kernel_keeps_times = !options_.context.direct_io && offers_writeback(connection);
   const bool wanted = options_.io_uring;

@@ -33,9 +33,10 @@ class Session {
     std::vector<std::string> mount_options;  // fstab's generic ones: "ro", "nodev", …
     bool nonempty = false;                   // mount over what is there
     bool allow_other = false;
-    bool io_uring = false;    // where the kernel and libfuse have it
-    bool debug = false;       // libfuse prints every request
-    bool io_flusher = false;  // what become_io_flusher() said
+    bool io_uring = false;           // where the kernel and libfuse have it
+    uint32_t request_timeout_s = 0;  // the kernel ends the mount at a request this old; 0: never
+    bool debug = false;              // libfuse prints every request
+    bool io_flusher = false;         // what become_io_flusher() said
     unsigned threads = 32;
     Context::Settings context;
   };

@@ -77,7 +77,9 @@ std::string_view advice(int exit_code) {
 Failure explain(const Error& error) {
   const int code = exit_code_of(error);
   if (speaks_for_itself(error.code) && !error.context.empty()) return {code, error.context};
-  return {code, error.message() + std::string(advice(code))};
+  // Root cannot write to it either.
+  const std::string_view more = error.code == EROFS ? "" : advice(code);
+  return {code, error.message() + std::string(more)};
 }
 
 int fail(std::string_view program, const Failure& failure) {

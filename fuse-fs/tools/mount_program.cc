@@ -77,6 +77,7 @@ frontend::Session::Options session_options(const MountCommand& command, bool io_
   out.nonempty = command.nonempty;
   out.allow_other = command.allow_other || geteuid() == 0;
   out.io_uring = command.io_uring;
+  out.request_timeout_s = command.request_timeout_s;
   out.debug = command.debug;
   out.io_flusher = io_flusher;
   out.context = {control_path, command.filesystem.dirsync, command.direct_io};

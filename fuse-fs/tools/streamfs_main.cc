@@ -38,6 +38,9 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
                        battery; default), always, off
   real_time[=FACTOR]   an emulated SSD answers no sooner than its flash would, times FACTOR
   io_uring             talk to the kernel over io_uring where it can
+  request_timeout=S    end the mount when a request waits S seconds (and up to 15 more) for a
+                       device that never answers; programs then get errors, and nothing hangs
+                       (Linux 6.15; default 0: never)
   epoch_idle_ms=N, epoch_age_ms=N
                        when data becomes durable by itself (1000, 5000)
   cache_mib=N          memory for inodes, extents and names that nothing uses now (256)

@@ -48,13 +48,15 @@ def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
 class Mount:
     """A running streamfs. Its own process only is ever signalled."""
 
-    def __init__(self, command: list[str], point: Path, log: Path) -> None:
+    def __init__(
+        self, command: list[str], point: Path, log: Path, before: Callable[[], None] | None = None
+    ) -> None:
         self.point = point
         self.log = log
         began = time.monotonic()
         self._said_before = log.stat().st_size if log.exists() else 0
         with log.open("ab") as out:
-            self.process = subprocess.Popen(command, stdout=out, stderr=out)
+            self.process = subprocess.Popen(command, stdout=out, stderr=out, preexec_fn=before)
         until(self._settled, MOUNT_SECONDS, "the mount")
         self.mount_seconds = time.monotonic() - began
         if not self.point.is_mount():
@@ -128,12 +130,12 @@ class Pair:
         force = ["-f"] if self.given and "-f" not in options else []
         return run(BIN / "mkfs.streamfs", *force, *options, "--meta", self.meta, self.data).stdout
 
-    def mount(self, *options: str) -> Mount:
-        """Mount in the foreground, as a child of this process."""
+    def mount(self, *options: str, before: Callable[[], None] | None = None) -> Mount:
+        """Mount in the foreground, as a child of this process that does `before` first."""
         everywhere = os.environ.get("STREAMFS_TEST_OPTIONS", "").split(",")
         listed = ",".join([f"meta={self.meta}", *options, *filter(None, everywhere)])
         words = [str(BIN / "streamfs"), self.data, str(self.point), "-f", "-o", listed]
-        mount = Mount(words, self.point, self.folder / "log")
+        mount = Mount(words, self.point, self.folder / "log", before)
         self.mounts.append(mount)
         return mount
 

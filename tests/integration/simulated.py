@@ -101,9 +101,10 @@ def holder_of(image: Path) -> int:
 
 
 @contextlib.contextmanager
-def looped(file: Path) -> Iterator[Path]:
+def looped(file: Path, *options: str) -> Iterator[Path]:
     """Put a loop device with direct I/O on a file."""
-    device = Path(must("losetup", "--find", "--show", "--direct-io=on", file).strip())
+    words: list[str | Path] = ["--find", "--show", "--direct-io=on", *options, file]
+    device = Path(must("losetup", *words).strip())
     try:
         yield device
     finally:

@@ -1,14 +1,20 @@
-"""A data device that is not what it was: smaller under its mount, and as before again."""
+"""A data device that is not as it was, or not as one would have it.
 
+Each is refused with a sentence, or used in a lesser way that status names.
+"""
+
+import ctypes
 import fcntl
 import os
+import signal
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.pairs import Pair
-from tests.integration.simulated import looped
+from tests.integration.pairs import BIN, Pair, run
+from tests.integration.simulated import holder_of, looped, served
 
 MIB = 1 << 20
 LOOP_SET_STATUS64, LOOP_GET_STATUS64 = 0x4C04, 0x4C05
@@ -47,6 +53,171 @@ def test_a_device_that_shrinks_under_its_mount_is_eio_and_loses_nothing(
         os.close(fd)
         assert "beyond the end of the device" in mount.log.read_text()
         limit(device, 0)
+        mount.end()
+        mount = pair.mount()
+        assert (mount / "kept").read_bytes() == content
+        mount.unmount()
+        pair.assert_sound()
+
+
+def disk_of(pair: Pair, size: int = 256 * MIB) -> Path:
+    """A file to put loop devices on."""
+    disk = pair.folder / "disk"
+    with disk.open("wb") as file:
+        file.truncate(size)
+    return disk
+
+
+def mount_words(pair: Pair) -> list[str]:
+    """The command that mounts, where it is to be refused."""
+    return [str(BIN / "streamfs"), pair.data, str(pair.point), "-f", "-o", f"meta={pair.meta}"]
+
+
+def test_a_device_smaller_than_formatted_is_refused_until_it_is_whole_again(
+    make_pair: Callable[..., Pair],
+) -> None:
+    pair = make_pair(size="64M")
+    with looped(disk_of(pair)) as device:
+        pair.data = str(device)
+        pair.mkfs()
+        mount = pair.mount()
+        (mount / "kept").write_bytes(b"kept")
+        mount.unmount()
+        limit(device, 100 * MIB)
+        words = mount_words(pair)
+        for done in (run(*words, check=False), pair.fsck("-n", "-f"), pair.fsck("-y")):
+            assert done.returncode != 0
+            assert "has shrunk to 25600 of 65536 blocks; restore it" in done.stderr
+        limit(device, 0)
+        assert (pair.mount() / "kept").read_bytes() == b"kept"
+
+
+def test_a_read_only_device_is_named_as_such_and_can_be_read(
+    make_pair: Callable[..., Pair],
+) -> None:
+    pair = make_pair(size="64M")
+    disk = disk_of(pair)
+    with looped(disk) as device:
+        pair.data = str(device)
+        pair.mkfs()
+        mount = pair.mount()
+        (mount / "kept").write_bytes(b"kept")
+        mount.unmount()
+    with looped(disk, "--read-only") as device:
+        pair.data = str(device)
+        mkfs = [str(BIN / "mkfs.streamfs"), "-f", "--meta", str(pair.meta), str(device)]
+        for words in (mount_words(pair), mkfs):
+            done = run(*words, check=False)
+            assert done.returncode != 0
+            assert "is a read-only device; mount it with -o ro" in done.stderr, done.stderr
+            assert "root" not in done.stderr
+        mount = pair.mount("ro")
+        assert (mount / "kept").read_bytes() == b"kept"
+        with pytest.raises(OSError, match="Read-only"):
+            (mount / "kept").write_bytes(b"more")
+        mount.unmount()
+        pair.assert_sound()
+
+
+@pytest.mark.parametrize("sector_bytes", [512, 4096])
+def test_sectors_of_512_and_of_4096_bytes_work(
+    make_pair: Callable[..., Pair], sector_bytes: int
+) -> None:
+    pair = make_pair(size="64M")
+    with looped(disk_of(pair), "--sector-size", str(sector_bytes)) as device:
+        pair.data = str(device)
+        pair.mkfs()
+        mount = pair.mount()
+        content = os.urandom(3 * MIB + 777)
+        (mount / "file").write_bytes(content)
+        status = mount.status()
+        assert status["device_transport"] == "io_uring"
+        assert status["device_mechanism"] == "none"
+        assert "write streams" in status["device_mechanism_reason"]
+        assert f"one stream: {status['device_mechanism_reason']}" in shown_status(pair)
+        mount.unmount()
+        pair.assert_sound()
+        assert (pair.mount() / "file").read_bytes() == content
+
+
+def shown_status(pair: Pair) -> str:
+    """What streamctl status says to people."""
+    return run(BIN / "streamctl", "status", pair.point).stdout
+
+
+# struct sock_filter: load the system call's number; is it io_uring_setup? then EPERM; else allowed.
+IO_URING_SETUP, EPERM, ALLOW, REFUSE = 425, 1, 0x7FFF0000, 0x00050000
+FILTER = (
+    (0x20, 0, 0, 0),
+    (0x15, 0, 1, IO_URING_SETUP),
+    (6, 0, 0, REFUSE | EPERM),
+    (6, 0, 0, ALLOW),
+)
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, MODE_FILTER = 38, 22, 2
+
+
+def refuse_rings() -> None:
+    """What sandboxes do, for this process and what it becomes."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *each) for each in FILTER))
+    filters = struct.pack("<HxxxxxxQ", len(FILTER), ctypes.addressof(program))
+    assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+    assert libc.prctl(PR_SET_SECCOMP, MODE_FILTER, ctypes.c_char_p(filters), 0, 0) == 0
+
+
+@pytest.mark.parametrize("options", [[], ["io_uring"]])
+def test_without_io_uring_system_calls_serve_and_status_says_why(
+    make_pair: Callable[..., Pair], options: list[str]
+) -> None:
+    pair = make_pair(size="64M")
+    with looped(disk_of(pair)) as device:
+        pair.data = str(device)
+        pair.mkfs()
+        mount = pair.mount(*options, before=refuse_rings)
+        content = os.urandom(3 * MIB + 777)
+        (mount / "file").write_bytes(content)
+        status = mount.status()
+        assert status["device_transport"] == (
+            "system calls: a sandbox refuses io_uring: Operation not permitted"
+        )
+        assert status["kernel_transport"] == "/dev/fuse"
+        assert bool(status["kernel_transport_reason"]) == bool(options)
+        assert "system calls: a sandbox refuses io_uring" in shown_status(pair)
+        mount.unmount()
+        pair.assert_sound()
+        assert (pair.mount() / "file").read_bytes() == content
+
+
+PATIENCE_SECONDS = 2
+SAVE = 'head -c 1000000 /dev/urandom >"$0/new" && sync "$0/new"'
+LOOK = 'cat "$0/kept" >/dev/null; stat "$0/other"'
+
+
+@pytest.mark.long
+def test_a_device_that_never_answers_ends_the_mount_if_told_so_and_loses_nothing(
+    make_pair: Callable[..., Pair],
+) -> None:
+    """The kernel looks every 15 s; without the option programs wait as long as the device."""
+    pair = make_pair(size="256M")
+    with served(pair.image) as file, looped(file) as device:
+        pair.data = str(device)
+        pair.mkfs()
+        mount = pair.mount(f"request_timeout={PATIENCE_SECONDS}")
+        content = os.urandom(3 * MIB)
+        (mount / "kept").write_bytes(content)
+        with (mount / "kept").open("rb") as kept:
+            os.fsync(kept.fileno())
+        server = holder_of(pair.image)
+        os.kill(server, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            done = run("sh", "-c", SAVE, mount.point, check=False, timeout=90)
+            assert done.returncode != 0
+            assert time.monotonic() - began > PATIENCE_SECONDS
+            done = run("sh", "-c", LOOK, mount.point, check=False, timeout=10)
+            assert done.returncode != 0, "of a mount that is over"
+        finally:
+            os.kill(server, signal.SIGCONT)
         mount.end()
         mount = pair.mount()
         assert (mount / "kept").read_bytes() == content
