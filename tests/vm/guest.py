@@ -8,14 +8,13 @@ import json
 import re
 from typing import Any
 
-from tests.vm.machine import SETUPS, Done, Machine
+from tests.vm.machine import LBA_BYTES, SETUPS, Done, Machine
 
 PAYLOAD = "/payload"
 MOUNTPOINTS = {name: f"/mnt/{name}" for name in SETUPS}
 DEVDAX = "/dev/dax0.0"  # the first NVDIMM, once it is one
 PMEM = "/dev/pmem1"
 DAX_FOLDER = "/dax"
-LBA_BYTES = 512
 # How requests come from the kernel, as status says it, and the mount option that asks for that.
 TRANSPORTS = {"/dev/fuse": "noio_uring", "io_uring": "io_uring"}
 RUAMW = re.compile(r"\(RUAMW\): (\d+)")
@@ -33,6 +32,11 @@ class Setup:
     def namespace(self) -> str:
         """The block device of the SSD."""
         return f"/dev/{self.machine.controllers[self.name]}n1"
+
+    @property
+    def controller(self) -> str:
+        """The controller's folder in /sys."""
+        return f"/sys/class/nvme/{self.machine.controllers[self.name]}"
 
     @property
     def data(self) -> str:
@@ -96,6 +100,13 @@ class Setup:
         """The sizes that the mount has, and could have."""
         return self._told("streamctl", "grow", "--dry-run", "--json", self.point)
 
+    def devices(self) -> list[dict[str, Any]]:
+        """What streamctl device says of the whole machine."""
+        told: list[dict[str, Any]] = json.loads(
+            self.machine.run("streamctl", "device", "--json").out
+        )
+        return told
+
     def device(self) -> dict[str, Any]:
         """What streamctl device says of DATA while it is not mounted."""
         return self._told("streamctl", "device", "--json", self.data)
@@ -103,7 +114,7 @@ class Setup:
     def writable(self) -> list[int]:
         """Bytes left in the open reclaim unit of each handle, as nvme-cli tells."""
         told = self.machine.run("nvme", "fdp", "status", self.namespace).out
-        return [int(lbas) * LBA_BYTES for lbas in RUAMW.findall(told)]
+        return [int(lbas) * LBA_BYTES[self.name] for lbas in RUAMW.findall(told)]
 
     def _told(self, *words: str) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(self.machine.run(*words).out)

@@ -18,6 +18,7 @@ SETUPS = ("passthrough", "block")
 SSD_BYTES = 1 << 30
 PMEM_BYTES = 256 << 20
 RECLAIM_UNIT_BYTES = 16 << 20
+LBA_BYTES = {"passthrough": 512, "block": 4096}
 HANDLES = 8
 BOOT_SECONDS = 300.0
 RUN_SECONDS = 120.0
@@ -48,11 +49,12 @@ def ssd_words(name: str, image: Path) -> list[str]:
     """An NVMe controller with one namespace, which may use every reclaim unit handle."""
     subsystem = f"fdp=on,fdp.runs={RECLAIM_UNIT_BYTES},fdp.nrg=1,fdp.nruh={HANDLES}"
     handles = ";".join(str(handle) for handle in range(HANDLES))
+    lba = f"logical_block_size={LBA_BYTES[name]},physical_block_size={LBA_BYTES[name]}"
     return [
         *("-device", f"nvme-subsys,id=sub-{name},nqn={name},{subsystem}"),
         *("-device", f"nvme,id=ctrl-{name},serial={name},subsys=sub-{name}"),
         *("-drive", f"if=none,id={name},file={image},format=raw,discard=unmap,cache=writeback"),
-        *("-device", f"nvme-ns,drive={name},bus=ctrl-{name},nsid=1,fdp.ruhs={handles}"),
+        *("-device", f"nvme-ns,drive={name},bus=ctrl-{name},nsid=1,fdp.ruhs={handles},{lba}"),
     ]
 
 
@@ -149,6 +151,12 @@ class Machine:
         done = Done(**self._answer(seconds + RUN_SECONDS))
         assert not check or done.code == 0, f"{words}: {done.code}\n{done.out}{done.err}"
         return done
+
+    def find_controllers(self) -> None:
+        """Ask again: a device that comes back may be another number."""
+        script = "cd /sys/class/nvme; for c in *; do echo $c $(cat $c/serial); done"
+        pairs = (line.split() for line in self.run("bash", "-c", script).out.splitlines())
+        self.controllers = {serial: name for name, serial in pairs}
 
     def start(self, notes: str, *words: str) -> None:
         """Leave a command running in the guest, its output the notes of this name."""

@@ -40,7 +40,7 @@ def check(machine: Machine, setup: Setup, option: str) -> int:
 
 
 def test_nothing_promised_is_lost_in_power_cuts(machine: Machine) -> None:
-    """Both set-ups at once, so each cut is one of either; ADR and eADR, and transports, in turns."""
+    """Both set-ups at once, so each cut is one of either; ADR, eADR and transports in turns."""
     seed = random.SystemRandom().randrange(1, 10**6)
     print(f"seed {seed}")  # noqa: T201
     dice = random.Random(seed)
