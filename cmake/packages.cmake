@@ -1,5 +1,6 @@
 # Debian packages by `cpack --config build/release/CPackConfig.cmake`: streamfs (the programs and the
-# units) and libstream (hints for programs). The learning daemon is no package: it wants a
+# units), libstream (hints for programs) and streamfs-source (what it takes to link streamfs with
+# another libfuse, which is LGPL and linked statically). The learning daemon is no package: it wants a
 # scikit-learn that Debian 12 does not have.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME streamfs)
@@ -7,7 +8,7 @@ set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT "streamfs maintainers <streamfs@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL core libstream)
+set(CPACK_COMPONENTS_ALL core libstream source)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
@@ -29,8 +30,25 @@ set(CPACK_COMPONENT_LIBSTREAM_DESCRIPTION
     "hints about the lifetime of data, for programs on streamfs
 A small C library, one to preload, and stream-run, which does that.")
 
+set(CPACK_DEBIAN_SOURCE_PACKAGE_NAME streamfs-source)
+set(CPACK_DEBIAN_SOURCE_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_SOURCE_PACKAGE_ARCHITECTURE all)
+set(CPACK_COMPONENT_SOURCE_DESCRIPTION
+    "source of streamfs and of the libfuse that is linked into it
+third_party/README.md says how to link the programs with another libfuse.")
+
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/ DESTINATION src/streamfs COMPONENT source EXCLUDE_FROM_ALL
+        USE_SOURCE_PERMISSIONS
+        PATTERN .git EXCLUDE PATTERN build EXCLUDE PATTERN __pycache__ EXCLUDE
+        PATTERN .*_cache EXCLUDE PATTERN *.egg-info EXCLUDE)
+install(FILES ${STREAMFS_DEPS_PREFIX}/libfuse-source.tar.gz DESTINATION src/streamfs/third_party
+        COMPONENT source EXCLUDE_FROM_ALL OPTIONAL)
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/third_party/README.md
+        DESTINATION share/doc/streamfs-source COMPONENT source EXCLUDE_FROM_ALL)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/streamfs RENAME copyright
         COMPONENT core)
+install(FILES ${CMAKE_SOURCE_DIR}/third_party/README.md DESTINATION share/doc/streamfs
+        RENAME README.libfuse.md COMPONENT core)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/libstream RENAME copyright
         COMPONENT libstream)
 include(CPack)

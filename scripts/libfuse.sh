@@ -62,6 +62,7 @@ libfuse_compile() {
   ninja -C "$1/out" lib/libfuse3.a
   rm -rf "$2"
   meson install -C "$1/out" --no-rebuild
+  tar -C "$1" -czf "$2/libfuse-source.tar.gz" source  # as it was built: the source package ships it
   # bench/meta measures it beside streamfs, and goes without where it cannot be built.
   ninja -C "$1/out" example/passthrough_hp && install -Dt "$2/bin" "$1/out/example/passthrough_hp" ||
     say "passthrough_hp could not be built"

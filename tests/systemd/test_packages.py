@@ -1,9 +1,12 @@
 """The Debian packages: installed, used and purged in a copy of this machine's system."""
 
+import shutil
 from pathlib import Path
 
 import pytest
-from tests.systemd.world import BUILD, World, execute, why_not
+from tests.systemd.world import BUILD, ROOT, World, execute, why_not
+
+LIBFUSE = ROOT / "build/deps"
 
 USE = """
 set -e
@@ -31,7 +34,7 @@ stream-run -- true
 dpkg --force-unsafe-io --remove streamfs >/dev/null
 test -d /etc/streamfs
 test ! -e /usr/bin/streamctl
-dpkg --force-unsafe-io --purge streamfs libstream >/dev/null
+dpkg --force-unsafe-io --purge streamfs libstream streamfs-source >/dev/null
 test ! -e /etc/streamfs
 find /usr /etc -xdev -newer /media/debs/since -name '*stream*' -print
 """
@@ -49,7 +52,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_package_says_what_it_needs(packages: Path) -> None:
     core, library = (next(packages.glob(f"{name}_*.deb")) for name in ("streamfs", "libstream"))
     needs = execute("dpkg-deb", "-f", core, "Depends").stdout
-    for name in ("libc6", "liburing", "libsystemd0", "libblkid1"):
+    for name in ("libc6", "liburing", "libsystemd0", "libblkid1", "libnvme1"):
         assert name in needs
     assert "libc6" in execute("dpkg-deb", "-f", library, "Depends").stdout
     listed = execute("dpkg-deb", "-c", core).stdout
@@ -58,8 +61,33 @@ def test_a_package_says_what_it_needs(packages: Path) -> None:
         "/usr/sbin/fsck.streamfs",
         "/usr/lib/systemd/system/streamfs@.service",
         "/usr/share/doc/streamfs/copyright",
+        "/usr/share/doc/streamfs/README.libfuse.md",
     ):
         assert path in listed
+
+
+def test_the_programs_can_be_linked_with_another_libfuse(packages: Path, tmp_path: Path) -> None:
+    """What is linked statically is LGPL; the shipped source names whichever is given."""
+    if not (LIBFUSE / "lib/libfuse3.a").exists():
+        pytest.skip("libfuse is the distribution's here, and linked shared")
+    execute("dpkg-deb", "-x", next(packages.glob("streamfs-source_*.deb")), tmp_path)
+    source = tmp_path / "usr/src/streamfs"
+    libfuse = source / "third_party/libfuse-source.tar.gz"
+    execute("tar", "-C", tmp_path, "-xf", libfuse)
+    # As it was built, our change in it.
+    patch = (ROOT / "third_party/libfuse-3.18.3-uring-async-reply.patch").read_text()
+    added = [line[1:] for line in patch.splitlines() if line.startswith("+\t")]
+    assert all(line in (tmp_path / "source/lib/fuse_uring.c").read_text() for line in added)
+    mine = tmp_path / "mine"
+    shutil.copytree(LIBFUSE, mine)
+    pc = mine / "lib/pkgconfig/fuse3.pc"
+    pc.write_text(pc.read_text().replace(str(LIBFUSE), str(mine)))
+    out = tmp_path / "out"
+    words: list[str | Path] = ["-S", source, "-B", out, "-G", "Ninja", "-DSTREAMFS_TESTS=OFF"]
+    execute("cmake", *words, f"-DSTREAMFS_DEPS_PREFIX={mine}")
+    linked = execute("ninja", "-C", out, "-t", "commands", "streamfs").stdout.splitlines()[-1]
+    assert f" {mine}/lib/libfuse3.a" in linked
+    assert str(LIBFUSE) not in linked
 
 
 def test_packages_install_work_and_purge(
