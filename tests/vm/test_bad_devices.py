@@ -37,6 +37,10 @@ struct.pack_into("<8xII", mbr, 446, 2048, 131072)
 mbr[450], mbr[510], mbr[511] = 0x83, 0x55, 0xAA
 open(sys.argv[1], "r+b").write(mbr)
 """
+# What Linux's own block layer does with the other is looked at with --long.
+COMMANDS_FIRST = pytest.mark.parametrize(
+    "setup", ["passthrough", pytest.param("block", marks=pytest.mark.long)], indirect=True
+)
 RESETS = "sleep 0.3; for i in 1 2 3 4 5; do echo 1 >$0/reset_controller; sleep 0.4; done"
 
 
@@ -100,6 +104,7 @@ def test_with_io_uring_disabled_the_rest_serves_and_status_says_why(setup: Setup
         run("sysctl", "-q", "kernel.io_uring_disabled=0")
 
 
+@COMMANDS_FIRST
 def test_nothing_fails_while_the_controller_is_reset(setup: Setup) -> None:
     """The kernel cancels what is in flight; block devices' requests it sends again itself."""
     run = setup.machine.run
@@ -115,6 +120,7 @@ def test_nothing_fails_while_the_controller_is_reset(setup: Setup) -> None:
     setup.assert_sound()
 
 
+@COMMANDS_FIRST
 def test_a_device_that_vanishes_is_an_error_and_a_read_only_mount_never_a_hang(
     setup: Setup,
 ) -> None:
