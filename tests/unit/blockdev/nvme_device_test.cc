@@ -285,6 +285,8 @@ TEST_F(NvmeTest, WithoutPlacementEverythingGoesToOneStreamAndTheReasonIsKept) {
     EXPECT_EQ(ssd->info().pstream_count, 1u);
     EXPECT_EQ(ssd->placement(PStreamId{1}), Placement{});
     EXPECT_NE(ssd->found().why.find(why), std::string::npos) << ssd->found().why;
+    EXPECT_EQ(ssd->info().why, ssd->found().why) << "what status shows";
+    EXPECT_EQ(ssd->info().mechanism, "none");
     ASSERT_TRUE(put(*ssd, 0, 3, 1, 1).ok());
     EXPECT_TRUE(holds(*ssd, 0, 3, 1));
     EXPECT_EQ(ssd->honoured().value(), std::nullopt);
