@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 
@@ -38,6 +38,17 @@ def output_of(arguments: Sequence[str | Path]) -> str:
         message = f"{' '.join(words)}: exit {done.returncode}: {last[-1] if last else ''}"
         raise BenchError(message)
     return done.stdout
+
+
+def cpu_us(process: int | None) -> float:
+    """Return the CPU time of all threads that a process has now; 0 of none."""
+    if process is None:
+        return 0.0
+    took = 0
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        with suppress(OSError):  # it ended meanwhile
+            took += int((thread / "schedstat").read_text().split()[0])
+    return took / 1000
 
 
 def wait_until(

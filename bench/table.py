@@ -107,6 +107,7 @@ def main(bench: str, about: str, measure: Callable[[bool], list[Row]]) -> int:
     parser = argparse.ArgumentParser(prog=f"bench/{bench}", description=about)
     parser.add_argument("--quick", action="store_true", help="less of it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
+    parser.add_argument("--png", type=Path, metavar="FILE", help="also draw the figures here")
     options = parser.parse_args()
     try:
         rows = measure(options.quick)
@@ -116,4 +117,8 @@ def main(bench: str, about: str, measure: Callable[[bool], list[Row]]) -> int:
     print_rows(Console(), bench, rows)
     if options.json:
         options.json.write_text(json.dumps(to_json(bench, rows), indent=2) + "\n")
+    if options.png:
+        from bench.picture import draw  # which knows what a row is
+
+        draw(bench, rows, options.png)
     return 0

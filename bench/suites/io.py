@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from bench import fio
 from bench.loop import why_not
 from bench.mounts import Mounted, compared, folder, meta_class, mount_all, streamfs
+from bench.system import cpu_us
 from bench.table import Row, Target, main, ratio, row, unavailable
 
 DEVICE_BYTES = 2 << 30
@@ -22,11 +23,21 @@ FILE_MIB, ROUNDS = 512, 5
 FILE_MIB_QUICK, ROUNDS_QUICK = 32, 1
 SECONDS_RANDOM, SECONDS_RANDOM_QUICK = 3, 1
 # docs/DESIGN.md "Numbers"
+OF_LIMIT = 0.85
 SEQUENTIAL_OF_EXT4, SEQUENTIAL_OF_LIMIT = 0.95, 0.9
 RANDOM_OF_EXT4 = 0.5
 UNCHECKED, SEQUENTIAL_OF_UNCHECKED = "itself without checksums", 0.95
 
-Figures = dict[str, dict[str, float]]  # by job, then by filesystem, of one round
+
+@dataclass(frozen=True)
+class Figure:
+    """What a job was done with on one filesystem, and the CPU time that its server took."""
+
+    speed: float
+    server_us: float = 0.0  # a MiB, or a request of a random job; 0: the kernel's
+
+
+Figures = dict[str, dict[str, Figure]]  # by job, then by filesystem, of one round
 
 
 @dataclass(frozen=True)
@@ -75,27 +86,37 @@ def one_round(mounts: dict[str, Mounted], quick: bool) -> Figures:
     }
 
 
-def figure(job: Job, mounted: Mounted, quick: bool) -> float:
+def figure(job: Job, mounted: Mounted, quick: bool) -> Figure:
     """Run a job on one filesystem."""
     size = f"--size={FILE_MIB_QUICK if quick else FILE_MIB}m"
     options = [size, "--filename=file", *job.options]
     if job.random:
         seconds = SECONDS_RANDOM_QUICK if quick else SECONDS_RANDOM
         options += ["--time_based", f"--runtime={seconds}"]
+    before = cpu_us(mounted.server)
     account = fio.run(mounted.point, options)
+    took = cpu_us(mounted.server) - before
     if job.random:
-        return fio.operations_a_second(account, job.direction)
-    return fio.mib_a_second(account, job.direction)
+        done, speed = account[job.direction]["total_ios"], fio.operations_a_second
+    else:
+        done, speed = account[job.direction]["io_bytes"] / fio.MIB, fio.mib_a_second
+    return Figure(speed(account, job.direction), took / done)
 
 
-def rows(job: Job, rounds: list[dict[str, float]], told: str) -> Iterator[Row]:
-    """Yield a job's speed and its ratios; ``told`` stands beside the speed."""
-    speeds = {name: [each[name] for each in rounds] for name in rounds[0]}
+def rows(job: Job, rounds: list[dict[str, Figure]], told: str) -> Iterator[Row]:
+    """Yield a job's speed and its ratios, and what its server took of a CPU; ``told`` stands beside
+    the speed.
+    """
+    speeds = {name: [each[name].speed for each in rounds] for name in rounds[0]}
     for ours, others in compared(list(speeds)):
         yield row(f"{job.name}: {ours}", statistics.median(speeds[ours]), f"{job.unit}, {told}")
         for other in others:
             what = f"{job.name}: {ours} ÷ {other}"
             yield ratio(what, speeds[ours], speeds[other], wanted(job, other))
+    for name in speeds:
+        if took := statistics.median(each[name].server_us for each in rounds):
+            what = "a read" if job.random else "a MiB"
+            yield row(f"{job.name}: server's CPU time, {name}", took, f"µs {what}")
     if not job.random:
         asked = f"{job.name}: ÷ min({SEQUENTIAL_OF_EXT4} ext4, {SEQUENTIAL_OF_LIMIT} limit_fs)"
         yield ratio(asked, speeds["streamfs"], [least(each) for each in rounds], Target(1, True))
@@ -103,14 +124,17 @@ def rows(job: Job, rounds: list[dict[str, float]], told: str) -> Iterator[Row]:
 
 def wanted(job: Job, other: str) -> Target | None:
     """Return what is asked of a job's ratio to one other filesystem, if anything is."""
+    if other.startswith("limit_fs"):
+        return Target(OF_LIMIT, at_least=True)
     if job.random:
         return Target(RANDOM_OF_EXT4, at_least=True) if other == "ext4" else None
     return Target(SEQUENTIAL_OF_UNCHECKED, at_least=True) if other == UNCHECKED else None
 
 
-def least(each: dict[str, float]) -> float:
+def least(each: dict[str, Figure]) -> float:
     """Return what sequential access has to reach in a round."""
-    return min(SEQUENTIAL_OF_EXT4 * each["ext4"], SEQUENTIAL_OF_LIMIT * each["limit_fs"])
+    ext4, limit = each["ext4"].speed, each["limit_fs"].speed
+    return min(SEQUENTIAL_OF_EXT4 * ext4, SEQUENTIAL_OF_LIMIT * limit)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from bench.paths import ROOT
-from bench.table import Target, print_rows, row, to_json
+from bench.picture import draw, drawn
+from bench.table import Target, print_rows, row, to_json, unavailable
 from rich.console import Console
 
 BENCHES = sorted(path.name for path in (ROOT / "bench").iterdir() if path.is_symlink())
@@ -34,6 +35,18 @@ def test_json_has_the_promised_keys() -> None:
     assert told["rows"] == [
         {"name": "slow", "value": 3, "unit": "ns", "target": "≤ 2", "met": False}
     ]
+
+
+def test_a_picture_shows_ratios_and_what_has_a_target(tmp_path: Path) -> None:
+    rows = [
+        row("slow", 3, "ns", Target(2)),
+        row("a ÷ b", 0.7, "0.6 to 0.8"),
+        row("speed", 1e9, "a second"),
+        unavailable("nothing ÷ a", "not installed"),
+    ]
+    assert [one.name for one in drawn(rows)] == ["slow", "a ÷ b"]
+    draw("bench", rows, tmp_path / "figures.png")
+    assert (tmp_path / "figures.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_every_bench_says_what_it_is_for() -> None:
