@@ -3,6 +3,7 @@
 // Thread safety: any thread. Crash: memory only.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,10 +15,17 @@ namespace streamfs::data {
 
 class DirectoryNames {
  public:
+  struct Named {
+    InodeId id;
+    std::string name;
+  };
   void learn(InodeId id, std::string_view name);
+  void learn(std::span<const Named> all);
   std::string name(InodeId id) const;
 
  private:
+  bool knows(InodeId id, std::string_view name) const SFS_REQUIRES_SHARED(mutex_);
+
   static constexpr size_t kNamesMax = 65536;
   mutable SharedMutex mutex_;  // leaf
   std::unordered_map<InodeId, std::string> names_ SFS_GUARDED_BY(mutex_);

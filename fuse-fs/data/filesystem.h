@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -182,8 +183,9 @@ class Filesystem {
   virtual Result<void> read_directory(
       InodeId directory, uint64_t cookie,
       const std::function<bool(const meta::DirectoryEntry&)>& visit) = 0;
-  // One more reference, for readdirplus.
-  virtual Result<meta::Attributes> reference(InodeId id) = 0;
+  // One more reference to each, for readdirplus. What is gone meanwhile is left out; `found` must
+  // call nothing of this.
+  virtual void reference(std::span<const InodeId> ids, const meta::Engine::Referenced& found) = 0;
   virtual void forget(InodeId id, uint64_t count) = 0;
 
   // ---- Attributes

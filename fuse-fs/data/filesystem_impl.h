@@ -62,7 +62,7 @@ class FilesystemImpl final : public Filesystem {
   Result<void> read_directory(
       InodeId directory, uint64_t cookie,
       const std::function<bool(const meta::DirectoryEntry&)>& visit) override;
-  Result<meta::Attributes> reference(InodeId id) override;
+  void reference(std::span<const InodeId> ids, const meta::Engine::Referenced& found) override;
   void forget(InodeId id, uint64_t count) override;
 
   Result<meta::Attributes> attributes(InodeId id) override { return engine_->attributes(id); }

@@ -6,8 +6,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -145,14 +147,18 @@ Result<void> FilesystemImpl::rename(InodeId from, std::string_view name, InodeId
 Result<void> FilesystemImpl::read_directory(
     InodeId directory, uint64_t cookie,
     const std::function<bool(const meta::DirectoryEntry&)>& visit) {
-  return engine_->read_directory(directory, cookie, [&](const meta::DirectoryEntry& entry) {
-    if (entry.type == S_IFDIR) directories_.learn(entry.id, entry.name);
+  std::vector<DirectoryNames::Named> directories;
+  SFS_TRY(engine_->read_directory(directory, cookie, [&](const meta::DirectoryEntry& entry) {
+    if (entry.type == S_IFDIR) directories.push_back({entry.id, std::string(entry.name)});
     return visit(entry);
-  });
+  }));
+  directories_.learn(directories);
+  return {};
 }
 
-Result<Attributes> FilesystemImpl::reference(InodeId id) {
-  return engine_->reference(id);
+void FilesystemImpl::reference(std::span<const InodeId> ids,
+                               const meta::Engine::Referenced& found) {
+  engine_->reference(ids, found);
 }
 
 void FilesystemImpl::forget(InodeId id, uint64_t count) {

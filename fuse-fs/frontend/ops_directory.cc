@@ -19,6 +19,12 @@ struct Entry {
   InodeId id;
   uint32_t type;
   off_t next_cookie;
+  size_t offset;  // in the reply
+};
+
+struct Listing {
+  std::vector<Entry> entries;
+  size_t bytes = 0;  // of the reply
 };
 
 bool is_dot_or_dot_dot(const std::string& name) {
@@ -28,20 +34,20 @@ bool is_dot_or_dot_dot(const std::string& name) {
 // As many entries as fit a reply of `size` bytes, each taking what `room` says. Copied, because
 // taking references while the directory is being read would take inode locks out of order.
 template <typename Room>
-Result<std::vector<Entry>> collect(Context& context, InodeId directory, off_t cookie, size_t size,
-                                   Room room) {
-  std::vector<Entry> entries;
-  size_t used = 0;
+Result<Listing> collect(Context& context, InodeId directory, off_t cookie, size_t size, Room room) {
+  Listing all;
+  all.entries.reserve(size / room("names are short"));
   SFS_TRY(context.fs().read_directory(
       directory, static_cast<uint64_t>(cookie), [&](const meta::DirectoryEntry& found) {
         std::string name(found.name);
-        used += room(name.c_str());
-        if (used > size) return false;
-        entries.push_back(
-            {std::move(name), found.id, found.type, static_cast<off_t>(found.next_cookie)});
+        const size_t bytes = room(name.c_str());
+        if (all.bytes + bytes > size) return false;
+        all.entries.push_back({std::move(name), found.id, found.type,
+                               static_cast<off_t>(found.next_cookie), all.bytes});
+        all.bytes += bytes;
         return true;
       }));
-  return entries;
+  return all;
 }
 
 struct stat only_type(const Context& context, const Entry& entry) {
@@ -51,18 +57,63 @@ struct stat only_type(const Context& context, const Entry& entry) {
   return out;
 }
 
-// With a reference for each entry but "." and "..". One that was unlinked meanwhile is listed
-// without attributes, as plain readdir would.
-fuse_entry_param with_reference(Context& context, const Entry& entry) {
-  if (!is_dot_or_dot_dot(entry.name)) {
-    if (const Result<meta::Attributes> found = context.fs().reference(entry.id)) {
-      return to_entry(context, *found);
+// A reply to readdirplus. It carries a reference for each entry but "." and "..". One that was
+// unlinked meanwhile is listed without attributes, as plain readdir would.
+class Plus {
+ public:
+  Plus(fuse_req_t req, Context& context, const Listing& listing)
+      : req_(req), context_(context), reply_(listing.bytes) {
+    for (const Entry& entry : listing.entries) {
+      if (is_dot_or_dot_dot(entry.name)) {
+        put_plain(entry);
+      } else {
+        asked_.push_back(&entry);
+        ids_.push_back(entry.id);
+      }
+    }
+    take_references();
+  }
+
+  // Whether the kernel took it, and the references with it.
+  bool send() { return fuse_reply_buf(req_, reply_.data(), reply_.size()) == 0; }
+
+  void give_back() {
+    for (const InodeId id : ids_) {
+      if (id.value != 0) context_.fs().forget(id, 1);
     }
   }
-  fuse_entry_param plain{};
-  plain.attr = only_type(context, entry);
-  return plain;
-}
+
+ private:
+  void take_references() {
+    std::vector<bool> found(ids_.size());
+    context_.fs().reference(ids_, [&](size_t place, const meta::Attributes& attributes) {
+      found[place] = true;
+      put(*asked_[place], to_entry(context_, attributes));
+    });
+    for (size_t place = 0; place < ids_.size(); ++place) {
+      if (found[place]) continue;
+      put_plain(*asked_[place]);
+      ids_[place] = {};
+    }
+  }
+
+  void put_plain(const Entry& entry) {
+    fuse_entry_param plain{};
+    plain.attr = only_type(context_, entry);
+    put(entry, plain);
+  }
+
+  void put(const Entry& entry, const fuse_entry_param& found) {
+    fuse_add_direntry_plus(req_, reply_.data() + entry.offset, reply_.size() - entry.offset,
+                           entry.name.c_str(), &found, entry.next_cookie);
+  }
+
+  fuse_req_t req_;
+  Context& context_;
+  std::vector<char> reply_;
+  std::vector<const Entry*> asked_;
+  std::vector<InodeId> ids_;  // of asked_; 0: there is no reference
+};
 
 }  // namespace
 
@@ -70,39 +121,29 @@ namespace op {
 
 void readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t cookie, fuse_file_info* /*file*/) {
   run(req, Wait::kNever, [=](Context& c) {
-    const auto entries = collect(c, c.inode(ino), cookie, size, [req](const char* name) {
+    const auto listing = collect(c, c.inode(ino), cookie, size, [req](const char* name) {
       return fuse_add_direntry(req, nullptr, 0, name, nullptr, 0);
     });
-    if (!entries) return reply_error(req, entries.error());
-    std::vector<char> reply(size);
-    size_t used = 0;
-    for (const Entry& entry : *entries) {
+    if (!listing) return reply_error(req, listing.error());
+    std::vector<char> reply(listing->bytes);
+    for (const Entry& entry : listing->entries) {
       const struct stat attributes = only_type(c, entry);
-      used += fuse_add_direntry(req, reply.data() + used, size - used, entry.name.c_str(),
-                                &attributes, entry.next_cookie);
+      fuse_add_direntry(req, reply.data() + entry.offset, reply.size() - entry.offset,
+                        entry.name.c_str(), &attributes, entry.next_cookie);
     }
-    fuse_reply_buf(req, reply.data(), used);
+    fuse_reply_buf(req, reply.data(), reply.size());
   });
 }
 
 void readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t cookie,
                  fuse_file_info* /*file*/) {
   run(req, Wait::kNever, [=](Context& c) {
-    const auto entries = collect(c, c.inode(ino), cookie, size, [req](const char* name) {
+    const auto listing = collect(c, c.inode(ino), cookie, size, [req](const char* name) {
       return fuse_add_direntry_plus(req, nullptr, 0, name, nullptr, 0);
     });
-    if (!entries) return reply_error(req, entries.error());
-    std::vector<char> reply(size);
-    std::vector<InodeId> referenced;
-    size_t used = 0;
-    for (const Entry& entry : *entries) {
-      const fuse_entry_param found = with_reference(c, entry);
-      if (found.ino != 0) referenced.push_back(entry.id);
-      used += fuse_add_direntry_plus(req, reply.data() + used, size - used, entry.name.c_str(),
-                                     &found, entry.next_cookie);
-    }
-    if (fuse_reply_buf(req, reply.data(), used) == 0) return;
-    for (const InodeId id : referenced) c.fs().forget(id, 1);
+    if (!listing) return reply_error(req, listing.error());
+    Plus reply(req, c, *listing);
+    if (!reply.send()) reply.give_back();
   });
 }
 

@@ -128,18 +128,18 @@ Result<void> check_name(std::string_view name) {
 }
 
 InodeImage& Change::next(Inode& inode) {
-  for (auto& [of, image] : images_) {
-    if (of == &inode) return image;
+  for (Next& next : all()) {
+    if (next.inode == &inode) return next.image;
   }
-  images_.reserve(8);  // references handed out stay good
-  SFS_ASSERT(images_.size() < 8);
-  return images_.emplace_back(&inode, inode.committed).second;
+  SFS_ASSERT(count_ < images_.size());
+  images_[count_] = {&inode, inode.committed};
+  return images_[count_++].image;
 }
 
 Result<TxId> Change::commit() {
-  for (auto& [inode, image] : images_) put_image(tx, inode->id, inode->committed, image);
+  for (Next& next : all()) put_image(tx, next.inode->id, next.inode->committed, next.image);
   SFS_ASSIGN(const TxId committed, journal_.commit(tx));
-  for (auto& [inode, image] : images_) inode->adopt(image);
+  for (Next& next : all()) next.inode->adopt(next.image);
   return committed;
 }
 

@@ -14,9 +14,11 @@
 // did not return is there whole or not at all. Of current-only changes nothing is there.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -129,6 +131,7 @@ class Inode;  // in memory; opaque above meta
 
 class Engine {
  public:
+  using Referenced = std::function<void(size_t place, const Attributes& attributes)>;
   struct Options {
     bool read_only = false;
     bool start_background = true;  // checkpointer; tests drive it by hand
@@ -166,6 +169,9 @@ class Engine {
                                       const std::function<bool(const DirectoryEntry&)>& visit) = 0;
   // One more reference to an inode that was found in a directory. ESTALE: freed meanwhile.
   virtual Result<Attributes> reference(InodeId id) = 0;
+  // The same for many, in any order; what fails is left out. `found` is told each one's place among
+  // `ids`, with locks held: it must not call the engine.
+  virtual void reference(std::span<const InodeId> ids, const Referenced& found) = 0;
   // True when the inode has no name and no reference left: the caller frees it with free_orphan().
   virtual bool forget(InodeId id, uint64_t count) = 0;
   // Frees the blocks and the slot of such an inode. Bounded records; resumed after a crash.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -39,8 +40,15 @@ class Change {
   Transaction tx;
 
  private:
+  struct Next {
+    Inode* inode;
+    InodeImage image;
+  };
+  std::span<Next> all() { return std::span(images_).first(count_); }
+
   Journal& journal_;
-  std::vector<std::pair<Inode*, InodeImage>> images_;
+  std::array<Next, 8> images_;  // a rename's at most; the first count_ are there
+  size_t count_ = 0;
 };
 
 // A locked inode.
@@ -71,6 +79,7 @@ class EngineImpl final : public Engine {
   Result<void> read_directory(InodeId directory, uint64_t cookie,
                               const std::function<bool(const DirectoryEntry&)>& visit) override;
   Result<Attributes> reference(InodeId id) override;
+  void reference(std::span<const InodeId> ids, const Referenced& found) override;
   bool forget(InodeId id, uint64_t count) override;
   Result<void> free_orphan(InodeId id) override;
   std::vector<InodeId> leftover_orphans() override { return orphans_.leftovers(); }

@@ -269,6 +269,7 @@ Result<void> EngineImpl::check_removable(Inode& inode, bool directory) {
   if (!directory)
     return is_directory(inode.committed) ? Result<void>(Error{EISDIR}) : Result<void>();
   if (!is_directory(inode.committed)) return Error{ENOTDIR};
+  if (!inode.directory && inode.committed.chain == 0) return {};  // never had a name in it
   SFS_ASSIGN(const Directory* names, entries(inode));
   if (!names->empty()) return Error{ENOTEMPTY};
   return {};
@@ -323,7 +324,8 @@ constexpr uint64_t kSelfCookie = 1, kParentCookie = 2, kFirstSlotCookie = 3;
 }  // namespace
 
 // A bounded part of a directory at a time: visit() runs without locks, so it may call the engine.
-// The first parts are small, because the usual caller has 4 KiB to fill: some 25 names.
+// The first parts are small: before Linux 6.16 a caller has 4 KiB to fill, some 25 names, and then
+// as many as getdents was given room for, some 200.
 Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
                                         const std::function<bool(const DirectoryEntry&)>& visit) {
   struct Item {
@@ -359,6 +361,14 @@ Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
 Result<Attributes> EngineImpl::reference(InodeId id) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   return referenced(*inode);
+}
+
+void EngineImpl::reference(std::span<const InodeId> ids, const Referenced& found) {
+  const std::vector<size_t> rest = cache_.add_lookups(
+      ids, [&](size_t place, const Inode& inode) { found(place, attributes_of(inode)); });
+  for (const size_t place : rest) {
+    if (const Result<Attributes> one = reference(ids[place])) found(place, *one);
+  }
 }
 
 }  // namespace streamfs::meta

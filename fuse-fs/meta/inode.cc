@@ -25,11 +25,17 @@ namespace streamfs::meta {
 namespace {
 
 // Of InodeCache.
-constexpr uint64_t kEntryBytes = 112;     // a node of the map, its bucket, a control block
+constexpr int64_t kUnitBytes = sizeof(InodeEntries) + 64;  // a node of the map, its bucket
+constexpr uint64_t kControlBytes = 32;                     // beside an inode
 constexpr int64_t kToldBytes = 4 * 1024;  // what a shard keeps to itself of a change
-constexpr size_t kEvictedAtOnce = 16, kBucketsAtOnce = 16;
+constexpr size_t kEvictedAtOnce = 16, kBucketsAtOnce = 2;
 constexpr uint64_t kRoundsMost = 200;        // that an inode as large as the limit stays unused
 constexpr uint64_t kGrownBytes = 64 * 1024;  // until it is looked again
+
+void prefetch(const void* object, size_t bytes) {
+  const auto* const first = static_cast<const std::byte*>(object);
+  for (size_t at = 0; at < bytes; at += kLineSize) __builtin_prefetch(first + at);
+}
 
 bool known_type(uint16_t mode) {
   switch (mode & 0170000) {
@@ -174,11 +180,38 @@ void InodeRef::reset() {
   inode_.reset();
 }
 
-void InodeCache::charge(Shard& at, Entry& entry, uint64_t bytes) {
-  at.untold += static_cast<int64_t>(bytes) - static_cast<int64_t>(entry.bytes);
-  entry.bytes = bytes;
+void InodeCache::tell(Shard& at, int64_t bytes) {
+  at.untold += bytes;
   if (std::abs(at.untold) < kToldBytes) return;
   bytes_.fetch_add(std::exchange(at.untold, 0), std::memory_order_relaxed);
+}
+
+void InodeCache::charge(Shard& at, Entry& entry, uint64_t bytes) {
+  tell(at, static_cast<int64_t>(bytes) - static_cast<int64_t>(entry.bytes));
+  entry.bytes = bytes;
+}
+
+InodeEntry* InodeCache::known(Shard& at, InodeId id) {
+  const auto unit = at.units.find(inode_unit(id));
+  return unit != at.units.end() ? &unit->second.of(id) : nullptr;
+}
+
+InodeEntry& InodeCache::to_use(Shard& at, InodeId id) {
+  const auto [unit, is_new] = at.units.try_emplace(inode_unit(id));
+  if (is_new) tell(at, kUnitBytes);
+  Entry& entry = unit->second.of(id);
+  if (!entry.used()) ++unit->second.used;
+  return entry;
+}
+
+void InodeCache::unuse(Shard& at, Entry& entry, InodeId id) {
+  charge(at, entry, 0);
+  let_go(entry);
+  entry = {};
+  const auto unit = at.units.find(inode_unit(id));
+  if (--unit->second.used > 0) return;
+  at.units.erase(unit);
+  tell(at, -kUnitBytes);
 }
 
 uint64_t InodeCache::bytes() const {
@@ -199,11 +232,11 @@ InodeRef InodeCache::pin(Entry& entry) {
 Result<InodeRef> InodeCache::get(InodeId id) {
   Shard& at = shard(id);
   const MutexLock lock(at.mutex);
-  const auto found = at.entries.find(id);
-  if (found != at.entries.end() && found->second.inode) return pin(found->second);
+  Entry* const found = known(at, id);
+  if (found != nullptr && found->inode) return pin(*found);
   // No one can be changing an inode that is not in memory, so its image holds still.
   SFS_ASSIGN(const InodeImage image, read_inode(heap_, id));
-  Entry& entry = at.entries[id];
+  Entry& entry = to_use(at, id);
   entry.inode = std::make_shared<Inode>(id, image);
   return pin(entry);
 }
@@ -211,9 +244,8 @@ Result<InodeRef> InodeCache::get(InodeId id) {
 InodeRef InodeCache::find(InodeId id) {
   Shard& at = shard(id);
   const MutexLock lock(at.mutex);
-  const auto found = at.entries.find(id);
-  const bool here = found != at.entries.end() && found->second.inode;
-  return here ? pin(found->second) : InodeRef();
+  Entry* const found = known(at, id);
+  return found != nullptr && found->inode ? pin(*found) : InodeRef();
 }
 
 InodeRef InodeCache::insert(InodeId id, const InodeImage& image, std::unique_lock<Mutex>& lock) {
@@ -224,7 +256,7 @@ InodeRef InodeCache::insert(InodeId id, const InodeImage& image, std::unique_loc
   SFS_ASSERT(lock.owns_lock());
   Shard& at = shard(id);
   const MutexLock shard_lock(at.mutex);
-  Entry& entry = at.entries[id];
+  Entry& entry = to_use(at, id);
   charge(at, entry, 0);
   let_go(entry);
   entry = Entry{.inode = std::move(inode)};
@@ -235,9 +267,7 @@ void InodeCache::erase(Inode& inode) {
   Shard& at = shard(inode.id);
   const MutexLock lock(at.mutex);
   if (inode.entry == nullptr) return;
-  charge(at, *inode.entry, 0);
-  let_go(*inode.entry);
-  at.entries.erase(inode.id);
+  unuse(at, *inode.entry, inode.id);
 }
 
 void InodeCache::add_lookup(Inode& pinned) {
@@ -245,17 +275,43 @@ void InodeCache::add_lookup(Inode& pinned) {
   if (pinned.entry != nullptr) ++pinned.entry->lookups;
 }
 
+bool InodeCache::add_lookup_if_free(Entry& entry, size_t place, const Show& show) {
+  if (!entry.inode) return false;
+  const std::unique_lock lock(entry.inode->mutex, std::try_to_lock);
+  if (!lock.owns_lock() || !entry.inode->alive) return false;
+  ++entry.lookups;
+  show(place, *entry.inode);
+  return true;
+}
+
+// Those of one unit follow each other, as files made one after the other do: one lock for them, and
+// the waits for their memory overlap.
+std::vector<size_t> InodeCache::add_lookups(std::span<const InodeId> ids, const Show& show) {
+  std::vector<size_t> rest;
+  for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
+    const auto in_it = [&](InodeId id) { return inode_unit(id) == inode_unit(ids[begin]); };
+    while (end < ids.size() && in_it(ids[end])) ++end;
+    Shard& at = shard(ids[begin]);
+    const MutexLock lock(at.mutex);
+    const auto unit = at.units.find(inode_unit(ids[begin]));
+    const bool here = unit != at.units.end();
+    for (size_t i = begin; here && i < end; ++i) {
+      if (const auto& inode = unit->second.of(ids[i]).inode) prefetch(inode.get(), sizeof(Inode));
+    }
+    for (size_t i = begin; i < end; ++i) {
+      if (!here || !add_lookup_if_free(unit->second.of(ids[i]), i, show)) rest.push_back(i);
+    }
+  }
+  return rest;
+}
+
 uint64_t InodeCache::drop_lookups(InodeId id, uint64_t count) {
   Shard& at = shard(id);
   const MutexLock lock(at.mutex);
-  const auto found = at.entries.find(id);
-  if (found == at.entries.end()) return 0;
-  Entry& entry = found->second;
-  const uint64_t left = entry.lookups -= std::min(count, entry.lookups);
-  if (left == 0 && !entry.inode) {  // it could not be read again
-    charge(at, entry, 0);
-    at.entries.erase(found);
-  }
+  Entry* const entry = known(at, id);
+  if (entry == nullptr || !entry->used()) return 0;
+  const uint64_t left = entry->lookups -= std::min(count, entry->lookups);
+  if (!entry->used()) unuse(at, *entry, id);  // it could not be read again
   return left;
 }
 
@@ -269,12 +325,12 @@ void InodeCache::unpin(const std::shared_ptr<Inode>& inode) {
     if (--entry.pins > 0) return;
     // Without pins nobody can reach it: its fields may be read without its mutex.
     const bool needed = entry.lookups > 0 || inode->dirty();
-    charge(at, entry, needed ? kEntryBytes + inode->bytes() : 0);
-    entry.rounds = 1 + std::min(kRoundsMost * entry.bytes / (limit_bytes_ + 1), kRoundsMost);
+    charge(at, entry, needed ? kControlBytes + inode->bytes() : 0);
+    const uint64_t rounds = kRoundsMost * entry.bytes / (limit_bytes_ + 1);
+    entry.rounds = static_cast<uint32_t>(1 + std::min(rounds, kRoundsMost));
     if (!needed) {
-      let_go(entry);
-      last = std::move(entry.inode);
-      at.entries.erase(inode->id);
+      last = entry.inode;
+      unuse(at, entry, inode->id);
     }
   }
   if (bytes() > std::max(limit_bytes_, in_vain_below_.load(std::memory_order_relaxed))) evict();
@@ -298,23 +354,26 @@ void InodeCache::evict() {
 bool InodeCache::evict_from(Shard& at, Evicted& gone) {
   const MutexLock lock(at.mutex);
   bool later = false;
-  const size_t buckets = std::min(kBucketsAtOnce, at.entries.bucket_count());
+  const size_t buckets = std::min(kBucketsAtOnce, at.units.bucket_count());
   for (size_t looks = 0; looks < buckets; ++looks) {
-    at.hand = (at.hand + 1) % at.entries.bucket_count();
-    for (auto it = at.entries.begin(at.hand); it != at.entries.end(at.hand); ++it) {
-      Entry& entry = it->second;
-      if (!entry.inode || entry.pins > 0 || entry.inode->dirty()) continue;
-      later = true;
-      if (entry.rounds > 0) {
-        --entry.rounds;
-        continue;
-      }
-      let_go(entry);
-      gone.push_back(std::move(entry.inode));
-      charge(at, entry, kEntryBytes);
+    at.hand = (at.hand + 1) % at.units.bucket_count();
+    for (auto it = at.units.begin(at.hand); it != at.units.end(at.hand); ++it) {
+      for (Entry& entry : it->second.all) later |= evict_entry(at, entry, gone);
     }
   }
   return later;
+}
+
+bool InodeCache::evict_entry(Shard& at, Entry& entry, Evicted& gone) {
+  if (!entry.inode || entry.pins > 0 || entry.inode->dirty()) return false;
+  if (entry.rounds > 0) {
+    --entry.rounds;
+    return true;
+  }
+  let_go(entry);
+  gone.push_back(std::move(entry.inode));
+  charge(at, entry, 0);
+  return true;
 }
 
 InodeLocks::~InodeLocks() {

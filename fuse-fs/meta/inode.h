@@ -8,9 +8,12 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -113,11 +116,19 @@ class InodeCache;
 // What InodeCache knows of an inode. shared_ptr: a freed slot may be reused while a stale operation
 // still holds the old object.
 struct InodeEntry {
-  std::shared_ptr<Inode> inode;  // none: evicted
+  std::shared_ptr<Inode> inode;  // none: evicted, or never asked for
   uint64_t lookups = 0;
   uint64_t bytes = 0;
   uint32_t pins = 0;
-  uint64_t rounds = 0;  // that the hand passes by
+  uint32_t rounds = 0;  // that the hand passes by
+  bool used() const { return inode != nullptr || lookups > 0; }
+};
+
+// Those of a heap unit side by side: who lists a directory asks for one after the other.
+struct InodeEntries {
+  std::array<InodeEntry, kInodesPerUnit> all;
+  uint32_t used = 0;
+  InodeEntry& of(InodeId id) { return all[id.value % kInodesPerUnit]; }
 };
 
 // Keeps an inode in memory. Movable; not for sharing between threads.
@@ -151,8 +162,12 @@ class InodeCache {
   InodeRef find(InodeId id);  // only if it is in memory
   // A new inode, locked before anyone can see it; `lock` gets its mutex.
   InodeRef insert(InodeId id, const InodeImage& image, std::unique_lock<Mutex>& lock);
-  void erase(Inode& inode);                           // freed, or never born
-  void add_lookup(Inode& pinned);                     // by the kernel
+  void erase(Inode& inode);        // freed, or never born
+  void add_lookup(Inode& pinned);  // by the kernel
+  // One to each of these that is in memory and that nobody works on; it is shown, locked, and the
+  // places of the others are returned.
+  using Show = std::function<void(size_t place, const Inode& inode)>;
+  std::vector<size_t> add_lookups(std::span<const InodeId> ids, const Show& show);
   uint64_t drop_lookups(InodeId id, uint64_t count);  // what is left
   uint64_t bytes() const;                             // about what all of it takes
 
@@ -161,8 +176,8 @@ class InodeCache {
   using Entry = InodeEntry;
   struct alignas(kLineSize) Shard {  // neighbours are others'
     Mutex mutex;                     // leaf
-    std::unordered_map<InodeId, Entry> entries SFS_GUARDED_BY(mutex);
-    size_t hand SFS_GUARDED_BY(mutex) = 0;     // a bucket
+    std::unordered_map<uint64_t, InodeEntries> units SFS_GUARDED_BY(mutex);  // by inode_unit()
+    size_t hand SFS_GUARDED_BY(mutex) = 0;                                   // a bucket
     int64_t untold SFS_GUARDED_BY(mutex) = 0;  // bytes not in bytes_ yet
   };
   using Evicted = std::vector<std::shared_ptr<Inode>>;
@@ -170,10 +185,16 @@ class InodeCache {
   Shard& shard(InodeId id) { return shards_[inode_unit(id) % kShards]; }
   void unpin(const std::shared_ptr<Inode>& inode);
   InodeRef pin(Entry& entry);
+  static bool add_lookup_if_free(Entry& entry, size_t place, const Show& show);
   static void let_go(Entry& entry);
+  Entry* known(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);   // none: nobody asked for it
+  Entry& to_use(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);  // the caller does, now
+  void unuse(Shard& at, Entry& entry, InodeId id) SFS_REQUIRES(at.mutex);
+  void tell(Shard& at, int64_t bytes) SFS_REQUIRES(at.mutex);
   void charge(Shard& at, Entry& entry, uint64_t bytes) SFS_REQUIRES(at.mutex);
   void evict();
   bool evict_from(Shard& at, Evicted& gone);
+  bool evict_entry(Shard& at, Entry& entry, Evicted& gone) SFS_REQUIRES(at.mutex);
 
   const Heap& heap_;
   const uint64_t limit_bytes_;

@@ -195,11 +195,15 @@ Result<void> FakeFilesystem::read_directory(
   return {};
 }
 
-Result<Attributes> FakeFilesystem::reference(InodeId id) {
+void FakeFilesystem::reference(std::span<const InodeId> ids,
+                               const meta::Engine::Referenced& found) {
   const MutexLock lock(mutex_);
-  SFS_ASSIGN(Node * node, find(id));
-  ++node->references;
-  return node->attributes;
+  for (size_t place = 0; place < ids.size(); ++place) {
+    const Result<Node*> node = find(ids[place]);
+    if (!node.ok()) continue;
+    ++(*node)->references;
+    found(place, (*node)->attributes);
+  }
 }
 
 void FakeFilesystem::forget(InodeId id, uint64_t count) {

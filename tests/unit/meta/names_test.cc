@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -360,6 +361,28 @@ TEST(Reading, AnEntryRefusedComesAgain) {
                   return true;
                 }).ok());
   EXPECT_EQ(seen, (std::vector<std::string>{"a", "a"}));
+}
+
+// As readdirplus does; the small cache has given up most of the inodes by then.
+TEST(Reading, ReferencesAreTakenTogether) {
+  for (const uint64_t cache_bytes : {uint64_t{1}, Size{}.cache_bytes}) {
+    Filesystem fs({.cache_bytes = cache_bytes});
+    std::vector<InodeId> ids;
+    for (int i = 0; i < 300; ++i) ids.push_back(fs.file("f" + std::to_string(i)));
+    ASSERT_EQ(fs.unlink("f7"), 0);
+    fs.forget_and_free(ids[7]);
+    std::map<size_t, InodeId> found;
+    fs->reference(ids, [&](size_t place, const Attributes& attributes) {
+      EXPECT_TRUE(found.emplace(place, attributes.id).second);
+    });
+    EXPECT_EQ(found.size(), ids.size() - 1);
+    EXPECT_FALSE(found.contains(7));
+    for (const auto& [place, id] : found) EXPECT_EQ(id, ids[place]);
+    ASSERT_EQ(fs.unlink("f8"), 0);
+    EXPECT_FALSE(fs->forget(ids[8], 1)) << "of the creation; there is one more";
+    EXPECT_TRUE(fs->forget(ids[8], 1));
+    ASSERT_TRUE(fs->free_orphan(ids[8]).ok());
+  }
 }
 
 TEST(Reading, AHundredThousandEntriesStayFindable) {
