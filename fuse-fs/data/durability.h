@@ -31,6 +31,8 @@ class DurabilityBarrier {
   // pending goes out with it. One thread at a time.
   virtual Result<void> before_flush() = 0;
   virtual void after_flush() = 0;
+  // Whether an epoch's flush would make records up to this one durable that are not.
+  virtual bool flush_helps(TxId /*through*/) const { return false; }
   // Every record up to this one survives a power cut when it returns.
   virtual Result<void> make_durable(TxId through) = 0;
   // The same, and no restore looks at their data any more: blocks that they freed may be reused.

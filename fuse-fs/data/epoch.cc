@@ -46,19 +46,32 @@ Result<void> Epochs::flush_through(uint64_t epoch) {
   return flushes_.run_until([&] { return flushed() >= epoch; }, [this] { return flush_device(); });
 }
 
+// A flush that was running already may have covered the data and come too early for the record.
+// The next one has both: who waited for the first and then flushed for itself would flush beside
+// it.
+Result<void> Epochs::flush_through(uint64_t epoch, TxId through) {
+  return flushes_.run_until([&] { return flushed() >= epoch && !barrier_.flush_helps(through); },
+                            [this] { return flush_device(); });
+}
+
 // The inode stays on the list: checksums of what was overwritten wait for the flush.
 Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only) {
   const bool commits = !data_only || engine_.needs_commit(id);
-  if (commits && barrier_.takes_conditions() && flushed() < epoch) {
+  if (!commits) {
+    const TxId last = engine_.journal().last();
+    SFS_TRY(flush_through(epoch, last));
+    return last;
+  }
+  if (barrier_.takes_conditions() && flushed() < epoch) {
     const auto ahead = engine_.commit_ahead(id, epoch, flushed());
     if (ahead.ok() && *ahead) {
       const TxId last = engine_.journal().last();
-      SFS_TRY(flush_through(epoch));
+      SFS_TRY(flush_through(epoch, last));
       return last;
     }
   }
   SFS_TRY(flush_through(epoch));
-  if (commits) SFS_TRY(commit(id));
+  SFS_TRY(commit(id));
   return engine_.journal().last();
 }
 

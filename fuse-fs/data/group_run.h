@@ -3,12 +3,17 @@
 // or of a later one.
 //   run_until() asks each caller's own question first, and again after every action: an action that
 // was already running may have been enough for one and too early for another.
+// Who waits is woken once: when its question is answered, or to act in its turn. Waking all after
+// each action cost more than the flush that they waited for.
 // Thread safety: any thread. The action runs on one caller's thread, with no lock held; a caller's
-// question is asked under the lock, and may take leaves only.
+// question is asked under the lock, by any of them, and may take leaves only.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <utility>
+#include <functional>
+#include <memory>
+#include <vector>
 
 #include "base/mutex.h"
 #include "base/result.h"
@@ -17,48 +22,30 @@ namespace streamfs::data {
 
 class GroupRun {
  public:
-  template <typename Action>
-  Result<void> run(const Action& action) {
-    const MutexLock lock(mutex_);
-    const uint64_t wanted = started_ + 1;
-    while (finished_ < wanted) act_or_wait(action);
-    return result_;
-  }
+  using Action = std::function<Result<void>()>;
+  using Question = std::function<bool()>;
 
+  Result<void> run(const Action& action);
   // Errors: those of an action that this caller ran.
-  template <typename Done, typename Action>
-  Result<void> run_until(const Done& done, const Action& action) {
-    const MutexLock lock(mutex_);
-    while (!done()) {
-      const bool acted = act_or_wait(action);
-      if (acted && !result_.ok()) return result_;
-    }
-    return {};
-  }
+  Result<void> run_until(const Question& done, const Action& action);
 
  private:
-  // True: it acted, and `result_` is its own.
-  template <typename Action>
-  bool act_or_wait(const Action& action) SFS_REQUIRES(mutex_) {
-    if (running_) {
-      ended_.wait(mutex_);
-      return false;
-    }
-    running_ = true;
-    const uint64_t mine = ++started_;
-    mutex_.unlock();
-    Result<void> done = action();
-    mutex_.lock();
-    running_ = false;
-    finished_ = mine;
-    result_ = std::move(done);
-    ended_.notify_all();
-    return true;
-  }
+  enum class Turn : uint32_t { kWait, kDone, kAct };
+  struct Waiter {
+    explicit Waiter(const Question& question) : done(question) {}
+    const Question& done;  // until there is a turn
+    Turn next = Turn::kWait;
+    std::atomic<Turn> turn{Turn::kWait};
+  };
+  // Shared with who wakes it, which may be at that still when it is gone.
+  using Waiters = std::vector<std::shared_ptr<Waiter>>;
+
+  Result<void> act_until(const Question& done, const Action& action);
+  Waiters next_turns(bool leaves) SFS_REQUIRES(mutex_);
 
   Mutex mutex_;  // not held while the action runs
-  CondVar ended_;
-  bool running_ SFS_GUARDED_BY(mutex_) = false;
+  Waiters waiters_ SFS_GUARDED_BY(mutex_);
+  bool running_ SFS_GUARDED_BY(mutex_) = false;  // or somebody was told to act
   uint64_t started_ SFS_GUARDED_BY(mutex_) = 0, finished_ SFS_GUARDED_BY(mutex_) = 0;
   Result<void> result_ SFS_GUARDED_BY(mutex_);
 };

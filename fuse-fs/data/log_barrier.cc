@@ -41,6 +41,7 @@ class LogBarrier final : public DurabilityBarrier {
     return {};
   }
   void after_flush() override { log_->made_durable(shipped_); }
+  bool flush_helps(TxId through) const override { return log_->durable() < through; }
 
   // The log is what META is rebuilt from, lost or cut short. Its own sync is waited for where that
   // is not sure to happen, or either of two copies shall do alone.

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/result.h"
@@ -56,6 +58,34 @@ TEST(Conditional, AnFsyncOfNewBlocksTakesOneFlush) {
               2U)
         << "much data is flushed before it is named";
   }
+}
+
+// Of those who come while one flush runs, some have their data in it and only their record to be
+// flushed, others both.
+TEST(Conditional, FsyncsSideBySideShareOneFlushForDataAndRecords) {
+  Rig::Options options = Rig::with_log();
+  options.faulty = false;
+  Rig rig(options);
+  constexpr size_t kThreads = 8;
+  std::vector<InodeId> files;
+  for (size_t t = 0; t < kThreads; ++t) files.push_back(rig.create("f" + std::to_string(t)));
+  ASSERT_TRUE(rig.fs().sync().ok());
+  const auto write = [&](size_t t) {
+    ASSERT_TRUE(rig.write(files[t], 0, filled_blocks(1, 1)).ok());
+  };
+  const auto fsync = [&](size_t t) { ASSERT_TRUE(rig.fs().fsync(files[t], false).ok()); };
+  for (size_t t = 0; t < kThreads; t += 2) write(t);
+  rig.ram().flush_ms = 400;
+  const uint64_t before = flushes(rig);
+  std::vector<std::thread> threads;
+  threads.emplace_back(fsync, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  for (size_t t = 1; t < kThreads; ++t) {
+    if (t % 2 != 0) write(t);
+    threads.emplace_back(fsync, t);
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(flushes(rig) - before, 2U);
 }
 
 TEST(Conditional, AnFsyncOfOverwrittenBlocksTakesOneFlushAndAnFdatasyncNoRecord) {
