@@ -100,6 +100,10 @@ void IoBatch::read(BlockNo first, Bytes bytes) {
   device_.read(first, bytes, completion());
 }
 
+void IoBatch::submit() {
+  uring::submit();
+}
+
 // What this thread's rings have is its to complete; the rest is completed by others.
 Result<void> IoBatch::wait() {
   while (busy() && uring::drive()) {

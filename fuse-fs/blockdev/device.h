@@ -144,6 +144,7 @@ class IoBatch {
   IoBatch& operator=(const IoBatch&) = delete;
   void write(BlockNo first, ConstBytes bytes, WriteTag tag);
   void read(BlockNo first, Bytes bytes);
+  void submit();        // for a caller who has something to do before wait()
   Result<void> wait();  // the first error of the batch, if any
 
  private:

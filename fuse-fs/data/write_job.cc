@@ -21,6 +21,7 @@ namespace streamfs::data {
 namespace {
 
 constexpr uint32_t kLongRequest = std::numeric_limits<uint32_t>::max();
+constexpr uint64_t kPagesWorthACall = 8;  // to the kernel, and a microsecond's work meanwhile
 
 VStreamId vstream_of(const InodeState& state, const meta::Attributes& attributes) {
   if (attributes.vstream != kDefaultVStream) return attributes.vstream;
@@ -78,14 +79,13 @@ const meta::Piece& WriteJob::piece_at(uint64_t page) const {
   return *it;
 }
 
-// The one copy of the write path, checksummed in the copy; none at all for an aligned request.
+// The one copy of the write path, checksummed in the copy; none at all for an aligned request, of
+// which the checksums are made while the device writes.
 Result<void> WriteJob::prepare() {
   if (core_.checksums.kept()) crcs_.resize(count_);
   if (block_aligned(in_.data()) && offset_ % kBlockSize == 0 && in_.size() % kBlockSize == 0) {
     image_ = in_;
-    for (uint64_t page = 0; page < crcs_.size(); ++page) {
-      crcs_[page] = Checksums::of(in_.subspan(page * kBlockSize, kBlockSize));
-    }
+    checksums_wait_ = core_.checksums.kept();
     return {};
   }
   const Bytes image = scratch(count_ * kBlockSize);
@@ -215,7 +215,18 @@ Result<void> WriteJob::submit() {
     batch.write(head.block, image_.subspan(head.page * kBlockSize, count * kBlockSize),
                 {placement, vstream_});
   }
+  if (checksums_wait_) {
+    if (count_ >= kPagesWorthACall) batch.submit();
+    sum_image();
+  }
   return batch.wait();
+}
+
+void WriteJob::sum_image() {
+  for (uint64_t page = 0; page < count_; ++page) {
+    crcs_[page] = Checksums::of(image_.subspan(page * kBlockSize, kBlockSize));
+  }
+  checksums_wait_ = false;
 }
 
 meta::WriteResult WriteJob::result() const {

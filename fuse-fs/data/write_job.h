@@ -48,6 +48,7 @@ class WriteJob {
   void add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite);
   Result<void> begin_overwrite();
   Result<void> submit();
+  void sum_image();
   Result<void> finish();
   meta::WriteResult result() const;
   void tell_others() const;
@@ -65,6 +66,7 @@ class WriteJob {
   std::optional<BlockNo> near_;  // an allocation here stays contiguous
   ConstBytes image_;             // count_ whole blocks
   std::vector<uint32_t> crcs_;
+  bool checksums_wait_ = false;  // for the device to be at work
   std::vector<Segment> segments_;
   std::vector<meta::BlockRun> reserved_;
   std::vector<placement::RoutedRun> runs_;

@@ -88,8 +88,25 @@ class ThreadRing {
 
   void start(std::unique_ptr<Request> request) { waiting_.push_back(std::move(request)); }
 
+  void submit() {
+    if (waiting_.empty()) return;
+    fill();
+    entered(io_uring_submit(&ring_));
+  }
+
   bool drive() {
     if (waiting_.empty() && in_flight_ == 0) return false;
+    fill();
+    entered(io_uring_submit_and_wait(&ring_, 1));
+    take_answers();
+    return true;
+  }
+
+ private:
+  ThreadRing(unsigned depth, unsigned flags)
+      : depth_(depth), has_large_answers_((flags & IORING_SETUP_CQE32) != 0) {}
+
+  void fill() {
     for (; !waiting_.empty() && in_flight_ < depth_; waiting_.pop_front()) {
       io_uring_sqe* entry = io_uring_get_sqe(&ring_);
       if (entry == nullptr) break;
@@ -98,15 +115,12 @@ class ThreadRing {
       io_uring_sqe_set_data(entry, waiting_.front().release());
       ++in_flight_;
     }
-    const int entered = io_uring_submit_and_wait(&ring_, 1);
-    SFS_ASSERT(entered >= 0 || entered == -EINTR || entered == -EAGAIN || entered == -EBUSY);
-    take_answers();
-    return true;
   }
 
- private:
-  ThreadRing(unsigned depth, unsigned flags)
-      : depth_(depth), has_large_answers_((flags & IORING_SETUP_CQE32) != 0) {}
+  // What could not be submitted now is by the next to enter.
+  static void entered(int result) {
+    SFS_ASSERT(result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY);
+  }
 
   void take_answers() {
     std::array<io_uring_cqe*, kAnswersAtOnce> entries{};
@@ -177,6 +191,11 @@ class MyRings {
     const MutexLock lock(of->mutex);
     of->all.push_back(ring);
   }
+  void submit() {
+    for (const Mine& mine : rings_) {
+      if (mine.ring->is_open()) mine.ring->submit();
+    }
+  }
   bool drive() {
     for (size_t i = 0; i < rings_.size(); ++i) {
       const std::shared_ptr<ThreadRing> ring = rings_[i].ring;
@@ -207,6 +226,10 @@ MyRings& my_rings() {
 }
 
 }  // namespace
+
+void submit() {
+  my_rings().submit();
+}
 
 bool drive() {
   return my_rings().drive();

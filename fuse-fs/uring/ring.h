@@ -74,6 +74,10 @@ class Ring {
   const std::shared_ptr<ThreadRings> rings_;
 };
 
+// Submits what this thread started on any ring, for who has something to do meanwhile. Not in
+// completed().
+void submit();
+
 // Submits what this thread started on any ring and waits until something of it was answered; false:
 // nothing is in flight. Not in completed().
 bool drive();
