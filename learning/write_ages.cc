@@ -41,6 +41,9 @@ void WriteAges::wrote(uint64_t first, uint64_t pages, uint64_t clock) {
   if (step > step_.load(kRelaxed)) step_to(step);
   const auto time = static_cast<uint8_t>(1 + step % kTimes);
   const uint64_t end = std::min<uint64_t>(((first + pages - 1) >> shift_) + 1, times.size());
+  uint64_t known = end_.load(kRelaxed);
+  while (known < end && !end_.compare_exchange_weak(known, end, kRelaxed)) {
+  }
   for (uint64_t at = first >> shift_; at < end; ++at) times[at].store(time, kRelaxed);
 }
 
@@ -54,9 +57,9 @@ void WriteAges::step_to(uint64_t step) {
 
 void WriteAges::forget(uint64_t slice, uint64_t step) {
   const std::span<Time> times = times_.items();
-  for (Time& each :
-       times.subspan(times.size() * slice / kSlices,
-                     times.size() * (slice + 1) / kSlices - times.size() * slice / kSlices)) {
+  const uint64_t end = std::min(times.size() * (slice + 1) / kSlices, end_.load(kRelaxed));
+  const uint64_t begin = std::min(times.size() * slice / kSlices, end);
+  for (Time& each : times.subspan(begin, end - begin)) {
     uint8_t time = each.load(kRelaxed);
     if (time == 0 || steps_since(time, step) < kForgetSteps) continue;
     each.compare_exchange_strong(time, 0, kRelaxed);

@@ -44,6 +44,7 @@ class WriteAges {
   uint64_t step_pages_;
   ZeroedArray<Time> times_;
   std::atomic<uint64_t> step_{0};  // all before it have been taken
+  std::atomic<uint64_t> end_{0};   // nothing behind it was ever written
 };
 
 }  // namespace streamfs::learning
