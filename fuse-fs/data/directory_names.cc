@@ -1,6 +1,5 @@
 #include "fuse-fs/data/directory_names.h"
 
-#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
