@@ -12,12 +12,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.demo.controls import Folders
-from bench.demo.place import unprivileged_user
-from bench.demo.plan import FULL
-from bench.demo.run import PROGRAMS, WorkloadClient
-from bench.demo.servers import Etcd, MariaDb, not_installed
+from bench.emulated.folders import Folders
+from bench.emulated.run import PROGRAMS, WorkloadClient
 from bench.paths import BIN
+from bench.programs.place import unprivileged_user
+from bench.programs.plan import FULL
+from bench.programs.servers import Etcd, MariaDb, not_installed
 from bench.system import output_of, start, unmount, wait_until
 
 _SIZE = 3 << 30  # of the device; sparse

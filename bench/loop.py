@@ -53,6 +53,11 @@ def attach_loop(stack: ExitStack, image: Path) -> str:
 def mount_loop(stack: ExitStack, mkfs: Sequence[str], loop: str, mount: Path) -> None:
     """Make a filesystem and mount it until the stack unwinds; discard is on, the root is ours."""
     output_of(as_root([*mkfs, loop]))
+    mount_made(stack, loop, mount)
+
+
+def mount_made(stack: ExitStack, loop: str, mount: Path) -> None:
+    """Mount what was made already."""
     output_of(as_root(["mount", "-o", "discard", loop, mount]))
     stack.callback(unmount, as_root(["umount"]), mount)
     output_of(as_root(["chown", f"{os.geteuid()}:{os.getegid()}", mount]))

@@ -24,6 +24,23 @@ class Counters:
     p50_us: float
     p99_us: float
     p999_us: float
+    pad_bytes: int = 0  # programmed because a flush could not wait for a full wordline
+    read_bytes: int = 0
+    erases: int = 0
+    mb_per_s: float = 0.0  # of host bytes, written and read, on the saturated virtual clock
+
+    @property
+    def saturated_seconds(self) -> float:
+        """How long the device would have been busy, had the host never waited."""
+        moved = (self.written_bytes + self.read_bytes) / 1e6
+        return moved / self.mb_per_s if self.mb_per_s else 0.0
+
+    @property
+    def gc_waf(self) -> float:
+        """WAF without padding: what copies alone come to."""
+        return (
+            (self.nand_bytes - self.pad_bytes) / self.written_bytes if self.written_bytes else 1.0
+        )
 
     @property
     def waf(self) -> float:
@@ -50,13 +67,15 @@ class Ssd:
         raw: dict[str, Any] = json.loads(output_of([BIN / "ssd-sim", "info", self.path, "--json"]))
         device = raw.get("device", raw)
         latency = device["latency_us"]
-        names = ("written", "nand", "gc", "live", "peak_live", "physical")
+        names = ("written", "nand", "gc", "live", "peak_live", "physical", "pad", "read")
         sizes = {f"{name}_bytes": int(device[f"{name}_bytes"]) for name in names}
         return Counters(
             **sizes,
             p50_us=float(latency["p50"]),
             p99_us=float(latency["p99"]),
             p999_us=float(latency["p999"]),
+            erases=int(device["erases"]),
+            mb_per_s=float(device["simulated_mb_per_s"] or 0),
         )
 
     def pages_written(self) -> int:

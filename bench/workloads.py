@@ -18,8 +18,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from bench import fio
-from bench.demo.databases import Cluster
-from bench.demo.place import Place, unprivileged_user
+from bench.programs.databases import Cluster
+from bench.programs.place import Place, unprivileged_user
 from bench.system import BenchError, output_of
 
 

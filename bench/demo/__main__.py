@@ -5,23 +5,21 @@ Exit codes: 0 all is shown (a target that was missed is shown as missed), 1 some
 """
 
 import argparse
-import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from bench.demo.controls import MODES, Folders
-from bench.demo.plan import FULL, QUICK, Plan
-from bench.demo.report import Replays, Report, draw, print_table, write_json
-from bench.demo.run import Outcome, run
-from bench.demo.ssd import replay_waf, user_bytes
+from bench.demo.report import Report, draw, print_table, write_json
+from bench.emulated.controls import Way
+from bench.emulated.folders import fresh_folders
+from bench.emulated.replays import replay
+from bench.emulated.run import Job, run
 from bench.paths import ROOT
+from bench.programs.plan import FULL, QUICK, Plan
 from bench.system import BenchError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -29,6 +27,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 EXIT_VOID, EXIT_INTERRUPTED = 3, 130
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 OUTPUT = ROOT / "build" / "demo"
+MODES = {
+    "ext4": Way("ext4"),
+    "off": Way(),
+    "learned": Way(placement="learned", daemon=True),
+    "hints": Way(placement="hints", daemon=True, preload=True),
+}
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -50,47 +54,6 @@ def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-@contextmanager
-def fresh_folders(plan: Plan, keep: bool) -> Iterator[Folders]:
-    """Give a run its folders: images in memory where there is room for two of them."""
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    memory = Path("/dev/shm")
-    needed = 2 * user_bytes(plan)
-    roomy = memory.is_dir() and shutil.disk_usage(memory).free > needed and _memory_free() > needed
-    work = Path(tempfile.mkdtemp(prefix="run-", dir=OUTPUT))
-    images = Path(tempfile.mkdtemp(prefix="streamfs-demo-", dir=memory if roomy else work))
-    shared = Path(tempfile.mkdtemp(prefix="streamfs-demo-"))
-    shared.chmod(0o755)
-    try:
-        yield Folders(images=images, work=work, shared=shared)
-    finally:
-        _remove_unmounted(shared)
-        if not keep:
-            shutil.rmtree(images, ignore_errors=True)
-            shutil.rmtree(work, ignore_errors=True)
-
-
-def _memory_free() -> int:
-    fields = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
-    return next(int(words[1]) << 10 for words in fields if words[0] == "MemAvailable:")
-
-
-def _remove_unmounted(folder: Path) -> None:
-    """Delete a folder, never through something that is still mounted in it."""
-    if not any(os.path.ismount(path) for path in folder.iterdir()):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def replay(outcome: Outcome, trace: Path, plan: Plan) -> Replays:
-    """Replay a run's trace the three ways the table needs."""
-    physical, share = outcome.counters.physical_bytes, outcome.warmup_share
-    nosep, sepgc, oracle = (
-        replay_waf(trace, name, physical, plan.pages_per_block, share)
-        for name in ("nosep", "sepgc", "oracle")
-    )
-    return Replays(nosep, sepgc, oracle)
-
-
 def run_all(modes: Sequence[str], plan: Plan, keep: bool, console: Console) -> Report:
     """Do the runs one after the other, then the replays."""
     columns = (TextColumn("{task.description:<28}"), BarColumn(None), TimeElapsedColumn())
@@ -103,10 +66,10 @@ def run_all(modes: Sequence[str], plan: Plan, keep: bool, console: Console) -> R
             bar.update(task, advance=1, description=f"{mode}: {what}")
 
         for mode in modes:
-            folders = stack.enter_context(fresh_folders(plan, keep))
+            folders = stack.enter_context(fresh_folders(OUTPUT, plan, keep=keep))
             if keep:
                 bar.console.print(f"{mode}: {folders.work}, {folders.images}")
-            outcome = run(mode, plan, folders, partial(step, mode))
+            outcome = run(Job(mode, MODES[mode], plan), folders, partial(step, mode))
             outcomes.append(outcome)
             if outcome.trace is not None:
                 step(mode, "replay")

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.demo.run import Outcome
-from bench.demo.ssd import SPARE, SPARE_TOLERANCE
+from bench.emulated.replays import Replays, share_closed
+from bench.emulated.run import Outcome
+from bench.emulated.ssd import SPARE, SPARE_TOLERANCE
 from rich.console import Console
 from rich.table import Table
 
@@ -19,15 +20,6 @@ TITLES = {
     "learned": "streamfs\nlearned",
     "hints": "streamfs\nhints",
 }
-
-
-@dataclass(frozen=True)
-class Replays:
-    """The trace of the run with streams off, replayed on a device of the same size."""
-
-    nosep_waf: float
-    sepgc_waf: float
-    oracle_waf: float
 
 
 @dataclass(frozen=True)
@@ -45,13 +37,13 @@ class Report:
         off = self._waf("off")
         if off is None or self.replays is None:
             return None
-        return _share(off, outcome.counters.waf, self.replays.oracle_waf)
+        return share_closed(off, outcome.counters.waf, self.replays.oracle_waf)
 
     def gap_closed(self, outcome: Outcome) -> float | None:
         """Return the same from the trace replayed with no separation at all."""
         if self.replays is None:
             return None
-        return _share(self.replays.nosep_waf, outcome.counters.waf, self.replays.oracle_waf)
+        return share_closed(self.replays.nosep_waf, outcome.counters.waf, self.replays.oracle_waf)
 
     def void(self) -> list[str]:
         """Why these figures say nothing; empty if they do say something."""
@@ -104,10 +96,6 @@ class Report:
             "meta_class": outcome.meta_class,
             "words_ratio": outcome.meta_words.ratio if outcome.meta_words else None,
         }
-
-
-def _share(start: float, here: float, end: float) -> float | None:
-    return (start - here) / (start - end) if start > end else None
 
 
 def _percent(value: float | None) -> str:

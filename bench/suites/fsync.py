@@ -15,8 +15,6 @@ from functools import partial
 from pathlib import Path
 
 from bench import workloads
-from bench.demo.databases import postgres_bin
-from bench.demo.place import ProgramError
 from bench.loop import not_installed, why_not
 from bench.mounts import (
     OVER_IO_URING,
@@ -29,6 +27,8 @@ from bench.mounts import (
     settle,
     streamfs,
 )
+from bench.programs.databases import postgres_bin
+from bench.programs.place import ProgramError
 from bench.table import Row, Target, main, ratio, row, unavailable
 
 DEVICE_BYTES = 2 << 30

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from bench.accounting import bytes_asked
-from bench.demo.report import Replays, Report
-from bench.demo.run import Outcome
+from bench.demo.report import Report
+from bench.emulated.replays import Replays
+from bench.emulated.run import Outcome
 from bench.ssd import Counters
 
 GIB = 1 << 30

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from bench.demo.controls import MetaWords
-from bench.demo.plan import QUICK
-from bench.demo.run import ATTEMPTS, Counted, counted_rounds
-from bench.demo.ssd import SPARE, SPARE_TOLERANCE
+from bench.emulated.controls import MetaWords
+from bench.emulated.run import ATTEMPTS, Counted, counted_rounds
+from bench.emulated.ssd import SPARE, SPARE_TOLERANCE
+from bench.programs.plan import QUICK
 from bench.ssd import Counters
 
 PHYSICAL = 1 << 30

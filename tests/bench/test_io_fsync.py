@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from bench.demo.place import ProgramError
 from bench.mounts import OVER_IO_URING
+from bench.programs.place import ProgramError
 from bench.suites import fsync, io
 from bench.table import Row, unavailable
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from bench.accounting import descendants
-from bench.demo.place import Place, ProgramError, unprivileged_user
-from bench.demo.plan import QUICK
-from bench.demo.servers import Etcd, MariaDb, not_installed
+from bench.programs.place import Place, ProgramError, unprivileged_user
+from bench.programs.plan import QUICK
+from bench.programs.servers import Etcd, MariaDb, not_installed
 from bench.suites import placement
 from bench.table import Row
 
@@ -137,7 +137,7 @@ def test_a_round_asks_for_the_same_again(gateway: Gateway, place: Place) -> None
 def test_a_server_that_ends_at_once_is_an_error(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bench.demo.servers.program", lambda _: "/bin/false")
+    monkeypatch.setattr("bench.programs.servers.program", lambda _: "/bin/false")
     with pytest.raises(ProgramError, match="did not start"):
         Etcd(place, PLAN, seed=1).prepare()
 

@@ -22,6 +22,7 @@
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/frontend/control_requests.h"
 #include "fuse-fs/frontend/control_server.h"
+#include "fuse-fs/frontend/meters.h"
 #include "fuse-fs/frontend/status_json.h"
 #include "fuse-fs/placement/placement.h"
 #include "tests/unit/frontend/fake_filesystem.h"
@@ -35,7 +36,8 @@ using ::testing::HasSubstr;
 constexpr uid_t kStranger = 4711;
 
 json ask(FakeFilesystem& fs, uid_t uid, const std::string& line) {
-  return answer_control(fs, {uid, [] { return true; }}, line).body;
+  Meters meters;
+  return answer_control(fs, meters, {uid, [] { return true; }}, line).body;
 }
 
 TEST(ControlRequest, EveryAnswerSaysWhetherItWorked) {
@@ -196,7 +198,7 @@ class ControlSocket : public ::testing::Test {
   ControlSocket() {
     std::string pattern = std::filesystem::temp_directory_path() / "streamfs-control.XXXXXX";
     folder_ = mkdtemp(pattern.data());
-    auto opened = ControlServer::open(fs_, folder_ + "/made/here.sock");
+    auto opened = ControlServer::open(fs_, meters_, folder_ + "/made/here.sock");
     EXPECT_TRUE(opened.ok());
     server_ = std::move(opened).value();
   }
@@ -205,6 +207,7 @@ class ControlSocket : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
   FakeFilesystem fs_;
+  Meters meters_;
   std::string folder_;
   std::unique_ptr<ControlServer> server_;
 };
@@ -323,7 +326,7 @@ TEST_F(ControlSocket, TheNextMountReplacesASocketLeftBehind) {
   std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
   ASSERT_EQ(bind(left, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   close(left);
-  const auto server = ControlServer::open(fs_, path);
+  const auto server = ControlServer::open(fs_, meters_, path);
   ASSERT_TRUE(server.ok());
   EXPECT_EQ(Client(path).ask(R"({"op": "status"})").at("ok"), true);
 }

@@ -4,8 +4,8 @@ import random
 import shutil
 from pathlib import Path
 
-from bench.demo.place import Place
-from bench.demo.plan import FilesPlan
+from bench.programs.place import Place
+from bench.programs.plan import FilesPlan
 
 _LINES = 120
 

@@ -18,8 +18,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from bench.demo.place import Place, ProgramError
-from bench.demo.plan import EtcdPlan, MariaDbPlan
+from bench.programs.place import Place, ProgramError
+from bench.programs.plan import EtcdPlan, MariaDbPlan
 
 # Debian puts servers where an ordinary user's PATH does not lead.
 _SERVER_FOLDERS = "/usr/sbin:/usr/local/sbin"

@@ -7,8 +7,8 @@ import tarfile
 from io import BytesIO
 from pathlib import Path
 
-from bench.demo.place import Place
-from bench.demo.plan import MIB, FilesPlan
+from bench.programs.place import Place
+from bench.programs.plan import MIB, FilesPlan
 
 
 class Logs:

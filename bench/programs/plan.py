@@ -1,6 +1,7 @@
 """How much each program does: fixed counts and seeds, so that every run asks for the same bytes."""
 
 from dataclasses import dataclass
+from typing import Any
 
 MIB = 1 << 20
 
@@ -142,4 +143,18 @@ FULL = Plan(
     ),
 )
 
-PLANS = {plan.name: plan for plan in (QUICK, FULL)}
+
+_PARTS = {
+    "postgres": PostgresPlan,
+    "sqlite": SqlitePlan,
+    "rocksdb": RocksPlan,
+    "files": FilesPlan,
+    "mariadb": MariaDbPlan,
+    "etcd": EtcdPlan,
+}
+
+
+def to_plan(values: dict[str, Any]) -> Plan:
+    """Return what ``dataclasses.asdict`` made these values of."""
+    parts = {name: part(**values[name]) for name, part in _PARTS.items()}
+    return Plan(**values | parts)

@@ -1,4 +1,4 @@
-"""The four ways to store the same workload: what is mounted, and how it is undone."""
+"""The ways to store the same workload: what is mounted, and how it is undone."""
 
 import os
 import shutil
@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.loop import loop_device, mount_loop
+from bench.emulated.folders import Folders
+from bench.loop import loop_device, mount_made
 from bench.paths import BIN, VENV_BIN
 from bench.ssd import Ssd
 from bench.streamctl import status
@@ -20,16 +21,23 @@ from bench.system import (
     wait_until,
 )
 
-MODES = ("ext4", "off", "learned", "hints")
+# Blocks for root and many inodes are not made: how full the device is, is the ballast's business.
+MAKE = {"ext4": ["mkfs.ext4", "-q", "-m", "0", "-i", "65536"], "xfs": ["mkfs.xfs", "-q"]}
 
 
 @dataclass(frozen=True)
-class Folders:
-    """A run's own folders: the image may lie in memory, the rest does not."""
+class Way:
+    """A filesystem, and who tells it how long data will live."""
 
-    images: Path  # the emulated SSD's
-    work: Path  # META, trace, logs
-    shared: Path  # mount points and all else that the workload's user must reach
+    filesystem: str = "streamfs"  # or one of MAKE
+    placement: str = "off"
+    daemon: bool = False
+    preload: bool = False
+
+    @property
+    def recorded(self) -> bool:
+        """Whether its trace is: what every placement could have had to work with."""
+        return self.filesystem == "streamfs" and self.placement == "off"
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class MetaWords:
 class Control:
     """A mounted filesystem to run the workload on."""
 
-    mode: str
+    way: Way
     ssd: Ssd
     mount: Path
     meta_class: str = "none"
@@ -70,49 +78,72 @@ class Control:
 
     def meta_words(self) -> MetaWords | None:
         """Return what META has programmed so far; None where there is none."""
-        if self.mode == "ext4":
+        if self.way.filesystem in MAKE:
             return None
         meta = status(self.mount)["meta"]
         return MetaWords(meta["words_programmed"], meta["block_words"])
 
 
-def mounted(stack: ExitStack, mode: str, ssd: Ssd, folders: Folders, user: str | None) -> Control:
+def mounted(stack: ExitStack, way: Way, ssd: Ssd, folders: Folders, user: str | None) -> Control:
     """Make the filesystem on a fresh device and mount it until the stack unwinds."""
     mount = folders.shared / "mount"
     mount.mkdir()
-    if mode == "ext4":
-        control = _mount_ext4(stack, ssd, mount, folders)
+    if way.filesystem in MAKE:
+        control = _mount_kernels(stack, way, ssd, mount, folders)
     else:
-        control = _mount_streamfs(stack, mode, ssd, mount, folders)
-    # The mount belongs to whoever runs the demo; folders in it go to the workload's user.
+        control = _mount_streamfs(stack, way, ssd, mount, folders)
+    # The mount belongs to whoever runs the bench; folders in it go to the workload's user.
     if user is not None:
         mount.chmod(0o755)
     return control
 
 
-def _mount_ext4(stack: ExitStack, ssd: Ssd, mount: Path, folders: Folders) -> Control:
-    """Put ext4 on the SSD's loop device; discard is on."""
+def _mount_kernels(stack: ExitStack, way: Way, ssd: Ssd, mount: Path, folders: Folders) -> Control:
+    """Put one of the kernel's filesystems on the SSD's loop device; discard is on."""
     served = folders.shared / "served"
     served.mkdir()
     log = folders.work / "ssd-sim.log"
     loop, server = loop_device(stack, ssd, served, log)
-    # Nothing set aside (blocks for root, clusters for conversions, many inodes): how full the
-    # device is, is the ballast's business.
-    mount_loop(stack, ["mkfs.ext4", "-q", "-m", "0", "-i", "65536"], loop, mount)
+    output_of(as_root([*MAKE[way.filesystem], loop]))
+    if way.filesystem == "xfs":
+        _write_log_through(loop)
+    mount_made(stack, loop, mount)
+    _set_nothing_aside(way.filesystem, loop, mount)
+    return Control(way, ssd, mount, servers=[(server, log)])
+
+
+def _write_log_through(loop: str) -> None:
+    """Write XFS's log once, as it is: that of an XFS in use has been written all over.
+
+    Its 64 MiB would else be neither live nor to be had by anyone, and so be spare.
+    """
+    fields = ("logstart", "logblocks", "agblocks", "agblklog")
+    asked = [word for name in fields for word in ("-c", f"print {name}")]
+    said = output_of(as_root(["xfs_db", "-r", "-c", "sb 0", *asked, loop]))
+    value = {words[0]: int(words[2]) for words in map(str.split, said.splitlines())}
+    group, in_group = divmod(value["logstart"], 1 << value["agblklog"])
+    first = group * value["agblocks"] + in_group
+    where = [f"skip={first}", f"seek={first}", f"count={value['logblocks']}", "bs=4k"]
+    how = ["conv=notrunc", "iflag=direct", "oflag=direct", "status=none"]
+    output_of(as_root(["dd", f"if={loop}", f"of={loop}", *where, *how]))
+
+
+def _set_nothing_aside(filesystem: str, loop: str, mount: Path) -> None:
+    """Free what is kept for conversions of extents, so that ballast can have it."""
+    if filesystem == "xfs":
+        output_of(as_root(["xfs_io", "-x", "-c", "resblks 1", mount]))
+        return
     reserved = f"/sys/fs/ext4/{Path(loop).name}/reserved_clusters"
     subprocess.run(as_root(["tee", reserved]), input=b"0", check=True, capture_output=True)
-    return Control("ext4", ssd, mount, servers=[(server, log)])
 
 
-def _mount_streamfs(
-    stack: ExitStack, mode: str, ssd: Ssd, mount: Path, folders: Folders
-) -> Control:
-    """Put META beside the logs, the data on the SSD; the daemon runs unless streams are off."""
+def _mount_streamfs(stack: ExitStack, way: Way, ssd: Ssd, mount: Path, folders: Folders) -> Control:
+    """Put META beside the logs, the data on the SSD; start the daemon where it is wanted."""
     data, meta = f"emu:{ssd.path}", folders.work / "META"
-    trace = folders.work / "trace" if mode == "off" else None
+    trace = folders.work / "trace" if way.recorded else None
     output_of([BIN / "mkfs.streamfs", "--meta", meta, data])
     # Early copies cost NAND bytes, and when they happen depends on the machine's pace.
-    options = [f"meta={meta}", f"placement={mode}", "idle_work=off"]
+    options = [f"meta={meta}", f"placement={way.placement}", "idle_work=off"]
     options += [] if trace is None else [f"trace={trace}"]
     options += ["allow_other"] if os.geteuid() == 0 else []
     log = folders.work / "streamfs.log"
@@ -120,13 +151,13 @@ def _mount_streamfs(
     stack.callback(unmount, ["fusermount3", "-u"], mount)
     wait_until(lambda: os.path.ismount(mount), "streamfs", server, log)
     servers = [(server, log)]
-    if mode != "off":
+    if way.daemon:
         daemon_log = folders.work / "classifierd.log"
         daemon = start(stack, [VENV_BIN / "classifierd", "run", mount], daemon_log, 0)
         servers.append((daemon, daemon_log))
     meta_class = str(status(mount)["meta_class"])
-    control = Control(mode, ssd, mount, meta_class, trace, servers=servers)
-    control.stream_run = _stream_run(folders) if mode == "hints" else None
+    control = Control(way, ssd, mount, meta_class, trace, servers=servers)
+    control.stream_run = _stream_run(folders) if way.preload else None
     return control
 
 

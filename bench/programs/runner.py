@@ -21,12 +21,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bench.accounting import adopt_orphans, bytes_asked, descendants
-from bench.demo.databases import Postgres, RocksDb, Sqlite, SqliteWal
-from bench.demo.developers import Build, Repository
-from bench.demo.files import Ballast, Logs, Media, Trees
-from bench.demo.place import Place
-from bench.demo.plan import PLANS, Plan
-from bench.demo.servers import Etcd, MariaDb
+from bench.programs.databases import Postgres
+from bench.programs.developers import Build, Repository
+from bench.programs.files import Ballast, Logs, Media, Trees
+from bench.programs.place import Place
+from bench.programs.plan import Plan, to_plan
+from bench.programs.rocksdb import RocksDb, RocksFill, RocksReadWhileWriting, RocksYcsbA
+from bench.programs.servers import Etcd, MariaDb
+from bench.programs.sqlite import Sqlite, SqliteRollback, SqliteWal, SqliteWalAndSorts
+
+SQLITES = (Sqlite, SqliteWal, SqliteRollback, SqliteWalAndSorts)
+ROCKS = (RocksDb, RocksFill, RocksReadWhileWriting, RocksYcsbA)
 
 
 class Program(Protocol):
@@ -51,9 +56,8 @@ class Workload:
         self.mount = place.mount
         everything: list[Program] = [
             Postgres(place, plan.postgres, seed),
-            Sqlite(place, plan.sqlite, seed),
-            SqliteWal(place, plan.sqlite, seed),
-            RocksDb(place, plan.rocksdb, seed),
+            *(each(place, plan.sqlite, seed) for each in SQLITES),
+            *(each(place, plan.rocksdb, seed) for each in ROCKS),
             Logs(place, plan.files, seed),
             Media(place, plan.files, seed),
             Trees(place, plan.files, seed),
@@ -152,7 +156,7 @@ def main() -> int:
     paths = {name: Path(spec[name]) for name in ("mount", "scratch", "log")}
     stream_run = Path(spec["stream_run"]) if spec["stream_run"] else None
     place = Place(**paths, stream_run=stream_run, user=spec["user"])
-    workload = Workload(place, PLANS[spec["plan"]], spec["seed"], frozenset(spec["only"]))
+    workload = Workload(place, to_plan(spec["plan"]), spec["seed"], frozenset(spec["only"]))
 
     def stop_now(*_: object) -> None:
         workload.abort()

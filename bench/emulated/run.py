@@ -6,16 +6,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from bench.accounting import bytes_asked
-from bench.demo.controls import Folders, MetaWords, mounted
-from bench.demo.place import unprivileged_user
-from bench.demo.plan import Plan
-from bench.demo.ssd import SPARE, SPARE_TOLERANCE, make_ssd, target_live_bytes
+from bench.emulated.controls import MetaWords, Way, mounted
+from bench.emulated.folders import Folders
+from bench.emulated.ssd import SPARE, SPARE_TOLERANCE, make_ssd, target_live_bytes
 from bench.paths import ROOT
+from bench.programs.place import unprivileged_user
+from bench.programs.plan import Plan
 from bench.ssd import Counters
 from bench.system import BenchError
 
@@ -29,6 +30,18 @@ GUARD_COUNTED = 0.002
 ATTEMPTS = 3
 
 Progress = Callable[[str], None]  # called once a step with what comes next
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: what is done, and how it is stored."""
+
+    mode: str  # the way's name
+    way: Way
+    plan: Plan
+    programs: tuple[str, ...] = PROGRAMS
+    seed: int = SEED
+    plp: bool = True  # the device has power-loss protection
 
 
 class Workload(Protocol):
@@ -99,12 +112,12 @@ class WorkloadClient:
             "log": str(folders.work / "workload.log"),
             "stream_run": str(stream_run) if stream_run else None,
             "user": unprivileged_user(),
-            "plan": plan.name,
+            "plan": asdict(plan),
             "seed": seed,
             "only": list(only),
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "bench.demo.runner", json.dumps(spec)],
+            [sys.executable, "-m", "bench.programs.runner", json.dumps(spec)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -139,14 +152,16 @@ class WorkloadClient:
             self.process.wait()
 
 
-def run(mode: str, plan: Plan, folders: Folders, progress: Progress) -> Outcome:
+def run(job: Job, folders: Folders, progress: Progress) -> Outcome:
     """Do one run from a fresh device to its figures; everything is undone at the end."""
-    image = folders.images / f"{mode}.ssd"
+    plan, image = job.plan, folders.images / f"{job.mode}.ssd"
     progress("fill")
-    ssd = make_ssd(image, plan)
+    ssd = make_ssd(image, plan, plp=job.plp)
     with ExitStack() as stack:
-        control = mounted(stack, mode, ssd, folders, unprivileged_user())
-        workload = WorkloadClient(stack, control.mount, control.stream_run, plan, folders)
+        control = mounted(stack, job.way, ssd, folders, unprivileged_user())
+        workload = WorkloadClient(
+            stack, control.mount, control.stream_run, plan, folders, job.programs, job.seed
+        )
         workload.ask("prepare")
         target = target_live_bytes(ssd.counters())
         top_up(workload, int(target * (1 - MARGIN)) - ssd.counters().live_bytes)
@@ -158,7 +173,7 @@ def run(mode: str, plan: Plan, folders: Folders, progress: Progress) -> Outcome:
     share = ssd.pages_before_reset / ssd.pages_written()
     image.unlink()
     return Outcome(
-        mode,
+        job.mode,
         control.meta_class,
         counted.app_bytes,
         counted.counters,

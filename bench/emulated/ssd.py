@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from bench.demo.plan import Plan
 from bench.paths import BIN
+from bench.programs.plan import Plan
 from bench.ssd import PAGE_BYTES, Counters, Ssd
 from bench.system import output_of
 
@@ -21,11 +21,12 @@ def user_bytes(plan: Plan) -> int:
     return int(physical / (1 + OP)) >> 20 << 20
 
 
-def make_ssd(path: Path, plan: Plan) -> Ssd:
-    """Make the plan's device."""
+def make_ssd(path: Path, plan: Plan, *, plp: bool = True) -> Ssd:
+    """Make the plan's device, with power-loss protection or without."""
     options = {"--size": user_bytes(plan), "--op": OP, "--streams": STREAMS}
     options["--pages-per-block"] = plan.pages_per_block
-    return Ssd(path, *(str(word) for option in options.items() for word in option))
+    words = [str(word) for option in options.items() for word in option]
+    return Ssd(path, *words, "--plp" if plp else "--no-plp")
 
 
 def target_live_bytes(counters: Counters) -> int:

@@ -1,0 +1,115 @@
+"""RocksDB under its own db_bench."""
+
+from bench.programs.place import Place
+from bench.programs.plan import RocksPlan
+
+
+class RocksDb:
+    """db_bench overwriting random keys: a log, flushes and compactions."""
+
+    name = "rocksdb"
+
+    def __init__(self, place: Place, plan: RocksPlan, seed: int) -> None:
+        self.place, self.plan, self.seed = place, plan, seed
+
+    def prepare(self) -> None:
+        """Write every key, then overwrite as many: the database has its lasting size."""
+        self._run("fillrandom,overwrite", self.plan.keys, self.seed, existing=False, mib_a_second=0)
+
+    def round(self, number: int) -> None:
+        """Overwrite random keys; compactions that are due go on in the next round."""
+        seed, rate = self.seed + number, self.plan.mib_a_second
+        self._run("overwrite", self.plan.writes, seed, existing=True, mib_a_second=rate)
+
+    def close(self) -> None:
+        """Leave the database as it is."""
+
+    def _run(
+        self,
+        benchmarks: str,
+        writes: int,
+        seed: int,
+        *,
+        existing: bool,
+        mib_a_second: int,
+        **more: float,
+    ) -> None:
+        buffer = self.plan.write_buffer_mib << 20
+        options = {
+            "benchmarks": benchmarks,
+            "db": self.place.folder("rocksdb"),
+            "use_existing_db": int(existing),
+            "num": self.plan.keys,
+            "writes": writes,
+            "seed": seed,
+            "value_size": self.plan.value_bytes,
+            "compression_type": "none",
+            "write_buffer_size": buffer,
+            "target_file_size_base": buffer,
+            "max_bytes_for_level_base": 4 * buffer,
+            "max_compaction_bytes": 8 * buffer,
+            "level_compaction_dynamic_level_bytes": 1,
+            "max_background_jobs": 2,
+            "level0_file_num_compaction_trigger": 2,
+            "benchmark_write_rate_limit": mib_a_second << 20,
+            "stats_dump_period_sec": 0,
+            **more,
+        }
+        self.place.run("rocksdb", ["db_bench", *(f"--{k}={v}" for k, v in options.items())])
+
+
+class RocksFill(RocksDb):
+    """Fills a database with random keys, anew in each round: the one before is deleted."""
+
+    name = "rocksdb-fillrandom"
+
+    def prepare(self) -> None:
+        """Fill it once."""
+        self.round(0)
+
+    def round(self, number: int) -> None:
+        """Delete all, fill again."""
+        plan = self.plan
+        seed, rate = self.seed + number, plan.mib_a_second
+        self._run("fillrandom", plan.keys, seed, existing=False, mib_a_second=rate)
+
+
+class RocksReadWhileWriting(RocksDb):
+    """One thread overwrites random keys, another reads as many; writes are counted, not timed."""
+
+    name = "rocksdb-readwhilewriting"
+
+    def round(self, number: int) -> None:
+        """Read and write."""
+        plan = self.plan
+        options = {"threads": 1, "reads": plan.writes, "finish_after_writes": 1}
+        seed, rate = self.seed + number, plan.mib_a_second
+        work = "readwhilewriting"
+        self._run(work, plan.writes, seed, existing=True, mib_a_second=rate, **options)
+
+
+class RocksYcsbA(RocksDb):
+    """YCSB's workload A as db_bench's mixgraph can say it: half reads, half updates, few keys hot.
+
+    Popularity is a power law, the continuous kin of YCSB's Zipf: of 200,000 keys the hottest gets
+    9 % of the accesses (YCSB: 8 %), the hottest tenth 63 % (YCSB: 81 %).
+    """
+
+    name = "rocksdb-ycsb-a"
+    _POWER = 0.2
+
+    def round(self, number: int) -> None:
+        """Read and update; there are twice as many operations as updates."""
+        plan = self.plan
+        options = {
+            "reads": 2 * plan.writes,
+            "mix_get_ratio": 0.5,
+            "mix_put_ratio": 0.5,
+            "mix_seek_ratio": 0,
+            "key_dist_a": plan.keys**-self._POWER,
+            "key_dist_b": self._POWER,
+            "value_theta": plan.value_bytes,
+            "value_sigma": 0,
+        }
+        seed, rate = self.seed + number, plan.mib_a_second
+        self._run("mixgraph", plan.writes, seed, existing=True, mib_a_second=rate, **options)
