@@ -51,6 +51,8 @@ Result<void> TrimQueue::drain(Pace pace) {
 }
 
 Result<void> TrimQueue::pass() {
+  trim_unnamed();
+  if (pending_blocks() == 0) return {};
   engine_.journal().checkpoint();
   const TxId home = engine_.journal().watermark();
   SFS_TRY(barrier_.settle(engine_.journal().last()));
@@ -72,9 +74,21 @@ Result<void> TrimQueue::pass() {
   return {};
 }
 
-bool TrimQueue::next_batch(std::vector<meta::BlockRun>& batch) {
+uint64_t TrimQueue::blocks_a_trim() const {
   const uint64_t unit = std::max<uint64_t>(device_.info().erase_unit_blocks, 1);
-  const uint64_t most = std::max(unit, round_down(kTrimBlocksMax, unit));
+  return std::max(unit, round_down(kTrimBlocksMax, unit));
+}
+
+void TrimQueue::trim_unnamed() {
+  const uint64_t most = blocks_a_trim();
+  while (const auto run = engine_.blocks().next_discard(most)) {
+    trim(*run);
+    engine_.blocks().trimmed(*run);
+  }
+}
+
+bool TrimQueue::next_batch(std::vector<meta::BlockRun>& batch) {
+  const uint64_t most = blocks_a_trim();
   batch.clear();
   while (batch.size() < kBatchRuns) {
     const auto run = engine_.blocks().next_trim(most);

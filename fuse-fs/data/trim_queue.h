@@ -3,10 +3,11 @@
 // Dead blocks that are not trimmed yet are live to the SSD, so trims do not wait for idle time; but
 // while programs are at work they take a tenth of the time at most, unless little is free or
 // somebody waits for them.
-// Order: no block is trimmed before the record that freed it is home and survives a power cut, and
-// none is allocatable before its trim has ended and is journalled (meta/block_allocator.h).
-// Thread safety: any thread; pass() may wait. What a crash leaves: blocks whose trim was not
-// journalled are trimmed again.
+// Blocks that were written and given up before any record named them wait for nothing but their
+// trim. Order: no block is trimmed before the record that freed it is home and survives a power
+// cut, and none is allocatable before its trim has ended and is journalled
+// (meta/block_allocator.h). Thread safety: any thread; pass() may wait. What a crash leaves: blocks
+// whose trim was not journalled are trimmed again.
 #pragma once
 
 #include <atomic>
@@ -64,6 +65,8 @@ class TrimQueue {
   static constexpr size_t kBatchRuns = 256;          // a record
   static constexpr uint64_t kPressedShare = 8;       // pressed: less than one block in 8 is free
   Result<void> pass();
+  uint64_t blocks_a_trim() const;
+  void trim_unnamed();
   bool next_batch(std::vector<meta::BlockRun>& batch);
   void trim(const meta::BlockRun& run);
   void give_way(uint64_t worked_ns);

@@ -408,6 +408,18 @@ void BlockAllocator::cancel(BlockRun run) {
   impl_->mark(run.first.value, run.count, false);
 }
 
+void BlockAllocator::discard(BlockRun run) {
+  const MutexLock lock(impl_->mutex);
+  impl_->gone.discarded(run);
+  impl_->pending += run.count;
+}
+
+std::optional<BlockRun> BlockAllocator::next_discard(uint64_t max_blocks) {
+  SFS_ASSERT(max_blocks > 0);
+  const MutexLock lock(impl_->mutex);
+  return impl_->gone.take_discarded(max_blocks, kGroupBlocks);
+}
+
 // Reserved and allocated look the same here; the bitmap in META tells them apart.
 void BlockAllocator::committed_allocation(BlockRun run) {
   SFS_ASSERT(run.first.value + run.count <= impl_->geometry.data_blocks());

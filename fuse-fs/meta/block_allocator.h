@@ -2,7 +2,8 @@
 // not yet reusable, or being trimmed. Never two of these at once.
 //
 //   free ──reserve──► reserved ──commit (journal run kAllocate)──► allocated
-//    ▲ ▲                 └──cancel──► free                             │ commit (run kFree)
+//    ▲ ▲                 ├──cancel──► free                             │ commit (run kFree)
+//    │ │                 └──discard─► trimming, without a record ──► free
 //    │ └── trimmed (run kTrimmed) ── trimming ◄── next_trim ── freed ◄─┘
 //    └──────────── not worth a trim (no trim on this device) ◄──┘
 //
@@ -49,8 +50,11 @@ class BlockAllocator {
   // The first free run at or after `from`, at most so long and within one group; not in regions
   // that a pStream is filling. None at the end.
   std::optional<BlockRun> reserve_free(BlockNo from, uint64_t most);
-  void cancel(BlockRun run);                // a reserved run was not used
-  void committed_allocation(BlockRun run);  // its record is durable
+  void cancel(BlockRun run);  // a reserved run was not used
+  // A reserved run was written, and no record will name it: to the device it lives until its trim.
+  void discard(BlockRun run);
+  std::optional<BlockRun> next_discard(uint64_t max_blocks);  // as next_trim; ends with trimmed()
+  void committed_allocation(BlockRun run);                    // its record is durable
   // A run that a record is going to free: before it commits.
   void about_to_free(BlockRun run);
   // Freed by record `tx`; waits for release_up_to.

@@ -94,10 +94,11 @@ Result<FileBlock> EngineImpl::seek_hole(InodeId id, FileBlock from) {
 
 // ---- Changing the current view
 
+// They were written, most of them: a temporary file that is gone before it was committed.
 void EngineImpl::cancel(const std::vector<BlockRun>& runs) {
   for (const BlockRun& run : runs) {
     checksums_.forget(run.first, run.count);
-    blocks_.cancel(run);
+    blocks_.discard(run);
   }
 }
 

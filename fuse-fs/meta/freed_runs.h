@@ -1,5 +1,5 @@
 // Blocks between the record that freed them and their trim: waiting for what makes them safe to
-// reuse, then merged runs in order.
+// reuse, then merged runs in order. Beside them blocks that were written and that no record names.
 // Thread safety: none; the allocator's mutex guards it. Crash: memory only; the untrimmed bitmap
 // says what waits.
 #pragma once
@@ -31,15 +31,20 @@ class FreedRuns {
   // The first released run, up to the next multiple of either number.
   std::optional<BlockRun> take(uint64_t max_blocks, uint64_t group_blocks);
 
+  void discarded(BlockRun run) { merge(discarded_, run.first.value, run.first.value + run.count); }
+  std::optional<BlockRun> take_discarded(uint64_t max_blocks, uint64_t group_blocks);
+
  private:
   struct Freed {
     BlockRun run;
     TxId tx;
   };
-  void release(uint64_t first, uint64_t end);
+  using Runs = std::map<uint64_t, uint64_t>;  // first → end, merged
+  static void merge(Runs& runs, uint64_t first, uint64_t end);
+  static std::optional<BlockRun> take_from(Runs& runs, uint64_t max_blocks, uint64_t group_blocks);
 
   std::deque<Freed> freed_;
-  std::map<uint64_t, uint64_t> released_;  // first → end, merged
+  Runs released_, discarded_;
 };
 
 }  // namespace streamfs::meta

@@ -161,6 +161,20 @@ TEST(Freed, BlocksAreTrimmedAndComeBack) {
   EXPECT_EQ(rig.fs().status()->trims_pending_blocks, 0U);
 }
 
+// A temporary file that is gone before it was committed.
+TEST(Freed, BlocksThatNoRecordNamedAreTrimmedAsWell) {
+  Rig rig;
+  const uint64_t free = rig.fs().space().free_blocks;
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(1 << 20, 'a')).ok());
+  ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "f").ok());
+  rig.fs().forget(id, 1);
+  ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
+  EXPECT_EQ(rig.ram().trimmed_blocks, 256U);
+  EXPECT_EQ(rig.fs().space().free_blocks, free);
+  EXPECT_EQ(rig.fs().status()->trims_pending_blocks, 0U);
+}
+
 TEST(Freed, BlocksAreReclaimedSoonerWhereLittleIsFree) {
   Rig rig;
   constexpr uint32_t kResting = 500, kPressed = 100;

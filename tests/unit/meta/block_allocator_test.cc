@@ -80,6 +80,22 @@ TEST(BlockAllocator, ACancelledRunIsFreeAgain) {
   EXPECT_FALSE(fs->blocks().is_allocated(run->first));
 }
 
+TEST(BlockAllocator, ADiscardedRunIsTrimmedBeforeItIsFreeAndWaitsForNoRecord) {
+  Filesystem fs;
+  const uint64_t free = fs->blocks().free_blocks();
+  const auto run = *fs->blocks().reserve(64, kDefaultPStream, std::nullopt);
+  fs->blocks().discard(run);
+  EXPECT_EQ(fs->blocks().free_blocks(), free - run.count);
+  EXPECT_EQ(fs->blocks().pending_blocks(), run.count);
+  EXPECT_FALSE(fs->blocks().next_trim(64).has_value()) << "that would be journalled";
+  const auto trimming = fs->blocks().next_discard(64);
+  ASSERT_EQ(trimming, run);
+  EXPECT_EQ(fs->blocks().free_blocks(), free - run.count);
+  fs->blocks().trimmed(*trimming);
+  EXPECT_EQ(fs->blocks().free_blocks(), free);
+  EXPECT_EQ(fs->blocks().pending_blocks(), 0U);
+}
+
 TEST(BlockAllocator, AWholeRunGoesOverGroupsOrIsNone) {
   Filesystem fs({.meta_bytes = 8 << 20, .data_blocks = 100'000});
   const uint64_t free = fs->blocks().free_blocks();
