@@ -69,6 +69,14 @@ class Control:
     stream_run: Path | None = None
     servers: list[tuple[subprocess.Popen[bytes], Path]] = field(default_factory=list)
 
+    @property
+    def settle(self) -> list[str | Path]:
+        """The command after which all that was deleted is trimmed; empty where that goes by itself.
+
+        streamfs's trims give way to programs, and what waits for them is live to the device.
+        """
+        return [] if self.way.filesystem in MAKE else [BIN / "streamctl", "trim", self.mount]
+
     def check_alive(self) -> None:
         """Raise BenchError if a server or the daemon has ended: the figures would be another's."""
         for process, log in self.servers:

@@ -103,6 +103,7 @@ class WorkloadClient:
         folders: Folders,
         only: Sequence[str] = PROGRAMS,
         seed: int = SEED,
+        settle: Sequence[str | Path] = (),
     ) -> None:
         scratch = folders.shared / "scratch"
         scratch.mkdir()
@@ -115,6 +116,7 @@ class WorkloadClient:
             "plan": asdict(plan),
             "seed": seed,
             "only": list(only),
+            "settle": [str(word) for word in settle],
         }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "bench.programs.runner", json.dumps(spec)],
@@ -150,6 +152,9 @@ class WorkloadClient:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
 
 
 def run(job: Job, folders: Folders, progress: Progress) -> Outcome:
@@ -160,7 +165,14 @@ def run(job: Job, folders: Folders, progress: Progress) -> Outcome:
     with ExitStack() as stack:
         control = mounted(stack, job.way, ssd, folders, unprivileged_user())
         workload = WorkloadClient(
-            stack, control.mount, control.stream_run, plan, folders, job.programs, job.seed
+            stack,
+            control.mount,
+            control.stream_run,
+            plan,
+            folders,
+            job.programs,
+            job.seed,
+            control.settle,
         )
         workload.ask("prepare")
         target = target_live_bytes(ssd.counters())

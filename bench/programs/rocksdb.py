@@ -91,7 +91,7 @@ class RocksReadWhileWriting(RocksDb):
 class RocksYcsbA(RocksDb):
     """YCSB's workload A as db_bench's mixgraph can say it: half reads, half updates, few keys hot.
 
-    Popularity is a power law, the continuous kin of YCSB's Zipf: of 200,000 keys the hottest gets
+    Popularity is a power law, the continuous kin of YCSB's Zipf: of 160,000 keys the hottest gets
     9 % of the accesses (YCSB: 8 %), the hottest tenth 63 % (YCSB: 81 %).
     """
 

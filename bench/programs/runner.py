@@ -52,8 +52,10 @@ class Program(Protocol):
 class Workload:
     """All programs, round by round."""
 
-    def __init__(self, place: Place, plan: Plan, seed: int, only: frozenset[str]) -> None:
-        self.mount = place.mount
+    def __init__(
+        self, place: Place, plan: Plan, seed: int, only: frozenset[str], settle: list[str]
+    ) -> None:
+        self.mount, self.settle = place.mount, settle
         everything: list[Program] = [
             Postgres(place, plan.postgres, seed),
             *(each(place, plan.sqlite, seed) for each in SQLITES),
@@ -88,6 +90,16 @@ class Workload:
         # What a round asked for reaches the device within the round, on every filesystem.
         self._sync()
         return seconds
+
+    def change_ballast(self, size: int) -> None:
+        """Write so many bytes more, or delete (negative); then the device knows of it."""
+        if size >= 0:
+            self.ballast.add(size)
+        else:
+            self.ballast.remove(-size)
+            self._sync()
+            if self.settle:
+                subprocess.run(self.settle, check=True, stdout=subprocess.DEVNULL)
 
     def _sync(self) -> None:
         subprocess.run(["sync", "-f", self.mount], check=True)
@@ -128,10 +140,8 @@ def answer(workload: Workload, request: dict[str, Any]) -> dict[str, Any]:
             return {"seconds": workload.prepare()}
         case "round":
             return {"seconds": workload.round(int(request["number"]))}
-        case "ballast" if request["bytes"] >= 0:
-            workload.ballast.add(int(request["bytes"]))
         case "ballast":
-            workload.ballast.remove(-int(request["bytes"]))
+            workload.change_ballast(int(request["bytes"]))
         case "close":
             workload.close()
     return {"bytes": bytes_asked()}
@@ -156,7 +166,9 @@ def main() -> int:
     paths = {name: Path(spec[name]) for name in ("mount", "scratch", "log")}
     stream_run = Path(spec["stream_run"]) if spec["stream_run"] else None
     place = Place(**paths, stream_run=stream_run, user=spec["user"])
-    workload = Workload(place, to_plan(spec["plan"]), spec["seed"], frozenset(spec["only"]))
+    workload = Workload(
+        place, to_plan(spec["plan"]), spec["seed"], frozenset(spec["only"]), spec["settle"]
+    )
 
     def stop_now(*_: object) -> None:
         workload.abort()

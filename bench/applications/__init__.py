@@ -1,0 +1,1 @@
+"""What bench/apps measures: its rows, its figures, and what it says of them."""
