@@ -110,6 +110,9 @@ class RocksYcsbA(RocksDb):
             "key_dist_b": self._POWER,
             "value_theta": plan.value_bytes,
             "value_sigma": 0,
+            # mixgraph knows no rate: compactions that fall behind would fill the device.
+            "level0_slowdown_writes_trigger": 6,
+            "level0_stop_writes_trigger": 10,
         }
         seed, rate = self.seed + number, plan.mib_a_second
         self._run("mixgraph", plan.writes, seed, existing=True, mib_a_second=rate, **options)

@@ -39,6 +39,7 @@ OUTPUT = ROOT / "build" / "apps"
 SEEDS = 5
 TRIES = 2  # of a run that is void
 EXIT_VOID, EXIT_INTERRUPTED = 3, 130
+LOG_COLUMNS = 140
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PROTECTION = {"with": (True,), "without": (False,), "both": (True, False)}
 
@@ -130,7 +131,8 @@ def interrupt(*_: object) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Measure, show, and return the exit code."""
-    options, console = parse(arguments), Console()
+    options = parse(arguments)
+    console = Console(width=None if sys.stdout.isatty() else LOG_COLUMNS)
     for number in STOPPING:
         signal.signal(number, interrupt)
     if reason := why_not(PROGRAMS):

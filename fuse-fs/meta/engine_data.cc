@@ -95,7 +95,7 @@ Result<FileBlock> EngineImpl::seek_hole(InodeId id, FileBlock from) {
 // ---- Changing the current view
 
 // They were written, most of them: a temporary file that is gone before it was committed.
-void EngineImpl::cancel(const std::vector<BlockRun>& runs) {
+void EngineImpl::discard(const std::vector<BlockRun>& runs) {
   for (const BlockRun& run : runs) {
     checksums_.forget(run.first, run.count);
     blocks_.discard(run);
@@ -124,7 +124,7 @@ Result<void> EngineImpl::finish_write(InodeId id, const WriteResult& result) {
     // The commit may use the reserve, but a write that is likely to need it says so now.
     if (extents->needs_unit() && heap_.scarce()) return Error{ENOSPC, "metadata heap"};
     for (const WriteResult::NewPiece& piece : result.added) {
-      cancel(extents->add(
+      discard(extents->add(
           {piece.first.value, piece.length, piece.block.value, piece.vstream.value, false},
           result.epoch));
     }
@@ -180,7 +180,7 @@ Result<void> EngineImpl::set_size(InodeId id, uint64_t size) {
   if (size > kMaxFileBlocks * kBlockSize) return Error{EFBIG};
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   SFS_ASSIGN(ExtentMap * extents, this->extents(*inode));
-  if (size < inode->size) cancel(extents->remove(blocks_of(size), kMaxFileBlocks));
+  if (size < inode->size) discard(extents->remove(blocks_of(size), kMaxFileBlocks));
   inode->size = inode->settled_size = size;
   inode->growth.clear();
   inode->mtime = inode->ctime = now();
@@ -192,7 +192,7 @@ Result<void> EngineImpl::remove_range(InodeId id, FileBlock first, uint64_t coun
   SFS_TRY(writable());
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   SFS_ASSIGN(ExtentMap * extents, this->extents(*inode));
-  if (first.value < kMaxFileBlocks && count > 0) cancel(extents->remove(first.value, count));
+  if (first.value < kMaxFileBlocks && count > 0) discard(extents->remove(first.value, count));
   inode->mtime = inode->ctime = now();
   inode->attributes_dirty = true;
   return {};

@@ -212,7 +212,7 @@ class EngineImpl final : public Engine {
                                   const Inode& parent, uint32_t umask);
 
   // ---- Data
-  void cancel(const std::vector<BlockRun>& runs);
+  void discard(const std::vector<BlockRun>& runs);
   void store_new_checksums(const WriteResult& result, Inode& inode);
   void settle_checksums(Inode& inode, uint64_t epoch);
   void flush_new_checksums(const Inode& inode, uint64_t epoch);

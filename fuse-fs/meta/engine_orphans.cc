@@ -51,7 +51,7 @@ Result<void> EngineImpl::free_orphan(InodeId id) {
 // Nothing of the current view will ever be committed.
 void EngineImpl::discard_current(Inode& inode) {
   if (inode.extents) {
-    cancel(inode.extents->reserved());
+    discard(inode.extents->reserved());
     inode.extents.reset();
   }
   for (const auto& run : inode.overwritten) checksums_.forget(run.first, run.count);
