@@ -79,9 +79,10 @@ class Figure:
 
 
 def _gap(cell: Cell, run: Run, start: Callable[[Replays], float]) -> float | None:
-    # A replay flushes nothing, so it has no padding: without protection there is no such gap.
+    # A replay flushes nothing, so it has no padding: without protection there is no such gap. And
+    # what is replayed is streamfs's trace: other filesystems write something else.
     replays = cell.replays.get(run.seed)
-    if replays is None or not cell.plp:
+    if replays is None or not cell.plp or run.outcome.mode in CONTROLS:
         return None
     return share_closed(start(replays), run.outcome.counters.waf, replays.oracle_waf)
 
@@ -127,7 +128,8 @@ def _figure(cell: Cell, way: str, figure: Figure) -> Iterator[Row]:
     values = cell.values(way, figure)
     if not values:
         return
-    spread = f"{figure.unit} {min(values):.4g} to {max(values):.4g}, {len(values)} seeds".strip()
+    count = "1 seed" if len(values) == 1 else f"{len(values)} seeds"
+    spread = f"{figure.unit} {min(values):.4g} to {max(values):.4g}, {count}".strip()
     mixed = cell.row.name == "mixed" and figure is FROM_NOSEP and way in SEPARATING
     name = f"{cell.name}, {way}: {figure.title}"
     yield row(name, statistics.fmean(values), spread, MIXED_GAP_CLOSED if mixed else None)

@@ -42,8 +42,9 @@ _SQLITE = replace(
 _ROCKS = replace(
     _ALONE,
     name="rocksdb",
+    live_bytes=320 * MIB,
     rocksdb=RocksPlan(
-        keys=160_000, writes=16_000, value_bytes=1000, write_buffer_mib=2, mib_a_second=8
+        keys=100_000, writes=12_000, value_bytes=1000, write_buffer_mib=2, mib_a_second=2
     ),
 )
 _POSTGRES = replace(

@@ -83,6 +83,10 @@ def test_without_power_loss_protection_there_is_no_gap_as_replays_do_not_pad() -
     assert cell("mixed", plp=False, both=1.2).mean("both", FROM_NOSEP) is None
 
 
+def test_other_filesystems_close_no_gap_of_streamfs_traces() -> None:
+    assert cell("mixed", xfs=1.2).mean("xfs", FROM_NOSEP) is None
+
+
 def test_what_writes_more_than_ext4_or_xfs_is_missed_and_what_writes_less_is_not() -> None:
     rows = list(rows_of(cell("mixed", ext4=1.5, xfs=1.3, learned=1.4, both=1.1)))
     names = {one.name.split(", ", 2)[-1] for one in missed(rows)}
