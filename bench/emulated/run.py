@@ -219,8 +219,10 @@ def counted_rounds(
             too_little = ssd.counters().effective_spare < SPARE - SPARE_TOLERANCE
             if too_little and attempt < ATTEMPTS:
                 break
-            # A peak cannot be taken back: from here on the ballast only grows, and half-way.
-            if number + 1 < plan.counted_rounds:
+            # A peak cannot be taken back: from here on the ballast only grows, half-way, and not
+            # once the spare is good, because a later peak may be higher.
+            too_much = ssd.counters().effective_spare > SPARE + SPARE_TOLERANCE
+            if too_much and number + 1 < plan.counted_rounds:
                 top_up(workload, max(0, shortage(ssd, GUARD_COUNTED) // 2))
         first += number + 1
         off_by = abs(ssd.counters().effective_spare - SPARE)
