@@ -26,8 +26,7 @@ constexpr uint64_t kRegionWords = BlockAllocator::kRegionBlocks / 64;
 constexpr uint64_t kGroupRegions = BlockAllocator::kGroupBlocks / BlockAllocator::kRegionBlocks;
 constexpr uint64_t kClasses = 13;  // bit_width of 0..2048 free blocks
 constexpr uint32_t kNobody = 0;
-constexpr uint64_t kGroupsAhead = 64;    // opened in search of a wholly free region
-constexpr uint64_t kGroupsCounted = 64;  // without letting others in
+constexpr uint64_t kGroupsAhead = 64, kGroupsCounted = 64;  // in search of a region; in one go
 
 }  // namespace
 
@@ -36,8 +35,7 @@ constexpr uint64_t kGroupsCounted = 64;  // without letting others in
 // what the mount found.
 struct BlockAllocator::Impl {
   struct Cursor {
-    uint64_t region;
-    uint64_t next;  // block to look at first
+    uint64_t region, next;  // next: block to look at first
   };
   struct Regions {
     std::array<uint64_t, kGroupWords> bits;       // 1 = not free, whatever the reason
@@ -415,7 +413,6 @@ void BlockAllocator::discard(BlockRun run) {
 }
 
 std::optional<BlockRun> BlockAllocator::next_discard(uint64_t max_blocks) {
-  SFS_ASSERT(max_blocks > 0);
   const MutexLock lock(impl_->mutex);
   return impl_->gone.take_discarded(max_blocks, kGroupBlocks);
 }
@@ -461,8 +458,7 @@ void BlockAllocator::trimmed(BlockRun run) {
   impl_->pending -= run.count;
 }
 
-// A group that nothing is known of yet is read as it is then; of the others only the last one has
-// room for more blocks.
+// Of the groups that are known only the last has room for more blocks.
 void BlockAllocator::grow() {
   const MutexLock lock(impl_->mutex);
   const uint64_t before = impl_->blocks(), now = impl_->geometry.data_blocks();
