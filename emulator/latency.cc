@@ -245,6 +245,31 @@ void LatencyModel::erased() {
   counters_.die_busy_ns += erase_ns_ * dies_;
 }
 
+void LatencyModel::rest() {
+  for (Lane* lane : {&paced_, &saturating_}) lane->arrival_ns = next_request_ns(*lane);
+}
+
+uint64_t LatencyModel::backlog_ns() const {
+  uint64_t most = 0;
+  for (const Lane* lane : {&paced_, &saturating_}) {
+    const uint64_t busiest = std::ranges::max(lane->die_free_ns), next = next_request_ns(*lane);
+    most = std::max(most, busiest - std::min(busiest, next));
+  }
+  return most;
+}
+
+void LatencyModel::rested(uint64_t ns) {
+  for (Lane* lane : {&paced_, &saturating_}) {
+    const uint64_t next = next_request_ns(*lane);
+    const auto nearer = [&](uint64_t& free_ns) {
+      free_ns = free_ns > next + ns ? free_ns - ns : std::min(free_ns, next);
+    };
+    std::ranges::for_each(lane->die_free_ns, nearer);
+    std::ranges::for_each(lane->channel_free_ns, nearer);
+    lane->horizon_ns = std::max(next, std::ranges::max(lane->die_free_ns));
+  }
+}
+
 void LatencyModel::wall_arrives(uint64_t now_ns, uint32_t pages) {
   if (!wall_exists_) {
     wall_exists_ = true;

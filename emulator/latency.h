@@ -22,6 +22,7 @@
 // counters; queues are forgotten (an idle device).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -82,6 +83,13 @@ class LatencyModel {
   void copied_from(Ppn page);  // GC's read; a run of pages of one flash page is one read
   void erased();
 
+  // The paced and the saturating host send nothing: what is queued from here on begins now. Their
+  // clocks stand still meanwhile; rested() says for how long that was, and what is queued beyond
+  // it delays them.
+  void rest();
+  uint64_t backlog_ns() const;  // until everything queued is done, for the later of the two
+  void rested(uint64_t ns);
+
   // The host on the wall sends a request now: what is begun next is this one. 0 pages: one that
   // moves no data.
   void wall_arrives(uint64_t now_ns, uint32_t pages);
@@ -97,6 +105,9 @@ class LatencyModel {
     uint64_t arrival_ns = 0, next_arrival_ns = 0, acknowledged_ns = 0, horizon_ns = 0;
   };
 
+  static uint64_t next_request_ns(const Lane& lane) {
+    return std::max(lane.next_arrival_ns, lane.acknowledged_ns);
+  }
   uint32_t die_of(Ppn page) const { return page / wordline_pages_ % dies_; }
   uint64_t read_flash_page(Lane& lane, Ppn page);
   void program_wordline(Lane& lane, uint32_t die, bool by_host);

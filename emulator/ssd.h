@@ -65,9 +65,9 @@ class Ssd {
   Result<void> release(PStreamId pstream);
 
   // Works while the host is idle, until a limit is met or nothing is left worth doing: collects
-  // garbage up to the wanted free blocks, then levels wear. From any thread; the host waits for one
-  // step at most, and, in real time, it goes no faster than the flash. What it copies is counted
-  // apart. Nothing on a read-only device.
+  // garbage up to the wanted free blocks, as many as the host's bursts took lately, then levels
+  // wear. From any thread; the host waits for one step at most, and, in real time, it goes no
+  // faster than the flash. What it copies is counted apart. Nothing on a read-only device.
   IdleReport run_idle(const IdleLimits& limits);
   Urgency urgency(const IdleLimits& limits = {});
   struct Wear {
@@ -103,6 +103,10 @@ class Ssd {
   uint32_t run_at(uint64_t page, uint64_t most) const;
   void acknowledge(Acknowledgement* acknowledged, uint64_t ns) const;
   Error read_error(int error, uint64_t page, uint32_t pages);
+  void end_of_burst();
+  IdleLimits by_experience(IdleLimits limits);
+  IdleReport idle_steps(const IdleLimits& limits);
+  bool idle_time_is_over(const IdleLimits& limits);
   bool idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report,
                  Acknowledgement& done);
   int write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier);
@@ -128,6 +132,8 @@ class Ssd {
   Greedy victim_;
   StreamRouter router_;
   Ftl ftl_;
+  uint64_t burst_began_ = UINT64_MAX;  // in map units that the host has ever written
+  double burst_blocks_ = 0;            // of late; 0: not known
 };
 
 // For an image that another process may hold.

@@ -13,9 +13,29 @@
 namespace streamfs::emulator {
 namespace {
 
-constexpr uint64_t kStepPages = 64;  // copied before the host may have its turn
+constexpr uint64_t kStepPages = 64;     // copied before the host may have its turn
+constexpr double kForgotten = 7.0 / 8;  // of the largest burst, at the end of each
 
 }  // namespace
+
+// What the host wrote since the last idle time is a burst: the largest of the last ones is what it
+// may want to write again before the next.
+void Ssd::end_of_burst() {
+  const uint64_t written = counters().host_pages / geometry_.map_unit_pages;
+  const uint64_t pages = written - std::min(written, burst_began_);
+  burst_began_ = written;
+  if (pages == 0) return;
+  const auto blocks = static_cast<double>(div_round_up(pages, units_.pages_per_block));
+  burst_blocks_ = std::max(blocks, burst_blocks_ * kForgotten);
+}
+
+IdleLimits Ssd::by_experience(IdleLimits limits) {
+  if (limits.free_blocks == 0 && burst_blocks_ > 0)
+    limits.free_blocks = blocks_for_burst(units_, static_cast<uint64_t>(burst_blocks_));
+  const double share = ftl_.host_victim_share();  // 1 - share: what a page of a victim gives back
+  if (share > 0) limits.valid_limit = std::max(limits.valid_limit, 1 - (1 - share) / limits.dearer);
+  return limits;
+}
 
 Urgency Ssd::urgency(const IdleLimits& limits) {
   const ReadLock lock(ftl_mutex_);
@@ -59,6 +79,28 @@ bool Ssd::idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report,
 }
 
 IdleReport Ssd::run_idle(const IdleLimits& limits) {
+  IdleLimits now;
+  {
+    const WriteLock lock(ftl_mutex_);
+    end_of_burst();
+    now = by_experience(limits);
+    if (limits.idle_ns != 0) latency_.rest();
+  }
+  const IdleReport report = idle_steps(now);
+  if (limits.idle_ns == 0) return report;
+  const WriteLock lock(ftl_mutex_);
+  latency_.rested(limits.idle_ns);
+  return report;
+}
+
+bool Ssd::idle_time_is_over(const IdleLimits& limits) {
+  if (std::chrono::steady_clock::now() >= limits.deadline) return true;
+  if (limits.idle_ns == 0) return false;
+  const ReadLock lock(ftl_mutex_);
+  return latency_.backlog_ns() >= limits.idle_ns;
+}
+
+IdleReport Ssd::idle_steps(const IdleLimits& limits) {
   IdleReport report;
   const uint64_t unit = units_.map_unit_pages;
   while (!read_only_) {
@@ -68,7 +110,7 @@ IdleReport Ssd::run_idle(const IdleLimits& limits) {
     report.end = IdleReport::End::kStopped;
     if (limits.stop && limits.stop()) return report;
     report.end = IdleReport::End::kDeadline;
-    if (std::chrono::steady_clock::now() >= limits.deadline) return report;
+    if (idle_time_is_over(limits)) return report;
     report.end = IdleReport::End::kPages;
     if (most == 0) return report;
     Acknowledgement done;

@@ -90,6 +90,10 @@ class PageMap {
   };
   Wear wear() const;
   size_t free_blocks() const { return free_.size(); }
+  // Share of valid pages in what the host's own writes collected lately, or in the best block that
+  // there is now, if that has fewer; 0 before the first. What idle time collects dearer costs more
+  // than it saves.
+  double host_victim_share();
 
   Ppn location(Lpn page) const { return location_[page]; }
   // Memory is what a large replay waits for: say early which page comes soon.
@@ -174,6 +178,7 @@ class PageMap {
   std::deque<BlockIndex> free_;
   std::deque<BlockIndex> pending_;  // dead, to be erased once erasable()
   std::deque<BlockIndex> failed_;   // programmed no more, not yet emptied
+  double host_victim_share_ = 0;    // recent mean
   bool levelling_ = false;          // the next block opened is the most worn one
   std::vector<Ppn> survivors_;      // of the block being collected
   uint64_t sequence_ = 1;

@@ -17,6 +17,14 @@ bool PageMap<M, V, R>::collect_some(uint32_t valid_limit, uint32_t most) {
 }
 
 template <typename M, typename V, typename R>
+double PageMap<M, V, R>::host_victim_share() {
+  const BlockIndex victim = victim_.choose(clock_);
+  if (victim == kNoBlock) return host_victim_share_;
+  const double best = static_cast<double>(blocks_[victim].valid) / geometry_.pages_per_block;
+  return host_victim_share_ = std::min(host_victim_share_, best);
+}
+
+template <typename M, typename V, typename R>
 bool PageMap<M, V, R>::level_wear(uint32_t spread, uint32_t most) {
   if (free_.size() <= 1 || empty_failed() != 0) return false;
   BlockIndex coldest = kNoBlock;

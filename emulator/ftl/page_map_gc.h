@@ -28,6 +28,9 @@ int PageMap<M, V, R>::collect() {
   if (victim == kNoBlock) return ENOSPC;
   // Some policies take such a block and go on to the next; but there must be something to find.
   if (blocks_[victim].valid == geometry_.pages_per_block && !any_to_gain()) return ENOSPC;
+  constexpr double kNewest = 1.0 / 16;
+  const double share = static_cast<double>(blocks_[victim].valid) / geometry_.pages_per_block;
+  host_victim_share_ += (share - host_victim_share_) * (host_victim_share_ == 0 ? 1 : kNewest);
   return collect(victim, UINT32_MAX);
 }
 
