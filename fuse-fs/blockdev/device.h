@@ -54,6 +54,9 @@ struct DeviceInfo {
   // "own", "shared" ones of all. Empty: it does not tell.
   std::string gc_mode = "";
   double spare = 0;  // physical ÷ capacity − 1; 0: it does not tell
+  // Of a trim only whole units are freed: block numbers that leave trim_offset_blocks when divided
+  // by trim_unit_blocks begin one.
+  uint64_t trim_unit_blocks = 1, trim_offset_blocks = 0;
 };
 
 struct StreamStats {

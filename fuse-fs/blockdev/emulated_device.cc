@@ -42,7 +42,8 @@ EmulatedDevice::EmulatedDevice(std::unique_ptr<emulator::Ssd> ssd, const std::st
            "",
            "memory",
            std::string(name_of(geometry.gc_mode)),
-           static_cast<double>(geometry.physical_pages()) / geometry.user_pages - 1};
+           static_cast<double>(geometry.physical_pages()) / geometry.user_pages - 1,
+           geometry.map_unit_pages};
 }
 
 void EmulatedDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {

@@ -125,8 +125,16 @@ Result<std::unique_ptr<FileDevice>> FileDevice::open(const std::string& path,
   device->capacity_blocks_ = bytes / kBlockSize;
   device->engine_ = make_io_engine(fd);
   device->info_.transport = device->engine_->name();
-  if (is_block) device->choose_placement(st);
+  if (is_block) device->use_block_device(st);
   return device;
+}
+
+void FileDevice::use_block_device(const struct stat& st) {
+  choose_placement(st);
+  discards_ = discard_units(sys_directory(st.st_rdev));
+  info_.trim_unit_blocks = discards_.unit_bytes / kBlockSize;
+  info_.trim_offset_blocks = discards_.offset_bytes / kBlockSize;
+  if (!read_only_) maintenance_ = maintenance_of(fd_, sys_directory(st.st_rdev));
 }
 
 void FileDevice::choose_placement(const struct stat& st) {
@@ -158,6 +166,8 @@ Placement FileDevice::placement(PStreamId stream) const {
 
 FileDevice::~FileDevice() {
   engine_.reset();
+  if (maintenance_ != nullptr) (void)maintenance_->end();
+  maintenance_.reset();
   flock(fd_, LOCK_UN);  // the kernel frees a ring, and with it its hold on the file, a little later
   close(fd_);
 }
@@ -172,6 +182,16 @@ Result<void> FileDevice::check(BlockNo first, uint64_t blocks) const {
   return check_range(first, blocks, capacity_blocks_.load(std::memory_order_relaxed));
 }
 
+// A device that does something in idle time knows of each request.
+Completion FileDevice::counted(Completion done) {
+  if (maintenance_ == nullptr) return done;
+  maintenance_->request_begins();
+  return [this, done = std::move(done)](Result<void> result) {
+    maintenance_->request_ended();
+    done(std::move(result));
+  };
+}
+
 bool FileDevice::needs_copy(const std::byte* data) const {
   return reinterpret_cast<uintptr_t>(data) % memory_alignment_ != 0;
 }
@@ -183,6 +203,7 @@ void FileDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion
   written_bytes_ += bytes.size();
   stream_bytes_.at(stream == 0 ? 0 : stream - 1) += bytes.size();
   const uint64_t offset = first.value * kBlockSize;
+  done = counted(std::move(done));
   if (!needs_copy(bytes.data())) return engine_->write(offset, bytes, stream, std::move(done));
   const AlignedBuffer copy = aligned_buffer(bytes.size());
   std::memcpy(copy.get(), bytes.data(), bytes.size());
@@ -195,6 +216,7 @@ void FileDevice::read(BlockNo first, Bytes bytes, Completion done) {
   if (auto fits = check(first, bytes.size() / kBlockSize); !fits.ok()) return done(fits.error());
   read_bytes_ += bytes.size();
   const uint64_t offset = first.value * kBlockSize;
+  done = counted(std::move(done));
   if (!needs_copy(bytes.data())) return engine_->read(offset, bytes, std::move(done));
   const AlignedBuffer copy = aligned_buffer(bytes.size());
   const Bytes target(copy.get(), bytes.size());
@@ -207,6 +229,7 @@ void FileDevice::read(BlockNo first, Bytes bytes, Completion done) {
 Result<void> FileDevice::flush() {
   ++flushes_;
   if (read_only_) return {};
+  const RequestUnderWay request(maintenance_.get());
   return engine_->fdatasync();
 }
 
@@ -220,7 +243,10 @@ Result<void> FileDevice::trim(BlockNo first, uint64_t count) {
 Result<void> FileDevice::discard(uint64_t offset, uint64_t size) {
   if (size == 0) return {};
   if (is_block_) {
-    uint64_t range[2] = {offset, size};
+    const ByteRange whole = whole_units({offset, size}, discards_);
+    if (whole.size == 0) return {};
+    const RequestUnderWay request(maintenance_.get());
+    uint64_t range[2] = {whole.offset, whole.size};
     if (ioctl(fd_, BLKDISCARD, range) == 0 || errno == EOPNOTSUPP) return {};
     return Error{errno, "trim"};
   }
@@ -229,6 +255,27 @@ Result<void> FileDevice::discard(uint64_t offset, uint64_t size) {
       errno == EOPNOTSUPP)
     return {};
   return Error{errno, "trim"};
+}
+
+IdleCapabilities FileDevice::capabilities() const {
+  return maintenance_ == nullptr ? IdleCapabilities{} : maintenance_->capabilities();
+}
+
+Pressure FileDevice::pressure() {
+  return maintenance_ == nullptr ? Pressure::kUnknown : maintenance_->pressure();
+}
+
+Result<IdleWork> FileDevice::begin_idle(const IdleLimits&) {
+  return maintenance_ == nullptr ? IdleWork{} : maintenance_->begin();
+}
+
+Result<void> FileDevice::end_idle() {
+  return maintenance_ == nullptr ? Result<void>() : maintenance_->end();
+}
+
+Result<IdleWork> FileDevice::prepare_poweroff(const IdleLimits& limits) {
+  SFS_TRY(flush());
+  return maintenance_ == nullptr ? IdleWork{} : maintenance_->prepare_poweroff(limits);
 }
 
 Result<DeviceStats> FileDevice::stats() {

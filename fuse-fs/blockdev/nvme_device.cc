@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -211,6 +212,7 @@ void NvmeDevice::describe() {
                 nvme::kMaxTransferLbas * found_.space.lba_bytes()});
   max_transfer_bytes_ = std::max(round_down(most, kBlockSize), kBlockSize);
   written_at_open_ = nvme::written(*controller_, found_.controller, found_.space.endgid);
+  const uint64_t trim_lbas = std::lcm(found_.trim.granularity, found_.trim.alignment);
   info_ = {"nvme",
            controller_->path(),
            identity_of(found_, controller_->nsid()),
@@ -223,6 +225,7 @@ void NvmeDevice::describe() {
            found_.why,
            controller_->transport(),
            gc_mode_of(found_)};
+  info_.trim_unit_blocks = std::max<uint64_t>(trim_lbas / lbas_per_block_, 1);
 }
 
 Placement NvmeDevice::placement(PStreamId stream) const {

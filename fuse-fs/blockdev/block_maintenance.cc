@@ -1,0 +1,54 @@
+#include "fuse-fs/blockdev/block_maintenance.h"
+
+#include <linux/major.h>
+#include <linux/mmc/ioctl.h>
+#include <sys/ioctl.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iomanip>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "fuse-fs/blockdev/emmc_maintenance.h"
+#include "fuse-fs/blockdev/ufs_maintenance.h"
+
+namespace streamfs::blockdev {
+namespace {
+
+constexpr uint16_t kUsualCard = 1;  // Linux numbers the only card of a host so
+
+std::string first_word(const std::filesystem::path& file) {
+  std::ifstream input(file);
+  std::string word;
+  input >> word;
+  return word;
+}
+
+uint16_t card_of(const std::filesystem::path& directory) {
+  std::ifstream input(directory / "device/rca");
+  uint32_t card = 0;
+  return input >> std::setbase(0) >> card && card <= UINT16_MAX ? static_cast<uint16_t>(card)
+                                                                : kUsualCard;
+}
+
+}  // namespace
+
+std::unique_ptr<BlockMaintenance> maintenance_of(int fd, const std::filesystem::path& directory) {
+  std::error_code failed;
+  if (std::filesystem::exists(directory / "partition", failed)) return nullptr;
+  if (first_word(directory / "device/type") == "MMC")
+    return EmmcMaintenance::open(
+        [fd](mmc_ioc_cmd& command) { return ioctl(fd, MMC_IOC_CMD, &command) == 0 ? 0 : errno; },
+        card_of(directory));
+  const auto real = std::filesystem::canonical(directory, failed);
+  if (failed) return nullptr;
+  if (const auto controller = UfsMaintenance::controller_above(real))
+    return std::make_unique<UfsMaintenance>(*controller);
+  return nullptr;
+}
+
+}  // namespace streamfs::blockdev

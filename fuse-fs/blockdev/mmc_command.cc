@@ -1,0 +1,86 @@
+#include "fuse-fs/blockdev/mmc_command.h"
+
+#include <linux/mmc/ioctl.h>
+
+#include <cstdint>
+
+namespace streamfs::blockdev::mmc {
+namespace {
+
+// Linux, include/linux/mmc/core.h: they are part of the ioctl's interface, and in no header of it.
+constexpr unsigned kPresent = 1 << 0, kCrc = 1 << 2, kBusy = 1 << 3, kOpcode = 1 << 4;
+constexpr unsigned kSpiStatus = 1 << 7, kSpiBusy = 1 << 10;
+constexpr unsigned kCommandAc = 0 << 5, kCommandAdtc = 1 << 5;
+constexpr unsigned kR1 = kPresent | kCrc | kOpcode, kR1b = kR1 | kBusy;
+constexpr unsigned kSpiR1 = kSpiStatus, kSpiR1b = kSpiStatus | kSpiBusy;
+
+constexpr uint32_t kSwitch = 6, kSendExtCsd = 8, kStopTransmission = 12, kSendStatus = 13;
+constexpr uint32_t kWriteByte = 3;  // CMD6: access mode
+
+// Bytes of EXT_CSD.
+constexpr size_t kHpiManagement = 161, kBkopsEnable = 163, kBkopsStart = 164;
+constexpr size_t kOutOfInterruptTime = 198, kBkopsStatus = 246;
+constexpr size_t kBkopsSupport = 502, kHpiFeatures = 503;
+
+constexpr uint32_t kReadyForData = 1 << 8, kStateShift = 9, kStateMask = 0xf, kTransfer = 4;
+
+Hpi hpi_of(const ExtCsd& ext_csd) {
+  const bool on = (ext_csd[kHpiFeatures] & 1) != 0 && (ext_csd[kHpiManagement] & 1) != 0;
+  if (!on) return Hpi::kNone;
+  return (ext_csd[kHpiFeatures] & 2) != 0 ? Hpi::kByStop : Hpi::kByStatus;
+}
+
+}  // namespace
+
+BackgroundOperations background_operations(const ExtCsd& ext_csd) {
+  constexpr uint32_t kUnitMs = 10;
+  return {.supported = (ext_csd[kBkopsSupport] & 1) != 0,
+          .manual = (ext_csd[kBkopsEnable] & 1) != 0,
+          .automatic = (ext_csd[kBkopsEnable] & 2) != 0,
+          .hpi = hpi_of(ext_csd),
+          .status = static_cast<uint8_t>(ext_csd[kBkopsStatus] & 3),
+          .hpi_ms = ext_csd[kOutOfInterruptTime] * kUnitMs};
+}
+
+mmc_ioc_cmd read_ext_csd(ExtCsd& into) {
+  mmc_ioc_cmd command{};
+  command.opcode = kSendExtCsd;
+  command.flags = kSpiR1 | kR1 | kCommandAdtc;
+  command.blksz = kExtCsdBytes;
+  command.blocks = 1;
+  command.data_ptr = reinterpret_cast<uintptr_t>(into.data());
+  return command;
+}
+
+mmc_ioc_cmd start_background_operations() {
+  mmc_ioc_cmd command{};
+  command.write_flag = 1;
+  command.opcode = kSwitch;
+  command.arg = kWriteByte << 24 | uint32_t{kBkopsStart} << 16 | 1u << 8;
+  command.flags = kSpiR1 | kR1 | kCommandAc;
+  return command;
+}
+
+mmc_ioc_cmd interrupt(Hpi hpi, uint16_t card) {
+  const bool by_stop = hpi == Hpi::kByStop;
+  mmc_ioc_cmd command{};
+  command.opcode = by_stop ? kStopTransmission : kSendStatus;
+  command.arg = uint32_t{card} << 16 | 1;
+  command.flags = (by_stop ? kSpiR1b | kR1b : kSpiR1 | kR1) | kCommandAc;
+  return command;
+}
+
+mmc_ioc_cmd read_status(uint16_t card) {
+  mmc_ioc_cmd command{};
+  command.opcode = kSendStatus;
+  command.arg = uint32_t{card} << 16;
+  command.flags = kSpiR1 | kR1 | kCommandAc;
+  return command;
+}
+
+bool is_ready(const mmc_ioc_cmd& answered) {
+  const uint32_t status = answered.response[0];
+  return (status & kReadyForData) != 0 && (status >> kStateShift & kStateMask) == kTransfer;
+}
+
+}  // namespace streamfs::blockdev::mmc
