@@ -70,6 +70,7 @@ Result<void> TrimQueue::pass() {
       return committed.error();
     }
     for (const meta::BlockRun& run : batch) engine_.blocks().trimmed(run);
+    for (const meta::BlockRun& run : batch) join_leftovers(run);
   }
   return {};
 }
@@ -84,6 +85,7 @@ void TrimQueue::trim_unnamed() {
   while (const auto run = engine_.blocks().next_discard(most)) {
     trim(*run);
     engine_.blocks().trimmed(*run);
+    join_leftovers(*run);
   }
 }
 
@@ -108,6 +110,29 @@ void TrimQueue::trim(const meta::BlockRun& run) {
   if (done.ok()) return give_way(static_cast<uint64_t>((SteadyClock::now() - begun).count()));
   spdlog::warn("trim of {} blocks at {}: {}", run.count, run.first.value, done.error().message());
   if (done.error().code == EOPNOTSUPP) discard_.store(false, std::memory_order_relaxed);
+}
+
+void TrimQueue::join_leftovers(const meta::BlockRun& run) {
+  const blockdev::DeviceInfo& info = device_.info();
+  const uint64_t unit = info.trim_unit_blocks, offset = info.trim_offset_blocks;
+  if (unit <= 1 || !discard_.load(std::memory_order_relaxed)) return;
+  const auto begin_of = [&](uint64_t block) {
+    return block < offset ? UINT64_MAX : offset + round_down(block - offset, unit);
+  };
+  const uint64_t first = run.first.value, last = first + run.count - 1;
+  const uint64_t first_unit = begin_of(first), last_unit = begin_of(last);
+  if (first_unit != first || last_unit == first_unit) trim_unit(first_unit, unit);
+  if (last_unit != first_unit && last_unit + unit != last + 1) trim_unit(last_unit, unit);
+}
+
+// Only where room is plenty: a writer would find none while these blocks are kept from it.
+void TrimQueue::trim_unit(uint64_t first, uint64_t unit) {
+  const meta::BlockRun run{BlockNo{first}, unit};
+  if (first == UINT64_MAX || engine_.blocks().free_blocks() < kPressedShare * unit) return;
+  if (!engine_.blocks().reserve_exactly(run)) return;
+  const Result<void> done = device_.trim(run.first, run.count);
+  engine_.blocks().cancel(run);
+  if (!done.ok()) spdlog::debug("trim of a joined unit: {}", done.error().message());
 }
 
 void TrimQueue::give_way(uint64_t worked_ns) {

@@ -3,11 +3,13 @@
 // Dead blocks that are not trimmed yet are live to the SSD, so trims do not wait for idle time; but
 // while programs are at work they take a tenth of the time at most, unless little is free or
 // somebody waits for them.
-// Blocks that were written and given up before any record named them wait for nothing but their
-// trim. Order: no block is trimmed before the record that freed it is home and survives a power
-// cut, and none is allocatable before its trim has ended and is journalled
-// (meta/block_allocator.h). Thread safety: any thread; pass() may wait. What a crash leaves: blocks
-// whose trim was not journalled are trimmed again.
+// A device frees whole units only. What a freed run leaves of a unit at its ends is trimmed again
+// as a whole unit, once what lies beside it in that unit is free, too. Blocks that were written and
+// given up before any record named them wait for nothing but their trim.
+// Order: no block is trimmed before the record that freed it is home and survives a power cut, and
+// none is allocatable before its trim has ended and is journalled (meta/block_allocator.h).
+// Thread safety: any thread; pass() may wait. What a crash leaves: blocks whose trim was not
+// journalled are trimmed again.
 #pragma once
 
 #include <atomic>
@@ -69,6 +71,8 @@ class TrimQueue {
   void trim_unnamed();
   bool next_batch(std::vector<meta::BlockRun>& batch);
   void trim(const meta::BlockRun& run);
+  void join_leftovers(const meta::BlockRun& run);
+  void trim_unit(uint64_t first, uint64_t unit);
   void give_way(uint64_t worked_ns);
 
   pmem::Region& region_;

@@ -401,6 +401,21 @@ std::optional<BlockRun> BlockAllocator::reserve_free(BlockNo from, uint64_t most
   return std::nullopt;
 }
 
+bool BlockAllocator::reserve_exactly(BlockRun run) {
+  SFS_ASSERT(run.count > 0);
+  const MutexLock lock(impl_->mutex);
+  const uint64_t first = run.first.value, end = first + run.count;
+  if (end > impl_->blocks()) return false;
+  for (uint64_t at = first; at < end;) {
+    const uint64_t stop = std::min(round_down(at, kRegionBlocks) + kRegionBlocks, end);
+    if (impl_->owner_of(at / kRegionBlocks) != kNobody) return false;
+    if (!impl_->is_free(at) || impl_->free_until(at, stop) != stop) return false;
+    at = stop;
+  }
+  impl_->mark(first, run.count, true);
+  return true;
+}
+
 void BlockAllocator::cancel(BlockRun run) {
   const MutexLock lock(impl_->mutex);
   impl_->mark(run.first.value, run.count, false);

@@ -50,6 +50,8 @@ class BlockAllocator {
   // The first free run at or after `from`, at most so long and within one group; not in regions
   // that a pStream is filling. None at the end.
   std::optional<BlockRun> reserve_free(BlockNo from, uint64_t most);
+  // Exactly this run, if all of it is free and no pStream is filling its region.
+  bool reserve_exactly(BlockRun run);
   void cancel(BlockRun run);  // a reserved run was not used
   // A reserved run was written, and no record will name it: to the device it lives until its trim.
   void discard(BlockRun run);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -288,6 +289,56 @@ TEST(TrimPaceTest, TrimsTakeATenthOfTheTimeUnlessSomebodyWaitsForThem) {
   const auto paced = trimmed_in(TrimQueue::Pace::kGivesWay);
   EXPECT_GE(paced, std::chrono::milliseconds(5 * 10 * 3 * 9 / 10));
   EXPECT_LT(trimmed_in(TrimQueue::Pace::kNow), paced / 2);
+}
+
+// Files of 3 and 5 blocks where units have 8: none of them holds a unit of its own.
+class JoinedTrimTest : public ::testing::Test {
+ protected:
+  JoinedTrimTest() : rig_(options()) {
+    for (int i = 0; i < 32; ++i) {
+      files_.push_back(rig_.create(std::to_string(i)));
+      const uint64_t blocks = i % 2 == 0 ? 3 : 5;
+      EXPECT_TRUE(rig_.write(files_.back(), 0, Rig::filled(blocks * kBlockSize, i)).ok());
+      EXPECT_TRUE(rig_.fs().fsync(files_.back(), false).ok());
+    }
+    rig_.remount();  // no pStream fills these regions any more
+    rig_.ram().frees_only_units_of(8);
+    rig_.ram().on_trim_of = [this](BlockNo first, uint64_t count) {
+      for (uint64_t at = round_up(first.value, 8); at + 8 <= first.value + count; at += 8)
+        freed_units_.insert(at);
+    };
+  }
+  static Rig::Options options() {
+    Rig::Options options;
+    options.faulty = false;
+    return options;
+  }
+  void remove(int from, int step) {
+    for (int i = from; i < 32; i += step)
+      EXPECT_TRUE(rig_.fs().unlink(rig_.fs().root(), std::to_string(i)).ok());
+    EXPECT_TRUE(rig_.fs().maintenance().reclaim().ok());
+  }
+  Rig rig_;
+  std::vector<InodeId> files_;
+  std::set<uint64_t> freed_units_;
+};
+
+TEST_F(JoinedTrimTest, WhatIsLeftOfAUnitIsTrimmedWithItsNeighbour) {
+  remove(0, 2);
+  EXPECT_TRUE(freed_units_.empty()) << "half of each unit lives";
+  remove(1, 2);
+  EXPECT_GE(freed_units_.size(), 15u) << "16 units of a file of 3 and one of 5 blocks";
+}
+
+TEST_F(JoinedTrimTest, AUnitInWhichSomethingLivesIsNeverTrimmed) {
+  rig_.ram().on_trim_of = nullptr;
+  remove(0, 2);
+  remove(1, 4);
+  rig_.remount();
+  for (int i = 3; i < 32; i += 4)
+    EXPECT_EQ(rig_.read(rig_.lookup(std::to_string(i)), 0, 5 * kBlockSize),
+              Rig::filled(5 * kBlockSize, i));
+  EXPECT_TRUE(rig_.check().problems.empty());
 }
 
 TEST(TrimFreeTest, AllFreeSpaceIsTrimmedAndNothingElse) {

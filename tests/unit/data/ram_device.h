@@ -61,6 +61,7 @@ class RamDevice final : public blockdev::Device {
   Result<void> trim(BlockNo first, uint64_t count) override {
     std::memset(&bytes_[first.value * kBlockSize], 0, count * kBlockSize);
     trimmed_blocks += count;
+    if (on_trim_of) on_trim_of(first, count);
     if (on_trim) on_trim();
     return {};
   }
@@ -88,6 +89,7 @@ class RamDevice final : public blockdev::Device {
     ++idle_ended;
     return {};
   }
+  void frees_only_units_of(uint64_t blocks) { info_.trim_unit_blocks = blocks; }
   std::byte* block(uint64_t number) { return &bytes_[number * kBlockSize]; }
 
   std::atomic<uint64_t> writes{0}, written_bytes{0}, flushes{0}, trimmed_blocks{0};
@@ -95,6 +97,7 @@ class RamDevice final : public blockdev::Device {
   blockdev::WriteTag last_tag{};
   std::vector<PStreamId> released;  // by one thread
   std::function<void()> on_trim, on_measure;
+  std::function<void(BlockNo, uint64_t)> on_trim_of;
   std::function<Result<void>()> on_flush;
   blockdev::IdleMeans idle_means = blockdev::IdleMeans::kNone;
   std::atomic<uint64_t> idle_begun{0}, idle_ended{0};

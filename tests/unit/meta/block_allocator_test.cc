@@ -113,6 +113,24 @@ TEST(BlockAllocator, AWholeRunGoesOverGroupsOrIsNone) {
   EXPECT_EQ(fs->blocks().free_blocks(), 70'000U);
 }
 
+TEST(BlockAllocator, ARunIsReservedExactlyOrNotAtAll) {
+  Filesystem fs(kBig);
+  BlockAllocator& blocks = fs->blocks();
+  const uint64_t free = blocks.free_blocks();
+  const BlockRun over_regions{BlockNo{10 * BlockAllocator::kRegionBlocks - 4}, 8};
+  ASSERT_TRUE(blocks.reserve_exactly(over_regions));
+  EXPECT_EQ(blocks.free_blocks(), free - 8);
+  EXPECT_FALSE(blocks.reserve_exactly({BlockNo{over_regions.first.value + 7}, 2}));
+  EXPECT_FALSE(blocks.reserve_exactly({BlockNo{over_regions.first.value - 1}, 2}));
+  EXPECT_FALSE(blocks.reserve_exactly({BlockNo{kBig.data_blocks - 1}, 2}));
+  blocks.cancel(over_regions);
+  EXPECT_EQ(blocks.free_blocks(), free);
+  const auto filling = blocks.reserve(4, PStreamId{1}, std::nullopt);
+  ASSERT_TRUE(filling.ok());
+  EXPECT_FALSE(blocks.reserve_exactly({BlockNo{filling->first.value + 8}, 8}))
+      << "the pStream will want it";
+}
+
 TEST(BlockAllocator, AFreedRunWaitsForItsRecordAndItsTrim) {
   Filesystem fs;
   const auto run = *fs->blocks().reserve(64, kDefaultPStream, std::nullopt);
