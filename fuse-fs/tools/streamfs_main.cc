@@ -9,6 +9,7 @@
 #include "base/exit_codes.h"
 #include "base/result.h"
 #include "fuse-fs/placement/name_rules.h"
+#include "fuse-fs/tools/check_config.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/launch.h"
@@ -69,16 +70,29 @@ int run(int argc, char** argv) {
   std::vector<std::string> option_lists;
   bool foreground = false;
   bool debug = false;
+  std::string config;
   prepare(app);
   app.footer(std::string(kOptionsHelp) + kExitCodesHelp);
-  app.add_option("DATA", data,
-                 "The data device: a block device, a file, an NVMe /dev/ngXnY, or emu:PATH")
-      ->required();
-  app.add_option("MOUNTPOINT", mountpoint, "A directory")->required();
+  auto* check =
+      app.add_option("--check-config", config,
+                     "Mount nothing: say what is wrong with a file in /etc/streamfs, with "
+                     "its line");
+  check->option_text("FILE");
+  auto* device =
+      app.add_option("DATA", data,
+                     "The data device: a block device, a file, an NVMe /dev/ngXnY, or emu:PATH")
+          ->excludes(check);
+  auto* point = app.add_option("MOUNTPOINT", mountpoint, "A directory")->excludes(check);
   app.add_option("-o", option_lists, "Options")->allow_extra_args(false);
   app.add_flag("-f", foreground, "Stay in the foreground, log to stderr");
   app.add_flag("-d", debug, "As -f, and print every request");
+  app.final_callback([&] {
+    if (*check) return;
+    if (!*device) throw CLI::RequiredError("DATA");
+    if (!*point) throw CLI::RequiredError("MOUNTPOINT");
+  });
   if (const auto code = parse(app, argc, argv)) return *code;
+  if (*check) return check_config(config);
   std::vector<std::string> options;
   for (const std::string& list : option_lists)
     std::ranges::move(split_options(list), std::back_inserter(options));
