@@ -1,14 +1,17 @@
 # Debian packages by `cpack --config build/release/CPackConfig.cmake`: streamfs (the programs and the
-# units), libstream (hints for programs) and streamfs-source (what it takes to link streamfs with
-# another libfuse, which is LGPL and linked statically). The learning daemon is no package: it wants a
-# scikit-learn that Debian 12 does not have.
+# units), libstream and python3-libstream (hints for programs), classifierd (the learning daemon) and
+# streamfs-source (what it takes to link streamfs with another libfuse, which is LGPL and linked
+# statically). Each is for the Debian that it was built on: libfmt and Python have other names in the next.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME streamfs)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT "streamfs maintainers <streamfs@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL core libstream source)
+set(CPACK_COMPONENTS_ALL core libstream python source)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian/compress.cmake)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_COMPRESSION_TYPE gzip)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
@@ -43,12 +46,82 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/ DESTINATION src/streamfs COMPONENT source
         PATTERN .*_cache EXCLUDE PATTERN *.egg-info EXCLUDE)
 install(FILES ${STREAMFS_DEPS_PREFIX}/libfuse-source.tar.gz DESTINATION src/streamfs/third_party
         COMPONENT source EXCLUDE_FROM_ALL OPTIONAL)
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/third_party/README.md
+install(FILES ${CMAKE_SOURCE_DIR}/third_party/README.md
         DESTINATION share/doc/streamfs-source COMPONENT source EXCLUDE_FROM_ALL)
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/streamfs RENAME copyright
-        COMPONENT core)
 install(FILES ${CMAKE_SOURCE_DIR}/third_party/README.md DESTINATION share/doc/streamfs
         RENAME README.libfuse.md COMPONENT core)
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/libstream RENAME copyright
-        COMPONENT libstream)
+
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-libstream)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3, libstream")
+set(CPACK_COMPONENT_PYTHON_DESCRIPTION
+    "hints about the lifetime of data, for Python programs on streamfs
+A module for Python over the C library libstream.")
+
+# package_documents(<component> <package>): what Debian wants in /usr/share/doc, and why lintian is
+# overruled where it is.
+function(package_documents component package)
+  set(overrides ${CMAKE_SOURCE_DIR}/cmake/debian/overrides)
+  if(EXISTS ${overrides}.${package})
+    set(overrides ${overrides}.${package})
+  endif()
+  set(made ${CMAKE_BINARY_DIR}/debian/${package})
+  file(MAKE_DIRECTORY ${made})
+  execute_process(COMMAND sed "s/^streamfs (/${package} (/" ${CMAKE_SOURCE_DIR}/cmake/debian/changelog
+                  COMMAND gzip -9n OUTPUT_FILE ${made}/changelog.gz COMMAND_ERROR_IS_FATAL ANY)
+  install(FILES ${CMAKE_SOURCE_DIR}/cmake/debian/copyright ${made}/changelog.gz
+          DESTINATION share/doc/${package} COMPONENT ${component} EXCLUDE_FROM_ALL)
+  install(FILES ${overrides} DESTINATION share/lintian/overrides RENAME ${package}
+          COMPONENT ${component} EXCLUDE_FROM_ALL)
+endfunction()
+package_documents(core streamfs)
+package_documents(libstream libstream)
+package_documents(python python3-libstream)
+package_documents(source streamfs-source)
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/streamfs COMPONENT documents)
+
+# The learning daemon brings numpy, SciPy and scikit-learn along, as they were tested with it: those
+# of Debian 12 and 13 are older than it needs. A full installation leaves it out: it is build/venv's.
+file(GLOB site ${CMAKE_SOURCE_DIR}/build/venv/lib/python3.*/site-packages)
+if(site AND EXISTS ${site}/classifierd/cli.py)
+  string(REGEX REPLACE ".*/python3\\.([0-9]+)/.*" "\\1" python_minor ${site})
+  math(EXPR python_next "${python_minor} + 1")
+  foreach(name numpy numpy.libs numpy-*.dist-info scipy scipy.libs scipy-*.dist-info sklearn
+          scikit_learn.libs scikit_learn-*.dist-info joblib joblib-*.dist-info threadpoolctl.py
+          threadpoolctl-*.dist-info narwhals narwhals-*.dist-info packaging packaging-*.dist-info prometheus_client
+          prometheus_client-*.dist-info classifierd)
+    file(GLOB found ${site}/${name})
+    foreach(one IN LISTS found)
+      if(IS_DIRECTORY ${one})
+        install(DIRECTORY ${one} DESTINATION lib/streamfs/classifierd COMPONENT classifierd
+                EXCLUDE_FROM_ALL USE_SOURCE_PERMISSIONS
+                PATTERN __pycache__ EXCLUDE PATTERN tests EXCLUDE PATTERN include EXCLUDE
+                PATTERN "*.pyi" EXCLUDE PATTERN "*.pyx" EXCLUDE PATTERN "*.pxd" EXCLUDE
+                PATTERN "*.h" EXCLUDE PATTERN "*.a" EXCLUDE)
+      else()
+        install(FILES ${one} DESTINATION lib/streamfs/classifierd COMPONENT classifierd
+                EXCLUDE_FROM_ALL)
+      endif()
+    endforeach()
+  endforeach()
+  install(PROGRAMS cmake/debian/classifierd.py DESTINATION bin RENAME classifierd
+          COMPONENT classifierd EXCLUDE_FROM_ALL)
+  package_documents(classifierd classifierd)
+  list(APPEND CPACK_COMPONENTS_ALL classifierd)
+  set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_NAME classifierd)
+  set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_SECTION admin)
+  # What is in the wheels finds its libraries beside itself; dpkg-shlibdeps would not.
+  set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_SHLIBDEPS OFF)
+  pkg_get_variable(fmt_version fmt version)
+  string(REGEX REPLACE "\\..*" "" fmt_major "${fmt_version}")
+  set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_DEPENDS
+      "streamfs, python3 (>= 3.${python_minor}), python3 (<< 3.${python_next}), libc6 (>= 2.36), \
+libstdc++6, libgcc-s1, libfmt${fmt_major}, libisal2, zlib1g")
+  set(CPACK_COMPONENT_CLASSIFIERD_DESCRIPTION
+      "learning daemon of streamfs
+Measures how long what is written lives, and publishes which stream it should
+go to. The filesystem does without it at any moment.")
+endif()
 include(CPack)
