@@ -89,14 +89,15 @@ if(site AND EXISTS ${site}/classifierd/cli.py)
   string(REGEX REPLACE ".*/python3\\.([0-9]+)/.*" "\\1" python_minor ${site})
   math(EXPR python_next "${python_minor} + 1")
   foreach(name numpy numpy.libs numpy-*.dist-info scipy scipy.libs scipy-*.dist-info sklearn
-          scikit_learn.libs scikit_learn-*.dist-info joblib joblib-*.dist-info threadpoolctl.py
+          scikit_learn.libs scikit_learn-*.dist-info joblib joblib-*.dist-info cloudpickle
+          cloudpickle-*.dist-info loky loky-*.dist-info threadpoolctl.py
           threadpoolctl-*.dist-info narwhals narwhals-*.dist-info packaging packaging-*.dist-info prometheus_client
           prometheus_client-*.dist-info classifierd)
     file(GLOB found ${site}/${name})
     foreach(one IN LISTS found)
       if(IS_DIRECTORY ${one})
         install(DIRECTORY ${one} DESTINATION lib/streamfs/classifierd COMPONENT classifierd
-                EXCLUDE_FROM_ALL USE_SOURCE_PERMISSIONS
+                EXCLUDE_FROM_ALL
                 PATTERN __pycache__ EXCLUDE PATTERN tests EXCLUDE PATTERN include EXCLUDE
                 PATTERN "*.pyi" EXCLUDE PATTERN "*.pyx" EXCLUDE PATTERN "*.pxd" EXCLUDE
                 PATTERN "*.h" EXCLUDE PATTERN "*.a" EXCLUDE)

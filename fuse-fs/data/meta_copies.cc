@@ -79,6 +79,7 @@ Result<void> check_superblock(const Side& side, const CopiesWanted& wanted) {
 // Why there is no superblock; an error where nothing of this filesystem ever was.
 Result<std::string> explain_no_superblock(const Side& side, const CopiesWanted& wanted,
                                           const Error& failure) {
+  if (failure.code == EMEDIUMTYPE) return failure;  // of another version
   const auto& uuid = wanted.label.geometry.uuid;
   if (failure.code == EIO) {
     if (any_superblock_has(*side.region, offsetof(meta::Superblock, uuid), uuid, sizeof uuid))

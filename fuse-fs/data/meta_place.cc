@@ -25,7 +25,7 @@ bool exists(const std::string& path) {
 
 Result<void> check_empty(pmem::Region& region, const std::string& path) {
   const auto super = meta::load_superblock(region, false);
-  if (super.ok() || super.error().code == EIO)
+  if (super.ok() || super.error().code == EIO || super.error().code == EMEDIUMTYPE)
     return Error{EEXIST, path + " holds a streamfs filesystem; -f overwrites it"};
   SFS_ASSIGN(const auto holds, signature_of(region));
   if (holds) return Error{EEXIST, path + " holds " + *holds + "; -f overwrites it"};

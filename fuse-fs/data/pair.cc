@@ -162,6 +162,9 @@ Result<meta::Superblock> replace_lost(const Search& search, OpenPair& pair, cons
   if (magic_of(start) == meta::kDataMagic) {
     return wrong_medium(search.meta_path + " is a data device, named as META: " + kHowToName);
   }
+  // Of another version: it is somebody's, whatever it is on and whoever asked.
+  if (failure.code == EMEDIUMTYPE)
+    return wrong_medium(fmt::format("{}: {}", search.meta_path, failure.context));
   const bool is_volatile = pair.region->meta_class() == pmem::MetaClass::kVolatile;
   const bool asked = search.restore || (search.was_volatile() && is_volatile);
   const bool fits = pair.region->size() >= search.label.geometry.meta_size;

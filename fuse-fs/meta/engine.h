@@ -306,7 +306,8 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
 // Writes an empty filesystem; the superblocks last. META is zeroed first.
 Result<void> format(pmem::Region& region, const Superblock& super, Timestamp now);
 // The valid superblock with the larger generation. EINVAL: not a streamfs META (foreign or empty);
-// EIO: both copies damaged (magic seen, checksum wrong). Repairs the damaged copy if `repair`.
+// EMEDIUMTYPE: of another format version; EIO: both copies damaged (magic seen, checksum wrong).
+// Repairs the damaged copy if `repair`.
 Result<Superblock> load_superblock(pmem::Region& region, bool repair);
 Result<void> store_superblock(pmem::Region& region, Superblock super);  // both copies, alternating
 

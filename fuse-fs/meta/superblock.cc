@@ -39,8 +39,8 @@ void write_copy(pmem::Region& region, uint64_t offset, const Superblock& super) 
 }
 
 Error of_version(uint32_t version) {
-  return Error{EINVAL, "META has format version " + std::to_string(version) +
-                           ", this streamfs knows " + std::to_string(kFormatVersion)};
+  return Error{EMEDIUMTYPE, "META has format version " + std::to_string(version) +
+                                ", this streamfs knows " + std::to_string(kFormatVersion)};
 }
 
 Result<Superblock> checked(const Superblock& super, const pmem::Region& region) {

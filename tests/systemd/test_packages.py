@@ -1,6 +1,8 @@
 """The Debian packages: installed, used and purged in a copy of this machine's system."""
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,11 @@ LIBFUSE = ROOT / "build/deps"
 USE = """
 set -e
 dpkg --force-unsafe-io -i /media/debs/*.deb >/dev/null
-test "$(dpkg-query -W -f '${Status}' streamfs libstream)" = \
-  "install ok installedinstall ok installed"
+for name in streamfs libstream python3-libstream; do
+  test "$(dpkg-query -W -f '${Status}' "$name")" = "install ok installed"
+done
+python3 -c 'import libstream'
+man -w stream-run libstream streamfs-profiles >/dev/null 2>&1 || ! command -v man >/dev/null
 id classifierd >/dev/null
 test -d /run/streamfs
 cd /srv
@@ -34,7 +39,7 @@ stream-run -- true
 dpkg --force-unsafe-io --remove streamfs >/dev/null
 test -d /etc/streamfs
 test ! -e /usr/bin/streamctl
-dpkg --force-unsafe-io --purge streamfs libstream streamfs-source >/dev/null
+dpkg --force-unsafe-io --purge streamfs python3-libstream libstream streamfs-source >/dev/null
 test ! -e /etc/streamfs
 find /usr /etc -xdev -newer /media/debs/since -name '*stream*' -print
 """
@@ -45,8 +50,19 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packages of the release build."""
     folder = tmp_path_factory.mktemp("packages")
     configuration = BUILD / "CPackConfig.cmake"
-    execute("cpack", "--config", configuration, "-B", folder)
+    few = "CPACK_COMPONENTS_ALL=core;libstream;python"
+    execute("cpack", "--config", configuration, "-D", few, "-B", folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def daemon_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The learning daemon's: 190 MB of libraries take their time."""
+    folder = tmp_path_factory.mktemp("daemon")
+    configuration = BUILD / "CPackConfig.cmake"
+    one = "CPACK_COMPONENTS_ALL=classifierd"
+    execute("cpack", "--config", configuration, "-D", one, "-B", folder, seconds=600)
+    return next(folder.glob("classifierd_*.deb"))
 
 
 def test_a_package_says_what_it_needs(packages: Path) -> None:
@@ -106,3 +122,49 @@ def test_packages_install_work_and_purge(
     assert said.pop(0).endswith("of free space trimmed")
     assert said.pop(0) == "kept"
     assert said == [], "left behind"
+
+
+def errors_of(*packages: Path) -> list[str]:
+    """What lintian calls errors."""
+    words = ("lintian", "--allow-root", "--fail-on", "none", "--tag-display-limit", "0")
+    said = execute(*words, *packages, seconds=600).stdout
+    return [line for line in said.splitlines() if line.startswith("E:")]
+
+
+def test_lintian_finds_no_errors(packages: Path) -> None:
+    if shutil.which("lintian") is None:
+        pytest.skip("lintian is not installed")
+    assert errors_of(*packages.glob("*.deb")) == []
+
+
+@pytest.mark.long
+def test_the_learning_daemon_is_a_package_that_brings_its_libraries(
+    packages: Path, daemon_package: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert errors_of(daemon_package) == []
+    folder = tmp_path_factory.mktemp("system")
+    if reason := why_not(folder):
+        pytest.skip(reason)
+    bare = World(folder, installed=False)
+    debs = bare.upper / "media/debs"
+    debs.mkdir(parents=True)
+    for package in (*packages.glob("*.deb"), daemon_package):
+        (debs / package.name).write_bytes(package.read_bytes())
+    use = (
+        "set -e; dpkg --force-unsafe-io -i /media/debs/*.deb >/dev/null; "
+        "PYTHONPATH=/nowhere classifierd --help >/dev/null; "
+        "dpkg --force-unsafe-io --purge classifierd >/dev/null; "
+        "test ! -e /usr/lib/streamfs; test ! -e /usr/bin/classifierd; echo done"
+    )
+    assert bare.chrooted("sh", "-c", use).stdout == "done\n"
+
+
+def test_an_installation_keeps_to_its_folder_and_prefix(tmp_path: Path) -> None:
+    words = ["cmake", "--install", str(BUILD), "--prefix", "/opt/elsewhere"]
+    environment = {**os.environ, "DESTDIR": str(tmp_path)}
+    subprocess.run(words, env=environment, check=True, capture_output=True, timeout=120)
+    assert [each.name for each in tmp_path.iterdir()] == ["opt"]
+    at = tmp_path / "opt/elsewhere"
+    for name in ("bin/streamfs", "bin/ssd-sim", "sbin/mkfs.streamfs", "lib/systemd/system"):
+        assert (at / name).exists(), name
+    assert execute(at / "bin/streamctl", "--version").returncode == 0

@@ -1,0 +1,43 @@
+"""bench/maintain: what is compared with what, and which targets hold."""
+
+import pytest
+from bench.suites import maintain
+from bench.table import Row
+
+
+def device(speed: float = 100.0, nand: float = 2.0, erases: float = 50.0) -> maintain.Device:
+    return maintain.Device(speed, 12.0, 900.0, nand, erases, 1.0)
+
+
+def point(utilisation: float, burst: str, nand: float, speed: float = 300.0) -> maintain.Point:
+    return maintain.Point(utilisation, burst, 2.0, False, device(speed, nand), device())
+
+
+def figures(rows: list[Row]) -> dict[str, Row]:
+    return {each.name: each for each in rows}
+
+
+def test_small_bursts_on_a_full_device_have_the_sources_figure_as_target() -> None:
+    points = [point(0.9, "2M", 2.02), point(0.7, "2M", 2.0), point(0.9, "16M", 2.2, speed=110)]
+    found = figures(list(maintain.point_rows(points)))
+    fast = found["90 % full, uniform, bursts of 2M, idle 2 s: writes"]
+    assert (fast.value, fast.met) == (3.0, True)
+    assert found["70 % full, uniform, bursts of 2M, idle 2 s: writes"].target is None
+    assert found["90 % full, uniform, bursts of 16M, idle 2 s: writes"].met is None
+
+
+def test_the_worst_point_decides_about_nand_bytes() -> None:
+    points = [point(0.9, "2M", 2.02), point(0.9, "16M", 2.2)]
+    worst = figures(list(maintain.point_rows(points)))["NAND bytes with idle work ÷ without, worst"]
+    assert worst.value == pytest.approx(1.1)
+    assert worst.met is False
+    assert "16M" in worst.unit
+
+
+def test_a_trim_that_saves_erases_makes_it_live_longer() -> None:
+    kinds = {"none": device(50, erases=100), "misaligned": device(100, erases=80),
+             "joined": device(120, erases=70), "aligned": device(150, erases=50)}  # fmt: skip
+    found = figures(list(maintain.trim_rows(kinds)))
+    assert found["aligned trims ÷ none: random writes"].value == 3.0
+    assert found["aligned trims ÷ none: lifetime"].value == 2.0
+    assert found["aligned trims ÷ misaligned: lifetime"].value == pytest.approx(1.6)
