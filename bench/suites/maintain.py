@@ -71,7 +71,7 @@ class Point:
 
 def simulate(image: Path, *words: str | float) -> dict[str, Any]:
     """Run the device; its figures."""
-    command = [BIN / "maintain_device", "--image", image, *map(str, words)]
+    command: list[str | Path] = [BIN / "maintain_device", "--image", image, *map(str, words)]
     figures: dict[str, Any] = json.loads(output_of(command))
     return figures
 
@@ -183,9 +183,9 @@ def draw(path: Path, found: dict[str, Device], points: Sequence[Point]) -> None:
     left.set_title("Random overwrites by kind of trims")
     left.set_ylabel("MB/s, virtual clock")
     longest = max(each.idle_seconds for each in points)
-    for axes, value, title, limit in (
-        (middle, lambda each: each.speed, "Random writes, idle work ÷ none", BACKGROUND),
-        (right, lambda each: each.nand, "NAND bytes, idle work ÷ none", NAND_MOST),
+    for axes, name, title, limit in (
+        (middle, "speed", "Random writes, idle work ÷ none", BACKGROUND),
+        (right, "nand", "NAND bytes, idle work ÷ none", NAND_MOST),
     ):
         for utilisation, skewed in sorted({(each.utilisation, each.skewed) for each in points}):
             line = [
@@ -195,7 +195,7 @@ def draw(path: Path, found: dict[str, Device], points: Sequence[Point]) -> None:
                 and each.idle_seconds == longest
             ]
             label = f"{100 * utilisation:g} % full" + (", skewed" if skewed else "")
-            axes.plot([each.burst for each in line], [value(each) for each in line], "o-",
+            axes.plot([each.burst for each in line], [getattr(each, name) for each in line], "o-",
                       label=label)  # fmt: skip
         axes.axhline(limit, color="#b03060", linestyle="--", linewidth=1)
         axes.set_title(title)

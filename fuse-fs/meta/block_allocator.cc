@@ -402,17 +402,15 @@ std::optional<BlockRun> BlockAllocator::reserve_free(BlockNo from, uint64_t most
 }
 
 bool BlockAllocator::reserve_exactly(BlockRun run) {
-  SFS_ASSERT(run.count > 0);
   const MutexLock lock(impl_->mutex);
-  const uint64_t first = run.first.value, end = first + run.count;
+  const uint64_t end = run.first.value + run.count;
   if (end > impl_->blocks()) return false;
-  for (uint64_t at = first; at < end;) {
-    const uint64_t stop = std::min(round_down(at, kRegionBlocks) + kRegionBlocks, end);
-    if (impl_->owner_of(at / kRegionBlocks) != kNobody) return false;
-    if (!impl_->is_free(at) || impl_->free_until(at, stop) != stop) return false;
-    at = stop;
+  for (uint64_t at = run.first.value, stop = 0; at < end; at = stop) {
+    stop = std::min(round_down(at, kRegionBlocks) + kRegionBlocks, end);
+    const bool filled = impl_->owner_of(at / kRegionBlocks) != kNobody;
+    if (filled || !impl_->is_free(at) || impl_->free_until(at, stop) != stop) return false;
   }
-  impl_->mark(first, run.count, true);
+  impl_->mark(run.first.value, run.count, true);
   return true;
 }
 
