@@ -38,5 +38,8 @@ inline constexpr const char* kControlXattr = "user.streamfs.control";
 inline constexpr const char* kVStreamXattr = "user.streamfs.vstream";
 // Names that start so mean something: one that means nothing is refused, not stored.
 inline constexpr const char* kReservedXattrs = "user.streamfs.";
+// "schema" of every object that a program prints with --json: raised when a field goes or changes
+// its meaning, not when one is added.
+inline constexpr int kJsonSchema = 1;
 inline constexpr unsigned kControlRequestMax = 64 * 1024;
 }  // namespace streamfs::wire

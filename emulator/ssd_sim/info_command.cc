@@ -9,6 +9,7 @@
 
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "base/wire/control.h"
 #include "emulator/background.h"
 #include "emulator/geometry.h"
 #include "emulator/layout.h"
@@ -60,6 +61,7 @@ class InfoCommand final : public Command {
  private:
   void print_json(const SsdStats& stats, const Geometry& geometry, const std::string& uuid) const {
     nlohmann::json json = to_json(stats);
+    json["schema"] = wire::kJsonSchema;
     json["path"] = path_;
     json["uuid"] = uuid;
     json["image_version"] = kImageVersion;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/exit_codes.h"
+#include "base/wire/control.h"
 #include "emulator/policy/placement/policy.h"
 #include "emulator/policy/victim/registry.h"
 #include "emulator/presets.h"
@@ -28,11 +29,10 @@ class ListCommand final : public Command {
 
   int run() override {
     if (json_) {
-      nlohmann::json json = {{"placements", placement_names()},
-                             {"victims", victim_names()},
-                             {"workloads", nlohmann::json::array()},
-                             {"presets", nlohmann::json::array()},
-                             {"import_formats", import_formats()}};
+      nlohmann::json json = {
+          {"schema", wire::kJsonSchema},        {"placements", placement_names()},
+          {"victims", victim_names()},          {"workloads", nlohmann::json::array()},
+          {"presets", nlohmann::json::array()}, {"import_formats", import_formats()}};
       for (const GeneratorKind& kind : generators())
         json["workloads"].push_back(
             {{"name", kind.name}, {"what", kind.what}, {"streams", kind.streams}});

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/describe_command.h"
 #include "base/exit_codes.h"
 #include "base/result.h"
 #include "base/version.h"
@@ -70,6 +71,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 r
         sim::make_compare_command, sim::make_import_command, sim::make_list_command,
         sim::make_model_command})
     commands.push_back(make(app));
+  if (streamfs::describe_if_asked(app, argc, argv)) return streamfs::exit_code::kOk;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

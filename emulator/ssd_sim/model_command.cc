@@ -13,6 +13,7 @@
 
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "base/wire/control.h"
 #include "emulator/model/waf.h"
 #include "emulator/ssd_sim/commands.h"
 
@@ -77,8 +78,11 @@ class ModelCommand final : public Command {
     }
     const double waf = found->second(in_);
     if (json_) {
-      fmt::print("{}\n",
-                 nlohmann::json{{"formula", name_}, {"alpha", in_.alpha}, {"waf", waf}}.dump(2));
+      fmt::print(
+          "{}\n",
+          nlohmann::json{
+              {"schema", wire::kJsonSchema}, {"formula", name_}, {"alpha", in_.alpha}, {"waf", waf}}
+              .dump(2));
     } else {
       fmt::print("{:.4f}\n", waf);
     }

@@ -11,6 +11,7 @@
 
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "base/wire/control.h"
 #include "emulator/counters.h"
 #include "emulator/latency.h"
 #include "emulator/replay/replay.h"
@@ -47,6 +48,7 @@ class RunCommand : public Command {
   void print(const ReplayResult& result, const std::string& name) const {
     if (json_) {
       nlohmann::json json = to_json(result);
+      json["schema"] = wire::kJsonSchema;
       json["workload"] = name;
       json["seed"] = options_.seed();
       fmt::print("{}\n", json.dump(2));

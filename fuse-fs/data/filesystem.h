@@ -44,6 +44,7 @@ struct MountOptions {
   std::string trace_path;       // record a trace from the start
   bool restore_meta = false;    // rebuild META from the log on DATA, wherever it is to be
   bool meta_as_it_is = false;   // never from the log, even if the machine went down amid its use
+  bool meta_in_memory = false;  // rebuild META from the log in memory; only to read
   std::string mirror_path;      // where META is a second time
   bool degraded = false;        // go on with one copy of a META that is kept twice
   bool make_mirror = false;     // mirror_path may hold anything: it becomes a copy

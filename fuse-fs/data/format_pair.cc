@@ -132,15 +132,23 @@ Result<void> begin_log(pmem::Region& region, meta::Superblock& super, blockdev::
 }  // namespace
 
 Result<meta::Superblock> format_open_pair(pmem::Region& region, blockdev::Device& device,
-                                          const meta::FormatOptions& options, Clock& clock) {
+                                          const meta::FormatOptions& options, Clock& clock,
+                                          const FormatProgress& progress) {
+  const auto step = [&](std::string_view what) {
+    if (progress) progress(what);
+  };
   SFS_ASSIGN(const meta::Superblock plan,
              meta::plan_format(region.size(), region.meta_class(), options));
+  step("wiping old signatures on DATA");
   SFS_TRY(wipe(device));
+  step("writing META");
   SFS_TRY(meta::format(region, plan, clock.now()));
   SFS_TRY(region.sync());
   SFS_ASSIGN(meta::Superblock super, meta::load_superblock(region, false));
+  step("writing the log and the label on DATA");
   SFS_TRY(begin_log(region, super, device));
   SFS_TRY(write_label(device, meta::make_label(super).label));
+  step("done");
   return super;
 }
 
@@ -162,7 +170,7 @@ Result<Formatted> format_pair(const std::string& meta_path, const std::string& d
   if (options.dry_run) {
     SFS_ASSIGN(out.super, meta::plan_format(region->size(), out.meta_class, format));
   } else {
-    SFS_ASSIGN(out.super, format_open_pair(*region, *device, format, clock));
+    SFS_ASSIGN(out.super, format_open_pair(*region, *device, format, clock, options.progress));
     for (MetaPlace& place : places) place.keep();
   }
   out.inodes_possible = meta::inodes_possible(out.super);

@@ -3,7 +3,9 @@
 // written last, after META and its superblocks).
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -12,6 +14,9 @@
 #include "pmem/region.h"
 
 namespace streamfs::data {
+
+// Told what is done next, for people; the last is "done".
+using FormatProgress = std::function<void(std::string_view step)>;
 
 struct FormatPairOptions {
   bool force = false;       // whatever is on the devices now is lost
@@ -24,6 +29,7 @@ struct FormatPairOptions {
   std::string label;
   std::optional<std::array<uint8_t, 16>> uuid;  // unset: random
   double wait_seconds = 10;
+  FormatProgress progress;
 };
 struct Formatted {
   meta::Superblock super;
@@ -37,6 +43,7 @@ Result<Formatted> format_pair(const std::string& meta_path, const std::string& d
                               const FormatPairOptions& options, Clock& clock);
 // The same on devices already open, without a look at what they hold.
 Result<meta::Superblock> format_open_pair(pmem::Region& region, blockdev::Device& device,
-                                          const meta::FormatOptions& options, Clock& clock);
+                                          const meta::FormatOptions& options, Clock& clock,
+                                          const FormatProgress& progress = {});
 
 }  // namespace streamfs::data

@@ -156,6 +156,18 @@ Result<void> check_attachments(const Search& search, const meta::Superblock& sup
   return {};
 }
 
+// Without any META: what the log says, in memory.
+Result<void> open_in_memory(const Search& search, OpenPair& pair) {
+  if (!search.read_only) return Error{EINVAL, "a META in memory is only for reading"};
+  if (!search.has_log())
+    return Error{EEXIST, "this filesystem keeps no log of META on DATA: META itself is needed"};
+  pair.region =
+      pmem::make_memory_region(search.label.geometry.meta_size, pmem::MetaClass::kVolatile);
+  SFS_ASSIGN(pair.super, restore(search, pair, "is not used"));
+  pair.in_order = true;
+  return {};
+}
+
 // What is left of META where its superblock is gone: it is rebuilt, or it is said why not.
 Result<meta::Superblock> replace_lost(const Search& search, OpenPair& pair, const Error& failure) {
   const ConstBytes start(pair.region->at(0), std::min<uint64_t>(pair.region->size(), kBlockSize));
@@ -370,6 +382,10 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
   if (search.restore && !search.has_log())
     return Error{EEXIST,
                  "nothing to restore META from: this filesystem keeps no log of it on DATA"};
+  if (options.meta_in_memory) {
+    SFS_TRY(open_in_memory(search, pair));
+    return pair;
+  }
   if (!options.mirror_path.empty()) {
     SFS_TRY(open_both(search, options, pair));
     SFS_TRY(settle(search, pair));

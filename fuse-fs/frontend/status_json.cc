@@ -15,7 +15,10 @@
 #include <vector>
 
 #include "base/types.h"
+#include "base/wire/control.h"
 #include "fuse-fs/blockdev/stats_json.h"
+#include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/layout.h"
 #include "pmem/region.h"
 
 namespace streamfs::frontend {
@@ -93,7 +96,7 @@ std::string uuid_text(const uint8_t (&uuid)[16]) {
 
 json status_json(const data::Status& status, const meta::Superblock& super) {
   const uint64_t nand = status.device.nand_known ? status.device.nand_bytes : 0;
-  return {{"schema", kStatusSchema},
+  return {{"schema", wire::kJsonSchema},
           {"uuid", uuid_text(super.uuid)},
           {"label", padded_text(super.label, sizeof super.label)},
           {"meta_class", pmem::to_string(status.meta_class)},
@@ -117,6 +120,7 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
           {"device", blockdev::to_json(status.device)},
           {"meta", meta_json(status)},
           {"space", space_json(status.space)},
+          {"layout", layout_json(super)},
           {"memory",
            {{"anonymous_bytes", status.process.anonymous_bytes},
             {"mapped_bytes", status.process.mapped_bytes},
@@ -134,6 +138,23 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
           {"trims_pending_blocks", status.trims_pending_blocks},
           {"degraded_read_only", status.degraded_read_only},
           {"degraded_reason", status.degraded_reason}};
+}
+
+json layout_json(const meta::Superblock& super) {
+  const auto geometry = meta::Geometry::from(super);
+  if (!geometry.ok()) return {};
+  const auto bytes = [&](meta::RegionKind kind) { return geometry->region_bytes(kind); };
+  return {{"data_bytes", super.data_blocks * kBlockSize},
+          {"reserved_bytes", geometry->reserved_blocks() * kBlockSize},
+          {"meta_bytes", super.meta_size},
+          {"superblock_bytes", meta::kSuperAreaSize},
+          {"journal_bytes", bytes(meta::RegionKind::kRings)},
+          {"bitmap_bytes", bytes(meta::RegionKind::kBlockBitmap)},
+          {"untrimmed_bytes", bytes(meta::RegionKind::kUntrimmed)},
+          {"checksum_bytes", bytes(meta::RegionKind::kChecksums)},
+          {"heap_map_bytes", bytes(meta::RegionKind::kHeapMap)},
+          {"heap_bytes", bytes(meta::RegionKind::kHeap)},
+          {"vstream_bytes", bytes(meta::RegionKind::kVStreams)}};
 }
 
 json maintenance_json(const data::MaintenanceRun& run) {

@@ -16,12 +16,12 @@
 
 namespace streamfs::frontend {
 
-inline constexpr int kStatusSchema = 1;
-
 std::string uuid_text(const std::array<uint8_t, 16>& uuid);
 std::string uuid_text(const uint8_t (&uuid)[16]);
 
 nlohmann::json status_json(const data::Status& status, const meta::Superblock& super);
+// What of META and DATA is for what: bytes by name. Null where the superblock makes no sense.
+nlohmann::json layout_json(const meta::Superblock& super);
 nlohmann::json maintenance_json(const data::MaintenanceRun& run);
 nlohmann::json free_trim_json(const data::FreeTrim& trim);
 nlohmann::json scrub_json(const data::ScrubStatus& scrub);

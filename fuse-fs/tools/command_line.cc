@@ -17,6 +17,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/describe_command.h"
 #include "base/exit_codes.h"
 #include "base/result.h"
 #include "base/version.h"
@@ -36,6 +37,7 @@ void prepare(CLI::App& app) {
 }
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  if (describe_if_asked(app, argc, argv)) return exit_code::kOk;
   try {
     app.parse(argc, argv);
     return std::nullopt;

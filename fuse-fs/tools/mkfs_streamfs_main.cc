@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -137,6 +139,28 @@ Result<void> restore_meta(const Words& words, const std::string& meta, const std
   return {};
 }
 
+// Where the space of both goes.
+void print_budget(const meta::Superblock& super) {
+  const nlohmann::json layout = frontend::layout_json(super);
+  if (!layout.is_object()) return;
+  const auto bytes = [&](const char* key) { return layout.at(key).get<uint64_t>(); };
+  const uint64_t maps = bytes("bitmap_bytes") + bytes("untrimmed_bytes") + bytes("heap_map_bytes");
+  fmt::print("  META holds {} of journal, {} of checksums, {} of maps, {} for inodes and names\n",
+             human_bytes(bytes("journal_bytes")), human_bytes(bytes("checksum_bytes")),
+             human_bytes(maps), human_bytes(bytes("heap_bytes")));
+  fmt::print("  DATA holds {} of label, metadata log and snapshots, {} for files\n",
+             human_bytes(bytes("reserved_bytes")),
+             human_bytes(bytes("data_bytes") - bytes("reserved_bytes")));
+}
+
+// On a terminal only: what takes long is said while it does.
+void show_progress_on_terminal(const Words& words, data::FormatPairOptions& options) {
+  if (words.quiet || isatty(STDERR_FILENO) != 1) return;
+  options.progress = [](std::string_view step) {
+    fmt::print(stderr, "\r\033[K{}", step == "done" ? "" : fmt::format("{} ...", step));
+  };
+}
+
 void print_report(const Words& words, const data::FormatPairOptions& options,
                   const data::Formatted& made) {
   const bool log = (made.super.features & meta::kFeatureMetaLog) != 0;
@@ -152,6 +176,7 @@ void print_report(const Words& words, const data::FormatPairOptions& options,
   fmt::print("  DATA  {}: {} device, {}, {} stream{}{}\n", words.data, made.device.kind,
              human_bytes(data_bytes), made.device.pstream_count,
              made.device.pstream_count == 1 ? "" : "s", checksums ? ", checksums" : "");
+  print_budget(made.super);
   fmt::print("  room for {} files in directories of 100 (one for each {} of data)\n",
              made.inodes_possible,
              human_bytes(made.inodes_possible == 0 ? 0 : data_bytes / made.inodes_possible));
@@ -205,7 +230,9 @@ int run(int argc, char** argv) {
     const Result<void> restored = restore_meta(words, meta, options.mirror_path, data);
     return restored ? exit_code::kOk : fail(kProgram, restored.error());
   }
+  show_progress_on_terminal(words, options);
   const Result<data::Formatted> made = data::format_pair(meta, data, options, system_clock());
+  if (!made && options.progress) fmt::print(stderr, "\n");
   if (!made) return fail(kProgram, made.error());
   if (!options.dry_run) {
     const Result<void> given = give_root_to_caller(meta, options.mirror_path, data);

@@ -1,6 +1,5 @@
 #include "fuse-fs/tools/streamctl_device.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <memory>
@@ -12,6 +11,7 @@
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/launch.h"
+#include "fuse-fs/tools/output.h"
 #include "fuse-fs/tools/streamctl_print.h"
 
 namespace streamfs::tools {
@@ -36,21 +36,21 @@ Result<void> describe_data(const DeviceArguments& arguments) {
              blockdev::open_device(absolute_data(arguments.data), options));
   if (arguments.probe) SFS_TRY(blockdev::probe_placement(*device));
   const nlohmann::json described = blockdev::describe(*device);
-  if (arguments.as_json) {
-    fmt::print("{}\n", described.dump(2));
+  if (arguments.style.json) {
+    print_json(described);
   } else {
-    print_described(described);
+    print_described(described, arguments.style);
   }
   return {};
 }
 
-Result<void> list_devices(bool as_json) {
+Result<void> list_devices(const Style& style) {
   log_to_stderr(Talk::kWarnings);
   SFS_ASSIGN(const nlohmann::json listed, blockdev::list_nvme());
-  if (as_json) {
-    fmt::print("{}\n", listed.dump(2));
+  if (style.json) {
+    print_json({{"subsystems", listed}});
   } else {
-    print_nvme_list(listed);
+    print_nvme_list(listed, style);
   }
   return {};
 }

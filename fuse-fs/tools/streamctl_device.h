@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "fuse-fs/tools/output.h"
 
 namespace streamfs::tools {
 
@@ -15,10 +16,10 @@ bool names_data(const std::string& word);
 struct DeviceArguments {
   std::string data;
   bool probe = false;  // write each pStream once: see blockdev/describe.h
-  bool as_json = false;
+  Style style;
 };
 // Every NVMe device of this machine. Errors: those of reading /sys.
-Result<void> list_devices(bool as_json);
+Result<void> list_devices(const Style& style);
 
 // Prints it. Errors: those of open_device.
 Result<void> describe_data(const DeviceArguments& arguments);

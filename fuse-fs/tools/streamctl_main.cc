@@ -21,12 +21,20 @@
 #include "base/result.h"
 #include "base/wire/hint_ioctl.h"
 #include "fuse-fs/tools/command_line.h"
+#include "fuse-fs/tools/command_set.h"
 #include "fuse-fs/tools/control_client.h"
 #include "fuse-fs/tools/failure.h"
+#include "fuse-fs/tools/output.h"
 #include "fuse-fs/tools/streamctl_device.h"
+#include "fuse-fs/tools/streamctl_export.h"
+#include "fuse-fs/tools/streamctl_iostat.h"
 #include "fuse-fs/tools/streamctl_maintenance.h"
 #include "fuse-fs/tools/streamctl_metadata.h"
 #include "fuse-fs/tools/streamctl_print.h"
+#include "fuse-fs/tools/streamctl_probe.h"
+#include "fuse-fs/tools/streamctl_super.h"
+#include "fuse-fs/tools/streamctl_top.h"
+#include "fuse-fs/tools/streamctl_usage.h"
 
 namespace {
 
@@ -40,7 +48,7 @@ struct Arguments {
   std::string path, file, name, meta_size;
   std::string meta, mirror, data;  // of a filesystem that is not mounted
   uint32_t number = 0;
-  bool as_json = false;
+  Style style;
   bool clear = false;
   bool wait = false;
   bool dry_run = false;
@@ -50,10 +58,8 @@ struct Arguments {
   bool if_stopping = false;
   double seconds = 60;
 
-  MaintenanceArguments maintenance() const { return {path, seconds, if_stopping, as_json}; }
-  MetadataArguments metadata() const {
-    return {meta, data, file, mirror, degraded, force, as_json};
-  }
+  MaintenanceArguments maintenance() const { return {path, seconds, if_stopping, style}; }
+  MetadataArguments metadata() const { return {meta, data, file, mirror, degraded, force, style}; }
 };
 
 Result<json> ask(const Arguments& arguments, const json& request) {
@@ -62,12 +68,13 @@ Result<json> ask(const Arguments& arguments, const json& request) {
 }
 
 // Asks, then prints the answer as JSON or for people.
-Result<void> show(const Arguments& arguments, const char* op, void (*print)(const json&)) {
+Result<void> show(const Arguments& arguments, const char* op,
+                  void (*print)(const json&, const Style&)) {
   SFS_ASSIGN(const json answer, ask(arguments, {{"op", op}}));
-  if (arguments.as_json) {
-    fmt::print("{}\n", answer.dump(2));
+  if (arguments.style.json) {
+    print_json(answer);
   } else {
-    print(answer);
+    print(answer, arguments.style);
   }
   return {};
 }
@@ -75,15 +82,15 @@ Result<void> show(const Arguments& arguments, const char* op, void (*print)(cons
 Result<void> show_device(const Arguments& arguments) {
   if (arguments.path.empty() && arguments.probe)
     return Error{EINVAL, "--probe needs a device to write to"};
-  if (arguments.path.empty()) return list_devices(arguments.as_json);
+  if (arguments.path.empty()) return list_devices(arguments.style);
   if (names_data(arguments.path))
-    return describe_data({arguments.path, arguments.probe, arguments.as_json});
+    return describe_data({arguments.path, arguments.probe, arguments.style});
   if (arguments.probe)
     return Error{EINVAL,
                  "--probe is for a device that is not mounted, and " + arguments.path + " is none"};
-  if (!arguments.as_json) return show(arguments, "status", print_device);
+  if (!arguments.style.json) return show(arguments, "status", print_device);
   SFS_ASSIGN(const json answer, ask(arguments, {{"op", "status"}}));
-  fmt::print("{}\n", answer.at("device").dump(2));
+  print_json(answer.at("device"));
   return {};
 }
 
@@ -97,7 +104,7 @@ Result<void> sync_all(const Arguments& arguments) {
   close(fd);
   if (!pushed) return Error{code, root};
   SFS_ASSIGN(const json answer, ask(arguments, {{"op", "sync"}}));
-  if (arguments.as_json) fmt::print("{}\n", answer.dump());
+  if (arguments.style.json) print_json(answer);
   return {};
 }
 
@@ -109,7 +116,7 @@ Result<void> record(const Arguments& arguments, bool start) {
     request["stop"] = true;
   }
   SFS_ASSIGN(const json answer, ask(arguments, request));
-  if (arguments.as_json) fmt::print("{}\n", answer.dump());
+  if (arguments.style.json) print_json(answer);
   return {};
 }
 
@@ -119,10 +126,10 @@ bool running(const json& scrub) {
 
 // What a scrub found, and an error if that is damage.
 Result<void> scrub_result(const Arguments& arguments, const json& scrub) {
-  if (arguments.as_json) {
-    fmt::print("{}\n", scrub.dump(2));
+  if (arguments.style.json) {
+    print_json(scrub);
   } else {
-    print_scrub(scrub);
+    print_scrub(scrub, arguments.style);
   }
   if (scrub.value("damaged", uint64_t{0}) == 0) return {};
   return Error{EUCLEAN, "damage was found; find MOUNTPOINT -inum INODE names the file"};
@@ -136,7 +143,7 @@ Result<void> scrub_status(const Arguments& arguments) {
 Result<void> scrub_start(const Arguments& arguments) {
   SFS_TRY(ask(arguments, {{"op", "scrub"}, {"action", "start"}}));
   if (!arguments.wait) return {};
-  const bool shows = !arguments.as_json && isatty(STDERR_FILENO) != 0;
+  const bool shows = !arguments.style.json && isatty(STDERR_FILENO) != 0;
   for (;;) {
     SFS_ASSIGN(const json scrub, ask(arguments, {{"op", "scrub"}}));
     if (shows) {
@@ -163,10 +170,10 @@ Result<void> grow(const Arguments& arguments) {
     request["meta_size"] = bytes;
   }
   SFS_ASSIGN(const json grown, ask(arguments, request));
-  if (arguments.as_json) {
-    fmt::print("{}\n", grown.dump(2));
+  if (arguments.style.json) {
+    print_json(grown);
   } else {
-    print_grown(grown);
+    print_grown(grown, arguments.style);
   }
   return {};
 }
@@ -203,35 +210,33 @@ Result<void> hint(const Arguments& arguments) {
                        {"name", name},
                        {"pstream", asked.pstream},
                        {"lifetime_bytes", asked.lifetime_bytes}};
-  if (arguments.as_json) {
-    fmt::print("{}\n", answer.dump());
+  if (arguments.style.json) {
+    print_json(answer);
   } else {
     fmt::print("{}: vStream {}{}{}, pStream {}, lifetime {}\n", arguments.path, asked.number,
                name.empty() ? "" : " ", printable(name), asked.pstream,
-               asked.lifetime_bytes == 0 ? "not known yet" : human_bytes(asked.lifetime_bytes));
+               asked.lifetime_bytes == 0 ? "not known yet"
+                                         : bytes_text(asked.lifetime_bytes, arguments.style));
   }
   return {};
 }
 
-// A subcommand and what it does.
-class Commands {
+// Those whose options are Arguments; what has a file of its own declares itself in a CommandSet.
+class Commands : public CommandSet {
  public:
   explicit Commands(Arguments& arguments) : arguments_(arguments) {}
   CLI::App* add(CLI::App& parent, const char* name, const char* help,
                 std::function<Result<void>(const Arguments&)> action) {
-    CLI::App* command = parent.add_subcommand(name, help);
-    command->add_flag("--json", arguments_.as_json, "Print JSON");
-    command->callback([this, action = std::move(action)] { chosen_ = action; });
-    return command;
+    return CommandSet::add(parent, name, help,
+                           [this, action = std::move(action)](const Style& style) {
+                             arguments_.style = style;
+                             return action(arguments_);
+                           });
   }
-  void add_mountpoint(CLI::App* command) {
-    command->add_option("MOUNTPOINT", arguments_.path, "A mounted streamfs")->required();
-  }
-  Result<void> run() const { return chosen_(arguments_); }
+  void add_mountpoint(CLI::App* command) { tools::add_mountpoint(command, arguments_.path); }
 
  private:
   Arguments& arguments_;
-  std::function<Result<void>(const Arguments&)> chosen_;
 };
 
 void declare_trace(CLI::App& app, Commands& commands, Arguments& arguments) {
@@ -252,7 +257,9 @@ void declare_scrub(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* start = commands.add(*scrub, "start", "Start one", scrub_start);
   start->add_flag("--wait", arguments.wait, "Until it is done; then as status");
   commands.add_mountpoint(start);
-  commands.add_mountpoint(commands.add(*scrub, "stop", "Stop it", scrub_stop));
+  CLI::App* stop = commands.add(*scrub, "stop", "Stop it; also called cancel", scrub_stop);
+  stop->alias("cancel");
+  commands.add_mountpoint(stop);
   commands.add_mountpoint(commands.add(
       *scrub, "status", "How far it is and what it found; exit code 76: damage", scrub_status));
 }
@@ -357,10 +364,16 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   declare_scrub(app, commands, arguments);
   declare_trace(app, commands, arguments);
   declare_metadata(app, commands, arguments);
+  declare_usage(app, commands);
+  declare_iostat(app, commands);
+  declare_top(app, commands);
+  declare_show_super(app, commands);
+  declare_probe(app, commands);
+  declare_export(app, commands);
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Looks into a mounted streamfs.", kProgram);
+  CLI::App app("Looks into a streamfs, mounted or not, and tells it what to do.", kProgram);
   Arguments arguments;
   Commands commands(arguments);
   prepare(app);

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "base/result.h"
-#include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/control_client.h"
+#include "fuse-fs/tools/output.h"
 #include "fuse-fs/tools/streamctl_print.h"
 #include "fuse-fs/tools/suspend_watch.h"
 #include "fuse-fs/tools/system_state.h"
@@ -49,10 +49,10 @@ Result<json> in_slices(const MaintenanceArguments& arguments, const char* op) {
 
 Result<void> work(const MaintenanceArguments& arguments, const char* op) {
   SFS_ASSIGN(const json done, in_slices(arguments, op));
-  if (arguments.as_json) {
-    fmt::print("{}\n", done.dump());
+  if (arguments.style.json) {
+    print_json(done);
   } else {
-    print_maintenance(done);
+    print_maintenance(done, arguments.style);
   }
   return {};
 }
@@ -93,10 +93,10 @@ Result<void> trim(const MaintenanceArguments& arguments) {
     bytes += now.value("bytes", uint64_t{0});
     next = now.at("next");
   }
-  if (arguments.as_json) {
-    fmt::print("{}\n", json{{"trimmed_bytes", bytes}}.dump());
+  if (arguments.style.json) {
+    print_json({{"trimmed_bytes", bytes}});
   } else {
-    fmt::print("{} of free space trimmed\n", human_bytes(bytes));
+    fmt::print("{} of free space trimmed\n", bytes_text(bytes, arguments.style));
   }
   return {};
 }

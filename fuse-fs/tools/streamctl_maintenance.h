@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "fuse-fs/tools/output.h"
 
 namespace streamfs::tools {
 
@@ -13,7 +14,7 @@ struct MaintenanceArguments {
   std::string path;
   double seconds = 60;
   bool if_stopping = false;  // prepare_poweroff: only while systemd shuts the machine down
-  bool as_json = false;
+  Style style;
 };
 
 Result<void> maintain(const MaintenanceArguments& arguments);

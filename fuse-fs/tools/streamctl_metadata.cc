@@ -10,22 +10,24 @@
 #include "fuse-fs/frontend/status_json.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/launch.h"
+#include "fuse-fs/tools/output.h"
 
 namespace streamfs::tools {
 namespace {
 
 void print(const MetadataArguments& arguments, const char* done, const data::MetadataDump& dump) {
   const std::string uuid = frontend::uuid_text(dump.super.uuid);
-  if (arguments.as_json) {
+  if (arguments.style.json) {
     const nlohmann::json answer = {{"uuid", uuid},
                                    {"file", arguments.file},
                                    {"file_bytes", dump.bytes},
                                    {"meta_bytes", dump.super.meta_size}};
-    fmt::print("{}\n", answer.dump());
+    print_json(answer);
     return;
   }
   fmt::print("{} {}: META of {}, {} of {} in use\n", done, arguments.file, uuid,
-             human_bytes(dump.bytes), human_bytes(dump.super.meta_size));
+             bytes_text(dump.bytes, arguments.style),
+             bytes_text(dump.super.meta_size, arguments.style));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "fuse-fs/tools/output.h"
 
 namespace streamfs::tools {
 
@@ -13,7 +14,7 @@ struct MetadataArguments {
   std::string mirror;  // of what is restored
   bool degraded = false;
   bool force = false;
-  bool as_json = false;
+  Style style;
 };
 // Both print what was done.
 Result<void> dump_metadata(const MetadataArguments& arguments);

@@ -9,46 +9,24 @@
 #include <string>
 #include <utility>
 
-#include "fuse-fs/tools/command_line.h"
+#include "fuse-fs/tools/output.h"
 
 namespace streamfs::tools {
 namespace {
 
 using nlohmann::json;
 
-// A figure the device does not tell is shown as such.
-std::string bytes_of(const json& object, const char* key) {
-  const auto found = object.find(key);
-  const bool known = found != object.end() && found->is_number();
-  return known ? human_bytes(found->get<uint64_t>()) : "unknown";
-}
-
-std::string ratio_of(const json& object, const char* key) {
-  const auto found = object.find(key);
-  const bool known = found != object.end() && found->is_number();
-  return known ? fmt::format("{:.3f}", found->get<double>()) : "unknown";
-}
-
-uint64_t count_of(const json& object, const char* key) {
-  return object.value(key, uint64_t{0});
-}
-
-std::string percent(uint64_t part, uint64_t whole) {
-  return fmt::format(
-      "{:.1f} %",
-      whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
-std::string lifetime_text(const json& stream) {
+std::string lifetime_text(const json& stream, const Style& style) {
   const uint64_t bytes = count_of(stream, "lifetime_bytes");
-  return bytes == 0 ? "not known yet" : human_bytes(bytes);
+  return bytes == 0 ? "not known yet" : bytes_text(bytes, style);
 }
 
-std::string limits_text(const json& stream) {
+std::string limits_text(const json& stream, const Style& style) {
   const uint64_t high = count_of(stream, "lifetime_high_bytes");
-  return high == 0 ? ""
-                   : fmt::format("{} - {}", human_bytes(count_of(stream, "lifetime_low_bytes")),
-                                 human_bytes(high));
+  return high == 0
+             ? ""
+             : fmt::format("{} - {}", bytes_text(count_of(stream, "lifetime_low_bytes"), style),
+                           bytes_text(high, style));
 }
 
 std::string copies_text(const json& stream) {
@@ -56,17 +34,6 @@ std::string copies_text(const json& stream) {
   const bool known = share != stream.end() && share->is_number();
   return known ? fmt::format("{:.1f} %", 100 * share->get<double>()) : "not told";
 }
-
-}  // namespace
-
-std::string printable(std::string text) {
-  for (char& each : text) {
-    if (std::iscntrl(static_cast<unsigned char>(each)) != 0) each = '?';
-  }
-  return text;
-}
-
-namespace {
 
 // How a vStream came to be, in few words.
 std::string origin_of(const json& stream) {
@@ -98,33 +65,34 @@ std::string mechanism_of(const json& status) {
 
 }  // namespace
 
-void print_status(const json& status) {
+void print_status(const json& status, const Style& style) {
   const json& device = status.at("device");
   const json& meta = status.at("meta");
   const json& space = status.at("space");
   const std::string label = status.value("label", std::string{});
-  fmt::print("streamfs {}{}{}\n", status.value("uuid", ""), label.empty() ? "" : " ",
-             printable(label));
+  fmt::print("{} {}{}{}\n", inked("streamfs", Ink::kTitle, style), status.value("uuid", ""),
+             label.empty() ? "" : " ", printable(label));
   const std::string mirror = status.value("mirror", "none");
   fmt::print("  META        {} ({}){}{}\n", status.value("meta_class", ""),
              status.value("meta_medium", ""),
              status.value("meta_log", false) ? ", logged on DATA" : "",
              mirror == "none" ? std::string{} : ", mirror " + mirror);
   if (mirror == "degraded")
-    fmt::print("  DEGRADED    {}\n", printable(status.value("mirror_reason", "")));
+    fmt::print("  {}    {}\n", inked("DEGRADED", Ink::kBad, style),
+               printable(status.value("mirror_reason", "")));
   fmt::print("  placement   {}, {}\n", status.value("placement", ""), mechanism_of(status));
   fmt::print("  requests    {}\n", transports_of(status));
   fmt::print("  written     {} by applications, {} to the device, {} NAND\n",
-             bytes_of(status, "app_bytes"), bytes_of(device, "written_bytes"),
-             bytes_of(device, "nand_bytes"));
+             bytes_of(status, "app_bytes", style), bytes_of(device, "written_bytes", style),
+             bytes_of(device, "nand_bytes", style));
   fmt::print("  NAND per application byte {}, WAF {}, effective spare {}\n",
              ratio_of(status, "nand_per_app_byte"), ratio_of(device, "waf"),
              ratio_of(device, "effective_spare"));
   const uint64_t blocks = count_of(space, "data_blocks");
   fmt::print("  space       {} of data blocks used, {} of files\n",
-             percent(blocks - count_of(space, "free_blocks"), blocks),
-             percent(count_of(space, "inodes_possible") - count_of(space, "inodes_free"),
-                     count_of(space, "inodes_possible")));
+             percent_text(blocks - count_of(space, "free_blocks"), blocks),
+             percent_text(count_of(space, "inodes_possible") - count_of(space, "inodes_free"),
+                          count_of(space, "inodes_possible")));
   fmt::print(
       "  metadata    {} fences, {} lines flushed, {} words programmed ({} of blocks touched)\n",
       count_of(meta, "fences"), count_of(meta, "lines_flushed"), count_of(meta, "words_programmed"),
@@ -132,48 +100,52 @@ void print_status(const json& status) {
   if (status.contains("memory")) {
     const json& memory = status.at("memory");
     fmt::print("  memory      {} and {} of mapped META; caches {} of at most {}\n",
-               bytes_of(memory, "anonymous_bytes"), bytes_of(memory, "mapped_bytes"),
-               bytes_of(memory, "cache_bytes"), bytes_of(memory, "cache_bytes_max"));
+               bytes_of(memory, "anonymous_bytes", style), bytes_of(memory, "mapped_bytes", style),
+               bytes_of(memory, "cache_bytes", style), bytes_of(memory, "cache_bytes_max", style));
   }
   if (status.contains("idle")) {
     const json& idle = status.at("idle");
     fmt::print("  idle time   {} ({}); {} used, {} of them ended by a request, {} copied\n",
                idle.value("state", ""), idle.value("device", ""), count_of(idle, "periods"),
-               count_of(idle, "interrupted"), bytes_of(idle, "copied_bytes"));
+               count_of(idle, "interrupted"), bytes_of(idle, "copied_bytes", style));
   }
   fmt::print("  epochs      {}, {} files dirty, {} checksum errors\n", count_of(status, "epochs"),
              count_of(status, "dirty_inodes"), count_of(status, "checksum_errors"));
   if (status.value("degraded_read_only", false)) {
-    fmt::print("  READ-ONLY   {}\n", status.value("degraded_reason", ""));
+    fmt::print("  {}   {}\n", inked("READ-ONLY", Ink::kBad, style),
+               printable(status.value("degraded_reason", "")));
   }
 }
 
-void print_maintenance(const json& run) {
+void print_maintenance(const json& run, const Style& style) {
   fmt::print("{}; the device copied {} and erased {} blocks ({})\n",
              run.value("finished", false) ? "nothing is left to do" : "there is more to do",
-             bytes_of(run, "copied_bytes"), count_of(run, "erases"), run.value("device", ""));
+             bytes_of(run, "copied_bytes", style), count_of(run, "erases"),
+             run.value("device", ""));
 }
 
-void print_scrub(const json& scrub) {
+void print_scrub(const json& scrub, const Style& style) {
   fmt::print("scrub {}: {} of about {} inodes, {} of data read, {} damaged, {} mended\n",
              scrub.value("state", ""), count_of(scrub, "inodes"), count_of(scrub, "inodes_in_all"),
-             bytes_of(scrub, "bytes"), count_of(scrub, "damaged"), count_of(scrub, "mended"));
+             bytes_of(scrub, "bytes", style), count_of(scrub, "damaged"),
+             count_of(scrub, "mended"));
   for (const json& finding : scrub.at("findings")) {
     fmt::print("  inode {}: {}\n", count_of(finding, "inode"),
                printable(finding.value("what", "")));
   }
 }
 
-void print_grown(const json& grown) {
+void print_grown(const json& grown, const Style& style) {
   const json& before = grown.at("before");
   const json& after = grown.at("after");
   const auto from_to = [](const std::string& from, const std::string& to) {
     return from == to ? fmt::format("stays {}", from) : fmt::format("{} -> {}", from, to);
   };
   fmt::print("DATA   {}{}\n",
-             from_to(bytes_of(before, "data_bytes"), bytes_of(after, "data_bytes")),
+             from_to(bytes_of(before, "data_bytes", style), bytes_of(after, "data_bytes", style)),
              grown.value("data_fixed", false) ? " (an emulated SSD cannot grow)" : "");
-  fmt::print("META   {}\n", from_to(bytes_of(before, "meta_bytes"), bytes_of(after, "meta_bytes")));
+  fmt::print("META   {}\n",
+             from_to(bytes_of(before, "meta_bytes", style), bytes_of(after, "meta_bytes", style)));
   fmt::print("files  {}\n", from_to(fmt::format("{}", count_of(before, "inodes_possible")),
                                     fmt::format("{}", count_of(after, "inodes_possible"))));
   if (before == after) {
@@ -183,24 +155,26 @@ void print_grown(const json& grown) {
   }
 }
 
-void print_device(const json& status) {
+void print_device(const json& status, const Style& style) {
   const json& device = status.at("device");
   fmt::print("{} device, through {}; {}\n", status.value("device_kind", ""),
              status.value("device_transport", ""), mechanism_of(status));
-  fmt::print("  written {}, read {}, trimmed {}, {} flushes\n", bytes_of(device, "written_bytes"),
-             bytes_of(device, "read_bytes"), bytes_of(device, "trimmed_bytes"),
-             count_of(device, "flushes"));
+  fmt::print("  written {}, read {}, trimmed {}, {} flushes\n",
+             bytes_of(device, "written_bytes", style), bytes_of(device, "read_bytes", style),
+             bytes_of(device, "trimmed_bytes", style), count_of(device, "flushes"));
   fmt::print("  NAND {} (garbage collection {}, padding {}), WAF {}, effective spare {}\n",
-             bytes_of(device, "nand_bytes"), bytes_of(device, "gc_bytes"),
-             bytes_of(device, "pad_bytes"), ratio_of(device, "waf"),
+             bytes_of(device, "nand_bytes", style), bytes_of(device, "gc_bytes", style),
+             bytes_of(device, "pad_bytes", style), ratio_of(device, "waf"),
              ratio_of(device, "effective_spare"));
-  fmt::print("  live {}, peak {}\n", bytes_of(device, "live_bytes"),
-             bytes_of(device, "peak_live_bytes"));
-  uint64_t number = 0;
+  fmt::print("  live {}, peak {}\n", bytes_of(device, "live_bytes", style),
+             bytes_of(device, "peak_live_bytes", style));
+  using enum Table::Align;
+  Table table({{"pStream"}, {"written", kRight, 12}, {"collected", kRight, 12}});
   for (const json& stream : device.value("streams", json::array())) {
-    fmt::print("  pStream {:<3} written {:>12}, collected {:>12}\n", number++,
-               bytes_of(stream, "written_bytes"), bytes_of(stream, "gc_bytes"));
+    table.row({fmt::to_string(table.rows()), bytes_of(stream, "written_bytes", style),
+               bytes_of(stream, "gc_bytes", style)});
   }
+  if (table.rows() != 0) fmt::print("{}", table.text(style));
 }
 
 namespace {
@@ -231,32 +205,34 @@ void print_placement(const json& placement) {
     fmt::print("  {}\n", printable(placement.at("why").get<std::string>()));
 }
 
-void print_nvme(const json& device) {
+void print_nvme(const json& device, const Style& style) {
   fmt::print("  model {}, serial {}, firmware {}, namespace {}\n",
              printable(device.value("model", "")), printable(device.value("serial", "")),
              printable(device.value("firmware", "")), count_of(device, "namespace"));
   const json& granularity = device.at("granularity");
   fmt::print("  blocks of {}, written best in {}, trimmed best in {}; {} a command\n",
-             bytes_of(granularity, "block_bytes"), bytes_of(granularity, "write_bytes"),
-             bytes_of(granularity, "trim_bytes"), bytes_of(device.at("limits"), "transfer_bytes"));
+             bytes_of(granularity, "block_bytes", style),
+             bytes_of(granularity, "write_bytes", style),
+             bytes_of(granularity, "trim_bytes", style),
+             bytes_of(device.at("limits"), "transfer_bytes", style));
   if (const json& streams = device.at("streams"); streams.is_object()) {
     fmt::print("  Streams: {} in all, {} free, {} allocated here, {} open; granularity {}\n",
                count_of(streams, "in_all"), count_of(streams, "free"),
                count_of(streams, "allocated"), count_of(streams, "open"),
-               bytes_of(streams, "granularity_bytes"));
+               bytes_of(streams, "granularity_bytes", style));
   }
   if (const json& fdp = device.at("fdp"); fdp.is_object()) {
     fmt::print("  FDP: endurance group {}, reclaim units of {}, {} reclaim groups\n",
-               count_of(fdp, "endurance_group"), bytes_of(fdp, "reclaim_unit_bytes"),
+               count_of(fdp, "endurance_group"), bytes_of(fdp, "reclaim_unit_bytes", style),
                count_of(fdp, "reclaim_groups"));
     for (const json& handle : fdp.at("handles"))
       fmt::print("  placement {:<5} handle {:<3} {}, {} left in its unit\n",
                  count_of(handle, "placement"), count_of(handle, "handle"),
-                 handle.value("type", ""), bytes_of(handle, "writable_bytes"));
+                 handle.value("type", ""), bytes_of(handle, "writable_bytes", style));
   }
   const json& medium = device.at("medium");
   fmt::print("  in its life: {} by hosts, {} NAND, WAF {} (source: {})\n",
-             bytes_of(medium, "host_bytes"), bytes_of(medium, "media_bytes"),
+             bytes_of(medium, "host_bytes", style), bytes_of(medium, "media_bytes", style),
              ratio_of(medium, "waf"), medium.value("source", ""));
 }
 
@@ -269,7 +245,7 @@ std::string can(const json& subsystem, const char* key, const char* what) {
 
 }  // namespace
 
-void print_nvme_list(const json& listed) {
+void print_nvme_list(const json& listed, const Style& style) {
   if (listed.empty())
     fmt::print(
         "No NVMe devices here. DATA can be a block device, a file, or emu:PATH (ssd-sim).\n");
@@ -282,8 +258,8 @@ void print_nvme_list(const json& listed) {
     for (const json& space : each.at("namespaces")) {
       const json& obstacle = space.at("obstacle");
       fmt::print("  {} (block device {}): {} in blocks of {}{}\n", space.value("generic", ""),
-                 space.value("block", ""), bytes_of(space, "capacity_bytes"),
-                 bytes_of(space, "block_bytes"),
+                 space.value("block", ""), bytes_of(space, "capacity_bytes", style),
+                 bytes_of(space, "block_bytes", style),
                  obstacle.is_string() ? "; " + obstacle.get<std::string>() : std::string());
     }
     if (each.at("namespaces").empty())
@@ -291,29 +267,37 @@ void print_nvme_list(const json& listed) {
   }
 }
 
-void print_described(const json& device) {
+void print_described(const json& device, const Style& style) {
   fmt::print("{} device {}\n  {}\n", device.value("kind", ""), device.value("path", ""),
              printable(device.value("identity", "")));
   fmt::print("  {}, {} pStreams, erase unit {}, a flush {}; through {}\n",
-             bytes_of(device, "capacity_bytes"), count_of(device, "pstreams"),
-             bytes_of(device, "erase_unit_bytes"),
+             bytes_of(device, "capacity_bytes", style), count_of(device, "pstreams"),
+             bytes_of(device, "erase_unit_bytes", style),
              device.value("flush_is_free", false) ? "is free" : "counts",
              device.value("transport", ""));
   if (device.at("topology").is_object()) print_topology(device.at("topology"));
   print_placement(device.at("placement"));
-  if (device.contains("model")) print_nvme(device);
+  if (device.contains("model")) print_nvme(device, style);
 }
 
-void print_streams(const json& streams) {
-  constexpr auto kRow = "{:>7}  {:>7}  {:>8}  {:<9} {:>12} {:>12} {:>14} {:>25}  {}\n";
-  fmt::print(kRow, "vStream", "pStream", "(copies)", "source", "written", "live", "lifetime",
-             "(95 % confidence)", "what");
+void print_streams(const json& streams, const Style& style) {
+  using enum Table::Align;
+  Table table({{"vStream"},
+               {"pStream"},
+               {"(copies)"},
+               {"source", kLeft},
+               {"written"},
+               {"live"},
+               {"lifetime"},
+               {"(95 % confidence)"},
+               {"what", kLeft}});
   for (const json& each : streams.at("streams")) {
-    fmt::print(kRow, count_of(each, "vstream"), count_of(each, "pstream"), copies_text(each),
-               each.value("source", ""), bytes_of(each, "written_bytes"),
-               bytes_of(each, "live_bytes"), lifetime_text(each), limits_text(each),
-               origin_of(each));
+    table.row({fmt::to_string(count_of(each, "vstream")), fmt::to_string(count_of(each, "pstream")),
+               copies_text(each), each.value("source", ""), bytes_of(each, "written_bytes", style),
+               bytes_of(each, "live_bytes", style), lifetime_text(each, style),
+               limits_text(each, style), origin_of(each)});
   }
+  fmt::print("{}", table.text(style));
 }
 
 }  // namespace streamfs::tools

@@ -3,21 +3,19 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <string>
+
+#include "fuse-fs/tools/output.h"
 
 namespace streamfs::tools {
 
-// One line of a table stays one: what cannot be printed becomes "?".
-std::string printable(std::string text);
-
-void print_status(const nlohmann::json& status);
-void print_device(const nlohmann::json& status);
-void print_nvme_list(const nlohmann::json& listed);
-void print_described(const nlohmann::json& device);  // one that is not mounted
+void print_status(const nlohmann::json& status, const Style& style);
+void print_device(const nlohmann::json& status, const Style& style);
+void print_nvme_list(const nlohmann::json& listed, const Style& style);
+void print_described(const nlohmann::json& device, const Style& style);  // one that is not mounted
 // Its last line says whether all was sound.
-void print_grown(const nlohmann::json& grown);
-void print_maintenance(const nlohmann::json& run);
-void print_scrub(const nlohmann::json& scrub);
-void print_streams(const nlohmann::json& streams);
+void print_grown(const nlohmann::json& grown, const Style& style);
+void print_maintenance(const nlohmann::json& run, const Style& style);
+void print_scrub(const nlohmann::json& scrub, const Style& style);
+void print_streams(const nlohmann::json& streams, const Style& style);
 
 }  // namespace streamfs::tools

@@ -102,9 +102,7 @@ class Setup:
 
     def devices(self) -> list[dict[str, Any]]:
         """What streamctl device says of the whole machine."""
-        told: list[dict[str, Any]] = json.loads(
-            self.machine.run("streamctl", "device", "--json").out
-        )
+        told: list[dict[str, Any]] = self._told("streamctl", "device", "--json")["subsystems"]
         return told
 
     def device(self) -> dict[str, Any]:

@@ -42,6 +42,9 @@ from classifierd.workloads import WORKLOADS
 # As base/exit_codes.h.
 EXIT_USAGE, EXIT_NO_DEVICE, EXIT_IO, EXIT_BUSY = 64, 66, 70, 75
 
+# As base/wire/control.h.
+JSON_SCHEMA = 1
+
 log = logging.getLogger("classifierd")
 
 
@@ -229,7 +232,7 @@ def _replay(args: argparse.Namespace) -> int:
     if args.json:
         more = {"effective_spare": args.spare, "streams": args.streams, "gc": args.gc}
         more |= {"served": outcome.served}
-        print(json.dumps({"policies": policies, **more}))
+        print(json.dumps({"schema": JSON_SCHEMA, "policies": policies, **more}))
         return 0
     print(
         f"{args.trace}: {explain.size(outcome.pages_written)} written, "
@@ -257,7 +260,7 @@ def _explain(args: argparse.Namespace) -> int:
         log.error("%s", error if isinstance(error, ControlError) else f"{args.what}: {error}")
         return EXIT_NO_DEVICE
     if args.json:
-        print(json.dumps(as_json(found)))
+        print(json.dumps({"schema": JSON_SCHEMA, **as_json(found)}))
     else:
         print("\n".join(lines(found)))
     return 0

@@ -1,0 +1,70 @@
+// Files written out of a filesystem: into a directory or a tar archive, by libarchive, with owners,
+// times, ACLs, extended attributes, holes and hard links.
+//
+// Nothing that is there is overwritten, and no name leads out of the directory.
+// Thread safety: one thread; into a directory, the process's working directory becomes that one.
+// What a crash leaves: what was written so far; an archive without its end.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/meta/blob/acl.h"
+#include "fuse-fs/meta/engine.h"
+
+struct archive;
+struct archive_entry;
+
+namespace streamfs::tools {
+
+struct ExportedEntry {
+  std::string path;  // relative, without "." and ".."
+  meta::Attributes attributes;
+  std::string symlink;
+  std::string hard_link;  // a path written before, of which this is another name
+  std::vector<std::pair<std::string, std::string>> xattrs;
+  std::optional<meta::Acl> access_acl, default_acl;
+  std::vector<std::pair<uint64_t, uint64_t>> data;  // of a regular file: offset, length; ascending
+};
+
+class ArchiveWriter {
+ public:
+  // `target` ends in .tar, .tar.gz, .tar.xz or .tar.zst, or is "-" (a tar to standard output): an
+  // archive; else a directory, which is made or is empty. EEXIST, ENOTEMPTY: the sentence says what
+  // is there.
+  static Result<std::unique_ptr<ArchiveWriter>> open(const std::string& target);
+  ~ArchiveWriter();
+  ArchiveWriter(const ArchiveWriter&) = delete;
+  ArchiveWriter& operator=(const ArchiveWriter&) = delete;
+
+  // An archive says a file's size before its bytes: they must be known to be readable before.
+  bool is_archive() const { return is_archive_; }
+  // What could be written but not kept whole (an owner, an attribute) is a sentence; none: all is.
+  Result<std::optional<std::string>> begin(const ExportedEntry& entry);
+  Result<void> data(uint64_t offset, ConstBytes bytes);  // ascending, pieces of `data` only
+  Result<std::optional<std::string>> end();
+  void give_up(const std::string& path);  // into a directory: of the entry begun nothing stays
+  Result<void> finish();                  // after the last one
+
+ private:
+  ArchiveWriter(struct archive* out, bool is_archive) : out_(out), is_archive_(is_archive) {}
+  Error error(std::string_view path) const;
+  std::optional<std::string> warning(int code) const;
+  Result<void> put(ConstBytes bytes);
+  Result<void> zeroes_up_to(uint64_t offset);
+
+  struct archive* out_;
+  const bool is_archive_;
+  uint64_t size_ = 0, written_ = 0;  // of the entry begun
+};
+
+}  // namespace streamfs::tools

@@ -1,0 +1,149 @@
+#include "fuse-fs/tools/streamctl_iostat.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/result.h"
+#include "fuse-fs/tools/control_client.h"
+#include "fuse-fs/tools/output.h"
+#include "fuse-fs/tools/rates.h"
+
+namespace streamfs::tools {
+namespace {
+
+using nlohmann::json;
+using WallClock = std::chrono::steady_clock;
+
+constexpr double kShortest = 0.1, kLongest = 86400;  // seconds
+constexpr uint64_t kTitleEvery = 20;                 // lines
+
+struct IostatArguments {
+  std::string path;
+  double seconds = 1;
+  uint64_t count = 1;  // 0: until interrupted
+  bool streams = false;
+};
+
+Table totals_table() {
+  using enum Table::Align;
+  return Table({{"written", kRight, 11},
+                {"to device", kRight, 11},
+                {"NAND", kRight, 11},
+                {"read", kRight, 11},
+                {"trimmed", kRight, 11},
+                {"flushes", kRight, 7},
+                {"WAF", kRight, 5},
+                {"NAND/app", kRight, 8},
+                {"read us", kRight, 8},
+                {"write us", kRight, 8},
+                {"fsync us", kRight, 8}});
+}
+
+std::string latency(const json& interval, const char* op) {
+  const json& found = interval.at("latencies").at(op);
+  if (!found.is_object() || !found.at("p99_us").is_number()) return "-";
+  return fmt::to_string(found.at("p99_us").get<uint64_t>());
+}
+
+std::string flushes_text(const json& interval) {
+  return fmt::format("{:.1f}", static_cast<double>(count_of(interval, "flushes")) /
+                                   interval.at("seconds").get<double>());
+}
+
+void add_totals(Table& table, const json& interval, const Style& style) {
+  const auto rate = [&](const char* key) { return per_second(interval, interval, key, style); };
+  table.row({rate("app_bytes"), rate("written_bytes"), rate("nand_bytes"), rate("read_bytes"),
+             rate("trimmed_bytes"), flushes_text(interval), short_ratio(interval, "waf"),
+             short_ratio(interval, "nand_per_app_byte"), latency(interval, "read"),
+             latency(interval, "write"), latency(interval, "fsync")});
+}
+
+std::string streams_text(const json& interval, const Style& style) {
+  using enum Table::Align;
+  Table table(
+      {{"pStream"}, {"written", kRight, 11}, {"collected", kRight, 11}, {"WAF", kRight, 5}});
+  for (const json& each : interval.at("streams")) {
+    table.row({fmt::to_string(count_of(each, "stream")),
+               per_second(interval, each, "written_bytes", style),
+               per_second(interval, each, "gc_bytes", style), short_ratio(each, "waf")});
+  }
+  return table.text(style);
+}
+
+void print_interval(const json& interval, const IostatArguments& arguments, uint64_t number,
+                    const Style& style) {
+  if (style.json) {
+    print_json(interval, Lines::kOne);
+  } else {
+    Table table = totals_table();
+    add_totals(table, interval, style);
+    if (number % kTitleEvery == 0 || arguments.streams) {
+      if (number == 0) fmt::print("a second; us: what 99 % of the requests took at most\n");
+      fmt::print("{}", table.title_text(style));
+    }
+    fmt::print("{}", table.rows_text());
+    if (arguments.streams) fmt::print("{}", streams_text(interval, style));
+  }
+  std::fflush(stdout);
+}
+
+struct IostatSample {
+  json status, metrics;  // the latter null where the mount does not tell
+  WallClock::time_point at;
+};
+
+Result<IostatSample> take_sample(ControlClient& client) {
+  IostatSample out;
+  SFS_ASSIGN(out.status, client.ask({{"op", "status"}}));
+  if (auto metrics = client.ask({{"op", "metrics"}}); metrics.ok()) out.metrics = *metrics;
+  out.at = WallClock::now();
+  return out;
+}
+
+json interval_of(const IostatSample& before, const IostatSample& after) {
+  const std::chrono::duration<double> took = after.at - before.at;
+  json out = difference_of(before.status, after.status, took.count());
+  out["latencies"] = latencies_between(before.metrics, after.metrics);
+  return out;
+}
+
+Result<void> iostat(const IostatArguments& arguments, const Style& style) {
+  SFS_ASSIGN(ControlClient client, ControlClient::connect(arguments.path));
+  SFS_ASSIGN(IostatSample before, take_sample(client));
+  for (uint64_t number = 0; arguments.count == 0 || number < arguments.count; ++number) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(arguments.seconds));
+    SFS_ASSIGN(IostatSample after, take_sample(client));
+    print_interval(interval_of(before, after), arguments, number, style);
+    before = std::move(after);
+  }
+  return {};
+}
+
+}  // namespace
+
+void declare_iostat(CLI::App& app, CommandSet& commands) {
+  const auto arguments = std::make_shared<IostatArguments>();
+  CLI::App* command = commands.add(
+      app, "iostat", "Bytes that programs write, that reach the device and its NAND, and WAF",
+      [arguments](const Style& style) { return iostat(*arguments, style); });
+  add_mountpoint(command, arguments->path);
+  command->add_option("SECONDS", arguments->seconds, "A line for every so many seconds (1)")
+      ->check(seconds_between(kShortest, kLongest))
+      ->each([arguments](const std::string&) { arguments->count = 0; });
+  command
+      ->add_option("COUNT", arguments->count,
+                   "So many lines (without SECONDS 1, else until interrupted)")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--streams", arguments->streams, "Each pStream, too");
+}
+
+}  // namespace streamfs::tools

@@ -1,0 +1,25 @@
+// streamctl top MOUNTPOINT: WAF and the rates of streams, live on a terminal; else, or with
+// --batch, frame after frame as text. Thread safety: one call at a time; top_frame() is a pure
+// function.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "fuse-fs/tools/command_set.h"
+#include "fuse-fs/tools/terminal.h"
+
+namespace streamfs::tools {
+
+void declare_top(CLI::App& app, CommandSet& commands);
+
+// What the mount said before and says now: "status" and "streams".
+struct TopSample {
+  nlohmann::json status, streams;
+};
+// The busiest vStreams first.
+std::vector<Terminal::Line> top_frame(const TopSample& before, const TopSample& after,
+                                      double seconds, const Style& style);
+
+}  // namespace streamfs::tools

@@ -1,0 +1,268 @@
+#include "fuse-fs/tools/tree_export.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/data/buffer.h"
+#include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/meta/blob/acl.h"
+#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/tools/archive_writer.h"
+
+namespace streamfs::tools {
+namespace {
+
+constexpr uint64_t kPieceBytes = 1024 * 1024;
+
+// The target has no room or is gone: the next file would fare no better.
+bool is_the_end(const Error& error) {
+  return error.code == ENOSPC || error.code == EDQUOT || error.code == EPIPE ||
+         error.code == EROFS || error.code == EFBIG;
+}
+
+class Export {
+ public:
+  Export(data::Filesystem& fs, ArchiveWriter& out,
+         const std::function<void(const ExportReport&)>& progress)
+      : fs_(fs), out_(out), progress_(progress) {}
+
+  Result<void> take_all() {
+    pending_.push_back({"", fs_.root()});
+    return drain();
+  }
+  Result<void> take(const std::string& path);
+  ExportReport& report() { return report_; }
+
+ private:
+  struct Place {
+    std::string path;
+    InodeId id;
+  };
+  Result<void> drain();
+  Result<void> one(const Place& place);
+  Result<void> write(ExportedEntry& entry);
+  Result<void> write_new(ExportedEntry& entry, InodeId id);
+  Result<void> describe(ExportedEntry& entry, InodeId id);
+  Result<void> find_data(ExportedEntry& entry, InodeId id);
+  Result<void> each_piece(const ExportedEntry& entry, InodeId id,
+                          const std::function<Result<void>(uint64_t, ConstBytes)>& visit);
+  Result<void> list(const Place& place);
+  void damaged(const std::string& path, const Error& error) {
+    report_.damaged.push_back({path.empty() ? "/" : path, error.message()});
+  }
+  void count(const ExportedEntry& entry);
+
+  data::Filesystem& fs_;
+  ArchiveWriter& out_;
+  const std::function<void(const ExportReport&)>& progress_;
+  ExportReport report_;
+  std::vector<Place> pending_;             // a stack
+  std::map<InodeId, std::string> linked_;  // where an inode with several names was written
+  std::set<std::string> written_;          // directories above what was asked for
+};
+
+// Of the directories above it only themselves.
+Result<void> Export::take(const std::string& path) {
+  InodeId at = fs_.root();
+  std::string so_far;
+  std::string_view rest = path;
+  while (!rest.empty()) {
+    const size_t slash = std::min(rest.find('/'), rest.size());
+    const std::string_view name = rest.substr(0, slash);
+    rest.remove_prefix(std::min(rest.size(), slash + 1));
+    if (name.empty() || name == ".") continue;
+    if (name == "..") return Error{EINVAL, path + ": a path without .. is needed"};
+    const auto next = fs_.lookup(at, name);
+    if (!next.ok()) return Error{next.error().code, path};
+    if (!so_far.empty() && written_.insert(so_far).second) {
+      SFS_TRY(one({so_far, at}));
+      pending_.clear();  // what else lies in it was not asked for
+    }
+    so_far += (so_far.empty() ? "" : "/") + std::string(name);
+    at = next->id;
+  }
+  if (!so_far.empty() && !written_.insert(so_far).second) return {};
+  pending_.push_back({so_far, at});
+  return drain();
+}
+
+Result<void> Export::drain() {
+  while (!pending_.empty()) {
+    const Place next = std::move(pending_.back());
+    pending_.pop_back();
+    SFS_TRY(one(next));
+  }
+  return {};
+}
+
+Result<void> Export::one(const Place& place) {
+  const auto attributes = fs_.reference(place.id);
+  if (!attributes.ok()) {
+    damaged(place.path, attributes.error());
+    return {};
+  }
+  ExportedEntry entry;
+  entry.path = place.path.empty() ? "." : place.path;
+  entry.attributes = *attributes;
+  const Result<void> done = write_new(entry, place.id);
+  if (done.ok() && S_ISDIR(attributes->mode)) {
+    if (const Result<void> listed = list(place); !listed.ok()) damaged(place.path, listed.error());
+  }
+  fs_.forget(place.id, 1);
+  progress_(report_);
+  return done;
+}
+
+// Names in their order, so that the stack hands out the first first.
+Result<void> Export::list(const Place& place) {
+  std::vector<Place> found;
+  const Result<void> done = fs_.read_directory(place.id, 0, [&](const meta::DirectoryEntry& entry) {
+    if (entry.name == "." || entry.name == "..") return true;
+    const std::string above = place.path.empty() ? "" : place.path + "/";
+    found.push_back({above + std::string(entry.name), entry.id});
+    return true;
+  });
+  std::ranges::sort(found, [](const Place& a, const Place& b) { return a.path > b.path; });
+  std::ranges::move(found, std::back_inserter(pending_));
+  return done;
+}
+
+Result<void> Export::write_new(ExportedEntry& entry, InodeId id) {
+  const meta::Attributes& attributes = entry.attributes;
+  if (S_ISSOCK(attributes.mode)) return {};  // of nobody: what listened on it is gone
+  const bool several = attributes.nlink > 1 && !S_ISDIR(attributes.mode);
+  if (const auto before = linked_.find(id); several && before != linked_.end()) {
+    entry.hard_link = before->second;
+    return write(entry);
+  }
+  Result<void> known = describe(entry, id);
+  if (known.ok() && S_ISREG(attributes.mode)) known = find_data(entry, id);
+  // An archive's header promises the bytes: they are read once before.
+  if (known.ok() && out_.is_archive())
+    known = each_piece(entry, id, [](uint64_t, ConstBytes) { return Result<void>(); });
+  if (!known.ok()) {
+    damaged(entry.path, known.error());
+    return {};
+  }
+  const uint64_t refused = report_.not_written.size() + report_.damaged.size();
+  SFS_TRY(write(entry));
+  if (several && refused == report_.not_written.size() + report_.damaged.size())
+    linked_[id] = entry.path;
+  return {};
+}
+
+Result<void> Export::describe(ExportedEntry& entry, InodeId id) {
+  if (S_ISLNK(entry.attributes.mode)) {
+    SFS_ASSIGN(entry.symlink, fs_.read_symlink(id));
+  }
+  SFS_ASSIGN(const auto names, fs_.list_xattr(id));
+  for (const std::string& name : names) {
+    SFS_ASSIGN(std::string value, fs_.get_xattr(id, name));
+    const bool access = name == meta::kAccessAclName;
+    if (!access && name != meta::kDefaultAclName) {
+      entry.xattrs.emplace_back(name, std::move(value));
+      continue;
+    }
+    SFS_ASSIGN((access ? entry.access_acl : entry.default_acl), meta::parse_acl(value));
+  }
+  return {};
+}
+
+Result<void> Export::find_data(ExportedEntry& entry, InodeId id) {
+  const uint64_t size = entry.attributes.size;
+  for (uint64_t at = 0; at < size;) {
+    const auto begin = fs_.seek(id, at, SEEK_DATA);
+    if (!begin.ok() && begin.error().code == ENXIO) break;  // holes only
+    SFS_TRY(begin);
+    SFS_ASSIGN(const uint64_t end, fs_.seek(id, *begin, SEEK_HOLE));
+    const uint64_t stop = std::min(end, size);
+    if (stop <= *begin) break;
+    entry.data.emplace_back(*begin, stop - *begin);
+    at = stop;
+  }
+  return {};
+}
+
+Result<void> Export::each_piece(const ExportedEntry& entry, InodeId id,
+                                const std::function<Result<void>(uint64_t, ConstBytes)>& visit) {
+  for (const auto& [offset, length] : entry.data) {
+    for (uint64_t at = offset; at < offset + length;) {
+      const Bytes room = data::scratch(kPieceBytes);
+      SFS_ASSIGN(const size_t got, fs_.read(id, at, room));
+      if (got == 0) return Error{EIO, "ends early"};
+      const size_t use = std::min<uint64_t>(got, offset + length - at);
+      SFS_TRY(visit(at, room.first(use)));
+      at += use;
+    }
+  }
+  return {};
+}
+
+void Export::count(const ExportedEntry& entry) {
+  const uint32_t mode = entry.attributes.mode;
+  ++(!entry.hard_link.empty() ? report_.hard_links
+     : S_ISREG(mode)          ? report_.files
+     : S_ISDIR(mode)          ? report_.directories
+                              : report_.others);
+}
+
+Result<void> Export::write(ExportedEntry& entry) {
+  const auto refused = [&](const Error& error) -> Result<void> {
+    report_.not_written.push_back({entry.path, error.message()});
+    return is_the_end(error) ? Result<void>(error) : Result<void>();
+  };
+  auto begun = out_.begin(entry);
+  if (!begun.ok()) return refused(begun.error());
+  std::optional<Error> target;  // who failed: the target, or what is read
+  const bool has_data = entry.hard_link.empty() && S_ISREG(entry.attributes.mode);
+  Result<void> copied;
+  if (has_data) {
+    copied = each_piece(entry, entry.attributes.id, [&](uint64_t offset, ConstBytes bytes) {
+      Result<void> done = out_.data(offset, bytes);
+      if (!done.ok()) target = done.error();
+      report_.bytes += bytes.size();
+      return done;
+    });
+  }
+  if (!copied.ok()) {
+    out_.give_up(entry.path);
+    if (target) return refused(*target);
+    damaged(entry.path, copied.error());
+    return {};
+  }
+  auto ended = out_.end();
+  if (!ended.ok()) return refused(ended.error());
+  count(entry);
+  for (const auto& lacking : {*begun, *ended})
+    if (lacking) report_.not_whole.push_back({entry.path, *lacking});
+  return {};
+}
+
+}  // namespace
+
+Result<ExportReport> export_tree(data::Filesystem& fs, const std::vector<std::string>& paths,
+                                 ArchiveWriter& out,
+                                 const std::function<void(const ExportReport&)>& progress) {
+  Export work(fs, out, progress);
+  if (paths.empty()) SFS_TRY(work.take_all());
+  for (const std::string& path : paths) SFS_TRY(work.take(path));
+  SFS_TRY(out.finish());
+  return std::move(work.report());
+}
+
+}  // namespace streamfs::tools

@@ -1,0 +1,335 @@
+"""What streamctl shows of a mount and of devices: as tables, raw, as JSON, live; bad input."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.pairs import BIN, ROOT, Mount, Pair, run, until
+
+USAGE, FOREIGN, NO_DEVICE, BUSY = 64, 65, 66, 75
+STREAMCTL = BIN / "streamctl"
+MIB = 1 << 20
+
+
+def ctl(*words: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+    return run(STREAMCTL, *words, check=check, timeout=30)
+
+
+def said(*words: str | Path) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(ctl(*words, "--json").stdout)
+    return answer
+
+
+def write_synced(mount: Mount, name: str, size: int) -> None:
+    (mount / name).write_bytes(os.urandom(size))
+    run(STREAMCTL, "sync", mount.point)
+
+
+def test_every_json_object_has_the_schema(pair: Pair) -> None:
+    mount = pair.mount()
+    (mount / "a").write_text("x")
+    trace = pair.folder / "trace"
+    for words in (
+        ["status"],
+        ["streams"],
+        ["device"],
+        ["usage"],
+        ["sync"],
+        ["trim"],
+        ["scrub", "status"],
+        ["maintain", "--seconds", "0.01"],
+        ["prepare-poweroff", "--deadline", "0.01"],
+        ["grow", "--dry-run"],
+        ["trace", "start", trace],
+        ["trace", "stop"],
+    ):
+        assert said(*words, mount.point)["schema"] == 1, words
+    assert said("hint", mount / "a")["schema"] == 1
+    assert said("iostat", mount.point, "0.1", "1")["schema"] == 1
+    assert said("top", mount.point, "-d", "0.1", "-n", "1")["schema"] == 1
+    mount.unmount()
+    assert said("show-super", pair.data)["schema"] == 1
+    for words in (["list"], ["info", pair.image], ["model", "greedy", "--alpha", "1.2"]):
+        told = run(BIN / "ssd-sim", *words, "--json", check=False)
+        assert json.loads(told.stdout)["schema"] == 1, words
+    assert said("device", pair.data)["schema"] == 1
+    assert said("probe", pair.meta)["schema"] == 1
+    dump = pair.folder / "dump"
+    assert said("metadata", "dump", "--meta", pair.meta, pair.data, dump)["schema"] == 1
+
+
+def test_usage_adds_up_and_sees_what_is_written(pair: Pair) -> None:
+    mount = pair.mount()
+    before = said("usage", mount.point)
+    write_synced(mount, "file", 10 * MIB)
+    after = said("usage", mount.point)
+    for part in ("data", "meta"):
+        sizes = dict(after[part])
+        assert sizes.pop("bytes") == sum(sizes.values()), part
+    assert after["data"]["used_bytes"] - before["data"]["used_bytes"] == 10 * MIB
+    assert after["files"]["used"] - before["files"]["used"] == 1
+    assert sum(each["live_bytes"] for each in after["streams"]) >= 10 * MIB
+    human = ctl("usage", mount.point).stdout
+    assert re.search(r"^ +files +10\.0 MiB +\d+\.\d %", human, re.M), human
+    raw = ctl("usage", "-p", mount.point).stdout
+    assert re.search(rf"^ +files +{10 * MIB} ", raw, re.M), raw
+    assert "\x1b" not in human + raw
+
+
+def test_iostat_counts_what_happens_in_its_interval(pair: Pair) -> None:
+    mount = pair.mount()
+    write_synced(mount, "before", 4 * MIB)
+    words = [str(each) for each in (STREAMCTL, "iostat", mount.point, "1", "2", "--json")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        time.sleep(0.3)
+        write_synced(mount, "file", 8 * MIB)
+        first, second = (json.loads(line) for line in process.stdout)
+    assert process.returncode == 0
+    assert first["app_bytes"] + second["app_bytes"] == 8 * MIB
+    assert first["written_bytes"] + second["written_bytes"] >= 8 * MIB
+    assert 0.9 < first["seconds"] < 3
+    assert first["waf"] is None or first["waf"] >= 1
+    streams = first["streams"]
+    assert sum(each["written_bytes"] for each in streams) == first["written_bytes"]
+    assert first["flushes"] + second["flushes"] >= 1
+
+
+def test_iostat_prints_one_line_without_an_interval(mounted: Mount) -> None:
+    lines = ctl("iostat", mounted.point, "0.2", "3").stdout.splitlines()
+    assert len(lines) == 5
+    assert {len(line) for line in lines[1:]} == {len(lines[1])}, "columns are in line"
+    assert len(ctl("iostat", mounted.point).stdout.splitlines()) == 3
+    table = ctl("iostat", mounted.point, "0.1", "1", "--streams").stdout.splitlines()
+    assert table[3].split() == ["pStream", "written", "collected", "WAF"]
+    assert len(table) == 4 + 8
+
+
+def test_iostat_ends_when_the_mount_does(pair: Pair) -> None:
+    mount = pair.mount()
+    words = [str(each) for each in (STREAMCTL, "iostat", mount.point, "0.1")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        time.sleep(0.3)
+        mount.unmount()
+        said_last = process.communicate(timeout=10)[1]
+    assert process.returncode == 70
+    assert b"hung up" in said_last
+
+
+def test_top_without_a_terminal_is_plain(mounted: Mount) -> None:
+    text = ctl("top", mounted.point, "-d", "0.1", "-n", "2").stdout
+    assert text.count("WAF") == 4
+    assert text.count("pStream ") >= 2
+    assert "\x1b" not in text
+
+
+class Screen:
+    """A program on a terminal of its own."""
+
+    def __init__(self, *words: str | Path, term: str = "xterm") -> None:
+        self.leader, follower = pty.openpty()
+        self.resize(24, 80)
+        self.process = subprocess.Popen(
+            [str(word) for word in words],
+            stdin=follower, stdout=follower, stderr=follower, start_new_session=True,
+            env={**os.environ, "TERM": term},
+        )  # fmt: skip
+        os.close(follower)
+        self.shown = ""
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self) -> str:
+        """What has come until now."""
+        while select.select([self.leader], [], [], 0)[0]:
+            try:
+                self.shown += os.read(self.leader, 65536).decode(errors="replace")
+            except OSError:
+                break
+        return self.shown
+
+    def shows(self, text: str) -> bool:
+        return text in self.read()
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.leader, keys)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.leader)
+
+
+def test_top_is_live_on_a_terminal_follows_its_size_and_quits(pair: Pair) -> None:
+    mount = pair.mount()
+    screen = Screen(STREAMCTL, "top", mount.point, "-d", "0.2")
+    try:
+        until(lambda: screen.shows("NAND per application byte"), 10, "a picture")
+        assert "\x1b[?1049h" in screen.shown, "the terminal's other screen"
+        screen.shown = ""
+        screen.resize(10, 30)
+        os.kill(screen.process.pid, signal.SIGWINCH)
+        until(lambda: screen.shows("streamfs"), 10, "a picture of another size")
+        assert "NAND per application byte" not in screen.read()
+        screen.type(b"q")
+        until(lambda: screen.process.poll() is not None, 10, "the end")
+        assert screen.process.returncode == 0
+        assert "\x1b[?1049l" in screen.read()
+    finally:
+        screen.end()
+
+
+def test_colours_are_for_terminals_that_want_them(pair: Pair) -> None:
+    mount = pair.mount()
+    for term, no_color, coloured in (
+        ("xterm", "", True),
+        ("xterm", "1", False),
+        ("dumb", "", False),
+    ):
+        os.environ["NO_COLOR"] = no_color
+        screen = Screen(STREAMCTL, "streams", mount.point, term=term)
+        try:
+            until(lambda screen=screen: screen.process.poll() is not None, 10, "the end")
+            assert ("\x1b[1m" in screen.read()) == coloured, (term, no_color)
+        finally:
+            screen.end()
+            del os.environ["NO_COLOR"]
+
+
+def test_show_super_reads_an_unmounted_pair_and_writes_nothing(pair: Pair) -> None:
+    pair.mkfs("-f", "-L", "my label")
+    mount = pair.mount()
+    refused = ctl("show-super", pair.data, check=False)
+    assert refused.returncode == BUSY
+    mount.unmount()
+    before = pair.meta.read_bytes()
+    answer = said("show-super", pair.data, "--meta", pair.meta)
+    uuid = answer["label"]["uuid"]
+    assert answer["meta"]["uuid"] == uuid
+    assert answer["meta"]["clean"] is True
+    assert answer["label"]["label"] == "my label"
+    assert answer["attachments"] == answer["meta"]["attachments"] == 2
+    assert "metadata log" in answer["meta"]["features"]
+    assert answer["log"]["bytes"] > 0
+    text = ctl("show-super", pair.data, "--meta", pair.meta).stdout
+    assert uuid in text
+    assert "my label" in text
+    assert pair.meta.read_bytes() == before
+
+
+def test_show_super_refuses_what_is_none(pair: Pair, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.write_bytes(bytes(MIB))
+    for words, code in (
+        ([empty], FOREIGN),
+        ([pair.meta], FOREIGN),
+        ([tmp_path / "gone"], NO_DEVICE),
+        ([pair.data, "--meta", empty], FOREIGN),
+        ([], USAGE),
+    ):
+        done = ctl("show-super", *words, check=False)
+        assert done.returncode == code, done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_probe_knows_both_devices_also_while_they_are_mounted(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    data = tmp_path / "data"
+    data.touch()
+    os.truncate(data, 256 * MIB)
+    pair.data = str(data)
+    pair.mkfs("-L", "a b")
+    mount = pair.mount()
+    try:
+        found = said("probe", data, pair.meta)["devices"]
+        assert [each["type"] for each in found] == ["streamfs", "streamfs_meta"]
+        assert {each["uuid"] for each in found} == {mount.status()["uuid"]}
+        assert ctl("probe", data).stdout == (
+            f'{data}: LABEL="a b" UUID="{found[0]["uuid"]}" TYPE="streamfs"\n'
+        )
+        lines = dict(
+            line.split("=", 1) for line in ctl("probe", "--udev", data).stdout.splitlines()
+        )
+        assert lines["ID_FS_TYPE"] == "streamfs"
+        assert lines["ID_FS_USAGE"] == "filesystem"
+        assert lines["ID_FS_LABEL_ENC"] == r"a\x20b"
+    finally:
+        pair.end()
+    with pair.meta.open("r+b") as meta:  # the other superblock counts
+        meta.write(bytes(100))
+    assert said("probe", pair.meta)["devices"][0]["uuid"] == found[0]["uuid"]
+    with data.open("r+b") as label:
+        label.write(bytes(8192))
+    refused = ctl("probe", data, check=False)
+    assert (refused.returncode, refused.stdout) == (FOREIGN, "")
+    assert ctl("probe", tmp_path / "gone", check=False).returncode == NO_DEVICE
+
+
+def test_udev_takes_the_rule(pair: Pair) -> None:
+    rule = ROOT / "systemd/65-streamfs.rules"
+    lines = [line for line in rule.read_text().splitlines() if line and not line.startswith("#")]
+    token = r'[A-Z]+(\{\w+\})?(==|!=|\+=|=)"[^"]*"'
+    for line in lines:
+        assert re.fullmatch(rf"{token}(, {token})*", line), line
+    assert set(re.findall(r'GOTO="(\w+)"', "".join(lines))) == {"streamfs_end"}
+    assert lines[-1] == 'LABEL="streamfs_end"'
+    (command,) = re.findall(r'IMPORT\{program\}="([^"]*)"', "".join(lines))
+    words = command.replace("$devnode", str(pair.meta))
+    path = {**os.environ, "PATH": f"{BIN}:/usr/bin:/bin"}
+    done = run("sh", "-c", words, env=path)
+    assert "ID_FS_TYPE=streamfs_meta\n" in done.stdout
+    if shutil.which("udevadm") and run("udevadm", "verify", "--help", check=False).returncode == 0:
+        run("udevadm", "verify", rule)
+
+
+def test_a_scrub_is_started_asked_and_cancelled(mounted: Mount) -> None:
+    for number in range(50):
+        (mounted / f"{number}").write_bytes(os.urandom(10_000))
+    assert said("scrub", "status", mounted.point)["state"] == "never"
+    ctl("scrub", "start", mounted.point)
+    ctl("scrub", "cancel", mounted.point)
+    assert said("scrub", "status", mounted.point)["state"] in {"stopped", "done"}
+    assert said("scrub", "start", "--wait", mounted.point)["state"] == "done"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["iostat", "MNT", "0"],
+        ["iostat", "MNT", "soon"],
+        ["iostat", "MNT", "1", "0"],
+        ["iostat", "MNT", "1", "-3"],
+        ["top", "MNT", "-d", "nan"],
+        ["top", "MNT", "-n", "0"],
+        ["usage"],
+        ["export", "x"],
+        ["nonsense"],
+    ],
+)
+def test_bad_words_are_named_in_one_line(mounted: Mount, words: list[str]) -> None:
+    done = ctl(*[str(mounted.point) if word == "MNT" else word for word in words], check=False)
+    assert done.returncode == USAGE, done.stdout
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@pytest.mark.usefixtures("needs_fuse")
+@pytest.mark.parametrize("command", ["usage", "iostat", "top", "streams", "status", "trim"])
+def test_elsewhere_each_says_that_it_is_no_streamfs(tmp_path: Path, command: str) -> None:
+    for path, code in ((tmp_path, FOREIGN), (tmp_path / "gone", NO_DEVICE)):
+        done = ctl(command, path, check=False)
+        assert done.returncode == code
+        assert len(done.stderr.splitlines()) == 1
