@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -196,9 +197,9 @@ Result<void> ArchiveWriter::put(ConstBytes bytes) {
 
 // libarchive wants a file's holes too, and leaves them out again.
 Result<void> ArchiveWriter::zeroes_up_to(uint64_t offset) {
-  static const std::array<std::byte, 256 * 1024> kZeroes{};
+  static const std::array<std::byte, 256 * 1024> zeroes{};
   while (written_ < offset) {
-    SFS_TRY(put(ConstBytes(kZeroes).first(std::min<uint64_t>(offset - written_, kZeroes.size()))));
+    SFS_TRY(put(ConstBytes(zeroes).first(std::min<uint64_t>(offset - written_, zeroes.size()))));
   }
   return {};
 }

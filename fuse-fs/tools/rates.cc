@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <numeric>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "fuse-fs/tools/output.h"

@@ -99,7 +99,10 @@ std::vector<std::pair<uint64_t, const json*>> busiest(const TopSample& before,
     const uint64_t now = count_of(each, "written_bytes"), then = was[count_of(each, "vstream")];
     out.emplace_back(now >= then ? now - then : now, &each);
   }
-  std::ranges::stable_sort(out, [](const auto& a, const auto& b) { return a.first > b.first; });
+  const auto number = [](const auto& each) { return count_of(*each.second, "vstream"); };
+  std::ranges::sort(out, [&](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : number(a) < number(b);
+  });
   return out;
 }
 

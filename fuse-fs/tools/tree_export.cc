@@ -1,13 +1,14 @@
 #include "fuse-fs/tools/tree_export.h"
 
-#include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>

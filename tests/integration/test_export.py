@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import mmap
 import os
 import socket
 import stat
@@ -153,7 +154,7 @@ def test_of_a_path_only_what_lies_below_and_to_standard_output(
     filled: tuple[Pair, dict[str, Any]],
 ) -> None:
     pair, known = filled
-    words = [BIN / "streamctl", "export", "--meta", pair.meta, pair.data, "/dir/below/", "empty"]
+    words = f"{BIN}/streamctl export --meta {pair.meta} {pair.data} /dir/below/ empty".split()
     done = subprocess.run([*words, "-o", "-"], capture_output=True, check=True, timeout=60)
     archive = pair.folder / "some.tar"
     archive.write_bytes(done.stdout)
@@ -169,7 +170,9 @@ def test_of_a_path_only_what_lies_below_and_to_standard_output(
 def damage(pair: Pair, marker: bytes) -> None:
     """Overwrite where this lies on DATA."""
     with Path(pair.data).open("r+b") as device:
-        at = device.read().index(marker)
+        with mmap.mmap(device.fileno(), 0) as held:
+            at = held.find(marker)
+        assert at > 0
         device.seek(at)
         device.write(b"damaged!")
 
@@ -179,7 +182,7 @@ def test_a_damaged_file_is_named_and_left_out(tmp_path: Path, kind: str) -> None
     pair = Pair(tmp_path)
     data = tmp_path / "data"
     data.touch()
-    os.truncate(data, 256 << 20)
+    os.truncate(data, 128 << 20)
     pair.data = str(data)
     pair.mkfs()
     try:

@@ -85,7 +85,7 @@ def complete(manual: Path, *words: str) -> list[str]:
         'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); '
         '"$(complete -p "$1" | sed "s/.*-F \\([^ ]*\\).*/\\1/")"; printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    done = run("bash", "-c", script, "bash", manual / "bash" / words[0], *words)
+    done = run("bash", "-c", script, "bash", str(manual / "bash" / words[0]), *words)
     return [line for line in done.stdout.splitlines() if line]
 
 
@@ -122,7 +122,7 @@ def test_fish_offers_subcommands(manual: Path, tmp_path: Path) -> None:
 def test_all_of_it_is_installed(manual: Path, tmp_path: Path) -> None:
     assert manual
     env = {**os.environ, "DESTDIR": str(tmp_path)}
-    words = ["cmake", "--install", BIN.parent, "--prefix", "/usr", "--component", "core"]
+    words = ["cmake", "--install", str(BIN.parent), "--prefix", "/usr", "--component", "core"]
     run(*words, env=env)
     share = tmp_path / "usr/share"
     for page in PAGES:

@@ -108,7 +108,7 @@ def test_iostat_counts_what_happens_in_its_interval(pair: Pair) -> None:
 
 
 def test_iostat_prints_one_line_without_an_interval(mounted: Mount) -> None:
-    lines = ctl("iostat", mounted.point, "0.2", "3").stdout.splitlines()
+    lines = ctl("iostat", mounted.point, "0.1", "3").stdout.splitlines()
     assert len(lines) == 5
     assert {len(line) for line in lines[1:]} == {len(lines[1])}, "columns are in line"
     assert len(ctl("iostat", mounted.point).stdout.splitlines()) == 3
@@ -203,7 +203,7 @@ def test_colours_are_for_terminals_that_want_them(pair: Pair) -> None:
         os.environ["NO_COLOR"] = no_color
         screen = Screen(STREAMCTL, "streams", mount.point, term=term)
         try:
-            until(lambda screen=screen: screen.process.poll() is not None, 10, "the end")
+            assert screen.process.wait(10) == 0
             assert ("\x1b[1m" in screen.read()) == coloured, (term, no_color)
         finally:
             screen.end()

@@ -204,42 +204,6 @@ def test_what_is_not_empty_is_not_overwritten_without_force(pair: Pair) -> None:
     assert mkfs(pair, "-f").returncode == 0
 
 
-@pytest.mark.parametrize("kind", ["ext4", "xfs", "swap", "gpt", "dos", "LVM2_member"])
-@pytest.mark.parametrize("which", ["META", "DATA"])
-def test_a_foreign_signature_is_named_and_with_force_gone(
-    tmp_path: Path, kind: str, which: str
-) -> None:
-    meta, data = tmp_path / "meta", tmp_path / "data"
-    for path, size in ((meta, 32), (data, 320)):
-        path.touch()
-        os.truncate(path, size << 20)
-    path = meta if which == "META" else data
-    if kind == "xfs" and which == "META":
-        os.truncate(meta, 320 << 20)  # its least
-        os.truncate(data, 1 << 30)
-    sign = {
-        "ext4": ["mkfs.ext4", "-q", "-E", "lazy_itable_init=0", path],
-        "xfs": ["mkfs.xfs", "-q", path],
-        "swap": ["mkswap", "-q", path],
-        "gpt": ["sh", "-c", f"echo 'label: gpt\n;' | sfdisk -q {path}"],
-        "dos": ["sh", "-c", f"echo 'label: dos\n;' | sfdisk -q {path}"],
-        "LVM2_member": [
-            "sh",
-            "-c",
-            f"printf 'LABELONE\\1\\0\\0\\0\\0\\0\\0\\0' | "
-            f"dd of={path} bs=512 seek=1 conv=notrunc status=none",
-        ],
-    }[kind]
-    run(*sign)
-    done = tool("mkfs.streamfs", "--meta", meta, data)
-    named = kind if kind != "LVM2_member" else "data"
-    refused(NOT_EMPTY, f"{path} holds .*{named}.*-f overwrites", done)
-    run(BIN / "mkfs.streamfs", "-q", "-f", "--meta", meta, data)
-    for each in (meta, data):
-        assert run("blkid", "-p", each, check=False).returncode == 2, "a signature is left"
-        assert run("wipefs", "-n", each).stdout == ""
-
-
 def test_an_emulated_ssd_without_emu_is_not_overwritten(pair: Pair) -> None:
     image = str(pair.data).removeprefix("emu:")
     before = Path(image).read_bytes()[: 1 << 20]
@@ -284,26 +248,6 @@ def test_a_dry_run_writes_nothing(make_pair: Callable[..., Pair]) -> None:
     assert not one.meta.exists()
     assert mkfs(one, "-q").stdout == ""
     assert mkfs(one, "-f", "-L", "my label").stdout.splitlines()[0].endswith("my label")
-
-
-def test_mkfs_takes_label_and_uuid_and_says_where_the_space_goes(
-    make_pair: Callable[..., Pair],
-) -> None:
-    one = make_pair()
-    uuid = "01234567-89ab-4cde-8f01-23456789abcd"
-    said = mkfs(one, "-L", "mine", "-U", uuid).stdout
-    assert said.splitlines()[0] == f"filesystem {uuid} mine"
-    assert re.search(r"META holds .* of journal, .* of checksums, .* for inodes and names", said)
-    assert re.search(r"DATA holds .* of label, metadata log and snapshots, .* for files", said)
-    shown = json.loads(run(BIN / "streamctl", "show-super", one.data, "--json").stdout)
-    assert (shown["label"]["uuid"], shown["label"]["label"]) == (uuid, "mine")
-    assert tool("mkfs.streamfs", "-V").stdout.startswith("streamfs ")
-
-
-def test_mkfs_warns_when_losing_meta_would_lose_all(make_pair: Callable[..., Pair]) -> None:
-    one = make_pair()
-    assert "note:" in mkfs(one, "--no-meta-log").stdout
-    assert "note:" not in mkfs(one, "-f").stdout
 
 
 def test_one_damaged_superblock_is_served_by_the_other_two_are_told(pair: Pair) -> None:
@@ -417,59 +361,6 @@ def test_the_mount_helper_takes_what_fstab_holds(pair: Pair, name: str) -> None:
     refused(1, "shiny", tool(name, pair.data, pair.point, "-o", "shiny"))
     assert tool(name, pair.data, pair.point, "-f", "-o", options).returncode == 0
     assert not pair.point.is_mount()
-
-
-# fstab(5) and mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS".
-GENERIC = (
-    "async", "atime", "noatime", "auto", "noauto", "defaults", "dev", "nodev", "diratime",
-    "nodiratime", "dirsync", "exec", "noexec", "group", "iversion", "noiversion", "mand", "nomand",
-    "_netdev", "nofail", "relatime", "norelatime", "strictatime", "nostrictatime", "lazytime",
-    "nolazytime", "suid", "nosuid", "silent", "loud", "owner", "ro", "rw", "sync", "user",
-    "nouser", "users", "comment=mine", "x-systemd.automount", "x-gvfs-show", "X-mount.mkdir",
-    "uhelper=udisks2",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["mount.streamfs", "mount.fuse.streamfs"])
-def test_the_mount_helper_knows_every_generic_option(pair: Pair, name: str) -> None:
-    for option in GENERIC:
-        done = tool(name, pair.data, pair.point, "-f", "-o", f"meta={pair.meta},{option}")
-        assert (done.returncode, done.stderr) == (0, ""), option
-    refused(1, "nosuch", tool(name, pair.data, pair.point, "-f", "-o", "nosuch"))
-    refused(1, "required", tool(name, pair.data))
-
-
-@pytest.mark.parametrize(
-    ("asked", "there", "gone"),
-    [
-        ("rw", "rw,nosuid,nodev", "noexec"),
-        ("ro", "ro,nosuid,nodev", "rw"),
-        ("suid,dev", "rw", "nosuid,nodev"),
-        ("noexec,noatime", "noexec,noatime", "relatime"),
-        ("sync,nodiratime", "sync,nodiratime", "ro"),
-        ("defaults,nofail,user", "rw", "ro"),
-    ],
-)
-def test_what_fstab_asks_for_holds(pair: Pair, asked: str, there: str, gone: str) -> None:
-    try:
-        words = ["-o", f"meta={pair.meta},{asked}"]
-        assert tool("mount.streamfs", pair.data, pair.point, *words).returncode == 0
-        rows = Path("/proc/self/mounts").read_text().splitlines()
-        (row,) = [row.split() for row in rows if row.split()[1] == str(pair.point)]
-        held = set(row[3].split(","))
-        assert set(there.split(",")) <= held, held
-        assert not set(gone.split(",")) & held, held
-        assert row[0] == str(pair.data)
-        run("umount", pair.point)
-        until(lambda: not servers_of(pair.point), DRAIN_SECONDS, "the daemon's end")
-    finally:
-        run("umount", "-l", pair.point, check=False)
-
-
-def test_the_mount_helper_fails_with_mounts_own_codes(pair: Pair) -> None:
-    refused(32, "No such file", tool("mount.streamfs", pair.data, pair.point, "-o", "meta=/gone"))
-    refused(1, "meta=PATH", tool("mount.streamfs", pair.data, pair.point))
-    refused(32, "remounting", tool("mount.streamfs", "x", pair.point, "-o", "remount"))
 
 
 @pytest.mark.parametrize("name", ["streamfs", "mount.fuse.streamfs"])
