@@ -118,7 +118,8 @@ void add_vstreams(std::vector<Line>& out, const TopSample& before, const TopSamp
   for (const auto& [written, stream] : busiest(before, after)) {
     const uint64_t lifetime = count_of(*stream, "lifetime_bytes");
     std::string what = stream->value("name", "");
-    if (what.empty()) what = stream->value("comm", "");
+    for (const char* other : {"comm", "source"})
+      if (what.empty()) what = stream->value(other, "");
     table.row(
         {fmt::to_string(count_of(*stream, "vstream")), fmt::to_string(count_of(*stream, "pstream")),
          rate_text(static_cast<double>(written) / interval.at("seconds").get<double>(), style),

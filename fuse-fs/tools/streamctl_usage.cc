@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -124,7 +125,8 @@ json usage_json(const json& status, const json& streams) {
   json held = json::array();
   for (const json& each : streams.at("streams")) {
     std::string what = each.value("name", "");
-    if (what.empty()) what = each.value("comm", "");
+    for (const char* other : {"comm", "source"})
+      if (what.empty()) what = each.value(other, "");
     held.push_back({{"vstream", count_of(each, "vstream")},
                     {"pstream", count_of(each, "pstream")},
                     {"live_bytes", count_of(each, "live_bytes")},
