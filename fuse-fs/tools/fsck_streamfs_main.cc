@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/exit_codes.h"
 #include "base/result.h"
@@ -27,6 +29,7 @@
 #include "fuse-fs/tools/configured.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/launch.h"
+#include "fuse-fs/tools/output.h"
 #include "pmem/region.h"
 
 namespace {
@@ -54,7 +57,8 @@ struct Wishes {
   bool resync = false;       // make the mirror a copy, whatever it holds
   bool force = false;        // -f: although it was unmounted cleanly
   bool automatic = false;    // -a, -p: at boot; a clean one is not looked at
-  int progress = -1;         // -C: 0 a bar on the terminal, else lines on this descriptor
+  bool as_json = false;
+  int progress = -1;  // -C: 0 a bar on the terminal, else lines on this descriptor
   bool repairs() const { return repair || automatic; }
 };
 
@@ -88,6 +92,7 @@ void declare(CLI::App& app, Wishes& wishes) {
   app.add_flag("--degraded", wishes.degraded, "Go on with one copy of a META that is kept twice")
       ->excludes(mirror);
   app.add_flag("-f,--force", wishes.force, "Check a clean filesystem too");
+  app.add_flag("--json", wishes.as_json, "Print JSON");
   app.add_option(
          "-C", wishes.progress,
          "Show progress: 0 as a bar on the terminal, else as lines \"pass done total DATA\" "
@@ -127,7 +132,8 @@ meta::CheckOptions check_options(const Wishes& wishes) {
   meta::CheckOptions options;
   options.repair = wishes.repairs();
   options.cancelled = &cancelled;
-  if (wishes.progress > 0 || (wishes.progress == 0 && ::isatty(STDOUT_FILENO) == 1)) {
+  if (wishes.progress > 0 ||
+      (wishes.progress == 0 && !wishes.as_json && ::isatty(STDOUT_FILENO) == 1)) {
     options.progress = [&wishes](int pass, uint64_t done, uint64_t total) {
       show_progress(wishes, pass, done, total);
     };
@@ -146,6 +152,21 @@ std::string_view verdict(const Wishes& wishes, int code) {
   if (code == kSound) return "sound";
   if (code == kRepaired) return "repaired";
   return wishes.repairs() ? "problems left that cannot be repaired" : "problems left; run with -y";
+}
+
+nlohmann::json report_json(const meta::CheckReport& report, int code) {
+  nlohmann::json problems = nlohmann::json::array();
+  for (const meta::CheckReport::Problem& problem : report.problems)
+    problems.push_back({{"what", problem.text}, {"repaired", problem.repaired}});
+  return {{"state", code == kSound      ? "sound"
+                    : code == kRepaired ? "repaired"
+                                        : "problems left"},
+          {"problems", std::move(problems)},
+          {"files", report.files},
+          {"directories", report.directories},
+          {"others", report.others},
+          {"orphans", report.orphans},
+          {"used_bytes", report.blocks_in_use * kBlockSize}};
 }
 
 void print_report(const Wishes& wishes, const meta::CheckReport& report, int code) {
@@ -179,12 +200,13 @@ Result<int> examine(const Wishes& wishes) {
   // What it changes alone, the other copy shall not be taken for its equal.
   if (!wishes.look_only && !pair.degraded.empty()) SFS_TRY(data::attach(pair));
   if (wishes.automatic && !wishes.force && pair.super.clean != 0) {
-    fmt::print("{}: clean\n", wishes.data);
+    if (wishes.as_json) print_json({{"state", "clean"}});
+    if (!wishes.as_json) fmt::print("{}: clean\n", wishes.data);
     return int{kSound};
   }
   SFS_ASSIGN(const meta::Geometry geometry, meta::Geometry::from(pair.super));
   SFS_ASSIGN(const auto replayed, meta::recover_journal(*pair.region, geometry));
-  if (replayed.records_replayed != 0) {
+  if (replayed.records_replayed != 0 && !wishes.as_json) {
     fmt::print("{}: {} records of the journal replayed\n", wishes.data, replayed.records_replayed);
   }
   SFS_ASSIGN(const meta::CheckReport report,
@@ -194,10 +216,18 @@ Result<int> examine(const Wishes& wishes) {
   if (whole) SFS_TRY(pair.region->sync());  // before a page that says "clean" may be written back
   if (!wishes.look_only && (code & kProblemsLeft) == 0) SFS_TRY(mark_clean(*pair.region, report));
   if (whole) SFS_TRY(pair.region->sync());
-  print_report(wishes, report, code);
   const uint64_t mended = pair.region->counters().mended;
+  if (wishes.as_json) {
+    nlohmann::json out = report_json(report, code);
+    out["records_replayed"] = replayed.records_replayed;
+    out["mended"] = mended;
+    print_json(out);
+  } else {
+    print_report(wishes, report, code);
+  }
   if (mended == 0) return int{code};
-  fmt::print("{}: {} objects mended from the other copy\n", wishes.data, mended);
+  if (!wishes.as_json)
+    fmt::print("{}: {} objects mended from the other copy\n", wishes.data, mended);
   return wishes.look_only ? code : code | kRepaired;
 }
 

@@ -25,6 +25,7 @@
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/launch.h"
+#include "fuse-fs/tools/output.h"
 #include "pmem/region.h"
 
 namespace {
@@ -38,6 +39,7 @@ constexpr uint64_t kFewFilesBytes = 16ULL * 1024;  // fewer files than one for e
 struct Words {
   std::string meta, data, mirror, meta_size, mean_file_size, uuid;
   bool quiet = false;
+  bool as_json = false;
   bool restore = false;
   bool no_checksums = false;
   bool meta_log = true;
@@ -59,6 +61,7 @@ void declare(CLI::App& app, Words& words, data::FormatPairOptions& options) {
   app.add_flag("-f,--force", options.force, "Overwrite whatever is there");
   app.add_flag("-n,--dry-run", options.dry_run, "Say what would be made, write nothing");
   app.add_flag("-q,--quiet", words.quiet, "Print nothing but errors");
+  app.add_flag("--json", words.as_json, "Print JSON");
   app.add_flag("--no-checksums", words.no_checksums, "Keep no checksums of data");
   app.add_flag("--meta-log,!--no-meta-log", words.meta_log,
                "Log metadata on DATA too, so that META can be rebuilt (default), or do not");
@@ -70,8 +73,9 @@ void declare(CLI::App& app, Words& words, data::FormatPairOptions& options) {
       ->needs(restore);
   for (CLI::Option* option : app.get_options()) {
     const bool goes_along = option->get_required() || option->check_name("--quiet") ||
-                            option->check_name("--mirror") || option->check_name("--degraded") ||
-                            option->check_name("--help") || option->check_name("--version");
+                            option->check_name("--json") || option->check_name("--mirror") ||
+                            option->check_name("--degraded") || option->check_name("--help") ||
+                            option->check_name("--version");
     if (option != restore && !goes_along) restore->excludes(option);
   }
 }
@@ -132,7 +136,9 @@ Result<void> restore_meta(const Words& words, const std::string& meta, const std
   options.degraded = words.degraded;
   SFS_ASSIGN(const data::OpenPair pair, data::open_pair(meta, data, options));
   SFS_TRY(pair.region->sync());
-  if (!words.quiet) {
+  if (words.as_json) {
+    print_json({{"restored", words.meta}, {"uuid", frontend::uuid_text(pair.super.uuid)}});
+  } else if (!words.quiet) {
     fmt::print("rebuilt {} of filesystem {} from the log on {}\n", words.meta,
                frontend::uuid_text(pair.super.uuid), words.data);
   }
@@ -180,6 +186,23 @@ void print_report(const Words& words, const data::FormatPairOptions& options,
   fmt::print("  room for {} files in directories of 100 (one for each {} of data)\n",
              made.inodes_possible,
              human_bytes(made.inodes_possible == 0 ? 0 : data_bytes / made.inodes_possible));
+}
+
+nlohmann::json formatted_json(const Words& words, const data::FormatPairOptions& options,
+                              const data::Formatted& made) {
+  return {{"dry_run", options.dry_run},
+          {"uuid", frontend::uuid_text(made.super.uuid)},
+          {"label", options.label},
+          {"meta", words.meta},
+          {"meta_class", pmem::to_string(made.meta_class)},
+          {"meta_log", (made.super.features & meta::kFeatureMetaLog) != 0},
+          {"mirror", words.mirror.empty() ? nlohmann::json() : nlohmann::json(words.mirror)},
+          {"data", words.data},
+          {"device", made.device.kind},
+          {"pstreams", made.device.pstream_count},
+          {"checksums", (made.super.features & meta::kFeatureChecksums) != 0},
+          {"inodes_possible", made.inodes_possible},
+          {"layout", frontend::layout_json(made.super)}};
 }
 
 void warn_if_few(const data::Formatted& made) {
@@ -239,6 +262,10 @@ int run(int argc, char** argv) {
     if (!given) return fail(kProgram, given.error());
   }
   if (words.quiet) return exit_code::kOk;
+  if (words.as_json) {
+    print_json(formatted_json(words, options, *made));
+    return exit_code::kOk;
+  }
   print_report(words, options, *made);
   warn_if_few(*made);
   warn_if_unprotected(*made);

@@ -66,3 +66,20 @@ def test_mkfs_warns_when_losing_meta_would_lose_all(make_pair: Callable[..., Pai
     warning = re.compile("no log on DATA|losing it loses all files")
     assert warning.search(mkfs(one, "--no-meta-log").stdout)
     assert not warning.search(mkfs(one, "-f").stdout)
+
+
+def test_mkfs_and_fsck_speak_json_too(make_pair: Callable[..., Pair]) -> None:
+    one = make_pair()
+    made = json.loads(mkfs(one, "--json", "-L", "mine").stdout)
+    assert (made["schema"], made["label"], made["dry_run"]) == (1, "mine", False)
+    assert made["layout"]["meta_bytes"] == one.meta.stat().st_size
+    with one.meta.open("r+b") as meta:  # a bit of the block bitmap says what no file does
+        bitmap = made["layout"]["superblock_bytes"] + made["layout"]["journal_bytes"]
+        meta.seek(bitmap + made["layout"]["bitmap_bytes"] - 64)
+        meta.write(b"\xff")
+    for words, code, state in ((["-n", "-f"], 4, "problems left"), (["-y"], 1, "repaired")):
+        done = one.fsck("--json", *words)
+        found = json.loads(done.stdout)
+        assert (done.returncode, found["state"], found["schema"]) == (code, state, 1)
+        assert len(found["problems"]) >= 1
+    assert json.loads(one.fsck("--json", "-a").stdout)["state"] == "clean"
