@@ -3,7 +3,18 @@
 // A Unix stream socket; its path is the value of the virtual xattr `user.streamfs.control` of the
 // mount's root. One request a line, JSON; one answer a line, JSON. Every answer has "ok"; on
 // failure "error" (a sentence) and "errno". Requests are {"op": NAME, ...}:
-//   status    → the object streamctl status --json prints
+//   status    → the object streamctl status --json prints; in it "saved", what the last daemon told
+//               by savings, with "told_ms" (since 1970), or null
+//   metrics   → {"schema", "version", "bounds_us": [...], "ops": [{"op", "sum_ns", "counts"}]}: how
+//               long requests took since the mount. counts[i] of them took at most bounds_us[i] and
+//               more than the bound before; the last count is what took longer than any bound
+//   savings   {"report": {"version": 1, "one_in", "all": PERIOD, "month": PERIOD}}, from the
+//               connection that is attached, where PERIOD is {"since_ms", "written_bytes",
+//               "nand_off_bytes", "nand_placed_bytes", "nand_oracle_bytes", "saved_low_bytes",
+//               "saved_bytes", "saved_high_bytes"}: what the SSD programmed for what was written
+//               since then, as reckoned without streams, as placed, and with all deaths known; what
+//               the second saves of the first, with 95 % limits (negative: streams cost). one_in:
+//               of so many chunks one is followed. "month": of the running one (UTC)
 //   streams   → {"streams": [{"vstream", "source", "name", "comm", "ext", "dir", "lifetime_bytes",
 //               "lifetime_low_bytes", "lifetime_high_bytes" (95 % confidence, as if pages died one
 //               by one), "lifetime_ms", "written_bytes", "live_bytes", "dead_bytes", "pstream",

@@ -23,6 +23,7 @@
 #include "classifierd/src_core/page_trace.h"
 #include "classifierd/src_core/predictor.h"
 #include "classifierd/src_core/record_check.h"
+#include "classifierd/src_core/savings_shadow.h"
 #include "classifierd/src_core/shadow.h"
 #include "classifierd/src_core/simulator.h"
 #include "classifierd/src_core/telemetry_reader.h"
@@ -54,6 +55,15 @@ py::array_t<uint8_t> bytes_of(std::span<const TelemetryRecord> records) {
 
 std::span<const uint8_t> span_of(const Array<uint8_t>& array) {
   return {array.data(), static_cast<size_t>(array.size())};
+}
+
+// u64[parts, 6], in the order of the fields.
+py::array_t<uint64_t> savings_counts(const SavingsShadow& shadow) {
+  const std::vector<SavingsShadow::Counts> counts = shadow.counts();
+  static_assert(sizeof(SavingsShadow::Counts) == 6 * sizeof(uint64_t));
+  py::array_t<uint64_t> out({static_cast<py::ssize_t>(counts.size()), py::ssize_t{6}});
+  std::memcpy(out.mutable_data(), counts.data(), counts.size() * sizeof(counts[0]));
+  return out;
 }
 
 // u64[n, 2]: the page write, the stream.
@@ -362,6 +372,23 @@ void bind_replay(py::module_& m) {
       .def_property_readonly("one_in", &Shadow::one_in)
       .def_property_readonly("live_pages", &Shadow::live_pages)
       .def_property_readonly("copied", &Shadow::copied);
+  py::class_<SavingsShadow>(m, "SavingsShadow")
+      .def(py::init([](uint64_t capacity_pages, uint32_t pstreams, double spare,
+                       uint32_t block_pages, const std::string& gc_mode, uint32_t one_in,
+                       uint32_t parts) {
+             return std::make_unique<SavingsShadow>(SavingsShadow::Settings{
+                 capacity_pages, pstreams, spare, block_pages, gc_mode_of(gc_mode), one_in, parts});
+           }),
+           py::arg("capacity_pages"), py::arg("pstreams"), py::arg("spare"), py::arg("block_pages"),
+           py::arg("gc_mode"), py::arg("one_in"), py::arg("parts"))
+      .def(
+          "feed",
+          [](SavingsShadow& shadow, const py::array& records) { shadow.feed(records_of(records)); },
+          py::arg("records"))
+      .def("fill", &SavingsShadow::fill, py::arg("pages"))
+      .def("counts", &savings_counts)
+      .def_property_readonly("written", &SavingsShadow::written)
+      .def_property_readonly("stride", &SavingsShadow::stride);
   m.def("placements", &placements);
   m.def(
       "waf",

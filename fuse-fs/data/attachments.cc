@@ -1,6 +1,7 @@
 #include "fuse-fs/data/attachments.h"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
+#include <spdlog/common.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <string>
 
 #include "base/checksum.h"
+#include "base/event.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/buffer.h"
@@ -107,7 +109,8 @@ Result<void> attach_region(OpenPair& pair, pmem::Region& region) {
 
 Result<void> attach(OpenPair& pair) {
   pair.region->on_copy_dropped([&pair](pmem::Region& left, const std::string& why) {
-    spdlog::error("META is degraded: a copy is given up ({})", why);
+    log_event(Event::kMetaDegraded, spdlog::level::err,
+              fmt::format("META is degraded: a copy is given up ({})", why));
     pair.degraded = why;
     return attach_region(pair, left);
   });

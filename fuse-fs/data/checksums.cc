@@ -1,6 +1,7 @@
 #include "fuse-fs/data/checksums.h"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
+#include <spdlog/common.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "base/checksum.h"
+#include "base/event.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/layout.h"
@@ -39,9 +41,10 @@ Result<void> Checksums::verify(InodeId id, BlockNo first, ConstBytes bytes, bool
         engine_.learn_checksum(block, crc);
       } else if (stored[i] != crc && !engine_.mend_checksum(block, crc)) {
         errors_.fetch_add(1, std::memory_order_relaxed);
-        spdlog::error(
-            "inode {}: block {} of the data device has changed: checksum {:08x}, not {:08x}",
-            id.value, block.value, crc, stored[i]);
+        log_event(Event::kDataDamaged, spdlog::level::err,
+                  fmt::format("inode {}: block {} of the data device has changed: checksum {:08x}, "
+                              "not {:08x}",
+                              id.value, block.value, crc, stored[i]));
         return Error{EIO, "checksum of block " + std::to_string(block.value)};
       }
     }

@@ -1,6 +1,7 @@
 // Mounting, unmounting, sync and status: the life of a filesystem.
 #include "fuse-fs/data/filesystem.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/event.h"
 #include "base/mutex.h"
 #include "base/power_supply.h"
 #include "base/process_memory.h"
@@ -156,7 +158,8 @@ Result<void> FilesystemImpl::unmount() {
 // Called in a sync of META that is kept twice, before anybody is promised what one copy alone
 // holds: as a mount of that copy, it counts an attachment and draws a token, META first.
 Result<void> FilesystemImpl::go_on_alone(pmem::Region& left, const std::string& why) {
-  spdlog::error("META is degraded: a copy is given up ({})", why);
+  log_event(Event::kMetaDegraded, spdlog::level::err,
+            fmt::format("META is degraded: a copy is given up ({})", why));
   const MutexLock lock(label_);
   SFS_TRY(engine_->attach_again(draw_token(engine_->superblock().mirror_token)));
   SFS_TRY(left.sync());

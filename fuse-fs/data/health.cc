@@ -1,10 +1,11 @@
 #include "fuse-fs/data/health.h"
 
-#include <spdlog/spdlog.h>
+#include <spdlog/common.h>
 
 #include <atomic>
 #include <string>
 
+#include "base/event.h"
 #include "base/mutex.h"
 
 namespace streamfs::data {
@@ -16,7 +17,7 @@ void Health::degrade(const std::string& reason) {
     reason_ = reason;
   }
   read_only_.store(true, std::memory_order_relaxed);
-  spdlog::error("read-only from now on: {}", reason);
+  log_event(Event::kReadOnly, spdlog::level::err, "read-only from now on: " + reason);
 }
 
 bool Health::degraded() const {

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
+#include "base/event.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
@@ -58,9 +60,18 @@ void Maintenance::timer_round() {
   core_.states.flushed(core_.epochs.flushed());
   if (now - ticked_ms_ >= kTickMs) {
     ticked_ms_ = now;
-    if (const auto said = core_.placement.tick()) spdlog::info("placement: {}", *said);
+    tick_placement();
     release_streams();
   }
+}
+
+void Maintenance::tick_placement() {
+  const uint64_t refused = core_.placement.model_status().refused;
+  const auto said = core_.placement.tick();
+  if (!said) return;
+  const bool refusal = core_.placement.model_status().refused != refused;
+  log_event(refusal ? Event::kModelRefused : Event::kNone,
+            refusal ? spdlog::level::warn : spdlog::level::info, "placement: " + *said);
 }
 
 void Maintenance::release_streams() {

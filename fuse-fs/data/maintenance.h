@@ -47,6 +47,7 @@ class Maintenance {
   // its spare, so there they are reclaimed sooner: each pass costs a flush or two.
   static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100;
   static constexpr int kCountSteps = 256;  // a round, where inodes in use are not known
+  void tick_placement();
   void release_streams();
   void timer_loop();
   void reclaim_loop();

@@ -1,7 +1,7 @@
 #include "fuse-fs/data/scrub.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
+#include <spdlog/common.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/event.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
@@ -77,9 +78,10 @@ void Scrub::run() {
   if (!maps.ok()) damaged(InodeId{0}, maps.error().context);
   const MutexLock lock(mutex_);
   status_.state = stopping_ ? ScrubStatus::State::kStopped : ScrubStatus::State::kDone;
-  spdlog::info("scrub {}: {} inodes, {} bytes, {} damaged, {} mended",
-               stopping_ ? "stopped" : "done", status_.inodes, status_.bytes, status_.damaged,
-               status_.mended);
+  log_event(Event::kScrubDone, status_.damaged == 0 ? spdlog::level::info : spdlog::level::err,
+            fmt::format("scrub {}: {} inodes, {} bytes, {} damaged, {} mended",
+                        stopping_ ? "stopped" : "done", status_.inodes, status_.bytes,
+                        status_.damaged, status_.mended));
 }
 
 void Scrub::visit(InodeId id) {
@@ -130,7 +132,8 @@ void Scrub::find_bad_blocks(InodeId id, uint64_t offset, uint64_t length) {
 }
 
 void Scrub::damaged(InodeId id, std::string what) {
-  spdlog::error("scrub: inode {}: {}", id.value, what);
+  log_event(Event::kDataDamaged, spdlog::level::err,
+            fmt::format("scrub: inode {}: {}", id.value, what));
   const MutexLock lock(mutex_);
   ++status_.damaged;
   if (status_.findings.size() < kFindingsKept) status_.findings.push_back({id, std::move(what)});

@@ -14,15 +14,17 @@
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/frontend/comm_cache.h"
 #include "fuse-fs/frontend/dispatch.h"
+#include "fuse-fs/frontend/op_times.h"
 
 namespace streamfs::frontend {
 
 class Context {
  public:
   struct Settings {
-    std::string control_path;  // value of user.streamfs.control on the root; empty = none
-    bool names_wait = false;   // -o dirsync: namespace changes wait for the device too
-    bool direct_io = false;    // no page cache; OPEN is answered then
+    std::string control_path;     // value of user.streamfs.control on the root; empty = none
+    bool names_wait = false;      // -o dirsync: namespace changes wait for the device too
+    bool direct_io = false;       // no page cache; OPEN is answered then
+    OpTimes* op_times = nullptr;  // outlives the session; none: nothing is timed
   };
   Context(data::Filesystem& filesystem, Clock& wall_clock, Settings chosen)
       : clock(wall_clock), comms(wall_clock), settings(std::move(chosen)), fs_(filesystem) {}
@@ -60,11 +62,16 @@ inline Context& context_of(fuse_req_t req) {
   return *static_cast<Context*>(fuse_req_userdata(req));
 }
 
-// Runs task(context) where `wait` says.
+// Runs task(context), which answers the request, where `wait` says.
 template <typename Task>
 void run(fuse_req_t req, Wait wait, Task task) {
   Context& context = context_of(req);
-  context.dispatcher.run(wait, [&context, task = std::move(task)]() mutable { task(context); });
+  context.dispatcher.run(wait,
+                         [&context, watch = OpWatch::in_hand(), task = std::move(task)]() mutable {
+                           task(context);
+                           if (context.settings.op_times != nullptr)
+                             watch.end(*context.settings.op_times);
+                         });
 }
 
 }  // namespace streamfs::frontend

@@ -9,13 +9,16 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/frontend/meters.h"
 #include "fuse-fs/frontend/status_json.h"
 
 namespace streamfs::frontend {
@@ -42,9 +45,18 @@ ControlAnswer done_or(const Result<void>& result) {
   return result ? done() : refused(result.error());
 }
 
-ControlAnswer status(data::Filesystem& fs) {
+ControlAnswer status(data::Filesystem& fs, const Meters& meters) {
   const Result<data::Status> now = fs.status();
-  return now ? done(status_json(*now, fs.geometry().super())) : refused(now.error());
+  if (!now) return refused(now.error());
+  json body = status_json(*now, fs.geometry().super());
+  body["saved"] = meters.savings.now();
+  return done(std::move(body));
+}
+
+ControlAnswer savings(Meters& meters, const ControlPeer& peer, const json& request) {
+  if (!peer.is_daemon()) return refused(EACCES, "savings are told by the daemon that is attached");
+  const int64_t now_ms = system_clock().now().seconds * 1000;
+  return done_or(meters.savings.take(request.value("report", json()), now_ms));
 }
 
 // What the device tells of how it collects garbage; null where it does not.
@@ -158,15 +170,24 @@ bool is_daemon(uid_t uid) {
          std::string_view(entry.pw_name) == kDaemonUser;
 }
 
+// What anyone may ask for; null: nothing of the kind.
+std::optional<ControlAnswer> look(data::Filesystem& fs, const Meters& meters, const std::string& op,
+                                  const json& request) {
+  if (op == "status") return status(fs, meters);
+  if (op == "streams") return streams(fs);
+  if (op == "block") return block(fs, request);
+  if (op == "metrics") return done(metrics_json(meters.ops));
+  return std::nullopt;
+}
+
 bool only_looks(const std::string& op, const json& request) {
   return op == "scrub" && request.value("action", json("status")) == "status";
 }
 
-ControlAnswer answer(data::Filesystem& fs, const ControlPeer& peer, const std::string& op,
-                     const json& request) {
-  if (op == "status") return status(fs);
-  if (op == "streams") return streams(fs);
-  if (op == "block") return block(fs, request);
+ControlAnswer answer(data::Filesystem& fs, Meters& meters, const ControlPeer& peer,
+                     const std::string& op, const json& request) {
+  if (std::optional<ControlAnswer> seen = look(fs, meters, op, request)) return std::move(*seen);
+  if (op == "savings") return savings(meters, peer, request);
   constexpr std::array<std::string_view, 8> kKnown = {
       "attach", "sync", "record", "scrub", "grow", "maintain", "prepare_poweroff", "trim"};
   if (std::ranges::find(kKnown, op) == kKnown.end())
@@ -186,14 +207,15 @@ ControlAnswer answer(data::Filesystem& fs, const ControlPeer& peer, const std::s
 
 }  // namespace
 
-ControlAnswer answer_control(data::Filesystem& fs, const ControlPeer& peer, std::string_view line) {
+ControlAnswer answer_control(data::Filesystem& fs, Meters& meters, const ControlPeer& peer,
+                             std::string_view line) {
   const json request = json::parse(line, nullptr, false);
   if (!request.is_object()) return refused(EINVAL, "a request is one JSON object a line");
   const auto op = request.find("op");
   if (op == request.end() || !op->is_string()) return refused(EINVAL, "a request needs an \"op\"");
   const auto stop = request.find("stop");
   if (stop != request.end() && !stop->is_boolean()) return refused(EINVAL, "\"stop\" is a boolean");
-  return answer(fs, peer, op->get<std::string>(), request);
+  return answer(fs, meters, peer, op->get<std::string>(), request);
 }
 
 }  // namespace streamfs::frontend

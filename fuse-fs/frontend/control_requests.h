@@ -1,5 +1,5 @@
 // What one request line of the control socket means (base/wire/control.h). No sockets here.
-// Thread safety: any thread; the filesystem must outlive it.
+// Thread safety: any thread; the filesystem and the meters must outlive it.
 #pragma once
 
 #include <sys/types.h>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/frontend/meters.h"
 
 namespace streamfs::frontend {
 
@@ -24,8 +25,11 @@ struct ControlPeer {
   uid_t uid = 0;
   // Takes the one daemon's place until this peer hangs up; false when it is taken.
   std::function<bool()> take_daemon_place;
+  // Whether this peer has it.
+  std::function<bool()> is_daemon = [] { return false; };
 };
 
-ControlAnswer answer_control(data::Filesystem& fs, const ControlPeer& peer, std::string_view line);
+ControlAnswer answer_control(data::Filesystem& fs, Meters& meters, const ControlPeer& peer,
+                             std::string_view line);
 
 }  // namespace streamfs::frontend

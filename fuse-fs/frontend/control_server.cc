@@ -74,8 +74,9 @@ std::string control_directory() {
   return fmt::format("/tmp/streamfs-{}", geteuid());
 }
 
-Result<std::unique_ptr<ControlServer>> ControlServer::open(data::Filesystem& fs, std::string path) {
-  std::unique_ptr<ControlServer> server(new ControlServer(fs, std::move(path)));
+Result<std::unique_ptr<ControlServer>> ControlServer::open(data::Filesystem& fs, Meters& meters,
+                                                           std::string path) {
+  std::unique_ptr<ControlServer> server(new ControlServer(fs, meters, std::move(path)));
   SFS_TRY(server->listen());
   server->acceptor_ = std::thread([raw = server.get()] { raw->accept_all(); });
   return server;
@@ -168,11 +169,13 @@ void ControlServer::talk(Connection& connection) {
 }
 
 bool ControlServer::reply_to(Connection& connection, uid_t uid, const std::string& line) {
-  const ControlPeer peer{uid, [this, &connection] {
+  const ControlPeer peer{uid,
+                         [this, &connection] {
                            const Connection* nobody = nullptr;
                            return daemon_.compare_exchange_strong(nobody, &connection);
-                         }};
-  const ControlAnswer answer = answer_control(fs_, peer, line);
+                         },
+                         [this, &connection] { return daemon_ == &connection; }};
+  const ControlAnswer answer = answer_control(fs_, meters_, peer, line);
   // Names of files and threads need not be UTF-8; an answer must be.
   const std::string text =
       answer.body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/frontend/meters.h"
 
 namespace streamfs::frontend {
 
@@ -24,7 +25,8 @@ class ControlServer {
  public:
   static constexpr size_t kConnectionsMax = 32;
   // Listens at `path`, making its directory. Errors: of bind and mkdir.
-  static Result<std::unique_ptr<ControlServer>> open(data::Filesystem& fs, std::string path);
+  static Result<std::unique_ptr<ControlServer>> open(data::Filesystem& fs, Meters& meters,
+                                                     std::string path);
   ~ControlServer();  // hangs up on everyone
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
@@ -36,7 +38,8 @@ class ControlServer {
     std::thread thread;
     std::atomic<bool> ended{false};
   };
-  ControlServer(data::Filesystem& fs, std::string path) : fs_(fs), path_(std::move(path)) {}
+  ControlServer(data::Filesystem& fs, Meters& meters, std::string path)
+      : fs_(fs), meters_(meters), path_(std::move(path)) {}
   Result<void> listen();
   void accept_all();
   void talk(Connection& connection);
@@ -44,6 +47,7 @@ class ControlServer {
   void sweep() SFS_REQUIRES(mutex_);
 
   data::Filesystem& fs_;
+  Meters& meters_;
   const std::string path_;
   int listener_ = -1;
   std::thread acceptor_;

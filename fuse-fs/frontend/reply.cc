@@ -1,13 +1,14 @@
 #include "fuse-fs/frontend/reply.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
+#include <spdlog/common.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
 
 #include "base/clock.h"
+#include "base/event.h"
 #include "base/result.h"
 #include "base/types.h"
 
@@ -55,7 +56,8 @@ fuse_entry_param to_entry(const Context& context, const meta::Attributes& attrib
 }
 
 void reply_error(fuse_req_t req, const Error& error) {
-  if (error.code == EIO || error.code == EUCLEAN) spdlog::error("{}", error.message());
+  if (error.code == EIO || error.code == EUCLEAN)
+    log_event(Event::kIoError, spdlog::level::err, error.message());
   fuse_reply_err(req, error.code);
 }
 

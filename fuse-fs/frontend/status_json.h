@@ -12,6 +12,7 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/frontend/op_times.h"
 #include "fuse-fs/placement/placement.h"
 
 namespace streamfs::frontend {
@@ -29,6 +30,8 @@ nlohmann::json grown_json(const data::Grown& grown, bool dry_run);
 // `device`: of which garbage collection's copies by pStream are told, where it knows them.
 nlohmann::json streams_json(const std::vector<placement::VStreamInfo>& streams,
                             const blockdev::DeviceStats& device);
+// Of operations that were asked for at least once.
+nlohmann::json metrics_json(const OpTimes& ops);
 // Nothing is known of a block: "known" is false.
 nlohmann::json block_json(BlockNo block, const std::optional<placement::BlockBirth>& birth);
 

@@ -13,8 +13,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "base/exit_codes.h"
+#include "fuse-fs/tools/journal_sink.h"
 
 namespace streamfs::tools {
 namespace {
@@ -59,9 +61,10 @@ void Launch::ready() {
   sd_notify(0, "READY=1");
   if (tell_fd_ < 0) return;
   leave_terminal();
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-      "streamfs",
-      std::make_shared<spdlog::sinks::syslog_sink_mt>("streamfs", LOG_PID, LOG_DAEMON, false)));
+  spdlog::sink_ptr sink = journal_sink();
+  if (sink == nullptr)
+    sink = std::make_shared<spdlog::sinks::syslog_sink_mt>("streamfs", LOG_PID, LOG_DAEMON, false);
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("streamfs", std::move(sink)));
   if (write(tell_fd_, "r", 1) != 1) spdlog::debug("nobody waits for the mount");
   close(tell_fd_);
   tell_fd_ = -1;
@@ -72,8 +75,9 @@ void Launch::stopping() {
 }
 
 void log_to_stderr(Talk talk) {
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-      "streamfs", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
+  spdlog::sink_ptr sink = stderr_is_journal() ? journal_sink() : nullptr;
+  if (sink == nullptr) sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>("streamfs", std::move(sink)));
   spdlog::set_pattern("%H:%M:%S.%e %l: %v");
   spdlog::set_level(talk == Talk::kWarnings      ? spdlog::level::warn
                     : talk == Talk::kInformation ? spdlog::level::info

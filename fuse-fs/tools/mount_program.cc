@@ -14,11 +14,13 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/event.h"
 #include "base/exit_codes.h"
 #include "base/result.h"
 #include "fuse-fs/frontend/control_server.h"
 #include "fuse-fs/frontend/fuse_log.h"
 #include "fuse-fs/frontend/kernel_tuning.h"
+#include "fuse-fs/frontend/meters.h"
 #include "fuse-fs/frontend/session.h"
 #include "fuse-fs/frontend/status_json.h"
 #include "fuse-fs/tools/command_line.h"
@@ -69,7 +71,8 @@ class SignalThread {
 };
 
 frontend::Session::Options session_options(const MountCommand& command, bool io_flusher,
-                                           const std::string& control_path) {
+                                           const std::string& control_path,
+                                           frontend::Meters& meters) {
   frontend::Session::Options out;
   out.source = command.data;
   out.mountpoint = command.mountpoint;
@@ -80,15 +83,16 @@ frontend::Session::Options session_options(const MountCommand& command, bool io_
   out.request_timeout_s = command.request_timeout_s;
   out.debug = command.debug;
   out.io_flusher = io_flusher;
-  out.context = {control_path, command.filesystem.dirsync, command.direct_io};
+  out.context = {control_path, command.filesystem.dirsync, command.direct_io, &meters.ops};
   return out;
 }
 
 // A mount without its control socket works, but nobody can look into it.
-std::unique_ptr<frontend::ControlServer> open_control(data::Filesystem& fs) {
+std::unique_ptr<frontend::ControlServer> open_control(data::Filesystem& fs,
+                                                      frontend::Meters& meters) {
   const std::string path = frontend::control_directory() + "/" +
                            frontend::uuid_text(fs.geometry().super().uuid) + ".sock";
-  auto server = frontend::ControlServer::open(fs, path);
+  auto server = frontend::ControlServer::open(fs, meters, path);
   if (server) return std::move(server).value();
   spdlog::warn("no control socket: {}", server.error().message());
   return nullptr;
@@ -100,9 +104,10 @@ void announce(const MountCommand& command, data::Filesystem& fs) {
   const char* mirror = !now->mirrored                 ? ""
                        : now->mirror_degraded.empty() ? ", mirrored"
                                                       : ", DEGRADED: one copy of two";
-  spdlog::info("{} at {}: META {} is {}{}{}, placement {}", command.data, command.mountpoint,
-               command.meta, pmem::to_string(now->meta_class),
-               now->meta_log ? " with a log on DATA" : "", mirror, now->placement_mode);
+  log_event(Event::kMounted, spdlog::level::info,
+            fmt::format("{} at {}: META {} is {}{}{}, placement {}", command.data,
+                        command.mountpoint, command.meta, pmem::to_string(now->meta_class),
+                        now->meta_log ? " with a log on DATA" : "", mirror, now->placement_mode));
 }
 
 // For `systemctl status`.
@@ -117,10 +122,11 @@ std::string state_line(const MountCommand& command, data::Filesystem& fs) {
 }
 
 int serve(const MountCommand& command, Launch& launch, data::Filesystem& fs, bool io_flusher) {
-  const auto control = open_control(fs);
+  const auto meters = std::make_unique<frontend::Meters>();
+  const auto control = open_control(fs, *meters);
   auto session = frontend::Session::mount(
       fs, system_clock(),
-      session_options(command, io_flusher, control ? control->path() : std::string{}));
+      session_options(command, io_flusher, control ? control->path() : std::string{}, *meters));
   if (!session) return fail(kProgram, session.error());
   Watchdog watchdog(watchdog_hooks(command.mountpoint, [&] { return state_line(command, fs); }),
                     watchdog_interval());
@@ -156,7 +162,8 @@ int run_mount(const MountCommand& command, Launch launch) {
     spdlog::error("unmounting: {}", closed.error().message());
     return fail(kProgram, closed.error());
   }
-  if (code == exit_code::kOk) spdlog::info("{} unmounted", command.mountpoint);
+  if (code == exit_code::kOk)
+    log_event(Event::kUnmounted, spdlog::level::info, command.mountpoint + " unmounted");
   return code;
 }
 

@@ -1,11 +1,14 @@
 #include "fuse-fs/tools/streamctl_print.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cctype>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <string>
 #include <utility>
 
@@ -63,6 +66,27 @@ std::string mechanism_of(const json& status) {
   return why.empty() ? "one stream" : "one stream: " + printable(why);
 }
 
+// What the daemon reckons that streams saved of one period, with 95 % limits.
+std::string saved_text(const json& period) {
+  const auto at = [&](const char* key) { return period.value(key, int64_t{0}); };
+  const auto signed_bytes = [](int64_t bytes) {
+    return (bytes < 0 ? "-" : "") + human_bytes(static_cast<uint64_t>(std::abs(bytes)));
+  };
+  const int64_t saved = at("saved_bytes");
+  return fmt::format("{} {} of NAND ({} to {})", saved < 0 ? "cost" : "saved",
+                     human_bytes(static_cast<uint64_t>(std::abs(saved))),
+                     signed_bytes(at("saved_low_bytes")), signed_bytes(at("saved_high_bytes")));
+}
+
+void print_saved(const json& status) {
+  const auto found = status.find("saved");
+  if (found == status.end() || !found->is_object()) return;
+  const json& all = found->at("all");
+  const auto since = fmt::gmtime(static_cast<time_t>(all.value("since_ms", int64_t{0}) / 1000));
+  fmt::print("  streams     {} this month; since {:%Y-%m-%d} {}\n", saved_text(found->at("month")),
+             since, saved_text(all));
+}
+
 }  // namespace
 
 void print_status(const json& status, const Style& style) {
@@ -109,6 +133,7 @@ void print_status(const json& status, const Style& style) {
                idle.value("state", ""), idle.value("device", ""), count_of(idle, "periods"),
                count_of(idle, "interrupted"), bytes_of(idle, "copied_bytes", style));
   }
+  print_saved(status);
   fmt::print("  epochs      {}, {} files dirty, {} checksum errors\n", count_of(status, "epochs"),
              count_of(status, "dirty_inodes"), count_of(status, "checksum_errors"));
   if (status.value("degraded_read_only", false)) {

@@ -12,6 +12,7 @@
 #include "fuse-fs/tools/check_config.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
+#include "fuse-fs/tools/journal_sink.h"
 #include "fuse-fs/tools/launch.h"
 #include "fuse-fs/tools/mount_options.h"
 #include "fuse-fs/tools/mount_program.h"
@@ -103,6 +104,8 @@ int run(int argc, char** argv) {
   Result<MountCommand> command = read_command(data, mountpoint, options);
   if (!command) return fail("streamfs", Failure{exit_code::kUsage, command.error().context});
   command->debug = debug;
+  journal_fields() = {"STREAMFS_MOUNTPOINT=" + command->mountpoint,
+                      "STREAMFS_DATA=" + command->data};
   log_to_stderr(debug ? Talk::kEverything : foreground ? Talk::kInformation : Talk::kWarnings);
   Launch launch = foreground || debug ? Launch::foreground() : Launch::background();
   return run_mount(*command, launch);

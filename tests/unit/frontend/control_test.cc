@@ -191,6 +191,89 @@ TEST(ControlRequest, ABlockIsToldOfAndOneBeyondTheDeviceIsRefused) {
     EXPECT_EQ(ask(fs, 0, line).at("errno"), EINVAL) << line;
 }
 
+// ---- Savings and times
+
+json savings_report() {
+  const json period = {{"since_ms", 1700000000000},    {"written_bytes", 4096000},
+                       {"nand_off_bytes", 6000000},    {"nand_placed_bytes", 4500000},
+                       {"nand_oracle_bytes", 4100000}, {"saved_bytes", 1500000},
+                       {"saved_low_bytes", -1},        {"saved_high_bytes", 1600000}};
+  return {{"version", 1}, {"one_in", 64}, {"all", period}, {"month", period}};
+}
+
+json tell(FakeFilesystem& fs, Meters& meters, bool daemon, const json& report) {
+  const std::string line = json({{"op", "savings"}, {"report", report}}).dump();
+  return answer_control(fs, meters, {0, [] { return true; }, [=] { return daemon; }}, line).body;
+}
+
+json told(FakeFilesystem& fs, Meters& meters) {
+  return answer_control(fs, meters, {kStranger, [] { return false; }}, R"({"op": "status"})")
+      .body.at("saved");
+}
+
+TEST(Savings, WhatTheDaemonTellsStaysWhileItIsAway) {
+  FakeFilesystem fs;
+  Meters meters;
+  EXPECT_TRUE(told(fs, meters).is_null());
+  EXPECT_EQ(tell(fs, meters, true, savings_report()).at("ok"), true);
+  EXPECT_EQ(told(fs, meters).at("month").at("saved_bytes"), 1500000);
+  EXPECT_EQ(told(fs, meters).at("all").at("saved_low_bytes"), -1);
+  EXPECT_GT(told(fs, meters).at("told_ms"), 1700000000000);
+}
+
+TEST(Savings, NobodyButTheDaemonTellsThem) {
+  FakeFilesystem fs;
+  Meters meters;
+  EXPECT_EQ(tell(fs, meters, false, savings_report()).at("errno"), EACCES);
+  EXPECT_TRUE(told(fs, meters).is_null());
+}
+
+TEST(Savings, WhatCannotBeIsRefusedAndTheLastStays) {
+  FakeFilesystem fs;
+  Meters meters;
+  ASSERT_EQ(tell(fs, meters, true, savings_report()).at("ok"), true);
+  std::vector<json> wrong = {json(), json::array(), json::object(), 7};
+  for (const char* path :
+       {"/version", "/one_in", "/all", "/month", "/all/since_ms", "/all/written_bytes",
+        "/month/nand_off_bytes", "/month/nand_placed_bytes", "/all/nand_oracle_bytes",
+        "/all/saved_bytes", "/month/saved_low_bytes", "/month/saved_high_bytes"}) {
+    for (const json& value : {json(), json("x"), json(0.5), json(UINT64_MAX), json::array()}) {
+      wrong.push_back(savings_report());
+      wrong.back()[json::json_pointer(path)] = value;
+    }
+  }
+  wrong.push_back(savings_report());
+  wrong.back()["one_in"] = 0;
+  wrong.push_back(savings_report());
+  wrong.back()["version"] = 2;
+  wrong.push_back(savings_report());
+  wrong.back()["all"]["saved_low_bytes"] = 1500001;
+  for (const json& report : wrong) {
+    EXPECT_EQ(tell(fs, meters, true, report).at("errno"), EINVAL) << report;
+  }
+  EXPECT_EQ(told(fs, meters).at("month").at("saved_bytes"), 1500000);
+}
+
+TEST(OpTimes, AreCountedByOperationAndPowersOfTwoOfMicroseconds) {
+  FakeFilesystem fs;
+  Meters meters;
+  for (const uint64_t ns : {1U, 1000U, 1001U, 2000U, 4001U}) meters.ops.add(Op::kFsync, ns);
+  meters.ops.add(Op::kRead, uint64_t{1} << 60);
+  const json now =
+      answer_control(fs, meters, {kStranger, [] { return false; }}, R"({"op": "metrics"})").body;
+  const json& ops = now.at("ops");
+  ASSERT_EQ(ops.size(), 2U);
+  EXPECT_EQ(ops.at(1).at("op"), "fsync");
+  EXPECT_EQ(ops.at(1).at("sum_ns"), 8003);
+  const json& counts = ops.at(1).at("counts");
+  ASSERT_EQ(counts.size(), now.at("bounds_us").size() + 1);
+  EXPECT_EQ(now.at("bounds_us").at(3), 8);
+  EXPECT_EQ(counts.at(0), 2);                   // at most 1 µs
+  EXPECT_EQ(counts.at(1), 2);                   // at most 2
+  EXPECT_EQ(counts.at(3), 1);                   // at most 8
+  EXPECT_EQ(ops.at(0).at("counts").back(), 1);  // beyond all bounds
+}
+
 // ---- Over a socket
 
 class ControlSocket : public ::testing::Test {
@@ -301,6 +384,15 @@ TEST_F(ControlSocket, OneDaemonAtATimeUntilItHangsUp) {
     if (!answer.value("ok", false)) usleep(5000);
   }
   EXPECT_EQ(answer.at("ok"), true);
+}
+
+TEST_F(ControlSocket, TheDaemonIsTheConnectionThatAttached) {
+  Client daemon(server_->path());
+  const std::string line = json({{"op", "savings"}, {"report", savings_report()}}).dump();
+  EXPECT_EQ(daemon.ask(line).at("errno"), EACCES);
+  EXPECT_EQ(daemon.ask(R"({"op": "attach"})").at("ok"), true);
+  EXPECT_EQ(daemon.ask(line).at("ok"), true);
+  EXPECT_EQ(Client(server_->path()).ask(line).at("errno"), EACCES);
 }
 
 TEST_F(ControlSocket, NamesThatAreNoTextDoNotSpoilAnAnswer) {

@@ -11,7 +11,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -20,6 +22,7 @@
 #include <ios>
 #include <iterator>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +30,8 @@
 #include "base/clock.h"
 #include "base/types.h"
 #include "base/wire/hint_ioctl.h"
+#include "fuse-fs/frontend/op_times.h"
+#include "fuse-fs/frontend/session.h"
 #include "tests/unit/frontend/fake_filesystem.h"
 #include "tests/unit/frontend/mounted.h"
 
@@ -78,6 +83,31 @@ TEST_F(Mount, WhatIsWrittenIsRead) {
   put(path("a"), "hello");
   EXPECT_EQ(content(path("a")), "hello");
   EXPECT_EQ(stat_of(path("a")).st_size, 5);
+}
+
+TEST(MountTimes, EachRequestIsTimedUnderItsNameAlsoWhereAWorkerEndsIt) {
+  if (!can_mount()) GTEST_SKIP() << "mounting needs root and /dev/fuse";
+  OpTimes times;
+  Session::Options options;
+  options.context.op_times = &times;
+  {
+    const Mounted mounted(options);
+    ASSERT_EQ(mounted.error, "");
+    ASSERT_EQ(mkdir(mounted.path("d").c_str(), 0755), 0);
+    put(mounted.path("a"), "hello");
+    put(mounted.path("b"), "hello");
+    ASSERT_EQ(rename(mounted.path("a").c_str(), mounted.path("b").c_str()), 0);  // by a worker
+  }
+  const auto count = [&](Op op) {
+    const OpTimes::Times found = times.of(op);
+    EXPECT_EQ(found.sum_ns > 0,
+              std::ranges::any_of(found.counts, [](uint64_t n) { return n > 0; }));
+    return std::accumulate(found.counts.begin(), found.counts.end(), uint64_t{0});
+  };
+  EXPECT_EQ(count(Op::kMkdir), 1U);
+  EXPECT_EQ(count(Op::kRename), 1U);
+  EXPECT_EQ(count(Op::kUnlink), 0U);
+  EXPECT_GE(count(Op::kWrite), 2U);
 }
 
 TEST_F(Mount, OpeningForTruncationEmptiesAFileAlthoughThereIsNoOpenRequest) {

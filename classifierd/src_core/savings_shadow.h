@@ -1,0 +1,72 @@
+// What do streams save on this device? Three small devices without data see the same writes: with
+// streams off, as the filesystem placed them, and with the deaths known that have been seen by now.
+//
+// Few chunks of 64 KiB are followed, and the devices are that much smaller (spatial sampling:
+// Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST'15). Of each group of
+// neighbouring chunks as many are followed as of any other, so that the sample holds its share of
+// what is live, to the page. The sample has `parts`, disjoint, with three devices each: how much
+// they differ says how sure the figures are.
+// Streams off means one stream and an open block for copies, as devices have it. The oracle's
+// device is a capacity of writes behind: what died within that is placed by its lifetime (edges as
+// ssd-sim's oracle with thresholds), the rest with what lives longest.
+// Thread safety: none. Memory: some 50 bytes a page followed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/wire/telemetry.h"
+#include "emulator/geometry.h"
+
+namespace streamfs::classifier {
+
+class SavingsShadow {
+ public:
+  struct Settings {
+    uint64_t capacity_pages = 0;
+    uint32_t pstreams = 1;
+    double spare = 0.07;         // physical ÷ capacity − 1
+    uint32_t block_pages = 256;  // erased together
+    emulator::GcMode gc_mode = emulator::GcMode::kOwnFrontier;
+    uint32_t one_in = 64;  // chunks; all parts together
+    uint32_t parts = 8;
+  };
+  // Of one part, ever: 4 KiB pages.
+  struct Counts {
+    uint64_t written = 0, off_copied = 0, placed_copied = 0;
+    uint64_t oracle_written = 0, oracle_copied = 0;
+    uint64_t refused = 0;  // writes that found a device full; with many, no figure counts
+  };
+
+  explicit SavingsShadow(const Settings& settings);
+  ~SavingsShadow();
+  SavingsShadow(const SavingsShadow&) = delete;
+  SavingsShadow& operator=(const SavingsShadow&) = delete;
+
+  void feed(std::span<const wire::TelemetryRecord> records);
+  // What was there before anyone looked: the first `pages` of the device, written once in order.
+  void fill(uint64_t pages);
+  std::vector<Counts> counts() const;            // of each part
+  uint64_t written() const { return written_; }  // pages, of all chunks, ever
+  uint64_t stride() const { return stride_; }    // a part follows one chunk in so many
+
+ private:
+  class Part;
+  // The part that follows the chunk, and its page there; none: nobody does.
+  struct Place {
+    Part* part;
+    uint32_t page;
+  };
+  Place place_of(uint64_t chunk) const;
+  template <typename Visit>
+  void each_followed(uint64_t first, uint64_t end, Visit visit);
+
+  const uint64_t capacity_;
+  const uint64_t stride_;  // one part follows one in so many chunks
+  std::vector<std::unique_ptr<Part>> parts_;
+  uint64_t written_ = 0;
+};
+
+}  // namespace streamfs::classifier
