@@ -14,7 +14,10 @@
 //               "saved_bytes", "saved_high_bytes"}: what the SSD programmed for what was written
 //               since then, as reckoned without streams, as placed, and with all deaths known; what
 //               the second saves of the first, with 95 % limits (negative: streams cost). one_in:
-//               of so many chunks one is followed. "month": of the running one (UTC)
+//               of so many chunks one is followed. "month": of the running one (UTC). Beside
+//               these "history", optional: at most 256 moments, [ms, written_bytes, nand_off_bytes,
+//               nand_placed_bytes, nand_oracle_bytes, the device's own written_bytes and nand_bytes
+//               (0: not told)]. Without "report", from anyone → {"saved", "history"} as told last
 //   streams   → {"streams": [{"vstream", "source", "name", "comm", "ext", "dir", "lifetime_bytes",
 //               "lifetime_low_bytes", "lifetime_high_bytes" (95 % confidence, as if pages died one
 //               by one), "lifetime_ms", "written_bytes", "live_bytes", "dead_bytes", "pstream",

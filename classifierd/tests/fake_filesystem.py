@@ -128,6 +128,7 @@ class FakeFilesystem:
         self.streams: list[dict[str, object]] = []
         self.more: dict[str, dict[str, object]] = {}  # answers to other requests
         self.device: object = None
+        self.asked: list[dict[str, object]] = []
         self.busy = False
         self.space: object = {"data_blocks": 1 << 18, "free_blocks": 1 << 18}
         self.attached = threading.Event()
@@ -153,8 +154,9 @@ class FakeFilesystem:
         # Either side may go at any time.
         with suppress(ConnectionError), peer.makefile("rb") as lines:
             for line in lines:
-                op = json.loads(line)["op"]
-                answer, fds = self._answer(op)
+                request = json.loads(line)
+                self.asked.append(request)
+                answer, fds = self._answer(request["op"])
                 socket.send_fds(peer, [json.dumps(answer).encode() + b"\n"], fds)
                 if fds:
                     self.attached.set()
@@ -173,6 +175,8 @@ class FakeFilesystem:
             fds = [self.ring.fd, self.model.fd]
             answer = {"ok": True, **sizes, **counts, "uuid": UUID.hex(), "device": self.device}
             return answer, fds
+        if op == "savings":
+            return {"ok": True}, []
         if op in self.more:
             return {"ok": True, **self.more[op]}, []
         return {"ok": False, "errno": 22, "error": "unknown op"}, []

@@ -54,9 +54,11 @@ ControlAnswer status(data::Filesystem& fs, const Meters& meters) {
 }
 
 ControlAnswer savings(Meters& meters, const ControlPeer& peer, const json& request) {
+  if (!request.contains("report"))
+    return done({{"saved", meters.savings.now()}, {"history", meters.savings.history()}});
   if (!peer.is_daemon()) return refused(EACCES, "savings are told by the daemon that is attached");
   const int64_t now_ms = system_clock().now().seconds * 1000;
-  return done_or(meters.savings.take(request.value("report", json()), now_ms));
+  return done_or(meters.savings.take(request.at("report"), now_ms));
 }
 
 // What the device tells of how it collects garbage; null where it does not.

@@ -1,7 +1,9 @@
 #include "fuse-fs/frontend/savings.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -60,6 +62,22 @@ Result<json> period(const json& told, const char* name) {
   return out;
 }
 
+Result<json> moments(const json& told) {
+  const json rows = told.value("history", json::array());
+  if (!rows.is_array() || rows.size() > Savings::kMomentsMax)
+    return wrong("\"history\" is a list, not too long");
+  uint64_t last = 0;
+  for (const json& row : rows) {
+    const bool sound = row.is_array() && row.size() == Savings::kMomentFigures &&
+                       std::ranges::all_of(row, [](const json& each) {
+                         return each.is_number_unsigned() && each.get<uint64_t>() <= kMost;
+                       });
+    if (!sound || row.at(0).get<uint64_t>() < last) return wrong("a moment that cannot be");
+    last = row.at(0).get<uint64_t>();
+  }
+  return rows;
+}
+
 }  // namespace
 
 Result<void> Savings::take(const json& told, int64_t now_ms) {
@@ -73,14 +91,21 @@ Result<void> Savings::take(const json& told, int64_t now_ms) {
   for (const char* each : {"all", "month"}) {
     SFS_ASSIGN(kept[each], period(told, each));
   }
+  SFS_ASSIGN(json history, moments(told));
   const MutexLock lock(mutex_);
   told_ = std::move(kept);
+  history_ = std::move(history);
   return {};
 }
 
 json Savings::now() const {
   const MutexLock lock(mutex_);
   return told_;
+}
+
+json Savings::history() const {
+  const MutexLock lock(mutex_);
+  return history_;
 }
 
 }  // namespace streamfs::frontend

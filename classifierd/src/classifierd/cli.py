@@ -19,7 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from classifierd import _core, explain, plot
+from classifierd import _core, explain, operations, plot
 from classifierd import config as configuration
 from classifierd.contexts import VStream
 from classifierd.control import ControlClient, ControlError, socket_path
@@ -147,6 +147,7 @@ def _parser() -> argparse.ArgumentParser:
     play.add_argument("--seed", type=int, default=1)
     _declare_explain(commands)
     plotted = _declare_plot(commands)
+    operations.declare(commands)
     for command in (run, play, plotted):
         command.add_argument("--config", type=Path, metavar="FILE.toml")
         command.add_argument("--epoch-pages", type=_between(1, 1 << 24), metavar="N")
@@ -289,7 +290,14 @@ def _plot(args: argparse.Namespace) -> int:
     return 0
 
 
-_COMMANDS = {"run": _run, "replay": _replay, "explain": _explain, "plot": _plot}
+_COMMANDS = {
+    "run": _run,
+    "replay": _replay,
+    "explain": _explain,
+    "plot": _plot,
+    "metrics": operations.metrics,
+    "report": operations.write_report,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -153,6 +153,15 @@ class ControlClient:
         blocks, free = counts.get("data_blocks"), counts.get("free_blocks")
         return max(0, blocks - free) if isinstance(blocks, int) and isinstance(free, int) else 0
 
+    def device_bytes(self) -> tuple[int, int]:
+        """What the device was sent and what it programmed; 0 each where it is not told."""
+        answer, fds = self.request("status")
+        _close(fds)
+        device = answer.get("device")
+        told = device if isinstance(device, dict) else {}
+        written, nand = (told.get(name) for name in ("written_bytes", "nand_bytes"))
+        return (_count(written), _count(nand))
+
     def gone(self) -> bool:
         """Whether the filesystem hung up; does not wait."""
         try:
@@ -165,3 +174,7 @@ class ControlClient:
 def _close(fds: list[int]) -> None:
     for fd in fds:
         os.close(fd)
+
+
+def _count(told: object) -> int:
+    return told if isinstance(told, int) and told >= 0 else 0

@@ -5,6 +5,7 @@ Nothing waits for it. It may die at any moment: the last table goes on serving.
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 import time
@@ -17,15 +18,21 @@ from classifierd.control import Attachment, ControlClient, ControlError, socket_
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.publication import publish
 from classifierd.records import from_bytes
+from classifierd.savings import Savings
 
 log = logging.getLogger(__name__)
 
 _RECORDS_PER_READ = 1 << 17
+_TELL_SECONDS = 5.0
 _COPIES_GO = {
     "same": "their pStream",
     "own": "open blocks of their pStream's own",
     "shared": "open blocks of all",
 }
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class Session:
@@ -50,6 +57,9 @@ class Session:
             max(capacity, 1), attachment.pstream_count, how.spare, how.block_pages, how.gc_mode
         )
         self._knowledge = Knowledge(Identity(uuid, capacity, used), device, config, state_dir)
+        self._savings = Savings(max(capacity, 1), device, used, _now_ms())
+        self._state_dir, self._uuid = state_dir, uuid
+        self._told = True  # whether the filesystem wants to know what streams save
         log.info(
             "attached: %s device, %s of it used, %d pStreams, copies to %s, "
             "epochs of %d pages at most",
@@ -65,6 +75,9 @@ class Session:
         self._meet_vstreams()
         if self._knowledge.load():
             self._publish()
+        if self._state_dir is not None:
+            self._savings.load(self._state_dir, self._uuid)
+        self.tell_savings()
 
     def _meet_vstreams(self) -> None:
         # In this order: a vStream born by then is in the answer, so the table speaks for it.
@@ -75,6 +88,7 @@ class Session:
         """Learn from what the ring holds, closing epochs as they fill; returns the records read."""
         records = from_bytes(self._reader.read(_RECORDS_PER_READ))
         self._count_losses(len(records))
+        self._savings.feed(records)
         at = 0
         while at < len(records):
             at += self._knowledge.feed(records[at:])
@@ -105,10 +119,32 @@ class Session:
     def save(self) -> None:
         """Keep what is known for the next run."""
         self._knowledge.save()
+        if self._state_dir is None:
+            return
+        self._savings.count(_now_ms())
+        try:
+            self._savings.save(self._state_dir, self._uuid)
+        except OSError as error:
+            log.warning("savings not saved: %s", error)
+
+    def tell_savings(self) -> None:
+        """Tell the filesystem what streams save, for whoever asks it."""
+        if not self._told:
+            return
+        now_ms = _now_ms()
+        self._savings.count(now_ms)
+        self._savings.remember(now_ms, *self._client.device_bytes())
+        try:
+            self._client.request("savings", report=self._savings.report(now_ms))
+        except ControlError as error:
+            if error.errno not in (errno.EINVAL, errno.EACCES):
+                raise
+            self._told = False
+            log.warning("%s", error)
 
     def heartbeat(self) -> None:
         """Show that the daemon is alive."""
-        self._writer.heartbeat(time.time_ns() // 1_000_000)
+        self._writer.heartbeat(_now_ms())
 
 
 class Daemon:
@@ -132,6 +168,7 @@ class Daemon:
             while session.poll() > 0:
                 pass
             session.end_epoch()
+            session.tell_savings()
             session.heartbeat()
             session.save()
 
@@ -157,7 +194,7 @@ class Daemon:
         return session
 
     def _serve(self, client: ControlClient, session: Session) -> None:
-        saved = beaten = time.monotonic()
+        saved = beaten = told = time.monotonic()
         try:
             while not self._stop.wait(self._config.daemon.poll_ms / 1000):
                 while session.poll() >= _RECORDS_PER_READ // 2 and not self._stop.is_set():
@@ -169,6 +206,9 @@ class Daemon:
                     if client.gone():
                         log.info("the filesystem went away; waiting for it")
                         return
+                if now - told >= _TELL_SECONDS:
+                    told = now
+                    session.tell_savings()
                 if now - saved >= self._config.daemon.save_seconds:
                     saved = now
                     session.save()

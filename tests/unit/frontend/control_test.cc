@@ -228,6 +228,28 @@ TEST(Savings, NobodyButTheDaemonTellsThem) {
   EXPECT_TRUE(told(fs, meters).is_null());
 }
 
+TEST(Savings, MomentsOfThePastAreToldToWhoAsks) {
+  FakeFilesystem fs;
+  Meters meters;
+  json report = savings_report();
+  report["history"] = {{1, 2, 3, 4, 5, 6, 7}, {1, 2, 3, 4, 5, 6, 0}};
+  ASSERT_EQ(tell(fs, meters, true, report).at("ok"), true);
+  const auto asked = [&] {
+    return answer_control(fs, meters, {kStranger, [] { return false; }}, R"({"op": "savings"})")
+        .body;
+  };
+  EXPECT_EQ(asked().at("history"), report["history"]);
+  EXPECT_EQ(asked().at("saved").at("one_in"), 64);
+  for (const json& wrong : {json(7), json({{1, 2, 3}}), json({{1, 2, 3, 4, 5, 6, -7}}),
+                            json({{2, 2, 3, 4, 5, 6, 7}, {1, 2, 3, 4, 5, 6, 7}}),
+                            json(std::vector<json>(257, report["history"][0]))}) {
+    json other = savings_report();
+    other["history"] = wrong;
+    EXPECT_EQ(tell(fs, meters, true, other).at("errno"), EINVAL) << wrong;
+  }
+  EXPECT_EQ(asked().at("history"), report["history"]);
+}
+
 TEST(Savings, WhatCannotBeIsRefusedAndTheLastStays) {
   FakeFilesystem fs;
   Meters meters;

@@ -1,0 +1,294 @@
+"""What streams save on this device: the shadow devices' counts, by month, kept across restarts.
+
+_core.SavingsShadow says what would have been copied without streams and was by placement, in each
+of a few disjoint samples of the chunks. Here that becomes bytes of NAND with 95 % limits: what the
+samples differ by (Student's t), and nothing where all of the device is followed. A daemon that
+starts knows nothing of where on the device things lie: to the shadow they are written once, in
+order, with and without streams. What is saved is too low then until that is overwritten.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from classifierd import _core
+from classifierd.contest import PSTREAMS_MAX, Device
+from classifierd.records import BLOCK_BYTES, Records
+
+log = logging.getLogger(__name__)
+
+REPORT_VERSION = 1  # base/wire/control.h, savings
+_STATE_VERSION = 1
+_STATE_BYTES_MAX = 1 << 20
+_MONTHS_KEPT = 24
+# Moments told to the filesystem; where there are more, every second goes.
+_MOMENTS_MAX = 256
+_MOMENT_FIGURES = 7
+# Up to so many pages of the device are all followed; of a larger one a 64th, but no fewer than
+# the second and no more than the third.
+_ALL_FOLLOWED, _FOLLOWED_MIN, _FOLLOWED_MAX = 1 << 19, 1 << 18, 1 << 20
+_ONE_IN = 64
+_PARTS = 4
+_T95 = 3.182  # Student's t for 95 % of three degrees of freedom
+_ORDER = ("written", "off", "placed", "oracle_written", "oracle", "refused")
+
+Sums = npt.NDArray[np.float64]
+
+
+def sampling(capacity_pages: int) -> tuple[int, int]:
+    """Of a device of this size: one chunk in how many is followed, and in how many parts."""
+    if capacity_pages <= _ALL_FOLLOWED:
+        return 1, 1
+    one_in = min(max(capacity_pages // _FOLLOWED_MIN, 1), _ONE_IN)
+    return max(one_in, capacity_pages // _FOLLOWED_MAX), _PARTS
+
+
+@dataclass
+class Period:
+    """What was counted since a moment: pages, estimated for the whole device."""
+
+    since_ms: int
+    written: float = 0.0
+    # By what was followed otherwise before: a device that has grown, another version's sampling.
+    off_before: float = 0.0
+    placed_before: float = 0.0
+    oracle_before: float = 0.0
+    variance_before: float = 0.0  # of what was saved
+    # Since then, what each part says of the whole device.
+    off: Sums = field(default_factory=lambda: np.zeros(1))
+    placed: Sums = field(default_factory=lambda: np.zeros(1))
+    oracle: float = 0.0
+
+    def fold(self, parts: int) -> None:
+        """Close what the present sampling says, and go on with so many parts."""
+        self.off_before, self.placed_before = self.off_copied, self.placed_copied
+        self.oracle_before, self.oracle = self.oracle_before + self.oracle, 0.0
+        self.variance_before = self.variance
+        self.off, self.placed = np.zeros(parts), np.zeros(parts)
+
+    @property
+    def off_copied(self) -> float:
+        """Pages that garbage collection would have copied without streams."""
+        return self.off_before + float(self.off.mean())
+
+    @property
+    def placed_copied(self) -> float:
+        """Pages that it copies by placement."""
+        return self.placed_before + float(self.placed.mean())
+
+    @property
+    def oracle_copied(self) -> float:
+        """Pages that it would have copied, had deaths been known."""
+        return self.oracle_before + self.oracle
+
+    @property
+    def variance(self) -> float:
+        """Of what was saved: what the parts differ by."""
+        parts = len(self.off)
+        now = float(np.var(self.off - self.placed, ddof=1)) / parts if parts > 1 else 0.0
+        return self.variance_before + now
+
+    def as_report(self) -> dict[str, int]:
+        """In bytes, with limits."""
+        saved = self.off_copied - self.placed_copied
+        half = _T95 * math.sqrt(self.variance)
+        figures = {
+            "written_bytes": self.written,
+            "nand_off_bytes": self.written + self.off_copied,
+            "nand_placed_bytes": self.written + self.placed_copied,
+            "nand_oracle_bytes": self.written + self.oracle_copied,
+            "saved_low_bytes": saved - half,
+            "saved_bytes": saved,
+            "saved_high_bytes": saved + half,
+        }
+        return {"since_ms": self.since_ms} | {
+            name: round(pages) * BLOCK_BYTES for name, pages in figures.items()
+        }
+
+    def as_state(self) -> dict[str, object]:
+        """For the state file."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in vars(self).items()
+        }
+
+    @staticmethod
+    def from_state(told: Any) -> Period:
+        """Raise ValueError, TypeError or KeyError for what as_state() cannot have written."""
+        names = [name for name in vars(Period(0)) if name not in ("since_ms", "off", "placed")]
+        numbers = {name: float(told[name]) for name in names}
+        off, placed = (np.array(told[name], np.float64) for name in ("off", "placed"))
+        every = np.array([*numbers.values(), *off, *placed])
+        if off.shape != placed.shape or off.ndim != 1 or not 1 <= len(off) <= 64:
+            msg = "parts that do not match"
+            raise ValueError(msg)
+        if not np.isfinite(every).all() or (every < 0).any() or (every > 2.0**50).any():
+            msg = "figures that cannot be"
+            raise ValueError(msg)
+        return Period(int(told["since_ms"]), off=off, placed=placed, **numbers)
+
+
+def month_of(now_ms: int) -> str:
+    """The calendar month (UTC)."""
+    return datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m")
+
+
+class Savings:
+    """One filesystem's shadow devices and their sums. Not thread-safe.
+
+    `used_blocks` of the device hold data already. Times are milliseconds since 1970.
+    """
+
+    def __init__(self, capacity_pages: int, device: Device, used_blocks: int, now_ms: int) -> None:
+        self.one_in, self.parts = sampling(capacity_pages)
+        self._shadow = _core.SavingsShadow(
+            max(capacity_pages, 1),
+            min(device.pstreams, PSTREAMS_MAX),
+            device.spare,
+            device.block_pages,
+            device.gc_mode,
+            self.one_in,
+            self.parts,
+        )
+        self._shadow.fill(used_blocks)
+        self.all = Period(now_ms)
+        self.all.fold(self.parts)
+        self.months: dict[str, Period] = {}
+        self.moments: list[list[int]] = []
+        self._moment_ms = 1000  # apart
+        self._counted, self._written = self._counts(), 0
+        self._complained = False
+
+    def _counts(self) -> dict[str, Sums]:
+        """What each part says of the whole device."""
+        columns = self._shadow.counts().astype(np.float64).T
+        return dict(zip(_ORDER, columns * float(self._shadow.stride), strict=True))
+
+    def feed(self, records: Records) -> None:
+        """Take what was written and trimmed."""
+        self._shadow.feed(records)
+
+    def count(self, now_ms: int) -> None:
+        """Add what came since the last time to the sums."""
+        now = self._counts()
+        more = {name: now[name] - self._counted[name] for name in _ORDER}
+        written = self._shadow.written - self._written
+        self._counted, self._written = now, self._shadow.written
+        if more["refused"].any() and not self._complained:
+            self._complained = True
+            log.warning("a shadow device is full: what streams save is not sure")
+        month = self.months.setdefault(month_of(now_ms), Period(now_ms))
+        for period in (self.all, month):
+            if len(period.off) != self.parts:
+                period.fold(self.parts)
+            period.written += written
+            period.off = period.off + more["off"]
+            period.placed = period.placed + more["placed"]
+            period.oracle += self._oracle(more, written)
+        for name in sorted(self.months)[:-_MONTHS_KEPT]:
+            del self.months[name]
+
+    def remember(self, now_ms: int, written_bytes: int, nand_bytes: int) -> None:
+        """Add a moment to the history, if the last is long enough ago.
+
+        The figures are the device's own, 0 where it does not tell them.
+        """
+        if self.moments and now_ms - self.moments[-1][0] < self._moment_ms:
+            return
+        said = self.all.as_report()
+        names = ("written_bytes", "nand_off_bytes", "nand_placed_bytes", "nand_oracle_bytes")
+        self.moments.append([now_ms, *(said[name] for name in names), written_bytes, nand_bytes])
+        if len(self.moments) > _MOMENTS_MAX:
+            self.moments = self.moments[::2]
+            self._moment_ms *= 2
+
+    def _oracle(self, more: dict[str, Sums], written: int) -> float:
+        """Copies for so many pages; by placement until the first deaths are known."""
+        settled = float(more["oracle_written"].sum())
+        if settled == 0:
+            return float(more["placed"].mean())
+        return written * float(more["oracle"].sum()) / settled
+
+    def report(self, now_ms: int) -> dict[str, object]:
+        """What the filesystem is told (base/wire/control.h, savings)."""
+        month = self.months.get(month_of(now_ms), Period(now_ms))
+        return {
+            "version": REPORT_VERSION,
+            "one_in": self.one_in,
+            "all": self.all.as_report(),
+            "month": month.as_report(),
+            "history": self.moments,
+        }
+
+    def save(self, directory: Path, uuid: bytes) -> None:
+        """Keep the sums; after a crash either the old or the new ones are there. Raises OSError."""
+        body = {
+            "version": _STATE_VERSION,
+            "uuid": uuid.hex(),
+            "all": self.all.as_state(),
+            "moments": self.moments,
+            "months": {name: period.as_state() for name, period in self.months.items()},
+        }
+        directory.mkdir(parents=True, exist_ok=True)
+        path = state_path(directory, uuid)
+        temporary = path.with_suffix(".saved.new")
+        with temporary.open("w") as file:
+            json.dump(body, file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+
+    def load(self, directory: Path, uuid: bytes) -> bool:
+        """Go on with an earlier run's sums, if they are sound; else say why not."""
+        path = state_path(directory, uuid)
+        try:
+            if not path.exists():
+                return False
+            self._restore(path, uuid)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+            log.warning("%s not used (%s): savings are counted from now on", path, error)
+            return False
+        return True
+
+    def _restore(self, path: Path, uuid: bytes) -> None:
+        if path.stat().st_size > _STATE_BYTES_MAX:
+            msg = "absurdly large"
+            raise ValueError(msg)
+        body = json.loads(path.read_text())
+        if body["version"] != _STATE_VERSION or body["uuid"] != uuid.hex():
+            msg = "made for another filesystem or by another version"
+            raise ValueError(msg)
+        every = Period.from_state(body["all"])
+        months = {str(name): Period.from_state(told) for name, told in body["months"].items()}
+        for period in (every, *months.values()):
+            if len(period.off) != self.parts:
+                period.fold(self.parts)
+        moments = _moments(body["moments"])
+        self.all, self.months, self.moments = every, months, moments
+        apart = [late[0] - early[0] for early, late in pairwise(self.moments)]
+        self._moment_ms = max([self._moment_ms, *apart])
+
+
+def _moments(told: Any) -> list[list[int]]:
+    """Raise ValueError or TypeError for what save() cannot have written."""
+    rows = np.array(told, np.int64).reshape(-1, _MOMENT_FIGURES)
+    if len(rows) > _MOMENTS_MAX or (rows < 0).any() or (np.diff(rows[:, 0]) < 0).any():
+        msg = "moments that cannot be"
+        raise ValueError(msg)
+    return [[int(each) for each in row] for row in rows]
+
+
+def state_path(directory: Path, uuid: bytes) -> Path:
+    """Where the sums of one filesystem are kept."""
+    return directory / f"{uuid.hex()}.saved"

@@ -1,0 +1,188 @@
+"""What streams save: sampled against whole devices, kept, told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from classifierd import _core
+from classifierd.contest import Device
+from classifierd.records import BLOCK_BYTES, KIND_TRIM, Records, from_bytes
+from classifierd.savings import Period, Savings, month_of, sampling, state_path
+from classifierd.workloads import WORKLOADS
+from fake_filesystem import UUID
+
+NOVEMBER, DECEMBER = 1_763_000_000_000, 1_765_000_000_000
+LIVE = 1 << 16
+
+
+def by_vstream(name: str, pages: int, live: int) -> Records:
+    """A workload, each vStream in the pStream of its number."""
+    raw, _ = WORKLOADS[name](pages, 1, live)
+    records = from_bytes(_core.as_telemetry(raw)).copy()
+    records["pstream"] = records["vstream"] % 4
+    return records
+
+
+def counts(
+    records: Records, capacity: int, one_in: int, parts: int, spare: float = 0.07, fill: int = 0
+) -> np.ndarray:
+    shadow = _core.SavingsShadow(capacity, 4, spare, 256, "own", one_in, parts)
+    shadow.fill(fill)
+    shadow.feed(records)
+    told = shadow.counts().astype(float).mean(axis=0) * shadow.stride
+    return 1 + told[[1, 2]] / shadow.written
+
+
+def fitting(records: Records) -> int:
+    return int((records["block"] + records["pages"]).max())
+
+
+def test_a_device_wholly_followed_counts_as_the_simulator_does() -> None:
+    records = by_vstream("log-tail-mix", 600_000, LIVE)
+    pages = np.where(records["kind"] == KIND_TRIM, 0, records["pages"]).astype(np.int64)
+    tags = np.repeat(records["pstream"], pages).astype(np.uint8)
+    peak, capacity = _core.PageTrace(records).peak_live, fitting(records)
+    # The simulator's device is as large as what is live, and has twelve blocks besides.
+    spare = (1.07 * peak + 12 * 256) / capacity - 1
+    off, placed = counts(records, capacity, 1, 1, spare)
+    want = _core.waf(records, "tags", 4, tags, warmup=0.0, gc_mode="own")
+    alone = _core.waf(records, "tags", 1, tags * 0, warmup=0.0, gc_mode="own")
+    assert alone > want > 1.01
+    np.testing.assert_allclose([off, placed], [alone, want], rtol=0.01)
+
+
+@pytest.mark.parametrize(("one_in", "parts"), [(2, 4), (4, 4)])
+def test_a_sample_says_what_the_whole_device_does(one_in: int, parts: int) -> None:
+    data, full = _core.generated("hotcold", 1 << 18, 1_200_000, 1)
+    assert full
+    records = from_bytes(data).copy()
+    records["pstream"] = records["vstream"] % 4
+    capacity = int(fitting(records) * 1.08)
+    ways = ((1, 1), (one_in, parts))
+    whole, sample = (counts(records, capacity, *how, fill=1 << 18) for how in ways)
+    assert whole[0] > 1.5
+    np.testing.assert_allclose(sample, whole, rtol=0.1)
+
+
+def filled(writes: int = 400_000) -> Savings:
+    savings = Savings(LIVE, Device(LIVE, 4, 0.07, 64, "own"), 0, NOVEMBER)
+    rng = np.random.default_rng(1)
+    # Hot and cold pages in requests of one: apart by stream, mixed without.
+    hot = rng.random(writes) < 0.9
+    block = np.where(hot, rng.integers(0, LIVE // 10, len(hot)), rng.integers(0, LIVE, len(hot)))
+    everything = np.arange(LIVE)
+    raw = np.zeros(LIVE + len(hot), records_dtype())
+    raw["block"] = np.concatenate([everything, block])
+    raw["pages"] = raw["request_pages"] = 1
+    raw["pstream"] = np.concatenate([everything * 0 + 1, np.where(hot, 0, 1)])
+    savings.feed(raw)
+    return savings
+
+
+def records_dtype() -> np.dtype[np.void]:
+    return from_bytes(np.zeros(0, np.uint8)).dtype
+
+
+def test_streams_that_part_hot_from_cold_save_and_the_oracle_saves_no_less() -> None:
+    savings = filled()
+    savings.count(NOVEMBER)
+    told = savings.all.as_report()
+    assert told["written_bytes"] == (LIVE + 400_000) * BLOCK_BYTES
+    assert told["saved_bytes"] > 0.05 * told["written_bytes"]
+    assert told["nand_off_bytes"] - told["nand_placed_bytes"] == told["saved_bytes"]
+    assert told["saved_low_bytes"] <= told["saved_bytes"] <= told["saved_high_bytes"]
+
+
+def test_limits_come_from_how_much_the_parts_differ() -> None:
+    period = Period(NOVEMBER)
+    period.fold(4)
+    period.off = np.array([10.0, 10.0, 10.0, 10.0])
+    assert period.variance == 0
+    period.off = np.array([8.0, 12.0, 8.0, 12.0])
+    told = period.as_report()
+    half = 3.182 * np.sqrt(np.var([8, 12, 8, 12], ddof=1) / 4)
+    assert told["saved_bytes"] == 10 * BLOCK_BYTES
+    assert told["saved_high_bytes"] == round(10 + half) * BLOCK_BYTES
+
+
+def test_large_devices_are_sampled_and_small_ones_followed_whole() -> None:
+    assert sampling(LIVE) == (1, 1)
+    assert sampling(16 << 20) == (64, 4)  # 64 GiB
+    assert sampling(64 << 20) == (64, 4)
+    for pages in (1 << 20, 1 << 24, 1 << 28, 1 << 32):
+        one_in, parts = sampling(pages)
+        assert pages / one_in <= 1 << 20
+        assert parts == 4
+
+
+def test_months_begin_anew_and_the_whole_goes_on(tmp_path: Path) -> None:
+    savings = filled()
+    savings.count(NOVEMBER)
+    november = savings.report(NOVEMBER)["month"]
+    savings.count(DECEMBER)
+    december = savings.report(DECEMBER)["month"]
+    assert isinstance(november, dict)
+    assert isinstance(december, dict)
+    assert november["written_bytes"] > 0
+    assert december["written_bytes"] == 0
+    assert month_of(NOVEMBER) != month_of(DECEMBER)
+    savings.save(tmp_path, UUID)
+    again = Savings(LIVE, Device(LIVE, 4), 0, DECEMBER)
+    assert again.load(tmp_path, UUID)
+    assert again.report(DECEMBER) == savings.report(DECEMBER)
+    more = Savings(1 << 22, Device(1 << 22, 4), 0, DECEMBER)  # it has grown: sampled now
+    assert more.load(tmp_path, UUID)
+    more.count(DECEMBER)
+    assert more.all.as_report() == savings.all.as_report()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda body: body.update(version=2),
+        lambda body: body.update(uuid="00"),
+        lambda body: body.update(all=7),
+        lambda body: body["all"].update(off=[]),
+        lambda body: body["all"].update(off=[1.0, 2.0]),
+        lambda body: body["all"].update(off=[-1.0]),
+        lambda body: body["all"].update(written=float("nan")),
+        lambda body: body["all"].update(written="much"),
+        lambda body: body.update(months=[]),
+        lambda body: body.update(moments=[[1, 2]]),
+        lambda body: body.update(moments=[[-1] * 7]),
+        lambda body: body.pop("moments"),
+    ],
+)
+def test_a_state_that_cannot_be_is_not_used(tmp_path: Path, spoil: object) -> None:
+    savings = filled(1000)
+    savings.count(NOVEMBER)
+    savings.save(tmp_path, UUID)
+    path = state_path(tmp_path, UUID)
+    body = json.loads(path.read_text())
+    assert callable(spoil)
+    spoil(body)
+    path.write_text(json.dumps(body))
+    fresh = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    before = fresh.report(NOVEMBER)
+    assert not fresh.load(tmp_path, UUID)
+    assert fresh.report(NOVEMBER) == before
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"x"', "{}"])
+def test_a_file_that_is_no_state_is_not_used(tmp_path: Path, text: str) -> None:
+    state_path(tmp_path, UUID).write_text(text)
+    assert not Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER).load(tmp_path, UUID)
+
+
+def test_moments_stay_few_and_far_apart() -> None:
+    savings = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    for second in range(3000):
+        savings.remember(NOVEMBER + 1000 * second, second, 2 * second)
+    assert len(savings.moments) <= 256
+    assert savings.moments[0][0] == NOVEMBER
+    assert savings.moments[-1][-1] >= 2 * 2900
+    assert len(json.dumps(savings.report(NOVEMBER))) < 60_000  # of a control request: 64 KiB
