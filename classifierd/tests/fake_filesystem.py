@@ -164,7 +164,7 @@ class FakeFilesystem:
     def _answer(self, op: str) -> tuple[dict[str, object], list[int]]:
         if op == "streams":
             return {"ok": True, "streams": self.streams}, []
-        if op == "status":
+        if op == "status" and op not in self.more:
             return {"ok": True, "space": self.space}, []
         if op == "attach" and self.busy:
             return {"ok": False, "errno": 16, "error": "a daemon is attached already"}, []

@@ -34,7 +34,8 @@ def counts(
     shadow.fill(fill)
     shadow.feed(records)
     told = shadow.counts().astype(float).mean(axis=0) * shadow.stride
-    return 1 + told[[1, 2]] / shadow.written
+    out: np.ndarray = 1 + told[[1, 2]] / shadow.written
+    return out
 
 
 def fitting(records: Records) -> int:
@@ -61,10 +62,10 @@ def test_a_sample_says_what_the_whole_device_does(one_in: int, parts: int) -> No
     assert full
     records = from_bytes(data).copy()
     records["pstream"] = records["vstream"] % 4
-    capacity = int(fitting(records) * 1.08)
+    capacity = int(fitting(records) * 1.2)
     ways = ((1, 1), (one_in, parts))
     whole, sample = (counts(records, capacity, *how, fill=1 << 18) for how in ways)
-    assert whole[0] > 1.5
+    assert whole[0] > 1.4
     np.testing.assert_allclose(sample, whole, rtol=0.1)
 
 

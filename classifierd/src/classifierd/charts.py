@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH = 720
+WIDTH, WIDE = 720, 1440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 16, 14, 44
 _ROW = 24
 _DASHES = ("", "6 4", "2 3", "8 3 2 3")
@@ -70,9 +70,9 @@ def _text(x: float, y: float, text: str, anchor: str = "start", kind: str = "lab
     )
 
 
-def _svg(height: float, title: str, body: Sequence[str]) -> str:
+def _svg(height: float, title: str, body: Sequence[str], width: int = WIDTH) -> str:
     return (
-        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(title, True)}">'
+        f'<svg viewBox="0 0 {width} {height:.0f}" role="img" aria-label="{escape(title, True)}">'
         + "".join(body)
         + "</svg>"
     )
@@ -116,7 +116,7 @@ def lines(title: str, series: Sequence[Line], y_label: str, x_text: Format, y_te
     low, high, begin, end = ticks[0], ticks[-1], min(xs), max(xs)
 
     def at_x(x: float) -> float:
-        return _LEFT + (x - begin) / (end - begin) * (WIDTH - _LEFT - _RIGHT)
+        return _LEFT + (x - begin) / (end - begin) * (WIDE - _LEFT - _RIGHT)
 
     def at_y(y: float) -> float:
         return height - _BOTTOM - (y - low) / (high - low) * (height - _TOP - _BOTTOM)
@@ -125,7 +125,7 @@ def lines(title: str, series: Sequence[Line], y_label: str, x_text: Format, y_te
     for tick in ticks:
         y = at_y(tick)
         out.append(
-            f'<line class="grid" x1="{_LEFT}" y1="{y:.1f}" x2="{WIDTH - _RIGHT}" y2="{y:.1f}"/>'
+            f'<line class="grid" x1="{_LEFT}" y1="{y:.1f}" x2="{WIDE - _RIGHT}" y2="{y:.1f}"/>'
         )
         out.append(_text(_LEFT - 8, y + 4, y_text(tick), "end"))
     for i in range(5):
@@ -137,7 +137,7 @@ def lines(title: str, series: Sequence[Line], y_label: str, x_text: Format, y_te
         f'<text class="label" transform="translate(14 {middle:.0f}) rotate(-90)" '
         f'text-anchor="middle">{escape(y_label)}</text>'
     )
-    out.append(_text((_LEFT + WIDTH - _RIGHT) / 2, height - 6, "time (UTC)", "middle"))
+    out.append(_text((_LEFT + WIDE - _RIGHT) / 2, height - 6, "time (UTC)", "middle"))
     for line in series:
         path, pen = [], "M"
         for moment, value in line.points:
@@ -151,7 +151,7 @@ def lines(title: str, series: Sequence[Line], y_label: str, x_text: Format, y_te
             f'stroke-width="2" stroke-dasharray="{_DASHES[(line.colour - 1) % 4]}"/>'
         )
     return legend([(line.name, line.colour) for line in series], dashed=True) + _svg(
-        height, title, out
+        height, title, out, WIDE
     )
 
 

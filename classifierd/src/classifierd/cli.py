@@ -297,6 +297,7 @@ _COMMANDS = {
     "plot": _plot,
     "metrics": operations.metrics,
     "report": operations.write_report,
+    "advise": operations.advise,
 }
 
 

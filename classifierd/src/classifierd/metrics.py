@@ -110,7 +110,7 @@ class _Families:
     def __iter__(self) -> Iterator[Metric]:
         return iter(self._by_name.values())
 
-    def counter(self, name: str, text: str, value: object, **labels: str) -> None:
+    def counter(self, name: str, text: str, value: object, /, **labels: str) -> None:
         figure = number(value)
         if figure is None or figure < 0:
             return
@@ -120,7 +120,7 @@ class _Families:
         assert isinstance(family, CounterMetricFamily)
         family.add_metric(list(labels.values()), figure)
 
-    def gauge(self, name: str, text: str, value: object, **labels: str) -> None:
+    def gauge(self, name: str, text: str, value: object, /, **labels: str) -> None:
         figure = number(value)
         if figure is None:
             return
@@ -131,7 +131,7 @@ class _Families:
         family.add_metric(list(labels.values()), figure)
 
     def histogram(
-        self, name: str, text: str, buckets: list[tuple[str, float]], total: float, **labels: str
+        self, name: str, text: str, buckets: list[tuple[str, float]], total: float, /, **labels: str
     ) -> None:
         family = self._by_name.setdefault(
             name, HistogramMetricFamily(f"streamfs_{name}", text, labels=list(labels))
@@ -193,6 +193,9 @@ def _saved(out: _Families, status: Answer, mount: str) -> None:
             mountpoint=mount,
             streams=shadow,
         )
+    text = "Bytes sent to the shadow devices, scaled to the whole device"
+    sent = at(status, ("saved", "all", "written_bytes"))
+    out.counter("shadow_written_bytes", text, sent, mountpoint=mount)
     for period in ("all", "month"):
         for limit, key in _LIMITS:
             out.gauge(

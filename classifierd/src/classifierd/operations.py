@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
+import re
 import signal
 import sys
 import threading
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from classifierd import report
+import numpy as np
+import numpy.typing as npt
+
+from classifierd import blocktrace, report, traces
+from classifierd.advise import MODELS, Machine, Prediction, as_json, predict
+from classifierd.charts import si_bytes
 from classifierd.exporter import Endpoint, keep_textfile, render, write_textfile
+from classifierd.records import BLOCK_BYTES, KIND_TRIM, Records, make
 
 # As base/exit_codes.h.
 _USAGE, _NO_DEVICE = 64, 66
@@ -37,6 +47,14 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _size(text: str) -> int:
+    found = re.fullmatch(r"(\d+)([KMGT]?)(i?B)?", text)
+    if found is None or int(found[1]) == 0:
+        msg = "a number of bytes, or with K, M, G or T"
+        raise argparse.ArgumentTypeError(msg)
+    return int(found[1]) << (10 * " KMGT".index(found[2] or " "))
+
+
 def declare(commands: Any) -> None:
     """Add the commands' arguments."""
     told = commands.add_parser("metrics", help="tell Prometheus of mounted filesystems")
@@ -59,17 +77,134 @@ def declare(commands: Any) -> None:
     page = commands.add_parser("report", help="one page about a mounted filesystem, with plots")
     page.add_argument("mountpoint", type=Path)
     page.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.html")
-    for command in (told, page):
+    advised = commands.add_parser(
+        "advise", help="what streams would save of what is written to a device"
+    )
+    advised.add_argument(
+        "target", metavar="DEVICE|TRACE", help="a block device; or a recorded trace"
+    )
+    advised.add_argument(
+        "--seconds",
+        type=_seconds,
+        metavar="N",
+        help="how long to record (60); of a trace: how long it took, where it does not say",
+    )
+    advised.add_argument("--record", type=Path, metavar="FILE.csv", help="keep what was recorded")
+    advised.add_argument("--model", choices=[each.name for each in MODELS], help="(all)")
+    advised.add_argument(
+        "--capacity",
+        type=_size,
+        metavar="SIZE",
+        help="of the SSD (the device's; of a trace: its end)",
+    )
+    advised.add_argument(
+        "--used",
+        type=_size,
+        metavar="SIZE",
+        help="of it, before (what the mounted file system holds)",
+    )
+    advised.add_argument("--json", action="store_true")
+    for command in (told, page, advised):
         command.set_defaults(config=None, epoch_pages=None, verbose=False)
 
 
 def write_report(args: argparse.Namespace) -> int:
     """Write the page."""
     try:
-        report.write(args.mountpoint, args.output)
+        report.write(args.mountpoint.resolve(), args.output)
     except OSError as error:
         log.error("%s", error)
         return _NO_DEVICE
+    return 0
+
+
+@dataclass
+class _Recorded:
+    """What was written, which of it is a file system's log, and where."""
+
+    raw: Records
+    journal: npt.NDArray[np.bool_]
+    seconds: float
+    capacity_bytes: int
+    used_bytes: int
+
+
+def _record(args: argparse.Namespace, device: Path) -> _Recorded:
+    stop = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    used, seconds = blocktrace.used_bytes(device), args.seconds or 60.0
+    log.info("recording writes to %s for %.0f s; interrupt to end sooner", device, seconds)
+    begun = time.monotonic()
+    writes, lost = blocktrace.record(device, seconds, stop.is_set)
+    took = time.monotonic() - begun
+    if lost:
+        log.warning("%d events were lost: the machine was faster", lost)
+    if args.record is not None:
+        blocktrace.write_trace(args.record, writes)
+    kept = np.array(
+        [(w.offset_bytes, w.length_bytes, w.trim, w.journal) for w in writes], np.int64
+    ).reshape(-1, 4)
+    first = kept[:, 0] // BLOCK_BYTES
+    pages = -(-(kept[:, 0] + kept[:, 1]) // BLOCK_BYTES) - first
+    raw = make(first, pages, trim=kept[:, 2] != 0)
+    return _Recorded(raw, kept[:, 3] != 0, took, blocktrace.capacity_bytes(device), used)
+
+
+def _read(args: argparse.Namespace, path: Path) -> _Recorded:
+    marks = blocktrace.read_marks(path)
+    if marks is not None and len(marks[0]) == 0:
+        return _Recorded(make([], []), marks[0], 0.0, 0, 0)
+    raw, _ = traces.read(path)
+    journal, seconds = marks or (np.zeros(len(raw), np.bool_), 0.0)
+    if len(journal) != len(raw):
+        msg = f"{path}: rows that are no writes"
+        raise traces.TraceError(msg)
+    end = int((raw["block"] + raw["pages"]).max(initial=1)) * BLOCK_BYTES
+    return _Recorded(raw, journal, args.seconds or seconds, end, 0)
+
+
+def _say(machine: Machine, found: list[Prediction]) -> None:
+    how = f"{si_bytes(machine.used_pages * BLOCK_BYTES)} of it used before"
+    print(f"an SSD of {si_bytes(machine.capacity_pages * BLOCK_BYTES)}, {how}; NAND programmed:")
+    print(f"  {'model':16}{'now':>11}{'streamfs':>11}{'streams':>11}{'oracle':>11}   years")
+    for each in found:
+        sizes = [each.nand_now_bytes, each.nand_off_bytes]
+        sizes += [each.nand_streams_bytes, each.nand_oracle_bytes]
+        years = [each.years_now, each.years_off, each.years_streams]
+        told = " / ".join("?" if year is None else f"{min(year, 999):.1f}" for year in years)
+        print(
+            f"  {each.model:16}" + "".join(f"{si_bytes(size):>11}" for size in sizes) + f"   {told}"
+        )
+    print(
+        "  now: as recorded; streamfs: its data without streams; streams: as learned; oracle: all"
+    )
+    print("  deaths known. Years until the cells' rating is used up: now / streamfs / streams.")
+
+
+def advise(args: argparse.Namespace) -> int:
+    """Record or read, and predict."""
+    path = Path(args.target)
+    try:
+        found = _record(args, path) if path.is_block_device() else _read(args, path)
+    except (OSError, traces.TraceError) as error:
+        log.error("%s", error)
+        return _NO_DEVICE
+    if not (found.raw["kind"] != KIND_TRIM).any():
+        log.error("%s: nothing was written, so nothing can be said", args.target)
+        return _USAGE
+    capacity = max((args.capacity or found.capacity_bytes) // BLOCK_BYTES, 1)
+    used = min((args.used or found.used_bytes) // BLOCK_BYTES, capacity)
+    if int((found.raw["block"] + found.raw["pages"]).max()) > capacity:
+        log.error("--capacity is less than what was written to")
+        return _USAGE
+    machine = Machine(capacity, used, found.seconds)
+    everything, data = (traces.telemetry(part) for part in (found.raw, found.raw[~found.journal]))
+    wanted = [each for each in MODELS if args.model in (None, each.name)]
+    predictions = [predict(everything, data, machine, model) for model in wanted]
+    if args.json:
+        print(json.dumps(as_json(machine, predictions)))
+    else:
+        _say(machine, predictions)
     return 0
 
 

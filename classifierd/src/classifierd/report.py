@@ -128,7 +128,8 @@ def waf_over_time(history: object) -> str:
     )
     note = (
         "Bytes programmed ÷ bytes sent, between moments the daemon told of. A shadow is a small "
-        "copy of the SSD without data, which sees a sample of the writes."
+        "copy of the SSD without data, which sees a sample of the writes; the one that knows "
+        "deaths is a deviceful of writes behind."
     )
     return _section("Write amplification over time", note, chart, wide=True)
 
@@ -171,11 +172,11 @@ def _lifetimes(streams: Answer) -> str:
             continue
         span = (low, high) if 0 < low <= high else None
         used.add(int(number(row.get("pstream")) or 0))
-        name = _short(f"{row.get('vstream')} {_origin(row)}", 21)
+        name = _short(_origin(row), 24)
         made.append(Dots(name, [(life, colour_of(row.get("pstream")))], span, si_bytes(life)))
     key = legend([(f"pStream {each}", colour_of(each)) for each in sorted(used)])
     label = "bytes written to the device in a byte's life (lines: 95 % limits)"
-    chart = key + dots("Lifetimes", made, label, si_bytes)
+    chart = key + dots("Lifetimes", made, label, si_bytes, left=190)
     note = "Measured, of the vStreams written most; the colour is the pStream they go to."
     return _section("Lifetimes", note, chart)
 

@@ -1,0 +1,204 @@
+"""Advice before anyone moves: what is recorded, what is predicted, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from classifierd import _core, blocktrace
+from classifierd.advise import MODELS, Machine, fitted, predict, tagged
+from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
+from classifierd.records import from_bytes, make
+from classifierd.traces import telemetry
+
+LINES = """\
+     jbd2/loop0-8-812     [001] .....    10.000100: block_rq_issue: 7,0 WSM 8192 () 4096 + 16 be,3,0 [jbd2/loop0-8]
+  kworker/u4:1-77      [000] .....    10.000200: block_rq_issue: 7,0 W 4096 () 2048 + 8 be,3,4 [kworker/u4:1]
+ my prog-2 x-99      [000] .....    11.500000: block_rq_issue: 7,0 DS 65536 () 8192 + 128 none,0,0 [my prog-2 x]
+  cat-5      [000] .....    11.600000: block_rq_issue: 7,0 R 4096 () 2048 + 8 none,0,0 [cat]
+  kworker/0:1-9      [000] .....    11.700000: block_rq_issue: 7,0 FF 0 () 0 + 0 none,0,0 [kworker/0:1]
+CPU:1 [LOST 12 EVENTS]
+nonsense
+"""  # noqa: E501
+
+
+def test_events_are_read_as_the_kernel_prints_them() -> None:
+    writes, lost = blocktrace.collect(LINES.splitlines(), 0, 1 << 30)
+    assert lost == 12
+    assert [(w.trim, w.offset_bytes, w.length_bytes, w.journal) for w in writes] == [
+        (False, 4096 * 512, 8192, True),
+        (False, 2048 * 512, 4096, False),
+        (True, 8192 * 512, 65536, False),
+    ]
+    assert writes[2].comm == "my prog-2 x"
+    assert writes[2].ts_us - writes[0].ts_us == 1_499_900
+
+
+def test_a_partition_sees_its_own_writes_from_its_beginning() -> None:
+    writes, _ = blocktrace.collect(LINES.splitlines(), 4096 * 512, 4100 * 512)
+    assert [w.offset_bytes for w in writes] == [0, 4096 * 512]
+    assert writes[1].length_bytes == 4 * 512  # what is behind the end is another's
+
+
+def hot_and_cold(writes: int = 300_000, live: int = 1 << 15) -> tuple[np.ndarray, Machine]:
+    data, _ = _core.generated("hotcold", live, writes, 1)
+    return telemetry(from_bytes(data)), Machine(int(live * 1.1), live, 3600.0)
+
+
+def test_streams_are_predicted_to_save_where_hot_is_mixed_with_cold() -> None:
+    records, machine = hot_and_cold()
+    found = {model.name: predict(records, records, machine, model) for model in MODELS}
+    fdp, consumer = found["enterprise-fdp"], found["consumer-tlc"]
+    written = int(records["pages"].sum()) * 4096
+    assert written < fdp.nand_streams_bytes < 0.95 * fdp.nand_off_bytes
+    assert fdp.nand_off_bytes == fdp.nand_now_bytes  # nothing was a log
+    assert consumer.nand_streams_bytes >= 0.97 * consumer.nand_off_bytes  # it has one stream
+    assert fdp.years_streams is not None
+    assert fdp.years_now is not None
+    gained = fdp.years_streams / fdp.years_now
+    np.testing.assert_allclose(gained, fdp.nand_now_bytes / fdp.nand_streams_bytes, rtol=1e-6)
+
+
+def test_what_is_a_log_is_not_written_by_streamfs() -> None:
+    records, machine = hot_and_cold(60_000)
+    data = records[: len(records) // 2]
+    found = predict(records, data, machine, MODELS[0])
+    assert found.nand_off_bytes < 0.7 * found.nand_now_bytes
+
+
+def test_a_model_of_another_size_has_blocks_in_proportion() -> None:
+    model = MODELS[2]
+    small = MODELS[0]
+    assert fitted(small, small.capacity_bytes // 8192).block_pages == small.block_pages // 2
+    assert fitted(model, 1 << 20).block_pages == (1 << 20) // 512  # it has fewer
+    assert fitted(model, 1 << 10).block_pages == 32
+
+
+def test_records_are_split_where_their_stream_changes() -> None:
+    records = telemetry(make([0, 100, 0], [4, 2, 4], trim=[False, False, True]))
+    out = tagged(records, np.array([1, 1, 2, 2, 3, 3], np.uint8))
+    assert out["block"].tolist() == [0, 2, 100, 0]
+    assert out["pages"].tolist() == [2, 2, 2, 4]
+    assert out["pstream"].tolist()[:3] == [1, 2, 3]
+    assert out["request_offset"].tolist()[:3] == [0, 2, 0]
+
+
+def test_the_models_are_those_of_ssd_sim(tmp_path: Path) -> None:
+    program = Path(os.environ.get("STREAMFS_BIN", "/nowhere")) / "ssd-sim"
+    if not program.exists():
+        pytest.skip("STREAMFS_BIN says no ssd-sim")
+    for model in MODELS:
+        image = tmp_path / model.name
+        scale = ["--scale", "1/64"]
+        subprocess.run([program, "create", image, "--preset", model.name, *scale], check=True,
+                       capture_output=True)  # fmt: skip
+        said = subprocess.run([program, "info", image, "--json"], check=True, capture_output=True)
+        image.unlink()
+        told = json.loads(said.stdout)
+        assert told["stream_count"] == model.pstreams
+        assert told["gc_mode"] == model.gc_mode
+        assert told["pages_per_block"] * 64 == model.block_pages
+        assert abs(told["user_bytes"] * 64 - model.capacity_bytes) < 1 << 20
+
+
+def test_a_trace_is_read_back_as_it_was_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writes, _ = blocktrace.collect(LINES.splitlines(), 0, 1 << 30)
+    path = tmp_path / "trace.csv"
+    blocktrace.write_trace(path, writes)
+    marks = blocktrace.read_marks(path)
+    assert marks is not None
+    assert marks[0].tolist() == [True, False, False]
+    assert marks[1] == 1.4999
+    assert main(["advise", str(path), "--capacity", "64M", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["capacity_bytes"] == 64 << 20
+    assert {each["model"] for each in told["models"]} == {model.name for model in MODELS}
+    assert main(["advise", str(path), "--model", "consumer-tlc"]) == 0
+    assert "consumer-tlc" in capsys.readouterr().out
+
+
+def test_what_cannot_be_advised_on_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text(blocktrace.HEADER + "\n")
+    assert main(["advise", str(empty)]) == EXIT_USAGE
+    assert "nothing was written" in caplog.text
+    assert main(["advise", str(tmp_path / "none")]) == EXIT_NO_DEVICE
+    (tmp_path / "noise").write_bytes(b"\xff\x00noise")
+    assert main(["advise", str(tmp_path / "noise")]) == EXIT_NO_DEVICE
+    some = tmp_path / "some.csv"
+    some.write_text(blocktrace.HEADER + "\n1,W,1048576,4096,0\n")
+    assert main(["advise", str(some), "--capacity", "64K"]) == EXIT_USAGE
+    for wrong in (["--seconds", "-1"], ["--capacity", "much"], ["--model", "best"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["advise", str(some), *wrong])
+        assert ended.value.code == EXIT_USAGE
+
+
+@pytest.fixture
+def ext4(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
+    """A device and where its ext4 is mounted."""
+    if os.geteuid() != 0 or shutil.which("mkfs.ext4") is None:
+        pytest.skip("needs root and mkfs.ext4")
+    try:
+        blocktrace._root()
+    except OSError as error:
+        pytest.skip(str(error))
+    image, mount = tmp_path / "image", tmp_path / "mnt"
+    mount.mkdir()
+    with image.open("wb") as file:
+        file.truncate(64 << 20)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    made = subprocess.run(["losetup", "--find", "--show", image], check=True, capture_output=True)
+    device = Path(made.stdout.decode().strip())
+    try:
+        subprocess.run(["mount", device, mount], check=True)
+        try:
+            yield device, mount
+        finally:
+            subprocess.run(["umount", mount], check=True)
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def test_what_ext4_writes_is_recorded(
+    ext4: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    device, mount = ext4
+    trace = tmp_path / "trace.csv"
+    assert blocktrace.used_bytes(device) > 0
+
+    def work() -> None:
+        time.sleep(0.5)
+        with (mount / "file").open("wb") as file:
+            file.write(os.urandom(8 << 20))
+            file.flush()
+            os.fsync(file.fileno())
+
+    writer = threading.Thread(target=work)
+    writer.start()
+    try:
+        code = main(["advise", str(device), "--seconds", "2", "--record", str(trace), "--json"])
+    finally:
+        writer.join()
+    assert code == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["capacity_bytes"] == 64 << 20
+    rows = np.loadtxt(trace, str, delimiter=",", skiprows=1)
+    written = rows[rows[:, 1] == "W"]
+    sizes, journal = written[:, 3].astype(int), written[:, 4] == "1"
+    assert 8 << 20 <= sizes[~journal].sum() < 10 << 20
+    assert journal.any()
+    assert not list(blocktrace._root().glob("instances/streamfs-advise-*"))
