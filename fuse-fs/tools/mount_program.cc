@@ -133,9 +133,9 @@ int serve(const MountCommand& command, Launch& launch, data::Filesystem& fs, boo
   const SignalThread signals(**session, watchdog);
   bool answered = false;
   const Result<void> served = (*session)->serve([&] {
-    announce(command, fs);
     answered = true;
-    launch.ready();
+    launch.ready();  // From here on the log is where a daemon's goes.
+    announce(command, fs);
   });
   if (served && answered) return exit_code::kOk;
   const Error lost{EIO, "the kernel never connected to " + command.mountpoint};

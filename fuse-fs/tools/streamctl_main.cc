@@ -25,6 +25,7 @@
 #include "fuse-fs/tools/control_client.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/output.h"
+#include "fuse-fs/tools/streamctl_daemon.h"
 #include "fuse-fs/tools/streamctl_device.h"
 #include "fuse-fs/tools/streamctl_export.h"
 #include "fuse-fs/tools/streamctl_iostat.h"
@@ -370,9 +371,12 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   declare_show_super(app, commands);
   declare_probe(app, commands);
   declare_export(app, commands);
+  for (const DaemonCommand& each : kDaemonCommands) app.add_subcommand(each.name, each.help);
 }
 
 int run(int argc, char** argv) {
+  if (const auto became = become_daemon_command(argc, argv); !became)
+    return fail(kProgram, became.error());
   CLI::App app("Looks into a streamfs, mounted or not, and tells it what to do.", kProgram);
   Arguments arguments;
   Commands commands(arguments);

@@ -1,0 +1,22 @@
+// Commands of streamctl that the daemon's program does: it has the models and the plots.
+// Thread safety: for one thread.
+#pragma once
+
+#include "base/result.h"
+
+namespace streamfs::tools {
+
+struct DaemonCommand {
+  const char* name;
+  const char* help;
+};
+inline constexpr DaemonCommand kDaemonCommands[] = {
+    {"advise", "What streams would save of what is written to DEVICE, or was in TRACE"},
+    {"metrics", "Tell Prometheus of mounted filesystems"},
+    {"report", "Write one page about MOUNTPOINT, with plots: -o FILE.html"}};
+
+// Becomes `classifierd argv[1] ...`, where argv[1] is one of these; it has --help of its own.
+// Returns nothing done where it is none, and ENOENT where classifierd is not installed.
+Result<void> become_daemon_command(int argc, char** argv);
+
+}  // namespace streamfs::tools
