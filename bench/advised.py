@@ -38,7 +38,7 @@ class Size:
     rounds: int
 
 
-QUICK = Size(device_mib=256, table_mib=90, kept_files=110, rounds=700)
+QUICK = Size(device_mib=256, table_mib=90, kept_files=110, rounds=320)
 FULL = Size(device_mib=512, table_mib=190, kept_files=240, rounds=6000)
 
 

@@ -11,7 +11,7 @@ from ast import literal_eval
 from pathlib import Path
 
 import pytest
-from pairs import BIN
+from tests.integration.pairs import BIN
 
 ROOT = Path(__file__).resolve().parents[2]
 EVENTS = ROOT / "base/event.cc"
