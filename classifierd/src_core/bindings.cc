@@ -66,6 +66,26 @@ py::array_t<uint64_t> savings_counts(const SavingsShadow& shadow) {
   return out;
 }
 
+void bind_savings(py::module_& m) {
+  py::class_<SavingsShadow>(m, "SavingsShadow")
+      .def(py::init([](uint64_t capacity_pages, uint32_t pstreams, double spare,
+                       uint32_t block_pages, const std::string& gc_mode, uint32_t one_in,
+                       uint32_t parts) {
+             return std::make_unique<SavingsShadow>(SavingsShadow::Settings{
+                 capacity_pages, pstreams, spare, block_pages, gc_mode_of(gc_mode), one_in, parts});
+           }),
+           py::arg("capacity_pages"), py::arg("pstreams"), py::arg("spare"), py::arg("block_pages"),
+           py::arg("gc_mode"), py::arg("one_in"), py::arg("parts"))
+      .def(
+          "feed",
+          [](SavingsShadow& shadow, const py::array& records) { shadow.feed(records_of(records)); },
+          py::arg("records"))
+      .def("fill", &SavingsShadow::fill, py::arg("pages"))
+      .def("counts", &savings_counts)
+      .def_property_readonly("written", &SavingsShadow::written)
+      .def_property_readonly("stride", &SavingsShadow::stride);
+}
+
 // u64[n, 2]: the page write, the stream.
 std::vector<Release> releases_of(const Array<uint64_t>& rows) {
   if (rows.size() % 2 != 0) throw std::invalid_argument("releases: pairs are needed");
@@ -372,23 +392,7 @@ void bind_replay(py::module_& m) {
       .def_property_readonly("one_in", &Shadow::one_in)
       .def_property_readonly("live_pages", &Shadow::live_pages)
       .def_property_readonly("copied", &Shadow::copied);
-  py::class_<SavingsShadow>(m, "SavingsShadow")
-      .def(py::init([](uint64_t capacity_pages, uint32_t pstreams, double spare,
-                       uint32_t block_pages, const std::string& gc_mode, uint32_t one_in,
-                       uint32_t parts) {
-             return std::make_unique<SavingsShadow>(SavingsShadow::Settings{
-                 capacity_pages, pstreams, spare, block_pages, gc_mode_of(gc_mode), one_in, parts});
-           }),
-           py::arg("capacity_pages"), py::arg("pstreams"), py::arg("spare"), py::arg("block_pages"),
-           py::arg("gc_mode"), py::arg("one_in"), py::arg("parts"))
-      .def(
-          "feed",
-          [](SavingsShadow& shadow, const py::array& records) { shadow.feed(records_of(records)); },
-          py::arg("records"))
-      .def("fill", &SavingsShadow::fill, py::arg("pages"))
-      .def("counts", &savings_counts)
-      .def_property_readonly("written", &SavingsShadow::written)
-      .def_property_readonly("stride", &SavingsShadow::stride);
+  bind_savings(m);
   m.def("placements", &placements);
   m.def(
       "waf",

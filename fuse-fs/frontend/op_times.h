@@ -1,7 +1,7 @@
 // How long requests take, by operation: from when libfuse handed one over until it was answered,
 // waiting for a worker included, waiting in the kernel's queue not.
 //
-// Where: ops.cc names the operation of each handler (timed), run() in context.h counts its end.
+// Where: ops.cc names the operation of each handler (kTimed), run() in context.h counts its end.
 // What asks nothing (FORGET) and what is answered at once (OPEN, RELEASE) is not timed.
 // Thread safety: any thread. Threads count apart (base/thread_counters.h): a request takes two
 // readings of the clock and two additions to a line of its own thread. Crash: memory only.
@@ -109,7 +109,7 @@ class OpWatch {
   uint64_t begun_ns_ = 0;
 };
 
-// timed<Op::kLookup, op::lookup>: the handler, as fuse_lowlevel_ops takes it.
+// kTimed<Op::kLookup, op::lookup>: the handler, as fuse_lowlevel_ops takes it.
 template <auto kHandler>
 struct Timed;
 template <typename... Args, void (*kHandler)(fuse_req_t, Args...)>
@@ -121,6 +121,6 @@ struct Timed<kHandler> {
   }
 };
 template <Op kOp, auto kHandler>
-inline constexpr auto timed = &Timed<kHandler>::template call<kOp>;
+inline constexpr auto kTimed = &Timed<kHandler>::template call<kOp>;
 
 }  // namespace streamfs::frontend

@@ -60,7 +60,7 @@ spdlog::sink_ptr journal_sink() {
 }
 
 bool stderr_is_journal() {
-  const char* told = getenv("JOURNAL_STREAM");
+  const char* told = secure_getenv("JOURNAL_STREAM");
   struct stat here{};
   if (told == nullptr || fstat(STDERR_FILENO, &here) != 0) return false;
   return fmt::format("{}:{}", here.st_dev, here.st_ino) == told;
