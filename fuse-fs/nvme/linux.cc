@@ -66,7 +66,7 @@ nvme_uring_cmd ring_command(const Command& command, Bytes data) {
 
 Result<uint32_t> returned(int status, uint64_t result, std::string_view what) {
   if (status == -EINVAL)
-    return Error{ENXIO,
+    return Error{ENOLINK,
                  fmt::format("{}: the kernel does not pass it (no path to the namespace?)", what)};
   if (status < 0) return Error{-status, std::string(what)};
   return outcome({static_cast<uint16_t>(status), static_cast<uint32_t>(result)}, what);

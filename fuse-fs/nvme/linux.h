@@ -25,8 +25,8 @@ nvme_passthru_cmd64 ioctl_command(const Command& command, Bytes data);
 nvme_uring_cmd ring_command(const Command& command, Bytes data);
 
 // What came back: negative is -errno, positive a status field; `result` is dword 0. EINVAL of the
-// kernel is ENXIO here: it names no field, but says that there is no path to the namespace, or that
-// the request is none it passes.
+// kernel is ENOLINK here: it names no field, but says that there is no path to the namespace (while
+// its controller is reset, a multipath one has none), or that the request is none it passes.
 Result<uint32_t> returned(int status, uint64_t result, std::string_view what);
 
 // Passes a command by a function like ioctl(2): a status field, or -1 and errno. Linux cancels

@@ -62,7 +62,7 @@ TEST(Linux, WhatComesBackIsAnErrnoOrAStatus) {
   EXPECT_EQ(returned(-EACCES, 5, "x").error().code, EACCES);
   EXPECT_EQ(returned(0x4002, 5, "x").error().code, EINVAL);
   EXPECT_EQ(returned(0x0281, 5, "x").error().code, EIO);
-  EXPECT_EQ(returned(-EINVAL, 5, "x").error().code, ENXIO);  // the kernel's own: no path
+  EXPECT_EQ(returned(-EINVAL, 5, "x").error().code, ENOLINK);  // the kernel's own: no path
 }
 
 TEST(Linux, WhatAResetCancelledIsPassedAgainABoundedNumberOfTimes) {
