@@ -43,6 +43,7 @@ class Cell:
     plp: bool
     runs: dict[str, list[Run]] = field(default_factory=dict)  # by way
     replays: dict[int, Replays] = field(default_factory=dict)  # by seed
+    failed: dict[str, int] = field(default_factory=dict)  # by way: runs without an end
 
     @property
     def name(self) -> str:
@@ -118,6 +119,8 @@ def rows_of(cell: Cell) -> Iterator[Row]:
             yield from _figure(cell, way, figure)
         if cell.voids(way):
             yield row(f"{cell.name}, {way}: void runs", cell.voids(way), "effective spare")
+        if failed := cell.failed.get(way):
+            yield row(f"{cell.name}, {way}: failed runs", failed, "")
     yield from _beside_controls(cell)
     yield from _replayed(cell)
     if cell.row.rocksdb:

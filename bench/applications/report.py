@@ -51,7 +51,8 @@ def text(cell: Cell, way: str, figure: Figure) -> str:
 def counted(cell: Cell, way: str) -> str:
     """Return how many runs count, and how many are void."""
     void = f", {cell.voids(way)} void" if cell.voids(way) else ""
-    return f"{len(cell.valid(way))}{void}"
+    failed = f", {cell.failed[way]} failed" if way in cell.failed else ""
+    return f"{len(cell.valid(way))}{void}{failed}"
 
 
 def draw(path: Path, cells: Sequence[Cell]) -> None:

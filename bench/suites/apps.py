@@ -83,23 +83,41 @@ def cells(options: argparse.Namespace, say: Say) -> Iterator[Cell]:
             cell = Cell(ROWS[name], plp, {way: [] for way in options.ways})
             for seed in range(1, options.seeds + 1):
                 for way in options.ways:
-                    cell.runs[way].append(measured(cell, way, seed, say))
+                    if done := measured(cell, way, seed, say):
+                        cell.runs[way].append(done)
+                    else:
+                        cell.failed[way] = cell.failed.get(way, 0) + 1
             yield cell
 
 
-def measured(cell: Cell, way: str, seed: int, say: Say) -> Run:
-    """Do a run, and again if it is void; its trace, if it has one, is replayed into the cell."""
-    row = cell.row
-    job = Job(way, WAYS[way], row.plan, row.programs, seed, cell.plp)
+def measured(cell: Cell, way: str, seed: int, say: Say) -> Run | None:
+    """Do a run, and again if it is void or failed; None if it failed in the end as well.
+
+    A program may fail: a filesystem that frees late can be full while compactions run. Hours of
+    other runs must not be lost for that.
+    """
+    last = None
     for _ in range(TRIES):
         begun = time.monotonic()
-        with fresh_folders(OUTPUT, row.plan, keep=False) as folders:
-            done = Run(seed, run(job, folders, lambda _: None))
-            if done.outcome.trace is not None and not done.void:
-                cell.replays[seed] = replay(done.outcome, done.outcome.trace, row.plan)
-        say(f"{cell.name}, {way}, seed {seed}: {said(done)}, {time.monotonic() - begun:.0f} s")
-        if not done.void:
+        try:
+            last = once(cell, way, seed)
+            what = said(last)
+        except BenchError as error:
+            what = f"failed: {error}"
+        say(f"{cell.name}, {way}, seed {seed}: {what}, {time.monotonic() - begun:.0f} s")
+        if last is not None and not last.void:
             break
+    return last
+
+
+def once(cell: Cell, way: str, seed: int) -> Run:
+    """Do a run; its trace, if it has one, is replayed into the cell."""
+    row = cell.row
+    job = Job(way, WAYS[way], row.plan, row.programs, seed, cell.plp)
+    with fresh_folders(OUTPUT, row.plan, keep=False) as folders:
+        done = Run(seed, run(job, folders, lambda _: None))
+        if done.outcome.trace is not None and not done.void:
+            cell.replays[seed] = replay(done.outcome, done.outcome.trace, row.plan)
     return done
 
 
@@ -150,6 +168,8 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("bench/apps: interrupted; everything was unmounted", file=sys.stderr)
         return EXIT_INTERRUPTED
+    if any(cell.failed for cell in done):
+        return 1
     void = any(run.void for cell in done for runs in cell.runs.values() for run in runs)
     return EXIT_VOID if void else 0
 

@@ -25,6 +25,7 @@ from bench.programs.plan import FULL, MIB, QUICK, SqlitePlan, to_plan
 from bench.programs.runner import ROCKS, SQLITES
 from bench.ssd import Counters
 from bench.suites import apps
+from bench.system import BenchError
 from bench.table import Row
 from rich.console import Console
 
@@ -152,8 +153,31 @@ def test_a_run_that_is_void_is_done_again_and_then_kept(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(apps, "run", void)
     kept = apps.measured(Cell(ROWS["mixed"], plp=True), "both", 3, lambda _: None)
+    assert kept is not None
     assert kept.void
     assert done == [3] * apps.TRIES
+
+
+def test_a_run_that_fails_is_tried_again_and_costs_no_other_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+
+    def full(job: Job, *_: object) -> Outcome:
+        if job.mode == "ext4":
+            message = "db_bench failed with 1"
+            raise BenchError(message)
+        return outcome(job.mode, 1.2)
+
+    monkeypatch.setattr(apps, "run", full)
+    options = apps.parse(
+        ["--rows", "mixed", "--ways", "ext4,both", "--seeds", "1", "--plp", "with"]
+    )
+    [found] = apps.cells(options, said.append)
+    assert found.failed == {"ext4": 1}
+    assert found.mean("both", NAND) == pytest.approx(1.2)
+    assert sum("failed: db_bench failed with 1" in line for line in said) == apps.TRIES
+    assert value_of(list(rows_of(found)), "ext4: failed runs").value == 1
 
 
 @pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="there is no /dev/fuse")
