@@ -189,14 +189,16 @@ def test_without_room_in_run_it_mounts_and_says_what_is_missing(small: Pair) -> 
 
 @pytest.mark.parametrize("version", [0, 2])
 def test_another_versions_format_is_refused_and_left_as_it_is(small: Pair, version: int) -> None:
-    small.mount().unmount()
-    content = bytearray(small.meta.read_bytes())
+    mounted = small.mount()
+    (mounted / "file").write_text("kept")
+    mounted.unmount()
+    whole = small.meta.read_bytes()
+    content = bytearray(whole)
     for at in SUPERBLOCKS:
         content[at + 8 : at + 12] = version.to_bytes(4, "little")
         small.meta.write_bytes(content)
         if at == SUPERBLOCKS[0]:  # the other one serves; and mends it, were it written to
             assert small.fsck("-n", "-f").returncode in (0, 4)
-    image = small.image.read_bytes()
     for words in (
         ("streamfs", small.data, small.point, "-f", "-o", f"meta={small.meta}"),
         ("fsck.streamfs", "-n", "--meta", small.meta, small.data),
@@ -208,4 +210,8 @@ def test_another_versions_format_is_refused_and_left_as_it_is(small: Pair, versi
         if words[0] != "mkfs.streamfs":
             assert f"format version {version}, this streamfs knows" in done.stderr, done.stderr
     assert small.meta.read_bytes() == content
-    assert small.image.read_bytes() == image
+    small.meta.write_bytes(whole)
+    again = small.mount()
+    assert (again / "file").read_text() == "kept"
+    again.unmount()
+    small.assert_sound()
