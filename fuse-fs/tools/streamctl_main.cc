@@ -1,8 +1,6 @@
 // streamctl: looks into a mounted streamfs and tells it what to do.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -10,7 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,7 +16,6 @@
 
 #include "base/exit_codes.h"
 #include "base/result.h"
-#include "base/wire/hint_ioctl.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/command_set.h"
 #include "fuse-fs/tools/control_client.h"
@@ -28,6 +24,7 @@
 #include "fuse-fs/tools/streamctl_daemon.h"
 #include "fuse-fs/tools/streamctl_device.h"
 #include "fuse-fs/tools/streamctl_export.h"
+#include "fuse-fs/tools/streamctl_hint.h"
 #include "fuse-fs/tools/streamctl_iostat.h"
 #include "fuse-fs/tools/streamctl_maintenance.h"
 #include "fuse-fs/tools/streamctl_metadata.h"
@@ -36,6 +33,7 @@
 #include "fuse-fs/tools/streamctl_super.h"
 #include "fuse-fs/tools/streamctl_top.h"
 #include "fuse-fs/tools/streamctl_usage.h"
+#include "libstream/include/libstream.h"
 
 namespace {
 
@@ -46,11 +44,10 @@ using nlohmann::json;
 constexpr const char* kProgram = "streamctl";
 
 struct Arguments {
-  std::string path, file, name, meta_size;
+  std::string path, file, meta_size;
   std::string meta, mirror, data;  // of a filesystem that is not mounted
-  uint32_t number = 0;
+  HintArguments hints;
   Style style;
-  bool clear = false;
   bool wait = false;
   bool dry_run = false;
   bool force = false;
@@ -179,49 +176,6 @@ Result<void> grow(const Arguments& arguments) {
   return {};
 }
 
-Result<streamfs_hint> hint_of(const Arguments& arguments) {
-  streamfs_hint hint{};
-  hint.version = STREAMFS_HINT_VERSION;
-  hint.command = STREAMFS_HINT_QUERY;
-  if (arguments.clear) hint.command = STREAMFS_HINT_CLEAR;
-  if (arguments.number != 0) {
-    if (arguments.number > UINT16_MAX) return Error{ERANGE, "a vStream is a number 1..65535"};
-    hint.command = STREAMFS_HINT_NUMBER;
-    hint.number = static_cast<uint16_t>(arguments.number);
-  }
-  if (!arguments.name.empty()) {
-    if (arguments.name.size() > sizeof hint.name) return Error{ENAMETOOLONG, arguments.name};
-    hint.command = STREAMFS_HINT_NAME;
-    std::memcpy(hint.name, arguments.name.data(), arguments.name.size());
-  }
-  return hint;
-}
-
-Result<void> hint(const Arguments& arguments) {
-  SFS_ASSIGN(streamfs_hint asked, hint_of(arguments));
-  const int fd = open(arguments.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return Error{errno, arguments.path};
-  const bool done = ioctl(fd, STREAMFS_IOC_HINT, &asked) == 0;
-  const int code = errno;
-  close(fd);
-  if (!done && code == ENOTTY) return Error{EMEDIUMTYPE, arguments.path + " is not on a streamfs"};
-  if (!done) return Error{code, "hint for " + arguments.path};
-  const std::string name(asked.name, strnlen(asked.name, sizeof asked.name));
-  const json answer = {{"vstream", asked.number},
-                       {"name", name},
-                       {"pstream", asked.pstream},
-                       {"lifetime_bytes", asked.lifetime_bytes}};
-  if (arguments.style.json) {
-    print_json(answer);
-  } else {
-    fmt::print("{}: vStream {}{}{}, pStream {}, lifetime {}\n", arguments.path, asked.number,
-               name.empty() ? "" : " ", printable(name), asked.pstream,
-               asked.lifetime_bytes == 0 ? "not known yet"
-                                         : bytes_text(asked.lifetime_bytes, arguments.style));
-  }
-  return {};
-}
-
 // Those whose options are Arguments; what has a file of its own declares itself in a CommandSet.
 class Commands : public CommandSet {
  public:
@@ -331,21 +285,45 @@ void declare_grow(CLI::App& app, Commands& commands, Arguments& arguments) {
   commands.add_mountpoint(command);
 }
 
+CLI::Validator vstream_name() {
+  return {[](const std::string& text) -> std::string {
+            stream_vstream stream;
+            if (text.empty()) return "the name is empty; --clear takes a label away";
+            if (stream_open(&stream, text.c_str()) == 0) return "";
+            return "'" + text +
+                   "' cannot name a vStream: 1 to 31 bytes, no '/' or control character, not only "
+                   "digits (--number)";
+          },
+          ""};
+}
+
 void declare_hint(CLI::App& app, Commands& commands, Arguments& arguments) {
-  CLI::App* command =
-      commands.add(app, "hint", "Show or say which vStream a file belongs to", hint);
-  command->add_option("FILE", arguments.path, "A file or directory on a streamfs")->required();
-  auto* name = command->add_option("--name", arguments.name, "The vStream of this name")
-                   ->check(CLI::Validator(
-                       [](const std::string& text) -> std::string {
-                         return text.empty() ? "the name is empty; --clear takes a label away" : "";
-                       },
-                       ""));
-  auto* number = command->add_option("--number", arguments.number, "The vStream of this number");
+  HintArguments& hints = arguments.hints;
+  CLI::App* command = commands.add(app, "hint", "Show, list or say which vStream files belong to",
+                                   [](const Arguments& a) {
+                                     HintArguments said = a.hints;
+                                     said.style = a.style;
+                                     return hint(said);
+                                   });
+  command->add_option("PATH", hints.paths, "Files and directories on a streamfs")->required();
+  auto* name = command->add_option("--name", hints.name, "Label them with the vStream of this name")
+                   ->check(vstream_name());
+  auto* number = command->add_option("--number", hints.number, "Or with the one of this number")
+                     ->check(CLI::Range(1, 65535));
   auto* clear =
-      command->add_flag("--clear", arguments.clear, "Back to what rules and learning say");
-  name->excludes(number)->excludes(clear);
-  number->excludes(clear);
+      command->add_flag("--clear", hints.clear, "Or go back to what rules and learning say");
+  auto* list = command->add_flag(
+      "-l,--list", hints.list,
+      "A line each, as lsattr(1), of what is in a directory: s: someone said so; d: what is made "
+      "in it inherits; the vStream; its lifetime; the path");
+  command->add_flag("-R,--recursive", hints.recursive,
+                    "And all that is below a directory; links are not followed, other mounts not "
+                    "entered");
+  command->add_flag("-a,--all", hints.all, "List names that begin with a dot, too")->needs(list);
+  command->add_flag("-d,--directory", hints.directory, "List directories themselves")->needs(list);
+  name->excludes(number)->excludes(clear)->excludes(list);
+  number->excludes(clear)->excludes(list);
+  clear->excludes(list);
 }
 
 void declare(CLI::App& app, Commands& commands, Arguments& arguments) {

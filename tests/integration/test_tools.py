@@ -399,7 +399,7 @@ def test_streamctl_outside_a_streamfs(tmp_path: Path) -> None:
 def test_streamctl_shows_and_tells(pair: Pair) -> None:
     mounted = pair.mount()
     (mounted / "a").write_text("x")
-    refused(IO, "65535", tool("streamctl", "hint", mounted / "a", "--number", "70000"))
+    refused(USAGE, "65535", tool("streamctl", "hint", mounted / "a", "--number", "70000"))
     said = run(BIN / "streamctl", "hint", mounted / "a", "--name", "mine", "--json").stdout
     assert '"name":"mine"' in said.replace(" ", "")
     for command in ("status", "streams", "device"):
