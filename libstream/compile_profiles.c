@@ -35,6 +35,7 @@ static void print_rule(const struct stream_rule* rule) {
   print_string(rule->name);
   print_string(rule->directory);
   print_string(rule->thread);
+  print_string(rule->merges);
   print_string(rule->vstream);
   printf("%u, %u, %u},\n", rule->rw_hint, rule->nameless, rule->everywhere);
 }

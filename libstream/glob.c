@@ -79,34 +79,53 @@ static long take(const struct step* step, const char* name, const char* end) {
   return taken < step->least ? -1 : (long)taken;
 }
 
+static int is_plain(char byte) {
+  return byte != '*' && byte != '?' && byte != '[' && byte != '\\' && byte != '\0';
+}
+
+/* Where from `name` on what follows a '*' may begin; NULL: nowhere. */
+static const char* next_start(const char* pattern, const char* name, const char* end) {
+  return is_plain(*pattern) ? memchr(name, *pattern, (size_t)(end - name)) : name;
+}
+
+/* One step of the pattern, and what it takes of the name. 0: it does not fit here. */
+static int advance(const char** pattern, const char** name, const char* end) {
+  if (is_plain(**pattern)) {
+    if (*name == end || **name != **pattern) return 0;
+    ++*pattern;
+    ++*name;
+    return 1;
+  }
+  const struct step step = read_step(*pattern);
+  if (step.end == NULL) return 0;
+  const long taken = take(&step, *name, end);
+  if (taken < 0) return 0;
+  *pattern = step.end;
+  *name += taken;
+  return 1;
+}
+
 /* Only the last '*' ever has to try again: what an earlier one took more, this one can take. */
 int stream_glob_fits(const char* pattern, const char* name, size_t length) {
   const char* const end = name + length;
   const char* after_star = NULL;
   const char* star_name = NULL;
   for (;;) {
-    long taken = -1;
     if (*pattern == '*') {
-      after_star = ++pattern;
-      star_name = name;
+      while (*pattern == '*') ++pattern;
       if (*pattern == '\0') return 1;
+      after_star = pattern;
+      star_name = next_start(pattern, name, end);
+    } else if (*pattern == '\0' ? name == end : advance(&pattern, &name, end)) {
+      if (*pattern == '\0' && name == end) return 1;
       continue;
-    }
-    if (*pattern == '\0') {
-      if (name == end) return 1;
     } else {
-      const struct step step = read_step(pattern);
-      if (step.end == NULL) return 0;
-      taken = take(&step, name, end);
-      if (taken >= 0) pattern = step.end;
+      if (after_star == NULL || star_name == end) return 0;
+      star_name = next_start(after_star, star_name + 1, end);
     }
-    if (taken >= 0) {
-      name += taken;
-      continue;
-    }
-    if (after_star == NULL || star_name == end) return 0;
+    if (star_name == NULL) return 0;
     pattern = after_star;
-    name = ++star_name;
+    name = star_name;
   }
 }
 
@@ -130,8 +149,16 @@ const char* stream_glob_error(const char* pattern, size_t* at) {
   return NULL;
 }
 
+/* Two bytes that stand together say more than one. */
+static void look_inside(struct stream_glob_cue* cue, unsigned char before, unsigned char byte) {
+  if (cue->inside[0] == 0) cue->inside[0] = byte;
+  if (cue->inside[1] != 0 || before == 0 || byte == 0) return;
+  cue->inside[0] = before;
+  cue->inside[1] = byte;
+}
+
 struct stream_glob_cue stream_glob_look(const char* pattern) {
-  struct stream_glob_cue cue = {{0, 0}, {0, 0}, 0};
+  struct stream_glob_cue cue = {{0, 0}, {0, 0}, {0, 0}};
   size_t index = 0;
   for (; *pattern != '\0'; ++index) {
     struct step step = {NULL, pattern + 1, 0, 0, 0, 1, 1};
@@ -140,7 +167,7 @@ struct stream_glob_cue stream_glob_look(const char* pattern) {
     const unsigned char byte = step.literal ? step.byte : 0;
     if (index == 0) cue.first[0] = byte;
     if (index == 1 && cue.first[0] != 0) cue.first[1] = byte;
-    if (cue.inside == 0) cue.inside = byte;
+    look_inside(&cue, cue.last[1], byte);
     cue.last[0] = cue.last[1];
     cue.last[1] = byte;
     pattern = step.end;

@@ -27,20 +27,20 @@ static _Atomic uint64_t* slot_of(dev_t device) {
   return &foreign[(number ^ number >> 8 ^ number >> 20) % kForeignSlots];
 }
 
-static uint32_t now_seconds(void) {
+uint32_t stream_now_seconds(void) {
   struct timespec now = {0, 0};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return (uint32_t)now.tv_sec + 1; /* never 0: an empty slot is older than everything */
 }
 
-static int is_foreign(dev_t device) {
+int stream_is_foreign(dev_t device) {
   const uint64_t entry = atomic_load_explicit(slot_of(device), memory_order_relaxed);
   return entry >> 32 == number_of(device) && (uint32_t)entry != 0 &&
-         now_seconds() - (uint32_t)entry <= kForeignSecondsMax;
+         stream_now_seconds() - (uint32_t)entry <= kForeignSecondsMax;
 }
 
 static void remember_foreign(dev_t device) {
-  const uint64_t entry = (uint64_t)number_of(device) << 32 | now_seconds();
+  const uint64_t entry = (uint64_t)number_of(device) << 32 | stream_now_seconds();
   atomic_store_explicit(slot_of(device), entry, memory_order_relaxed);
 }
 
@@ -62,7 +62,7 @@ static int ask(int fd, struct streamfs_hint* hint) {
   if (fstat(fd, &status) != 0) return -errno;
   /* Other kinds of files have ioctls of their own: never send them ours. */
   if (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode)) return 1;
-  if (is_foreign(status.st_dev)) return 1;
+  if (stream_is_foreign(status.st_dev)) return 1;
   hint->version = STREAMFS_HINT_VERSION;
   const struct streamfs_hint asked = *hint;
   if (ioctl(fd, STREAMFS_IOC_HINT, hint) == 0) return took_it(&asked, hint) ? 0 : -EOPNOTSUPP;

@@ -5,6 +5,7 @@
 #define STREAMFS_LIBSTREAM_MOUNT_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/wire/hint_ioctl.h"
 
@@ -15,6 +16,12 @@
  * is remembered for a second: a number can be given to another mount, but a program that opens ten
  * thousand files need not ask ten thousand times. */
 int stream_ask(int fd, struct streamfs_hint* hint);
+
+/* Whether a device number lately turned out not to be streamfs. */
+int stream_is_foreign(dev_t device);
+
+/* Seconds since some time, never 0. Wraps around. */
+uint32_t stream_now_seconds(void);
 
 /* The question that gives a file an RWH_WRITE_LIFE_* hint; "not set" takes back what was said. */
 struct streamfs_hint stream_life_hint(uint32_t life);

@@ -33,9 +33,9 @@ preload_pointer preload_look_up(enum preload_function function) {
   return looking_up ? NULL : look_up(function);
 }
 
-enum config_state { kUnread, kBeingRead, kRead };
-static _Atomic int config_state = kUnread;
-static struct preload_config config;
+static _Atomic int config_begun;
+static struct preload_config config __attribute__((aligned(64)));
+_Atomic(const struct preload_config*) preload_config_read;
 
 /* Copied, because programs rewrite their environment in place. secure_getenv: a privileged program
  * must not be made to write to a file of somebody's choice. */
@@ -51,12 +51,12 @@ static void read_config(void) {
 }
 
 /* Another thread that comes while one reads does without, as before: nobody waits. */
-const struct preload_config* preload_config(void) {
-  if (atomic_load_explicit(&config_state, memory_order_acquire) == kRead) return &config;
-  int expected = kUnread;
-  if (!atomic_compare_exchange_strong(&config_state, &expected, kBeingRead)) return NULL;
+const struct preload_config* preload_read_config(void) {
+  if (atomic_exchange(&config_begun, 1) != 0) {
+    return atomic_load_explicit(&preload_config_read, memory_order_acquire);
+  }
   read_config();
-  atomic_store_explicit(&config_state, kRead, memory_order_release);
+  atomic_store_explicit(&preload_config_read, &config, memory_order_release);
   return &config;
 }
 

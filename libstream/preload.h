@@ -1,8 +1,9 @@
 /* libstream_preload.so: hints for programs that know nothing of streamfs.
  *
- * It stands in for the C library's ways of opening a file and for fcntl. A file that is opened for
- * writing and whose name a rule knows is labelled; a program's own F_SET_RW_HINT is passed on to
- * the filesystem, which the kernel does not do for FUSE. Everything else goes straight through.
+ * It stands in for the C library's ways of opening a file, for fcntl and posix_fadvise. A file that
+ * is opened for writing and whose name a rule knows is labelled; a program's own F_SET_RW_HINT is
+ * passed on to the filesystem, which the kernel does not do for FUSE; posix_fadvise tells which
+ * files a thread is about to merge. Everything else goes straight through.
  *
  * What holds: the program's results, errno and file descriptors are those it would have without the
  * library; a hint that fails is forgotten. No lock and no allocation, hence safe in threads, signal
@@ -33,7 +34,7 @@
   X(fopen) X(fopen64) X(freopen) X(freopen64) X(tmpfile) X(tmpfile64)                \
   X(mkstemp) X(mkstemp64) X(mkostemp) X(mkostemp64)                                  \
   X(mkstemps) X(mkstemps64) X(mkostemps) X(mkostemps64)                              \
-  X(fcntl) X(fcntl64)
+  X(fcntl) X(fcntl64) X(posix_fadvise) X(posix_fadvise64)
 /* clang-format on */
 
 /* Declared by headers only under _FORTIFY_SOURCE. */
@@ -58,14 +59,21 @@ static inline preload_pointer preload_real(enum preload_function function) {
 }
 #define REAL(name) ((__typeof__(&name))preload_real(kReal_##name))
 
+/* What each open looks at comes first: the kernel leaves little of a cache. */
 struct preload_config {
-  struct stream_rules rules;
   char vstream[sizeof(((struct streamfs_hint*)0)->name)];
+  struct stream_rules rules;
   char explain[PATH_MAX];
 };
 
 /* NULL until it has been read once. */
-const struct preload_config* preload_config(void);
+const struct preload_config* preload_read_config(void);
+extern _Atomic(const struct preload_config*) preload_config_read;
+static inline const struct preload_config* preload_config(void) {
+  const struct preload_config* known =
+      atomic_load_explicit(&preload_config_read, memory_order_acquire);
+  return known != NULL ? known : preload_read_config();
+}
 
 /* Labels a file just opened, if a rule says so. errno is kept, as by everything it calls. */
 void preload_label(int fd, const char* path, int flags);
@@ -76,6 +84,9 @@ static inline int preload_opened(int fd, const char* path, int flags) {
   if (fd >= 0 && may_write) preload_label(fd, path, flags);
   return fd;
 }
+
+/* The vStream of the files that this thread merges, stream_rules_merge(); NULL: none. */
+const char* preload_merges(void);
 
 /* Forgets what fcntl(F_SET_FILE_RW_HINT) said of an earlier file with this descriptor. */
 void preload_forget_file_hint(int fd);

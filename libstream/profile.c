@@ -64,10 +64,13 @@ static const char* take_name(struct parser* parser) {
   return take_pattern(parser, &draft->names[draft->name_count++]);
 }
 
+static const char kNoVStream[] =
+    "a vStream's name has 1 to 31 bytes, no '/' or control character, not only digits";
+
 static const char* take_vstream(struct parser* parser) {
   parser->draft.rule.vstream = parser->toml.text;
   if (stream_name_check(parser->toml.text) == 0) return NULL;
-  return "a vStream's name has 1 to 31 bytes, no '/' or control character, not only digits";
+  return kNoVStream;
 }
 
 static const char* take_life(struct parser* parser) {
@@ -87,6 +90,11 @@ static const char* take_directory(struct parser* parser) {
 
 static const char* take_thread(struct parser* parser) {
   return take_pattern(parser, &parser->draft.rule.thread);
+}
+
+static const char* take_merges(struct parser* parser) {
+  parser->draft.rule.merges = parser->toml.text;
+  return stream_name_check(parser->toml.text) == 0 ? NULL : kNoVStream;
 }
 
 static const char* take_everywhere(struct parser* parser) {
@@ -111,6 +119,7 @@ static const struct key {
     {"name", STREAM_TOML_STRING, 0, 1, 1, take_name},
     {"directory", STREAM_TOML_STRING, 0, 1, 0, take_directory},
     {"thread", STREAM_TOML_STRING, 0, 1, 0, take_thread},
+    {"merges", STREAM_TOML_STRING, 0, 1, 0, take_merges},
     {"nameless", STREAM_TOML_BOOL, 0, 1, 0, take_nameless},
     {"vstream", STREAM_TOML_STRING, 0, 1, 0, take_vstream},
     {"life", STREAM_TOML_STRING, 0, 1, 0, take_life},

@@ -50,28 +50,42 @@ static int has(const uint64_t* set, unsigned bit) {
   return (int)(set[bit >> 6] >> (bit & 63) & 1);
 }
 
-static void add_inside(struct stream_rules_cues* cues, unsigned char byte) {
-  if (memchr(cues->inside, byte, cues->inside_count) != NULL) return;
-  if (cues->inside_count == sizeof(cues->inside)) {
+/* A byte that any other may follow is not looked for: no profile of ours has such a pattern. */
+static void add_inside(struct stream_rules_cues* cues, const unsigned char pair[2]) {
+  const int known = memchr(cues->begins, pair[0], cues->begins_count) != NULL;
+  if (pair[1] == 0 || (!known && cues->begins_count == sizeof(cues->begins))) {
     cues->always = 1;
-  } else {
-    cues->inside[cues->inside_count++] = byte;
+    return;
   }
+  if (!known) cues->begins[cues->begins_count++] = pair[0];
+  put(cues->inside, hash_of(pair[0], pair[1]));
 }
 
 /* A folder's name says more than a name's pattern where both are given: fewer files have it. */
-static void add_cue(struct stream_rules_cues* cues, const struct stream_rules_chosen* chosen) {
-  const int by_folder = chosen->rule->directory != NULL;
-  const struct stream_glob_cue cue = by_folder ? chosen->folder : chosen->name;
+static void add_cue(struct stream_rules_cues* cues, const struct stream_rule* rule) {
+  const int by_folder = rule->directory != NULL;
+  const struct stream_glob_cue cue = stream_glob_look(by_folder ? rule->directory : rule->name);
   if (cue.last[0] != 0 && cue.last[1] != 0) {
     put(by_folder ? cues->folder : cues->last, hash_of(cue.last[0], cue.last[1]));
   } else if (!by_folder && cue.first[1] != 0) {
     put(cues->first, hash_of(cue.first[0], cue.first[1]));
-  } else if (!by_folder && cue.inside != 0) {
+  } else if (!by_folder && cue.inside[0] != 0) {
     add_inside(cues, cue.inside);
   } else {
     cues->always = 1;
   }
+}
+
+/* Whether one of the pairs that begin with `byte` is in the name. */
+static int has_pair(const struct stream_rules_cues* cues, unsigned char byte,
+                    const unsigned char* name, size_t length) {
+  const unsigned char* const last = name + length - 1; /* nothing follows it */
+  for (; name < last; ++name) {
+    name = memchr(name, byte, (size_t)(last - name));
+    if (name == NULL) return 0;
+    if (has(cues->inside, hash_of(name[0], name[1]))) return 1;
+  }
+  return 0;
 }
 
 /* Most names fit no rule; this says so without looking at the rules, which the kernel has driven
@@ -84,8 +98,8 @@ static int may_fit(const struct stream_rules_cues* cues, const struct tail* tail
   if (length >= 2 && has(cues->last, hash_of(name[length - 2], name[length - 1]))) return 1;
   const unsigned char* end = (const unsigned char*)tail->parent + tail->parent_length;
   if (tail->parent_length >= 2 && has(cues->folder, hash_of(end[-2], end[-1]))) return 1;
-  for (size_t i = 0; i < cues->inside_count; ++i) {
-    if (memchr(name, cues->inside[i], length) != NULL) return 1;
+  for (size_t i = 0; i < cues->begins_count; ++i) {
+    if (has_pair(cues, cues->begins[i], name, length)) return 1;
   }
   return 0;
 }
@@ -103,40 +117,83 @@ static int fits_thread(const struct stream_rule* rule, const char* thread) {
   return stream_glob_fits(rule->thread, thread, strlen(thread));
 }
 
-/* Whether a name has the bytes that a pattern says all its names begin and end with. */
-static int agrees(const struct stream_glob_cue* cue, const char* name, size_t length) {
+static uint32_t word_of(unsigned a, unsigned b, unsigned c, unsigned d) {
+  return a | b << 8 | c << 16 | d << 24;
+}
+
+/* A name's first two and last two bytes. One that has not two has none that a pattern asks for. */
+static uint32_t ends_of(const char* name, size_t length) {
   const unsigned char* bytes = (const unsigned char*)name;
-  if (length < 2) return 1;
-  if (cue->first[1] != 0 && (bytes[0] != cue->first[0] || bytes[1] != cue->first[1])) return 0;
-  if (cue->last[0] == 0 || cue->last[1] == 0) return 1;
-  return bytes[length - 2] == cue->last[0] && bytes[length - 1] == cue->last[1];
+  if (length < 2) return 0;
+  return word_of(bytes[0], bytes[1], bytes[length - 2], bytes[length - 1]);
 }
 
-static int fits_part(const char* pattern, const struct stream_glob_cue* cue, const char* name,
-                     size_t length) {
-  if (pattern == NULL) return 1;
-  return agrees(cue, name, length) && stream_glob_fits(pattern, name, length);
+static struct stream_rules_ends ends_wanted(const char* pattern) {
+  struct stream_rules_ends ends = {0, 0};
+  if (pattern == NULL) return ends;
+  const struct stream_glob_cue cue = stream_glob_look(pattern);
+  const unsigned first = cue.first[1] != 0 ? 0xff : 0;
+  const unsigned last = cue.last[0] != 0 && cue.last[1] != 0 ? 0xff : 0;
+  ends.bytes = word_of(cue.first[0], cue.first[1], cue.last[0], cue.last[1]);
+  ends.mask = word_of(first, first, last, last);
+  ends.bytes &= ends.mask;
+  return ends;
 }
 
-static int fits(const struct stream_rules_chosen* one, const struct tail* tail,
-                const char* thread) {
-  const struct stream_rule* rule = one->rule;
-  if (!fits_part(rule->directory, &one->folder, tail->parent, tail->parent_length)) return 0;
-  if (!fits_part(rule->name, &one->name, tail->name, tail->name_length)) return 0;
-  return rule->thread == NULL || fits_thread(rule, thread);
+static int fits_part(const char* pattern, const char* name, size_t length) {
+  return pattern == NULL || stream_glob_fits(pattern, name, length);
+}
+
+static int same_name(const char* a, const char* b) {
+  return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
+
+/* Who opens the file. */
+struct opener {
+  const char* thread;
+  const char* merges;
+};
+
+static int fits(const struct stream_rule* rule, const struct tail* tail,
+                const struct opener* opener) {
+  if (rule->merges != NULL && !same_name(rule->merges, opener->merges)) return 0;
+  return fits_part(rule->directory, tail->parent, tail->parent_length) &&
+         fits_part(rule->name, tail->name, tail->name_length) &&
+         (rule->thread == NULL || fits_thread(rule, opener->thread));
+}
+
+/* Nearly all rules part with a name at its ends. Apart, as few names come here. */
+__attribute__((noinline)) static const struct stream_rule* find_rule(const struct stream_rules* set,
+                                                                     struct tail* tail,
+                                                                     const struct opener* opener) {
+  find_parent(tail);
+  const uint32_t name = ends_of(tail->name, tail->name_length);
+  const uint32_t folder = ends_of(tail->parent, tail->parent_length);
+  for (size_t i = 0; i < set->chosen_count; ++i) {
+    const struct stream_rules_chosen* one = &set->chosen[i];
+    if ((((name ^ one->name.bytes) & one->name.mask) |
+         ((folder ^ one->folder.bytes) & one->folder.mask)) != 0) {
+      continue;
+    }
+    if (fits(one->rule, tail, opener)) return one->rule;
+  }
+  return NULL;
 }
 
 const struct stream_rule* stream_rules_match(const struct stream_rules* set, const char* path,
                                              int flags, const char* thread) {
+  return stream_rules_match_merging(set, path, flags, thread, NULL);
+}
+
+const struct stream_rule* stream_rules_match_merging(const struct stream_rules* set,
+                                                     const char* path, int flags,
+                                                     const char* thread, const char* merges) {
   if ((flags & O_TMPFILE) == O_TMPFILE) return set->nameless;
   if (set->chosen_count == 0) return NULL;
   struct tail tail = name_of(path);
   if (tail.name_length == 0 || !may_fit(&set->cues, &tail)) return NULL;
-  find_parent(&tail);
-  for (size_t i = 0; i < set->chosen_count; ++i) {
-    if (fits(&set->chosen[i], &tail, thread)) return set->chosen[i].rule;
-  }
-  return NULL;
+  const struct opener opener = {thread, merges};
+  return find_rule(set, &tail, &opener);
 }
 
 static const struct stream_profile* find(const struct stream_rules* set, const char* name) {
@@ -152,12 +209,12 @@ static void choose_rule(struct stream_rules* set, const struct stream_rule* rule
     return;
   }
   if (set->chosen_count == STREAM_RULES_MAX) return;
+  set->some_merge |= rule->merges != NULL;
   struct stream_rules_chosen* chosen = &set->chosen[set->chosen_count++];
-  memset(chosen, 0, sizeof(*chosen));
   chosen->rule = rule;
-  if (rule->name != NULL) chosen->name = stream_glob_look(rule->name);
-  if (rule->directory != NULL) chosen->folder = stream_glob_look(rule->directory);
-  add_cue(&set->cues, chosen);
+  chosen->name = ends_wanted(rule->name);
+  chosen->folder = ends_wanted(rule->directory);
+  add_cue(&set->cues, rule);
 }
 
 /* Those that hold `everywhere` only, or all of them. */
@@ -170,6 +227,7 @@ static void choose_profile(struct stream_rules* set, const struct stream_profile
 
 int stream_rules_choose(struct stream_rules* set, const char* profile) {
   set->chosen_count = 0;
+  set->some_merge = 0;
   set->nameless = NULL;
   memset(&set->cues, 0, sizeof(set->cues));
   if (profile != NULL && strcmp(profile, "default") != 0) {
@@ -184,17 +242,28 @@ int stream_rules_choose(struct stream_rules* set, const char* profile) {
   return 0;
 }
 
-int stream_rules_owns(const struct stream_rules* set, const char* vstream) {
+static const struct stream_rule* rule_of(const struct stream_rules* set, const char* vstream) {
   for (size_t i = 0; i < set->profile_count; ++i) {
     for (size_t r = 0; r < set->profiles[i].count; ++r) {
-      if (strcmp(set->profiles[i].rules[r].vstream, vstream) == 0) return 1;
+      const struct stream_rule* rule = &set->profiles[i].rules[r];
+      if (strcmp(rule->vstream, vstream) == 0) return rule;
     }
   }
-  return 0;
+  return NULL;
+}
+
+int stream_rules_owns(const struct stream_rules* set, const char* vstream) {
+  return rule_of(set, vstream) != NULL;
+}
+
+uint32_t stream_rules_life(const struct stream_rules* set, const char* vstream) {
+  const struct stream_rule* rule = rule_of(set, vstream);
+  return rule == NULL ? RWH_WRITE_LIFE_NOT_SET : rule->rw_hint;
 }
 
 void stream_rules_clear(struct stream_rules* set) {
   set->profile_count = set->chosen_count = set->rule_count = set->text_used = 0;
+  set->some_merge = 0;
   set->nameless = NULL;
   memset(&set->cues, 0, sizeof(set->cues));
 }
@@ -221,7 +290,11 @@ void stream_rule_text(const struct stream_rule* rule, char out[STREAM_RULE_TEXT_
     length = append(out, length, "/");
   }
   if (rule->name != NULL) length = append(out, length, rule->name);
-  if (rule->thread == NULL) return;
-  length = append(out, length, " of thread ");
-  append(out, length, rule->thread);
+  if (rule->thread != NULL) {
+    length = append(out, length, " of thread ");
+    length = append(out, length, rule->thread);
+  }
+  if (rule->merges == NULL) return;
+  length = append(out, length, " merging ");
+  append(out, length, rule->merges);
 }

@@ -36,8 +36,9 @@ struct stream_rule {
   const char* name;      /* pattern (glob.h) of the last component; NULL: any */
   const char* directory; /* pattern of the one before it; NULL: any */
   const char* thread;    /* pattern of the thread's name; NULL: any */
+  const char* merges;    /* vStream of files that the thread merges now; NULL: whatever it does */
   const char* vstream;   /* at most 31 bytes */
-  uint8_t rw_hint;       /* RWH_WRITE_LIFE_*: what to expect of it, for people to read */
+  uint8_t rw_hint;       /* RWH_WRITE_LIFE_*: what to expect until it is measured */
   uint8_t nameless;      /* of files opened with O_TMPFILE, and of no others */
   uint8_t everywhere;    /* also where nobody asked for the profile by name */
 };
@@ -51,23 +52,30 @@ struct stream_profile {
 
 /* What the chosen rules say of all names that fit (glob.h's cues), as sets of hashed bytes. */
 struct stream_rules_cues {
-  uint64_t first[16], last[16], folder[16];
-  unsigned char inside[7], inside_count;
   int always;
+  unsigned char begins[7], begins_count; /* the first bytes of what is in `inside` */
+  uint64_t first[16], last[16], folder[16], inside[16];
+};
+
+/* What a pattern says of the first two and the last two bytes of all that fits. */
+struct stream_rules_ends {
+  uint32_t bytes, mask;
 };
 
 struct stream_rules_chosen {
   const struct stream_rule* rule;
-  struct stream_glob_cue name, folder; /* of its patterns */
+  struct stream_rules_ends name, folder; /* of its patterns */
 };
 
 struct stream_rules {
-  struct stream_profile profiles[STREAM_PROFILES_MAX]; /* the first of a name counts */
-  size_t profile_count;
-  struct stream_rules_chosen chosen[STREAM_RULES_MAX];
+  /* What a name that no rule knows is looked up in. */
   size_t chosen_count;
+  int some_merge;                     /* of the chosen ones */
   const struct stream_rule* nameless; /* of the chosen ones; may be NULL */
   struct stream_rules_cues cues;
+  struct stream_rules_chosen chosen[STREAM_RULES_MAX];
+  struct stream_profile profiles[STREAM_PROFILES_MAX]; /* the first of a name counts */
+  size_t profile_count;
   struct stream_rule rules[STREAM_RULES_MAX]; /* of profiles read from files */
   size_t rule_count;
   char text[STREAM_PROFILES_BYTES]; /* the files, read in place */
@@ -109,9 +117,25 @@ int stream_rules_choose(struct stream_rules* set, const char* profile);
 const struct stream_rule* stream_rules_match(const struct stream_rules* set, const char* path,
                                              int flags, const char* thread);
 
+/* The same in a thread that merges files of the vStream `merges`, stream_rules_merge(); NULL: none.
+ */
+const struct stream_rule* stream_rules_match_merging(const struct stream_rules* set,
+                                                     const char* path, int flags,
+                                                     const char* thread, const char* merges);
+
+/* What a thread merges that did merge `merges` (NULL: nothing) and now begins to read a file of the
+ * vStream `input`, as the first of a merge (`begins`) or one more of it. An LSM tree merges files
+ * of one level, or those and files of the next, into new ones of the next; rules say which is next.
+ * What is merged is the upper one. NULL: none that rules speak of. */
+const char* stream_rules_merge(const struct stream_rules* set, const char* merges,
+                               const char* input, int begins);
+
 /* Whether some rule of some profile of the set uses this vStream name: such a label came from a
  * rule, not from a person or a program. */
 int stream_rules_owns(const struct stream_rules* set, const char* vstream);
+
+/* RWH_WRITE_LIFE_* that the first rule with this vStream name expects; "not set": none does. */
+uint32_t stream_rules_life(const struct stream_rules* set, const char* vstream);
 
 /* The rule for people to read: "sqlite's *-journal". Always ends in a NUL. */
 void stream_rule_text(const struct stream_rule* rule, char out[STREAM_RULE_TEXT_BYTES]);

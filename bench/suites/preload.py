@@ -2,8 +2,8 @@
 
 Times are medians of the rounds' ratios, with and without the library by turns, on tmpfs, where an
 open costs least. Instructions are those of the process, counted by valgrind: those of so many
-rounds, less those of half as many. On a streamfs mount a file that a rule
-knows also costs the question whether it may be labelled; it is shown, and has no target.
+rounds, less those of half as many. On a streamfs mount a file that a rule knows also costs the
+question whether it may be labelled, the first time; it is shown, and has no target.
 """
 
 import os
@@ -33,6 +33,7 @@ BYTES_MAX = 64 * 1024
 KINDS = {
     "open to read, close": ("open-to-read", "plain.db", Target(SLOWER_MAX)),
     "open to write, close": ("open-to-write", "plain.db", Target(SLOWER_MAX)),
+    "open to write, close, a '-' in the name": ("open-to-write", "a-b.db", Target(SLOWER_MAX)),
     "open to write, close, a name that a rule knows": ("open-to-write", "a-wal", None),
     "pwrite and pread": ("read-and-write", "plain.db", None),
 }

@@ -80,8 +80,8 @@ int stream_open(struct stream_vstream* out, const char* name);
 int stream_open_number(struct stream_vstream* out, unsigned number);
 
 /* A vStream for data expected to live until about so many bytes more have been written to the
- * device, or for about so many seconds: one for each power of four, "life-64MiB", "life-256s". What
- * the filesystem goes by is their lifetime as it measures it. -EINVAL: 0. */
+ * device, or for about so many seconds: one for each power of four, "life-64MiB", "life-256s". The
+ * filesystem goes by that until it has measured their lifetime. -EINVAL: 0. */
 int stream_open_bytes(struct stream_vstream* out, uint64_t bytes);
 int stream_open_seconds(struct stream_vstream* out, uint64_t seconds);
 

@@ -152,6 +152,10 @@ static void controls(void) {
   show_fcntl("F_GET_FILE_RW_HINT", fcntl64(fd, 1037, &value), (long long)value);
   show_fcntl("F_GET_FILE_RW_HINT badfd", fcntl64(999, 1037, &value), (long long)value);
   show_fcntl("no command", fcntl(fd, 123456, &value), 0);
+  show_fcntl("posix_fadvise", posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);
+  show_fcntl("posix_fadvise64", posix_fadvise64(fd, 0, 0, POSIX_FADV_NORMAL), 0);
+  show_fcntl("posix_fadvise no advice", posix_fadvise(fd, 0, 0, 77), 0);
+  show_fcntl("posix_fadvise badfd", posix_fadvise64(999, 0, 0, POSIX_FADV_NORMAL), 0);
   close(50);
   close(pipe_end);
   close(fd);

@@ -109,6 +109,31 @@ def test_files_that_are_none_are_opened_as_ever(mount: FakeMount) -> None:
     assert done.err.count("not honoured: not on streamfs") == 2, "the pipe and the device"
 
 
+def test_a_link_out_of_a_folder_of_the_mount_does_not_silence_the_folder(
+    mounted: pairs.Mount, tmp_path: Path
+) -> None:
+    """That a folder is not on streamfs is remembered; of one that is, never."""
+    (tmp_path / "x-wal").touch()
+    (tmp_path / "y-wal").touch()
+    (mounted / "link-wal").symlink_to(tmp_path / "x-wal")
+    (mounted / "other-wal").symlink_to(tmp_path / "y-wal")
+    script = python(f"""
+        import os
+        for name in ("link-wal", "other-wal", "a-wal"):
+            os.close(os.open({str(mounted.point)!r} + "/" + name, os.O_RDWR | os.O_CREAT))
+    """)
+    done = run(STREAM_RUN, "--profile", str(own_profile(tmp_path)), "--", *script)
+    assert done == Result(0, "", "")
+    assert os.getxattr(mounted / "a-wal", "user.streamfs.vstream") == b"own-wal"
+
+
+def own_profile(folder: Path) -> Path:
+    """Say what the mount's own rules do not."""
+    path = folder / "own.toml"
+    path.write_text('[[rule]]\nname = "*-wal"\nvstream = "own-wal"\n')
+    return path
+
+
 def test_ten_thousand_threads_open_files_while_hints_are_set(
     pair: pairs.Pair, tmp_path: Path
 ) -> None:

@@ -113,7 +113,7 @@ def test_the_library_exports_its_map_and_the_map_is_the_header() -> None:
 
 def test_the_preload_library_exports_what_it_stands_in_for_and_nothing_else() -> None:
     names = preload_functions()
-    assert len(names) == 26
+    assert len(names) == 28
     assert exported(PRELOAD) == names == names_in(ROOT / "libstream/preload.map")
 
 
@@ -124,6 +124,15 @@ def test_nothing_allocates_or_locks(library: str) -> None:
     forbidden = re.compile(r".*(alloc|pthread|mtx_|call_once|free$|strdup|asprintf|setlocale)")
     assert not {name for name in names if forbidden.match(name)}
     assert run("readelf", "-d", LIB / library).out.count("(NEEDED)") == 1
+
+
+@pytest.mark.parametrize(("library", "own"), [("libstream.so", 0), ("libstream_preload.so", 1)])
+def test_no_constructor_runs_but_the_one_that_reads_profiles(library: str, own: int) -> None:
+    """Beside the one that gcc's crtbegin.o puts into every library."""
+    sections = run("readelf", "-W", "-S", LIB / library).out
+    found = re.search(r"\.init_array\s+INIT_ARRAY\s+\w+ \w+ (\w+)", sections)
+    assert found is not None
+    assert int(found.group(1), 16) == 8 * (1 + own)
 
 
 def test_the_preload_library_is_small(tmp_path: Path) -> None:

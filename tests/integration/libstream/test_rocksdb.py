@@ -1,11 +1,13 @@
-"""RocksDB's WAL and levels on a mount: by name and thread, and by its own hints."""
+"""RocksDB's WAL and levels on a mount: by name and thread, by its own hints, by what it merges."""
 
 import json
+import re
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.libstream.harness import STREAM_RUN, run
+from tests.integration.libstream.harness import HELPERS, STREAM_RUN, Result, compile_c, run
 from tests.integration.pairs import BIN, Mount, Pair
 from tests.integration.pairs import run as checked
 
@@ -29,9 +31,29 @@ def written(mount: Mount) -> dict[str, tuple[str, int]]:
     }
 
 
-def fill(mount: Mount, *before: str) -> None:
-    done = run(*before, *FILL, f"--db={mount.point}/db", cwd=mount.point)
+def fill(mount: Mount, *before: str, env: dict[str, str] | None = None) -> Result:
+    done = run(*before, *FILL, f"--db={mount.point}/db", cwd=mount.point, env=env)
     assert done.status == 0, done.err
+    return done
+
+
+def levels_in_its_log(folder: Path) -> dict[int, tuple[int, int]]:
+    """Level and bytes of each table that was made, by number: what is no compaction is a flush."""
+    lines = (folder / "LOG").read_text().splitlines()
+    events = [json.loads(line.split("EVENT_LOG_v1", 1)[1]) for line in lines if "EVENT_LOG" in line]
+    begun = {e["job"] for e in events if e["event"] == "compaction_started"}
+    ended = {e["job"]: e["output_level"] for e in events if e["event"] == "compaction_finished"}
+    return {
+        e["file_number"]: (ended.get(e["job"], 0), e["file_size"])
+        for e in events
+        if e["event"] == "table_file_creation" and (e["job"] in ended or e["job"] not in begun)
+    }
+
+
+def labels_in(explained: str) -> dict[int, str]:
+    """The label that each table was made with, by number."""
+    found = re.findall(r"/(\d{6})\.sst: (\S+), by .*: honoured", explained)
+    return {int(number): label for number, label in found}
 
 
 @pytest.mark.skipif(shutil.which("db_bench") is None, reason="db_bench is not installed")
@@ -52,3 +74,21 @@ def test_its_own_hints_win_under_stream_run(pair: Pair) -> None:
     found = written(mount)
     assert {"rwh-short", "rwh-medium", "rwh-long"} <= set(found)
     assert all(source == "hint" for name, (source, _) in found.items() if name.startswith("rwh-"))
+
+
+@pytest.mark.skipif(shutil.which("db_bench") is None, reason="db_bench is not installed")
+def test_without_hints_levels_are_told_by_what_a_thread_merges(pair: Pair, tmp_path: Path) -> None:
+    """The truth is in RocksDB's own log: the level that each compaction wrote to."""
+    swallow = compile_c(tmp_path / "swallow.so", HELPERS / "swallow_hints.c", "-shared", "-fPIC")
+    mount = pair.mount()
+    run_it = (str(STREAM_RUN), "--profile", "rocksdb", "--explain", "--")
+    done = fill(mount, *run_it, env={"LD_PRELOAD": str(swallow)})
+    truth, labels = levels_in_its_log(mount / "db"), labels_in(done.err)
+    assert len({level for level, _ in truth.values()}) >= 3
+    below = {number: row for number, row in truth.items() if row[0] > 0}
+    right = sum(
+        size for number, (level, size) in below.items() if labels[number] == f"rocksdb-l{level}"
+    )
+    share = right / sum(size for _, size in below.values())
+    assert share > 0.9, f"{share:.0%} of the bytes in {len(below)} files"
+    assert all(labels[number] == "rocksdb-l0" for number in truth.keys() - below.keys())

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -185,6 +186,65 @@ TEST(Rules, AFlushOfRocksdbIsKnownByItsThread) {
   EXPECT_EQ(label("default", "/db/000013.sst", O_RDWR, "rocksdb:high"), "rocksdb-l0");
   EXPECT_EQ(label("default", "/db/000013.sst", O_RDWR, "rocksdb:high1"), "rocksdb-l0");
   EXPECT_EQ(label("default", "/db/000013.sst", O_RDWR, "rocksdb:low"), "rocksdb-sst");
+}
+
+// What a thread makes that reads these, in this order; a '|' before the first of another merge.
+std::string made_of(const std::vector<std::string>& inputs) {
+  const BuiltIn rules("rocksdb");
+  const char* merges = nullptr;
+  for (const std::string& input : inputs) {
+    const bool begins = input[0] == '|';
+    merges = stream_rules_merge(rules.set.get(), merges, input.c_str() + begins, begins);
+  }
+  const stream_rule* match = stream_rules_match_merging(rules.set.get(), "/db/000013.sst", O_RDWR,
+                                                        "rocksdb:low3", merges);
+  return match == nullptr ? "" : match->vstream;
+}
+
+TEST(Rules, ALevelOfRocksdbIsKnownByWhatItsThreadMerges) {
+  EXPECT_EQ(made_of({}), "rocksdb-sst");
+  EXPECT_EQ(made_of({"rocksdb-l0"}), "rocksdb-l1");
+  EXPECT_EQ(made_of({"rocksdb-l0", "rocksdb-l0", "rocksdb-l1"}), "rocksdb-l1");
+  EXPECT_EQ(made_of({"rocksdb-l1", "rocksdb-l2", "rocksdb-l1", "rocksdb-l2"}), "rocksdb-l2");
+  EXPECT_EQ(made_of({"rocksdb-l0", "rocksdb-l1", "|rocksdb-l1"}), "rocksdb-l2") << "another merge";
+  EXPECT_EQ(made_of({"rocksdb-l0", "rocksdb-l1", "rocksdb-l2"}), "rocksdb-l2")
+      << "another one, though nobody said so";
+  EXPECT_EQ(made_of({"rocksdb-l2", "rocksdb-l3", "rocksdb-l0"}), "rocksdb-l1");
+  EXPECT_EQ(made_of({"rocksdb-l6"}), "rocksdb-l6") << "the last level is merged with itself";
+  EXPECT_EQ(made_of({"rocksdb-l1", "rwh-long", "rocksdb-wal"}), "rocksdb-l2");
+  EXPECT_EQ(made_of({"rocksdb-l1", "|rwh-long"}), "rocksdb-sst") << "a program's own hints";
+}
+
+TEST(Rules, OnlyTheThreadThatMergesIsTold) {
+  const BuiltIn rules(nullptr);
+  const auto in = [&](const char* thread, const char* merges) -> std::string {
+    return stream_rules_match_merging(rules.set.get(), "/db/000013.sst", O_RDWR, thread, merges)
+        ->vstream;
+  };
+  EXPECT_EQ(in("rocksdb:low0", "rocksdb-l0"), "rocksdb-l1");
+  EXPECT_EQ(in("rocksdb:low0", nullptr), "rocksdb-sst");
+  EXPECT_EQ(in("rocksdb:high0", "rocksdb-l3"), "rocksdb-l0") << "a flush merges nothing";
+  EXPECT_EQ(in("other", "rocksdb-l0"), "rocksdb-sst");
+}
+
+TEST(Rules, AProfilesLifeIsFoundByItsVStream) {
+  const BuiltIn rules("sqlite");
+  EXPECT_EQ(stream_rules_life(rules.set.get(), "sqlite-journal"), unsigned{RWH_WRITE_LIFE_SHORT});
+  EXPECT_EQ(stream_rules_life(rules.set.get(), "kafka-log"), unsigned{RWH_WRITE_LIFE_LONG})
+      << "of any profile";
+  EXPECT_EQ(stream_rules_life(rules.set.get(), "mine"), unsigned{RWH_WRITE_LIFE_NOT_SET});
+}
+
+// The quick look at a name and the rules themselves must never disagree.
+TEST(Rules, NamesWithABytePairOfARuleAndWithoutAreBothKnown) {
+  for (const char* name : {"a-b", "-", "--", "a-", "-m", "a-m", "x-bin", "ordinary-file.txt"}) {
+    EXPECT_EQ(label(name), "") << name;
+  }
+  for (const char* name : {"-mj", "a-mj", "a-b-mj1", "--mj", "a-m-mjx"}) {
+    EXPECT_EQ(label(name), "sqlite-super-journal") << name;
+  }
+  EXPECT_EQ(label("host-bin.000001"), "mysql-binlog");
+  EXPECT_EQ(label("a-b-bin.000001"), "mysql-binlog");
 }
 
 TEST(Rules, LabelsFitAVStreamNameAndAreKnownAsRules) {
