@@ -20,8 +20,10 @@
 //               (0: not told)]. Without "report", from anyone → {"saved", "history"} as told last
 //   streams   → {"streams": [{"vstream", "source", "name", "comm", "ext", "dir", "lifetime_bytes",
 //               "lifetime_low_bytes", "lifetime_high_bytes" (95 % confidence, as if pages died one
-//               by one), "lifetime_ms", "written_bytes", "live_bytes", "dead_bytes", "pstream",
-//               "pstream_gc_share" (of all copies, those into its pStream; null: not told)}]}
+//               by one), "expected_bytes" (what a hint or a profile says of it, which counts until
+//               it is measured; 0: nothing), "lifetime_ms", "written_bytes", "live_bytes",
+//               "dead_bytes", "pstream", "pstream_gc_share" (of all copies, those into its pStream;
+//               null: not told)}]}
 //   block     {"block": N}, 4 KiB of DATA each → {"block", "known": false}, or with "known": true
 //               {"vstream", "pstream" (of a new write of that vStream, now),
 //               "written_clock_bytes", "age_bytes"}. Known is what was written since the mount and

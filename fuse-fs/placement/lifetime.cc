@@ -218,8 +218,19 @@ std::optional<double> LifetimeTable::estimate_pages(VStreamId vstream) const {
   const uint64_t written = written_pages(vstream);
   const auto lived = static_cast<double>(exposure(vstream));
   const auto old_age = static_cast<double>(pages()) / 4;
-  if (written < kStampPages || lived / static_cast<double>(written) < old_age) return std::nullopt;
-  return lived / static_cast<double>(dead_pages(vstream) + 1);
+  const double expected = expected_pages(vstream);
+  if (written < kStampPages || lived / static_cast<double>(written) < old_age) {
+    return expected > 0 ? std::optional(expected) : std::nullopt;
+  }
+  return std::max(expected, lived / static_cast<double>(dead_pages(vstream) + 1));
+}
+
+void LifetimeTable::set_expected(VStreamId vstream, double lifetime_pages) {
+  (*windows_)[vstream.value].expected.store(lifetime_pages, kRelaxed);
+}
+
+double LifetimeTable::expected_pages(VStreamId vstream) const {
+  return (*windows_)[vstream.value].expected.load(kRelaxed);
 }
 
 void LifetimeTable::set_prior(VStreamId vstream, double lifetime_pages) {

@@ -61,9 +61,12 @@ class LifetimeTable {
   Evidence evidence(VStreamId vstream) const;
   // Mean lifetime in pages, when there is enough history.
   std::optional<double> lifetime_pages(VStreamId vstream) const;
-  // The same, or for what has lived long without dying a bound from below: where to put it is known
-  // before how long it lives is.
+  // The same, or what is expected, or for what has lived long without dying a bound from below:
+  // where to put it is known before how long it lives is.
   std::optional<double> estimate_pages(VStreamId vstream) const;
+  // What to go by until there is history; 0: nothing was said, < 0: nothing will be.
+  void set_expected(VStreamId vstream, double lifetime_pages);
+  double expected_pages(VStreamId vstream) const;
   // A lifetime measured before this mount.
   void set_prior(VStreamId vstream, double lifetime_pages);
   uint64_t written_pages(VStreamId vstream) const;
@@ -94,6 +97,7 @@ class LifetimeTable {
   struct Window {  // of the thread that closes windows; read by others
     std::atomic<double> exposure{0}, deaths{0}, written{0};
     std::atomic<uint64_t> exposure_at{0}, dead_at{0}, written_at{0};
+    std::atomic<double> expected{0};
   };
   uint64_t written_at(uint32_t stamp_clock) const;
   void replace(std::atomic<uint64_t>& unit, uint32_t dying, uint32_t newborn, VStreamId vstream);

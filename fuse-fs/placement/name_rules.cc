@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,10 @@ Result<NameRules> NameRules::load(const std::string& folder, const std::string& 
     known += std::string(", ") + made.rules_->profiles[i].name;
   }
   return Error{EINVAL, "no profile is called '" + profile + "' (" + known + ")"};
+}
+
+uint32_t NameRules::life_of(const std::string& vstream) const {
+  return stream_rules_life(rules_.get(), vstream.c_str());
 }
 
 const char* NameRules::match(std::string_view directory, std::string_view name,

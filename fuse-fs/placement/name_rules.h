@@ -5,6 +5,7 @@
 // Crash: nothing is kept.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ class NameRules {
   // thread of that name; nullptr where no rule fits.
   const char* match(std::string_view directory, std::string_view name,
                     std::string_view thread) const;
+
+  // RWH_WRITE_LIFE_* that a rule for this vStream expects, of whichever profile; 0: none does.
+  uint32_t life_of(const std::string& vstream) const;
 
   const std::vector<std::string>& complaints() const { return complaints_; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -21,6 +22,7 @@
 #include "base/wire/telemetry.h"
 #include "fuse-fs/placement/cluster.h"
 #include "fuse-fs/placement/confidence.h"
+#include "fuse-fs/placement/expected.h"
 #include "fuse-fs/placement/name_rules.h"
 #include "fuse-fs/placement/placement_impl.h"
 
@@ -56,6 +58,7 @@ PlacementImpl::PlacementImpl(Store& store, Clock& clock, const Options& options,
     const auto entry = table_.find(v);
     const uint64_t bytes = entry ? entry->saved.lifetime_bytes : 0;
     if (bytes != 0) lifetimes_.set_prior(v, static_cast<double>(bytes) / kBlockSize);
+    if (entry && entry->source != Source::kContext) expect(v, entry->name);
   }
   MutexLock lock(tick_mutex_);
   remap();
@@ -82,7 +85,39 @@ Chosen PlacementImpl::choose(const CreateContext& context) {
 }
 
 Result<VStreamId> PlacementImpl::by_name(std::string_view name, Source source) {
-  return table_.by_name(name, source, lifetimes_.now());
+  SFS_ASSIGN(const VStreamId v, table_.by_name(name, source, lifetimes_.now()));
+  if (lifetimes_.expected_pages(v) == 0) expect(v, std::string(name));
+  return v;
+}
+
+std::optional<double> PlacementImpl::expectation(const std::string& name) {
+  constexpr double kPages = 65536;
+  const double ms_per_page = static_cast<double>(lifetime_ms(kPages)) / kPages;
+  const auto said = pages_of_name(name, options_.capacity_blocks, ms_per_page);
+  return said ? said : pages_of_life(rules_.life_of(name), options_.capacity_blocks);
+}
+
+// Where no pStream of its own was left, the first data goes to what is expected to die with it.
+void PlacementImpl::expect(VStreamId vstream, const std::string& name) {
+  const std::optional<double> pages = expectation(name);
+  lifetimes_.set_expected(vstream, pages.value_or(-1));
+  if (!pages || table_.pstream(vstream) != kDefaultPStream) return;
+  table_.set_pstream(vstream, nearest(*pages, vstream));
+}
+
+// The pStream of the vStream whose lifetime is nearest by ratio; the default one where none is
+// known.
+PStreamId PlacementImpl::nearest(double lifetime_pages, VStreamId but) {
+  PStreamId found = kDefaultPStream;
+  double least = std::numeric_limits<double>::infinity();
+  for (const VStreamId v : table_.used()) {
+    const auto pages = v == but ? std::nullopt : lifetimes_.estimate_pages(v);
+    if (!pages) continue;
+    const double apart = std::abs(std::log(*pages / lifetime_pages));
+    if (apart < least) found = table_.pstream(v);
+    least = std::min(least, apart);
+  }
+  return found;
 }
 
 Result<VStreamId> PlacementImpl::by_number(uint32_t number) {
@@ -131,6 +166,8 @@ VStreamInfo PlacementImpl::measure(VStreamId vstream, const VStreamTable::Entry&
     out.lifetime_low_bytes = static_cast<uint64_t>(limits.low * kBlockSize);
     out.lifetime_high_bytes = static_cast<uint64_t>(limits.high * kBlockSize);
   }
+  out.expected_bytes =
+      static_cast<uint64_t>(std::max(0.0, lifetimes_.expected_pages(vstream)) * kBlockSize);
   if (out.lifetime_ms == 0) out.lifetime_ms = entry.saved.lifetime_ms;
   out.written_bytes = lifetimes_.written_pages(vstream) * kBlockSize;
   out.live_bytes = lifetimes_.live_pages(vstream) * kBlockSize;

@@ -55,6 +55,7 @@ struct VStreamInfo {
   uint64_t lifetime_bytes = 0;                               // 0 = not known yet
   uint64_t lifetime_low_bytes = 0, lifetime_high_bytes = 0;  // 95 % confidence (confidence.h)
   uint64_t lifetime_ms = 0;
+  uint64_t expected_bytes = 0;  // what was said of its lifetime (expected.h); 0 = nothing
   uint64_t written_bytes = 0, live_bytes = 0, dead_bytes = 0;
   PStreamId pstream;  // of a plain new write
 };

@@ -52,6 +52,9 @@ class PlacementImpl final : public Placement {
   std::optional<Chosen> choose_by_label(const CreateContext& context);
   VStreamInfo measure(VStreamId vstream, const VStreamTable::Entry& entry);
   uint64_t lifetime_ms(double pages);
+  std::optional<double> expectation(const std::string& name);
+  void expect(VStreamId vstream, const std::string& name);
+  PStreamId nearest(double lifetime_pages, VStreamId but);
   PStreamId placed(VStreamId vstream, uint32_t shape) const;
   PStreamId plain_route(VStreamId vstream) const;
   void remap();

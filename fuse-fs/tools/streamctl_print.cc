@@ -21,7 +21,9 @@ using nlohmann::json;
 
 std::string lifetime_text(const json& stream, const Style& style) {
   const uint64_t bytes = count_of(stream, "lifetime_bytes");
-  return bytes == 0 ? "not known yet" : bytes_text(bytes, style);
+  if (bytes != 0) return bytes_text(bytes, style);
+  const uint64_t expected = count_of(stream, "expected_bytes");
+  return expected == 0 ? "not known yet" : "said: " + bytes_text(expected, style);
 }
 
 std::string limits_text(const json& stream, const Style& style) {
@@ -67,24 +69,23 @@ std::string mechanism_of(const json& status) {
 }
 
 // What the daemon reckons that streams saved of one period, with 95 % limits.
-std::string saved_text(const json& period) {
+std::string saved_text(const json& period, const Style& style) {
   const auto at = [&](const char* key) { return period.value(key, int64_t{0}); };
-  const auto signed_bytes = [](int64_t bytes) {
-    return (bytes < 0 ? "-" : "") + human_bytes(static_cast<uint64_t>(std::abs(bytes)));
+  const auto bytes_at = [&](const char* key) {
+    return bytes_text(static_cast<uint64_t>(std::abs(at(key))), style);
   };
-  const int64_t saved = at("saved_bytes");
-  return fmt::format("{} {} of NAND ({} to {})", saved < 0 ? "cost" : "saved",
-                     human_bytes(static_cast<uint64_t>(std::abs(saved))),
-                     signed_bytes(at("saved_low_bytes")), signed_bytes(at("saved_high_bytes")));
+  const auto signed_at = [&](const char* key) { return (at(key) < 0 ? "-" : "") + bytes_at(key); };
+  return fmt::format("{} {} of NAND ({} to {})", at("saved_bytes") < 0 ? "cost" : "saved",
+                     bytes_at("saved_bytes"), signed_at("saved_low_bytes"),
+                     signed_at("saved_high_bytes"));
 }
 
-void print_saved(const json& status) {
+void print_saved(const json& status, const Style& style) {
   const auto found = status.find("saved");
   if (found == status.end() || !found->is_object()) return;
   const json& all = found->at("all");
   const auto since = fmt::gmtime(static_cast<time_t>(all.value("since_ms", int64_t{0}) / 1000));
-  fmt::print("  streams     {} this month; since {:%Y-%m-%d} {}\n", saved_text(found->at("month")),
-             since, saved_text(all));
+  fmt::print("  streams     {} this month; since {:%Y-%m-%d} {}\n", saved_text(found->at("month"), style), since, saved_text(all, style));
 }
 
 }  // namespace
@@ -133,7 +134,7 @@ void print_status(const json& status, const Style& style) {
                idle.value("state", ""), idle.value("device", ""), count_of(idle, "periods"),
                count_of(idle, "interrupted"), bytes_of(idle, "copied_bytes", style));
   }
-  print_saved(status);
+  print_saved(status, style);
   fmt::print("  epochs      {}, {} files dirty, {} checksum errors\n", count_of(status, "epochs"),
              count_of(status, "dirty_inodes"), count_of(status, "checksum_errors"));
   if (status.value("degraded_read_only", false)) {

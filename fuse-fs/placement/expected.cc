@@ -1,0 +1,53 @@
+#include "fuse-fs/placement/expected.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "base/types.h"
+
+namespace streamfs::placement {
+namespace {
+
+constexpr std::array<std::string_view, 6> kHints{"",           "",         "rwh-short",
+                                                 "rwh-medium", "rwh-long", "rwh-extreme"};
+constexpr std::array<double, 6> kShares{0, 0, 1.0 / 64, 1.0 / 8, 1, 8};  // of the device
+constexpr std::array<std::string_view, 7> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+constexpr std::string_view kLife = "life-";
+
+}  // namespace
+
+std::optional<double> pages_of_life(uint32_t life, uint64_t capacity_blocks) {
+  if (life >= kShares.size() || kShares[life] == 0) return std::nullopt;
+  return std::max(1.0, kShares[life] * static_cast<double>(capacity_blocks));
+}
+
+std::optional<double> pages_of_name(std::string_view name, uint64_t capacity_blocks,
+                                    double ms_per_page) {
+  const auto* const hint = std::ranges::find(kHints, name);
+  if (!name.empty() && hint != kHints.end()) {
+    return pages_of_life(static_cast<uint32_t>(hint - kHints.begin()), capacity_blocks);
+  }
+  if (!name.starts_with(kLife)) return std::nullopt;
+  name.remove_prefix(kLife.size());
+  uint64_t count = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), count);
+  if (error != std::errc{} || count == 0) return std::nullopt;
+  const std::string_view unit = name.substr(static_cast<size_t>(end - name.data()));
+  auto amount = static_cast<double>(count);
+  if (unit == "s") {
+    if (ms_per_page == 0) return std::nullopt;
+    return std::max(1.0, amount * 1000 / ms_per_page);
+  }
+  const auto* const known = std::ranges::find(kUnits, unit);
+  if (known == kUnits.end()) return std::nullopt;
+  for (auto power = known - kUnits.begin(); power > 0; --power) amount *= 1024;
+  return std::max(1.0, amount / kBlockSize);
+}
+
+}  // namespace streamfs::placement
