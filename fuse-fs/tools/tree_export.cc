@@ -112,8 +112,11 @@ Result<void> Export::drain() {
 }
 
 Result<void> Export::one(const Place& place) {
-  const auto attributes = fs_.reference(place.id);
+  bool held = false;
+  fs_.reference({&place.id, 1}, [&](size_t, const meta::Attributes&) { held = true; });
+  const auto attributes = fs_.attributes(place.id);
   if (!attributes.ok()) {
+    if (held) fs_.forget(place.id, 1);
     damaged(place.path, attributes.error());
     return {};
   }
@@ -124,7 +127,7 @@ Result<void> Export::one(const Place& place) {
   if (done.ok() && S_ISDIR(attributes->mode)) {
     if (const Result<void> listed = list(place); !listed.ok()) damaged(place.path, listed.error());
   }
-  fs_.forget(place.id, 1);
+  if (held) fs_.forget(place.id, 1);
   progress_(report_);
   return done;
 }
