@@ -92,7 +92,8 @@ if(site AND EXISTS ${site}/classifierd/cli.py)
           scikit_learn.libs scikit_learn-*.dist-info joblib joblib-*.dist-info cloudpickle
           cloudpickle-*.dist-info loky loky-*.dist-info threadpoolctl.py
           threadpoolctl-*.dist-info narwhals narwhals-*.dist-info packaging packaging-*.dist-info prometheus_client
-          prometheus_client-*.dist-info classifierd)
+          prometheus_client-*.dist-info classifierd
+          classifierd-*.dist-info)
     file(GLOB found ${site}/${name})
     foreach(one IN LISTS found)
       if(IS_DIRECTORY ${one})
