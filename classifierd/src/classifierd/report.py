@@ -99,10 +99,12 @@ def _waf_lines(moments: Sequence[Sequence[float]]) -> list[Line]:
     out = []
     for name, colour, above, below in wanted:
         points: list[tuple[float, float | None]] = []
+        # Where next to nothing was sent, one block collected more or less makes a spike.
+        least = (kept[-1][below] - kept[0][below]) / 200 if kept else 0.0
         for early, late in pairwise(kept):
             sent = late[below] - early[below]
             made = late[above] - early[above]
-            good = sent > 0 and made >= 0 and late[above] > 0
+            good = sent > least and made >= 0 and late[above] > 0
             points.append((late[0] / 1000, made / sent if good else None))
         if any(y is not None for _, y in points):
             out.append(Line(name, colour, points))
