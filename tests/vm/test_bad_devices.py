@@ -37,7 +37,7 @@ struct.pack_into("<8xII", mbr, 446, 2048, 131072)
 mbr[450], mbr[510], mbr[511] = 0x83, 0x55, 0xAA
 open(sys.argv[1], "r+b").write(mbr)
 """
-# What Linux's own block layer does with the other is looked at with --long.
+# What Linux's own block layer makes of it is looked at with --long.
 COMMANDS_FIRST = pytest.mark.parametrize(
     "setup", ["passthrough", pytest.param("block", marks=pytest.mark.long)], indirect=True
 )
@@ -104,7 +104,7 @@ def test_with_io_uring_disabled_the_rest_serves_and_status_says_why(setup: Setup
         run("sysctl", "-q", "kernel.io_uring_disabled=0")
 
 
-@COMMANDS_FIRST
+@pytest.mark.long
 def test_nothing_fails_while_the_controller_is_reset(setup: Setup) -> None:
     """The kernel cancels what is in flight; block devices' requests it sends again itself."""
     run = setup.machine.run
