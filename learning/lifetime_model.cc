@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/mix.h"
@@ -16,6 +17,8 @@
 namespace streamfs::learning {
 namespace {
 
+constexpr float kGroupAlpha = 0.25F;  // of the mean life around a page
+
 uint8_t known(uint8_t steps) {
   return static_cast<uint8_t>(steps + 1);
 }
@@ -26,8 +29,8 @@ uint8_t quantised(float mean) {
 
 }  // namespace
 
-LifetimeModel::LifetimeModel(uint64_t device_pages, uint64_t live_pages)
-    : pages_(device_pages),
+LifetimeModel::LifetimeModel(uint64_t device_pages, uint64_t live_pages, size_t history_bytes)
+    : pages_(device_pages, history_bytes),
       regions_(device_pages),
       landmarks_(live_pages),
       every_(landmarks_.ages().back() / kWaitingMax + 1) {}
@@ -47,7 +50,13 @@ WriteView LifetimeModel::view(const Request& request, uint32_t index) const {
   out.run = half_log2(run_.before);
   out.overlap = run_.continues ? static_cast<uint8_t>(run_.overlap + 1) : uint8_t{0};
   out.overlaps_mean = static_cast<uint8_t>(run_.overlaps * 4);
-  const PageLife life = pages_.find(out.page);
+  const PageHistory::Group* const group = pages_.find_group(out.page);
+  const auto near_life = [&](uint64_t page) {
+    const bool same = page / PageHistory::kGroupPages == out.page / PageHistory::kGroupPages;
+    if (!same) return pages_.find(page);
+    return group == nullptr ? PageLife{} : group->pages[page % PageHistory::kGroupPages];
+  };
+  const PageLife life = near_life(out.page);
   if (life.ever) out.age = known(half_log2(life.age(clock_)));
   out.last = life.last;
   out.before = life.before;
@@ -55,14 +64,14 @@ WriteView LifetimeModel::view(const Request& request, uint32_t index) const {
   out.alive = life.alive;
   const uint32_t shape = wire::shape_of(request.whole_pages, offset, request.age);
   if (shape < request.expected.size()) out.expected = request.expected[shape];
-  const PageLife left = out.page == 0 ? PageLife{} : pages_.find(out.page - 1);
-  const PageLife right = pages_.find(out.page + 1);
+  const PageLife left = out.page == 0 ? PageLife{} : near_life(out.page - 1);
+  const PageLife right = near_life(out.page + 1);
   if (left.alive) out.left_age = known(half_log2(left.age(clock_)));
   if (right.alive) out.right_age = known(half_log2(right.age(clock_)));
   out.left_last = left.last;
   out.right_last = right.last;
   const RegionLife near = regions_.find(Regions::k1MiB, out.page);
-  out.mean_64k = quantised(regions_.find(Regions::k64KiB, out.page).all);
+  out.mean_64k = group == nullptr ? uint8_t{0} : quantised(group->mean_life);
   out.mean_1m = quantised(near.all);
   out.trimmed_1m = quantised(near.trimmed);
   out.trimmed_16m = quantised(regions_.find(Regions::k16MiB, out.page).trimmed);
@@ -76,8 +85,9 @@ float LifetimeModel::write_page(const Request& request, uint32_t index) {
   const Tokens tokens = tokens_of(seen_);
   const float lifetime = landmarks_.lifetime(logistic_.score(tokens));
   ++clock_;
-  PageLife& life = pages_.at(page);
-  if (life.alive) end_life(page, life, 0);
+  PageHistory::Group& group = pages_.group_of(page);
+  PageLife& life = group.pages[page % PageHistory::kGroupPages];
+  if (life.alive) end_life(page, life, group, 0);
   life.written = static_cast<uint32_t>(clock_);
   life.ever = life.alive = true;
   if (teaches(request, index)) waiting_.push_back({tokens, page, clock_});
@@ -94,26 +104,32 @@ bool LifetimeModel::teaches(const Request& request, uint32_t index) const {
   return !inner || mix64(request.page + index) % kInnerOneIn == 0;
 }
 
-void LifetimeModel::end_life(uint64_t page, PageLife& life, uint8_t trim_length) {
+void LifetimeModel::end_life(uint64_t page, PageLife& life, PageHistory::Group& group,
+                             uint8_t trim_length) {
   const uint32_t age = life.age(clock_);
   life.before = life.last;
   life.last = known(half_log2(age));
   life.trim_length = trim_length;
   life.alive = false;
-  regions_.died(page, 2 * std::log2(static_cast<float>(age) + 1), trim_length != 0);
+  const float lived = 2 * std::log2(static_cast<float>(age) + 1);
+  move_mean(group.mean_life, lived, kGroupAlpha);
+  regions_.died(page, lived, trim_length != 0);
 }
 
 void LifetimeModel::trim(uint64_t page, uint64_t pages) {
   if (page >= pages_.size()) return;
   const uint8_t length = known(half_log2(pages));
   const uint64_t end = page + std::min(pages, pages_.size() - page);
-  pages_.for_each_touched(page, end, [&](uint64_t at, PageLife& life) {
-    if (life.alive) end_life(at, life, length);
+  pages_.for_each_known(page, end, [&](uint64_t at, PageLife& life, PageHistory::Group& group) {
+    if (life.alive) end_life(at, life, group, length);
   });
 }
 
+// What is forgotten was not written again before, or it would not have been the oldest. A trim of
+// it goes unseen.
 bool LifetimeModel::lives(const Waiting& write) const {
   const PageLife life = pages_.find(write.page);
+  if (!life.ever) return true;
   return life.alive && life.written == static_cast<uint32_t>(write.clock);
 }
 

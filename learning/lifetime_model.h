@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -37,7 +38,9 @@ struct Request {
 class LifetimeModel {
  public:
   // `live_pages`: what is live at once when the device is as full as it will be.
-  LifetimeModel(uint64_t device_pages, uint64_t live_pages);
+  // `history_bytes`: what the pages' history may take (page_history.h).
+  LifetimeModel(uint64_t device_pages, uint64_t live_pages,
+                size_t history_bytes = PageHistory::kBytesMax);
 
   // Calls place(lifetime, follows) for each page, as what was known before it says, then learns
   // from it; `follows`: it is not the first of its request. What does not lie on the device lives
@@ -69,7 +72,7 @@ class LifetimeModel {
   float write_page(const Request& request, uint32_t index);
   WriteView view(const Request& request, uint32_t index) const;
   bool teaches(const Request& request, uint32_t index) const;
-  void end_life(uint64_t page, PageLife& life, uint8_t trim_length);
+  void end_life(uint64_t page, PageLife& life, PageHistory::Group& group, uint8_t trim_length);
   bool lives(const Waiting& write) const;
   void train();
 

@@ -1,6 +1,6 @@
 // How long data lives around a place: a running mean of log2 lifetime, of all deaths and of those
-// by trim, for the 64 KiB, 1 MiB and 16 MiB a page lies in. The larger the region, the longer its
-// memory.
+// by trim, for the 1 MiB and 16 MiB a page lies in (64 KiB: page_history.h). The larger the region,
+// the longer its memory.
 // Thread safety: none. Crash: memory only.
 #pragma once
 
@@ -17,9 +17,13 @@ struct RegionLife {
   float trimmed = -1;
 };
 
+inline void move_mean(float& mean, float life, float alpha) {
+  mean = mean < 0 ? life : mean + alpha * (life - mean);
+}
+
 class Regions {
  public:
-  enum Size : uint8_t { k64KiB, k1MiB, k16MiB, kSizes };
+  enum Size : uint8_t { k1MiB, k16MiB, kSizes };
   explicit Regions(uint64_t pages) {
     for (uint32_t size = 0; size < kSizes; ++size)
       levels_[size] = Level((pages >> kShift[size]) + 1);
@@ -32,17 +36,14 @@ class Regions {
   void died(uint64_t page, float life, bool trimmed) {
     for (uint32_t size = 0; size < kSizes; ++size) {
       RegionLife& region = levels_[size].at(page >> kShift[size]);
-      move(region.all, life, kAlpha[size]);
-      if (trimmed) move(region.trimmed, life, kAlpha[size]);
+      move_mean(region.all, life, kAlpha[size]);
+      if (trimmed) move_mean(region.trimmed, life, kAlpha[size]);
     }
   }
 
  private:
-  static constexpr std::array<uint32_t, kSizes> kShift = {4, 8, 12};
-  static constexpr std::array<float, kSizes> kAlpha = {0.25F, 0.06F, 0.01F};
-  static void move(float& mean, float life, float alpha) {
-    mean = mean < 0 ? life : mean + alpha * (life - mean);
-  }
+  static constexpr std::array<uint32_t, kSizes> kShift = {8, 12};
+  static constexpr std::array<float, kSizes> kAlpha = {0.06F, 0.01F};
 
   using Level = SparseArray<RegionLife, 4096>;
   std::array<Level, kSizes> levels_;

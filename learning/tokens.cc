@@ -16,7 +16,7 @@ class Writer {
   void put(std::initializer_list<uint64_t> values) {
     uint64_t hash = next_ + 1;
     for (const uint64_t value : values) hash = (hash ^ value) * 0x9e3779b97f4a7c15 + (hash >> 29);
-    out_[next_++] = static_cast<uint32_t>(mix64(hash) >> (64 - kRowBits));
+    out_[next_++] = static_cast<Token>(mix64(hash) >> (64 - 8 * sizeof(Token)));
   }
   uint32_t count() const { return next_; }
 

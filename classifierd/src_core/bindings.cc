@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -115,6 +116,14 @@ py::tuple export_cells(const LifeTable& table) {
   return py::make_tuple(ids, volume, deaths, entered);
 }
 
+// Deaths' events of each cell, f64[n], in the order of cells().
+py::array_t<double> events_of(const LifeTable& table) {
+  const auto cells = table.cells();
+  py::array_t<double> out(static_cast<py::ssize_t>(cells.size()));
+  std::ranges::transform(cells, out.mutable_data(), &CellLife::events);
+  return out;
+}
+
 bool import_cells(LifeTable& table, const Array<uint32_t>& ids, const Array<double>& volume,
                   const Array<double>& deaths, const Array<double>& entered) {
   const py::ssize_t n = ids.size();
@@ -160,15 +169,18 @@ py::tuple predict(const Backoff& backoff, const Array<uint16_t>& vstreams) {
   return py::make_tuple(mean, evidence);
 }
 
-// (chunk u64[n], what CHUNK_FEATURES names f32[n, 5])
+// (chunk u64[n], what CHUNK_FEATURES names f32[n, 5]); of a million it is too much to be had twice.
 py::tuple view_chunks(const ChunkCounter& counter) {
-  const ChunkViews views = counter.view();
-  const auto n = static_cast<py::ssize_t>(views.chunks.size());
-  py::array_t<uint64_t> chunks(n, views.chunks.data());
-  py::array_t<float> features({n, py::ssize_t{kChunkFeatures.size()}});
-  std::memcpy(features.mutable_data(), views.features.data(),
-              views.features.size() * sizeof(ChunkFeatures));
-  return py::make_tuple(chunks, features);
+  auto views = std::make_unique<ChunkViews>(counter.view());
+  const auto n = static_cast<py::ssize_t>(views->chunks.size());
+  const uint64_t* const chunks = views->chunks.data();
+  const auto* const features = reinterpret_cast<const float*>(views->features.data());
+  const py::capsule owner(views.release(), [](void* all) {
+    std::default_delete<ChunkViews>()(static_cast<ChunkViews*>(all));
+  });
+  const std::array<py::ssize_t, 2> shape = {n, py::ssize_t{kChunkFeatures.size()}};
+  return py::make_tuple(py::array_t<uint64_t>(n, chunks, owner),
+                        py::array_t<float>(shape, features, owner));
 }
 
 // A row of classes for each number of them asked for, a column for each page written.
@@ -194,17 +206,21 @@ py::array_t<float> feed_views(Views& views, const py::array& records) {
   return out;
 }
 
-// A row of tokens a write. Throws std::invalid_argument for rows of another width, or a token that
-// is no row of weights.
-std::span<const learning::Tokens> tokens_in(const Array<uint32_t>& tokens) {
+// A row of tokens a write. Throws std::invalid_argument for rows of another width, or what is no
+// token.
+std::vector<learning::Tokens> tokens_in(const Array<uint32_t>& tokens) {
   if (tokens.ndim() != 2 || tokens.shape(1) != learning::kTokens) {
     throw std::invalid_argument("so many tokens a write as TOKENS says are needed");
   }
   const std::span<const uint32_t> flat(tokens.data(), static_cast<size_t>(tokens.size()));
-  if (std::ranges::any_of(flat, [](uint32_t token) { return token >= learning::kRows; })) {
-    throw std::invalid_argument("a token that is no row of weights");
+  if (std::ranges::any_of(flat, [](uint32_t token) { return token >= learning::kTokenValues; })) {
+    throw std::invalid_argument("a token too large to be one");
   }
-  return {reinterpret_cast<const learning::Tokens*>(flat.data()), flat.size() / learning::kTokens};
+  std::vector<learning::Tokens> out(flat.size() / learning::kTokens);
+  for (size_t i = 0; i < flat.size(); ++i) {
+    out[i / learning::kTokens][i % learning::kTokens] = static_cast<learning::Token>(flat[i]);
+  }
+  return out;
 }
 
 void train_logistic(learning::Logistic& model, uint32_t landmark, const Array<uint32_t>& tokens,
@@ -301,6 +317,7 @@ void bind_learning(py::module_& m) {
       .def("end_epoch", &LifeTable::end_epoch)
       .def("forget_births", &LifeTable::forget_births)
       .def("cells", &export_cells)
+      .def("events", &events_of)
       .def("restore", &import_cells, py::arg("cells"), py::arg("volume"), py::arg("deaths"),
            py::arg("entered"))
       .def_property_readonly("epoch_due", &LifeTable::epoch_due)
@@ -330,7 +347,7 @@ void bind_learning(py::module_& m) {
       .def(py::init<uint64_t, uint64_t>(), py::arg("device_pages"), py::arg("live_pages"))
       .def("feed", &feed_views, py::arg("records"));
   m.attr("TOKENS") = learning::kTokens;
-  m.attr("TOKEN_ROWS") = learning::kRows;
+  m.attr("TOKEN_VALUES") = learning::kTokenValues;
   py::class_<learning::Logistic>(m, "Logistic")
       .def(py::init<>())
       .def("train", &train_logistic, py::arg("landmark"), py::arg("tokens"), py::arg("lived"))

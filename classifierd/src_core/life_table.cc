@@ -70,6 +70,7 @@ size_t LifeTable::feed(std::span<const TelemetryRecord> records) {
 
 void LifeTable::learn(const TelemetryRecord& record) {
   const uint64_t now = local_clock(record.clock_pages);
+  ++records_;
   if (record.kind == TelemetryKind::kTrim) {
     kill(record.block, record.pages, now);
     clock_ = std::max(clock_, now);
@@ -115,6 +116,8 @@ void LifeTable::died(const BirthMap::Birth& birth, uint64_t now) {
   const Span life = span_of(birth, now);
   Cell& cell = cells_[index_of(birth.cell_plus - 1)];
   const uint64_t weight = births_.one_in();
+  cell.life.events += cell.last_event == records_ ? 0 : 1;
+  cell.last_event = records_;
   cell.cohorts.died(life.born, life.age, static_cast<double>(weight), cell.life.known);
   deaths_ += weight;
 }
@@ -142,6 +145,7 @@ void LifeTable::end_epoch() {
   const double volume_factor = std::pow(kVolumeDecay, share);
   for (Cell& cell : cells_) {
     cell.life.known.decay(factor);
+    cell.life.events *= factor;
     cell.cohorts.commit(clock_, static_cast<double>(births_.one_in()), cell.life.known);
     cell.life.volume_pages *= volume_factor;
     if (cell.life.volume_pages < kVolumeTrace) cell.life.volume_pages = 0;

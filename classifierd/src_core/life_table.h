@@ -29,6 +29,9 @@ struct CellLife {
   uint32_t cell = 0;
   double volume_pages = 0;  // written lately: halves every epoch
   Hazard known;
+  // Writes and trims that something died by, fading as `known` does: pages that die together are
+  // one witness. Not kept between runs.
+  double events = 0;
 };
 
 class LifeTable {
@@ -66,6 +69,7 @@ class LifeTable {
   struct Cell {
     CellLife life;
     Cohorts cohorts;
+    uint64_t last_event = 0;  // number of the record
   };
   uint64_t local_clock(uint64_t device_clock);
   void learn(const wire::TelemetryRecord& record);
@@ -87,6 +91,7 @@ class LifeTable {
   uint64_t offset_ = 0;  // local = device clock + offset, modulo 2^64
   bool anchored_ = false;
   uint64_t epochs_ = 0;
+  uint64_t records_ = 0;
   uint64_t rejected_ = 0;
   uint64_t clock_jumps_ = 0;
   uint64_t deaths_ = 0;

@@ -67,7 +67,7 @@ def test_a_landmark_learns_by_itself() -> None:
         (16, np.zeros((1, _core.TOKENS)), [1]),
         (0, np.zeros((1, _core.TOKENS - 1)), [1]),
         (0, np.zeros((2, _core.TOKENS)), [1]),
-        (0, np.full((1, _core.TOKENS), _core.TOKEN_ROWS), [1]),
+        (0, np.full((1, _core.TOKENS), _core.TOKEN_VALUES), [1]),
     ],
 )
 def test_what_is_no_write_is_refused(

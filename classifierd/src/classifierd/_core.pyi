@@ -7,7 +7,7 @@ SHAPES: int
 SHAPE_STRIDE: int
 VSTREAMS: int
 TOKENS: int
-TOKEN_ROWS: int
+TOKEN_VALUES: int
 MODEL_BYTES: int
 MODEL_BUFFER_BYTES: int
 MODEL_MAGIC: int
@@ -82,6 +82,7 @@ class LifeTable:
     def feed(self, records: _Records) -> int: ...
     def end_epoch(self) -> None: ...
     def forget_births(self) -> None: ...
+    def events(self) -> npt.NDArray[np.float64]: ...
     def cells(self) -> tuple[npt.NDArray[np.uint32], _Floats, _Floats, _Floats]: ...
     def restore(
         self,

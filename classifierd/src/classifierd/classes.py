@@ -227,11 +227,11 @@ def assign(
     values: Floats,
     edges: Floats,
     previous: npt.NDArray[np.uint8] | None = None,
-    margin_log2: float = 0.0,
+    margin_log2: Floats | float = 0.0,
 ) -> npt.NDArray[np.uint8]:
     """The class of each value; one within `margin_log2` of its previous class stays there."""
     fresh = np.searchsorted(edges, values, side="right").astype(np.uint8)
-    if previous is None or margin_log2 <= 0:
+    if previous is None or np.all(margin_log2 <= 0):
         return fresh
     low = np.searchsorted(edges, values - margin_log2, side="right")
     high = np.searchsorted(edges, values + margin_log2, side="right")

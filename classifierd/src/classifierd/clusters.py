@@ -50,8 +50,7 @@ class ChunkClusters:
 
     def fit(self, features: Features) -> ChunkClusters:
         """Group chunks: a row each. Fewer distinct chunks than classes: fewer classes."""
-        bent = _bent(features)
-        sample = bent[:: len(bent) // _SAMPLE + 1]
+        sample = _bent(features[:: len(features) // _SAMPLE + 1])
         mean, spread = _scale(sample)
         points = _standardised(sample, mean, spread)
         k = min(self.k, len(np.unique(points, axis=0)))
@@ -65,7 +64,10 @@ class ChunkClusters:
             hottest_first = np.argsort(-model.cluster_centers_[:, 0], kind="stable")
             model.cluster_centers_ = np.ascontiguousarray(model.cluster_centers_[hottest_first])
         self.centres_ = model.cluster_centers_ * spread + mean
-        self.labels_ = model.predict(_standardised(bent, mean, spread))
+        # A part at a time: of a million chunks, copies of all would be most of the daemon's memory.
+        parts = [features[at : at + _SAMPLE] for at in range(0, len(features), _SAMPLE)]
+        labels = [model.predict(_standardised(_bent(part), mean, spread)) for part in parts]
+        self.labels_ = np.concatenate(labels)
         return self
 
     def fit_when_due(self, counter: _core.ChunkCounter, clock_pages: int) -> None:

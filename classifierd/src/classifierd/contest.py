@@ -14,7 +14,7 @@ import numpy as np
 from classifierd import _core
 from classifierd.choice import Choice, Tags, Verdict
 from classifierd.contexts import VStream
-from classifierd.learner import Learner, Settings, Table
+from classifierd.learner import Learner, Settings, Table, fill_rows
 from classifierd.records import RECORD, Records
 
 # Streams are not free where spare blocks are few, hence fewer of them as well.
@@ -89,9 +89,9 @@ class Contest:
             gc_mode=device.gc_mode,
         )
         self._choice = Choice(candidates, shadow, serving or begins)
-        # What each of PUBLISHED says, u8[vStreams, shapes].
+        # What each of PUBLISHED says, u8[vStreams, shapes]; written in place at each epoch.
         mixed = np.full_like(self.learner.table_, self.pstreams - 1)
-        self.tables_: dict[str, Table] = dict.fromkeys(PUBLISHED, mixed)
+        self.tables_: dict[str, Table] = {name: mixed.copy() for name in PUBLISHED}
         # The pStreams that each candidate writes to; what one uses no more is released.
         self.used_: dict[str, frozenset[int]] = {}
         self._use()
@@ -146,7 +146,8 @@ class Contest:
         if name in self._cuts:
             return frozenset(pstreams_of(self._cuts[name], self.pstreams).tolist())
         said = self.tables_[name][:, : _core.SHAPES]
-        return frozenset(np.flatnonzero(np.bincount(said.reshape(-1))).tolist())
+        mine, others = said[self.learner.rows_], said[self.learner.stranger_]
+        return frozenset(np.unique(np.append(mine, others)).tolist())
 
     def run(self, records: Records) -> Iterator[tuple[dict[str, Tags], str, bool]]:
         """Take all of it, part by part.
@@ -198,6 +199,15 @@ class Contest:
         """Spread the classes over the pStreams; neighbours share one where there are to be few."""
         edges = self.learner.edges_
         classes = 1 if edges is None else 1 + int(np.isfinite(edges).sum())
-        table = np.minimum(self.learner.table_, classes - 1)
-        self.tables_["life-table"] = pstreams_of(classes, self.pstreams)[table]
-        self.tables_["life-table-few"] = pstreams_of((classes + 1) // 2, self.pstreams)[table // 2]
+        every = np.minimum(np.arange(256), classes - 1)
+        self._say("life-table", pstreams_of(classes, self.pstreams)[every])
+        self._say("life-table-few", pstreams_of((classes + 1) // 2, self.pstreams)[every // 2])
+
+    def _say(self, name: str, pstream: Tags) -> None:
+        """Make a table of the learner's classes, the pStream of each given."""
+        learner, shapes = self.learner, slice(_core.SHAPES)
+        mine, others = (
+            learner.table_[learner.rows_, shapes],
+            learner.table_[learner.stranger_, shapes],
+        )
+        fill_rows(self.tables_[name], learner.rows_, pstream[others], pstream[mine])

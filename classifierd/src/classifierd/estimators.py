@@ -146,7 +146,7 @@ class LogisticRegressor(_Lifetimes):
         out = np.empty((len(rows), _core.TOKENS), np.uint32)
         for at in range(_core.TOKENS):
             token = wanted[at] if at < len(wanted) else []
-            out[:, at] = _hashed(rows[:, token], at) % np.uint64(_core.TOKEN_ROWS)
+            out[:, at] = _hashed(rows[:, token], at) % np.uint64(_core.TOKEN_VALUES)
         return out
 
     def _learn(self, rows: Rows, y: Floats, weight: Floats, alive: npt.NDArray[np.bool_]) -> None:

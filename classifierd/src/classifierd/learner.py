@@ -43,6 +43,8 @@ DEFAULT_LEVELS = (
 )
 
 
+_ERRORS = 2.0  # standard errors of a mean of lifetimes that differ by one log2
+
 # Exact one-dimensional K-means; equal shares of volume; scikit-learn's, warm-started.
 METHODS = ("spread", "quantile", "kmeans")
 
@@ -57,7 +59,9 @@ class Settings:
     deadband_log2: float = 1.0  # of shapes within a context
     method: str = "spread"  # how lifetimes are cut: METHODS
     settle: bool = True
+    # A lifetime so near to its class stays there; farther where few events tell it.
     margin_log2: float = 0.15
+    margin_most_log2: float = 0.75
     levels: tuple[str, ...] = DEFAULT_LEVELS
 
     def __post_init__(self) -> None:
@@ -72,8 +76,11 @@ class Settings:
         if not (0 < self.decay <= 1 and self.kappa > 0 and self.deadband_log2 >= 0):
             msg = "decay is in (0, 1], kappa positive, deadband_log2 not negative"
             raise ValueError(msg)
-        if not 0 <= self.epoch_pages <= 1 << 24 or not 0 <= self.margin_log2 <= 4:
-            msg = "epoch_pages is at most 2^24, margin_log2 at most 4"
+        least, most = self.margin_log2, self.margin_most_log2
+        if not 0 <= self.epoch_pages <= 1 << 24 or not 0 <= least <= most <= 4:
+            msg = (
+                "epoch_pages is at most 2^24, margin_log2 at most margin_most_log2, that at most 4"
+            )
             raise ValueError(msg)
 
 
@@ -114,8 +121,12 @@ class Learner:
         self._kmeans = LifetimeKMeans(self.pstreams)
         self.vstreams: dict[int, VStream] = {}
         self.edges_: Floats | None = None
+        # Written in place at each epoch: copy what is to be kept. Only `rows_` say another thing
+        # than row `stranger_` does, which is what is known of a vStream that nobody has met yet.
         self.table_: Table = np.zeros((_core.VSTREAMS, _core.SHAPE_STRIDE), np.uint8)
         self.lifetimes_: Table = np.zeros_like(self.table_)  # half steps of log2, plus one
+        self.rows_: npt.NDArray[np.uint16] = np.zeros(0, np.uint16)
+        self.stranger_ = 0
         self._speaking = False  # a table made from evidence exists
 
     def know(self, vstreams: Iterable[VStream]) -> None:
@@ -167,24 +178,31 @@ class Learner:
             fresh = settle(squash(self.edges_, self.live_pages), fresh, bent, volume)
         self.edges_ = unsquash(fresh, self.live_pages)
 
+    def _margins(self, numbers: npt.NDArray[np.uint16]) -> Floats:
+        """How far each lifetime [n, shapes] may stray from its class: errors of its mean.
+
+        Files deleted whole are one event each, and a mean over few wanders.
+        """
+        cells, *_ = self.life.cells()
+        events = np.zeros((len(numbers), _core.SHAPE_STRIDE))
+        events[
+            np.searchsorted(numbers, cells // _core.SHAPE_STRIDE), cells % _core.SHAPE_STRIDE
+        ] = self.life.events()
+        error = _ERRORS / np.sqrt(np.maximum(events[:, : _core.SHAPES], 1.0))
+        return np.clip(error, self.settings.margin_log2, self.settings.margin_most_log2)
+
     def _fill(self, numbers: npt.NDArray[np.uint16], mean: Floats) -> None:
         assert self.edges_ is not None
         shapes = _core.SHAPES
-        margin = self.settings.margin_log2
+        margin = self._margins(numbers)
         previous = self.table_[numbers, :shapes] if self._speaking else None
-        # A vStream nobody has met yet gets what is known of its shape alone.
         met = np.zeros(_core.VSTREAMS, np.bool_)
         met[numbers] = True
-        stranger = np.flatnonzero(~met)[:1].astype(np.uint16)
-        table = np.zeros_like(self.table_)
-        lifetimes = np.zeros_like(self.table_)
-        if len(stranger):
-            fallback, _ = self._backoff.predict(stranger)
-            table[:, :shapes] = assign(fallback[0], self.edges_)
-            lifetimes[:, :shapes] = _steps(fallback[0])
-        table[numbers, :shapes] = assign(mean, self.edges_, previous, margin)
-        lifetimes[numbers, :shapes] = _steps(mean)
-        self.table_, self.lifetimes_ = table, lifetimes
+        self.rows_, self.stranger_ = numbers, int(met.argmin())
+        fresh = assign(mean, self.edges_, previous, margin)
+        fallback, _ = self._backoff.predict(np.array([self.stranger_], np.uint16))
+        fill_rows(self.table_, numbers, assign(fallback[0], self.edges_), fresh)
+        fill_rows(self.lifetimes_, numbers, _steps(fallback[0]), _steps(mean))
         self._speaking = True
 
     def vstream_lifetimes(self) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
@@ -231,6 +249,14 @@ class Learner:
             life = float((values[mine] * volume[mine]).sum() / weight)
             out.append(ClassReport(int(p), life, weight / total, members))
         return out
+
+
+def fill_rows(table: Table, numbers: npt.NDArray[np.uint16], other: Table, rows: Table) -> None:
+    """Write `rows` [n, shapes] at `numbers` of a table, and `other` [shapes] everywhere else."""
+    row = np.zeros(table.shape[1], np.uint8)
+    row[: len(other)] = other
+    table[:] = row
+    table[numbers, : rows.shape[1]] = rows
 
 
 def _steps(mean_log2: Floats) -> Table:

@@ -48,6 +48,21 @@ TEST(LifetimeModel, HotAndColdPagesComeApart) {
   EXPECT_GT(mean(lifetimes[0]), mean(lifetimes[1]) + 3);
 }
 
+TEST(LifetimeModel, WhatIsForgottenIsNotTakenForDead) {
+  // A sixteenth of the device is remembered; most of it is written once and lives for ever.
+  LifetimeModel model(16 * kLive, kLive, kLive * sizeof(PageLife));
+  std::mt19937 random(5);
+  std::array<std::vector<float>, 2> lifetimes;  // lasting, brief
+  uint64_t lasting = 64;
+  for (uint64_t i = 0; i < 12 * kLive; ++i) {
+    const bool brief = i % 2 == 0;
+    const float lifetime = write_one(model, brief ? random() % 64 : lasting++, brief ? 1 : 2);
+    if (i > 9 * kLive) lifetimes[brief ? 1 : 0].push_back(lifetime);
+  }
+  EXPECT_LT(mean(lifetimes[1]), 1);
+  EXPECT_GT(mean(lifetimes[0]), 0.9 * double{model.landmarks().longest()});
+}
+
 TEST(LifetimeModel, LongAndVeryLongComeApart) {
   // Two halves, each rewritten in order, one three times as often: both live about as long as it
   // takes to write all that is live, or longer.
