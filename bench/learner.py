@@ -204,7 +204,7 @@ def _day_of(live: int, pages: int) -> Day:
     del raw
     known = knowledge(2 * live, live)
     known.know(vstreams)
-    moved, memory, before = [], [], known.learner.table_.reshape(-1)
+    moved, memory, before = [], [], known.learner.table_.reshape(-1).copy()
     for hour in epochs(records, pages_of(records) // HOURS):
         for at in range(0, len(hour), POLL_RECORDS):
             feed(known, hour[at : at + POLL_RECORDS])

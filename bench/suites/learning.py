@@ -1,10 +1,17 @@
-"""What learning costs the daemon, and how soon it knows: in this process, on simulated devices."""
+"""What learning costs the daemon, how soon it knows, and what it costs others that it dies.
 
+In this process, on simulated devices; who is killed is the daemon of a mount.
+"""
+
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import fmean
+from tempfile import TemporaryDirectory
 
 import numpy as np
+from bench.disturbed import run as disturbed_run
 from bench.learner import (
     AHEAD,
     PAGES_A_SECOND,
@@ -21,7 +28,7 @@ from bench.learner import (
     tagged,
     waf_by_window,
 )
-from bench.table import Row, Target, main, row
+from bench.table import Row, Target, main, row, unavailable
 
 from classifierd import _core
 from classifierd.contest import CANDIDATES
@@ -37,12 +44,13 @@ LEARNERS: tuple[tuple[str, tuple[str, ...], float], ...] = (
 LIVE_PAGES = 1 << 18  # 1 GiB
 ACTIVE_CHUNKS, EPOCH_SECONDS, EPOCH_MIB = 1 << 20, 2.0, 256.0
 SHIFT, COLD_GIB = 0.05, 1.0
+KILLS, KILLS_WAF = 50, 1.05
 GROWN_MIB = 8.0  # what an allocator may hold on to
 
 
 def measure(quick: bool) -> list[Row]:
     """Return every row."""
-    return [*cpu(quick), *epoch(quick), *shifts(quick), *cold(quick), *day(quick)]
+    return [*cpu(quick), *epoch(quick), *shifts(quick), *cold(quick), *day(quick), *kills(quick)]
 
 
 def cpu(quick: bool) -> Iterator[Row]:
@@ -119,6 +127,28 @@ def day(quick: bool) -> Iterator[Row]:
     yield row(f"{label}: in the worst hour after three", found.moved_most, "")
     grown = Target(GROWN_MIB)
     yield row(f"{label}: memory grows after eight hours", found.grown_mib, "MiB", grown)
+
+
+def kills(quick: bool) -> Iterator[Row]:
+    """Yield what it costs a program that the daemon is killed, stopped and started over and over.
+
+    Calls are compared with a run whose daemon is left alone.
+    """
+    times = 3 if quick else KILLS
+    label = f"daemon killed, stopped and started {times} times"
+    if os.geteuid() != 0:
+        yield unavailable(label, "these mounts are root's")
+        return
+    with TemporaryDirectory(prefix="streamfs-bench-") as work:
+        found = disturbed_run(Path(work) / "disturbed", times=times, rounds=2000)
+        alone = disturbed_run(Path(work) / "alone", times=0, rounds=found.rounds)
+    yield row(f"{label}: WAF ÷ undisturbed", found.waf / alone.waf, "", Target(KILLS_WAF))
+    limit = 2 * alone.p99_ms
+    yield row(f"{label}: p99 of a call", found.p99_ms, f"ms, {alone.p99_ms:.2f} undisturbed")
+    yield row(f"{label}: calls beyond twice the undisturbed p99", 100 * found.beyond(limit),
+              f"%, {100 * alone.beyond(limit):.2f} undisturbed")  # fmt: skip
+    yield row(f"{label}: longest call", float(found.latencies_ms.max()),
+              f"ms, {alone.latencies_ms.max():.0f} undisturbed")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -128,10 +128,22 @@ class Learner:
         self.rows_: npt.NDArray[np.uint16] = np.zeros(0, np.uint16)
         self.stranger_ = 0
         self._speaking = False  # a table made from evidence exists
+        self._stay: tuple[npt.NDArray[np.int64], Table] | None = None
 
     def know(self, vstreams: Iterable[VStream]) -> None:
         """Take the filesystem's descriptors; later ones replace earlier ones."""
         self.vstreams.update((v.number, v) for v in vstreams)
+
+    def stay(self, cells: npt.NDArray[np.int64], classes: Table, live_pages: int) -> None:
+        """The first table is made as if cells were in these classes: as the last run left them.
+
+        Raises ValueError for what are none.
+        """
+        if not 0 < live_pages <= 1 << 40 or (classes >= self.pstreams).any():
+            msg = "classes or a size that cannot be"
+            raise ValueError(msg)
+        self.live_pages = live_pages
+        self._stay = cells, classes
 
     def feed(self, records: Records) -> int:
         """Learn up to the end of the epoch; returns how many records that took."""
@@ -178,6 +190,18 @@ class Learner:
             fresh = settle(squash(self.edges_, self.live_pages), fresh, bent, volume)
         self.edges_ = unsquash(fresh, self.live_pages)
 
+    def _previous(self, numbers: npt.NDArray[np.uint16], mean: Floats) -> Table | None:
+        """The class of each lifetime until now, if there was any table."""
+        if self._speaking:
+            return self.table_[numbers, : _core.SHAPES]
+        if self._stay is None or self.edges_ is None:
+            return None
+        (cells, classes), self._stay = self._stay, None
+        previous = assign(mean, self.edges_)
+        row = np.searchsorted(numbers, cells // _core.SHAPE_STRIDE)
+        previous[row, cells % _core.SHAPE_STRIDE] = classes
+        return previous
+
     def _margins(self, numbers: npt.NDArray[np.uint16]) -> Floats:
         """How far each lifetime [n, shapes] may stray from its class: errors of its mean.
 
@@ -193,9 +217,8 @@ class Learner:
 
     def _fill(self, numbers: npt.NDArray[np.uint16], mean: Floats) -> None:
         assert self.edges_ is not None
-        shapes = _core.SHAPES
         margin = self._margins(numbers)
-        previous = self.table_[numbers, :shapes] if self._speaking else None
+        previous = self._previous(numbers, mean)
         met = np.zeros(_core.VSTREAMS, np.bool_)
         met[numbers] = True
         self.rows_, self.stranger_ = numbers, int(met.argmin())

@@ -24,7 +24,7 @@ from classifierd.contexts import VStream
 log = logging.getLogger(__name__)
 
 _MAGIC = b"SFSLIFE1"
-_VERSION = 2
+_VERSION = 3
 _BYTES_MAX = 1 << 30
 _IDENTITY = ("source", "name", "comm", "ext", "dir")
 
@@ -44,6 +44,7 @@ def save(directory: Path, uuid: bytes, contest: Contest) -> None:
         "version": _VERSION,
         "serving": contest.serving if contest.decided else "",
         "uuid": uuid.hex(),
+        "live_pages": learner.live_pages,
         "vstreams": [
             [v.number, *(getattr(v, key) for key in _IDENTITY)] for v in learner.vstreams.values()
         ],
@@ -58,6 +59,7 @@ def save(directory: Path, uuid: bytes, contest: Contest) -> None:
         deaths=deaths.astype(np.float32),
         entered=entered.astype(np.float32),
         edges=edges,
+        classes=learner.table_.reshape(-1)[cells],
     )
     body = archive.getvalue()
     path = path_of(directory, uuid)
@@ -134,6 +136,8 @@ def _restore(path: Path, uuid: bytes, contest: Contest) -> int:
     edges = arrays["edges"].astype(np.float64)
     sound = len(edges) == learner.pstreams - 1 and not np.isnan(edges).any()
     learner.edges_ = edges if sound and (np.sort(edges) == edges).all() else None
+    if learner.edges_ is not None:
+        learner.stay(fresh[keep], arrays["classes"][keep].astype(np.uint8), int(meta["live_pages"]))
     contest.serve(str(meta.get("serving", "")))
     return int(keep.sum())
 

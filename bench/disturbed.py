@@ -1,0 +1,260 @@
+"""A program at work on a mount whose daemon is killed, stopped and started again, or is not.
+
+Rounds are the same in every run: pages appended to a log that comes round, pages overwritten at
+random, files made and deleted whole; a device small and full enough to collect its garbage.
+"""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from bench.paths import BIN, VENV_BIN
+from bench.ssd import PAGE_BYTES, Ssd
+from bench.streamctl import status
+from bench.system import BenchError, finish, output_of, start, unmount, wait_until
+
+MIB = 1 << 20
+DEVICE_MIB, TABLE_MIB, LOG_MIB, FILES, FILE_KIB = 48, 18, 2, 16, 256
+BLOCK_PAGES = 16  # little beside the spare, though each pStream has two open ones
+FREE_MIB = 5  # of the filesystem's: what was deleted is free again a little later
+SYNC_EVERY, FILE_EVERY = 16, 8  # rounds
+WARM_UP_TABLES = 16  # published before anything is measured: the device was written twice by then
+WAIT_SECONDS = 60.0
+STOPPED_ROUNDS = 50  # go by while the daemon is stopped
+# What is killed must have kept what it knew, or it would be a beginner each time.
+CONFIG = "[daemon]\nsave_seconds = 1\n[learner]\nepoch_pages = 2048\n"
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """What a run came to."""
+
+    rounds: int
+    waf: float
+    latencies_ms: npt.NDArray[np.float64]  # of each call that wrote or waited
+    daemons: int  # started
+    status: dict[str, Any]  # of the filesystem, in the end
+
+    @property
+    def tables(self) -> int:
+        """Return how many the filesystem went by one after the other."""
+        return int(self.status["model"]["generation"])
+
+    @property
+    def p99_ms(self) -> float:
+        """Return what one call in a hundred takes longer than."""
+        return float(np.percentile(self.latencies_ms, 99))
+
+    def beyond(self, limit_ms: float) -> float:
+        """Return the share of the calls that took longer."""
+        return float((self.latencies_ms > limit_ms).mean())
+
+
+@dataclass
+class Program:
+    """The rounds' author. Raises OSError for any I/O error, BenchError for a wrong byte."""
+
+    folder: Path
+    rounds: int = 0
+    latencies_ms: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Write the table once."""
+        self._random = random.Random(1)
+        self._table = os.open(self.folder / "table", os.O_RDWR | os.O_CREAT)
+        self._log = os.open(self.folder / "log", os.O_RDWR | os.O_CREAT)
+        self._at = 0
+        for at in range(TABLE_MIB):
+            os.pwrite(self._table, bytes(MIB), at * MIB)
+        os.fsync(self._table)
+
+    def close(self) -> None:
+        """Close its files."""
+        os.close(self._table)
+        os.close(self._log)
+
+    def round(self) -> None:
+        """Do one round."""
+        page = self.rounds.to_bytes(8, "little") * (PAGE_BYTES // 8)
+        with self._timed():
+            os.pwrite(self._log, page[: PAGE_BYTES // 3], self._at)
+            os.fdatasync(self._log)
+        self._at = (self._at + PAGE_BYTES // 3) % (LOG_MIB * MIB)
+        pages = TABLE_MIB * MIB // PAGE_BYTES
+        for _ in range(4):
+            near = self._random.random() < 0.8
+            place = self._random.randrange(pages // 8 if near else pages) * PAGE_BYTES
+            with self._timed():
+                os.pwrite(self._table, page, place)
+            if os.pread(self._table, PAGE_BYTES, place) != page:
+                message = f"page {place // PAGE_BYTES} of the table is not what was written"
+                raise BenchError(message)
+        if self.rounds % SYNC_EVERY == 0:
+            with self._timed():
+                os.fdatasync(self._table)
+        if self.rounds % FILE_EVERY == 0:
+            with self._timed():
+                self._replace(self._random.randrange(FILES))
+        self.rounds += 1
+
+    def _replace(self, number: int) -> None:
+        path = self.folder / f"file-{number}"
+        path.unlink(missing_ok=True)
+        path.write_bytes(bytes(FILE_KIB << 10))
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        begun = time.perf_counter()
+        yield
+        self.latencies_ms.append((time.perf_counter() - begun) * 1e3)
+
+
+class Daemons:
+    """One classifierd after another on a mount, none of which outlives the stack."""
+
+    def __init__(self, stack: ExitStack, mount: Path, work: Path) -> None:
+        self._mount, self._work, self._log = mount, work, work / "classifierd.log"
+        self._stack = stack
+        self.started = 0
+        self.last: subprocess.Popen[bytes]
+        (work / "config.toml").write_text(CONFIG)
+
+    def begin(self) -> None:
+        """Start the next one and wait until it is attached."""
+        self.started += 1
+        words: list[str | Path] = [VENV_BIN / "python", "-m", "classifierd", "run", self._mount]
+        words += ["--state", self._work / "state", "--config", self._work / "config.toml"]
+        daemon = start(self._stack, words, self._log, 0)
+        wait_until(lambda: self._attached() >= self.started, "classifierd", daemon, self._log)
+        self.last = daemon
+
+    def _attached(self) -> int:
+        return self._log.read_text(errors="replace").count("attached: ")
+
+    def first_words(self) -> None:
+        """Start one and wait until the filesystem goes by what it has learned."""
+        self.begin()
+        wait_until(
+            lambda: generation(self._mount) >= WARM_UP_TABLES, "tables", self.last, self._log
+        )
+
+
+def generation(mount: Path) -> int:
+    """Return which table the filesystem took over last."""
+    model: dict[str, int] = status(mount)["model"]
+    return model["generation"]
+
+
+def disturb(daemons: Daemons, program: Program, times: int, over: threading.Event) -> None:
+    """Kill the daemon so many times: at once, stopped, after a while, by turns; start the next."""
+    for number in range(times):
+        if number % 3 == 1:
+            daemons.last.send_signal(signal.SIGSTOP)
+        if number % 3 != 0:
+            _wait_rounds(program, STOPPED_ROUNDS * (number % 3), over)
+        daemons.last.kill()
+        finish(daemons.last, WAIT_SECONDS)
+        daemons.begin()
+
+
+def _wait_rounds(program: Program, rounds: int, over: threading.Event) -> None:
+    wanted, deadline = program.rounds + rounds, time.monotonic() + WAIT_SECONDS
+    while program.rounds < wanted and not over.is_set():
+        if time.monotonic() > deadline:
+            message = "the program waits for the daemon"
+            raise BenchError(message)
+        time.sleep(0.005)
+
+
+def run(work: Path, *, times: int, rounds: int) -> Disturbed:
+    """Work for `rounds`, or longer: until the daemon was killed so many times.
+
+    Raises BenchError or OSError for whatever the program or the filesystem suffers from that.
+    """
+    work.mkdir()
+    with ExitStack() as stack:
+        ssd = Ssd(work / "ssd", "--size", f"{DEVICE_MIB}M", "--pages-per-block", BLOCK_PAGES)
+        mount = _mounted(stack, ssd, work)
+        program = Program(mount)
+        stack.callback(program.close)
+        _fill(mount)
+        daemons = Daemons(stack, mount, work)
+        _work_while(program, daemons.first_words, 0)
+        output_of([BIN / "streamctl", "sync", mount])
+        ssd.reset()
+        program.latencies_ms.clear()
+        begun, over = program.rounds, threading.Event()
+        _work_while(program, partial(disturb, daemons, program, times, over), rounds, over)
+        output_of([BIN / "streamctl", "sync", mount])
+        latencies = np.array(program.latencies_ms)
+        waf = ssd.counters().waf
+        return Disturbed(program.rounds - begun, waf, latencies, daemons.started, status(mount))
+
+
+def _work_while(
+    program: Program, beside: Callable[[], None], rounds: int, over: threading.Event | None = None
+) -> None:
+    """Work until `beside`, in a thread of its own, is done, and for so many rounds at least."""
+    failed: list[Exception] = []
+
+    def kept() -> None:
+        try:
+            beside()
+        except Exception as error:
+            failed.append(error)
+
+    thread, wanted = threading.Thread(target=kept), program.rounds + rounds
+    thread.start()
+    try:
+        while thread.is_alive() or program.rounds < wanted:
+            program.round()
+    finally:
+        if over is not None:
+            over.set()
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def _mounted(stack: ExitStack, ssd: Ssd, work: Path) -> Path:
+    mount = work / "mount"
+    mount.mkdir()
+    meta, log = work / "META", work / "streamfs.log"
+    output_of([BIN / "mkfs.streamfs", "--meta", meta, f"emu:{ssd.path}"])
+    # Early copies cost NAND bytes, and when they happen depends on the machine's pace.
+    words: list[str | Path] = [
+        BIN / "streamfs",
+        f"emu:{ssd.path}",
+        mount,
+        "-f",
+        "-o",
+        f"meta={meta},idle_work=off",
+    ]
+    server = start(stack, words, log)
+    stack.callback(unmount, ["umount"], mount)
+    wait_until(lambda: os.path.ismount(mount), "streamfs", server, log)
+    return mount
+
+
+def _fill(mount: Path) -> None:
+    """Write what stays until FREE_MIB are left beside the log."""
+    for number in range(FILES):
+        (mount / f"file-{number}").write_bytes(bytes(FILE_KIB << 10))
+    output_of([BIN / "streamctl", "sync", mount])
+    room = shutil.disk_usage(mount).free - (LOG_MIB + FREE_MIB) * MIB
+    with (mount / "ballast").open("wb") as file:
+        for _ in range(int(room / MIB)):
+            file.write(bytes(MIB))
+    output_of(["sync", "-f", mount])
