@@ -31,7 +31,7 @@ BLOCK_PAGES = 16  # little beside the spare, though each pStream has two open on
 FREE_MIB = 5  # of the filesystem's: what was deleted is free again a little later
 SYNC_EVERY, FILE_EVERY = 16, 8  # rounds
 WARM_UP_TABLES = 16  # published before anything is measured: the device was written twice by then
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 300.0
 STOPPED_ROUNDS = 50  # go by while the daemon is stopped
 # What is killed must have kept what it knew, or it would be a beginner each time.
 CONFIG = "[daemon]\nsave_seconds = 1\n[learner]\nepoch_pages = 2048\n"

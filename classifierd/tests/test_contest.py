@@ -95,6 +95,27 @@ def test_a_candidate_alone_serves_from_the_first_page_on() -> None:
     assert len(np.unique(contest.tables_["life-table"])) > 2
 
 
+def test_tables_filled_by_rows_say_what_they_would_if_made_whole() -> None:
+    raw, vstreams = WORKLOADS["log-tail-mix"](60_000, 1, LIVE // 2)
+    contest = Contest(1 << 18, Device(LIVE // 2, 8), candidates=("life-table", "life-table-few"))
+    contest.know(vstreams)
+    for _, _, ends in contest.run(telemetry(raw)):
+        assert contest.learner.edges_ is not None or not ends
+    assert contest.learner.edges_ is not None
+    classes = 1 + int(np.isfinite(contest.learner.edges_).sum())
+    table = np.minimum(contest.learner.table_, classes - 1)
+    assert len(np.unique(table)) > 2
+    assert len(np.unique(table[contest.learner.stranger_ :])) < len(np.unique(table))
+    whole = {
+        "life-table": pstreams_of(classes, 8)[table],
+        "life-table-few": pstreams_of((classes + 1) // 2, 8)[table // 2],
+    }
+    for name, said in whole.items():
+        shapes = said[:, : _core.SHAPES]
+        assert (contest.tables_[name][:, : _core.SHAPES] == shapes).all(), name
+        assert contest.used_[name] == frozenset(np.unique(shapes).tolist()), name
+
+
 @pytest.mark.parametrize("pstreams", [1, 2, 200])
 def test_any_number_of_pstreams_will_do(pstreams: int) -> None:
     raw, vstreams = WORKLOADS["log-tail-mix"](30_000, 1, LIVE // 2)

@@ -95,6 +95,32 @@ def test_who_serves_is_remembered(tmp_path: Path) -> None:
     assert (again.placements() == known.placements()).mean() > 0.9
 
 
+def test_a_restart_moves_nothing_to_another_class(tmp_path: Path) -> None:
+    """Whose lifetime lies near an edge stays where its data is."""
+    raw, vstreams = WORKLOADS["log-tail-mix"](12 * LIVE, 1, LIVE)
+    known = knowledge(tmp_path)
+    known.know(vstreams)
+    learn(known, telemetry(raw))
+    cells, volume, *_ = known.learner.life.cells()
+    # As hysteresis leaves it: whoever may stay in the class below has.
+    edges = known.learner.edges_
+    assert edges is not None
+    table = known.learner.table_.reshape(-1)
+    mean = np.array([known.learner.expected(int(c) // _core.SHAPE_STRIDE)[0] for c in cells])
+    mean = mean[np.arange(len(cells)), cells % _core.SHAPE_STRIDE]
+    table[cells] = np.searchsorted(edges, mean - known.learner.settings.margin_log2, side="right")
+    before = table[cells].copy()
+    known.save()
+    again = knowledge(tmp_path)
+    again.know(vstreams)
+    assert again.load()
+    after = again.learner.table_.reshape(-1)[cells]
+    assert (after == before).all()
+    assert (np.searchsorted(edges, mean, side="right") != before).any(), "or it would be easy"
+    assert again.learner.live_pages == known.learner.live_pages
+    assert volume.sum() > 0
+
+
 def test_what_was_not_decided_is_not_remembered_as_decided(tmp_path: Path) -> None:
     records, vstreams = logs(2 * LIVE)
     known = knowledge(tmp_path)

@@ -100,6 +100,32 @@ def test_a_context_without_history_gets_what_its_relatives_know() -> None:
     assert table[3] == table[1] < table[2]
 
 
+def test_pages_that_die_together_are_one_witness() -> None:
+    """A file of 256 pages trimmed whole is one event, pages overwritten one by one are many."""
+    learner = Learner(1 << 18, 8, Settings(epoch_pages=4096, decay=1.0))
+    files, pages = 40, 256
+    at = 0
+    for number in range(files):
+        both = np.concatenate([make(number % 2 * pages, pages, trim=True, vstream=1),
+                               make(number % 2 * pages, pages, vstream=1)])  # fmt: skip
+        both["clock_pages"] = at
+        learn(learner, both)
+        at += pages
+    singles = make_overwrites(np.tile(np.arange(1000, 1100), 40), 1, age=1)
+    singles["vstream"], singles["clock_pages"] = 2, at + np.arange(len(singles))
+    learn(learner, singles)
+    learner.end_epoch()
+    cells, *_ = learner.life.cells()
+    events = learner.life.events()
+    by_vstream = [events[cells // _core.SHAPE_STRIDE == v].max() for v in (1, 2)]
+    assert by_vstream[0] == files - 2
+    assert by_vstream[1] == len(singles) - 100
+    margins = learner._margins(np.array([1, 2], np.uint16))
+    least, most = learner.settings.margin_log2, learner.settings.margin_most_log2
+    assert least < margins[0].min() < most, "few tell it, so it may stray"
+    assert margins[1].min() == least
+
+
 def test_little_evidence_moves_the_estimate_little() -> None:
     backoff = _core.Backoff([_core.FEATURES["overwrite"], _core.FEATURES["vstream"]], kappa=512.0)
     life = _core.LifeTable(1 << 18)
