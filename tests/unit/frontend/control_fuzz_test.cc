@@ -27,6 +27,7 @@
 #include "base/wire/control.h"
 #include "fuse-fs/frontend/control_requests.h"
 #include "fuse-fs/frontend/control_server.h"
+#include "fuse-fs/frontend/meters.h"
 #include "tests/unit/frontend/fake_filesystem.h"
 
 namespace streamfs::frontend {
@@ -58,12 +59,13 @@ class Requests {
     return words[draw(N)];
   }
   std::string object() {
-    static constexpr std::array<std::string_view, 13> kOps = {
-        "status", "streams", "block",    "attach",           "sync", "record", "scrub",
-        "grow",   "trim",    "maintain", "prepare_poweroff", "",     "dance"};
-    static constexpr std::array<std::string_view, 11> kKeys = {
+    static constexpr std::array<std::string_view, 15> kOps = {
+        "status",           "streams", "block", "attach",  "sync",
+        "record",           "scrub",   "grow",  "trim",    "maintain",
+        "prepare_poweroff", "",        "dance", "savings", "metrics"};
+    static constexpr std::array<std::string_view, 12> kKeys = {
         "path", "stop",  "action", "meta_size", "dry_run", "ms",
-        "from", "block", "op",     "",          "\\u0000"};
+        "from", "block", "op",     "report",    "",        "\\u0000"};
     std::string text = draw(16) == 0 ? "{" : "{\"op\": \"" + std::string(one_of(kOps)) + "\"";
     for (uint64_t fields = draw(4); fields > 0; --fields) {
       if (text.size() > 1) text += ", ";
@@ -150,13 +152,15 @@ TEST(ControlFuzz, NoRequestEndsTheProcessGrowsItOrGivesAStrangerAnything) {
   const uint64_t wanted = requests_of(100'000, 10'000'000);
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   FakeFilesystem fs;
+  Meters meters;
   Requests requests(kSeed);
   FlatMemory memory;
   uint64_t done = 0, refused = 0, fds = 0;
   for (uint64_t i = 0; i < wanted; ++i) {
     if (i == wanted / 10) memory.begin();
     const std::string line = requests.next();
-    const ControlAnswer answer = answer_control(fs, {kFuzzStranger, [] { return true; }}, line);
+    const ControlAnswer answer =
+        answer_control(fs, meters, {kFuzzStranger, [] { return true; }}, line);
     ASSERT_TRUE(answer.body.is_object() && answer.body.contains("ok")) << line;
     ++(answer.body["ok"] == true ? done : refused);
     fds += answer.fds.size();
@@ -176,12 +180,14 @@ TEST(ControlFuzz, RootsRequestsAreAllAnswered) {
   const uint64_t wanted = requests_of(50'000, 1'000'000);
   SCOPED_TRACE("seed " + std::to_string(kSeed + 1));
   FakeFilesystem fs;
+  Meters meters;
   Requests requests(kSeed + 1);
   FlatMemory memory;
   for (uint64_t i = 0; i < wanted; ++i) {
     if (i == wanted / 10) memory.begin();
     const std::string line = requests.next();
-    const ControlAnswer answer = answer_control(fs, {0, [&] { return i % 2 == 0; }}, line);
+    const auto every_other = [&] { return i % 2 == 0; };
+    const ControlAnswer answer = answer_control(fs, meters, {0, every_other, every_other}, line);
     ASSERT_TRUE(answer.body.contains("ok")) << line;
     ASSERT_LE(fs.maintained_ms.value_or(0), 5000u) << line;
     ASSERT_LE(fs.prepared_ms.value_or(0), 5000u) << line;
@@ -195,7 +201,7 @@ class FuzzedSocket : public ::testing::Test {
   FuzzedSocket() {
     std::string pattern = std::filesystem::temp_directory_path() / "streamfs-fuzz.XXXXXX";
     folder_ = mkdtemp(pattern.data());
-    auto opened = ControlServer::open(fs_, folder_ + "/sock");
+    auto opened = ControlServer::open(fs_, meters_, folder_ + "/sock");
     EXPECT_TRUE(opened.ok());
     server_ = std::move(opened).value();
   }
@@ -218,6 +224,7 @@ class FuzzedSocket : public ::testing::Test {
     return count;
   }
   FakeFilesystem fs_;
+  Meters meters_;
   std::string folder_;
   std::unique_ptr<ControlServer> server_;
 };

@@ -139,14 +139,14 @@ TEST_F(ReuseCrash, AnInodeSlotFreedAMomentAgo) {
 }
 
 TEST_F(ReuseCrash, AUnitOfInodesThatBecomesADirectory) {
-  constexpr int kFiles = 600;
+  constexpr int kFilesBefore = 600;
   const auto file = [](int i) { return "file" + std::to_string(i); };
   const auto directory = [&](int i) {
     const std::string name = "dir" + std::to_string(i);
     const auto made = engine_->create(engine_->root(), name, node(S_IFDIR | 0700));
     return made.ok() && engine_->create(made->id, "x", node(S_IFREG | 0600)).ok();
   };
-  for (int i = 0; i < kFiles; ++i) create(file(i));
+  for (int i = 0; i < kFilesBefore; ++i) create(file(i));
   int directories = 0;
   while (directory(directories)) ++directories;
   for (int i = 0; i < 400; ++i) remove(file(i));
@@ -157,7 +157,7 @@ TEST_F(ReuseCrash, AUnitOfInodesThatBecomesADirectory) {
   for (int i = 400; i < 440; ++i)
     if (i != kLast) remove(file(i));
   // Slots enough elsewhere, or the unit would stay.
-  for (int i = 440; i < kFiles; i += 2) remove(file(i));
+  for (int i = 440; i < kFilesBefore; i += 2) remove(file(i));
   engine_->journal().checkpoint();
   const uint64_t units = engine_->space().free_units;
   expect_sound_at_every_cut(
