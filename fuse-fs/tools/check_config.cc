@@ -24,8 +24,8 @@
 namespace streamfs::tools {
 namespace {
 
-constexpr std::array<std::string_view, 4> kVariables = {"DATA", "META", "OPTIONS",
-                                                        "POWEROFF_SECONDS"};
+constexpr std::array<std::string_view, 5> kVariables = {"DATA", "META", "OPTIONS",
+                                                        "POWEROFF_SECONDS", "LISTEN"};
 
 class ConfigCheck {
  public:

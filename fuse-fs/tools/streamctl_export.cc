@@ -100,9 +100,11 @@ Result<void> export_files(const ExportArguments& arguments, const Style& style) 
     shown = WallClock::now();
     fmt::print(stderr, "\r{} files, {} ", so_far.files, human_bytes(so_far.bytes));
   };
-  SFS_ASSIGN(const ExportReport report, export_tree(*fs, arguments.paths, *out, progress));
+  ExportReport report;
+  const Result<void> done = export_tree(*fs, arguments.paths, *out, report, progress);
   if (shows) fmt::print(stderr, "\r\033[K");
   print_report(report, arguments, style);
+  SFS_TRY(done);
   return verdict(report);
 }
 

@@ -32,22 +32,45 @@ constexpr uint64_t kPieceBytes = 1024 * 1024;
 
 // The target has no room or is gone: the next file would fare no better.
 bool is_the_end(const Error& error) {
-  return error.code == ENOSPC || error.code == EDQUOT || error.code == EPIPE ||
-         error.code == EROFS || error.code == EFBIG;
+  return error.code == ENOSPC || error.code == EDQUOT || error.code == EPIPE || error.code == EROFS;
+}
+
+// Names from the root on, without empty ones and ".".
+Result<std::vector<std::string>> names_in(const std::string& path) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < path.size();) {
+    const size_t slash = std::min(path.find('/', at), path.size());
+    const std::string name = path.substr(at, slash - at);
+    at = slash + 1;
+    if (name == "..") return Error{EINVAL, path + ": a path without .. is needed"};
+    if (!name.empty() && name != ".") out.push_back(name);
+  }
+  return out;
+}
+
+// What lies in another one is taken with it, and only then: sorted, that one comes right before.
+Result<std::vector<std::vector<std::string>>> apart(const std::vector<std::string>& paths) {
+  std::vector<std::vector<std::string>> all, out;
+  for (const std::string& path : paths) {
+    SFS_ASSIGN(std::vector<std::string> names, names_in(path));
+    all.push_back(std::move(names));
+  }
+  std::ranges::sort(all);
+  for (auto& names : all) {
+    const bool inside = !out.empty() && out.back().size() <= names.size() &&
+                        std::equal(out.back().begin(), out.back().end(), names.begin());
+    if (!inside) out.push_back(std::move(names));
+  }
+  return out;
 }
 
 class Export {
  public:
-  Export(data::Filesystem& fs, ArchiveWriter& out,
+  Export(data::Filesystem& fs, ArchiveWriter& out, ExportReport& report,
          const std::function<void(const ExportReport&)>& progress)
-      : fs_(fs), out_(out), progress_(progress) {}
+      : fs_(fs), out_(out), progress_(progress), report_(report) {}
 
-  Result<void> take_all() {
-    pending_.push_back({"", fs_.root()});
-    return drain();
-  }
-  Result<void> take(const std::string& path);
-  ExportReport& report() { return report_; }
+  Result<void> take(const std::vector<std::string>& names);
 
  private:
   struct Place {
@@ -71,33 +94,26 @@ class Export {
   data::Filesystem& fs_;
   ArchiveWriter& out_;
   const std::function<void(const ExportReport&)>& progress_;
-  ExportReport report_;
+  ExportReport& report_;
   std::vector<Place> pending_;             // a stack
   std::map<InodeId, std::string> linked_;  // where an inode with several names was written
   std::set<std::string> written_;          // directories above what was asked for
 };
 
 // Of the directories above it only themselves.
-Result<void> Export::take(const std::string& path) {
+Result<void> Export::take(const std::vector<std::string>& names) {
   InodeId at = fs_.root();
   std::string so_far;
-  std::string_view rest = path;
-  while (!rest.empty()) {
-    const size_t slash = std::min(rest.find('/'), rest.size());
-    const std::string_view name = rest.substr(0, slash);
-    rest.remove_prefix(std::min(rest.size(), slash + 1));
-    if (name.empty() || name == ".") continue;
-    if (name == "..") return Error{EINVAL, path + ": a path without .. is needed"};
+  for (const std::string& name : names) {
     const auto next = fs_.lookup(at, name);
-    if (!next.ok()) return Error{next.error().code, path};
+    if (!next.ok()) return Error{next.error().code, so_far + "/" + name};
     if (!so_far.empty() && written_.insert(so_far).second) {
       SFS_TRY(one({so_far, at}));
       pending_.clear();  // what else lies in it was not asked for
     }
-    so_far += (so_far.empty() ? "" : "/") + std::string(name);
+    so_far += (so_far.empty() ? "" : "/") + name;
     at = next->id;
   }
-  if (!so_far.empty() && !written_.insert(so_far).second) return {};
   pending_.push_back({so_far, at});
   return drain();
 }
@@ -259,14 +275,13 @@ Result<void> Export::write(ExportedEntry& entry) {
 
 }  // namespace
 
-Result<ExportReport> export_tree(data::Filesystem& fs, const std::vector<std::string>& paths,
-                                 ArchiveWriter& out,
-                                 const std::function<void(const ExportReport&)>& progress) {
-  Export work(fs, out, progress);
-  if (paths.empty()) SFS_TRY(work.take_all());
-  for (const std::string& path : paths) SFS_TRY(work.take(path));
-  SFS_TRY(out.finish());
-  return std::move(work.report());
+Result<void> export_tree(data::Filesystem& fs, const std::vector<std::string>& paths,
+                         ArchiveWriter& out, ExportReport& report,
+                         const std::function<void(const ExportReport&)>& progress) {
+  Export work(fs, out, report, progress);
+  SFS_ASSIGN(const auto wanted, apart(paths.empty() ? std::vector<std::string>{"/"} : paths));
+  for (const auto& names : wanted) SFS_TRY(work.take(names));
+  return out.finish();
 }
 
 }  // namespace streamfs::tools

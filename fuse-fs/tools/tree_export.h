@@ -27,9 +27,10 @@ struct ExportReport {
 };
 
 // `paths`: what to take, with all below; none: everything. ENOENT: one that is not there. Calls
-// `progress` now and then. Errors of the target as a whole, such as ENOSPC, end it.
-Result<ExportReport> export_tree(data::Filesystem& fs, const std::vector<std::string>& paths,
-                                 ArchiveWriter& out,
-                                 const std::function<void(const ExportReport&)>& progress);
+// `progress` now and then. Errors of the target as a whole, such as ENOSPC, end it; `report` tells
+// what was done until then.
+Result<void> export_tree(data::Filesystem& fs, const std::vector<std::string>& paths,
+                         ArchiveWriter& out, ExportReport& report,
+                         const std::function<void(const ExportReport&)>& progress);
 
 }  // namespace streamfs::tools

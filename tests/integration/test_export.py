@@ -167,6 +167,21 @@ def test_of_a_path_only_what_lies_below_and_to_standard_output(
     assert set(names) <= {*known, "dir"}
 
 
+@pytest.mark.parametrize(
+    "paths", [("dir", "/dir/./below/"), ("dir/below", "dir"), ("dir//", "dir")]
+)
+def test_what_lies_in_another_path_is_taken_once(
+    filled: tuple[Pair, dict[str, Any]], tmp_path: Path, paths: tuple[str, str]
+) -> None:
+    pair, known = filled
+    out = tmp_path / "out"
+    done = export(pair, *paths, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert facts(out / "dir") == {
+        name.removeprefix("dir/"): fact for name, fact in known.items() if name.startswith("dir/")
+    }
+
+
 def damage(pair: Pair, marker: bytes) -> None:
     """Overwrite where this lies on DATA."""
     with Path(pair.data).open("r+b") as device:

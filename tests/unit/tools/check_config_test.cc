@@ -42,7 +42,8 @@ class CheckConfig : public ::testing::Test {
 
 TEST_F(CheckConfig, WhatTheUnitTakesIsRight) {
   EXPECT_THAT(problems("# a comment\n\n  ; another\nDATA=/dev/ng0n1\nMETA=\"/dev/dax0.0\"\n"
-                       "OPTIONS='placement=auto,noatime,idle_work=off'\nPOWEROFF_SECONDS=20\n"),
+                       "OPTIONS='placement=auto,noatime,idle_work=off'\nPOWEROFF_SECONDS="
+                       "20\nLISTEN=127.0.0.1:9567\n"),
               IsEmpty());
   EXPECT_THAT(problems("DATA=emu:/x\nMETA=/y\nOPTIONS=\n"), IsEmpty());
 }
