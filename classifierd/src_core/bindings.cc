@@ -214,7 +214,7 @@ std::vector<learning::Tokens> tokens_in(const Array<uint32_t>& tokens) {
   }
   const std::span<const uint32_t> flat(tokens.data(), static_cast<size_t>(tokens.size()));
   if (std::ranges::any_of(flat, [](uint32_t token) { return token >= learning::kTokenValues; })) {
-    throw std::invalid_argument("a token too large to be one");
+    throw std::invalid_argument("what is no token: it is too large");
   }
   std::vector<learning::Tokens> out(flat.size() / learning::kTokens);
   for (size_t i = 0; i < flat.size(); ++i) {

@@ -74,5 +74,5 @@ def test_what_is_no_write_is_refused(
     landmark: int, tokens: npt.NDArray[np.float64], lived: list[int]
 ) -> None:
     """With a sentence; nothing is learned of it."""
-    with pytest.raises(ValueError, match=r"needed|no row"):
+    with pytest.raises(ValueError, match=r"needed|no token"):
         _core.Logistic().train(landmark, tokens.astype(np.uint32), np.array(lived, np.uint8))
