@@ -276,7 +276,8 @@ class Learner:
 
 def fill_rows(table: Table, numbers: npt.NDArray[np.uint16], other: Table, rows: Table) -> None:
     """Write `rows` [n, shapes] at `numbers` of a table, and `other` [shapes] everywhere else."""
-    row = np.zeros(table.shape[1], np.uint8)
+    # Nobody reads what is behind the shapes, but it must not name a pStream that is not used.
+    row = np.full(table.shape[1], other[-1], np.uint8)
     row[: len(other)] = other
     table[:] = row
     table[numbers, : rows.shape[1]] = rows
