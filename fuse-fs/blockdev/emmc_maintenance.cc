@@ -22,6 +22,8 @@ namespace {
 constexpr uint8_t kWorthIdleTime = 2, kWorthPowerOff = 1;  // BKOPS_STATUS
 constexpr uint32_t kHpiMsLeast = 100;                      // cards understate it
 constexpr std::chrono::milliseconds kLookAgain{1};
+// The kernel may put a card to sleep after 3 s without a request, and one that is busy refuses.
+constexpr uint64_t kByItselfMs = 2000;
 
 }  // namespace
 
@@ -44,7 +46,7 @@ IdleCapabilities EmmcMaintenance::capabilities() const {
             "eMMC background operations are not enabled, which can never be undone"};
   if (known_.hpi == mmc::Hpi::kNone)
     return {IdleMeans::kNone, "eMMC background operations that cannot be interrupted"};
-  return {IdleMeans::kByItself, "eMMC background operations"};
+  return {IdleMeans::kByItself, "eMMC background operations", kByItselfMs};
 }
 
 Result<mmc::BackgroundOperations> EmmcMaintenance::look() {

@@ -18,6 +18,7 @@ enum class IdleMeans : uint8_t {
 struct IdleCapabilities {
   IdleMeans means = IdleMeans::kNone;
   std::string how = "nothing to do";  // for people
+  uint64_t by_itself_ms_max = 0;      // it must not work for longer without us; 0: no limit
 };
 
 // How much it wants idle time; kUnknown where it does not tell.

@@ -36,6 +36,8 @@ constexpr int kTakesMost = 100;  // to take streams that a reset has taken each 
 // reset nothing reaches it; what the kernel's block layer would keep until then is ours to keep,
 // for half a minute.
 constexpr int kSendsMost = 6, kSendsWithoutPath = 40;
+// A controller that hangs cancels a command only after a minute, each time.
+constexpr std::chrono::seconds kSendsLongest{35};
 
 // Before it is sent again: 1, 4, 16, 64, 256 ms, then a second each.
 std::chrono::milliseconds pause_after(int sent) {
@@ -53,9 +55,11 @@ bool passes(const Error& error) {
   return is_cut_off(error) || error.code == EAGAIN;
 }
 
-bool is_sent_again(const Result<uint32_t>& result, int sent) {
+bool is_sent_again(const Result<uint32_t>& result, const NvmeDevice::Sends& sends) {
   if (result.ok() || !passes(result.error())) return false;
-  return sent < (is_cut_off(result.error()) ? kSendsWithoutPath : kSendsMost);
+  if (sends.count >= kSendsMost && std::chrono::steady_clock::now() - sends.begun > kSendsLongest)
+    return false;
+  return sends.count < (is_cut_off(result.error()) ? kSendsWithoutPath : kSendsMost);
 }
 
 // Streams were disabled again, or the command was cancelled.
@@ -285,7 +289,7 @@ void NvmeDevice::transfer(BlockNo first, Bytes bytes, const Placement& placement
     part.lbas = static_cast<uint32_t>(data.size() / found_.space.lba_bytes());
     const uint32_t nsid = controller_->nsid();
     ++request->left;
-    start(request, is_write ? nvme::write(nsid, part) : nvme::read(nsid, part), data, 1);
+    start(request, is_write ? nvme::write(nsid, part) : nvme::read(nsid, part), data, {});
     part.first_lba += part.lbas;
     bytes = bytes.subspan(data.size());
   }
@@ -293,10 +297,10 @@ void NvmeDevice::transfer(BlockNo first, Bytes bytes, const Placement& placement
 }
 
 void NvmeDevice::start(const std::shared_ptr<Request>& request, const nvme::Command& command,
-                       Bytes data, int sent) {
-  const auto done = [this, request, command, data, sent](const Result<uint32_t>& result) {
-    if (is_sent_again(result, sent))
-      return start(request, command, data, sent + 1);  // after a pause
+                       Bytes data, Sends sends) {
+  const auto done = [this, request, command, data, sends](const Result<uint32_t>& result) {
+    if (is_sent_again(result, sends))
+      return start(request, command, data, sends.next());  // after a pause
     const nvme::Transfer refused = nvme::transfer_of(command);
     if (result.ok() || result.error().code != EINVAL || command.opcode != nvme::opcode::kWrite ||
         refused.directive_type != nvme::directive::kStreams)
@@ -304,21 +308,21 @@ void NvmeDevice::start(const std::shared_ptr<Request>& request, const nvme::Comm
     streams_lost_ = true;
     count_on_none({refused.directive_type, refused.specific}, data.size());
     const nvme::Transfer plain{refused.first_lba, refused.lbas};
-    start(request, nvme::write(command.nsid, plain), data, 1);
+    start(request, nvme::write(command.nsid, plain), data, {});
   };
-  if (sent == 1) return controller_->start(command, data, done);
-  controller_->start_after(pause_after(sent - 1), command, data, done);
+  if (sends.count == 1) return controller_->start(command, data, done);
+  controller_->start_after(pause_after(sends.count - 1), command, data, done);
 }
 
 Result<uint32_t> NvmeDevice::send(const nvme::Command& command, Bytes data) {
-  for (int sent = 1;; ++sent) {
+  for (Sends sends;; sends = sends.next()) {
     Answer answer;
-    if (sent == 1)
+    if (sends.count == 1)
       controller_->start(command, data, answer.taker());
     else
-      controller_->start_after(pause_after(sent - 1), command, data, answer.taker());
+      controller_->start_after(pause_after(sends.count - 1), command, data, answer.taker());
     const Result<uint32_t> result = answer.wait();
-    if (!is_sent_again(result, sent)) return settled(result);
+    if (!is_sent_again(result, sends)) return settled(result);
   }
 }
 

@@ -23,6 +23,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,12 @@ namespace streamfs::blockdev {
 
 class NvmeDevice final : public Device {
  public:
+  // How often a command was sent, and since when.
+  struct Sends {
+    int count = 1;
+    std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+    Sends next() const { return {count + 1, begun}; }
+  };
   // Errors: those of nvme::discover(), EROFS for a namespace that is write protected.
   static Result<std::unique_ptr<NvmeDevice>> open(std::unique_ptr<nvme::Controller> controller,
                                                   const OpenOptions& options);
@@ -79,7 +86,7 @@ class NvmeDevice final : public Device {
   void transfer(BlockNo first, Bytes bytes, const Placement& placement, bool is_write,
                 Completion done);
   void start(const std::shared_ptr<Request>& request, const nvme::Command& command, Bytes data,
-             int sent);
+             Sends sends);
   Result<void> update_handle(const Placement& known);
   // An I/O command that the caller waits for: not in a completion.
   Result<uint32_t> send(const nvme::Command& command, Bytes data);

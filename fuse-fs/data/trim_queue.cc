@@ -82,7 +82,10 @@ uint64_t TrimQueue::blocks_a_trim() const {
 
 void TrimQueue::trim_unnamed() {
   const uint64_t most = blocks_a_trim();
-  while (const auto run = engine_.blocks().next_discard(most)) {
+  for (uint64_t left = pending_blocks(); left > 0;) {  // what comes meanwhile is the next pass's
+    const auto run = engine_.blocks().next_discard(most);
+    if (!run) return;
+    left -= std::min(left, run->count);
     trim(*run);
     engine_.blocks().trimmed(*run);
     join_leftovers(*run);
@@ -121,7 +124,8 @@ void TrimQueue::join_leftovers(const meta::BlockRun& run) {
   };
   const uint64_t first = run.first.value, last = first + run.count - 1;
   const uint64_t first_unit = begin_of(first), last_unit = begin_of(last);
-  if (first_unit != first || last_unit == first_unit) trim_unit(first_unit, unit);
+  if (first_unit != first || (last_unit == first_unit && run.count != unit))
+    trim_unit(first_unit, unit);
   if (last_unit != first_unit && last_unit + unit != last + 1) trim_unit(last_unit, unit);
 }
 

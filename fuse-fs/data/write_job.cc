@@ -49,9 +49,10 @@ Result<void> WriteJob::run() {
   SFS_TRY(prepare());
   SFS_TRY(place_or_reclaim());
   Result<void> done = begin_overwrite();
+  const bool submitted = done.ok();
   if (done.ok()) done = submit();
   if (done.ok()) done = finish();
-  if (!done.ok()) cancel();
+  if (!done.ok()) cancel(submitted);
   return done;
 }
 
@@ -137,11 +138,11 @@ Result<void> WriteJob::place_or_reclaim() {
   const std::optional<BlockNo> near = near_;
   Result<void> done = place();
   if (done.ok() || done.error().code != ENOSPC) return done;
-  cancel();
+  cancel(false);
   core_.reclaim();
   near_ = near;
   done = place();
-  if (!done.ok()) cancel();
+  if (!done.ok()) cancel(false);
   return done;
 }
 
@@ -275,8 +276,10 @@ void WriteJob::tell_others() const {
   }
 }
 
-void WriteJob::cancel() {
-  for (const meta::BlockRun& run : reserved_) core_.engine.blocks().cancel(run);
+// What the device may have got of it lives there until it is trimmed.
+void WriteJob::cancel(bool submitted) {
+  meta::BlockAllocator& blocks = core_.engine.blocks();
+  for (const meta::BlockRun& run : reserved_) submitted ? blocks.discard(run) : blocks.cancel(run);
   reserved_.clear();
   segments_.clear();
 }

@@ -52,7 +52,7 @@ class WriteJob {
   Result<void> finish();
   meta::WriteResult result() const;
   void tell_others() const;
-  void cancel();
+  void cancel(bool submitted);
 
   Core& core_;
   InodeState& state_;

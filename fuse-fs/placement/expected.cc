@@ -19,6 +19,7 @@ constexpr std::array<std::string_view, 6> kHints{"",           "",         "rwh-
 constexpr std::array<double, 6> kShares{0, 0, 1.0 / 64, 1.0 / 8, 1, 8};  // of the device
 constexpr std::array<std::string_view, 7> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 constexpr std::string_view kLife = "life-";
+constexpr double kPagesMost = 0x1p50;  // names are anyone's to choose; bytes still fit 63 bits
 
 }  // namespace
 
@@ -42,12 +43,16 @@ std::optional<double> pages_of_name(std::string_view name, uint64_t capacity_blo
   auto amount = static_cast<double>(count);
   if (unit == "s") {
     if (ms_per_page == 0) return std::nullopt;
-    return std::max(1.0, amount * 1000 / ms_per_page);
+    return std::clamp(amount * 1000 / ms_per_page, 1.0, kPagesMost);
   }
   const auto* const known = std::ranges::find(kUnits, unit);
   if (known == kUnits.end()) return std::nullopt;
   for (auto power = known - kUnits.begin(); power > 0; --power) amount *= 1024;
-  return std::max(1.0, amount / kBlockSize);
+  return std::clamp(amount / kBlockSize, 1.0, kPagesMost);
+}
+
+bool says_seconds(std::string_view name) {
+  return pages_of_name(name, 1, 0) != pages_of_name(name, 1, 1);
 }
 
 }  // namespace streamfs::placement

@@ -17,5 +17,7 @@ std::optional<double> pages_of_life(uint32_t life, uint64_t capacity_blocks);
 // Of a vStream's name: "rwh-short", "life-64MiB", "life-256s". `ms_per_page` 0: not known.
 std::optional<double> pages_of_name(std::string_view name, uint64_t capacity_blocks,
                                     double ms_per_page);
+// Whether it is one of those whose pages depend on `ms_per_page`.
+bool says_seconds(std::string_view name);
 
 }  // namespace streamfs::placement

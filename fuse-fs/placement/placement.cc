@@ -27,6 +27,11 @@
 #include "fuse-fs/placement/placement_impl.h"
 
 namespace streamfs::placement {
+namespace {
+
+constexpr double kScalePages = 65536;  // over so many the rate of writing is asked for
+
+}  // namespace
 
 using wire::TelemetryKind;
 
@@ -91,8 +96,7 @@ Result<VStreamId> PlacementImpl::by_name(std::string_view name, Source source) {
 }
 
 std::optional<double> PlacementImpl::expectation(const std::string& name) {
-  constexpr double kPages = 65536;
-  const double ms_per_page = static_cast<double>(lifetime_ms(kPages)) / kPages;
+  const double ms_per_page = static_cast<double>(lifetime_ms(kScalePages)) / kScalePages;
   const auto said = pages_of_name(name, options_.capacity_blocks, ms_per_page);
   return said ? said : pages_of_life(rules_.life_of(name), options_.capacity_blocks);
 }
@@ -100,7 +104,9 @@ std::optional<double> PlacementImpl::expectation(const std::string& name) {
 // Where no pStream of its own was left, the first data goes to what is expected to die with it.
 void PlacementImpl::expect(VStreamId vstream, const std::string& name) {
   const std::optional<double> pages = expectation(name);
-  lifetimes_.set_expected(vstream, pages.value_or(-1));
+  // Seconds say something once a rate is known, which no mount begins with: asked again then.
+  const bool later = !pages && says_seconds(name) && lifetime_ms(kScalePages) == 0;
+  lifetimes_.set_expected(vstream, pages.value_or(later ? 0 : -1));
   if (!pages || table_.pstream(vstream) != kDefaultPStream) return;
   table_.set_pstream(vstream, nearest(*pages, vstream));
 }

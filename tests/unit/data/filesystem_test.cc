@@ -170,6 +170,7 @@ TEST(Freed, BlocksThatNoRecordNamedAreTrimmedAsWell) {
   ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "f").ok());
   rig.fs().forget(id, 1);
   ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
+  ASSERT_TRUE(rig.device().flush().ok());
   EXPECT_EQ(rig.ram().trimmed_blocks, 256U);
   EXPECT_EQ(rig.fs().space().free_blocks, free);
   EXPECT_EQ(rig.fs().status()->trims_pending_blocks, 0U);

@@ -41,7 +41,11 @@ class CutNand final : public NandFaults {
       : random_(seed), pages_per_block_(pages_per_block), wears_(wears) {}
 
   void cut_after(uint64_t operations) { left_ = operations; }
-  void never() { left_ = UINT64_MAX; }
+  void cut_erasing() { erasing_ = true; }  // whenever that comes
+  void never() {
+    left_ = UINT64_MAX;
+    erasing_ = false;
+  }
   uint64_t erases_cut = 0, programs_cut = 0;
 
   bool program_fails(BlockIndex block, uint32_t, uint32_t) override { return fails(block); }
@@ -49,13 +53,13 @@ class CutNand final : public NandFaults {
   bool power_fails_programming(Ppn first, uint32_t /*pages*/) override {
     EXPECT_FALSE(half_erased_.contains(first / pages_per_block_)) << "half-erased block programmed";
     EXPECT_FALSE(failed_.contains(first / pages_per_block_)) << "failed block programmed";
-    if (left_-- != 0) return false;
+    if (erasing_ || left_-- != 0) return false;
     ++programs_cut;
     return true;
   }
   bool power_fails_erasing(BlockIndex block) override {
     half_erased_.erase(block);
-    if (left_-- != 0) return false;
+    if (!erasing_ && left_-- != 0) return false;
     half_erased_.insert(block);
     ++erases_cut;
     return true;
@@ -84,6 +88,7 @@ class CutNand final : public NandFaults {
   const uint32_t pages_per_block_;
   const bool wears_;
   uint64_t left_ = UINT64_MAX;
+  bool erasing_ = false;
   std::set<BlockIndex> half_erased_, failed_;
 };
 
@@ -175,7 +180,7 @@ class PowerCut : public SsdTest {
     for (int i = 0; i < 200; ++i) ASSERT_TRUE(step(*ssd, random));
     for (int cut = 0; cut < kCutsOfADevice; ++cut) {
       SCOPED_TRACE("cut " + std::to_string(cut));
-      nand.cut_after(random() % 600);
+      random() % 8 == 0 ? nand.cut_erasing() : nand.cut_after(random() % 600);
       while (step(*ssd, random)) {
       }
       ssd.reset();

@@ -94,5 +94,28 @@ TEST_F(ExpectedPlacement, FirstDataGoesToWhatIsExpectedToDieWithIt) {
   EXPECT_EQ(told->lifetime_bytes, 0U);
 }
 
+// A name that a mount finds, before anything was written.
+TEST_F(ExpectedPlacement, SecondsAreUnderstoodOnceARateIsKnown) {
+  open();
+  pstream("life-4s", Source::kHint);
+  open();
+  const VStreamId v = *placement_->by_name("life-4s", Source::kHint);
+  EXPECT_EQ(placement_->info(v)->expected_bytes, 0U);
+  for (int second = 0; second < 4; ++second) {
+    placement_->tick();
+    placement_->wrote({kDefaultVStream, 256, 0, 256, BlockNo{0}}, kDefaultPStream, 0);
+    clock_.ms += 1000;
+  }
+  placement_->tick();
+  ASSERT_EQ(*placement_->by_name("life-4s", Source::kHint), v);
+  EXPECT_EQ(placement_->info(v)->expected_bytes, 4U * 256 * kBlockSize);
+}
+
+TEST_F(ExpectedPlacement, WhatIsSaidHasALimit) {
+  open();
+  const VStreamId v = *placement_->by_name("life-18446744073709551615EiB", Source::kHint);
+  EXPECT_EQ(placement_->info(v)->expected_bytes, uint64_t{1} << 62);
+}
+
 }  // namespace
 }  // namespace streamfs::placement
