@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/mix.h"
+#include "base/zeroed_array.h"
 
 namespace streamfs::learning {
 namespace {

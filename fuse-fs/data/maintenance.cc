@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "base/clock.h"
 #include "base/event.h"

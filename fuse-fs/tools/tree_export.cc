@@ -106,7 +106,7 @@ Result<void> Export::take(const std::vector<std::string>& names) {
   std::string so_far;
   for (const std::string& name : names) {
     const auto next = fs_.lookup(at, name);
-    if (!next.ok()) return Error{next.error().code, so_far + "/" + name};
+    if (!next.ok()) return Error{next.error().code, so_far.append("/").append(name)};
     if (!so_far.empty() && written_.insert(so_far).second) {
       SFS_TRY(one({so_far, at}));
       pending_.clear();  // what else lies in it was not asked for

@@ -79,7 +79,7 @@ def test_a_mounts_life_is_told_with_ids_and_fields(tmp_path: Path) -> None:
     ]
     by_id = {fields.get("MESSAGE_ID"): fields for fields in told}
     mounted, unmounted, scrubbed = (by_id[ids()[number]] for number in (0, 1, 7))
-    assert "META is synced" in mounted["MESSAGE"]
+    assert f"META {tmp_path}/meta is synced" in mounted["MESSAGE"]
     assert unmounted["MESSAGE"].endswith("unmounted")
     assert scrubbed["MESSAGE"].startswith("scrub done")
     for fields in (mounted, unmounted, scrubbed):

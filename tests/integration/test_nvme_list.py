@@ -52,7 +52,7 @@ class Sys:
 
     def listed(self) -> list[dict[str, Any]]:
         """The same for programs."""
-        told: list[dict[str, Any]] = json.loads(self.say("--json"))
+        told: list[dict[str, Any]] = json.loads(self.say("--json"))["subsystems"]
         return told
 
 
