@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
-import threading
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,8 @@ LINES = """\
  my prog-2 x-99      [000] .....    11.500000: block_rq_issue: 7,0 DS 65536 () 8192 + 128 none,0,0 [my prog-2 x]
   cat-5      [000] .....    11.600000: block_rq_issue: 7,0 R 4096 () 2048 + 8 none,0,0 [cat]
   kworker/0:1-9      [000] .....    11.700000: block_rq_issue: 7,0 FF 0 () 0 + 0 none,0,0 [kworker/0:1]
+  kworker/0:1H-77      [000] .....    11.800000: block_rq_issue: 7,0 WFSM 32768 () 9000 + 64 none,0,0 [kworker/0:1H]
+  xfsaild/sda-78      [000] .....    11.900000: block_rq_issue: 7,0 WM 4096 () 9100 + 8 none,0,0 [xfsaild/sda]
 CPU:1 [LOST 12 EVENTS]
 nonsense
 """  # noqa: E501
@@ -38,6 +41,8 @@ def test_events_are_read_as_the_kernel_prints_them() -> None:
         (False, 4096 * 512, 8192, True),
         (False, 2048 * 512, 4096, False),
         (True, 8192 * 512, 65536, False),
+        (False, 9000 * 512, 32768, True),  # XFS's log: the flush before it is gone by now
+        (False, 9100 * 512, 4096, True),
     ]
     assert writes[2].comm == "my prog-2 x"
     assert writes[2].ts_us - writes[0].ts_us == 1_499_900
@@ -115,11 +120,12 @@ def test_a_trace_is_read_back_as_it_was_recorded(
 ) -> None:
     writes, _ = blocktrace.collect(LINES.splitlines(), 0, 1 << 30)
     path = tmp_path / "trace.csv"
-    blocktrace.write_trace(path, writes)
+    with path.open("w") as file:
+        blocktrace.write_trace(file, writes)
     marks = blocktrace.read_marks(path)
     assert marks is not None
-    assert marks[0].tolist() == [True, False, False]
-    assert marks[1] == 1.4999
+    assert marks[0].tolist() == [True, False, False, True, True]
+    assert marks[1] == 1.8999
     assert main(["advise", str(path), "--capacity", "64M", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["capacity_bytes"] == 64 << 20
@@ -173,32 +179,50 @@ def ext4(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
         subprocess.run(["losetup", "--detach", device], check=True)
 
 
+def wait_recording(recorder: subprocess.Popen[str]) -> None:
+    """Wait until the kernel tells it of writes."""
+    instance = blocktrace._root() / f"instances/streamfs-advise-{recorder.pid}"
+    enable, deadline = instance / "events/block/block_rq_issue/enable", time.monotonic() + 60
+    while not enable.exists() or enable.read_text().strip() != "1":
+        assert recorder.poll() is None
+        assert time.monotonic() < deadline, "it does not record"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_what_ext4_writes_is_recorded(
-    ext4: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ext4: tuple[Path, Path], tmp_path: Path, ended_by: signal.Signals
 ) -> None:
     device, mount = ext4
     trace = tmp_path / "trace.csv"
     assert blocktrace.used_bytes(device) > 0
 
-    def work() -> None:
-        time.sleep(0.5)
-        with (mount / "file").open("wb") as file:
-            file.write(os.urandom(8 << 20))
-            file.flush()
-            os.fsync(file.fileno())
-
-    writer = threading.Thread(target=work)
-    writer.start()
-    try:
-        code = main(["advise", str(device), "--seconds", "2", "--record", str(trace), "--json"])
-    finally:
-        writer.join()
-    assert code == 0
-    told = json.loads(capsys.readouterr().out)
+    words = [sys.executable, "-m", "classifierd", "advise", device, "--seconds", "120"]
+    words += ["--record", trace, "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as recorder:
+        try:
+            wait_recording(recorder)
+            with (mount / "file").open("wb") as file:
+                file.write(os.urandom(8 << 20))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            recorder.send_signal(ended_by)
+        said, _ = recorder.communicate(timeout=60)
+    assert recorder.returncode == 0
+    told = json.loads(said)
     assert told["capacity_bytes"] == 64 << 20
     rows = np.loadtxt(trace, str, delimiter=",", skiprows=1)
     written = rows[rows[:, 1] == "W"]
     sizes, journal = written[:, 3].astype(int), written[:, 4] == "1"
     assert 8 << 20 <= sizes[~journal].sum() < 10 << 20
     assert journal.any()
-    assert not list(blocktrace._root().glob("instances/streamfs-advise-*"))
+    assert not list(blocktrace._root().glob(f"instances/streamfs-advise-{recorder.pid}"))
+
+
+def test_a_trace_that_cannot_be_kept_is_said_before_anything_is_recorded(
+    ext4: tuple[Path, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = ["advise", str(ext4[0]), "--seconds", "600", "--record", str(tmp_path / "no/where")]
+    assert main(words) == EXIT_NO_DEVICE
+    assert "No such file" in caplog.text

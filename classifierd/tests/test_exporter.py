@@ -138,6 +138,12 @@ def test_one_that_is_not_there_is_down_and_the_others_are_told(
     assert f'streamfs_up{{mountpoint="{MOUNT}"}} 1.0' in text
 
 
+def test_one_that_is_named_twice_is_told_once(served: FakeFilesystem) -> None:
+    assert served.path.exists()
+    up = [line for line in render([MOUNT, MOUNT]).splitlines() if line.startswith(b"streamfs_up{")]
+    assert len(up) == 1
+
+
 @pytest.fixture
 def endpoint(served: FakeFilesystem) -> Iterator[Endpoint]:
     assert served.path.exists()

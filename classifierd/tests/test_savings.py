@@ -187,3 +187,15 @@ def test_moments_stay_few_and_far_apart() -> None:
     assert savings.moments[0][0] == NOVEMBER
     assert savings.moments[-1][-1] >= 2 * 2900
     assert len(json.dumps(savings.report(NOVEMBER))) < 60_000  # of a control request: 64 KiB
+
+
+def test_a_gap_without_a_daemon_does_not_keep_later_moments_apart(tmp_path: Path) -> None:
+    savings = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    week = 7 * 86_400_000
+    for at in (0, 1000, 2000, week):
+        savings.remember(NOVEMBER + at, 0, 0)
+    savings.save(tmp_path, UUID)
+    again = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    assert again.load(tmp_path, UUID)
+    again.remember(NOVEMBER + week + 1000, 0, 0)
+    assert len(again.moments) == 5

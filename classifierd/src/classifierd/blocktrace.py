@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +42,7 @@ class Write:
     trim: bool
     offset_bytes: int
     length_bytes: int
-    journal: bool  # of a file system's own log
+    journal: bool  # of a file system's own log, or metadata
     comm: str
 
 
@@ -54,8 +55,9 @@ def parse(line: str) -> Write | None:
     if "D" not in kind and "W" not in kind:
         return None
     comm = found["comm"].strip()
-    # jbd2 writes ext4's log; XFS's log workers write with REQ_META and a flush.
-    journal = comm.startswith(("jbd2/", "xfs-")) or ("M" in kind and kind.startswith("F"))
+    # What a file system marks as metadata: XFS writes its log from kworkers, its other metadata from
+    # xfsaild, both with REQ_META. ext4's log is jbd2's, marked or not.
+    journal = comm.startswith("jbd2/") or "M" in kind
     return Write(
         int(found["seconds"]) * 1_000_000 + int(found["micros"]),
         "D" in kind,
@@ -203,12 +205,11 @@ def read_marks(path: Path) -> tuple[npt.NDArray[np.bool_], float] | None:
     return told[:, 1] == 1, seconds
 
 
-def write_trace(path: Path, writes: Iterable[Write]) -> None:
-    """As a trace that ssd-sim and classifierd read; context 1: a file system's log."""
-    with path.open("w") as file:
-        file.write(HEADER + "\n")
-        for each in writes:
-            kind = "T" if each.trim else "W"
-            file.write(
-                f"{each.ts_us},{kind},{each.offset_bytes},{each.length_bytes},{int(each.journal)}\n"
-            )
+def write_trace(file: TextIO, writes: Iterable[Write]) -> None:
+    """As a trace that ssd-sim and classifierd read; context 1: a file system's log or metadata."""
+    file.write(HEADER + "\n")
+    for each in writes:
+        kind = "T" if each.trim else "W"
+        file.write(
+            f"{each.ts_us},{kind},{each.offset_bytes},{each.length_bytes},{int(each.journal)}\n"
+        )

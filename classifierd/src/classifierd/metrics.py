@@ -255,7 +255,7 @@ class Filesystems(Collector):
     """The filesystems mounted at these places, asked anew at each collection."""
 
     def __init__(self, mountpoints: list[Path]) -> None:
-        self._mountpoints = mountpoints
+        self._mountpoints = list(dict.fromkeys(mountpoints))  # one named twice is one
 
     def collect(self) -> Iterator[Metric]:
         """Ask all of them."""

@@ -10,6 +10,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,18 +131,33 @@ class _Recorded:
     used_bytes: int
 
 
-def _record(args: argparse.Namespace, device: Path) -> _Recorded:
+@contextmanager
+def _asked_to_stop() -> Iterator[threading.Event]:
+    """Set by whatever signal asks for the end; afterwards signals do what they did before."""
     stop = threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: stop.set())
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _record(args: argparse.Namespace, device: Path) -> _Recorded:
     used, seconds = blocktrace.used_bytes(device), args.seconds or 60.0
-    log.info("recording writes to %s for %.0f s; interrupt to end sooner", device, seconds)
-    begun = time.monotonic()
-    writes, lost = blocktrace.record(device, seconds, stop.is_set)
-    took = time.monotonic() - begun
+    with ExitStack() as stack:
+        # Before anything is recorded: where it cannot be kept, nobody waits for it.
+        kept_at = None if args.record is None else stack.enter_context(args.record.open("w"))
+        stop = stack.enter_context(_asked_to_stop())
+        log.info("recording writes to %s for %.0f s; interrupt to end sooner", device, seconds)
+        begun = time.monotonic()
+        writes, lost = blocktrace.record(device, seconds, stop.is_set)
+        took = time.monotonic() - begun
+        if kept_at is not None:
+            blocktrace.write_trace(kept_at, writes)
     if lost:
         log.warning("%d events were lost: the machine was faster", lost)
-    if args.record is not None:
-        blocktrace.write_trace(args.record, writes)
     kept = np.array(
         [(w.offset_bytes, w.length_bytes, w.trim, w.journal) for w in writes], np.int64
     ).reshape(-1, 4)

@@ -277,7 +277,8 @@ class Savings:
         moments = _moments(body["moments"])
         self.all, self.months, self.moments = every, months, moments
         apart = [late[0] - early[0] for early, late in pairwise(self.moments)]
-        self._moment_ms = max([self._moment_ms, *apart])
+        # A gap while no daemon ran is no distance kept: the smallest is.
+        self._moment_ms = max(self._moment_ms, min(apart, default=0))
 
 
 def _moments(told: Any) -> list[list[int]]:
