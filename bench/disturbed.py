@@ -4,6 +4,7 @@ Rounds are the same in every run: pages appended to a log that comes round, page
 random, files made and deleted whole; a device small and full enough to collect its garbage.
 """
 
+import math
 import os
 import random
 import shutil
@@ -46,6 +47,7 @@ class Disturbed:
     latencies_ms: npt.NDArray[np.float64]  # of each call that wrote or waited
     daemons: int  # started
     status: dict[str, Any]  # of the filesystem, in the end
+    shortest_stop_ms: float  # infinite where the daemon was never stopped
 
     @property
     def tables(self) -> int:
@@ -128,6 +130,7 @@ class Daemons:
         self._mount, self._work, self._log = mount, work, work / "classifierd.log"
         self._stack = stack
         self.started = 0
+        self.shortest_stop_ms = math.inf
         self.last: subprocess.Popen[bytes]
         (work / "config.toml").write_text(CONFIG)
 
@@ -143,12 +146,10 @@ class Daemons:
     def _attached(self) -> int:
         return self._log.read_text(errors="replace").count("attached: ")
 
-    def first_words(self) -> None:
+    def first_words(self, tables: int) -> None:
         """Start one and wait until the filesystem goes by what it has learned."""
         self.begin()
-        wait_until(
-            lambda: generation(self._mount) >= WARM_UP_TABLES, "tables", self.last, self._log
-        )
+        wait_until(lambda: generation(self._mount) >= tables, "tables", self.last, self._log)
 
 
 def generation(mount: Path) -> int:
@@ -157,13 +158,20 @@ def generation(mount: Path) -> int:
     return model["generation"]
 
 
-def disturb(daemons: Daemons, program: Program, times: int, over: threading.Event) -> None:
+def disturb(
+    daemons: Daemons, program: Program, times: int, stop_seconds: float, over: threading.Event
+) -> None:
     """Kill the daemon so many times: at once, stopped, after a while, by turns; start the next."""
     for number in range(times):
         if number % 3 == 1:
             daemons.last.send_signal(signal.SIGSTOP)
+        begun = time.monotonic()
         if number % 3 != 0:
             _wait_rounds(program, STOPPED_ROUNDS * (number % 3), over)
+        if number % 3 == 1:
+            over.wait(begun + stop_seconds - time.monotonic())
+            lasted = (time.monotonic() - begun) * 1e3
+            daemons.shortest_stop_ms = min(daemons.shortest_stop_ms, lasted)
         daemons.last.kill()
         finish(daemons.last, WAIT_SECONDS)
         daemons.begin()
@@ -178,9 +186,18 @@ def _wait_rounds(program: Program, rounds: int, over: threading.Event) -> None:
         time.sleep(0.005)
 
 
-def run(work: Path, *, times: int, rounds: int) -> Disturbed:
+def run(
+    work: Path,
+    *,
+    times: int,
+    rounds: int,
+    warm_up_tables: int = WARM_UP_TABLES,
+    stop_seconds: float = 0.0,
+) -> Disturbed:
     """Work for `rounds`, or longer: until the daemon was killed so many times.
 
+    Before, the daemon publishes `warm_up_tables`, of which nothing is measured. It stays stopped for
+    `stop_seconds`, or longer: for STOPPED_ROUNDS.
     Raises BenchError or OSError for whatever the program or the filesystem suffers from that.
     """
     work.mkdir()
@@ -191,16 +208,19 @@ def run(work: Path, *, times: int, rounds: int) -> Disturbed:
         stack.callback(program.close)
         _fill(mount)
         daemons = Daemons(stack, mount, work)
-        _work_while(program, daemons.first_words, 0)
+        _work_while(program, partial(daemons.first_words, warm_up_tables), 0)
         output_of([BIN / "streamctl", "sync", mount])
         ssd.reset()
         program.latencies_ms.clear()
         begun, over = program.rounds, threading.Event()
-        _work_while(program, partial(disturb, daemons, program, times, over), rounds, over)
+        beside = partial(disturb, daemons, program, times, stop_seconds, over)
+        _work_while(program, beside, rounds, over)
         output_of([BIN / "streamctl", "sync", mount])
         latencies = np.array(program.latencies_ms)
         waf = ssd.counters().waf
-        return Disturbed(program.rounds - begun, waf, latencies, daemons.started, status(mount))
+        rounds = program.rounds - begun
+        stop_ms = daemons.shortest_stop_ms
+        return Disturbed(rounds, waf, latencies, daemons.started, status(mount), stop_ms)
 
 
 def _work_while(

@@ -87,7 +87,8 @@ def commit() -> str:
 def to_json(bench: str, rows: list[Row]) -> dict[str, Any]:
     """Return a bench's figures as plain values."""
     values = [asdict(one) for one in rows]
-    return {"bench": bench, "commit": commit(), "machine": machine(), "rows": values}
+    what = {"schema": 1, "bench": bench, "commit": commit(), "machine": machine()}
+    return what | {"rows": values}
 
 
 def print_rows(console: Console, bench: str, rows: list[Row]) -> None:

@@ -69,6 +69,7 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """Return the whole report as plain values."""
         return {
+            "schema": 1,
             "runs": [self._run_json(outcome) for outcome in self.outcomes],
             "oracle_waf": self.replays.oracle_waf if self.replays else None,
             "nosep_waf": self.replays.nosep_waf if self.replays else None,
