@@ -25,7 +25,7 @@ from pathlib import Path
 folder, programs = Path(sys.argv[1]), Path(sys.argv[2])
 journal = Path("/run/systemd/journal")
 journal.mkdir(parents=True, exist_ok=True)
-subprocess.run(["mount", "-t", "tmpfs", "journal", journal], check=True)
+subprocess.run(["mount", "-t", "tmpfs", "journal", journal], check=True)  # of this namespace
 listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 listener.bind(str(journal / "socket"))
 listener.settimeout(10)
@@ -35,10 +35,15 @@ os.truncate(data, 64 << 20)
 mount.mkdir()
 subprocess.run([programs / "mkfs.streamfs", "--meta", meta, data], check=True, stdout=2)
 subprocess.run([programs / "streamfs", data, mount, "-o", f"meta={meta}"], check=True)
-(mount / "file").write_bytes(os.urandom(1 << 20))
-subprocess.run([programs / "streamctl", "sync", mount], check=True)
-subprocess.run([programs / "streamctl", "scrub", "start", "--wait", mount], check=True, stdout=2)
-subprocess.run(["umount", mount], check=True)
+try:
+    (mount / "file").write_bytes(os.urandom(1 << 20))
+    subprocess.run([programs / "streamctl", "sync", mount], check=True)
+    scrub = [programs / "streamctl", "scrub", "start", "--wait", mount]
+    subprocess.run(scrub, check=True, stdout=2)
+    subprocess.run(["umount", mount], check=True)
+finally:
+    if os.path.ismount(mount):  # or its daemon would live on
+        subprocess.run(["umount", "-l", mount])
 end = time.monotonic() + 20
 while time.monotonic() < end:
     told = listener.recv(1 << 16).decode()
@@ -79,7 +84,7 @@ def test_a_mounts_life_is_told_with_ids_and_fields(tmp_path: Path) -> None:
     ]
     by_id = {fields.get("MESSAGE_ID"): fields for fields in told}
     mounted, unmounted, scrubbed = (by_id[ids()[number]] for number in (0, 1, 7))
-    assert f"META {tmp_path}/meta is synced" in mounted["MESSAGE"]
+    assert f"META {tmp_path / 'meta'} is synced" in mounted["MESSAGE"]
     assert unmounted["MESSAGE"].endswith("unmounted")
     assert scrubbed["MESSAGE"].startswith("scrub done")
     for fields in (mounted, unmounted, scrubbed):

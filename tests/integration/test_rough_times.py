@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.integration.pairs import BIN, DRAIN_SECONDS, Mount, Pair, run
+from tests.integration.pairs import BIN, DRAIN_SECONDS, Mount, Pair, run, until
 
 BLOCK = 4096
 SUPERBLOCKS = (0, 64 << 10)  # where META's two are
@@ -60,6 +60,11 @@ class Writer(threading.Thread):
         gone.write_bytes(bytes(20 * BLOCK))
         gone.unlink()
         self.rounds += 1
+
+    def go_on(self) -> None:
+        """Wait for the end of another round."""
+        before = self.rounds
+        until(lambda: self.rounds > before, 30, "programs to go on")
 
     def check(self) -> None:
         """Each block holds what was synced last, or something written after that."""
@@ -108,13 +113,11 @@ def start(mounted: Mount) -> list[subprocess.Popen[str]]:
 def test_all_jobs_at_once_beside_heavy_writes_work_and_lose_nothing(small: Pair) -> None:
     mounted = small.mount()
     with writing(mounted) as writer:
-        time.sleep(0.3)
+        writer.go_on()
         for job, one in zip(JOBS, start(mounted), strict=True):
             said, wrong = one.communicate(timeout=60)
             assert one.returncode == 0, (job, said, wrong)
-        before = writer.rounds
-        time.sleep(0.3)
-        assert writer.rounds > before, "programs go on"
+        writer.go_on()
     mounted.unmount()
     small.assert_sound()
     again = small.mount()
@@ -126,7 +129,7 @@ def test_all_jobs_at_once_beside_heavy_writes_work_and_lose_nothing(small: Pair)
 def test_a_signal_during_everything_loses_nothing_synced(small: Pair, sent: int) -> None:
     mounted = small.mount()
     with writing(mounted) as writer:
-        time.sleep(0.3)
+        writer.go_on()
         jobs = start(mounted)
         time.sleep(0.1)
         mounted.process.send_signal(sent)
@@ -138,6 +141,7 @@ def test_a_signal_during_everything_loses_nothing_synced(small: Pair, sent: int)
         writer.join(DRAIN_SECONDS)
         assert mounted.process.wait(DRAIN_SECONDS) == (0 if sent == signal.SIGTERM else -sent)
         mounted.end()
+    assert writer.synced
     small.fsck()
     again = small.mount()
     writer.check()
