@@ -29,6 +29,7 @@ set(CPACK_DEBIAN_CORE_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/debian/pos
 
 set(CPACK_DEBIAN_LIBSTREAM_PACKAGE_NAME libstream)
 set(CPACK_DEBIAN_LIBSTREAM_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIBSTREAM_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/debian/triggers)
 set(CPACK_COMPONENT_LIBSTREAM_DESCRIPTION
     "hints about the lifetime of data, for programs on streamfs
 A small C library, one to preload, and stream-run, which does that.")

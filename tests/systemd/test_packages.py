@@ -13,10 +13,11 @@ LIBFUSE = ROOT / "build/deps"
 USE = """
 set -e
 dpkg --force-unsafe-io -i /media/debs/*.deb >/dev/null
-for name in streamfs libstream python3-libstream; do
+for name in streamfs libstream python3-libstream streamfs-source; do
   test "$(dpkg-query -W -f '${Status}' "$name")" = "install ok installed"
 done
-python3 -c 'import libstream'
+/usr/bin/python3 -c 'import libstream'
+test -f /usr/src/streamfs/third_party/README.md
 man -w stream-run libstream streamfs-profiles >/dev/null 2>&1 || ! command -v man >/dev/null
 id classifierd >/dev/null
 test -d /run/streamfs
@@ -50,7 +51,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packages of the release build."""
     folder = tmp_path_factory.mktemp("packages")
     configuration = BUILD / "CPackConfig.cmake"
-    few = "CPACK_COMPONENTS_ALL=core;libstream;python"
+    few = "CPACK_COMPONENTS_ALL=core;libstream;python;source"
     execute("cpack", "--config", configuration, "-D", few, "-B", folder)
     return folder
 
@@ -131,10 +132,17 @@ def errors_of(*packages: Path) -> list[str]:
     return [line for line in said.splitlines() if line.startswith("E:")]
 
 
-def test_lintian_finds_no_errors(packages: Path) -> None:
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(("streamfs", "libstream"), id="programs"),
+        pytest.param(("python3-libstream", "streamfs-source"), id="more", marks=pytest.mark.long),
+    ],
+)
+def test_lintian_finds_no_errors(packages: Path, names: tuple[str, ...]) -> None:
     if shutil.which("lintian") is None:
         pytest.skip("lintian is not installed")
-    assert errors_of(*packages.glob("*.deb")) == []
+    assert errors_of(*(next(packages.glob(f"{name}_*.deb")) for name in names)) == []
 
 
 @pytest.mark.long
