@@ -32,7 +32,7 @@ def daemon(mount: Mount, state: Path) -> Iterator[None]:
             process.send_signal(signal.SIGTERM)
 
 
-def work(mount: Mount, rounds: int = 150) -> None:
+def work(mount: Mount, rounds: int = 90) -> None:
     """Random overwrites beside files that are replaced now and then; the same in every run."""
     chance = random.Random(7)
     for number in range(FILES):
