@@ -196,8 +196,8 @@ def run(
 ) -> Disturbed:
     """Work for `rounds`, or longer: until the daemon was killed so many times.
 
-    Before, the daemon publishes `warm_up_tables`, of which nothing is measured. It stays stopped for
-    `stop_seconds`, or longer: for STOPPED_ROUNDS.
+    Before, the daemon publishes `warm_up_tables`, of which nothing is measured. It stays stopped
+    for `stop_seconds`, or longer: for STOPPED_ROUNDS.
     Raises BenchError or OSError for whatever the program or the filesystem suffers from that.
     """
     work.mkdir()

@@ -197,8 +197,8 @@ def test_what_ext4_writes_is_recorded(
     trace = tmp_path / "trace.csv"
     assert blocktrace.used_bytes(device) > 0
 
-    words = [sys.executable, "-m", "classifierd", "advise", device, "--seconds", "120"]
-    words += ["--record", trace, "--json"]
+    words = [sys.executable, "-m", "classifierd", "advise", str(device), "--seconds", "120"]
+    words += ["--record", str(trace), "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as recorder:
         try:
             wait_recording(recorder)

@@ -55,8 +55,8 @@ def parse(line: str) -> Write | None:
     if "D" not in kind and "W" not in kind:
         return None
     comm = found["comm"].strip()
-    # What a file system marks as metadata: XFS writes its log from kworkers, its other metadata from
-    # xfsaild, both with REQ_META. ext4's log is jbd2's, marked or not.
+    # What a file system marks as metadata: XFS writes its log from kworkers, its other metadata
+    # from xfsaild, both with REQ_META. ext4's log is jbd2's, marked or not.
     journal = comm.startswith("jbd2/") or "M" in kind
     return Write(
         int(found["seconds"]) * 1_000_000 + int(found["micros"]),
