@@ -56,8 +56,8 @@ def outcomes(result: Path) -> dict[str, str]:
     """What became of each test: completed, skipped with its reason, failed with its message."""
     found = {}
     for case in ET.parse(result).getroot().iter("testcase"):
-        child = next(iter(case), None)
-        text = "" if child is None else f" {child.tag}: {child.get('message') or ''}"
+        told = [child for child in case if not child.tag.startswith("system-")]
+        text = "".join(f" {child.tag}: {child.get('message') or ''}" for child in told)
         found[case.get("name", "")] = f"{case.get('result')}{text}"
     return found
 
