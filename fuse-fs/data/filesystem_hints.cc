@@ -135,7 +135,7 @@ Result<void> FilesystemImpl::set_xattr(InodeId id, std::string_view name, std::s
                                        int flags) {
   SFS_TRY(health_.writable());
   if (is_virtual(name)) return set_vstream_xattr(id, value);
-  SFS_TRY(engine_->set_xattr(id, name, value, flags));
+  SFS_TRY(with_units([&] { return engine_->set_xattr(id, name, value, flags); }));
   return changed();
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
@@ -124,6 +125,15 @@ class FilesystemImpl final : public Filesystem {
   Result<void> changed();
   template <typename T>
   Result<T> after_change(Result<T> done);
+  // What was removed a moment ago holds its units of META until the reclaimer comes by: a change
+  // that finds none frees them itself. `change` is asked twice then.
+  template <typename Change>
+  auto with_units(const Change& change) -> decltype(change()) {
+    auto done = change();
+    if (done.ok() || done.error().code != ENOSPC || !maintenance_->has_orphans()) return done;
+    (void)maintenance_->free_orphans();
+    return change();
+  }
   void lost_name(InodeId id);
   placement::Chosen choose(InodeId parent, const meta::Attributes& directory, std::string_view name,
                            uint32_t mode, const Requester& who);

@@ -76,8 +76,10 @@ Result<Attributes> FilesystemImpl::create(InodeId parent, std::string_view name,
   SFS_ASSIGN(const Attributes directory, engine_->attributes(parent));
   const placement::Chosen chosen = choose(parent, directory, name, mode, who);
   const bool hinted = chosen.source == placement::Source::kDirectory;
-  Result<Attributes> made = after_change(engine_->create(
-      parent, name, {mode, who.caller, rdev, symlink_target, chosen.vstream, hinted}));
+  Result<Attributes> made = after_change(with_units([&] {
+    return engine_->create(parent, name,
+                           {mode, who.caller, rdev, symlink_target, chosen.vstream, hinted});
+  }));
   if (made.ok() && S_ISDIR(mode)) directories_.learn(made->id, name);
   return made;
 }
@@ -88,13 +90,14 @@ Result<Attributes> FilesystemImpl::create_unnamed(InodeId parent, uint32_t mode,
   SFS_ASSIGN(const Attributes directory, engine_->attributes(parent));
   const placement::Chosen chosen = choose(parent, directory, {}, mode, who);
   const bool hinted = chosen.source == placement::Source::kDirectory;
-  return after_change(
-      engine_->create_unnamed(parent, {mode, who.caller, 0, {}, chosen.vstream, hinted}));
+  return after_change(with_units([&] {
+    return engine_->create_unnamed(parent, {mode, who.caller, 0, {}, chosen.vstream, hinted});
+  }));
 }
 
 Result<Attributes> FilesystemImpl::link(InodeId target, InodeId parent, std::string_view name) {
   SFS_TRY(health_.writable());
-  return after_change(engine_->link(target, parent, name));
+  return after_change(with_units([&] { return engine_->link(target, parent, name); }));
 }
 
 Result<void> FilesystemImpl::unlink(InodeId parent, std::string_view name) {
@@ -138,8 +141,9 @@ Result<void> FilesystemImpl::rename(InodeId from, std::string_view name, InodeId
     forget(source.id, 1);
     SFS_TRY(first);
   }
-  SFS_ASSIGN(const meta::RenameResult done,
-             after_change(engine_->rename(from, name, to, new_name, flags, caller)));
+  SFS_ASSIGN(const meta::RenameResult done, after_change(with_units([&] {
+               return engine_->rename(from, name, to, new_name, flags, caller);
+             })));
   if (done.replaced) lost_name(*done.replaced);
   return {};
 }

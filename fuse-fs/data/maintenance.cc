@@ -116,6 +116,11 @@ void Maintenance::add_orphan(InodeId id) {
   orphans_.push_back(id);
 }
 
+bool Maintenance::has_orphans() {
+  const MutexLock lock(mutex_);
+  return !orphans_.empty();
+}
+
 std::optional<InodeId> Maintenance::next_orphan() {
   const MutexLock lock(mutex_);
   if (orphans_.empty()) return std::nullopt;

@@ -32,6 +32,7 @@ class Maintenance {
 
   void namespace_changed() { namespace_dirty_.store(true, std::memory_order_relaxed); }
   void add_orphan(InodeId id);
+  bool has_orphans();
   // Everything that frees blocks, now: dirty inodes, orphans, trims. Shared by those who wait.
   Result<void> reclaim(TrimQueue::Pace pace = TrimQueue::Pace::kNow);
   Result<void> free_orphans();  // the first time, those of the run before, too

@@ -257,7 +257,12 @@ Result<void> WriteJob::finish() {
   meta::WriteResult done = result();
   done.epoch = core_.epochs.epoch();
   done.times = times_;
-  SFS_TRY(core_.engine.finish_write(attributes_.id, done));
+  Result<void> named = core_.engine.finish_write(attributes_.id, done);
+  if (!named.ok() && named.error().code == ENOSPC) {  // units of META that wait for the reclaimer
+    core_.reclaim();
+    named = core_.engine.finish_write(attributes_.id, done);
+  }
+  SFS_TRY(named);
   reserved_.clear();
   state_.wrote_in(done.epoch);
   core_.epochs.touched(attributes_.id, count_ * kBlockSize, done.epoch);

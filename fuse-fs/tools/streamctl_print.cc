@@ -85,7 +85,8 @@ void print_saved(const json& status, const Style& style) {
   if (found == status.end() || !found->is_object()) return;
   const json& all = found->at("all");
   const auto since = fmt::gmtime(static_cast<time_t>(all.value("since_ms", int64_t{0}) / 1000));
-  fmt::print("  streams     {} this month; since {:%Y-%m-%d} {}\n", saved_text(found->at("month"), style), since, saved_text(all, style));
+  fmt::print("  streams     {} this month; since {:%Y-%m-%d} {}\n",
+             saved_text(found->at("month"), style), since, saved_text(all, style));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class Setup:
     @property
     def namespace(self) -> str:
         """The block device of the SSD."""
-        return f"/dev/{self.machine.controllers[self.name]}n1"
+        return f"/dev/{self.machine.namespaces[self.name]}"
 
     @property
     def controller(self) -> str:

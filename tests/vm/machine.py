@@ -21,6 +21,7 @@ RECLAIM_UNIT_BYTES = 16 << 20
 LBA_BYTES = {"passthrough": 512, "block": 4096}
 HANDLES = 8
 BOOT_SECONDS = 300.0
+FIND_SECONDS = 60.0
 RUN_SECONDS = 120.0
 CONSOLE_TAIL = 2000
 COMMAND_LINE = (
@@ -79,7 +80,8 @@ class Machine:
         self.folder = folder
         self.payload = payload
         self.persistence = persistence  # mem-ctrl: ADR; cpu: eADR
-        self.controllers: dict[str, str] = {}
+        self.controllers: dict[str, str] = {}  # by serial number, as the next
+        self.namespaces: dict[str, str] = {}  # block devices
         self.kernel = ""
         self._qemu: subprocess.Popen[bytes] | None = None
         self._agent: socket.socket | None = None
@@ -116,8 +118,8 @@ class Machine:
             )
         self._agent = ours
         hello = self._answer(BOOT_SECONDS)
-        self.controllers = hello["controllers"]
         self.kernel = hello["kernel"]
+        self.find_controllers()
 
     def _answer(self, seconds: float) -> dict[str, Any]:
         """The next line that the agent says."""
@@ -153,10 +155,23 @@ class Machine:
         return done
 
     def find_controllers(self) -> None:
-        """Ask again: a device that comes back may be another number."""
-        script = "cd /sys/class/nvme; for c in *; do echo $c $(cat $c/serial); done"
-        pairs = (line.split() for line in self.run("bash", "-c", script).out.splitlines())
-        self.controllers = {serial: name for name, serial in pairs}
+        """Wait for all. One that comes back may have other numbers, and two different ones."""
+        deadline = time.monotonic() + FIND_SECONDS
+        while set(self.controllers) & set(self.namespaces) != set(SETUPS):
+            assert time.monotonic() < deadline, (self.controllers, self.namespaces)
+            self.controllers = self._by_serial("/sys/class/nvme/nvme*", "serial")
+            self.namespaces = self._by_serial("/sys/block/nvme*n*", "device/serial")
+
+    def lose_controllers(self) -> None:
+        """Know none: one was taken away."""
+        self.controllers, self.namespaces = {}, {}
+
+    def _by_serial(self, places: str, serial: str) -> dict[str, str]:
+        # Of a namespace with several paths each has a hidden disk: nvme0c1n1.
+        script = f"for p in {places}; do echo ${{p##*/}} $(cat $p/{serial}); done"
+        lines = (line.split() for line in self.run("bash", "-c", script).out.splitlines())
+        named = [words for words in lines if len(words) == 2 and "c" not in words[0]]
+        return {number: name for name, number in named}
 
     def start(self, notes: str, *words: str) -> None:
         """Leave a command running in the guest, its output the notes of this name."""

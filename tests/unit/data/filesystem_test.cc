@@ -161,6 +161,24 @@ TEST(Freed, BlocksAreTrimmedAndComeBack) {
   EXPECT_EQ(rig.fs().status()->trims_pending_blocks, 0U);
 }
 
+// No reclaimer comes by here: what was removed is freed by who needs it.
+TEST(Freed, DirectoriesThatComeAndGoNeedNoMoreThanOneHas) {
+  Rig::Options options;
+  options.meta_bytes = 2 << 20;
+  Rig rig(options);
+  const InodeId root = rig.fs().root();
+  for (int round = 0; round < 2000; ++round) {
+    const auto made = rig.fs().create(root, "d", S_IFDIR | 0700, 0, {}, {});
+    ASSERT_TRUE(made.ok()) << round << ": " << made.error().message();
+    const auto file = rig.fs().create(made->id, "x", S_IFREG | 0600, 0, {}, {});
+    ASSERT_TRUE(file.ok()) << round << ": " << file.error().message();
+    ASSERT_TRUE(rig.fs().unlink(made->id, "x").ok());
+    rig.fs().forget(file->id, 1);
+    ASSERT_TRUE(rig.fs().rmdir(root, "d").ok());
+    rig.fs().forget(made->id, 1);
+  }
+}
+
 // A temporary file that is gone before it was committed.
 TEST(Freed, BlocksThatNoRecordNamedAreTrimmedAsWell) {
   Rig rig;

@@ -8,9 +8,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -196,8 +196,8 @@ std::string made_of(const std::vector<std::string>& inputs) {
     const bool begins = input[0] == '|';
     merges = stream_rules_merge(rules.set.get(), merges, input.c_str() + begins, begins);
   }
-  const stream_rule* match = stream_rules_match_merging(rules.set.get(), "/db/000013.sst", O_RDWR,
-                                                        "rocksdb:low3", merges);
+  const stream_rule* match =
+      stream_rules_match_merging(rules.set.get(), "/db/000013.sst", O_RDWR, "rocksdb:low3", merges);
   return match == nullptr ? "" : match->vstream;
 }
 

@@ -69,16 +69,10 @@ def serve(host: BinaryIO) -> None:
         host.write(json.dumps(answer).encode() + b"\n")
 
 
-def controllers() -> dict[str, str]:
-    """NVMe controllers by serial number."""
-    found = Path("/sys/class/nvme").iterdir()
-    return {(each / "serial").read_text().strip(): each.name for each in found}
-
-
 def main() -> None:
     """Say what the guest is, then serve."""
     with port("agent").open("r+b", buffering=0) as host:
-        hello = {"controllers": controllers(), "kernel": Path("/proc/version").read_text()}
+        hello = {"kernel": Path("/proc/version").read_text()}
         host.write(json.dumps(hello).encode() + b"\n")
         serve(host)
 
