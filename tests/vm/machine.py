@@ -157,7 +157,7 @@ class Machine:
     def find_controllers(self) -> None:
         """Wait for all. One that comes back may have other numbers, and two different ones."""
         deadline = time.monotonic() + FIND_SECONDS
-        while set(self.controllers) & set(self.namespaces) != set(SETUPS):
+        while not set(SETUPS) <= self.controllers.keys() & self.namespaces.keys():
             assert time.monotonic() < deadline, (self.controllers, self.namespaces)
             self.controllers = self._by_serial("/sys/class/nvme/nvme*", "serial")
             self.namespaces = self._by_serial("/sys/block/nvme*n*", "device/serial")
