@@ -119,6 +119,7 @@ class Machine:
         self._agent = ours
         hello = self._answer(BOOT_SECONDS)
         self.kernel = hello["kernel"]
+        self.lose_controllers()  # of the boot before
         self.find_controllers()
 
     def _answer(self, seconds: float) -> dict[str, Any]:

@@ -19,6 +19,7 @@ touch mark
 stat kept >/dev/null && echo names
 """
 DEGRADED_SECONDS = 30.0
+GONE = "for i in $(seq 80); do pgrep -x streamfs >/dev/null || exit 0; sleep 1; done; exit 1"
 # While it writes and reads, with an eye on each error.
 BUSY = """
 cd $0
@@ -147,6 +148,8 @@ def test_a_device_that_vanishes_is_an_error_and_a_read_only_mount_never_a_hang(
         run("bash", "-ec", "echo 1 >/sys/bus/pci/rescan")
         setup.machine.lose_controllers()
         setup.machine.find_controllers()
+    # The server that lost its device asks it for half a minute before it lets go of META.
+    run("bash", "-ec", GONE, seconds=90)
     setup.mount()
     assert run("bash", "-ec", CKSUM, setup.point).out == kept
     setup.unmount()
