@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/mutex.h"
+#include "base/types.h"
 #include "emulator/background.h"
 #include "emulator/counters.h"
 #include "emulator/geometry.h"

@@ -2,6 +2,7 @@
 
 #include <linux/mmc/ioctl.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace streamfs::blockdev::mmc {
