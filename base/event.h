@@ -5,7 +5,6 @@
 
 #include <spdlog/common.h>
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -144,10 +144,6 @@ static int fits_part(const char* pattern, const char* name, size_t length) {
   return pattern == NULL || stream_glob_fits(pattern, name, length);
 }
 
-static int same_name(const char* a, const char* b) {
-  return a != NULL && b != NULL && strcmp(a, b) == 0;
-}
-
 /* Who opens the file. */
 struct opener {
   const char* thread;
@@ -156,7 +152,7 @@ struct opener {
 
 static int fits(const struct stream_rule* rule, const struct tail* tail,
                 const struct opener* opener) {
-  if (rule->merges != NULL && !same_name(rule->merges, opener->merges)) return 0;
+  if (rule->merges != NULL && !stream_same_name(rule->merges, opener->merges)) return 0;
   return fits_part(rule->directory, tail->parent, tail->parent_length) &&
          fits_part(rule->name, tail->name, tail->name_length) &&
          (rule->thread == NULL || fits_thread(rule, opener->thread));

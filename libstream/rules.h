@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "libstream/glob.h"
 
@@ -139,6 +140,11 @@ uint32_t stream_rules_life(const struct stream_rules* set, const char* vstream);
 
 /* The rule for people to read: "sqlite's *-journal". Always ends in a NUL. */
 void stream_rule_text(const struct stream_rule* rule, char out[STREAM_RULE_TEXT_BYTES]);
+
+/* Two names that are there and alike. */
+static inline int stream_same_name(const char* a, const char* b) {
+  return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
 
 #ifdef __cplusplus
 }

@@ -3,14 +3,10 @@
 
 #include "libstream/rules.h"
 
-static int is_same(const char* a, const char* b) {
-  return a != NULL && b != NULL && strcmp(a, b) == 0;
-}
-
 /* The first chosen rule that says what becomes of a vStream; NULL. */
 static const struct stream_rule* rule_below(const struct stream_rules* set, const char* from) {
   for (size_t i = 0; i < set->chosen_count; ++i) {
-    if (is_same(set->chosen[i].rule->merges, from)) return set->chosen[i].rule;
+    if (stream_same_name(set->chosen[i].rule->merges, from)) return set->chosen[i].rule;
   }
   return NULL;
 }
@@ -19,7 +15,7 @@ static const struct stream_rule* rule_below(const struct stream_rules* set, cons
 static const struct stream_rule* rule_above(const struct stream_rules* set, const char* into) {
   for (size_t i = 0; i < set->chosen_count; ++i) {
     const struct stream_rule* rule = set->chosen[i].rule;
-    if (rule->merges != NULL && is_same(rule->vstream, into)) return rule;
+    if (rule->merges != NULL && stream_same_name(rule->vstream, into)) return rule;
   }
   return NULL;
 }
@@ -29,7 +25,7 @@ static const struct stream_rule* rule_above(const struct stream_rules* set, cons
 static int is_below(const struct stream_rules* set, const char* from, const char* to) {
   const struct stream_rule* next = rule_below(set, from);
   for (size_t i = 0; next != NULL && i < set->chosen_count; ++i) {
-    if (is_same(next->vstream, to)) return 1;
+    if (stream_same_name(next->vstream, to)) return 1;
     next = rule_below(set, next->vstream);
   }
   return 0;
@@ -43,6 +39,6 @@ const char* stream_rules_merge(const struct stream_rules* set, const char* merge
   const struct stream_rule* upper = below != NULL ? below : above;
   if (begins || merges == NULL) return upper->merges;
   const struct stream_rule* now = rule_below(set, merges);
-  if (now != NULL && is_same(now->vstream, input)) return merges;
+  if (now != NULL && stream_same_name(now->vstream, input)) return merges;
   return above != NULL && is_below(set, merges, input) ? above->merges : upper->merges;
 }

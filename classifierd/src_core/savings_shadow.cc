@@ -14,12 +14,8 @@
 #include "base/types.h"
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/record_check.h"
-#include "emulator/counters.h"
-#include "emulator/ftl/page_map.h"
-#include "emulator/ftl/router.h"
+#include "classifierd/src_core/shadow_device.h"
 #include "emulator/geometry.h"
-#include "emulator/media/null_media.h"
-#include "emulator/policy/victim/greedy.h"
 
 namespace streamfs::classifier {
 
@@ -55,30 +51,6 @@ emulator::Geometry smaller(const SavingsShadow::Settings& settings, uint32_t str
 }
 
 }  // namespace
-
-class FollowedDevice {
- public:
-  explicit FollowedDevice(const emulator::Geometry& geometry)
-      : streams_(geometry.streams),
-        victim_(geometry),
-        router_(geometry),
-        ftl_(geometry, media_, victim_, router_, counters_, live_) {}
-  bool write(uint32_t page, uint32_t stream) {
-    const auto frontier = static_cast<emulator::FrontierId>(std::min(stream, streams_ - 1));
-    return ftl_.write(page, 1, frontier, 0, nullptr) == 0;
-  }
-  void trim(uint32_t page) { ftl_.trim(page); }
-  uint64_t copied() const { return counters_.gc_pages; }
-
- private:
-  const uint32_t streams_;
-  emulator::Counters counters_;
-  emulator::LiveCounts live_;
-  emulator::NullMedia media_;
-  emulator::Greedy victim_;
-  emulator::StreamRouter router_;
-  emulator::PageMap<emulator::NullMedia, emulator::Greedy, emulator::StreamRouter> ftl_;
-};
 
 // Writes and trims that wait until it is known how soon what they wrote died.
 class Hindsight {
@@ -133,7 +105,6 @@ class Hindsight {
 
   const uint32_t window_;
   uint64_t first_ = 0;  // number of the oldest entry
-  uint64_t clock_ = 0;
   std::deque<Entry> waiting_;
   std::vector<uint64_t> latest_;  // by page: number of the entry that wrote it
   const std::vector<uint32_t> shifts_;
@@ -142,7 +113,8 @@ class Hindsight {
 class SavingsShadow::Part {
  public:
   Part(const Settings& settings, uint64_t stride)
-      : off_(smaller(settings, 1, emulator::GcMode::kOwnFrontier, stride)),
+      : streams_(settings.pstreams),
+        off_(smaller(settings, 1, emulator::GcMode::kOwnFrontier, stride)),
         placed_(smaller(settings, settings.pstreams, settings.gc_mode, stride)),
         oracle_(smaller(settings, settings.pstreams, settings.gc_mode, stride)),
         hindsight_(smaller(settings, 1, settings.gc_mode, stride).user_pages, settings.pstreams) {}
@@ -152,7 +124,7 @@ class SavingsShadow::Part {
     put(page, stream);
   }
   void put(uint32_t page, uint32_t stream) {
-    counts_.refused += off_.write(page, 0) && placed_.write(page, stream) ? 0 : 1;
+    counts_.refused += off_.write(page, 0) && placed_.write(page, frontier(stream)) ? 0 : 1;
     hindsight_.wrote(page);
     if (hindsight_.due()) hindsight_.settle(Settled{*this});
   }
@@ -175,12 +147,17 @@ class SavingsShadow::Part {
     Part& part;
     void write(uint32_t page, uint32_t stream) {
       ++part.counts_.oracle_written;
-      part.oracle_.write(page, stream);
+      part.oracle_.write(page, part.frontier(stream));
     }
     void trim(uint32_t page) { part.oracle_.trim(page); }
   };
 
-  FollowedDevice off_, placed_, oracle_;
+  emulator::FrontierId frontier(uint32_t stream) const {
+    return static_cast<emulator::FrontierId>(std::min(stream, streams_ - 1));
+  }
+
+  const uint32_t streams_;
+  ShadowDevice off_, placed_, oracle_;
   Hindsight hindsight_;
   Counts counts_;
 };

@@ -12,12 +12,8 @@
 #include "base/mix.h"
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/record_check.h"
-#include "emulator/counters.h"
-#include "emulator/ftl/page_map.h"
-#include "emulator/ftl/router.h"
+#include "classifierd/src_core/shadow_device.h"
 #include "emulator/geometry.h"
-#include "emulator/media/null_media.h"
-#include "emulator/policy/victim/greedy.h"
 
 namespace streamfs::classifier {
 
@@ -59,27 +55,6 @@ emulator::Geometry geometry_of(const Shadow::Settings& settings, uint64_t live, 
 
 }  // namespace
 
-class Shadow::Device {
- public:
-  explicit Device(const emulator::Geometry& geometry)
-      : victim_(geometry),
-        router_(geometry),
-        ftl_(geometry, media_, victim_, router_, counters_, live_) {}
-  bool write(uint32_t page, uint8_t cls) { return ftl_.write(page, 1, cls, 0, nullptr) == 0; }
-  void trim(uint32_t page) { ftl_.trim(page); }
-  void seal(uint8_t cls) { ftl_.seal(cls); }
-  void go_on_from(const Device& other) { ftl_.go_on_from(other.ftl_); }
-  uint64_t copied() const { return counters_.gc_pages; }
-
- private:
-  emulator::Counters counters_;
-  emulator::LiveCounts live_;
-  emulator::NullMedia media_;
-  emulator::Greedy victim_;
-  emulator::StreamRouter router_;
-  emulator::PageMap<emulator::NullMedia, emulator::Greedy, emulator::StreamRouter> ftl_;
-};
-
 Shadow::Shadow(const Settings& settings) : classes_(settings.classes) {
   const uint64_t live = std::max<uint64_t>(settings.live_pages, settings.block_pages);
   one_in_ = static_cast<uint32_t>(std::max<uint64_t>(live / settings.sampled_pages, 1));
@@ -87,7 +62,7 @@ Shadow::Shadow(const Settings& settings) : classes_(settings.classes) {
   const emulator::Geometry geometry = geometry_of(settings, live_, one_in_);
   pages_max_ = static_cast<uint32_t>(geometry.user_pages);
   for (uint32_t i = 0; i < settings.candidates; ++i) {
-    devices_.push_back(std::make_unique<Device>(geometry));
+    devices_.push_back(std::make_unique<ShadowDevice>(geometry));
   }
 }
 

@@ -20,6 +20,8 @@
 
 namespace streamfs::classifier {
 
+class ShadowDevice;
+
 class Shadow {
  public:
   struct Settings {
@@ -59,14 +61,13 @@ class Shadow {
   uint64_t refused() const { return refused_; }
 
  private:
-  class Device;
   bool sampled(uint64_t block) const;
 
   const uint32_t classes_;
   uint32_t one_in_ = 1;
   uint64_t live_ = 0;
   emulator::PageNumbers numbers_;
-  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<ShadowDevice>> devices_;
   std::vector<emulator::PageNumbers::Numbered> known_;
   uint32_t pages_max_ = 0;  // numbers are below this
   uint64_t written_ = 0, refused_ = 0;

@@ -310,17 +310,20 @@ void NvmeDevice::start(const std::shared_ptr<Request>& request, const nvme::Comm
     const nvme::Transfer plain{refused.first_lba, refused.lbas};
     start(request, nvme::write(command.nsid, plain), data, {});
   };
-  if (sends.count == 1) return controller_->start(command, data, done);
-  controller_->start_after(pause_after(sends.count - 1), command, data, done);
+  pass(command, data, sends, done);
+}
+
+// To the controller, at once or after the pause that is due.
+void NvmeDevice::pass(const nvme::Command& command, Bytes data, const Sends& sends,
+                      nvme::Done done) {
+  if (sends.count == 1) return controller_->start(command, data, std::move(done));
+  controller_->start_after(pause_after(sends.count - 1), command, data, std::move(done));
 }
 
 Result<uint32_t> NvmeDevice::send(const nvme::Command& command, Bytes data) {
   for (Sends sends;; sends = sends.next()) {
     Answer answer;
-    if (sends.count == 1)
-      controller_->start(command, data, answer.taker());
-    else
-      controller_->start_after(pause_after(sends.count - 1), command, data, answer.taker());
+    pass(command, data, sends, answer.taker());
     const Result<uint32_t> result = answer.wait();
     if (!is_sent_again(result, sends)) return settled(result);
   }

@@ -87,6 +87,7 @@ class NvmeDevice final : public Device {
                 Completion done);
   void start(const std::shared_ptr<Request>& request, const nvme::Command& command, Bytes data,
              Sends sends);
+  void pass(const nvme::Command& command, Bytes data, const Sends& sends, nvme::Done done);
   Result<void> update_handle(const Placement& known);
   // An I/O command that the caller waits for: not in a completion.
   Result<uint32_t> send(const nvme::Command& command, Bytes data);

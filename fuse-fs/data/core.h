@@ -29,7 +29,7 @@ struct Core {
   Checksums& checksums;
   TraceRecorder& trace;
   // Frees what can be freed at once: called before ENOSPC is given to anyone.
-  std::function<void()> reclaim;
+  std::function<void()> reclaim, free_orphans;
 };
 
 }  // namespace streamfs::data

@@ -41,11 +41,6 @@ Result<void> Epochs::flush_device() {
   return {};
 }
 
-Result<void> Epochs::flush_through(uint64_t epoch) {
-  if (flushed() >= epoch) return {};
-  return flushes_.run_until([&] { return flushed() >= epoch; }, [this] { return flush_device(); });
-}
-
 // A flush that was running already may have covered the data and come too early for the record.
 // The next one has both: who waited for the first and then flushed for itself would flush beside
 // it.

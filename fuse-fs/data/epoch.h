@@ -39,9 +39,8 @@ class Epochs {
   // Of a write that has completed on the device now.
   uint64_t epoch() const { return current_.load(std::memory_order_acquire); }
   uint64_t flushed() const { return flushed_.load(std::memory_order_acquire); }
-  // The second also when what the barrier makes durable with a flush is so up to `through`.
-  Result<void> flush_through(uint64_t epoch);
-  Result<void> flush_through(uint64_t epoch, TxId through);
+  // And what the barrier makes durable with a flush is so up to `through`.
+  Result<void> flush_through(uint64_t epoch, TxId through = {});
   // What the inode had written up to `epoch` is flushed and committed; of data_only, committed only
   // if it could not be read back otherwise. With one flush, where the barrier takes conditions and
   // it is little. Returns the last record that this takes.

@@ -97,7 +97,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
   epochs_ = std::make_unique<Epochs>(*engine_, device, *barrier_, health_, clock_,
                                      Epochs::Limits{options_.epoch_idle_ms, options_.epoch_age_ms});
   core_ = std::make_unique<Core>(
-      Core{device, *engine_, *placement_, health_, *epochs_, states_, *checksums_, trace_, {}});
+      Core{device, *engine_, *placement_, health_, *epochs_, states_, *checksums_, trace_, {}, {}});
   trims_ = std::make_unique<TrimQueue>(region, *engine_, device, *placement_, *barrier_, health_,
                                        trace_, options_.discard, activity_);
   path_ = std::make_unique<DataPath>(*core_);
@@ -109,6 +109,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
                            [this] { return maintenance_->reclaim(TrimQueue::Pace::kGivesWay); }});
   scrub_ = std::make_unique<Scrub>(*core_, *path_, [this] { return activity_.begun(); });
   core_->reclaim = [this] { (void)maintenance_->reclaim(); };
+  core_->free_orphans = [this] { (void)maintenance_->free_orphans(); };
   return {};
 }
 

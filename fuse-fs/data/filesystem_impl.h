@@ -130,7 +130,7 @@ class FilesystemImpl final : public Filesystem {
   template <typename Change>
   auto with_units(const Change& change) -> decltype(change()) {
     auto done = change();
-    if (done.ok() || done.error().code != ENOSPC || !maintenance_->has_orphans()) return done;
+    if (done.ok() || done.error().code != ENOSPC) return done;
     (void)maintenance_->free_orphans();
     return change();
   }

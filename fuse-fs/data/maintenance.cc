@@ -116,11 +116,6 @@ void Maintenance::add_orphan(InodeId id) {
   orphans_.push_back(id);
 }
 
-bool Maintenance::has_orphans() {
-  const MutexLock lock(mutex_);
-  return !orphans_.empty();
-}
-
 std::optional<InodeId> Maintenance::next_orphan() {
   const MutexLock lock(mutex_);
   if (orphans_.empty()) return std::nullopt;
@@ -130,6 +125,10 @@ std::optional<InodeId> Maintenance::next_orphan() {
 }
 
 Result<void> Maintenance::free_orphans() {
+  return orphan_runs_.run([this] { return free_all_orphans(); });
+}
+
+Result<void> Maintenance::free_all_orphans() {
   if (!leftovers_found_.exchange(true)) {
     for (const InodeId id : core_.engine.leftover_orphans()) add_orphan(id);
   }

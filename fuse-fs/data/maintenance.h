@@ -32,10 +32,11 @@ class Maintenance {
 
   void namespace_changed() { namespace_dirty_.store(true, std::memory_order_relaxed); }
   void add_orphan(InodeId id);
-  bool has_orphans();
   // Everything that frees blocks, now: dirty inodes, orphans, trims. Shared by those who wait.
   Result<void> reclaim(TrimQueue::Pace pace = TrimQueue::Pace::kNow);
-  Result<void> free_orphans();  // the first time, those of the run before, too
+  // Orphans alone, with the units of META that they hold: no I/O of the device. The first time
+  // those of the run before, too. Shared by those who wait.
+  Result<void> free_orphans();
 
   // For tests, which have no threads: one round of each, and how long the reclaimer would rest.
   void timer_round();
@@ -53,6 +54,7 @@ class Maintenance {
   void timer_loop();
   void reclaim_loop();
   bool wait(uint32_t milliseconds);  // false when stopping
+  Result<void> free_all_orphans();
   std::optional<InodeId> next_orphan();
   void count_inodes();
 
@@ -63,7 +65,7 @@ class Maintenance {
   std::atomic<bool> namespace_dirty_{false}, leftovers_found_{false};
   uint64_t namespace_synced_ms_ = 0, ticked_ms_ = 0;  // the timer's own
   uint64_t followed_ms_ = 0;                          // the reclaimer's
-  GroupRun reclaims_;
+  GroupRun reclaims_, orphan_runs_;
   Mutex mutex_;  // leaf
   CondVar stopping_changed_;
   bool stopping_ SFS_GUARDED_BY(mutex_) = false;

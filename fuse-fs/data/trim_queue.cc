@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <set>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -70,7 +72,7 @@ Result<void> TrimQueue::pass() {
       return committed.error();
     }
     for (const meta::BlockRun& run : batch) engine_.blocks().trimmed(run);
-    for (const meta::BlockRun& run : batch) join_leftovers(run);
+    join_leftovers(batch);
   }
   return {};
 }
@@ -88,7 +90,7 @@ void TrimQueue::trim_unnamed() {
     left -= std::min(left, run->count);
     trim(*run);
     engine_.blocks().trimmed(*run);
-    join_leftovers(*run);
+    join_leftovers({&*run, 1});
   }
 }
 
@@ -115,24 +117,25 @@ void TrimQueue::trim(const meta::BlockRun& run) {
   if (done.error().code == EOPNOTSUPP) discard_.store(false, std::memory_order_relaxed);
 }
 
-void TrimQueue::join_leftovers(const meta::BlockRun& run) {
+// Runs of a batch may lie in one unit, which is trimmed once.
+void TrimQueue::join_leftovers(std::span<const meta::BlockRun> runs) {
   const blockdev::DeviceInfo& info = device_.info();
   const uint64_t unit = info.trim_unit_blocks, offset = info.trim_offset_blocks;
   if (unit <= 1 || !discard_.load(std::memory_order_relaxed)) return;
-  const auto begin_of = [&](uint64_t block) {
-    return block < offset ? UINT64_MAX : offset + round_down(block - offset, unit);
-  };
-  const uint64_t first = run.first.value, last = first + run.count - 1;
-  const uint64_t first_unit = begin_of(first), last_unit = begin_of(last);
-  if (first_unit != first || (last_unit == first_unit && run.count != unit))
-    trim_unit(first_unit, unit);
-  if (last_unit != first_unit && last_unit + unit != last + 1) trim_unit(last_unit, unit);
+  std::set<uint64_t> cut;  // units that a run begins or ends in the middle of
+  for (const meta::BlockRun& run : runs) {
+    for (const uint64_t end : {run.first.value, run.first.value + run.count}) {
+      if (end > offset && (end - offset) % unit != 0)
+        cut.insert(offset + round_down(end - offset, unit));
+    }
+  }
+  for (const uint64_t first : cut) trim_unit(first, unit);
 }
 
 // Only where room is plenty: a writer would find none while these blocks are kept from it.
 void TrimQueue::trim_unit(uint64_t first, uint64_t unit) {
   const meta::BlockRun run{BlockNo{first}, unit};
-  if (first == UINT64_MAX || engine_.blocks().free_blocks() < kPressedShare * unit) return;
+  if (engine_.blocks().free_blocks() < kPressedShare * unit) return;
   if (!engine_.blocks().reserve_exactly(run)) return;
   const Result<void> done = device_.trim(run.first, run.count);
   engine_.blocks().cancel(run);

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -71,7 +72,7 @@ class TrimQueue {
   void trim_unnamed();
   bool next_batch(std::vector<meta::BlockRun>& batch);
   void trim(const meta::BlockRun& run);
-  void join_leftovers(const meta::BlockRun& run);
+  void join_leftovers(std::span<const meta::BlockRun> runs);
   void trim_unit(uint64_t first, uint64_t unit);
   void give_way(uint64_t worked_ns);
 

@@ -227,7 +227,6 @@ void WriteJob::sum_image() {
   for (uint64_t page = 0; page < count_; ++page) {
     crcs_[page] = Checksums::of(image_.subspan(page * kBlockSize, kBlockSize));
   }
-  checksums_wait_ = false;
 }
 
 meta::WriteResult WriteJob::result() const {
@@ -258,8 +257,8 @@ Result<void> WriteJob::finish() {
   done.epoch = core_.epochs.epoch();
   done.times = times_;
   Result<void> named = core_.engine.finish_write(attributes_.id, done);
-  if (!named.ok() && named.error().code == ENOSPC) {  // units of META that wait for the reclaimer
-    core_.reclaim();
+  if (!named.ok() && named.error().code == ENOSPC) {  // as FilesystemImpl::with_units
+    core_.free_orphans();
     named = core_.engine.finish_write(attributes_.id, done);
   }
   SFS_TRY(named);

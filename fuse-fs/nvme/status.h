@@ -20,7 +20,6 @@ enum class Status : uint16_t {
   kCommandInterrupted = 0x0021,
   kTransientTransportError = 0x0022,
   kNotReady = 0x0082,
-  kNoPath = 0x0370,
   kAbortedByHost = 0x0371,
   kFdpDisabled = 0x0029,
   kInvalidPlacementHandles = 0x002a,

@@ -14,14 +14,18 @@
 namespace streamfs::placement {
 namespace {
 
-constexpr std::array<std::string_view, 6> kHints{"",           "",         "rwh-short",
-                                                 "rwh-medium", "rwh-long", "rwh-extreme"};
+constexpr std::array<std::string_view, kLifeMost + 1> kHints{
+    "", "", "rwh-short", "rwh-medium", "rwh-long", "rwh-extreme"};
 constexpr std::array<double, 6> kShares{0, 0, 1.0 / 64, 1.0 / 8, 1, 8};  // of the device
 constexpr std::array<std::string_view, 7> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 constexpr std::string_view kLife = "life-";
 constexpr double kPagesMost = 0x1p50;  // names are anyone's to choose; bytes still fit 63 bits
 
 }  // namespace
+
+std::string_view name_of_life(uint32_t life) {
+  return life > kLifeMost ? std::string_view() : kHints[life];
+}
 
 std::optional<double> pages_of_life(uint32_t life, uint64_t capacity_blocks) {
   if (life >= kShares.size() || kShares[life] == 0) return std::nullopt;

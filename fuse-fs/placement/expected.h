@@ -12,7 +12,11 @@ namespace streamfs::placement {
 
 // RWH_WRITE_LIFE_* in pages written to a device of so many: short is a 64th of it, medium an
 // eighth, long all of it, extreme eight times that. "None" and "not set" say nothing.
+inline constexpr uint32_t kLifeMost = 5;
 std::optional<double> pages_of_life(uint32_t life, uint64_t capacity_blocks);
+
+// "rwh-short" and the like, the vStream of such a hint; nothing where it says nothing.
+std::string_view name_of_life(uint32_t life);
 
 // Of a vStream's name: "rwh-short", "life-64MiB", "life-256s". `ms_per_page` 0: not known.
 std::optional<double> pages_of_name(std::string_view name, uint64_t capacity_blocks,

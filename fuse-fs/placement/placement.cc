@@ -63,7 +63,7 @@ PlacementImpl::PlacementImpl(Store& store, Clock& clock, const Options& options,
     const auto entry = table_.find(v);
     const uint64_t bytes = entry ? entry->saved.lifetime_bytes : 0;
     if (bytes != 0) lifetimes_.set_prior(v, static_cast<double>(bytes) / kBlockSize);
-    if (entry && entry->source != Source::kContext) expect(v, entry->name);
+    if (entry && entry->source != Source::kContext) (void)expect(v, entry->name);
   }
   MutexLock lock(tick_mutex_);
   remap();
@@ -91,7 +91,8 @@ Chosen PlacementImpl::choose(const CreateContext& context) {
 
 Result<VStreamId> PlacementImpl::by_name(std::string_view name, Source source) {
   SFS_ASSIGN(const VStreamId v, table_.by_name(name, source, lifetimes_.now()));
-  if (lifetimes_.expected_pages(v) == 0) expect(v, std::string(name));
+  if (lifetimes_.expected_pages(v) != 0) return v;
+  if (const auto pages = expect(v, std::string(name))) place_first(v, *pages);
   return v;
 }
 
@@ -101,14 +102,18 @@ std::optional<double> PlacementImpl::expectation(const std::string& name) {
   return said ? said : pages_of_life(rules_.life_of(name), options_.capacity_blocks);
 }
 
-// Where no pStream of its own was left, the first data goes to what is expected to die with it.
-void PlacementImpl::expect(VStreamId vstream, const std::string& name) {
+std::optional<double> PlacementImpl::expect(VStreamId vstream, const std::string& name) {
   const std::optional<double> pages = expectation(name);
   // Seconds say something once a rate is known, which no mount begins with: asked again then.
   const bool later = !pages && says_seconds(name) && lifetime_ms(kScalePages) == 0;
   lifetimes_.set_expected(vstream, pages.value_or(later ? 0 : -1));
-  if (!pages || table_.pstream(vstream) != kDefaultPStream) return;
-  table_.set_pstream(vstream, nearest(*pages, vstream));
+  return pages;
+}
+
+// Where no pStream of its own was left, the first data goes to what is expected to die with it.
+void PlacementImpl::place_first(VStreamId vstream, double pages) {
+  if (table_.pstream(vstream) != kDefaultPStream) return;
+  table_.set_pstream(vstream, nearest(pages, vstream));
 }
 
 // The pStream of the vStream whose lifetime is nearest by ratio; the default one where none is
@@ -134,21 +139,10 @@ Result<VStreamId> PlacementImpl::by_number(uint32_t number) {
 }
 
 Result<VStreamId> PlacementImpl::by_rw_hint(uint32_t rw_hint) {
-  switch (rw_hint) {  // RWH_WRITE_LIFE_*
-    case 0:
-    case 1:
-      return kDefaultVStream;
-    case 2:
-      return by_name("rwh-short", Source::kHint);
-    case 3:
-      return by_name("rwh-medium", Source::kHint);
-    case 4:
-      return by_name("rwh-long", Source::kHint);
-    case 5:
-      return by_name("rwh-extreme", Source::kHint);
-    default:
-      return Error{EINVAL, "write hint " + std::to_string(rw_hint)};
-  }
+  if (rw_hint > kLifeMost) return Error{EINVAL, "write hint " + std::to_string(rw_hint)};
+  const std::string_view name = name_of_life(rw_hint);
+  if (name.empty()) return kDefaultVStream;
+  return by_name(name, Source::kHint);
 }
 
 uint64_t PlacementImpl::lifetime_ms(double pages) {

@@ -53,7 +53,9 @@ class PlacementImpl final : public Placement {
   VStreamInfo measure(VStreamId vstream, const VStreamTable::Entry& entry);
   uint64_t lifetime_ms(double pages);
   std::optional<double> expectation(const std::string& name);
-  void expect(VStreamId vstream, const std::string& name);
+  // What its name says of it, if anything; remap() goes by that.
+  std::optional<double> expect(VStreamId vstream, const std::string& name);
+  void place_first(VStreamId vstream, double pages);
   PStreamId nearest(double lifetime_pages, VStreamId but);
   PStreamId placed(VStreamId vstream, uint32_t shape) const;
   PStreamId plain_route(VStreamId vstream) const;

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/layout.h"
 #include "fuse-fs/tools/control_client.h"
 #include "fuse-fs/tools/output.h"
 
@@ -18,8 +19,6 @@ namespace streamfs::tools {
 namespace {
 
 using nlohmann::json;
-
-constexpr uint64_t kHeapUnitBytes = 4096;
 
 json data_usage(const json& status) {
   const json& space = status.at("space");
@@ -38,7 +37,7 @@ json meta_usage(const json& status) {
   const uint64_t size = count_of(layout, "meta_bytes");
   const uint64_t maps = count_of(layout, "bitmap_bytes") + count_of(layout, "untrimmed_bytes") +
                         count_of(layout, "heap_map_bytes");
-  const uint64_t free = count_of(space, "free_units") * kHeapUnitBytes;
+  const uint64_t free = count_of(space, "free_units") * meta::kUnitSize;
   const uint64_t heap = count_of(layout, "heap_bytes");
   const uint64_t fixed = count_of(layout, "journal_bytes") + maps +
                          count_of(layout, "checksum_bytes") + count_of(layout, "vstream_bytes");

@@ -179,6 +179,47 @@ TEST(Freed, DirectoriesThatComeAndGoNeedNoMoreThanOneHas) {
   }
 }
 
+TEST(Freed, WhatAFailedWriteLeftOnTheDeviceIsTrimmed) {
+  Rig rig;
+  const uint64_t free = rig.fs().space().free_blocks;
+  const InodeId id = rig.create("f");
+  blockdev::Faults faults;
+  faults.fail_writes_after = 0;
+  faults.tear_failing_writes = true;
+  rig.device().set_faults(faults);
+  EXPECT_EQ(rig.write(id, 0, Rig::filled(1 << 20, 'a')).error().code, EIO);
+  rig.device().set_faults({});
+  ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
+  ASSERT_TRUE(rig.device().flush().ok());
+  EXPECT_EQ(rig.ram().trimmed_blocks, 256U);
+  EXPECT_EQ(rig.fs().space().free_blocks, free);
+}
+
+// Its extents need a unit, and all are held by directories that are gone.
+TEST(Freed, AWriteFindsTheUnitsOfWhatWasRemoved) {
+  Rig::Options options;
+  options.meta_bytes = 2 << 20;
+  Rig rig(options);
+  const InodeId root = rig.fs().root(), file = rig.create("f");
+  std::vector<std::pair<InodeId, InodeId>> made;  // directories, and what is in each
+  for (;;) {
+    const auto directory =
+        rig.fs().create(root, "d" + std::to_string(made.size()), S_IFDIR | 0700, 0, {}, {});
+    if (!directory.ok()) break;
+    const auto inside = rig.fs().create(directory->id, "x", S_IFREG | 0600, 0, {}, {});
+    if (!inside.ok()) break;
+    made.emplace_back(directory->id, inside->id);
+  }
+  for (size_t i = 0; i < made.size(); ++i) {
+    ASSERT_TRUE(rig.fs().unlink(made[i].first, "x").ok());
+    rig.fs().forget(made[i].second, 1);
+    ASSERT_TRUE(rig.fs().rmdir(root, "d" + std::to_string(i)).ok());
+    rig.fs().forget(made[i].first, 1);
+  }
+  for (uint64_t i = 0; i < 8; ++i)
+    ASSERT_TRUE(rig.write(file, i * 2 * kBlockSize, Rig::filled(kBlockSize, 'a')).ok()) << i;
+}
+
 // A temporary file that is gone before it was committed.
 TEST(Freed, BlocksThatNoRecordNamedAreTrimmedAsWell) {
   Rig rig;

@@ -178,6 +178,14 @@ TEST_F(IdleSchedulerTest, ADeviceThatWorksByItselfIsToldOfARequest) {
   EXPECT_LT(best_us, kStopUsMost);
 }
 
+TEST_F(IdleSchedulerTest, ADeviceThatMustNotWorkAloneForLongIsStoppedWithoutARequest) {
+  device_.idle_means = IdleMeans::kByItself;
+  device_.by_itself_ms_max = 20;
+  quiet(kQuiet);
+  EXPECT_EQ(device_.idle_ended, 1u);
+  EXPECT_EQ(scheduler().status().interrupted, 0u);
+}
+
 TEST_F(IdleSchedulerTest, OnBatteryNothingIsDoneUnlessAlwaysWasSaid) {
   battery_ = true;
   quiet(kQuiet);

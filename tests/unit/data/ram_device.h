@@ -80,7 +80,9 @@ class RamDevice final : public blockdev::Device {
     released.push_back(stream);
     return {};
   }
-  blockdev::IdleCapabilities capabilities() const override { return {idle_means, "of a test"}; }
+  blockdev::IdleCapabilities capabilities() const override {
+    return {idle_means, "of a test", by_itself_ms_max};
+  }
   Result<blockdev::IdleWork> begin_idle(const blockdev::IdleLimits& limits) override {
     ++idle_begun;
     return on_idle ? on_idle(limits) : Result<blockdev::IdleWork>(blockdev::IdleWork{});
@@ -100,6 +102,7 @@ class RamDevice final : public blockdev::Device {
   std::function<void(BlockNo, uint64_t)> on_trim_of;
   std::function<Result<void>()> on_flush;
   blockdev::IdleMeans idle_means = blockdev::IdleMeans::kNone;
+  uint64_t by_itself_ms_max = 0;
   std::atomic<uint64_t> idle_begun{0}, idle_ended{0};
   std::function<Result<blockdev::IdleWork>(const blockdev::IdleLimits&)> on_idle;
 

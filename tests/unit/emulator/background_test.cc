@@ -59,6 +59,48 @@ TEST_F(Background, IdleTimeFreesBlocksAndABurstThenCollectsNothing) {
   check(*ssd, model_);
 }
 
+TEST_F(Background, AsManyBlocksAreFreedAsABurstTook) {
+  const auto ssd = used();
+  const Geometry units = ssd->geometry().in_map_units();
+  (void)ssd->run_idle({.valid_limit = 0.9});  // a burst begins
+  constexpr uint64_t kBurstBlocks = 25;
+  for (uint64_t page = 0; page < kBurstBlocks * units.pages_per_block; page += 32)
+    write(*ssd, page, 32);
+  EXPECT_EQ(ssd->run_idle({.valid_limit = 0.9}).end, IdleReport::End::kNothingLeft);
+  EXPECT_GE(ssd->stats().free_blocks, blocks_for_burst(units, kBurstBlocks));
+  EXPECT_GT(blocks_for_burst(units, kBurstBlocks), wanted_free_blocks(units, {}));
+}
+
+// Where the host's own victims are mostly valid, others that are so are no dearer.
+TEST_F(Background, AVictimMayBeAsValidAsTheHostsAre) {
+  for (const double dearer : {1.2, 0.01}) {
+    GeometryRequest request = small_device(1);
+    request.spare = 0.1;
+    create(request);
+    const auto ssd = open();
+    std::mt19937_64 random(1);
+    for (uint64_t page = 0; page < kPages; page += 32) put(*ssd, page, 32, 1);
+    for (int i = 0; i < 4000; ++i) put(*ssd, random() % kPages, 1, 2);
+    const uint32_t some = ssd->geometry().low_water + 3u;
+    (void)ssd->run_idle({.free_blocks = some, .valid_limit = 1});
+    ASSERT_EQ(ssd->urgency({.free_blocks = some + 1}), Urgency::kLow);
+    const IdleReport report = ssd->run_idle({.free_blocks = some + 1, .dearer = dearer});
+    EXPECT_EQ(report.gc_pages > 0, dearer > 1) << report.gc_pages;
+  }
+}
+
+TEST_F(Background, OnTheVirtualClockItEndsWithTheIdleTime) {
+  uint64_t copied[2];
+  for (const bool is_long : {false, true}) {
+    const auto ssd = used();
+    const IdleReport report = ssd->run_idle(
+        {.free_blocks = 60, .valid_limit = 0.9, .idle_ns = is_long ? 1'000'000'000'000U : 1U});
+    EXPECT_EQ(report.end == IdleReport::End::kDeadline, !is_long);
+    copied[is_long] = report.gc_pages;
+  }
+  EXPECT_LT(copied[0], copied[1]);
+}
+
 TEST_F(Background, BlocksMostlyValidAreLeftAlone) {
   const auto ssd = used();
   const IdleReport report = ssd->run_idle({.free_blocks = 40, .valid_limit = 0.01});
