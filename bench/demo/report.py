@@ -18,7 +18,7 @@ TITLES = {
     "ext4": "ext4\ncontrol",
     "off": "streamfs\noff",
     "learned": "streamfs\nlearned",
-    "hints": "streamfs\nhints",
+    "hints": "streamfs\nhints, daemon",
 }
 
 

@@ -6,8 +6,10 @@ import http.client
 import json
 import random
 import re
+import select
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -238,6 +240,16 @@ def test_who_says_nothing_takes_no_place_for_long(
         assert peer.recv(1) == b""
         peer.close()
     assert get(endpoint, "/metrics")[0] == 200
+
+
+def test_no_more_are_listened_to_than_there_are_places(endpoint: Endpoint) -> None:
+    silent = [socket.create_connection(("127.0.0.1", endpoint.server_port)) for _ in range(40)]
+    deadline = time.monotonic() + 3  # before any times out
+    while len(gone := select.select(silent, [], [], 0)[0]) < 24 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    for peer in silent:
+        peer.close()
+    assert len(gone) == 24
 
 
 def test_the_textfile_is_replaced_whole_until_stopped(

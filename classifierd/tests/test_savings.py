@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,7 @@ def test_streams_that_part_hot_from_cold_save_and_the_oracle_saves_no_less() -> 
     told = savings.all.as_report()
     assert told["written_bytes"] == (LIVE + 400_000) * BLOCK_BYTES
     assert told["saved_bytes"] > 0.05 * told["written_bytes"]
+    assert told["written_bytes"] < told["nand_oracle_bytes"] <= told["nand_placed_bytes"]
     assert told["nand_off_bytes"] - told["nand_placed_bytes"] == told["saved_bytes"]
     assert told["saved_low_bytes"] <= told["saved_bytes"] <= told["saved_high_bytes"]
 
@@ -139,6 +141,18 @@ def test_months_begin_anew_and_the_whole_goes_on(tmp_path: Path) -> None:
     assert more.load(tmp_path, UUID)
     more.count(DECEMBER)
     assert more.all.as_report() == savings.all.as_report()
+
+
+def test_the_last_two_years_months_are_kept() -> None:
+    savings = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    months = [
+        round(datetime(2024 + month // 12, 1 + month % 12, 15, tzinfo=UTC).timestamp() * 1000)
+        for month in range(26)
+    ]
+    for now in months:
+        savings.count(now)
+    assert list(savings.months) == [month_of(now) for now in months[2:]]
+    assert len(savings.months) == 24
 
 
 @pytest.mark.parametrize(

@@ -19,37 +19,15 @@ from bench.applications.figures import (
 from bench.applications.report import draw, print_cell
 from bench.applications.rows import QUICK_ROWS, ROWS, WAYS
 from bench.emulated.folders import fresh_folders
-from bench.emulated.replays import Replays, replay
+from bench.emulated.replays import replay
 from bench.emulated.run import Job, Outcome, run
 from bench.programs.plan import FULL, MIB, QUICK, SqlitePlan, to_plan
 from bench.programs.runner import ROCKS, SQLITES
-from bench.ssd import Counters
 from bench.suites import apps
 from bench.system import BenchError
 from bench.table import Row
 from rich.console import Console
-
-GIB = 1 << 30
-REPLAYS = Replays(nosep_waf=2.0, sepgc_waf=1.5, oracle_waf=1.0)
-
-
-def outcome(way: str, nand_gib: float, *, spare: float = 0.07, seconds: float = 10) -> Outcome:
-    """One whose programs asked for a GiB, which the device was sent as it is."""
-    nand = int(nand_gib * GIB)
-    counters = Counters(
-        written_bytes=GIB,
-        nand_bytes=nand,
-        gc_bytes=nand - GIB,
-        live_bytes=GIB,
-        peak_live_bytes=GIB,
-        physical_bytes=int((1 + spare) * GIB),
-        p50_us=1,
-        p99_us=2,
-        p999_us=3,
-        erases=7,
-        mb_per_s=GIB / 1e6 / seconds,
-    )
-    return Outcome(way, "synced", GIB, counters, None, 0)
+from tests.bench.made import GIB, REPLAYS, outcome
 
 
 def cell(name: str, *, plp: bool = True, **nand_gib: float) -> Cell:

@@ -7,31 +7,12 @@ from pathlib import Path
 import pytest
 from bench.accounting import bytes_asked
 from bench.demo.report import Report
-from bench.emulated.replays import Replays
 from bench.emulated.run import Outcome
-from bench.ssd import Counters
-
-GIB = 1 << 30
-
-
-def outcome(mode: str, waf: float, spare: float = 0.07) -> Outcome:
-    nand = int(waf * GIB)
-    counters = Counters(
-        written_bytes=GIB,
-        nand_bytes=nand,
-        gc_bytes=nand - GIB,
-        live_bytes=GIB,
-        peak_live_bytes=GIB,
-        physical_bytes=int((1 + spare) * GIB),
-        p50_us=1,
-        p99_us=2,
-        p999_us=3,
-    )
-    return Outcome(mode, "synced", GIB, counters, None, 0)
+from tests.bench.made import REPLAYS, outcome
 
 
 def report(*outcomes: Outcome) -> Report:
-    return Report(list(outcomes), Replays(nosep_waf=2.0, sepgc_waf=1.5, oracle_waf=1.0))
+    return Report(list(outcomes), REPLAYS)
 
 
 def test_gap_is_counted_from_streams_off_and_from_nosep_to_the_oracle() -> None:
@@ -51,7 +32,7 @@ def test_a_gap_that_stays_open_is_shown_as_missed_and_not_as_void() -> None:
 
 @pytest.mark.parametrize("spare", [0.064, 0.076])
 def test_spare_outside_the_range_makes_the_run_void(spare: float) -> None:
-    assert report(outcome("off", 1.5, spare)).void()
+    assert report(outcome("off", 1.5, spare=spare)).void()
 
 
 def test_a_control_with_nothing_to_avoid_makes_the_run_void() -> None:

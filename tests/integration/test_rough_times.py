@@ -169,6 +169,10 @@ def test_a_trim_while_it_mounts_is_refused_or_done(small: Pair) -> None:
     finally:
         over.set()
         asking.join()
+    assert said
+    again = small.mount()
+    run(BIN / "streamctl", "trim", small.point)
+    again.unmount()
     for sentence in said - {""}:
         assert str(small.point) in sentence, sentence
     small.assert_sound()

@@ -11,7 +11,10 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -218,13 +221,17 @@ def test_colours_are_for_terminals_that_want_them(
             screen.end()
 
 
-def test_show_super_reads_an_unmounted_pair_and_writes_nothing(pair: Pair) -> None:
-    pair.mkfs("-f", "-L", "my label")
+def test_show_super_reads_an_unmounted_pair_and_writes_nothing(
+    make_pair: Callable[..., Pair],
+) -> None:
+    pair = make_pair(size="64M")
+    pair.mkfs("-L", "my label")
     mount = pair.mount()
     refused = ctl("show-super", pair.data, check=False)
     assert refused.returncode == BUSY
     mount.unmount()
-    before = pair.meta.read_bytes()
+    devices = [pair.meta] if pair.given else [pair.meta, pair.image]
+    before = [device.read_bytes() for device in devices]
     answer = said("show-super", pair.data, "--meta", pair.meta)
     uuid = answer["label"]["uuid"]
     assert answer["meta"]["uuid"] == uuid
@@ -236,7 +243,7 @@ def test_show_super_reads_an_unmounted_pair_and_writes_nothing(pair: Pair) -> No
     text = ctl("show-super", pair.data, "--meta", pair.meta).stdout
     assert uuid in text
     assert "my label" in text
-    assert pair.meta.read_bytes() == before
+    assert [device.read_bytes() for device in devices] == before
 
 
 def test_show_super_refuses_what_is_none(pair: Pair, tmp_path: Path) -> None:
@@ -304,14 +311,38 @@ def test_udev_takes_the_rule(pair: Pair) -> None:
         run("udevadm", "verify", rule)
 
 
+@contextmanager
+def writes(mount: Mount) -> Iterator[None]:
+    """A program at work all the time, to which a scrub gives way: it takes ten times as long."""
+    over = threading.Event()
+    fd = os.open(mount / "busy", os.O_CREAT | os.O_WRONLY | os.O_DSYNC)
+
+    def write() -> None:
+        while not over.is_set():
+            os.pwrite(fd, bytes(4096), 0)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        os.close(fd)
+
+
 def test_a_scrub_is_started_asked_and_cancelled(mounted: Mount) -> None:
-    for number in range(50):
-        (mounted / f"{number}").write_bytes(os.urandom(10_000))
+    for number in range(64):
+        (mounted / f"{number}").write_bytes(os.urandom(MIB))
+    run(STREAMCTL, "sync", mounted.point)
     assert said("scrub", "status", mounted.point)["state"] == "never"
-    ctl("scrub", "start", mounted.point)
-    ctl("scrub", "cancel", mounted.point)
-    assert said("scrub", "status", mounted.point)["state"] in {"stopped", "done"}
-    assert said("scrub", "start", "--wait", mounted.point)["state"] == "done"
+    with writes(mounted):
+        ctl("scrub", "start", mounted.point)
+        ctl("scrub", "cancel", mounted.point)
+        assert said("scrub", "status", mounted.point)["state"] == "stopped"
+    whole = said("scrub", "start", "--wait", mounted.point)
+    assert whole["state"] == "done"
+    assert whole["bytes"] >= 64 * MIB
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ all deaths known, which is the most that placement could do.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +76,7 @@ def fitted(model: Model, capacity_pages: int) -> Model:
     pages = min(round(model.block_pages * share), capacity_pages // _BLOCKS_MIN)
     pages = max(pages, _BLOCK_PAGES_MIN)
     size = capacity_pages * BLOCK_BYTES
-    return Model(model.name, size, model.pstreams, pages, model.gc_mode, model.cycles, model.spare)
+    return replace(model, capacity_bytes=size, block_pages=pages)
 
 
 def tagged(records: Records, tags: Tags) -> Records:

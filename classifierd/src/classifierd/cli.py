@@ -78,7 +78,6 @@ def _declare_explain(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     explained.add_argument("--state", type=Path, metavar="DIR", help="the daemon's memory")
     explained.add_argument("--json", action="store_true")
-    explained.add_argument("-v", "--verbose", action="store_true")
 
 
 def _declare_plot(commands: argparse._SubParsersAction[_Parser]) -> argparse.ArgumentParser:
@@ -151,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (run, play, plotted):
         command.add_argument("--config", type=Path, metavar="FILE.toml")
         command.add_argument("--epoch-pages", type=_between(1, 1 << 24), metavar="N")
+    for command in commands.choices.values():
         command.add_argument("-v", "--verbose", action="store_true")
     return parser
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -92,13 +93,17 @@ def at(answer: object, path: tuple[str, ...]) -> object:
 
 def number(told: object) -> float | None:
     """A figure that is one."""
-    good = isinstance(told, int | float) and not isinstance(told, bool) and math.isfinite(told)
-    return float(told) if good and isinstance(told, int | float) else None
+    if isinstance(told, bool) or not isinstance(told, int | float) or not math.isfinite(told):
+        return None
+    return float(told)
 
 
 def rows(told: object) -> list[Answer]:
     """The objects of a list."""
     return [row for row in told if isinstance(row, dict)] if isinstance(told, list) else []
+
+
+_Family = TypeVar("_Family", CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily)
 
 
 class _Families:
@@ -110,33 +115,29 @@ class _Families:
     def __iter__(self) -> Iterator[Metric]:
         return iter(self._by_name.values())
 
+    def _family(
+        self, kind: type[_Family], name: str, text: str, labels: Mapping[str, str]
+    ) -> _Family:
+        family = self._by_name.setdefault(name, kind(f"streamfs_{name}", text, labels=list(labels)))
+        assert isinstance(family, kind)
+        return family
+
     def counter(self, name: str, text: str, value: object, /, **labels: str) -> None:
         figure = number(value)
-        if figure is None or figure < 0:
-            return
-        family = self._by_name.setdefault(
-            name, CounterMetricFamily(f"streamfs_{name}", text, labels=list(labels))
-        )
-        assert isinstance(family, CounterMetricFamily)
-        family.add_metric(list(labels.values()), figure)
+        if figure is not None and figure >= 0:
+            family = self._family(CounterMetricFamily, name, text, labels)
+            family.add_metric(list(labels.values()), figure)
 
     def gauge(self, name: str, text: str, value: object, /, **labels: str) -> None:
         figure = number(value)
-        if figure is None:
-            return
-        family = self._by_name.setdefault(
-            name, GaugeMetricFamily(f"streamfs_{name}", text, labels=list(labels))
-        )
-        assert isinstance(family, GaugeMetricFamily)
-        family.add_metric(list(labels.values()), figure)
+        if figure is not None:
+            family = self._family(GaugeMetricFamily, name, text, labels)
+            family.add_metric(list(labels.values()), figure)
 
     def histogram(
         self, name: str, text: str, buckets: list[tuple[str, float]], total: float, /, **labels: str
     ) -> None:
-        family = self._by_name.setdefault(
-            name, HistogramMetricFamily(f"streamfs_{name}", text, labels=list(labels))
-        )
-        assert isinstance(family, HistogramMetricFamily)
+        family = self._family(HistogramMetricFamily, name, text, labels)
         family.add_metric(list(labels.values()), buckets, total)
 
 

@@ -106,8 +106,6 @@ def declare(commands: Any) -> None:
         help="of it, before (what the mounted file system holds)",
     )
     advised.add_argument("--json", action="store_true")
-    for command in (told, page, advised):
-        command.set_defaults(config=None, epoch_pages=None, verbose=False)
 
 
 def write_report(args: argparse.Namespace) -> int:
@@ -234,19 +232,17 @@ def metrics(args: argparse.Namespace) -> int:
             else:
                 write_textfile(args.mountpoints, args.textfile)
             return 0
-        stop = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
-        if args.textfile is not None:
-            keep_textfile(args.mountpoints, args.textfile, args.every, stop.wait)
-            return 0
-        with Endpoint(args.mountpoints, *args.listen) as endpoint:
-            log.info("listening at http://%s:%d/metrics", *endpoint.server_address[:2])
-            thread = threading.Thread(target=endpoint.serve_forever)
-            thread.start()
-            stop.wait()
-            endpoint.shutdown()
-            thread.join()
+        with _asked_to_stop() as stop:
+            if args.textfile is not None:
+                keep_textfile(args.mountpoints, args.textfile, args.every, stop.wait)
+                return 0
+            with Endpoint(args.mountpoints, *args.listen) as endpoint:
+                log.info("listening at http://%s:%d/metrics", *endpoint.server_address[:2])
+                thread = threading.Thread(target=endpoint.serve_forever)
+                thread.start()
+                stop.wait()
+                endpoint.shutdown()
+                thread.join()
     except OSError as error:
         log.error("%s", error)
         return _NO_DEVICE

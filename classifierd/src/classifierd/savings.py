@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -25,6 +24,7 @@ import numpy.typing as npt
 from classifierd import _core
 from classifierd.contest import PSTREAMS_MAX, Device
 from classifierd.records import BLOCK_BYTES, Records
+from classifierd.state import replace_whole
 
 log = logging.getLogger(__name__)
 
@@ -240,14 +240,7 @@ class Savings:
             "moments": self.moments,
             "months": {name: period.as_state() for name, period in self.months.items()},
         }
-        directory.mkdir(parents=True, exist_ok=True)
-        path = state_path(directory, uuid)
-        temporary = path.with_suffix(".saved.new")
-        with temporary.open("w") as file:
-            json.dump(body, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        replace_whole(state_path(directory, uuid), json.dumps(body).encode())
 
     def load(self, directory: Path, uuid: bytes) -> bool:
         """Go on with an earlier run's sums, if they are sound; else say why not."""

@@ -36,6 +36,17 @@ def path_of(directory: Path, uuid: bytes) -> Path:
     return directory / f"{uuid.hex()}.life"
 
 
+def replace_whole(path: Path, body: bytes) -> None:
+    """Write a file; after a crash either the old or the new one is there. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.new")
+    with temporary.open("wb") as file:
+        file.write(body)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
 def save(directory: Path, uuid: bytes, contest: Contest) -> None:
     """Write the state; after a crash either the old or the new one is there. Raises OSError."""
     learner = contest.learner
@@ -62,14 +73,7 @@ def save(directory: Path, uuid: bytes, contest: Contest) -> None:
         classes=learner.table_.reshape(-1)[cells],
     )
     body = archive.getvalue()
-    path = path_of(directory, uuid)
-    directory.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".new")
-    with temporary.open("wb") as file:
-        file.write(_MAGIC + struct.pack("<I", _core.crc32c(body)) + body)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    replace_whole(path_of(directory, uuid), _MAGIC + struct.pack("<I", _core.crc32c(body)) + body)
 
 
 def _body(path: Path) -> bytes:
