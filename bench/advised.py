@@ -20,12 +20,17 @@ from typing import Any
 from bench.loop import loop_device, mount_loop
 from bench.paths import BIN, VENV_BIN
 from bench.ssd import Counters, Ssd
-from bench.system import as_root, output_of, start, unmount, wait_until
+from bench.system import BenchError, as_root, output_of, start, unmount, wait_until
 
 MIB = 1 << 20
 PAGE = 4096
 MODEL = "enterprise-fdp"
 SEED = 20240301
+# Whether the kernel tells an advice's tracefs instance of writes; only root may look.
+RECORDS = " ".join(
+    f"{root}/instances/streamfs-advise-*/events/block/block_rq_issue/enable"
+    for root in ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
+)
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,19 @@ def rounds(mount: Path, size: Size) -> None:
     output_of(["sync", "-f", mount])
 
 
+def wait_recording(recorder: subprocess.Popen[str]) -> None:
+    """Wait until the kernel tells it of writes."""
+    deadline = time.monotonic() + 60
+    while "1" not in output_of(as_root(["sh", "-c", f"cat {RECORDS} 2>/dev/null || :"])):
+        if recorder.poll() is not None:
+            message = f"streamctl advise ended with {recorder.returncode} before it recorded"
+            raise BenchError(message)
+        if time.monotonic() > deadline:
+            message = "streamctl advise does not record"
+            raise BenchError(message)
+        time.sleep(0.05)
+
+
 def on_ext4(work: Path, size: Size) -> tuple[Counters, dict[str, Any]]:
     """Record the rounds on ext4, and ask for advice."""
     served, mount, trace = work / "served", work / "ext4", work / "trace.csv"
@@ -113,9 +131,9 @@ def on_ext4(work: Path, size: Size) -> tuple[Counters, dict[str, Any]]:
         ]
         advise += ["--model", MODEL, "--seconds", "3600"]
         with subprocess.Popen(as_root(advise), stdout=subprocess.PIPE, text=True) as recorder:
-            time.sleep(4)  # until it records
-            ssd.reset()
             try:
+                wait_recording(recorder)
+                ssd.reset()
                 rounds(mount, size)
             finally:
                 time.sleep(1)

@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import mmap
 import os
 import pty
 import re
@@ -312,16 +313,17 @@ def test_udev_takes_the_rule(pair: Pair) -> None:
 
 
 @contextmanager
-def writes(mount: Mount) -> Iterator[None]:
-    """A program at work all the time, to which a scrub gives way: it takes ten times as long."""
+def reads(path: Path) -> Iterator[None]:
+    """A program at work all the time, to which a scrub gives way."""
     over = threading.Event()
-    fd = os.open(mount / "busy", os.O_CREAT | os.O_WRONLY | os.O_DSYNC)
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
 
-    def write() -> None:
-        while not over.is_set():
-            os.pwrite(fd, bytes(4096), 0)
+    def read() -> None:
+        with mmap.mmap(-1, 4096) as page:
+            while not over.is_set():
+                os.preadv(fd, [page], 0)
 
-    thread = threading.Thread(target=write)
+    thread = threading.Thread(target=read)
     thread.start()
     try:
         yield
@@ -336,7 +338,7 @@ def test_a_scrub_is_started_asked_and_cancelled(mounted: Mount) -> None:
         (mounted / f"{number}").write_bytes(os.urandom(MIB))
     run(STREAMCTL, "sync", mounted.point)
     assert said("scrub", "status", mounted.point)["state"] == "never"
-    with writes(mounted):
+    with reads(mounted / "0"):
         ctl("scrub", "start", mounted.point)
         ctl("scrub", "cancel", mounted.point)
         assert said("scrub", "status", mounted.point)["state"] == "stopped"

@@ -107,18 +107,23 @@ def test_the_programs_can_be_linked_with_another_libfuse(packages: Path, tmp_pat
     assert str(LIBFUSE) not in linked
 
 
-def test_packages_install_work_and_purge(
-    packages: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("system")
+def bare_with(folder: Path, *debs: Path) -> World:
+    """A copy of this machine's system without streamfs, and packages in /media/debs."""
     if reason := why_not(folder):
         pytest.skip(reason)
     bare = World(folder, installed=False)
-    debs = bare.upper / "media/debs"
-    debs.mkdir(parents=True)
-    (debs / "since").touch()
-    for package in packages.glob("*.deb"):
-        (debs / package.name).write_bytes(package.read_bytes())
+    media = bare.upper / "media/debs"
+    media.mkdir(parents=True)
+    (media / "since").touch()
+    for package in debs:
+        (media / package.name).write_bytes(package.read_bytes())
+    return bare
+
+
+def test_packages_install_work_and_purge(
+    packages: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    bare = bare_with(tmp_path_factory.mktemp("system"), *packages.glob("*.deb"))
     said = bare.chrooted("sh", "-c", USE).stdout.splitlines()
     assert said.pop(0).endswith("of free space trimmed")
     assert said.pop(0) == "kept"
@@ -150,14 +155,8 @@ def test_the_learning_daemon_is_a_package_that_brings_its_libraries(
     packages: Path, daemon_package: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     assert errors_of(daemon_package) == []
-    folder = tmp_path_factory.mktemp("system")
-    if reason := why_not(folder):
-        pytest.skip(reason)
-    bare = World(folder, installed=False)
-    debs = bare.upper / "media/debs"
-    debs.mkdir(parents=True)
-    for package in (*packages.glob("*.deb"), daemon_package):
-        (debs / package.name).write_bytes(package.read_bytes())
+    debs = (*packages.glob("*.deb"), daemon_package)
+    bare = bare_with(tmp_path_factory.mktemp("system"), *debs)
     use = (
         "set -e; dpkg --force-unsafe-io -i /media/debs/*.deb >/dev/null; "
         "PYTHONPATH=/nowhere classifierd --help >/dev/null; "
