@@ -35,7 +35,8 @@ def loop_device(
     stack: ExitStack, ssd: Ssd, folder: Path, log: Path
 ) -> tuple[str, subprocess.Popen[bytes]]:
     """Serve the SSD in ``folder`` and put a loop device on it; return that and the server."""
-    server = start(stack, as_root([BIN / "ssd-sim", "serve", "-f", ssd.path, folder]), log)
+    pace = ["--real-time"] if ssd.paced else []
+    server = start(stack, as_root([BIN / "ssd-sim", "serve", "-f", *pace, ssd.path, folder]), log)
     stack.callback(unmount, as_root(["umount"]), folder)
     wait_until(lambda: os.path.ismount(folder), "ssd-sim serve", server, log)
     image = folder / "ssd.img"

@@ -27,6 +27,7 @@ class Counters:
     pad_bytes: int = 0  # programmed because a flush could not wait for a full wordline
     read_bytes: int = 0
     erases: int = 0
+    flushes: int = 0
     mb_per_s: float = 0.0  # of host bytes, written and read, on the saturated virtual clock
 
     @property
@@ -56,9 +57,10 @@ class Counters:
 class Ssd:
     """One image file."""
 
-    def __init__(self, path: Path, *options: str | float) -> None:
-        """Make it; the options are those of ``ssd-sim create``."""
+    def __init__(self, path: Path, *options: str | float, paced: bool = False) -> None:
+        """Make it; the options are those of ``ssd-sim create``. Paced: slow as its flash is."""
         self.path = path
+        self.paced = paced
         output_of([BIN / "ssd-sim", "create", path, *map(str, options)])
         self.pages_before_reset = 0  # ever written when the counters were last reset
 
@@ -75,6 +77,7 @@ class Ssd:
             p99_us=float(latency["p99"]),
             p999_us=float(latency["p999"]),
             erases=int(device["erases"]),
+            flushes=int(device["flushes"]),
             mb_per_s=float(device["simulated_mb_per_s"] or 0),
         )
 

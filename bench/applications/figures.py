@@ -19,7 +19,7 @@ BELOW_CONTROLS = Target(1)
 # Of RocksDB under YCSB, half reads: the multi-stream SSD's authors, against the same SSD without.
 SOURCE_LIFETIME, SOURCE_THROUGHPUT = 0.54, 0.15
 SOURCE_WAF_MIN = 1 + SOURCE_LIFETIME  # of less than that no placement can save so much
-GIB = 1 << 30
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,18 @@ ERASES = Figure(
     lambda _, r: r.outcome.counters.erases * GIB / r.outcome.app_bytes,
     0,
 )
+FLUSHES = Figure(
+    "flushes per application MiB",
+    "",
+    lambda _, r: r.outcome.counters.flushes * MIB / r.outcome.app_bytes,
+    1,
+)
+PADDING = Figure(
+    "padding per flush, KiB",
+    "KiB",
+    lambda _, r: r.outcome.counters.pad_bytes / KIB / max(r.outcome.counters.flushes, 1),
+    1,
+)
 THROUGHPUT = Figure(
     "application MB a second, virtual clock", "MB/s", lambda _, r: _throughput(r), 0
 )
@@ -109,7 +121,19 @@ P99 = Figure("write p99, virtual clock", "µs", lambda _, r: r.outcome.counters.
 SPARE_LEFT = Figure("effective spare", "", lambda _, r: r.outcome.counters.effective_spare, 4)
 FROM_NOSEP = Figure("gap closed from nosep", "", lambda c, r: _gap(c, r, lambda x: x.nosep_waf), 2)
 FROM_SEPGC = Figure("gap closed from sepgc", "", lambda c, r: _gap(c, r, lambda x: x.sepgc_waf), 2)
-FIGURES = (NAND, WAF, GC_WAF, ERASES, THROUGHPUT, P99, SPARE_LEFT, FROM_NOSEP, FROM_SEPGC)
+FIGURES = (
+    NAND,
+    WAF,
+    GC_WAF,
+    ERASES,
+    FLUSHES,
+    PADDING,
+    THROUGHPUT,
+    P99,
+    SPARE_LEFT,
+    FROM_NOSEP,
+    FROM_SEPGC,
+)
 
 
 def rows_of(cell: Cell) -> Iterator[Row]:

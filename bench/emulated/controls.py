@@ -153,6 +153,7 @@ def _mount_streamfs(stack: ExitStack, way: Way, ssd: Ssd, mount: Path, folders: 
     # Early copies cost NAND bytes, and when they happen depends on the machine's pace.
     options = [f"meta={meta}", f"placement={way.placement}", "idle_work=off"]
     options += [] if trace is None else [f"trace={trace}"]
+    options += ["real_time"] if ssd.paced else []
     options += ["allow_other"] if os.geteuid() == 0 else []
     log = folders.work / "streamfs.log"
     server = start(stack, [BIN / "streamfs", data, mount, "-f", "-o", ",".join(options)], log, 60)

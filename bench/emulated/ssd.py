@@ -26,7 +26,7 @@ def make_ssd(path: Path, plan: Plan, *, plp: bool = True) -> Ssd:
     options = {"--size": user_bytes(plan), "--op": OP, "--streams": STREAMS}
     options["--pages-per-block"] = plan.pages_per_block
     words = [str(word) for option in options.items() for word in option]
-    return Ssd(path, *words, "--plp" if plp else "--no-plp")
+    return Ssd(path, *words, "--plp" if plp else "--no-plp", paced=not plp)
 
 
 def target_live_bytes(counters: Counters) -> int:

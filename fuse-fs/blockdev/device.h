@@ -46,7 +46,7 @@ struct DeviceInfo {
   uint64_t capacity_blocks = 0;
   uint16_t pstream_count = 1;      // including the default, 0
   uint64_t erase_unit_blocks = 1;  // trims aligned to this free whole erase units
-  bool flush_is_free = false;      // power-loss protected: flush() does nothing
+  bool flush_is_free = false;      // power-loss protected: a flush programs nothing
   std::string mechanism = "none";  // how a write says its pStream, for people
   std::string why;                 // where there is one pStream, the reason, if one is known
   std::string transport;           // how requests go to it, for people

@@ -134,6 +134,7 @@ void FileDevice::use_block_device(const struct stat& st) {
   discards_ = discard_units(sys_directory(st.st_rdev));
   info_.trim_unit_blocks = discards_.unit_bytes / kBlockSize;
   info_.trim_offset_blocks = discards_.offset_bytes / kBlockSize;
+  info_.flush_is_free = writes_through(sys_directory(st.st_rdev));
   if (!read_only_) maintenance_ = maintenance_of(fd_, sys_directory(st.st_rdev));
 }
 

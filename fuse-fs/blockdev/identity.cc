@@ -24,6 +24,12 @@ std::string first_line(const std::filesystem::path& path) {
   return end == std::string::npos ? "" : line.substr(begin, end - begin + 1);
 }
 
+// Of a partition: its disk's.
+std::string queue_line(const std::filesystem::path& directory, const char* name) {
+  const bool part = !first_line(directory / "partition").empty();
+  return first_line(directory / (part ? "../queue" : "queue") / name);
+}
+
 std::string hardware_name(const std::filesystem::path& disk) {
   for (const char* file : {"wwid", "device/wwid", "device/serial", "serial", "loop/backing_file"})
     if (std::string name = first_line(disk / file); !name.empty()) return name;
@@ -57,9 +63,11 @@ std::string identity_of(int fd, const struct stat& st) {
 }
 
 uint64_t queue_attribute(dev_t device, const char* name) {
-  std::filesystem::path directory = sys_directory(device);
-  if (!first_line(directory / "partition").empty()) directory = directory.parent_path();
-  return std::strtoull(first_line(directory / "queue" / name).c_str(), nullptr, 10);
+  return std::strtoull(queue_line(sys_directory(device), name).c_str(), nullptr, 10);
+}
+
+bool writes_through(const std::filesystem::path& directory) {
+  return queue_line(directory, "write_cache") == "write through";
 }
 
 }  // namespace streamfs::blockdev

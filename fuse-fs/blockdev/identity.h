@@ -20,4 +20,7 @@ std::filesystem::path sys_directory(dev_t device);
 // A number from the device's /sys/.../queue directory; 0 if it is not there.
 uint64_t queue_attribute(dev_t device, const char* name);
 
+// Whether the device in this directory of /sys has no cache that a flush would empty.
+bool writes_through(const std::filesystem::path& directory);
+
 }  // namespace streamfs::blockdev

@@ -94,8 +94,9 @@ Result<void> FilesystemImpl::assemble(bool background) {
   SFS_ASSIGN(placement_, placement::Placement::open(*vstreams_, clock_, placement_options));
   for (const std::string& wrong : placement_->complaints()) spdlog::warn("{}", wrong);
   checksums_ = std::make_unique<Checksums>(*engine_, options_.verify_checksums);
-  epochs_ = std::make_unique<Epochs>(*engine_, device, *barrier_, health_, clock_,
-                                     Epochs::Limits{options_.epoch_idle_ms, options_.epoch_age_ms});
+  Epochs::Limits limits{options_.epoch_idle_ms, options_.epoch_age_ms};
+  limits.flush_is_free = options_.plp || device.info().flush_is_free;
+  epochs_ = std::make_unique<Epochs>(*engine_, device, *barrier_, health_, clock_, limits);
   core_ = std::make_unique<Core>(
       Core{device, *engine_, *placement_, health_, *epochs_, states_, *checksums_, trace_, {}, {}});
   trims_ = std::make_unique<TrimQueue>(region, *engine_, device, *placement_, *barrier_, health_,

@@ -34,6 +34,7 @@ struct MountOptions {
   bool dirsync = false;
   bool verify_checksums = true;
   bool discard = true;  // trim freed extents
+  bool plp = false;     // the data device is power-loss protected, whatever it says of its cache
   uint32_t epoch_idle_ms = 1000, epoch_age_ms = 5000;
   uint32_t cache_mib = 256;  // inodes, extents and directory indexes kept to be asked for again
   IdleWorkWhen idle_work = IdleWorkWhen::kAuto;

@@ -136,6 +136,7 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"rw", flag(&MountOptions::read_only, false)},
       {"dirsync", flag(&MountOptions::dirsync, true)},
       {"discard", flag(&MountOptions::discard, true)},
+      {"plp", flag(&MountOptions::plp, true)},
       {"nodiscard", flag(&MountOptions::discard, false)},
       {"verify", flag(&MountOptions::verify_checksums, true)},
       {"noverify", flag(&MountOptions::verify_checksums, false)},

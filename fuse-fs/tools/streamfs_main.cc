@@ -33,6 +33,8 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   ro, rw               read-only or not
   dirsync              namespace changes are durable before they return
   discard, nodiscard   trim freed space (default) or not
+  plp                  the SSD is power-loss protected although it says that it has a volatile
+                       cache: writes keep to their streams however often programs fsync
   verify, noverify     check data against checksums on read (default) or not
   trace=FILE           record a trace of every write from the start
   direct_io            no page cache

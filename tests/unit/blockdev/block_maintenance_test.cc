@@ -24,6 +24,7 @@
 
 #include "fuse-fs/blockdev/discard.h"
 #include "fuse-fs/blockdev/emmc_maintenance.h"
+#include "fuse-fs/blockdev/identity.h"
 #include "fuse-fs/blockdev/mmc_command.h"
 #include "fuse-fs/blockdev/ufs_maintenance.h"
 
@@ -371,6 +372,16 @@ TEST_F(UfsMaintenanceTest, UnitsOfADiscardAreWhatSysSays) {
   set("block/sdx/queue/discard_granularity", "512");
   EXPECT_EQ(discard_units(at() / "block/sdx").unit_bytes, 4096u) << "no whole blocks";
   EXPECT_EQ(discard_units(at()).unit_bytes, 4096u);
+}
+
+TEST_F(UfsMaintenanceTest, WhatWritesThroughSaysSoAndAPartitionIsAsItsDisk) {
+  set("block/sdx/queue/write_cache", "write through");
+  set("block/sdx/sdx1/partition", "1");
+  EXPECT_TRUE(writes_through(at() / "block/sdx"));
+  EXPECT_TRUE(writes_through(at() / "block/sdx/sdx1"));
+  set("block/sdx/queue/write_cache", "write back");
+  EXPECT_FALSE(writes_through(at() / "block/sdx"));
+  EXPECT_FALSE(writes_through(at())) << "who says nothing may have a cache";
 }
 
 }  // namespace

@@ -34,13 +34,14 @@ TEST(MountOptions, ABackslashKeepsAComma) {
 TEST(MountOptions, OursAreUnderstood) {
   const MountCommand command = with(
       "meta=/m,placement=hints,trace=/"
-      "t,dirsync,nodiscard,noverify,epoch_idle_ms=5,cache_mib=7,io_uring");
+      "t,dirsync,nodiscard,plp,noverify,epoch_idle_ms=5,cache_mib=7,io_uring");
   EXPECT_EQ(command.meta, "/m");
   EXPECT_EQ(command.filesystem.placement, placement::Mode::kHints);
   EXPECT_EQ(command.filesystem.trace_path, "/t");
   EXPECT_TRUE(command.filesystem.dirsync);
   EXPECT_FALSE(command.filesystem.discard);
   EXPECT_FALSE(command.filesystem.verify_checksums);
+  EXPECT_TRUE(command.filesystem.plp);
   EXPECT_EQ(command.filesystem.epoch_idle_ms, 5U);
   EXPECT_EQ(command.filesystem.cache_mib, 7U);
   EXPECT_TRUE(command.io_uring);

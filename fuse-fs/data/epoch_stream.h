@@ -1,0 +1,47 @@
+// The pStream of an epoch, where a flush is not free.
+//
+// Without power-loss protection a flush makes the SSD program what each stream has open, padded to
+// what it programs at once (a wordline: tens of KiB and more). Programs that fsync write a few
+// blocks in between, and to pad several streams for those costs more than streams can save: so the
+// first blocks of an epoch go to one pStream, that of the first. What comes after them goes where
+// it is to go, as its padding is little beside it.
+//
+// Thread safety: any thread; no lock. Crash: nothing is kept.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace streamfs::data {
+
+class EpochStream {
+ public:
+  static constexpr uint64_t kTogetherBlocks = 256;  // measured by bench/apps: docs/DESIGN.md
+
+  explicit EpochStream(bool flush_is_free) : flush_is_free_(flush_is_free) {}
+
+  // Where blocks that are written now, and were to go to `wanted`, go.
+  PStreamId of(PStreamId wanted, uint64_t blocks) {
+    if (flush_is_free_) return wanted;
+    uint64_t before = state_.load(std::memory_order_relaxed), stream = 0, written = 0;
+    do {
+      written = before & kBlocks;
+      stream = written == 0 ? wanted.value : before >> kStreamShift;
+    } while (!state_.compare_exchange_weak(before, stream << kStreamShift | (written + blocks),
+                                           std::memory_order_relaxed));
+    return written < kTogetherBlocks ? PStreamId{static_cast<uint16_t>(stream)} : wanted;
+  }
+  // The device is being flushed: what is written from here on is of the next epoch.
+  void flushed() { state_.store(0, std::memory_order_relaxed); }
+
+ private:
+  static constexpr int kStreamShift = 48;
+  static constexpr uint64_t kBlocks = (uint64_t{1} << kStreamShift) - 1;
+
+  const bool flush_is_free_;
+  std::atomic<uint64_t> state_{0};  // its stream and how many blocks it has
+};
+
+}  // namespace streamfs::data

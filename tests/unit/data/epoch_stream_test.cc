@@ -1,0 +1,104 @@
+// Which pStream the writes of an epoch go to, where a flush makes the device pad what is open.
+#include "fuse-fs/data/epoch_stream.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "base/types.h"
+#include "fuse-fs/data/filesystem.h"
+#include "tests/unit/data/rig.h"
+
+namespace streamfs::data {
+namespace {
+
+constexpr PStreamId kHot{3}, kCold{1};
+
+TEST(EpochStream, WhatIsLittleGoesWhereTheFirstOfItsEpochWent) {
+  EpochStream epoch(false);
+  EXPECT_EQ(epoch.of(kHot, 1), kHot);
+  EXPECT_EQ(epoch.of(kCold, 1), kHot);
+  epoch.flushed();
+  EXPECT_EQ(epoch.of(kCold, 1), kCold);
+  EXPECT_EQ(epoch.of(kHot, 1), kCold);
+}
+
+TEST(EpochStream, OfMuchOnlyTheBeginningGoesTogether) {
+  EpochStream epoch(false);
+  EXPECT_EQ(epoch.of(kHot, EpochStream::kTogetherBlocks - 1), kHot);
+  EXPECT_EQ(epoch.of(kCold, 1), kHot);
+  EXPECT_EQ(epoch.of(kCold, 1), kCold);
+  EXPECT_EQ(epoch.of(kHot, 1), kHot);
+  epoch.flushed();
+  EXPECT_EQ(epoch.of(kCold, 1), kCold);
+  EXPECT_EQ(epoch.of(kHot, 1), kCold) << "the next one begins anew";
+}
+
+TEST(EpochStream, WhereAFlushIsFreeAllGoWhereTheyAreToGo) {
+  EpochStream epoch(true);
+  EXPECT_EQ(epoch.of(kHot, 1), kHot);
+  EXPECT_EQ(epoch.of(kCold, 1), kCold);
+}
+
+TEST(EpochStream, WritersSideBySideAgreeOnOne) {
+  EpochStream epoch(false);
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<uint32_t> streams{0};  // a bit each
+    std::vector<std::thread> writers;
+    for (uint16_t wanted = 0; wanted < 3; ++wanted)
+      writers.emplace_back([&, wanted] {
+        for (int i = 0; i < 4; ++i) streams |= 1U << epoch.of(PStreamId{wanted}, 1).value;
+      });
+    for (std::thread& each : writers) each.join();
+    EXPECT_EQ(streams & (streams - 1), 0U) << "round " << round;
+    epoch.flushed();
+  }
+}
+
+// ---- On a mount
+
+struct TwoFiles {
+  explicit TwoFiles(bool plp)
+      : rig(options(plp)), hot(rig.create("hot")), cold(rig.create("cold")) {
+    hot_stream = rig.fs().hint_name(hot, "hot")->pstream;
+    cold_stream = rig.fs().hint_name(cold, "cold")->pstream;
+  }
+  static Rig::Options options(bool plp) {
+    Rig::Options made;
+    made.volatile_cache = false;
+    made.mount.plp = plp;
+    return made;
+  }
+  // Where a block of it goes now.
+  blockdev::Placement write(InodeId id) {
+    EXPECT_TRUE(rig.write(id, 0, Rig::filled(kBlockSize, 1)).ok());
+    return rig.ram().last_tag.placement;
+  }
+  blockdev::Placement placement(PStreamId stream) { return rig.ram().placement(stream); }
+
+  Rig rig;
+  const InodeId hot, cold;
+  PStreamId hot_stream, cold_stream;
+};
+
+TEST(EpochStream, AnFsyncBeginsTheNextEpoch) {
+  TwoFiles two(false);
+  ASSERT_NE(two.hot_stream, two.cold_stream);
+  EXPECT_EQ(two.write(two.hot), two.placement(two.hot_stream));
+  EXPECT_EQ(two.write(two.cold), two.placement(two.hot_stream));
+  ASSERT_TRUE(two.rig.fs().fsync(two.cold, false).ok());
+  EXPECT_EQ(two.write(two.cold), two.placement(two.cold_stream));
+  EXPECT_EQ(two.write(two.hot), two.placement(two.cold_stream));
+}
+
+TEST(EpochStream, OfAProtectedDeviceEachKeepsItsOwn) {
+  TwoFiles two(true);
+  EXPECT_EQ(two.write(two.hot), two.placement(two.hot_stream));
+  EXPECT_EQ(two.write(two.cold), two.placement(two.cold_stream));
+}
+
+}  // namespace
+}  // namespace streamfs::data
