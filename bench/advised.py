@@ -2,7 +2,9 @@
 
 Both are on emulated SSDs of one shape, that of the model asked about at this size. The work is
 rounds of overwrites at random with fsync, of log files written anew and of files replaced now and
-then; what is advised on and measured are all rounds but the first ones, which fill the device.
+then; what is advised on and measured are all rounds but the first ones, which fill the device. A
+round begins on streamfs no sooner than it did on ext4: who moves works as before, and trims that
+take a tenth of a second are not late.
 """
 
 import json
@@ -12,6 +14,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,8 +64,8 @@ def outcome(size: Size) -> Outcome:
     """Do it three times."""
     with tempfile.TemporaryDirectory(prefix="streamfs-bench-") as folder:
         work = Path(folder)
-        ext4, predicted = on_ext4(work, size)
-        streams, off = (on_streamfs(work, size, mode) for mode in ("auto", "off"))
+        ext4, predicted, pace = on_ext4(work, size)
+        streams, off = (on_streamfs(work, size, mode, pace) for mode in ("auto", "off"))
         return Outcome(predicted, ext4, streams, off)
 
 
@@ -82,11 +85,19 @@ def fill(mount: Path, size: Size) -> None:
     output_of(["sync", "-f", mount])
 
 
-def rounds(mount: Path, size: Size) -> None:
-    """Overwrite, log and replace; the same in every run."""
+def rounds(mount: Path, size: Size, pace: Sequence[float] = ()) -> list[float]:
+    """Overwrite, log and replace; the same in every run. Returns when each round began, seconds.
+
+    With a pace, none begins before it did in that one.
+    """
     chance = random.Random(SEED + 1)
+    began, begun = time.monotonic(), []
     with (mount / "table").open("r+b", buffering=0) as table:
         for number in range(size.rounds):
+            now = time.monotonic() - began
+            if pace and now < pace[number]:
+                time.sleep(pace[number] - now)
+            begun.append(time.monotonic() - began)
             for _ in range(64):
                 table.seek(chance.randrange(size.table_mib * MIB // PAGE) * PAGE)
                 table.write(chance.randbytes(PAGE))
@@ -96,6 +107,7 @@ def rounds(mount: Path, size: Size) -> None:
                 kept = mount / f"kept{chance.randrange(size.kept_files)}"
                 kept.write_bytes(chance.randbytes(MIB))
     output_of(["sync", "-f", mount])
+    return begun
 
 
 def wait_recording(recorder: subprocess.Popen[str]) -> None:
@@ -111,8 +123,8 @@ def wait_recording(recorder: subprocess.Popen[str]) -> None:
         time.sleep(0.05)
 
 
-def on_ext4(work: Path, size: Size) -> tuple[Counters, dict[str, Any]]:
-    """Record the rounds on ext4, and ask for advice."""
+def on_ext4(work: Path, size: Size) -> tuple[Counters, dict[str, Any], list[float]]:
+    """Record the rounds on ext4, and ask for advice; also when each began."""
     served, mount, trace = work / "served", work / "ext4", work / "trace.csv"
     served.mkdir()
     mount.mkdir()
@@ -134,16 +146,16 @@ def on_ext4(work: Path, size: Size) -> tuple[Counters, dict[str, Any]]:
             try:
                 wait_recording(recorder)
                 ssd.reset()
-                rounds(mount, size)
+                pace = rounds(mount, size)
             finally:
                 time.sleep(1)
                 recorder.send_signal(signal.SIGINT)
                 said, _ = recorder.communicate()
         predicted: dict[str, Any] = json.loads(said)["models"][0]
-        return ssd.counters(), predicted
+        return ssd.counters(), predicted, pace
 
 
-def on_streamfs(work: Path, size: Size, mode: str) -> Counters:
+def on_streamfs(work: Path, size: Size, mode: str, pace: Sequence[float]) -> Counters:
     """The same rounds on streamfs."""
     mount, meta = work / f"streamfs-{mode}", work / f"META-{mode}"
     mount.mkdir()
@@ -161,6 +173,6 @@ def on_streamfs(work: Path, size: Size, mode: str) -> Counters:
         fill(mount, size)
         output_of([BIN / "streamctl", "sync", mount])
         ssd.reset()
-        rounds(mount, size)
+        rounds(mount, size, pace)
         output_of([BIN / "streamctl", "sync", mount])
         return ssd.counters()

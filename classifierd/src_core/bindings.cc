@@ -81,7 +81,8 @@ void bind_savings(py::module_& m) {
           "feed",
           [](SavingsShadow& shadow, const py::array& records) { shadow.feed(records_of(records)); },
           py::arg("records"))
-      .def("fill", &SavingsShadow::fill, py::arg("pages"))
+      .def("fill", &SavingsShadow::fill, py::arg("pages"), py::arg("first") = 0)
+      .def("release", &SavingsShadow::release, py::arg("stream"))
       .def("counts", &savings_counts)
       .def_property_readonly("written", &SavingsShadow::written)
       .def_property_readonly("stride", &SavingsShadow::stride);

@@ -134,6 +134,9 @@ class SavingsShadow::Part {
     hindsight_.trimmed(page);
     if (hindsight_.due()) hindsight_.settle(Settled{*this});
   }
+  void release(uint32_t stream) {
+    if (stream < streams_) placed_.seal(frontier(stream));
+  }
   Counts counts() const {
     Counts out = counts_;
     out.off_copied = off_.copied();
@@ -193,9 +196,14 @@ void SavingsShadow::each_followed(uint64_t first, uint64_t end, Visit visit) {
   }
 }
 
-void SavingsShadow::fill(uint64_t pages) {
-  each_followed(0, std::min(pages, capacity_),
+void SavingsShadow::fill(uint64_t pages, uint64_t first) {
+  first = std::min(first, capacity_);
+  each_followed(first, first + std::min(pages, capacity_ - first),
                 [](Part& part, uint32_t page) { part.put(page, UINT32_MAX); });
+}
+
+void SavingsShadow::release(uint32_t stream) {
+  for (const auto& part : parts_) part->release(stream);
 }
 
 void SavingsShadow::feed(std::span<const TelemetryRecord> records) {

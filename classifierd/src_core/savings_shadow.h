@@ -46,8 +46,11 @@ class SavingsShadow {
   SavingsShadow& operator=(const SavingsShadow&) = delete;
 
   void feed(std::span<const wire::TelemetryRecord> records);
-  // What was there before anyone looked: the first `pages` of the device, written once in order.
-  void fill(uint64_t pages);
+  // What was there before anyone looked: `pages` of the device from `first` on, written once in
+  // order.
+  void fill(uint64_t pages, uint64_t first = 0);
+  // Placement has no use for the stream for long: its open block is closed.
+  void release(uint32_t stream);
   std::vector<Counts> counts() const;            // of each part
   uint64_t written() const { return written_; }  // pages, of all chunks, ever
   uint64_t stride() const { return stride_; }    // a part follows one chunk in so many

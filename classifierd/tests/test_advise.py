@@ -15,10 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from classifierd import _core, blocktrace
-from classifierd.advise import MODELS, Machine, fitted, predict, tagged
+from classifierd import _core, blocktrace, spacemap
+from classifierd.advise import MODELS, Log, Machine, fitted, predict, tagged, without
 from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.records import from_bytes, make
+from classifierd.requests import Requests
+from classifierd.spacemap import held
 from classifierd.traces import telemetry
 
 LINES = """\
@@ -66,7 +68,7 @@ def test_streams_are_predicted_to_save_where_hot_is_mixed_with_cold() -> None:
     written = int(records["pages"].sum()) * 4096
     assert written <= fdp.nand_oracle_bytes < fdp.nand_streams_bytes
     assert fdp.nand_streams_bytes < 0.97 * fdp.nand_off_bytes
-    assert fdp.nand_off_bytes == fdp.nand_now_bytes  # nothing was a log
+    assert fdp.nand_off_bytes > fdp.nand_now_bytes  # streamfs's own log takes of the spare
     assert consumer.nand_streams_bytes >= 0.97 * consumer.nand_off_bytes  # it has one stream
     assert fdp.years_streams is not None
     assert fdp.years_now is not None
@@ -85,8 +87,83 @@ def test_a_model_of_another_size_has_blocks_in_proportion() -> None:
     model = MODELS[2]
     small = MODELS[0]
     assert fitted(small, small.capacity_bytes // 8192).block_pages == small.block_pages // 2
-    assert fitted(model, 1 << 20).block_pages == (1 << 20) // 512  # it has fewer
+    fewer = fitted(model, 1 << 20)
+    assert fewer.block_pages == (1 << 20) // 512
+    assert round((1 << 20) * (1 + fewer.spare) / fewer.block_pages) == round(512 * 1.07) + 12
     assert fitted(model, 1 << 10).block_pages == 32
+
+
+def requests(rows: list[tuple[int, int, bool, bool]]) -> Requests:
+    """From offset, length, trim and log."""
+    offset, length, trim, log = np.array(rows).T
+    return Requests(trim != 0, offset, length, log != 0)
+
+
+def test_a_page_of_a_file_is_one_page_wherever_another_file_system_put_it() -> None:
+    # Blocks of 1 KiB: a piece of 4 KiB touches two pages of the device.
+    found = requests(
+        [
+            (1024, 4096, False, False),
+            (9216, 8192, False, False),  # two pages of a file
+            (1024, 16384, True, False),  # both are gone
+            (33 * 1024, 512, False, False),  # the end of a file
+            (40960, 4096, False, True),
+        ]
+    )
+    sent, files = found.as_sent(), found.as_files()
+    assert sent["block"].tolist() == [0, 2, 0, 8, 10]
+    assert sent["pages"].tolist() == [2, 3, 5, 1, 1]
+    assert files["block"].tolist() == [0, 2, 0, 8]
+    assert files["pages"].tolist() == [1, 2, 4, 1]
+    assert found.log_runs().tolist() == [[10, 1]]
+
+
+def test_pieces_that_do_not_overlap_are_different_pages() -> None:
+    rng = np.random.default_rng(3)
+    offset = np.cumsum(rng.integers(8, 12, 1000)) * 512  # 4 KiB and up to 1.5 KiB between
+    none = np.zeros(1000, np.bool_)
+    files = Requests(none, offset, np.full(1000, 4096), none).as_files()
+    assert (files["pages"] == 1).all()
+    assert len(np.unique(files["block"])) == 1000
+
+
+def test_a_log_is_written_once_a_commit() -> None:
+    kinds = [False, True, True, False, False, True, False]
+    rows = [(4096 * i, 4096, False, log) for i, log in enumerate(kinds)]
+    assert requests(rows).commits() == 2
+    trimmed = [(offset, length, True, log) for offset, length, _, log in rows]
+    assert requests(trimmed).commits() == 0
+
+
+def test_where_a_log_lies_is_no_data() -> None:
+    held = np.array([[0, 10], [20, 10], [40, 5]])
+    runs = np.array([[22, 3], [24, 2], [8, 4], [44, 100]])
+    assert without(held, runs).tolist() == [[0, 8], [20, 2], [26, 4], [40, 4]]
+    assert without(held, runs[:0]).tolist() == held.tolist()
+    assert without(held[:0], runs).tolist() == []
+
+
+def test_what_a_file_system_holds_is_what_is_neither_free_nor_its_own() -> None:
+    free, table, unknown = 1, (ord("f") << 32) | 2, 2
+    rows = [[table, 0, 8192], [free, 16384, 4096], [unknown, 20480, 4096], [free, 30000, 10000]]
+    told = np.array([*rows, [0, 40000, 9152]])  # in no row: 8192 to 16384, 24576 to 30000
+    assert held(told).tolist() == [[2, 2], [5, 3], [9, 3]]
+
+
+def test_what_was_held_lies_where_the_file_system_said() -> None:
+    # Only the first pages are written to: held, they are overwritten; else there is more to hold.
+    rng = np.random.default_rng(1)
+    records = telemetry(make(rng.integers(0, 5_536, 100_000), np.ones(100_000)))
+    places = [np.array([[0, 60_000]]), np.array([[5_536, 60_000]])]
+    machines = [Machine(65_536, 60_000, 0.0, held) for held in (None, *places)]
+    front, same, behind = (predict(records, records, each, MODELS[2]) for each in machines)
+    assert front == same
+    assert behind.nand_now_bytes > 1.05 * same.nand_now_bytes
+    # Where the other file system's log lay, streamfs has nothing.
+    log = Log(np.array([[40_000, 20_000]]), 1000)
+    freed = predict(records, records, machines[1], MODELS[2], log)
+    assert freed.nand_now_bytes == same.nand_now_bytes
+    assert freed.nand_off_bytes < same.nand_off_bytes
 
 
 def test_records_are_split_where_their_stream_changes() -> None:
@@ -113,6 +190,10 @@ def test_the_models_are_those_of_ssd_sim(tmp_path: Path) -> None:
         assert told["stream_count"] == model.pstreams
         assert told["gc_mode"] == model.gc_mode
         assert told["pages_per_block"] * 64 == model.block_pages
+        here = fitted(model, told["user_bytes"] // 4096)
+        if here.block_pages == told["pages_per_block"]:
+            blocks = told["user_bytes"] // 4096 * (1 + here.spare) / here.block_pages
+            assert abs(told["blocks"] - blocks) <= 1
         assert abs(told["user_bytes"] * 64 - model.capacity_bytes) < 1 << 20
 
 
@@ -123,10 +204,12 @@ def test_a_trace_is_read_back_as_it_was_recorded(
     path = tmp_path / "trace.csv"
     with path.open("w") as file:
         blocktrace.write_trace(file, writes)
-    marks = blocktrace.read_marks(path)
-    assert marks is not None
-    assert marks[0].tolist() == [True, False, False, True, True]
-    assert marks[1] == 1.8999
+    read = blocktrace.read_trace(path)
+    assert read is not None
+    assert read[0].log.tolist() == [True, False, False, True, True]
+    assert read[0].trim.tolist() == [False, False, True, False, False]
+    assert read[0].offset_bytes[:2].tolist() == [4096 * 512, 2048 * 512]
+    assert read[1] == 1.8999
     assert main(["advise", str(path), "--capacity", "64M", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["capacity_bytes"] == 64 << 20
@@ -196,7 +279,8 @@ def test_what_ext4_writes_is_recorded(
 ) -> None:
     device, mount = ext4
     trace = tmp_path / "trace.csv"
-    assert blocktrace.used_bytes(device) > 0
+    assert blocktrace.mounted_at(device) == mount
+    assert blocktrace.used_bytes(mount) > 0
 
     words = [sys.executable, "-m", "classifierd", "advise", str(device), "--seconds", "120"]
     words += ["--record", str(trace), "--json"]
@@ -219,6 +303,25 @@ def test_what_ext4_writes_is_recorded(
     assert 8 << 20 <= sizes[~journal].sum() < 10 << 20
     assert journal.any()
     assert not list(blocktrace._root().glob(f"instances/streamfs-advise-{recorder.pid}"))
+
+
+def test_ext4_says_where_its_files_are(
+    ext4: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, mount = ext4
+    before = spacemap.held_pages(mount)
+    (mount / "file").write_bytes(os.urandom(8 << 20))
+    subprocess.run(["sync", "-f", mount], check=True)
+    whole = spacemap.held_pages(mount)
+    assert before is not None
+    assert whole is not None
+    assert (8 << 20) <= int(whole[:, 1].sum() - before[:, 1].sum()) * 4096 < (9 << 20)
+    assert (whole.sum(axis=1) * 4096 <= blocktrace.capacity_bytes(device)).all()
+    monkeypatch.setattr(spacemap, "_ROWS_AT_ONCE", 2)  # asked again and again
+    again = spacemap.held_pages(mount)
+    assert again is not None
+    assert again.tolist() == whole.tolist()
+    assert spacemap.held_pages(Path("/proc")) is None
 
 
 def test_a_trace_that_cannot_be_kept_is_said_before_anything_is_recorded(

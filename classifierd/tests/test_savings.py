@@ -11,7 +11,7 @@ import pytest
 
 from classifierd import _core
 from classifierd.contest import Device
-from classifierd.records import BLOCK_BYTES, KIND_TRIM, Records, from_bytes
+from classifierd.records import BLOCK_BYTES, KIND_TRIM, Records, from_bytes, make
 from classifierd.savings import Period, Savings, month_of, sampling, state_path
 from classifierd.workloads import WORKLOADS
 from fake_filesystem import UUID
@@ -68,6 +68,25 @@ def test_a_sample_says_what_the_whole_device_does(one_in: int, parts: int) -> No
     whole, sample = (counts(records, capacity, *how, fill=1 << 18) for how in ways)
     assert whole[0] > 1.4
     np.testing.assert_allclose(sample, whole, rtol=0.1)
+
+
+def test_a_stream_that_is_released_holds_no_block_open() -> None:
+    rng = np.random.default_rng(5)
+    pages, capacity = rng.integers(1024, 16_384, 150_000), 16_384
+    records = make(pages, np.ones(len(pages)))
+    once = make(np.arange(0, 64 * 16, 64), np.ones(16))
+    once["pstream"] = np.arange(16) % 15 + 1  # a page or two in each of fifteen streams
+    copied = []
+    for released in (False, True):
+        shadow = _core.SavingsShadow(capacity, 16, 0.3, 256, "shared", 1, 1)
+        shadow.fill(capacity)
+        shadow.feed(once)
+        for stream in range(1, 16) if released else ():
+            shadow.release(stream)
+        shadow.feed(records)
+        copied.append(int(shadow.counts()[0, 2]))
+    assert copied[1] < 0.9 * copied[0]
+    shadow.release(99)  # no such stream: nothing
 
 
 def filled(writes: int = 400_000) -> Savings:

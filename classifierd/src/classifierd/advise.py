@@ -2,13 +2,13 @@
 
 For each model of SSD, made as large as the device recorded and filled as far: what it programs for
 the trace as it is; for the same data on streamfs without streams (its metadata goes to META, so a
-file system's log and what it says is metadata is left out) and with streams as learned; and with
-all deaths known, which is the most that placement could do.
+file system's log and what it says is metadata is left out, and streamfs's own log comes in) and
+with streams as learned; and with all deaths known, which is the most that placement could do.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,15 @@ from classifierd.choice import Tags
 from classifierd.contest import PUBLISHED, Contest, Device
 from classifierd.contexts import VStream
 from classifierd.learner import Settings, epoch_pages_for
-from classifierd.records import BLOCK_BYTES, KIND_TRIM, Records, pages_one_by_one
+from classifierd.records import BLOCK_BYTES, KIND_TRIM, Ints, Records, pages_one_by_one
 from classifierd.savings import sampling
 
 YEAR_SECONDS = 365.25 * 86_400
 _BLOCKS_MIN = 512  # of a device that is simulated smaller than its model
 _BLOCK_PAGES_MIN = 32
+_RESERVE_BLOCKS = 12  # beside the spare, as ssd-sim's (emulator/geometry.h)
+# streamfs's log on DATA (fuse-fs/meta/label.cc): a share of it, in bounds.
+_LOG_SHARE, _LOG_PAGES_MIN, _LOG_PAGES_MAX = 64, 1024, 16384
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,31 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where the trace comes from. `used_pages` held data before; 0 seconds: time is not known."""
+    """Where the trace comes from. `used_pages` held data before; 0 seconds: time is not known.
+
+    `held`, i64[runs, 2]: which pages those are, the first one of a run and how many; None: the
+    first ones of the device.
+    """
 
     capacity_pages: int
     used_pages: int
     seconds: float
+    held: Ints | None = None
+
+    def holding(self) -> Ints:
+        """What it held, i64[runs, 2]."""
+        return np.array([[0, self.used_pages]]) if self.held is None else self.held
+
+
+NOWHERE = np.zeros((0, 2), np.int64)
+
+
+@dataclass(frozen=True)
+class Log:
+    """What the file system wrote beside data: where, i64[runs, 2], and how often it had to."""
+
+    runs: Ints = field(default_factory=NOWHERE.copy)
+    commits: int = 0
 
 
 def fitted(model: Model, capacity_pages: int) -> Model:
@@ -76,7 +99,28 @@ def fitted(model: Model, capacity_pages: int) -> Model:
     pages = min(round(model.block_pages * share), capacity_pages // _BLOCKS_MIN)
     pages = max(pages, _BLOCK_PAGES_MIN)
     size = capacity_pages * BLOCK_BYTES
-    return replace(model, capacity_bytes=size, block_pages=pages)
+    spare = model.spare + _RESERVE_BLOCKS * pages / capacity_pages
+    return replace(model, capacity_bytes=size, block_pages=pages, spare=spare)
+
+
+def without(held: Ints, runs: Ints) -> Ints:
+    """The pages of `held` that are in none of the other runs, i64[runs, 2]; sorted."""
+    edges = np.concatenate([held[:, 0], held.sum(axis=1), runs[:, 0], runs.sum(axis=1)])
+    n, m = len(held), len(runs)
+    steps = np.repeat([1, -1, 0, 0], [n, n, m, m]), np.repeat([0, 0, 1, -1], [n, n, m, m])
+    order = np.argsort(edges, kind="stable")
+    inside, struck = (np.cumsum(step[order]) for step in steps)
+    kept = np.flatnonzero((inside > 0) & (struck == 0))
+    kept = kept[kept < len(edges) - 1]
+    out = np.column_stack([edges[order][kept], np.diff(edges[order])[kept]])
+    return out[out[:, 1] > 0]
+
+
+def with_log(model: Model) -> Model:
+    """Where streamfs's log lies on it: a stream of its own and no copies, but less spare."""
+    capacity = model.capacity_bytes // BLOCK_BYTES
+    room = int(np.clip(capacity // _LOG_SHARE, _LOG_PAGES_MIN, _LOG_PAGES_MAX))
+    return replace(model, spare=max(model.spare - room / capacity, 0.001))
 
 
 def tagged(records: Records, tags: Tags) -> Records:
@@ -96,17 +140,39 @@ def tagged(records: Records, tags: Tags) -> Records:
     return out
 
 
-def _learned(data: Records, device: Device, live: int) -> Tags:
-    """What the daemon would have published, by addresses and requests alone; u8[pages written]."""
+@dataclass(frozen=True)
+class _Placed:
+    """Records with a pStream each, and after how many of them which pStreams are used no more."""
+
+    records: Records
+    releases: list[tuple[int, list[int]]] = field(default_factory=list)
+
+
+def _learned(data: Records, device: Device, used: int) -> _Placed:
+    """What the daemon would have published, by addresses and requests alone.
+
+    As one that is attached to what holds data already.
+    """
     end = int((data["block"] + data["pages"]).max(initial=1))
-    settings = Settings(epoch_pages=epoch_pages_for(live))
+    settings = Settings(epoch_pages=epoch_pages_for(device.live_pages))
     contest = Contest(end, device, settings, PUBLISHED, PUBLISHED[0])
     contest.know([VStream(0)])
-    parts = [tags[server] for tags, server, _ in contest.run(data)]
-    return np.concatenate([np.zeros(0, np.uint8), *parts])
+    contest.fill(used)
+    parts, released = [np.zeros(0, np.uint8)], list[tuple[int, list[int]]]()
+    before = frozenset[int]()
+    for tags, server, _ in contest.run(data):
+        if gone := before - contest.used_[server]:
+            released.append((sum(map(len, parts)), sorted(gone)))
+        before = contest.used_[server]
+        parts.append(tags[server])
+    records = tagged(data, np.concatenate(parts))
+    written = np.cumsum(np.where(records["kind"] == KIND_TRIM, 0, records["pages"]))
+    return _Placed(
+        records, [(int(np.searchsorted(written, at, "right")), gone) for at, gone in released]
+    )
 
 
-def _copies(model: Model, records: Records, machine: Machine) -> npt.NDArray[np.float64]:
+def _copies(model: Model, placed: _Placed, machine: Machine, held: Ints) -> npt.NDArray[np.float64]:
     """Pages copied: without streams, as placed, with deaths known."""
     one_in, parts = sampling(machine.capacity_pages)
     shadow = _core.SavingsShadow(
@@ -118,26 +184,41 @@ def _copies(model: Model, records: Records, machine: Machine) -> npt.NDArray[np.
         one_in,
         parts,
     )
-    shadow.fill(machine.used_pages)
-    shadow.feed(records)
-    _, off, placed, settled, oracle, _ = shadow.counts().astype(np.float64).mean(axis=0)
-    known = oracle * shadow.written / (settled * shadow.stride) if settled else placed
-    return np.array([off, placed, known]) * shadow.stride
+    # Nobody's files begin where the SSD's blocks do.
+    if len(held):
+        shadow.fill(min(model.block_pages // 2, int(held[0, 1])), int(held[0, 0]))
+    for first, pages in held.tolist():
+        shadow.fill(pages, first)
+    at = 0
+    for end, streams in placed.releases:
+        shadow.feed(placed.records[at:end])
+        for stream in streams:
+            shadow.release(stream)
+        at = end
+    shadow.feed(placed.records[at:])
+    _, off, by_tag, settled, oracle, _ = shadow.counts().astype(np.float64).mean(axis=0)
+    known = oracle * shadow.written / (settled * shadow.stride) if settled else by_tag
+    return np.array([off, by_tag, known]) * shadow.stride
 
 
 def _written(records: Records) -> int:
     return int(records["pages"][records["kind"] != KIND_TRIM].sum())
 
 
-def predict(everything: Records, data: Records, machine: Machine, model: Model) -> Prediction:
+def predict(
+    everything: Records, data: Records, machine: Machine, model: Model, log: Log | None = None
+) -> Prediction:
     """From what was written in all, and what of it is file data. Records are telemetry's."""
-    here = fitted(model, machine.capacity_pages)
-    now = _written(everything) + _copies(here, everything, machine)[0]
-    live = max(_core.PageTrace(data).peak_live, 1)
-    spare = (machine.capacity_pages * (1 + here.spare)) / max(live, machine.used_pages) - 1
+    log = log or Log()
+    here, held = fitted(model, machine.capacity_pages), machine.holding()
+    now = _written(everything) + _copies(here, _Placed(everything), machine, held)[0]
+    there = with_log(here)
+    files = held if machine.held is None else without(held, log.runs)
+    live = max(_core.PageTrace(data).peak_live, machine.used_pages, 1)
+    spare = machine.capacity_pages * (1 + there.spare) / live - 1
     device = Device(live, here.pstreams, min(spare, 1.0), here.block_pages, here.gc_mode)
-    tags = _learned(data, device, live)
-    off, placed, oracle = _written(data) + _copies(here, tagged(data, tags), machine)
+    learned = _learned(data, device, machine.used_pages)
+    off, placed, oracle = _written(data) + log.commits + _copies(there, learned, machine, files)
     rated = here.capacity_bytes * (1 + here.spare) * here.cycles
 
     def years(pages: float) -> float | None:

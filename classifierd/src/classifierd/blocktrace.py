@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import TextIO
 
 import numpy as np
-import numpy.typing as npt
+
+from classifierd.requests import Requests
+from classifierd.traces import TraceError
 
 SECTOR_BYTES = 512
 _ROOTS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
@@ -26,6 +28,7 @@ _LINE = re.compile(
     r"^\s*(?P<comm>.+)-\d+\s+\[\d+\]\s+\S+\s+(?P<seconds>\d+)\.(?P<micros>\d+): block_rq_issue: "
     r"\d+,\d+ (?P<kind>[A-Z]+) \d+ \([^)]*\) (?P<sector>\d+) \+ (?P<sectors>\d+) "
 )
+_NO_ROWS = np.zeros((0, 5), "U1")
 HEADER = "ts_us,op,offset_bytes,length_bytes,context"
 _LOST = re.compile(r"^CPU:\d+ \[LOST (\d+) EVENTS\]")
 
@@ -181,28 +184,51 @@ def collect(lines: Iterable[str], start: int, size: int) -> tuple[list[Write], i
     return out, lost
 
 
-def used_bytes(device: Path) -> int:
-    """What the file system mounted from it holds; 0 where none is mounted."""
+def mounted_at(device: Path) -> Path | None:
+    """Where the file system on it is mounted; None: nowhere."""
     wanted = ":".join(str(each) for each in device_number(device))
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields = line.split(" ")
-        if fields[2] != wanted:
-            continue
-        found = os.statvfs(fields[4].encode().decode("unicode_escape"))
-        return (found.f_blocks - found.f_bfree) * found.f_frsize
-    return 0
+        if fields[2] == wanted:
+            return Path(fields[4].encode().decode("unicode_escape"))
+    return None
 
 
-def read_marks(path: Path) -> tuple[npt.NDArray[np.bool_], float] | None:
-    """Of a trace that write_trace() wrote: which are a log's, and the seconds it covers."""
+def used_bytes(mount: Path) -> int:
+    """What a file system holds."""
+    found = os.statvfs(mount)
+    return (found.f_blocks - found.f_bfree) * found.f_frsize
+
+
+def requests(writes: list[Write]) -> Requests:
+    """As columns."""
+    rows = [(each.trim, each.offset_bytes, each.length_bytes, each.journal) for each in writes]
+    trim, offset, length, log = np.array(rows, np.int64).reshape(-1, 4).T
+    return Requests(trim != 0, offset, length, log != 0)
+
+
+def read_trace(path: Path) -> tuple[Requests, float] | None:
+    """What write_trace() wrote, and the seconds it covers; None if that is another's trace.
+
+    Raises OSError and TraceError.
+    """
     with path.open("rb") as file:
         if file.readline(100).strip() != HEADER.encode():
             return None
-    if path.stat().st_size <= len(HEADER) + 1:
-        return np.zeros(0, np.bool_), 0.0
-    told = np.loadtxt(path, np.int64, delimiter=",", skiprows=1, usecols=(0, 4), ndmin=2)
-    seconds = float(np.ptp(told[:, 0])) / 1e6 if len(told) else 0.0
-    return told[:, 1] == 1, seconds
+    try:
+        some = path.stat().st_size > len(HEADER) + 1
+        rows = np.loadtxt(path, str, delimiter=",", skiprows=1, ndmin=2) if some else _NO_ROWS
+        if rows.shape[1] != len(HEADER.split(",")) or not np.isin(rows[:, 1], ["W", "T"]).all():
+            msg = "rows that are no writes"
+            raise ValueError(msg)
+        ts_us, offset, length, context = rows[:, [0, 2, 3, 4]].astype(np.int64).T
+    except (ValueError, OverflowError) as error:
+        msg = f"{path}: {error}"
+        raise TraceError(msg) from error
+    kept = (offset >= 0) & (length > 0)
+    seconds = float(np.ptp(ts_us)) / 1e6 if len(rows) else 0.0
+    found = Requests((rows[:, 1] == "T")[kept], offset[kept], length[kept], (context == 1)[kept])
+    return found, seconds
 
 
 def write_trace(file: TextIO, writes: Iterable[Write]) -> None:

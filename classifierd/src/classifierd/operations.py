@@ -12,18 +12,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from classifierd import blocktrace, report, traces
-from classifierd.advise import MODELS, Machine, Prediction, as_json, predict
+from classifierd import blocktrace, report, spacemap, traces
+from classifierd.advise import MODELS, Log, Machine, Prediction, as_json, predict
 from classifierd.charts import si_bytes
 from classifierd.exporter import Endpoint, keep_textfile, render, write_textfile
-from classifierd.records import BLOCK_BYTES, KIND_TRIM, Records, make
+from classifierd.records import BLOCK_BYTES, KIND_TRIM, Ints, Records
+from classifierd.requests import Requests
 
 # As base/exit_codes.h.
 _USAGE, _NO_DEVICE = 64, 66
@@ -120,13 +118,20 @@ def write_report(args: argparse.Namespace) -> int:
 
 @dataclass
 class _Recorded:
-    """What was written, which of it is a file system's log, and where."""
+    """What was written, what of it is data, and to what device."""
 
-    raw: Records
-    journal: npt.NDArray[np.bool_]
+    everything: Records
+    data: Records
+    log: Log
     seconds: float
     capacity_bytes: int
-    used_bytes: int
+    used_bytes: int = 0
+    held: Ints | None = None
+
+    @staticmethod
+    def of(requests: Requests, seconds: float, capacity_bytes: int) -> _Recorded:
+        log = Log(requests.log_runs(), requests.commits())
+        return _Recorded(requests.as_sent(), requests.as_files(), log, seconds, capacity_bytes)
 
 
 @contextmanager
@@ -143,7 +148,9 @@ def _asked_to_stop() -> Iterator[threading.Event]:
 
 
 def _record(args: argparse.Namespace, device: Path) -> _Recorded:
-    used, seconds = blocktrace.used_bytes(device), args.seconds or 60.0
+    mount, seconds = blocktrace.mounted_at(device), args.seconds or 60.0
+    used = blocktrace.used_bytes(mount) if mount else 0
+    held = spacemap.held_pages(mount) if mount else None
     with ExitStack() as stack:
         # Before anything is recorded: where it cannot be kept, nobody waits for it.
         kept_at = None if args.record is None else stack.enter_context(args.record.open("w"))
@@ -156,26 +163,20 @@ def _record(args: argparse.Namespace, device: Path) -> _Recorded:
             blocktrace.write_trace(kept_at, writes)
     if lost:
         log.warning("%d events were lost: the machine was faster", lost)
-    kept = np.array(
-        [(w.offset_bytes, w.length_bytes, w.trim, w.journal) for w in writes], np.int64
-    ).reshape(-1, 4)
-    first = kept[:, 0] // BLOCK_BYTES
-    pages = -(-(kept[:, 0] + kept[:, 1]) // BLOCK_BYTES) - first
-    raw = make(first, pages, trim=kept[:, 2] != 0)
-    return _Recorded(raw, kept[:, 3] != 0, took, blocktrace.capacity_bytes(device), used)
+    found = _Recorded.of(blocktrace.requests(writes), took, blocktrace.capacity_bytes(device))
+    return replace(found, used_bytes=used, held=held)
 
 
 def _read(args: argparse.Namespace, path: Path) -> _Recorded:
-    marks = blocktrace.read_marks(path)
-    if marks is not None and len(marks[0]) == 0:
-        return _Recorded(make([], []), marks[0], 0.0, 0, 0)
-    raw, _ = traces.read(path)
-    journal, seconds = marks or (np.zeros(len(raw), np.bool_), 0.0)
-    if len(journal) != len(raw):
-        msg = f"{path}: rows that are no writes"
-        raise traces.TraceError(msg)
-    end = int((raw["block"] + raw["pages"]).max(initial=1)) * BLOCK_BYTES
-    return _Recorded(raw, journal, args.seconds or seconds, end, 0)
+    read = blocktrace.read_trace(path)
+    if read is None:
+        raw, _ = traces.read(path)
+        found = _Recorded(raw, raw, Log(), args.seconds or 0.0, 0)
+    else:
+        found = _Recorded.of(read[0], args.seconds or read[1], 0)
+    sent = found.everything
+    end = int((sent["block"] + sent["pages"]).max(initial=1)) * BLOCK_BYTES
+    return replace(found, capacity_bytes=end)
 
 
 def _say(machine: Machine, found: list[Prediction]) -> None:
@@ -204,18 +205,18 @@ def advise(args: argparse.Namespace) -> int:
     except (OSError, traces.TraceError) as error:
         log.error("%s", error)
         return _NO_DEVICE
-    if not (found.raw["kind"] != KIND_TRIM).any():
+    if not (found.everything["kind"] != KIND_TRIM).any():
         log.error("%s: nothing was written, so nothing can be said", args.target)
         return _USAGE
     capacity = max((args.capacity or found.capacity_bytes) // BLOCK_BYTES, 1)
     used = min((args.used or found.used_bytes) // BLOCK_BYTES, capacity)
-    if int((found.raw["block"] + found.raw["pages"]).max()) > capacity:
+    if int((found.everything["block"] + found.everything["pages"]).max()) > capacity:
         log.error("--capacity is less than what was written to")
         return _USAGE
-    machine = Machine(capacity, used, found.seconds)
-    everything, data = (traces.telemetry(part) for part in (found.raw, found.raw[~found.journal]))
+    machine = Machine(capacity, used, found.seconds, None if args.used else found.held)
+    everything, data = (traces.telemetry(part) for part in (found.everything, found.data))
     wanted = [each for each in MODELS if args.model in (None, each.name)]
-    predictions = [predict(everything, data, machine, model) for model in wanted]
+    predictions = [predict(everything, data, machine, model, found.log) for model in wanted]
     if args.json:
         print(json.dumps(as_json(machine, predictions)))
     else:
