@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -190,6 +191,20 @@ def test_a_second_daemon_is_told_that_it_is_one(filesystem: FakeFilesystem) -> N
     with ControlClient(filesystem.path) as client, pytest.raises(ControlError) as refused:
         client.attach()
     assert refused.value.errno == errno.EBUSY
+
+
+def test_whoever_is_turned_away_hears_why(tmp_path: Path) -> None:
+    path = tmp_path / "full.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        with ControlClient(path) as client:
+            peer, _ = listener.accept()
+            peer.sendall(b'{"ok": false, "errno": 87, "error": "user 9 holds 8 connections"}\n')
+            peer.close()
+            with pytest.raises(ControlError, match="user 9 holds 8") as refused:
+                client.attach()
+    assert refused.value.errno == errno.EUSERS
 
 
 def test_no_filesystem_is_said_with_its_exit_code(tmp_path: Path) -> None:

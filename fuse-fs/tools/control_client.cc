@@ -85,7 +85,10 @@ Result<std::string> ControlClient::read_line() {
 
 Result<nlohmann::json> ControlClient::ask(const nlohmann::json& request) {
   const std::string line = request.dump() + "\n";
-  if (send(fd_, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size())) {
+  const ssize_t sent = send(fd_, line.data(), line.size(), MSG_NOSIGNAL);
+  // Whoever is turned away finds the connection closed, and in it the reason.
+  const bool hung_up = sent < 0 && (errno == EPIPE || errno == ECONNRESET);
+  if (!hung_up && sent != static_cast<ssize_t>(line.size())) {
     return Error{EPIPE, "streamfs hung up"};
   }
   SFS_ASSIGN(const std::string answer, read_line());
