@@ -1,6 +1,6 @@
 """The project on Debian 13: built from source there, its packages used in a system without it.
 
-Takes a network and some 20 minutes. The system goes away with the test.
+Takes a network and ten minutes. The system goes away with the test.
 """
 
 from collections.abc import Iterator

@@ -301,3 +301,29 @@ def test_at_power_off_both_ssds_collect_garbage_and_keep_everything(
     for content in contents:
         content.check()
     assert time.monotonic() - began < 30
+
+
+def test_devices_missing_at_boot_stop_nothing_and_are_named(
+    world: World, contents: list[Content]
+) -> None:
+    """DATA, and META. What is missing in /dev is systemd's own to tell."""
+    data_gone, meta_gone = (f"{MEDIA}/gone-{name}" for name in ("DATA", "META"))
+    lines = (
+        (f"emu:{data_gone}", "/srv/no-data", f"{MEDIA}/fstab/META", data_gone),
+        (f"emu:{MEDIA}/fstab/ssd", "/srv/no-meta", meta_gone, meta_gone),
+    )
+    for data, point, meta, _ in lines:
+        line = f"{data} {point} streamfs meta={meta},nofail 0 2"
+        world.run("sh", "-c", 'mkdir -p "$2" && echo "$1" >>/etc/fstab', "sh", line, point)
+    world.power_off()
+    world.boot()
+    assert world.active("local-fs.target")
+    assert world.active("multi-user.target")
+    for _, point, _, named in lines:
+        unit = world.run("systemd-escape", "-p", "--suffix=mount", point).stdout.strip()
+        until(lambda says=named: says in world.journal(), 20, named)  # type: ignore[misc]
+        assert not world.active(unit)
+    for unit in (UNIT, f"{FSTAB_NAME}.mount"):
+        until(lambda unit=unit: world.active(unit), 20, unit)  # type: ignore[misc]
+    for content in contents:
+        content.check()
