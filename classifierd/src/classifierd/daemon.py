@@ -35,6 +35,10 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _steady_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
 class Session:
     """One attachment to one mounted filesystem."""
 
@@ -133,7 +137,7 @@ class Session:
             return
         now_ms = _now_ms()
         self._savings.count(now_ms)
-        self._savings.remember(now_ms, *self._client.device_bytes())
+        self._savings.remember(now_ms, _steady_ms(), *self._client.device_bytes())
         try:
             self._client.request("savings", report=self._savings.report(now_ms))
         except ControlError as error:
