@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "base/assert.h"
 #include "base/result.h"
 
 namespace streamfs::frontend {

@@ -1,5 +1,6 @@
 #include "fuse-fs/frontend/control_server.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
@@ -73,10 +74,13 @@ Result<void> make_directory(const std::filesystem::path& directory) {
   if (failed) return Error{failed.value(), directory.string()};
   if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
     return Error{errno, directory.string()};
+  const int fd = ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return Error{errno, directory.string()};
   struct stat found{};
-  if (lstat(directory.c_str(), &found) != 0) return Error{errno, directory.string()};
-  const bool ours = found.st_uid == 0 || found.st_uid == geteuid();
-  if (S_ISDIR(found.st_mode) && ours && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+  const bool known = fstat(fd, &found) == 0;
+  close(fd);
+  const bool ours = known && (found.st_uid == 0 || found.st_uid == geteuid());
+  if (ours && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
   return Error{EPERM, directory.string() + " can be changed by other users"};
 }
 

@@ -1,5 +1,5 @@
-// A preload library whose wall clock is off by as many seconds as the file in JUMPING_CLOCK says, at
-// each reading anew. Clocks that only go on stay as they are.
+// A preload library whose wall clock is off by as many seconds as the file in JUMPING_CLOCK says,
+// at each reading anew. Clocks that only go on stay as they are.
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
