@@ -57,6 +57,7 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3, libstream")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/debian/python/prerm)
 set(CPACK_COMPONENT_PYTHON_DESCRIPTION
     "hints about the lifetime of data, for Python programs on streamfs
 A module for Python over the C library libstream.")
@@ -117,8 +118,10 @@ if(site AND EXISTS ${site}/classifierd/cli.py)
   set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_SECTION admin)
   # What is in the wheels finds its libraries beside itself; dpkg-shlibdeps would not.
   set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_SHLIBDEPS OFF)
-  pkg_get_variable(fmt_version fmt version)
-  string(REGEX REPLACE "\\..*" "" fmt_major "${fmt_version}")
+  set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_CONTROL_EXTRA
+      ${CMAKE_CURRENT_LIST_DIR}/debian/classifierd/prerm)
+  pkg_check_modules(packaged_fmt QUIET REQUIRED fmt)
+  string(REGEX REPLACE "\\..*" "" fmt_major "${packaged_fmt_VERSION}")
   set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_DEPENDS
       "streamfs, python3 (>= 3.${python_minor}), python3 (<< 3.${python_next}), libc6 (>= 2.36), \
 libstdc++6, libgcc-s1, libfmt${fmt_major}, libisal2, zlib1g")

@@ -46,7 +46,10 @@
 //   scrub     {"action": "start"} or {"action": "stop"}; without one, of the last:
 //               {"state": "never", "running", "stopped" or "done", "inodes", "inodes_in_all",
 //               "bytes", "damaged", "findings": [{"inode", "what"}]}
-// Limits: a request is at most 64 KiB.
+// Anyone may ask for status, metrics, streams, block, savings and scrub without an action; the rest
+// is for root and the user who mounted, attach for the user classifierd too.
+// Limits: a request is at most 64 KiB; connections of one user are 8, unless it is root or who
+// mounted: who is turned away is answered with EUSERS before having asked, and hung up on.
 #pragma once
 
 namespace streamfs::wire {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -192,6 +193,20 @@ def test_a_second_daemon_is_told_that_it_is_one(filesystem: FakeFilesystem) -> N
     assert refused.value.errno == errno.EBUSY
 
 
+def test_whoever_is_turned_away_hears_why(tmp_path: Path) -> None:
+    path = tmp_path / "full.sock"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        with ControlClient(path) as client:
+            peer, _ = listener.accept()
+            peer.sendall(b'{"ok": false, "errno": 87, "error": "user 9 holds 8 connections"}\n')
+            peer.close()
+            with pytest.raises(ControlError, match="user 9 holds 8") as refused:
+                client.attach()
+    assert refused.value.errno == errno.EUSERS
+
+
 def test_no_filesystem_is_said_with_its_exit_code(tmp_path: Path) -> None:
     assert main(["run", str(tmp_path), "--once"]) == EXIT_NO_DEVICE
     assert main(["run", str(tmp_path / "nothing"), "--once"]) == EXIT_NO_DEVICE
@@ -236,6 +251,82 @@ def test_an_idle_daemon_stays_attached_and_beats(filesystem: FakeFilesystem) -> 
         daemon.stop()
         thread.join(10)
     assert not thread.is_alive()
+
+
+def test_at_sighup_the_configuration_is_read_again_and_what_is_known_stays(
+    filesystem: FakeFilesystem, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    path = tmp_path / "c.toml"
+    text = '[learner]\nepoch_pages = {}\n[daemon]\npoll_ms = 5\ncandidates = ["life-table"]\n'
+    path.write_text(text.format(10_000))
+    kept = tmp_path / "state"
+    daemon = Daemon(Path("/mnt"), config.read(path), kept, partial(config.read, path))
+    thread = threading.Thread(target=daemon.run)
+    thread.start()
+    try:
+        wait_for(lambda: "epochs of 10000 pages" in caplog.text)
+        write_logs(filesystem, pages=60_000)
+        wait_for(partial(newer, filesystem.model, 0))
+        path.write_text(text.format(20_000))
+        daemon.reload()
+        wait_for(lambda: "epochs of 20000 pages" in caplog.text)
+        assert state.path_of(kept, UUID).exists()
+        path.write_text("[daemon]\npoll_ms = 0\n")
+        daemon.reload()
+        wait_for(lambda: "going on as before" in caplog.text)
+        assert f"{path}:1: [daemon]" in caplog.text
+        wait_for(lambda: caplog.text.count("epochs of 20000 pages") == 2)
+    finally:
+        daemon.stop()
+        thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_sighup_does_not_end_the_daemon(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "classifierd", "run", str(tmp_path)]
+    with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "trying again" in process.stderr.readline()
+        process.send_signal(signal.SIGHUP)
+        assert "read again" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[daemon]\n\npoll_ms = 'x'\n", ":3: [daemon] poll_ms"),
+        ("[learner]\n# a\n[daemon]\nretries = 1\n", ":4: [daemon] retries"),
+        ("[daemon]\nsave_seconds = 0\n", ":1: [daemon]: all of [daemon]"),
+        ("# a\n[other]\n", ":2: unknown section [other]"),
+        ("\ndaemon = 7\n", ":2: [daemon] is no table"),
+        ("[daemon]\npoll_ms 5\n", "line 2"),
+    ],
+)
+def test_a_mistake_in_a_configuration_is_told_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
+) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(text)
+    with pytest.raises(SystemExit) as ended:
+        main(["--check-config", str(path)])
+    assert ended.value.code == EXIT_USAGE
+    assert str(path) in (told := capsys.readouterr().err)
+    assert says in told
+
+
+def test_a_configuration_without_mistakes_is_right_and_one_that_is_missing_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text("[daemon]\npoll_ms = 20\n")
+    for name, code in ((path, 0), (tmp_path / "none.toml", EXIT_USAGE)):
+        with pytest.raises(SystemExit) as ended:
+            main(["--check-config", str(name)])
+        assert ended.value.code == code
+    assert "No such file" in capsys.readouterr().err
 
 
 def test_sigterm_ends_the_daemon_cleanly_even_with_no_filesystem(tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from classifierd import exporter
 from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.exporter import Endpoint, keep_textfile, render
 from fake_filesystem import FakeFilesystem
@@ -250,6 +252,26 @@ def test_no_more_are_listened_to_than_there_are_places(endpoint: Endpoint) -> No
     for peer in silent:
         peer.close()
     assert len(gone) == 24
+
+
+def test_however_many_scrape_the_filesystem_is_asked_by_one_at_a_time(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking, most = 0, 0
+
+    def render(_: list[Path]) -> bytes:
+        nonlocal asking, most
+        asking += 1
+        most = max(most, asking)
+        time.sleep(0.02)
+        asking -= 1
+        return b"done"
+
+    monkeypatch.setattr(exporter, "render", render)
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(lambda _: get(endpoint, "/metrics"), range(8)))
+    assert [status for status, *_ in told] == [200] * 8
+    assert most == 1
 
 
 def test_the_textfile_is_replaced_whole_until_stopped(

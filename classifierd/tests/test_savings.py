@@ -215,7 +215,7 @@ def test_a_file_that_is_no_state_is_not_used(tmp_path: Path, text: str) -> None:
 def test_moments_stay_few_and_far_apart() -> None:
     savings = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
     for second in range(3000):
-        savings.remember(NOVEMBER + 1000 * second, second, 2 * second)
+        savings.remember(NOVEMBER + 1000 * second, 1000 * second, second, 2 * second)
     assert len(savings.moments) <= 256
     assert savings.moments[0][0] == NOVEMBER
     assert savings.moments[-1][-1] >= 2 * 2900
@@ -226,9 +226,60 @@ def test_a_gap_without_a_daemon_does_not_keep_later_moments_apart(tmp_path: Path
     savings = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
     week = 7 * 86_400_000
     for at in (0, 1000, 2000, week):
-        savings.remember(NOVEMBER + at, 0, 0)
+        savings.remember(NOVEMBER + at, at, 0, 0)
     savings.save(tmp_path, UUID)
     again = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
     assert again.load(tmp_path, UUID)
-    again.remember(NOVEMBER + week + 1000, 0, 0)
+    again.remember(NOVEMBER + week + 1000, 7, 0, 0)
     assert len(again.moments) == 5
+
+
+YEAR = 365 * 86_400_000
+
+
+def test_history_goes_on_in_order_while_the_wall_clock_jumps() -> None:
+    savings = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    jumps = (0, 70 * YEAR, 0, -50 * YEAR, 0)
+    for second in range(50):
+        jump = jumps[second // 10]
+        savings.remember(max(0, NOVEMBER + jump + 1000 * second), 1000 * second, second, second)
+    times = [moment[0] for moment in savings.moments]
+    assert [moment[-1] for moment in savings.moments] == list(range(50))
+    assert times == sorted(times)
+    assert times[-1] == NOVEMBER + 49_000  # what was of the future is not, and is no more
+
+
+def test_what_an_earlier_run_remembered_stays_while_the_clock_is_set_back(tmp_path: Path) -> None:
+    savings = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    for at in (0, 1000):
+        savings.remember(NOVEMBER + at, at, 0, 0)
+    savings.save(tmp_path, UUID)
+    again = Savings(LIVE, Device(LIVE, 4), 0, 0)
+    assert again.load(tmp_path, UUID)
+    for second in range(3):  # a clock without a battery, set right later
+        again.remember(1000 * second, 1000 * second, 0, 0)
+    again.remember(NOVEMBER + 5000, 9000, 0, 0)
+    times = [moment[0] - NOVEMBER for moment in again.moments]
+    assert times == [0, 1000, 1000, 1000, 5000]
+
+
+def some(pages: int) -> Records:
+    raw = np.zeros(pages, records_dtype())
+    raw["block"] = np.arange(pages)
+    raw["pages"] = raw["request_pages"] = 1
+    return raw
+
+
+def test_months_are_summed_by_the_clock_there_is_and_nothing_is_lost() -> None:
+    savings = filled(1000)
+    for now in (NOVEMBER, NOVEMBER + 70 * YEAR, DECEMBER, 0, NOVEMBER):
+        savings.feed(some(1000))
+        savings.count(now)
+        assert month_of(now) in savings.months
+    summed = sum(period.written for period in savings.months.values())
+    assert summed == savings.all.written
+    for month in range(30):
+        savings.count(DECEMBER + month * YEAR // 12)
+    savings.feed(some(1000))
+    savings.count(0)  # the oldest of all, and running
+    assert savings.months[month_of(0)].written == 1000

@@ -26,7 +26,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kDaemonUser = "classifierd";
+constexpr const char* kDaemonUser = "classifierd";
 
 ControlAnswer refused(int code, const std::string& sentence) {
   return {{{"ok", false}, {"error", sentence}, {"errno", code}}, {}};
@@ -163,15 +163,6 @@ ControlAnswer block(data::Filesystem& fs, const json& request) {
   return done(block_json(asked, fs.placement().birth(asked)));
 }
 
-// The learning daemon's own user may attach, and nothing else (systemd/streamfs.sysusers.conf).
-bool is_daemon(uid_t uid) {
-  std::array<char, 4096> room{};
-  passwd entry{};
-  passwd* found = nullptr;
-  return getpwuid_r(uid, &entry, room.data(), room.size(), &found) == 0 && found != nullptr &&
-         std::string_view(entry.pw_name) == kDaemonUser;
-}
-
 // What anyone may ask for; null: nothing of the kind.
 std::optional<ControlAnswer> look(data::Filesystem& fs, const Meters& meters, const std::string& op,
                                   const json& request) {
@@ -194,7 +185,8 @@ ControlAnswer answer(data::Filesystem& fs, Meters& meters, const ControlPeer& pe
       "attach", "sync", "record", "scrub", "grow", "maintain", "prepare_poweroff", "trim"};
   if (std::ranges::find(kKnown, op) == kKnown.end())
     return refused(EINVAL, "unknown op \"" + op + "\"");
-  const bool daemon = op == "attach" && is_daemon(peer.uid);
+  // The learning daemon's own user may attach, and nothing else.
+  const bool daemon = op == "attach" && daemon_user() == peer.uid;
   if (!daemon && !only_looks(op, request) && peer.uid != 0 && peer.uid != geteuid()) {
     return refused(EACCES, op + " is for root and the user who mounted this");
   }
@@ -208,6 +200,18 @@ ControlAnswer answer(data::Filesystem& fs, Meters& meters, const ControlPeer& pe
 }
 
 }  // namespace
+
+ControlAnswer refusal(const Error& error) {
+  return refused(error);
+}
+
+std::optional<uid_t> daemon_user() {
+  std::array<char, 4096> room{};
+  passwd entry{};
+  passwd* found = nullptr;
+  const bool looked = getpwnam_r(kDaemonUser, &entry, room.data(), room.size(), &found) == 0;
+  return looked && found != nullptr ? std::optional(entry.pw_uid) : std::nullopt;
+}
 
 ControlAnswer answer_control(data::Filesystem& fs, Meters& meters, const ControlPeer& peer,
                              std::string_view line) {

@@ -6,9 +6,11 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/frontend/meters.h"
 
@@ -18,6 +20,11 @@ struct ControlAnswer {
   nlohmann::json body;   // with "ok"
   std::vector<int> fds;  // to send along; borrowed
 };
+
+ControlAnswer refusal(const Error& error);
+
+// The learning daemon's own user (systemd/streamfs.sysusers.conf), where there is one.
+std::optional<uid_t> daemon_user();
 
 // Who asks: everyone may look, only root and the mount's owner may change, and of others the user
 // classifierd may attach.

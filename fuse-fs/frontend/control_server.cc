@@ -1,5 +1,6 @@
 #include "fuse-fs/frontend/control_server.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/wire/control.h"
+#include "fuse-fs/frontend/control_places.h"
 #include "fuse-fs/frontend/control_requests.h"
 
 namespace streamfs::frontend {
@@ -65,6 +67,28 @@ bool send_line(int fd, const std::string& line, const std::vector<int>& fds) {
   return true;
 }
 
+// Where others could put a socket of theirs in the place of ours, there is none.
+Result<void> make_directory(const std::filesystem::path& directory) {
+  std::error_code failed;
+  std::filesystem::create_directories(directory.parent_path(), failed);
+  if (failed) return Error{failed.value(), directory.string()};
+  if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
+    return Error{errno, directory.string()};
+  const int fd = ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return Error{errno, directory.string()};
+  struct stat found{};
+  const bool known = fstat(fd, &found) == 0;
+  close(fd);
+  const bool ours = known && (found.st_uid == 0 || found.st_uid == geteuid());
+  if (ours && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+  return Error{EPERM, directory.string() + " can be changed by other users"};
+}
+
+// Names of files and threads need not be UTF-8; an answer must be.
+std::string text_of(const ControlAnswer& answer) {
+  return answer.body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
 std::string control_directory() {
@@ -87,10 +111,7 @@ Result<void> ControlServer::listen() {
   address.sun_family = AF_UNIX;
   if (path_.size() >= sizeof address.sun_path) return Error{ENAMETOOLONG, path_};
   std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
-  std::error_code failed;
-  const auto directory = std::filesystem::path(path_).parent_path();
-  std::filesystem::create_directories(directory, failed);
-  if (failed) return Error{failed.value(), directory.string()};
+  SFS_TRY(make_directory(std::filesystem::path(path_).parent_path()));
   listener_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (listener_ < 0) return Error{errno, "control socket"};
   unlink(path_.c_str());  // The lock on META says that no other mount of it is alive.
@@ -127,6 +148,7 @@ void ControlServer::sweep() {
     }
     it->thread.join();
     close(it->fd);
+    places_.give_back(it->uid);
     it = connections_.erase(it);
   }
 }
@@ -138,18 +160,25 @@ void ControlServer::accept_all() {
     if (fd < 0) return;
     const MutexLock lock(mutex_);
     sweep();
-    if (connections_.size() >= kConnectionsMax) {
-      close(fd);
-      continue;
-    }
-    Connection& connection = connections_.emplace_back();
-    connection.fd = fd;
-    connection.thread = std::thread([this, &connection] { talk(connection); });
+    admit(fd);
   }
 }
 
+void ControlServer::admit(int fd) {
+  const uid_t uid = peer_uid(fd);
+  if (const Result<void> place = places_.take(uid); !place) {
+    // Into an empty buffer, so that this thread waits for nobody.
+    send_line(fd, text_of(refusal(place.error())), {});
+    close(fd);
+    return;
+  }
+  Connection& connection = connections_.emplace_back();
+  connection.fd = fd;
+  connection.uid = uid;
+  connection.thread = std::thread([this, &connection] { talk(connection); });
+}
+
 void ControlServer::talk(Connection& connection) {
-  const uid_t uid = peer_uid(connection.fd);
   std::string pending;
   std::array<char, 4096> buffer{};
   for (bool going = true; going;) {
@@ -157,7 +186,7 @@ void ControlServer::talk(Connection& connection) {
     if (got <= 0) break;
     pending.append(buffer.data(), static_cast<size_t>(got));
     for (size_t end = 0; going && (end = pending.find('\n')) != std::string::npos;) {
-      going = reply_to(connection, uid, pending.substr(0, end));
+      going = reply_to(connection, pending.substr(0, end));
       pending.erase(0, end + 1);
     }
     if (pending.size() > wire::kControlRequestMax) going = false;
@@ -168,18 +197,15 @@ void ControlServer::talk(Connection& connection) {
   connection.ended = true;
 }
 
-bool ControlServer::reply_to(Connection& connection, uid_t uid, const std::string& line) {
-  const ControlPeer peer{uid,
+bool ControlServer::reply_to(Connection& connection, const std::string& line) {
+  const ControlPeer peer{connection.uid,
                          [this, &connection] {
                            const Connection* nobody = nullptr;
                            return daemon_.compare_exchange_strong(nobody, &connection);
                          },
                          [this, &connection] { return daemon_ == &connection; }};
   const ControlAnswer answer = answer_control(fs_, meters_, peer, line);
-  // Names of files and threads need not be UTF-8; an answer must be.
-  const std::string text =
-      answer.body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return send_line(connection.fd, text + "\n", answer.fds);
+  return send_line(connection.fd, text_of(answer), answer.fds);
 }
 
 }  // namespace streamfs::frontend

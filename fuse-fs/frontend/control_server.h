@@ -1,19 +1,25 @@
 // The control socket of one mount: accepts, reads lines, answers (base/wire/control.h).
 //
 // Thread safety: open() and the destructor on one thread. A thread accepts, each connection has one
-// of its own, at most kConnectionsMax at once. Crash: the socket's file stays; the next mount of
-// the same filesystem replaces it.
+// of its own, as many as there are places for (control_places.h): who finds none is told so in one
+// answer. Crash: the socket's file stays; the next mount of the same filesystem replaces it.
 #pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <list>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/mutex.h"
 #include "base/result.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/frontend/control_places.h"
+#include "fuse-fs/frontend/control_requests.h"
 #include "fuse-fs/frontend/meters.h"
 
 namespace streamfs::frontend {
@@ -23,8 +29,8 @@ std::string control_directory();
 
 class ControlServer {
  public:
-  static constexpr size_t kConnectionsMax = 32;
-  // Listens at `path`, making its directory. Errors: of bind and mkdir.
+  // Listens at `path`, making its directory. Errors: of bind and mkdir; EPERM for a directory that
+  // others may change.
   static Result<std::unique_ptr<ControlServer>> open(data::Filesystem& fs, Meters& meters,
                                                      std::string path);
   ~ControlServer();  // hangs up on everyone
@@ -35,15 +41,17 @@ class ControlServer {
  private:
   struct Connection {
     int fd = -1;
+    uid_t uid = 0;
     std::thread thread;
     std::atomic<bool> ended{false};
   };
   ControlServer(data::Filesystem& fs, Meters& meters, std::string path)
-      : fs_(fs), meters_(meters), path_(std::move(path)) {}
+      : fs_(fs), meters_(meters), path_(std::move(path)), places_(geteuid(), daemon_user()) {}
   Result<void> listen();
   void accept_all();
+  void admit(int fd) SFS_REQUIRES(mutex_);
   void talk(Connection& connection);
-  bool reply_to(Connection& connection, uid_t uid, const std::string& line);
+  bool reply_to(Connection& connection, const std::string& line);
   void sweep() SFS_REQUIRES(mutex_);
 
   data::Filesystem& fs_;
@@ -53,6 +61,7 @@ class ControlServer {
   std::thread acceptor_;
   std::atomic<const Connection*> daemon_{nullptr};  // who holds the daemon's place
   Mutex mutex_;                                     // leaf
+  ControlPlaces places_ SFS_GUARDED_BY(mutex_);
   std::list<Connection> connections_ SFS_GUARDED_BY(mutex_);
 };
 

@@ -157,7 +157,8 @@ uint64_t complete_copies(pmem::Region& region, const std::vector<Committed>& com
     for (const size_t copy : record.absent) store_record(region.copy(copy), record);
     if (bodies_of) {
       const size_t whole = *bodies_of;
-      for (const uint64_t packed : view_of(record).bodies()) {
+      const std::span<const uint64_t> bodies = view_of(record).bodies();
+      for (const uint64_t packed : bodies) {
         const BodyView body = unpack_body(packed);
         lacked |= region.equalise(whole, body.offset, body.words * kWordSize);
       }

@@ -24,8 +24,8 @@
 namespace streamfs::tools {
 namespace {
 
-constexpr std::array<std::string_view, 5> kVariables = {"DATA", "META", "OPTIONS",
-                                                        "POWEROFF_SECONDS", "LISTEN"};
+constexpr std::array<std::string_view, 6> kVariables = {
+    "DATA", "META", "OPTIONS", "POWEROFF_SECONDS", "LISTEN", "CLASSIFIERD_OPTIONS"};
 
 class ConfigCheck {
  public:

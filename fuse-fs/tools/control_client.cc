@@ -54,7 +54,7 @@ Result<ControlClient> ControlClient::connect(const std::string& path) {
       0) {
     return Error{EMEDIUMTYPE, path + " is not on a mounted streamfs; give its mountpoint"};
   }
-  ControlClient client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ControlClient client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), root);
   if (::connect(client.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return Error{errno, std::string("control socket ") + address.sun_path};
   }
@@ -62,7 +62,10 @@ Result<ControlClient> ControlClient::connect(const std::string& path) {
 }
 
 ControlClient::ControlClient(ControlClient&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), pending_(std::move(other.pending_)) {}
+
+    : fd_(std::exchange(other.fd_, -1)),
+      mount_(std::move(other.mount_)),
+      pending_(std::move(other.pending_)) {}
 
 ControlClient::~ControlClient() {
   if (fd_ >= 0) close(fd_);
@@ -78,16 +81,17 @@ Result<std::string> ControlClient::read_line() {
       return line;
     }
     const ssize_t got = recv(fd_, buffer.data(), buffer.size(), 0);
-    if (got <= 0) return Error{ECONNRESET, "streamfs hung up"};
+    if (got <= 0) return hung_up();
     pending_.append(buffer.data(), static_cast<size_t>(got));
   }
 }
 
 Result<nlohmann::json> ControlClient::ask(const nlohmann::json& request) {
   const std::string line = request.dump() + "\n";
-  if (send(fd_, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size())) {
-    return Error{EPIPE, "streamfs hung up"};
-  }
+  const ssize_t sent = send(fd_, line.data(), line.size(), MSG_NOSIGNAL);
+  // Whoever is turned away finds the connection closed, and in it the reason.
+  const bool ended = sent < 0 && (errno == EPIPE || errno == ECONNRESET);
+  if (!ended && sent != static_cast<ssize_t>(line.size())) return hung_up();
   SFS_ASSIGN(const std::string answer, read_line());
   nlohmann::json body = nlohmann::json::parse(answer, nullptr, false);
   if (!body.is_object() || !body.contains("ok")) return Error{EPROTO, "answer of streamfs"};

@@ -2,8 +2,10 @@
 // Thread safety: one thread at a time on a client.
 #pragma once
 
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "base/result.h"
 
@@ -26,9 +28,11 @@ class ControlClient {
   Result<nlohmann::json> ask(const nlohmann::json& request);
 
  private:
-  explicit ControlClient(int fd) : fd_(fd) {}
+  ControlClient(int fd, std::string mount) : fd_(fd), mount_(std::move(mount)) {}
   Result<std::string> read_line();
+  Error hung_up() const { return {ECONNRESET, "the streamfs at " + mount_ + " hung up"}; }
   int fd_;
+  std::string mount_;
   std::string pending_;
 };
 

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import re
 import signal
 import time
 from pathlib import Path
@@ -203,6 +204,38 @@ def test_the_daemon_goes_and_comes_with_its_mount(world: World, contents: list[C
     contents[0].check()
 
 
+def test_the_daemon_reads_its_configuration_again_at_reload(world: World) -> None:
+    world.run("sh", "-c", 'printf %s "$1" >/etc/streamfs/d.toml', "sh", "[daemon]\npoll_ms = 40\n")
+    dropin = "[Service]\nEnvironment='CLASSIFIERD_OPTIONS=--config /etc/streamfs/d.toml'\n"
+    folder = f"/run/systemd/system/{DAEMON}.d"
+    script = 'mkdir -p "$1" && printf %s "$2" >"$1/options.conf"'
+    world.run("sh", "-c", script, "sh", folder, dropin)
+    world.run("systemctl", "daemon-reload")
+    world.run("systemctl", "restart", DAEMON)
+    until(lambda: attached(world), 60, "the daemon")
+    before = world.pid_of(DAEMON)
+    world.run("systemctl", "reload", DAEMON)
+    until(lambda: "the configuration was read again" in world.journal(DAEMON), 20, "a reload")
+    world.run("sh", "-c", 'printf %s "$1" >/etc/streamfs/d.toml', "sh", "[daemon]\npoll = 40\n")
+    world.run("systemctl", "reload", DAEMON)
+    until(lambda: "/etc/streamfs/d.toml:2: [daemon] poll" in world.journal(DAEMON), 20, "a line")
+    assert world.pid_of(DAEMON) == before
+    journal = ("journalctl", "-D", world.upper / "var/log/journal", "-u", DAEMON, "-o", "cat")
+    warned = execute(*journal, "-p", "warning").stdout
+    assert "going on as before" in warned, "under its level"
+    assert "was read again" not in warned
+    world.run("rm", "-r", folder)
+    world.run("systemctl", "daemon-reload")
+
+
+@pytest.mark.parametrize("unit", [UNIT, DAEMON])
+def test_system_calls_are_filtered_in_every_thread(world: World, unit: str) -> None:
+    until(lambda: world.pid_of(unit) > 0, 20, "its process")
+    tasks = world.run("sh", "-c", f"cat /proc/{world.pid_of(unit)}/task/*/status").stdout
+    assert set(re.findall(r"^Seccomp:\s+(\d)$", tasks, re.M)) == {"2"}, "by a filter"
+    assert set(re.findall(r"^NoNewPrivs:\s+(\d)$", tasks, re.M)) == {"1"}
+
+
 def test_without_logind_nobody_waits_for_suspend_and_says_why(world: World) -> None:
     watch = world.run("streamctl", "watch-suspend", POINT, check=False, seconds=30)
     assert watch.returncode == EXIT_IO
@@ -301,3 +334,30 @@ def test_at_power_off_both_ssds_collect_garbage_and_keep_everything(
     for content in contents:
         content.check()
     assert time.monotonic() - began < 30
+
+
+def test_devices_missing_at_boot_stop_nothing_and_are_named(
+    world: World, contents: list[Content]
+) -> None:
+    """DATA, and META. What is missing in /dev is systemd's own to tell."""
+    make_pair(world.folder / "media/alone")  # a pair of its own, which nobody else holds
+    data_gone, meta_gone = (f"{MEDIA}/gone-{name}" for name in ("DATA", "META"))
+    lines = (
+        (f"emu:{data_gone}", "/srv/no-data", f"{MEDIA}/alone/META", data_gone),
+        (f"emu:{MEDIA}/alone/ssd", "/srv/no-meta", meta_gone, meta_gone),
+    )
+    for data, point, meta, _ in lines:
+        line = f"{data} {point} streamfs meta={meta},nofail 0 2"
+        world.run("sh", "-c", 'mkdir -p "$2" && echo "$1" >>/etc/fstab', "sh", line, point)
+    world.power_off()
+    world.boot()
+    assert world.active("local-fs.target")
+    assert world.active("multi-user.target")
+    for _, point, _, named in lines:
+        unit = world.run("systemd-escape", "-p", "--suffix=mount", point).stdout.strip()
+        until(lambda says=named: says in world.journal(), 20, named)  # type: ignore[misc]
+        assert not world.active(unit)
+    for unit in (UNIT, f"{FSTAB_NAME}.mount"):
+        until(lambda unit=unit: world.active(unit), 20, unit)  # type: ignore[misc]
+    for content in contents:
+        content.check()

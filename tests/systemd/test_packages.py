@@ -6,44 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.systemd.packages import USE, USE_DAEMON
 from tests.systemd.world import BUILD, ROOT, World, execute, why_not
 
 LIBFUSE = ROOT / "build/deps"
-
-USE = """
-set -e
-dpkg --force-unsafe-io -i /media/debs/*.deb >/dev/null
-for name in streamfs libstream python3-libstream streamfs-source; do
-  test "$(dpkg-query -W -f '${Status}' "$name")" = "install ok installed"
-done
-/usr/bin/python3 -c 'import libstream'
-test -f /usr/src/streamfs/third_party/README.md
-man -w stream-run libstream streamfs-profiles >/dev/null 2>&1 || ! command -v man >/dev/null
-id classifierd >/dev/null
-test -d /run/streamfs
-cd /srv
-mkdir mnt
-ssd-sim create /srv/ssd --size 64M --streams 4 --op 0.1 >/dev/null
-mkfs.streamfs --meta /srv/META emu:/srv/ssd >/dev/null
-mount -t streamfs -o meta=/srv/META emu:/srv/ssd /srv/mnt
-echo kept >/srv/mnt/file
-streamctl sync /srv/mnt
-streamctl trim /srv/mnt
-umount /srv/mnt
-fsck.streamfs -n -f --meta /srv/META emu:/srv/ssd >/dev/null
-mount -t fuse.streamfs -o meta=/srv/META emu:/srv/ssd /srv/mnt
-cat /srv/mnt/file
-umount /srv/mnt
-fsck.streamfs -n -f --meta /srv/META emu:/srv/ssd >/dev/null
-mkdir -p /etc/streamfs/srv /var/lib/classifierd
-stream-run -- true
-dpkg --force-unsafe-io --remove streamfs >/dev/null
-test -d /etc/streamfs
-test ! -e /usr/bin/streamctl
-dpkg --force-unsafe-io --purge streamfs python3-libstream libstream streamfs-source >/dev/null
-test ! -e /etc/streamfs
-find /usr /etc -xdev -newer /media/debs/since -name '*stream*' -print
-"""
 
 
 @pytest.fixture(scope="module")
@@ -157,13 +123,7 @@ def test_the_learning_daemon_is_a_package_that_brings_its_libraries(
     assert errors_of(daemon_package) == []
     debs = (*packages.glob("*.deb"), daemon_package)
     bare = bare_with(tmp_path_factory.mktemp("system"), *debs)
-    use = (
-        "set -e; dpkg --force-unsafe-io -i /media/debs/*.deb >/dev/null; "
-        "PYTHONPATH=/nowhere classifierd --help >/dev/null; "
-        "dpkg --force-unsafe-io --purge classifierd >/dev/null; "
-        "test ! -e /usr/lib/streamfs; test ! -e /usr/bin/classifierd; echo done"
-    )
-    assert bare.chrooted("sh", "-c", use).stdout == "done\n"
+    assert bare.chrooted("sh", "-c", USE_DAEMON).stdout == "done\n"
 
 
 def test_an_installation_keeps_to_its_folder_and_prefix(tmp_path: Path) -> None:

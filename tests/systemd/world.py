@@ -156,7 +156,11 @@ class World:
         assert self._init is not None
         assert self._init.poll() is None, (self.folder / "console").read_text()
         at = Path(f"/proc/{self._init.pid}/task/{self._init.pid}/children").read_text().split()
-        if not at or Path(f"/proc/{at[0]}/comm").read_text().strip() != "systemd":
+        try:
+            found = bool(at) and Path(f"/proc/{at[0]}/comm").read_text() == "systemd\n"
+        except (FileNotFoundError, ProcessLookupError):  # of the script's own, and over already
+            found = False
+        if not found:
             return False
         self._pid = int(at[0])
         return self.run("test", "-S", "/run/systemd/private", check=False).returncode == 0

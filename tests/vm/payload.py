@@ -36,6 +36,7 @@ def gather(folder: Path) -> None:
     for name in ("start", "agent.py"):
         shutil.copy(ROOT / "tests/vm/inside" / name, folder)
     (folder / "start").chmod(0o755)
+    shutil.copy(ROOT / "systemd/65-streamfs.rules", folder)
     shutil.copy(ROOT / "pyproject.toml", folder)
     shutil.copytree(ROOT / ".ci", folder / ".ci")
     shutil.copytree(ROOT / "tests/integration", folder / "tests/integration")

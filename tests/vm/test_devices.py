@@ -1,5 +1,6 @@
 """What only a real controller and real NVDIMMs show: where writes land, and what META is."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,21 @@ def test_a_file_without_dax_is_not_taken_for_persistent(setup: Setup) -> None:
     finally:
         run("umount", DAX_FOLDER)
         setup.power_on()
+
+
+UDEV = """
+mkdir -p /run/udev/rules.d
+cp /payload/65-streamfs.rules /run/udev/rules.d
+udevadm test --action=add "$(udevadm info --query=path --name="$0")" 2>&1
+"""
+
+
+@pytest.mark.parametrize("setup", ["passthrough"], indirect=True)
+def test_fstab_can_wait_for_both_devices(setup: Setup) -> None:
+    """Of character devices systemd knows those only that a rule of udev tags."""
+    for device in (setup.data.removeprefix("nvme:fdp:"), setup.meta):
+        said = setup.machine.run("sh", "-ec", UDEV, device).out
+        assert re.search(r"\bTAGS=:systemd:|: tag: .*systemd", said), said
 
 
 def test_contents_are_there_after_a_remount(setup: Setup) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from typing import TextIO
 
 # One thread is plenty for K-means on a few thousand points, and keeps the daemon small.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -47,11 +48,32 @@ JSON_SCHEMA = 1
 
 log = logging.getLogger("classifierd")
 
+# From which level of logging's on each of syslog's is.
+_JOURNAL_LEVELS = (
+    (logging.CRITICAL, 2),
+    (logging.ERROR, 3),
+    (logging.WARNING, 4),
+    (logging.INFO, 6),
+    (0, 7),
+)
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
         self.print_usage(sys.stderr)
         self.exit(EXIT_USAGE, f"{self.prog}: {message}\n")
+
+
+class _CheckConfig(argparse.Action):
+    """Reads a configuration and ends: 0, or 64 with the file and line of the first mistake."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: object, **_: object) -> None:
+        """As argparse calls it: namespace, value, option."""
+        try:
+            configuration.read(Path(str(given[1])))
+        except configuration.ConfigError as error:
+            parser.exit(EXIT_USAGE, f"{parser.prog}: {error}\n")
+        parser.exit(0)
 
 
 def _between(low: int, high: int) -> Callable[[str], int]:
@@ -98,6 +120,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="classifierd", description=__doc__)
     version = f"classifierd {metadata.version('classifierd')}"
     parser.add_argument("--version", action="version", version=version)
+    parser.add_argument(
+        "--check-config",
+        action=_CheckConfig,
+        metavar="FILE.toml",
+        help="say whether it can be used, or the line that cannot, and exit",
+    )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     run = commands.add_parser("run", help="learn from a mounted streamfs and publish placements")
     run.add_argument("mountpoint", type=Path)
@@ -163,7 +191,7 @@ def _config(args: argparse.Namespace) -> configuration.Config:
 
 
 def _run(args: argparse.Namespace) -> int:
-    daemon = Daemon(args.mountpoint, _config(args), args.state)
+    daemon = Daemon(args.mountpoint, _config(args), args.state, lambda: _config(args))
     if args.once:
         try:
             daemon.run_once()
@@ -174,6 +202,7 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: daemon.stop())
+    signal.signal(signal.SIGHUP, lambda *_: daemon.reload())
     daemon.run()
     log.info("stopped")
     return 0
@@ -301,12 +330,35 @@ _COMMANDS = {
 }
 
 
+class _WithLevels(logging.Formatter):
+    """Lines that the journal files under their level, as sd-daemon(3) says."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One prefix a line."""
+        level = next(n for least, n in _JOURNAL_LEVELS if record.levelno >= least)
+        return "\n".join(f"<{level}>{line}" for line in super().format(record).splitlines())
+
+
+def _is_journal(stream: TextIO) -> bool:
+    """Whether the journal reads this stream; systemd says which it does."""
+    try:
+        found = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+
+
+def _begin_log(level: int) -> None:
+    handler = logging.StreamHandler()
+    kind = _WithLevels if _is_journal(sys.stderr) else logging.Formatter
+    handler.setFormatter(kind("classifierd: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     args = _parser().parse_args(arguments)
-    logging.basicConfig(
-        format="classifierd: %(message)s", level=logging.DEBUG if args.verbose else logging.INFO
-    )
+    _begin_log(logging.DEBUG if args.verbose else logging.INFO)
     try:
         return _COMMANDS[args.command](args)
     except BrokenPipeError:  # `| head` is no error; nothing more can be printed.

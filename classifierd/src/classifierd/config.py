@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -13,6 +14,14 @@ from classifierd.learner import Settings
 
 class ConfigError(ValueError):
     """A configuration that cannot be used, with a sentence why."""
+
+
+class _MistakeError(ConfigError):
+    """One in a section, at a key where that is known."""
+
+    def __init__(self, sentence: str, section: str, key: str = "") -> None:
+        super().__init__(sentence)
+        self.section, self.key = section, key
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ _T = TypeVar("_T", Settings, DaemonSettings)
 def _section(defaults: _T, values: object, name: str) -> _T:
     if not isinstance(values, dict):
         msg = f"[{name}] is no table"
-        raise ConfigError(msg)
+        raise _MistakeError(msg, name)
     types = {f.name: type(getattr(defaults, f.name)) for f in fields(defaults)}
     changes: dict[str, Any] = {}
     for key, given in values.items():
@@ -60,12 +69,28 @@ def _section(defaults: _T, values: object, name: str) -> _T:
             value = float(given)
         if wanted is None or type(value) is not wanted:
             msg = f"[{name}] {key}: unknown, or of the wrong type"
-            raise ConfigError(msg)
+            raise _MistakeError(msg, name, key)
         changes[key] = value
     try:
         return replace(defaults, **changes)
     except ValueError as error:
-        raise ConfigError(str(error)) from error
+        msg = f"[{name}]: {error}"
+        raise _MistakeError(msg, name) from error
+
+
+def _line_of(text: str, section: str, key: str) -> int:
+    """Where a key of a section is, or the section; counted from 1."""
+    header, inside = 0, False
+    for number, line in enumerate(text.splitlines(), 1):
+        opened = re.match(r"\s*\[\s*([\w-]+)", line)
+        if opened is not None:
+            inside = opened[1] == section
+            header = number if inside else header
+        elif inside and re.match(rf"\s*\"?{re.escape(key)}\"?\s*=", line):
+            return number
+        elif not header and re.match(rf"\s*{re.escape(section)}\b", line):
+            header = number
+    return max(header, 1)
 
 
 def read(path: Path | None) -> Config:
@@ -73,15 +98,19 @@ def read(path: Path | None) -> Config:
     if path is None:
         return Config()
     try:
-        data = tomllib.loads(path.read_text())
+        text = path.read_text()
+        data = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         msg = f"{path}: {error}"
         raise ConfigError(msg) from error
-    unknown = data.keys() - {"learner", "daemon"}
-    if unknown:
-        msg = f"{path}: unknown sections {sorted(unknown)}"
-        raise ConfigError(msg)
-    return Config(
-        _section(Settings(), data.get("learner", {}), "learner"),
-        _section(DaemonSettings(), data.get("daemon", {}), "daemon"),
-    )
+    try:
+        for unknown in sorted(data.keys() - {"learner", "daemon"}):
+            msg = f"unknown section [{unknown}]"
+            raise _MistakeError(msg, unknown)
+        return Config(
+            _section(Settings(), data.get("learner", {}), "learner"),
+            _section(DaemonSettings(), data.get("daemon", {}), "daemon"),
+        )
+    except _MistakeError as error:
+        msg = f"{path}:{_line_of(text, error.section, error.key)}: {error}"
+        raise ConfigError(msg) from error

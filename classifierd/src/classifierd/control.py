@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -100,7 +101,9 @@ class ControlClient:
     def _exchange(self, request: dict[str, object]) -> tuple[dict[str, object], list[int]]:
         answer, fds = bytearray(), list[int]()
         try:
-            self._socket.sendall(json.dumps(request).encode() + b"\n")
+            # Whoever is turned away finds the connection closed, and in it the reason.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self._socket.sendall(json.dumps(request).encode() + b"\n")
             while not answer.endswith(b"\n"):
                 part, new_fds, _, _ = socket.recv_fds(self._socket, 1 << 16, 4)
                 fds += new_fds

@@ -9,10 +9,11 @@ import errno
 import logging
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from classifierd import _core, explain
-from classifierd.config import Config
+from classifierd.config import Config, ConfigError
 from classifierd.contest import Device
 from classifierd.control import Attachment, ControlClient, ControlError, socket_path
 from classifierd.knowledge import Identity, Knowledge
@@ -33,6 +34,10 @@ _COPIES_GO = {
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _steady_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 class Session:
@@ -133,7 +138,7 @@ class Session:
             return
         now_ms = _now_ms()
         self._savings.count(now_ms)
-        self._savings.remember(now_ms, *self._client.device_bytes())
+        self._savings.remember(now_ms, _steady_ms(), *self._client.device_bytes())
         try:
             self._client.request("savings", report=self._savings.report(now_ms))
         except ControlError as error:
@@ -150,16 +155,38 @@ class Session:
 class Daemon:
     """Attaches, learns, and attaches again when the filesystem comes back."""
 
-    def __init__(self, mountpoint: Path, config: Config, state_dir: Path | None = None) -> None:
+    def __init__(
+        self,
+        mountpoint: Path,
+        config: Config,
+        state_dir: Path | None = None,
+        read_config: Callable[[], Config] | None = None,
+    ) -> None:
         self._mountpoint = mountpoint
         self._config = config
         self._state_dir = state_dir
-        self._stop = threading.Event()
+        self._read_config = read_config
+        self._stop, self._again = threading.Event(), threading.Event()
         self._complaint = ""
 
     def stop(self) -> None:
         """Ask the daemon to end; for signal handlers."""
         self._stop.set()
+
+    def reload(self) -> None:
+        """Ask the daemon to read its configuration again, and go on with what it kept."""
+        self._again.set()
+
+    def _reload(self) -> None:
+        self._again.clear()
+        if self._read_config is None:
+            return
+        try:
+            self._config = self._read_config()
+        except ConfigError as error:
+            log.warning("%s; going on as before", error)
+        else:
+            log.info("the configuration was read again")
 
     def run_once(self) -> None:
         """One epoch over what the ring holds. Raises ControlError or RuntimeError."""
@@ -175,6 +202,8 @@ class Daemon:
     def run(self) -> None:
         """Until stopped."""
         while not self._stop.is_set():
+            if self._again.is_set():
+                self._reload()
             try:
                 with ControlClient(socket_path(self._mountpoint)) as client:
                     session = self._open(client)
@@ -182,7 +211,8 @@ class Daemon:
                     self._serve(client, session)
             except (ControlError, RuntimeError) as error:
                 self._complain(str(error))
-            self._stop.wait(self._config.daemon.retry_ms / 1000)
+            if not self._again.is_set():
+                self._stop.wait(self._config.daemon.retry_ms / 1000)
 
     def _open(self, client: ControlClient) -> Session:
         attachment = client.attach()
@@ -199,6 +229,8 @@ class Daemon:
             while not self._stop.wait(self._config.daemon.poll_ms / 1000):
                 while session.poll() >= _RECORDS_PER_READ // 2 and not self._stop.is_set():
                     pass
+                if self._again.is_set():
+                    return
                 now = time.monotonic()
                 if now - beaten >= 1:
                     beaten = now

@@ -52,12 +52,17 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = _TIMEOUT_SECONDS
     mountpoints: list[Path]
+    asking: threading.Lock
 
     def do_GET(self) -> None:
         """Answer GET."""
         path = self.path.split("?", 1)[0]
         if path == "/metrics":
-            self._answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, render(self.mountpoints))
+            # One at a time: a filesystem has few connections for one user, and the daemon's is of
+            # the same one.
+            with self.asking:
+                body = render(self.mountpoints)
+            self._answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, body)
         elif path == "/":
             self._answer(HTTPStatus.OK, "text/plain; charset=utf-8", _INDEX)
         else:
@@ -88,7 +93,8 @@ class Endpoint(ThreadingHTTPServer):
         if ":" in address:
             self.address_family = AF_INET6
         self._places = threading.BoundedSemaphore(_CONNECTIONS_MAX)
-        handler = type("Handler", (_Handler,), {"mountpoints": mountpoints})
+        shared = {"mountpoints": mountpoints, "asking": threading.Lock()}
+        handler = type("Handler", (_Handler,), shared)
         super().__init__((address, port), handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:

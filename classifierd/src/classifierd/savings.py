@@ -167,6 +167,8 @@ class Savings:
         self.months: dict[str, Period] = {}
         self.moments: list[list[int]] = []
         self._moment_ms = 1000  # apart
+        self._moment_at: int | None = None  # the last one, by the steady clock
+        self._loaded_ms = 0  # the last one that an earlier run remembered
         self._counted, self._written = self._counts(), 0
         self._complained = False
 
@@ -188,7 +190,8 @@ class Savings:
         if more["refused"].any() and not self._complained:
             self._complained = True
             log.warning("a shadow device is full: what streams save is not sure")
-        month = self.months.setdefault(month_of(now_ms), Period(now_ms))
+        running = month_of(now_ms)
+        month = self.months.setdefault(running, Period(now_ms))
         for period in (self.all, month):
             if len(period.off) != self.parts:
                 period.fold(self.parts)
@@ -197,15 +200,25 @@ class Savings:
             period.placed = period.placed + more["placed"]
             period.oracle += self._oracle(more, written)
         for name in sorted(self.months)[:-_MONTHS_KEPT]:
-            del self.months[name]
+            if name != running:  # by a clock that is set back it may be the oldest
+                del self.months[name]
 
-    def remember(self, now_ms: int, written_bytes: int, nand_bytes: int) -> None:
+    def remember(self, now_ms: int, steady_ms: int, written_bytes: int, nand_bytes: int) -> None:
         """Add a moment to the history, if the last is long enough ago.
 
-        The figures are the device's own, 0 where it does not tell them.
+        The figures are the device's own, 0 where it does not tell them. Whatever the wall clock
+        does, moments are apart by a clock that only goes on, and in order: by a clock that was set
+        back, what this run remembered of the future happened now.
         """
-        if self.moments and now_ms - self.moments[-1][0] < self._moment_ms:
+        if self._moment_at is None:  # how long ago the last run's last was, only the wall says
+            last = self.moments[-1][0] if self.moments else now_ms - self._moment_ms
+            self._moment_at = steady_ms - max(0, now_ms - last)
+        if steady_ms - self._moment_at < self._moment_ms:
             return
+        self._moment_at = steady_ms
+        for moment in self.moments:
+            moment[0] = max(min(moment[0], now_ms), min(moment[0], self._loaded_ms))
+        now_ms = max(now_ms, self.moments[-1][0] if self.moments else 0)
         said = self.all.as_report()
         names = ("written_bytes", "nand_off_bytes", "nand_placed_bytes", "nand_oracle_bytes")
         self.moments.append([now_ms, *(said[name] for name in names), written_bytes, nand_bytes])
@@ -269,6 +282,7 @@ class Savings:
                 period.fold(self.parts)
         moments = _moments(body["moments"])
         self.all, self.months, self.moments = every, months, moments
+        self._loaded_ms = moments[-1][0] if moments else 0
         apart = [late[0] - early[0] for early, late in pairwise(self.moments)]
         # A gap while no daemon ran is no distance kept: the smallest is.
         self._moment_ms = max(self._moment_ms, min(apart, default=0))

@@ -1,0 +1,85 @@
+"""The control socket of a mount among several users."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.integration.pairs import BIN, Mount, Pair, run, until
+
+STRANGER = 65534
+AS_STRANGER = ("setpriv", "--reuid", str(STRANGER), "--regid", str(STRANGER), "--clear-groups")
+# Holds as many connections as it gets, says how many, and goes when its input ends.
+HOLD = """
+import contextlib, socket, sys
+held = []
+for _ in range(100):
+    peer = socket.socket(socket.AF_UNIX)
+    peer.connect(sys.argv[1])
+    with contextlib.suppress(BrokenPipeError):
+        peer.sendall(b'{"op": "metrics"}\\n')
+    if b'"ok":true' not in peer.makefile("rb").readline():
+        break
+    held.append(peer)
+print(len(held), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def reached(needs_fuse: None) -> Iterator[Mount]:  # noqa: ARG001
+    """A mount in a folder that other users may look into."""
+    folder = Path(tempfile.mkdtemp(prefix="streamfs-control-"))
+    folder.chmod(0o755)
+    pair = Pair(folder)
+    pair.mkfs()
+    yield pair.mount()
+    pair.end()
+    shutil.rmtree(folder)
+
+
+def socket_of(mount: Mount) -> str:
+    """Where it listens."""
+    words = ("getfattr", "--only-values", "-n", "user.streamfs.control", mount.point)
+    return run(*words).stdout.rstrip("\0")
+
+
+@contextmanager
+def all_held_by_a_stranger(path: str) -> Iterator[int]:
+    """Another user holds what connections it gets: how many."""
+    words = [*AS_STRANGER, sys.executable, "-c", HOLD, path]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as holder:
+        assert holder.stdout is not None
+        yield int(holder.stdout.readline())
+        assert holder.communicate("", timeout=20)
+        assert holder.returncode == 0
+
+
+def test_an_ordinary_user_may_look_and_not_touch(reached: Mount) -> None:
+    seen = json.loads(
+        run(*AS_STRANGER, BIN / "streamctl", "status", reached.point, "--json").stdout
+    )
+    assert seen["uuid"] == reached.status()["uuid"]
+    refused = run(*AS_STRANGER, BIN / "streamctl", "sync", reached.point, check=False)
+    assert refused.returncode != 0
+    assert "for root and the user who mounted this" in refused.stderr
+
+
+def test_one_user_who_holds_all_it_may_shuts_out_nobody(reached: Mount) -> None:
+    look = (BIN / "streamctl", "status", reached.point)
+    with all_held_by_a_stranger(socket_of(reached)) as held:
+        assert held == 8
+        turned_away = run(*AS_STRANGER, *look, check=False)
+        assert turned_away.returncode != 0
+        said = f"user {STRANGER} holds 8 connections to the control socket"
+        assert said in turned_away.stderr
+        assert "hung up" not in turned_away.stderr
+        run(*look)
+        run(BIN / "streamctl", "sync", reached.point)
+    until(lambda: run(*AS_STRANGER, *look, check=False).returncode == 0, 10, "places given back")

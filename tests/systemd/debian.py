@@ -1,0 +1,89 @@
+"""Another Debian than this machine's, in a folder: made once, used in copies on top of it.
+
+What is mounted for a command is mounted in namespaces that end with it.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from tests.systemd.world import ROOT, Ran, execute
+
+# What a machine may need to be told to reach a package registry at all.
+REACHING = re.compile("CERT|CA_BUNDLE|CAINFO|PROXY|^PIP_", re.IGNORECASE)
+TRUSTED = Path("/usr/local/share/ca-certificates")
+INSIDE = """
+set -e
+mount --make-rprivate /
+mount -t overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" none "$2/root"
+mount -t proc none "$2/root/proc"
+mount -t sysfs none "$2/root/sys"
+mount --rbind /dev "$2/root/dev"
+mount -t tmpfs -o mode=755 none "$2/root/run"
+root=$2/root
+shift 2
+exec nice chroot "$root" "$@"
+"""
+
+
+def mirror() -> str:
+    """Where this machine gets Debian's packages."""
+    script = 'source "$1/scripts/lib.sh" && source "$1/scripts/libfuse.sh" && debian_mirror'
+    return execute("bash", "-c", script, "bash", ROOT).stdout.strip().rstrip("/")
+
+
+def why_not(suite: str, folder: Path) -> str:
+    """Why there can be no such Debian here; empty: there can."""
+    if os.geteuid() != 0:
+        return "a system of its own takes root"
+    if not Path("/dev/fuse").exists():
+        return "this machine has no FUSE"
+    if shutil.which("mmdebstrap") is None:
+        return "mmdebstrap is not installed (scripts/test --vm brings it)"
+    release = f"{mirror()}/dists/{suite}/Release"
+    helper = "/usr/lib/apt/apt-helper"
+    tried = execute(helper, "download-file", release, folder / "Release", check=False)
+    said = " ".join(tried.stderr.split())
+    return "" if tried.returncode == 0 else f"{release} cannot be had: {said}"
+
+
+def make(suite: str, folder: Path) -> Path:
+    """The system that an ordinary installation starts from. Raises AssertionError."""
+    base = folder / "base"
+    execute(
+        "mmdebstrap", "--quiet", "--variant=minbase", "--mode=root",
+        "--aptopt=Acquire::Check-Valid-Until false", "--include=systemd,ca-certificates",
+        suite, base, f"deb {mirror()} {suite} main", seconds=900,
+    )  # fmt: skip
+    return base
+
+
+class Copy:
+    """A copy-on-write copy of a system. Not thread-safe."""
+
+    def __init__(self, base: Path, folder: Path) -> None:
+        self.base, self.folder = base, folder
+        for name in ("upper", "work", "root"):
+            (folder / name).mkdir(parents=True)
+        self.upper = folder / "upper"
+        for name in ("resolv.conf", "hosts"):
+            if Path("/etc", name).exists():
+                self.put(Path("/etc", name), f"etc/{name}")
+        for certificate in TRUSTED.glob("*.crt"):
+            self.put(certificate, str(certificate).lstrip("/"))
+        self.run("update-ca-certificates")
+
+    def put(self, source: Path, target: str) -> None:
+        """A file of this machine into the copy."""
+        at = self.upper / target
+        at.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, at)
+
+    def run(self, *words: str, seconds: float = 300) -> Ran:
+        """Run a command inside. Raises AssertionError with what it said."""
+        told = [f"{name}={value}" for name, value in os.environ.items() if REACHING.search(name)]
+        path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        environment = ("env", "-i", "HOME=/root", "LC_ALL=C.UTF-8", path, *told)
+        enter = ("unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", INSIDE, "sh")
+        return execute(*enter, self.base, self.folder, *environment, *words, seconds=seconds)
