@@ -85,9 +85,17 @@ uint32_t Maintenance::reclaim_interval_ms() const {
   return trims_.pressed() ? kReclaimPressedMs : kReclaimMs;
 }
 
+// Room may run short meanwhile: right after a pass it never is.
+bool Maintenance::wait_to_reclaim() {
+  for (uint32_t ms = 0; ms < reclaim_interval_ms(); ms += kReclaimPressedMs) {
+    if (!wait(kReclaimPressedMs)) return false;
+  }
+  return true;
+}
+
 void Maintenance::reclaim_loop() {
   (void)core_.epochs.begin_writing();  // writers would wait for it
-  while (wait(reclaim_interval_ms())) {
+  while (wait_to_reclaim()) {
     if (!core_.health.writable().ok()) continue;
     (void)free_orphans();
     const Result<void> done = trims_.drain(TrimQueue::Pace::kGivesWay);

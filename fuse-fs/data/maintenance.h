@@ -54,6 +54,7 @@ class Maintenance {
   void timer_loop();
   void reclaim_loop();
   bool wait(uint32_t milliseconds);  // false when stopping
+  bool wait_to_reclaim();            // the same
   Result<void> free_all_orphans();
   std::optional<InodeId> next_orphan();
   void count_inodes();
