@@ -48,8 +48,9 @@
 //               "bytes", "damaged", "findings": [{"inode", "what"}]}
 // Anyone may ask for status, metrics, streams, block, savings and scrub without an action; the rest
 // is for root and the user who mounted, attach for the user classifierd too.
-// Limits: a request is at most 64 KiB; connections of one user are 8, unless it is root or who
-// mounted: who is turned away is answered with EUSERS before having asked, and hung up on.
+// Limits: a request is at most 64 KiB; connections are 48, of one user 8, of all users but the
+// daemon's 16, of who mounted 16 and of root as many as are left: who is turned away is answered
+// with EUSERS before having asked, and hung up on.
 #pragma once
 
 namespace streamfs::wire {

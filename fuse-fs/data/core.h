@@ -9,6 +9,7 @@
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/checksums.h"
 #include "fuse-fs/data/epoch.h"
+#include "fuse-fs/data/epoch_stream.h"
 #include "fuse-fs/data/health.h"
 #include "fuse-fs/data/inode_state.h"
 #include "fuse-fs/data/trace_recorder.h"
@@ -20,7 +21,7 @@ namespace streamfs::data {
 inline constexpr uint64_t kMaxFileBytes = meta::kMaxFileBlocks * kBlockSize;
 
 struct Core {
-  blockdev::Device& device;
+  EpochStream& device;
   meta::Engine& engine;
   placement::Placement& placement;
   Health& health;

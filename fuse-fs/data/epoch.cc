@@ -23,14 +23,12 @@ Epochs::Epochs(meta::Engine& engine, blockdev::Device& device, DurabilityBarrier
       barrier_(barrier),
       health_(health),
       clock_(clock),
-      limits_(limits),
-      stream_(limits.flush_is_free) {}
+      limits_(limits) {}
 
 // The number goes up first: a write that completes from here on names the next flush.
 Result<void> Epochs::flush_device() {
   const uint64_t covered = current_.fetch_add(1, std::memory_order_acq_rel);
   Result<void> done = barrier_.before_flush();
-  stream_.flushed();
   if (done.ok()) done = device_.flush();
   if (!done.ok()) {
     barrier_.flush_failed();

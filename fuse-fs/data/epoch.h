@@ -20,7 +20,6 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/durability.h"
-#include "fuse-fs/data/epoch_stream.h"
 #include "fuse-fs/data/group_run.h"
 #include "fuse-fs/data/health.h"
 #include "fuse-fs/meta/engine.h"
@@ -33,13 +32,10 @@ class Epochs {
     uint32_t idle_ms = 1000, age_ms = 5000;
     uint64_t dirty_bytes_max = 512ULL << 20;
     size_t dirty_inodes_max = 8192;
-    bool flush_is_free = false;  // epoch_stream.h
   };
   Epochs(meta::Engine& engine, blockdev::Device& device, DurabilityBarrier& barrier, Health& health,
          Clock& clock, const Limits& limits);
 
-  // Where blocks that are written now, and were to go to `wanted`, go.
-  PStreamId stream_of(PStreamId wanted, uint64_t blocks) { return stream_.of(wanted, blocks); }
   // Of a write that has completed on the device now.
   uint64_t epoch() const { return current_.load(std::memory_order_acquire); }
   uint64_t flushed() const { return flushed_.load(std::memory_order_acquire); }
@@ -75,7 +71,6 @@ class Epochs {
   Clock& clock_;
   const Limits limits_;
   std::atomic<uint64_t> current_{1}, flushed_{0}, closes_{0};
-  EpochStream stream_;
   GroupRun flushes_;
   mutable Mutex mutex_;  // leaf
   std::unordered_set<InodeId> dirty_ SFS_GUARDED_BY(mutex_);

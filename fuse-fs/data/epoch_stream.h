@@ -6,21 +6,26 @@
 // first blocks of an epoch go to one pStream, that of the first. What comes after them goes where
 // it is to go, as its padding is little beside it.
 //
-// Thread safety: any thread; no lock. Crash: nothing is kept.
+// Everyone's flushes pass here and end the epoch, the metadata log's too; nothing else is changed.
+// Thread safety and crashes: see device.h; no lock.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
+#include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/blockdev/forwarding_device.h"
 
 namespace streamfs::data {
 
-class EpochStream {
+class EpochStream final : public blockdev::ForwardingDevice {
  public:
   static constexpr uint64_t kTogetherBlocks = 256;  // measured by bench/apps: docs/DESIGN.md
 
-  explicit EpochStream(bool flush_is_free) : flush_is_free_(flush_is_free) {}
+  EpochStream(blockdev::Device& beneath, bool flush_is_free)
+      : ForwardingDevice(beneath), flush_is_free_(flush_is_free) {}
 
   // Where blocks that are written now, and were to go to `wanted`, go.
   PStreamId of(PStreamId wanted, uint64_t blocks) {
@@ -33,8 +38,11 @@ class EpochStream {
                                            std::memory_order_relaxed));
     return written < kTogetherBlocks ? PStreamId{static_cast<uint16_t>(stream)} : wanted;
   }
-  // The device is being flushed: what is written from here on is of the next epoch.
-  void flushed() { state_.store(0, std::memory_order_relaxed); }
+  // What is written from here on is of the next epoch.
+  Result<void> flush() override {
+    state_.store(0, std::memory_order_relaxed);
+    return beneath_.flush();
+  }
 
  private:
   static constexpr int kStreamShift = 48;

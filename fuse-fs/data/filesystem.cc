@@ -66,11 +66,13 @@ Result<std::unique_ptr<FilesystemImpl>> FilesystemImpl::open(OpenPair pair,
 FilesystemImpl::FilesystemImpl(OpenPair pair, const MountOptions& options, Clock& clock)
     : options_(options), clock_(clock), pair_(std::move(pair)), health_(options.read_only) {
   pair_.device = std::make_unique<blockdev::FinalFlushDevice>(std::move(pair_.device));
+  const bool flush_is_free = options_.plp || pair_.device->info().flush_is_free;
+  device_ = std::make_unique<EpochStream>(*pair_.device, flush_is_free);
 }
 
 Result<void> FilesystemImpl::assemble(bool background) {
   pmem::Region& region = *pair_.region;
-  blockdev::Device& device = *pair_.device;
+  EpochStream& device = *device_;
   meta::Engine::Options engine_options;
   engine_options.read_only = options_.read_only;
   engine_options.cache_bytes = uint64_t{options_.cache_mib} << 20;
@@ -94,9 +96,8 @@ Result<void> FilesystemImpl::assemble(bool background) {
   SFS_ASSIGN(placement_, placement::Placement::open(*vstreams_, clock_, placement_options));
   for (const std::string& wrong : placement_->complaints()) spdlog::warn("{}", wrong);
   checksums_ = std::make_unique<Checksums>(*engine_, options_.verify_checksums);
-  Epochs::Limits limits{options_.epoch_idle_ms, options_.epoch_age_ms};
-  limits.flush_is_free = options_.plp || device.info().flush_is_free;
-  epochs_ = std::make_unique<Epochs>(*engine_, device, *barrier_, health_, clock_, limits);
+  epochs_ = std::make_unique<Epochs>(*engine_, device, *barrier_, health_, clock_,
+                                     Epochs::Limits{options_.epoch_idle_ms, options_.epoch_age_ms});
   core_ = std::make_unique<Core>(
       Core{device, *engine_, *placement_, health_, *epochs_, states_, *checksums_, trace_, {}, {}});
   trims_ = std::make_unique<TrimQueue>(region, *engine_, device, *placement_, *barrier_, health_,
@@ -154,7 +155,7 @@ Result<void> FilesystemImpl::unmount() {
   SFS_TRY(pair_.region->sync());
   const MutexLock lock(label_);
   const meta::Superblock super = engine_->superblock();
-  return write_attachments(*pair_.device, {super.attachments, super.mirror_token});
+  return write_attachments(*device_, {super.attachments, super.mirror_token});
 }
 
 // Called in a sync of META that is kept twice, before anybody is promised what one copy alone
@@ -166,7 +167,7 @@ Result<void> FilesystemImpl::go_on_alone(pmem::Region& left, const std::string& 
   SFS_TRY(engine_->attach_again(draw_token(engine_->superblock().mirror_token)));
   SFS_TRY(left.sync());
   const meta::Superblock super = engine_->superblock();
-  return write_attachments(*pair_.device, {super.attachments, super.mirror_token});
+  return write_attachments(*device_, {super.attachments, super.mirror_token});
 }
 
 Result<void> FilesystemImpl::fsync(InodeId id, bool data_only) {
@@ -214,11 +215,12 @@ Result<Status> FilesystemImpl::status() {
   out.meta_medium = pair_.region->medium();
   out.meta_log = geometry().meta_log();
   out.placement_mode = placement::to_string(placement_->mode());
-  out.device_info = pair_.device->info();
+  out.device_info = device_->info();
+  out.device_info.flush_is_free |= options_.plp;
   out.kernel_transport = kernel_transport_;
   out.kernel_transport_why = kernel_transport_why_;
   out.app_bytes = app_bytes_.load(std::memory_order_relaxed);
-  SFS_ASSIGN(out.device, pair_.device->stats());
+  SFS_ASSIGN(out.device, device_->stats());
   out.pmem = pair_.region->counters();
   out.journal = engine_->journal().stats();
   out.space = engine_->space();

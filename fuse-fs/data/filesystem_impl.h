@@ -154,6 +154,7 @@ class FilesystemImpl final : public Filesystem {
   std::atomic<uint64_t> app_bytes_{0};
   std::atomic<const char*> kernel_transport_{""}, kernel_transport_why_{""};
   Activity activity_;
+  std::unique_ptr<EpochStream> device_;  // over the pair's
   std::unique_ptr<meta::Engine> engine_;
   std::unique_ptr<VStreamStore> vstreams_;
   std::unique_ptr<placement::Placement> placement_;

@@ -73,7 +73,7 @@ Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
   LogRoom log_room(engine_->blocks());
   request.find_log_room = [&log_room](uint64_t blocks) { return log_room.find(blocks); };
   SFS_ASSIGN(const meta::Superblock larger, meta::plan_growth(now, request));
-  const Grown grown{size_of(now), size_of(larger), pair_.device->info().kind == "emulated"};
+  const Grown grown{size_of(now), size_of(larger), device_->info().kind == "emulated"};
   if (options.dry_run || grown.before == grown.after) return grown;
   SFS_TRY(pair_.region->grow(larger.meta_size));
   placement_->grow(larger.data_blocks);
@@ -92,7 +92,7 @@ Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
 Result<void> FilesystemImpl::tell_data(const meta::Superblock& super) {
   const MutexLock lock(label_);
   const meta::DataLabel label = meta::grown_label(pair_.label, super);
-  SFS_TRY(replace_label(*pair_.device, label));
+  SFS_TRY(replace_label(*device_, label));
   pair_.label = label;
   barrier_->grow(label);
   return {};

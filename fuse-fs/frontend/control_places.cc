@@ -10,7 +10,8 @@
 
 namespace streamfs::frontend {
 
-static_assert(ControlPlaces::kOfStrangers + ControlPlaces::kOfOneUser < ControlPlaces::kMost);
+static_assert(ControlPlaces::kOfStrangers + ControlPlaces::kOfOneUser + ControlPlaces::kOfOwner <
+              ControlPlaces::kMost);
 
 size_t ControlPlaces::held_by(uid_t uid) const {
   const auto found = held_.find(uid);
@@ -30,10 +31,11 @@ size_t ControlPlaces::held_in_all() const {
 }
 
 Result<void> ControlPlaces::take(uid_t uid) {
-  if (!is_owner(uid) && held_by(uid) >= kOfOneUser) {
+  const size_t most = uid == 0 ? kMost : is_owner(uid) ? kOfOwner : kOfOneUser;
+  if (uid != 0 && held_by(uid) >= most) {
     return Error{EUSERS, fmt::format("user {} holds {} connections to the control socket, which is "
                                      "as many as one may",
-                                     uid, kOfOneUser)};
+                                     uid, most)};
   }
   if (is_stranger(uid) && held_by_strangers() >= kOfStrangers) {
     return Error{EUSERS, fmt::format("users hold {} connections to the control socket; the others "

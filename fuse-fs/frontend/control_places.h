@@ -1,5 +1,5 @@
 // Who may hold how many connections to the control socket at once, so that no user shuts out root,
-// the user who mounted or the learning daemon.
+// the user who mounted or the learning daemon (which is known by its user, as it was at the mount).
 // Thread safety: the caller's lock.
 #pragma once
 
@@ -16,8 +16,8 @@ namespace streamfs::frontend {
 class ControlPlaces {
  public:
   // Of all; of one user who is neither root nor the one who mounted; of all such users but the
-  // daemon's. What these leave is for root and the one who mounted.
-  static constexpr size_t kMost = 32, kOfOneUser = 8, kOfStrangers = 16;
+  // daemon's; of the one who mounted. What these leave is for root, who may have all.
+  static constexpr size_t kMost = 48, kOfOneUser = 8, kOfStrangers = 16, kOfOwner = 16;
   ControlPlaces(uid_t owner, std::optional<uid_t> daemon) : owner_(owner), daemon_(daemon) {}
   // EUSERS, with the reason for whoever is turned away.
   Result<void> take(uid_t uid);

@@ -67,17 +67,20 @@ bool send_line(int fd, const std::string& line, const std::vector<int>& fds) {
   return true;
 }
 
-// Where others could put a socket of theirs in the place of ours, there is none.
+// Where others could put a socket of theirs in the place of ours, there is none. What we made under
+// a wide umask is narrowed.
 Result<void> make_directory(const std::filesystem::path& directory) {
   std::error_code failed;
   std::filesystem::create_directories(directory.parent_path(), failed);
   if (failed) return Error{failed.value(), directory.string()};
   if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
     return Error{errno, directory.string()};
-  const int fd = ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return Error{errno, directory.string()};
   struct stat found{};
-  const bool known = fstat(fd, &found) == 0;
+  bool known = fstat(fd, &found) == 0;
+  if (known && found.st_uid == geteuid() && (found.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    known = fchmod(fd, 0755) == 0 && fstat(fd, &found) == 0;
   close(fd);
   const bool ours = known && (found.st_uid == 0 || found.st_uid == geteuid());
   if (ours && (found.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};

@@ -62,7 +62,6 @@ Result<ControlClient> ControlClient::connect(const std::string& path) {
 }
 
 ControlClient::ControlClient(ControlClient&& other) noexcept
-
     : fd_(std::exchange(other.fd_, -1)),
       mount_(std::move(other.mount_)),
       pending_(std::move(other.pending_)) {}

@@ -6,10 +6,12 @@
 #include <atomic>
 #include <cstdint>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/types.h"
 #include "fuse-fs/data/filesystem.h"
+#include "tests/unit/data/ram_device.h"
 #include "tests/unit/data/rig.h"
 
 namespace streamfs::data {
@@ -18,33 +20,37 @@ namespace {
 constexpr PStreamId kHot{3}, kCold{1};
 
 TEST(EpochStream, WhatIsLittleGoesWhereTheFirstOfItsEpochWent) {
-  EpochStream epoch(false);
+  RamDevice ram(16);
+  EpochStream epoch(ram, false);
   EXPECT_EQ(epoch.of(kHot, 1), kHot);
   EXPECT_EQ(epoch.of(kCold, 1), kHot);
-  epoch.flushed();
+  ASSERT_TRUE(epoch.flush().ok());
   EXPECT_EQ(epoch.of(kCold, 1), kCold);
   EXPECT_EQ(epoch.of(kHot, 1), kCold);
 }
 
 TEST(EpochStream, OfMuchOnlyTheBeginningGoesTogether) {
-  EpochStream epoch(false);
+  RamDevice ram(16);
+  EpochStream epoch(ram, false);
   EXPECT_EQ(epoch.of(kHot, EpochStream::kTogetherBlocks - 1), kHot);
   EXPECT_EQ(epoch.of(kCold, 1), kHot);
   EXPECT_EQ(epoch.of(kCold, 1), kCold);
   EXPECT_EQ(epoch.of(kHot, 1), kHot);
-  epoch.flushed();
+  ASSERT_TRUE(epoch.flush().ok());
   EXPECT_EQ(epoch.of(kCold, 1), kCold);
   EXPECT_EQ(epoch.of(kHot, 1), kCold) << "the next one begins anew";
 }
 
 TEST(EpochStream, WhereAFlushIsFreeAllGoWhereTheyAreToGo) {
-  EpochStream epoch(true);
+  RamDevice ram(16);
+  EpochStream epoch(ram, true);
   EXPECT_EQ(epoch.of(kHot, 1), kHot);
   EXPECT_EQ(epoch.of(kCold, 1), kCold);
 }
 
 TEST(EpochStream, WritersSideBySideAgreeOnOne) {
-  EpochStream epoch(false);
+  RamDevice ram(16);
+  EpochStream epoch(ram, false);
   for (int round = 0; round < 200; ++round) {
     std::atomic<uint32_t> streams{0};  // a bit each
     std::vector<std::thread> writers;
@@ -54,20 +60,19 @@ TEST(EpochStream, WritersSideBySideAgreeOnOne) {
       });
     for (std::thread& each : writers) each.join();
     EXPECT_EQ(streams & (streams - 1), 0U) << "round " << round;
-    epoch.flushed();
+    ASSERT_TRUE(epoch.flush().ok());
   }
 }
 
 // ---- On a mount
 
 struct TwoFiles {
-  explicit TwoFiles(bool plp)
-      : rig(options(plp)), hot(rig.create("hot")), cold(rig.create("cold")) {
+  explicit TwoFiles(bool plp, Rig::Options made = {})
+      : rig(options(plp, std::move(made))), hot(rig.create("hot")), cold(rig.create("cold")) {
     hot_stream = rig.fs().hint_name(hot, "hot")->pstream;
     cold_stream = rig.fs().hint_name(cold, "cold")->pstream;
   }
-  static Rig::Options options(bool plp) {
-    Rig::Options made;
+  static Rig::Options options(bool plp, Rig::Options made) {
     made.volatile_cache = false;
     made.mount.plp = plp;
     return made;
@@ -92,6 +97,15 @@ TEST(EpochStream, AnFsyncBeginsTheNextEpoch) {
   ASSERT_TRUE(two.rig.fs().fsync(two.cold, false).ok());
   EXPECT_EQ(two.write(two.cold), two.placement(two.cold_stream));
   EXPECT_EQ(two.write(two.hot), two.placement(two.cold_stream));
+}
+
+TEST(EpochStream, AFlushOfTheLogAloneBeginsTheNextEpochToo) {
+  TwoFiles two(false, Rig::with_log());
+  ASSERT_TRUE(two.rig.fs().sync().ok());
+  EXPECT_EQ(two.write(two.hot), two.placement(two.hot_stream));
+  two.rig.create("name");
+  ASSERT_TRUE(two.rig.fs().fsync(two.rig.fs().root(), false).ok());
+  EXPECT_EQ(two.write(two.cold), two.placement(two.cold_stream));
 }
 
 TEST(EpochStream, OfAProtectedDeviceEachKeepsItsOwn) {
