@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +150,57 @@ def test_what_a_file_system_holds_is_what_is_neither_free_nor_its_own() -> None:
     rows = [[table, 0, 8192], [free, 16384, 4096], [unknown, 20480, 4096], [free, 30000, 10000]]
     told = np.array([*rows, [0, 40000, 9152]])  # in no row: 8192 to 16384, 24576 to 30000
     assert held(told).tolist() == [[2, 2], [5, 3], [9, 3]]
+
+
+ROW = struct.Struct("<IIQQQQ24x")  # linux/fsmap.h
+FREE = 1
+Row = tuple[int, int, int, int, int]
+
+
+def told_by(
+    monkeypatch: pytest.MonkeyPatch, answers: Sequence[list[Row]], flags: int
+) -> list[list[int]]:
+    """What space_map() makes of answers of rows: device, flags, first byte, owner, bytes."""
+    asked: list[tuple[int, ...]] = []
+
+    def ioctl(_: int, request: int, buffer: bytearray) -> None:
+        assert request == 0xC0C0583B
+        asked.append(ROW.unpack_from(buffer, 64))
+        rows = answers[len(asked) - 1]
+        struct.pack_into("<II", buffer, 4, flags, struct.unpack_from("<I", buffer, 8)[0])
+        struct.pack_into("<I", buffer, 12, len(rows))
+        for number, (device, of, first, owner, length) in enumerate(rows):
+            ROW.pack_into(buffer, 64 + (2 + number) * 64, device, of, first, owner, 0, length)
+
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    found: list[list[int]] = spacemap.space_map(Path("/")).tolist()
+    assert len(asked) == len(answers)
+    # It goes on behind the last row that it was told.
+    before = [rows[-1] for rows in answers[:-1]]
+    assert asked == [(0,) * 6, *((d, f, at, owner, 0, n) for d, f, at, owner, n in before)]
+    return found
+
+
+def test_behind_the_last_row_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Path("/").stat().st_dev
+    first = [(own, 0x10, 0, FREE, 4096), (own, 0, 4096, 77, 8192)]
+    last = [(own, 0x30, 12288, FREE, 4096)]
+    rows = [[FREE, 0, 4096], [0, 4096, 8192], [FREE, 12288, 4096]]
+    assert told_by(monkeypatch, [first, last], 1) == rows
+    assert told_by(monkeypatch, [first, []], 1) == rows[:2]
+    assert told_by(monkeypatch, [[]], 1) == []
+
+
+def test_rows_of_another_device_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Path("/").stat().st_dev
+    for number, flags in ((own, 1), (1, 0)):  # by number, or counted
+        answers = [
+            [(number, 0x10, 0, FREE, 4096), (number + 1, 0, 8192, 77, 4096)],
+            [(number + 1, 0x30, 0, FREE, 1 << 40)],
+        ]
+        assert told_by(monkeypatch, answers, flags) == [[FREE, 0, 4096]]
+    lower = [(own - 1, 0, 0, 77, 4096), (own, 0x30, 0, FREE, 4096)]
+    assert told_by(monkeypatch, [lower], 1) == [[FREE, 0, 4096]]
 
 
 def test_what_was_held_lies_where_the_file_system_said() -> None:
