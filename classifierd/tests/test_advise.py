@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.records import from_bytes, make
 from classifierd.requests import Requests
 from classifierd.spacemap import held
-from classifierd.traces import telemetry
+from classifierd.traces import TraceError, telemetry
 
 LINES = """\
      jbd2/loop0-8-812     [001] .....    10.000100: block_rq_issue: 7,0 WSM 8192 () 4096 + 16 be,3,0 [jbd2/loop0-8]
@@ -269,6 +270,33 @@ def test_a_trace_is_read_back_as_it_was_recorded(
     assert {each["model"] for each in told["models"]} == {model.name for model in MODELS}
     assert main(["advise", str(path), "--model", "consumer-tlc"]) == 0
     assert "consumer-tlc" in capsys.readouterr().out
+
+
+def test_a_trace_of_a_long_time_is_read_in_little_memory(tmp_path: Path) -> None:
+    path, count = tmp_path / "trace.csv", 50_000
+    rows = (f"{1_700_000_000_000_000 + i},W,{i << 20},4096,0\n" for i in range(count))
+    path.write_text(blocktrace.HEADER + "\n" + "".join(rows))
+    tracemalloc.start()
+    try:
+        read = blocktrace.read_trace(path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert read is not None
+    assert len(read[0].log) == count
+    assert most < 160 * count
+
+
+@pytest.mark.parametrize(
+    "row", ["1,X,0,4096,0", "1,WX,0,4096,0", "1,W,0,4096", "1,W,0,4096,0,0", "1,W,x,4096,0",
+            "1,W,0,1.5,0", "1,W,0,99999999999999999999,0"]
+)  # fmt: skip
+def test_rows_that_are_no_writes_are_refused(tmp_path: Path, row: str) -> None:
+    path = tmp_path / "trace.csv"
+    for before in ("", "1,W,0,4096,0\n"):
+        path.write_text(f"{blocktrace.HEADER}\n{before}{row}\n")
+        with pytest.raises(TraceError):
+            blocktrace.read_trace(path)
 
 
 def test_what_cannot_be_advised_on_is_said(
