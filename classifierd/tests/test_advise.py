@@ -14,13 +14,15 @@ import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from classifierd import _core, blocktrace, spacemap
+from classifierd import _core, advise, blocktrace, spacemap
 from classifierd.advise import MODELS, Log, Machine, fitted, predict, tagged, without
 from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
+from classifierd.contest import Contest
 from classifierd.records import from_bytes, make
 from classifierd.requests import Requests
 from classifierd.spacemap import held
@@ -218,6 +220,47 @@ def test_what_was_held_lies_where_the_file_system_said() -> None:
     freed = predict(records, records, machines[1], MODELS[2], log)
     assert freed.nand_now_bytes == same.nand_now_bytes
     assert freed.nand_off_bytes < same.nand_off_bytes
+
+
+def contested(
+    monkeypatch: pytest.MonkeyPatch, first: int, used: int, written: int
+) -> tuple[list[int], int]:
+    """Pages that each candidate copied on shadow devices of 64 Ki pages, and the writes refused.
+
+    `used` pages are held from `first` on, and 300,000 of the last `written` of these overwritten.
+    """
+    kept: list[Contest] = []
+
+    class Kept(Contest):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            kept.append(self)
+
+    monkeypatch.setattr(advise, "Contest", Kept)
+    rng = np.random.default_rng(2)
+    blocks = first + used - written + rng.integers(0, written, 300_000)
+    records = telemetry(make(blocks, np.ones(len(blocks))))
+    predict(records, records, Machine(65_536, used, 0.0, np.array([[first, used]])), MODELS[2])
+    shadow = kept[0]._choice._shadow
+    return shadow.copied, shadow.refused
+
+
+def test_what_is_learned_does_not_depend_on_where_the_data_lies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    front = contested(monkeypatch, 0, 57_344, 8_192)
+    behind = contested(monkeypatch, 8_192, 57_344, 8_192)
+    assert front == behind
+    assert front[1] == 0
+    assert min(front[0]) > 0
+
+
+def test_a_device_that_is_nearly_empty_copies_next_to_nothing_while_it_is_learned_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copied, refused = contested(monkeypatch, 0, 4_096, 4_096)
+    assert refused == 0
+    assert max(copied) < 0.001 * 300_000
 
 
 def test_records_are_split_where_their_stream_changes() -> None:
