@@ -401,7 +401,7 @@ void bind_replay(py::module_& m) {
             shadow.feed(records_of(records), span_of(page_tags));
           },
           py::arg("records"), py::arg("tags"))
-      .def("fill", &Shadow::fill, py::arg("pages"), py::arg("cls"))
+      .def("fill", &Shadow::fill, py::arg("pages"), py::arg("cls"), py::arg("first") = 0)
       .def("fork", &Shadow::fork, py::arg("serving"))
       .def("release", &Shadow::release, py::arg("candidate"), py::arg("cls"))
       .def_property_readonly("classes", &Shadow::classes)

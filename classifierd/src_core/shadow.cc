@@ -72,10 +72,10 @@ bool Shadow::sampled(uint64_t block) const {
   return one_in_ == 1 || mix64(block / kSampledTogether) % one_in_ == 0;
 }
 
-void Shadow::fill(uint64_t pages, uint8_t cls) {
+void Shadow::fill(uint64_t pages, uint8_t cls, uint64_t first) {
   if (cls >= classes_) throw std::invalid_argument("a class that the shadow devices do not have");
-  for (uint64_t block = 0; block < pages;) {
-    const uint64_t end = std::min(pages, (block / kSampledTogether + 1) * kSampledTogether);
+  for (uint64_t block = first; block < first + pages;) {
+    const uint64_t end = std::min(first + pages, (block / kSampledTogether + 1) * kSampledTogether);
     for (; block < end && sampled(block); ++block) {
       const uint32_t page = numbers_.number(block);
       for (const auto& device : devices_)

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from classifierd import _core, blocktrace, spacemap
+from classifierd import _core, advise, blocktrace, spacemap
 from classifierd.advise import MODELS, Log, Machine, fitted, predict, tagged, without
 from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
+from classifierd.contest import Contest
 from classifierd.records import from_bytes, make
 from classifierd.requests import Requests
 from classifierd.spacemap import held
-from classifierd.traces import telemetry
+from classifierd.traces import TraceError, telemetry
 
 LINES = """\
      jbd2/loop0-8-812     [001] .....    10.000100: block_rq_issue: 7,0 WSM 8192 () 4096 + 16 be,3,0 [jbd2/loop0-8]
@@ -150,6 +155,57 @@ def test_what_a_file_system_holds_is_what_is_neither_free_nor_its_own() -> None:
     assert held(told).tolist() == [[2, 2], [5, 3], [9, 3]]
 
 
+ROW = struct.Struct("<IIQQQQ24x")  # linux/fsmap.h
+FREE = 1
+Row = tuple[int, int, int, int, int]
+
+
+def told_by(
+    monkeypatch: pytest.MonkeyPatch, answers: Sequence[list[Row]], flags: int
+) -> list[list[int]]:
+    """What space_map() makes of answers of rows: device, flags, first byte, owner, bytes."""
+    asked: list[tuple[int, ...]] = []
+
+    def ioctl(_: int, request: int, buffer: bytearray) -> None:
+        assert request == 0xC0C0583B
+        asked.append(ROW.unpack_from(buffer, 64))
+        rows = answers[len(asked) - 1]
+        struct.pack_into("<II", buffer, 4, flags, struct.unpack_from("<I", buffer, 8)[0])
+        struct.pack_into("<I", buffer, 12, len(rows))
+        for number, (device, of, first, owner, length) in enumerate(rows):
+            ROW.pack_into(buffer, 64 + (2 + number) * 64, device, of, first, owner, 0, length)
+
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    found: list[list[int]] = spacemap.space_map(Path("/")).tolist()
+    assert len(asked) == len(answers)
+    # It goes on behind the last row that it was told.
+    before = [rows[-1] for rows in answers[:-1]]
+    assert asked == [(0,) * 6, *((d, f, at, owner, 0, n) for d, f, at, owner, n in before)]
+    return found
+
+
+def test_behind_the_last_row_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Path("/").stat().st_dev
+    first = [(own, 0x10, 0, FREE, 4096), (own, 0, 4096, 77, 8192)]
+    last = [(own, 0x30, 12288, FREE, 4096)]
+    rows = [[FREE, 0, 4096], [0, 4096, 8192], [FREE, 12288, 4096]]
+    assert told_by(monkeypatch, [first, last], 1) == rows
+    assert told_by(monkeypatch, [first, []], 1) == rows[:2]
+    assert told_by(monkeypatch, [[]], 1) == []
+
+
+def test_rows_of_another_device_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Path("/").stat().st_dev
+    for number, flags in ((own, 1), (1, 0)):  # by number, or counted
+        answers = [
+            [(number, 0x10, 0, FREE, 4096), (number + 1, 0, 8192, 77, 4096)],
+            [(number + 1, 0x30, 0, FREE, 1 << 40)],
+        ]
+        assert told_by(monkeypatch, answers, flags) == [[FREE, 0, 4096]]
+    lower = [(own - 1, 0, 0, 77, 4096), (own, 0x30, 0, FREE, 4096)]
+    assert told_by(monkeypatch, [lower], 1) == [[FREE, 0, 4096]]
+
+
 def test_what_was_held_lies_where_the_file_system_said() -> None:
     # Only the first pages are written to: held, they are overwritten; else there is more to hold.
     rng = np.random.default_rng(1)
@@ -164,6 +220,47 @@ def test_what_was_held_lies_where_the_file_system_said() -> None:
     freed = predict(records, records, machines[1], MODELS[2], log)
     assert freed.nand_now_bytes == same.nand_now_bytes
     assert freed.nand_off_bytes < same.nand_off_bytes
+
+
+def contested(
+    monkeypatch: pytest.MonkeyPatch, first: int, used: int, written: int
+) -> tuple[list[int], int]:
+    """Pages that each candidate copied on shadow devices of 64 Ki pages, and the writes refused.
+
+    `used` pages are held from `first` on, and 300,000 of the last `written` of these overwritten.
+    """
+    kept: list[Contest] = []
+
+    class Kept(Contest):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            kept.append(self)
+
+    monkeypatch.setattr(advise, "Contest", Kept)
+    rng = np.random.default_rng(2)
+    blocks = first + used - written + rng.integers(0, written, 300_000)
+    records = telemetry(make(blocks, np.ones(len(blocks))))
+    predict(records, records, Machine(65_536, used, 0.0, np.array([[first, used]])), MODELS[2])
+    shadow = kept[0]._choice._shadow
+    return shadow.copied, shadow.refused
+
+
+def test_what_is_learned_does_not_depend_on_where_the_data_lies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    front = contested(monkeypatch, 0, 57_344, 8_192)
+    behind = contested(monkeypatch, 8_192, 57_344, 8_192)
+    assert front == behind
+    assert front[1] == 0
+    assert min(front[0]) > 0
+
+
+def test_a_device_that_is_nearly_empty_copies_next_to_nothing_while_it_is_learned_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copied, refused = contested(monkeypatch, 0, 4_096, 4_096)
+    assert refused == 0
+    assert max(copied) < 0.001 * 300_000
 
 
 def test_records_are_split_where_their_stream_changes() -> None:
@@ -216,6 +313,33 @@ def test_a_trace_is_read_back_as_it_was_recorded(
     assert {each["model"] for each in told["models"]} == {model.name for model in MODELS}
     assert main(["advise", str(path), "--model", "consumer-tlc"]) == 0
     assert "consumer-tlc" in capsys.readouterr().out
+
+
+def test_a_trace_of_a_long_time_is_read_in_little_memory(tmp_path: Path) -> None:
+    path, count = tmp_path / "trace.csv", 50_000
+    rows = (f"{1_700_000_000_000_000 + i},W,{i << 20},4096,0\n" for i in range(count))
+    path.write_text(blocktrace.HEADER + "\n" + "".join(rows))
+    tracemalloc.start()
+    try:
+        read = blocktrace.read_trace(path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert read is not None
+    assert len(read[0].log) == count
+    assert most < 160 * count
+
+
+@pytest.mark.parametrize(
+    "row", ["1,X,0,4096,0", "1,WX,0,4096,0", "1,W,0,4096", "1,W,0,4096,0,0", "1,W,x,4096,0",
+            "1,W,0,1.5,0", "1,W,0,99999999999999999999,0"]
+)  # fmt: skip
+def test_rows_that_are_no_writes_are_refused(tmp_path: Path, row: str) -> None:
+    path = tmp_path / "trace.csv"
+    for before in ("", "1,W,0,4096,0\n"):
+        path.write_text(f"{blocktrace.HEADER}\n{before}{row}\n")
+        with pytest.raises(TraceError):
+            blocktrace.read_trace(path)
 
 
 def test_what_cannot_be_advised_on_is_said(

@@ -274,6 +274,29 @@ def test_however_many_scrape_the_filesystem_is_asked_by_one_at_a_time(
     assert most == 1
 
 
+def test_who_waits_for_others_in_vain_is_told_so(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint.RequestHandlerClass, "patience_seconds", 0.1)
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def render(_: list[Path]) -> bytes:
+        asked.set()
+        assert goes_on.wait(10)
+        return b"done"
+
+    monkeypatch.setattr(exporter, "render", render)
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(get, endpoint, "/metrics")
+        try:
+            assert asked.wait(10)
+            assert get(endpoint, "/metrics")[0] == 503
+        finally:
+            goes_on.set()
+        assert slow.result() == (200, b"done")
+    assert get(endpoint, "/metrics") == (200, b"done")
+
+
 def test_the_textfile_is_replaced_whole_until_stopped(
     served: FakeFilesystem, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

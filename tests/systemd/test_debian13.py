@@ -53,9 +53,10 @@ def built(base: Path, folder: Path) -> Path:
     system = debian.Copy(base, folder / "built")
     source = system.upper / "src/streamfs"
     source.mkdir(parents=True)
+    # What is deleted and not yet committed so is none of it, though git lists it.
     script = (
         'cd "$1" && git ls-files -z --cached --others --exclude-standard | '
-        'xargs -0 cp -a --parents -t "$2"'
+        'rsync -a --from0 --files-from=- --ignore-missing-args . "$2"'
     )
     execute("sh", "-c", script, "sh", ROOT, source)
     system.run("/src/streamfs/scripts/setup", seconds=BUILD_SECONDS)

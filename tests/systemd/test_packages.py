@@ -96,6 +96,18 @@ def test_packages_install_work_and_purge(
     assert said == [], "left behind"
 
 
+def test_a_package_whose_libraries_are_gone_can_be_removed(tmp_path: Path) -> None:
+    script = (ROOT / "cmake/debian/classifierd/prerm").read_text()
+    there = tmp_path / "there"
+    (there / "numpy/__pycache__").mkdir(parents=True)
+    for folder in (there, tmp_path / "gone"):
+        here = script.replace("/usr/lib/streamfs/classifierd", str(folder))
+        assert str(folder) in here
+        execute("sh", "-c", here, "prerm", "remove")
+    assert (there / "numpy").is_dir()
+    assert not (there / "numpy/__pycache__").exists()
+
+
 def errors_of(*packages: Path) -> list[str]:
     """What lintian calls errors."""
     words = ("lintian", "--allow-root", "--fail-on", "none", "--tag-display-limit", "0")

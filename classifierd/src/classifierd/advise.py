@@ -148,16 +148,18 @@ class _Placed:
     releases: list[tuple[int, list[int]]] = field(default_factory=list)
 
 
-def _learned(data: Records, device: Device, used: int) -> _Placed:
+def _learned(data: Records, device: Device, held: Ints) -> _Placed:
     """What the daemon would have published, by addresses and requests alone.
 
     As one that is attached to what holds data already.
     """
     end = int((data["block"] + data["pages"]).max(initial=1))
-    settings = Settings(epoch_pages=epoch_pages_for(device.live_pages))
+    live = max(_core.PageTrace(data).peak_live, int(held[:, 1].sum()), 1)
+    settings = Settings(epoch_pages=epoch_pages_for(live))
     contest = Contest(end, device, settings, PUBLISHED, PUBLISHED[0])
     contest.know([VStream(0)])
-    contest.fill(used)
+    for first, pages in held.tolist():
+        contest.fill(pages, first)
     parts, released = [np.zeros(0, np.uint8)], list[tuple[int, list[int]]]()
     before = frozenset[int]()
     for tags, server, _ in contest.run(data):
@@ -214,10 +216,11 @@ def predict(
     now = _written(everything) + _copies(here, _Placed(everything), machine, held)[0]
     there = with_log(here)
     files = held if machine.held is None else without(held, log.runs)
-    live = max(_core.PageTrace(data).peak_live, machine.used_pages, 1)
-    spare = machine.capacity_pages * (1 + there.spare) / live - 1
-    device = Device(live, here.pstreams, min(spare, 1.0), here.block_pages, here.gc_mode)
-    learned = _learned(data, device, machine.used_pages)
+    # As the daemon's (daemon.py): as large as the device, however little of it is written to.
+    device = Device(
+        machine.capacity_pages, there.pstreams, there.spare, there.block_pages, there.gc_mode
+    )
+    learned = _learned(data, device, files)
     off, placed, oracle = _written(data) + log.commits + _copies(there, learned, machine, files)
     rated = here.capacity_bytes * (1 + here.spare) * here.cycles
 

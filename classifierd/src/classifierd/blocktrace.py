@@ -28,8 +28,9 @@ _LINE = re.compile(
     r"^\s*(?P<comm>.+)-\d+\s+\[\d+\]\s+\S+\s+(?P<seconds>\d+)\.(?P<micros>\d+): block_rq_issue: "
     r"\d+,\d+ (?P<kind>[A-Z]+) \d+ \([^)]*\) (?P<sector>\d+) \+ (?P<sectors>\d+) "
 )
-_NO_ROWS = np.zeros((0, 5), "U1")
 HEADER = "ts_us,op,offset_bytes,length_bytes,context"
+# An op is one letter; with the second one an operation of another name is seen to be one.
+_ROW = np.dtype([(name, "U2" if name == "op" else "<i8") for name in HEADER.split(",")])
 _LOST = re.compile(r"^CPU:\d+ \[LOST (\d+) EVENTS\]")
 
 
@@ -217,18 +218,19 @@ def read_trace(path: Path) -> tuple[Requests, float] | None:
             return None
     try:
         some = path.stat().st_size > len(HEADER) + 1
-        rows = np.loadtxt(path, str, delimiter=",", skiprows=1, ndmin=2) if some else _NO_ROWS
-        if rows.shape[1] != len(HEADER.split(",")) or not np.isin(rows[:, 1], ["W", "T"]).all():
+        rows = np.zeros(0, _ROW)
+        if some:
+            rows = np.loadtxt(path, _ROW, delimiter=",", skiprows=1, ndmin=1)
+        if not np.isin(rows["op"], ["W", "T"]).all():
             msg = "rows that are no writes"
             raise ValueError(msg)
-        ts_us, offset, length, context = rows[:, [0, 2, 3, 4]].astype(np.int64).T
     except (ValueError, OverflowError) as error:
         msg = f"{path}: {error}"
         raise TraceError(msg) from error
-    kept = (offset >= 0) & (length > 0)
-    seconds = float(np.ptp(ts_us)) / 1e6 if len(rows) else 0.0
-    found = Requests((rows[:, 1] == "T")[kept], offset[kept], length[kept], (context == 1)[kept])
-    return found, seconds
+    seconds = float(np.ptp(rows["ts_us"])) / 1e6 if len(rows) else 0.0
+    rows = rows[(rows["offset_bytes"] >= 0) & (rows["length_bytes"] > 0)]
+    offset, length = (rows[name].copy() for name in ("offset_bytes", "length_bytes"))
+    return Requests(rows["op"] == "T", offset, length, rows["context"] == 1), seconds
 
 
 def write_trace(file: TextIO, writes: Iterable[Write]) -> None:

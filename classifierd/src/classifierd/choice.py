@@ -75,9 +75,9 @@ class Choice:
         """Whether evidence, here or in an earlier run, has said who serves."""
         return self._decided or len(self.names) == 1
 
-    def fill(self, pages: int) -> None:
-        """The first `pages` of the device were written before, into the last pStream."""
-        self._shadow.fill(pages, self._shadow.classes - 1)
+    def fill(self, pages: int, first: int = 0) -> None:
+        """So many pages, from `first` on, were written before, into the last pStream."""
+        self._shadow.fill(pages, self._shadow.classes - 1, first)
         self._begin()
 
     def serve(self, name: str) -> bool:

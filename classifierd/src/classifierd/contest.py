@@ -170,9 +170,9 @@ class Contest:
         """
         return self.tables_.get(self.serving, self.tables_["life-table"])
 
-    def fill(self, pages: int) -> None:
-        """The first `pages` of the device were written before anyone looked, by no separation."""
-        self._choice.fill(pages)
+    def fill(self, pages: int, first: int = 0) -> None:
+        """So many pages, from `first` on, were written before anyone looked, by no separation."""
+        self._choice.fill(pages, first)
 
     def serve(self, name: str) -> bool:
         """Let a candidate serve, as it did in an earlier run; whether it is one."""

@@ -51,6 +51,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     protocol_version = "HTTP/1.1"
     timeout = _TIMEOUT_SECONDS
+    patience_seconds = _TIMEOUT_SECONDS  # while others are answered
     mountpoints: list[Path]
     asking: threading.Lock
 
@@ -58,15 +59,23 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer GET."""
         path = self.path.split("?", 1)[0]
         if path == "/metrics":
-            # One at a time: a filesystem has few connections for one user, and the daemon's is of
-            # the same one.
-            with self.asking:
-                body = render(self.mountpoints)
-            self._answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, body)
+            self._tell_metrics()
         elif path == "/":
             self._answer(HTTPStatus.OK, "text/plain; charset=utf-8", _INDEX)
         else:
             self.send_error(HTTPStatus.NOT_FOUND)
+
+    def _tell_metrics(self) -> None:
+        # One at a time: a filesystem has few connections for one user, and the daemon's is of
+        # the same one. Who waits in vain says so, and gives back its place.
+        if not self.asking.acquire(timeout=self.patience_seconds):
+            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, "others are being answered")
+            return
+        try:
+            body = render(self.mountpoints)
+        finally:
+            self.asking.release()
+        self._answer(HTTPStatus.OK, CONTENT_TYPE_LATEST, body)
 
     def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.close_connection = True

@@ -5,17 +5,31 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from classifierd.records import BLOCK_BYTES, Ints
 
-# linux/fsmap.h: device, flags, physical, owner, offset, length, three reserved.
-_ROW = struct.Struct("<IIQQQQQQQ")
+# linux/fsmap.h: flags asked and told, rows that there is room for and that were told, reserved.
+_HEAD = struct.Struct("<IIII48x")
+_ROW = np.dtype(
+    [
+        ("device", "<u4"),
+        ("flags", "<u4"),
+        ("physical", "<u8"),
+        ("owner", "<u8"),
+        ("offset", "<u8"),
+        ("length", "<u8"),
+        ("reserved", "<u8", (3,)),
+    ]
+)
 _GETFSMAP = 0xC0C0583B
 _ROWS_AT_ONCE = 4096
-_SPECIAL, _LAST = 0x10, 0x80000000  # the owner is not a file's; the last row of all
+_DEVICE_NUMBERS = 0x1  # told: devices are by number, as stat's
+_SPECIAL, _LAST = 0x10, 0x20  # the owner is not a file's; the last row of all
 _OWNER_UNKNOWN = 2  # ext4 says so of all data
 
 
@@ -48,22 +62,38 @@ def held(rows: Ints) -> Ints:
 def space_map(mount: Path) -> Ints:
     """What a file system says of its device's bytes, i64[rows, 3]: owner, first byte, bytes.
 
-    The owner is 0 for a file's. Raises OSError (FS_IOC_GETFSMAP: linux/fsmap.h).
+    The owner is 0 for a file's. Other devices of it (a log's, XFS's for realtime data) are left
+    out: their addresses are others. Raises OSError (FS_IOC_GETFSMAP: linux/fsmap.h).
     """
-    rows: list[tuple[int, int, int]] = []
-    low, high = _ROW.pack(*[0] * 9), _ROW.pack(*[2**32 - 1] * 2, *[2**64 - 1] * 3, *[0] * 4)
     root = os.open(mount, os.O_RDONLY)
     try:
-        while True:
-            head = struct.pack("<IIII6Q", 0, 0, _ROWS_AT_ONCE, 0, *[0] * 6)
-            answer = bytearray(head + low + high + bytes(_ROWS_AT_ONCE * _ROW.size))
-            fcntl.ioctl(root, _GETFSMAP, answer)
-            found = struct.unpack_from("<IIII", answer)[3]
-            body = memoryview(answer)[len(head) + 2 * _ROW.size :]
-            told = list(_ROW.iter_unpack(body[: found * _ROW.size]))
-            rows += [(row[3] if row[1] & _SPECIAL else 0, row[2], row[5]) for row in told]
-            if not told or told[-1][1] & _LAST:
-                return np.array(rows, np.int64).reshape(-1, 3)
-            low = _ROW.pack(*told[-1])
+        device, rows = None, [np.zeros((0, 3), np.int64)]
+        for told, numbers in _answers(root):
+            if device is None:  # Those that have no numbers are counted, its own first.
+                device = os.fstat(root).st_dev if numbers else int(told["device"][0])
+            owner = np.where(told["flags"] & _SPECIAL, told["owner"], 0)
+            columns = np.column_stack([owner, told["physical"], told["length"]])
+            rows.append(columns[told["device"] == device].astype(np.int64))
+        return np.concatenate(rows)
     finally:
         os.close(root)
+
+
+def _answers(root: int) -> Iterator[tuple[npt.NDArray[np.void], bool]]:
+    """Rows as the kernel tells them, some at a time, and whether their devices are numbers."""
+    low, high = np.zeros(1, _ROW), np.zeros(1, _ROW)
+    for name in ("device", "flags", "physical", "owner", "offset"):
+        high[name] = np.iinfo(_ROW[name]).max
+    room = bytes(_ROWS_AT_ONCE * _ROW.itemsize)
+    while True:
+        head = _HEAD.pack(0, 0, _ROWS_AT_ONCE, 0)
+        answer = bytearray(head + low.tobytes() + high.tobytes() + room)
+        fcntl.ioctl(root, _GETFSMAP, answer)
+        _, flags, _, found = _HEAD.unpack_from(answer)
+        told = np.frombuffer(answer, _ROW, found, _HEAD.size + 2 * _ROW.itemsize)
+        if found == 0:
+            return
+        yield told, bool(flags & _DEVICE_NUMBERS)
+        if told["flags"][-1] & _LAST:
+            return
+        low = told[-1:]
