@@ -37,7 +37,8 @@ def _now_ms() -> int:
 
 
 def _steady_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
+    # Goes on while the machine sleeps: moments are dated by how long ago they were.
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 class Session:
