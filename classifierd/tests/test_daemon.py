@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import signal
 import socket
 import subprocess
@@ -13,6 +14,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -24,8 +27,12 @@ from classifierd.control import Collection, ControlClient, ControlError
 from classifierd.daemon import Daemon
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.records import from_bytes
+from classifierd.wishes import Wishes
 from classifierd.workloads import WORKLOADS
 from fake_filesystem import UUID, FakeFilesystem, ModelArea, Ring
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 TAIL = _core.shape_of(1, 0, 1)  # of a log, rewritten soon
 BODY = _core.shape_of(8, 2, _core.AGE_OLD)
@@ -281,6 +288,77 @@ def test_at_sighup_the_configuration_is_read_again_and_what_is_known_stays(
         daemon.stop()
         thread.join(10)
     assert not thread.is_alive()
+
+
+def test_a_signal_may_come_within_any_line_of_the_daemon(tmp_path: Path) -> None:
+    settings = config.Config(daemon=config.DaemonSettings(retry_ms=1))
+
+    def run(first: int) -> int:
+        """A daemon to reload at this line that it executes, and to end 300 lines later."""
+        daemon = Daemon(tmp_path, settings, None, lambda: settings)
+        lines = 0
+
+        def trace(_frame: FrameType, event: str, _: object) -> TraceFunction:
+            nonlocal lines
+            lines += event == "line"
+            if lines in (first, first + 1):
+                daemon.reload()
+            if lines in (first + 300, first + 301):
+                daemon.stop()
+            return trace
+
+        def traced() -> None:
+            sys.settrace(trace)
+            daemon.run()
+
+        thread = threading.Thread(target=traced, daemon=True)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive(), f"it waits for itself: reload at line {first} of its run"
+        return lines
+
+    # Its loop has fewer lines than that, those of the libraries included.
+    assert all(run(first) > 300 for first in range(1, 200))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_a_long_wait_at_once(tmp_path: Path, number: int) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text("[daemon]\nretry_ms = 30000\n")
+    program = [sys.executable, "-m", "classifierd", "run", str(tmp_path), "--config", str(path)]
+    with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "trying again" in process.stderr.readline()
+        begun = time.monotonic()
+        for _ in range(3):
+            process.send_signal(signal.SIGHUP)
+            assert "read again" in process.stderr.readline()
+        process.send_signal(number)
+        try:
+            assert process.wait(60) == 0
+            assert time.monotonic() - begun < 25
+        finally:
+            process.kill()
+
+
+def test_the_interpreter_itself_ends_the_wait_at_a_signal() -> None:
+    wishes, heard = Wishes(), list[float]()
+
+    def handler() -> None:
+        heard.append(time.monotonic())
+        wishes.end = True  # and wakes nobody
+
+    before = signal.getsignal(signal.SIGUSR1)
+    wishes.hear({signal.SIGUSR1: handler})
+    sends = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
+    try:
+        sends.start()
+        assert wishes.wait(20)
+        assert time.monotonic() - heard[0] < 10
+    finally:
+        sends.join()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_sighup_does_not_end_the_daemon(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from classifierd.knowledge import Identity, Knowledge
 from classifierd.publication import publish
 from classifierd.records import from_bytes
 from classifierd.savings import Savings
+from classifierd.wishes import Wishes
 
 log = logging.getLogger(__name__)
 
@@ -167,19 +167,19 @@ class Daemon:
         self._config = config
         self._state_dir = state_dir
         self._read_config = read_config
-        self._stop, self._again = threading.Event(), threading.Event()
+        self.wishes = Wishes()
         self._complaint = ""
 
     def stop(self) -> None:
-        """Ask the daemon to end; for signal handlers."""
-        self._stop.set()
+        """Ask the daemon to end; signal handlers may."""
+        self.wishes.ask_end()
 
     def reload(self) -> None:
-        """Ask the daemon to read its configuration again, and go on with what it kept."""
-        self._again.set()
+        """Ask it to read its configuration again, and go on with what it kept; handlers may."""
+        self.wishes.ask_again()
 
     def _reload(self) -> None:
-        self._again.clear()
+        self.wishes.again = False
         if self._read_config is None:
             return
         try:
@@ -202,8 +202,8 @@ class Daemon:
 
     def run(self) -> None:
         """Until stopped."""
-        while not self._stop.is_set():
-            if self._again.is_set():
+        while not self.wishes.end:
+            if self.wishes.again:
                 self._reload()
             try:
                 with ControlClient(socket_path(self._mountpoint)) as client:
@@ -212,8 +212,7 @@ class Daemon:
                     self._serve(client, session)
             except (ControlError, RuntimeError) as error:
                 self._complain(str(error))
-            if not self._again.is_set():
-                self._stop.wait(self._config.daemon.retry_ms / 1000)
+            self.wishes.wait(self._config.daemon.retry_ms / 1000)
 
     def _open(self, client: ControlClient) -> Session:
         attachment = client.attach()
@@ -227,10 +226,10 @@ class Daemon:
     def _serve(self, client: ControlClient, session: Session) -> None:
         saved = beaten = told = time.monotonic()
         try:
-            while not self._stop.wait(self._config.daemon.poll_ms / 1000):
-                while session.poll() >= _RECORDS_PER_READ // 2 and not self._stop.is_set():
+            while not self.wishes.wait(self._config.daemon.poll_ms / 1000):
+                while session.poll() >= _RECORDS_PER_READ // 2 and not self.wishes.any:
                     pass
-                if self._again.is_set():
+                if self.wishes.again:
                     return
                 now = time.monotonic()
                 if now - beaten >= 1:
