@@ -361,6 +361,47 @@ def test_the_interpreter_itself_ends_the_wait_at_a_signal() -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
+def test_a_reload_waits_without_a_word_until_the_filesystem_sees_the_old_ones_end(
+    filesystem: FakeFilesystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    filesystem.hang_up_seconds = 0.3
+    settings = config.Config(daemon=config.DaemonSettings(poll_ms=5, retry_ms=60_000))
+    daemon = Daemon(Path("/mnt"), settings, None, lambda: settings)
+    thread = threading.Thread(target=daemon.run)
+    thread.start()
+    try:
+        wait_for(lambda: filesystem.attachments == 1)
+        daemon.reload()
+        wait_for(lambda: filesystem.attachments == 2, seconds=30)
+        assert sum(each["op"] == "attach" for each in filesystem.asked) > 2, "it was refused"
+        assert "attached already" not in caplog.text
+    finally:
+        daemon.stop()
+        thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_another_daemon_that_came_between_is_told_of(
+    filesystem: FakeFilesystem, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("classifierd.daemon._HANG_UP_SECONDS", 0.2)
+    settings = config.Config(daemon=config.DaemonSettings(poll_ms=5, retry_ms=20))
+    daemon = Daemon(Path("/mnt"), settings, None, lambda: settings)
+    thread = threading.Thread(target=daemon.run)
+    thread.start()
+    try:
+        wait_for(lambda: filesystem.attachments == 1)
+        filesystem.busy = True
+        daemon.reload()
+        wait_for(lambda: "attached already" in caplog.text, seconds=30)
+        filesystem.busy = False
+        wait_for(lambda: filesystem.attachments == 2, seconds=30)
+    finally:
+        daemon.stop()
+        thread.join(10)
+    assert not thread.is_alive()
+
+
 def test_sighup_does_not_end_the_daemon(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "classifierd", "run", str(tmp_path)]
     with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 _RECORDS_PER_READ = 1 << 17
 _TELL_SECONDS = 5.0
+# The filesystem may see a little later that this daemon hung up; till then its place is taken.
+_HANG_UP_SECONDS, _HANG_UP_POLL_SECONDS = 5.0, 0.01
 _COPIES_GO = {
     "same": "their pStream",
     "own": "open blocks of their pStream's own",
@@ -169,6 +172,7 @@ class Daemon:
         self._read_config = read_config
         self.wishes = Wishes()
         self._complaint = ""
+        self._left_at = -math.inf  # when it hung up to attach anew, by the steady clock
 
     def stop(self) -> None:
         """Ask the daemon to end; signal handlers may."""
@@ -211,8 +215,16 @@ class Daemon:
                     self._complaint = ""
                     self._serve(client, session)
             except (ControlError, RuntimeError) as error:
+                if self._in_its_own_way(error):
+                    self.wishes.wait(_HANG_UP_POLL_SECONDS)
+                    continue
                 self._complain(str(error))
             self.wishes.wait(self._config.daemon.retry_ms / 1000)
+
+    def _in_its_own_way(self, error: Exception) -> bool:
+        """Whether the daemon that is attached already may be this one, a moment ago."""
+        busy = isinstance(error, ControlError) and error.errno == errno.EBUSY
+        return busy and time.monotonic() - self._left_at < _HANG_UP_SECONDS
 
     def _open(self, client: ControlClient) -> Session:
         attachment = client.attach()
@@ -246,6 +258,7 @@ class Daemon:
                     session.save()
         finally:
             session.save()
+            self._left_at = time.monotonic()
 
     def _complain(self, sentence: str) -> None:
         """Log a trouble once, not at every try."""
