@@ -172,7 +172,7 @@ class Daemon:
         self._read_config = read_config
         self.wishes = Wishes()
         self._complaint = ""
-        self._left_at = -math.inf  # when it hung up to attach anew, by the steady clock
+        self._left_at = -math.inf  # when it hung up last, by the steady clock
 
     def stop(self) -> None:
         """Ask the daemon to end; signal handlers may."""
