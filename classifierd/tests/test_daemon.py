@@ -24,9 +24,10 @@ from classifierd import _core, config, state
 from classifierd.cli import EXIT_BUSY, EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.contest import Contest, Device
 from classifierd.control import Collection, ControlClient, ControlError
-from classifierd.daemon import Daemon
+from classifierd.daemon import Daemon, Session
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.records import from_bytes
+from classifierd.savings import Savings
 from classifierd.wishes import Wishes
 from classifierd.workloads import WORKLOADS
 from fake_filesystem import UUID, FakeFilesystem, ModelArea, Ring
@@ -379,6 +380,27 @@ def test_a_reload_waits_without_a_word_until_the_filesystem_sees_the_old_ones_en
         daemon.stop()
         thread.join(10)
     assert not thread.is_alive()
+
+
+def test_what_a_new_table_names_no_more_is_released_once_it_is_adopted(
+    filesystem: FakeFilesystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = [{0, 1, 2, 7}, None, {0, 2}, {0, 1}]
+    released: list[list[int]] = []
+    monkeypatch.setattr("classifierd.daemon.publish", lambda *_: tables.pop(0))
+    monkeypatch.setattr(Savings, "release", lambda _, streams: released.append(sorted(streams)))
+    with ControlClient(filesystem.path) as client:
+        attachment = client.attach()
+        session = Session(client, attachment, config.Config(), None)
+        attachment.close()
+        for _ in range(4):
+            session.end_epoch()
+            session.tell_savings()
+            assert not released, "the filesystem may not have the table yet"
+        monkeypatch.setattr("classifierd.daemon._ADOPTED_SECONDS", 0.0)
+        for _ in range(2):
+            session.tell_savings()
+    assert released == [[2, 7]], "once, and not what is named again"
 
 
 def test_another_daemon_that_came_between_is_told_of(

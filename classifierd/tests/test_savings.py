@@ -89,6 +89,22 @@ def test_a_stream_that_is_released_holds_no_block_open() -> None:
     shadow.release(99)  # no such stream: nothing
 
 
+def test_what_placement_uses_no_more_holds_no_block_open_in_the_sums() -> None:
+    rng = np.random.default_rng(5)
+    pages, capacity = rng.integers(1024, 16_384, 150_000), 16_384
+    once = make(np.arange(0, 64 * 16, 64), np.ones(16))
+    once["pstream"] = np.arange(16) % 15 + 1  # a page or two in each of fifteen streams
+    copied = []
+    for released in ((), range(1, 16)):
+        savings = Savings(capacity, Device(capacity, 16, 0.3, 256, "shared"), capacity, NOVEMBER)
+        savings.feed(once)
+        savings.release(released)
+        savings.feed(make(pages, np.ones(len(pages))))
+        savings.count(NOVEMBER)
+        copied.append(savings.all.placed_copied)
+    assert copied[1] < 0.9 * copied[0]
+
+
 def filled(writes: int = 400_000) -> Savings:
     savings = Savings(LIVE, Device(LIVE, 4, 0.07, 64, "own"), 0, NOVEMBER)
     rng = np.random.default_rng(1)

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 _RECORDS_PER_READ = 1 << 17
 _TELL_SECONDS = 5.0
+# By then the filesystem has a table that was published, and its writes by the old one were read.
+_ADOPTED_SECONDS = 2.0
 # The filesystem may see a little later that this daemon hung up; till then its place is taken.
 _HANG_UP_SECONDS, _HANG_UP_POLL_SECONDS = 5.0, 0.01
 _COPIES_GO = {
@@ -68,6 +70,9 @@ class Session:
         self._knowledge = Knowledge(Identity(uuid, capacity, used), device, config, state_dir)
         self._savings = Savings(max(capacity, 1), device, used, _now_ms())
         self._state_dir, self._uuid = state_dir, uuid
+        # pStreams that the last table names, and those that only ones before it did.
+        self._named, self._unnamed = frozenset[int](), frozenset[int]()
+        self._named_at = 0.0
         self._told = True  # whether the filesystem wants to know what streams save
         log.info(
             "attached: %s device, %s of it used, %d pStreams, copies to %s, "
@@ -123,7 +128,16 @@ class Session:
         self._publish()
 
     def _publish(self) -> None:
-        publish(self._writer, self._knowledge, self._met_clock)
+        named = publish(self._writer, self._knowledge, self._met_clock)
+        if named is not None:
+            self._unnamed = (self._unnamed | self._named) - named
+            self._named, self._named_at = named, time.monotonic()
+
+    def _release(self) -> None:
+        """As the device does for what a new table names no more (placement/model.cc)."""
+        if self._unnamed and time.monotonic() - self._named_at >= _ADOPTED_SECONDS:
+            self._savings.release(self._unnamed)
+            self._unnamed = frozenset()
 
     def save(self) -> None:
         """Keep what is known for the next run."""
@@ -138,6 +152,7 @@ class Session:
 
     def tell_savings(self) -> None:
         """Tell the filesystem what streams save, for whoever asks it."""
+        self._release()
         if not self._told:
             return
         now_ms = _now_ms()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -185,6 +186,11 @@ class Savings:
     def feed(self, records: Records) -> None:
         """Take what was written and trimmed."""
         self._shadow.feed(records)
+
+    def release(self, pstreams: Iterable[int]) -> None:
+        """Placement has no use for these for long: the device closes their open blocks."""
+        for pstream in sorted(pstreams):
+            self._shadow.release(pstream)
 
     def count(self, now_ms: int) -> None:
         """Add what came since the last time to the sums."""
