@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from classifierd import _core
 from classifierd.records import RECORD, Records
 
 UUID = bytes(range(16))
+_PEEK = socket.MSG_PEEK | socket.MSG_DONTWAIT
 RING_HEADER = 64
 
 
@@ -129,7 +131,10 @@ class FakeFilesystem:
         self.more: dict[str, dict[str, object]] = {}  # answers to other requests
         self.device: object = None
         self.asked: list[dict[str, object]] = []
-        self.busy = False
+        self.busy = False  # with another daemon
+        self.hang_up_seconds = 0.0  # until it sees that its daemon hung up
+        self._daemon: socket.socket | None = None
+        self._place = threading.Lock()
         self.space: object = {"data_blocks": 1 << 18, "free_blocks": 1 << 18}
         self.attached = threading.Event()
         self.attachments = 0
@@ -156,17 +161,35 @@ class FakeFilesystem:
             for line in lines:
                 request = json.loads(line)
                 self.asked.append(request)
-                answer, fds = self._answer(request["op"])
+                answer, fds = self._answer(request["op"], peer)
                 socket.send_fds(peer, [json.dumps(answer).encode() + b"\n"], fds)
                 if fds:
                     self.attached.set()
+        time.sleep(self.hang_up_seconds)
+        with self._place:
+            self._daemon = None if self._daemon is peer else self._daemon
 
-    def _answer(self, op: str) -> tuple[dict[str, object], list[int]]:
+    def _takes_place(self, peer: socket.socket) -> bool:
+        """Whether there is no daemon: none attached, or one whose end is seen by now."""
+        with self._place:
+            held = self._daemon is not None and (self.hang_up_seconds > 0 or not self._hung_up())
+            self._daemon = self._daemon if held else peer
+            return not held
+
+    def _hung_up(self) -> bool:
+        try:
+            return self._daemon is None or self._daemon.recv(1, _PEEK) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def _answer(self, op: str, peer: socket.socket) -> tuple[dict[str, object], list[int]]:
         if op == "streams":
             return {"ok": True, "streams": self.streams}, []
         if op == "status" and op not in self.more:
             return {"ok": True, "space": self.space}, []
-        if op == "attach" and self.busy:
+        if op == "attach" and (self.busy or not self._takes_place(peer)):
             return {"ok": False, "errno": 16, "error": "a daemon is attached already"}, []
         if op == "attach":
             self.attachments += 1

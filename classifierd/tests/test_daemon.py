@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import signal
 import socket
 import subprocess
@@ -13,6 +14,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -21,11 +24,16 @@ from classifierd import _core, config, state
 from classifierd.cli import EXIT_BUSY, EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.contest import Contest, Device
 from classifierd.control import Collection, ControlClient, ControlError
-from classifierd.daemon import Daemon
+from classifierd.daemon import Daemon, Session
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.records import from_bytes
+from classifierd.savings import Savings
+from classifierd.wishes import Wishes
 from classifierd.workloads import WORKLOADS
 from fake_filesystem import UUID, FakeFilesystem, ModelArea, Ring
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 TAIL = _core.shape_of(1, 0, 1)  # of a log, rewritten soon
 BODY = _core.shape_of(8, 2, _core.AGE_OLD)
@@ -277,6 +285,139 @@ def test_at_sighup_the_configuration_is_read_again_and_what_is_known_stays(
         wait_for(lambda: "going on as before" in caplog.text)
         assert f"{path}:1: [daemon]" in caplog.text
         wait_for(lambda: caplog.text.count("epochs of 20000 pages") == 2)
+    finally:
+        daemon.stop()
+        thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_a_signal_may_come_within_any_line_of_the_daemon(tmp_path: Path) -> None:
+    settings = config.Config(daemon=config.DaemonSettings(retry_ms=1))
+
+    def run(first: int) -> int:
+        """A daemon to reload at this line that it executes, and to end 300 lines later."""
+        daemon = Daemon(tmp_path, settings, None, lambda: settings)
+        lines = 0
+
+        def trace(_frame: FrameType, event: str, _: object) -> TraceFunction:
+            nonlocal lines
+            lines += event == "line"
+            if lines in (first, first + 1):
+                daemon.reload()
+            if lines in (first + 300, first + 301):
+                daemon.stop()
+            return trace
+
+        def traced() -> None:
+            sys.settrace(trace)
+            daemon.run()
+
+        thread = threading.Thread(target=traced, daemon=True)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive(), f"it waits for itself: reload at line {first} of its run"
+        return lines
+
+    # Its loop has fewer lines than that, those of the libraries included.
+    assert all(run(first) > 300 for first in range(1, 200))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_a_long_wait_at_once(tmp_path: Path, number: int) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text("[daemon]\nretry_ms = 30000\n")
+    program = [sys.executable, "-m", "classifierd", "run", str(tmp_path), "--config", str(path)]
+    with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "trying again" in process.stderr.readline()
+        begun = time.monotonic()
+        for _ in range(3):
+            process.send_signal(signal.SIGHUP)
+            assert "read again" in process.stderr.readline()
+        process.send_signal(number)
+        try:
+            assert process.wait(60) == 0
+            assert time.monotonic() - begun < 25
+        finally:
+            process.kill()
+
+
+def test_the_interpreter_itself_ends_the_wait_at_a_signal() -> None:
+    wishes, heard = Wishes(), list[float]()
+
+    def handler() -> None:
+        heard.append(time.monotonic())
+        wishes.end = True  # and wakes nobody
+
+    before = signal.getsignal(signal.SIGUSR1)
+    wishes.hear({signal.SIGUSR1: handler})
+    sends = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
+    try:
+        sends.start()
+        assert wishes.wait(20)
+        assert time.monotonic() - heard[0] < 10
+    finally:
+        sends.join()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_reload_waits_without_a_word_until_the_filesystem_sees_the_old_ones_end(
+    filesystem: FakeFilesystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    filesystem.hang_up_seconds = 0.3
+    settings = config.Config(daemon=config.DaemonSettings(poll_ms=5, retry_ms=60_000))
+    daemon = Daemon(Path("/mnt"), settings, None, lambda: settings)
+    thread = threading.Thread(target=daemon.run)
+    thread.start()
+    try:
+        wait_for(lambda: filesystem.attachments == 1)
+        daemon.reload()
+        wait_for(lambda: filesystem.attachments == 2, seconds=30)
+        assert sum(each["op"] == "attach" for each in filesystem.asked) > 2, "it was refused"
+        assert "attached already" not in caplog.text
+    finally:
+        daemon.stop()
+        thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_what_a_new_table_names_no_more_is_released_once_it_is_adopted(
+    filesystem: FakeFilesystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = [{0, 1, 2, 7}, None, {0, 2}, {0, 1}]
+    released: list[list[int]] = []
+    monkeypatch.setattr("classifierd.daemon.publish", lambda *_: tables.pop(0))
+    monkeypatch.setattr(Savings, "release", lambda _, streams: released.append(sorted(streams)))
+    with ControlClient(filesystem.path) as client:
+        attachment = client.attach()
+        session = Session(client, attachment, config.Config(), None)
+        attachment.close()
+        for _ in range(4):
+            session.end_epoch()
+            session.tell_savings()
+            assert not released, "the filesystem may not have the table yet"
+        monkeypatch.setattr("classifierd.daemon._ADOPTED_SECONDS", 0.0)
+        for _ in range(2):
+            session.tell_savings()
+    assert released == [[2, 7]], "once, and not what is named again"
+
+
+def test_another_daemon_that_came_between_is_told_of(
+    filesystem: FakeFilesystem, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("classifierd.daemon._HANG_UP_SECONDS", 0.2)
+    settings = config.Config(daemon=config.DaemonSettings(poll_ms=5, retry_ms=20))
+    daemon = Daemon(Path("/mnt"), settings, None, lambda: settings)
+    thread = threading.Thread(target=daemon.run)
+    thread.start()
+    try:
+        wait_for(lambda: filesystem.attachments == 1)
+        filesystem.busy = True
+        daemon.reload()
+        wait_for(lambda: "attached already" in caplog.text, seconds=30)
+        filesystem.busy = False
+        wait_for(lambda: filesystem.attachments == 2, seconds=30)
     finally:
         daemon.stop()
         thread.join(10)

@@ -45,10 +45,14 @@ def test_a_table_that_would_be_misread_is_not_published(
 ) -> None:
     caplog.set_level(logging.INFO)
     known, writer = taught(), _core.ModelWriter(model.fd)
-    publish(writer, known, 0)
+    named = publish(writer, known, 0)
     assert writer.generation == 1
+    table = model.checked_table(known.contest.pstreams)
+    assert named == frozenset(table[:, : _core.SHAPES].ravel().tolist()), (
+        "what the filesystem reads"
+    )
     real = publication.shapes_of
     monkeypatch.setattr(publication, "shapes_of", lambda records, place: real(records, place) // 2)
-    publish(writer, known, 0)
+    assert publish(writer, known, 0) is None
     assert writer.generation == 1
     assert "placed otherwise than is meant" in caplog.text

@@ -89,6 +89,22 @@ def test_a_stream_that_is_released_holds_no_block_open() -> None:
     shadow.release(99)  # no such stream: nothing
 
 
+def test_what_placement_uses_no_more_holds_no_block_open_in_the_sums() -> None:
+    rng = np.random.default_rng(5)
+    pages, capacity = rng.integers(1024, 16_384, 150_000), 16_384
+    once = make(np.arange(0, 64 * 16, 64), np.ones(16))
+    once["pstream"] = np.arange(16) % 15 + 1  # a page or two in each of fifteen streams
+    copied = []
+    for released in ((), range(1, 16)):
+        savings = Savings(capacity, Device(capacity, 16, 0.3, 256, "shared"), capacity, NOVEMBER)
+        savings.feed(once)
+        savings.release(released)
+        savings.feed(make(pages, np.ones(len(pages))))
+        savings.count(NOVEMBER)
+        copied.append(savings.all.placed_copied)
+    assert copied[1] < 0.9 * copied[0]
+
+
 def filled(writes: int = 400_000) -> Savings:
     savings = Savings(LIVE, Device(LIVE, 4, 0.07, 64, "own"), 0, NOVEMBER)
     rng = np.random.default_rng(1)
@@ -237,30 +253,94 @@ def test_a_gap_without_a_daemon_does_not_keep_later_moments_apart(tmp_path: Path
 YEAR = 365 * 86_400_000
 
 
+def dates(savings: Savings) -> list[int]:
+    """When its moments were, after NOVEMBER."""
+    return [moment[0] - NOVEMBER for moment in savings.moments]
+
+
 def test_history_goes_on_in_order_while_the_wall_clock_jumps() -> None:
     savings = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
     jumps = (0, 70 * YEAR, 0, -50 * YEAR, 0)
     for second in range(50):
         jump = jumps[second // 10]
-        savings.remember(max(0, NOVEMBER + jump + 1000 * second), 1000 * second, second, second)
-    times = [moment[0] for moment in savings.moments]
+        savings.remember(NOVEMBER + jump + 1000 * second, 1000 * second, second, second)
+        told = dates(savings)
+        assert told == [jump + 1000 * each for each in range(second + 1)], "by the clock there is"
     assert [moment[-1] for moment in savings.moments] == list(range(50))
-    assert times == sorted(times)
-    assert times[-1] == NOVEMBER + 49_000  # what was of the future is not, and is no more
+
+
+@pytest.mark.parametrize("wrong", [0, 1_000_000, NOVEMBER + 70 * YEAR])
+def test_one_wrong_reading_of_the_wall_clock_moves_nothing_for_good(wrong: int) -> None:
+    savings = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    for second in range(5):
+        now = wrong if second == 3 else NOVEMBER + 1000 * second
+        savings.remember(now, 1000 * second, 0, 0)
+        assert min(dates(savings)) >= -NOVEMBER
+        assert dates(savings) == sorted(dates(savings))
+    assert dates(savings) == [0, 1000, 2000, 3000, 4000]
+
+
+def test_moments_are_dated_anew_when_no_new_one_is_due() -> None:
+    savings = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    savings.remember(NOVEMBER - 50 * YEAR, 0, 0, 0)
+    savings.remember(NOVEMBER + 200, 200, 0, 0)
+    assert dates(savings) == [0]
+
+
+def test_few_of_many_moments_keep_their_dates_through_a_jump() -> None:
+    savings = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    for second in range(300):
+        jump = -50 * YEAR if 200 <= second < 280 else 0
+        savings.remember(NOVEMBER + jump + 1000 * second, 1000 * second, second, second)
+    assert 100 < len(savings.moments) < 256, "some went"
+    assert dates(savings) == [1000 * moment[-1] for moment in savings.moments]
+
+
+def kept(folder: Path, *at: int) -> Savings:
+    """A run that goes on after one that remembered these moments."""
+    before = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    for each in at:
+        before.remember(NOVEMBER + each, each, 0, 0)
+    before.save(folder, UUID)
+    again = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    assert again.load(folder, UUID)
+    return again
 
 
 def test_what_an_earlier_run_remembered_stays_while_the_clock_is_set_back(tmp_path: Path) -> None:
-    savings = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
-    for at in (0, 1000):
-        savings.remember(NOVEMBER + at, at, 0, 0)
-    savings.save(tmp_path, UUID)
-    again = Savings(LIVE, Device(LIVE, 4), 0, 0)
-    assert again.load(tmp_path, UUID)
+    again = kept(tmp_path, 0, 1000)
     for second in range(3):  # a clock without a battery, set right later
         again.remember(1000 * second, 1000 * second, 0, 0)
-    again.remember(NOVEMBER + 5000, 9000, 0, 0)
-    times = [moment[0] - NOVEMBER for moment in again.moments]
-    assert times == [0, 1000, 1000, 1000, 5000]
+    assert dates(again) == [0, 1000, 1000, 1000]
+    again.remember(NOVEMBER + 20_000, 9000, 0, 0)
+    assert dates(again) == [0, 1000, 12_000, 13_000, 20_000]
+
+
+def test_what_an_earlier_run_dated_in_the_future_holds_up_nothing(tmp_path: Path) -> None:
+    again = kept(tmp_path, 0, 1000, 70 * YEAR, 70 * YEAR + 1000)
+    again.remember(5000, 5000, 0, 0)  # by a clock without a battery nobody was ahead
+    assert dates(again) == [0, 1000, 70 * YEAR, 70 * YEAR + 1000]
+    for second in (10, 11):
+        again.remember(NOVEMBER + 1000 * second, 1000 * second, 0, 0)
+    assert dates(again) == [0, 1000, 10_000, 10_000, 10_000, 11_000]
+    again.save(tmp_path, UUID)
+    later = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    assert later.load(tmp_path, UUID)
+    for second in (20, 21):
+        later.remember(NOVEMBER + 1000 * second, 1000 * second, 0, 0)
+    assert dates(later) == [*dates(again), 20_000, 21_000]
+
+
+def test_moments_of_one_date_do_not_bring_later_ones_closer(tmp_path: Path) -> None:
+    again = kept(tmp_path, 0, 60_000, 120_000)
+    for moment in again.moments[1:]:
+        moment[0] = NOVEMBER + 60_000  # what a clock that was set back leaves
+    again.save(tmp_path, UUID)
+    later = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
+    assert later.load(tmp_path, UUID)
+    for at in (180_000, 210_000, 240_000):
+        later.remember(NOVEMBER + at, at, 0, 0)
+    assert dates(later) == [0, 60_000, 60_000, 180_000, 240_000]
 
 
 def some(pages: int) -> Records:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import ge
 from pathlib import Path
 
@@ -76,11 +76,11 @@ def daemon(mount: Mount, state: Path, clock: WallClock) -> Iterator[None]:
     environment = {**os.environ, **clock.environment}
     with subprocess.Popen(words, stderr=subprocess.DEVNULL, env=environment) as process:
         try:
-            until(lambda: mount.status()["saved"] is not None, 30, "the daemon")
+            until(lambda: mount.status()["saved"] is not None, 60, "the daemon")
             yield
         finally:
             process.send_signal(signal.SIGTERM)
-            code = process.wait(20)
+            code = process.wait(60)
         assert code == 0
 
 
@@ -146,10 +146,25 @@ def longest_ms(mount: Mount) -> int:
     return max(int(stream["lifetime_ms"]) for stream in told["streams"])
 
 
-def cpu_seconds(mount: Mount) -> float:
-    """What the mount's process has used."""
-    fields = Path(f"/proc/{mount.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def runnable_seconds(pid: int) -> dict[str, float]:
+    """How long each thread has run or waited for a processor (schedstat)."""
+    out = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            ran, waited, _ = (task / "schedstat").read_text().split()
+            out[task.name] = (int(ran) + int(waited)) / 1e9
+    return out
+
+
+def busiest(pid: int) -> float:
+    """Of one second, how much the busiest thread wanted to run; a spin does all the time.
+
+    Whether it got a processor does not matter.
+    """
+    before, begun = runnable_seconds(pid), time.monotonic()
+    time.sleep(1)
+    after, seconds = runnable_seconds(pid), time.monotonic() - begun
+    return max(after[task] - before.get(task, 0.0) for task in after) / seconds
 
 
 def look_again(pair: Pair, mount: Mount, content: Content) -> None:
@@ -177,12 +192,11 @@ def test_epochs_and_trims_go_on(
         epochs = mount.status()["epochs"]
         content.rewrite_one_unsynced()
         (mount / "trimmed").unlink()
-        until(lambda before=epochs: mount.status()["epochs"] > before, 10, "an epoch")  # type: ignore[misc]
-        until(lambda: mount.status()["dirty_inodes"] == 0, 10, "a flush by itself")
-        until(lambda: mount.status()["trims_pending_blocks"] == 0, 20, "trims")
-    used = cpu_seconds(mount)
-    time.sleep(1)
-    assert cpu_seconds(mount) - used < 0.3, "nothing spins"
+        until(lambda before=epochs: mount.status()["epochs"] > before, 60, "an epoch")  # type: ignore[misc]
+        until(lambda: mount.status()["dirty_inodes"] == 0, 60, "a flush by itself")
+        until(lambda: mount.status()["trims_pending_blocks"] == 0, 60, "trims")
+    # Of three, for on a busy machine who wakes up waits.
+    assert min(busiest(mount.process.pid) for _ in range(3)) < 0.5, "nothing spins"
     look_again(pair, mount, content)
 
 
@@ -196,7 +210,7 @@ def test_idle_work_goes_on(
         (mount / name).touch()
         collected = ssd(pair)["idle_gc_bytes"]
         content.rewrite(15_000)  # after which the SSD has to collect garbage
-        until(lambda before=collected: ssd(pair)["idle_gc_bytes"] > before, 30, "idle work")  # type: ignore[misc]
+        until(lambda before=collected: ssd(pair)["idle_gc_bytes"] > before, 60, "idle work")  # type: ignore[misc]
     look_again(pair, mount, content)
 
 
@@ -205,21 +219,23 @@ def test_what_streams_save_goes_on_and_stays_in_order(
 ) -> None:
     _, mount = mount_under()
     content = Content(mount / "file")
+    began = time.time()
     with daemon(mount, tmp_path, clock):
         for seconds in JUMPS.values():
             count, written = known(mount)
             clock.jump(seconds)
             content.rewrite(6000)
             more = (count + 1, written + 1)
-            until(lambda least=more: all(map(ge, known(mount), least)), 10, "a moment")  # type: ignore[misc]
-            until(lambda: longest_ms(mount) > 0, 10, "a lifetime")
+            until(lambda least=more: all(map(ge, known(mount), least)), 60, "a moment")  # type: ignore[misc]
+            until(lambda: longest_ms(mount) > 0, 60, "a lifetime")
             assert longest_ms(mount) < 3_600_000, "this mount is minutes old"
         moments, _ = history(mount)
     times = [moment[0] / 1000 for moment in moments]
     assert times == sorted(times)
-    assert abs(times[-1] - time.time()) < 60, "and is right, now that the clock is"
+    assert began - 1 < times[0], "and is right, now that the clock is"
+    assert times[-1] < time.time() + 1
     (state,) = tmp_path.glob("*.saved")
     told = json.loads(state.read_text())
-    assert len(told["months"]) == len(JUMPS)
+    assert len(told["months"]) >= len(JUMPS)  # one more at a month's end
     summed = sum(month["written"] for month in told["months"].values())
     assert summed == pytest.approx(told["all"]["written"])

@@ -36,11 +36,15 @@ def reached(needs_fuse: None) -> Iterator[Mount]:  # noqa: ARG001
     """A mount in a folder that other users may look into."""
     folder = Path(tempfile.mkdtemp(prefix="streamfs-control-"))
     folder.chmod(0o755)
-    pair = Pair(folder)
-    pair.mkfs()
-    yield pair.mount()
-    pair.end()
-    shutil.rmtree(folder)
+    try:
+        pair = Pair(folder)
+        try:
+            pair.mkfs()
+            yield pair.mount()
+        finally:
+            pair.end()
+    finally:
+        shutil.rmtree(folder)
 
 
 def socket_of(mount: Mount) -> str:

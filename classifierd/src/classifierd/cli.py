@@ -200,9 +200,9 @@ def _run(args: argparse.Namespace) -> int:
             code = error.errno if isinstance(error, ControlError) else None
             return {errno.EBUSY: EXIT_BUSY, None: EXIT_IO}.get(code, EXIT_NO_DEVICE)
         return 0
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: daemon.stop())
-    signal.signal(signal.SIGHUP, lambda *_: daemon.reload())
+    daemon.wishes.hear(
+        {signal.SIGTERM: daemon.stop, signal.SIGINT: daemon.stop, signal.SIGHUP: daemon.reload}
+    )
     daemon.run()
     log.info("stopped")
     return 0

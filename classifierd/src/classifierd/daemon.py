@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import logging
-import threading
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +20,16 @@ from classifierd.knowledge import Identity, Knowledge
 from classifierd.publication import publish
 from classifierd.records import from_bytes
 from classifierd.savings import Savings
+from classifierd.wishes import Wishes
 
 log = logging.getLogger(__name__)
 
 _RECORDS_PER_READ = 1 << 17
 _TELL_SECONDS = 5.0
+# By then the filesystem has a table that was published, and its writes by the old one were read.
+_ADOPTED_SECONDS = 2.0
+# The filesystem may see a little later that this daemon hung up; till then its place is taken.
+_HANG_UP_SECONDS, _HANG_UP_POLL_SECONDS = 5.0, 0.01
 _COPIES_GO = {
     "same": "their pStream",
     "own": "open blocks of their pStream's own",
@@ -37,7 +42,8 @@ def _now_ms() -> int:
 
 
 def _steady_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
+    # Goes on while the machine sleeps: moments are dated by how long ago they were.
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 class Session:
@@ -64,6 +70,9 @@ class Session:
         self._knowledge = Knowledge(Identity(uuid, capacity, used), device, config, state_dir)
         self._savings = Savings(max(capacity, 1), device, used, _now_ms())
         self._state_dir, self._uuid = state_dir, uuid
+        # pStreams that the last table names, and those that only ones before it did.
+        self._named, self._unnamed = frozenset[int](), frozenset[int]()
+        self._named_at = 0.0
         self._told = True  # whether the filesystem wants to know what streams save
         log.info(
             "attached: %s device, %s of it used, %d pStreams, copies to %s, "
@@ -119,7 +128,16 @@ class Session:
         self._publish()
 
     def _publish(self) -> None:
-        publish(self._writer, self._knowledge, self._met_clock)
+        named = publish(self._writer, self._knowledge, self._met_clock)
+        if named is not None:
+            self._unnamed = (self._unnamed | self._named) - named
+            self._named, self._named_at = named, time.monotonic()
+
+    def _release(self) -> None:
+        """As the device does for what a new table names no more (placement/model.cc)."""
+        if self._unnamed and time.monotonic() - self._named_at >= _ADOPTED_SECONDS:
+            self._savings.release(self._unnamed)
+            self._unnamed = frozenset()
 
     def save(self) -> None:
         """Keep what is known for the next run."""
@@ -134,6 +152,7 @@ class Session:
 
     def tell_savings(self) -> None:
         """Tell the filesystem what streams save, for whoever asks it."""
+        self._release()
         if not self._told:
             return
         now_ms = _now_ms()
@@ -166,19 +185,20 @@ class Daemon:
         self._config = config
         self._state_dir = state_dir
         self._read_config = read_config
-        self._stop, self._again = threading.Event(), threading.Event()
+        self.wishes = Wishes()
         self._complaint = ""
+        self._left_at = -math.inf  # when it hung up last, by the steady clock
 
     def stop(self) -> None:
-        """Ask the daemon to end; for signal handlers."""
-        self._stop.set()
+        """Ask the daemon to end; signal handlers may."""
+        self.wishes.ask_end()
 
     def reload(self) -> None:
-        """Ask the daemon to read its configuration again, and go on with what it kept."""
-        self._again.set()
+        """Ask it to read its configuration again, and go on with what it kept; handlers may."""
+        self.wishes.ask_again()
 
     def _reload(self) -> None:
-        self._again.clear()
+        self.wishes.again = False
         if self._read_config is None:
             return
         try:
@@ -201,8 +221,8 @@ class Daemon:
 
     def run(self) -> None:
         """Until stopped."""
-        while not self._stop.is_set():
-            if self._again.is_set():
+        while not self.wishes.end:
+            if self.wishes.again:
                 self._reload()
             try:
                 with ControlClient(socket_path(self._mountpoint)) as client:
@@ -210,9 +230,16 @@ class Daemon:
                     self._complaint = ""
                     self._serve(client, session)
             except (ControlError, RuntimeError) as error:
+                if self._in_its_own_way(error):
+                    self.wishes.wait(_HANG_UP_POLL_SECONDS)
+                    continue
                 self._complain(str(error))
-            if not self._again.is_set():
-                self._stop.wait(self._config.daemon.retry_ms / 1000)
+            self.wishes.wait(self._config.daemon.retry_ms / 1000)
+
+    def _in_its_own_way(self, error: Exception) -> bool:
+        """Whether the daemon that is attached already may be this one, a moment ago."""
+        busy = isinstance(error, ControlError) and error.errno == errno.EBUSY
+        return busy and time.monotonic() - self._left_at < _HANG_UP_SECONDS
 
     def _open(self, client: ControlClient) -> Session:
         attachment = client.attach()
@@ -226,10 +253,10 @@ class Daemon:
     def _serve(self, client: ControlClient, session: Session) -> None:
         saved = beaten = told = time.monotonic()
         try:
-            while not self._stop.wait(self._config.daemon.poll_ms / 1000):
-                while session.poll() >= _RECORDS_PER_READ // 2 and not self._stop.is_set():
+            while not self.wishes.wait(self._config.daemon.poll_ms / 1000):
+                while session.poll() >= _RECORDS_PER_READ // 2 and not self.wishes.any:
                     pass
-                if self._again.is_set():
+                if self.wishes.again:
                     return
                 now = time.monotonic()
                 if now - beaten >= 1:
@@ -246,6 +273,7 @@ class Daemon:
                     session.save()
         finally:
             session.save()
+            self._left_at = time.monotonic()
 
     def _complain(self, sentence: str) -> None:
         """Log a trouble once, not at every try."""

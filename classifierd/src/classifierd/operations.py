@@ -22,6 +22,7 @@ from classifierd.charts import si_bytes
 from classifierd.exporter import Endpoint, keep_textfile, render, write_textfile
 from classifierd.records import BLOCK_BYTES, KIND_TRIM, Ints, Records
 from classifierd.requests import Requests
+from classifierd.wishes import Wishes
 
 # As base/exit_codes.h.
 _USAGE, _NO_DEVICE = 64, 66
@@ -135,14 +136,16 @@ class _Recorded:
 
 
 @contextmanager
-def _asked_to_stop() -> Iterator[threading.Event]:
-    """Set by whatever signal asks for the end; afterwards signals do what they did before."""
-    stop = threading.Event()
+def _asked_to_stop() -> Iterator[Wishes]:
+    """Whatever signal asks for the end is heard; afterwards signals do what they did before."""
+    wishes = Wishes()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
+    before = {number: signal.getsignal(number) for number in numbers}
+    wishes.hear(dict.fromkeys(numbers, wishes.ask_end))
     try:
-        yield stop
+        yield wishes
     finally:
+        signal.set_wakeup_fd(-1)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -157,7 +160,7 @@ def _record(args: argparse.Namespace, device: Path) -> _Recorded:
         stop = stack.enter_context(_asked_to_stop())
         log.info("recording writes to %s for %.0f s; interrupt to end sooner", device, seconds)
         begun = time.monotonic()
-        writes, lost = blocktrace.record(device, seconds, stop.is_set)
+        writes, lost = blocktrace.record(device, seconds, lambda: stop.end)
         took = time.monotonic() - begun
         if kept_at is not None:
             blocktrace.write_trace(kept_at, writes)

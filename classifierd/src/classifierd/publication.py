@@ -16,22 +16,25 @@ log = logging.getLogger(__name__)
 _END_CLASSES = 6
 
 
-def publish(writer: _core.ModelWriter, knowledge: Knowledge, met_clock: int) -> None:
+def publish(
+    writer: _core.ModelWriter, knowledge: Knowledge, met_clock: int
+) -> frozenset[int] | None:
     """Hand over what serves; it speaks for vStreams born before `met_clock`, in pages written.
 
     Not before there is something to say: by hints and lifetimes measured the filesystem places by
-    itself (docs/DESIGN.md). And not if the filesystem would understand another thing by it.
+    itself (docs/DESIGN.md). And not if the filesystem would understand another thing by it. Returns
+    the pStreams that the table names, as the filesystem reads it (Model::adopt); None: no table.
     """
     life = knowledge.learner.life
     if not knowledge.speaks:
         log.info("nothing decided after %s of writes: no placement has copied less yet",
                  explain.size(life.clock_pages))  # fmt: skip
-        return
+        return None
     table = knowledge.placements()
     if misread := pages_misread(table, knowledge.sample_):
         log.error("nothing published: %d of %d pages would be placed otherwise than is meant",
                   misread, _pages(knowledge.sample_).sum())  # fmt: skip
-        return
+        return None
     generation = writer.publish(
         table.reshape(-1),
         knowledge.contest.pstreams,
@@ -45,6 +48,7 @@ def publish(writer: _core.ModelWriter, knowledge: Knowledge, met_clock: int) -> 
         life.deaths,
         len(knowledge.learner.vstreams),
     )
+    return frozenset(np.unique(table[:, : _core.SHAPES]).tolist())
 
 
 def pages_misread(table: Table, records: Records) -> int:

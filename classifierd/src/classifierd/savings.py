@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -35,6 +36,8 @@ _MONTHS_KEPT = 24
 # Moments told to the filesystem; where there are more, every second goes.
 _MOMENTS_MAX = 256
 _MOMENT_FIGURES = 7
+# A wall clock that says less than this (2024) has no battery and has not been set yet.
+_CLOCK_IS_SET_MS = 1_704_067_200_000
 # Up to so many pages of the device are all followed; of a larger one a 64th, but no fewer than
 # the second and no more than the third.
 _ALL_FOLLOWED, _FOLLOWED_MIN, _FOLLOWED_MAX = 1 << 19, 1 << 18, 1 << 20
@@ -166,9 +169,12 @@ class Savings:
         self.all.fold(self.parts)
         self.months: dict[str, Period] = {}
         self.moments: list[list[int]] = []
+        # When each was, by the steady clock; None: an earlier run's, whose steady clock is gone.
+        self._steady_ms: list[int | None] = []
         self._moment_ms = 1000  # apart
         self._moment_at: int | None = None  # the last one, by the steady clock
         self._loaded_ms = 0  # the last one that an earlier run remembered
+        self._loaded_in_doubt = False  # not yet held against a clock that is set
         self._counted, self._written = self._counts(), 0
         self._complained = False
 
@@ -180,6 +186,11 @@ class Savings:
     def feed(self, records: Records) -> None:
         """Take what was written and trimmed."""
         self._shadow.feed(records)
+
+    def release(self, pstreams: Iterable[int]) -> None:
+        """Placement has no use for these for long: the device closes their open blocks."""
+        for pstream in sorted(pstreams):
+            self._shadow.release(pstream)
 
     def count(self, now_ms: int) -> None:
         """Add what came since the last time to the sums."""
@@ -206,25 +217,41 @@ class Savings:
     def remember(self, now_ms: int, steady_ms: int, written_bytes: int, nand_bytes: int) -> None:
         """Add a moment to the history, if the last is long enough ago.
 
-        The figures are the device's own, 0 where it does not tell them. Whatever the wall clock
-        does, moments are apart by a clock that only goes on, and in order: by a clock that was set
-        back, what this run remembered of the future happened now.
+        The figures are the device's own, 0 where it does not tell them. Moments are apart by a
+        clock that only goes on, and dated by what the wall clock says now: whatever it said
+        meanwhile, as soon as it is right all moments of this run are.
         """
+        self._date(now_ms, steady_ms)
         if self._moment_at is None:  # how long ago the last run's last was, only the wall says
             last = self.moments[-1][0] if self.moments else now_ms - self._moment_ms
             self._moment_at = steady_ms - max(0, now_ms - last)
         if steady_ms - self._moment_at < self._moment_ms:
             return
         self._moment_at = steady_ms
-        for moment in self.moments:
-            moment[0] = max(min(moment[0], now_ms), min(moment[0], self._loaded_ms))
-        now_ms = max(now_ms, self.moments[-1][0] if self.moments else 0)
+        now_ms = max(now_ms, self._loaded_ms)
         said = self.all.as_report()
         names = ("written_bytes", "nand_off_bytes", "nand_placed_bytes", "nand_oracle_bytes")
         self.moments.append([now_ms, *(said[name] for name in names), written_bytes, nand_bytes])
+        self._steady_ms.append(steady_ms)
         if len(self.moments) > _MOMENTS_MAX:
-            self.moments = self.moments[::2]
+            self.moments, self._steady_ms = self.moments[::2], self._steady_ms[::2]
             self._moment_ms *= 2
+
+    def _date(self, now_ms: int, steady_ms: int) -> None:
+        """Date all moments anew.
+
+        This run's by how long ago they were, but after the last of an earlier run. Those of earlier
+        runs stay, but none is later than now: a clock that was ahead dated it. Once, and not by a
+        clock that has not been set.
+        """
+        late = self._loaded_in_doubt and now_ms >= _CLOCK_IS_SET_MS
+        if late:
+            self._loaded_in_doubt, self._loaded_ms = False, min(self._loaded_ms, now_ms)
+        for moment, then_ms in zip(self.moments, self._steady_ms, strict=True):
+            if then_ms is not None:
+                moment[0] = max(self._loaded_ms, now_ms - (steady_ms - then_ms))
+            elif late:
+                moment[0] = min(moment[0], now_ms)
 
     def _oracle(self, more: dict[str, Sums], written: int) -> float:
         """Copies for so many pages; by placement until the first deaths are known."""
@@ -282,9 +309,12 @@ class Savings:
                 period.fold(self.parts)
         moments = _moments(body["moments"])
         self.all, self.months, self.moments = every, months, moments
+        self._steady_ms = [None] * len(moments)
         self._loaded_ms = moments[-1][0] if moments else 0
-        apart = [late[0] - early[0] for early, late in pairwise(self.moments)]
-        # A gap while no daemon ran is no distance kept: the smallest is.
+        self._loaded_in_doubt = True
+        # A gap while no daemon ran is no distance kept: the smallest is. One date of several is a
+        # wrong clock's, and none either.
+        apart = {late[0] - early[0] for early, late in pairwise(self.moments)} - {0}
         self._moment_ms = max(self._moment_ms, min(apart, default=0))
 
 
