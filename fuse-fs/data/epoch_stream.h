@@ -27,16 +27,18 @@ class EpochStream final : public blockdev::ForwardingDevice {
   EpochStream(blockdev::Device& beneath, bool flush_is_free)
       : ForwardingDevice(beneath), flush_is_free_(flush_is_free) {}
 
+  bool flush_is_free() const { return flush_is_free_; }
   // Where blocks that are written now, and were to go to `wanted`, go.
   PStreamId of(PStreamId wanted, uint64_t blocks) {
     if (flush_is_free_) return wanted;
     uint64_t before = state_.load(std::memory_order_relaxed), stream = 0, written = 0;
     do {
       written = before & kBlocks;
+      if (written >= kTogetherBlocks) return wanted;  // no line is written that writers share
       stream = written == 0 ? wanted.value : before >> kStreamShift;
     } while (!state_.compare_exchange_weak(before, stream << kStreamShift | (written + blocks),
                                            std::memory_order_relaxed));
-    return written < kTogetherBlocks ? PStreamId{static_cast<uint16_t>(stream)} : wanted;
+    return PStreamId{static_cast<uint16_t>(stream)};
   }
   // What is written from here on is of the next epoch.
   Result<void> flush() override {
@@ -49,7 +51,7 @@ class EpochStream final : public blockdev::ForwardingDevice {
   static constexpr uint64_t kBlocks = (uint64_t{1} << kStreamShift) - 1;
 
   const bool flush_is_free_;
-  std::atomic<uint64_t> state_{0};  // its stream and how many blocks it has
+  std::atomic<uint64_t> state_{0};  // its stream and, until they are enough, its blocks
 };
 
 }  // namespace streamfs::data

@@ -216,7 +216,7 @@ Result<Status> FilesystemImpl::status() {
   out.meta_log = geometry().meta_log();
   out.placement_mode = placement::to_string(placement_->mode());
   out.device_info = device_->info();
-  out.device_info.flush_is_free |= options_.plp;
+  out.device_info.flush_is_free = device_->flush_is_free();
   out.kernel_transport = kernel_transport_;
   out.kernel_transport_why = kernel_transport_why_;
   out.app_bytes = app_bytes_.load(std::memory_order_relaxed);
