@@ -41,8 +41,10 @@ class DurabilityBarrier {
   virtual bool takes_conditions() const { return false; }
   // A flush of the device failed: what records were conditional on may be lost.
   virtual void flush_failed() {}
-  // No restore looks at what these blocks held any more, when it returns.
-  virtual Result<void> before_overwrite(BlockNo /*first*/, uint64_t /*count*/) { return {}; }
+  // Whether a restore looks at something that differs in these, which are to be there.
+  virtual bool forbids(BlockNo /*first*/, ConstBytes /*blocks*/) const { return false; }
+  // No restore looks at what of these blocks will be changed, when it returns.
+  virtual Result<void> before_overwrite(BlockNo /*first*/, ConstBytes /*blocks*/) { return {}; }
   // What nobody waits for, now and then: an error of META's own medium shows here, if not earlier.
   virtual Result<void> follow() { return {}; }
   // False where make_durable() has nothing to do: nobody needs a timer for it.

@@ -74,8 +74,8 @@ Result<void> Epochs::begin_writing() {
   return durable_or_read_only(barrier_.begin(), health_);
 }
 
-Result<void> Epochs::before_overwrite(BlockNo first, uint64_t count) {
-  return durable_or_read_only(barrier_.before_overwrite(first, count), health_);
+Result<void> Epochs::before_overwrite(BlockNo first, ConstBytes blocks) {
+  return durable_or_read_only(barrier_.before_overwrite(first, blocks), health_);
 }
 
 void Epochs::touched(InodeId id, uint64_t bytes, uint64_t epoch) {

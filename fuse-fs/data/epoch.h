@@ -47,8 +47,10 @@ class Epochs {
   Result<TxId> flush_and_commit(InodeId id, uint64_t epoch, bool data_only);
   // Before anything on DATA changes.
   Result<void> begin_writing();
-  // No restore looks at what these blocks held any more, when it returns.
-  Result<void> before_overwrite(BlockNo first, uint64_t count);
+  // Whether that would take a flush: a restore still looks at something that these change.
+  bool forbids(BlockNo first, ConstBytes blocks) const { return barrier_.forbids(first, blocks); }
+  // No restore looks at what of these blocks will be changed, when it returns.
+  Result<void> before_overwrite(BlockNo first, ConstBytes blocks);
 
   // The inode has changes that wait for a commit; `epoch` is that of its data, 0 if there is none.
   void touched(InodeId id, uint64_t bytes, uint64_t epoch);

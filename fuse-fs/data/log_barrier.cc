@@ -65,8 +65,11 @@ class LogBarrier final : public DurabilityBarrier {
     if (done.ok()) done = region_.sync();
     if (!done.ok()) spdlog::error("META names data that may be lost: {}", done.error().message());
   }
-  Result<void> before_overwrite(BlockNo first, uint64_t count) override {
-    if (!log_->is_conditional(first, count)) return {};
+  bool forbids(BlockNo first, ConstBytes blocks) const override {
+    return log_->forbids(first, blocks);
+  }
+  Result<void> before_overwrite(BlockNo first, ConstBytes blocks) override {
+    if (!forbids(first, blocks)) return {};
     return settle_up_to(engine_.journal().last());
   }
   Result<void> follow() override { return region_.sync(); }

@@ -152,11 +152,27 @@ Result<void> WriteJob::place() {
     if (piece.hole) {
       SFS_TRY(allocate(page, piece.length));
     } else {
-      add_segments(page, piece.length, piece.block, true);
-      near_ = BlockNo{piece.block.value + piece.length};
+      overwrite(page, piece.length, piece.block);
     }
   }
   return {};
+}
+
+ConstBytes WriteJob::image(uint64_t page, uint64_t count) const {
+  return image_.subspan(page * kBlockSize, count * kBlockSize);
+}
+
+// In place. But another block, if there is one, costs less than the flush that makes a restore look
+// at this one no more.
+void WriteJob::overwrite(uint64_t page, uint64_t count, BlockNo block) {
+  const bool moves = core_.epochs.forbids(block, image(page, count)) && !core_.engine.heap_scarce();
+  const uint64_t step = moves ? 1 : count;
+  for (const uint64_t end = page + count; page < end; page += step, block.value += step) {
+    if (moves && core_.epochs.forbids(block, image(page, step)) && allocate(page, step).ok())
+      continue;
+    add_segments(page, step, block, true);
+    near_ = BlockNo{block.value + step};
+  }
 }
 
 // The device's tag follows each page's shape; the place follows the file, so that extents stay
@@ -191,13 +207,20 @@ void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, bool o
 Result<void> WriteJob::begin_overwrite() {
   if (!core_.checksums.kept()) return {};
   std::vector<meta::Piece> overwritten;
-  std::copy_if(pieces_.begin(), pieces_.end(), std::back_inserter(overwritten),
-               [](const meta::Piece& piece) { return !piece.hole; });
+  for (const Segment& segment : segments_) {
+    if (segment.age == wire::kAgeNew) continue;
+    meta::Piece& piece = overwritten.emplace_back();
+    piece.first = FileBlock{first_ + segment.page};
+    piece.length = segment.count;
+    piece.block = segment.block;
+  }
   if (overwritten.empty()) return {};
   SFS_TRY(core_.engine.begin_overwrite(attributes_.id, overwritten));
   // Marked first: no commit makes a condition of them any more.
-  for (const meta::Piece& piece : overwritten)
-    SFS_TRY(core_.epochs.before_overwrite(piece.block, piece.length));
+  for (const meta::Piece& piece : overwritten) {
+    const uint64_t page = piece.first.value - first_;
+    SFS_TRY(core_.epochs.before_overwrite(piece.block, image(page, piece.length)));
+  }
   return {};
 }
 
@@ -214,8 +237,7 @@ Result<void> WriteJob::submit() {
       if (!follows || core_.device.placement(next.stream) != placement) break;
       count += next.count;
     }
-    batch.write(head.block, image_.subspan(head.page * kBlockSize, count * kBlockSize),
-                {placement, vstream_});
+    batch.write(head.block, image(head.page, count), {placement, vstream_});
   }
   if (checksums_wait_) {
     if (count_ >= kPagesWorthACall) batch.submit();

@@ -45,6 +45,8 @@ class WriteJob {
   Result<void> place();
   Result<void> place_or_reclaim();
   Result<void> allocate(uint64_t page, uint64_t count);
+  void overwrite(uint64_t page, uint64_t count, BlockNo block);
+  ConstBytes image(uint64_t page, uint64_t count) const;
   void add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite);
   Result<void> begin_overwrite();
   Result<void> submit();

@@ -209,6 +209,8 @@ class Engine {
   // count_inodes() has looked at all of them: a little at each call, false when it is done.
   virtual Space space() = 0;
   virtual bool count_inodes() = 0;
+  // Nothing is left of META's heap but what is kept so that deletions always work.
+  virtual bool heap_scarce() = 0;
 
   // ---- Data. The caller serialises overlapping writes, reads and truncations of one inode.
   // Pieces covering [first, first + count) in order, holes included; blocks past the end are holes.
@@ -237,7 +239,7 @@ class Engine {
   virtual Result<void> commit_inode(InodeId id, uint64_t epoch) = 0;
   // The same before the flush of what was written after epoch `flushed`, by conditional records
   // (journal.h): for a journal whose sink keeps conditions. False: nothing was done, as it is too
-  // much, in no new block, or in one that is being overwritten.
+  // much, or one of its blocks is being overwritten.
   virtual Result<bool> commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) = 0;
   virtual bool dirty(InodeId id) = 0;  // current differs from committed
   // Not only in its times: what was written cannot be read back without a commit.

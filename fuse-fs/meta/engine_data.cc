@@ -122,7 +122,12 @@ Result<void> EngineImpl::finish_write(InodeId id, const WriteResult& result) {
   if (!result.added.empty()) {
     SFS_ASSIGN(ExtentMap * extents, this->extents(*inode));
     // The commit may use the reserve, but a write that is likely to need it says so now.
-    if (extents->needs_unit() && heap_.scarce()) return Error{ENOSPC, "metadata heap"};
+    const auto fills_hole = [&](const WriteResult::NewPiece& piece) {
+      const std::optional<Extent> there = extents->next(piece.first.value);
+      return !there || there->first > piece.first.value;
+    };
+    if (extents->needs_unit() && heap_.scarce() && std::ranges::any_of(result.added, fills_hole))
+      return Error{ENOSPC, "metadata heap"};
     for (const WriteResult::NewPiece& piece : result.added) {
       discard(extents->add(
           {piece.first.value, piece.length, piece.block.value, piece.vstream.value, false},
@@ -240,34 +245,52 @@ Result<bool> EngineImpl::commit_ahead(InodeId id, uint64_t epoch, uint64_t flush
   return true;
 }
 
-// What has to be found in DATA for the state as of `epoch`, of which `flushed` is there. Nothing
-// where it is too much, or not new blocks alone: what a size covers that is overwritten in place
-// would be changed again before it is settled, and what frees blocks may take several records.
-std::optional<std::vector<DataCondition>> EngineImpl::conditions(const Inode& inode, uint64_t epoch,
-                                                                 uint64_t flushed) const {
-  std::vector<DataCondition> out;
-  if (!inode.changed_place()) return out;  // times may be ahead of the data
-  const bool only_new = inode.extents->removed_blocks() == 0 &&
-                        std::ranges::all_of(inode.overwritten, [&](const auto& run) {
-                          return run.epoch <= flushed || run.epoch > epoch;
-                        });
-  if (!only_new) return std::nullopt;
-  uint64_t extents = 0, count = 0;
-  std::vector<BlockRun> runs;
+// Blocks that the state as of `epoch` shows, META does not, and no flush has covered: new ones, and
+// those that the file grew over. Nothing where they, or what the record frees, are too many.
+std::optional<std::vector<EngineImpl::Unflushed>> EngineImpl::unflushed(const Inode& inode,
+                                                                        uint64_t epoch,
+                                                                        uint64_t flushed) {
+  std::vector<Unflushed> out;
+  uint64_t extents = inode.extents->removed_blocks(), count = 0;  // one each at most
+  const auto add = [&](uint64_t first, uint64_t block, uint64_t length) {
+    count += length;
+    for (uint64_t i = 0; count <= kMaxConditions && i < length; ++i)
+      out.push_back({FileBlock{first + i}, BlockNo{block + i}});
+  };
   inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t written_in) {
     ++extents;  // the record has them all, those that were flushed before as well
-    if (written_in <= flushed) return;
-    runs.push_back({BlockNo{extent.block}, extent.length});
-    count += extent.length;
+    if (written_in > flushed) add(extent.first, extent.block, extent.length);
   });
-  if (count == 0 || count > kMaxConditions || extents > kMaxConditions) return std::nullopt;
-  for (const BlockRun& run : runs) {
-    std::vector<uint32_t> crcs(run.count);
-    checksums_.read(run.first, crcs);
-    for (uint64_t i = 0; i < run.count; ++i) {
-      if (crcs[i] == 0) return std::nullopt;  // an overwrite is going on
-      out.push_back({BlockNo{run.first.value + i}, crcs[i]});
+  const uint64_t end = blocks_of(inode.size);
+  for (uint64_t at = inode.committed.size / kBlockSize; at < end && count <= kMaxConditions;) {
+    const std::optional<Extent> next = inode.extents->next_committed(at);
+    if (!next || next->first >= end) break;
+    at = next->end();
+    for (const Inode::Overwritten& run : inode.overwritten) {
+      const uint64_t from = std::max(run.first.value, next->block);
+      const uint64_t to = std::min(run.first.value + run.count, next->block + next->length);
+      if (run.epoch > flushed && from < to) add(next->first + from - next->block, from, to - from);
     }
+  }
+  if (count > kMaxConditions || extents > kMaxConditions) return std::nullopt;
+  return out;
+}
+
+// What has to be found in DATA for the state as of `epoch`, of which `flushed` is there: as it is
+// now, as what was written up to now is in the flush that makes the record durable.
+std::optional<std::vector<DataCondition>> EngineImpl::conditions(const Inode& inode, uint64_t epoch,
+                                                                 uint64_t flushed) const {
+  if (!inode.changed_place()) return std::vector<DataCondition>{};  // times may be ahead
+  const auto blocks = unflushed(inode, epoch, flushed);
+  if (!blocks) return std::nullopt;
+  std::vector<DataCondition> out;
+  for (const Unflushed& each : *blocks) {
+    uint32_t crc = 0;
+    checksums_.read(each.block, {&crc, 1});
+    if (crc == 0) return std::nullopt;  // an overwrite is going on
+    const uint64_t start = each.place.value * kBlockSize;
+    const uint64_t kept = inode.size > start ? inode.size - start : kBlockSize;
+    out.push_back({each.block, crc, static_cast<uint32_t>(std::min(kept, kBlockSize))});
   }
   return out;
 }

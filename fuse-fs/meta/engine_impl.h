@@ -98,6 +98,7 @@ class EngineImpl final : public Engine {
   Result<void> verify_maps() override;
   uint64_t mended() const override { return region_.counters().mended; }
   Space space() override;
+  bool heap_scarce() override { return heap_.scarce(); }
   bool count_inodes() override { return slots_.look_on(); }
 
   Result<std::vector<Piece>> map(InodeId id, FileBlock first, uint64_t count) override;
@@ -216,6 +217,12 @@ class EngineImpl final : public Engine {
   void store_new_checksums(const WriteResult& result, Inode& inode);
   void settle_checksums(Inode& inode, uint64_t epoch);
   void flush_new_checksums(const Inode& inode, uint64_t epoch);
+  struct Unflushed {
+    FileBlock place;
+    BlockNo block;
+  };
+  static std::optional<std::vector<Unflushed>> unflushed(const Inode& inode, uint64_t epoch,
+                                                         uint64_t flushed);
   std::optional<std::vector<DataCondition>> conditions(const Inode& inode, uint64_t epoch,
                                                        uint64_t flushed) const;
   static constexpr uint64_t kMaxConditions = 64;  // more is worth a flush of its own

@@ -25,6 +25,7 @@ using SlotWords = std::array<uint64_t, sizeof(ExtentSlot) / kWordSize>;
 
 Result<ExtentMap::Plan> ExtentMap::plan(Transaction& tx, InodeImage& next, uint64_t epoch) {
   Plan plan;
+  plan.epoch = epoch;
   go_on_shifting(tx, next, plan);
   if (!plan.complete) return plan;
   SFS_TRY(plan_removals(tx, next, plan));
@@ -42,20 +43,21 @@ Result<ExtentMap::Plan> ExtentMap::plan(Transaction& tx, InodeImage& next, uint6
 }
 
 Result<void> ExtentMap::plan_removals(Transaction& tx, InodeImage& next, Plan& plan) {
-  for (const auto& [first, end] : removed_) {
-    for (uint64_t at = first; at < end;) {
+  for (const auto& [first, removed] : removed_) {
+    if (removed.epoch > plan.epoch) continue;
+    for (uint64_t at = first; at < removed.end;) {
       auto found = committed_.upper_bound(at);
       if (found != committed_.begin() && std::prev(found)->second.extent.end() > at) --found;
-      if (found == committed_.end() || found->first >= end) break;
+      if (found == committed_.end() || found->first >= removed.end) break;
       if (plan.steps >= Plan::kMaxSteps) {
         plan.complete = false;
         return {};
       }
-      const uint64_t stop = std::min(end, found->second.extent.end());
+      const uint64_t stop = std::min(removed.end, found->second.extent.end());
       SFS_TRY(plan_removal(tx, next, plan, found->first, std::max(at, found->first), stop));
       plan.removed_up_to = at = stop;
     }
-    plan.removed_up_to = end;
+    plan.removed_up_to = removed.end;
   }
   return {};
 }
@@ -159,13 +161,14 @@ void ExtentMap::clear_slot(Transaction& tx, InodeImage& next, uint64_t slot) {
 
 void ExtentMap::done(Plan plan) {
   for (Heap::Claim& unit : plan.units) unit.keep();
-  while (!removed_.empty() && removed_.begin()->first < plan.removed_up_to) {
-    const uint64_t end = removed_.begin()->second;
-    removed_.erase(removed_.begin());
-    if (end > plan.removed_up_to) {
-      removed_.emplace(plan.removed_up_to, end);
-      break;
+  for (auto at = removed_.begin(); at != removed_.end() && at->first < plan.removed_up_to;) {
+    if (at->second.epoch > plan.epoch) {
+      ++at;
+      continue;
     }
+    const Removed rest = at->second;
+    at = removed_.erase(at);
+    if (rest.end > plan.removed_up_to) removed_.emplace(plan.removed_up_to, rest);
   }
   for (const uint64_t key : plan.added) added_.erase(key);
   for (const BlockRun& run : plan.allocated) added_blocks_ -= run.count;

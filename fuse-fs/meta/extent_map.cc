@@ -140,14 +140,14 @@ Extent cut(const Extent& extent, uint64_t first, uint64_t end) {
 
 // The entry that reaches past `from`, or the one after it.
 template <typename Map, typename EndOf>
-auto first_past(const Map& map, uint64_t from, EndOf end_of) {
+auto first_past(Map& map, uint64_t from, EndOf end_of) {
   auto found = map.upper_bound(from);
   if (found != map.begin() && end_of(*std::prev(found)) > from) --found;
   return found;
 }
 
 constexpr auto kEndOfExtent = [](const auto& entry) { return entry.second.extent.end(); };
-constexpr auto kEndOfHidden = [](const auto& entry) { return entry.second; };
+constexpr auto kEndOfHidden = [](const auto& entry) { return entry.second.end; };
 
 }  // namespace
 
@@ -167,11 +167,11 @@ std::optional<Extent> ExtentMap::next_committed(uint64_t from) const {
       ++found;
       continue;
     }
-    while (hidden != removed_.end() && hidden->second <= start) ++hidden;
+    while (hidden != removed_.end() && hidden->second.end <= start) ++hidden;
     if (hidden == removed_.end() || hidden->first >= extent.end())
       return cut(extent, start, extent.end());
     if (hidden->first > start) return cut(extent, start, hidden->first);
-    from = hidden->second;  // start is hidden; a truncated tail is skipped in one step
+    from = hidden->second.end;  // start is hidden; a truncated tail is skipped in one step
     found = first_past(committed_, from, kEndOfExtent);
   }
   return std::nullopt;
@@ -190,7 +190,7 @@ std::optional<Extent> ExtentMap::next(uint64_t from) const {
 std::vector<BlockRun> ExtentMap::add(const Extent& extent, uint64_t epoch) {
   std::vector<BlockRun> dropped;
   const std::optional<Extent> there = next(extent.first);
-  if (there && there->first < extent.end()) dropped = remove(extent.first, extent.length);
+  if (there && there->first < extent.end()) dropped = take_out(extent.first, extent.end(), epoch);
   added_blocks_ += extent.length;
   const auto after = added_.lower_bound(extent.first);
   if (after != added_.begin()) {
@@ -210,12 +210,17 @@ std::vector<BlockRun> ExtentMap::add(const Extent& extent, uint64_t epoch) {
 std::vector<BlockRun> ExtentMap::remove(uint64_t first, uint64_t count) {
   const uint64_t end =
       count > kMaxFileBlocks ? kMaxFileBlocks : std::min(first + count, kMaxFileBlocks);
+  return take_out(first, end, 0);
+}
+
+std::vector<BlockRun> ExtentMap::take_out(uint64_t first, uint64_t end, uint64_t epoch) {
   std::vector<BlockRun> dropped = remove_added(first, end);
+  let_wait(first, end, epoch);
   for (uint64_t at = first; at < end;) {
     const std::optional<Extent> part = next_committed(at);
     if (!part || part->first >= end) break;
     at = std::min(end, part->end());
-    hide(part->first, at);
+    hide(part->first, at, epoch);
     removed_blocks_ += at - part->first;
   }
   return dropped;
@@ -243,17 +248,35 @@ std::vector<BlockRun> ExtentMap::remove_added(uint64_t first, uint64_t end) {
   return dropped;
 }
 
-void ExtentMap::hide(uint64_t first, uint64_t end) {
+void ExtentMap::hide(uint64_t first, uint64_t end, uint64_t epoch) {
   auto after = removed_.lower_bound(first);
-  if (after != removed_.end() && after->first == end) {
-    end = after->second;
+  if (after != removed_.end() && after->first == end && after->second.epoch == epoch) {
+    end = after->second.end;
     after = removed_.erase(after);
   }
-  if (after != removed_.begin() && std::prev(after)->second == first) {
-    std::prev(after)->second = end;
-    return;
+  if (after != removed_.begin()) {
+    Removed& before = std::prev(after)->second;
+    if (before.end == first && before.epoch == epoch) {
+      before.end = end;
+      return;
+    }
   }
-  removed_.emplace_hint(after, first, end);
+  removed_.emplace_hint(after, first, Removed{end, epoch});
+}
+
+// What replaced this is replaced in turn, or gone.
+void ExtentMap::let_wait(uint64_t first, uint64_t end, uint64_t epoch) {
+  for (auto at = first_past(removed_, first, kEndOfHidden); at != removed_.end(); ++at) {
+    if (at->first >= end) break;
+    const Removed old = at->second;
+    if (old.epoch == 0 || old.epoch == epoch) continue;
+    if (at->first < first) {
+      at->second.end = first;
+      at = removed_.emplace(first, old).first;
+    }
+    at->second = {std::min(end, old.end), epoch};
+    if (end < old.end) removed_.emplace(end, old);
+  }
 }
 
 void ExtentMap::for_each_added(

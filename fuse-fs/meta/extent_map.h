@@ -52,8 +52,10 @@ class ExtentMap {
   // ---- The current view
   // The first mapped part at or after a file block, cut to start there.
   std::optional<Extent> next(uint64_t from) const;
-  // Maps what is a hole; what was mapped there before is removed first. Both return runs that were
-  // reserved, never committed, and are nobody's now.
+  std::optional<Extent> next_committed(uint64_t from) const;  // of what is not new alone
+  // Maps a hole, or something else: what was mapped there before is removed by the commit that this
+  // is in, and no earlier one. Both return runs that were reserved, never committed, and are
+  // nobody's now.
   std::vector<BlockRun> add(const Extent& extent, uint64_t epoch);
   std::vector<BlockRun> remove(uint64_t first, uint64_t count);
   bool dirty() const { return !added_.empty() || !removed_.empty() || shift_; }
@@ -75,6 +77,7 @@ class ExtentMap {
     bool shifting = false;  // no change of the overlay is in: a shift goes on
     std::vector<BlockRun> allocated, freed;
     std::vector<BlockRun> collapsed;  // freed too, but the inode counts them no more
+    uint64_t epoch = 0;               // up to which
     uint64_t removed_up_to = 0;       // removals below this file block are in
     std::vector<uint64_t> added;      // keys of added_ that are in
     std::vector<Heap::Claim> units;
@@ -99,6 +102,10 @@ class ExtentMap {
     Extent extent;
     uint64_t epoch;
   };
+  struct Removed {
+    uint64_t end;
+    uint64_t epoch;  // of what replaces it; 0: it waits for nothing
+  };
   ExtentMap(Heap& heap, InodeId id) : heap_(heap), id_(id) {}
 
   struct Collapsed {
@@ -108,8 +115,9 @@ class ExtentMap {
   Result<void> load_slots(const InodeImage& image);
   Result<void> load_slot(const Extent& extent, uint64_t at);
   Result<void> add_committed(const Extent& extent, uint64_t at);
-  std::optional<Extent> next_committed(uint64_t from) const;
-  void hide(uint64_t first, uint64_t end);
+  std::vector<BlockRun> take_out(uint64_t first, uint64_t end, uint64_t epoch);
+  void hide(uint64_t first, uint64_t end, uint64_t epoch);
+  void let_wait(uint64_t first, uint64_t end, uint64_t epoch);
   std::vector<BlockRun> remove_added(uint64_t first, uint64_t end);
 
   std::optional<uint64_t> crossing(uint64_t border) const;
@@ -131,7 +139,7 @@ class ExtentMap {
   InodeId id_;
   std::map<uint64_t, Committed> committed_;  // by first file block
   std::map<uint64_t, Added> added_;          // by first file block; never over visible committed
-  std::map<uint64_t, uint64_t> removed_;     // first → end, merged
+  std::map<uint64_t, Removed> removed_;      // by first file block
   std::vector<uint64_t> free_slots_;         // META offsets
   std::optional<Shift> shift_;               // slots wait for it
   std::vector<Collapsed> collapsed_;         // slots that go with it

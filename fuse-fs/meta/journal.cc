@@ -24,6 +24,12 @@
 #include "pmem/region.h"
 
 namespace streamfs::meta {
+
+bool DataCondition::met_by(ConstBytes block_bytes) const {
+  static constexpr std::array<std::byte, kBlockSize> kZeroes{};
+  const uint32_t crc = crc32c(block_bytes.first(length));
+  return known_checksum(crc32c(ConstBytes(kZeroes).subspan(length), crc)) == checksum;
+}
 namespace {
 
 constexpr auto kCheckpointEvery = std::chrono::milliseconds(100);

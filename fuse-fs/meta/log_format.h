@@ -29,12 +29,12 @@ struct LogChunkHeader {
 static_assert(sizeof(LogChunkHeader) == 64);
 static_assert(std::has_unique_object_representations_v<LogChunkHeader>);
 
-// The record with this sequence holds good if the block does.
+// The record with this sequence holds good if the block does (DataCondition).
 struct LogCondition {
   uint64_t sequence;
   uint64_t block;
   uint32_t checksum;
-  uint32_t reserved;
+  uint32_t length;  // 0: all of it
 };
 static_assert(sizeof(LogCondition) == 24);
 static_assert(std::has_unique_object_representations_v<LogCondition>);

@@ -118,8 +118,18 @@ void MetadataLog::append(TxId tx, ConstBytes record, std::span<const ConstBytes>
   }
   const MutexLock lock(pending_mutex_);
   pending_.push_back(std::move(pending));
-  for (const DataCondition& condition : conditions) conditional_[condition.block.value] = tx.value;
+  for (const DataCondition& condition : conditions) add_condition(condition, tx.value);
   conditional_count_.store(conditional_.size(), std::memory_order_release);
+}
+
+// What an earlier one looks at has not changed since, so that one says it for both: with the same
+// checksum, where the shorter of them has zeroes after it.
+void MetadataLog::add_condition(const DataCondition& condition, uint64_t sequence) {
+  Unsettled& known =
+      conditional_.try_emplace(condition.block.value, Unsettled{sequence, condition}).first->second;
+  const uint32_t length = std::max(known.condition.length, condition.length);
+  known = {sequence, condition};
+  known.condition.length = length;
 }
 
 Result<MetadataLog::Shipped> MetadataLog::ship() {
@@ -172,7 +182,7 @@ Result<void> MetadataLog::write_pending(const std::vector<Pending>& records) {
     }
     chunk.bytes.insert(chunk.bytes.end(), record.bytes.begin(), record.bytes.end());
     for (const DataCondition& each : record.conditions)
-      chunk.conditions.push_back({record.sequence, each.block.value, each.checksum, 0});
+      chunk.conditions.push_back({record.sequence, each.block.value, each.checksum, each.length});
     last = record.sequence;
   }
   if (chunk.bytes.size() == sizeof(LogChunkHeader)) return {};
@@ -220,15 +230,17 @@ void MetadataLog::made_durable(const Shipped& shipped) {
   if (conditional_count_.load(std::memory_order_acquire) == 0) return;
   const MutexLock lock(pending_mutex_);
   std::erase_if(conditional_,
-                [&](const auto& each) { return each.second <= shipped.settled.value; });
+                [&](const auto& each) { return each.second.sequence <= shipped.settled.value; });
   conditional_count_.store(conditional_.size(), std::memory_order_release);
 }
 
-bool MetadataLog::is_conditional(BlockNo first, uint64_t count) const {
+bool MetadataLog::forbids(BlockNo first, ConstBytes blocks) const {
   if (conditional_count_.load(std::memory_order_acquire) == 0) return false;
   const MutexLock lock(pending_mutex_);
-  for (uint64_t block = first.value; block < first.value + count; ++block) {
-    if (conditional_.contains(block)) return true;
+  for (size_t at = 0; at < blocks.size(); at += kBlockSize) {
+    const auto found = conditional_.find(first.value + at / kBlockSize);
+    if (found == conditional_.end()) continue;
+    if (!found->second.condition.met_by(blocks.subspan(at, kBlockSize))) return true;
   }
   return false;
 }
@@ -237,7 +249,7 @@ bool MetadataLog::is_conditional(TxId through) const {
   if (conditional_count_.load(std::memory_order_acquire) == 0) return false;
   const MutexLock lock(pending_mutex_);
   return std::ranges::any_of(conditional_,
-                             [&](const auto& each) { return each.second <= through.value; });
+                             [&](const auto& each) { return each.second.sequence <= through.value; });
 }
 
 // Fuzzy: records are committed meanwhile, and pages may have caught them. So they are in the log,

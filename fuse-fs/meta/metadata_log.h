@@ -19,8 +19,8 @@
 // Conditional records: one flush can make data and the record that names it durable, if a restore
 // can tell whether the data arrived. It looks for the first record of which a condition is not met,
 // and ends before it: nobody was told of that one, or of a later one. A condition is settled once a
-// durable chunk says that the flush after its record returned; until then nobody may change the
-// block, or give it to somebody else.
+// durable chunk says that the flush after its record returned; until then nobody may change what it
+// looks at, or give the block to somebody else.
 #pragma once
 
 #include <cstdint>
@@ -81,8 +81,8 @@ class MetadataLog {
   // The same; with none pending it writes a chunk all the same, if that settles something.
   Result<Shipped> ship_to_settle();
   void made_durable(const Shipped& shipped);
-  // Whether one of these blocks is a condition that is not settled.
-  bool is_conditional(BlockNo first, uint64_t count) const;
+  // Whether a condition that is not settled would not be met by one of these blocks.
+  bool forbids(BlockNo first, ConstBytes blocks) const;
   // Whether a record up to this one has such a condition.
   bool is_conditional(TxId through) const;
   TxId durable() const { return TxId{durable_.load(std::memory_order_acquire)}; }
@@ -126,8 +126,14 @@ class MetadataLog {
   Mutex ship_mutex_;             // before pending_mutex_; held across the log's own device I/O
   mutable Mutex pending_mutex_;  // leaf, after a journal ring's mutex
   std::vector<Pending> pending_ SFS_GUARDED_BY(pending_mutex_);
-  // Block → sequence, until it is settled.
-  std::unordered_map<uint64_t, uint64_t> conditional_ SFS_GUARDED_BY(pending_mutex_);
+  struct Unsettled {
+    uint64_t sequence;  // of the last record
+    DataCondition condition;
+  };
+  void add_condition(const DataCondition& condition, uint64_t sequence)
+      SFS_REQUIRES(pending_mutex_);
+  // By block, until it is settled.
+  std::unordered_map<uint64_t, Unsettled> conditional_ SFS_GUARDED_BY(pending_mutex_);
   std::atomic<uint64_t> conditional_count_{0};  // nothing to look up while it is 0
   DataLabel label_ SFS_GUARDED_BY(ship_mutex_);
   uint64_t next_chunk_ SFS_GUARDED_BY(ship_mutex_) = 1;

@@ -28,11 +28,12 @@ constexpr uint64_t kAllMet = kMaxSequence + 1;
 
 // A block that cannot be read is for its reader to find out.
 Result<bool> is_met(const LogCondition& condition, const DataLabel& label, LogDevice& device) {
-  if (condition.block >= label.geometry.data_blocks)
+  if (condition.block >= label.geometry.data_blocks || condition.length > kBlockSize)
     return Error{EIO, "the metadata log is damaged"};
   std::vector<std::byte> block(kBlockSize);
   if (!device.read(BlockNo{condition.block}, block).ok()) return true;
-  return known_checksum(crc32c(block)) == condition.checksum;
+  const uint32_t length = condition.length == 0 ? kBlockSize : condition.length;
+  return DataCondition{BlockNo{condition.block}, condition.checksum, length}.met_by(block);
 }
 
 // The sequence of the first record of which a condition is neither settled nor met.

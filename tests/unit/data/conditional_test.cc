@@ -2,10 +2,12 @@
 // cut: what was acknowledged is there, and of the rest all or nothing, whatever the device kept.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,11 +33,11 @@ uint64_t flushes(Rig& rig) {
   return rig.ram().flushes;
 }
 
-// How often the device is flushed by one fsync of what `change` did.
+// How often the device is flushed by `change` and an fsync of it.
 template <typename Change>
 uint64_t flushes_of(Rig& rig, InodeId id, bool data_only, const Change& change) {
-  change();
   const uint64_t before = flushes(rig);
+  change();
   EXPECT_TRUE(rig.fs().fsync(id, data_only).ok());
   return flushes(rig) - before;
 }
@@ -105,6 +107,157 @@ TEST(Conditional, AnFsyncOfOverwrittenBlocksTakesOneFlushAndAnFdatasyncNoRecord)
   const auto grow = [&] { ASSERT_TRUE(rig.write(id, 4 * kBlockSize, filled_blocks(1, 3)).ok()); };
   EXPECT_EQ(flushes_of(rig, id, true, grow), 1U);
   EXPECT_EQ(commits(), before + 2) << "a size is needed to read it back";
+}
+
+// As programs write logs: each time a little behind what was made durable the time before.
+TEST(Conditional, AnAppendWithinABlockTakesOneFlush) {
+  Rig rig(Rig::with_log());
+  const InodeId id = rig.create("f");
+  uint64_t size = 0;
+  for (uint64_t i = 0; i < 60; ++i) {
+    const uint64_t length = 100 + 137 * i;
+    const auto append = [&] { ASSERT_TRUE(rig.write(id, size, Rig::filled(length, 1)).ok()); };
+    EXPECT_EQ(flushes_of(rig, id, i % 2 != 0, append), 1U) << i;
+    size += length;
+  }
+  const auto change = [&] { ASSERT_TRUE(rig.write(id, size - 1, Rig::filled(1, 2)).ok()); };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(flushes_of(rig, id, true, change), 1U);
+}
+
+// A restore looks at what the fsync before named: what replaces it gets a block of its own.
+TEST(Conditional, AnOverwriteOfWhatWasJustMadeDurableTakesOneFlush) {
+  Rig rig(Rig::with_log());
+  const InodeId id = rig.create("f");
+  for (uint64_t i = 1; i <= 40; ++i) {
+    const auto bytes = filled_blocks(4, static_cast<int>(i));
+    const uint64_t at = i % 3 * kBlockSize;
+    const auto change = [&] { ASSERT_TRUE(rig.write(id, at, bytes).ok()); };
+    EXPECT_EQ(flushes_of(rig, id, i % 2 != 0, change), 1U) << i;
+    EXPECT_EQ(rig.read(id, at, bytes.size()), bytes) << i;
+  }
+  rig.unmount_losing_meta();
+  EXPECT_EQ(rig.read(rig.lookup("f"), kBlockSize, 4 * kBlockSize), filled_blocks(4, 40));
+  EXPECT_TRUE(rig.check().problems.empty());
+}
+
+TEST(Conditional, WhereNoBlockIsFreeAnOverwriteStaysInItsPlace) {
+  Rig rig(Rig::with_log());
+  const InodeId id = rig.create("f"), full = rig.create("full");
+  ASSERT_TRUE(rig.write(full, 0, filled_blocks(rig.fs().space().free_blocks - 8, 1)).ok());
+  ASSERT_TRUE(rig.fs().sync().ok());
+  ASSERT_TRUE(rig.write(id, 0, filled_blocks(8, 1)).ok());
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  ASSERT_TRUE(rig.write(id, 0, filled_blocks(8, 2)).ok());
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  rig.power_cut_losing_meta(1);
+  EXPECT_EQ(rig.read(rig.lookup("f"), 0, 9 * kBlockSize), filled_blocks(8, 2));
+}
+
+// A commit of what was flushed before takes a block away no earlier than it has another one.
+TEST(Conditional, WhatIsReplacedStaysUntilWhatReplacesItIsFlushed) {
+  for (const bool truncated : {false, true}) {
+    Rig rig(Rig::with_log());
+    const InodeId id = rig.create("f");
+    ASSERT_TRUE(rig.write(id, 0, filled_blocks(4, 1)).ok());
+    ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+    const uint64_t flushed = rig.fs().status()->device.flushes;
+    ASSERT_TRUE(rig.write(id, kBlockSize, filled_blocks(2, 2)).ok());
+    EXPECT_EQ(rig.fs().status()->device.flushes, flushed) << "it was not written in place";
+    if (truncated) ASSERT_TRUE(rig.fs().truncate(id, 2 * kBlockSize).ok());
+    ASSERT_TRUE(rig.fs().engine().commit_inode(id, 0).ok());
+    rig.kill();
+    EXPECT_EQ(rig.read(rig.lookup("f"), 0, 5 * kBlockSize), filled_blocks(truncated ? 2 : 4, 1));
+    ASSERT_TRUE(rig.fs().truncate(rig.lookup("f"), 5 * kBlockSize).ok());
+    const auto rest = rig.read(rig.lookup("f"), 2 * kBlockSize, kBlockSize);
+    EXPECT_EQ(rest, filled_blocks(1, truncated ? 0 : 1));
+    EXPECT_TRUE(rig.check().problems.empty());
+  }
+}
+
+// Two records look at one block, the second at less of it.
+TEST(Conditional, AnAppendLeavesWhatAnyRecordLooksAt) {
+  const auto zeroes = Rig::filled(50, 0), bytes = Rig::filled(50, 1);
+  for (uint64_t seed = 1; seed <= kCuts / 5; ++seed) {
+    Rig rig(Rig::with_log());
+    const InodeId id = rig.create("f");
+    ASSERT_TRUE(rig.write(id, 0, bytes).ok());
+    ASSERT_TRUE(rig.write(id, 50, zeroes).ok());
+    ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+    ASSERT_TRUE(rig.fs().truncate(id, 50).ok());
+    const auto ahead = rig.fs().engine().commit_ahead(id, uint64_t{1} << 40U, 0);
+    ASSERT_TRUE(ahead.ok() && *ahead);
+    ASSERT_TRUE(rig.write(id, 50, bytes).ok());
+    rig.power_cut_losing_meta(seed);
+    EXPECT_EQ(rig.read(rig.lookup("f"), 0, 50), bytes) << seed;
+  }
+}
+
+// A file that is appended to, changed, cut and made durable, and the bytes that it has.
+class ChangingFile {
+ public:
+  ChangingFile(Rig& rig, uint64_t seed) : rig_(rig), random_(seed), id_(rig.create("f")) {}
+
+  void append() {
+    const auto added = Rig::filled(1 + random_() % 6000, value());
+    ASSERT_TRUE(rig_.write(id_, bytes_.size(), added).ok());
+    bytes_.insert(bytes_.end(), added.begin(), added.end());
+  }
+  void change() {
+    if (bytes_.empty()) return;
+    const size_t from = bytes_.size() - 1 - random_() % std::min<size_t>(bytes_.size(), 5000);
+    const auto changed = Rig::filled(1 + random_() % (bytes_.size() - from), value());
+    ASSERT_TRUE(rig_.write(id_, from, changed).ok());
+    std::ranges::copy(changed, bytes_.begin() + static_cast<ptrdiff_t>(from));
+  }
+  void resize() {
+    const size_t size = bytes_.size() + 2000 - std::min<size_t>(bytes_.size(), random_() % 6000);
+    ASSERT_TRUE(rig_.fs().truncate(id_, size).ok());
+    bytes_.resize(size);
+  }
+  void step() {
+    const uint64_t kind = random_() % 8;
+    if (kind == 0) return change();
+    if (kind == 1) return resize();
+    append();
+    if (kind > 2) ASSERT_TRUE(rig_.fs().fsync(id_, kind % 2 != 0).ok());
+  }
+  InodeId id() const { return id_; }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  int value() { return 1 + static_cast<int>(random_() % 250); }
+
+  Rig& rig_;
+  std::mt19937_64 random_;
+  InodeId id_;
+  std::vector<std::byte> bytes_;
+};
+
+// What comes after the last fsync are appends: they are there as far as a record says, and what
+// they stand behind is as it was.
+TEST(Conditional, AppendsTakeNothingBackOfWhatTheyStandBehind) {
+  uint64_t old = 0, fresh = 0;
+  for (uint64_t seed = 1; seed <= 2 * kCuts; ++seed) {
+    Rig rig(Rig::with_log());
+    ChangingFile file(rig, seed);
+    for (uint64_t i = seed % 12 + 1; i > 0; --i) file.step();
+    file.append();
+    ASSERT_TRUE(rig.fs().fsync(file.id(), false).ok());
+    const auto acknowledged = file.bytes();
+    for (uint64_t i = seed % 3; i < 3; ++i) file.append();
+    if (seed % 2 != 0) {
+      rig.device().set_faults({.fail_flushes_after = 0});
+      EXPECT_EQ(rig.fs().fsync(file.id(), false).error().code, EIO);
+      rig.device().set_faults({});
+    }
+    rig.power_cut_losing_meta(seed);
+    const auto found = rig.read(rig.lookup("f"), 0, file.bytes().size() + kBlockSize);
+    const bool is_old = found.size() == acknowledged.size();
+    (is_old ? old : fresh) += 1;
+    ASSERT_EQ(found, is_old ? acknowledged : file.bytes()) << seed;
+  }
+  EXPECT_GT(old, 0U);
+  EXPECT_GT(fresh, 0U);
 }
 
 TEST(Conditional, PersistentMetaAndBlocksWithoutChecksumsAreFlushedFirst) {
