@@ -20,6 +20,7 @@ PASSTHROUGH = ROOT / "build" / "deps" / "bin" / "passthrough_hp"
 
 
 OVER_IO_URING = " over io_uring"
+FLUSHES = 15  # field of Documentation/block/stat.rst
 ENABLED = Path("/sys/module/fuse/parameters/enable_uring")  # by root: echo Y
 
 
@@ -123,8 +124,12 @@ def meta_class(mounted: Mounted) -> str:
 
 
 def flushes(mounted: Mounted) -> int:
-    """Return how often DATA was flushed so far; 0 where streamfs does not count."""
-    return 0 if mounted.server is None else int(status(mounted.point)["device"]["flushes"])
+    """Return how often the device beneath was flushed so far, as its user or the kernel counts."""
+    if mounted.server is not None:
+        return int(status(mounted.point)["device"]["flushes"])
+    device = mounted.point.stat().st_dev
+    counts = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat").read_text().split()
+    return int(counts[FLUSHES])
 
 
 def settle(mounted: Mounted) -> None:

@@ -122,7 +122,7 @@ def one_round(mounts: dict[str, Mounted], quick: bool) -> Round:
 
 
 def once(kind: Kind, one: Mounted, seconds: float) -> dict[str, tuple[float, float]]:
-    """Return by name how many a second, and device flushes for each (streamfs only)."""
+    """Return by name how many a second, and device flushes for each."""
     with ExitStack() as stack:
         place = one.point / "work"
         place.mkdir()
@@ -143,13 +143,13 @@ def rows(rounds: list[Round]) -> Iterator[Row]:
         for where in rounds[0][name]:
             rates = [each[name][where][0] for each in rounds]
             yield row(f"{name}: {where}", statistics.median(rates), "a second")
+            each_one = statistics.median(each[name][where][1] for each in rounds)
+            yield row(f"{name}: device flushes, {where}", each_one, "each")
             if where == "ext4":
                 continue
             others = [each[name]["ext4"][0] for each in rounds]
             target = held(where, OF_EXT4) if name in HELD else None
             yield ratio(f"{name}: ÷ ext4, {where}", rates, others, target)
-            each_one = statistics.median(each[name][where][1] for each in rounds)
-            yield row(f"{name}: device flushes, {where}", each_one, "each")
     for where in rounds[0][MANY]:
         many, one = ([each[name][where][0] for each in rounds] for name in (MANY, ONE))
         yield ratio(f"{WRITERS} writers ÷ 1, {where}", many, one, held(where, OF_ONE_WRITER))
