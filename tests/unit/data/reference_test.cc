@@ -209,6 +209,7 @@ class CutFile {
     }
     ASSERT_TRUE(rig.write(id_, first * 8, bytes).ok());
   }
+  uint64_t end() const { return current_.empty() ? 0 : current_.rbegin()->first + 1; }
   void fsync(Rig& rig) {
     ASSERT_TRUE(rig.fs().fsync(id_, false).ok());
     durable_ = current_;
@@ -252,8 +253,12 @@ void run_cuts(const Rig::Options& options, uint64_t seed, bool lose_meta) {
   for (int cut = 0; cut < 6; ++cut) {
     for (int step = 0; step < 60; ++step) {
       CutFile& file = files[random.below(files.size())];
-      const uint64_t what = random.below(10);
-      if (what < 6) {
+      const uint64_t what = step < 50 ? random.below(14) : 10 + random.below(4);
+      if (what >= 10) {  // as a log grows, and the last of it is put right
+        const uint64_t back = what > 11 ? std::min(file.end(), random.below(900)) : 0;
+        file.write(rig, file.end() - back, 1 + random.below(300));
+        if (what % 2 != 0) file.fsync(rig);
+      } else if (what < 6) {
         file.write(rig, random.below(12'000), 1 + random.below(what < 4 ? 700 : 6000));
       } else if (what < 8) {
         file.fsync(rig);
