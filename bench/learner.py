@@ -134,7 +134,8 @@ def pages_of(records: Records) -> int:
 
 def waf_by_window(records: Records, tags: npt.NDArray[np.uint8], live: int) -> Floats:
     """Return the WAF of each window of WINDOW of what is live, on a device that begins empty."""
-    device = _core.Shadow(live, 1, STREAMS, SPARE, BLOCK_PAGES, live)
+    spare = SPARE + _core.RESERVE_BLOCKS * BLOCK_PAGES / live
+    device = _core.Shadow(live, 1, STREAMS, spare, BLOCK_PAGES, live)
     out, at, copied, written = [], 0, 0, 0
     for part in epochs(records, int(live * WINDOW)):
         pages = pages_of(part)
