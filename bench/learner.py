@@ -17,9 +17,10 @@ import numpy.typing as npt
 from classifierd import _core
 from classifierd.clusters import ChunkClusters
 from classifierd.config import Config, DaemonSettings
-from classifierd.contest import CANDIDATES, Device
+from classifierd.contest import CANDIDATES, PUBLISHED, Contest, Device
 from classifierd.contexts import VStream
 from classifierd.knowledge import Identity, Knowledge
+from classifierd.learner import Settings, epoch_pages_for
 from classifierd.policies import Workload, epochs, learned
 from classifierd.records import CHUNK_PAGES, KIND_TRIM, Records, make, make_overwrites
 from classifierd.traces import telemetry
@@ -31,6 +32,7 @@ PAGES_A_SECOND = 50_000
 POLLS_A_SECOND = 20
 STREAMS = 8
 SPARE, BLOCK_PAGES = 0.07, 256
+ORACLE_EDGES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 4)  # lifetimes ÷ what is live
 WINDOW = 0.01  # of what is live: WAF is looked at so often
 AHEAD = 25  # windows; fewer say more of what is collected at the moment
 SOON = 5  # windows, of a disturbance that should be short
@@ -127,6 +129,27 @@ def tagged(records: Records, live: int) -> npt.NDArray[np.uint8]:
     return learned(workload, SPARE, BLOCK_PAGES).tags["learned"]
 
 
+def tagged_on_a_mount(records: Records, live: int) -> npt.NDArray[np.uint8]:
+    """Return what a daemon places that comes to a full device: a pStream each page written."""
+    device = Device(live, STREAMS, _whole_spare(live), BLOCK_PAGES)
+    end = int((records["block"] + records["pages"]).max())
+    settings = Settings(epoch_pages=epoch_pages_for(live))
+    contest = Contest(end, device, settings, PUBLISHED, PUBLISHED[0])
+    contest.know([VStream(0)])
+    contest.fill(live)
+    return np.concatenate([tags[server] for tags, server, _ in contest.run(records)])
+
+
+def tagged_knowing(records: Records, live: int) -> npt.NDArray[np.uint8]:
+    """Return what an oracle that tags what the host writes places: by true lifetimes."""
+    shares = _core.PageTrace(records).lifetimes().astype(np.float64) / live
+    return np.searchsorted(np.array(ORACLE_EDGES), shares, side="right").astype(np.uint8)
+
+
+def _whole_spare(live: int) -> float:
+    return SPARE + _core.RESERVE_BLOCKS * BLOCK_PAGES / live
+
+
 def pages_of(records: Records) -> int:
     """Return how many pages are written."""
     return int(records["pages"][records["kind"] != KIND_TRIM].sum(dtype=np.int64))
@@ -134,7 +157,7 @@ def pages_of(records: Records) -> int:
 
 def waf_by_window(records: Records, tags: npt.NDArray[np.uint8], live: int) -> Floats:
     """Return the WAF of each window of WINDOW of what is live, on a device that begins empty."""
-    device = _core.Shadow(live, 1, STREAMS, SPARE, BLOCK_PAGES, live)
+    device = _core.Shadow(live, 1, STREAMS, _whole_spare(live), BLOCK_PAGES, live)
     out, at, copied, written = [], 0, 0, 0
     for part in epochs(records, int(live * WINDOW)):
         pages = pages_of(part)
@@ -185,7 +208,8 @@ class Day:
     """A long run; hours are equal parts of it."""
 
     moved: float  # share of the volume that changes class in an hour, mean
-    moved_most: float
+    moved_most: float  # in an hour after the third
+    moved_late: float  # in an hour after the eighth
     grown_mib: float  # resident memory from the eighth hour to the last
 
 
@@ -215,4 +239,5 @@ def _day_of(live: int, pages: int) -> Day:
         memory.append(_resident_mib())
         before = table.copy()
     late = moved[3:HOURS]
-    return Day(float(np.mean(late)), max(late), memory[HOURS - 1] - memory[7])
+    grown = memory[HOURS - 1] - memory[7]
+    return Day(float(np.mean(late)), max(late), max(moved[8:HOURS]), grown)

@@ -29,9 +29,13 @@ SEEDS_JOBS = {"fio4", "emmc3", "vstream64"}
 # 10 % of a core at 50,000 pages a second is 2 µs a page.
 JUDGE_NS, LEARN_NS, TELL_NS = 500, 2000, 40
 UNHINTED, HINTED = Target(1.05), Target(1.02)
-GAP_CLOSED, GAP_CLOSED_HINTED, WORTH_A_GAP = 0.85, 0.92, 0.05
+GAP_CLOSED, GAP_CLOSED_HINTED, GAP_CLOSED_REVIEWED, WORTH_A_GAP = 0.85, 0.92, 0.95, 0.05
 RIVALS = ("sepgc", "sepbit")
 POLICIES = ("nosep", *RIVALS, "life-table", "logistic", "learned", "oracle", "oracle-host")
+# On the test set also: ours in a device that looks again at what it copies, and an oracle that
+# knows lifetimes in the mean only, those to come included (classifierd/hindsight.py).
+REVIEWED, MEAN = "learned-in-device", "oracle-mean"
+TESTED = (*POLICIES, REVIEWED, MEAN)
 # What scikit-learn makes of the same writes, and the source's own idea.
 ESTIMATED = ("sk-kmeans", "sk-minibatch", "sk-gmm", "sk-sgd", "sk-histgb", "chunk-kmeans")
 
@@ -81,12 +85,12 @@ def generated(
 
 def captured(work: str, seeds: Sequence[int]) -> tuple[Replays, Replays]:
     """Record what real programs write, once for each seed; replay it without contexts and with."""
-    bare, full = (Replays(work, {policy: [] for policy in POLICIES}) for _ in range(2))
+    bare, full = (Replays(work, {policy: [] for policy in TESTED}) for _ in range(2))
     for seed in seeds:
         with capture(work, seed) as recorded:
             known = ["--vstreams", str(recorded.vstreams)]
-            bare.add(run(str(recorded.trace), *_hints(said=False)))
-            full.add(run(str(recorded.trace), *known))
+            bare.add(run(str(recorded.trace), *_hints(said=False), policies=TESTED))
+            full.add(run(str(recorded.trace), *known, policies=TESTED))
     return bare, full
 
 
@@ -132,10 +136,12 @@ def of_test_set(seeds: Sequence[int], quick: bool) -> Iterator[Row]:
         replays = [pair[at] for pair in tested]
         for one in replays:
             yield from rows_of(one, labels[at])
-        closed = [one.closed("learned") for one in replays if one.gap >= WORTH_A_GAP]
-        if closed:
-            mean, name = statistics.fmean(closed), f"test set, {labels[at]}: mean gap closed"
-            yield row(f"{name} by learned", mean, "", Target(target, at_least=True))
+        wide = [one for one in replays if one.gap >= WORTH_A_GAP]
+        limits = {"learned": target, REVIEWED: GAP_CLOSED_REVIEWED, MEAN: None, "oracle-host": None}
+        for policy, least in limits.items() if wide else ():
+            mean = statistics.fmean(one.closed(policy) for one in wide)
+            limit = Target(least, at_least=True) if least is not None else None
+            yield row(f"test set, {labels[at]}: mean gap closed by {policy}", mean, "", limit)
 
 
 def of_development_set(seeds: Sequence[int], quick: bool) -> Iterator[Row]:
@@ -165,8 +171,7 @@ def of_estimators(quick: bool) -> Iterator[Row]:
 def rows_of(replays: Replays, label: str, limit: Target | None = None) -> Iterator[Row]:
     """Yield a workload's figures."""
     name = f"{replays.workload}, {label}"
-    for policy in POLICIES:
-        values = replays.waf[policy]
+    for policy, values in replays.waf.items():
         held = limit if policy == "learned" else None
         spread = f"WAF, {min(values):.3f} to {max(values):.3f}"
         yield row(f"{name}: {policy}", replays.mean(policy), spread, held)

@@ -29,6 +29,7 @@
 #include "classifierd/src_core/simulator.h"
 #include "classifierd/src_core/telemetry_reader.h"
 #include "classifierd/src_core/views.h"
+#include "emulator/geometry.h"
 #include "learning/logistic.h"
 #include "learning/tokens.h"
 
@@ -260,6 +261,7 @@ void bind_wire(py::module_& m) {
   m.attr("TELEMETRY_MAGIC") = wire::kTelemetryMagic;
   m.attr("TELEMETRY_VERSION") = wire::kTelemetryVersion;
   m.attr("AGE_BINS") = kAgeBins;
+  m.attr("RESERVE_BLOCKS") = emulator::kReserveBlocks;
   m.attr("FEATURES") =
       py::dict(py::arg("comm") = uint32_t{kComm}, py::arg("ext") = uint32_t{kExtension},
                py::arg("dir") = uint32_t{kDirectory}, py::arg("vstream") = uint32_t{kVStream},
@@ -394,7 +396,7 @@ void bind_replay(py::module_& m) {
            }),
            py::arg("live_pages"), py::arg("candidates"), py::arg("classes"),
            py::arg("spare") = 0.07, py::arg("block_pages") = 256,
-           py::arg("sampled_pages") = 1U << 16, py::arg("gc_mode") = "same")
+           py::arg("sampled_pages") = 1U << 17, py::arg("gc_mode") = "same")
       .def(
           "feed",
           [](Shadow& shadow, const py::array& records, const Array<uint8_t>& page_tags) {

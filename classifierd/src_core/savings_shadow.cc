@@ -1,7 +1,6 @@
 #include "classifierd/src_core/savings_shadow.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -10,11 +9,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "base/mix.h"
-#include "base/types.h"
 #include "base/wire/telemetry.h"
+#include "classifierd/src_core/chunk_sample.h"
 #include "classifierd/src_core/record_check.h"
 #include "classifierd/src_core/shadow_device.h"
+#include "classifierd/src_core/smaller_device.h"
 #include "emulator/geometry.h"
 
 namespace streamfs::classifier {
@@ -23,31 +22,9 @@ using wire::TelemetryRecord;
 
 namespace {
 
-constexpr uint64_t kFollowedTogether = 16;  // pages
-// Greedy collection of smaller blocks finds emptier ones than the whole device would.
-constexpr uint32_t kBlockPagesLeast = 64;
-
-// A device of `settings` that is `stride` times smaller, its blocks as well as far as that goes.
-emulator::Geometry smaller(const SavingsShadow::Settings& settings, uint32_t streams,
-                           emulator::GcMode gc_mode, uint64_t stride) {
-  emulator::Geometry out;
-  const uint64_t groups = div_round_up(settings.capacity_pages, stride * kFollowedTogether);
-  out.user_pages = static_cast<uint32_t>(groups * kFollowedTogether);
-  const uint32_t least = std::min(settings.block_pages, kBlockPagesLeast);
-  out.pages_per_block = std::max(static_cast<uint32_t>(settings.block_pages / stride), least);
-  out.streams = static_cast<uint16_t>(streams);
-  out.gc_mode = gc_mode;
-  // Blocks that did not become smaller by as much must not eat the spare by being kept free, or by
-  // being open: half full as a rule, and of several streams half are taken to be in use.
-  const double open =
-      (gc_mode == emulator::GcMode::kOwnFrontier ? out.frontiers() : out.streams + 1.0) *
-      (streams == 1 ? 0.5 : 0.25);
-  const double shrunk = static_cast<double>(settings.block_pages) / static_cast<double>(stride);
-  const double pages = out.user_pages * (1 + settings.spare) +
-                       (out.low_water + open) * (out.pages_per_block - shrunk);
-  out.blocks = std::max(static_cast<uint32_t>(out.needed_blocks()),
-                        static_cast<uint32_t>(std::lround(pages / out.pages_per_block)));
-  return out;
+WholeDevice whole(const SavingsShadow::Settings& settings, uint32_t streams,
+                  emulator::GcMode gc_mode) {
+  return {settings.capacity_pages, settings.spare, settings.block_pages, gc_mode, streams};
 }
 
 }  // namespace
@@ -112,12 +89,8 @@ class Hindsight {
 
 class SavingsShadow::Part {
  public:
-  Part(const Settings& settings, uint64_t stride)
-      : streams_(settings.pstreams),
-        off_(smaller(settings, 1, emulator::GcMode::kOwnFrontier, stride)),
-        placed_(smaller(settings, settings.pstreams, settings.gc_mode, stride)),
-        oracle_(smaller(settings, settings.pstreams, settings.gc_mode, stride)),
-        hindsight_(smaller(settings, 1, settings.gc_mode, stride).user_pages, settings.pstreams) {}
+  Part(const Settings& settings, const ChunkSample& sample)
+      : Part(settings, sample.stride(), sample.share_of(settings.capacity_pages)) {}
 
   void write(uint32_t page, uint32_t stream) {
     ++counts_.written;
@@ -155,6 +128,13 @@ class SavingsShadow::Part {
     void trim(uint32_t page) { part.oracle_.trim(page); }
   };
 
+  Part(const Settings& settings, uint64_t stride, uint64_t pages)
+      : streams_(settings.pstreams),
+        off_(smaller(whole(settings, 1, emulator::GcMode::kOwnFrontier), stride, pages)),
+        placed_(smaller(whole(settings, streams_, settings.gc_mode), stride, pages)),
+        oracle_(smaller(whole(settings, streams_, settings.gc_mode), stride, pages)),
+        hindsight_(static_cast<uint32_t>(pages), streams_) {}
+
   emulator::FrontierId frontier(uint32_t stream) const {
     return static_cast<emulator::FrontierId>(std::min(stream, streams_ - 1));
   }
@@ -166,40 +146,25 @@ class SavingsShadow::Part {
 };
 
 SavingsShadow::SavingsShadow(const Settings& settings)
-    : capacity_(settings.capacity_pages), stride_(uint64_t{settings.one_in} * settings.parts) {
+    : capacity_(settings.capacity_pages),
+      sample_(uint64_t{settings.one_in} * settings.parts, settings.parts) {
   const bool sound = settings.capacity_pages > 0 && settings.capacity_pages <= kCapacityBlocksMax &&
                      settings.pstreams > 0 && settings.pstreams <= emulator::kMaxStreams &&
                      settings.block_pages > 0 && settings.one_in > 0 && settings.parts > 0 &&
                      settings.spare > 0 && settings.spare <= 1;
   if (!sound) throw std::invalid_argument("no such device can be followed");
   for (uint32_t i = 0; i < settings.parts; ++i)
-    parts_.push_back(std::make_unique<Part>(settings, stride_));
+    parts_.push_back(std::make_unique<Part>(settings, sample_));
 }
 
 SavingsShadow::~SavingsShadow() = default;
 
-SavingsShadow::Place SavingsShadow::place_of(uint64_t chunk) const {
-  const uint64_t group = chunk / stride_;
-  const uint64_t which = (chunk % stride_ + mix64(group) % stride_) % stride_;
-  if (which >= parts_.size()) return {nullptr, 0};
-  return {parts_[which].get(), static_cast<uint32_t>(group * kFollowedTogether)};
-}
-
-template <typename Visit>
-void SavingsShadow::each_followed(uint64_t first, uint64_t end, Visit visit) {
-  while (first < end) {
-    const uint64_t stop = std::min(end, (first / kFollowedTogether + 1) * kFollowedTogether);
-    const Place place = place_of(first / kFollowedTogether);
-    for (; place.part != nullptr && first < stop; ++first)
-      visit(*place.part, place.page + static_cast<uint32_t>(first % kFollowedTogether));
-    first = stop;
-  }
-}
-
 void SavingsShadow::fill(uint64_t pages, uint64_t first) {
   first = std::min(first, capacity_);
-  each_followed(first, first + std::min(pages, capacity_ - first),
-                [](Part& part, uint32_t page) { part.put(page, UINT32_MAX); });
+  sample_.each(first, first + std::min(pages, capacity_ - first),
+               [&](uint64_t part, uint64_t, uint64_t number) {
+                 parts_[part]->put(static_cast<uint32_t>(number), UINT32_MAX);
+               });
 }
 
 void SavingsShadow::release(uint32_t stream) {
@@ -209,14 +174,14 @@ void SavingsShadow::release(uint32_t stream) {
 void SavingsShadow::feed(std::span<const TelemetryRecord> records) {
   for (const TelemetryRecord& record : records) {
     if (!believable(record, capacity_)) continue;
-    const uint64_t end = record.block + record.pages;
-    if (record.kind == wire::TelemetryKind::kTrim) {
-      each_followed(record.block, end, [](Part& part, uint32_t page) { part.trim(page); });
-    } else {
-      written_ += record.pages;
-      each_followed(record.block, end,
-                    [&](Part& part, uint32_t page) { part.write(page, record.pstream); });
-    }
+    const bool trim = record.kind == wire::TelemetryKind::kTrim;
+    written_ += trim ? 0 : record.pages;
+    const auto take = [&](uint64_t part, uint64_t, uint64_t number) {
+      const auto page = static_cast<uint32_t>(number);
+      if (trim) return parts_[part]->trim(page);
+      parts_[part]->write(page, record.pstream);
+    };
+    sample_.each(record.block, record.block + record.pages, take);
   }
 }
 

@@ -1,15 +1,12 @@
 // What do streams save on this device? Three small devices without data see the same writes: with
 // streams off, as the filesystem placed them, and with the deaths known that have been seen by now.
 //
-// Few chunks of 64 KiB are followed, and the devices are that much smaller (spatial sampling:
-// Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST'15). Of each group of
-// neighbouring chunks as many are followed as of any other, so that the sample holds its share of
-// what is live, to the page. The sample has `parts`, disjoint, with three devices each: how much
-// they differ says how sure the figures are.
-// Streams off means one stream and an open block for copies, as devices have it. The oracle's
-// device is a capacity of writes behind: what died within that is placed by its lifetime (edges as
-// ssd-sim's oracle with thresholds), the rest with what lives longest.
-// Thread safety: none. Memory: some 50 bytes a page followed.
+// A sample of chunks is followed (chunk_sample.h), and the devices are that much smaller. The
+// sample has `parts`, disjoint, with three devices each: how much they differ says how sure the
+// figures are. Streams off means one stream and an open block for copies, as devices have it. The
+// oracle's device is a capacity of writes behind: what died within that is placed by its lifetime
+// (edges as ssd-sim's oracle with thresholds), the rest with what lives longest. Thread safety:
+// none. Memory: some 50 bytes a page followed.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +15,7 @@
 #include <vector>
 
 #include "base/wire/telemetry.h"
+#include "classifierd/src_core/chunk_sample.h"
 #include "emulator/geometry.h"
 
 namespace streamfs::classifier {
@@ -53,21 +51,13 @@ class SavingsShadow {
   void release(uint32_t stream);
   std::vector<Counts> counts() const;            // of each part
   uint64_t written() const { return written_; }  // pages, of all chunks, ever
-  uint64_t stride() const { return stride_; }    // a part follows one chunk in so many
+  uint64_t stride() const { return sample_.stride(); }
 
  private:
   class Part;
-  // The part that follows the chunk, and its page there; none: nobody does.
-  struct Place {
-    Part* part;
-    uint32_t page;
-  };
-  Place place_of(uint64_t chunk) const;
-  template <typename Visit>
-  void each_followed(uint64_t first, uint64_t end, Visit visit);
 
   const uint64_t capacity_;
-  const uint64_t stride_;  // one part follows one in so many chunks
+  const ChunkSample sample_;
   std::vector<std::unique_ptr<Part>> parts_;
   uint64_t written_ = 0;
 };

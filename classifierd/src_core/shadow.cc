@@ -1,7 +1,6 @@
 #include "classifierd/src_core/shadow.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,10 +8,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "base/mix.h"
 #include "base/wire/telemetry.h"
+#include "classifierd/src_core/chunk_sample.h"
 #include "classifierd/src_core/record_check.h"
 #include "classifierd/src_core/shadow_device.h"
+#include "classifierd/src_core/smaller_device.h"
 #include "emulator/geometry.h"
 
 namespace streamfs::classifier {
@@ -21,46 +21,25 @@ using wire::TelemetryRecord;
 
 namespace {
 
-constexpr uint64_t kSampledTogether = 512;  // pages
-// Sampled chunks may hold more than their share of what is live.
-constexpr double kSlack = 0.02;
 // Addresses are numbered as they come: a filesystem that moves about has met more than it holds.
 constexpr uint64_t kNumbersPerLive = 8;
-constexpr uint32_t kBlockPagesMin = 16;
 
-// Blocks being filled at once, by the host and by copies.
-uint32_t open_blocks(const emulator::Geometry& geometry) {
-  if (geometry.gc_mode == emulator::GcMode::kOwnFrontier) return geometry.frontiers();
-  return geometry.streams + (geometry.gc_mode == emulator::GcMode::kShared ? 1U : 0U);
-}
-
-emulator::Geometry geometry_of(const Shadow::Settings& settings, uint64_t live, uint32_t one_in) {
-  emulator::Geometry geometry;
-  geometry.user_pages = static_cast<uint32_t>(live * kNumbersPerLive);
-  geometry.pages_per_block =
-      std::max(settings.block_pages / one_in, std::min(settings.block_pages, kBlockPagesMin));
-  geometry.streams = static_cast<uint16_t>(settings.classes);
-  geometry.gc_mode = settings.gc_mode;
-  const auto blocks_of = [&](double pages) {
-    return static_cast<uint32_t>(std::ceil(pages / geometry.pages_per_block));
-  };
-  // Without as many as are open at once it could not collect its garbage.
-  const double pages = static_cast<double>(live);
-  const uint32_t needed =
-      blocks_of(pages * (1 + kSlack)) + geometry.low_water + open_blocks(geometry) + 1;
-  geometry.blocks = std::max(needed, blocks_of(pages * (1 + settings.spare + kSlack)) +
-                                         static_cast<uint32_t>(emulator::kReserveBlocks));
-  return geometry;
+uint64_t stride_of(const Shadow::Settings& settings) {
+  const uint64_t live = std::max<uint64_t>(settings.live_pages, settings.block_pages);
+  return std::max<uint64_t>(live / settings.sampled_pages, 1);
 }
 
 }  // namespace
 
-Shadow::Shadow(const Settings& settings) : classes_(settings.classes) {
+Shadow::Shadow(const Settings& settings)
+    : classes_(settings.classes), sample_(stride_of(settings), 1) {
   const uint64_t live = std::max<uint64_t>(settings.live_pages, settings.block_pages);
-  one_in_ = static_cast<uint32_t>(std::max<uint64_t>(live / settings.sampled_pages, 1));
-  live_ = live / one_in_;
-  const emulator::Geometry geometry = geometry_of(settings, live_, one_in_);
-  pages_max_ = static_cast<uint32_t>(geometry.user_pages);
+  live_ = sample_.share_of(live);
+  emulator::Geometry geometry =
+      smaller({live, settings.spare, settings.block_pages, settings.gc_mode, classes_},
+              sample_.stride(), live_);
+  geometry.user_pages *= kNumbersPerLive;
+  pages_max_ = geometry.user_pages;
   for (uint32_t i = 0; i < settings.candidates; ++i) {
     devices_.push_back(std::make_unique<ShadowDevice>(geometry));
   }
@@ -68,21 +47,18 @@ Shadow::Shadow(const Settings& settings) : classes_(settings.classes) {
 
 Shadow::~Shadow() = default;
 
-bool Shadow::sampled(uint64_t block) const {
-  return one_in_ == 1 || mix64(block / kSampledTogether) % one_in_ == 0;
+template <typename Tag>
+void Shadow::write(uint64_t number, const Tag& tag) {
+  const uint32_t page = numbers_.number(number);
+  for (size_t d = 0; d < devices_.size(); ++d)
+    refused_ += page < pages_max_ && devices_[d]->write(page, tag(d)) ? 0 : 1;
 }
 
 void Shadow::fill(uint64_t pages, uint8_t cls, uint64_t first) {
   if (cls >= classes_) throw std::invalid_argument("a class that the shadow devices do not have");
-  for (uint64_t block = first; block < first + pages;) {
-    const uint64_t end = std::min(first + pages, (block / kSampledTogether + 1) * kSampledTogether);
-    for (; block < end && sampled(block); ++block) {
-      const uint32_t page = numbers_.number(block);
-      for (const auto& device : devices_)
-        refused_ += page < pages_max_ && device->write(page, cls) ? 0 : 1;
-    }
-    block = end;
-  }
+  sample_.each(first, first + pages, [&](uint64_t, uint64_t, uint64_t number) {
+    write(number, [&](size_t) { return cls; });
+  });
 }
 
 void Shadow::feed(std::span<const TelemetryRecord> records, std::span<const uint8_t> tags) {
@@ -95,23 +71,23 @@ void Shadow::feed(std::span<const TelemetryRecord> records, std::span<const uint
     if (!believable(record, kCapacityBlocksMax)) continue;
     if (record.kind == wire::TelemetryKind::kTrim) {
       known_.clear();
-      numbers_.known(record.block, record.block + record.pages, known_);
+      numbers_.known(sample_.number_from(record.block),
+                     sample_.number_from(record.block + record.pages), known_);
       for (const auto [page, number] : known_) {
         if (number >= pages_max_) continue;
         for (const auto& device : devices_) device->trim(number);
       }
       continue;
     }
-    for (uint32_t i = 0; i < record.pages; ++i, ++at) {
-      if (at >= pages) throw std::invalid_argument("as many tags as pages written are needed");
-      if (!sampled(record.block + i)) continue;
-      const uint32_t page = numbers_.number(record.block + i);
-      ++written_;
-      for (size_t d = 0; d < devices_.size(); ++d) {
-        const bool fits = page < pages_max_ && devices_[d]->write(page, tags[d * pages + at]);
-        refused_ += fits ? 0 : 1;
-      }
-    }
+    if (record.pages > pages - at)
+      throw std::invalid_argument("as many tags as pages written are needed");
+    sample_.each(record.block, record.block + record.pages,
+                 [&](uint64_t, uint64_t block, uint64_t number) {
+                   ++written_;
+                   const size_t tag = at + (block - record.block);
+                   write(number, [&](size_t device) { return tags[device * pages + tag]; });
+                 });
+    at += record.pages;
   }
 }
 

@@ -1,12 +1,9 @@
 // Shadow devices: what would each of several placements have cost lately? Every candidate has a
 // device of its own, small and without data; all see the same writes.
 //
-// Only some chunks of 2 MiB are followed, chosen by a hash of their number, and the devices are
-// that much smaller (spatial sampling: Waldspurger et al., "Efficient MRC Construction with
-// SHARDS", FAST'15), their blocks as well, so that a block fills in the time it takes on the whole
-// device. Garbage collection is greedy; copies go where the whole device puts them. Thread safety:
-// none.
-// Memory: some 50 bytes a sampled page and candidate.
+// A sample of chunks is followed (chunk_sample.h), and the devices are that much smaller
+// (smaller_device.h). Garbage collection is greedy; copies go where the whole device puts them.
+// Thread safety: none. Memory: some 50 bytes a page followed and candidate.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +12,7 @@
 #include <vector>
 
 #include "base/wire/telemetry.h"
+#include "classifierd/src_core/chunk_sample.h"
 #include "emulator/geometry.h"
 #include "emulator/workload/page_numbers.h"
 
@@ -27,10 +25,10 @@ class Shadow {
   struct Settings {
     uint64_t live_pages = 0;  // at most so many are live at once, on the whole device
     uint32_t candidates = 1;
-    uint32_t classes = 1;  // tags are below this
-    double spare = 0.07;
+    uint32_t classes = 1;              // tags are below this
+    double spare = 0.07;               // all there is: physical ÷ live_pages − 1
     uint32_t block_pages = 256;        // of the whole device
-    uint64_t sampled_pages = 1 << 16;  // about how many of the live pages are followed
+    uint64_t sampled_pages = 1 << 17;  // about how many of the live pages are followed
     emulator::GcMode gc_mode = emulator::GcMode::kSameStream;
   };
   explicit Shadow(const Settings& settings);
@@ -53,22 +51,24 @@ class Shadow {
   void release(uint32_t candidate, uint8_t cls);
 
   uint32_t classes() const { return classes_; }
-  uint64_t written() const { return written_; }  // sampled pages, ever
-  std::vector<uint64_t> copied() const;          // of each candidate, ever
-  uint32_t one_in() const { return one_in_; }    // chunks
-  uint64_t live_pages() const { return live_; }  // sampled: at most so many
+  uint64_t written() const { return written_; }         // pages followed, ever
+  std::vector<uint64_t> copied() const;                 // of each candidate, ever
+  uint64_t one_in() const { return sample_.stride(); }  // chunks
+  uint64_t live_pages() const { return live_; }         // followed: at most so many
   // Writes that found a device full, so that nothing it says counts: live_pages was too low.
   uint64_t refused() const { return refused_; }
 
  private:
-  bool sampled(uint64_t block) const;
+  using Numbers = emulator::NumbersByRun<ChunkSample::kChunkPages>;
+  template <typename Tag>
+  void write(uint64_t number, const Tag& tag);
 
   const uint32_t classes_;
-  uint32_t one_in_ = 1;
+  const ChunkSample sample_;
   uint64_t live_ = 0;
-  emulator::PageNumbers numbers_;
+  Numbers numbers_;
   std::vector<std::unique_ptr<ShadowDevice>> devices_;
-  std::vector<emulator::PageNumbers::Numbered> known_;
+  std::vector<Numbers::Numbered> known_;
   uint32_t pages_max_ = 0;  // numbers are below this
   uint64_t written_ = 0, refused_ = 0;
 };

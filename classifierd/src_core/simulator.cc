@@ -41,7 +41,7 @@ emulator::GcMode gc_mode_of(const std::string& name) {
 double waf_of(std::span<const wire::TelemetryRecord> records, const std::string& placement,
               uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings,
               std::span<const Release> releases) {
-  if (placement == "tags" && tags.size() != pages_written(records)) {
+  if (placement.starts_with("tags") && tags.size() != pages_written(records)) {
     throw std::invalid_argument("as many tags as pages written are needed");
   }
   if (std::ranges::any_of(releases, [&](const Release& each) { return each.stream >= streams; })) {

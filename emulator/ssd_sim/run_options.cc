@@ -198,7 +198,8 @@ Result<ReplayResult> RunOptions::run(Workload& workload, const std::string& chos
   options.prefill = prefill;
   options.progress = bar.callback();
   options.victim_options.seed = generator_.seed;
-  if (streams_->empty() && chosen_placement == "tags") options.policy.streams = tag_streams;
+  const bool by_tag = chosen_placement == "tags" || chosen_placement == "tags-aged";
+  if (streams_->empty() && by_tag) options.policy.streams = tag_streams;
   workload.set_prefill(prefill);
   if (size_ == "footprint") options.base_pages = workload.facts().footprint_pages;
   if (fill_ < 1 && size_.empty())

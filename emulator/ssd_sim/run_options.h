@@ -36,7 +36,8 @@ class RunOptions {
   // Errors: EINVAL for options that cannot be.
   Result<Workload> generate(const std::string& name) const;
 
-  // tag_streams: how many streams the tags of the workload have, for "tags" without --streams.
+  // tag_streams: how many streams the tags of the workload have, for "tags" and "tags-aged" without
+  // --streams.
   Result<ReplayResult> run(Workload& workload, const std::string& placement,
                            const std::string& victim, uint32_t tag_streams, bool prefill,
                            ProgressBar& bar) const;

@@ -1,6 +1,6 @@
 // Numbers for pages in the order of their first appearance, so that a trace of a few gigabytes
 // spread over terabytes needs tables for the few gigabytes. Thread safety: none. Memory: 4 bytes a
-// page in runs of 64 that hold one.
+// page, and some 70 a run, in runs of kRun pages that hold one.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@
 
 namespace streamfs::emulator {
 
-class PageNumbers {
+template <uint64_t kRun>
+class NumbersByRun {
  public:
   // kNoPage when there are no numbers left.
   Lpn number(uint64_t page) {
@@ -48,7 +49,6 @@ class PageNumbers {
   uint32_t size() const { return count_; }
 
  private:
-  static constexpr uint64_t kRun = 64;
   using Run = std::array<Lpn, kRun>;
 
   Run& run_of(uint64_t number) {
@@ -76,5 +76,7 @@ class PageNumbers {
   uint64_t last_number_ = 0;
   Lpn count_ = 0;
 };
+
+using PageNumbers = NumbersByRun<64>;
 
 }  // namespace streamfs::emulator

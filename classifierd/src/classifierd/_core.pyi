@@ -16,6 +16,7 @@ TELEMETRY_MAGIC: int
 TELEMETRY_VERSION: int
 AGE_BINS: int
 AGE_OLD: int
+RESERVE_BLOCKS: int
 FEATURES: dict[str, int]
 CHUNK_FEATURES: tuple[str, ...]
 VIEW_FIELDS: tuple[str, ...]

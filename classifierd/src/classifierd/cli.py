@@ -145,7 +145,8 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="A,B",
         help=f"beside nosep, learned and the oracles: {', '.join(POLICIES)} (default: all these), "
-        f"or scikit-learn's in their place: {', '.join(ON_DEMAND)}",
+        f"or scikit-learn's in their place, an oracle of means, ours where copies are looked at "
+        f"again: {', '.join(ON_DEMAND)}",
     )
     play.add_argument("--spare", type=float, default=0.07, help="effective spare (default 0.07)")
     play.add_argument(

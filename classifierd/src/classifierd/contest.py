@@ -30,7 +30,7 @@ class Device:
 
     live_pages: int  # at most so many are live at once
     pstreams: int
-    spare: float = 0.07  # effective: ÷ live_pages
+    spare: float = 0.07  # physical ÷ live_pages - 1: all there is
     block_pages: int = 256
     gc_mode: str = "same"  # where copies go: to their pStream, an own block of it, one of all
 

@@ -102,8 +102,13 @@ class Learned:
 def learned(
     workload: Workload, spare: float = 0.07, block_pages: int = 256, gc_mode: str = "same"
 ) -> Learned:
-    """What streamfs does: candidates in competition (contest.py)."""
-    device = Device(workload.live_pages, workload.pstreams, spare, block_pages, gc_mode)
+    """What streamfs does: candidates in competition (contest.py).
+
+    The simulator has its reserve beside `spare`; a filesystem is told of both as one.
+    """
+    live = max(workload.live_pages, 1)
+    whole = spare + _core.RESERVE_BLOCKS * block_pages / live
+    device = Device(live, workload.pstreams, whole, block_pages, gc_mode)
     contest = Contest(workload.end, device, workload.epoch_settings)
     contest.know(workload.vstreams)
     parts: dict[str, list[Tags]] = {name: [] for name in (*CANDIDATES, "learned")}

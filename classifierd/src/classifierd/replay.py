@@ -14,6 +14,7 @@ import numpy as np
 
 from classifierd import _core
 from classifierd.contexts import VStream
+from classifierd.hindsight import mean_tags
 from classifierd.learner import Settings
 from classifierd.policies import (
     HOST_ONLY,
@@ -31,8 +32,10 @@ from classifierd.traces import telemetry
 
 ORACLES = ("oracle", "oracle-host")
 POLICIES = ("nosep", *IN_DEVICE, *HOST_ONLY, *TAGGED, "learned", *ORACLES)
-# Only when asked for by name: each is fitted anew every epoch.
-ON_DEMAND = RIVALS
+# Only when asked for by name: RIVALS are fitted anew every epoch; one knows the future, in the mean
+# (hindsight.py); the last is ours in a device that looks again at what it copies.
+MEAN, REVIEWED = "oracle-mean", "learned-in-device"
+ON_DEMAND = (*RIVALS, MEAN, REVIEWED)
 _ALWAYS = ("nosep", "learned", *ORACLES)
 
 
@@ -103,12 +106,16 @@ def waf_of(
     device: Device,
     tags: Tags | None = None,
     releases: Releases | None = None,
+    tagged: str = "tags",
 ) -> float:
-    """Write amplification by a policy of the simulator, or by tags and releases of pStreams."""
+    """Write amplification by a policy of the simulator, or by tags and releases of pStreams.
+
+    `tagged`: the simulator's policy that goes by tags.
+    """
     streams = 0 if policy in (*IN_DEVICE, *HOST_ONLY) else workload.pstreams
     return _core.waf(
         workload.records,
-        policy if tags is None else "tags",
+        policy if tags is None else tagged,
         streams,
         np.zeros(0, np.uint8) if tags is None else tags,
         device.spare,
@@ -131,10 +138,17 @@ def compare(workload: Workload, device: Device, policies: Sequence[str] = ()) ->
     tags = ours.tags
     if "chunk-kmeans" in wanted:
         tags["chunk-kmeans"] = chunk_kmeans(workload)
-    tags |= {name: rival(name)(workload) for name in wanted if name in ON_DEMAND}
+    tags |= {name: rival(name)(workload) for name in wanted if name in RIVALS}
     figures = {
         name: waf_of(workload, name, device, tags.get(name), ours.releases.get(name))
         for name in wanted
+        if name not in (MEAN, REVIEWED)
     }
+    if MEAN in wanted:
+        ways = mean_tags(workload)
+        figures[MEAN] = min(waf_of(workload, MEAN, device, way) for way in ways)
+    if REVIEWED in wanted:
+        own = tags["learned"], ours.releases["learned"]
+        figures[REVIEWED] = waf_of(workload, REVIEWED, device, *own, "tags-aged")
     trace = _core.PageTrace(workload.records)
     return Outcome(figures, trace.writes, trace.peak_live, tags["learned"], ours.served)

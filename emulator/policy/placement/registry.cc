@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "emulator/geometry.h"
+#include "emulator/policy/placement/aged_tags.h"
 #include "emulator/policy/placement/autostream.h"
 #include "emulator/policy/placement/dac.h"
 #include "emulator/policy/placement/host_only.h"
@@ -84,6 +85,7 @@ constexpr std::array kKinds = {
     Kind{"lifetime-table", 8, Side::kEither, kSame, false, by_page<LifetimeTable>},
     Kind{"logistic", 8, Side::kEither, kSame, false, make_logistic},
     Kind{"tags", 8, Side::kHost, GcMode::kOwnFrontier, false, by_streams<Tags>},
+    Kind{"tags-aged", 8, Side::kDevice, kSame, false, by_page<AgedTags>},
     Kind{"oracle", 10, Side::kEither, kSame, true, make_oracle},
     Kind{"oracle-host", 10, Side::kHost, kSame, true, make_oracle},
 };
