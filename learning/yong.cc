@@ -1,4 +1,4 @@
-#include "fuse-fs/placement/yong.h"
+#include "learning/yong.h"
 
 #include <cmath>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "base/types.h"
 
-namespace streamfs::placement::yong {
+namespace streamfs::learning::yong {
 
 void LifetimeIdentifier::died(VStreamId vstream, uint64_t written_at, uint64_t died_at) {
   Sum& sum = sums_[vstream];
@@ -40,4 +40,4 @@ void remap(std::vector<Mapped>& vstreams, uint32_t pstream_count) {
   }
 }
 
-}  // namespace streamfs::placement::yong
+}  // namespace streamfs::learning::yong

@@ -1,5 +1,5 @@
-// Algorithms 1 and 2 of Yong, "vStream-FTL" (2021), to the letter: the baseline beside lifetime.h
-// and cluster.h. No living pages, no seeding, no re-seeding.
+// Algorithms 1 and 2 of Yong, "vStream-FTL" (2021), to the letter: the baseline beside
+// fuse-fs/placement/lifetime.h and cluster.h. No living pages, no seeding, no re-seeding.
 // Thread safety: external.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include "base/types.h"
 
-namespace streamfs::placement::yong {
+namespace streamfs::learning::yong {
 
 // Algorithm 1 (vSLI): L(v) = S(v) ÷ |D(v)| over dead pages.
 class LifetimeIdentifier {
@@ -35,4 +35,4 @@ struct Mapped {
 // to the pStream with the nearest. A pStream without vStreams has no L_avg and gets none.
 void remap(std::vector<Mapped>& vstreams, uint32_t pstream_count);
 
-}  // namespace streamfs::placement::yong
+}  // namespace streamfs::learning::yong
