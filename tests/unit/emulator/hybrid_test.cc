@@ -168,6 +168,29 @@ class StagedNand final : public Nand {
   pmem::RecordingRegion& region_;
 };
 
+// Every block is free once, open once, or known by its pages; an open one has room.
+void expect_every_block(const Geometry& geometry, const pmem::Region& region, SerialNand& flash) {
+  const HybridLayout layout(geometry);
+  const uint64_t never_used = region.load(HybridLayout::never_used());
+  for (BlockIndex block = 0; block < geometry.blocks; ++block) {
+    int frees = block >= never_used ? 1 : 0, opens = 0;
+    for (uint32_t slot = 0; slot < kHybridPool; ++slot)
+      frees += region.load(HybridLayout::pool(slot)) == block + 1 ? 1 : 0;
+    for (uint32_t name = 0; name < kHybridFrontiers; ++name)
+      opens += region.load(HybridLayout::open(name)) == block + 1 ? 1 : 0;
+    ASSERT_LE(frees + opens, 1) << "block " << block;
+    const uint64_t dead = region.load(layout.dead(block, 0));
+    const bool erased = !flash.spare(block * geometry.pages_per_block);
+    if (erased && frees + opens == 0) {
+      ASSERT_EQ(dead, 15u) << "block " << block << " is lost";
+    }
+    for (uint32_t place = 0; opens == 1 && place < geometry.pages_per_block; ++place) {
+      if (flash.spare(block * geometry.pages_per_block + place)) continue;
+      ASSERT_EQ(dead >> place & 1, 0u) << "a page to come of block " << block << " is dead";
+    }
+  }
+}
+
 std::unique_ptr<pmem::RecordingRegion> recording_for(const Geometry& geometry) {
   return std::make_unique<pmem::RecordingRegion>(HybridFtl::region_bytes(geometry),
                                                  pmem::MetaClass::kPersistent);
@@ -194,6 +217,7 @@ void expect_recovered(const Device& device, const std::vector<uint64_t>& before,
   ASSERT_LE(wrong_bits(device.geometry, region, ftl, flash, &buried_live), 1u)
       << image.description();
   ASSERT_FALSE(buried_live) << image.description();
+  expect_every_block(device.geometry, region, flash);
 }
 
 TEST(Hybrid, EveryCutAtAFenceRecovers) {
