@@ -13,7 +13,7 @@
 // Invariants: a logical block has at most one data and one log block, and what is in its log block
 // is newer than the same page in its data block; one block is free for the next full merge.
 // Crash: every page whose write returned is found by recover(); of one under way, it or what was
-// there before. A merge erases nothing before what replaces it is whole; the data block goes first.
+// there before. A merge erases nothing before what replaces it is whole.
 //
 // Thread safety: none; the owner locks. Errors are errno values, 0 for none, those of Nand. Counts
 // pages of the flash.
