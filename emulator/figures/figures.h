@@ -7,5 +7,10 @@
 namespace streamfs::emulator::figures {
 
 Figure yong2021_overhead();
+Figure lee_randwrite();
+Figure lee_iozone();
+Figure lee_erase();
+Figure lee_startup();
+Figure lee_selective();
 
 }  // namespace streamfs::emulator::figures
