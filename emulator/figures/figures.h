@@ -6,6 +6,8 @@
 
 namespace streamfs::emulator::figures {
 
+Figure yong2021_fig5();
+Figure yong2021_fig6();
 Figure yong2021_overhead();
 
 }  // namespace streamfs::emulator::figures
