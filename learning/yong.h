@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "base/types.h"
@@ -22,7 +21,7 @@ class LifetimeIdentifier {
   struct Sum {
     uint64_t total = 0, pages = 0;
   };
-  std::unordered_map<VStreamId, Sum> sums_;
+  std::vector<Sum> sums_;  // by vStream, as far as any has died
 };
 
 struct Mapped {

@@ -9,6 +9,8 @@ namespace streamfs::emulator::figures {
 Figure kim2015_fig3();
 Figure kim2015_fig4();
 Figure kim2015_fig5();
+Figure yong2021_fig5();
+Figure yong2021_fig6();
 Figure yong2021_overhead();
 Figure lee_randwrite();
 Figure lee_iozone();

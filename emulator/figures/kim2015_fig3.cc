@@ -25,7 +25,7 @@ constexpr std::array<uint32_t, 4> kDiscardPages = {2, 1, 4, 8};  // so is this o
 // The runs of one setup, by seed.
 using TrimRuns = std::vector<KimRates>;
 
-Result<FigureResult> run_fig3(const FigureOptions& options) {
+Result<FigureResult> run_kim_fig3(const FigureOptions& options) {
   std::vector<KimFiles> setups;
   for (const double share : kFileShares) {
     setups.push_back({.told = Told::kNothing, .files = share});
@@ -105,7 +105,7 @@ Figure kim2015_fig3() {
           .seeds = 3,
           .scale = 16,
           .smallest = 64,
-          .run = run_fig3};
+          .run = run_kim_fig3};
 }
 
 }  // namespace streamfs::emulator::figures

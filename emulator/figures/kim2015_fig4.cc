@@ -12,7 +12,7 @@
 namespace streamfs::emulator::figures {
 namespace {
 
-Result<FigureResult> run_fig4(const FigureOptions& options) {
+Result<FigureResult> run_kim_fig4(const FigureOptions& options) {
   constexpr double kMore = 0.06;    // of the device
   constexpr uint32_t kLarge = 256;  // pages: 1 MiB
   const std::vector<KimFiles> setups = {
@@ -78,7 +78,7 @@ Figure kim2015_fig4() {
       .seeds = 3,
       .scale = 16,
       .smallest = 64,
-      .run = run_fig4};
+      .run = run_kim_fig4};
 }
 
 }  // namespace streamfs::emulator::figures

@@ -199,7 +199,7 @@ Result<ReplayResult> RunOptions::run(Workload& workload, const std::string& chos
   options.progress = bar.callback();
   options.victim_options.seed = generator_.seed;
   if (streams_->empty() && chosen_placement == "tags") options.policy.streams = tag_streams;
-  workload.set_prefill(prefill);
+  workload.set_prefill({.share = prefill ? 1.0 : 0.0});
   if (size_ == "footprint") options.base_pages = workload.facts().footprint_pages;
   if (fill_ < 1 && size_.empty())
     options.base_pages = static_cast<uint64_t>(
