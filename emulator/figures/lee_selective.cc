@@ -1,6 +1,7 @@
 // Lee (Samsung), "Selective Programming": the words of metadata blocks that change.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@
 namespace streamfs::emulator::figures {
 namespace {
 
-constexpr uint32_t kSelectiveFiles = 200;                               // that come and go
+constexpr uint32_t kSelectiveFiles = 200, kFewestFiles = 20;            // that come and go
 constexpr std::array<uint32_t, 4> kSelectiveRecords = {1, 4, 16, 256};  // clusters of a transaction
 
 struct SelectiveRun {
@@ -47,7 +48,8 @@ Result<SelectiveRun> files_that_come_and_go(const LeeSetup& setup, uint32_t reco
   const uint64_t began = device.now_ns();
   Random random(seed);
   uint64_t clusters = 0;
-  for (uint32_t i = 0; i < kSelectiveFiles; ++i) {
+  const uint32_t files = std::max(kSelectiveFiles / setup.scale, kFewestFiles);
+  for (uint32_t i = 0; i < files; ++i) {
     FatVolume::File file = 0;
     const uint32_t size = 1 + random.below(512);
     SFS_TRY(volume->write_file(size, record, file));
