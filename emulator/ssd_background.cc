@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "base/mutex.h"
-#include "base/types.h"
 #include "emulator/background.h"
 #include "emulator/counters.h"
 #include "emulator/geometry.h"

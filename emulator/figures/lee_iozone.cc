@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -11,6 +10,7 @@
 #include "emulator/figures/figures.h"
 #include "emulator/figures/lee_device.h"
 #include "emulator/figures/parallel.h"
+#include "emulator/workload/fat_volume.h"
 
 namespace streamfs::emulator::figures {
 namespace {

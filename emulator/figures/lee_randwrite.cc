@@ -13,6 +13,7 @@
 #include "emulator/figures/figures.h"
 #include "emulator/figures/lee_device.h"
 #include "emulator/figures/parallel.h"
+#include "emulator/workload/fat_volume.h"
 #include "emulator/workload/random.h"
 
 namespace streamfs::emulator::figures {

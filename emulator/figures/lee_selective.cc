@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/types.h"
 #include "emulator/figures/figure.h"
 #include "emulator/figures/figures.h"
 #include "emulator/figures/lee_device.h"
 #include "emulator/figures/parallel.h"
 #include "emulator/media/pram_blocks.h"
+#include "emulator/workload/fat_volume.h"
 #include "emulator/workload/random.h"
 
 namespace streamfs::emulator::figures {
@@ -100,8 +100,8 @@ Result<FigureResult> run_selective(const FigureOptions& options) {
         "%", 16, with, record,
         [&](const SelectiveRun& run) { return share_of_sectors(run.counts, size); });
   };
-  for (const size_t record : {1, 0, 2, 3}) sectors(record, 2);
-  for (const size_t size : {0, 1}) sectors(1, size);
+  for (const size_t record : {1U, 0U, 2U, 3U}) sectors(record, 2);
+  for (const size_t size : {0U, 1U}) sectors(1, size);
   row("words of 8 bytes changed, of a page of 2 KiB, 16 KiB a transaction", "%", 16, with, 1,
       [](const SelectiveRun& run) { return share_of_blocks(run.counts); });
   const auto per_block = [](const SelectiveRun& run) {

@@ -6,14 +6,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
-#include "base/types.h"
 #include "emulator/figures/figure.h"
 #include "emulator/figures/figures.h"
 #include "emulator/figures/lee_device.h"
 #include "emulator/figures/parallel.h"
+#include "emulator/workload/fat_volume.h"
 
 namespace streamfs::emulator::figures {
 namespace {

@@ -6,6 +6,7 @@
 //   finished three  data, log and T: the merge begins anew
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>

@@ -1,6 +1,5 @@
 #include "emulator/media/pram_blocks.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -62,8 +62,8 @@ int SerialNand::erase(BlockIndex block) {
   const Fate fate = operate();
   if (fate != Fate::kNotBegun) {
     const bool torn = fate == Fate::kTorn;
-    std::fill_n(pages_.begin() + uint64_t{block} * pages_per_block_, pages_per_block_,
-                Page{Spare{}, torn});
+    std::fill_n(pages_.begin() + static_cast<ptrdiff_t>(uint64_t{block} * pages_per_block_),
+                pages_per_block_, Page{Spare{}, torn});
     written_[block] = torn ? pages_per_block_ : 0;
   }
   return powered_ ? 0 : EIO;
