@@ -178,6 +178,8 @@ Result<Geometry> plan_geometry(const GeometryRequest& request) {
   if (geometry.pages_per_block == 0) return check_shape(geometry).error();
   geometry.blocks = static_cast<uint32_t>(
       div_round_up(static_cast<uint64_t>(wanted), geometry.pages_per_block) + kReserveBlocks);
+  if (request.blocks != 0) geometry.blocks = request.blocks;
+  geometry.low_water = request.low_water;
   SFS_TRY(check_geometry(geometry));
   return geometry;
 }

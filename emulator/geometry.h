@@ -86,7 +86,9 @@ struct Geometry {
 
 struct GeometryRequest {
   uint64_t user_bytes = 0;
-  double spare = 0.07;  // spare ÷ user
+  double spare = 0.07;     // spare ÷ user
+  uint32_t blocks = 0;     // of flash, all told, reserve included; 0: as `spare` says
+  uint16_t low_water = 2;  // free blocks at or below which garbage collection runs
   uint32_t streams = 8;
   uint32_t pages_per_block = 0;        // 0: the shape's, or chosen from the size
   std::optional<NandShape> nand = {};  // none: a plain one that gives pages_per_block

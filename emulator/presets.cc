@@ -31,10 +31,24 @@ GeometryRequest device(uint64_t user_bytes, uint32_t streams, const NandShape& n
   return request;
 }
 
+// Vishwakarma (2019): 64 GB in 1,365 blocks of 48 MiB; the source says neither spare nor cells.
+GeometryRequest emmc_64g() {
+  return device(1365 * 48 * kMiB, 5, {1, 1, 1, 4, 256, Cell::kTlc}, false, GcMode::kShared);
+}
+
+// Yong (2021): 270 GiB of flash for 256 GiB, of which 3 % are kept free.
+GeometryRequest vstream_256g() {
+  GeometryRequest request =
+      device(256 * kGiB, 3, {4, 4, 2, 2, 256, Cell::kTlc}, true, GcMode::kOwnFrontier);
+  request.blocks = 360;
+  request.low_water = 10;  // collects below 10.8
+  return request;
+}
+
 }  // namespace
 
 std::span<const Preset> presets() {
-  static const std::array<Preset, 3> all = {
+  static const std::array<Preset, 5> all = {
       Preset{"embedded-slc", "4 GiB, one SLC die of 2 planes, 4 streams, volatile buffer",
              device(4 * kGiB, 4, {1, 1, 1, 2, 128, Cell::kSlc}, false, GcMode::kOwnFrontier)},
       Preset{"consumer-tlc", "512 GB, 8 TLC dies on 4 channels, one stream, volatile buffer",
@@ -42,7 +56,14 @@ std::span<const Preset> presets() {
       Preset{"enterprise-fdp",
              "1.92 TB, 64 TLC dies on 16 channels, 8 initially isolated reclaim-unit handles, "
              "power-loss protected",
-             device(1920 * kGb, 8, {16, 1, 4, 4, 512, Cell::kTlc}, true, GcMode::kShared)}};
+             device(1920 * kGb, 8, {16, 1, 4, 4, 512, Cell::kTlc}, true, GcMode::kShared)},
+      Preset{"emmc-64g",
+             "64 GB, one TLC die, 4 streams beside the default one, copies of all together, "
+             "volatile buffer",
+             emmc_64g()},
+      Preset{"vstream-256g",
+             "256 GiB on 270 GiB, 32 TLC dies on 4 channels, 3 streams, power-loss protected",
+             vstream_256g()}};
   return all;
 }
 

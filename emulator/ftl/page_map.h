@@ -25,18 +25,11 @@
 #include "emulator/ftl/bitmap.h"
 #include "emulator/ftl/huge_pages.h"
 #include "emulator/ftl/router.h"
+#include "emulator/ftl/write_stamp.h"
 #include "emulator/geometry.h"
 #include "emulator/policy/victim/view.h"
 
 namespace streamfs::emulator {
-
-// What a host write leaves in the spare area beside its logical page.
-struct WriteStamp {
-  uint64_t sequence;    // of every programming, GC's too
-  uint64_t written_at;  // host pages written before it; a copy keeps it
-  uint16_t vstream;
-  uint16_t pstream;
-};
 
 // What Media answers when NAND could not program a block.
 inline constexpr int kProgramFailed = -1;

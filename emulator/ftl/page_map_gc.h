@@ -57,6 +57,7 @@ int PageMap<M, V, R>::move_survivors(BlockIndex victim, uint32_t most) {
   gather_valid(victim);
   if (survivors_.size() > most) survivors_.resize(most);
   const auto ask = [&](size_t i) {  // once for each copy: policies learn from the question
+    if constexpr (requires { router_.reads(Ppn{}); }) router_.reads(survivors_[i]);
     return router_.for_copy(resident_[survivors_[i]], block.frontier, clock_);
   };
   FrontierId wanted = survivors_.empty() ? FrontierId{0} : ask(0);

@@ -1,6 +1,6 @@
 // Media without data: replay at full speed over the same FTL. With a latency model it keeps time,
 // too; the replay brackets each host request with begin_write() and end_write() of the model.
-// Without one every call is next to nothing.
+// Without one every call is next to nothing. A watcher is told what is programmed.
 // Thread safety: none.
 #pragma once
 
@@ -10,12 +10,14 @@
 
 #include "emulator/ftl/page_map.h"
 #include "emulator/latency.h"
+#include "emulator/policy/placement/policy.h"
 
 namespace streamfs::emulator {
 
 class NullMedia {
  public:
-  explicit NullMedia(LatencyModel* latency = nullptr) : latency_(latency) {}
+  explicit NullMedia(LatencyModel* latency = nullptr, FlashWatcher* watcher = nullptr)
+      : latency_(latency), watcher_(watcher) {}
 
   int store(Ppn at, const std::byte*, uint32_t pages) {
     if (latency_ != nullptr) latency_->programmed(at, pages, true);
@@ -27,8 +29,12 @@ class NullMedia {
     latency_->programmed(to, static_cast<uint32_t>(from.size()), false);
     return 0;
   }
-  void stamp_host(Ppn, Lpn, WriteStamp) {}
-  void stamp_copy(Ppn, Ppn, uint64_t) {}
+  void stamp_host(Ppn at, Lpn, const WriteStamp& stamp) {
+    if (watcher_ != nullptr) watcher_->stored(at, stamp);
+  }
+  void stamp_copy(Ppn at, Ppn from, uint64_t) {
+    if (watcher_ != nullptr) watcher_->copied(at, from);
+  }
   void stamp_pad(Ppn, uint64_t) {}
   void opened(BlockIndex, FrontierId) {}
   void committed(BlockIndex, uint32_t) {}
@@ -41,6 +47,7 @@ class NullMedia {
 
  private:
   LatencyModel* const latency_;
+  FlashWatcher* const watcher_;
 };
 
 }  // namespace streamfs::emulator

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/types.h"
 #include "emulator/counters.h"
 #include "emulator/ftl/page_map.h"
 #include "emulator/ftl/router.h"
@@ -38,8 +39,24 @@ bool is_oracle(const std::string& placement) {
   return placement == "oracle" || placement == "oracle-host";
 }
 
+// A frontier a class, and the device must still be able to collect its garbage.
+Result<Geometry> device_with(Geometry geometry, const WorkloadFacts& facts, uint16_t classes) {
+  if (facts.footprint_pages > geometry.user_pages)
+    return Error{EINVAL, fmt::format("impossible geometry: {} pages on a device of {}",
+                                     facts.footprint_pages, geometry.user_pages)};
+  geometry.streams = classes;
+  const uint64_t needed = div_round_up(geometry.user_pages, geometry.pages_per_block) +
+                          geometry.low_water + classes + 1;
+  if (geometry.blocks < needed)
+    return Error{EINVAL, fmt::format("impossible geometry: {} blocks of {} pages; the data, {} "
+                                     "open blocks and the reserve need {}",
+                                     geometry.blocks, geometry.pages_per_block, classes, needed)};
+  return geometry;
+}
+
 Result<Geometry> geometry_for(const WorkloadFacts& facts, const ReplayOptions& options,
                               uint16_t classes) {
+  if (options.device) return device_with(*options.device, facts, classes);
   Geometry geometry;
   geometry.user_pages = facts.footprint_pages;
   geometry.pages_per_block = options.policy.pages_per_block;
@@ -66,10 +83,11 @@ template <typename Ftl>
 class Pass {
  public:
   // requests: none when nobody asks for the time.
-  Pass(Ftl& ftl, PlacementPolicy& policy, Workload& workload, Counters& counters,
-       TimedRequests* requests, uint64_t baseline_at)
+  Pass(Ftl& ftl, PlacementPolicy& policy, FlashWatcher* watcher, Workload& workload,
+       Counters& counters, TimedRequests* requests, uint64_t baseline_at)
       : ftl_(ftl),
         policy_(policy),
+        watcher_(watcher),
         workload_(workload),
         counters_(counters),
         requests_(requests),
@@ -100,6 +118,7 @@ class Pass {
       if (op.kind == OpKind::kWrite) {
         if (const int error = write(op)) return error;
       } else if (op.kind == OpKind::kTrim) {
+        dies(op.page);
         ftl_.trim(op.page);
         policy_.trimmed(op.page, index_);
       } else if (op.kind == OpKind::kRelease) {
@@ -110,6 +129,10 @@ class Pass {
       }
     }
     return 0;
+  }
+
+  void dies(Lpn page) {
+    if (watcher_ != nullptr && ftl_.live(page)) watcher_->dies(ftl_.location(page), index_);
   }
 
   int write(const PageOp& op) {
@@ -126,6 +149,7 @@ class Pass {
                           .address = op.address,
                           .prefill = index_ < workload_.prefill_writes()};
     const FrontierId frontier = policy_.for_write(write, index_);
+    dies(op.page);
     if (const int error = ftl_.write(op.page, 1, frontier, op.vstream, nullptr)) return error;
     ++index_;
     return 0;
@@ -133,6 +157,7 @@ class Pass {
 
   Ftl& ftl_;
   PlacementPolicy& policy_;
+  FlashWatcher* const watcher_;
   Workload& workload_;
   Counters& counters_;
   TimedRequests* const requests_;
@@ -145,22 +170,24 @@ template <typename Victim>
 Result<ReplayResult> run(Workload& workload, const ReplayOptions& options, PlacementPolicy& policy,
                          const Geometry& geometry, Victim& victim) {
   const WorkloadFacts& facts = workload.facts();
-  PolicyRouter router(policy);
+  FlashWatcher* const watcher = policy.watch(geometry);
+  PolicyRouter router(policy, watcher);
   Counters counters;
   LiveCounts live;
   std::optional<LatencyModel> latency;
-  if (options.cell) {
-    Timing timing = timing_of(*options.cell);
+  const bool timed = options.cell || options.device;
+  if (timed) {
+    Timing timing = timing_of(geometry.nand.cell);
     timing.load = options.load;
     latency.emplace(timing, geometry, counters);
   }
   std::optional<TimedRequests> requests;
   if (latency) requests.emplace(*latency);
-  NullMedia media(latency ? &*latency : nullptr);
+  NullMedia media(latency ? &*latency : nullptr, watcher);
   PageMap<NullMedia, Victim, PolicyRouter> ftl(geometry, media, victim, router, counters, live);
   const uint64_t prefill = workload.prefill_writes();
   const auto own = static_cast<double>(facts.writes - prefill);
-  Pass pass(ftl, policy, workload, counters, requests ? &*requests : nullptr,
+  Pass pass(ftl, policy, watcher, workload, counters, requests ? &*requests : nullptr,
             prefill + static_cast<uint64_t>(options.warmup * own));
   if (const Result<void> done = pass.run(options.progress); !done.ok()) {
     if (done.error().code != ENOSPC) return done.error();
@@ -173,7 +200,7 @@ Result<ReplayResult> run(Workload& workload, const ReplayOptions& options, Place
   result.victim = options.victim;
   if (is_oracle(options.placement)) result.edges = options.policy.edges;
   result.counters = pass.counted();
-  if (options.cell) result.time = virtual_time_of(geometry, result.counters);
+  if (timed) result.time = virtual_time_of(geometry, result.counters);
   result.classes = policy.classes();
   result.physical_pages = geometry.physical_pages();
   result.peak_live_pages = live.peak_live_pages;
@@ -204,7 +231,10 @@ double ReplayResult::effective_spare() const {
 }
 
 Result<ReplayResult> replay(Workload& workload, const ReplayOptions& options) {
-  workload.set_prefill(options.prefill);
+  if (options.prefill)
+    workload.set_prefill({options.prefill_share, options.prefill_tagged});
+  else
+    workload.set_prefill({});
   if (needs_future(options.placement)) SFS_TRY(workload.annotate(options.progress));
   ReplayOptions one = options;
   one.policy.edges = options.edges;

@@ -26,10 +26,15 @@ struct ReplayOptions {
   // Pages that the spare is a share of: 0 is the peak of live pages.
   uint64_t base_pages = 0;
   uint32_t physical_blocks = 0;  // overrides base_pages and spare; no reserve is added
-  bool prefill = false;          // write every page once, in order, before the trace
-  std::optional<Cell> cell;      // reckon virtual time too, for a plain shape of these cells
-  double load = 0.5;             // of the paced host (latency.h)
-  double warmup = 0;             // share of the writes before counting starts
+  // A device to the letter, but for its streams: as many frontiers as the placement has classes.
+  // Overrides all of the above; with it, virtual time is of its shape.
+  std::optional<Geometry> device;
+  bool prefill = false;        // write every page once, in order, before the trace
+  double prefill_share = 1;    // of the pages, from the first on
+  bool prefill_tagged = true;  // with the tags that the workload's own writes will have; else none
+  std::optional<Cell> cell;    // reckon virtual time too, for a plain shape of these cells
+  double load = 0.5;           // of the paced host (latency.h)
+  double warmup = 0;           // share of the writes before counting starts
   Progress progress;
 };
 

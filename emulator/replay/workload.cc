@@ -70,9 +70,10 @@ Result<StreamFacts> Workload::count(const Progress& progress) {
   return facts;
 }
 
-void Workload::set_prefill(bool prefill) {
-  if (prefill == (prefilled_ != nullptr)) return;
-  prefilled_ = prefill ? std::make_unique<Prefilled>(*source_, bare_) : nullptr;
+void Workload::set_prefill(const Prefill& prefill) {
+  if (prefill == prefill_) return;
+  prefill_ = prefill;
+  prefilled_ = prefill.share > 0 ? std::make_unique<Prefilled>(*source_, bare_, prefill) : nullptr;
   static_cast<StreamFacts&>(facts_) = ops().facts().value_or(bare_);
   facts_.lifetimes = {};
   lives_ = {};

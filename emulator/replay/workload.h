@@ -35,14 +35,15 @@ class Workload {
   // From page operations made by a program: tests.
   static Workload from(std::vector<PageOp> ops, uint32_t footprint_pages);
 
-  // With one write of every page, in order, before the stream; or without. Forgets annotations.
-  void set_prefill(bool prefill);
+  // With one write of the first `share` of the pages, in order, before the stream; 0: without.
+  // A change forgets annotations.
+  void set_prefill(const Prefill& prefill);
   // Finds out when each write dies; does nothing if that is known.
   // Errors: of the source and of LifetimeFile.
   Result<void> annotate(const Progress& progress = {});
 
   const WorkloadFacts& facts() const { return facts_; }
-  uint64_t prefill_writes() const { return prefilled_ ? bare_.footprint_pages : 0; }
+  uint64_t prefill_writes() const { return prefilled_ ? prefilled_->pages() : 0; }
   // The clock at which this write's page is overwritten or trimmed; kNever, also if not annotated.
   uint64_t death_of(uint64_t write) const {
     return lives_.empty() ? kNever : lives_.death_of(write);
@@ -58,6 +59,7 @@ class Workload {
   Result<StreamFacts> count(const Progress& progress);
 
   std::unique_ptr<OpSource> source_;
+  Prefill prefill_;
   std::unique_ptr<Prefilled> prefilled_;
   StreamFacts bare_;  // of the source alone
   WorkloadFacts facts_;

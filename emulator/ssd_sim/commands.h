@@ -33,6 +33,7 @@ std::unique_ptr<Command> make_compare_command(CLI::App& parent);
 std::unique_ptr<Command> make_import_command(CLI::App& parent);
 std::unique_ptr<Command> make_list_command(CLI::App& parent);
 std::unique_ptr<Command> make_model_command(CLI::App& parent);
+std::unique_ptr<Command> make_reproduce_command(CLI::App& parent);
 
 // The last words of --help.
 inline constexpr const char* kExitCodes =

@@ -88,6 +88,7 @@ class CreateCommand final : public Command {
     if (preset_.empty() && size_->empty())
       return Error{EINVAL, "impossible geometry: neither --size nor --preset"};
     if (!size_->empty()) request.user_bytes = given_.user_bytes;
+    if (!size_->empty() || !spare_->empty()) request.blocks = 0;
     if (!streams_->empty()) request.streams = given_.streams;
     if (!spare_->empty()) request.spare = given_.spare;
     if (!pages_->empty()) request.pages_per_block = given_.pages_per_block;

@@ -69,7 +69,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 r
        {sim::make_create_command, sim::make_info_command, sim::make_reset_stats_command,
         sim::make_serve_command, sim::make_replay_command, sim::make_bench_command,
         sim::make_compare_command, sim::make_import_command, sim::make_list_command,
-        sim::make_model_command})
+        sim::make_model_command, sim::make_reproduce_command})
     commands.push_back(make(app));
   if (streamfs::describe_if_asked(app, argc, argv)) return streamfs::exit_code::kOk;
   try {

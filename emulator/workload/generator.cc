@@ -37,7 +37,11 @@ constexpr Entry kMakers[] = {{"uniform", make_uniform},
                              {"emmc3", make_emmc3},
                              {"vstream64", make_vstream64},
                              {"rocksdb-levels", make_rocksdb_levels},
-                             {"noisy", make_noisy_neighbours}};
+                             {"noisy", make_noisy_neighbours},
+                             {"smartphone", make_smartphone},
+                             {"smartphone-steady", make_smartphone_steady},
+                             {"iozone-sequential", make_iozone_sequential},
+                             {"iozone-random", make_iozone_random}};
 
 constexpr uint32_t kMinPages = 4096;  // a request for each job of vstream64, and some
 constexpr uint32_t kGiBPages = kGiB / kBlockSize;
@@ -75,7 +79,13 @@ const std::vector<GeneratorKind>& generators() {
       {"vstream64", "64 partitions in three sizes, round robin (Yong 2021)", 3, kGiBPages, true},
       {"rocksdb-levels", "WAL, flushes and levelled compactions, a stream a level (Choi)", 15,
        kGiBPages, false},
-      {"noisy", "one sequential stream, two random ones, equally hot (WARP)", 3, kGiBPages, true}};
+      {"noisy", "one sequential stream, two random ones, equally hot (WARP)", 3, kGiBPages, true},
+      {"smartphone", "F2FS on a phone, seven streams that drift, with reads (Yong 2021)", 3,
+       kGiBPages, true},
+      {"smartphone-steady", "smartphone without the drift", 3, kGiBPages, true},
+      {"iozone-sequential", "one file, rewritten from front to back (Lee)", 1, kGiBPages, false},
+      {"iozone-random", "one file, each record once a pass, in any order (Lee)", 1, kGiBPages,
+       false}};
   return kinds;
 }
 

@@ -69,6 +69,14 @@ class Generator : public OpSource {
     write({.page = page, .address = page, .request_first = page, .vstream = tag, .pstream = tag});
   }
   void write_run(Lpn first, uint32_t pages, uint16_t vstream, uint16_t pstream);
+  void read_run(Lpn first, uint32_t pages) {
+    for (Lpn page = first; page < first + pages; ++page)
+      batch_.push_back({.page = page,
+                        .address = page,
+                        .request_first = first,
+                        .request_pages = pages,
+                        .kind = OpKind::kRead});
+  }
   void trim_page(Lpn page) {
     batch_.push_back({.page = page, .address = page, .request_first = page, .kind = OpKind::kTrim});
   }
@@ -97,5 +105,9 @@ std::unique_ptr<OpSource> make_emmc3(const GeneratorOptions& options);
 std::unique_ptr<OpSource> make_vstream64(const GeneratorOptions& options);
 std::unique_ptr<OpSource> make_noisy_neighbours(const GeneratorOptions& options);
 std::unique_ptr<OpSource> make_rocksdb_levels(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_smartphone(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_smartphone_steady(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_iozone_sequential(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_iozone_random(const GeneratorOptions& options);
 
 }  // namespace streamfs::emulator

@@ -177,8 +177,7 @@ void LifetimeTable::close_window() {
     const auto gained = static_cast<int64_t>(total - window.exposure_at.exchange(total, kRelaxed));
     const uint64_t died_now = dead - window.dead_at.exchange(dead, kRelaxed);
     const uint64_t written_now = written - window.written_at.exchange(written, kRelaxed);
-    // A vStream that dies slowly keeps its history until there is enough of it to forget some.
-    const double keep = window.deaths.load(kRelaxed) > kHistoryDeaths ? kDecay : 1.0;
+    const double keep = learning::kept_of_lifetime(window.deaths.load(kRelaxed));
     window.exposure.store(window.exposure.load(kRelaxed) * keep, kRelaxed);
     window.deaths.store(window.deaths.load(kRelaxed) * keep, kRelaxed);
     window.written.store(window.written.load(kRelaxed) * kDecay, kRelaxed);

@@ -24,6 +24,7 @@
 
 #include "base/types.h"
 #include "base/zeroed_array.h"
+#include "learning/lifetime_rules.h"
 
 namespace streamfs::placement {
 
@@ -32,10 +33,10 @@ inline constexpr uint32_t kStampPages = 16;  // 64 KiB
 
 class LifetimeTable {
  public:
-  static constexpr double kDecay = 0.7;          // of a window's weight when the next one ends
-  static constexpr double kHistoryDeaths = 256;  // fewer are not forgotten
-  static constexpr double kDeathsMin = 32;       // fewer say nothing yet
-  static constexpr double kPriorDeaths = 64;     // what a persisted lifetime weighs
+  static constexpr double kDecay = learning::kLifetimeDecay;
+  static constexpr double kHistoryDeaths = learning::kHistoryDeaths;
+  static constexpr double kDeathsMin = learning::kDeathsMin;
+  static constexpr double kPriorDeaths = 64;  // what a persisted lifetime weighs
 
   explicit LifetimeTable(uint64_t capacity_blocks);
   ~LifetimeTable();

@@ -20,11 +20,11 @@
 #include "base/types.h"
 #include "base/wire/model_table.h"
 #include "base/wire/telemetry.h"
-#include "fuse-fs/placement/cluster.h"
 #include "fuse-fs/placement/confidence.h"
 #include "fuse-fs/placement/expected.h"
 #include "fuse-fs/placement/name_rules.h"
 #include "fuse-fs/placement/placement_impl.h"
+#include "learning/cluster.h"
 
 namespace streamfs::placement {
 namespace {
@@ -279,7 +279,7 @@ Placement::SharedMemory PlacementImpl::shared_memory() {
 
 // Few vStreams: each has a pStream of its own, and the default is left to what nobody knows.
 void PlacementImpl::remap() {
-  std::vector<Sample> samples;
+  std::vector<learning::Sample> samples;
   std::vector<bool> taken(options_.pstream_count, false);
   taken[0] = true;
   const auto look_at = [&](VStreamId v) {
@@ -294,17 +294,17 @@ void PlacementImpl::remap() {
   if (options_.pstream_count < 2 || samples.empty()) return;
   std::vector<PStreamId> streams;  // by rank
   for (uint32_t rank = 0; rank < options_.pstream_count; ++rank) {
-    const PStreamId stream = pstream_of_rank(rank, options_.pstream_count);
+    const PStreamId stream = learning::pstream_of_rank(rank, options_.pstream_count);
     if (!taken[stream.value]) streams.push_back(stream);
   }
   if (samples.size() > streams.size()) {
     streams.clear();
     for (uint32_t rank = 0; rank < options_.pstream_count; ++rank) {
-      streams.push_back(pstream_of_rank(rank, options_.pstream_count));
+      streams.push_back(learning::pstream_of_rank(rank, options_.pstream_count));
     }
   }
   const auto k = static_cast<uint32_t>(streams.size());
-  const std::vector<uint32_t> ranks = cluster_by_lifetime(samples, k);
+  const std::vector<uint32_t> ranks = learning::cluster_by_lifetime(samples, k);
   for (size_t i = 0; i < samples.size(); ++i) {
     table_.set_pstream(samples[i].vstream, streams[ranks[i]]);
   }

@@ -138,7 +138,10 @@ def test_memory_does_not_grow_with_the_length_of_the_trace(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "workload",
-    ["uniform", "hotcold", "zipf", "shifting", "fio4", "emmc3", "vstream64", "rocksdb-levels"],
+    [
+        *("uniform", "hotcold", "zipf", "shifting", "fio4", "emmc3", "vstream64"),
+        *("rocksdb-levels", "smartphone", "smartphone-steady", "iozone-random"),
+    ],
 )
 def test_a_bench_repeats_bit_for_bit(workload: str) -> None:
     first = must("bench", workload, *SMALL, "--json")

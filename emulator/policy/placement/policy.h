@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "emulator/ftl/router.h"
+#include "emulator/ftl/write_stamp.h"
 #include "emulator/geometry.h"
 #include "emulator/workload/facts.h"
 #include "emulator/workload/lifetimes.h"
@@ -25,6 +26,8 @@ struct PolicyOptions {
   std::optional<GcMode> gc_mode;  // then: where they go; by default back to their stream
   std::string edges = "log2";     // oracle: log2, quantile or threshold
   uint32_t pages_per_block = 256;
+  uint64_t remap_pages = 0;  // vstream: host pages between two rounds of clustering; 0: a 64th of
+                             // the footprint
 };
 
 // What a policy is told of a host write of one page.
@@ -45,6 +48,17 @@ struct PageWrite {
   uint32_t pages_to_request_end() const { return request_pages - 1 - place_in_request(); }
 };
 
+// What happens on the flash, told to a policy that keeps something beside it.
+class FlashWatcher {
+ public:
+  virtual ~FlashWatcher() = default;
+  virtual void stored(Ppn at, const WriteStamp& stamp) = 0;  // by the host
+  virtual void read(Ppn at) = 0;  // by garbage collection, spare area and all, before it copies
+  virtual void copied(Ppn to, Ppn from) = 0;
+  // Is about to be overwritten or trimmed. Garbage collection may copy it once more before it is.
+  virtual void dies(Ppn at, uint64_t clock) = 0;
+};
+
 class PlacementPolicy {
  public:
   virtual ~PlacementPolicy() = default;
@@ -57,6 +71,9 @@ class PlacementPolicy {
   // The policy will soon be asked about this page: memory is what a large replay waits for.
   virtual void prefetch(Lpn /*page*/) const {}
   virtual void trimmed(Lpn /*page*/, uint64_t /*clock*/) {}
+  // Before the first write, to a policy that wants to see the flash of this device. It is the
+  // policy's, as long as that lives.
+  virtual FlashWatcher* watch(const Geometry& /*geometry*/) { return nullptr; }
   // What is wrong with the policy itself, if anything: asked when a replay ends.
   virtual Result<void> status() const { return {}; }
 };
@@ -75,7 +92,11 @@ Result<std::unique_ptr<PlacementPolicy>> make_placement(const std::string& name,
 // The FTL's side of a policy.
 class PolicyRouter {
  public:
-  explicit PolicyRouter(PlacementPolicy& policy) : policy_(policy) {}
+  explicit PolicyRouter(PlacementPolicy& policy, FlashWatcher* watcher = nullptr)
+      : policy_(policy), watcher_(watcher) {}
+  void reads(Ppn at) const {
+    if (watcher_ != nullptr) watcher_->read(at);
+  }
   FrontierId for_copy(Lpn page, FrontierId source, uint64_t clock) const {
     return policy_.for_copy(page, source, clock);
   }
@@ -86,6 +107,7 @@ class PolicyRouter {
 
  private:
   PlacementPolicy& policy_;
+  FlashWatcher* const watcher_;
 };
 
 }  // namespace streamfs::emulator

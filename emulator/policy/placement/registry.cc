@@ -25,6 +25,7 @@
 #include "emulator/policy/placement/sepbit.h"
 #include "emulator/policy/placement/sepgc.h"
 #include "emulator/policy/placement/tags.h"
+#include "emulator/policy/placement/vstream.h"
 #include "emulator/policy/placement/warcip.h"
 #include "emulator/workload/facts.h"
 
@@ -69,11 +70,21 @@ Policy make_warcip(uint16_t streams, const PolicyOptions& options, const Workloa
 Policy make_logistic(uint16_t streams, const PolicyOptions&, const WorkloadFacts& facts) {
   return std::make_unique<LogisticModel>(streams, facts);
 }
+template <VStreamGc kGc, Clustering kClustering>
+Policy make_vstream(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts) {
+  const uint64_t remap = options.remap_pages != 0
+                             ? options.remap_pages
+                             : std::max<uint64_t>(facts.footprint_pages / 64, 1);
+  return std::make_unique<VStream>(VStream::Options{streams, kGc, kClustering, remap});
+}
 Policy make_oracle(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts) {
   return std::make_unique<Oracle>(streams, options, facts);
 }
 
 constexpr GcMode kSame = GcMode::kSameStream;
+constexpr Kind in_device(const char* name, decltype(Kind::make) make) {
+  return {name, 3, Side::kDevice, kSame, false, make};
+}
 constexpr std::array kKinds = {
     Kind{"nosep", 1, Side::kEither, kSame, false, plain<NoSep>},
     Kind{"sepgc", 2, Side::kDevice, kSame, false, plain<SepGc>},
@@ -86,6 +97,14 @@ constexpr std::array kKinds = {
     Kind{"logistic", 8, Side::kEither, kSame, false, make_logistic},
     Kind{"tags", 8, Side::kHost, GcMode::kOwnFrontier, false, by_streams<Tags>},
     Kind{"tags-aged", 8, Side::kDevice, kSame, false, by_page<AgedTags>},
+    Kind{"legacy", 2, Side::kDevice, kSame, false, plain<SepGc>},
+    Kind{"manual", 3, Side::kHost, GcMode::kShared, false, by_streams<Tags>},
+    in_device("vstream-ngc", make_vstream<VStreamGc::kNormal, Clustering::kOurs>),
+    in_device("vstream-own", make_vstream<VStreamGc::kOwnPStream, Clustering::kOurs>),
+    in_device("vstream-sgc", make_vstream<VStreamGc::kAware, Clustering::kOurs>),
+    in_device("vstream-literal", make_vstream<VStreamGc::kAware, Clustering::kLiteral>),
+    in_device("vstream-literal-spread",
+              make_vstream<VStreamGc::kAware, Clustering::kLiteralSpread>),
     Kind{"oracle", 10, Side::kEither, kSame, true, make_oracle},
     Kind{"oracle-host", 10, Side::kHost, kSame, true, make_oracle},
 };

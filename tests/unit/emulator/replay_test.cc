@@ -73,14 +73,14 @@ TEST(Workload, KnowsWhenEachPageDies) {
 TEST(Workload, APrefillWritesEveryPageFirst) {
   Workload w = Workload::from({write_of(2), write_of(0), trim_of(2)}, 3);
   EXPECT_EQ(w.facts().peak_live_pages, 2u);
-  w.set_prefill(true);
+  w.set_prefill({.share = 1});
   EXPECT_EQ(w.facts().writes, 5u);
   EXPECT_EQ(w.facts().peak_live_pages, 3u);
   EXPECT_EQ(w.prefill_writes(), 3u);
   ASSERT_TRUE(w.annotate().ok());
   EXPECT_EQ(w.death_of(2), 3u);
   EXPECT_EQ(w.death_of(3), 5u);
-  w.set_prefill(false);
+  w.set_prefill({});
   EXPECT_EQ(w.facts().writes, 2u);
   ASSERT_TRUE(w.annotate().ok());
   EXPECT_EQ(w.death_of(0), 2u);

@@ -11,7 +11,7 @@
 
 #include "base/types.h"
 
-namespace streamfs::placement {
+namespace streamfs::learning {
 
 struct Sample {
   VStreamId vstream;
@@ -27,4 +27,4 @@ constexpr PStreamId pstream_of_rank(uint32_t rank, uint32_t k) {
   return PStreamId{static_cast<uint16_t>(k - 1 - rank)};
 }
 
-}  // namespace streamfs::placement
+}  // namespace streamfs::learning

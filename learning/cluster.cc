@@ -1,4 +1,4 @@
-#include "fuse-fs/placement/cluster.h"
+#include "learning/cluster.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 #include "base/assert.h"
 
-namespace streamfs::placement {
+namespace streamfs::learning {
 namespace {
 
 constexpr int kRoundsMax = 64;
@@ -135,4 +135,4 @@ std::vector<uint32_t> cluster_by_lifetime(const std::vector<Sample>& samples, ui
   return Clusters(std::move(points), k).ranks();
 }
 
-}  // namespace streamfs::placement
+}  // namespace streamfs::learning

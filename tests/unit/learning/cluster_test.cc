@@ -1,4 +1,4 @@
-#include "fuse-fs/placement/cluster.h"
+#include "learning/cluster.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/types.h"
-#include "fuse-fs/placement/yong.h"
+#include "learning/yong.h"
 
-namespace streamfs::placement {
+namespace streamfs::learning {
 namespace {
 
 Sample sample(uint16_t v, double lifetime, double weight = 1) {
@@ -84,4 +84,4 @@ TEST(Yong, EachGoesToTheNearestMean) {
 }
 
 }  // namespace
-}  // namespace streamfs::placement
+}  // namespace streamfs::learning

@@ -1,15 +1,14 @@
-// Algorithms 1 and 2 of Yong, "vStream-FTL" (2021), to the letter: the baseline beside lifetime.h
-// and cluster.h. No living pages, no seeding, no re-seeding.
+// Algorithms 1 and 2 of Yong, "vStream-FTL" (2021), to the letter: the baseline beside
+// fuse-fs/placement/lifetime.h and cluster.h. No living pages, no seeding, no re-seeding.
 // Thread safety: external.
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "base/types.h"
 
-namespace streamfs::placement::yong {
+namespace streamfs::learning::yong {
 
 // Algorithm 1 (vSLI): L(v) = S(v) ÷ |D(v)| over dead pages.
 class LifetimeIdentifier {
@@ -22,7 +21,7 @@ class LifetimeIdentifier {
   struct Sum {
     uint64_t total = 0, pages = 0;
   };
-  std::unordered_map<VStreamId, Sum> sums_;
+  std::vector<Sum> sums_;  // by vStream, as far as any has died
 };
 
 struct Mapped {
@@ -35,4 +34,4 @@ struct Mapped {
 // to the pStream with the nearest. A pStream without vStreams has no L_avg and gets none.
 void remap(std::vector<Mapped>& vstreams, uint32_t pstream_count);
 
-}  // namespace streamfs::placement::yong
+}  // namespace streamfs::learning::yong

@@ -1,23 +1,25 @@
-#include "fuse-fs/placement/yong.h"
+#include "learning/yong.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "base/types.h"
 
-namespace streamfs::placement::yong {
+namespace streamfs::learning::yong {
 
 void LifetimeIdentifier::died(VStreamId vstream, uint64_t written_at, uint64_t died_at) {
-  Sum& sum = sums_[vstream];
+  if (vstream.value >= sums_.size()) sums_.resize(vstream.value + size_t{1});
+  Sum& sum = sums_[vstream.value];
   sum.total += died_at - written_at;
   sum.pages += 1;
 }
 
 double LifetimeIdentifier::lifetime(VStreamId vstream) const {
-  const auto it = sums_.find(vstream);
-  if (it == sums_.end()) return 0;
-  return static_cast<double>(it->second.total) / static_cast<double>(it->second.pages);
+  if (vstream.value >= sums_.size() || sums_[vstream.value].pages == 0) return 0;
+  const Sum& sum = sums_[vstream.value];
+  return static_cast<double>(sum.total) / static_cast<double>(sum.pages);
 }
 
 void remap(std::vector<Mapped>& vstreams, uint32_t pstream_count) {
@@ -40,4 +42,4 @@ void remap(std::vector<Mapped>& vstreams, uint32_t pstream_count) {
   }
 }
 
-}  // namespace streamfs::placement::yong
+}  // namespace streamfs::learning::yong

@@ -1,0 +1,42 @@
+#include "emulator/figures/device_run.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/result.h"
+#include "emulator/geometry.h"
+#include "emulator/presets.h"
+#include "emulator/replay/replay.h"
+#include "emulator/replay/workload.h"
+#include "emulator/workload/generator.h"
+#include "emulator/workload/op_source.h"
+
+namespace streamfs::emulator::figures {
+
+Result<ReplayResult> run_on_device(const DeviceRun& run) {
+  SFS_ASSIGN(GeometryRequest request, find_preset(run.preset));
+  SFS_TRY(scale_down(request, fmt::format("1/{}", run.scale)));
+  SFS_ASSIGN(const Geometry device, plan_geometry(request));
+  const double pages = run.fill * device.user_pages;
+  const GeneratorOptions made{.pages = static_cast<uint32_t>(pages),
+                              .writes = static_cast<uint64_t>(run.capacities * device.user_pages),
+                              .seed = run.seed,
+                              .read_share = run.read_share};
+  SFS_ASSIGN(std::unique_ptr<OpSource> source, make_generator(run.workload, made));
+  SFS_ASSIGN(Workload workload, Workload::survey(std::move(source)));
+  ReplayOptions options;
+  options.placement = run.placement;
+  options.policy.streams = run.streams;
+  options.policy.pages_per_block = device.pages_per_block;
+  options.device = device;
+  options.prefill = run.prefill > 0;
+  options.prefill_share = run.prefill;
+  options.prefill_tagged = false;
+  options.warmup = run.warmup;
+  return replay(workload, options);
+}
+
+}  // namespace streamfs::emulator::figures

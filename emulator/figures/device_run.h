@@ -1,0 +1,31 @@
+// A workload on a device by name, smaller by `scale`, under one placement: what the figures of
+// stream devices are made of.
+// Thread safety: pure; may run beside others.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "emulator/replay/replay.h"
+
+namespace streamfs::emulator::figures {
+
+struct DeviceRun {
+  std::string preset = {};
+  uint32_t scale = 1;
+  std::string workload = {};
+  double fill = 1;        // of the device, that the workload writes to
+  double capacities = 8;  // written, the prefill not counted
+  double read_share = 0;  // of the pages moved
+  uint64_t seed = 1;
+  std::string placement = {};
+  uint32_t streams = 0;  // 0: as many as the placement has by itself
+  double prefill = 0.9;  // of those pages, in order, untagged, before the workload
+  double warmup = 0;     // share of the workload's writes before counting starts
+};
+
+// Errors: EINVAL for a device that cannot exist at this scale; ENOSPC.
+Result<ReplayResult> run_on_device(const DeviceRun& run);
+
+}  // namespace streamfs::emulator::figures

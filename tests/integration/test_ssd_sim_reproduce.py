@@ -1,0 +1,88 @@
+"""ssd-sim reproduce on the command line: what it lists, prints, draws and refuses."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(os.environ.get("STREAMFS_BIN", ROOT / "build/release/bin"))
+USAGE = 64
+QUICK = "yong2021-overhead"
+
+
+def reproduce(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run ssd-sim reproduce to its end."""
+    return subprocess.run(
+        [BIN / "ssd-sim", "reproduce", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def figures() -> list[str]:
+    """Return the names of all figures there are."""
+    return [line.split()[0] for line in reproduce().stdout.splitlines()]
+
+
+def test_without_a_name_it_lists_the_figures_of_the_report() -> None:
+    report = (ROOT / "docs/REPRODUCTION.md").read_text()
+    headings = [line[3:] for line in report.splitlines() if line.startswith("## ")]
+    assert figures() == headings
+
+
+def test_one_figure_says_the_papers_number_and_what_it_leaves_unsaid() -> None:
+    done = reproduce(QUICK)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1.80" in done.stdout
+    assert "\nunsaid: " in done.stdout
+    assert "\nassumed: " in done.stdout
+
+
+def test_json_has_what_the_first_row_says() -> None:
+    done = reproduce(QUICK, "--json", "--seeds", "2")
+    (figure,) = json.loads(done.stdout)["figures"]
+    assert figure["name"] == QUICK
+    assert (figure["paper"], figure["unit"], figure["seeds"]) == (1.8, "µs", 2)
+    assert 0 < figure["ours"] < 2
+    assert 0 < figure["rows"][1]["ours"] < 2
+    assert figure["rows"][0]["ours"] == figure["ours"]
+
+
+def test_plot_is_a_png(tmp_path: Path) -> None:
+    picture = tmp_path / "figure.png"
+    assert reproduce(QUICK, "--plot", picture).returncode == 0
+    assert picture.read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_unknown_figure_is_refused_with_the_known() -> None:
+    done = reproduce("figure-8")
+    assert done.returncode == USAGE
+    assert done.stdout == ""
+    for name in figures():
+        assert name in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--all", QUICK),
+        ("--all", "--plot", "/dev/null"),
+        ("--all", "--scale", "1/2"),
+        ("--json",),
+        (QUICK, "--json", "--markdown"),
+        (QUICK, "--scale", "2"),
+        (QUICK, "--scale", "1/0"),
+        (QUICK, "--scale", "1/2"),
+        (QUICK, "--seeds", "0"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(arguments: tuple[str, ...]) -> None:
+    done = reproduce(*arguments)
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert done.stderr
