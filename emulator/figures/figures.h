@@ -6,8 +6,11 @@
 
 namespace streamfs::emulator::figures {
 
+Figure vishwakarma2019_waf();
 Figure yong2021_fig5();
 Figure yong2021_fig6();
 Figure yong2021_overhead();
+Figure choi_fio();
+Figure choi_rocksdb();
 
 }  // namespace streamfs::emulator::figures

@@ -16,7 +16,8 @@
 namespace streamfs::emulator::figures {
 
 const std::vector<Figure>& all_figures() {
-  static const std::vector<Figure> all = {yong2021_fig5(), yong2021_fig6(), yong2021_overhead()};
+  static const std::vector<Figure> all = {vishwakarma2019_waf(), yong2021_fig5(), yong2021_fig6(),
+                                          yong2021_overhead(),   choi_fio(),      choi_rocksdb()};
   return all;
 }
 
