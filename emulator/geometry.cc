@@ -92,6 +92,10 @@ std::string_view name_of(GcMode mode) {
   return "shared";
 }
 
+std::string_view name_of(FtlKind ftl) {
+  return ftl == FtlKind::kEmmc ? "emmc" : "page-map";
+}
+
 Result<NandShape> plain_shape(uint32_t pages_per_block, Cell cell) {
   NandShape shape;
   shape.cell = cell;
@@ -172,6 +176,7 @@ Result<Geometry> plan_geometry(const GeometryRequest& request) {
   geometry.plp = request.plp;
   geometry.gc_mode = request.gc_mode;
   geometry.bad_blocks = request.bad_blocks;
+  geometry.ftl = request.ftl;
   geometry.failures = request.failures;
   const double wanted = std::ceil(static_cast<double>(user_pages) * (1 + request.spare));
   if (wanted >= static_cast<double>(kNoPage)) return impossible("more than 16 TiB of flash");

@@ -34,6 +34,14 @@ enum class GcMode : uint8_t {
 
 std::string_view name_of(GcMode mode);  // same, own, shared
 
+// Who wrote an image: the others cannot read it.
+enum class FtlKind : uint8_t {
+  kPageMap = 0,  // ssd.h
+  kEmmc = 1,     // ftl/emmc/device.h
+};
+inline constexpr uint8_t kFtlKinds = 2;
+std::string_view name_of(FtlKind ftl);  // page-map, emmc
+
 // Bits of a cell. A wordline holds that many flash pages a plane, programmed in one shot.
 enum class Cell : uint8_t { kSlc = 1, kMlc = 2, kTlc = 3 };
 
@@ -71,6 +79,7 @@ struct Geometry {
   uint32_t wordline_pages = 16;  // nand.wordline_pages()
   uint32_t map_unit_pages = 1;   // 4 KiB pages that the FTL maps together
   uint32_t bad_blocks = 0;       // from the factory
+  FtlKind ftl = FtlKind::kPageMap;
   NandShape nand;
   FailureRates failures;
 
@@ -96,6 +105,7 @@ struct GeometryRequest {
   bool plp = true;
   GcMode gc_mode = GcMode::kOwnFrontier;
   uint32_t bad_blocks = 0;
+  FtlKind ftl = FtlKind::kPageMap;
   FailureRates failures = {};
 };
 

@@ -63,6 +63,7 @@ ImageHeader make_header(const Geometry& geometry) {
   header.program_failures_per_billion = geometry.failures.program_per_billion;
   header.erase_failures_per_billion = geometry.failures.erase_per_billion;
   header.failure_seed = geometry.failures.seed;
+  header.ftl = static_cast<uint32_t>(geometry.ftl);
   header.block_offset = offsets.block;
   header.trim_offset = offsets.trim;
   header.spare_offset = offsets.spare;
@@ -87,6 +88,7 @@ Geometry geometry_of(const ImageHeader& header) {
   geometry.wordline_pages = geometry.nand.wordline_pages();
   geometry.map_unit_pages = header.map_unit_pages;
   geometry.bad_blocks = header.bad_blocks;
+  geometry.ftl = static_cast<FtlKind>(header.ftl);
   geometry.failures = {header.program_failures_per_billion, header.erase_failures_per_billion,
                        header.failure_seed};
   return geometry;
@@ -188,6 +190,9 @@ Result<void> Image::read_header(const std::string& path) {
             path, header.version, kImageVersion)};
   if (header.checksum != header_checksum(header))
     return Error{EINVAL, path + ": damaged header (checksum)"};
+  if (header.ftl >= kFtlKinds)
+    return Error{EINVAL, fmt::format("{}: an image of an FTL that this program does not know ({})",
+                                     path, header.ftl)};
   geometry_ = geometry_of(header);
   if (auto sane = check_geometry(geometry_); !sane.ok())
     return Error{EINVAL, path + ": damaged header: " + sane.error().context};
@@ -199,7 +204,14 @@ Result<void> Image::read_header(const std::string& path) {
     return Error{EINVAL, fmt::format("{}: truncated: {} bytes of {}", path, st.st_size,
                                      offsets_.file_bytes)};
   uuid_ = uuid_text(header.uuid);
+  path_ = path;
   return {};
+}
+
+Result<void> Image::made_for(FtlKind ftl) const {
+  if (geometry_.ftl == ftl) return {};
+  return Error{EINVAL, fmt::format("{}: an image of the FTL {}, not of {}", path_,
+                                   name_of(geometry_.ftl), name_of(ftl))};
 }
 
 Result<void> Image::map(Access access) {

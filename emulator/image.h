@@ -40,7 +40,10 @@ class Image {
   int fd() const { return fd_; }
   const Geometry& geometry() const { return geometry_; }
   const std::string& uuid() const { return uuid_; }
-  // The flash; errno values. Map units are written whole, pages of 4 KiB can be read.
+  // EINVAL for an image of another FTL, which says whose it is.
+  Result<void> made_for(FtlKind ftl) const;
+  // The flash; errno values. Map units are written whole, pages of 4 KiB can be read. An eMMC's log
+  // of contexts lies behind the blocks.
   int write_flash(Ppn at, ConstBytes data);
   int read_flash_pages(uint64_t page, Bytes data) const;
   int read_flash(Ppn at, Bytes data) const {
@@ -68,7 +71,7 @@ class Image {
   uint64_t map_bytes_ = 0;
   Geometry geometry_;
   ImageOffsets offsets_{};
-  std::string uuid_;
+  std::string uuid_, path_;
 };
 
 // A consistent copy of what the holder counts, taken from any process.

@@ -42,6 +42,16 @@ double latency_quantile_us(const Histogram& histogram, double q) {
   return static_cast<double>(bucket_floor_ns(bucket) + bucket_floor_ns(bucket + 1)) / 2000.0;
 }
 
+double latency_mean_us(const Histogram& one, const Histogram& other) {
+  double sum = 0, count = 0;
+  for (uint32_t bucket = 0; bucket + 1 < kLatencyBuckets; ++bucket) {
+    const auto here = static_cast<double>(one[bucket] + other[bucket]);
+    sum += here * static_cast<double>(bucket_floor_ns(bucket) + bucket_floor_ns(bucket + 1)) / 2000;
+    count += here;
+  }
+  return count == 0 ? 0 : sum / count;
+}
+
 Timing timing_of(Cell cell) {
   Timing timing;
   switch (cell) {

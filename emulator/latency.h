@@ -134,5 +134,7 @@ using Histogram = std::array<uint64_t, kLatencyBuckets>;
 uint32_t latency_bucket(uint64_t ns);
 // The value below which the share q of all counts lies, in µs; 0 for an empty histogram.
 double latency_quantile_us(const Histogram& histogram, double q);
+// Of all counts of both, as if each lay in the middle of its bucket; 0 for empty ones.
+double latency_mean_us(const Histogram& one, const Histogram& other);
 
 }  // namespace streamfs::emulator

@@ -52,7 +52,7 @@ struct ImageHeader {
   uint16_t channels, chips, dies, planes;
   uint32_t wordlines;
   uint32_t program_failures_per_billion, erase_failures_per_billion;
-  uint32_t reserved;
+  uint32_t ftl;  // FtlKind
   uint64_t failure_seed;
   uint64_t block_offset, trim_offset, spare_offset, data_offset, file_bytes;
   uint8_t uuid[16];
@@ -105,6 +105,15 @@ struct ImageOffsets {
   uint64_t block, trim, spare, data, file_bytes;
 };
 
+// An eMMC's log of global contexts: two halves, whole blocks of flash. Each holds a context with
+// all of the map and as much again of changes.
+inline uint64_t context_half_pages(const Geometry& geometry) {
+  if (geometry.ftl != FtlKind::kEmmc) return 0;
+  const uint64_t map = div_round_up(uint64_t{geometry.user_pages} * sizeof(uint32_t), kPageBytes);
+  const uint64_t blocks = div_round_up(uint64_t{geometry.blocks} * sizeof(uint32_t), kPageBytes);
+  return round_up(3 * (map + blocks) + 64, geometry.pages_per_block);
+}
+
 inline ImageOffsets image_offsets(const Geometry& geometry) {
   const uint64_t block = kSharedStateOffset + round_up(sizeof(SharedState), kPageBytes);
   const uint64_t trim = block + round_up(geometry.blocks * sizeof(BlockRecord), kPageBytes);
@@ -113,7 +122,8 @@ inline ImageOffsets image_offsets(const Geometry& geometry) {
   // The flash starts on a whole megabyte, for the page cache's large folios.
   const uint64_t data =
       round_up(spare + units.physical_pages() * sizeof(SpareEntry), uint64_t{1} << 20);
-  return {block, trim, spare, data, data + geometry.physical_pages() * kPageBytes};
+  const uint64_t pages = geometry.physical_pages() + 2 * context_half_pages(geometry);
+  return {block, trim, spare, data, data + pages * kPageBytes};
 }
 
 }  // namespace streamfs::emulator

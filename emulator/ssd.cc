@@ -32,6 +32,7 @@ Geometry geometry_for(const Image& image, const SsdOptions& options) {
 Result<std::unique_ptr<Ssd>> Ssd::open(const std::string& path, const SsdOptions& options) {
   const auto access = options.read_only ? Image::Access::kHoldRead : Image::Access::kHold;
   SFS_ASSIGN(std::unique_ptr<Image> image, Image::open(path, access, options.wait_seconds));
+  SFS_TRY(image->made_for(FtlKind::kPageMap));
   const Geometry geometry = geometry_for(*image, options);
   std::unique_ptr<Ssd> ssd(new Ssd(std::move(image), geometry, options));
   ssd->recover();

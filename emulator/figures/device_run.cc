@@ -16,10 +16,23 @@
 
 namespace streamfs::emulator::figures {
 
-Result<ReplayResult> run_on_device(const DeviceRun& run) {
+namespace {
+
+Result<Geometry> device_of(const DeviceRun& run) {
   SFS_ASSIGN(GeometryRequest request, find_preset(run.preset));
   SFS_TRY(scale_down(request, fmt::format("1/{}", run.scale)));
-  SFS_ASSIGN(const Geometry device, plan_geometry(request));
+  return plan_geometry(request);
+}
+
+}  // namespace
+
+Result<uint64_t> device_pages(const DeviceRun& run) {
+  SFS_ASSIGN(const Geometry device, device_of(run));
+  return device.user_pages;
+}
+
+Result<ReplayResult> run_on_device(const DeviceRun& run) {
+  SFS_ASSIGN(const Geometry device, device_of(run));
   const double pages = run.fill * device.user_pages;
   const GeneratorOptions made{.pages = static_cast<uint32_t>(pages),
                               .writes = static_cast<uint64_t>(run.capacities * device.user_pages),
@@ -36,6 +49,8 @@ Result<ReplayResult> run_on_device(const DeviceRun& run) {
   options.prefill_share = run.prefill;
   options.prefill_tagged = false;
   options.warmup = run.warmup;
+  options.policy.gc_mode = run.gc_mode;
+  options.sample = run.sample;
   return replay(workload, options);
 }
 

@@ -4,9 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
+#include "emulator/counters.h"
+#include "emulator/geometry.h"
 #include "emulator/replay/replay.h"
 
 namespace streamfs::emulator::figures {
@@ -20,12 +24,17 @@ struct DeviceRun {
   double read_share = 0;  // of the pages moved
   uint64_t seed = 1;
   std::string placement = {};
-  uint32_t streams = 0;  // 0: as many as the placement has by itself
-  double prefill = 0.9;  // of those pages, in order, untagged, before the workload
-  double warmup = 0;     // share of the workload's writes before counting starts
+  uint32_t streams = 0;                // 0: as many as the placement has by itself
+  double prefill = 0.9;                // of those pages, in order, untagged, before the workload
+  double warmup = 0;                   // share of the workload's writes before counting starts
+  std::optional<GcMode> gc_mode = {};  // of placements that a host runs; else each one's own
+  std::function<void(const Counters&)> sample = {};  // ReplayOptions::sample
 };
 
-// Errors: EINVAL for a device that cannot exist at this scale; ENOSPC.
+// The host's pages of that device. Errors: EINVAL for one that cannot exist at this scale.
+Result<uint64_t> device_pages(const DeviceRun& run);
+
+// Errors: those of device_pages(); ENOSPC.
 Result<ReplayResult> run_on_device(const DeviceRun& run);
 
 }  // namespace streamfs::emulator::figures

@@ -27,6 +27,7 @@ class ImageMedia {
   ImageMedia(Image& image, LatencyModel& latency, NandFaults* faults);
   void restore(const SpareScan& scan);
   bool powered() const { return powered_; }
+  void power_off() { powered_ = false; }  // it went elsewhere
 
   // The calls of PageMap; store and move return errno values or kProgramFailed.
   int store(Ppn at, const std::byte* data, uint32_t pages);

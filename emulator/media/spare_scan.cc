@@ -23,9 +23,10 @@ enum class SpareKind : uint8_t { kErased, kProgrammed, kGarbage };
 
 class Scanner {
  public:
-  Scanner(Image& image, bool mark)
+  Scanner(Image& image, bool mark, const ScanBase* base = nullptr)
       : image_(image),
         mark_(mark),
+        base_(base),
         geometry_(image.geometry().in_map_units()),
         per_block_(geometry_.pages_per_block),
         wordline_(geometry_.wordline_pages),
@@ -39,6 +40,7 @@ class Scanner {
     resolve();
     return std::move(out_);
   }
+  uint32_t blocks_read() const { return blocks_read_; }
 
  private:
   struct Found {
@@ -72,6 +74,12 @@ class Scanner {
       out_.unclean.push_back(block);
       return;
     }
+    if (base_ != nullptr && record.erases != base_->blocks[block].erases) return;  // and not used
+    if (base_ != nullptr && base_->blocks[block].committed == per_block_) {
+      into.written = per_block_;
+      return;
+    }
+    ++blocks_read_;
     kinds_.clear();
     for (uint32_t first = 0; first < per_block_; first += wordline_) {
       uint32_t used = 0;  // up to the last one that is not erased
@@ -118,7 +126,7 @@ class Scanner {
     const bool doubtful =
         (image_.blocks()[block].state & kBlockDoubtful) != 0 || found_[block].torn;
     const uint64_t window = uint64_t{geometry_.frontiers() + 1} * wordline_;
-    const bool recent = found_[block].last_sequence + window > last_sequence_;
+    const bool recent = found_[block].last_sequence + window > last_sequence_ && !known_full(block);
     if (!doubtful && !recent && written == per_block_) return;
     const uint32_t from = doubtful ? 0 : (written - 1) / wordline_ * wordline_;
     std::vector<std::byte> data(geometry_.map_unit_pages * kPageBytes);
@@ -132,12 +140,41 @@ class Scanner {
     if (torn && mark_) image_.blocks()[block].state |= kBlockDoubtful;
   }
 
+  bool known_full(BlockIndex block) const {
+    return base_ != nullptr && out_.blocks[block].written == per_block_ &&
+           base_->blocks[block].committed == per_block_;
+  }
+
+  // Of the base, what was neither trimmed nor erased since.
+  void take_base(std::span<const uint64_t> trims) {
+    for (Lpn page = 0; page < base_->location.size(); ++page) {
+      const Ppn at = base_->location[page];
+      if (at == kNoPage || trims[page] > base_->sequence) continue;
+      const BlockIndex block = at / per_block_;
+      if (at % per_block_ < out_.blocks[block].written) out_.location[page] = at;
+    }
+  }
+
+  // Is what lies here newer than what the base says? Only what was in a buffer at its time is not
+  // newer by its sequence alone.
+  bool superseded_by_base(const SpareEntry& entry) const {
+    if (base_ == nullptr || entry.sequence > base_->sequence) return false;
+    const Ppn known = base_->location[entry.lpn];
+    return known != kNoPage && out_.location[entry.lpn] == known &&
+           spare_[known].sequence >= entry.sequence;
+  }
+
   void resolve() {
     const std::span<const uint64_t> trims = image_.trims();
     std::vector<uint64_t> newest(trims.begin(), trims.end());
     uint64_t last = newest.empty() ? 0 : *std::ranges::max_element(newest);
     out_.location.assign(geometry_.user_pages, kNoPage);
+    if (base_ != nullptr) {
+      take_base(trims);
+      last = std::max(last, base_->sequence);
+    }
     for (BlockIndex block = 0; block < geometry_.blocks; ++block) {
+      if (known_full(block)) continue;
       const Ppn first = block * per_block_;
       for (Ppn at = first; at < first + out_.blocks[block].written; ++at) {
         if (kind(at) != SpareKind::kProgrammed) continue;
@@ -145,6 +182,7 @@ class Scanner {
         last = std::max(last, entry.sequence);
         if (entry.lpn == kNoPage || entry.sequence <= newest[entry.lpn] || rejected_.contains(at))
           continue;
+        if (superseded_by_base(entry)) continue;
         newest[entry.lpn] = entry.sequence;
         out_.location[entry.lpn] = at;
       }
@@ -154,6 +192,7 @@ class Scanner {
 
   Image& image_;
   const bool mark_;
+  const ScanBase* const base_;
   const Geometry geometry_;
   const uint32_t per_block_;
   const uint32_t wordline_;
@@ -162,6 +201,7 @@ class Scanner {
   std::vector<SpareKind> kinds_;  // of the block being surveyed
   std::unordered_set<Ppn> rejected_;
   uint64_t last_sequence_ = 0;
+  uint32_t blocks_read_ = 0;
   SpareScan out_;
 };
 
@@ -173,6 +213,13 @@ uint32_t checksum_of(const SpareEntry& entry) {
 
 bool fits(const SpareEntry& entry, ConstBytes unit) {
   return crc32c(unit) == entry.data_checksum;
+}
+
+SpareScan scan_spare_since(Image& image, bool mark, const ScanBase& base, uint32_t& blocks_read) {
+  Scanner scanner(image, mark, &base);
+  SpareScan scan = scanner.run();
+  blocks_read = scanner.blocks_read();
+  return scan;
 }
 
 SpareScan scan_spare(Image& image, bool mark) {

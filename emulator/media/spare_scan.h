@@ -29,6 +29,21 @@ struct SpareScan {
   uint64_t damaged_pages = 0;  // spare entries that no power cut explains
 };
 
+// What a log of contexts says of the flash as it was: the rest need not be looked at.
+struct ScanBase {
+  struct Block {
+    uint32_t committed = 0;  // pages that `location` knows of
+    uint32_t erases = 0;     // when it did: another number now means that nothing is in it
+  };
+  std::vector<Block> blocks;
+  std::vector<Ppn> location;  // of what was committed
+  uint64_t sequence = 0;      // of anything programmed by then, at most
+};
+
+// In map units. Looks only into blocks that were not full at the time of `base`. What was erased
+// since must not have been programmed since.
+SpareScan scan_spare_since(Image& image, bool mark, const ScanBase& base, uint32_t& blocks_read);
+
 // In map units. With `mark`, blocks with torn pages become kBlockDoubtful.
 SpareScan scan_spare(Image& image, bool mark);
 

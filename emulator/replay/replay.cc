@@ -93,13 +93,14 @@ class Pass {
         requests_(requests),
         baseline_at_(baseline_at) {}
 
-  Result<void> run(const Progress& progress) {
+  Result<void> run(const ReplayOptions& options) {
     SFS_TRY(workload_.rewind());
     for (;;) {
       SFS_ASSIGN(const std::span<const PageOp> batch, workload_.next());
       if (batch.empty()) break;
       if (const int error = run_batch(batch)) return Error{error};
-      if (progress) progress(index_, workload_.facts().writes);
+      if (options.progress) options.progress(index_, workload_.facts().writes);
+      if (options.sample) options.sample(counters_);
     }
     if (requests_ != nullptr) requests_->end();
     return {};
@@ -189,7 +190,7 @@ Result<ReplayResult> run(Workload& workload, const ReplayOptions& options, Place
   const auto own = static_cast<double>(facts.writes - prefill);
   Pass pass(ftl, policy, watcher, workload, counters, requests ? &*requests : nullptr,
             prefill + static_cast<uint64_t>(options.warmup * own));
-  if (const Result<void> done = pass.run(options.progress); !done.ok()) {
+  if (const Result<void> done = pass.run(options); !done.ok()) {
     if (done.error().code != ENOSPC) return done.error();
     return Error{ENOSPC, fmt::format("{} live pages on {} physical ones", live.live_pages,
                                      geometry.physical_pages())};

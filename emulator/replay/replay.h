@@ -2,6 +2,7 @@
 // Thread safety: one replay of a workload at a time; deterministic.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -36,6 +37,9 @@ struct ReplayOptions {
   double load = 0.5;           // of the paced host (latency.h)
   double warmup = 0;           // share of the writes before counting starts
   Progress progress;
+  // Called after each batch, with what was counted since the very start, and before counting starts
+  // by `warmup`, too.
+  std::function<void(const Counters&)> sample;
 };
 
 struct ReplayResult {

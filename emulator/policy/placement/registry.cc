@@ -15,6 +15,7 @@
 #include "emulator/policy/placement/aged_tags.h"
 #include "emulator/policy/placement/autostream.h"
 #include "emulator/policy/placement/dac.h"
+#include "emulator/policy/placement/emmc.h"
 #include "emulator/policy/placement/host_only.h"
 #include "emulator/policy/placement/lifetime_table.h"
 #include "emulator/policy/placement/loaded.h"
@@ -70,6 +71,9 @@ Policy make_warcip(uint16_t streams, const PolicyOptions& options, const Workloa
 Policy make_logistic(uint16_t streams, const PolicyOptions&, const WorkloadFacts& facts) {
   return std::make_unique<LogisticModel>(streams, facts);
 }
+Policy make_emmc(uint16_t, const PolicyOptions&, const WorkloadFacts& facts) {
+  return std::make_unique<Emmc>(facts.footprint_pages);
+}
 template <VStreamGc kGc, Clustering kClustering>
 Policy make_vstream(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts) {
   const uint64_t remap = options.remap_pages != 0
@@ -99,6 +103,7 @@ constexpr std::array kKinds = {
     Kind{"tags-aged", 8, Side::kDevice, kSame, false, by_page<AgedTags>},
     Kind{"legacy", 2, Side::kDevice, kSame, false, plain<SepGc>},
     Kind{"manual", 3, Side::kHost, GcMode::kShared, false, by_streams<Tags>},
+    Kind{"emmc", 0, Side::kDevice, kSame, false, make_emmc},
     in_device("vstream-ngc", make_vstream<VStreamGc::kNormal, Clustering::kOurs>),
     in_device("vstream-own", make_vstream<VStreamGc::kOwnPStream, Clustering::kOurs>),
     in_device("vstream-sgc", make_vstream<VStreamGc::kAware, Clustering::kOurs>),

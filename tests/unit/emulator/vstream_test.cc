@@ -17,6 +17,7 @@
 #include "emulator/geometry.h"
 #include "emulator/policy/placement/policy.h"
 #include "emulator/presets.h"
+#include "tests/unit/emulator/figure_checks.h"
 
 namespace streamfs::emulator {
 namespace {
@@ -124,37 +125,26 @@ INSTANTIATE_TEST_SUITE_P(All, VStreamPolicy,
                          ::testing::Values(Clustering::kOurs, Clustering::kLiteral,
                                            Clustering::kLiteralSpread));
 
-double row(const figures::FigureResult& result, const std::string& label) {
-  for (const figures::FigureRow& row : result.rows)
-    if (row.label == label) return row.ours.mean;
-  ADD_FAILURE() << "no row " << label;
-  return 0;
-}
-
 TEST(Yong2021, Figure5VStreamsLeaveNothingToCopyAndTheLiteralClusteringAll) {
-  const figures::Figure& figure = **figures::find_figure("yong2021-fig5");
-  const auto run = figures::run_figure(figure, {.scale = figure.smallest, .jobs = 2});
-  ASSERT_TRUE(run.ok()) << run.error().message();
-  const figures::FigureResult& result = run->result;
-  EXPECT_GT(row(result, "Legacy, WAF"), 2.5);
-  EXPECT_LE(row(result, "vStream-SGC, WAF"), 1.02);
-  EXPECT_GE(row(result, "vStream-SGC, throughput ÷ work-conserving bound"), 0.95);
-  EXPECT_GT(row(result, "vStream-SGC, throughput"), 3.4);
-  EXPECT_LT(row(result, "vStream-SGC, copies a second"), 0.65);
-  EXPECT_DOUBLE_EQ(row(result, "algorithm 2 to the letter, WAF"), row(result, "Legacy, WAF"));
+  const figures::FigureRun result = figures::small_run("yong2021-fig5", 1);
+  EXPECT_GT(figures::row(result, "Legacy, WAF"), 2.5);
+  EXPECT_LE(figures::row(result, "vStream-SGC, WAF"), 1.02);
+  EXPECT_GE(figures::row(result, "vStream-SGC, throughput ÷ work-conserving bound"), 0.95);
+  EXPECT_GT(figures::row(result, "vStream-SGC, throughput"), 3.4);
+  EXPECT_LT(figures::row(result, "vStream-SGC, copies a second"), 0.65);
+  EXPECT_DOUBLE_EQ(figures::row(result, "algorithm 2 to the letter, WAF"),
+                   figures::row(result, "Legacy, WAF"));
 }
 
 TEST(Yong2021, Figure6VStreamAwareCopiesSaveMostWithDriftAndWithout) {
-  const figures::Figure& figure = **figures::find_figure("yong2021-fig6");
-  const auto run = figures::run_figure(figure, {.seeds = 3, .scale = figure.smallest, .jobs = 2});
-  ASSERT_TRUE(run.ok()) << run.error().message();
-  const figures::FigureResult& result = run->result;
-  EXPECT_LT(row(result, "vStream-SGC, copies"), row(result, "vStream-NGC, copies"));
-  EXPECT_LT(row(result, "vStream-SGC, copies"), row(result, "Manual, copies"));
-  EXPECT_LT(row(result, "vStream-NGC, copies"), 1);
-  EXPECT_GT(row(result, "vStream-SGC, throughput"), 1);
-  EXPECT_LT(row(result, "vStream-SGC, no drift, copies"),
-            row(result, "vStream-NGC, no drift, copies"));
+  const figures::FigureRun result = figures::small_run("yong2021-fig6", 3);
+  EXPECT_LT(figures::row(result, "vStream-SGC, copies"),
+            figures::row(result, "vStream-NGC, copies"));
+  EXPECT_LT(figures::row(result, "vStream-SGC, copies"), figures::row(result, "Manual, copies"));
+  EXPECT_LT(figures::row(result, "vStream-NGC, copies"), 1);
+  EXPECT_GT(figures::row(result, "vStream-SGC, throughput"), 1);
+  EXPECT_LT(figures::row(result, "vStream-SGC, no drift, copies"),
+            figures::row(result, "vStream-NGC, no drift, copies"));
 }
 
 TEST(Yong2021, AScaleThatDoesNotDivideTheDeviceIsRefused) {

@@ -1,0 +1,42 @@
+// An eMMC's streams (Vishwakarma 2019): tags 0, 1, … are its ids 1, 2, …, each with one active
+// block; garbage collection is blind to them and has one block of its own; above 90 % fill there
+// are none. In the device only. Memory: 1 bit a page.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "emulator/ftl/emmc/interface.h"
+#include "emulator/policy/placement/policy.h"
+
+namespace streamfs::emulator {
+
+class Emmc final : public PlacementPolicy {
+ public:
+  explicit Emmc(uint32_t footprint_pages) : switch_(footprint_pages), live_(footprint_pages) {}
+
+  FlashWatcher* watch(const Geometry& geometry) override {
+    switch_ = emmc::StreamSwitch(geometry.user_pages);
+    return nullptr;
+  }
+  uint16_t classes() const override { return emmc::kStreams + 2; }
+  uint16_t host_classes() const override { return emmc::kStreams + 1; }
+  FrontierId for_write(const PageWrite& write, uint64_t) override {
+    live_pages_ += !live_[write.page];
+    live_[write.page] = true;
+    const uint16_t id = write.prefill ? 0 : write.pstream + 1;
+    return switch_.frontier(static_cast<uint8_t>(id), live_pages_);
+  }
+  FrontierId for_copy(Lpn, FrontierId, uint64_t) override { return emmc::kStreams + 1; }
+  void trimmed(Lpn page, uint64_t) override {
+    live_pages_ -= live_[page];
+    live_[page] = false;
+  }
+
+ private:
+  emmc::StreamSwitch switch_;
+  std::vector<bool> live_;
+  uint64_t live_pages_ = 0;
+};
+
+}  // namespace streamfs::emulator
