@@ -19,6 +19,8 @@
 #include "emulator/ftl/hybrid_layout.h"
 #include "emulator/ftl/nand.h"
 #include "emulator/ftl/translation.h"
+#include "emulator/geometry.h"
+#include "emulator/media/serial_nand.h"
 #include "pmem/recording_region.h"
 #include "pmem/region.h"
 #include "tests/unit/emulator/serial_device.h"
