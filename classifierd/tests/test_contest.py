@@ -45,6 +45,13 @@ def test_nosep_serves_in_the_last_pstream_until_something_is_copied() -> None:
         assert (tags["nosep"] == 7).all()
 
 
+def test_the_life_table_begins_where_contexts_tell_writes_apart() -> None:
+    raw, vstreams = WORKLOADS["log-tail-mix"](LIVE, 1, 4 * LIVE)  # too little to copy anything
+    for known, begins in ((vstreams, "life-table"), ([VStream(0)], "nosep")):
+        served = learned(workload_of(raw, known, 8)).served
+        assert {name for name, epochs in served.items() if epochs} == {begins}
+
+
 @pytest.mark.parametrize("name", ["rocksdb-levels", "sequential", "fio4"])
 def test_what_is_learned_is_never_worse_than_no_separation(name: str) -> None:
     # Going over has a price, and some of these decide late: it must have the time to be repaid.

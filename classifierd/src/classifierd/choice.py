@@ -23,12 +23,12 @@ from classifierd.records import Records
 Tags = npt.NDArray[np.uint8]
 
 _PERIOD_CAPACITIES = 1 / 16  # shorter epochs are taken together
-_PERIODS_MIN = 4
+_PERIODS_MIN = 3
 _WORTH = 0.005  # pages copied for one written
 _SURE = 3.0  # standard errors
 # Before the first fork each candidate has a device that it filled alone, and nobody has gone over
 # to anything: little need be seen.
-_FIRST_CAPACITIES = 0.5
+_FIRST_CAPACITIES = 0.25
 _CAPACITIES_MIN, _CAPACITIES_MAX = 2.0, 4.0  # since a fork
 
 

@@ -104,12 +104,15 @@ def learned(
 ) -> Learned:
     """What streamfs does: candidates in competition (contest.py).
 
-    The simulator has its reserve beside `spare`; a filesystem is told of both as one.
+    As on a mount the life table begins where contexts tell writes apart; where all are of one kind
+    it has little to go by at first, and no separation begins. The simulator has its reserve beside
+    `spare`; a filesystem is told of both as one.
     """
     live = max(workload.live_pages, 1)
     whole = spare + _core.RESERVE_BLOCKS * block_pages / live
     device = Device(live, workload.pstreams, whole, block_pages, gc_mode)
-    contest = Contest(workload.end, device, workload.epoch_settings)
+    begins = "life-table" if len(workload.vstreams) > 1 else "nosep"
+    contest = Contest(workload.end, device, workload.epoch_settings, serving=begins)
     contest.know(workload.vstreams)
     parts: dict[str, list[Tags]] = {name: [] for name in (*CANDIDATES, "learned")}
     releases: dict[str, list[tuple[int, int]]] = {name: [] for name in parts}
