@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/block_allocator.h"
 #include "fuse-fs/meta/engine.h"
@@ -18,6 +19,13 @@ constexpr uint64_t kAnyEpoch = uint64_t{1} << 40U;
 
 std::vector<std::byte> whole_blocks(size_t count, int value) {
   return Rig::filled(count * kBlockSize, value);
+}
+
+// Leaves so many blocks free.
+void fill_up(Rig& rig, uint64_t left) {
+  const InodeId full = rig.create("full");
+  ASSERT_TRUE(rig.write(full, 0, whole_blocks(rig.fs().space().free_blocks - left, 1)).ok());
+  ASSERT_TRUE(rig.fs().sync().ok());
 }
 
 // Each of 64 blocks that were made durable is replaced: more steps than a record has room for.
@@ -79,6 +87,19 @@ TEST(Replaced, AnExtentIsCommittedInPartsWhereItReplacesMany) {
   EXPECT_GT(pieces->size(), 1U);
   for (const meta::Piece& piece : *pieces) EXPECT_FALSE(piece.hole) << piece.first.value;
   EXPECT_TRUE(rig.check().problems.empty());
+}
+
+// Room for what is new is not spent on what could stay.
+TEST(Replaced, AWriteThatThereIsRoomForSucceeds) {
+  Rig rig(Rig::with_log());
+  const InodeId id = rig.create("f");
+  fill_up(rig, 3);
+  ASSERT_TRUE(rig.write(id, 0, whole_blocks(1, 1)).ok());
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  ASSERT_EQ(rig.fs().space().free_blocks, 2U);
+  const Result<void> done = rig.write(id, 0, whole_blocks(3, 2));
+  EXPECT_TRUE(done.ok()) << done.error().message();
+  EXPECT_EQ(rig.read(id, 0, 4 * kBlockSize), whole_blocks(3, 2));
 }
 
 }  // namespace
