@@ -52,12 +52,13 @@ Result<void> DataPath::zero_in_block(InodeState& state, const meta::Attributes& 
 }
 
 // Whichever way the size changes, what lies between the old or new end and its block's end must
-// read as zero when the file grows over it.
+// read as zero when the file grows over it; no commit has the size of one that does before these
+// zeroes are there.
 Result<void> DataPath::resize_locked(InodeState& state, const meta::Attributes& now,
                                      uint64_t size) {
   const uint64_t end = std::min(size, now.size);
   if (end % kBlockSize != 0 && size != now.size) {
-    SFS_TRY(zero_in_block(state, now, end, round_up(end, kBlockSize), end));
+    SFS_TRY(zero_in_block(state, now, end, round_up(end, kBlockSize), size));
   }
   SFS_TRY(core_.engine.set_size(now.id, size));
   core_.epochs.touched(now.id, 0, 0);

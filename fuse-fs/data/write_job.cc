@@ -141,6 +141,7 @@ Result<void> WriteJob::place_or_reclaim() {
   cancel(false);
   core_.reclaim();
   near_ = near;
+  stays_ = true;
   done = place();
   if (!done.ok()) cancel(false);
   return done;
@@ -162,10 +163,11 @@ ConstBytes WriteJob::image(uint64_t page, uint64_t count) const {
   return image_.subspan(page * kBlockSize, count * kBlockSize);
 }
 
-// In place. But another block, if there is one, costs less than the flush that makes a restore look
-// at this one no more.
+// In place. But another block, if one can be spared, costs less than the flush that makes a restore
+// look at this one no more.
 void WriteJob::overwrite(uint64_t page, uint64_t count, BlockNo block) {
-  const bool moves = core_.epochs.forbids(block, image(page, count)) && !core_.engine.heap_scarce();
+  const bool moves =
+      !stays_ && core_.epochs.forbids(block, image(page, count)) && !core_.engine.heap_scarce();
   const uint64_t step = moves ? 1 : count;
   for (const uint64_t end = page + count; page < end; page += step, block.value += step) {
     if (moves && core_.epochs.forbids(block, image(page, step)) && allocate(page, step).ok())

@@ -66,6 +66,7 @@ class WriteJob {
   const meta::WriteTimes times_;
   std::vector<meta::Piece> pieces_;
   std::optional<BlockNo> near_;  // an allocation here stays contiguous
+  bool stays_ = false;           // whatever is overwritten: there is no room for more
   ConstBytes image_;             // count_ whole blocks
   std::vector<uint32_t> crcs_;
   bool checksums_wait_ = false;  // for the device to be at work

@@ -224,7 +224,8 @@ class Engine {
   // The write is complete on the device: current view follows, and mtime and ctime if they are to.
   virtual Result<void> finish_write(InodeId id, const WriteResult& result) = 0;
   // Current size; blocks past a smaller one leave the current view. The caller has zeroed the tail
-  // of the last block. Committed with the inode's next commit.
+  // of the last block. Committed with the inode's next commit, but what is longer than it was no
+  // earlier than what a write before made longer.
   virtual Result<void> set_size(InodeId id, uint64_t size) = 0;
   // Removes whole blocks from the current view (punch).
   virtual Result<void> remove_range(InodeId id, FileBlock first, uint64_t count) = 0;

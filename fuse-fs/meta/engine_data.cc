@@ -186,8 +186,12 @@ Result<void> EngineImpl::set_size(InodeId id, uint64_t size) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   SFS_ASSIGN(ExtentMap * extents, this->extents(*inode));
   if (size < inode->size) discard(extents->remove(blocks_of(size), kMaxFileBlocks));
-  inode->size = inode->settled_size = size;
-  inode->growth.clear();
+  // What a write made longer waits for its epoch still.
+  inode->settled_size = std::min(inode->settled_size, size);
+  for (Inode::Growth& growth : inode->growth) growth.size = std::min(growth.size, size);
+  if (size > inode->size)
+    (inode->growth.empty() ? inode->settled_size : inode->growth.back().size) = size;
+  inode->size = size;
   inode->mtime = inode->ctime = now();
   inode->attributes_dirty = true;
   return {};
@@ -251,28 +255,36 @@ std::optional<std::vector<EngineImpl::Unflushed>> EngineImpl::unflushed(const In
                                                                         uint64_t epoch,
                                                                         uint64_t flushed) {
   std::vector<Unflushed> out;
-  uint64_t extents = inode.extents->removed_blocks(), count = 0;  // one each at most
+  uint64_t extents = inode.extents->removed_blocks();  // one each at most
   const auto add = [&](uint64_t first, uint64_t block, uint64_t length) {
-    count += length;
-    for (uint64_t i = 0; count <= kMaxConditions && i < length; ++i)
-      out.push_back({FileBlock{first + i}, BlockNo{block + i}});
+    for (uint64_t i = 0; out.size() <= kMaxConditions && i < length; ++i) {
+      const BlockNo here{block + i};
+      if (std::ranges::find(out, here, &Unflushed::block) == out.end())
+        out.push_back({FileBlock{first + i}, here});
+    }
   };
+  const auto add_overwritten = [&](const Extent& in) {
+    for (const Inode::Overwritten& run : inode.overwritten) {
+      const uint64_t from = std::max(run.first.value, in.block);
+      const uint64_t to = std::min(run.first.value + run.count, in.block + in.length);
+      if (run.epoch > flushed && from < to) add(in.first + from - in.block, from, to - from);
+    }
+  };
+  // From where it was shortest.
+  const uint64_t begin = std::min(inode.committed.size, inode.settled_size) / kBlockSize;
+  const uint64_t end = blocks_of(inode.size);
   inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t written_in) {
     ++extents;  // the record has them all, those that were flushed before as well
-    if (written_in > flushed) add(extent.first, extent.block, extent.length);
+    if (written_in > flushed) return add(extent.first, extent.block, extent.length);
+    if (extent.end() > begin && extents <= kMaxConditions) add_overwritten(extent);
   });
-  const uint64_t end = blocks_of(inode.size);
-  for (uint64_t at = inode.committed.size / kBlockSize; at < end && count <= kMaxConditions;) {
-    const std::optional<Extent> next = inode.extents->next_committed(at);
+  for (uint64_t at = begin; at < end && out.size() <= kMaxConditions;) {
+    const std::optional<Extent> next = inode.extents->next_committed(at, epoch);
     if (!next || next->first >= end) break;
     at = next->end();
-    for (const Inode::Overwritten& run : inode.overwritten) {
-      const uint64_t from = std::max(run.first.value, next->block);
-      const uint64_t to = std::min(run.first.value + run.count, next->block + next->length);
-      if (run.epoch > flushed && from < to) add(next->first + from - next->block, from, to - from);
-    }
+    add_overwritten(*next);
   }
-  if (count > kMaxConditions || extents > kMaxConditions) return std::nullopt;
+  if (out.size() > kMaxConditions || extents > kMaxConditions) return std::nullopt;
   return out;
 }
 
@@ -288,11 +300,19 @@ std::optional<std::vector<DataCondition>> EngineImpl::conditions(const Inode& in
     uint32_t crc = 0;
     checksums_.read(each.block, {&crc, 1});
     if (crc == 0) return std::nullopt;  // an overwrite is going on
-    const uint64_t start = each.place.value * kBlockSize;
-    const uint64_t kept = inode.size > start ? inode.size - start : kBlockSize;
-    out.push_back({each.block, crc, static_cast<uint32_t>(std::min(kept, kBlockSize))});
+    out.push_back({each.block, crc, kept_of(inode, each)});
   }
   return out;
+}
+
+// How much of the block is the file's. All of one that something has replaced since: nobody writes
+// to it any more, and the file may be shorter now.
+uint32_t EngineImpl::kept_of(const Inode& inode, const Unflushed& each) {
+  const std::optional<Extent> now = inode.extents->next(each.place.value);
+  const uint64_t start = each.place.value * kBlockSize;
+  const bool shown = now && now->first == each.place.value && now->block == each.block.value;
+  if (!shown || inode.size <= start) return kBlockSize;
+  return static_cast<uint32_t>(std::min(inode.size - start, kBlockSize));
 }
 
 Result<void> EngineImpl::commit_steps(Inode& inode, uint64_t epoch) {

@@ -223,6 +223,7 @@ class EngineImpl final : public Engine {
   };
   static std::optional<std::vector<Unflushed>> unflushed(const Inode& inode, uint64_t epoch,
                                                          uint64_t flushed);
+  static uint32_t kept_of(const Inode& inode, const Unflushed& each);
   std::optional<std::vector<DataCondition>> conditions(const Inode& inode, uint64_t epoch,
                                                        uint64_t flushed) const;
   static constexpr uint64_t kMaxConditions = 64;  // more is worth a flush of its own

@@ -25,26 +25,52 @@ using SlotWords = std::array<uint64_t, sizeof(ExtentSlot) / kWordSize>;
 
 Result<ExtentMap::Plan> ExtentMap::plan(Transaction& tx, InodeImage& next, uint64_t epoch) {
   Plan plan;
-  plan.epoch = epoch;
   go_on_shifting(tx, next, plan);
   if (!plan.complete) return plan;
   SFS_TRY(plan_removals(tx, next, plan));
   if (!plan.complete) return plan;
-  for (const auto& [first, added] : added_) {
+  for (auto at = added_.begin(); plan.complete && at != added_.end(); ++at) {
+    const auto& [first, added] = *at;
     if (added.epoch > epoch) continue;
-    if (plan.steps >= Plan::kMaxSteps) {
-      plan.complete = false;
-      break;
-    }
+    const uint64_t end = room_up_to(added.extent, plan.steps);
+    plan.complete = end == added.extent.end();
+    if (end == first) break;
+    if (!plan.complete) split_added(first, end);
+    SFS_TRY(plan_replaced(tx, next, plan, added.extent));
     SFS_TRY(plan_added(tx, next, plan, added.extent));
     plan.added.push_back(first);
   }
   return plan;
 }
 
+// How much of it a record has room for after so many steps, each part with what it replaces.
+uint64_t ExtentMap::room_up_to(const Extent& extent, uint32_t steps) const {
+  if (steps++ >= Plan::kMaxSteps) return extent.first;
+  auto old = committed_.upper_bound(extent.first);
+  if (old != committed_.begin() && std::prev(old)->second.extent.end() > extent.first) --old;
+  for (; old != committed_.end() && old->first < extent.end(); ++old) {
+    if (steps++ >= Plan::kMaxSteps) return std::max(old->first, extent.first);
+  }
+  return extent.end();
+}
+
+// In the record of what replaces it: after none would there be neither.
+Result<void> ExtentMap::plan_replaced(Transaction& tx, InodeImage& next, Plan& plan,
+                                      const Extent& by) {
+  for (uint64_t at = by.first; at < by.end();) {
+    auto found = committed_.upper_bound(at);
+    if (found != committed_.begin() && std::prev(found)->second.extent.end() > at) --found;
+    if (found == committed_.end() || found->first >= by.end()) break;
+    const uint64_t stop = std::min(by.end(), found->second.extent.end());
+    SFS_TRY(plan_removal(tx, next, plan, found->first, std::max(at, found->first), stop));
+    at = stop;
+  }
+  return {};
+}
+
 Result<void> ExtentMap::plan_removals(Transaction& tx, InodeImage& next, Plan& plan) {
   for (const auto& [first, removed] : removed_) {
-    if (removed.epoch > plan.epoch) continue;
+    if (removed.epoch != 0) continue;
     for (uint64_t at = first; at < removed.end;) {
       auto found = committed_.upper_bound(at);
       if (found != committed_.begin() && std::prev(found)->second.extent.end() > at) --found;
@@ -162,7 +188,7 @@ void ExtentMap::clear_slot(Transaction& tx, InodeImage& next, uint64_t slot) {
 void ExtentMap::done(Plan plan) {
   for (Heap::Claim& unit : plan.units) unit.keep();
   for (auto at = removed_.begin(); at != removed_.end() && at->first < plan.removed_up_to;) {
-    if (at->second.epoch > plan.epoch) {
+    if (at->second.epoch != 0) {
       ++at;
       continue;
     }
@@ -170,7 +196,10 @@ void ExtentMap::done(Plan plan) {
     at = removed_.erase(at);
     if (rest.end > plan.removed_up_to) removed_.emplace(plan.removed_up_to, rest);
   }
-  for (const uint64_t key : plan.added) added_.erase(key);
+  for (const uint64_t key : plan.added) {
+    forget_removed(key, added_.at(key).extent.end());
+    added_.erase(key);
+  }
   for (const BlockRun& run : plan.allocated) added_blocks_ -= run.count;
   for (const BlockRun& run : plan.freed) removed_blocks_ -= run.count;
 }

@@ -157,7 +157,7 @@ uint64_t ExtentMap::bytes() const {
          free_slots_.capacity() * sizeof(uint64_t);
 }
 
-std::optional<Extent> ExtentMap::next_committed(uint64_t from) const {
+std::optional<Extent> ExtentMap::next_committed(uint64_t from, uint64_t epoch) const {
   auto hidden = first_past(removed_, from, kEndOfHidden);
   auto found = first_past(committed_, from, kEndOfExtent);
   while (found != committed_.end()) {
@@ -167,7 +167,9 @@ std::optional<Extent> ExtentMap::next_committed(uint64_t from) const {
       ++found;
       continue;
     }
-    while (hidden != removed_.end() && hidden->second.end <= start) ++hidden;
+    while (hidden != removed_.end() &&
+           (hidden->second.end <= start || hidden->second.epoch > epoch))
+      ++hidden;
     if (hidden == removed_.end() || hidden->first >= extent.end())
       return cut(extent, start, extent.end());
     if (hidden->first > start) return cut(extent, start, hidden->first);
@@ -276,6 +278,23 @@ void ExtentMap::let_wait(uint64_t first, uint64_t end, uint64_t epoch) {
     }
     at->second = {std::min(end, old.end), epoch};
     if (end < old.end) removed_.emplace(end, old);
+  }
+}
+
+void ExtentMap::split_added(uint64_t first, uint64_t at) {
+  Added& whole = added_.at(first);
+  const Extent old = whole.extent;
+  whole.extent = cut(old, first, at);
+  added_.emplace(at, Added{cut(old, at, old.end()), whole.epoch});
+}
+
+void ExtentMap::forget_removed(uint64_t first, uint64_t end) {
+  for (auto at = first_past(removed_, first, kEndOfHidden);
+       at != removed_.end() && at->first < end;) {
+    const auto [from, old] = *at;
+    at = removed_.erase(at);
+    if (from < first) removed_.emplace(from, Removed{first, old.epoch});
+    if (old.end > end) removed_.emplace(end, old);
   }
 }
 

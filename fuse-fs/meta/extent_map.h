@@ -11,6 +11,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,14 +47,17 @@ ExtentSlot inline_slot(const InodeImage& image, size_t slot);
 
 class ExtentMap {
  public:
+  static constexpr uint64_t kLastEpoch = std::numeric_limits<uint64_t>::max();
+
   // Errors: EIO when a slot or a chain is damaged, or two slots overlap.
   static Result<std::unique_ptr<ExtentMap>> load(Heap& heap, InodeId id, const InodeImage& image);
 
   // ---- The current view
   // The first mapped part at or after a file block, cut to start there.
   std::optional<Extent> next(uint64_t from) const;
-  std::optional<Extent> next_committed(uint64_t from) const;  // of what is not new alone
-  // Maps a hole, or something else: what was mapped there before is removed by the commit that this
+  // Of what is not new alone; and what waits to be replaced by something after this epoch is there.
+  std::optional<Extent> next_committed(uint64_t from, uint64_t epoch = kLastEpoch) const;
+  // Maps a hole, or something else: what was mapped there before is removed by the record that this
   // is in, and no earlier one. Both return runs that were reserved, never committed, and are
   // nobody's now.
   std::vector<BlockRun> add(const Extent& extent, uint64_t epoch);
@@ -77,8 +81,7 @@ class ExtentMap {
     bool shifting = false;  // no change of the overlay is in: a shift goes on
     std::vector<BlockRun> allocated, freed;
     std::vector<BlockRun> collapsed;  // freed too, but the inode counts them no more
-    uint64_t epoch = 0;               // up to which
-    uint64_t removed_up_to = 0;       // removals below this file block are in
+    uint64_t removed_up_to = 0;       // removals below this file block that wait for nothing are in
     std::vector<uint64_t> added;      // keys of added_ that are in
     std::vector<Heap::Claim> units;
     uint32_t steps = 0;
@@ -104,7 +107,7 @@ class ExtentMap {
   };
   struct Removed {
     uint64_t end;
-    uint64_t epoch;  // of what replaces it; 0: it waits for nothing
+    uint64_t epoch;  // of what replaces it, in added_; 0: it waits for nothing
   };
   ExtentMap(Heap& heap, InodeId id) : heap_(heap), id_(id) {}
 
@@ -119,6 +122,8 @@ class ExtentMap {
   void hide(uint64_t first, uint64_t end, uint64_t epoch);
   void let_wait(uint64_t first, uint64_t end, uint64_t epoch);
   std::vector<BlockRun> remove_added(uint64_t first, uint64_t end);
+  void split_added(uint64_t first, uint64_t at);
+  void forget_removed(uint64_t first, uint64_t end);
 
   std::optional<uint64_t> crossing(uint64_t border) const;
   Result<void> plan_cut(Transaction& tx, InodeImage& next, Plan& plan, const Shift& shift);
@@ -127,6 +132,8 @@ class ExtentMap {
   void go_on_shifting(Transaction& tx, InodeImage& next, Plan& plan);
   bool move_one(Transaction& tx, InodeImage& next, Shift& shift);
   Result<void> plan_removals(Transaction& tx, InodeImage& next, Plan& plan);
+  uint64_t room_up_to(const Extent& extent, uint32_t steps) const;
+  Result<void> plan_replaced(Transaction& tx, InodeImage& next, Plan& plan, const Extent& by);
   Result<void> plan_removal(Transaction& tx, InodeImage& next, Plan& plan, uint64_t key,
                             uint64_t first, uint64_t end);
   Result<void> plan_added(Transaction& tx, InodeImage& next, Plan& plan, const Extent& extent);

@@ -143,6 +143,13 @@ class Rig {
     fs_.reset();
     open();
   }
+  // The same, of what META was at keep().
+  void keep() { kept_ = copy_of(*view_); }
+  void kill_as_kept() {
+    fs_.reset();
+    region_ = std::move(kept_);
+    open();
+  }
   void remount() {
     const Result<void> done = fs_->unmount();
     SFS_ASSERT(done.ok());
@@ -226,7 +233,7 @@ class Rig {
   RigClock clock_;
   RamDevice* ram_ = nullptr;
   std::unique_ptr<blockdev::FaultyDevice> device_;
-  std::unique_ptr<pmem::Region> region_;
+  std::unique_ptr<pmem::Region> region_, kept_;
   const pmem::Region* view_ = nullptr;    // the mounted filesystem's
   ForgetfulRegion* forgetful_ = nullptr;  // the same, if it is one
   meta::Superblock super_{};
