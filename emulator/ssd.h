@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "emulator/background.h"
 #include "emulator/ftl/page_map.h"
+#include "emulator/idle_work.h"
 #include "emulator/image.h"
 #include "emulator/latency.h"
 #include "emulator/media/image_media.h"
@@ -103,8 +104,6 @@ class Ssd {
   uint32_t run_at(uint64_t page, uint64_t most) const;
   void acknowledge(Acknowledgement* acknowledged, uint64_t ns) const;
   Error read_error(int error, uint64_t page, uint32_t pages);
-  void end_of_burst();
-  IdleLimits by_experience(IdleLimits limits);
   IdleReport idle_steps(const IdleLimits& limits);
   bool idle_time_is_over(const IdleLimits& limits);
   bool idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report,
@@ -132,8 +131,7 @@ class Ssd {
   Greedy victim_;
   StreamRouter router_;
   Ftl ftl_;
-  uint64_t burst_began_ = UINT64_MAX;  // in map units that the host has ever written
-  double burst_blocks_ = 0;            // of late; 0: not known
+  Bursts bursts_;
 };
 
 // For an image that another process may hold.

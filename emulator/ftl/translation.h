@@ -1,0 +1,26 @@
+// What every FTL here is to its host: pages written, trimmed, made safe and found again. A driver
+// that takes an Ftl works on the page map, the log-block FTL and the hybrid one alike.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+#include "emulator/ftl/router.h"
+#include "emulator/geometry.h"
+
+namespace streamfs::emulator {
+
+// write() and flush() return errno values, 0 for none; the pages before the one that failed are
+// written. location() is kNoPage where nothing is live.
+template <typename T>
+concept Ftl = requires(T& ftl, const T& known, Lpn page, uint32_t count, FrontierId frontier,
+                       uint16_t vstream, const std::byte* data) {
+  { ftl.write(page, count, frontier, vstream, data) } -> std::same_as<int>;
+  { ftl.trim(page) } -> std::same_as<void>;
+  { ftl.flush() } -> std::same_as<int>;
+  { known.location(page) } -> std::same_as<Ppn>;
+  { known.live(page) } -> std::same_as<bool>;
+};
+
+}  // namespace streamfs::emulator

@@ -1,0 +1,192 @@
+// Lee's device and its figures, small: what each has to show.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "emulator/figures/lee_device.h"
+#include "emulator/media/pram_blocks.h"
+#include "emulator/workload/fat_volume.h"
+#include "pmem/region.h"
+#include "tests/unit/emulator/figure_rows.h"
+
+namespace streamfs::emulator::figures {
+namespace {
+
+// Keeps the metadata as written, and what of the data is there.
+struct MirrorDevice final : FatDevice {
+  int write_metadata(uint32_t page, ConstBytes now) override {
+    ++metadata_writes;
+    metadata[page].assign(now.begin(), now.end());
+    return 0;
+  }
+  int write_data(uint32_t first, uint32_t pages) override {
+    if (failing) return EIO;
+    for (uint32_t page = first; page < first + pages; ++page) ++data[page];
+    return 0;
+  }
+  void trim(uint32_t first, uint32_t pages) override {
+    for (uint32_t page = first; page < first + pages; ++page) data.erase(page);
+  }
+  std::map<uint32_t, std::vector<std::byte>> metadata;
+  std::map<uint32_t, int> data;
+  uint64_t metadata_writes = 0;
+  bool failing = false;
+};
+
+FatShape small_shape() {
+  FatShape shape;
+  shape.pages = 4096;
+  shape.log_pages = 4;
+  shape.directory_pages = 2;
+  return shape;
+}
+
+uint32_t fat_entry(const MirrorDevice& device, uint32_t copy, uint32_t entry) {
+  const FatShape shape = small_shape();
+  const uint32_t fat_pages = (4096 / 2 + 2) * 4 / 2048 + 1;
+  const uint32_t page = shape.log_pages + copy * fat_pages + entry * 4 / 2048;
+  uint32_t value = 0;
+  std::memcpy(&value, device.metadata.at(page).data() + entry * 4 % 2048, sizeof value);
+  return value;
+}
+
+TEST(FatVolume, AChainIsWrittenInBothTablesAndGivenBack) {
+  MirrorDevice device;
+  auto made = FatVolume::make(small_shape(), device);
+  ASSERT_TRUE(made.ok());
+  FatVolume volume = std::move(*made);
+  const uint32_t free = volume.free_clusters();
+  FatVolume::File file = 0;
+  ASSERT_EQ(volume.create(file), 0);
+  ASSERT_EQ(volume.append(file, 3), 0);
+  for (const uint32_t copy : {0u, 1u}) {
+    EXPECT_EQ(fat_entry(device, copy, 2), 3u);
+    EXPECT_EQ(fat_entry(device, copy, 3), 4u);
+    EXPECT_EQ(fat_entry(device, copy, 4), 0x0fffffffu);
+  }
+  EXPECT_EQ(device.data.size(), 6u) << "two pages a cluster";
+  for (const auto& [page, times] : device.data)
+    EXPECT_GE(page, FatVolume::metadata_pages(small_shape()));
+  EXPECT_EQ(volume.free_clusters(), free - 3);
+  ASSERT_EQ(volume.remove(file, true), 0);
+  EXPECT_EQ(fat_entry(device, 1, 3), 0u);
+  EXPECT_TRUE(device.data.empty());
+  EXPECT_EQ(volume.free_clusters(), free);
+}
+
+TEST(FatVolume, ATransactionIsALogPageAndWhatChanged) {
+  MirrorDevice device;
+  FatVolume volume = std::move(*FatVolume::make(small_shape(), device));
+  FatVolume::File file = 0;
+  ASSERT_EQ(volume.create(file), 0);
+  EXPECT_EQ(device.metadata_writes, 2u) << "log, directory";
+  ASSERT_EQ(volume.append(file, 1), 0);
+  EXPECT_EQ(device.metadata_writes, 6u) << "and both FATs";
+  ASSERT_EQ(volume.overwrite(file, 0, 1), 0);
+  EXPECT_EQ(device.metadata_writes, 8u);
+}
+
+TEST(FatVolume, FullAndFailingAreErrors) {
+  MirrorDevice device;
+  FatVolume volume = std::move(*FatVolume::make(small_shape(), device));
+  FatVolume::File file = 0;
+  ASSERT_EQ(volume.create(file), 0);
+  EXPECT_EQ(volume.append(file, volume.free_clusters() + 1), ENOSPC);
+  device.failing = true;
+  EXPECT_EQ(volume.append(file, 1), EIO);
+  FatShape tiny = small_shape();
+  tiny.pages = 8;
+  EXPECT_EQ(FatVolume::make(tiny, device).error().code, EINVAL);
+}
+
+TEST(PramBlocks, OnlyChangedWordsAreProgrammed) {
+  for (const bool selective : {true, false}) {
+    const auto region = pmem::make_memory_region(8192, pmem::MetaClass::kPersistent);
+    PramBlocks blocks(*region, 2048, selective);
+    std::vector<std::byte> block(2048);
+    block[0] = block[9] = block[1030] = std::byte{1};
+    blocks.write(1, block);
+    const PramBlocks::Counts& counts = blocks.counts();
+    EXPECT_EQ(counts.programmed, selective ? 3u : 256u);
+    EXPECT_EQ(counts.words, 256u);
+    EXPECT_EQ(counts.sectors, 2u);
+    EXPECT_EQ(counts.changed, (std::array<uint64_t, 3>{3, 3, 3}));
+    EXPECT_EQ(std::memcmp(region->at(2048), block.data(), 2048), 0);
+    block[1] = block[2] = std::byte{1};  // in one word of 8 and of 4, in two of 2
+    blocks.write(1, block);
+    EXPECT_EQ(counts.changed, (std::array<uint64_t, 3>{5, 4, 4}));
+  }
+}
+
+TEST(LeeDevice, TooSmallADeviceIsRefused) {
+  const auto made = LeeDevice::make({.scale = 32});
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code, EINVAL);
+  EXPECT_NE(made.error().context.find("4 of them spare; 6 are needed"), std::string::npos);
+}
+
+TEST(LeeFigures, HybridWritesAtRandomAsInOrderAndLogBlocksDoNot) {
+  const FigureRows rows("lee-randwrite");
+  const double sequential = rows["LBFTL, sequential write"];
+  EXPECT_NEAR(rows["hFTL, sequential write"], sequential, 0.03 * sequential);
+  EXPECT_NEAR(sequential, 1.62, 0.1);
+  EXPECT_NEAR(rows["hFTL, sequential read"], rows["LBFTL, sequential read"], 0.01);
+  EXPECT_NEAR(rows["hFTL, random read"], rows["LBFTL, random read"], 0.01);
+  EXPECT_GT(rows["hFTL, random write"], 0.8 * sequential);
+  EXPECT_LT(rows["LBFTL, random write"], 0.1 * sequential);
+  EXPECT_GT(rows["hFTL + FSMS, random write on FAT"], 1.5 * rows["hFTL, random write on FAT"]);
+  EXPECT_GT(rows["LBFTL + FSMS, random write on FAT"], rows["LBFTL, random write on FAT"]);
+}
+
+TEST(LeeFigures, SeparationHelpsEveryTestOfIozone) {
+  const FigureRows rows("lee-iozone");
+  for (const char* what : {"random write", "sequential write", "sequential rewrite"}) {
+    const std::string test = std::string(", ") + what;
+    EXPECT_GT(rows["LBFTL + FSMS" + test], 1.02 * rows["LBFTL" + test]) << what;
+    EXPECT_GT(rows["hFTL + FSMS" + test], 1.1 * rows["hFTL" + test]) << what;
+    EXPECT_GE(rows["hFTL" + test], rows["LBFTL" + test]) << what;
+  }
+  EXPECT_NEAR(rows["hFTL + FSMS, sequential write"], rows["LBFTL + FSMS, sequential write"], 0.1);
+}
+
+TEST(LeeFigures, ErasesDramAndPramAreAsTheSourceHasThem) {
+  const FigureRows rows("lee-erase");
+  EXPECT_LT(rows["hFTL + FSMS, random writes"], 0.1 * rows["LBFTL + FSMS, random writes"]);
+  EXPECT_LT(rows["hFTL + FSMS, random writes"], 0.7 * rows["hFTL, random writes"]);
+  EXPECT_LT(rows["LBFTL + FSMS, write, rewrite and delete"],
+            rows["LBFTL, write, rewrite and delete"]);
+  EXPECT_NEAR(rows["hFTL + FSMS, write, rewrite and delete"],
+              rows["LBFTL + FSMS, write, rewrite and delete"], 1);
+  EXPECT_LT(rows["hFTL, DRAM"], 0.01 * rows["LBFTL, DRAM"]);
+  EXPECT_NEAR(rows["hFTL, PRAM for 1 GiB of NAND"], 2.5, 0.6);
+}
+
+TEST(LeeFigures, StartUpIsConstantWithoutAScan) {
+  const FigureRows rows("lee-startup");
+  EXPECT_NEAR(rows["hFTL, all of the device"], rows["hFTL, 1/8 of the device"], 0.3);
+  EXPECT_GT(rows["LBFTL, all of the device"], 6 * rows["LBFTL, 1/8 of the device"]);
+  EXPECT_GT(rows["LBFTL, 1/8 of the device"], 10 * rows["hFTL, 1/8 of the device"]);
+}
+
+TEST(LeeFigures, FewWordsOfAMetadataBlockChange) {
+  const FigureRows rows("lee-selective");
+  const std::string of = " bytes changed, of a sector, 16 KiB a transaction";
+  EXPECT_GT(rows["words of 8" + of], 8);
+  EXPECT_LT(rows["words of 8" + of], 24);
+  EXPECT_LT(rows["words of 2" + of], rows["words of 8" + of]);
+  EXPECT_EQ(rows["words programmed for a block, all of it"], 256);
+  EXPECT_LT(rows["words programmed for a block, selectively"], 26);
+  EXPECT_GT(rows["writing, selectively"], 1.5 * rows["writing, whole blocks"]);
+}
+
+}  // namespace
+}  // namespace streamfs::emulator::figures
