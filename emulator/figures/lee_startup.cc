@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "emulator/figures/figures.h"
 #include "emulator/figures/lee_device.h"
 #include "emulator/figures/parallel.h"
+#include "emulator/geometry.h"
 #include "emulator/workload/fat_volume.h"
 
 namespace streamfs::emulator::figures {
@@ -33,6 +35,10 @@ Result<double> startup_ms(const LeeSetup& setup, uint64_t seed) {
 
 Result<FigureResult> run_startup(const FigureOptions& options) {
   const size_t seeds = options.seeds;
+  const Result<Geometry> smallest = lee_geometry(options.scale * kStartupParts.front());
+  if (!smallest.ok())
+    return Error{EINVAL, fmt::format("its smallest device, an {}th of the largest: {}",
+                                     kStartupParts.front(), smallest.error().context)};
   std::array<std::vector<double>, 2 * kStartupParts.size()> ms;
   ms.fill(std::vector<double>(seeds));
   SFS_TRY(in_parallel(options.jobs, ms.size() * seeds, [&](size_t i) -> Result<void> {

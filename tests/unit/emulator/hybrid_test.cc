@@ -19,6 +19,8 @@
 #include "emulator/ftl/hybrid_layout.h"
 #include "emulator/ftl/nand.h"
 #include "emulator/ftl/translation.h"
+#include "emulator/geometry.h"
+#include "emulator/media/serial_nand.h"
 #include "pmem/recording_region.h"
 #include "pmem/region.h"
 #include "tests/unit/emulator/serial_device.h"
@@ -32,8 +34,8 @@ std::unique_ptr<pmem::Region> region_for(const Geometry& geometry) {
   return pmem::make_memory_region(HybridFtl::region_bytes(geometry), pmem::MetaClass::kPersistent);
 }
 
-struct Device : SerialHost {
-  explicit Device(const Geometry& shape, std::unique_ptr<pmem::Region> memory = nullptr)
+struct HybridDevice : SerialHost {
+  explicit HybridDevice(const Geometry& shape, std::unique_ptr<pmem::Region> memory = nullptr)
       : SerialHost(shape), region(memory ? std::move(memory) : region_for(shape)) {
     EXPECT_TRUE(HybridFtl::format(shape, *region).ok());
     reopen();
@@ -74,9 +76,9 @@ uint64_t wrong_bits(const Geometry& geometry, const pmem::Region& region, Hybrid
 }
 
 TEST(Hybrid, PagesReadAsWrittenThroughCollections) {
-  for (const uint64_t seed : {1, 2, 3}) {
+  for (const uint64_t seed : {1U, 2U, 3U}) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Device device(serial_geometry(500, 8, 72));
+    HybridDevice device(serial_geometry(500, 8, 72));
     std::mt19937_64 random(seed);
     for (int i = 0; i < 20'000; ++i) {
       if (random() % 20 == 0) device.trim(*device.ftl, static_cast<Lpn>(random() % 500));
@@ -98,7 +100,7 @@ TEST(Hybrid, PagesReadAsWrittenThroughCollections) {
 }
 
 TEST(Hybrid, APageCostsTwoWordsAndOneWhereNothingLay) {
-  Device device(serial_geometry(512, 64, 13));
+  HybridDevice device(serial_geometry(512, 64, 13));
   uint64_t before = device.words();
   for (Lpn page = 0; page < 64; ++page) ASSERT_EQ(device.put(page), 0);
   // The frontier: two words, and none of the dead bits, which are clear.
@@ -114,7 +116,7 @@ TEST(Hybrid, APageCostsTwoWordsAndOneWhereNothingLay) {
 TEST(Hybrid, StartReadsTheSameHoweverLargeTheDevice) {
   std::vector<uint64_t> words, spares;
   for (const uint32_t blocks : {16u, 64u, 256u}) {
-    Device device(serial_geometry(blocks * 64, 64, blocks + 8));
+    HybridDevice device(serial_geometry(blocks * 64, 64, blocks + 8));
     for (Lpn page = 0; page < blocks * 64; ++page) ASSERT_EQ(device.put(page), 0);
     for (Lpn page = 0; page < 1000; ++page) ASSERT_EQ(device.put(page), 0);
     const uint64_t reads = device.nand.operations().spare_reads;
@@ -130,7 +132,7 @@ TEST(Hybrid, StartReadsTheSameHoweverLargeTheDevice) {
 
 TEST(Hybrid, ADeviceFullOfLiveDataGoesOn) {
   const Geometry geometry = serial_geometry(96, 8, 17);
-  Device device(geometry);
+  HybridDevice device(geometry);
   for (int round = 0; round < 20; ++round)
     for (Lpn page = 0; page < 96; ++page) ASSERT_EQ(device.put(page * 7 % 96), 0) << round;
   device.expect_all(*device.ftl);
@@ -198,7 +200,7 @@ std::unique_ptr<pmem::RecordingRegion> recording_for(const Geometry& geometry) {
 
 // A device found after a cut: every page as it was before the operation or after it, nothing live
 // taken for dead, and one bit late at most, of a trim.
-void expect_recovered(const Device& device, const std::vector<uint64_t>& before,
+void expect_recovered(const HybridDevice& device, const std::vector<uint64_t>& before,
                       const pmem::CrashImage& image, SerialNand flash) {
   pmem::ScratchRegion region(image.words);
   Counters counters;
@@ -220,16 +222,30 @@ void expect_recovered(const Device& device, const std::vector<uint64_t>& before,
   expect_every_block(device.geometry, region, flash);
 }
 
+// The power goes again while the device starts on what the first cut left.
+uint64_t each_cut_of_start(const HybridDevice& device, const std::vector<uint64_t>& before,
+                           const pmem::CrashImage& left, SerialNand flash) {
+  pmem::RecordingRegion region(left.words);
+  region.start_recording();
+  Counters counters;
+  EXPECT_TRUE(HybridFtl::open(device.geometry, region, flash, counters).ok());
+  return pmem::each_crash_image(region.initial(), region.events(), {},
+                                [&](const pmem::CrashImage& image) {
+                                  expect_recovered(device, before, image, flash);
+                                  return !testing::Test::HasFailure();
+                                });
+}
+
 TEST(Hybrid, EveryCutAtAFenceRecovers) {
   const Geometry geometry = serial_geometry(24, 4, 12);
   auto recording = recording_for(geometry);
   pmem::RecordingRegion& region = *recording;
-  Device device(geometry, std::move(recording));
+  HybridDevice device(geometry, std::move(recording));
   StagedNand staged(device.nand, region);
   device.ftl = std::move(*HybridFtl::open(geometry, region, staged, device.counters));
   std::mt19937_64 random(5);
   for (int i = 0; i < 300; ++i) ASSERT_EQ(device.put(static_cast<Lpn>(random() % 24)), 0);
-  uint64_t images = 0;
+  uint64_t images = 0, again = 0;
   const uint64_t erases = device.counters.erases;
   for (int i = 0; i < 250; ++i) {
     const std::vector<uint64_t> before = device.holds;
@@ -244,15 +260,18 @@ TEST(Hybrid, EveryCutAtAFenceRecovers) {
     } else {
       ASSERT_EQ(device.put(static_cast<Lpn>(random() % 24)), 0);
     }
-    images += pmem::each_crash_image(
-        region.initial(), region.events(), {}, [&](const pmem::CrashImage& image) {
-          expect_recovered(device, before, image, staged.stages[image.marks]);
-          return !testing::Test::HasFailure();
-        });
+    images += pmem::each_crash_image(region.initial(), region.events(), {},
+                                     [&](const pmem::CrashImage& image) {
+                                       const SerialNand& flash = staged.stages[image.marks];
+                                       expect_recovered(device, before, image, flash);
+                                       again += each_cut_of_start(device, before, image, flash);
+                                       return !testing::Test::HasFailure();
+                                     });
     ASSERT_FALSE(HasFailure()) << "operation " << i;
   }
   EXPECT_GT(device.counters.erases, erases + 20);
   EXPECT_GT(images, 1000u);
+  EXPECT_GT(again, 1000u);
 }
 
 // Power cut on flash, at any program or erase: of what was not yet fenced, anything is there.
@@ -260,7 +279,7 @@ TEST(Hybrid, EveryCutOfFlashRecovers) {
   const Geometry geometry = serial_geometry(48, 4, 20);
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Device device(geometry, recording_for(geometry));
+    HybridDevice device(geometry, recording_for(geometry));
     std::mt19937_64 random(seed);
     for (int cut = 0; cut < 25; ++cut) {
       auto& region = static_cast<pmem::RecordingRegion&>(*device.region);
@@ -297,7 +316,7 @@ TEST(Hybrid, EveryCutOfFlashRecovers) {
 
 TEST(Hybrid, ForeignMemoryAndImpossibleDevicesAreRefused) {
   const Geometry geometry = serial_geometry(512, 64, 16);
-  Device device(geometry);
+  HybridDevice device(geometry);
   const auto refused = [&](const Geometry& shape, pmem::Region& region, const std::string& why) {
     const auto opened = HybridFtl::open(shape, region, device.nand, device.counters);
     ASSERT_FALSE(opened.ok());

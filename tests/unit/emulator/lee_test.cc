@@ -1,6 +1,7 @@
 // Lee's device and its figures, small: what each has to show.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "emulator/figures/figure.h"
 #include "emulator/figures/lee_device.h"
 #include "emulator/media/pram_blocks.h"
 #include "emulator/workload/fat_volume.h"
@@ -132,6 +134,13 @@ TEST(LeeDevice, TooSmallADeviceIsRefused) {
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().code, EINVAL);
   EXPECT_NE(made.error().context.find("4 of them spare; 6 are needed"), std::string::npos);
+}
+
+TEST(LeeDevice, AScaleAtWhichAFiguresSmallestDeviceCannotBeIsRefused) {
+  const Result<FigureRun> run = run_figure(**find_figure("lee-startup"), {.seeds = 1, .scale = 4});
+  ASSERT_FALSE(run.ok());
+  EXPECT_EQ(run.error().code, EINVAL);
+  EXPECT_NE(run.error().context.find("its smallest device, an 8th"), std::string::npos);
 }
 
 TEST(LeeFigures, HybridWritesAtRandomAsInOrderAndLogBlocksDoNot) {

@@ -15,7 +15,9 @@
 #include "base/result.h"
 #include "emulator/counters.h"
 #include "emulator/ftl/page_map.h"
+#include "emulator/ftl/router.h"
 #include "emulator/ftl/translation.h"
+#include "emulator/geometry.h"
 #include "emulator/media/null_media.h"
 #include "emulator/policy/victim/greedy.h"
 #include "tests/unit/emulator/serial_device.h"
@@ -25,8 +27,8 @@ namespace {
 
 static_assert(Ftl<LogBlockFtl> && Ftl<PageMap<NullMedia, Greedy, StreamRouter>>);
 
-struct Device : SerialHost {
-  explicit Device(const Geometry& shape, uint32_t log_blocks = 0) : SerialHost(shape) {
+struct LogBlockDevice : SerialHost {
+  explicit LogBlockDevice(const Geometry& shape, uint32_t log_blocks = 0) : SerialHost(shape) {
     auto made = LogBlockFtl::make(shape, log_blocks, nand, counters);
     EXPECT_TRUE(made.ok());
     ftl = std::move(*made);
@@ -48,7 +50,7 @@ struct Device : SerialHost {
 };
 
 TEST(LogBlock, AFirstFillLiesInPlaceAndCopiesNothing) {
-  Device device(serial_geometry(64, 8, 12));
+  LogBlockDevice device(serial_geometry(64, 8, 12));
   for (Lpn page = 0; page < 64; ++page) ASSERT_EQ(device.put(page), 0);
   EXPECT_EQ(device.counters.gc_pages + device.counters.erases, 0u);
   EXPECT_EQ(device.ftl->free_log_blocks(), 3u);
@@ -56,7 +58,7 @@ TEST(LogBlock, AFirstFillLiesInPlaceAndCopiesNothing) {
 }
 
 TEST(LogBlock, ABlockOverwrittenInOrderIsSwitched) {
-  Device device(serial_geometry(64, 8, 12));
+  LogBlockDevice device(serial_geometry(64, 8, 12));
   for (int round = 0; round < 3; ++round)
     for (Lpn page = 0; page < 64; ++page) ASSERT_EQ(device.put(page), 0);
   EXPECT_EQ(device.ftl->merges().switched, 16u);
@@ -66,7 +68,7 @@ TEST(LogBlock, ABlockOverwrittenInOrderIsSwitched) {
 }
 
 TEST(LogBlock, ABlockOverwrittenInOrderInPartGetsTheRest) {
-  Device device(serial_geometry(64, 8, 10), 1);
+  LogBlockDevice device(serial_geometry(64, 8, 10), 1);
   for (Lpn page = 0; page < 64; ++page) ASSERT_EQ(device.put(page), 0);
   for (Lpn page = 0; page < 3; ++page) ASSERT_EQ(device.put(page), 0);
   ASSERT_EQ(device.put(8), 0);  // takes the only log block
@@ -77,7 +79,7 @@ TEST(LogBlock, ABlockOverwrittenInOrderInPartGetsTheRest) {
 }
 
 TEST(LogBlock, ABlockOverwrittenAtRandomIsMergedWhole) {
-  Device device(serial_geometry(64, 8, 10), 1);
+  LogBlockDevice device(serial_geometry(64, 8, 10), 1);
   for (Lpn page = 0; page < 64; ++page) ASSERT_EQ(device.put(page), 0);
   for (const Lpn page : {5u, 2u, 5u}) ASSERT_EQ(device.put(page), 0);
   ASSERT_EQ(device.put(8), 0);
@@ -88,7 +90,7 @@ TEST(LogBlock, ABlockOverwrittenAtRandomIsMergedWhole) {
 }
 
 TEST(LogBlock, WhatWasNeverWrittenIsPaddedAndReadsAsNothing) {
-  Device device(serial_geometry(64, 8, 10), 1);
+  LogBlockDevice device(serial_geometry(64, 8, 10), 1);
   for (const Lpn page : {6u, 3u, 9u}) ASSERT_EQ(device.put(page), 0);
   EXPECT_EQ(device.counters.pad_pages, 5u);
   EXPECT_EQ(device.counters.gc_pages, 2u);
@@ -96,7 +98,7 @@ TEST(LogBlock, WhatWasNeverWrittenIsPaddedAndReadsAsNothing) {
 }
 
 TEST(LogBlock, ATrimmedBlockGivesItsFlashBack) {
-  Device device(serial_geometry(64, 8, 12));
+  LogBlockDevice device(serial_geometry(64, 8, 12));
   for (Lpn page = 0; page < 64; ++page) ASSERT_EQ(device.put(page), 0);
   ASSERT_EQ(device.put(3), 0);
   for (Lpn page = 0; page < 8; ++page) device.trim(*device.ftl, page);
@@ -112,9 +114,10 @@ TEST(LogBlock, ATrimmedBlockGivesItsFlashBack) {
 }
 
 TEST(LogBlock, EveryPageReadsAsWrittenAfterEveryMerge) {
-  for (const uint64_t seed : {1, 2, 3}) {
+  for (const uint64_t seed : {1U, 2U, 3U}) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Device device(serial_geometry(250, 8, 40), seed == 1 ? 1 : 0);  // the last block is a part
+    LogBlockDevice device(serial_geometry(250, 8, 40),
+                          seed == 1 ? 1 : 0);  // the last block is a part
     std::mt19937_64 random(seed);
     uint64_t merged = 0;
     Lpn next = 0;
@@ -145,7 +148,7 @@ TEST(LogBlock, EveryCutLeavesWhatWasAcknowledged) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const uint32_t logs = seed % 2 == 0 ? 1 : 0;
-    Device device(serial_geometry(60, 4, logs == 1 ? 17 : 20), logs);
+    LogBlockDevice device(serial_geometry(60, 4, logs == 1 ? 17 : 20), logs);
     std::mt19937_64 random(seed);
     std::vector<uint64_t> trimmed(60);  // what a page held that was trimmed
     Lpn next = 0;
@@ -182,7 +185,7 @@ TEST(LogBlock, EveryCutLeavesWhatWasAcknowledged) {
 TEST(LogBlock, TheScanGrowsWithTheDevice) {
   uint64_t before = 0;
   for (const uint32_t blocks : {32u, 64u, 128u}) {
-    Device device(serial_geometry(blocks * 8, 8, blocks + 5));
+    LogBlockDevice device(serial_geometry(blocks * 8, 8, blocks + 5));
     for (Lpn page = 0; page < blocks * 8; ++page) ASSERT_EQ(device.put(page), 0);
     const uint64_t reads = device.nand.operations().spare_reads;
     ASSERT_EQ(device.restart(), 0);
