@@ -233,7 +233,8 @@ TEST(Placements, EveryOneRunsInTheDeviceAndOnTheHostOrSaysWhyNot) {
     options.policy.pages_per_block = 16;
     const Result<ReplayResult> host_only = replay(workload, options);
     const bool needs_copies = name == "sepgc" || name == "sepbit" || name == "dac" ||
-                              name == "tags-aged" || name == "legacy" || name.starts_with("vstream");
+                              name == "tags-aged" || name == "legacy" || name == "emmc" ||
+                              name.starts_with("vstream");
     EXPECT_EQ(host_only.ok(), !needs_copies) << name;
     if (needs_copies) {
       EXPECT_EQ(host_only.error().code, EINVAL);
