@@ -236,11 +236,17 @@ void MetadataLog::made_durable(const Shipped& shipped) {
 
 bool MetadataLog::forbids(BlockNo first, ConstBytes blocks) const {
   if (conditional_count_.load(std::memory_order_acquire) == 0) return false;
+  const uint64_t count = blocks.size() / kBlockSize;
+  const auto unmet = [&](const auto& each) {
+    const uint64_t at = each.first - first.value;
+    if (at >= count) return false;  // before them, too
+    return !each.second.condition.met_by(blocks.subspan(at * kBlockSize, kBlockSize));
+  };
   const MutexLock lock(pending_mutex_);
-  for (size_t at = 0; at < blocks.size(); at += kBlockSize) {
-    const auto found = conditional_.find(first.value + at / kBlockSize);
-    if (found == conditional_.end()) continue;
-    if (!found->second.condition.met_by(blocks.subspan(at, kBlockSize))) return true;
+  if (conditional_.size() < count) return std::ranges::any_of(conditional_, unmet);
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto found = conditional_.find(first.value + i);
+    if (found != conditional_.end() && unmet(*found)) return true;
   }
   return false;
 }
