@@ -151,6 +151,7 @@ Result<FigureResult> run_choi_fio(const FigureOptions& options) {
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-suspicious-missing-comma): sentences longer than a line
 Figure choi_fio() {
   return {
       .name = "choi-fio",
@@ -172,5 +173,6 @@ Figure choi_fio() {
       .smallest = 512,
       .run = run_choi_fio};
 }
+// NOLINTEND(bugprone-suspicious-missing-comma)
 
 }  // namespace streamfs::emulator::figures

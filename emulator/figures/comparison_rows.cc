@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,7 +34,8 @@ Result<ContenderRuns> ContenderRuns::run(const DeviceRun& common, std::vector<Co
   runs.contenders_ = std::move(contenders);
   runs.results_.resize(runs.contenders_.size());
   for (size_t i = 0; i < results.size(); ++i)
-    runs.results_[i / seeds].push_back(std::move(results[i]).value());
+    runs.results_[i / seeds].push_back(
+        *std::move(results[i]));  // NOLINT(bugprone-unchecked-optional-access): all ran
   return runs;
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -107,6 +106,7 @@ Result<FigureResult> run_vishwakarma(const FigureOptions& options) {
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-suspicious-missing-comma): sentences longer than a line
 Figure vishwakarma2019_waf() {
   return {
       .name = "vishwakarma2019-waf",
@@ -130,5 +130,6 @@ Figure vishwakarma2019_waf() {
       .smallest = 128,
       .run = run_vishwakarma};
 }
+// NOLINTEND(bugprone-suspicious-missing-comma)
 
 }  // namespace streamfs::emulator::figures

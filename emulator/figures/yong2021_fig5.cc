@@ -88,6 +88,7 @@ Result<FigureResult> run_fig5(const FigureOptions& options) {
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-suspicious-missing-comma): sentences longer than a line
 Figure yong2021_fig5() {
   return {.name = "yong2021-fig5",
           .source = "Yong 2021, figure 5",
@@ -111,5 +112,6 @@ Figure yong2021_fig5() {
           .smallest = 256,
           .run = run_fig5};
 }
+// NOLINTEND(bugprone-suspicious-missing-comma)
 
 }  // namespace streamfs::emulator::figures

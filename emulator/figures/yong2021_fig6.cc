@@ -65,6 +65,7 @@ Result<FigureResult> run_fig6(const FigureOptions& options) {
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-suspicious-missing-comma): sentences longer than a line
 Figure yong2021_fig6() {
   return {
       .name = "yong2021-fig6",
@@ -88,5 +89,6 @@ Figure yong2021_fig6() {
       .smallest = 256,
       .run = run_fig6};
 }
+// NOLINTEND(bugprone-suspicious-missing-comma)
 
 }  // namespace streamfs::emulator::figures

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <string>
+#include <optional>
+#include <ratio>
 #include <vector>
 
 #include "base/result.h"

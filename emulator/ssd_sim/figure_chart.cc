@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,7 +48,8 @@ void draw_curve(Canvas& canvas, const Axis& axis, const Along& along, const Curv
 
 std::string curves_of(const FigureResult& result) {
   double highest = 0;
-  Along along{INFINITY, -INFINITY};
+  constexpr double kFar = std::numeric_limits<double>::infinity();
+  Along along{kFar, -kFar};
   for (const Curve& curve : result.curves) {
     for (const auto& [x, y] : curve.points) {
       highest = std::max(highest, y);

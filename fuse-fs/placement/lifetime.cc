@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/types.h"
+#include "learning/lifetime_rules.h"
 
 namespace streamfs::placement {
 namespace {

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/checksum.h"
 #include "base/types.h"
+#include "emulator/ftl/emmc/active_block.h"
 #include "emulator/geometry.h"
 #include "emulator/image.h"
 #include "emulator/layout.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "emulator/ftl/emmc/context_log.h"
 #include "emulator/ftl/emmc/interface.h"
 #include "emulator/ftl/page_map.h"
+#include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
 #include "emulator/image.h"
 #include "emulator/latency.h"

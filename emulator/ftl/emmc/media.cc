@@ -1,16 +1,21 @@
 #include "emulator/ftl/emmc/media.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "base/types.h"
 #include "emulator/ftl/emmc/active_block.h"
 #include "emulator/ftl/emmc/context_log.h"
+#include "emulator/ftl/emmc/interface.h"
+#include "emulator/ftl/page_map.h"
+#include "emulator/ftl/router.h"
 #include "emulator/ftl/write_stamp.h"
 #include "emulator/geometry.h"
 #include "emulator/image.h"
+#include "emulator/latency.h"
 #include "emulator/layout.h"
+#include "emulator/media/nand_faults.h"
 #include "emulator/media/spare_scan.h"
 
 namespace streamfs::emulator::emmc {
@@ -56,7 +61,7 @@ ActiveBlock Media::record_of(FrontierId frontier) const {
 
 bool Media::write_context() {
   if (!powered()) return false;
-  for (FrontierId frontier = 0; frontier < active_.size(); ++frontier)
+  for (FrontierId frontier = 0; frontier < kStreams + 2; ++frontier)
     context_.active[frontier] = record_of(frontier);
   powered_ = log_.append(context_, dirty_chunks_);
   if (!powered_) {
