@@ -39,8 +39,8 @@ namespace streamfs::meta {
 // it, only if it finds that data. metadata_log.h says until when.
 struct DataCondition {
   BlockNo block;
-  uint32_t checksum;           // known_checksum() of its CRC32C, with zeroes after `length`
-  uint32_t length;             // what of it is the file's: an append changes none of that
+  uint32_t checksum;  // known_checksum() of its CRC32C, with zeroes after `length`
+  uint32_t length;    // what of it is the file's: an append changes none of that
   bool met_by(ConstBytes block_bytes) const;
 };
 

@@ -254,8 +254,8 @@ bool MetadataLog::forbids(BlockNo first, ConstBytes blocks) const {
 bool MetadataLog::is_conditional(TxId through) const {
   if (conditional_count_.load(std::memory_order_acquire) == 0) return false;
   const MutexLock lock(pending_mutex_);
-  return std::ranges::any_of(conditional_,
-                             [&](const auto& each) { return each.second.sequence <= through.value; });
+  return std::ranges::any_of(
+      conditional_, [&](const auto& each) { return each.second.sequence <= through.value; });
 }
 
 // Fuzzy: records are committed meanwhile, and pages may have caught them. So they are in the log,

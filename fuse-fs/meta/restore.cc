@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/checksum.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine.h"
