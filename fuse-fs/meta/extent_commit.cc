@@ -10,9 +10,11 @@
 #include <iterator>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/extent_map.h"
+#include "fuse-fs/meta/first_past.h"
 
 namespace streamfs::meta {
 namespace {
@@ -36,7 +38,9 @@ Result<ExtentMap::Plan> ExtentMap::plan(Transaction& tx, InodeImage& next, uint6
     plan.complete = end == added.extent.end();
     if (end == first) break;
     if (!plan.complete) split_added(first, end);
-    SFS_TRY(plan_replaced(tx, next, plan, added.extent));
+    // In one record with what it replaces: after none would there be neither.
+    SFS_ASSIGN(const uint64_t replaced, plan_removals_in(tx, next, plan, first, end));
+    SFS_ASSERT(replaced == end);
     SFS_TRY(plan_added(tx, next, plan, added.extent));
     plan.added.push_back(first);
   }
@@ -46,46 +50,36 @@ Result<ExtentMap::Plan> ExtentMap::plan(Transaction& tx, InodeImage& next, uint6
 // How much of it a record has room for after so many steps, each part with what it replaces.
 uint64_t ExtentMap::room_up_to(const Extent& extent, uint32_t steps) const {
   if (steps++ >= Plan::kMaxSteps) return extent.first;
-  auto old = committed_.upper_bound(extent.first);
-  if (old != committed_.begin() && std::prev(old)->second.extent.end() > extent.first) --old;
+  auto old = first_past(committed_, extent.first, kEndOfExtent);
   for (; old != committed_.end() && old->first < extent.end(); ++old) {
     if (steps++ >= Plan::kMaxSteps) return std::max(old->first, extent.first);
   }
   return extent.end();
 }
 
-// In the record of what replaces it: after none would there be neither.
-Result<void> ExtentMap::plan_replaced(Transaction& tx, InodeImage& next, Plan& plan,
-                                      const Extent& by) {
-  for (uint64_t at = by.first; at < by.end();) {
-    auto found = committed_.upper_bound(at);
-    if (found != committed_.begin() && std::prev(found)->second.extent.end() > at) --found;
-    if (found == committed_.end() || found->first >= by.end()) break;
-    const uint64_t stop = std::min(by.end(), found->second.extent.end());
-    SFS_TRY(plan_removal(tx, next, plan, found->first, std::max(at, found->first), stop));
-    at = stop;
+Result<void> ExtentMap::plan_removals(Transaction& tx, InodeImage& next, Plan& plan) {
+  for (const auto& [first, removed] : removed_) {
+    if (removed.epoch != 0) continue;
+    SFS_ASSIGN(plan.removed_up_to, plan_removals_in(tx, next, plan, first, removed.end));
+    if (plan.removed_up_to == removed.end) continue;
+    plan.complete = false;
+    break;
   }
   return {};
 }
 
-Result<void> ExtentMap::plan_removals(Transaction& tx, InodeImage& next, Plan& plan) {
-  for (const auto& [first, removed] : removed_) {
-    if (removed.epoch != 0) continue;
-    for (uint64_t at = first; at < removed.end;) {
-      auto found = committed_.upper_bound(at);
-      if (found != committed_.begin() && std::prev(found)->second.extent.end() > at) --found;
-      if (found == committed_.end() || found->first >= removed.end) break;
-      if (plan.steps >= Plan::kMaxSteps) {
-        plan.complete = false;
-        return {};
-      }
-      const uint64_t stop = std::min(removed.end, found->second.extent.end());
-      SFS_TRY(plan_removal(tx, next, plan, found->first, std::max(at, found->first), stop));
-      plan.removed_up_to = at = stop;
-    }
-    plan.removed_up_to = removed.end;
+// How far the record has room for what is committed there.
+Result<uint64_t> ExtentMap::plan_removals_in(Transaction& tx, InodeImage& next, Plan& plan,
+                                             uint64_t first, uint64_t end) {
+  for (uint64_t at = first; at < end;) {
+    const auto found = first_past(committed_, at, kEndOfExtent);
+    if (found == committed_.end() || found->first >= end) break;
+    if (plan.steps >= Plan::kMaxSteps) return at;
+    const uint64_t stop = std::min(end, found->second.extent.end());
+    SFS_TRY(plan_removal(tx, next, plan, found->first, std::max(at, found->first), stop));
+    at = stop;
   }
-  return {};
+  return end;
 }
 
 // [first, end) leaves the committed extent at `key`, which covers it.

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/first_past.h"
 #include "fuse-fs/meta/image.h"
 #include "pmem/region.h"
 
@@ -138,15 +139,6 @@ Extent cut(const Extent& extent, uint64_t first, uint64_t end) {
   return part;
 }
 
-// The entry that reaches past `from`, or the one after it.
-template <typename Map, typename EndOf>
-auto first_past(Map& map, uint64_t from, EndOf end_of) {
-  auto found = map.upper_bound(from);
-  if (found != map.begin() && end_of(*std::prev(found)) > from) --found;
-  return found;
-}
-
-constexpr auto kEndOfExtent = [](const auto& entry) { return entry.second.extent.end(); };
 constexpr auto kEndOfHidden = [](const auto& entry) { return entry.second.end; };
 
 }  // namespace
@@ -230,8 +222,7 @@ std::vector<BlockRun> ExtentMap::take_out(uint64_t first, uint64_t end, uint64_t
 
 std::vector<BlockRun> ExtentMap::remove_added(uint64_t first, uint64_t end) {
   std::vector<BlockRun> dropped;
-  auto found = added_.upper_bound(first);
-  if (found != added_.begin() && std::prev(found)->second.extent.end() > first) --found;
+  auto found = first_past(added_, first, kEndOfExtent);
   while (found != added_.end() && found->first < end) {
     const Added old = found->second;
     found = added_.erase(found);

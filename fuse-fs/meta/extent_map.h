@@ -133,7 +133,8 @@ class ExtentMap {
   bool move_one(Transaction& tx, InodeImage& next, Shift& shift);
   Result<void> plan_removals(Transaction& tx, InodeImage& next, Plan& plan);
   uint64_t room_up_to(const Extent& extent, uint32_t steps) const;
-  Result<void> plan_replaced(Transaction& tx, InodeImage& next, Plan& plan, const Extent& by);
+  Result<uint64_t> plan_removals_in(Transaction& tx, InodeImage& next, Plan& plan, uint64_t first,
+                                    uint64_t end);
   Result<void> plan_removal(Transaction& tx, InodeImage& next, Plan& plan, uint64_t key,
                             uint64_t first, uint64_t end);
   Result<void> plan_added(Transaction& tx, InodeImage& next, Plan& plan, const Extent& extent);

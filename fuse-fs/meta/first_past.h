@@ -1,0 +1,20 @@
+// Looking up ranges in maps by where they begin.
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+
+namespace streamfs::meta {
+
+// The entry that reaches past `from`, or the one after it. `end_of` says where an entry ends.
+template <typename Map, typename EndOf>
+auto first_past(Map& map, uint64_t from, EndOf end_of) {
+  auto found = map.upper_bound(from);
+  if (found != map.begin() && end_of(*std::prev(found)) > from) --found;
+  return found;
+}
+
+inline constexpr auto kEndOfExtent = [](const auto& entry) { return entry.second.extent.end(); };
+
+}  // namespace streamfs::meta
