@@ -64,15 +64,15 @@ struct FioRun {
   std::vector<double> reads;
 };
 
-Result<FioRun> fio_run(const char* placement, uint64_t seed, uint32_t scale) {
+Result<FioRun> fio_run(bool streams, uint64_t seed, uint32_t scale) {
   DeviceRun run{.preset = "enterprise-fdp",
                 .scale = scale,
                 .workload = "fio4",
                 .capacities = kFioCapacities,
                 .read_share = 0.7,
                 .seed = seed,
-                .placement = placement,
-                .streams = placement == std::string("tags") ? 4u : 0u,
+                .placement = streams ? "tags" : "legacy",
+                .streams = streams ? 4u : 0u,
                 .prefill = 0,
                 .warmup = kFioWarmup,
                 .gc_mode = GcMode::kShared};
@@ -90,12 +90,6 @@ Result<FioRun> fio_run(const char* placement, uint64_t seed, uint32_t scale) {
                 .reads = rates.reads};
 }
 
-Measured of(const std::vector<FioRun>& runs, double FioRun::* what) {
-  std::vector<double> values;
-  for (const FioRun& run : runs) values.push_back(run.*what);
-  return over_seeds(values);
-}
-
 Measured ratio(const std::vector<FioRun>& on, const std::vector<FioRun>& off,
                double FioRun::* what) {
   std::vector<double> values;
@@ -111,25 +105,22 @@ Curve curve_of(const char* label, const FioRun& run) {
 }
 
 Result<FigureResult> run_choi_fio(const FigureOptions& options) {
-  std::vector<FioRun> off(options.seeds), on(options.seeds);
-  SFS_TRY(in_parallel(options.jobs, 2 * size_t{options.seeds}, [&](size_t i) -> Result<void> {
-    const bool streams = i % 2 == 1;
-    SFS_ASSIGN((streams ? on : off)[i / 2],
-               fio_run(streams ? "tags" : "legacy", 1 + i / 2, options.scale));
-    return {};
-  }));
+  SFS_ASSIGN(const auto runs, over_setups<FioRun>(options, 2, [&](size_t streams, uint64_t seed) {
+               return fio_run(streams == 1, seed, options.scale);
+             }));
+  const std::vector<FioRun>&off = runs[0], &on = runs[1];
   FigureResult result;
   result.rows = {{"WAF without ÷ with streams (lifetime)", "×", 2, ratio(off, on, &FioRun::waf)},
-                 {"WAF, streams off", "", std::nullopt, of(off, &FioRun::waf)},
-                 {"WAF, streams on", "", std::nullopt, of(on, &FioRun::waf)},
+                 {"WAF, streams off", "", std::nullopt, over_seeds(off, &FioRun::waf)},
+                 {"WAF, streams on", "", std::nullopt, over_seeds(on, &FioRun::waf)},
                  {"read IOPS, deviation ÷ mean, streams off", "%", std::nullopt,
-                  of(off, &FioRun::reads_variation)},
+                  over_seeds(off, &FioRun::reads_variation)},
                  {"read IOPS, deviation ÷ mean, streams on", "%", std::nullopt,
-                  of(on, &FioRun::reads_variation)},
+                  over_seeds(on, &FioRun::reads_variation)},
                  {"write throughput, deviation ÷ mean, streams off", "%", std::nullopt,
-                  of(off, &FioRun::writes_variation)},
+                  over_seeds(off, &FioRun::writes_variation)},
                  {"write throughput, deviation ÷ mean, streams on", "%", std::nullopt,
-                  of(on, &FioRun::writes_variation)},
+                  over_seeds(on, &FioRun::writes_variation)},
                  {"throughput, on ÷ off", "×", std::nullopt, ratio(on, off, &FioRun::mb_per_s)},
                  {"read p99, on ÷ off", "×", std::nullopt, ratio(on, off, &FioRun::read_p99_us)}};
   for (FigureRow& row : result.rows)

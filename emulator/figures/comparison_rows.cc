@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,30 +20,22 @@ namespace streamfs::emulator::figures {
 
 Result<ContenderRuns> ContenderRuns::run(const DeviceRun& common, std::vector<Contender> contenders,
                                          const FigureOptions& options) {
-  const size_t seeds = options.seeds;
-  std::vector<std::optional<ReplayResult>> results(contenders.size() * seeds);
-  SFS_TRY(in_parallel(options.jobs, results.size(), [&](size_t i) -> Result<void> {
+  const auto run = [&](size_t contender, uint64_t seed) {
     DeviceRun one = common;
     one.scale = options.scale;
-    one.placement = contenders[i / seeds].placement;
-    one.streams = contenders[i / seeds].streams;
-    one.seed = 1 + i % seeds;
-    SFS_ASSIGN(results[i], run_on_device(one));
-    return {};
-  }));
+    one.placement = contenders[contender].placement;
+    one.streams = contenders[contender].streams;
+    one.seed = seed;
+    return run_on_device(one);
+  };
   ContenderRuns runs;
+  SFS_ASSIGN(runs.results_, over_setups<ReplayResult>(options, contenders.size(), run));
   runs.contenders_ = std::move(contenders);
-  runs.results_.resize(runs.contenders_.size());
-  for (size_t i = 0; i < results.size(); ++i)
-    runs.results_[i / seeds].push_back(
-        *std::move(results[i]));  // NOLINT(bugprone-unchecked-optional-access): all ran
   return runs;
 }
 
 Measured ContenderRuns::measured(size_t contender, Value value) const {
-  std::vector<double> values;
-  for (const ReplayResult& result : results_[contender]) values.push_back(value(result));
-  return over_seeds(values);
+  return over_seeds(results_[contender], value);
 }
 
 Measured ContenderRuns::relative(size_t contender, Value value) const {

@@ -45,9 +45,7 @@ Result<ReplayResult> run_on_device(const DeviceRun& run) {
   options.policy.streams = run.streams;
   options.policy.pages_per_block = device.pages_per_block;
   options.device = device;
-  options.prefill = run.prefill > 0;
-  options.prefill_share = run.prefill;
-  options.prefill_tagged = false;
+  options.prefill = {.share = run.prefill, .tagged = false};
   options.warmup = run.warmup;
   options.policy.gc_mode = run.gc_mode;
   options.sample = run.sample;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +29,14 @@ struct Measured {
 };
 
 Measured over_seeds(std::span<const double> values);
+
+// Of what a member, or a function, says of each run.
+template <typename Run, typename Value>
+Measured over_seeds(const std::vector<Run>& runs, const Value& value) {
+  std::vector<double> values;
+  for (const Run& run : runs) values.push_back(std::invoke(value, run));
+  return over_seeds(values);
+}
 
 struct FigureRow {
   std::string label;

@@ -12,7 +12,6 @@
 #include "emulator/figures/figure.h"
 #include "emulator/figures/figures.h"
 #include "emulator/figures/kim_files.h"
-#include "emulator/figures/parallel.h"
 
 namespace streamfs::emulator::figures {
 namespace {
@@ -22,8 +21,6 @@ constexpr std::array<double, 4> kFileShares = {0.04, 0.02, 0.08,
 constexpr std::array<uint32_t, 4> kDiscardPages = {2, 1, 4, 8};  // so is this one
 
 // The runs of one setup, by seed.
-using TrimRuns = std::vector<KimRates>;
-
 Result<FigureResult> run_kim_fig3(const FigureOptions& options) {
   std::vector<KimFiles> setups;
   for (const double share : kFileShares) {
@@ -34,14 +31,7 @@ Result<FigureResult> run_kim_fig3(const FigureOptions& options) {
   const size_t grouped = setups.size();
   for (const uint32_t pages : kDiscardPages)
     setups.push_back({.told = Told::kDiscard, .discard_pages = pages});
-  std::vector<TrimRuns> runs(setups.size(), TrimRuns(options.seeds));
-  SFS_TRY(in_parallel(options.jobs, setups.size() * options.seeds, [&](size_t i) -> Result<void> {
-    KimFiles setup = setups[i / options.seeds];
-    setup.scale = options.scale;
-    setup.seed = i % options.seeds + 1;
-    SFS_ASSIGN(runs[i / options.seeds][i % options.seeds], run_files(setup));
-    return {};
-  }));
+  SFS_ASSIGN(const auto runs, run_files(setups, options));
   FigureResult result;
   result.rows = {{"trim, random writes", "% faster", 25, speed_gain(runs[1], runs[0])},
                  {"discard, random writes", "% faster", 18, speed_gain(runs[2], runs[0])},
@@ -55,7 +45,7 @@ Result<FigureResult> run_kim_fig3(const FigureOptions& options) {
   result.height = "random writes, % faster";
   result.curves = {{"trim", {}}, {"discard", {}}};
   for (size_t i = 0; i < kFileShares.size(); ++i) {
-    const TrimRuns& nothing = runs[3 * i];
+    const std::vector<KimRates>& nothing = runs[3 * i];
     const Measured trim = speed_gain(runs[3 * i + 1], nothing),
                    discard = speed_gain(runs[3 * i + 2], nothing);
     const double share = 100 * kFileShares[i];

@@ -1,5 +1,4 @@
 // Kim 2015, figure 4: trims and discards that end on page boundaries, and such that do not.
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -7,7 +6,6 @@
 #include "emulator/figures/figure.h"
 #include "emulator/figures/figures.h"
 #include "emulator/figures/kim_files.h"
-#include "emulator/figures/parallel.h"
 
 namespace streamfs::emulator::figures {
 namespace {
@@ -26,14 +24,7 @@ Result<FigureResult> run_kim_fig4(const FigureOptions& options) {
       {.told = Told::kTrim, .file_pages = kLarge},
       {.told = Told::kTrim, .misaligned = true, .file_pages = kLarge},
   };
-  std::vector<std::vector<KimRates>> runs(setups.size(), std::vector<KimRates>(options.seeds));
-  SFS_TRY(in_parallel(options.jobs, setups.size() * options.seeds, [&](size_t i) -> Result<void> {
-    KimFiles setup = setups[i / options.seeds];
-    setup.scale = options.scale;
-    setup.seed = i % options.seeds + 1;
-    SFS_ASSIGN(runs[i / options.seeds][i % options.seeds], run_files(setup));
-    return {};
-  }));
+  SFS_ASSIGN(const auto runs, run_files(setups, options));
   FigureResult result;
   result.rows = {
       {"trim, aligned over misaligned, random writes", "% faster", 10,

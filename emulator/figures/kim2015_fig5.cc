@@ -69,8 +69,8 @@ class BurstHost {
 
   Result<BurstRates> run() {
     const uint64_t device = device_.geometry().user_pages;
-    for (uint32_t page = 0; page < live_; ++page) SFS_TRY(write(page));
-    for (uint64_t i = 0; i < device; ++i) SFS_TRY(write(random_.below(live_)));
+    for (uint32_t page = 0; page < live_; ++page) SFS_TRY(device_.write(page, 1));
+    for (uint64_t i = 0; i < device; ++i) SFS_TRY(device_.write(random_.below(live_), 1));
     SFS_TRY(bursts(device));
     const Counters before = device_.counters();
     SFS_TRY(bursts(2 * device));
@@ -79,14 +79,10 @@ class BurstHost {
   }
 
  private:
-  Result<void> write(uint32_t page) {
-    const int error = device_.write(page, 1);
-    return error == 0 ? Result<void>() : Result<void>(Error{error, "writing"});
-  }
   // A burst, and power-off.
   Result<void> bursts(uint64_t pages) {
     for (uint64_t written = 0; written < pages; written += burst_) {
-      for (uint32_t i = 0; i < burst_; ++i) SFS_TRY(write(random_.below(live_)));
+      for (uint32_t i = 0; i < burst_; ++i) SFS_TRY(device_.write(random_.below(live_), 1));
       device_.idle(idle_ns_, work_);
     }
     return {};

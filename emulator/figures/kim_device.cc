@@ -68,11 +68,11 @@ uint32_t KimDevice::spare_pages() const {
   return static_cast<uint32_t>(geometry_.physical_pages() - geometry_.user_pages);
 }
 
-int KimDevice::write(Lpn first, uint32_t pages) {
+Result<void> KimDevice::write(Lpn first, uint32_t pages) {
   latency_.begin_write(pages);
   const int error = ftl_.write(first, pages, 0, 0, nullptr);
   latency_.end_write();
-  return error;
+  return error == 0 ? Result<void>() : Result<void>(Error{error, "writing"});
 }
 
 void KimDevice::idle(uint64_t ns, bool work) {

@@ -36,7 +36,7 @@ class KimDevice {
 
   const Geometry& geometry() const { return geometry_; }
   uint32_t spare_pages() const;  // of all blocks, not of the data
-  int write(Lpn first, uint32_t pages);
+  Result<void> write(Lpn first, uint32_t pages);
   void trim(Lpn page) { ftl_.trim(page); }
   bool live(Lpn page) const { return ftl_.live(page); }
   // The host sends nothing for so long; with `work` the device does what it finds worth doing.

@@ -11,6 +11,7 @@
 #include "emulator/counters.h"
 #include "emulator/figures/figure.h"
 #include "emulator/figures/kim_device.h"
+#include "emulator/figures/parallel.h"
 #include "emulator/geometry.h"
 #include "emulator/workload/random.h"
 
@@ -22,8 +23,8 @@ constexpr int kChurnBefore = 50, kChurnRounds = 30;
 
 class FileChurn {
  public:
-  FileChurn(const KimFiles& setup, KimDevice& device)
-      : setup_(setup), device_(device), random_(setup.seed) {
+  FileChurn(const KimFiles& setup, uint64_t seed, KimDevice& device)
+      : setup_(setup), device_(device), random_(seed) {
     const auto pages = static_cast<double>(device.geometry().user_pages);
     end_ = static_cast<uint32_t>(setup.full * pages);
     database_ = static_cast<uint32_t>((setup.full - setup.files) * pages);
@@ -36,7 +37,7 @@ class FileChurn {
   }
 
   Result<KimRates> run() {
-    for (uint32_t page = 0; page < database_; ++page) SFS_TRY(write(page, 1));
+    for (uint32_t page = 0; page < database_; ++page) SFS_TRY(device_.write(page, 1));
     SFS_TRY(write_missing());
     for (int i = 0; i < kChurnBefore; ++i) SFS_TRY(round());
     const uint64_t erases = device_.counters().erases;
@@ -53,16 +54,11 @@ class FileChurn {
     bool there = false;
   };
 
-  Result<void> write(uint32_t first, uint32_t pages) {
-    const int error = device_.write(first, pages);
-    return error == 0 ? Result<void>() : Result<void>(Error{error, "writing"});
-  }
-
   // A misaligned file ends in the middle of a page, too: its neighbours' halves are written again.
   Result<void> write_missing() {
     for (File& file : files_) {
       if (file.there) continue;
-      SFS_TRY(write(file.first, file.pages + (setup_.misaligned ? 1U : 0U)));
+      SFS_TRY(device_.write(file.first, file.pages + (setup_.misaligned ? 1U : 0U)));
       file.there = true;
     }
     return {};
@@ -84,7 +80,7 @@ class FileChurn {
       if (random_.below(2) == 0) remove(file);
     const uint64_t began = device_.counters().saturated_ns;
     const uint32_t pages = device_.geometry().user_pages / kRoundShare;
-    for (uint32_t i = 0; i < pages; ++i) SFS_TRY(write(random_.below(database_), 1));
+    for (uint32_t i = 0; i < pages; ++i) SFS_TRY(device_.write(random_.below(database_), 1));
     random_ns_ += device_.counters().saturated_ns - began;
     random_pages_ += pages;
     return write_missing();
@@ -108,9 +104,14 @@ Measured gain_over_seeds(std::span<const KimRates> with, std::span<const KimRate
 
 }  // namespace
 
-Result<KimRates> run_files(const KimFiles& setup) {
-  SFS_ASSIGN(const std::unique_ptr<KimDevice> device, KimDevice::make({.scale = setup.scale}));
-  return FileChurn(setup, *device).run();
+Result<std::vector<std::vector<KimRates>>> run_files(std::span<const KimFiles> setups,
+                                                     const FigureOptions& options) {
+  return over_setups<KimRates>(options, setups.size(),
+                               [&](size_t setup, uint64_t seed) -> Result<KimRates> {
+                                 SFS_ASSIGN(const std::unique_ptr<KimDevice> device,
+                                            KimDevice::make({.scale = options.scale}));
+                                 return FileChurn(setups[setup], seed, *device).run();
+                               });
 }
 
 Measured speed_gain(std::span<const KimRates> with, std::span<const KimRates> without) {

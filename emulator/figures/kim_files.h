@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "emulator/figures/figure.h"
@@ -20,8 +21,6 @@ struct KimFiles {
   double files = 0.04;         // of the device
   uint32_t file_pages = 8;     // at most
   uint32_t discard_pages = 2;  // a discard frees what whole groups of so many pages it covers
-  uint32_t scale = 1;
-  uint64_t seed = 1;
 };
 
 struct KimRates {
@@ -30,8 +29,9 @@ struct KimRates {
 };
 
 // Rounds of: half of the files are deleted, a 20th of the device is written at random, the deleted
-// files are written anew. Errors: of the device.
-Result<KimRates> run_files(const KimFiles& setup);
+// files are written anew. By setup and seed. Errors: of the device.
+Result<std::vector<std::vector<KimRates>>> run_files(std::span<const KimFiles> setups,
+                                                     const FigureOptions& options);
 
 // What `with` gains over `without`, in %, over seeds: both are in their order.
 Measured speed_gain(std::span<const KimRates> with, std::span<const KimRates> without);

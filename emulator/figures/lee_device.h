@@ -3,6 +3,7 @@
 // Thread safety: none.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,6 +13,8 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "emulator/counters.h"
+#include "emulator/figures/figure.h"
+#include "emulator/figures/parallel.h"
 #include "emulator/ftl/hybrid.h"
 #include "emulator/ftl/log_block.h"
 #include "emulator/geometry.h"
@@ -34,6 +37,25 @@ struct LeeSetup {
 };
 std::string name_of(const LeeSetup& setup);  // "hFTL + FSMS"
 const std::vector<LeeSetup>& lee_bars();     // the four, in the source's order
+
+// run(setup, seed) of each bar with every seed.
+template <typename T, typename Run>
+Result<std::vector<std::vector<T>>> over_bars(const FigureOptions& options, const Run& run) {
+  return over_setups<T>(options, lee_bars().size(), [&](size_t bar, uint64_t seed) {
+    LeeSetup setup = lee_bars()[bar];
+    setup.scale = options.scale;
+    return run(setup, seed);
+  });
+}
+
+// A row for each bar, by which `runs` are, from the last one back.
+template <typename Run, typename Value>
+void add_bars(FigureResult& result, const std::vector<std::vector<Run>>& runs, const Value& value,
+              const std::string& what, const std::string& unit) {
+  for (size_t bar = runs.size(); bar-- > 0;)
+    result.rows.push_back(
+        {name_of(lee_bars()[bar]) + ", " + what, unit, {}, over_seeds(runs[bar], value)});
+}
 
 // K9G8G08U0M: 4096 blocks of 128 pages; a 32nd of them is spare. EINVAL for a scale that leaves
 // too few.

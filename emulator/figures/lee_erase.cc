@@ -1,5 +1,4 @@
 // Lee (Samsung), "Life Span and Implementation Cost": erases, DRAM and PRAM of the four.
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -9,7 +8,6 @@
 #include "emulator/figures/figure.h"
 #include "emulator/figures/figures.h"
 #include "emulator/figures/lee_device.h"
-#include "emulator/figures/parallel.h"
 #include "emulator/workload/fat_volume.h"
 
 namespace streamfs::emulator::figures {
@@ -47,26 +45,11 @@ Result<LeeCost> cost_of(const LeeSetup& setup, uint64_t seed) {
 }
 
 Result<FigureResult> run_erases(const FigureOptions& options) {
-  const size_t seeds = options.seeds, bars = lee_bars().size();
-  std::vector<std::vector<LeeCost>> costs(bars, std::vector<LeeCost>(seeds));
-  SFS_TRY(in_parallel(options.jobs, seeds * bars, [&](size_t i) -> Result<void> {
-    LeeSetup setup = lee_bars()[i / seeds];
-    setup.scale = options.scale;
-    SFS_ASSIGN(costs[i / seeds][i % seeds], cost_of(setup, i % seeds + 1));
-    return {};
-  }));
+  SFS_ASSIGN(const auto costs, over_bars<LeeCost>(options, cost_of));
   FigureResult result;
-  const auto bars_of = [&](double LeeCost::* part, const char* what) {
-    for (size_t bar = bars; bar-- > 0;) {
-      std::vector<double> values;
-      for (const LeeCost& one : costs[bar]) values.push_back(one.*part);
-      result.rows.push_back(
-          {name_of(lee_bars()[bar]) + ", " + what, "erases/MiB", {}, over_seeds(values)});
-    }
-  };
-  bars_of(&LeeCost::random, "random writes");
-  bars_of(&LeeCost::sequential, "write, rewrite and delete");
-  const LeeCost &log_block = costs[0][0], &both = costs[bars - 1][0];
+  add_bars(result, costs, &LeeCost::random, "random writes", "erases/MiB");
+  add_bars(result, costs, &LeeCost::sequential, "write, rewrite and delete", "erases/MiB");
+  const LeeCost &log_block = costs.front()[0], &both = costs.back()[0];
   result.rows.push_back({"LBFTL, DRAM", "KiB", {}, {log_block.ram_kib}});
   result.rows.push_back({"hFTL, DRAM", "KiB", {}, {both.ram_kib}});
   result.rows.push_back({"hFTL, PRAM for 1 GiB of NAND", "MiB", 2.5, {both.ftl_pram_mib}});

@@ -1,6 +1,5 @@
 // Lee (Samsung), "File System Level Evaluations": IOzone on the four combinations. The source's
 // bars are pictures without numbers.
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -9,7 +8,6 @@
 #include "emulator/figures/figure.h"
 #include "emulator/figures/figures.h"
 #include "emulator/figures/lee_device.h"
-#include "emulator/figures/parallel.h"
 #include "emulator/workload/fat_volume.h"
 
 namespace streamfs::emulator::figures {
@@ -35,26 +33,11 @@ Result<IozoneRates> iozone(const LeeSetup& setup, uint64_t seed) {
 }
 
 Result<FigureResult> run_iozone(const FigureOptions& options) {
-  const size_t seeds = options.seeds, bars = lee_bars().size();
-  std::vector<std::vector<IozoneRates>> rates(bars, std::vector<IozoneRates>(seeds));
-  SFS_TRY(in_parallel(options.jobs, seeds * bars, [&](size_t i) -> Result<void> {
-    LeeSetup setup = lee_bars()[i / seeds];
-    setup.scale = options.scale;
-    SFS_ASSIGN(rates[i / seeds][i % seeds], iozone(setup, i % seeds + 1));
-    return {};
-  }));
+  SFS_ASSIGN(const auto rates, over_bars<IozoneRates>(options, iozone));
   FigureResult result;
-  const auto bars_of = [&](double IozoneRates::* rate, const char* what) {
-    for (size_t bar = bars; bar-- > 0;) {
-      std::vector<double> values;
-      for (const IozoneRates& one : rates[bar]) values.push_back(one.*rate);
-      result.rows.push_back(
-          {name_of(lee_bars()[bar]) + ", " + what, "MB/s", {}, over_seeds(values)});
-    }
-  };
-  bars_of(&IozoneRates::random, "random write");
-  bars_of(&IozoneRates::write, "sequential write");
-  bars_of(&IozoneRates::rewrite, "sequential rewrite");
+  add_bars(result, rates, &IozoneRates::random, "random write", "MB/s");
+  add_bars(result, rates, &IozoneRates::write, "sequential write", "MB/s");
+  add_bars(result, rates, &IozoneRates::rewrite, "sequential rewrite", "MB/s");
   result.notes = {
       "Sequential writes are equal on both FTLs below the filesystem (lee-randwrite). With FAT's "
       "metadata on NAND a 16 KiB record costs a page each of log, directory and both FATs beside "

@@ -1,6 +1,5 @@
 // Lee (Samsung), "LLD, FTL-Level Evaluation": random writes on the bare FTLs, and the four bars on
 // a FAT volume. The source prints the sequential rates; its bars for random writes are a picture.
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -82,28 +81,15 @@ Result<double> on_volume(LeeSetup setup, uint64_t seed) {
 }
 
 Result<FigureResult> run_randwrite(const FigureOptions& options) {
-  const size_t seeds = options.seeds, bars = lee_bars().size();
-  std::array<std::vector<BareRates>, 2> rates{std::vector<BareRates>(seeds),
-                                              std::vector<BareRates>(seeds)};
-  std::vector<std::vector<double>> volumes(bars, std::vector<double>(seeds));
-  SFS_TRY(in_parallel(options.jobs, seeds * (2 + bars), [&](size_t i) -> Result<void> {
-    const size_t seed = i % seeds, what = i / seeds;
-    if (what < 2) {
-      SFS_ASSIGN(rates[what][seed], bare(what == 1, options.scale, seed + 1));
-      return {};
-    }
-    LeeSetup setup = lee_bars()[what - 2];
-    setup.scale = options.scale;
-    SFS_ASSIGN(volumes[what - 2][seed], on_volume(setup, seed + 1));
-    return {};
-  }));
+  SFS_ASSIGN(const auto rates, over_setups<BareRates>(options, 2, [&](size_t ftl, uint64_t seed) {
+               return bare(ftl == 1, options.scale, seed);
+             }));
+  SFS_ASSIGN(const auto volumes, over_bars<double>(options, on_volume));
   FigureResult result;
   const auto row = [&](size_t ftl, double BareRates::* rate, const char* what,
                        std::optional<double> paper) {
-    std::vector<double> values;
-    for (const BareRates& one : rates[ftl]) values.push_back(one.*rate);
     result.rows.push_back({std::string(ftl == 0 ? "LBFTL" : "hFTL") + ", " + what, "MB/s", paper,
-                           over_seeds(values)});
+                           over_seeds(rates[ftl], rate)});
   };
   for (size_t ftl = 2; ftl-- > 0;) row(ftl, &BareRates::random_write, "random write", {});
   for (size_t ftl = 0; ftl < 2; ++ftl)
@@ -111,7 +97,7 @@ Result<FigureResult> run_randwrite(const FigureOptions& options) {
   for (size_t ftl = 0; ftl < 2; ++ftl)
     row(ftl, &BareRates::sequential_read, "sequential read", 4.16);
   for (size_t ftl = 0; ftl < 2; ++ftl) row(ftl, &BareRates::random_read, "random read", 4.09);
-  for (size_t bar = 0; bar < bars; ++bar)
+  for (size_t bar = 0; bar < volumes.size(); ++bar)
     result.rows.push_back(
         {name_of(lee_bars()[bar]) + ", random write on FAT", "MB/s", {}, over_seeds(volumes[bar])});
   result.notes = {

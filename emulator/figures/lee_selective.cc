@@ -73,23 +73,20 @@ double share_of_blocks(const PramBlocks::Counts& counts) {
 }
 
 Result<FigureResult> run_selective(const FigureOptions& options) {
-  const size_t seeds = options.seeds, records = kSelectiveRecords.size();
-  std::vector<SelectiveRun> with(seeds * records), without(seeds * records);
-  SFS_TRY(in_parallel(options.jobs, 2 * with.size(), [&](size_t i) -> Result<void> {
-    const size_t run = i / 2;
+  const auto measure = [&](bool selective) {
     const LeeSetup setup{
-        .hybrid = true, .separated = true, .selective = i % 2 == 0, .scale = options.scale};
-    SFS_ASSIGN((i % 2 == 0 ? with : without)[run],
-               files_that_come_and_go(setup, kSelectiveRecords[run / seeds], run % seeds + 1));
-    return {};
-  }));
+        .hybrid = true, .separated = true, .selective = selective, .scale = options.scale};
+    return over_setups<SelectiveRun>(
+        options, kSelectiveRecords.size(), [&](size_t record, uint64_t seed) {
+          return files_that_come_and_go(setup, kSelectiveRecords[record], seed);
+        });
+  };
+  SFS_ASSIGN(const auto with, measure(true));
+  SFS_ASSIGN(const auto without, measure(false));
   FigureResult result;
   const auto row = [&](const std::string& label, const char* unit, std::optional<double> paper,
-                       const std::vector<SelectiveRun>& runs, size_t record, auto value) {
-    std::vector<double> values;
-    for (size_t seed = 0; seed < seeds; ++seed)
-      values.push_back(value(runs[record * seeds + seed]));
-    result.rows.push_back({label, unit, paper, over_seeds(values)});
+                       const std::vector<SelectiveRun>& runs, auto value) {
+    result.rows.push_back({label, unit, paper, over_seeds(runs, value)});
   };
   const auto kib = [&](size_t record) {
     return kSelectiveRecords[record] * 2 * kLeePageBytes / 1024;
@@ -97,21 +94,21 @@ Result<FigureResult> run_selective(const FigureOptions& options) {
   const auto sectors = [&](size_t record, size_t size) {
     row(fmt::format("words of {} bytes changed, of a sector, {} KiB a transaction",
                     PramBlocks::kWordBytes[size], kib(record)),
-        "%", 16, with, record,
+        "%", 16, with[record],
         [&](const SelectiveRun& run) { return share_of_sectors(run.counts, size); });
   };
   for (const size_t record : {1U, 0U, 2U, 3U}) sectors(record, 2);
   for (const size_t size : {0U, 1U}) sectors(1, size);
-  row("words of 8 bytes changed, of a page of 2 KiB, 16 KiB a transaction", "%", 16, with, 1,
+  row("words of 8 bytes changed, of a page of 2 KiB, 16 KiB a transaction", "%", 16, with[1],
       [](const SelectiveRun& run) { return share_of_blocks(run.counts); });
   const auto per_block = [](const SelectiveRun& run) {
     return static_cast<double>(run.counts.programmed) / static_cast<double>(run.counts.blocks);
   };
-  row("words programmed for a block, selectively", "words", {}, with, 1, per_block);
-  row("words programmed for a block, all of it", "words", {}, without, 1, per_block);
-  row("writing, selectively", "MB/s", {}, with, 1,
+  row("words programmed for a block, selectively", "words", {}, with[1], per_block);
+  row("words programmed for a block, all of it", "words", {}, without[1], per_block);
+  row("writing, selectively", "MB/s", {}, with[1],
       [](const SelectiveRun& run) { return run.mb_per_s; });
-  row("writing, whole blocks", "MB/s", {}, without, 1,
+  row("writing, whole blocks", "MB/s", {}, without[1],
       [](const SelectiveRun& run) { return run.mb_per_s; });
   result.notes = {
       "The share follows what a transaction writes, from 8 to 28 %; a little over 16 KiB gives the "

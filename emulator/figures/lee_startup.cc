@@ -34,20 +34,16 @@ Result<double> startup_ms(const LeeSetup& setup, uint64_t seed) {
 }
 
 Result<FigureResult> run_startup(const FigureOptions& options) {
-  const size_t seeds = options.seeds;
   const Result<Geometry> smallest = lee_geometry(options.scale * kStartupParts.front());
   if (!smallest.ok())
     return Error{EINVAL, fmt::format("its smallest device, an {}th of the largest: {}",
                                      kStartupParts.front(), smallest.error().context)};
-  std::array<std::vector<double>, 2 * kStartupParts.size()> ms;
-  ms.fill(std::vector<double>(seeds));
-  SFS_TRY(in_parallel(options.jobs, ms.size() * seeds, [&](size_t i) -> Result<void> {
-    const size_t part = i / seeds / 2, hybrid = i / seeds % 2;
-    const LeeSetup setup{
-        .hybrid = hybrid == 1, .separated = true, .scale = options.scale * kStartupParts[part]};
-    SFS_ASSIGN(ms[i / seeds][i % seeds], startup_ms(setup, i % seeds + 1));
-    return {};
-  }));
+  const auto start = [&](size_t i, uint64_t seed) {
+    return startup_ms(
+        {.hybrid = i % 2 == 1, .separated = true, .scale = options.scale * kStartupParts[i / 2]},
+        seed);
+  };
+  SFS_ASSIGN(const auto ms, over_setups<double>(options, 2 * kStartupParts.size(), start));
   FigureResult result;
   result.along = "MiB of NAND";
   result.height = "ms to start";

@@ -121,8 +121,7 @@ Figure vishwakarma2019_waf() {
                   "regions in proportion to lifetimes, equally fast, each from front to back in "
                   "requests of 128 KiB: equal regions would leave nothing to save",
                   "from a secure erase on 1,400 GB on 64 GB, all of it counted",
-                  "pages of the global context are not counted: some thousandths of what is "
-                  "written, with streams and without",
+                  "pages of the global context are not counted",
                   "regions fill the share of the device given; half is where the line between "
                   "two fills crosses it"},
       .seeds = 2,

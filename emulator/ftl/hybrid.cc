@@ -17,6 +17,7 @@
 #include "emulator/ftl/hybrid_layout.h"
 #include "emulator/ftl/nand.h"
 #include "emulator/ftl/router.h"
+#include "emulator/ftl/translation.h"
 #include "emulator/geometry.h"
 #include "pmem/region.h"
 
@@ -135,12 +136,8 @@ int HybridFtl::redo_last(const Frontier& frontier) {
 
 int HybridFtl::write(Lpn first, uint32_t count, FrontierId /*frontier*/, uint16_t /*vstream*/,
                      const std::byte* data) {
-  for (uint32_t i = 0; i < count; ++i) {
-    if (const int error = write_page(first + i, data); error != 0) return error;
-    ++counters_.host_pages;
-    if (data != nullptr) data += nand_.page_bytes();
-  }
-  return 0;
+  return write_each(first, count, data, nand_.page_bytes(), counters_,
+                    [&](Lpn page, const std::byte* bytes) { return write_page(page, bytes); });
 }
 
 int HybridFtl::write_page(Lpn page, const std::byte* data) {

@@ -15,6 +15,7 @@
 #include "emulator/counters.h"
 #include "emulator/ftl/nand.h"
 #include "emulator/ftl/router.h"
+#include "emulator/ftl/translation.h"
 #include "emulator/geometry.h"
 
 namespace streamfs::emulator {
@@ -58,12 +59,8 @@ LogBlockFtl::LogBlockFtl(const Geometry& geometry, uint32_t log_blocks, Nand& na
 
 int LogBlockFtl::write(Lpn first, uint32_t count, FrontierId /*frontier*/, uint16_t /*vstream*/,
                        const std::byte* data) {
-  for (uint32_t i = 0; i < count; ++i) {
-    if (const int error = write_page(first + i, data); error != 0) return error;
-    ++counters_.host_pages;
-    if (data != nullptr) data += nand_.page_bytes();
-  }
-  return 0;
+  return write_each(first, count, data, nand_.page_bytes(), counters_,
+                    [&](Lpn page, const std::byte* bytes) { return write_page(page, bytes); });
 }
 
 int LogBlockFtl::write_page(Lpn page, const std::byte* data) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "emulator/counters.h"
 #include "emulator/ftl/router.h"
 #include "emulator/geometry.h"
 
@@ -22,5 +23,17 @@ concept Ftl = requires(T& ftl, const T& known, Lpn page, uint32_t count, Frontie
   { known.location(page) } -> std::same_as<Ppn>;
   { known.live(page) } -> std::same_as<bool>;
 };
+
+// Page after page: write_page(page, bytes) is 0 or an errno value, which ends it. No data: none.
+template <typename WritePage>
+int write_each(Lpn first, uint32_t count, const std::byte* data, uint32_t page_bytes,
+               Counters& counters, const WritePage& write_page) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (const int error = write_page(first + i, data); error != 0) return error;
+    ++counters.host_pages;
+    if (data != nullptr) data += page_bytes;
+  }
+  return 0;
+}
 
 }  // namespace streamfs::emulator

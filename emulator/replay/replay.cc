@@ -232,10 +232,7 @@ double ReplayResult::effective_spare() const {
 }
 
 Result<ReplayResult> replay(Workload& workload, const ReplayOptions& options) {
-  if (options.prefill)
-    workload.set_prefill({options.prefill_share, options.prefill_tagged});
-  else
-    workload.set_prefill({});
+  workload.set_prefill(options.prefill);
   if (needs_future(options.placement)) SFS_TRY(workload.annotate(options.progress));
   ReplayOptions one = options;
   one.policy.edges = options.edges;

@@ -14,6 +14,7 @@
 #include "emulator/policy/placement/policy.h"
 #include "emulator/policy/victim/view.h"
 #include "emulator/replay/workload.h"
+#include "emulator/workload/prefilled.h"
 
 namespace streamfs::emulator {
 
@@ -30,12 +31,10 @@ struct ReplayOptions {
   // A device to the letter, but for its streams: as many frontiers as the placement has classes.
   // Overrides all of the above; with it, virtual time is of its shape.
   std::optional<Geometry> device;
-  bool prefill = false;        // write every page once, in order, before the trace
-  double prefill_share = 1;    // of the pages, from the first on
-  bool prefill_tagged = true;  // with the tags that the workload's own writes will have; else none
-  std::optional<Cell> cell;    // reckon virtual time too, for a plain shape of these cells
-  double load = 0.5;           // of the paced host (latency.h)
-  double warmup = 0;           // share of the writes before counting starts
+  Prefill prefill;           // pages written once, in order, before the trace
+  std::optional<Cell> cell;  // reckon virtual time too, for a plain shape of these cells
+  double load = 0.5;         // of the paced host (latency.h)
+  double warmup = 0;         // share of the writes before counting starts
   Progress progress;
   // Called after each batch, with what was counted since the very start, and before counting starts
   // by `warmup`, too.

@@ -195,12 +195,12 @@ Result<ReplayResult> RunOptions::run(Workload& workload, const std::string& chos
   ReplayOptions options = replay_;
   options.placement = chosen_placement;
   options.victim = chosen_victim;
-  options.prefill = prefill;
+  options.prefill = {.share = prefill ? 1.0 : 0.0};
   options.progress = bar.callback();
   options.victim_options.seed = generator_.seed;
   const bool by_tag = chosen_placement == "tags" || chosen_placement == "tags-aged";
   if (streams_->empty() && by_tag) options.policy.streams = tag_streams;
-  workload.set_prefill({.share = prefill ? 1.0 : 0.0});
+  workload.set_prefill(options.prefill);
   if (size_ == "footprint") options.base_pages = workload.facts().footprint_pages;
   if (fill_ < 1 && size_.empty())
     options.base_pages = static_cast<uint64_t>(

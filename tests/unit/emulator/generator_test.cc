@@ -279,7 +279,7 @@ TEST(Generators, StreamsThatAreRightLeaveNothingToCopy) {
     Workload workload =
         std::move(Workload::survey(make(name, {.pages = 40'000, .writes = 400'000}))).value();
     ReplayOptions options;
-    options.prefill = true;
+    options.prefill = {.share = 1};
     options.warmup = 0.5;
     options.spare = 0.02;
     options.policy.pages_per_block = 64;

@@ -33,9 +33,9 @@ TEST(KimDevice, IdleTimeIsNotCountedAndWorksOnlyIfTold) {
   const uint32_t pages = device->geometry().user_pages * 9 / 10;
   Random random(1);
   const auto burst = [&](uint32_t writes) {
-    for (uint32_t i = 0; i < writes; ++i) ASSERT_EQ(device->write(random.below(pages), 1), 0);
+    for (uint32_t i = 0; i < writes; ++i) ASSERT_TRUE(device->write(random.below(pages), 1).ok());
   };
-  for (uint32_t page = 0; page < pages; ++page) ASSERT_EQ(device->write(page, 1), 0);
+  for (uint32_t page = 0; page < pages; ++page) ASSERT_TRUE(device->write(page, 1).ok());
   burst(2 * pages);
   device->idle(1'000'000'000, false);
   const Counters before = device->counters();

@@ -195,7 +195,7 @@ TEST(Replay, CopiesMakeTheHostWait) {
   GeneratorOptions made{.pages = 1 << 16, .writes = 4 << 16, .read_share = 0.7};
   Workload w = *Workload::survey(*make_generator("fio4", made));
   ReplayOptions options = timed(0.1);
-  options.prefill = true;
+  options.prefill = {.share = 1};
   options.warmup = 0.4;
   options.policy.streams = 4;
   options.placement = "sepgc";
