@@ -38,9 +38,10 @@ class ImportCommand final : public Command {
     app_->add_option("-o,--output", output_,
                      "CSV if it ends in .csv or .csv.gz, else binary; .gz compresses.")
         ->required();
-    app_->add_option("--device", options_.device,
-                     "The one to take, if the trace has several: fio: the file's name; blkparse: "
-                     "major,minor; msr: host.disk; alibaba: the id.");
+    app_->add_option(
+        "--device", options_.device,
+        "The one to take, if the trace has several: fio: the file's name; blkparse and "
+        "f2fs: major,minor; msr: host.disk; alibaba: the id.");
     app_->add_option("--action", action_, "blkparse: which one is the trace, D, Q or C.")
         ->check(CLI::IsMember({"D", "Q", "C"}))
         ->capture_default_str();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstdint>
 #include <string_view>
 #include <system_error>
 #include <vector>
@@ -11,6 +12,11 @@ namespace streamfs::emulator {
 template <typename T>
 bool parse_number(std::string_view text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+inline bool parse_hex(std::string_view text, uint64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
   return error == std::errc() && end == text.data() + text.size();
 }
 

@@ -5,6 +5,7 @@
 //   msr        MSR Cambridge: Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime
 //   alibaba    Alibaba block traces: device_id,opcode,offset,length,timestamp
 //   vscsi      CloudPhysics' binary vSCSI records, version 1 and 2
+//   f2fs       the kernel's trace of F2FS's events (trace_pipe), by temperature and kind of block
 //
 // A trace of several devices is an error unless one is chosen. All of them may be gzipped.
 // Thread safety: none.
@@ -23,7 +24,7 @@
 namespace streamfs::emulator {
 
 struct ImportOptions {
-  std::string device;  // fio: file name; blkparse: major,minor; msr: host.disk; alibaba: id
+  std::string device;  // fio: file name; blkparse, f2fs: major,minor; msr: host.disk; alibaba: id
   char blk_action = 'D';
 };
 
@@ -67,5 +68,6 @@ std::unique_ptr<Importer> import_blkparse(GzInput input, const ImportOptions& op
 std::unique_ptr<Importer> import_msr(GzInput input, const ImportOptions& options);
 std::unique_ptr<Importer> import_alibaba(GzInput input, const ImportOptions& options);
 std::unique_ptr<Importer> import_vscsi(GzInput input, const ImportOptions& options);
+std::unique_ptr<Importer> import_f2fs(GzInput input, const ImportOptions& options);
 
 }  // namespace streamfs::emulator

@@ -313,6 +313,11 @@ FOREIGN_TRACES: dict[str, bytes] = {
     "msr": b"128166372003061629,hm,1,Write,4096,8192,413\n128166372003061639,hm,1,Read,0,512,1\n",
     "alibaba": b"419,W,4096,8192,1577808144360767\n419,R,0,4096,1577808144360768\n",
     "vscsi": vscsi(0x2A, 8, 8192, 5) + vscsi(0x28, 0, 512, 6),
+    "f2fs": b"".join(
+        b" a-9 [001] ..... 5.0: f2fs_submit_folio_write: dev = (259,2), ino = 3, "
+        b"newaddr = 0x%x, rw = WRITE(S), type = WARM_DATA\n" % block
+        for block in (1, 2)
+    ),
 }
 
 
@@ -434,7 +439,7 @@ def test_list_names_everything() -> None:
     names = json.loads(must("list", "--json"))
     assert {"nosep", "sepgc", "sepbit", "oracle", "oracle-host"} <= set(names["placements"])
     assert {"greedy", "cost-benefit"} <= set(names["victims"])
-    assert {"fio", "blkparse", "msr", "alibaba", "vscsi"} == set(names["import_formats"])
+    assert {"fio", "blkparse", "msr", "alibaba", "vscsi", "f2fs"} == set(names["import_formats"])
     text = must("list")
     for kind in ("workloads", "presets"):
         for entry in names[kind]:

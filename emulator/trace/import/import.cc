@@ -44,15 +44,16 @@ template Result<void> Importer::number(std::string_view, const char*, uint64_t&)
 template Result<void> Importer::number(std::string_view, const char*, double&) const;
 
 const std::vector<std::string>& import_formats() {
-  static const std::vector<std::string> names = {"fio", "blkparse", "msr", "alibaba", "vscsi"};
+  static const std::vector<std::string> names = {"fio",     "blkparse", "msr",
+                                                 "alibaba", "vscsi",    "f2fs"};
   return names;
 }
 
 Result<std::unique_ptr<Importer>> make_importer(const std::string& format, const std::string& path,
                                                 const ImportOptions& options) {
   using Make = std::unique_ptr<Importer> (*)(GzInput, const ImportOptions&);
-  constexpr Make kMakers[] = {import_fio, import_blkparse, import_msr, import_alibaba,
-                              import_vscsi};
+  constexpr Make kMakers[] = {import_fio,     import_blkparse, import_msr,
+                              import_alibaba, import_vscsi,    import_f2fs};
   for (size_t i = 0; i < import_formats().size(); ++i) {
     if (import_formats()[i] != format) continue;
     SFS_ASSIGN(GzInput input, GzInput::open(path));

@@ -1,6 +1,7 @@
 // Traces of others: small ones written by hand, and what each refuses.
 #include "emulator/trace/import.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -10,6 +11,7 @@
 #include <ios>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -212,6 +214,46 @@ TEST_F(ImportTest, VscsiGarbageIsNamed) {
                    "record 2: version 0x300");
   EXPECT_COMPLAINT(read("vscsi", vscsi1(0x2a, 0, 0, 0)), "record 1: length 0");
   EXPECT_COMPLAINT(read("vscsi", vscsi1(0x2a, UINT64_MAX, 1, 0)), "record 1: lbn");
+}
+
+std::string f2fs_write(const char* seconds, const char* block, const char* type,
+                       const char* event = "f2fs_submit_folio_write", const char* rw = "WRITE(S)") {
+  return fmt::format(
+      "   kworker/u8:3-254     [001] .....  {}: {}: dev = (259,2), ino = 3, folio_index = 0x0, "
+      "oldaddr = 0x1a00, newaddr = {}, rw = {}, type = {}\n",
+      seconds, event, block, rw, type);
+}
+
+TEST_F(ImportTest, F2fsBlocksThatFollowOneAnotherAreOneWriteOfTheirType) {
+  const Read got = read(
+      "f2fs", "# tracer: nop\n" + f2fs_write("5.5", "0x10", "WARM_DATA") +
+                  f2fs_write("5.6", "0x11", "WARM_DATA") + f2fs_write("5.7", "0x12", "HOT_DATA") +
+                  f2fs_write("5.8", "0x20", "WARM_DATA", "f2fs_submit_folio_bio", "READ()") +
+                  f2fs_write("5.9", "0x13", "HOT_DATA", "f2fs_submit_folio_bio") +
+                  f2fs_write("6.0", "0x200", "HOT_META") + f2fs_write("6.1", "0x30", "COLD_NODE") +
+                  " f2fs_discard-25-256  [000] .....  7.5: f2fs_issue_discard: dev = (259,2), "
+                  "blkstart = 0x10, blklen = 0x2\n");
+  EXPECT_EQ(got.error, "");
+  ASSERT_EQ(got.records.size(), 5u);
+  expect(got.records[0], 0, TraceOp::kWrite, 0x10000, 8192);
+  expect(got.records[1], 200'000, TraceOp::kWrite, 0x12000, 8192);
+  expect(got.records[2], 500'000, TraceOp::kWrite, 0x200000, 4096);
+  expect(got.records[3], 600'000, TraceOp::kWrite, 0x30000, 4096);
+  expect(got.records[4], 2'000'000, TraceOp::kTrim, 0x10000, 8192);
+  const std::vector<std::pair<int, int>> tags = {{5, 1}, {4, 0}, {7, 1}, {3, 2}, {0, 0}};
+  for (size_t i = 0; i < tags.size(); ++i) {
+    EXPECT_EQ(got.records[i].vstream, tags[i].first) << i;
+    EXPECT_EQ(got.records[i].pstream, tags[i].second) << i;
+  }
+  EXPECT_EQ(got.skipped, 2u);
+}
+
+TEST_F(ImportTest, F2fsGarbageIsNamed) {
+  EXPECT_COMPLAINT(read("f2fs", f2fs_write("5.5", "1234", "WARM_DATA")), "newaddr '1234'");
+  EXPECT_COMPLAINT(read("f2fs", f2fs_write("5.5", "0xfffffffffffff", "WARM_DATA")), "newaddr");
+  EXPECT_COMPLAINT(read("f2fs", f2fs_write("x", "0x1", "WARM_DATA")), "time 'x'");
+  EXPECT_COMPLAINT(read("f2fs", f2fs_write("5.5", "0x1", "TEPID_DATA")), "type 'TEPID_DATA'");
+  EXPECT_COMPLAINT(read("f2fs", "CPU:1 [LOST 7 EVENTS]\n"), "too small");
 }
 
 TEST_F(ImportTest, UnknownFormatsListTheKnownOnes) {
