@@ -38,7 +38,8 @@ Result<ReplayResult> run_on_device(const DeviceRun& run) {
                               .writes = static_cast<uint64_t>(run.capacities * device.user_pages),
                               .seed = run.seed,
                               .read_share = run.read_share};
-  SFS_ASSIGN(std::unique_ptr<OpSource> source, make_generator(run.workload, made));
+  SFS_ASSIGN(std::unique_ptr<OpSource> source,
+             run.source ? run.source(made) : make_generator(run.workload, made));
   SFS_ASSIGN(Workload workload, Workload::survey(std::move(source)));
   ReplayOptions options;
   options.placement = run.placement;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -12,6 +13,8 @@
 #include "emulator/counters.h"
 #include "emulator/geometry.h"
 #include "emulator/replay/replay.h"
+#include "emulator/workload/generator.h"
+#include "emulator/workload/op_source.h"
 
 namespace streamfs::emulator::figures {
 
@@ -19,6 +22,8 @@ struct DeviceRun {
   std::string preset = {};
   uint32_t scale = 1;
   std::string workload = {};
+  // Where it is none of those that have a name.
+  std::function<Result<std::unique_ptr<OpSource>>(const GeneratorOptions&)> source = {};
   double fill = 1;        // of the device, that the workload writes to
   double capacities = 8;  // written, the prefill not counted
   double read_share = 0;  // of the pages moved

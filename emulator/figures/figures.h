@@ -12,6 +12,7 @@ Figure kim2015_fig4();
 Figure kim2015_fig5();
 Figure yong2021_fig5();
 Figure yong2021_fig6();
+Figure yong2021_f2fs();
 Figure yong2021_overhead();
 Figure choi_fio();
 Figure choi_rocksdb();

@@ -147,6 +147,17 @@ TEST(Yong2021, Figure6VStreamAwareCopiesSaveMostWithDriftAndWithout) {
             figures::row(result, "vStream-NGC, no drift, copies"));
 }
 
+TEST(Yong2021, OnARecordedF2fsStreamsSaveCopiesAndMoreThanLinuxDoesWithThem) {
+  const figures::FigureRun result = figures::small_run("yong2021-f2fs", 1);
+  const double ours = figures::row(result, "vStream-SGC, copies");
+  EXPECT_LT(ours, 0.49);
+  EXPECT_LT(ours, figures::row(result, "Manual, copies"));
+  EXPECT_LT(figures::row(result, "Manual, copies"),
+            figures::row(result, "as Linux 7.2 places it, copies"));
+  EXPECT_LT(figures::row(result, "as Linux 7.2 places it, copies"), 1);
+  EXPECT_GT(figures::row(result, "Legacy, WAF"), 1.05);
+}
+
 TEST(Yong2021, AScaleThatDoesNotDivideTheDeviceIsRefused) {
   const figures::Figure& figure = **figures::find_figure("yong2021-fig5");
   const auto run = figures::run_figure(figure, {.scale = 512});

@@ -1,0 +1,41 @@
+#include "emulator/figures/recorded/recording.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+// From f2fs_phone.S.
+extern "C" const char streamfs_f2fs_phone[], streamfs_f2fs_phone_end[];
+
+namespace streamfs::emulator::figures {
+
+Result<Recording> Recording::f2fs_phone() {
+  Recording recording(::memfd_create("f2fs_phone", MFD_CLOEXEC));
+  if (recording.fd_ < 0) return Error{errno, "memory for a recorded trace"};
+  for (const char* at = streamfs_f2fs_phone; at != streamfs_f2fs_phone_end;) {
+    const ssize_t done =
+        ::write(recording.fd_, at, static_cast<size_t>(streamfs_f2fs_phone_end - at));
+    if (done < 0) return Error{errno, "memory for a recorded trace"};
+    at += done;
+  }
+  return recording;
+}
+
+Recording::~Recording() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Recording::Recording(Recording&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+std::string Recording::path() const {
+  return fmt::format("/proc/self/fd/{}", fd_);
+}
+
+}  // namespace streamfs::emulator::figures
