@@ -5,9 +5,12 @@
 readonly VM_QEMU=10 # bookworm's 7.2 knows no FDP
 readonly VM_SUITE=forky
 # What the guest is made of, beside its kernel.
-readonly VM_PACKAGES=nvme-cli,ndctl,e2fsprogs,fuse3,kmod,procps,acl,attr,rsync,udev,python3-pytest
+readonly VM_PACKAGES=nvme-cli,ndctl,e2fsprogs,f2fs-tools,fuse3,kmod,procps,acl,attr,rsync,udev,python3-pytest
 readonly VM_TOOLS=(mmdebstrap fdisk e2fsprogs debian-archive-keyring)
 readonly VM_INIT=$ROOT/tests/vm/inside/init
+# The kernel for clouds has no F2FS; the other has its drivers as modules, so it boots from a RAM disk.
+readonly VM_F2FS_INIT=$ROOT/tests/vm/inside/init-f2fs
+readonly VM_F2FS_MODULES=(nvme-auth nvme-keyring nvme-core nvme crc16 mbcache jbd2 ext4 lz4hc_compress f2fs)
 
 # vm_apt_install <package or option>...
 vm_apt_install() {
@@ -108,6 +111,50 @@ vm_make_guest() {
   vm_make_system "$system/root"
   vm_make_images "$system/root" "$1"
   chmod a+r "$1"/*
+}
+
+# vm_make_f2fs <folder>: the kernel, and a RAM disk with what it needs to find the guest's disk.
+vm_make_f2fs() {
+  set -euo pipefail
+  local system module found
+  system=$(mktemp -d "$1.system.XXXXXX")
+  # shellcheck disable=SC2064  # now, because the name is local
+  trap "rm -rf --one-file-system '$system'" EXIT
+  mmdebstrap --quiet --variant=extract --mode=root --skip=cleanup/reproducible \
+    --aptopt='Acquire::Check-Valid-Until "false"' --include=busybox-static \
+    --extract-hook='set -e
+      export APT_CONFIG=$MMDEBSTRAP_APT_CONFIG
+      version=$(apt-cache --names-only search "^linux-binary-[0-9.]+[+]deb[0-9]+-amd64$" |
+        cut -d" " -f1 | sort -V | tail -n 1)
+      test -n "$version"
+      version=${version#linux-binary-}
+      cd "$1" && apt-get -qq download "linux-binary-$version" "linux-modules-$version"
+      for package in ./*.deb; do dpkg-deb -x "$package" .; done' \
+    "$VM_SUITE" "$system/root" "deb $(debian_mirror) $VM_SUITE main"
+  found=$(echo "$system"/root/usr/lib/modules/*)
+  mkdir -p "$1" "$system/disk"/{bin,lib,dev,proc,sys,root}
+  cp "$system/root/usr/bin/busybox" "$system/disk/bin"
+  install -m 755 "$VM_F2FS_INIT" "$system/disk/init"
+  printf '%s\n' "${VM_F2FS_MODULES[@]}" >"$system/disk/lib/order"
+  for module in "${VM_F2FS_MODULES[@]}"; do
+    xz -dc "$(find "$found/kernel" -name "$module.ko.xz")" >"$system/disk/lib/$module.ko"
+  done
+  cp "$found/vmlinuz" "$1/vmlinuz"
+  (cd "$system/disk" && find . | bin/busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$1/initrd.gz"
+  chmod a+r "$1"/*
+}
+
+# In build/vm-f2fs, for the long tests only: it takes 130 MB from the network.
+install_vm_f2fs() {
+  local key
+  key=$(hash_of "$ROOT/scripts/vm.sh" "$VM_F2FS_INIT")
+  [[ -s $BUILD/vm-f2fs/initrd.gz ]] && is_stamped vm-f2fs "$key" && return
+  say "Making the kernel with F2FS for the virtual machine in build/vm-f2fs"
+  rm -rf "$BUILD/vm-f2fs"
+  as_root "make the kernel with F2FS" bash -c 'source "$1/lib.sh"; source "$1/libfuse.sh"; source "$1/vm.sh"; vm_make_f2fs "$2"' \
+    _ "$ROOT/scripts" "$BUILD/vm-f2fs" >"$BUILD/vm-f2fs.log" 2>&1 ||
+    die "the kernel with F2FS could not be made (it takes a network, once): see build/vm-f2fs.log"
+  stamp vm-f2fs "$key"
 }
 
 # QEMU and the guest in build/vm, made anew when what it is made of has changed.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 GUEST = ROOT / "build/vm"
+GUEST_F2FS = ROOT / "build/vm-f2fs"  # another kernel for the same guest
 SETUPS = ("passthrough", "block")
 SSD_BYTES = 1 << 30
 PMEM_BYTES = 256 << 20
@@ -73,13 +74,26 @@ def pmem_words(name: str, image: Path) -> list[str]:
     return ["-object", backend, "-device", f"nvdimm,id=dimm-{name},memdev=mem-{name}"]
 
 
+def kernel_words(folder: Path) -> list[str]:
+    """A kernel, and the RAM disk it may need."""
+    disk = folder / "initrd.gz"
+    return ["-kernel", str(folder / "vmlinuz"), *(["-initrd", str(disk)] if disk.exists() else [])]
+
+
 class Machine:
     """One machine, its media in a folder: they outlive each boot. For one thread."""
 
-    def __init__(self, folder: Path, payload: Path, persistence: str = "mem-ctrl") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        payload: Path,
+        persistence: str = "mem-ctrl",
+        kernel: Path = GUEST,
+    ) -> None:
         self.folder = folder
         self.payload = payload
         self.persistence = persistence  # mem-ctrl: ADR; cpu: eADR
+        self.kernel_folder = kernel
         self.controllers: dict[str, str] = {}  # by serial number, as the next
         self.namespaces: dict[str, str] = {}  # block devices
         self.kernel = ""
@@ -95,7 +109,7 @@ class Machine:
         words = ["qemu-system-x86_64", "-accel", "tcg,thread=multi,tb-size=512"]
         words += ["-cpu", "max", "-smp", "2", "-m", "1536M,slots=4,maxmem=8G", "-nodefaults"]
         words += ["-machine", f"q35,nvdimm=on,nvdimm-persistence={self.persistence}"]
-        words += ["-display", "none", "-no-reboot", "-kernel", str(GUEST / "vmlinuz")]
+        words += ["-display", "none", "-no-reboot", *kernel_words(self.kernel_folder)]
         words += ["-append", COMMAND_LINE, "-serial", f"file:{self.folder / 'console'}"]
         words += ["-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,fd={agent}"]
         words += ["-device", "virtserialport,chardev=agent,name=agent"]

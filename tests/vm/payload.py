@@ -33,7 +33,7 @@ def gather(folder: Path) -> None:
         subprocess.run(["strip", "-o", folder / "bin" / name, BIN / name], check=True)
         for wanted, path in libraries(BIN / name).items():
             shutil.copy(path, folder / "lib" / wanted)
-    for name in ("start", "agent.py"):
+    for name in ("start", "agent.py", "phone.py"):
         shutil.copy(ROOT / "tests/vm/inside" / name, folder)
     (folder / "start").chmod(0o755)
     shutil.copy(ROOT / "systemd/65-streamfs.rules", folder)
