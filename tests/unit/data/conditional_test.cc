@@ -163,7 +163,9 @@ TEST(Conditional, WhatIsReplacedStaysUntilWhatReplacesItIsFlushed) {
     const uint64_t flushed = rig.fs().status()->device.flushes;
     ASSERT_TRUE(rig.write(id, kBlockSize, filled_blocks(2, 2)).ok());
     EXPECT_EQ(rig.fs().status()->device.flushes, flushed) << "it was not written in place";
-    if (truncated) ASSERT_TRUE(rig.fs().truncate(id, 2 * kBlockSize).ok());
+    if (truncated) {
+      ASSERT_TRUE(rig.fs().truncate(id, 2 * kBlockSize).ok());
+    }
     ASSERT_TRUE(rig.fs().engine().commit_inode(id, 0).ok());
     rig.kill();
     EXPECT_EQ(rig.read(rig.lookup("f"), 0, 5 * kBlockSize), filled_blocks(truncated ? 2 : 4, 1));
@@ -219,7 +221,9 @@ class ChangingFile {
     if (kind == 0) return change();
     if (kind == 1) return resize();
     append();
-    if (kind > 2) ASSERT_TRUE(rig_.fs().fsync(id_, kind % 2 != 0).ok());
+    if (kind > 2) {
+      ASSERT_TRUE(rig_.fs().fsync(id_, kind % 2 != 0).ok());
+    }
   }
   InodeId id() const { return id_; }
   const std::vector<std::byte>& bytes() const { return bytes_; }
