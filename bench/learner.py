@@ -6,13 +6,13 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
 
 # As the daemon does.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import numpy.typing as npt
+from bench.system import BenchError
 
 from classifierd import _core
 from classifierd.clusters import ChunkClusters
@@ -113,14 +113,16 @@ def _epoch_over(chunks: int, candidates: tuple[str, ...]) -> Epoch:
         records["clock_pages"] = np.arange(start, start + chunks)
         for at in range(0, chunks, POLL_RECORDS):
             longest = max(longest, feed(known, records[at : at + POLL_RECORDS]))
-    return Epoch(longest, getrusage(RUSAGE_SELF).ru_maxrss / 1024 - before)
+    return Epoch(longest, _resident_mib("VmHWM") - before)
 
 
-def _resident_mib() -> float:
+def _resident_mib(which: str = "VmRSS") -> float:
+    """``VmHWM``: the most it was; what getrusage says may be what this process's parent had."""
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(f"{which}:"):
             return int(line.split()[1]) / 1024
-    return 0.0
+    message = "/proc/self/status does not say how much is resident"
+    raise BenchError(message)
 
 
 def tagged(records: Records, live: int) -> npt.NDArray[np.uint8]:
