@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.foreground import Noticed, noticed
 from bench.paths import BIN, ROOT
 from bench.system import output_of
-from bench.table import Row, Target, main, row
+from bench.table import Row, Target, main, ratio, row
 
 # The source (Kim 2015): random write +25 % and lifetime +8 % by trims at all, +10 % and +13 % by
 # trims aligned to what the device maps over ones that are not, 2.73 times by background work.
@@ -95,8 +96,9 @@ def measure(quick: bool) -> list[Row]:
         image = Path(folder) / "ssd"
         found = trims(image, quick)
         points = list(idle_work(image, quick))
+        beside = list(on_a_mount(Path(folder), quick))
     draw(PICTURE, found, points)
-    return [*trim_rows(found), *point_rows(points)]
+    return [*trim_rows(found), *point_rows(points), *beside]
 
 
 def trims(image: Path, quick: bool) -> dict[str, Device]:
@@ -165,6 +167,24 @@ def point_rows(points: Sequence[Point]) -> Iterator[Row]:
               Target(P99_MOST))  # fmt: skip
     best = min(each.on.p999_us / each.off.p999_us for each in points)
     yield row("p99.9 of writes with idle work ÷ without, best", best, "")
+
+
+def on_a_mount(folder: Path, quick: bool) -> Iterator[Row]:
+    """Yield what programs notice of all that at the pace of flash, by turns with and without."""
+    rounds, bursts = (1, 8) if quick else (5, 40)
+    kinds = (False, True)
+    found = {kind: list[Noticed]() for kind in kinds}
+    for _ in range(rounds):
+        for kind in kinds:
+            found[kind].append(noticed(folder, bursts, maintained=kind))
+    for name, value, limit in (
+        ("p50 of writes", "p50_us", None),
+        ("p99 of writes", "p99_us", Target(P99_MOST)),
+        ("NAND bytes", "nand_bytes", Target(NAND_MOST)),
+    ):
+        without, with_it = ([getattr(each, value) for each in found[kind]] for kind in kinds)
+        label = f"a mount, bursts of 1 MiB: {name} with maintenance ÷ without"
+        yield ratio(label, with_it, without, limit)
 
 
 def draw(path: Path, found: dict[str, Device], points: Sequence[Point]) -> None:

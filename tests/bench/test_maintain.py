@@ -1,6 +1,9 @@
 """bench/maintain: what is compared with what, and which targets hold."""
 
+from pathlib import Path
+
 import pytest
+from bench.foreground import Noticed
 from bench.suites import maintain
 from bench.table import Row
 
@@ -41,3 +44,17 @@ def test_a_trim_that_saves_erases_makes_it_live_longer() -> None:
     assert found["aligned trims ÷ none: random writes"].value == 3.0
     assert found["aligned trims ÷ none: lifetime"].value == 2.0
     assert found["aligned trims ÷ misaligned: lifetime"].value == pytest.approx(1.6)
+
+
+def test_what_a_mount_notices_is_that_with_maintenance_over_that_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def noticed(_work: Path, _bursts: int, *, maintained: bool) -> Noticed:
+        return Noticed(50.0, 130.0 if maintained else 100.0, 103 if maintained else 100)
+
+    monkeypatch.setattr(maintain, "noticed", noticed)
+    rows = list(maintain.on_a_mount(tmp_path, quick=True))
+    label = "a mount, bursts of 1 MiB"
+    found = {row.name: (row.value, row.met) for row in rows}
+    assert found[f"{label}: p99 of writes with maintenance ÷ without"] == (1.3, False)
+    assert found[f"{label}: NAND bytes with maintenance ÷ without"] == (1.03, True)
