@@ -25,7 +25,7 @@ struct IdleLimits {
   uint32_t free_blocks = 0;   // wanted; 0: what bursts took lately (Ssd), else a quarter of the
                               // spare blocks
   double valid_limit = 0.5;   // share of valid pages that a victim may hold, …
-  double dearer = 1.02;       // … or a page it gives back costs so many times what one of the
+  double dearer = 1.08;       // … or a page it gives back costs so many times what one of the
                               // host's own victims cost lately
   uint32_t wear_spread = 64;  // erases between the coldest and the most worn block
   // For how long the hosts of the virtual clocks (latency.h) send nothing: begun steps that would
