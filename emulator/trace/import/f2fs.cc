@@ -3,8 +3,8 @@
 //       rw = WRITE(S), type = WARM_NODE
 // f2fs_submit_folio_write is a block written out of place, f2fs_submit_folio_bio one written in
 // place (or read), f2fs_issue_discard a discard; before Linux 6.15 the former two ended in
-// page_write and page_bio. Other events are skipped. What the kernel dropped (LOST) is an error:
-// such a trace is not what the device was sent.
+// page_write and page_bio. Other events and headers are skipped. What the kernel dropped (LOST) is
+// an error: such a trace is not what the device was sent.
 //
 // Blocks of 4 KiB that follow one another, of one type, are one write. vStreams: 1 hot, 2 warm, 3
 // cold node; 4 hot, 5 warm, 6 cold data; 7 the filesystem's metadata. pStreams are those of Yong
@@ -104,6 +104,15 @@ class F2fs final : public Importer {
     bool discards;
   };
 
+  // "... [CPU] FLAGS SECONDS: EVENT: ..."
+  static bool is_event(std::string_view line) {
+    const size_t cpu = line.find("] ");
+    return cpu != line.npos && line.find(": ", cpu) != line.npos;
+  }
+  static bool is_header(std::string_view line) {
+    return line.starts_with('#') || trimmed(line).empty();
+  }
+
   static std::optional<Event> find_event(std::string_view line) {
     if (const size_t at = line.find(kDiscard); at != line.npos)
       return Event{line.substr(at + kDiscard.size()), at, true};
@@ -117,6 +126,8 @@ class F2fs final : public Importer {
   Result<bool> parse(std::string_view line, TraceRecord& record) {
     if (line.find("[LOST ") != line.npos)
       return input_.complain(fmt::format("'{}': the kernel's buffer was too small", line));
+    if (!is_event(line) && !is_header(line))
+      return input_.complain(fmt::format("'{}': not of the kernel's trace", line));
     const std::optional<Event> event = find_event(line);
     if (!event || (!event->discards && !field(event->text, "rw").starts_with("WRITE"))) {
       ++skipped_;

@@ -254,6 +254,7 @@ TEST_F(ImportTest, F2fsGarbageIsNamed) {
   EXPECT_COMPLAINT(read("f2fs", f2fs_write("x", "0x1", "WARM_DATA")), "time 'x'");
   EXPECT_COMPLAINT(read("f2fs", f2fs_write("5.5", "0x1", "TEPID_DATA")), "type 'TEPID_DATA'");
   EXPECT_COMPLAINT(read("f2fs", "CPU:1 [LOST 7 EVENTS]\n"), "too small");
+  EXPECT_COMPLAINT(read("f2fs", "\n# a\nf2fs_submit_folio_wr\n"), "not of the kernel's trace");
 }
 
 TEST_F(ImportTest, UnknownFormatsListTheKnownOnes) {
