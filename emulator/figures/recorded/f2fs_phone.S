@@ -1,9 +1,9 @@
 // The recording as it is, gzipped, for recording.cc.
     .section .rodata
-    .global streamfs_f2fs_phone
-    .global streamfs_f2fs_phone_end
-streamfs_f2fs_phone:
+    .global kF2fsPhone
+    .global kF2fsPhoneEnd
+kF2fsPhone:
     .incbin "emulator/figures/recorded/f2fs_phone.csv.gz"
-streamfs_f2fs_phone_end:
+kF2fsPhoneEnd:
     .byte 0
     .section .note.GNU-stack, "", %progbits

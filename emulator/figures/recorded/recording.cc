@@ -12,16 +12,15 @@
 #include "base/result.h"
 
 // From f2fs_phone.S.
-extern "C" const char streamfs_f2fs_phone[], streamfs_f2fs_phone_end[];
+extern "C" const char kF2fsPhone[], kF2fsPhoneEnd[];
 
 namespace streamfs::emulator::figures {
 
 Result<Recording> Recording::f2fs_phone() {
   Recording recording(::memfd_create("f2fs_phone", MFD_CLOEXEC));
   if (recording.fd_ < 0) return Error{errno, "memory for a recorded trace"};
-  for (const char* at = streamfs_f2fs_phone; at != streamfs_f2fs_phone_end;) {
-    const ssize_t done =
-        ::write(recording.fd_, at, static_cast<size_t>(streamfs_f2fs_phone_end - at));
+  for (const char* at = kF2fsPhone; at != kF2fsPhoneEnd;) {
+    const ssize_t done = ::write(recording.fd_, at, static_cast<size_t>(kF2fsPhoneEnd - at));
     if (done < 0) return Error{errno, "memory for a recorded trace"};
     at += done;
   }
