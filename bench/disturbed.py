@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from bench.mounts import streamfs_on_ssd
 from bench.paths import BIN, VENV_BIN
 from bench.ssd import PAGE_BYTES, Ssd
 from bench.streamctl import status
-from bench.system import BenchError, finish, output_of, start, unmount, wait_until
+from bench.system import BenchError, finish, output_of, start, wait_until
 
 MIB = 1 << 20
 DEVICE_MIB, TABLE_MIB, LOG_MIB, FILES, FILE_KIB = 48, 18, 2, 16, 256
@@ -203,7 +204,8 @@ def run(
     work.mkdir()
     with ExitStack() as stack:
         ssd = Ssd(work / "ssd", "--size", f"{DEVICE_MIB}M", "--pages-per-block", BLOCK_PAGES)
-        mount = _mounted(stack, ssd, work)
+        # Early copies cost NAND bytes, and when they happen depends on the machine's pace.
+        mount = streamfs_on_ssd(stack, ssd.path, work, "idle_work=off")
         program = Program(mount)
         stack.callback(program.close)
         _fill(mount)
@@ -246,26 +248,6 @@ def _work_while(
         thread.join()
     if failed:
         raise failed[0]
-
-
-def _mounted(stack: ExitStack, ssd: Ssd, work: Path) -> Path:
-    mount = work / "mount"
-    mount.mkdir()
-    meta, log = work / "META", work / "streamfs.log"
-    output_of([BIN / "mkfs.streamfs", "--meta", meta, f"emu:{ssd.path}"])
-    # Early copies cost NAND bytes, and when they happen depends on the machine's pace.
-    words: list[str | Path] = [
-        BIN / "streamfs",
-        f"emu:{ssd.path}",
-        mount,
-        "-f",
-        "-o",
-        f"meta={meta},idle_work=off",
-    ]
-    server = start(stack, words, log)
-    stack.callback(unmount, ["umount"], mount)
-    wait_until(lambda: os.path.ismount(mount), "streamfs", server, log)
-    return mount
 
 
 def _fill(mount: Path) -> None:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from bench.mounts import streamfs_on_ssd
 from bench.paths import BIN
 from bench.ssd import PAGE_BYTES, Ssd
-from bench.system import output_of, start, unmount, wait_until
+from bench.system import BenchError
 
 MIB = 1 << 20
 DEVICE_MIB, FILE_MIB, CHURN_MIB = 256, 208, 1
@@ -38,11 +39,12 @@ class Noticed:
 def noticed(work: Path, bursts: int, *, maintained: bool) -> Noticed:
     """Measure one mount on an SSD of its own."""
     with ExitStack() as stack:
-        ssd = Ssd(work / "ssd", "--size", f"{DEVICE_MIB}M", "--force", paced=True)
-        mount = _mounted(stack, work, ssd, "always" if maintained else "off")
+        ssd = Ssd(work / "ssd", "--size", f"{DEVICE_MIB}M", "--force")
+        idle_work = f"idle_work={'always' if maintained else 'off'}"
+        mount = streamfs_on_ssd(stack, ssd.path, work, "real_time", idle_work)
         writer = _Writer(stack, mount)
         writer.write(WARM_UP_PAGES)
-        before = ssd.counters().nand_bytes
+        before = ssd.counters()
         latencies: list[float] = []
         for burst in range(bursts):
             _churn(mount, burst)
@@ -50,22 +52,15 @@ def noticed(work: Path, bursts: int, *, maintained: bool) -> Noticed:
             asked = _ask(mount) if maintained and burst % ASKED_EVERY == 0 else []
             latencies += writer.write(BURST_PAGES)
             for job in asked:
-                job.wait()
-        nand = ssd.counters().nand_bytes - before
+                if job.wait() != 0:
+                    message = f"streamctl {' or '.join(JOBS)}: exit {job.returncode}"
+                    raise BenchError(message)
+        after = ssd.counters()
+    if maintained == (after.idle_gc_bytes == before.idle_gc_bytes):
+        message = "the SSD was to work in the pauses only where it is maintained"
+        raise BenchError(message)
     p50, p99 = np.percentile(np.array(latencies), (50, 99))
-    return Noticed(float(p50), float(p99), nand)
-
-
-def _mounted(stack: ExitStack, work: Path, ssd: Ssd, idle_work: str) -> Path:
-    data, meta, mount = f"emu:{ssd.path}", work / "META", work / "mount"
-    mount.mkdir(exist_ok=True)
-    output_of([BIN / "mkfs.streamfs", "-f", "--meta", meta, data])
-    log = work / "streamfs.log"
-    options = f"meta={meta},real_time,idle_work={idle_work}"
-    server = start(stack, [BIN / "streamfs", data, mount, "-f", "-o", options], log)
-    stack.callback(unmount, ["fusermount3", "-u"], mount)
-    wait_until(lambda: os.path.ismount(mount), "streamfs", server, log)
-    return mount
+    return Noticed(float(p50), float(p99), after.nand_bytes - before.nand_bytes)
 
 
 def _churn(mount: Path, burst: int) -> None:

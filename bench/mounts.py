@@ -159,6 +159,14 @@ def _make(path: Path, size: int) -> None:
         os.fsync(file.fileno())
 
 
+def streamfs_on_ssd(stack: ExitStack, ssd: Path, work: Path, *options: str) -> Path:
+    """Make one on an emulated SSD's image, META beside it, and return where it is mounted."""
+    data, meta, point = f"emu:{ssd}", work / "META", _point(work, "mount")
+    output_of([BIN / "mkfs.streamfs", "-f", "--meta", meta, data])
+    words = ",".join([f"meta={meta}", *options])
+    return _serve(stack, point, [BIN / "streamfs", data, point, "-f", "-o", words]).point
+
+
 def _point(work: Path, name: str) -> Path:
     point = work / name
     point.mkdir(exist_ok=True)

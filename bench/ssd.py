@@ -24,6 +24,7 @@ class Counters:
     p50_us: float
     p99_us: float
     p999_us: float
+    idle_gc_bytes: int = 0  # of gc_bytes, in idle time
     pad_bytes: int = 0  # programmed because a flush could not wait for a full wordline
     read_bytes: int = 0
     erases: int = 0
@@ -69,7 +70,7 @@ class Ssd:
         raw: dict[str, Any] = json.loads(output_of([BIN / "ssd-sim", "info", self.path, "--json"]))
         device = raw.get("device", raw)
         latency = device["latency_us"]
-        names = ("written", "nand", "gc", "live", "peak_live", "physical", "pad", "read")
+        names = ("written", "nand", "gc", "live", "peak_live", "physical", "pad", "read", "idle_gc")
         sizes = {f"{name}_bytes": int(device[f"{name}_bytes"]) for name in names}
         return Counters(
             **sizes,

@@ -25,6 +25,7 @@ Result<ContenderRuns> ContenderRuns::run(const DeviceRun& common, std::vector<Co
     one.scale = options.scale;
     one.placement = contenders[contender].placement;
     one.streams = contenders[contender].streams;
+    if (contenders[contender].source) one.source = contenders[contender].source;
     one.seed = seed;
     return run_on_device(one);
   };

@@ -19,6 +19,7 @@ struct Contender {
   std::string label;      // the source's name for it
   std::string placement;  // ours
   uint32_t streams = 0;
+  MakeSource source = {};  // of the same writes, tagged in another way; else the run's
 };
 
 // One for each contender and seed.

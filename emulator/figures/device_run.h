@@ -18,12 +18,14 @@
 
 namespace streamfs::emulator::figures {
 
+using MakeSource = std::function<Result<std::unique_ptr<OpSource>>(const GeneratorOptions&)>;
+
 struct DeviceRun {
   std::string preset = {};
   uint32_t scale = 1;
   std::string workload = {};
   // Where it is none of those that have a name.
-  std::function<Result<std::unique_ptr<OpSource>>(const GeneratorOptions&)> source = {};
+  MakeSource source = {};
   double fill = 1;        // of the device, that the workload writes to
   double capacities = 8;  // written, the prefill not counted
   double read_share = 0;  // of the pages moved

@@ -25,83 +25,72 @@ namespace {
 constexpr uint32_t kScale = 256;           // the recorded disk's size, 1 GiB
 constexpr double kOnceAround = 0.34;       // of what was written: as much as the disk holds
 using PStreams = std::array<uint16_t, 8>;  // by vStream
-constexpr PStreams kTableTwo = {0, 0, 1, 2, 0, 1, 2, 1};
 constexpr PStreams kLinux = {0, 0, 0, 0, 0, 1, 2, 0};  // by reclaim unit handle
 
-// The recording, its pStreams chosen anew.
+// The recording, its pStreams those of table II or others.
 class Recorded final : public OpSource {
  public:
-  static Result<std::unique_ptr<OpSource>> open(const PStreams& pstreams) {
+  static Result<std::unique_ptr<OpSource>> open(const std::optional<PStreams>& others) {
     SFS_ASSIGN(Recording recording, Recording::f2fs_phone());
     SFS_ASSIGN(std::unique_ptr<TraceSource> trace, TraceSource::open({recording.path()}, {}));
-    return std::unique_ptr<OpSource>(
-        new Recorded(std::move(recording), std::move(trace), pstreams));
+    return std::unique_ptr<OpSource>(new Recorded(std::move(recording), std::move(trace), others));
   }
 
   Result<std::span<const PageOp>> next() override {
     SFS_ASSIGN(const std::span<const PageOp> ops, trace_->next());
+    if (!others_) return ops;
     batch_.assign(ops.begin(), ops.end());
-    for (PageOp& op : batch_) op.pstream = pstreams_.at(op.vstream);
+    for (PageOp& op : batch_) op.pstream = others_->at(op.vstream);
     return std::span<const PageOp>(batch_);
   }
   Result<void> rewind() override { return trace_->rewind(); }
 
  private:
-  Recorded(Recording recording, std::unique_ptr<TraceSource> trace, const PStreams& pstreams)
-      : recording_(std::move(recording)), trace_(std::move(trace)), pstreams_(pstreams) {}
+  Recorded(Recording recording, std::unique_ptr<TraceSource> trace,
+           const std::optional<PStreams>& others)
+      : recording_(std::move(recording)), trace_(std::move(trace)), others_(others) {}
 
   const Recording recording_;
   const std::unique_ptr<TraceSource> trace_;
-  const PStreams pstreams_;
+  const std::optional<PStreams> others_;
   std::vector<PageOp> batch_;
 };
 
-Result<ContenderRuns> run_recorded(const PStreams& pstreams, std::vector<Contender> contenders,
-                                   FigureOptions options) {
+Result<FigureResult> run_f2fs(const FigureOptions& asked) {
+  FigureOptions options = asked;
   options.scale = kScale;
+  const auto as_linux = [](const GeneratorOptions&) { return Recorded::open(kLinux); };
   const DeviceRun common{
       .preset = "vstream-256g",
-      .source = [&](const GeneratorOptions&) { return Recorded::open(pstreams); },
+      .source = [](const GeneratorOptions&) { return Recorded::open(std::nullopt); },
       .prefill = 0,
       .warmup = kOnceAround};
-  return ContenderRuns::run(common, std::move(contenders), options);
-}
-
-void add_rows(FigureResult& result, const ContenderRuns& runs) {
+  SFS_ASSIGN(const ContenderRuns runs,
+             ContenderRuns::run(common,
+                                {{"Legacy", "legacy"},
+                                 {"vStream-SGC", "vstream-sgc"},
+                                 {"vStream-NGC", "vstream-ngc"},
+                                 {"Manual", "manual"},
+                                 {"Auto", "autostream-mq", 3},
+                                 {"as Linux 7.2 places it", "manual", 0, as_linux}},
+                                options));
+  FigureResult result;
   for (size_t i = 1; i < runs.contenders().size(); ++i) {
     const std::string& label = runs.contenders()[i].label;
-    const bool sgc = label == "vStream-SGC";
-    result.rows.push_back({label + ", copies", "× Legacy", sgc ? std::optional(0.49) : std::nullopt,
-                           runs.relative(i, copies_a_byte)});
-    result.rows.push_back({label + ", throughput", "× Legacy",
-                           sgc ? std::optional(1.48) : std::nullopt,
-                           runs.relative(i, mb_a_second)});
+    std::optional<double> copies, throughput;
+    if (label == "vStream-SGC") copies = 0.49, throughput = 1.48;
+    result.rows.push_back(
+        {label + ", copies", "× Legacy", copies, runs.relative(i, copies_a_byte)});
+    result.rows.push_back(
+        {label + ", throughput", "× Legacy", throughput, runs.relative(i, mb_a_second)});
     result.rows.push_back({label + ", WAF", "", std::nullopt, runs.measured(i, waf_of)});
   }
-}
-
-Result<FigureResult> run_f2fs(const FigureOptions& options) {
-  SFS_ASSIGN(const ContenderRuns papers, run_recorded(kTableTwo,
-                                                      {{"Legacy", "legacy"},
-                                                       {"vStream-SGC", "vstream-sgc"},
-                                                       {"vStream-NGC", "vstream-ngc"},
-                                                       {"Manual", "manual"},
-                                                       {"Auto", "autostream-mq", 3}},
-                                                      options));
-  SFS_ASSIGN(
-      const ContenderRuns linux,
-      run_recorded(kLinux, {{"Legacy", "legacy"}, {"as Linux 7.2 places it", "manual"}}, options));
-  FigureResult result;
-  add_rows(result, papers);
-  add_rows(result, linux);
-  result.rows.push_back({"Legacy, WAF", "", std::nullopt, papers.measured(0, waf_of)});
+  result.rows.push_back({"Legacy, WAF", "", std::nullopt, runs.measured(0, waf_of)});
   result.notes = {
       "Streams save more of the copies than the source says, and gain little throughput, because "
-      "there is little to copy: F2FS cleans and discards whole segments itself, so that without "
-      "streams a ninth is copied.",
-      "Linux places by the temperature of data only: nodes and the file system's metadata, which "
-      "are overwritten soonest, share a handle with hot data. Table II and vStreams tell them "
-      "apart."};
+      "there is little to copy: without streams a ninth of what is written.",
+      "Linux places by the temperature of data only: nodes and the file system's metadata share a "
+      "handle with hot data. Table II and vStreams tell them apart."};
   return result;
 }
 

@@ -2,21 +2,16 @@
 #pragma once
 
 #include <charconv>
-#include <cstdint>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 namespace streamfs::emulator {
 
-template <typename T>
-bool parse_number(std::string_view text, T& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-inline bool parse_hex(std::string_view text, uint64_t& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+// `how`: from_chars(3)'s base or format, where it is not the usual one.
+template <typename T, typename... How>
+bool parse_number(std::string_view text, T& value, How... how) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, how...);
   return error == std::errc() && end == text.data() + text.size();
 }
 

@@ -30,7 +30,7 @@ FILE_BYTES = 4 << 20
 # Of files by F2FS's own list of suffixes, and what Linux 7.2 makes of their temperatures. Nodes and
 # metadata go to the first, too.
 HANDLES = {"a.db": 0, "a.txt": 1, "a.jpg": 2}
-COLUMNS = ("ts_us", "op", "offset_bytes", "length_bytes", "vstream")
+COLUMNS = ("ts_us", "op", "offset_bytes", "length_bytes", "vstream", "pstream")
 HOT_NODE, WARM_NODE, HOT_DATA, WARM_DATA, COLD_DATA, METADATA = 1, 2, 4, 5, 6, 7
 SECOND = 1_000_000
 
@@ -117,7 +117,7 @@ def test_a_phones_work_is_recorded_with_its_temperatures(f2fs: Setup, tmp_path: 
     assert sum(written.values()) >= MEBIBYTES << 20
     assert any(row["op"] == "T" for row in rows)
     keep(rows)
-    figures = {name: waf(name) for name in ("legacy", "vstream-sgc", "oracle")}
+    figures = {name: waf(name) for name in ("legacy", "manual", "vstream-sgc", "oracle")}
     megabytes = {kind: bytes_ >> 20 for kind, bytes_ in sorted(written.items())}
     print(f"MiB by vStream {megabytes}; WAF {figures}; {RECORDED}: {said}")  # noqa: T201
     assert figures["oracle"] <= figures["vstream-sgc"] < figures["legacy"]

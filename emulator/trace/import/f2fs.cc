@@ -37,10 +37,9 @@ struct BlockType {
   uint16_t vstream, pstream;
 };
 
-constexpr BlockType kTypes[] = {{"HOT_NODE", 1, 0},      {"WARM_NODE", 2, 1}, {"COLD_NODE", 3, 2},
-                                {"HOT_DATA", 4, 0},      {"WARM_DATA", 5, 1}, {"COLD_DATA", 6, 2},
-                                {"HOT_META", 7, 1},      {"WARM_META", 7, 1}, {"COLD_META", 7, 1},
-                                {"HOT_META_FLUSH", 7, 1}};
+constexpr BlockType kTypes[] = {{"HOT_NODE", 1, 0}, {"WARM_NODE", 2, 1}, {"COLD_NODE", 3, 2},
+                                {"HOT_DATA", 4, 0}, {"WARM_DATA", 5, 1}, {"COLD_DATA", 6, 2},
+                                {"HOT_META", 7, 1}};
 constexpr std::array<std::string_view, 4> kWrites = {
     "f2fs_submit_folio_write: ", "f2fs_submit_folio_bio: ", "f2fs_submit_page_write: ",
     "f2fs_submit_page_bio: "};
@@ -82,7 +81,7 @@ class F2fs final : public Importer {
   Result<uint64_t> bytes(std::string_view event, std::string_view name) const {
     std::string_view text = field(event, name);
     uint64_t blocks = 0;
-    if (!text.starts_with("0x") || !parse_hex(text.substr(2), blocks) ||
+    if (!text.starts_with("0x") || !parse_number(text.substr(2), blocks, 16) ||
         blocks > kMaxSector / (kBlockSize / kSectorBytes))
       return input_.complain(fmt::format("{} '{}'", name, text));
     return blocks * kBlockSize;
