@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "emulator/background.h"
 #include "emulator/counters.h"
 #include "emulator/figures/figure.h"
 #include "emulator/figures/figures.h"
@@ -238,9 +239,11 @@ Figure kim2015_fig5() {
       .assumed = {"device as kim2015-fig3; uniform random writes to what is written, 50, 70 and "
                   "90 % of the device, in bursts of 1, 5 and 20 % of the spare, before 1, 10 or "
                   "60 s of idle time; on a device N times smaller a burst and the time are, too",
-                  "everything: blocks are collected until as many are free as the last bursts "
-                  "took, half of the spare at most; default limits: as Ssd::run_idle, no page "
-                  "given back may cost more than 1.02 times what it cost the host's writes",
+                  fmt::format("everything: blocks are collected until as many are free as the last "
+                              "bursts took, half of the spare at most; default limits: as "
+                              "Ssd::run_idle, no page given back may cost more than {} times what "
+                              "it cost the host's writes",
+                              IdleLimits{}.dearer),
                   "means are over utilisations and bursts"},
       .seeds = 3,
       .scale = 16,

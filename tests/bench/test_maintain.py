@@ -58,3 +58,18 @@ def test_what_a_mount_notices_is_that_with_maintenance_over_that_without(
     found = {row.name: (row.value, row.met) for row in rows}
     assert found[f"{label}: p99 of writes with maintenance ÷ without"] == (1.3, False)
     assert found[f"{label}: NAND bytes with maintenance ÷ without"] == (1.03, True)
+
+
+@pytest.mark.parametrize("utilisation", [0.9, 0.97])
+def test_small_bursts_find_free_blocks_for_few_nand_bytes(
+    tmp_path: Path, utilisation: float
+) -> None:
+    full = ("--utilisation", utilisation)
+    words = ("--size", "256M", "--write", "1G", "idle", *full, "--burst", "2M", "--idle", 2.0)
+    on, off = (
+        maintain.device(maintain.simulate(tmp_path / "ssd", *words, *more))
+        for more in ((), ("--off",))
+    )
+    point = maintain.Point(utilisation, "2M", 2.0, False, on, off)
+    assert point.speed >= maintain.BACKGROUND
+    assert point.nand <= maintain.NAND_MOST
