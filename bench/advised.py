@@ -29,6 +29,8 @@ MIB = 1 << 20
 PAGE = 4096
 MODEL = "enterprise-fdp"
 SEED = 20240301
+# Named as programs name theirs: names are what streamfs goes by.
+TABLE, LOG, KEPT = "table.db", "log/{:06}.log", "kept/{:04}.jpg"
 # Whether the kernel tells an advice's tracefs instance of writes; only root may look.
 RECORDS = " ".join(
     f"{root}/instances/streamfs-advise-*/events/block/block_rq_issue/enable"
@@ -79,9 +81,11 @@ def _ssd(path: Path, size: Size) -> Ssd:
 def fill(mount: Path, size: Size) -> None:
     """Write all that stays."""
     chance = random.Random(SEED)
-    (mount / "table").write_bytes(chance.randbytes(size.table_mib * MIB))
+    for folder in ("log", "kept"):
+        (mount / folder).mkdir()
+    (mount / TABLE).write_bytes(chance.randbytes(size.table_mib * MIB))
     for number in range(size.kept_files):
-        (mount / f"kept{number}").write_bytes(chance.randbytes(MIB))
+        (mount / KEPT.format(number)).write_bytes(chance.randbytes(MIB))
     output_of(["sync", "-f", mount])
 
 
@@ -92,7 +96,7 @@ def rounds(mount: Path, size: Size, pace: Sequence[float] = ()) -> list[float]:
     """
     chance = random.Random(SEED + 1)
     began, begun = time.monotonic(), []
-    with (mount / "table").open("r+b", buffering=0) as table:
+    with (mount / TABLE).open("r+b", buffering=0) as table:
         for number in range(size.rounds):
             now = time.monotonic() - began
             if pace and now < pace[number]:
@@ -102,9 +106,9 @@ def rounds(mount: Path, size: Size, pace: Sequence[float] = ()) -> list[float]:
                 table.seek(chance.randrange(size.table_mib * MIB // PAGE) * PAGE)
                 table.write(chance.randbytes(PAGE))
             os.fsync(table.fileno())
-            (mount / f"log{number % 16}").write_bytes(chance.randbytes(MIB // 2))
+            (mount / LOG.format(number % 16)).write_bytes(chance.randbytes(MIB // 2))
             if number % 9 == 0:
-                kept = mount / f"kept{chance.randrange(size.kept_files)}"
+                kept = mount / KEPT.format(chance.randrange(size.kept_files))
                 kept.write_bytes(chance.randbytes(MIB))
     output_of(["sync", "-f", mount])
     return begun

@@ -20,9 +20,19 @@ import numpy as np
 import pytest
 
 from classifierd import _core, advise, blocktrace, spacemap
-from classifierd.advise import MODELS, Log, Machine, fitted, predict, tagged, without
+from classifierd.advise import (
+    MODELS,
+    Log,
+    Machine,
+    Recorded,
+    fitted,
+    predict,
+    tagged,
+    without,
+)
 from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.contest import Contest
+from classifierd.owners import Owners
 from classifierd.records import from_bytes, make
 from classifierd.requests import Requests
 from classifierd.spacemap import held
@@ -42,8 +52,9 @@ nonsense
 
 
 def test_events_are_read_as_the_kernel_prints_them() -> None:
-    writes, lost = blocktrace.collect(LINES.splitlines(), 0, 1 << 30)
-    assert lost == 12
+    recording = blocktrace.collect(LINES.splitlines(), 0, 1 << 30)
+    writes = recording.writes
+    assert recording.lost == 12
     assert [(w.trim, w.offset_bytes, w.length_bytes, w.journal) for w in writes] == [
         (False, 4096 * 512, 8192, True),
         (False, 2048 * 512, 4096, False),
@@ -56,7 +67,7 @@ def test_events_are_read_as_the_kernel_prints_them() -> None:
 
 
 def test_a_partition_sees_its_own_writes_from_its_beginning() -> None:
-    writes, _ = blocktrace.collect(LINES.splitlines(), 4096 * 512, 4100 * 512)
+    writes = blocktrace.collect(LINES.splitlines(), 4096 * 512, 4100 * 512).writes
     assert [w.offset_bytes for w in writes] == [0, 4096 * 512]
     assert writes[1].length_bytes == 4 * 512  # what is behind the end is another's
 
@@ -68,7 +79,7 @@ def hot_and_cold(writes: int = 300_000, live: int = 1 << 15) -> tuple[np.ndarray
 
 def test_streams_are_predicted_to_save_where_hot_is_mixed_with_cold() -> None:
     records, machine = hot_and_cold()
-    found = {model.name: predict(records, records, machine, model) for model in MODELS}
+    found = {model.name: predict(Recorded(records, records), machine, model) for model in MODELS}
     fdp, consumer = found["enterprise-fdp"], found["consumer-tlc"]
     written = int(records["pages"].sum()) * 4096
     assert written <= fdp.nand_oracle_bytes < fdp.nand_streams_bytes
@@ -84,7 +95,7 @@ def test_streams_are_predicted_to_save_where_hot_is_mixed_with_cold() -> None:
 def test_what_is_a_log_is_not_written_by_streamfs() -> None:
     records, machine = hot_and_cold(60_000)
     data = records[: len(records) // 2]
-    found = predict(records, data, machine, MODELS[0])
+    found = predict(Recorded(records, data), machine, MODELS[0])
     assert found.nand_off_bytes < 0.7 * found.nand_now_bytes
 
 
@@ -212,12 +223,14 @@ def test_what_was_held_lies_where_the_file_system_said() -> None:
     records = telemetry(make(rng.integers(0, 5_536, 100_000), np.ones(100_000)))
     places = [np.array([[0, 60_000]]), np.array([[5_536, 60_000]])]
     machines = [Machine(65_536, 60_000, 0.0, held) for held in (None, *places)]
-    front, same, behind = (predict(records, records, each, MODELS[2]) for each in machines)
+    front, same, behind = (
+        predict(Recorded(records, records), each, MODELS[2]) for each in machines
+    )
     assert front == same
     assert behind.nand_now_bytes > 1.05 * same.nand_now_bytes
     # Where the other file system's log lay, streamfs has nothing.
     log = Log(np.array([[40_000, 20_000]]), 1000)
-    freed = predict(records, records, machines[1], MODELS[2], log)
+    freed = predict(Recorded(records, records, log), machines[1], MODELS[2])
     assert freed.nand_now_bytes == same.nand_now_bytes
     assert freed.nand_off_bytes < same.nand_off_bytes
 
@@ -240,7 +253,9 @@ def contested(
     rng = np.random.default_rng(2)
     blocks = first + used - written + rng.integers(0, written, 300_000)
     records = telemetry(make(blocks, np.ones(len(blocks))))
-    predict(records, records, Machine(65_536, used, 0.0, np.array([[first, used]])), MODELS[2])
+    predict(
+        Recorded(records, records), Machine(65_536, used, 0.0, np.array([[first, used]])), MODELS[2]
+    )
     shadow = kept[0]._choice._shadow
     return shadow.copied, shadow.refused
 
@@ -297,16 +312,16 @@ def test_the_models_are_those_of_ssd_sim(tmp_path: Path) -> None:
 def test_a_trace_is_read_back_as_it_was_recorded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    writes, _ = blocktrace.collect(LINES.splitlines(), 0, 1 << 30)
+    recording = blocktrace.collect(LINES.splitlines(), 0, 1 << 30)
     path = tmp_path / "trace.csv"
     with path.open("w") as file:
-        blocktrace.write_trace(file, writes)
+        blocktrace.write_trace(file, recording)
     read = blocktrace.read_trace(path)
     assert read is not None
-    assert read[0].log.tolist() == [True, False, False, True, True]
-    assert read[0].trim.tolist() == [False, False, True, False, False]
-    assert read[0].offset_bytes[:2].tolist() == [4096 * 512, 2048 * 512]
-    assert read[1] == 1.8999
+    assert read.requests.log.tolist() == [True, False, False, True, True]
+    assert read.requests.trim.tolist() == [False, False, True, False, False]
+    assert read.requests.offset_bytes[:2].tolist() == [4096 * 512, 2048 * 512]
+    assert read.seconds == 1.8999
     assert main(["advise", str(path), "--capacity", "64M", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["capacity_bytes"] == 64 << 20
@@ -326,7 +341,7 @@ def test_a_trace_of_a_long_time_is_read_in_little_memory(tmp_path: Path) -> None
     finally:
         tracemalloc.stop()
     assert read is not None
-    assert len(read[0].log) == count
+    assert len(read.requests.log) == count
     assert most < 160 * count
 
 
@@ -340,6 +355,55 @@ def test_rows_that_are_no_writes_are_refused(tmp_path: Path, row: str) -> None:
         path.write_text(f"{blocktrace.HEADER}\n{before}{row}\n")
         with pytest.raises(TraceError):
             blocktrace.read_trace(path)
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["#context,2", "#context,1,db,", "#context,65536,db,", "#context,x,db,", "#what,2,db,"],
+)
+def test_contexts_that_are_none_are_refused(tmp_path: Path, comment: str) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(f"{blocktrace.HEADER}\n{comment}\n1,W,0,4096,2\n")
+    with pytest.raises(TraceError):
+        blocktrace.read_trace(path)
+
+
+def test_what_no_context_names_is_nobodys(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(f"{blocktrace.HEADER}\n#context,2,db,\n1,W,0,4096,2\n2,W,0,4096,7\n")
+    read = blocktrace.read_trace(path)
+    assert read is not None
+    assert read.requests.owner.tolist() == [2, 0]
+    path.write_text(f"{blocktrace.HEADER}\n#context,2,db,\n")
+    empty = blocktrace.read_trace(path)
+    assert empty is not None
+    assert len(empty.requests.log) == 0
+
+
+def test_a_request_is_divided_where_another_files_pages_begin() -> None:
+    found = Owners(64 * 4096)
+    log, db = found.context("/log/000012.log"), found.context("/var 1/main.db")
+    assert found.names == {("log", "log"): log, ("db", "var_#"): db}
+    assert found.context("/log/000013.log") == log
+    found.place(4096, 8192, log)
+    found.place(3 * 4096, 4096, db)
+    parts = list(found.parts(0, 5 * 4096))
+    assert parts == [(0, 4096, 0), (4096, 8192, log), (12288, 4096, db), (16384, 4096, 0)]
+    assert list(found.parts(4608, 512)) == [(4608, 512, log)]
+    found.place(4096, 8192, db)  # reused
+    assert list(found.parts(4096, 3 * 4096)) == [(4096, 3 * 4096, db)]
+    assert list(found.parts(1000 * 4096, 4096)) == [(1000 * 4096, 4096, 0)]  # where it is not
+
+
+@pytest.mark.parametrize(
+    ("path", "context"),
+    [("/a.TXT", ("TXT", "")), ("/x/000012", ("#", "x")), ("/x/.bashrc", ("", "x")),
+     ("/data-0012/b.123", ("#", "data-#")), ("/x/a.b:c", ("b_c", "x")), ("/x/a", ("", "x")),
+     ("/x/a.seventeenletters1", ("", "x")), ('/q,"/a', ("", "q__"))],
+)  # fmt: skip
+def test_names_are_folded_as_streamfs_folds_them(path: str, context: tuple[str, str]) -> None:
+    found = Owners(4096)
+    assert found.context(path) == found.names[context]
 
 
 def test_what_cannot_be_advised_on_is_said(
@@ -397,6 +461,13 @@ def wait_recording(recorder: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
+def write_synced(path: Path, size: int) -> None:
+    with path.open("r+b" if path.exists() else "wb") as file:
+        file.write(os.urandom(size))
+        file.flush()
+        os.fsync(file.fileno())
+
+
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_what_ext4_writes_is_recorded(
     ext4: tuple[Path, Path], tmp_path: Path, ended_by: signal.Signals
@@ -406,26 +477,30 @@ def test_what_ext4_writes_is_recorded(
     assert blocktrace.mounted_at(device) == mount
     assert blocktrace.used_bytes(mount) > 0
 
+    (mount / "day_12").mkdir()
+    write_synced(mount / "old.jpg", 4 << 20)  # there before, and overwritten where it lies
     words = [sys.executable, "-m", "classifierd", "advise", str(device), "--seconds", "120"]
     words += ["--record", str(trace), "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as recorder:
         try:
             wait_recording(recorder)
-            with (mount / "file").open("wb") as file:
-                file.write(os.urandom(8 << 20))
-                file.flush()
-                os.fsync(file.fileno())
+            write_synced(mount / "old.jpg", 4 << 20)
+            write_synced(mount / "day_12/000017.log", 8 << 20)
         finally:
             recorder.send_signal(ended_by)
         said, _ = recorder.communicate(timeout=60)
     assert recorder.returncode == 0
     told = json.loads(said)
     assert told["capacity_bytes"] == 64 << 20
-    rows = np.loadtxt(trace, str, delimiter=",", skiprows=1)
-    written = rows[rows[:, 1] == "W"]
-    sizes, journal = written[:, 3].astype(int), written[:, 4] == "1"
-    assert 8 << 20 <= sizes[~journal].sum() < 10 << 20
-    assert journal.any()
+    read = blocktrace.read_trace(trace)
+    assert read is not None
+    assert [(v.ext, v.dir) for v in read.vstreams] == [("", ""), ("jpg", ""), ("log", "day_#")]
+    written, owner = read.requests.length_bytes, read.requests.owner
+    data = ~(read.requests.log | read.requests.trim)
+    assert written[data & (owner == read.vstreams[1].number)].sum() == 4 << 20
+    assert written[data & (owner == read.vstreams[2].number)].sum() == 8 << 20
+    assert 12 << 20 <= written[data].sum() < 14 << 20
+    assert read.requests.log.any()
     assert not list(blocktrace._root().glob(f"instances/streamfs-advise-{recorder.pid}"))
 
 

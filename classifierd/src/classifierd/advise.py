@@ -8,6 +8,7 @@ with streams as learned; and with all deaths known, which is the most that place
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -93,6 +94,16 @@ class Log:
     commits: int = 0
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """What was written in all, what of it is file data, and whose. Records are telemetry's."""
+
+    everything: Records
+    data: Records
+    log: Log = field(default_factory=Log)
+    vstreams: Sequence[VStream] = (VStream(0),)  # of data, as far as anything is known
+
+
 def fitted(model: Model, capacity_pages: int) -> Model:
     """The model at another size: as many blocks as it has, as far as they stay blocks."""
     share = capacity_pages * BLOCK_BYTES / model.capacity_bytes
@@ -148,16 +159,14 @@ class _Placed:
     releases: list[tuple[int, list[int]]] = field(default_factory=list)
 
 
-def _learned(data: Records, device: Device, held: Ints) -> _Placed:
-    """What the daemon would have published, by addresses and requests alone.
-
-    As one that is attached to what holds data already.
-    """
+def _learned(recorded: Recorded, device: Device, held: Ints) -> _Placed:
+    """What the daemon would have published, attached to what holds data already."""
+    data = recorded.data
     end = int((data["block"] + data["pages"]).max(initial=1))
     live = max(_core.PageTrace(data).peak_live, int(held[:, 1].sum()), 1)
     settings = Settings(epoch_pages=epoch_pages_for(live))
     contest = Contest(end, device, settings, PUBLISHED, PUBLISHED[0])
-    contest.know([VStream(0)])
+    contest.know(recorded.vstreams)
     for first, pages in held.tolist():
         contest.fill(pages, first)
     parts, released = [np.zeros(0, np.uint8)], list[tuple[int, list[int]]]()
@@ -207,11 +216,9 @@ def _written(records: Records) -> int:
     return int(records["pages"][records["kind"] != KIND_TRIM].sum())
 
 
-def predict(
-    everything: Records, data: Records, machine: Machine, model: Model, log: Log | None = None
-) -> Prediction:
-    """From what was written in all, and what of it is file data. Records are telemetry's."""
-    log = log or Log()
+def predict(recorded: Recorded, machine: Machine, model: Model) -> Prediction:
+    """From what was written."""
+    everything, data, log = recorded.everything, recorded.data, recorded.log
     here, held = fitted(model, machine.capacity_pages), machine.holding()
     now = _written(everything) + _copies(here, _Placed(everything), machine, held)[0]
     there = with_log(here)
@@ -220,7 +227,7 @@ def predict(
     device = Device(
         machine.capacity_pages, there.pstreams, there.spare, there.block_pages, there.gc_mode
     )
-    learned = _learned(data, device, files)
+    learned = _learned(recorded, device, files)
     off, placed, oracle = _written(data) + log.commits + _copies(there, learned, machine, files)
     rated = here.capacity_bytes * (1 + here.spare) * here.cycles
 

@@ -1,7 +1,8 @@
 """Records what a stock kernel writes to a block device: tracefs events, no blktrace, no BPF.
 
-The events are block_rq_issue (requests as the device gets them, merged), in a trace instance of our
-own, so that nobody else's tracing is touched. Only writes and discards are kept.
+The events are block_rq_issue (requests as the device gets them, merged) and ext4's allocations,
+which say whose pages these are (owners.py), in a trace instance of our own, so that nobody else's
+tracing is touched. Only writes and discards are kept.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import re
 import select
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 
+from classifierd import owners
+from classifierd.contexts import VSTREAMS, VStream
+from classifierd.owners import Names, Owners
 from classifierd.requests import Requests
 from classifierd.traces import TraceError
 
@@ -29,6 +33,7 @@ _LINE = re.compile(
     r"\d+,\d+ (?P<kind>[A-Z]+) \d+ \([^)]*\) (?P<sector>\d+) \+ (?P<sectors>\d+) "
 )
 HEADER = "ts_us,op,offset_bytes,length_bytes,context"
+_NAMED = "#context,"  # number, extension, directory: what a context is
 # An op is one letter; with the second one an operation of another name is seen to be one.
 _ROW = np.dtype([(name, "U2" if name == "op" else "<i8") for name in HEADER.split(",")])
 _LOST = re.compile(r"^CPU:\d+ \[LOST (\d+) EVENTS\]")
@@ -48,6 +53,29 @@ class Write:
     length_bytes: int
     journal: bool  # of a file system's own log, or metadata
     comm: str
+    context: int = owners.NOBODY  # whose it is
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What was written, whose it was, (extension, directory) to context, and events lost."""
+
+    writes: list[Write]
+    lost: int = 0
+    names: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def vstreams(self) -> list[VStream]:
+        """What streamfs would know of the writers."""
+        return owners.vstreams(self.names)
+
+    def requests(self) -> Requests:
+        """The writes as columns."""
+        rows = [
+            (each.trim, each.offset_bytes, each.length_bytes, each.journal, each.context)
+            for each in self.writes
+        ]
+        trim, offset, length, log, owner = np.array(rows, np.int64).reshape(-1, 5).T
+        return Requests(trim != 0, offset, length, log != 0, owner)
 
 
 def parse(line: str) -> Write | None:
@@ -109,9 +137,11 @@ def capacity_bytes(device: Path) -> int:
 
 
 @contextmanager
-def _tracing(device: Path) -> Iterator[int]:
-    """A pipe of events of this disk."""
-    major, minor = device_number(device)
+def _tracing(disk: Path, ext4: Path | None) -> Iterator[int]:
+    """A pipe of events of this disk, and of allocations by the ext4 on that device."""
+    filters = [("block/block_rq_issue", disk)]
+    if ext4 is not None and (_root() / "events" / owners.EVENT).is_dir():
+        filters.insert(0, (owners.EVENT, ext4))
     instance = _root() / f"instances/streamfs-advise-{os.getpid()}"
     try:
         instance.mkdir()
@@ -121,15 +151,17 @@ def _tracing(device: Path) -> Iterator[int]:
     pipe = -1
     try:
         (instance / "buffer_size_kb").write_text(str(_BUFFER_KB))
-        event = instance / "events/block/block_rq_issue"
-        (event / "filter").write_text(f"dev == {(major << 20) | minor}")
         pipe = os.open(instance / "trace_pipe", os.O_RDONLY | os.O_NONBLOCK)
-        (event / "enable").write_text("1")
+        for event, device in filters:
+            major, minor = device_number(device)
+            (instance / "events" / event / "filter").write_text(f"dev == {(major << 20) | minor}")
+            (instance / "events" / event / "enable").write_text("1")
         yield pipe
     finally:
         if pipe >= 0:
             os.close(pipe)
-        (instance / "events/block/block_rq_issue/enable").write_text("0")
+        for event, _ in filters:
+            (instance / "events" / event / "enable").write_text("0")
         instance.rmdir()
 
 
@@ -149,21 +181,32 @@ def _lines(pipe: int, until: float, stopped: Callable[[], bool]) -> Iterator[str
 
 
 def record(
-    device: Path, seconds: float, stopped: Callable[[], bool] = lambda: False
-) -> tuple[list[Write], int]:
-    """What is written to a device or partition for so long, and how many events were lost.
+    device: Path,
+    seconds: float,
+    stopped: Callable[[], bool] = lambda: False,
+    found: Owners | None = None,
+) -> Recording:
+    """What is written to a device or partition for so long, and whose it is, begun with `found`.
 
     Offsets are from its beginning. Raises RecordError.
     """
     disk, start = whole_disk(device)
-    size = capacity_bytes(device)
-    with _tracing(disk) as pipe:
-        return collect(_lines(pipe, time.monotonic() + seconds, stopped), start, size)
+    size, mount = capacity_bytes(device), mounted_at(device)
+    with ExitStack() as stack:
+        if mount is None or found is None:
+            pipe = stack.enter_context(_tracing(disk, None))
+            return collect(_lines(pipe, time.monotonic() + seconds, stopped), start, size)
+        names = stack.enter_context(closing(Names(mount)))
+        pipe = stack.enter_context(_tracing(disk, device))
+        block_bytes = os.statvfs(mount).f_frsize
+        lines = _lines(pipe, time.monotonic() + seconds, stopped)
+        others = (line for line in lines if not found.take(line, names, block_bytes))
+        return collect(others, start, size, found)
 
 
-def collect(lines: Iterable[str], start: int, size: int) -> tuple[list[Write], int]:
-    """The writes within [start, start + size) of the disk, and events lost."""
-    out, lost = [], 0
+def collect(lines: Iterable[str], start: int, size: int, found: Owners | None = None) -> Recording:
+    """The writes within [start, start + size) of the disk."""
+    out, lost = list[Write](), 0
     for line in lines:
         gone = _LOST.match(line)
         if gone is not None:
@@ -172,17 +215,13 @@ def collect(lines: Iterable[str], start: int, size: int) -> tuple[list[Write], i
         if write is None or not start <= write.offset_bytes < start + size:
             continue
         length = min(write.length_bytes, start + size - write.offset_bytes)
-        out.append(
-            Write(
-                write.ts_us,
-                write.trim,
-                write.offset_bytes - start,
-                length,
-                write.journal,
-                write.comm,
-            )
-        )
-    return out, lost
+        write = replace(write, offset_bytes=write.offset_bytes - start, length_bytes=length)
+        if found is None or write.trim or write.journal:
+            out.append(write)
+            continue
+        for offset, part, context in found.parts(write.offset_bytes, length):
+            out.append(replace(write, offset_bytes=offset, length_bytes=part, context=context))
+    return Recording(out, lost, {} if found is None else found.names)
 
 
 def mounted_at(device: Path) -> Path | None:
@@ -201,15 +240,17 @@ def used_bytes(mount: Path) -> int:
     return (found.f_blocks - found.f_bfree) * found.f_frsize
 
 
-def requests(writes: list[Write]) -> Requests:
-    """As columns."""
-    rows = [(each.trim, each.offset_bytes, each.length_bytes, each.journal) for each in writes]
-    trim, offset, length, log = np.array(rows, np.int64).reshape(-1, 4).T
-    return Requests(trim != 0, offset, length, log != 0)
+@dataclass(frozen=True)
+class Trace:
+    """A recording read from a file, and the seconds it covers."""
+
+    requests: Requests
+    vstreams: list[VStream]
+    seconds: float
 
 
-def read_trace(path: Path) -> tuple[Requests, float] | None:
-    """What write_trace() wrote, and the seconds it covers; None if that is another's trace.
+def read_trace(path: Path) -> Trace | None:
+    """What write_trace() wrote; None if that is another's trace.
 
     Raises OSError and TraceError.
     """
@@ -217,10 +258,18 @@ def read_trace(path: Path) -> tuple[Requests, float] | None:
         if file.readline(100).strip() != HEADER.encode():
             return None
     try:
-        some = path.stat().st_size > len(HEADER) + 1
+        with path.open() as text:
+            next(text)
+            named, some = list[str](), False
+            for line in text:
+                some = not line.startswith("#")
+                if some:
+                    break
+                named.append(line)
+        names = dict(map(_name, named))
         rows = np.zeros(0, _ROW)
         if some:
-            rows = np.loadtxt(path, _ROW, delimiter=",", skiprows=1, ndmin=1)
+            rows = np.loadtxt(path, _ROW, None, delimiter=",", skiprows=1 + len(names), ndmin=1)
         if not np.isin(rows["op"], ["W", "T"]).all():
             msg = "rows that are no writes"
             raise ValueError(msg)
@@ -230,14 +279,32 @@ def read_trace(path: Path) -> tuple[Requests, float] | None:
     seconds = float(np.ptp(rows["ts_us"])) / 1e6 if len(rows) else 0.0
     rows = rows[(rows["offset_bytes"] >= 0) & (rows["length_bytes"] > 0)]
     offset, length = (rows[name].copy() for name in ("offset_bytes", "length_bytes"))
-    return Requests(rows["op"] == "T", offset, length, rows["context"] == 1), seconds
+    log = rows["context"] == owners.LOG
+    owner = np.where(log | ~np.isin(rows["context"], list(names.values())), 0, rows["context"])
+    return Trace(
+        Requests(rows["op"] == "T", offset, length, log, owner), owners.vstreams(names), seconds
+    )
 
 
-def write_trace(file: TextIO, writes: Iterable[Write]) -> None:
-    """As a trace that ssd-sim and classifierd read; context 1: a file system's log or metadata."""
+def _name(line: str) -> tuple[tuple[str, str], int]:
+    """A context's (extension, directory) and number. Raises ValueError."""
+    _, number, ext, directory = line.rstrip("\n").split(",")
+    if not line.startswith(_NAMED) or not owners.LOG < int(number) < VSTREAMS:
+        msg = f"{line.strip()}: no context"
+        raise ValueError(msg)
+    return (ext, directory), int(number)
+
+
+def write_trace(file: TextIO, recording: Recording) -> None:
+    """As a trace that ssd-sim and classifierd read.
+
+    Context 1: a file system's log or metadata; 0: data of nobody knows whom; others are named in
+    comments behind the header.
+    """
     file.write(HEADER + "\n")
-    for each in writes:
+    for (ext, directory), number in recording.names.items():
+        file.write(f"{_NAMED}{number},{ext},{directory}\n")
+    for each in recording.writes:
         kind = "T" if each.trim else "W"
-        file.write(
-            f"{each.ts_us},{kind},{each.offset_bytes},{each.length_bytes},{int(each.journal)}\n"
-        )
+        context = owners.LOG if each.journal else each.context
+        file.write(f"{each.ts_us},{kind},{each.offset_bytes},{each.length_bytes},{context}\n")

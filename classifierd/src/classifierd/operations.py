@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from classifierd import blocktrace, report, spacemap, traces
-from classifierd.advise import MODELS, Log, Machine, Prediction, as_json, predict
+from classifierd.advise import MODELS, Log, Machine, Prediction, Recorded, as_json, predict
 from classifierd.charts import si_bytes
+from classifierd.contexts import VStream
 from classifierd.exporter import Endpoint, keep_textfile, render, write_textfile
-from classifierd.records import BLOCK_BYTES, KIND_TRIM, Ints, Records
+from classifierd.owners import Owners
+from classifierd.records import BLOCK_BYTES, KIND_TRIM, Ints
 from classifierd.requests import Requests
 from classifierd.wishes import Wishes
 
@@ -118,21 +120,19 @@ def write_report(args: argparse.Namespace) -> int:
 
 
 @dataclass
-class _Recorded:
-    """What was written, what of it is data, and to what device."""
+class _Found:
+    """What was recorded, not yet as telemetry, and on what device."""
 
-    everything: Records
-    data: Records
-    log: Log
+    recorded: Recorded
     seconds: float
     capacity_bytes: int
     used_bytes: int = 0
     held: Ints | None = None
 
-    @staticmethod
-    def of(requests: Requests, seconds: float, capacity_bytes: int) -> _Recorded:
-        log = Log(requests.log_runs(), requests.commits())
-        return _Recorded(requests.as_sent(), requests.as_files(), log, seconds, capacity_bytes)
+
+def _recorded(requests: Requests, vstreams: list[VStream]) -> Recorded:
+    log = Log(requests.log_runs(), requests.commits())
+    return Recorded(requests.as_sent(), requests.as_files(), log, vstreams)
 
 
 @contextmanager
@@ -150,7 +150,7 @@ def _asked_to_stop() -> Iterator[Wishes]:
             signal.signal(number, handler)
 
 
-def _record(args: argparse.Namespace, device: Path) -> _Recorded:
+def _record(args: argparse.Namespace, device: Path) -> _Found:
     mount, seconds = blocktrace.mounted_at(device), args.seconds or 60.0
     used = blocktrace.used_bytes(mount) if mount else 0
     held = spacemap.held_pages(mount) if mount else None
@@ -158,28 +158,32 @@ def _record(args: argparse.Namespace, device: Path) -> _Recorded:
         # Before anything is recorded: where it cannot be kept, nobody waits for it.
         kept_at = None if args.record is None else stack.enter_context(args.record.open("w"))
         stop = stack.enter_context(_asked_to_stop())
+        found = Owners(blocktrace.capacity_bytes(device))
+        if mount is not None:
+            log.info("looking where the files of %s are", mount)
+            log.info("%d files", found.walk(mount, lambda: stop.end))
         log.info("recording writes to %s for %.0f s; interrupt to end sooner", device, seconds)
         begun = time.monotonic()
-        writes, lost = blocktrace.record(device, seconds, lambda: stop.end)
+        recording = blocktrace.record(device, seconds, lambda: stop.end, found)
         took = time.monotonic() - begun
         if kept_at is not None:
-            blocktrace.write_trace(kept_at, writes)
-    if lost:
-        log.warning("%d events were lost: the machine was faster", lost)
-    found = _Recorded.of(blocktrace.requests(writes), took, blocktrace.capacity_bytes(device))
-    return replace(found, used_bytes=used, held=held)
+            blocktrace.write_trace(kept_at, recording)
+    if recording.lost:
+        log.warning("%d events were lost: the machine was faster", recording.lost)
+    recorded = _recorded(recording.requests(), recording.vstreams())
+    return _Found(recorded, took, blocktrace.capacity_bytes(device), used, held)
 
 
-def _read(args: argparse.Namespace, path: Path) -> _Recorded:
+def _read(args: argparse.Namespace, path: Path) -> _Found:
     read = blocktrace.read_trace(path)
     if read is None:
-        raw, _ = traces.read(path)
-        found = _Recorded(raw, raw, Log(), args.seconds or 0.0, 0)
+        raw, vstreams = traces.read(path)
+        recorded, seconds = Recorded(raw, raw, vstreams=vstreams), 0.0
     else:
-        found = _Recorded.of(read[0], args.seconds or read[1], 0)
-    sent = found.everything
+        recorded, seconds = _recorded(read.requests, read.vstreams), read.seconds
+    sent = recorded.everything
     end = int((sent["block"] + sent["pages"]).max(initial=1)) * BLOCK_BYTES
-    return replace(found, capacity_bytes=end)
+    return _Found(recorded, args.seconds or seconds, end)
 
 
 def _say(machine: Machine, found: list[Prediction]) -> None:
@@ -208,18 +212,23 @@ def advise(args: argparse.Namespace) -> int:
     except (OSError, traces.TraceError) as error:
         log.error("%s", error)
         return _NO_DEVICE
-    if not (found.everything["kind"] != KIND_TRIM).any():
+    sent = found.recorded.everything
+    if not (sent["kind"] != KIND_TRIM).any():
         log.error("%s: nothing was written, so nothing can be said", args.target)
         return _USAGE
     capacity = max((args.capacity or found.capacity_bytes) // BLOCK_BYTES, 1)
     used = min((args.used or found.used_bytes) // BLOCK_BYTES, capacity)
-    if int((found.everything["block"] + found.everything["pages"]).max()) > capacity:
+    if int((sent["block"] + sent["pages"]).max()) > capacity:
         log.error("--capacity is less than what was written to")
         return _USAGE
     machine = Machine(capacity, used, found.seconds, None if args.used else found.held)
-    everything, data = (traces.telemetry(part) for part in (found.everything, found.data))
+    recorded = replace(
+        found.recorded,
+        everything=traces.telemetry(sent),
+        data=traces.telemetry(found.recorded.data),
+    )
     wanted = [each for each in MODELS if args.model in (None, each.name)]
-    predictions = [predict(everything, data, machine, model, found.log) for model in wanted]
+    predictions = [predict(recorded, machine, model) for model in wanted]
     if args.json:
         print(json.dumps(as_json(machine, predictions)))
     else:

@@ -6,7 +6,7 @@ is touched is written. On streamfs a file's page is a page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,16 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Requests:
-    """Writes and trims in order, columns [requests]. `log`: of a file system's log or metadata."""
+    """Writes and trims in order, columns [requests].
+
+    `log`: of a file system's log or metadata. `owner`: whose data it is, a vStream; none: nobody's.
+    """
 
     trim: Flags
     offset_bytes: Ints
     length_bytes: Ints
     log: Flags
+    owner: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def as_sent(self) -> Records:
         """All of it, a page that is written in part as a whole one."""
@@ -41,7 +45,8 @@ class Requests:
         first = offset // BLOCK_BYTES
         pages = np.where(trim, (offset + length) // BLOCK_BYTES - first, -(-length // BLOCK_BYTES))
         kept = pages > 0
-        return make(first[kept], pages[kept], trim=trim[kept])
+        owner = self.owner[data][kept] if len(self.owner) else 0
+        return make(first[kept], pages[kept], trim=trim[kept], vstream=owner)
 
     def log_runs(self) -> Ints:
         """Where the log and the metadata lie, i64[runs, 2]: first page, pages."""
