@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from classifierd import _core, advise, blocktrace, spacemap
+from classifierd import _core, advise, blocktrace, recording, spacemap
 from classifierd.advise import (
     MODELS,
     Log,
@@ -32,7 +32,7 @@ from classifierd.advise import (
 )
 from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.contest import Contest
-from classifierd.owners import Owners
+from classifierd.owners import Owners, vstreams
 from classifierd.records import from_bytes, make
 from classifierd.requests import Requests
 from classifierd.spacemap import held
@@ -52,24 +52,24 @@ nonsense
 
 
 def test_events_are_read_as_the_kernel_prints_them() -> None:
-    recording = blocktrace.collect(LINES.splitlines(), 0, 1 << 30)
-    writes = recording.writes
-    assert recording.lost == 12
-    assert [(w.trim, w.offset_bytes, w.length_bytes, w.journal) for w in writes] == [
+    made = blocktrace.collect(LINES.splitlines(), 0, 1 << 30)
+    assert made.lost == 12
+    found = made.requests
+    columns = (found.trim, found.offset_bytes, found.length_bytes, found.log)
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == [
         (False, 4096 * 512, 8192, True),
         (False, 2048 * 512, 4096, False),
         (True, 8192 * 512, 65536, False),
         (False, 9000 * 512, 32768, True),  # XFS's log: the flush before it is gone by now
         (False, 9100 * 512, 4096, True),
     ]
-    assert writes[2].comm == "my prog-2 x"
-    assert writes[2].ts_us - writes[0].ts_us == 1_499_900
+    assert found.time_us[2] - found.time_us[0] == 1_499_900
 
 
 def test_a_partition_sees_its_own_writes_from_its_beginning() -> None:
-    writes = blocktrace.collect(LINES.splitlines(), 4096 * 512, 4100 * 512).writes
-    assert [w.offset_bytes for w in writes] == [0, 4096 * 512]
-    assert writes[1].length_bytes == 4 * 512  # what is behind the end is another's
+    found = blocktrace.collect(LINES.splitlines(), 4096 * 512, 4100 * 512).requests
+    assert found.offset_bytes.tolist() == [0, 4096 * 512]
+    assert found.length_bytes[1] == 4 * 512  # what is behind the end is another's
 
 
 def hot_and_cold(writes: int = 300_000, live: int = 1 << 15) -> tuple[np.ndarray, Machine]:
@@ -112,7 +112,7 @@ def test_a_model_of_another_size_has_blocks_in_proportion() -> None:
 def requests(rows: list[tuple[int, int, bool, bool]]) -> Requests:
     """From offset, length, trim and log."""
     offset, length, trim, log = np.array(rows).T
-    return Requests(trim != 0, offset, length, log != 0)
+    return Requests(trim != 0, offset, length, log != 0, 0 * offset, np.arange(len(rows)))
 
 
 def test_a_page_of_a_file_is_one_page_wherever_another_file_system_put_it() -> None:
@@ -138,7 +138,7 @@ def test_pieces_that_do_not_overlap_are_different_pages() -> None:
     rng = np.random.default_rng(3)
     offset = np.cumsum(rng.integers(8, 12, 1000)) * 512  # 4 KiB and up to 1.5 KiB between
     none = np.zeros(1000, np.bool_)
-    files = Requests(none, offset, np.full(1000, 4096), none).as_files()
+    files = Requests(none, offset, np.full(1000, 4096), none, 0 * offset, 0 * offset).as_files()
     assert (files["pages"] == 1).all()
     assert len(np.unique(files["block"])) == 1000
 
@@ -312,11 +312,11 @@ def test_the_models_are_those_of_ssd_sim(tmp_path: Path) -> None:
 def test_a_trace_is_read_back_as_it_was_recorded(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recording = blocktrace.collect(LINES.splitlines(), 0, 1 << 30)
+    made = blocktrace.collect(LINES.splitlines(), 0, 1 << 30)
     path = tmp_path / "trace.csv"
     with path.open("w") as file:
-        blocktrace.write_trace(file, recording)
-    read = blocktrace.read_trace(path)
+        recording.write(file, made)
+    read = recording.read(path)
     assert read is not None
     assert read.requests.log.tolist() == [True, False, False, True, True]
     assert read.requests.trim.tolist() == [False, False, True, False, False]
@@ -333,10 +333,10 @@ def test_a_trace_is_read_back_as_it_was_recorded(
 def test_a_trace_of_a_long_time_is_read_in_little_memory(tmp_path: Path) -> None:
     path, count = tmp_path / "trace.csv", 50_000
     rows = (f"{1_700_000_000_000_000 + i},W,{i << 20},4096,0\n" for i in range(count))
-    path.write_text(blocktrace.HEADER + "\n" + "".join(rows))
+    path.write_text(recording.HEADER + "\n" + "".join(rows))
     tracemalloc.start()
     try:
-        read = blocktrace.read_trace(path)
+        read = recording.read(path)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -352,30 +352,57 @@ def test_a_trace_of_a_long_time_is_read_in_little_memory(tmp_path: Path) -> None
 def test_rows_that_are_no_writes_are_refused(tmp_path: Path, row: str) -> None:
     path = tmp_path / "trace.csv"
     for before in ("", "1,W,0,4096,0\n"):
-        path.write_text(f"{blocktrace.HEADER}\n{before}{row}\n")
+        path.write_text(f"{recording.HEADER}\n{before}{row}\n")
         with pytest.raises(TraceError):
-            blocktrace.read_trace(path)
+            recording.read(path)
+
+
+def test_a_device_is_read_back_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    held = np.array([[3, 2], [12, 4]])
+    columns = (np.array([False, True]), *np.array([[0, 8192], [4096, 4096], [0, 0], [2, 0]]))
+    trim, offset, length, log, owner = columns
+    asked = Requests(trim, offset, length, log != 0, owner, offset)
+    made = recording.Recording(asked, {("db", "x"): 2}, recording.Disk(16 * 4096, 4096, held))
+    with path.open("w") as file:
+        recording.write(file, made)
+    read = recording.read(path)
+    assert read is not None
+    assert read.disk.held is not None
+    assert read.disk.held.tolist() == held.tolist()
+    assert (read.disk.capacity_bytes, read.disk.used_bytes) == (16 * 4096, 4096)
+    assert read.names == made.names
+    for name in ("trim", "offset_bytes", "length_bytes", "log", "owner", "time_us"):
+        assert getattr(read.requests, name).tolist() == getattr(asked, name).tolist()
+
+
+@pytest.mark.parametrize("comment", ["#held,0,1", "#held,-1,1", "#device,1,0", "#device,4096,x"])
+def test_a_device_that_is_none_is_refused(tmp_path: Path, comment: str) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(f"{recording.HEADER}\n{comment}\n1,W,0,4096,0\n")
+    with pytest.raises(TraceError):
+        recording.read(path)
 
 
 @pytest.mark.parametrize(
     "comment",
-    ["#context,2", "#context,1,db,", "#context,65536,db,", "#context,x,db,", "#what,2,db,"],
+    ["#context,2", "#context,1,db,", "#context,65536,db,", "#context,x,db,", "#context,2,a,b,c"],
 )
 def test_contexts_that_are_none_are_refused(tmp_path: Path, comment: str) -> None:
     path = tmp_path / "trace.csv"
-    path.write_text(f"{blocktrace.HEADER}\n{comment}\n1,W,0,4096,2\n")
+    path.write_text(f"{recording.HEADER}\n{comment}\n1,W,0,4096,2\n")
     with pytest.raises(TraceError):
-        blocktrace.read_trace(path)
+        recording.read(path)
 
 
 def test_what_no_context_names_is_nobodys(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
-    path.write_text(f"{blocktrace.HEADER}\n#context,2,db,\n1,W,0,4096,2\n2,W,0,4096,7\n")
-    read = blocktrace.read_trace(path)
+    path.write_text(f"{recording.HEADER}\n#context,2,db,\n1,W,0,4096,2\n2,W,0,4096,7\n")
+    read = recording.read(path)
     assert read is not None
     assert read.requests.owner.tolist() == [2, 0]
-    path.write_text(f"{blocktrace.HEADER}\n#context,2,db,\n")
-    empty = blocktrace.read_trace(path)
+    path.write_text(f"{recording.HEADER}\n#context,2,db,\n")
+    empty = recording.read(path)
     assert empty is not None
     assert len(empty.requests.log) == 0
 
@@ -410,14 +437,14 @@ def test_what_cannot_be_advised_on_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     empty = tmp_path / "empty.csv"
-    empty.write_text(blocktrace.HEADER + "\n")
+    empty.write_text(recording.HEADER + "\n")
     assert main(["advise", str(empty)]) == EXIT_USAGE
     assert "nothing was written" in caplog.text
     assert main(["advise", str(tmp_path / "none")]) == EXIT_NO_DEVICE
     (tmp_path / "noise").write_bytes(b"\xff\x00noise")
     assert main(["advise", str(tmp_path / "noise")]) == EXIT_NO_DEVICE
     some = tmp_path / "some.csv"
-    some.write_text(blocktrace.HEADER + "\n1,W,1048576,4096,0\n")
+    some.write_text(recording.HEADER + "\n1,W,1048576,4096,0\n")
     assert main(["advise", str(some), "--capacity", "64K"]) == EXIT_USAGE
     for wrong in (["--seconds", "-1"], ["--capacity", "much"], ["--model", "best"]):
         with pytest.raises(SystemExit) as ended:
@@ -492,14 +519,21 @@ def test_what_ext4_writes_is_recorded(
     assert recorder.returncode == 0
     told = json.loads(said)
     assert told["capacity_bytes"] == 64 << 20
-    read = blocktrace.read_trace(trace)
+    read = recording.read(trace)
     assert read is not None
-    assert [(v.ext, v.dir) for v in read.vstreams] == [("", ""), ("jpg", ""), ("log", "day_#")]
+    known = vstreams(read.names)
+    assert [(v.ext, v.dir) for v in known] == [("", ""), ("jpg", ""), ("log", "day_#")]
     written, owner = read.requests.length_bytes, read.requests.owner
     data = ~(read.requests.log | read.requests.trim)
-    assert written[data & (owner == read.vstreams[1].number)].sum() == 4 << 20
-    assert written[data & (owner == read.vstreams[2].number)].sum() == 8 << 20
+    assert written[data & (owner == known[1].number)].sum() == 4 << 20
+    assert written[data & (owner == known[2].number)].sum() == 8 << 20
     assert 12 << 20 <= written[data].sum() < 14 << 20
+    held = spacemap.held_pages(mount)
+    assert read.disk.held is not None
+    assert held is not None
+    assert read.disk.capacity_bytes == 64 << 20
+    assert 0 < read.disk.used_bytes < blocktrace.used_bytes(mount)
+    assert 4 << 8 <= int(read.disk.held[:, 1].sum()) <= int(held[:, 1].sum()) - (7 << 8)
     assert read.requests.log.any()
     assert not list(blocktrace._root().glob(f"instances/streamfs-advise-{recorder.pid}"))
 

@@ -106,6 +106,7 @@ std::vector<InodeId> Epochs::take_dirty(uint64_t& last_written) {
   const MutexLock lock(mutex_);
   last_written = last_written_;
   dirty_bytes_ = 0;
+  dirty_since_ms_ = clock_.monotonic_ms();  // of what is put back meanwhile
   return {dirty_.begin(), dirty_.end()};
 }
 
@@ -130,6 +131,11 @@ bool Epochs::due() const {
   if (dirty_.empty()) return last_written_ > flushed() && now - touched_ms_ >= limits_.idle_ms;
   return now - touched_ms_ >= limits_.idle_ms || now - dirty_since_ms_ >= limits_.age_ms ||
          dirty_bytes_ >= limits_.dirty_bytes_max || dirty_.size() >= limits_.dirty_inodes_max;
+}
+
+bool Epochs::dirty_for(uint32_t milliseconds) const {
+  const MutexLock lock(mutex_);
+  return !dirty_.empty() && clock_.monotonic_ms() - dirty_since_ms_ >= milliseconds;
 }
 
 size_t Epochs::dirty_inodes() const {

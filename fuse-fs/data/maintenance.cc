@@ -98,6 +98,7 @@ void Maintenance::reclaim_loop() {
   while (wait_to_reclaim()) {
     if (!core_.health.writable().ok()) continue;
     (void)free_orphans();
+    if (trims_.pressed() && core_.epochs.dirty_for(kClosePressedMs)) (void)core_.epochs.close();
     const Result<void> done = trims_.drain(TrimQueue::Pace::kGivesWay);
     if (!done.ok()) spdlog::error("freed blocks: {}", done.error().message());
     count_inodes();

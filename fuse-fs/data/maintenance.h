@@ -47,7 +47,8 @@ class Maintenance {
   static constexpr uint32_t kTimerMs = 100, kNamespaceMs = 900, kTickMs = 1000, kFollowMs = 30'000;
   // Dead blocks that are not trimmed yet are live to the SSD. Where little is free they would eat
   // its spare, so there they are reclaimed sooner: each pass costs a flush or two.
-  static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100;
+  // What a file's new data replace is dead only when they are committed.
+  static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100, kClosePressedMs = 500;
   static constexpr int kCountSteps = 256;  // a round, where inodes in use are not known
   void tick_placement();
   void release_streams();

@@ -13,17 +13,15 @@ import select
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 
 from classifierd import owners
-from classifierd.contexts import VSTREAMS, VStream
 from classifierd.owners import Names, Owners
+from classifierd.recording import Recording
 from classifierd.requests import Requests
-from classifierd.traces import TraceError
 
 SECTOR_BYTES = 512
 _ROOTS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
@@ -32,10 +30,6 @@ _LINE = re.compile(
     r"^\s*(?P<comm>.+)-\d+\s+\[\d+\]\s+\S+\s+(?P<seconds>\d+)\.(?P<micros>\d+): block_rq_issue: "
     r"\d+,\d+ (?P<kind>[A-Z]+) \d+ \([^)]*\) (?P<sector>\d+) \+ (?P<sectors>\d+) "
 )
-HEADER = "ts_us,op,offset_bytes,length_bytes,context"
-_NAMED = "#context,"  # number, extension, directory: what a context is
-# An op is one letter; with the second one an operation of another name is seen to be one.
-_ROW = np.dtype([(name, "U2" if name == "op" else "<i8") for name in HEADER.split(",")])
 _LOST = re.compile(r"^CPU:\d+ \[LOST (\d+) EVENTS\]")
 
 
@@ -52,30 +46,7 @@ class Write:
     offset_bytes: int
     length_bytes: int
     journal: bool  # of a file system's own log, or metadata
-    comm: str
     context: int = owners.NOBODY  # whose it is
-
-
-@dataclass(frozen=True)
-class Recording:
-    """What was written, whose it was, (extension, directory) to context, and events lost."""
-
-    writes: list[Write]
-    lost: int = 0
-    names: dict[tuple[str, str], int] = field(default_factory=dict)
-
-    def vstreams(self) -> list[VStream]:
-        """What streamfs would know of the writers."""
-        return owners.vstreams(self.names)
-
-    def requests(self) -> Requests:
-        """The writes as columns."""
-        rows = [
-            (each.trim, each.offset_bytes, each.length_bytes, each.journal, each.context)
-            for each in self.writes
-        ]
-        trim, offset, length, log, owner = np.array(rows, np.int64).reshape(-1, 5).T
-        return Requests(trim != 0, offset, length, log != 0, owner)
 
 
 def parse(line: str) -> Write | None:
@@ -96,7 +67,6 @@ def parse(line: str) -> Write | None:
         int(found["sector"]) * SECTOR_BYTES,
         int(found["sectors"]) * SECTOR_BYTES,
         journal,
-        comm,
     )
 
 
@@ -221,7 +191,18 @@ def collect(lines: Iterable[str], start: int, size: int, found: Owners | None = 
             continue
         for offset, part, context in found.parts(write.offset_bytes, length):
             out.append(replace(write, offset_bytes=offset, length_bytes=part, context=context))
-    return Recording(out, lost, {} if found is None else found.names)
+    names = {} if found is None else found.names
+    return Recording(_requests(out), names, lost=lost)
+
+
+def _requests(writes: list[Write]) -> Requests:
+    """As columns."""
+    rows = [
+        (each.trim, each.offset_bytes, each.length_bytes, each.journal, each.context, each.ts_us)
+        for each in writes
+    ]
+    trim, offset, length, log, owner, time_us = np.array(rows, np.int64).reshape(-1, 6).T
+    return Requests(trim != 0, offset, length, log != 0, owner, time_us)
 
 
 def mounted_at(device: Path) -> Path | None:
@@ -238,73 +219,3 @@ def used_bytes(mount: Path) -> int:
     """What a file system holds."""
     found = os.statvfs(mount)
     return (found.f_blocks - found.f_bfree) * found.f_frsize
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A recording read from a file, and the seconds it covers."""
-
-    requests: Requests
-    vstreams: list[VStream]
-    seconds: float
-
-
-def read_trace(path: Path) -> Trace | None:
-    """What write_trace() wrote; None if that is another's trace.
-
-    Raises OSError and TraceError.
-    """
-    with path.open("rb") as file:
-        if file.readline(100).strip() != HEADER.encode():
-            return None
-    try:
-        with path.open() as text:
-            next(text)
-            named, some = list[str](), False
-            for line in text:
-                some = not line.startswith("#")
-                if some:
-                    break
-                named.append(line)
-        names = dict(map(_name, named))
-        rows = np.zeros(0, _ROW)
-        if some:
-            rows = np.loadtxt(path, _ROW, None, delimiter=",", skiprows=1 + len(names), ndmin=1)
-        if not np.isin(rows["op"], ["W", "T"]).all():
-            msg = "rows that are no writes"
-            raise ValueError(msg)
-    except (ValueError, OverflowError) as error:
-        msg = f"{path}: {error}"
-        raise TraceError(msg) from error
-    seconds = float(np.ptp(rows["ts_us"])) / 1e6 if len(rows) else 0.0
-    rows = rows[(rows["offset_bytes"] >= 0) & (rows["length_bytes"] > 0)]
-    offset, length = (rows[name].copy() for name in ("offset_bytes", "length_bytes"))
-    log = rows["context"] == owners.LOG
-    owner = np.where(log | ~np.isin(rows["context"], list(names.values())), 0, rows["context"])
-    return Trace(
-        Requests(rows["op"] == "T", offset, length, log, owner), owners.vstreams(names), seconds
-    )
-
-
-def _name(line: str) -> tuple[tuple[str, str], int]:
-    """A context's (extension, directory) and number. Raises ValueError."""
-    _, number, ext, directory = line.rstrip("\n").split(",")
-    if not line.startswith(_NAMED) or not owners.LOG < int(number) < VSTREAMS:
-        msg = f"{line.strip()}: no context"
-        raise ValueError(msg)
-    return (ext, directory), int(number)
-
-
-def write_trace(file: TextIO, recording: Recording) -> None:
-    """As a trace that ssd-sim and classifierd read.
-
-    Context 1: a file system's log or metadata; 0: data of nobody knows whom; others are named in
-    comments behind the header.
-    """
-    file.write(HEADER + "\n")
-    for (ext, directory), number in recording.names.items():
-        file.write(f"{_NAMED}{number},{ext},{directory}\n")
-    for each in recording.writes:
-        kind = "T" if each.trim else "W"
-        context = owners.LOG if each.journal else each.context
-        file.write(f"{each.ts_us},{kind},{each.offset_bytes},{each.length_bytes},{context}\n")

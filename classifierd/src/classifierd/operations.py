@@ -12,18 +12,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from classifierd import blocktrace, report, spacemap, traces
 from classifierd.advise import MODELS, Log, Machine, Prediction, Recorded, as_json, predict
 from classifierd.charts import si_bytes
-from classifierd.contexts import VStream
 from classifierd.exporter import Endpoint, keep_textfile, render, write_textfile
-from classifierd.owners import Owners
-from classifierd.records import BLOCK_BYTES, KIND_TRIM, Ints
-from classifierd.requests import Requests
+from classifierd.owners import Owners, vstreams
+from classifierd.recording import Disk, Recording
+from classifierd.recording import read as read_recording
+from classifierd.recording import write as write_recording
+from classifierd.records import BLOCK_BYTES, KIND_TRIM
 from classifierd.wishes import Wishes
 
 # As base/exit_codes.h.
@@ -119,22 +120,6 @@ def write_report(args: argparse.Namespace) -> int:
     return 0
 
 
-@dataclass
-class _Found:
-    """What was recorded, not yet as telemetry, and on what device."""
-
-    recorded: Recorded
-    seconds: float
-    capacity_bytes: int
-    used_bytes: int = 0
-    held: Ints | None = None
-
-
-def _recorded(requests: Requests, vstreams: list[VStream]) -> Recorded:
-    log = Log(requests.log_runs(), requests.commits())
-    return Recorded(requests.as_sent(), requests.as_files(), log, vstreams)
-
-
 @contextmanager
 def _asked_to_stop() -> Iterator[Wishes]:
     """Whatever signal asks for the end is heard; afterwards signals do what they did before."""
@@ -150,40 +135,44 @@ def _asked_to_stop() -> Iterator[Wishes]:
             signal.signal(number, handler)
 
 
-def _record(args: argparse.Namespace, device: Path) -> _Found:
+def _record(args: argparse.Namespace, device: Path) -> Recording:
     mount, seconds = blocktrace.mounted_at(device), args.seconds or 60.0
-    used = blocktrace.used_bytes(mount) if mount else 0
-    held = spacemap.held_pages(mount) if mount else None
+    disk = Disk(blocktrace.capacity_bytes(device))
+    if mount is not None:
+        disk = replace(disk, used_bytes=blocktrace.used_bytes(mount))
+        disk = replace(disk, held=spacemap.held_pages(mount))
     with ExitStack() as stack:
         # Before anything is recorded: where it cannot be kept, nobody waits for it.
         kept_at = None if args.record is None else stack.enter_context(args.record.open("w"))
         stop = stack.enter_context(_asked_to_stop())
-        found = Owners(blocktrace.capacity_bytes(device))
+        found = Owners(disk.capacity_bytes)
         if mount is not None:
             log.info("looking where the files of %s are", mount)
             log.info("%d files", found.walk(mount, lambda: stop.end))
         log.info("recording writes to %s for %.0f s; interrupt to end sooner", device, seconds)
         begun = time.monotonic()
         recording = blocktrace.record(device, seconds, lambda: stop.end, found)
-        took = time.monotonic() - begun
+        recording = replace(recording, disk=disk, seconds=time.monotonic() - begun)
         if kept_at is not None:
-            blocktrace.write_trace(kept_at, recording)
+            write_recording(kept_at, recording)
     if recording.lost:
         log.warning("%d events were lost: the machine was faster", recording.lost)
-    recorded = _recorded(recording.requests(), recording.vstreams())
-    return _Found(recorded, took, blocktrace.capacity_bytes(device), used, held)
+    return recording
 
 
-def _read(args: argparse.Namespace, path: Path) -> _Found:
-    read = blocktrace.read_trace(path)
-    if read is None:
-        raw, vstreams = traces.read(path)
-        recorded, seconds = Recorded(raw, raw, vstreams=vstreams), 0.0
-    else:
-        recorded, seconds = _recorded(read.requests, read.vstreams), read.seconds
-    sent = recorded.everything
-    end = int((sent["block"] + sent["pages"]).max(initial=1)) * BLOCK_BYTES
-    return _Found(recorded, args.seconds or seconds, end)
+def _advised_on(args: argparse.Namespace) -> tuple[Recorded, Disk, float]:
+    """What was written, on what device, in how many seconds. Raises OSError and TraceError."""
+    path = Path(args.target)
+    recording = _record(args, path) if path.is_block_device() else read_recording(path)
+    if recording is None:
+        sent, known = traces.read(path)
+        sent = traces.telemetry(sent)
+        return Recorded(sent, sent, vstreams=known), Disk(), args.seconds or 0.0
+    requests = recording.requests
+    log = Log(requests.log_runs(), requests.commits())
+    parts = traces.telemetry(requests.as_sent()), traces.telemetry(requests.as_files())
+    seconds = recording.seconds if path.is_block_device() else args.seconds or recording.seconds
+    return Recorded(*parts, log, vstreams(recording.names)), recording.disk, seconds
 
 
 def _say(machine: Machine, found: list[Prediction]) -> None:
@@ -206,27 +195,22 @@ def _say(machine: Machine, found: list[Prediction]) -> None:
 
 def advise(args: argparse.Namespace) -> int:
     """Record or read, and predict."""
-    path = Path(args.target)
     try:
-        found = _record(args, path) if path.is_block_device() else _read(args, path)
+        recorded, disk, seconds = _advised_on(args)
     except (OSError, traces.TraceError) as error:
         log.error("%s", error)
         return _NO_DEVICE
-    sent = found.recorded.everything
+    sent = recorded.everything
     if not (sent["kind"] != KIND_TRIM).any():
         log.error("%s: nothing was written, so nothing can be said", args.target)
         return _USAGE
-    capacity = max((args.capacity or found.capacity_bytes) // BLOCK_BYTES, 1)
-    used = min((args.used or found.used_bytes) // BLOCK_BYTES, capacity)
-    if int((sent["block"] + sent["pages"]).max()) > capacity:
+    end = int((sent["block"] + sent["pages"]).max())
+    capacity = (args.capacity or disk.capacity_bytes or end * BLOCK_BYTES) // BLOCK_BYTES
+    if end > capacity:
         log.error("--capacity is less than what was written to")
         return _USAGE
-    machine = Machine(capacity, used, found.seconds, None if args.used else found.held)
-    recorded = replace(
-        found.recorded,
-        everything=traces.telemetry(sent),
-        data=traces.telemetry(found.recorded.data),
-    )
+    used = min((args.used or disk.used_bytes) // BLOCK_BYTES, capacity)
+    machine = Machine(capacity, used, seconds, None if args.used else disk.held)
     wanted = [each for each in MODELS if args.model in (None, each.name)]
     predictions = [predict(recorded, machine, model) for model in wanted]
     if args.json:

@@ -6,7 +6,7 @@ is touched is written. On streamfs a file's page is a page.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,15 @@ Flags = npt.NDArray[np.bool_]
 class Requests:
     """Writes and trims in order, columns [requests].
 
-    `log`: of a file system's log or metadata. `owner`: whose data it is, a vStream; none: nobody's.
+    `log`: of a file system's log or metadata. `owner`: whose data it is, a vStream.
     """
 
     trim: Flags
     offset_bytes: Ints
     length_bytes: Ints
     log: Flags
-    owner: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    owner: Ints
+    time_us: Ints
 
     def as_sent(self) -> Records:
         """All of it, a page that is written in part as a whole one."""
@@ -45,8 +46,7 @@ class Requests:
         first = offset // BLOCK_BYTES
         pages = np.where(trim, (offset + length) // BLOCK_BYTES - first, -(-length // BLOCK_BYTES))
         kept = pages > 0
-        owner = self.owner[data][kept] if len(self.owner) else 0
-        return make(first[kept], pages[kept], trim=trim[kept], vstream=owner)
+        return make(first[kept], pages[kept], trim=trim[kept], vstream=self.owner[data][kept])
 
     def log_runs(self) -> Ints:
         """Where the log and the metadata lie, i64[runs, 2]: first page, pages."""
@@ -56,6 +56,16 @@ class Requests:
         """How often the log was written to with data before it, as an fsync does."""
         log = (self.log & ~self.trim).astype(np.int8)
         return int((np.diff(log, prepend=0) == 1).sum())
+
+    def untrimmed_pages(self, pass_seconds: float) -> float:
+        """How many freed pages wait, where they are trimmed once in so long: a page written's mean."""
+        pages = self.length_bytes // BLOCK_BYTES
+        freed = np.cumsum(np.where(self.trim, pages, 0))
+        begun = self.time_us // round(pass_seconds * 1e6)
+        first = np.searchsorted(begun, begun)
+        waiting = freed - np.append(0, freed)[first]
+        written = np.where(self.trim | self.log, 0, pages)
+        return float((waiting * written).sum() / max(written.sum(), 1))
 
     def _pages(self, which: Flags) -> Ints:
         first = self.offset_bytes[which] // BLOCK_BYTES
