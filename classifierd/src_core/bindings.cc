@@ -21,6 +21,7 @@
 #include "classifierd/src_core/generated.h"
 #include "classifierd/src_core/life_table.h"
 #include "classifierd/src_core/model_writer.h"
+#include "classifierd/src_core/own_places.h"
 #include "classifierd/src_core/page_trace.h"
 #include "classifierd/src_core/predictor.h"
 #include "classifierd/src_core/record_check.h"
@@ -380,6 +381,16 @@ void bind_replay(py::module_& m) {
         return py::array_t<uint8_t>(static_cast<py::ssize_t>(out.size()), out.data());
       },
       py::arg("records"), py::arg("entries"));
+  py::class_<OwnPlaces>(m, "OwnPlaces")
+      .def(py::init<uint64_t, uint64_t>(), py::arg("capacity_pages"), py::arg("log_pages"))
+      .def("hold", &OwnPlaces::hold, py::arg("first"), py::arg("pages"))
+      .def(
+          "take",
+          [](OwnPlaces& places, const py::array& records) {
+            return bytes_of(places.take(records_of(records)));
+          },
+          py::arg("records"))
+      .def_property_readonly("waiting", &OwnPlaces::waiting);
   py::class_<PageTrace>(m, "PageTrace")
       .def(py::init([](const py::array& records) { return PageTrace(records_of(records)); }),
            py::arg("records"))

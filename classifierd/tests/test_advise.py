@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from classifierd import _core, advise, blocktrace, recording, spacemap
+from classifierd import _core, advise, blocktrace, recording, spacemap, traces
 from classifierd.advise import (
     MODELS,
     Log,
@@ -374,6 +374,8 @@ def test_a_device_is_read_back_as_it_was(tmp_path: Path) -> None:
     assert read.names == made.names
     for name in ("trim", "offset_bytes", "length_bytes", "log", "owner", "time_us"):
         assert getattr(read.requests, name).tolist() == getattr(asked, name).tolist()
+    sent, _ = traces.read(path)  # as any other trace
+    assert sent["block"].tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("comment", ["#held,0,1", "#held,-1,1", "#device,1,0", "#device,4096,x"])

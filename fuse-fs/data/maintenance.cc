@@ -95,15 +95,17 @@ bool Maintenance::wait_to_reclaim() {
 
 void Maintenance::reclaim_loop() {
   (void)core_.epochs.begin_writing();  // writers would wait for it
-  while (wait_to_reclaim()) {
-    if (!core_.health.writable().ok()) continue;
-    (void)free_orphans();
-    if (trims_.pressed() && core_.epochs.dirty_for(kClosePressedMs)) (void)core_.epochs.close();
-    const Result<void> done = trims_.drain(TrimQueue::Pace::kGivesWay);
-    if (!done.ok()) spdlog::error("freed blocks: {}", done.error().message());
-    count_inodes();
-    follow_round();
-  }
+  while (wait_to_reclaim()) reclaim_round();
+}
+
+void Maintenance::reclaim_round() {
+  if (!core_.health.writable().ok()) return;
+  (void)free_orphans();
+  if (trims_.pressed() && core_.epochs.dirty_for(kClosePressedMs)) (void)core_.epochs.close();
+  const Result<void> done = trims_.drain(TrimQueue::Pace::kGivesWay);
+  if (!done.ok()) spdlog::error("freed blocks: {}", done.error().message());
+  count_inodes();
+  follow_round();
 }
 
 // Not the timer's: it may take long.

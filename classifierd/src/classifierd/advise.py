@@ -19,8 +19,17 @@ from classifierd.choice import Tags
 from classifierd.contest import PUBLISHED, Contest, Device
 from classifierd.contexts import VStream
 from classifierd.learner import Settings, epoch_pages_for
-from classifierd.records import BLOCK_BYTES, KIND_TRIM, Ints, Records, pages_one_by_one
+from classifierd.records import (
+    BLOCK_BYTES,
+    KIND_TRIM,
+    RECORD,
+    Ints,
+    Records,
+    pages_one_by_one,
+)
+from classifierd.requests import Requests
 from classifierd.savings import sampling
+from classifierd.traces import telemetry
 
 YEAR_SECONDS = 365.25 * 86_400
 _BLOCKS_MIN = 512  # of a device that is simulated smaller than its model
@@ -127,11 +136,15 @@ def without(held: Ints, runs: Ints) -> Ints:
     return out[out[:, 1] > 0]
 
 
+def log_pages(capacity_pages: int) -> int:
+    """What streamfs's log takes of a device."""
+    return int(np.clip(capacity_pages // _LOG_SHARE, _LOG_PAGES_MIN, _LOG_PAGES_MAX))
+
+
 def with_log(model: Model) -> Model:
     """Where streamfs's log lies on it: a stream of its own and no copies, but less spare."""
     capacity = model.capacity_bytes // BLOCK_BYTES
-    room = int(np.clip(capacity // _LOG_SHARE, _LOG_PAGES_MIN, _LOG_PAGES_MAX))
-    return replace(model, spare=max(model.spare - room / capacity, 0.001))
+    return replace(model, spare=max(model.spare - log_pages(capacity) / capacity, 0.001))
 
 
 def tagged(records: Records, tags: Tags) -> Records:
@@ -149,6 +162,17 @@ def tagged(records: Records, tags: Tags) -> Records:
     out["request_offset"] += np.where(written, place[starts], 0).astype(np.uint32)
     out["pstream"] = tag[starts]
     return out
+
+
+def on_streamfs(requests: Requests, machine: Machine, vstreams: Sequence[VStream]) -> Recorded:
+    """Of what another file system sent: what streamfs would have, where and when it would."""
+    log = Log(requests.log_runs(), requests.commits())
+    held = machine.holding()
+    places = _core.OwnPlaces(machine.capacity_pages, log_pages(machine.capacity_pages))
+    for first, pages in without(held, log.runs).tolist():
+        places.hold(first, pages)
+    data = places.take(requests.as_files()).view(RECORD)
+    return Recorded(telemetry(requests.as_sent()), telemetry(data), log, vstreams)
 
 
 @dataclass(frozen=True)

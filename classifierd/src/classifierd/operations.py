@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from classifierd import blocktrace, report, spacemap, traces
-from classifierd.advise import MODELS, Log, Machine, Prediction, Recorded, as_json, predict
+from classifierd.advise import (
+    MODELS,
+    Machine,
+    Prediction,
+    Recorded,
+    as_json,
+    on_streamfs,
+    predict,
+)
 from classifierd.charts import si_bytes
 from classifierd.exporter import Endpoint, keep_textfile, render, write_textfile
 from classifierd.owners import Owners, vstreams
@@ -160,21 +168,6 @@ def _record(args: argparse.Namespace, device: Path) -> Recording:
     return recording
 
 
-def _advised_on(args: argparse.Namespace) -> tuple[Recorded, Disk, float]:
-    """What was written, on what device, in how many seconds. Raises OSError and TraceError."""
-    path = Path(args.target)
-    recording = _record(args, path) if path.is_block_device() else read_recording(path)
-    if recording is None:
-        sent, known = traces.read(path)
-        sent = traces.telemetry(sent)
-        return Recorded(sent, sent, vstreams=known), Disk(), args.seconds or 0.0
-    requests = recording.requests
-    log = Log(requests.log_runs(), requests.commits())
-    parts = traces.telemetry(requests.as_sent()), traces.telemetry(requests.as_files())
-    seconds = recording.seconds if path.is_block_device() else args.seconds or recording.seconds
-    return Recorded(*parts, log, vstreams(recording.names)), recording.disk, seconds
-
-
 def _say(machine: Machine, found: list[Prediction]) -> None:
     how = f"{si_bytes(machine.used_pages * BLOCK_BYTES)} of it used before"
     print(f"an SSD of {si_bytes(machine.capacity_pages * BLOCK_BYTES)}, {how}; NAND programmed:")
@@ -195,22 +188,33 @@ def _say(machine: Machine, found: list[Prediction]) -> None:
 
 def advise(args: argparse.Namespace) -> int:
     """Record or read, and predict."""
+    path, disk, seconds = Path(args.target), Disk(), args.seconds or 0.0
     try:
-        recorded, disk, seconds = _advised_on(args)
+        recording = _record(args, path) if path.is_block_device() else read_recording(path)
+        if recording is None:
+            raw, known = traces.read(path)
+        else:
+            raw, known = recording.requests.as_sent(), vstreams(recording.names)
+            disk = recording.disk
+            seconds = recording.seconds if path.is_block_device() else seconds or recording.seconds
     except (OSError, traces.TraceError) as error:
         log.error("%s", error)
         return _NO_DEVICE
-    sent = recorded.everything
-    if not (sent["kind"] != KIND_TRIM).any():
+    if not (raw["kind"] != KIND_TRIM).any():
         log.error("%s: nothing was written, so nothing can be said", args.target)
         return _USAGE
-    end = int((sent["block"] + sent["pages"]).max())
+    end = int((raw["block"] + raw["pages"]).max())
     capacity = (args.capacity or disk.capacity_bytes or end * BLOCK_BYTES) // BLOCK_BYTES
     if end > capacity:
         log.error("--capacity is less than what was written to")
         return _USAGE
     used = min((args.used or disk.used_bytes) // BLOCK_BYTES, capacity)
     machine = Machine(capacity, used, seconds, None if args.used else disk.held)
+    if recording is None:
+        sent = traces.telemetry(raw)
+        recorded = Recorded(sent, sent, vstreams=known)
+    else:
+        recorded = on_streamfs(recording.requests, machine, known)
     wanted = [each for each in MODELS if args.model in (None, each.name)]
     predictions = [predict(recorded, machine, model) for model in wanted]
     if args.json:

@@ -46,7 +46,10 @@ class Requests:
         first = offset // BLOCK_BYTES
         pages = np.where(trim, (offset + length) // BLOCK_BYTES - first, -(-length // BLOCK_BYTES))
         kept = pages > 0
-        return make(first[kept], pages[kept], trim=trim[kept], vstream=self.owner[data][kept])
+        out = make(first[kept], pages[kept], trim=trim[kept], vstream=self.owner[data][kept])
+        time_us = self.time_us[data][kept]
+        out["time_ms"] = (time_us - time_us[:1]) // 1000
+        return out
 
     def log_runs(self) -> Ints:
         """Where the log and the metadata lie, i64[runs, 2]: first page, pages."""
@@ -56,16 +59,6 @@ class Requests:
         """How often the log was written to with data before it, as an fsync does."""
         log = (self.log & ~self.trim).astype(np.int8)
         return int((np.diff(log, prepend=0) == 1).sum())
-
-    def untrimmed_pages(self, pass_seconds: float) -> float:
-        """How many freed pages wait, where they are trimmed once in so long: a page written's mean."""
-        pages = self.length_bytes // BLOCK_BYTES
-        freed = np.cumsum(np.where(self.trim, pages, 0))
-        begun = self.time_us // round(pass_seconds * 1e6)
-        first = np.searchsorted(begun, begun)
-        waiting = freed - np.append(0, freed)[first]
-        written = np.where(self.trim | self.log, 0, pages)
-        return float((waiting * written).sum() / max(written.sum(), 1))
 
     def _pages(self, which: Flags) -> Ints:
         first = self.offset_bytes[which] // BLOCK_BYTES

@@ -65,7 +65,8 @@ def _binary(path: Path, data: bytes) -> Columns:
 
 def _text(path: Path, data: bytes) -> Columns:
     try:
-        rows = list(csv.reader(io.StringIO(data.decode())))
+        lines = (line for line in io.StringIO(data.decode()) if not line.startswith("#"))
+        rows = list(csv.reader(lines))
         if not rows or "op" not in rows[0]:
             msg = "no header line with an op column"
             raise TraceError(msg)

@@ -258,6 +258,35 @@ TEST(Freed, BlocksAreReclaimedSoonerWhereLittleIsFree) {
   EXPECT_EQ(rig.fs().maintenance().reclaim_interval_ms(), kResting);
 }
 
+// What it replaces is live to the device until it is committed, and so would eat its spare.
+TEST(Freed, WhatAFileWrittenAnewReplacesIsReclaimedWithinASecondWhereLittleIsFree) {
+  for (const bool little : {false, true}) {
+    Rig rig;
+    const auto free_share = [&] {
+      const meta::Space space = rig.fs().engine().space();
+      return static_cast<double>(space.free_blocks) / static_cast<double>(space.data_blocks);
+    };
+    const InodeId id = rig.create("f"), rest = rig.create("rest");
+    const auto bytes = Rig::filled(64 * kBlockSize, 1);
+    ASSERT_TRUE(rig.write(id, 0, bytes).ok());
+    for (uint64_t at = 0; little && free_share() >= 0.12; at += bytes.size())
+      ASSERT_TRUE(rig.write(rest, at, bytes).ok());
+    ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
+    ASSERT_TRUE(rig.fs().truncate(id, 0).ok());
+    ASSERT_TRUE(rig.write(id, 0, bytes).ok());
+    const auto trimmed_by_a_round = [&] {
+      const uint64_t before = rig.ram().trimmed_blocks;
+      rig.fs().maintenance().reclaim_round();
+      EXPECT_TRUE(rig.device().flush().ok());
+      return rig.ram().trimmed_blocks - before;
+    };
+    EXPECT_EQ(trimmed_by_a_round(), 0U);
+    rig.clock().ms += 500;
+    EXPECT_EQ(trimmed_by_a_round(), little ? 64U : 0U);
+    EXPECT_EQ(rig.fs().status()->dirty_inodes, little ? 0U : 1U);
+  }
+}
+
 TEST(Freed, AnOrphanOfTheLastMountGivesItsBlocksBack) {
   Rig rig;
   const uint64_t free = rig.fs().space().free_blocks;
