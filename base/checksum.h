@@ -3,12 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/types.h"
 
 namespace streamfs {
 
 uint32_t crc32c(ConstBytes bytes, uint32_t seed = 0);
+
+// Of each of as many equal parts as there is room for. Of bytes that no cache holds, such as a
+// device has just written, twice as fast as one by one.
+void crc32c_each(ConstBytes bytes, std::span<uint32_t> crcs);
 
 // Copies `from` into `to` (same length) and returns crc32c(from): the one copy of the write path.
 uint32_t copy_crc32c(Bytes to, ConstBytes from, uint32_t seed = 0);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -19,7 +20,8 @@ class Checksums {
       : engine_(engine), kept_(engine.geometry().checksums()), verify_(verify && kept_) {}
 
   bool kept() const { return kept_; }
-  static uint32_t of(ConstBytes block);  // never 0
+  static uint32_t of(ConstBytes block);                              // never 0
+  static void of_each(ConstBytes blocks, std::span<uint32_t> crcs);  // the same
   static uint32_t copy(Bytes to, ConstBytes from);
 
   // `bytes` is what the device gave for the blocks from `first` on. EIO names the first bad one.

@@ -242,15 +242,9 @@ Result<void> WriteJob::submit() {
   }
   if (checksums_wait_) {
     if (count_ >= kPagesWorthACall) batch.submit();
-    sum_image();
+    Checksums::of_each(image_, crcs_);
   }
   return batch.wait();
-}
-
-void WriteJob::sum_image() {
-  for (uint64_t page = 0; page < count_; ++page) {
-    crcs_[page] = Checksums::of(image_.subspan(page * kBlockSize, kBlockSize));
-  }
 }
 
 meta::WriteResult WriteJob::result() const {

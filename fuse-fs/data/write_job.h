@@ -50,7 +50,6 @@ class WriteJob {
   void add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite);
   Result<void> begin_overwrite();
   Result<void> submit();
-  void sum_image();
   Result<void> finish();
   meta::WriteResult result() const;
   void tell_others() const;

@@ -43,14 +43,14 @@ void Checksums::store(BlockNo first, std::span<const uint32_t> crcs) {
     const uint64_t at = geometry_.checksum_offset(BlockNo{first.value + i});
     const bool pair = at % kWordSize == 0 && i + 1 < crcs.size() &&
                       geometry_.checksum_offset(BlockNo{first.value + i + 1}) == at + 4;
-    if (pair) {
-      region_.store_word(at, crcs[i] | uint64_t{crcs[i + 1]} << 32);
-      i += 2;
-    } else {
-      region_.store_half(at, crcs[i]);
-      ++i;
-    }
+    put(at, pair, crcs[i], pair ? crcs[i + 1] : 0);
+    i += pair ? 2 : 1;
   }
+}
+
+void Checksums::put(uint64_t at, bool pair, uint32_t crc, uint32_t next) {
+  if (pair) return region_.store_word(at, crc | uint64_t{next} << 32);
+  region_.store_half(at, crc);
 }
 
 void Checksums::flush(BlockNo first, uint64_t count, HomeBlocks& touched) {
@@ -93,41 +93,77 @@ bool Checksums::mend(BlockNo block, uint32_t crc) {
   return false;
 }
 
+template <typename Visit>
+void Checksums::each_group(BlockNo first, uint64_t count, Visit&& visit) {
+  const uint64_t end = first.value + count;
+  for (uint64_t at = first.value; at < end;) {
+    const uint64_t group = at / kGroup, upto = std::min(end, (group + 1) * kGroup);
+    visit(group, Blocks{at, upto});
+    at = upto;
+  }
+}
+
+// Adjacent ones of `blocks` whose checksums share a word are given together.
+template <typename Visit>
+void Checksums::each_word(const Blocks& blocks, uint64_t mask, Visit&& visit) const {
+  const auto wanted = [&](uint64_t block) {
+    return block < blocks.end && (mask >> block % kGroup & 1) != 0;
+  };
+  for (uint64_t block = blocks.first; block < blocks.end; ++block) {
+    if (!wanted(block)) continue;
+    const uint64_t at = geometry_.checksum_offset(BlockNo{block});
+    const bool pair = at % kWordSize == 0 && wanted(block + 1) &&
+                      geometry_.checksum_offset(BlockNo{block + 1}) == at + sizeof(uint32_t);
+    visit(block, at, pair);
+    block += pair ? 1 : 0;
+  }
+}
+
+Checksums::Group& Checksums::group_of(Shard& at, uint64_t group) {
+  const auto [found, is_new] = at.groups.try_emplace(group);
+  if (is_new) groups_.fetch_add(1, std::memory_order_acq_rel);
+  return found->second;
+}
+
 bool Checksums::begin(BlockNo first, uint64_t count, HomeBlocks& touched) {
   if (!geometry_.checksums()) return false;
   bool cleared = false;
-  for (uint64_t block = first.value; block < first.value + count; ++block) {
-    Shard& at = shard(block / kGroup);
+  each_group(first, count, [&](uint64_t number, const Blocks& blocks) {
+    Shard& at = shard(number);
     const MutexLock lock(at.mutex);
-    const auto [found, is_new] = at.groups.try_emplace(block / kGroup);
-    if (is_new) groups_.fetch_add(1, std::memory_order_acq_rel);
-    found->second.mask |= uint64_t{1} << block % kGroup;
-    found->second.crcs[block % kGroup] = 0;
-    found->second.epochs[block % kGroup] = 0;
-    const uint64_t at_word = geometry_.checksum_offset(BlockNo{block});
-    if (stored(block) == 0 && region_.alike(at_word, sizeof(uint32_t))) continue;
-    region_.store_half(at_word, 0);
-    cleared = true;
-  }
+    Group& group = group_of(at, number);
+    group.mask |= blocks.mask();
+    for (uint64_t block = blocks.first; block < blocks.end; ++block)
+      group.crcs[block % kGroup] = 0, group.epochs[block % kGroup] = 0;
+    each_word(blocks, blocks.mask(), [&](uint64_t block, uint64_t offset, bool pair) {
+      const bool clear = stored(block) == 0 && (!pair || stored(block + 1) == 0);
+      if (clear && region_.alike(offset, pair ? kWordSize : sizeof(uint32_t))) return;
+      put(offset, pair, 0, 0);
+      cleared = true;
+    });
+  });
   if (cleared) flush(first, count, touched);
   return cleared;
 }
 
-void Checksums::finish(BlockNo block, uint32_t crc, uint64_t epoch) {
+void Checksums::finish(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch) {
   if (!geometry_.checksums()) return;
-  Shard& at = shard(block.value / kGroup);
-  const MutexLock lock(at.mutex);
-  const auto [found, is_new] = at.groups.try_emplace(block.value / kGroup);
-  if (is_new) groups_.fetch_add(1, std::memory_order_acq_rel);
-  found->second.mask |= uint64_t{1} << block.value % kGroup;
-  found->second.crcs[block.value % kGroup] = known_checksum(crc);
-  found->second.epochs[block.value % kGroup] = epoch;
+  each_group(first, crcs.size(), [&](uint64_t number, const Blocks& blocks) {
+    Shard& at = shard(number);
+    const MutexLock lock(at.mutex);
+    Group& group = group_of(at, number);
+    group.mask |= blocks.mask();
+    for (uint64_t block = blocks.first; block < blocks.end; ++block) {
+      group.crcs[block % kGroup] = known_checksum(crcs[block - first.value]);
+      group.epochs[block % kGroup] = epoch;
+    }
+  });
 }
 
-void Checksums::drop(Shard& at, uint64_t group, uint64_t block) {
+void Checksums::drop(Shard& at, uint64_t group, uint64_t mask) {
   const auto found = at.groups.find(group);
   if (found == at.groups.end()) return;
-  found->second.mask &= ~(uint64_t{1} << block % kGroup);
+  found->second.mask &= ~mask;
   if (found->second.mask != 0) return;
   at.groups.erase(found);
   groups_.fetch_sub(1, std::memory_order_acq_rel);
@@ -135,30 +171,35 @@ void Checksums::drop(Shard& at, uint64_t group, uint64_t block) {
 
 void Checksums::settle(BlockNo first, uint64_t count, uint64_t epoch, HomeBlocks& touched) {
   if (!geometry_.checksums()) return;
-  for (uint64_t block = first.value; block < first.value + count; ++block) {
-    Shard& at = shard(block / kGroup);
+  each_group(first, count, [&](uint64_t number, const Blocks& blocks) {
+    Shard& at = shard(number);
     const MutexLock lock(at.mutex);
-    const auto found = at.groups.find(block / kGroup);
-    if (found == at.groups.end()) continue;
+    const auto found = at.groups.find(number);
+    if (found == at.groups.end()) return;
     const Group& group = found->second;
-    const uint64_t index = block % kGroup;
-    // Overwritten again since: the later write's checksum is the one to wait for.
-    if ((group.mask >> index & 1) == 0 || group.crcs[index] == 0 || group.epochs[index] != epoch) {
-      continue;
+    uint64_t done = 0;
+    for (uint64_t block = blocks.first; block < blocks.end; ++block) {
+      const uint64_t index = block % kGroup;
+      // Overwritten again since: the later write's checksum is the one to wait for.
+      const bool mine = group.crcs[index] != 0 && group.epochs[index] == epoch;
+      done |= mine ? group.mask & uint64_t{1} << index : 0;
     }
-    region_.store_half(geometry_.checksum_offset(BlockNo{block}), group.crcs[index]);
-    drop(at, block / kGroup, block);
-  }
+    each_word(blocks, done, [&](uint64_t block, uint64_t offset, bool pair) {
+      const uint64_t index = block % kGroup;
+      put(offset, pair, group.crcs[index], pair ? group.crcs[index + 1] : 0);
+    });
+    drop(at, number, done);
+  });
   flush(first, count, touched);
 }
 
 void Checksums::forget(BlockNo first, uint64_t count) {
   if (groups_.load(std::memory_order_acquire) == 0) return;
-  for (uint64_t block = first.value; block < first.value + count; ++block) {
-    Shard& at = shard(block / kGroup);
+  each_group(first, count, [&](uint64_t number, const Blocks& blocks) {
+    Shard& at = shard(number);
     const MutexLock lock(at.mutex);
-    drop(at, block / kGroup, block);
-  }
+    drop(at, number, blocks.mask());
+  });
 }
 
 }  // namespace streamfs::meta

@@ -40,7 +40,7 @@ class Checksums {
   // ---- Blocks in flux
   // An overwrite begins. True when a stored checksum was cleared: flushed, but not fenced.
   bool begin(BlockNo first, uint64_t count, HomeBlocks& touched);
-  void finish(BlockNo block, uint32_t crc, uint64_t epoch);
+  void finish(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch);
   // The epoch's flush is done: stores the checksums of blocks last written in it, and flushes.
   void settle(BlockNo first, uint64_t count, uint64_t epoch, HomeBlocks& touched);
   void forget(BlockNo first, uint64_t count);  // the blocks left their file
@@ -59,8 +59,19 @@ class Checksums {
   static constexpr size_t kShards = 16;
   Shard& shard(uint64_t group) { return shards_[group % kShards]; }
   const Shard& shard(uint64_t group) const { return shards_[group % kShards]; }
+  struct Blocks {  // of one group
+    uint64_t first, end;
+    uint64_t mask() const { return ~uint64_t{0} >> (kGroup - (end - first)) << first % kGroup; }
+  };
   uint32_t stored(uint64_t block) const;
-  void drop(Shard& at, uint64_t group, uint64_t block) SFS_REQUIRES(at.mutex);
+  // One checksum, or the two of a word: nobody else stores to it then.
+  void put(uint64_t at, bool pair, uint32_t crc, uint32_t next);
+  template <typename Visit>
+  static void each_group(BlockNo first, uint64_t count, Visit&& visit);
+  template <typename Visit>
+  void each_word(const Blocks& blocks, uint64_t mask, Visit&& visit) const;
+  Group& group_of(Shard& at, uint64_t group) SFS_REQUIRES(at.mutex);
+  void drop(Shard& at, uint64_t group, uint64_t mask) SFS_REQUIRES(at.mutex);
 
   pmem::Region& region_;
   const Geometry& geometry_;

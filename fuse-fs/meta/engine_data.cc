@@ -154,6 +154,20 @@ void EngineImpl::store_new_checksums(const WriteResult& result, Inode& inode) {
   std::vector<std::vector<uint32_t>> fresh;
   fresh.reserve(result.added.size());
   for (const auto& piece : result.added) fresh.emplace_back(piece.length);
+  BlockNo from{0};
+  std::vector<uint32_t> overwritten;
+  const auto finish = [&] {
+    if (overwritten.empty()) return;
+    checksums_.finish(from, overwritten, result.epoch);
+    Inode::Overwritten* run = inode.overwritten.empty() ? nullptr : &inode.overwritten.back();
+    if (run != nullptr && run->epoch == result.epoch &&
+        run->first.value + run->count == from.value) {
+      run->count += overwritten.size();
+    } else {
+      inode.overwritten.push_back({from, overwritten.size(), result.epoch});
+    }
+    overwritten.clear();
+  };
   size_t last = 0;  // checksums come in the order of the pieces
   for (const WriteResult::BlockChecksum& checksum : result.checksums) {
     const auto holds = [&](size_t i) {
@@ -168,15 +182,11 @@ void EngineImpl::store_new_checksums(const WriteResult& result, Inode& inode) {
           known_checksum(checksum.crc);
       continue;
     }
-    checksums_.finish(checksum.block, checksum.crc, result.epoch);
-    Inode::Overwritten* run = inode.overwritten.empty() ? nullptr : &inode.overwritten.back();
-    if (run != nullptr && run->epoch == result.epoch &&
-        run->first.value + run->count == checksum.block.value) {
-      ++run->count;
-    } else {
-      inode.overwritten.push_back({checksum.block, 1, result.epoch});
-    }
+    if (from.value + overwritten.size() != checksum.block.value) finish();
+    if (overwritten.empty()) from = checksum.block;
+    overwritten.push_back(checksum.crc);
   }
+  finish();
   for (size_t i = 0; i < fresh.size(); ++i) checksums_.store(result.added[i].block, fresh[i]);
 }
 
