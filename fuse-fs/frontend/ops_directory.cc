@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -15,7 +15,7 @@ namespace streamfs::frontend {
 namespace {
 
 struct Entry {
-  std::string name;
+  size_t name;  // in names, and a zero behind it
   InodeId id;
   uint32_t type;
   off_t next_cookie;
@@ -24,10 +24,12 @@ struct Entry {
 
 struct Listing {
   std::vector<Entry> entries;
+  std::string names;
   size_t bytes = 0;  // of the reply
+  const char* name(const Entry& entry) const { return names.data() + entry.name; }
 };
 
-bool is_dot_or_dot_dot(const std::string& name) {
+bool is_dot_or_dot_dot(std::string_view name) {
   return name == "." || name == "..";
 }
 
@@ -37,13 +39,15 @@ template <typename Room>
 Result<Listing> collect(Context& context, InodeId directory, off_t cookie, size_t size, Room room) {
   Listing all;
   all.entries.reserve(size / room("names are short"));
+  all.names.reserve(size / 4);
   SFS_TRY(context.fs().read_directory(
       directory, static_cast<uint64_t>(cookie), [&](const meta::DirectoryEntry& found) {
-        std::string name(found.name);
-        const size_t bytes = room(name.c_str());
+        const size_t at = all.names.size();
+        all.names.append(found.name).push_back('\0');
+        const size_t bytes = room(all.names.data() + at);
         if (all.bytes + bytes > size) return false;
-        all.entries.push_back({std::move(name), found.id, found.type,
-                               static_cast<off_t>(found.next_cookie), all.bytes});
+        all.entries.push_back(
+            {at, found.id, found.type, static_cast<off_t>(found.next_cookie), all.bytes});
         all.bytes += bytes;
         return true;
       }));
@@ -62,9 +66,11 @@ struct stat only_type(const Context& context, const Entry& entry) {
 class Plus {
  public:
   Plus(fuse_req_t req, Context& context, const Listing& listing)
-      : req_(req), context_(context), reply_(listing.bytes) {
+      : req_(req), context_(context), listing_(listing), reply_(listing.bytes) {
+    asked_.reserve(listing.entries.size());
+    ids_.reserve(listing.entries.size());
     for (const Entry& entry : listing.entries) {
-      if (is_dot_or_dot_dot(entry.name)) {
+      if (is_dot_or_dot_dot(listing.name(entry))) {
         put_plain(entry);
       } else {
         asked_.push_back(&entry);
@@ -105,11 +111,12 @@ class Plus {
 
   void put(const Entry& entry, const fuse_entry_param& found) {
     fuse_add_direntry_plus(req_, reply_.data() + entry.offset, reply_.size() - entry.offset,
-                           entry.name.c_str(), &found, entry.next_cookie);
+                           listing_.name(entry), &found, entry.next_cookie);
   }
 
   fuse_req_t req_;
   Context& context_;
+  const Listing& listing_;
   std::vector<char> reply_;
   std::vector<const Entry*> asked_;
   std::vector<InodeId> ids_;  // of asked_; 0: there is no reference
@@ -129,7 +136,7 @@ void readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t cookie, fuse_fil
     for (const Entry& entry : listing->entries) {
       const struct stat attributes = only_type(c, entry);
       fuse_add_direntry(req, reply.data() + entry.offset, reply.size() - entry.offset,
-                        entry.name.c_str(), &attributes, entry.next_cookie);
+                        listing->name(entry), &attributes, entry.next_cookie);
     }
     fuse_reply_buf(req, reply.data(), reply.size());
   });

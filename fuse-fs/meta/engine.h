@@ -165,6 +165,7 @@ class Engine {
                                       std::string_view new_name, uint32_t flags,
                                       const Caller& caller = {}) = 0;
   // From cookie 0; "." and ".." included. Stops when visit returns false (that entry comes again).
+  // The directory is locked meanwhile: visit takes down what it needs, and asks nothing of it.
   virtual Result<void> read_directory(InodeId directory, uint64_t cookie,
                                       const std::function<bool(const DirectoryEntry&)>& visit) = 0;
   // One more reference to an inode that was found in a directory. ESTALE: freed meanwhile.

@@ -328,34 +328,16 @@ constexpr uint64_t kSelfCookie = 1, kParentCookie = 2, kFirstSlotCookie = 3;
 // as many as getdents was given room for, some 200.
 Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
                                         const std::function<bool(const DirectoryEntry&)>& visit) {
-  struct Item {
-    std::string name;
-    InodeId id;
-    uint32_t type;
-    uint64_t cookie;
-  };
-  constexpr size_t kFirst = 32, kMost = 256;
-  std::vector<Item> batch;
-  for (size_t wanted = kFirst;; wanted = std::min(2 * wanted, kMost)) {
-    batch.clear();
-    {
-      SFS_ASSIGN(const Locked directory, lock_directory(id));
-      SFS_ASSIGN(const Directory* names, entries(*directory));
-      if (cookie < kSelfCookie) batch.push_back({".", id, S_IFDIR, kSelfCookie});
-      const InodeId parent{directory->committed.parent};
-      if (cookie < kParentCookie) batch.push_back({"..", parent, S_IFDIR, kParentCookie});
-      const uint64_t first = cookie < kFirstSlotCookie ? 0 : cookie - kFirstSlotCookie + 1;
-      names->visit(first, [&](uint32_t slot, const DirEntry& entry) {
-        batch.push_back({entry.name, entry.id, entry.type, slot + kFirstSlotCookie});
-        return batch.size() < wanted;
-      });
-    }
-    for (const Item& item : batch) {
-      if (!visit({item.name, item.id, item.type, item.cookie})) return {};
-      cookie = item.cookie;
-    }
-    if (batch.size() < wanted) return {};
-  }
+  SFS_ASSIGN(const Locked directory, lock_directory(id));
+  SFS_ASSIGN(const Directory* names, entries(*directory));
+  const InodeId parent{directory->committed.parent};
+  if (cookie < kSelfCookie && !visit({".", id, S_IFDIR, kSelfCookie})) return {};
+  if (cookie < kParentCookie && !visit({"..", parent, S_IFDIR, kParentCookie})) return {};
+  const uint64_t first = cookie < kFirstSlotCookie ? 0 : cookie - kFirstSlotCookie + 1;
+  names->visit(first, [&](uint32_t slot, const DirEntry& entry) {
+    return visit({entry.name, entry.id, entry.type, slot + kFirstSlotCookie});
+  });
+  return {};
 }
 
 Result<Attributes> EngineImpl::reference(InodeId id) {

@@ -47,12 +47,12 @@ class ReuseCrash : public ::testing::Test {
     EXPECT_TRUE(engine
                     .read_directory(engine.root(), 0,
                                     [&](const DirectoryEntry& entry) {
-                                      const auto found = engine.lookup(engine.root(), entry.name);
-                                      EXPECT_TRUE(found.ok()) << entry.name;
                                       names.emplace(entry.name);
                                       return true;
                                     })
                     .ok());
+    for (const std::string& name : names)
+      EXPECT_TRUE(engine.lookup(engine.root(), name).ok()) << name;
     return names;
   }
   void create(const std::string& name) {
