@@ -11,8 +11,8 @@ namespace streamfs {
 
 uint32_t crc32c(ConstBytes bytes, uint32_t seed = 0);
 
-// Of each of as many equal parts as there is room for. Of bytes that no cache holds, such as a
-// device has just written, twice as fast as one by one.
+// Of each of as many equal parts as there is room for; faster than one by one of bytes that no
+// cache holds, such as a device has just written.
 void crc32c_each(ConstBytes bytes, std::span<uint32_t> crcs);
 
 // Copies `from` into `to` (same length) and returns crc32c(from): the one copy of the write path.

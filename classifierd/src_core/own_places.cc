@@ -25,7 +25,7 @@ constexpr uint64_t kEpochPages = (512ULL << 20) / 4096;
 }  // namespace
 
 OwnPlaces::OwnPlaces(uint64_t capacity_pages, uint64_t log_pages)
-    : capacity_(capacity_pages), free_pages_(capacity_pages - log_pages) {
+    : capacity_(capacity_pages), log_pages_(log_pages) {
   if (log_pages >= capacity_pages || capacity_pages > kCapacityBlocksMax)
     throw std::invalid_argument("no room for files");
 }
@@ -35,7 +35,6 @@ void OwnPlaces::hold(uint64_t first, uint64_t pages) {
   pages = std::min(pages, capacity_ - first);
   if (pages == 0) return;
   held_[first] = std::max(held_[first], first + pages);
-  free_pages_ -= std::min(free_pages_, pages);
 }
 
 std::vector<TelemetryRecord> OwnPlaces::take(std::span<const TelemetryRecord> records) {
@@ -47,6 +46,7 @@ std::vector<TelemetryRecord> OwnPlaces::take(std::span<const TelemetryRecord> re
       at = std::max(at, end);
     }
     if (at < capacity_) free_.push_back({at, capacity_ - at});
+    for (const Run& run : free_) free_pages_ += run.pages;
   }
   Out out;
   for (const TelemetryRecord& record : records) {
@@ -218,7 +218,7 @@ uint64_t OwnPlaces::take_free(Out& out) {
   Run& run = free_.front();
   const uint64_t page = run.first++;
   if (--run.pages == 0) free_.pop_front();
-  free_pages_ -= std::min<uint64_t>(free_pages_, 1);
+  --free_pages_;
   return page;
 }
 

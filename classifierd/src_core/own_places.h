@@ -25,7 +25,8 @@ class OwnPlaces {
   // room.
   OwnPlaces(uint64_t capacity_pages, uint64_t log_pages);
 
-  // Files lie there from the beginning; what is not on the device is left out.
+  // Files lie there from the beginning: before the first take(). What is not on the device is left
+  // out.
   void hold(uint64_t first, uint64_t pages);
   // Requests in order, with times; what is not believable is left out. What comes of it says trim
   // or not, but neither age nor clock (page_trace.h).
@@ -53,14 +54,14 @@ class OwnPlaces {
   bool take_held(uint64_t page);
   void free_held(uint64_t first, uint64_t end);
   uint64_t take_free(Out& out);
-  bool pressed() const { return free_pages_ < capacity_ / 8; }
+  bool pressed() const { return free_pages_ < log_pages_ + capacity_ / 8; }
 
-  const uint64_t capacity_;
+  const uint64_t capacity_, log_pages_;
   std::map<uint64_t, uint64_t> held_;  // first page → end, where no one has written since
   std::unordered_map<uint64_t, Place> places_;
   bool fresh_ = true;  // free_ holds nothing yet
   std::deque<Run> free_;
-  uint64_t free_pages_;
+  uint64_t free_pages_ = 0;
   std::vector<Run> dead_, replaced_;  // wait for a pass; for the end of the epoch first
   uint64_t dead_pages_ = 0, replaced_pages_ = 0;
   int64_t passed_ms_ = 0, closed_ms_ = 0, wrote_ms_ = 0;

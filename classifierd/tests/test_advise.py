@@ -428,11 +428,60 @@ def test_a_request_is_divided_where_another_files_pages_begin() -> None:
     ("path", "context"),
     [("/a.TXT", ("TXT", "")), ("/x/000012", ("#", "x")), ("/x/.bashrc", ("", "x")),
      ("/data-0012/b.123", ("#", "data-#")), ("/x/a.b:c", ("b_c", "x")), ("/x/a", ("", "x")),
-     ("/x/a.seventeenletters1", ("", "x")), ('/q,"/a', ("", "q__"))],
+     ("/x/a.seventeenletters1", ("", "x")), ("/x/a.résuméééééééé", ("", "x")),
+     ('/q,"/a', ("", "q__"))],
 )  # fmt: skip
 def test_names_are_folded_as_streamfs_folds_them(path: str, context: tuple[str, str]) -> None:
     found = Owners(4096)
     assert found.context(path) == found.names[context]
+
+
+def test_a_tree_that_is_hostile_is_walked(tmp_path: Path) -> None:
+    (tmp_path / "\udcff").mkdir()
+    (tmp_path / "\udcff" / "a.\udce9").write_bytes(bytes(8192))
+    (tmp_path / "loop").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "fifo")
+    deep = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1500):  # deeper than a path can say or a recursion go
+        os.mkdir("d", dir_fd=deep)
+        above, deep = deep, os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(above)
+    os.close(deep)
+    found = Owners(1 << 40)
+    try:
+        assert found.walk(tmp_path) <= 1  # tmpfs does not say where files lie
+        assert found.context("/\udcff/a.\udce9") == found.names["_", "_"]
+    finally:
+        subprocess.run(["rm", "-rf", tmp_path / "d"], check=True)
+    with (tmp_path / "trace.csv").open("w") as file:
+        none = np.zeros(0, np.int64)
+        asked = Requests(none != 0, none, none, none != 0, none, none)
+        recording.write(file, recording.Recording(asked, found.names))
+    assert recording.read(tmp_path / "trace.csv") is not None
+
+
+def test_times_that_go_back_do_not_stop_time() -> None:
+    none = np.zeros(4, np.int64)
+    when = np.array([5000, 1000, 9000, 1 << 60])
+    asked = Requests(none != 0, none, none + 4096, none != 0, none, when)
+    assert asked.as_files()["time_ms"].tolist() == [0, 0, 4, 2**32 - 1]
+
+
+@pytest.mark.parametrize("number", ["-5", "70000", "1000000000000"])
+def test_a_vstream_that_is_none_is_refused(tmp_path: Path, number: str) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(f"op,offset_bytes,length_bytes,vstream\nW,0,4096,{number}\n")
+    assert main(["advise", str(path), "--capacity", "1G"]) == EXIT_NO_DEVICE
+
+
+@pytest.mark.parametrize("rows", ["#device,80000000000000000,0\n1,W,0,4096,0\n", "1,W,0,4096,0\n"])
+def test_an_ssd_of_a_size_that_none_has_is_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, rows: str
+) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(f"{recording.HEADER}\n{rows}")
+    assert main(["advise", str(path)]) == EXIT_USAGE
+    assert "nothing can be said" in caplog.text
 
 
 def test_what_cannot_be_advised_on_is_said(

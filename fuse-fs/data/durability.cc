@@ -42,10 +42,14 @@ Result<void> make_durable(DurabilityBarrier& barrier, TxId through, Health& heal
 }
 
 Result<void> LogBlocks::write(BlockNo first, ConstBytes bytes) {
-  const PStreamId stream{static_cast<uint16_t>(device_.info().pstream_count - 1)};
+  const PStreamId to = stream(bytes.size() / kBlockSize);
   blockdev::IoBatch batch(device_);
-  batch.write(first, bytes, {device_.placement(stream), kLogVStream});
+  batch.write(first, bytes, {device_.placement(to), kLogVStream});
   return batch.wait();
+}
+
+PStreamId LogBlocks::stream(uint64_t /*blocks*/) {
+  return PStreamId{static_cast<uint16_t>(device_.info().pstream_count - 1)};
 }
 
 Result<void> LogBlocks::read(BlockNo first, Bytes bytes) {

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/data/epoch_stream.h"
 #include "fuse-fs/data/group_run.h"
 #include "fuse-fs/data/health.h"
 #include "fuse-fs/meta/engine.h"
@@ -63,22 +64,27 @@ class DurabilityBarrier {
 // META alone: Region::sync() does what the class asks for.
 std::unique_ptr<DurabilityBarrier> make_region_barrier(pmem::Region& region);
 // The metadata log on the data device, and META's own sync where it has one.
+// `trims`: it trims what it needs no more.
 Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region,
                                                             meta::Engine& engine,
-                                                            blockdev::Device& device,
-                                                            const meta::DataLabel& label);
+                                                            EpochStream& device,
+                                                            const meta::DataLabel& label,
+                                                            bool trims);
 
 // What a barrier answered: what cannot be made durable makes the filesystem read-only.
 Result<void> durable_or_read_only(Result<void> answer, Health& health);
 Result<void> make_durable(DurabilityBarrier& barrier, TxId through, Health& health);
 
 // The data device as the metadata log sees it: synchronous, in a vStream of its own.
-class LogBlocks final : public meta::LogDevice {
+class LogBlocks : public meta::LogDevice {
  public:
   explicit LogBlocks(blockdev::Device& device) : device_(device) {}
   Result<void> write(BlockNo first, ConstBytes bytes) override;
   Result<void> read(BlockNo first, Bytes bytes) override;
   Result<void> flush() override;
+
+ protected:
+  virtual PStreamId stream(uint64_t blocks);  // of what is written now: the last one
 
  private:
   blockdev::Device& device_;

@@ -82,7 +82,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
       [this](pmem::Region& left, const std::string& why) { return go_on_alone(left, why); });
   barrier_ = make_region_barrier(region);
   if (geometry().meta_log() && !options_.read_only) {
-    SFS_ASSIGN(barrier_, make_log_barrier(region, *engine_, device, pair_.label));
+    SFS_ASSIGN(barrier_, make_log_barrier(region, *engine_, device, pair_.label, options_.discard));
   }
   vstreams_ = std::make_unique<VStreamStore>(*engine_);
   placement::Placement::Options placement_options;

@@ -182,6 +182,7 @@ class Filesystem {
                               std::string_view new_name, uint32_t flags,
                               const std::function<void(InodeId)>& push_dirty,
                               const meta::Caller& caller = {}) = 0;
+  // As the engine's: visit takes down what it needs, and asks nothing of the filesystem.
   virtual Result<void> read_directory(
       InodeId directory, uint64_t cookie,
       const std::function<bool(const meta::DirectoryEntry&)>& visit) = 0;

@@ -10,18 +10,37 @@
 #include "base/types.h"
 #include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/durability.h"
+#include "fuse-fs/data/epoch_stream.h"
 #include "fuse-fs/meta/engine.h"
 #include "pmem/region.h"
 
 namespace streamfs::data {
 namespace {
 
+// Where a flush is not free the log shares what it pads with the epoch's data.
+class EpochLogBlocks final : public LogBlocks {
+ public:
+  EpochLogBlocks(EpochStream& device, bool trims)
+      : LogBlocks(device), device_(device), trims_(trims) {}
+  void forget(BlockNo first, uint64_t count) override {
+    if (trims_) (void)device_.trim(first, count);  // dead all the same
+  }
+
+ private:
+  PStreamId stream(uint64_t blocks) override {
+    return device_.of(LogBlocks::stream(blocks), blocks);
+  }
+
+  EpochStream& device_;
+  const bool trims_;
+};
+
 class LogBarrier final : public DurabilityBarrier {
  public:
-  LogBarrier(pmem::Region& region, meta::Engine& engine, blockdev::Device& device)
+  LogBarrier(pmem::Region& region, meta::Engine& engine, EpochStream& device, bool trims)
       : region_(region),
         engine_(engine),
-        blocks_(device),
+        blocks_(device, trims),
         rebuilt_(region.copies() == 1 && boot_of_machine() != 0 &&
                  region.meta_class() != pmem::MetaClass::kPersistent) {}
 
@@ -99,7 +118,7 @@ class LogBarrier final : public DurabilityBarrier {
 
   pmem::Region& region_;
   meta::Engine& engine_;
-  LogBlocks blocks_;
+  EpochLogBlocks blocks_;
   std::unique_ptr<meta::MetadataLog> log_;
   const bool rebuilt_;  // from the log after every power cut
   std::atomic<bool> distrusted_{false};
@@ -111,9 +130,10 @@ class LogBarrier final : public DurabilityBarrier {
 
 Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region,
                                                             meta::Engine& engine,
-                                                            blockdev::Device& device,
-                                                            const meta::DataLabel& label) {
-  auto barrier = std::make_unique<LogBarrier>(region, engine, device);
+                                                            EpochStream& device,
+                                                            const meta::DataLabel& label,
+                                                            bool trims) {
+  auto barrier = std::make_unique<LogBarrier>(region, engine, device, trims);
   SFS_TRY(barrier->start(engine.geometry(), label));
   return std::unique_ptr<DurabilityBarrier>(std::move(barrier));
 }

@@ -98,10 +98,16 @@ void Maintenance::reclaim_loop() {
   while (wait_to_reclaim()) reclaim_round();
 }
 
+void Maintenance::close_epoch() {
+  (void)core_.epochs.close();  // logged there, the inodes stay dirty
+  if (barrier_.waits() && core_.health.writable().ok())
+    (void)make_durable(barrier_, core_.engine.journal().last(), core_.health);
+}
+
 void Maintenance::reclaim_round() {
   if (!core_.health.writable().ok()) return;
   (void)free_orphans();
-  if (trims_.pressed() && core_.epochs.dirty_for(kClosePressedMs)) (void)core_.epochs.close();
+  if (trims_.pressed() && core_.epochs.dirty_for(kClosePressedMs)) close_epoch();
   const Result<void> done = trims_.drain(TrimQueue::Pace::kGivesWay);
   if (!done.ok()) spdlog::error("freed blocks: {}", done.error().message());
   count_inodes();
@@ -159,7 +165,7 @@ Result<void> Maintenance::reclaim(TrimQueue::Pace pace) {
   return reclaims_.run([this, pace]() -> Result<void> {
     SFS_TRY(core_.health.writable());
     (void)free_orphans();
-    (void)core_.epochs.close();
+    close_epoch();
     return trims_.drain(pace);
   });
 }

@@ -51,6 +51,8 @@ class Maintenance {
   // What a file's new data replace is dead only when they are committed.
   static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100, kClosePressedMs = 500;
   static constexpr int kCountSteps = 256;  // a round, where inodes in use are not known
+  // What an epoch has committed is durable with it.
+  void close_epoch();
   void tick_placement();
   void release_streams();
   void timer_loop();

@@ -133,8 +133,10 @@ bool Checksums::begin(BlockNo first, uint64_t count, HomeBlocks& touched) {
     const MutexLock lock(at.mutex);
     Group& group = group_of(at, number);
     group.mask |= blocks.mask();
-    for (uint64_t block = blocks.first; block < blocks.end; ++block)
-      group.crcs[block % kGroup] = 0, group.epochs[block % kGroup] = 0;
+    for (uint64_t block = blocks.first; block < blocks.end; ++block) {
+      group.crcs[block % kGroup] = 0;
+      group.epochs[block % kGroup] = 0;
+    }
     each_word(blocks, blocks.mask(), [&](uint64_t block, uint64_t offset, bool pair) {
       const bool clear = stored(block) == 0 && (!pair || stored(block + 1) == 0);
       if (clear && region_.alike(offset, pair ? kWordSize : sizeof(uint32_t))) return;

@@ -323,9 +323,6 @@ constexpr uint64_t kSelfCookie = 1, kParentCookie = 2, kFirstSlotCookie = 3;
 
 }  // namespace
 
-// A bounded part of a directory at a time: visit() runs without locks, so it may call the engine.
-// The first parts are small: before Linux 6.16 a caller has 4 KiB to fill, some 25 names, and then
-// as many as getdents was given room for, some 200.
 Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
                                         const std::function<bool(const DirectoryEntry&)>& visit) {
   SFS_ASSIGN(const Locked directory, lock_directory(id));

@@ -194,7 +194,7 @@ Result<void> MetadataLog::write_chunk(Chunk chunk, uint64_t last_sequence) {
   chunk.bytes.insert(chunk.bytes.end(), conditions.begin(), conditions.end());
   const uint64_t payload = chunk.bytes.size() - sizeof(LogChunkHeader);
   const uint64_t blocks = chunk_blocks(payload);
-  if (!snapshotting_ && head_block_ + blocks - snapshot_at_ > label_.log_blocks / 2)
+  if (!snapshotting_ && head_block_ + blocks - snapshot_at_ > snapshot_due())
     SFS_TRY(take_snapshot());
   if (head_block_ % label_.log_blocks + blocks > label_.log_blocks) {
     head_block_ = round_up(head_block_, label_.log_blocks);  // a chunk never crosses the end
@@ -302,10 +302,33 @@ Result<void> MetadataLog::snapshot_written(const SnapshotHeader& header, uint64_
   bytes_written_.fetch_add(snapshot_bytes(header), std::memory_order_relaxed);
   ++snapshot_generation_;
   snapshot_chunk_ = header.first_chunk;
+  forget_up_to(snapshot_at_);
   snapshot_at_ = from;
+  snapshot_blocks_ = snapshot_bytes(header) / kBlockSize;
   begun_.store(true, std::memory_order_release);
   made_durable({TxId{header.sequence}, TxId{header.sequence}});  // its flushes were of the data too
   return {};
+}
+
+// The log is live to the device, and copied with the data that it lies among: so it is kept short,
+// as far as snapshots cost half of what it does.
+uint64_t MetadataLog::snapshot_due() const {
+  constexpr uint64_t kLeast = 128;
+  const uint64_t half = label_.log_blocks / 2;
+  return snapshot_blocks_ == 0 ? half : std::min(half, std::max(kLeast, 2 * snapshot_blocks_));
+}
+
+// No snapshot needs what lies before that block: the one that did has been written over. So has
+// what is a whole turn behind.
+void MetadataLog::forget_up_to(uint64_t block) {
+  const uint64_t ring = label_.log_blocks;
+  const uint64_t turn_before = head_block_ - std::min(head_block_, ring);
+  for (uint64_t at = std::max(needed_from_.value_or(block), turn_before); at < block;) {
+    const uint64_t some = std::min(block - at, ring - at % ring);
+    device_.forget(BlockNo{label_.log_first_block + at % ring}, some);
+    at += some;
+  }
+  needed_from_ = block;
 }
 
 void MetadataLog::grow(const DataLabel& label) {

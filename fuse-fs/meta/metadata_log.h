@@ -26,6 +26,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -48,6 +49,8 @@ class LogDevice {
   virtual Result<void> write(BlockNo first, ConstBytes bytes) = 0;
   virtual Result<void> read(BlockNo first, Bytes bytes) = 0;
   virtual Result<void> flush() = 0;
+  // What they hold nobody will read: they may hold anything from now on.
+  virtual void forget(BlockNo /*first*/, uint64_t /*count*/) {}
 };
 
 class MetadataLog {
@@ -75,8 +78,8 @@ class MetadataLog {
     TxId last;     // every record up to it
     TxId settled;  // conditions up to it are settled
   };
-  // Writes every pending record. Takes a snapshot first when the ring is half full. Errors leave
-  // the records pending.
+  // Writes every pending record. Takes a snapshot first when the log since the last one is twice as
+  // long as that, or half of the ring. Errors leave the records pending.
   Result<Shipped> ship();
   // The same; with none pending it writes a chunk all the same, if that settles something.
   Result<Shipped> ship_to_settle();
@@ -116,6 +119,8 @@ class MetadataLog {
   SnapshotHeader next_snapshot(TxId as_of) const SFS_REQUIRES(ship_mutex_);
   Result<void> write_snapshot_beside() SFS_REQUIRES(ship_mutex_);
   Result<void> write_snapshot_as_of(TxId last) SFS_REQUIRES(ship_mutex_);
+  uint64_t snapshot_due() const SFS_REQUIRES(ship_mutex_);
+  void forget_up_to(uint64_t block) SFS_REQUIRES(ship_mutex_);
   Result<void> snapshot_written(const SnapshotHeader& header, uint64_t from)
       SFS_REQUIRES(ship_mutex_);
 
@@ -139,6 +144,9 @@ class MetadataLog {
   uint64_t next_chunk_ SFS_GUARDED_BY(ship_mutex_) = 1;
   uint64_t head_block_ SFS_GUARDED_BY(ship_mutex_) = 0;   // in the log area, grows for ever
   uint64_t snapshot_at_ SFS_GUARDED_BY(ship_mutex_) = 0;  // head_block_ when the last began
+  // head_block_ when the one before that began, from which a restore may read; none: not known.
+  std::optional<uint64_t> needed_from_ SFS_GUARDED_BY(ship_mutex_);
+  uint64_t snapshot_blocks_ SFS_GUARDED_BY(ship_mutex_) = 0;  // of the last; 0: not known
   uint64_t snapshot_generation_ SFS_GUARDED_BY(ship_mutex_) = 0;
   uint64_t snapshot_chunk_ SFS_GUARDED_BY(ship_mutex_) = 0;  // next_chunk_ then
   std::atomic<bool> begun_{false};

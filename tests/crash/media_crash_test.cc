@@ -229,6 +229,9 @@ class CutDevice final : public LogDevice {
     unflushed_.clear();
     return {};
   }
+  void forget(BlockNo first, uint64_t count) override {
+    if (!off_) std::memset(&durable_[first.value * kBlockSize], 0xa5, count * kBlockSize);
+  }
   void cut_in_flush(uint64_t number) { flushes_left_ = number; }
   bool is_off() const { return off_; }
   // What was not flushed is gone; on again.

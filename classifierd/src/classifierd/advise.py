@@ -37,6 +37,7 @@ _BLOCK_PAGES_MIN = 32
 _RESERVE_BLOCKS = 12  # beside the spare, as ssd-sim's (emulator/geometry.h)
 # streamfs's log on DATA (fuse-fs/meta/label.cc): a share of it, in bounds.
 _LOG_SHARE, _LOG_PAGES_MIN, _LOG_PAGES_MAX = 64, 1024, 16384
+LEAST_PAGES, MOST_PAGES = _LOG_PAGES_MIN + 64, 1 << 34  # of an SSD that something is said of
 
 
 @dataclass(frozen=True)

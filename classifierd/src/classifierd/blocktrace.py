@@ -12,7 +12,7 @@ import re
 import select
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -131,7 +131,8 @@ def _tracing(disk: Path, ext4: Path | None) -> Iterator[int]:
         if pipe >= 0:
             os.close(pipe)
         for event, _ in filters:
-            (instance / "events" / event / "enable").write_text("0")
+            with suppress(OSError):
+                (instance / "events" / event / "enable").write_text("0")
         instance.rmdir()
 
 
@@ -205,13 +206,18 @@ def _requests(writes: list[Write]) -> Requests:
     return Requests(trim != 0, offset, length, log != 0, owner, time_us)
 
 
+def _octal(found: re.Match[bytes]) -> bytes:
+    return bytes([int(found[1], 8)])
+
+
 def mounted_at(device: Path) -> Path | None:
     """Where the file system on it is mounted; None: nowhere."""
     wanted = ":".join(str(each) for each in device_number(device))
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields = line.split(" ")
         if fields[2] == wanted:
-            return Path(fields[4].encode().decode("unicode_escape"))
+            escaped = os.fsencode(fields[4])
+            return Path(os.fsdecode(re.sub(rb"\\([0-7]{3})", _octal, escaped)))
     return None
 
 

@@ -18,7 +18,9 @@ from typing import Any
 
 from classifierd import blocktrace, report, spacemap, traces
 from classifierd.advise import (
+    LEAST_PAGES,
     MODELS,
+    MOST_PAGES,
     Machine,
     Prediction,
     Recorded,
@@ -207,6 +209,9 @@ def advise(args: argparse.Namespace) -> int:
     capacity = (args.capacity or disk.capacity_bytes or end * BLOCK_BYTES) // BLOCK_BYTES
     if end > capacity:
         log.error("--capacity is less than what was written to")
+        return _USAGE
+    if not LEAST_PAGES <= capacity <= MOST_PAGES:
+        log.error("of an SSD of %s nothing can be said", si_bytes(capacity * BLOCK_BYTES))
         return _USAGE
     used = min((args.used or disk.used_bytes) // BLOCK_BYTES, capacity)
     machine = Machine(capacity, used, seconds, None if args.used else disk.held)

@@ -15,6 +15,7 @@ import re
 import stat
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ _LINE = re.compile(
     r"len (?P<blocks>\d+) block (?P<block>\d+) "
 )
 _EXTENSION_MAX = 16  # fuse-fs/placement/context.cc
-_UNFIT = re.compile(r'[\x00-\x20\x7f:~,"]')
+_UNFIT = re.compile(r'[\x00-\x20\x7f:~,"\ud800-\udfff]')  # the last: bytes that are no UTF-8
 _GONE = " (deleted)"
 # linux/fiemap.h: start, length, flags, extents told, extents there is room for.
 _FIEMAP = 0xC020660B
@@ -46,6 +47,7 @@ _EXTENT = np.dtype(
     ]
 )
 _EXTENTS_AT_ONCE = 512
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK
 _LAST, _NOWHERE = 0x1, 0x2 | 0x4 | 0x200  # not known yet, not written yet; data beside the inode
 
 
@@ -54,7 +56,7 @@ def fold_extension(name: str) -> str:
     if name.isascii() and name.isdigit():
         return "#"
     stem, dot, ext = name.rpartition(".")
-    if not dot or not stem or len(ext) > _EXTENSION_MAX:
+    if not dot or not stem or len(os.fsencode(ext)) > _EXTENSION_MAX:
         return ""
     return "#" if ext.isascii() and ext.isdigit() else _UNFIT.sub("_", ext)
 
@@ -141,22 +143,39 @@ class Owners:
         return True
 
     def walk(self, mount: Path, stopped: Callable[[], bool] = lambda: False) -> int:
-        """Look at the files that are there, as far as one may; returns how many."""
-        device, looked = mount.stat().st_dev, 0
-        top = os.fspath(mount)
-        for folder, folders, files, fd in os.fwalk(top, follow_symlinks=False):
-            if stopped():
-                break
-            folders[:] = [each for each in folders if _device(each, fd) == device]
-            for name in files:
-                extents = _extents(name, fd)
-                if extents is None:
+        """Look at the files that are there, as far as one may; returns how many.
+
+        Others may change the tree meanwhile: no link is followed, and nothing looked into that is
+        another device's.
+        """
+        root = os.open(mount, _FOLDER)
+        try:
+            device, looked = os.fstat(root).st_dev, 0
+            todo: list[tuple[str, ...]] = [()]
+            while todo and not stopped():
+                parts = todo.pop()
+                folder = _folder(root, parts, device)
+                if folder is None:
                     continue
-                looked += 1
-                context = self.context(f"{folder.removeprefix(top)}/{name}")
-                for first, length in extents.tolist():
-                    self.place(first, length, context)
-        return looked
+                try:
+                    folders, files = _names(folder)
+                    todo += [(*parts, each) for each in folders]
+                    for name in files:
+                        looked += self._look("/".join(("", *parts, name)), name, folder, device)
+                finally:
+                    os.close(folder)
+            return looked
+        finally:
+            os.close(root)
+
+    def _look(self, path: str, name: str, folder: int, device: int) -> int:
+        extents = _extents(name, folder, device)
+        if extents is None:
+            return 0
+        context = self.context(path)
+        for first, length in extents.tolist():
+            self.place(first, length, context)
+        return 1
 
 
 def vstreams(names: dict[tuple[str, str], int]) -> list[VStream]:
@@ -165,23 +184,43 @@ def vstreams(names: dict[tuple[str, str], int]) -> list[VStream]:
     return [VStream(NOBODY), *known]
 
 
-def _device(name: str, folder: int) -> int:
+def _folder(root: int, parts: tuple[str, ...], device: int) -> int | None:
+    """Open a folder below another one; None: it is none any more, or another device's."""
+    fd = os.dup(root)
     try:
-        return os.lstat(name, dir_fd=folder).st_dev
+        for part in parts:
+            above, fd = fd, os.open(part, _FOLDER, dir_fd=fd)
+            os.close(above)
+        if os.fstat(fd).st_dev == device:
+            return fd
     except OSError:
-        return -1
+        pass
+    os.close(fd)
+    return None
 
 
-def _extents(name: str, folder: int) -> Ints | None:
+def _names(folder: int) -> tuple[list[str], list[str]]:
+    """The folders and the files in it, as far as it can be read."""
+    folders, files = list[str](), list[str]()
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            elif entry.is_file(follow_symlinks=False):
+                files.append(entry.name)
+    return folders, files
+
+
+def _extents(name: str, folder: int, device: int) -> Ints | None:
     """Where a file lies, i64[extents, 2]: first byte, bytes; None where nobody says."""
     try:
-        what = os.lstat(name, dir_fd=folder)
-        if not stat.S_ISREG(what.st_mode) or what.st_blocks == 0:
-            return None
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     except OSError:
         return None
     try:
+        what = os.fstat(file)
+        if not stat.S_ISREG(what.st_mode) or what.st_dev != device or what.st_blocks == 0:
+            return None
         out, at = [np.zeros((0, 2), np.int64)], 0
         while True:
             room = bytes(_EXTENTS_AT_ONCE * _EXTENT.itemsize)

@@ -47,8 +47,8 @@ class Requests:
         pages = np.where(trim, (offset + length) // BLOCK_BYTES - first, -(-length // BLOCK_BYTES))
         kept = pages > 0
         out = make(first[kept], pages[kept], trim=trim[kept], vstream=self.owner[data][kept])
-        time_us = self.time_us[data][kept]
-        out["time_ms"] = (time_us - time_us[:1]) // 1000
+        time_us = np.maximum.accumulate(self.time_us[data][kept])  # two processors' may be inverted
+        out["time_ms"] = np.minimum((time_us - time_us[:1]) // 1000, np.iinfo(np.uint32).max)
         return out
 
     def log_runs(self) -> Ints:

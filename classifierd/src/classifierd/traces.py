@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from classifierd import _core
-from classifierd.contexts import VStream, parse_streams
+from classifierd.contexts import VSTREAMS, VStream, parse_streams
 from classifierd.records import BLOCK_BYTES, KIND_TRIM, Ints, Records, make, pages_one_by_one
 
 Columns = dict[str, npt.NDArray[np.str_] | Ints]
@@ -87,7 +87,11 @@ def _text(path: Path, data: bytes) -> Columns:
 def _vstreams(columns: Columns) -> tuple[npt.NDArray[np.generic] | int, list[VStream]]:
     """By number if the trace has them, else one a (comm, ext, dir) met."""
     if "vstream" in columns:
-        return columns["vstream"], [VStream(int(n)) for n in np.unique(columns["vstream"])]
+        numbers = np.unique(columns["vstream"]).astype(np.int64)
+        if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < VSTREAMS:
+            msg = f"vStreams are 0 to {VSTREAMS - 1}"
+            raise TraceError(msg)
+        return columns["vstream"], [VStream(int(n)) for n in numbers]
     if not {"comm", "ext", "dir"} <= columns.keys():
         return 0, [VStream(0)]
     keys = np.array([columns["comm"], columns["ext"], columns["dir"]]).T
@@ -96,7 +100,8 @@ def _vstreams(columns: Columns) -> tuple[npt.NDArray[np.generic] | int, list[VSt
         VStream(i + 1, "context", "", str(comm), str(ext), str(directory))
         for i, (comm, ext, directory) in enumerate(names)
     ]
-    return inverse.reshape(-1) + 1, known
+    number = inverse.reshape(-1) + 1
+    return np.where(number < VSTREAMS, number, 0), known[: VSTREAMS - 1]
 
 
 def _join_requests(out: Records, request: Ints) -> None:

@@ -392,6 +392,24 @@ TEST(Conditional, WhatTheTimerCommitsSurvivesAPowerCutToo) {
   }
 }
 
+TEST(Conditional, WhatTheReclaimerCommitsWhereLittleIsFreeSurvivesAPowerCutToo) {
+  for (const auto meta_class : {pmem::MetaClass::kPersistent, pmem::MetaClass::kSynced}) {
+    Rig rig(Rig::with_log(meta_class));
+    const InodeId id = rig.create("f"), rest = rig.create("rest");
+    const meta::Space space = rig.fs().engine().space();
+    const uint64_t most = space.free_blocks - space.data_blocks / 9;
+    for (uint64_t at = 0; at < most; at += 100)
+      ASSERT_TRUE(rig.write(rest, at * kBlockSize, filled_blocks(100, 2)).ok());
+    rig.clock().ms += 1000;
+    rig.fs().maintenance().timer_round();
+    ASSERT_TRUE(rig.write(id, 0, filled_blocks(100, 1)).ok());  // nothing is freed by it
+    rig.clock().ms += 500;
+    rig.fs().maintenance().reclaim_round();
+    rig.power_cut_losing_meta(1);
+    EXPECT_EQ(rig.read(rig.lookup("f"), 0, 101 * kBlockSize), filled_blocks(100, 1));
+  }
+}
+
 // An unmount, a growth of the log into a new snapshot, and the next mount go on from there.
 TEST(Conditional, ManyRecordsRunThroughTheLogAndItsSnapshots) {
   Rig rig(Rig::with_log());

@@ -218,6 +218,10 @@ class MemoryLog final : public LogDevice {
     return {};
   }
   Result<void> flush() override { return {}; }
+  void forget(BlockNo first, uint64_t count) override {
+    ASSERT_TRUE(fits(first, count * kBlockSize));
+    std::memset(&bytes[first.value * kBlockSize], 0xa5, count * kBlockSize);
+  }
   bool fits(BlockNo first, uint64_t length) const {
     return first.value < bytes.size() / kBlockSize &&
            length <= bytes.size() - first.value * kBlockSize;

@@ -57,7 +57,12 @@ class ForgetfulDevice final : public LogDevice {
     unflushed_.clear();
     return {};
   }
+  void forget(BlockNo first, uint64_t count) override {
+    forgotten += count;
+    std::memset(&durable_[first.value * kBlockSize], 0xa5, count * kBlockSize);
+  }
   void cut_power() { unflushed_.clear(); }
+  uint64_t forgotten = 0;
 
  private:
   std::vector<std::byte> durable_;
@@ -203,6 +208,40 @@ TEST_F(MetadataLogTest, MoreThanTheLogHoldsIsMadeToWaitForTheSnapshot) {
   fsync();
   lose_meta();
   EXPECT_EQ(word(0, 2), kChanges);
+}
+
+TEST_F(MetadataLogTest, WhatIsForgottenIsNotWhatTheRingWasWrittenOverWith) {
+  for (uint64_t i = 0; i < 4000; ++i) create(i, 10);
+  fsync();
+  ASSERT_TRUE(log_->snapshot().ok());
+  device_.on_write = [&] {
+    for (uint64_t i = 1; i <= 90'000; ++i) change(0, i);
+  };
+  ASSERT_TRUE(log_->snapshot().ok());  // most of the ring before its end
+  const uint64_t turns = label_.log_blocks, forgotten = device_.forgotten;
+  for (uint64_t turn = 1; turn <= turns; ++turn) {
+    change(0, turn);
+    fsync();
+    if (turn % 10 != 0) continue;
+    const auto anew = pmem::make_memory_region(kMetaSize, pmem::MetaClass::kVolatile);
+    ASSERT_TRUE(restore_from_log(*anew, label_, device_).ok()) << turn;
+    ASSERT_EQ(anew->load(object(0) + 2 * kWordSize), turn);
+  }
+  EXPECT_GT(device_.forgotten, forgotten);
+}
+
+TEST_F(MetadataLogTest, WhatTheLogIsLongerThanTwoSnapshotsIsForgotten) {
+  create(0, 10);
+  fsync();
+  const uint64_t turns = 4 * label_.log_blocks, before = log_->bytes_written();
+  for (uint64_t turn = 0; turn < turns; ++turn) {
+    change(0, turn);
+    fsync();
+  }
+  EXPECT_GT(device_.forgotten, turns * 9 / 10);  // a block a turn
+  EXPECT_LT(log_->bytes_written() - before, turns * kBlockSize * 8 / 5);
+  lose_meta();
+  EXPECT_EQ(word(0, 2), turns - 1);
 }
 
 TEST_F(MetadataLogTest, AnEmptyFilesystemComesBack) {
