@@ -58,7 +58,7 @@ class Epochs {
   Result<void> commit(InodeId id);
   // Flushes, if any data is not, and commits every dirty inode; the first error, after trying all.
   Result<void> close();
-  bool due() const;                            // idle, old or big enough to close
+  bool due() const;                             // idle, old or big enough to close
   bool dirty_for(uint32_t milliseconds) const;  // since the last one closed, or the first write
   size_t dirty_inodes() const;
   uint64_t closed() const { return closes_.load(std::memory_order_relaxed); }
