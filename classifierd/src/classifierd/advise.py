@@ -37,6 +37,7 @@ _BLOCK_PAGES_MIN = 32
 _RESERVE_BLOCKS = 12  # beside the spare, as ssd-sim's (emulator/geometry.h)
 # streamfs's log on DATA (fuse-fs/meta/label.cc): a share of it, in bounds.
 _LOG_SHARE, _LOG_PAGES_MIN, _LOG_PAGES_MAX = 64, 1024, 16384
+_LOG_LEAST_PAGES, _DATA_OF_META = 128, 1500  # the latter as bench/advise's files need it
 LEAST_PAGES, MOST_PAGES = _LOG_PAGES_MIN + 64, 1 << 34  # of an SSD that something is said of
 
 
@@ -142,10 +143,16 @@ def log_pages(capacity_pages: int) -> int:
     return int(np.clip(capacity_pages // _LOG_SHARE, _LOG_PAGES_MIN, _LOG_PAGES_MAX))
 
 
-def with_log(model: Model) -> Model:
-    """Where streamfs's log lies on it: a stream of its own and no copies, but less spare."""
+def with_log(model: Model, used_pages: int) -> Model:
+    """Where streamfs's log lies on it: a stream of its own and no copies, but less spare.
+
+    It keeps two snapshots of what META holds, and what is between them: twice one, a half more on
+    average (fuse-fs/meta/metadata_log.cc).
+    """
     capacity = model.capacity_bytes // BLOCK_BYTES
-    return replace(model, spare=max(model.spare - log_pages(capacity) / capacity, 0.001))
+    snapshot = used_pages / _DATA_OF_META
+    live = 2 * snapshot + 1.5 * max(_LOG_LEAST_PAGES, 2 * snapshot)
+    return replace(model, spare=max(model.spare - min(live, log_pages(capacity)) / capacity, 0.001))
 
 
 def tagged(records: Records, tags: Tags) -> Records:
@@ -246,7 +253,7 @@ def predict(recorded: Recorded, machine: Machine, model: Model) -> Prediction:
     everything, data, log = recorded.everything, recorded.data, recorded.log
     here, held = fitted(model, machine.capacity_pages), machine.holding()
     now = _written(everything) + _copies(here, _Placed(everything), machine, held)[0]
-    there = with_log(here)
+    there = with_log(here, machine.used_pages)
     files = held if machine.held is None else without(held, log.runs)
     # As the daemon's (daemon.py): as large as the device, however little of it is written to.
     device = Device(
