@@ -46,10 +46,9 @@ void Maintenance::timer_loop() {
 }
 
 void Maintenance::timer_round() {
-  const bool closes = core_.epochs.due();
-  if (closes) (void)core_.epochs.close();  // logged there, the inodes stay dirty
+  if (core_.epochs.due()) close_epoch();
   const uint64_t now = clock_.monotonic_ms();
-  bool sync = (closes && barrier_.waits()) || barrier_.damaged();
+  bool sync = barrier_.damaged();
   if (barrier_.waits() && now - namespace_synced_ms_ >= kNamespaceMs) {
     namespace_synced_ms_ = now;
     sync = namespace_dirty_.exchange(false) || sync;
