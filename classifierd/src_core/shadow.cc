@@ -33,16 +33,18 @@ uint64_t stride_of(const Shadow::Settings& settings) {
 
 Shadow::Shadow(const Settings& settings)
     : classes_(settings.classes), sample_(stride_of(settings), 1) {
-  const uint64_t live = std::max<uint64_t>(settings.live_pages, settings.block_pages);
-  live_ = sample_.share_of(live);
-  emulator::Geometry geometry =
-      smaller({live, settings.spare, settings.block_pages, settings.gc_mode, classes_},
-              sample_.stride(), live_);
+  whole_ = {std::max<uint64_t>(settings.live_pages, settings.block_pages), settings.spare,
+            settings.block_pages, settings.gc_mode, classes_};
+  live_max_ = sample_.share_of(whole_.pages);
+  emulator::Geometry geometry = smaller(whole_, sample_.stride(), live_max_);
+  blocks_ = geometry.blocks;
   geometry.user_pages *= kNumbersPerLive;
   pages_max_ = geometry.user_pages;
   for (uint32_t i = 0; i < settings.candidates; ++i) {
     devices_.push_back(std::make_unique<ShadowDevice>(geometry));
   }
+  const double begins = std::clamp(settings.begins, 0.0, 1.0);
+  fit(static_cast<uint64_t>(static_cast<double>(live_max_) * begins));
 }
 
 Shadow::~Shadow() = default;
@@ -54,11 +56,24 @@ void Shadow::write(uint64_t number, const Tag& tag) {
     refused_ += page < pages_max_ && devices_[d]->write(page, tag(d)) ? 0 : 1;
 }
 
+// Lets the devices grow to what has lived in them. All see the same writes, so one is asked.
+void Shadow::fit() {
+  const uint64_t lived = std::min(devices_.front()->peak_live(), live_max_);
+  if (lived > live_) fit(lived);
+}
+
+void Shadow::fit(uint64_t live) {
+  live_ = std::max<uint64_t>(live, 1);
+  const uint32_t blocks = smaller(whole_, sample_.stride(), live_).blocks;
+  for (const auto& device : devices_) device->withhold(blocks_ - std::min(blocks, blocks_));
+}
+
 void Shadow::fill(uint64_t pages, uint8_t cls, uint64_t first) {
   if (cls >= classes_) throw std::invalid_argument("a class that the shadow devices do not have");
   sample_.each(first, first + pages, [&](uint64_t, uint64_t, uint64_t number) {
     write(number, [&](size_t) { return cls; });
   });
+  fit();
 }
 
 void Shadow::feed(std::span<const TelemetryRecord> records, std::span<const uint8_t> tags) {
@@ -88,6 +103,7 @@ void Shadow::feed(std::span<const TelemetryRecord> records, std::span<const uint
                    write(number, [&](size_t device) { return tags[device * pages + tag]; });
                  });
     at += record.pages;
+    fit();
   }
 }
 

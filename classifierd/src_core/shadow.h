@@ -3,6 +3,10 @@
 //
 // A sample of chunks is followed (chunk_sample.h), and the devices are that much smaller
 // (smaller_device.h). Garbage collection is greedy; copies go where the whole device puts them.
+//
+// A device that is not full yet copies nothing, whatever places its pages, and shows nothing. So a
+// shadow device may begin smaller and grow with what has lived at once so far: it is full from the
+// start, and says what each placement will cost once the whole device is.
 // Thread safety: none. Memory: some 50 bytes a page followed and candidate.
 #pragma once
 
@@ -13,6 +17,7 @@
 
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/chunk_sample.h"
+#include "classifierd/src_core/smaller_device.h"
 #include "emulator/geometry.h"
 #include "emulator/workload/page_numbers.h"
 
@@ -30,6 +35,7 @@ class Shadow {
     uint32_t block_pages = 256;        // of the whole device
     uint64_t sampled_pages = 1 << 17;  // about how many of the live pages are followed
     emulator::GcMode gc_mode = emulator::GcMode::kSameStream;
+    double begins = 1;  // made for this share of live_pages, and growing
   };
   explicit Shadow(const Settings& settings);
   ~Shadow();
@@ -54,7 +60,7 @@ class Shadow {
   uint64_t written() const { return written_; }         // pages followed, ever
   std::vector<uint64_t> copied() const;                 // of each candidate, ever
   uint64_t one_in() const { return sample_.stride(); }  // chunks
-  uint64_t live_pages() const { return live_; }         // followed: at most so many
+  uint64_t live_pages() const { return live_; }         // followed: the devices are made for so many
   // Writes that found a device full, so that nothing it says counts: live_pages was too low.
   uint64_t refused() const { return refused_; }
 
@@ -62,10 +68,14 @@ class Shadow {
   using Numbers = emulator::NumbersByRun<ChunkSample::kChunkPages>;
   template <typename Tag>
   void write(uint64_t number, const Tag& tag);
+  void fit();
+  void fit(uint64_t live);
 
   const uint32_t classes_;
   const ChunkSample sample_;
-  uint64_t live_ = 0;
+  WholeDevice whole_;
+  uint64_t live_max_ = 0, live_ = 0;
+  uint32_t blocks_ = 0;  // of a device made for live_max_
   Numbers numbers_;
   std::vector<std::unique_ptr<ShadowDevice>> devices_;
   std::vector<Numbers::Numbered> known_;

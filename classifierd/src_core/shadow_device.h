@@ -27,6 +27,9 @@ class ShadowDevice {
   void trim(uint32_t page) { ftl_.trim(page); }
   void seal(emulator::FrontierId frontier) { ftl_.seal(frontier); }
   void go_on_from(const ShadowDevice& other) { ftl_.go_on_from(other.ftl_); }
+  // It collects garbage as one with so many blocks fewer.
+  void withhold(uint32_t blocks) { ftl_.withhold(blocks); }
+  uint64_t peak_live() const { return live_.peak_live_pages; }
   uint64_t copied() const { return counters_.gc_pages; }
 
  private:

@@ -82,6 +82,27 @@ def test_a_sampled_shadow_copies_what_the_device_would(name: str, live: int, one
     assert shadowed == pytest.approx(real, rel=0.1)
 
 
+@pytest.mark.parametrize("one_in", [1, 4])
+def test_a_shadow_that_grows_is_full_before_the_device_is(one_in: int) -> None:
+    """A quarter of the device lives: what grows copies as a device of that size would."""
+    live = LIVE // 4
+    records = telemetry(WORKLOADS["hot-cold"](300_000, 4, live)[0])
+    tags = np.zeros(int(records["pages"].sum()), np.uint8)
+
+    def shadow(pages: int, begins: float) -> _core.Shadow:
+        one = _core.Shadow(pages, 1, 2, 0.07, 64, pages // one_in, begins=begins)
+        one.feed(records, tags)
+        assert one.refused == 0
+        return one
+
+    small, grown, whole = shadow(live, 1), shadow(LIVE, 1 / 16), shadow(LIVE, 1)
+    assert whole.copied[0] < small.copied[0] / 20
+    assert small.copied[0] == pytest.approx(grown.copied[0], rel=0.05)
+    assert grown.live_pages <= live // one_in
+    grown.fill(LIVE, 1)  # everything else, too
+    assert (grown.live_pages, grown.refused) == (LIVE // one_in, 0)
+
+
 def test_a_sampled_shadow_ranks_as_the_whole_does() -> None:
     records, tags = hot_and_cold(1_500_000, 2)
     shadow = _core.Shadow(LIVE, 3, 2, 0.07, 256, LIVE // 4)

@@ -38,11 +38,22 @@ def test_the_longest_lived_lie_in_the_last_pstream_however_few_classes() -> None
 
 
 def test_nosep_serves_in_the_last_pstream_until_something_is_copied() -> None:
-    records = telemetry(bare("fio4", 4 * LIVE))
-    contest = Contest(2 * LIVE, Device(4 * LIVE, 8))
-    for tags, serving, _ in contest.run(records):
+    fill = telemetry(bare("fio4", LIVE))
+    contest = Contest(2 * LIVE, Device(2 * LIVE, 8))
+    for tags, serving, _ in contest.run(fill[: len(fill) // 2]):
         assert serving == "nosep"
         assert (tags["nosep"] == 7).all()
+
+
+def test_what_a_device_that_is_not_full_will_cost_is_known_before() -> None:
+    """Half of it lives, so nothing is copied; when all does, who is to serve is decided."""
+    served = [
+        serving
+        for _, serving, _ in Contest(2 * LIVE, Device(2 * LIVE, 8)).run(
+            telemetry(bare("fio4", 5 * LIVE))
+        )
+    ]
+    assert (served[0], served[-1] == "nosep") == ("nosep", False)
 
 
 def test_the_life_table_begins_where_contexts_tell_writes_apart() -> None:

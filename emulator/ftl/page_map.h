@@ -83,6 +83,9 @@ class PageMap {
   };
   Wear wear() const;
   size_t free_blocks() const { return free_.size(); }
+  // Garbage is collected as if there were so many free blocks fewer: the device does what a smaller
+  // one would.
+  void withhold(uint32_t blocks) { withheld_ = blocks; }
   // Share of valid pages in what the host's own writes collected lately, or in the best block that
   // there is now, if that has fewer; 0 before the first. What idle time collects dearer costs more
   // than it saves.
@@ -176,6 +179,7 @@ class PageMap {
   std::vector<Ppn> survivors_;      // of the block being collected
   uint64_t sequence_ = 1;
   uint64_t clock_ = 0;
+  uint32_t withheld_ = 0;
 };
 
 }  // namespace streamfs::emulator

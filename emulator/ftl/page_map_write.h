@@ -244,7 +244,7 @@ template <typename M, typename V, typename R>
 void PageMap<M, V, R>::seal(FrontierId frontier) {
   const BlockIndex block = open_[frontier];
   if (block == kNoBlock || blocks_[block].written == 0) return;
-  if (wordline_ != 1 || free_.size() <= geometry_.low_water) return;
+  if (wordline_ != 1 || free_.size() <= geometry_.low_water + withheld_) return;
   open_[frontier] = kNoBlock;
   close(block);
 }

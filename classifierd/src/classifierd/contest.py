@@ -21,6 +21,9 @@ from classifierd.records import RECORD, Records
 CANDIDATES = ("logistic", "logistic-few", "life-table", "life-table-few", "nosep")
 # Those whose placements a table can say (placements()): what is not published must not win.
 PUBLISHED = ("life-table", "life-table-few", "nosep")
+# A filesystem that holds less than this share of its device is judged as if it held as much: of
+# fewer blocks too many would be open.
+_BEGINS = 1 / 16
 PSTREAMS_MAX = 128  # that are told apart
 
 
@@ -87,6 +90,7 @@ class Contest:
             device.spare,
             device.block_pages,
             gc_mode=device.gc_mode,
+            begins=_BEGINS,
         )
         self._choice = Choice(candidates, shadow, serving or begins)
         # What each of PUBLISHED says, u8[vStreams, shapes]; written in place at each epoch.

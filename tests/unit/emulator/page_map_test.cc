@@ -45,6 +45,29 @@ TEST(PageMap, NoSpaceIsAnErrorAndTrimMakesRoomAgain) {
   for (Lpn i = 0; i < 10'000; ++i) ASSERT_EQ(device.ftl.write(2000 + i % 200, 1, 0, 0, nullptr), 0);
 }
 
+// Overwrites half full to begin with; what is withheld comes back when all of it is needed.
+TEST(PageMap, WithBlocksWithheldItCollectsAsASmallerDeviceDoes) {
+  constexpr uint32_t kSmall = 40, kLarge = 80, kLive = 544;
+  uint64_t copied[2];
+  for (const uint32_t blocks : {kSmall, kLarge}) {
+    const Geometry geometry = geometry_of(4096, 16, blocks);
+    Greedy victim(geometry);
+    BareDevice device(geometry, victim);
+    device.ftl.withhold(blocks - kSmall);
+    std::mt19937 random(1);
+    for (Lpn page = 0; page < kLive; ++page)
+      ASSERT_EQ(device.ftl.write(page, 1, 0, 0, nullptr), 0);
+    for (int i = 0; i < 10'000; ++i)
+      ASSERT_EQ(device.ftl.write(random() % kLive, 1, 0, 0, nullptr), 0);
+    copied[blocks == kLarge] = device.counters.gc_pages;
+    if (blocks == kSmall) continue;
+    for (Lpn page = kLive; page < 1200; ++page)
+      ASSERT_EQ(device.ftl.write(page, 1, 0, 0, nullptr), 0) << "what is withheld is not lost";
+  }
+  EXPECT_GT(copied[0], 5'000u);
+  EXPECT_EQ(copied[0], copied[1]);
+}
+
 TEST(PageMap, ASealedBlockCanBeCollectedAndItsFrontierOpensAnother) {
   const Geometry geometry = geometry_of(4096, 16, 80);
   Greedy victim(geometry);
