@@ -402,13 +402,14 @@ void bind_replay(py::module_& m) {
       .def(py::init([](uint64_t live_pages, uint32_t candidates, uint32_t classes, double spare,
                        uint32_t block_pages, uint64_t sampled_pages, const std::string& gc_mode,
                        double begins) {
-             return std::make_unique<Shadow>(Shadow::Settings{
-                 live_pages, candidates, classes, spare, block_pages, sampled_pages,
-                 gc_mode_of(gc_mode), begins});
+             return std::make_unique<Shadow>(Shadow::Settings{live_pages, candidates, classes,
+                                                              spare, block_pages, sampled_pages,
+                                                              gc_mode_of(gc_mode), begins});
            }),
            py::arg("live_pages"), py::arg("candidates"), py::arg("classes"),
            py::arg("spare") = 0.07, py::arg("block_pages") = 256,
-           py::arg("sampled_pages") = 1U << 17, py::arg("gc_mode") = "same", py::arg("begins") = 1.0)
+           py::arg("sampled_pages") = 1U << 17, py::arg("gc_mode") = "same",
+           py::arg("begins") = 1.0)
       .def(
           "feed",
           [](Shadow& shadow, const py::array& records, const Array<uint8_t>& page_tags) {

@@ -60,7 +60,7 @@ class Shadow {
   uint64_t written() const { return written_; }         // pages followed, ever
   std::vector<uint64_t> copied() const;                 // of each candidate, ever
   uint64_t one_in() const { return sample_.stride(); }  // chunks
-  uint64_t live_pages() const { return live_; }         // followed: the devices are made for so many
+  uint64_t live_pages() const { return live_; }  // followed: the devices are made for so many
   // Writes that found a device full, so that nothing it says counts: live_pages was too low.
   uint64_t refused() const { return refused_; }
 

@@ -8,7 +8,8 @@ namespace streamfs::emulator {
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::collect_to_low_water() {
   // Padding may eat what small blocks give back: then the device is full, not busy for ever.
-  for (uint32_t attempts = 2 * geometry_.blocks; free_.size() <= geometry_.low_water + withheld_; --attempts) {
+  for (uint32_t attempts = 2 * geometry_.blocks; free_.size() <= geometry_.low_water + withheld_;
+       --attempts) {
     if (attempts == 0) return ENOSPC;
     if (const int error = empty_failed(); error != 0) return error;
     if (pending_.size() > kPendingErases) {

@@ -55,8 +55,7 @@ TEST(PageMap, WithBlocksWithheldItCollectsAsASmallerDeviceDoes) {
     BareDevice device(geometry, victim);
     device.ftl.withhold(blocks - kSmall);
     std::mt19937 random(1);
-    for (Lpn page = 0; page < kLive; ++page)
-      ASSERT_EQ(device.ftl.write(page, 1, 0, 0, nullptr), 0);
+    for (Lpn page = 0; page < kLive; ++page) ASSERT_EQ(device.ftl.write(page, 1, 0, 0, nullptr), 0);
     for (int i = 0; i < 10'000; ++i)
       ASSERT_EQ(device.ftl.write(random() % kLive, 1, 0, 0, nullptr), 0);
     copied[blocks == kLarge] = device.counters.gc_pages;
