@@ -16,18 +16,28 @@
 
 namespace streamfs::data {
 
-Epochs::Epochs(meta::Engine& engine, blockdev::Device& device, DurabilityBarrier& barrier,
-               Health& health, Clock& clock, const Limits& limits)
+Epochs::Epochs(meta::Engine& engine, blockdev::Device& device, WriteBehind& held,
+               DurabilityBarrier& barrier, Health& health, Clock& clock, const Limits& limits)
     : engine_(engine),
       device_(device),
+      held_(held),
       barrier_(barrier),
       health_(health),
       clock_(clock),
       limits_(limits) {}
 
-// The number goes up first: a write that completes from here on names the next flush.
+Result<void> Epochs::write_out() {
+  Result<void> done = held_.write_out();
+  if (!done.ok()) spdlog::error("the data device failed to write: {}", done.error().message());
+  return done;
+}
+
+// The number goes up first: a write that completes from here on names the next flush. What is held
+// and cannot be written stays held: nothing is lost, and the next flush may find the device better.
 Result<void> Epochs::flush_device() {
+  const WriteBehind::Still still(held_);
   const uint64_t covered = current_.fetch_add(1, std::memory_order_acq_rel);
+  SFS_TRY(write_out());
   Result<void> done = barrier_.before_flush();
   if (done.ok()) done = device_.flush();
   if (!done.ok()) {
@@ -49,8 +59,11 @@ Result<void> Epochs::flush_through(uint64_t epoch, TxId through) {
                             [this] { return flush_device(); });
 }
 
-// The inode stays on the list: checksums of what was overwritten wait for the flush.
+// The inode stays on the list: checksums of what was overwritten wait for the flush. No record
+// names what is held: it stays if the process is killed, and then nobody asks whether the data is
+// there.
 Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only) {
+  held_.asked_for(id);
   const bool commits = !data_only || engine_.needs_commit(id);
   if (!commits) {
     const TxId last = engine_.journal().last();
@@ -58,6 +71,8 @@ Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only
     return last;
   }
   if (barrier_.takes_conditions() && flushed() < epoch) {
+    const WriteBehind::Still still(held_);
+    SFS_TRY(write_out());
     const auto ahead = engine_.commit_ahead(id, epoch, flushed());
     if (ahead.ok() && *ahead) {
       const TxId last = engine_.journal().last();

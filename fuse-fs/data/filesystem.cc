@@ -67,7 +67,9 @@ FilesystemImpl::FilesystemImpl(OpenPair pair, const MountOptions& options, Clock
     : options_(options), clock_(clock), pair_(std::move(pair)), health_(options.read_only) {
   pair_.device = std::make_unique<blockdev::FinalFlushDevice>(std::move(pair_.device));
   const bool flush_is_free = options_.plp || pair_.device->info().flush_is_free;
-  device_ = std::make_unique<EpochStream>(*pair_.device, flush_is_free);
+  const uint64_t held_max = (uint64_t{options_.write_behind_mib} << 20) / kBlockSize;
+  write_behind_ = std::make_unique<WriteBehind>(*pair_.device, held_max, clock_);
+  device_ = std::make_unique<EpochStream>(*write_behind_, flush_is_free);
 }
 
 Result<void> FilesystemImpl::assemble(bool background) {
@@ -78,6 +80,8 @@ Result<void> FilesystemImpl::assemble(bool background) {
   engine_options.cache_bytes = uint64_t{options_.cache_mib} << 20;
   engine_options.start_background = background && !options_.read_only;
   SFS_ASSIGN(engine_, meta::Engine::open(region, pair_.super, clock_, engine_options));
+  engine_->blocks().tell_unused(
+      [this](meta::BlockRun run) { write_behind_->forget(run.first, run.count); });
   region.on_copy_dropped(
       [this](pmem::Region& left, const std::string& why) { return go_on_alone(left, why); });
   barrier_ = make_region_barrier(region);
@@ -96,10 +100,19 @@ Result<void> FilesystemImpl::assemble(bool background) {
   SFS_ASSIGN(placement_, placement::Placement::open(*vstreams_, clock_, placement_options));
   for (const std::string& wrong : placement_->complaints()) spdlog::warn("{}", wrong);
   checksums_ = std::make_unique<Checksums>(*engine_, options_.verify_checksums);
-  epochs_ = std::make_unique<Epochs>(*engine_, device, *barrier_, health_, clock_,
+  epochs_ = std::make_unique<Epochs>(*engine_, device, *write_behind_, *barrier_, health_, clock_,
                                      Epochs::Limits{options_.epoch_idle_ms, options_.epoch_age_ms});
-  core_ = std::make_unique<Core>(
-      Core{device, *engine_, *placement_, health_, *epochs_, states_, *checksums_, trace_, {}, {}});
+  core_ = std::make_unique<Core>(Core{device,
+                                      *write_behind_,
+                                      *engine_,
+                                      *placement_,
+                                      health_,
+                                      *epochs_,
+                                      states_,
+                                      *checksums_,
+                                      trace_,
+                                      {},
+                                      {}});
   trims_ = std::make_unique<TrimQueue>(region, *engine_, device, *placement_, *barrier_, health_,
                                        trace_, options_.discard, activity_);
   path_ = std::make_unique<DataPath>(*core_);
@@ -234,6 +247,9 @@ Result<Status> FilesystemImpl::status() {
   out.process = process_memory();
   out.cache_bytes = engine_->cached_bytes();
   out.cache_bytes_max = uint64_t{options_.cache_mib} << 20;
+  const WriteBehind::Counts held = write_behind_->counts();
+  out.held_bytes = held.held_blocks * kBlockSize;
+  out.never_written_bytes = held.forgotten_blocks * kBlockSize;
   out.mirrored = (pair_.super.features & meta::kFeatureMirror) != 0;
   out.mirror_degraded = pair_.degraded.empty() ? pair_.region->dropped() : pair_.degraded;
   out.degraded_read_only = health_.degraded();

@@ -22,6 +22,7 @@
 #include "fuse-fs/data/scrub.h"
 #include "fuse-fs/data/trim_queue.h"
 #include "fuse-fs/data/vstream_store.h"
+#include "fuse-fs/data/write_behind.h"
 
 namespace streamfs::data {
 
@@ -154,7 +155,9 @@ class FilesystemImpl final : public Filesystem {
   std::atomic<uint64_t> app_bytes_{0};
   std::atomic<const char*> kernel_transport_{""}, kernel_transport_why_{""};
   Activity activity_;
-  std::unique_ptr<EpochStream> device_;  // over the pair's
+  void forget_held(InodeId id);                // nobody reads it again
+  std::unique_ptr<WriteBehind> write_behind_;  // over the pair's
+  std::unique_ptr<EpochStream> device_;        // over that
   std::unique_ptr<meta::Engine> engine_;
   std::unique_ptr<VStreamStore> vstreams_;
   std::unique_ptr<placement::Placement> placement_;

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/core.h"
 
 namespace streamfs::data {
@@ -28,6 +29,7 @@ class WriteJob {
   Result<void> run();
 
  private:
+  enum class Kind : uint8_t { kNew, kUnwritten, kOverwrite };  // kUnwritten: preallocated
   // Blocks that are contiguous in file and device and go to one pStream.
   struct Segment {
     uint64_t page;  // in the request
@@ -35,6 +37,7 @@ class WriteJob {
     BlockNo block;
     PStreamId stream;
     uint8_t age;  // class of what it overwrites; 0: nothing (base/wire/model_table.h)
+    bool fresh;   // no committed extent shows what these blocks hold
   };
   placement::PageRun run(uint64_t page, uint64_t count, BlockNo block) const;
   Result<void> map();
@@ -45,11 +48,12 @@ class WriteJob {
   Result<void> place();
   Result<void> place_or_reclaim();
   Result<void> allocate(uint64_t page, uint64_t count);
-  void overwrite(uint64_t page, uint64_t count, BlockNo block);
+  void overwrite(const meta::Piece& piece);
   ConstBytes image(uint64_t page, uint64_t count) const;
-  void add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite);
+  void add_segments(uint64_t page, uint64_t count, BlockNo block, Kind kind);
   Result<void> begin_overwrite();
   Result<void> submit();
+  void write(blockdev::IoBatch& batch, const Segment& head, uint64_t count);
   Result<void> finish();
   meta::WriteResult result() const;
   void tell_others() const;

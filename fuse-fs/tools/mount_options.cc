@@ -148,6 +148,8 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"epoch_idle_ms", number("epoch_idle_ms", "milliseconds", &MountOptions::epoch_idle_ms)},
       {"epoch_age_ms", number("epoch_age_ms", "milliseconds", &MountOptions::epoch_age_ms)},
       {"cache_mib", number("cache_mib", "mebibytes", &MountOptions::cache_mib)},
+      {"write_behind_mib",
+       number("write_behind_mib", "mebibytes", &MountOptions::write_behind_mib)},
       {"request_timeout",
        [](MountCommand& c, const std::string& v) {
          return parse_number("request_timeout", v, "seconds", c.request_timeout_s);

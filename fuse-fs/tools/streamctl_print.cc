@@ -129,6 +129,10 @@ void print_status(const json& status, const Style& style) {
                bytes_of(memory, "anonymous_bytes", style), bytes_of(memory, "mapped_bytes", style),
                bytes_of(memory, "cache_bytes", style), bytes_of(memory, "cache_bytes_max", style));
   }
+  if (status.contains("never_written_bytes")) {
+    fmt::print("  temporary   {} deleted before they were written\n",
+               bytes_of(status, "never_written_bytes", style));
+  }
   if (status.contains("idle")) {
     const json& idle = status.at("idle");
     fmt::print("  idle time   {} ({}); {} used, {} of them ended by a request, {} copied\n",

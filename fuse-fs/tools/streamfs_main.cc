@@ -47,6 +47,7 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
                        (Linux 6.15; default 0: never)
   epoch_idle_ms=N, epoch_age_ms=N
                        when data becomes durable by itself (1000, 5000)
+  write_behind_mib=N   memory for new data that is not written if it is deleted first (32)
   cache_mib=N          memory for inodes, extents and names that nothing uses now (256)
   nonempty             mount although the directory has content, or is a mountpoint already
   allow_other          other users too (always on for root; others need user_allow_other)

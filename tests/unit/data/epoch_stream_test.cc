@@ -74,6 +74,7 @@ struct TwoFiles {
   }
   static Rig::Options options(bool plp, Rig::Options made) {
     made.volatile_cache = false;
+    made.mount.write_behind_mib = 0;  // each write goes where it goes at once
     made.mount.plp = plp;
     return made;
   }

@@ -46,7 +46,7 @@ TEST(Times, OfWhatTheKernelWritesBackAreTheKernels) {
 // ---- Failures
 
 TEST(FailedWrite, TellsTheCallerAndLosesNothing) {
-  Rig rig;
+  Rig rig(Rig::writing_at_once());
   const InodeId id = rig.create("f");
   ASSERT_TRUE(rig.write(id, 0, Rig::filled(8192, 'a')).ok());
   ASSERT_TRUE(rig.fs().fsync(id, false).ok());
@@ -180,7 +180,7 @@ TEST(Freed, DirectoriesThatComeAndGoNeedNoMoreThanOneHas) {
 }
 
 TEST(Freed, WhatAFailedWriteLeftOnTheDeviceIsTrimmed) {
-  Rig rig;
+  Rig rig(Rig::writing_at_once());
   const uint64_t free = rig.fs().space().free_blocks;
   const InodeId id = rig.create("f");
   blockdev::Faults faults;
@@ -394,7 +394,7 @@ TEST(Hints, ADirectoryPassesItsOwnOn) {
 }
 
 TEST(Hints, AWriteCarriesItsVStreamAndPStream) {
-  Rig::Options options;
+  Rig::Options options = Rig::writing_at_once();
   options.volatile_cache = false;
   Rig rig(options);
   const InodeId id = rig.create("f");

@@ -91,6 +91,11 @@ class Rig {
     options.meta_log = true;
     return options;
   }
+  static Options writing_at_once() {
+    Options options;
+    options.mount.write_behind_mib = 0;
+    return options;
+  }
   explicit Rig(const Options& options) : options_(options) {
     auto ram = std::make_unique<RamDevice>(options.blocks, options.pstreams, options.most_blocks);
     ram_ = ram.get();

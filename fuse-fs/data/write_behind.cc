@@ -1,0 +1,300 @@
+#include "fuse-fs/data/write_behind.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "base/types.h"
+
+namespace streamfs::data {
+namespace {
+
+// What flushes may have to write beside what their callers wrote: little to any SSD.
+constexpr uint64_t kBlocksASecond = (16ULL << 20) / kBlockSize;
+
+}  // namespace
+
+void WriteBehind::FreeMemory::operator()(std::byte* memory) const {
+  std::free(memory);
+}
+
+WriteBehind::WriteBehind(blockdev::Device& beneath, uint64_t blocks_max, Clock& clock)
+    : ForwardingDevice(beneath),
+      pages_max_(blocks_max),
+      clock_(clock),
+      used_(blocks_max),
+      free_pages_(blocks_max),
+      allowance_(blocks_max),
+      refilled_ms_(clock.monotonic_ms()) {
+  if (blocks_max == 0) return;
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kBlockSize, blocks_max * kBlockSize)));
+  SFS_ASSERT(memory_ != nullptr);
+}
+
+WriteBehind::~WriteBehind() = default;
+
+WriteBehind::Still::Still(WriteBehind& of) : of_(of) {
+  const MutexLock lock(of_.mutex_);
+  ++of_.stills_;
+}
+
+WriteBehind::Still::~Still() {
+  const MutexLock lock(of_.mutex_);
+  --of_.stills_;
+}
+
+void WriteBehind::return_allowance(uint64_t blocks) {
+  allowance_ = std::min(allowance_ + blocks, pages_max_);
+}
+
+void WriteBehind::refill() {
+  const uint64_t now = clock_.monotonic_ms();
+  const uint64_t more = (now - refilled_ms_) * kBlocksASecond / 1000;
+  if (more == 0) return;
+  refilled_ms_ = now;
+  return_allowance(more);
+}
+
+bool WriteBehind::touches(const Entries& entries, uint64_t first, uint64_t end) {
+  const auto at = entries.lower_bound(first);
+  return at != entries.end() && at->first < end;
+}
+
+bool WriteBehind::all_held(uint64_t first, uint64_t count) const {
+  auto at = held_.find(first);
+  for (uint64_t i = 0; i < count; ++i, ++at) {
+    if (at == held_.end() || at->first != first + i) return false;
+  }
+  return true;
+}
+
+// In order, so that what is written one after the other lies so here as well: one request later.
+bool WriteBehind::take_pages(uint64_t count, std::vector<uint32_t>& pages) {
+  if (count > free_pages_) return false;
+  pages.reserve(count);
+  while (pages.size() < count) {
+    if (cursor_ == pages_max_) cursor_ = 0;
+    if (!used_[cursor_]) {
+      used_[cursor_] = true;
+      pages.push_back(static_cast<uint32_t>(cursor_));
+    }
+    ++cursor_;
+  }
+  free_pages_ -= count;
+  return true;
+}
+
+void WriteBehind::give_back(uint32_t page) {
+  used_[page] = false;
+  if (++free_pages_ == pages_max_) cursor_ = 0;  // no more memory than is needed
+}
+
+void WriteBehind::count_entries() {
+  counts_.held_blocks = held_.size();
+  entries_.store(held_.size() + being_written_.size(), std::memory_order_release);
+}
+
+bool WriteBehind::hold(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
+                       bool fresh) {
+  if (pages_max_ == 0) return false;
+  if (!nothing() && replace(first, bytes, tag)) return true;
+  return fresh && add(owner, first, bytes, tag);
+}
+
+void WriteBehind::asked_for(InodeId owner) {
+  if (nothing()) return;
+  const MutexLock lock(mutex_);
+  const auto charged = charged_.find(owner);
+  if (charged == charged_.end()) return;
+  return_allowance(charged->second);
+  charged_.erase(charged);
+}
+
+// What is held already is few blocks as a rule, an append's last one: copied under the lock.
+bool WriteBehind::replace(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag) {
+  const uint64_t count = bytes.size() / kBlockSize;
+  const MutexLock lock(mutex_);
+  if (stills_ > 0 || !all_held(first.value, count)) return false;
+  auto at = held_.find(first.value);
+  for (uint64_t i = 0; i < count; ++i, ++at) {
+    at->second.tag = tag;
+    std::memcpy(page(at->second.page).data(), bytes.data() + i * kBlockSize, kBlockSize);
+  }
+  return true;
+}
+
+bool WriteBehind::add(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag) {
+  const uint64_t count = bytes.size() / kBlockSize;
+  std::vector<uint32_t> pages;
+  {
+    const MutexLock lock(mutex_);
+    refill();
+    if (stills_ > 0 || count > allowance_ || touches(held_, first.value, first.value + count) ||
+        !take_pages(count, pages))
+      return false;
+  }
+  for (uint64_t i = 0; i < count; ++i)
+    std::memcpy(page(pages[i]).data(), bytes.data() + i * kBlockSize, kBlockSize);
+  const MutexLock lock(mutex_);
+  if (stills_ > 0) {  // since then
+    for (const uint32_t page : pages) give_back(page);
+    return false;
+  }
+  for (uint64_t i = 0; i < count; ++i)
+    held_.emplace(first.value + i, Entry{owner, pages[i], tag, false});
+  const uint64_t charge = std::min(allowance_, count);
+  allowance_ -= charge;
+  charged_[owner] += charge;
+  counts_.taken_blocks += count;
+  count_entries();
+  return true;
+}
+
+// What is not written costs no flush anything.
+void WriteBehind::drop(uint64_t first, uint64_t end) {
+  for (auto at = held_.lower_bound(first); at != held_.end() && at->first < end;) {
+    give_back(at->second.page);
+    const auto charged = charged_.find(at->second.owner);
+    if (charged != charged_.end() && charged->second > 0) {
+      --charged->second;
+      return_allowance(1);
+    }
+    at = held_.erase(at);
+    ++counts_.forgotten_blocks;
+  }
+  count_entries();
+}
+
+void WriteBehind::forget(BlockNo first, uint64_t count) {
+  if (nothing()) return;
+  const MutexLock lock(mutex_);
+  drop(first.value, first.value + count);
+  const uint64_t end = first.value + count;
+  for (auto at = being_written_.lower_bound(first.value);
+       at != being_written_.end() && at->first < end; ++at)
+    at->second.dead = true;
+}
+
+WriteBehind::Counts WriteBehind::counts() const {
+  const MutexLock lock(mutex_);
+  return counts_;
+}
+
+void WriteBehind::write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
+                        blockdev::Completion done) {
+  if (knows(first, bytes.size() / kBlockSize)) {
+    if (Result<void> before = write_out(); !before.ok()) return done(std::move(before));
+  }
+  beneath_.write(first, bytes, tag, std::move(done));
+}
+
+// Whether something of these blocks is not on the device yet.
+bool WriteBehind::knows(BlockNo first, uint64_t count) const {
+  if (nothing()) return false;
+  const uint64_t end = first.value + count;
+  const MutexLock lock(mutex_);
+  return touches(held_, first.value, end) || touches(being_written_, first.value, end);
+}
+
+std::vector<WriteBehind::Found> WriteBehind::find(BlockNo first, uint64_t count) const {
+  std::vector<Found> found;
+  const uint64_t end = first.value + count;
+  const MutexLock lock(mutex_);
+  const auto add = [&](const Entries& entries) {
+    for (auto at = entries.lower_bound(first.value); at != entries.end() && at->first < end; ++at) {
+      const ConstBytes bytes = page(at->second.page);
+      found.push_back({at->first - first.value, {bytes.begin(), bytes.end()}});
+    }
+  };
+  add(being_written_);
+  add(held_);  // newer: copied over the others
+  return found;
+}
+
+// Asked for first: what leaves memory while the device is read is there by then.
+void WriteBehind::read(BlockNo first, Bytes bytes, blockdev::Completion done) {
+  std::vector<Found> found;
+  if (!nothing()) found = find(first, bytes.size() / kBlockSize);
+  if (found.empty()) return beneath_.read(first, bytes, std::move(done));
+  beneath_.read(
+      first, bytes, [bytes, found = std::move(found), done = std::move(done)](Result<void> result) {
+        for (const Found& one : found) {
+          std::memcpy(bytes.data() + one.index * kBlockSize, one.bytes.data(), kBlockSize);
+        }
+        done(std::move(result));
+      });
+}
+
+// What is on its way arrives before.
+Result<void> WriteBehind::trim(BlockNo first, uint64_t count) {
+  forget(first, count);
+  if (knows(first, count)) {
+    const MutexLock until_it_is_there(write_out_);
+  }
+  return beneath_.trim(first, count);
+}
+
+Result<void> WriteBehind::flush() {
+  SFS_TRY(write_out());
+  return beneath_.flush();
+}
+
+Result<blockdev::IdleWork> WriteBehind::prepare_poweroff(const blockdev::IdleLimits& limits) {
+  SFS_TRY(write_out());
+  return beneath_.prepare_poweroff(limits);
+}
+
+// Who comes while another writes waits for that: it may be writing what this one has to see there.
+Result<void> WriteBehind::write_out() {
+  if (nothing()) return {};
+  const MutexLock one_at_a_time(write_out_);
+  blockdev::IoBatch batch(beneath_);
+  for (const Run& run : begin_writing()) {
+    const ConstBytes bytes{page(run.page).data(), run.count * kBlockSize};
+    batch.write(BlockNo{run.first}, bytes, run.tag);
+  }
+  const Result<void> done = batch.wait();
+  end_writing(done.ok());
+  return done;
+}
+
+// What is to be written, as few requests as it lies in memory. Pages do not change meanwhile: who
+// changes their blocks takes others.
+std::vector<WriteBehind::Run> WriteBehind::begin_writing() {
+  std::vector<Run> runs;
+  const MutexLock lock(mutex_);
+  being_written_.swap(held_);
+  charged_.clear();
+  for (const auto& [block, entry] : being_written_) {
+    const bool follows = !runs.empty() && runs.back().first + runs.back().count == block &&
+                         runs.back().page + runs.back().count == entry.page &&
+                         runs.back().tag.placement == entry.tag.placement &&
+                         runs.back().tag.vstream == entry.tag.vstream;
+    if (follows) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({block, 1, entry.page, entry.tag});
+    }
+  }
+  count_entries();
+  return runs;
+}
+
+void WriteBehind::end_writing(bool ok) {
+  const MutexLock lock(mutex_);
+  for (const auto& [block, entry] : being_written_) {
+    if (ok || entry.dead || !held_.try_emplace(block, entry).second) give_back(entry.page);
+  }
+  being_written_.clear();
+  count_entries();
+}
+
+}  // namespace streamfs::data

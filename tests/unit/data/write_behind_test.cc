@@ -1,0 +1,302 @@
+// New data that waits in memory, what never goes to the device, and what does.
+#include "fuse-fs/data/write_behind.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/blockdev/faulty_device.h"
+#include "fuse-fs/data/filesystem.h"
+#include "tests/unit/data/ram_device.h"
+#include "tests/unit/data/rig.h"
+
+namespace streamfs::data {
+namespace {
+
+constexpr uint64_t kDeviceBlocks = 64, kHeldMax = 32;
+constexpr InodeId kOwner{5};
+constexpr blockdev::WriteTag kTag{{1, 2}, VStreamId{7}};
+
+std::vector<std::byte> blocks_of(int value, uint64_t count = 1) {
+  return Rig::filled(count * kBlockSize, value);
+}
+
+struct Buffered {
+  explicit Buffered(bool volatile_cache = false)
+      : device(std::make_unique<RamDevice>(kDeviceBlocks), volatile_cache),
+        held(device, kHeldMax, clock) {}
+  RamDevice& ram() { return static_cast<RamDevice&>(device.inner()); }
+  bool hold(uint64_t first, int value, uint64_t count = 1, bool fresh = true) {
+    return held.hold(kOwner, BlockNo{first}, blocks_of(value, count), kTag, fresh);
+  }
+  void write(uint64_t first, int value, uint64_t count = 1) {
+    const auto bytes = blocks_of(value, count);
+    blockdev::IoBatch batch(held);
+    batch.write(BlockNo{first}, bytes, {});
+    EXPECT_TRUE(batch.wait().ok());
+  }
+  // The first byte of each block.
+  std::vector<int> read(blockdev::Device& from, uint64_t first, uint64_t count) {
+    std::vector<std::byte> bytes(count * kBlockSize);
+    blockdev::IoBatch batch(from);
+    batch.read(BlockNo{first}, bytes);
+    EXPECT_TRUE(batch.wait().ok());
+    std::vector<int> out;
+    for (uint64_t i = 0; i < count; ++i) {
+      const auto* block = &bytes[i * kBlockSize];
+      EXPECT_TRUE(std::all_of(block, block + kBlockSize, [&](std::byte b) { return b == *block; }));
+      out.push_back(std::to_integer<int>(*block));
+    }
+    return out;
+  }
+  std::vector<int> seen(uint64_t first, uint64_t count) { return read(held, first, count); }
+  std::vector<int> there(uint64_t first, uint64_t count) { return read(device, first, count); }
+
+  RigClock clock;
+  blockdev::FaultyDevice device;
+  WriteBehind held;
+};
+
+using Values = std::vector<int>;
+
+TEST(WriteBehind, WhatIsHeldIsReadAndGoesOutWithAFlush) {
+  Buffered one;
+  one.write(9, 5, 3);
+  ASSERT_TRUE(one.hold(10, 1));
+  ASSERT_TRUE(one.hold(12, 2, 2));
+  EXPECT_EQ(one.seen(9, 6), Values({5, 1, 5, 2, 2, 0}));
+  EXPECT_EQ(one.there(9, 6), Values({5, 5, 5, 0, 0, 0}));
+  EXPECT_EQ(one.held.counts().held_blocks, 3U);
+  ASSERT_TRUE(one.held.flush().ok());
+  EXPECT_EQ(one.there(9, 6), Values({5, 1, 5, 2, 2, 0}));
+  EXPECT_EQ(one.ram().last_tag.vstream, kTag.vstream);
+  EXPECT_EQ(one.ram().last_tag.placement, kTag.placement);
+  EXPECT_EQ(one.held.counts().held_blocks, 0U);
+  EXPECT_EQ(one.ram().flushes, 1U);
+}
+
+TEST(WriteBehind, WhatFollowsIsOneRequest) {
+  Buffered one;
+  for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(one.hold(20 + i, static_cast<int>(i)));
+  ASSERT_TRUE(one.held.flush().ok());
+  EXPECT_EQ(one.ram().writes, 1U);
+  EXPECT_EQ(one.there(20, 8), Values({0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+TEST(WriteBehind, WhatIsForgottenOrTrimmedIsNeverWritten) {
+  Buffered one;
+  ASSERT_TRUE(one.hold(8, 3, 6));
+  one.held.forget(BlockNo{9}, 2);
+  ASSERT_TRUE(one.held.trim(BlockNo{12}, 1).ok());
+  ASSERT_TRUE(one.held.flush().ok());
+  EXPECT_EQ(one.there(8, 6), Values({3, 0, 0, 3, 0, 3}));
+  EXPECT_EQ(one.held.counts().forgotten_blocks, 3U);
+  EXPECT_EQ(one.held.counts().taken_blocks, 6U);
+}
+
+TEST(WriteBehind, AWriteWinsOverWhatWasHeld) {
+  Buffered one;
+  ASSERT_TRUE(one.hold(8, 3, 4));
+  one.write(9, 6, 2);
+  EXPECT_EQ(one.seen(8, 4), Values({3, 6, 6, 3}));
+  ASSERT_TRUE(one.held.flush().ok());
+  EXPECT_EQ(one.there(8, 4), Values({3, 6, 6, 3}));
+}
+
+TEST(WriteBehind, OnlyWhatIsFreshOrHeldAlreadyIsTaken) {
+  Buffered one;
+  EXPECT_FALSE(one.hold(8, 1, 1, false));
+  ASSERT_TRUE(one.hold(8, 1, 2));
+  EXPECT_TRUE(one.hold(8, 2, 2, false));
+  EXPECT_FALSE(one.hold(9, 3, 2, false)) << "the second is not held";
+  EXPECT_EQ(one.seen(8, 3), Values({2, 2, 0}));
+  ASSERT_TRUE(one.held.flush().ok());
+  EXPECT_FALSE(one.hold(8, 4, 1, false)) << "it is durable now";
+}
+
+TEST(WriteBehind, FlushesHaveToWriteAtARateAndWhatDiesIsFree) {
+  Buffered one;
+  ASSERT_TRUE(one.hold(0, 1, kHeldMax));
+  EXPECT_FALSE(one.hold(40, 1)) << "there is no room";
+  ASSERT_TRUE(one.held.flush().ok());
+  EXPECT_FALSE(one.hold(40, 1)) << "a flush wrote that much just now";
+  one.clock.ms += 2;  // 16 MiB a second: 8 blocks
+  EXPECT_TRUE(one.hold(40, 1, 8));
+  EXPECT_FALSE(one.hold(50, 1));
+  one.held.forget(BlockNo{40}, 8);
+  EXPECT_TRUE(one.hold(40, 1, 8)) << "no flush had to write those";
+  one.clock.ms += 60'000;
+  EXPECT_TRUE(one.hold(0, 2, kHeldMax - 8));
+  EXPECT_FALSE(one.hold(60, 2));
+}
+
+TEST(WriteBehind, WhatItsOwnFsyncAsksForIsFree) {
+  Buffered one;
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(one.hold(0, 1, kHeldMax)) << "round " << round;
+    one.held.asked_for(InodeId{6});
+    one.held.asked_for(kOwner);
+    one.held.asked_for(kOwner);
+    ASSERT_TRUE(one.held.flush().ok());
+  }
+  ASSERT_TRUE(one.hold(0, 1, kHeldMax));
+  one.held.asked_for(InodeId{6});
+  ASSERT_TRUE(one.held.flush().ok());
+  EXPECT_FALSE(one.hold(0, 1)) << "another's";
+}
+
+TEST(WriteBehind, WhatCannotBeWrittenStaysHeld) {
+  Buffered one;
+  ASSERT_TRUE(one.hold(8, 3));
+  ASSERT_TRUE(one.hold(10, 4));
+  one.device.set_faults({.fail_writes_after = 1});
+  EXPECT_FALSE(one.held.flush().ok());
+  EXPECT_EQ(one.seen(8, 3), Values({3, 0, 4}));
+  EXPECT_EQ(one.ram().flushes, 0U);
+  one.held.forget(BlockNo{8}, 1);
+  one.device.set_faults({});
+  ASSERT_TRUE(one.held.flush().ok());
+  EXPECT_EQ(one.there(10, 1), Values({4}));
+}
+
+TEST(WriteBehind, NothingIsHeldUntilTheFlushUnderWayIsOver) {
+  Buffered one;
+  {
+    const WriteBehind::Still still(one.held);
+    EXPECT_FALSE(one.hold(8, 1));
+  }
+  EXPECT_TRUE(one.hold(8, 1));
+  WriteBehind none(one.device, 0, one.clock);
+  EXPECT_FALSE(none.hold(kOwner, BlockNo{8}, blocks_of(1), kTag, true));
+}
+
+// Each thread has blocks of its own, as writers of one block have the inode's lock between them.
+TEST(WriteBehind, ThreadsSeeTheirOwn) {
+  Buffered one(true);
+  std::atomic<bool> over{false};
+  std::thread flusher([&] {
+    while (!over) ASSERT_TRUE(one.held.flush().ok());
+  });
+  std::vector<std::thread> writers;
+  for (uint64_t w = 0; w < 4; ++w)
+    writers.emplace_back([&, w] {
+      std::mt19937 random(static_cast<uint32_t>(w));
+      std::map<uint64_t, int> holds;
+      for (int step = 0; step < 3000; ++step) {
+        const uint64_t block = w * 16 + random() % 16;
+        const int value = 1 + static_cast<int>(random() % 200);
+        switch (random() % 4) {
+          case 0:
+            one.write(block, value);
+            holds[block] = value;
+            break;
+          case 1:
+            one.clock.ms += 1;
+            if (!one.hold(block, value, 1, !holds.contains(block))) one.write(block, value);
+            holds[block] = value;
+            break;
+          case 2:  // its file is gone
+            one.held.forget(BlockNo{block}, 1);
+            ASSERT_TRUE(one.held.trim(BlockNo{block}, 1).ok());
+            holds.erase(block);
+            break;
+          default:
+            if (holds.contains(block)) {
+              ASSERT_EQ(one.seen(block, 1), Values({holds[block]})) << "block " << block;
+            }
+        }
+      }
+      ASSERT_TRUE(one.held.flush().ok());
+      for (const auto& [block, value] : holds) EXPECT_EQ(one.there(block, 1), Values({value}));
+    });
+  for (std::thread& each : writers) each.join();
+  over = true;
+  flusher.join();
+  EXPECT_EQ(one.held.counts().held_blocks, 0U);
+}
+
+// ---- On a mount
+
+constexpr uint64_t kFileBytes = 20 * kBlockSize + 100;
+
+TEST(WriteBehind, ATemporaryFileNeverReachesTheDevice) {
+  Rig rig;
+  ASSERT_TRUE(rig.fs().sync().ok());
+  const uint64_t before = rig.ram().written_bytes;
+  for (int i = 0; i < 3; ++i) {
+    const InodeId id = rig.create("temporary");
+    if (i == 1) {
+      ASSERT_TRUE(rig.fs().allocate(id, FALLOC_FL_KEEP_SIZE, 0, kFileBytes).ok());
+      ASSERT_TRUE(rig.fs().sync().ok());
+    }
+    ASSERT_TRUE(rig.write(id, 0, Rig::filled(kFileBytes, 4)).ok());
+    ASSERT_TRUE(rig.write(id, kFileBytes, Rig::filled(kFileBytes, 5)).ok());
+    EXPECT_EQ(rig.read(id, 0, kFileBytes), Rig::filled(kFileBytes, 4));
+    if (i == 2) {
+      ASSERT_TRUE(rig.fs().truncate(id, 0).ok());
+    } else {
+      ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "temporary").ok());
+      rig.fs().forget(id, 1);
+      (void)rig.fs().maintenance().free_orphans();
+    }
+    ASSERT_TRUE(rig.fs().sync().ok());
+  }
+  EXPECT_EQ(rig.ram().written_bytes, before);
+}
+
+TEST(WriteBehind, AnFsyncWritesWhatIsHeld) {
+  Rig rig;
+  const InodeId id = rig.create("kept");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(kFileBytes, 4)).ok());
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(kFileBytes, 5)).ok());  // in place
+  ASSERT_TRUE(rig.fs().fsync(id, true).ok());
+  ASSERT_TRUE(rig.write(id, kFileBytes, Rig::filled(kFileBytes, 6)).ok());  // and this is lost
+  for (uint64_t seed = 1; seed < 6; ++seed) {
+    rig.power_cut(seed);
+    const InodeId there = rig.lookup("kept");
+    EXPECT_EQ(rig.fs().attributes(there)->size, kFileBytes);
+    EXPECT_EQ(rig.read(there, 0, kFileBytes), Rig::filled(kFileBytes, 5)) << "seed " << seed;
+  }
+}
+
+TEST(WriteBehind, AnFsyncThatCannotWriteSaysSoAndTheNextOneCan) {
+  Rig rig;
+  const InodeId id = rig.create("kept");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(kFileBytes, 4)).ok());
+  rig.device().set_faults({.fail_writes_after = 0});
+  EXPECT_EQ(rig.fs().fsync(id, false).error().code, EIO);
+  EXPECT_EQ(rig.read(id, 0, kFileBytes), Rig::filled(kFileBytes, 4));
+  rig.device().set_faults({});
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok()) << "nothing was lost";
+  rig.power_cut(1);
+  EXPECT_EQ(rig.read(rig.lookup("kept"), 0, kFileBytes), Rig::filled(kFileBytes, 4));
+}
+
+// A record that is conditional on its data comes before the flush: a kill has no restore after it
+// that would look whether the data is there.
+TEST(WriteBehind, NoRecordNamesWhatIsStillHeld) {
+  Rig rig(Rig::with_log());
+  const InodeId id = rig.create("kept");
+  ASSERT_TRUE(rig.fs().sync().ok());
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(kFileBytes, 4)).ok());
+  rig.device().set_faults({.fail_writes_after = 0});
+  EXPECT_FALSE(rig.fs().fsync(id, false).ok());
+  rig.device().set_faults({});
+  rig.kill();
+  EXPECT_EQ(rig.fs().attributes(rig.lookup("kept"))->size, 0U);
+}
+
+}  // namespace
+}  // namespace streamfs::data
