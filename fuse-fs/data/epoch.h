@@ -55,7 +55,7 @@ class Epochs {
 
   // The inode has changes that wait for a commit; `epoch` is that of its data, 0 if there is none.
   void touched(InodeId id, uint64_t bytes, uint64_t epoch);
-  // Commits what flushed() covers. ok also when the inode is gone.
+  // Commits what flushed() covers. ok also when the inode is gone. EIO: not all of it was written.
   Result<void> commit(InodeId id);
   // Flushes, if any data is not, and commits every dirty inode; the first error, after trying all.
   Result<void> close();
@@ -65,7 +65,7 @@ class Epochs {
   uint64_t closed() const { return closes_.load(std::memory_order_relaxed); }
 
  private:
-  Result<void> write_out();
+  WriteBehind::Owners write_out();
   Result<void> flush_device();
   std::vector<InodeId> take_dirty(uint64_t& last_written);
 

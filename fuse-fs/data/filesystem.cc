@@ -67,7 +67,8 @@ FilesystemImpl::FilesystemImpl(OpenPair pair, const MountOptions& options, Clock
     : options_(options), clock_(clock), pair_(std::move(pair)), health_(options.read_only) {
   pair_.device = std::make_unique<blockdev::FinalFlushDevice>(std::move(pair_.device));
   const bool flush_is_free = options_.plp || pair_.device->info().flush_is_free;
-  const uint64_t held_max = (uint64_t{options_.write_behind_mib} << 20) / kBlockSize;
+  const uint64_t held_mib = options_.read_only ? 0 : options_.write_behind_mib;
+  const uint64_t held_max = (held_mib << 20) / kBlockSize;
   write_behind_ = std::make_unique<WriteBehind>(*pair_.device, held_max, clock_);
   device_ = std::make_unique<EpochStream>(*write_behind_, flush_is_free);
 }
@@ -195,8 +196,9 @@ Result<void> FilesystemImpl::fsync(InodeId id, bool data_only) {
 Result<void> FilesystemImpl::sync() {
   if (options_.read_only) return {};
   SFS_TRY(health_.writable());
-  SFS_TRY(epochs_->close());
-  return make_durable(*barrier_, engine_->journal().last(), health_);
+  Result<void> closed = epochs_->close();
+  SFS_TRY(make_durable(*barrier_, engine_->journal().last(), health_));
+  return closed;
 }
 
 Result<MaintenanceRun> FilesystemImpl::maintain(uint64_t milliseconds) {

@@ -155,7 +155,6 @@ class FilesystemImpl final : public Filesystem {
   std::atomic<uint64_t> app_bytes_{0};
   std::atomic<const char*> kernel_transport_{""}, kernel_transport_why_{""};
   Activity activity_;
-  void forget_held(InodeId id);                // nobody reads it again
   std::unique_ptr<WriteBehind> write_behind_;  // over the pair's
   std::unique_ptr<EpochStream> device_;        // over that
   std::unique_ptr<meta::Engine> engine_;

@@ -165,23 +165,9 @@ void FilesystemImpl::reference(std::span<const InodeId> ids,
   engine_->reference(ids, found);
 }
 
-// Its blocks are freed in the background; the next flush comes before that.
-void FilesystemImpl::forget_held(InodeId id) {
-  constexpr uint64_t kBlocksMax = (1ULL << 30) / kBlockSize;  // of a larger file little can be held
-  if (write_behind_->nothing()) return;
-  const auto now = engine_->attributes(id);
-  if (!now.ok() || now->size == 0 || now->size > kBlocksMax * kBlockSize) return;
-  const auto pieces = engine_->map(id, FileBlock{0}, div_round_up(now->size, kBlockSize));
-  if (!pieces.ok()) return;
-  for (const meta::Piece& piece : *pieces) {
-    if (!piece.hole) write_behind_->forget(piece.block, piece.length);
-  }
-}
-
 void FilesystemImpl::forget(InodeId id, uint64_t count) {
   const bool orphan = engine_->forget(id, count);
   if (orphan && health_.writable().ok()) {
-    forget_held(id);
     maintenance_->add_orphan(id);
   } else {
     states_.release(id, epochs_->flushed());

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -148,25 +152,28 @@ bool WriteBehind::add(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::
     for (const uint32_t page : pages) give_back(page);
     return false;
   }
-  for (uint64_t i = 0; i < count; ++i)
-    held_.emplace(first.value + i, Entry{owner, pages[i], tag, false});
+  for (uint64_t i = 0; i < count; ++i) held_.emplace(first.value + i, Entry{owner, pages[i], tag});
   const uint64_t charge = std::min(allowance_, count);
   allowance_ -= charge;
-  charged_[owner] += charge;
+  if (charge > 0) charged_[owner] += charge;
   counts_.taken_blocks += count;
   count_entries();
   return true;
+}
+
+// One block of the owner's is held no more.
+void WriteBehind::discharge(InodeId owner, uint64_t returned) {
+  const auto charged = charged_.find(owner);
+  if (charged == charged_.end()) return;
+  return_allowance(returned);
+  if (--charged->second == 0) charged_.erase(charged);
 }
 
 // What is not written costs no flush anything.
 void WriteBehind::drop(uint64_t first, uint64_t end) {
   for (auto at = held_.lower_bound(first); at != held_.end() && at->first < end;) {
     give_back(at->second.page);
-    const auto charged = charged_.find(at->second.owner);
-    if (charged != charged_.end() && charged->second > 0) {
-      --charged->second;
-      return_allowance(1);
-    }
+    discharge(at->second.owner, 1);
     at = held_.erase(at);
     ++counts_.forgotten_blocks;
   }
@@ -190,8 +197,10 @@ WriteBehind::Counts WriteBehind::counts() const {
 
 void WriteBehind::write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
                         blockdev::Completion done) {
-  if (knows(first, bytes.size() / kBlockSize)) {
-    if (Result<void> before = write_out(); !before.ok()) return done(std::move(before));
+  const uint64_t count = bytes.size() / kBlockSize;
+  if (knows(first, count)) {
+    Result<void> before = write_out(first.value, first.value + count, nullptr);
+    if (!before.ok()) return done(std::move(before));
   }
   beneath_.write(first, bytes, tag, std::move(done));
 }
@@ -219,11 +228,26 @@ std::vector<WriteBehind::Found> WriteBehind::find(BlockNo first, uint64_t count)
   return found;
 }
 
+void WriteBehind::overlay(const std::vector<Found>& found, Bytes bytes) {
+  for (const Found& one : found)
+    std::memcpy(bytes.data() + one.index * kBlockSize, one.bytes.data(), kBlockSize);
+}
+
+bool WriteBehind::covers(const std::vector<Found>& found, uint64_t count) {
+  std::vector<bool> there(count);
+  for (const Found& one : found) there[one.index] = true;
+  return std::ranges::all_of(there, [](bool each) { return each; });
+}
+
 // Asked for first: what leaves memory while the device is read is there by then.
 void WriteBehind::read(BlockNo first, Bytes bytes, blockdev::Completion done) {
   std::vector<Found> found;
   if (!nothing()) found = find(first, bytes.size() / kBlockSize);
   if (found.empty()) return beneath_.read(first, bytes, std::move(done));
+  if (covers(found, bytes.size() / kBlockSize)) {
+    overlay(found, bytes);
+    return done({});
+  }
   beneath_.read(
       first, bytes, [bytes, found = std::move(found), done = std::move(done)](Result<void> result) {
         for (const Found& one : found) {
@@ -242,37 +266,65 @@ Result<void> WriteBehind::trim(BlockNo first, uint64_t count) {
   return beneath_.trim(first, count);
 }
 
-Result<void> WriteBehind::flush() {
-  SFS_TRY(write_out());
-  return beneath_.flush();
-}
-
-Result<blockdev::IdleWork> WriteBehind::prepare_poweroff(const blockdev::IdleLimits& limits) {
-  SFS_TRY(write_out());
-  return beneath_.prepare_poweroff(limits);
-}
-
 // Who comes while another writes waits for that: it may be writing what this one has to see there.
-Result<void> WriteBehind::write_out() {
+Result<void> WriteBehind::write_out(Owners* failed) {
   if (nothing()) return {};
+  return write_out(0, UINT64_MAX, failed);
+}
+
+Result<void> WriteBehind::write_out(uint64_t first_block, uint64_t end, Owners* failed) {
   const MutexLock one_at_a_time(write_out_);
-  blockdev::IoBatch batch(beneath_);
-  for (const Run& run : begin_writing()) {
+  const std::vector<Run> runs = begin_writing(first_block, end);
+  std::vector<std::unique_ptr<blockdev::IoBatch>> batches;  // of a run each: which one failed?
+  for (const Run& run : runs) {
     const ConstBytes bytes{page(run.page).data(), run.count * kBlockSize};
-    batch.write(BlockNo{run.first}, bytes, run.tag);
+    batches.push_back(std::make_unique<blockdev::IoBatch>(beneath_));
+    batches.back()->write(BlockNo{run.first}, bytes, run.tag);
   }
-  const Result<void> done = batch.wait();
-  end_writing(done.ok());
-  return done;
+  Result<void> first;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    Result<void> done = batches[i]->wait();
+    if (done.ok()) continue;
+    mark_failed(runs[i]);
+    if (first.ok()) first = std::move(done);
+  }
+  Owners owners = end_writing();
+  if (failed != nullptr) *failed = std::move(owners);
+  return first;
+}
+
+bool WriteBehind::all_safe() const {
+  const MutexLock lock(mutex_);
+  return unsafe_.empty();
+}
+
+void WriteBehind::mark_failed(const Run& run) {
+  const MutexLock lock(mutex_);
+  for (auto at = being_written_.find(run.first);
+       at != being_written_.end() && at->first < run.first + run.count; ++at)
+    at->second.failed = true;
+}
+
+void WriteBehind::flushed(Owners failed) {
+  const MutexLock lock(mutex_);
+  unsafe_ = std::move(failed);
+}
+
+Result<void> WriteBehind::safe(InodeId owner) const {
+  const MutexLock lock(mutex_);
+  if (!unsafe_.contains(owner)) return {};
+  return Error{EIO, "data that was acknowledged cannot be written"};
 }
 
 // What is to be written, as few requests as it lies in memory. Pages do not change meanwhile: who
 // changes their blocks takes others.
-std::vector<WriteBehind::Run> WriteBehind::begin_writing() {
+std::vector<WriteBehind::Run> WriteBehind::begin_writing(uint64_t first, uint64_t end) {
   std::vector<Run> runs;
   const MutexLock lock(mutex_);
-  being_written_.swap(held_);
-  charged_.clear();
+  for (auto at = held_.lower_bound(first); at != held_.end() && at->first < end;) {
+    discharge(at->second.owner, 0);
+    being_written_.insert(held_.extract(at++));
+  }
   for (const auto& [block, entry] : being_written_) {
     const bool follows = !runs.empty() && runs.back().first + runs.back().count == block &&
                          runs.back().page + runs.back().count == entry.page &&
@@ -288,13 +340,19 @@ std::vector<WriteBehind::Run> WriteBehind::begin_writing() {
   return runs;
 }
 
-void WriteBehind::end_writing(bool ok) {
+WriteBehind::Owners WriteBehind::end_writing() {
+  Owners failed;
   const MutexLock lock(mutex_);
-  for (const auto& [block, entry] : being_written_) {
-    if (ok || entry.dead || !held_.try_emplace(block, entry).second) give_back(entry.page);
+  for (auto& [block, entry] : being_written_) {
+    const bool stays = entry.failed && !entry.dead;
+    if (stays) failed.insert(entry.owner);
+    entry.failed = false;
+    if (!stays || !held_.try_emplace(block, entry).second) give_back(entry.page);
   }
+  unsafe_.insert(failed.begin(), failed.end());
   being_written_.clear();
   count_entries();
+  return failed;
 }
 
 }  // namespace streamfs::data

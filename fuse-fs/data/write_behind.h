@@ -2,16 +2,16 @@
 // all if its file is gone by then. FUSE has the kernel send what a program wrote when it closes a
 // file, so a temporary file would reach the SSD just before it is deleted.
 //
-//   hold() ──► held ──flush()──► being written ──► the device
+//   hold() ──► held ──write_out()──► being written ──► the device
 //               └─forget(), trim()──► never written
 //
-// To everyone above it is a device with a volatile cache: a read shows what is held, and a flush
-// covers it. Only blocks of which nothing durable is read may be held: fresh ones, and those held
-// already. What a flush has to write is bounded by a rate, so that nobody's fsync waits for long
-// for what others wrote; what dies unwritten does not count, nor does what its own fsync asks for.
+// A read shows what is held. A flush does not cover it: an epoch writes it out before (epoch.h).
+// Only blocks of which nothing durable is read may be held: fresh ones, and those held already.
+// What has to be written out for others is bounded by a rate, so that nobody's fsync waits for long
+// for it; what dies unwritten does not count, nor does what its own fsync asks for.
+// What cannot be written stays held, is tried again, and its inodes are not to be committed.
 // Thread safety: any thread. hold() and write() of one block at once are the caller's mistake.
-// What a crash leaves: see device.h; what is held was never there. Where flush() cannot write, the
-// error is its own, and the data stays held and goes out with the next one.
+// What a crash leaves: see device.h; what is held was never there, after a kill neither.
 #pragma once
 
 #include <atomic>
@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/clock.h"
@@ -37,8 +38,7 @@ class WriteBehind final : public blockdev::ForwardingDevice {
   WriteBehind(blockdev::Device& beneath, uint64_t blocks_max, Clock& clock);
   ~WriteBehind() override;
 
-  // Keeps a copy. False: there is no room, or not all of it may be held: the caller writes it, and
-  // what is held of these blocks is written before, so that a write that fails leaves it.
+  // Keeps a copy. False: there is no room, or not all of it may be held, and the caller writes it.
   // fresh: no committed extent shows what these blocks hold.
   bool hold(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag, bool fresh);
   // The next flush is asked for by its fsync.
@@ -48,9 +48,15 @@ class WriteBehind final : public blockdev::ForwardingDevice {
 
   bool nothing() const { return entries_.load(std::memory_order_acquire) == 0; }
 
-  // What flush() does first. An epoch does it before, by itself, and lets nothing be held until its
-  // flush has returned: then a flush that fails is the device's.
-  Result<void> write_out() SFS_EXCLUDES(write_out_);
+  // Writes what is held. The first error, after trying all; and whose data failed.
+  using Owners = std::unordered_set<InodeId>;
+  Result<void> write_out(Owners* failed = nullptr) SFS_EXCLUDES(write_out_);
+  // The device was flushed after a write_out() that said `failed`, within one Still.
+  void flushed(Owners failed);
+  // An error for an inode of which something could not be written, or not flushed since it could.
+  Result<void> safe(InodeId owner) const;
+  bool all_safe() const;
+  // Nothing becomes held while there is one: whatever is written goes to the device.
   class Still {
    public:
     explicit Still(WriteBehind& of);
@@ -68,19 +74,19 @@ class WriteBehind final : public blockdev::ForwardingDevice {
   };
   Counts counts() const;
 
+  // After what is held of these blocks: a write that fails leaves what was acknowledged.
   void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
              blockdev::Completion done) override;
   void read(BlockNo first, Bytes bytes, blockdev::Completion done) override;
-  Result<void> flush() override;
   Result<void> trim(BlockNo first, uint64_t count) override;
-  Result<blockdev::IdleWork> prepare_poweroff(const blockdev::IdleLimits& limits) override;
 
  private:
   struct Entry {
     InodeId owner;
     uint32_t page = 0;
     blockdev::WriteTag tag;
-    bool dead = false;  // being written, and nobody reads it again
+    bool dead = false;    // being written, and nobody reads it again
+    bool failed = false;  // could not be written
   };
   using Entries = std::map<uint64_t, Entry>;  // by block
   struct Run {
@@ -108,11 +114,16 @@ class WriteBehind final : public blockdev::ForwardingDevice {
   void return_allowance(uint64_t blocks) SFS_REQUIRES(mutex_);
   bool replace(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag);
   bool add(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag);
+  void discharge(InodeId owner, uint64_t returned) SFS_REQUIRES(mutex_);
   void drop(uint64_t first, uint64_t end) SFS_REQUIRES(mutex_);
   bool knows(BlockNo first, uint64_t count) const;
+  static void overlay(const std::vector<Found>& found, Bytes bytes);
+  static bool covers(const std::vector<Found>& found, uint64_t count);
   std::vector<Found> find(BlockNo first, uint64_t count) const;
-  std::vector<Run> begin_writing();
-  void end_writing(bool ok);
+  Result<void> write_out(uint64_t first, uint64_t end, Owners* failed) SFS_EXCLUDES(write_out_);
+  std::vector<Run> begin_writing(uint64_t first, uint64_t end);
+  void mark_failed(const Run& run);
+  Owners end_writing();
 
   const uint64_t pages_max_;
   Clock& clock_;
@@ -126,7 +137,8 @@ class WriteBehind final : public blockdev::ForwardingDevice {
   int stills_ SFS_GUARDED_BY(mutex_) = 0;
   // Blocks that may be taken now: what a flush has to write, at worst.
   uint64_t allowance_ SFS_GUARDED_BY(mutex_), refilled_ms_ SFS_GUARDED_BY(mutex_);
-  std::unordered_map<InodeId, uint64_t> charged_ SFS_GUARDED_BY(mutex_);  // of it, since a flush
+  std::unordered_map<InodeId, uint64_t> charged_ SFS_GUARDED_BY(mutex_);  // of what is held
+  Owners unsafe_ SFS_GUARDED_BY(mutex_);  // until a flush covers what had failed
   Counts counts_ SFS_GUARDED_BY(mutex_);
   std::atomic<uint64_t> entries_{0};  // of both maps: mostly there are none
 };

@@ -152,7 +152,7 @@ Result<void> WriteJob::place() {
     if (piece.hole) {
       SFS_TRY(allocate(page, piece.length));
     } else {
-      overwrite(piece);
+      overwrite(page, piece.length, piece.block);
     }
   }
   return {};
@@ -164,17 +164,14 @@ ConstBytes WriteJob::image(uint64_t page, uint64_t count) const {
 
 // In place. But another block, if one can be spared, costs less than the flush that makes a restore
 // look at this one no more.
-void WriteJob::overwrite(const meta::Piece& piece) {
-  const Kind kind = piece.unwritten ? Kind::kUnwritten : Kind::kOverwrite;
-  uint64_t page = piece.first.value - first_;
-  BlockNo block = piece.block;
-  const bool moves = !stays_ && core_.epochs.forbids(block, image(page, piece.length)) &&
-                     !core_.engine.heap_scarce();
-  const uint64_t step = moves ? 1 : piece.length;
-  for (const uint64_t end = page + piece.length; page < end; page += step, block.value += step) {
+void WriteJob::overwrite(uint64_t page, uint64_t count, BlockNo block) {
+  const bool moves =
+      !stays_ && core_.epochs.forbids(block, image(page, count)) && !core_.engine.heap_scarce();
+  const uint64_t step = moves ? 1 : count;
+  for (const uint64_t end = page + count; page < end; page += step, block.value += step) {
     if (moves && core_.epochs.forbids(block, image(page, step)) && allocate(page, step).ok())
       continue;
-    add_segments(page, step, block, kind);
+    add_segments(page, step, block, true);
     near_ = BlockNo{block.value + step};
   }
 }
@@ -186,7 +183,7 @@ Result<void> WriteJob::allocate(uint64_t page, uint64_t count) {
   while (count > 0) {
     SFS_ASSIGN(const meta::BlockRun run, core_.engine.blocks().reserve(count, home, near_));
     reserved_.push_back(run);
-    add_segments(page, run.count, run.first, Kind::kNew);
+    add_segments(page, run.count, run.first, false);
     near_ = BlockNo{run.first.value + run.count};
     page += run.count;
     count -= run.count;
@@ -199,13 +196,12 @@ placement::PageRun WriteJob::run(uint64_t page, uint64_t count, BlockNo block) c
           static_cast<uint32_t>(count), block};
 }
 
-void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, Kind kind) {
+void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite) {
   runs_.clear();
-  core_.placement.route_run(run(page, count, block), kind != Kind::kNew, runs_);
+  core_.placement.route_run(run(page, count, block), overwrite, runs_);
   for (const placement::RoutedRun& part : runs_) {
     const BlockNo first{block.value + part.offset_pages - page};
-    segments_.push_back(
-        {part.offset_pages, part.pages, first, part.stream, part.age, kind != Kind::kOverwrite});
+    segments_.push_back({part.offset_pages, part.pages, first, part.stream, part.age, !overwrite});
   }
 }
 

@@ -29,7 +29,6 @@ class WriteJob {
   Result<void> run();
 
  private:
-  enum class Kind : uint8_t { kNew, kUnwritten, kOverwrite };  // kUnwritten: preallocated
   // Blocks that are contiguous in file and device and go to one pStream.
   struct Segment {
     uint64_t page;  // in the request
@@ -48,9 +47,9 @@ class WriteJob {
   Result<void> place();
   Result<void> place_or_reclaim();
   Result<void> allocate(uint64_t page, uint64_t count);
-  void overwrite(const meta::Piece& piece);
+  void overwrite(uint64_t page, uint64_t count, BlockNo block);
   ConstBytes image(uint64_t page, uint64_t count) const;
-  void add_segments(uint64_t page, uint64_t count, BlockNo block, Kind kind);
+  void add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite);
   Result<void> begin_overwrite();
   Result<void> submit();
   void write(blockdev::IoBatch& batch, const Segment& head, uint64_t count);

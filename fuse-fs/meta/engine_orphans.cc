@@ -25,7 +25,9 @@ constexpr size_t kUnitsPerRecord = 6;  // 126 runs each; a record takes fewer th
 bool EngineImpl::forget(InodeId id, uint64_t count) {
   const auto inode = lock_inode(id);
   const uint64_t left = cache_.drop_lookups(id, count);
-  return inode && left == 0 && (*inode)->committed.nlink == 0;
+  if (!inode || left != 0 || (*inode)->committed.nlink != 0) return false;
+  if (writable().ok()) discard_current(**inode);  // its blocks are freed later
+  return true;
 }
 
 Result<void> EngineImpl::free_orphan(InodeId id) {

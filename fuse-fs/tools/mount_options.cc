@@ -111,6 +111,14 @@ Setter number(std::string_view name, const char* what, uint32_t data::MountOptio
   };
 }
 
+Result<void> set_write_behind(MountCommand& command, const std::string& value) {
+  constexpr uint32_t kMost = 4096;
+  SFS_TRY(
+      parse_number("write_behind_mib", value, "mebibytes", command.filesystem.write_behind_mib));
+  if (command.filesystem.write_behind_mib <= kMost) return {};
+  return Error{EINVAL, "write_behind_mib is at most 4096"};
+}
+
 // Every option of our own.
 const std::map<std::string, Setter, std::less<>>& setters() {
   using data::MountOptions;
@@ -148,8 +156,7 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"epoch_idle_ms", number("epoch_idle_ms", "milliseconds", &MountOptions::epoch_idle_ms)},
       {"epoch_age_ms", number("epoch_age_ms", "milliseconds", &MountOptions::epoch_age_ms)},
       {"cache_mib", number("cache_mib", "mebibytes", &MountOptions::cache_mib)},
-      {"write_behind_mib",
-       number("write_behind_mib", "mebibytes", &MountOptions::write_behind_mib)},
+      {"write_behind_mib", set_write_behind},
       {"request_timeout",
        [](MountCommand& c, const std::string& v) {
          return parse_number("request_timeout", v, "seconds", c.request_timeout_s);

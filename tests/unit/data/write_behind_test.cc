@@ -46,6 +46,14 @@ struct Buffered {
     batch.write(BlockNo{first}, bytes, {});
     EXPECT_TRUE(batch.wait().ok());
   }
+  Result<void> flush() {
+    const WriteBehind::Still still(held);
+    WriteBehind::Owners failed;
+    Result<void> done = held.write_out(&failed);
+    SFS_TRY(held.flush());
+    held.flushed(failed);
+    return done;
+  }
   // The first byte of each block.
   std::vector<int> read(blockdev::Device& from, uint64_t first, uint64_t count) {
     std::vector<std::byte> bytes(count * kBlockSize);
@@ -78,7 +86,7 @@ TEST(WriteBehind, WhatIsHeldIsReadAndGoesOutWithAFlush) {
   EXPECT_EQ(one.seen(9, 6), Values({5, 1, 5, 2, 2, 0}));
   EXPECT_EQ(one.there(9, 6), Values({5, 5, 5, 0, 0, 0}));
   EXPECT_EQ(one.held.counts().held_blocks, 3U);
-  ASSERT_TRUE(one.held.flush().ok());
+  ASSERT_TRUE(one.flush().ok());
   EXPECT_EQ(one.there(9, 6), Values({5, 1, 5, 2, 2, 0}));
   EXPECT_EQ(one.ram().last_tag.vstream, kTag.vstream);
   EXPECT_EQ(one.ram().last_tag.placement, kTag.placement);
@@ -89,7 +97,7 @@ TEST(WriteBehind, WhatIsHeldIsReadAndGoesOutWithAFlush) {
 TEST(WriteBehind, WhatFollowsIsOneRequest) {
   Buffered one;
   for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(one.hold(20 + i, static_cast<int>(i)));
-  ASSERT_TRUE(one.held.flush().ok());
+  ASSERT_TRUE(one.flush().ok());
   EXPECT_EQ(one.ram().writes, 1U);
   EXPECT_EQ(one.there(20, 8), Values({0, 1, 2, 3, 4, 5, 6, 7}));
 }
@@ -99,7 +107,7 @@ TEST(WriteBehind, WhatIsForgottenOrTrimmedIsNeverWritten) {
   ASSERT_TRUE(one.hold(8, 3, 6));
   one.held.forget(BlockNo{9}, 2);
   ASSERT_TRUE(one.held.trim(BlockNo{12}, 1).ok());
-  ASSERT_TRUE(one.held.flush().ok());
+  ASSERT_TRUE(one.flush().ok());
   EXPECT_EQ(one.there(8, 6), Values({3, 0, 0, 3, 0, 3}));
   EXPECT_EQ(one.held.counts().forgotten_blocks, 3U);
   EXPECT_EQ(one.held.counts().taken_blocks, 6U);
@@ -110,7 +118,7 @@ TEST(WriteBehind, AWriteWinsOverWhatWasHeld) {
   ASSERT_TRUE(one.hold(8, 3, 4));
   one.write(9, 6, 2);
   EXPECT_EQ(one.seen(8, 4), Values({3, 6, 6, 3}));
-  ASSERT_TRUE(one.held.flush().ok());
+  ASSERT_TRUE(one.flush().ok());
   EXPECT_EQ(one.there(8, 4), Values({3, 6, 6, 3}));
 }
 
@@ -121,7 +129,7 @@ TEST(WriteBehind, OnlyWhatIsFreshOrHeldAlreadyIsTaken) {
   EXPECT_TRUE(one.hold(8, 2, 2, false));
   EXPECT_FALSE(one.hold(9, 3, 2, false)) << "the second is not held";
   EXPECT_EQ(one.seen(8, 3), Values({2, 2, 0}));
-  ASSERT_TRUE(one.held.flush().ok());
+  ASSERT_TRUE(one.flush().ok());
   EXPECT_FALSE(one.hold(8, 4, 1, false)) << "it is durable now";
 }
 
@@ -129,7 +137,7 @@ TEST(WriteBehind, FlushesHaveToWriteAtARateAndWhatDiesIsFree) {
   Buffered one;
   ASSERT_TRUE(one.hold(0, 1, kHeldMax));
   EXPECT_FALSE(one.hold(40, 1)) << "there is no room";
-  ASSERT_TRUE(one.held.flush().ok());
+  ASSERT_TRUE(one.flush().ok());
   EXPECT_FALSE(one.hold(40, 1)) << "a flush wrote that much just now";
   one.clock.ms += 2;  // 16 MiB a second: 8 blocks
   EXPECT_TRUE(one.hold(40, 1, 8));
@@ -148,26 +156,58 @@ TEST(WriteBehind, WhatItsOwnFsyncAsksForIsFree) {
     one.held.asked_for(InodeId{6});
     one.held.asked_for(kOwner);
     one.held.asked_for(kOwner);
-    ASSERT_TRUE(one.held.flush().ok());
+    ASSERT_TRUE(one.flush().ok());
   }
   ASSERT_TRUE(one.hold(0, 1, kHeldMax));
   one.held.asked_for(InodeId{6});
-  ASSERT_TRUE(one.held.flush().ok());
+  ASSERT_TRUE(one.flush().ok());
   EXPECT_FALSE(one.hold(0, 1)) << "another's";
 }
 
-TEST(WriteBehind, WhatCannotBeWrittenStaysHeld) {
+TEST(WriteBehind, WhatCannotBeWrittenStaysHeldAndItsInodeIsNotSafe) {
   Buffered one;
+  const InodeId other{6};
   ASSERT_TRUE(one.hold(8, 3));
-  ASSERT_TRUE(one.hold(10, 4));
-  one.device.set_faults({.fail_writes_after = 1});
-  EXPECT_FALSE(one.held.flush().ok());
-  EXPECT_EQ(one.seen(8, 3), Values({3, 0, 4}));
-  EXPECT_EQ(one.ram().flushes, 0U);
-  one.held.forget(BlockNo{8}, 1);
+  ASSERT_TRUE(one.held.hold(other, BlockNo{10}, blocks_of(4), kTag, true));
+  ASSERT_TRUE(one.hold(12, 5));
+  one.device.set_faults({.fail_writes_after = 1});  // the first run can be written
+  EXPECT_FALSE(one.flush().ok());
+  EXPECT_EQ(one.there(8, 5), Values({3, 0, 0, 0, 0}));
+  EXPECT_EQ(one.seen(8, 5), Values({3, 0, 4, 0, 5}));
+  EXPECT_EQ(one.held.counts().held_blocks, 2U);
+  EXPECT_EQ(one.held.safe(kOwner).error().code, EIO);
+  EXPECT_FALSE(one.held.safe(other).ok());
+  EXPECT_TRUE(one.held.safe(InodeId{7}).ok());
+  one.held.forget(BlockNo{12}, 1);
   one.device.set_faults({});
-  ASSERT_TRUE(one.held.flush().ok());
-  EXPECT_EQ(one.there(10, 1), Values({4}));
+  ASSERT_TRUE(one.held.write_out().ok());
+  EXPECT_FALSE(one.held.safe(other).ok()) << "it is there, and no flush has covered it";
+  ASSERT_TRUE(one.flush().ok());
+  EXPECT_TRUE(one.held.safe(other).ok());
+  EXPECT_TRUE(one.held.safe(kOwner).ok());
+  EXPECT_EQ(one.there(10, 3), Values({4, 0, 0}));
+}
+
+// What the device holds there may be unreadable; nobody needs it.
+TEST(WriteBehind, WhatIsAllHeldIsReadWithoutTheDevice) {
+  Buffered one;
+  ASSERT_TRUE(one.hold(8, 3, 2));
+  one.device.set_faults({.fail_reads_after = 0});
+  EXPECT_EQ(one.seen(8, 2), Values({3, 3}));
+}
+
+TEST(WriteBehind, AWriteThatFailsLeavesWhatWasHeld) {
+  Buffered one;
+  ASSERT_TRUE(one.hold(8, 3, 2));
+  one.device.set_faults({.fail_writes_after = 1});
+  const auto bytes = blocks_of(6);
+  {
+    blockdev::IoBatch batch(one.held);
+    batch.write(BlockNo{8}, bytes, {});
+    EXPECT_FALSE(batch.wait().ok());
+  }
+  one.device.set_faults({});
+  EXPECT_EQ(one.seen(8, 2), Values({3, 3}));
 }
 
 TEST(WriteBehind, NothingIsHeldUntilTheFlushUnderWayIsOver) {
@@ -186,7 +226,7 @@ TEST(WriteBehind, ThreadsSeeTheirOwn) {
   Buffered one(true);
   std::atomic<bool> over{false};
   std::thread flusher([&] {
-    while (!over) ASSERT_TRUE(one.held.flush().ok());
+    while (!over) ASSERT_TRUE(one.flush().ok());
   });
   std::vector<std::thread> writers;
   for (uint64_t w = 0; w < 4; ++w)
@@ -217,7 +257,7 @@ TEST(WriteBehind, ThreadsSeeTheirOwn) {
             }
         }
       }
-      ASSERT_TRUE(one.held.flush().ok());
+      ASSERT_TRUE(one.flush().ok());
       for (const auto& [block, value] : holds) EXPECT_EQ(one.there(block, 1), Values({value}));
     });
   for (std::thread& each : writers) each.join();
@@ -234,25 +274,35 @@ TEST(WriteBehind, ATemporaryFileNeverReachesTheDevice) {
   Rig rig;
   ASSERT_TRUE(rig.fs().sync().ok());
   const uint64_t before = rig.ram().written_bytes;
-  for (int i = 0; i < 3; ++i) {
+  for (const bool unlinked : {false, true}) {
     const InodeId id = rig.create("temporary");
-    if (i == 1) {
-      ASSERT_TRUE(rig.fs().allocate(id, FALLOC_FL_KEEP_SIZE, 0, kFileBytes).ok());
-      ASSERT_TRUE(rig.fs().sync().ok());
-    }
     ASSERT_TRUE(rig.write(id, 0, Rig::filled(kFileBytes, 4)).ok());
     ASSERT_TRUE(rig.write(id, kFileBytes, Rig::filled(kFileBytes, 5)).ok());
     EXPECT_EQ(rig.read(id, 0, kFileBytes), Rig::filled(kFileBytes, 4));
-    if (i == 2) {
-      ASSERT_TRUE(rig.fs().truncate(id, 0).ok());
+    if (unlinked) {
+      ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "temporary").ok());
+      rig.fs().forget(id, 1);  // its blocks are freed later
     } else {
+      ASSERT_TRUE(rig.fs().truncate(id, 0).ok());
       ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "temporary").ok());
       rig.fs().forget(id, 1);
-      (void)rig.fs().maintenance().free_orphans();
     }
     ASSERT_TRUE(rig.fs().sync().ok());
   }
   EXPECT_EQ(rig.ram().written_bytes, before);
+  EXPECT_GT(rig.fs().status()->never_written_bytes, 3 * kFileBytes);
+  EXPECT_EQ(rig.fs().status()->held_bytes, 0U);
+}
+
+TEST(WriteBehind, AFileWithoutANameIsThereForWhoHasItOpen) {
+  Rig rig;
+  const InodeId id = rig.create("temporary");
+  ASSERT_TRUE(rig.write(id, 0, Rig::filled(kFileBytes, 4)).ok());
+  ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "temporary").ok());
+  EXPECT_EQ(rig.read(id, 0, kFileBytes), Rig::filled(kFileBytes, 4));
+  ASSERT_TRUE(rig.fs().sync().ok());
+  EXPECT_EQ(rig.read(id, 0, kFileBytes), Rig::filled(kFileBytes, 4));
+  rig.fs().forget(id, 1);
 }
 
 TEST(WriteBehind, AnFsyncWritesWhatIsHeld) {
@@ -272,16 +322,40 @@ TEST(WriteBehind, AnFsyncWritesWhatIsHeld) {
 }
 
 TEST(WriteBehind, AnFsyncThatCannotWriteSaysSoAndTheNextOneCan) {
-  Rig rig;
-  const InodeId id = rig.create("kept");
-  ASSERT_TRUE(rig.write(id, 0, Rig::filled(kFileBytes, 4)).ok());
+  for (const bool log : {false, true}) {
+    Rig rig(log ? Rig::with_log() : Rig::Options());
+    const InodeId id = rig.create("kept"), other = rig.create("other");
+    ASSERT_TRUE(rig.fs().sync().ok());
+    ASSERT_TRUE(rig.write(id, 0, Rig::filled(kFileBytes, 4)).ok());
+    rig.device().set_faults({.fail_writes_after = 0});
+    EXPECT_EQ(rig.fs().fsync(id, false).error().code, EIO);
+    EXPECT_EQ(rig.read(id, 0, kFileBytes), Rig::filled(kFileBytes, 4));
+    rig.device().set_faults({});
+    ASSERT_TRUE(rig.fs().fsync(other, false).ok()) << "another's data is no reason";
+    ASSERT_TRUE(rig.fs().fsync(id, false).ok()) << "nothing was lost";
+    EXPECT_FALSE(rig.fs().status()->degraded_read_only);
+    rig.power_cut(1);
+    EXPECT_EQ(rig.read(rig.lookup("kept"), 0, kFileBytes), Rig::filled(kFileBytes, 4));
+  }
+}
+
+// What is held of it cannot be written: everybody else's data becomes durable all the same.
+TEST(WriteBehind, OneFileThatCannotBeWrittenIsNobodyElsesTrouble) {
+  Rig::Options options;
+  options.mount.write_behind_mib = 1;
+  Rig rig(options);
+  const InodeId bad = rig.create("bad"), good = rig.create("good");
+  ASSERT_TRUE(rig.fs().sync().ok());
+  ASSERT_TRUE(rig.write(bad, 0, Rig::filled(1 << 20, 4)).ok());
+  ASSERT_TRUE(rig.write(good, 0, Rig::filled(kFileBytes, 5)).ok()) << "there is no room for it";
   rig.device().set_faults({.fail_writes_after = 0});
-  EXPECT_EQ(rig.fs().fsync(id, false).error().code, EIO);
-  EXPECT_EQ(rig.read(id, 0, kFileBytes), Rig::filled(kFileBytes, 4));
+  EXPECT_EQ(rig.fs().sync().error().code, EIO);
+  EXPECT_EQ(rig.fs().sync().error().code, EIO) << "and it is said again";
+  EXPECT_FALSE(rig.fs().status()->degraded_read_only);
   rig.device().set_faults({});
-  ASSERT_TRUE(rig.fs().fsync(id, false).ok()) << "nothing was lost";
   rig.power_cut(1);
-  EXPECT_EQ(rig.read(rig.lookup("kept"), 0, kFileBytes), Rig::filled(kFileBytes, 4));
+  EXPECT_EQ(rig.fs().attributes(rig.lookup("bad"))->size, 0U);
+  EXPECT_EQ(rig.read(rig.lookup("good"), 0, kFileBytes), Rig::filled(kFileBytes, 5));
 }
 
 // A record that is conditional on its data comes before the flush: a kill has no restore after it
