@@ -248,13 +248,11 @@ void WriteBehind::read(BlockNo first, Bytes bytes, blockdev::Completion done) {
     overlay(found, bytes);
     return done({});
   }
-  beneath_.read(
-      first, bytes, [bytes, found = std::move(found), done = std::move(done)](Result<void> result) {
-        for (const Found& one : found) {
-          std::memcpy(bytes.data() + one.index * kBlockSize, one.bytes.data(), kBlockSize);
-        }
-        done(std::move(result));
-      });
+  beneath_.read(first, bytes,
+                [bytes, found = std::move(found), done = std::move(done)](Result<void> result) {
+                  overlay(found, bytes);
+                  done(std::move(result));
+                });
 }
 
 // What is on its way arrives before.

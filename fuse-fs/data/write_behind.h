@@ -48,7 +48,7 @@ class WriteBehind final : public blockdev::ForwardingDevice {
 
   bool nothing() const { return entries_.load(std::memory_order_acquire) == 0; }
 
-  // Writes what is held. The first error, after trying all; and whose data failed.
+  // Writes what is held. The first error, after trying all; and whose data it could not write.
   using Owners = std::unordered_set<InodeId>;
   Result<void> write_out(Owners* failed = nullptr) SFS_EXCLUDES(write_out_);
   // The device was flushed after a write_out() that said `failed`, within one Still.
@@ -86,7 +86,7 @@ class WriteBehind final : public blockdev::ForwardingDevice {
     uint32_t page = 0;
     blockdev::WriteTag tag;
     bool dead = false;    // being written, and nobody reads it again
-    bool failed = false;  // could not be written
+    bool failed = false;  // being written, and could not be
   };
   using Entries = std::map<uint64_t, Entry>;  // by block
   struct Run {
