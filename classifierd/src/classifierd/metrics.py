@@ -28,6 +28,7 @@ _VSTREAMS_MAX = 64  # those that were written most; more would be more series th
 # Name, help, and where in the status. Counters grow while the filesystem is mounted.
 _COUNTERS = (
     ("application_written_bytes", "Bytes that programs wrote", ("app_bytes",)),
+    ("never_written_bytes", "New data deleted before it was sent", ("never_written_bytes",)),
     ("device_written_bytes", "Bytes sent to the data device", ("device", "written_bytes")),
     ("device_read_bytes", "Bytes read from the data device", ("device", "read_bytes")),
     ("device_trimmed_bytes", "Bytes trimmed", ("device", "trimmed_bytes")),
@@ -62,6 +63,7 @@ _GAUGES = (
     ("memory_anonymous_bytes", "Memory of the daemon's own", ("memory", "anonymous_bytes")),
     ("memory_mapped_bytes", "Mapped pages of META", ("memory", "mapped_bytes")),
     ("memory_cache_bytes", "What is remembered of unused files", ("memory", "cache_bytes")),
+    ("memory_held_bytes", "New data that waits to be written", ("memory", "held_bytes")),
     ("model_generation", "The learning daemon's table in use", ("model", "generation")),
 )
 # These count blocks.
