@@ -55,7 +55,7 @@ bool passes(const Error& error) {
   return is_cut_off(error) || error.code == EAGAIN;
 }
 
-bool is_sent_again(const Result<uint32_t>& result, const NvmeDevice::Sends& sends) {
+bool may_be_sent_again(const Result<uint32_t>& result, const NvmeDevice::Sends& sends) {
   if (result.ok() || !passes(result.error())) return false;
   if (sends.count >= kSendsMost && std::chrono::steady_clock::now() - sends.begun > kSendsLongest)
     return false;
@@ -294,6 +294,20 @@ void NvmeDevice::transfer(BlockNo first, Bytes bytes, const Placement& placement
     bytes = bytes.subspan(data.size());
   }
   request->finish_one(uint32_t{0});
+}
+
+// The half minute is the controller's: what is sent after it is given up at once until something
+// is answered, or whoever asks for one thing after the other would wait for it each time.
+bool NvmeDevice::is_sent_again(const Result<uint32_t>& result, const Sends& sends) {
+  using Clock = std::chrono::steady_clock;
+  if (result.ok() || !is_cut_off(result.error())) {
+    if (cut_off_since_.load(std::memory_order_relaxed) != Clock::time_point::max())
+      cut_off_since_ = Clock::time_point::max();
+    return may_be_sent_again(result, sends);
+  }
+  Clock::time_point since = Clock::time_point::max();
+  if (cut_off_since_.compare_exchange_strong(since, sends.begun)) since = sends.begun;
+  return sends.begun - since <= kSendsLongest && may_be_sent_again(result, sends);
 }
 
 void NvmeDevice::start(const std::shared_ptr<Request>& request, const nvme::Command& command,

@@ -7,9 +7,9 @@
 // Management, deallocate, of the whole units inside (nvme/trim.h); what a trimmed block then reads
 // as is the device's choice unless it says zeroes (DLFEAT), and a device that cannot deallocate
 // ignores trims. What a controller refuses for a state that passes is sent again five times, after
-// pauses that become longer, and what a reset cuts off for half a minute. A pStream that is
-// released gives its stream's resources back, or lets its placement handle go on in another reclaim
-// unit (handle update).
+// pauses that become longer, and what a reset cuts off for half a minute, all of it together. A
+// pStream that is released gives its stream's resources back, or lets its placement handle go on in
+// another reclaim unit (handle update).
 //
 // A controller reset disables Streams, and writes that name one are then refused. Such a write is
 // sent again without one (and counts on pStream 0), so nothing fails, and the next write takes
@@ -92,6 +92,7 @@ class NvmeDevice final : public Device {
   // An I/O command that the caller waits for: not in a completion.
   Result<uint32_t> send(const nvme::Command& command, Bytes data);
   size_t stream_of(const Placement& placement) const;
+  bool is_sent_again(const Result<uint32_t>& result, const Sends& sends);
   void count_on_none(const Placement& placement, uint64_t bytes);
   Result<bool> streams_honoured(const std::vector<uint16_t>& used);
   Result<bool> handles_honoured(const std::vector<uint16_t>& used);
@@ -103,6 +104,9 @@ class NvmeDevice final : public Device {
   uint64_t max_transfer_bytes_ = kBlockSize;
   std::vector<Placement> placements_;  // of each pStream
   nvme::Written written_at_open_;
+  // The first command that found no path to the controller, since one was answered.
+  std::atomic<std::chrono::steady_clock::time_point> cut_off_since_{
+      std::chrono::steady_clock::time_point::max()};
   std::atomic<bool> streams_lost_{false};
   std::atomic<uint16_t> streams_held_{0};  // identifiers 1 to this
   Mutex taking_;  // held by whoever takes streams again, over admin commands
