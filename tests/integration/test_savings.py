@@ -94,12 +94,14 @@ def test_the_shadow_counts_as_the_ssd_does_and_as_one_without_streams_would(
 ) -> None:
     if os.environ.get("STREAMFS_TEST_DATA"):
         pytest.skip("an emulated SSD is needed: it counts")
-    on = made(make_pair, "on").mount("idle_work=off")
+    # The shadow is told of what is held in memory as of what is written.
+    every = ("idle_work=off", "write_behind_mib=0")
+    on = made(make_pair, "on").mount(*every)
     with daemon(on, tmp_path):
         work(on)
         device = on.status()["device"]
         shadow = told(on, device["written_bytes"])
-    off = made(make_pair, "off").mount("idle_work=off", "placement=off")
+    off = made(make_pair, "off").mount(*every, "placement=off")
     work(off)
     without = off.status()["device"]
     assert without["nand_bytes"] > 1.1 * without["written_bytes"]  # or it proves nothing
