@@ -81,7 +81,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
   engine_options.cache_bytes = uint64_t{options_.cache_mib} << 20;
   engine_options.start_background = background && !options_.read_only;
   SFS_ASSIGN(engine_, meta::Engine::open(region, pair_.super, clock_, engine_options));
-  engine_->blocks().tell_unused(
+  engine_->blocks().tell_discarded(  // no others are held: what is committed was written before
       [this](meta::BlockRun run) { write_behind_->forget(run.first, run.count); });
   region.on_copy_dropped(
       [this](pmem::Region& left, const std::string& why) { return go_on_alone(left, why); });

@@ -102,7 +102,6 @@ void WriteBehind::give_back(uint32_t page) {
 }
 
 void WriteBehind::count_entries() {
-  counts_.held_blocks = held_.size();
   entries_.store(held_.size() + being_written_.size(), std::memory_order_release);
 }
 
@@ -156,7 +155,7 @@ bool WriteBehind::add(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::
   const uint64_t charge = std::min(allowance_, count);
   allowance_ -= charge;
   if (charge > 0) charged_[owner] += charge;
-  counts_.taken_blocks += count;
+  taken_ += count;
   count_entries();
   return true;
 }
@@ -175,7 +174,7 @@ void WriteBehind::drop(uint64_t first, uint64_t end) {
     give_back(at->second.page);
     discharge(at->second.owner, 1);
     at = held_.erase(at);
-    ++counts_.forgotten_blocks;
+    ++forgotten_;
   }
   count_entries();
 }
@@ -192,7 +191,7 @@ void WriteBehind::forget(BlockNo first, uint64_t count) {
 
 WriteBehind::Counts WriteBehind::counts() const {
   const MutexLock lock(mutex_);
-  return counts_;
+  return {held_.size(), taken_, forgotten_};
 }
 
 void WriteBehind::write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
@@ -215,44 +214,46 @@ bool WriteBehind::knows(BlockNo first, uint64_t count) const {
 
 std::vector<WriteBehind::Found> WriteBehind::find(BlockNo first, uint64_t count) const {
   std::vector<Found> found;
-  const uint64_t end = first.value + count;
   const MutexLock lock(mutex_);
-  const auto add = [&](const Entries& entries) {
-    for (auto at = entries.lower_bound(first.value); at != entries.end() && at->first < end; ++at) {
-      const ConstBytes bytes = page(at->second.page);
-      found.push_back({at->first - first.value, {bytes.begin(), bytes.end()}});
-    }
-  };
-  add(being_written_);
-  add(held_);  // newer: copied over the others
+  for (uint64_t i = 0; i < count; ++i) {
+    const Entry* entry = newest(first.value + i);
+    if (entry == nullptr) continue;
+    const ConstBytes bytes = page(entry->page);
+    found.push_back({i, {bytes.begin(), bytes.end()}});
+  }
   return found;
 }
 
-void WriteBehind::overlay(const std::vector<Found>& found, Bytes bytes) {
-  for (const Found& one : found)
-    std::memcpy(bytes.data() + one.index * kBlockSize, one.bytes.data(), kBlockSize);
+// The newest of this block; null: it is on the device.
+const WriteBehind::Entry* WriteBehind::newest(uint64_t block) const {
+  if (const auto at = held_.find(block); at != held_.end()) return &at->second;
+  const auto at = being_written_.find(block);
+  return at == being_written_.end() ? nullptr : &at->second;
 }
 
-bool WriteBehind::covers(const std::vector<Found>& found, uint64_t count) {
-  std::vector<bool> there(count);
-  for (const Found& one : found) there[one.index] = true;
-  return std::ranges::all_of(there, [](bool each) { return each; });
+// False: not all of it is held.
+bool WriteBehind::read_held(BlockNo first, Bytes bytes) const {
+  const MutexLock lock(mutex_);
+  for (uint64_t i = 0; i < bytes.size() / kBlockSize; ++i) {
+    const Entry* entry = newest(first.value + i);
+    if (entry == nullptr) return false;
+    std::memcpy(bytes.data() + i * kBlockSize, page(entry->page).data(), kBlockSize);
+  }
+  return true;
 }
 
 // Asked for first: what leaves memory while the device is read is there by then.
 void WriteBehind::read(BlockNo first, Bytes bytes, blockdev::Completion done) {
-  std::vector<Found> found;
-  if (!nothing()) found = find(first, bytes.size() / kBlockSize);
+  if (nothing()) return beneath_.read(first, bytes, std::move(done));
+  if (read_held(first, bytes)) return done({});
+  std::vector<Found> found = find(first, bytes.size() / kBlockSize);
   if (found.empty()) return beneath_.read(first, bytes, std::move(done));
-  if (covers(found, bytes.size() / kBlockSize)) {
-    overlay(found, bytes);
-    return done({});
-  }
-  beneath_.read(first, bytes,
-                [bytes, found = std::move(found), done = std::move(done)](Result<void> result) {
-                  overlay(found, bytes);
-                  done(std::move(result));
-                });
+  beneath_.read(
+      first, bytes, [bytes, found = std::move(found), done = std::move(done)](Result<void> result) {
+        for (const Found& one : found)
+          std::memcpy(bytes.data() + one.index * kBlockSize, one.bytes.data(), kBlockSize);
+        done(std::move(result));
+      });
 }
 
 // What is on its way arrives before.

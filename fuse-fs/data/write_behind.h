@@ -117,8 +117,8 @@ class WriteBehind final : public blockdev::ForwardingDevice {
   void discharge(InodeId owner, uint64_t returned) SFS_REQUIRES(mutex_);
   void drop(uint64_t first, uint64_t end) SFS_REQUIRES(mutex_);
   bool knows(BlockNo first, uint64_t count) const;
-  static void overlay(const std::vector<Found>& found, Bytes bytes);
-  static bool covers(const std::vector<Found>& found, uint64_t count);
+  const Entry* newest(uint64_t block) const SFS_REQUIRES(mutex_);
+  bool read_held(BlockNo first, Bytes bytes) const;
   std::vector<Found> find(BlockNo first, uint64_t count) const;
   Result<void> write_out(uint64_t first, uint64_t end, Owners* failed) SFS_EXCLUDES(write_out_);
   std::vector<Run> begin_writing(uint64_t first, uint64_t end);
@@ -139,7 +139,7 @@ class WriteBehind final : public blockdev::ForwardingDevice {
   uint64_t allowance_ SFS_GUARDED_BY(mutex_), refilled_ms_ SFS_GUARDED_BY(mutex_);
   std::unordered_map<InodeId, uint64_t> charged_ SFS_GUARDED_BY(mutex_);  // of what is held
   Owners unsafe_ SFS_GUARDED_BY(mutex_);  // until a flush covers what had failed
-  Counts counts_ SFS_GUARDED_BY(mutex_);
+  uint64_t taken_ SFS_GUARDED_BY(mutex_) = 0, forgotten_ SFS_GUARDED_BY(mutex_) = 0;  // blocks
   std::atomic<uint64_t> entries_{0};  // of both maps: mostly there are none
 };
 

@@ -201,7 +201,7 @@ void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, bool o
   core_.placement.route_run(run(page, count, block), overwrite, runs_);
   for (const placement::RoutedRun& part : runs_) {
     const BlockNo first{block.value + part.offset_pages - page};
-    segments_.push_back({part.offset_pages, part.pages, first, part.stream, part.age, !overwrite});
+    segments_.push_back({part.offset_pages, part.pages, first, part.stream, part.age});
   }
 }
 
@@ -209,7 +209,7 @@ Result<void> WriteJob::begin_overwrite() {
   if (!core_.checksums.kept()) return {};
   std::vector<meta::Piece> overwritten;
   for (const Segment& segment : segments_) {
-    if (segment.age == wire::kAgeNew) continue;
+    if (segment.is_new()) continue;
     meta::Piece& piece = overwritten.emplace_back();
     piece.first = FileBlock{first_ + segment.page};
     piece.length = segment.count;
@@ -236,7 +236,7 @@ Result<void> WriteJob::submit() {
       const Segment& next = segments_[i];
       const bool follows = next.block.value == head.block.value + count;
       const bool alike =
-          next.fresh == head.fresh && core_.device.placement(next.stream) == placement;
+          next.is_new() == head.is_new() && core_.device.placement(next.stream) == placement;
       if (!follows || !alike) break;
       count += next.count;
     }
@@ -252,7 +252,7 @@ Result<void> WriteJob::submit() {
 void WriteJob::write(blockdev::IoBatch& batch, const Segment& head, uint64_t count) {
   const ConstBytes bytes = image(head.page, count);
   const blockdev::WriteTag tag{core_.device.placement(head.stream), vstream_};
-  if (!core_.write_behind.hold(attributes_.id, head.block, bytes, tag, head.fresh)) {
+  if (!core_.write_behind.hold(attributes_.id, head.block, bytes, tag, head.is_new())) {
     batch.write(head.block, bytes, tag);
   }
 }
@@ -266,7 +266,7 @@ meta::WriteResult WriteJob::result() const {
         out.checksums.push_back({BlockNo{segment.block.value + i}, crcs_[segment.page + i]});
       }
     }
-    if (segment.age != wire::kAgeNew) continue;
+    if (!segment.is_new()) continue;
     auto* last = out.added.empty() ? nullptr : &out.added.back();
     const FileBlock first{first_ + segment.page};
     if (last != nullptr && last->first.value + last->length == first.value &&

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/model_table.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/core.h"
 
@@ -36,7 +37,7 @@ class WriteJob {
     BlockNo block;
     PStreamId stream;
     uint8_t age;  // class of what it overwrites; 0: nothing (base/wire/model_table.h)
-    bool fresh;   // no committed extent shows what these blocks hold
+    bool is_new() const { return age == wire::kAgeNew; }
   };
   placement::PageRun run(uint64_t page, uint64_t count, BlockNo block) const;
   Result<void> map();

@@ -58,9 +58,9 @@ class BlockAllocator {
   void discard(BlockRun run);
   std::optional<BlockRun> next_discard(uint64_t max_blocks);  // as next_trim; ends with trimmed()
   void committed_allocation(BlockRun run);                    // its record is durable
-  // What discard() and committed_free() take is told to `unused` from now on: nobody reads those
-  // blocks again. Before anyone else calls anything.
-  void tell_unused(std::function<void(BlockRun)> unused);
+  // What discard() takes is told to `discarded` from now on: nobody reads those blocks again.
+  // Before anyone else calls anything.
+  void tell_discarded(std::function<void(BlockRun)> discarded);
   // A run that a record is going to free: before it commits.
   void about_to_free(BlockRun run);
   // Freed by record `tx`; waits for release_up_to.

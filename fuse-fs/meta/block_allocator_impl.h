@@ -49,9 +49,9 @@ struct BlockAllocator::Impl {
 
   const pmem::Region& region;
   const Geometry& geometry;
-  std::function<void(BlockRun)> unused;  // set once
-  mutable Mutex mutex;                   // leaf; guards everything below
-  uint64_t known_blocks;                 // that groups are there for; grow() follows the geometry
+  std::function<void(BlockRun)> discarded;  // set once
+  mutable Mutex mutex;                      // leaf; guards everything below
+  uint64_t known_blocks;  // that groups are there for; grow() follows the geometry
   std::vector<Group> groups;
   std::array<uint64_t, kClasses> class_count{};  // of regions in open groups
   std::unordered_map<uint16_t, Cursor> cursors;

@@ -59,12 +59,12 @@ void BlockAllocator::cancel(BlockRun run) {
   impl_->mark(run.first.value, run.count, false);
 }
 
-void BlockAllocator::tell_unused(std::function<void(BlockRun)> unused) {
-  impl_->unused = std::move(unused);
+void BlockAllocator::tell_discarded(std::function<void(BlockRun)> discarded) {
+  impl_->discarded = std::move(discarded);
 }
 
 void BlockAllocator::discard(BlockRun run) {
-  if (impl_->unused) impl_->unused(run);
+  if (impl_->discarded) impl_->discarded(run);
   const MutexLock lock(impl_->mutex);
   impl_->gone.discarded(run);
   impl_->pending += run.count;
@@ -87,7 +87,6 @@ void BlockAllocator::about_to_free(BlockRun run) {
 }
 
 void BlockAllocator::committed_free(BlockRun run, TxId tx) {
-  if (impl_->unused) impl_->unused(run);
   const MutexLock lock(impl_->mutex);
   SFS_ASSERT(impl_->groups[run.first.value / kGroupBlocks].regions != nullptr);
   impl_->gone.freed(run, tx);

@@ -46,6 +46,7 @@ class RamDevice final : public blockdev::Device {
       const std::lock_guard lock(tag_mutex_);
       last_tag = tag;
     }
+    if (on_write) on_write();
     done({});
   }
   void read(BlockNo first, Bytes bytes, blockdev::Completion done) override {
@@ -98,7 +99,7 @@ class RamDevice final : public blockdev::Device {
   std::atomic<int> flush_ms{0}, read_ms{0};
   blockdev::WriteTag last_tag{};
   std::vector<PStreamId> released;  // by one thread
-  std::function<void()> on_trim, on_measure;
+  std::function<void()> on_write, on_trim, on_measure;
   std::function<void(BlockNo, uint64_t)> on_trim_of;
   std::function<Result<void>()> on_flush;
   blockdev::IdleMeans idle_means = blockdev::IdleMeans::kNone;
