@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import time
-import tracemalloc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from classifierd import _core, advise, blocktrace, recording, spacemap, traces
+from classifierd import _core, advise, blocktrace, recording, spacemap
 from classifierd.advise import (
     MODELS,
     Log,
@@ -32,11 +31,11 @@ from classifierd.advise import (
 )
 from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
 from classifierd.contest import Contest
-from classifierd.owners import Owners, vstreams
+from classifierd.owners import vstreams
 from classifierd.records import from_bytes, make
 from classifierd.requests import Requests
 from classifierd.spacemap import held
-from classifierd.traces import TraceError, telemetry
+from classifierd.traces import telemetry
 
 LINES = """\
      jbd2/loop0-8-812     [001] .....    10.000100: block_rq_issue: 7,0 WSM 8192 () 4096 + 16 be,3,0 [jbd2/loop0-8]
@@ -336,136 +335,6 @@ def test_a_trace_is_read_back_as_it_was_recorded(
     assert {each["model"] for each in told["models"]} == {model.name for model in MODELS}
     assert main(["advise", str(path), "--model", "consumer-tlc"]) == 0
     assert "consumer-tlc" in capsys.readouterr().out
-
-
-def test_a_trace_of_a_long_time_is_read_in_little_memory(tmp_path: Path) -> None:
-    path, count = tmp_path / "trace.csv", 50_000
-    rows = (f"{1_700_000_000_000_000 + i},W,{i << 20},4096,0\n" for i in range(count))
-    path.write_text(recording.HEADER + "\n" + "".join(rows))
-    tracemalloc.start()
-    try:
-        read = recording.read(path)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert read is not None
-    assert len(read.requests.log) == count
-    assert most < 160 * count
-
-
-@pytest.mark.parametrize(
-    "row", ["1,X,0,4096,0", "1,WX,0,4096,0", "1,W,0,4096", "1,W,0,4096,0,0", "1,W,x,4096,0",
-            "1,W,0,1.5,0", "1,W,0,99999999999999999999,0"]
-)  # fmt: skip
-def test_rows_that_are_no_writes_are_refused(tmp_path: Path, row: str) -> None:
-    path = tmp_path / "trace.csv"
-    for before in ("", "1,W,0,4096,0\n"):
-        path.write_text(f"{recording.HEADER}\n{before}{row}\n")
-        with pytest.raises(TraceError):
-            recording.read(path)
-
-
-def test_a_device_is_read_back_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "trace.csv"
-    held = np.array([[3, 2], [12, 4]])
-    columns = (np.array([False, True]), *np.array([[0, 8192], [4096, 4096], [0, 0], [2, 0]]))
-    trim, offset, length, log, owner = columns
-    asked = Requests(trim, offset, length, log != 0, owner, offset)
-    made = recording.Recording(asked, {("db", "x"): 2}, recording.Disk(16 * 4096, 4096, held))
-    with path.open("w") as file:
-        recording.write(file, made)
-    read = recording.read(path)
-    assert read is not None
-    assert read.disk.held is not None
-    assert read.disk.held.tolist() == held.tolist()
-    assert (read.disk.capacity_bytes, read.disk.used_bytes) == (16 * 4096, 4096)
-    assert read.names == made.names
-    for name in ("trim", "offset_bytes", "length_bytes", "log", "owner", "time_us"):
-        assert getattr(read.requests, name).tolist() == getattr(asked, name).tolist()
-    sent, _ = traces.read(path)  # as any other trace
-    assert sent["block"].tolist() == [0, 2]
-
-
-@pytest.mark.parametrize("comment", ["#held,0,1", "#held,-1,1", "#device,1,0", "#device,4096,x"])
-def test_a_device_that_is_none_is_refused(tmp_path: Path, comment: str) -> None:
-    path = tmp_path / "trace.csv"
-    path.write_text(f"{recording.HEADER}\n{comment}\n1,W,0,4096,0\n")
-    with pytest.raises(TraceError):
-        recording.read(path)
-
-
-@pytest.mark.parametrize(
-    "comment",
-    ["#context,2", "#context,1,db,", "#context,65536,db,", "#context,x,db,", "#context,2,a,b,c"],
-)
-def test_contexts_that_are_none_are_refused(tmp_path: Path, comment: str) -> None:
-    path = tmp_path / "trace.csv"
-    path.write_text(f"{recording.HEADER}\n{comment}\n1,W,0,4096,2\n")
-    with pytest.raises(TraceError):
-        recording.read(path)
-
-
-def test_what_no_context_names_is_nobodys(tmp_path: Path) -> None:
-    path = tmp_path / "trace.csv"
-    path.write_text(f"{recording.HEADER}\n#context,2,db,\n1,W,0,4096,2\n2,W,0,4096,7\n")
-    read = recording.read(path)
-    assert read is not None
-    assert read.requests.owner.tolist() == [2, 0]
-    path.write_text(f"{recording.HEADER}\n#context,2,db,\n")
-    empty = recording.read(path)
-    assert empty is not None
-    assert len(empty.requests.log) == 0
-
-
-def test_a_request_is_divided_where_another_files_pages_begin() -> None:
-    found = Owners(64 * 4096)
-    log, db = found.context("/log/000012.log"), found.context("/var 1/main.db")
-    assert found.names == {("log", "log"): log, ("db", "var_#"): db}
-    assert found.context("/log/000013.log") == log
-    found.place(4096, 8192, log)
-    found.place(3 * 4096, 4096, db)
-    parts = list(found.parts(0, 5 * 4096))
-    assert parts == [(0, 4096, 0), (4096, 8192, log), (12288, 4096, db), (16384, 4096, 0)]
-    assert list(found.parts(4608, 512)) == [(4608, 512, log)]
-    found.place(4096, 8192, db)  # reused
-    assert list(found.parts(4096, 3 * 4096)) == [(4096, 3 * 4096, db)]
-    assert list(found.parts(1000 * 4096, 4096)) == [(1000 * 4096, 4096, 0)]  # where it is not
-
-
-@pytest.mark.parametrize(
-    ("path", "context"),
-    [("/a.TXT", ("TXT", "")), ("/x/000012", ("#", "x")), ("/x/.bashrc", ("", "x")),
-     ("/data-0012/b.123", ("#", "data-#")), ("/x/a.b:c", ("b_c", "x")), ("/x/a", ("", "x")),
-     ("/x/a.seventeenletters1", ("", "x")), ("/x/a.résuméééééééé", ("", "x")),
-     ('/q,"/a', ("", "q__"))],
-)  # fmt: skip
-def test_names_are_folded_as_streamfs_folds_them(path: str, context: tuple[str, str]) -> None:
-    found = Owners(4096)
-    assert found.context(path) == found.names[context]
-
-
-def test_a_tree_that_is_hostile_is_walked(tmp_path: Path) -> None:
-    (tmp_path / "\udcff").mkdir()
-    (tmp_path / "\udcff" / "a.\udce9").write_bytes(bytes(8192))
-    (tmp_path / "loop").symlink_to(tmp_path)
-    os.mkfifo(tmp_path / "fifo")
-    deep = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(1500):  # deeper than a path can say or a recursion go
-        os.mkdir("d", dir_fd=deep)
-        above, deep = deep, os.open("d", os.O_RDONLY, dir_fd=deep)
-        os.close(above)
-    os.close(deep)
-    found = Owners(1 << 40)
-    try:
-        assert found.walk(tmp_path) <= 1  # tmpfs does not say where files lie
-        assert found.context("/\udcff/a.\udce9") == found.names["_", "_"]
-    finally:
-        subprocess.run(["rm", "-rf", tmp_path / "d"], check=True)
-    with (tmp_path / "trace.csv").open("w") as file:
-        none = np.zeros(0, np.int64)
-        asked = Requests(none != 0, none, none, none != 0, none, none)
-        recording.write(file, recording.Recording(asked, found.names))
-    assert recording.read(tmp_path / "trace.csv") is not None
 
 
 def test_times_that_go_back_do_not_stop_time() -> None:
