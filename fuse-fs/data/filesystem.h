@@ -189,6 +189,7 @@ class Filesystem {
   virtual Result<void> read_directory(
       InodeId directory, uint64_t cookie,
       const std::function<bool(const meta::DirectoryEntry&)>& visit) = 0;
+  virtual void look_ahead(InodeId directory, uint64_t cookie, size_t most) = 0;  // as the engine's
   // One more reference to each, for readdirplus. What is gone meanwhile is left out; `found` must
   // call nothing of this.
   virtual void reference(std::span<const InodeId> ids, const meta::Engine::Referenced& found) = 0;

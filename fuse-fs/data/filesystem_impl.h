@@ -61,6 +61,9 @@ class FilesystemImpl final : public Filesystem {
   Result<void> rename(InodeId from, std::string_view name, InodeId to, std::string_view new_name,
                       uint32_t flags, const std::function<void(InodeId)>& push_dirty,
                       const meta::Caller& caller = {}) override;
+  void look_ahead(InodeId directory, uint64_t cookie, size_t most) override {
+    engine_->look_ahead(directory, cookie, most);
+  }
   Result<void> read_directory(
       InodeId directory, uint64_t cookie,
       const std::function<bool(const meta::DirectoryEntry&)>& visit) override;

@@ -122,6 +122,13 @@ class Plus {
   std::vector<InodeId> ids_;  // of asked_; 0: there is no reference
 };
 
+// While the kernel takes a listing in, what it asks for next is got ready.
+void look_ahead(Context& context, InodeId directory, const Listing& listing) {
+  if (listing.entries.empty()) return;
+  const auto next = static_cast<uint64_t>(listing.entries.back().next_cookie);
+  context.fs().look_ahead(directory, next, listing.entries.size());
+}
+
 }  // namespace
 
 namespace op {
@@ -150,7 +157,8 @@ void readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t cookie,
     });
     if (!listing) return reply_error(req, listing.error());
     Plus reply(req, c, *listing);
-    if (!reply.send()) reply.give_back();
+    if (!reply.send()) return reply.give_back();
+    look_ahead(c, c.inode(ino), *listing);
   });
 }
 

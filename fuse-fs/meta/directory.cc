@@ -108,7 +108,8 @@ bool sane_name(std::string_view name) {
 uint64_t Directory::bytes() const {
   constexpr uint64_t kNodeBytes = 32;
   return sizeof(Directory) + entries_ * kNodeBytes + index_.bucket_count() * sizeof(void*) +
-         (units_.capacity() + free_.capacity()) * sizeof(uint64_t);
+         (units_.capacity() + free_.capacity()) * sizeof(uint64_t) +
+         ahead_.entries.capacity() * sizeof(Ahead::Read);
 }
 
 uint32_t name_hash(std::string_view name) {
@@ -293,6 +294,7 @@ Result<Directory::Insertion> Directory::put_insert(Transaction& tx, std::string_
 }
 
 void Directory::inserted(Insertion insertion) {
+  changed();
   if (insertion.unit) {
     insertion.unit.keep();
     units_.push_back(insertion.unit.offset());
@@ -311,6 +313,7 @@ void Directory::put_remove(Transaction& tx, const Found& found) const {
 }
 
 void Directory::removed(const Found& found, TxId tx) {
+  changed();
   const auto [begin, end] = index_.equal_range(found.hash);
   const auto indexed =
       std::find_if(begin, end, [&](const auto& at) { return at.second == found.slot; });
@@ -321,7 +324,8 @@ void Directory::removed(const Found& found, TxId tx) {
   last_free_ = std::max(last_free_, tx);
 }
 
-void Directory::put_replace(Transaction& tx, const Found& found, InodeId id, uint32_t type) const {
+void Directory::put_replace(Transaction& tx, const Found& found, InodeId id, uint32_t type) {
+  changed();
   const uint64_t at = offset(found.slot);
   EntryWords words{};
   read_words(heap_.store().region, at, 0, found.count, words);
@@ -331,8 +335,32 @@ void Directory::put_replace(Transaction& tx, const Found& found, InodeId id, uin
   tx.patch(at + kWordSize, words[1]);
 }
 
+std::vector<InodeId> Directory::read_ahead(uint64_t slot, size_t most) {
+  Ahead next{.from = slot, .to = units_.size() * kDirSlotsPerUnit, .entries = {}};
+  std::vector<InodeId> ids;
+  next.entries.reserve(most);
+  ids.reserve(most);
+  visit(slot, [&](uint32_t at, const DirEntry& entry) {
+    if (ids.size() == most) {
+      next.to = at;
+      return false;
+    }
+    next.entries.push_back({at, entry});
+    ids.push_back(entry.id);
+    return true;
+  });
+  ahead_ = std::move(next);
+  return ids;
+}
+
 void Directory::visit(
     uint64_t slot, const std::function<bool(uint32_t slot, const DirEntry& entry)>& visit) const {
+  if (slot == ahead_.from) {
+    for (const auto& [at, entry] : ahead_.entries) {
+      if (!visit(at, entry)) return;
+    }
+    slot = std::max(slot, ahead_.to);
+  }
   const pmem::Region& region = heap_.store().region;
   while (slot < units_.size() * kDirSlotsPerUnit) {
     const uint64_t unit = units_[slot / kDirSlotsPerUnit];

@@ -76,8 +76,11 @@ class Directory {
   void put_remove(Transaction& tx, const Found& found) const;
   void removed(const Found& found, TxId tx);
   // The name leads to another inode; the index need not know.
-  void put_replace(Transaction& tx, const Found& found, InodeId id, uint32_t type) const;
+  void put_replace(Transaction& tx, const Found& found, InodeId id, uint32_t type);
 
+  // Reads up to `most` entries from a slot on, for the visit that will begin there, and returns
+  // whom they lead to. They are kept until something changes here, or others are read ahead.
+  std::vector<InodeId> read_ahead(uint64_t slot, size_t most);
   // Entries from a slot on; stops when visit returns false.
   void visit(uint64_t slot,
              const std::function<bool(uint32_t slot, const DirEntry& entry)>& visit) const;
@@ -88,6 +91,7 @@ class Directory {
   void load_damaged(uint32_t ordinal, uint32_t index);
   void set_free(uint32_t slot, uint32_t count);
   uint64_t offset(uint32_t slot) const;
+  void changed() { ahead_ = {}; }
   std::optional<uint32_t> find_free(uint32_t count);
   bool settled() const;
 
@@ -98,6 +102,15 @@ class Directory {
   std::vector<uint32_t> roomy_;  // ordinals that may have free slots
   std::unordered_multimap<uint32_t, uint32_t> index_;  // name hash → slot
   uint64_t entries_ = 0;
+  struct Ahead {
+    struct Read {
+      uint32_t slot;
+      DirEntry entry;
+    };
+    uint64_t from = 0, to = 0;  // all entries of these slots
+    std::vector<Read> entries;
+  };
+  Ahead ahead_;
   TxId last_free_;  // bodies may be written once the watermark has passed it
 };
 

@@ -178,7 +178,7 @@ Result<ExtentMap*> EngineImpl::extents(Inode& inode) {
     return Error{is_directory(inode.committed) ? EISDIR : EINVAL, "not a regular file"};
   }
   if (!inode.extents) {
-    SFS_ASSIGN(inode.extents, ExtentMap::load(heap_, inode.id, inode.committed));
+    SFS_ASSIGN(inode.extents, ExtentMap::load(heap_, inode.id, inode.committed, inode.uncommitted));
     if (!read_only_) SFS_TRY(finish_shift(inode));
   }
   return inode.extents.get();

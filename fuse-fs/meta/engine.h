@@ -168,6 +168,9 @@ class Engine {
   // The directory is locked meanwhile: visit takes down what it needs, and asks nothing of it.
   virtual Result<void> read_directory(InodeId directory, uint64_t cookie,
                                       const std::function<bool(const DirectoryEntry&)>& visit) = 0;
+  // Up to `most` entries from the cookie on will be asked for soon: gets them and their inodes
+  // ready.
+  virtual void look_ahead(InodeId directory, uint64_t cookie, size_t most) = 0;
   // One more reference to an inode that was found in a directory. ESTALE: freed meanwhile.
   virtual Result<Attributes> reference(InodeId id) = 0;
   // The same for many, in any order; what fails is left out. `found` is told each one's place among

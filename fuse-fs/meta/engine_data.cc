@@ -265,7 +265,7 @@ std::optional<std::vector<EngineImpl::Unflushed>> EngineImpl::unflushed(const In
                                                                         uint64_t epoch,
                                                                         uint64_t flushed) {
   std::vector<Unflushed> out;
-  uint64_t extents = inode.extents->removed_blocks();  // one each at most
+  uint64_t extents = inode.uncommitted.removed;  // one each at most
   const auto add = [&](uint64_t first, uint64_t block, uint64_t length) {
     for (uint64_t i = 0; out.size() <= kMaxConditions && i < length; ++i) {
       const BlockNo here{block + i};

@@ -76,6 +76,7 @@ class EngineImpl final : public Engine {
   Result<RenameResult> rename(InodeId from, std::string_view name, InodeId to,
                               std::string_view new_name, uint32_t flags,
                               const Caller& caller = {}) override;
+  void look_ahead(InodeId directory, uint64_t cookie, size_t most) override;
   Result<void> read_directory(InodeId directory, uint64_t cookie,
                               const std::function<bool(const DirectoryEntry&)>& visit) override;
   Result<Attributes> reference(InodeId id) override;

@@ -321,6 +321,10 @@ namespace {
 
 constexpr uint64_t kSelfCookie = 1, kParentCookie = 2, kFirstSlotCookie = 3;
 
+uint64_t slot_after(uint64_t cookie) {
+  return cookie < kFirstSlotCookie ? 0 : cookie - kFirstSlotCookie + 1;
+}
+
 }  // namespace
 
 Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
@@ -330,11 +334,20 @@ Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
   const InodeId parent{directory->committed.parent};
   if (cookie < kSelfCookie && !visit({".", id, S_IFDIR, kSelfCookie})) return {};
   if (cookie < kParentCookie && !visit({"..", parent, S_IFDIR, kParentCookie})) return {};
-  const uint64_t first = cookie < kFirstSlotCookie ? 0 : cookie - kFirstSlotCookie + 1;
-  names->visit(first, [&](uint32_t slot, const DirEntry& entry) {
+  names->visit(slot_after(cookie), [&](uint32_t slot, const DirEntry& entry) {
     return visit({entry.name, entry.id, entry.type, slot + kFirstSlotCookie});
   });
   return {};
+}
+
+void EngineImpl::look_ahead(InodeId id, uint64_t cookie, size_t most) {
+  std::vector<InodeId> ids;
+  {
+    const Result<Locked> directory = lock_directory(id);
+    if (!directory || !(*directory)->directory) return;
+    ids = (*directory)->directory->read_ahead(slot_after(cookie), most);
+  }
+  cache_.warm(ids);
 }
 
 Result<Attributes> EngineImpl::reference(InodeId id) {

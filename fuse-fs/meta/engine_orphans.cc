@@ -55,6 +55,7 @@ void EngineImpl::discard_current(Inode& inode) {
   if (inode.extents) {
     discard(inode.extents->reserved());
     inode.extents.reset();
+    inode.uncommitted = {};
   }
   for (const auto& run : inode.overwritten) checksums_.forget(run.first, run.count);
   inode.overwritten.clear();

@@ -49,7 +49,8 @@ Result<void> EngineImpl::verify_extents(InodeId id, const InodeImage& image) {
       if (!extent.ok() && extent.error().code != ENOENT) return extent.error();
     }
   }
-  SFS_TRY(ExtentMap::load(heap_, id, image));
+  UncommittedBlocks none;
+  SFS_TRY(ExtentMap::load(heap_, id, image, none));
   return {};
 }
 

@@ -194,8 +194,8 @@ void ExtentMap::done(Plan plan) {
     forget_removed(key, added_.at(key).extent.end());
     added_.erase(key);
   }
-  for (const BlockRun& run : plan.allocated) added_blocks_ -= run.count;
-  for (const BlockRun& run : plan.freed) removed_blocks_ -= run.count;
+  for (const BlockRun& run : plan.allocated) uncommitted_.added -= run.count;
+  for (const BlockRun& run : plan.freed) uncommitted_.removed -= run.count;
 }
 
 Result<void> ExtentMap::restore(const InodeImage& image) {

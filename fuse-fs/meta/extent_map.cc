@@ -73,9 +73,9 @@ ExtentSlot inline_slot(const InodeImage& image, size_t slot) {
   return std::bit_cast<ExtentSlot>(words);
 }
 
-Result<std::unique_ptr<ExtentMap>> ExtentMap::load(Heap& heap, InodeId id,
-                                                   const InodeImage& image) {
-  std::unique_ptr<ExtentMap> map(new ExtentMap(heap, id));
+Result<std::unique_ptr<ExtentMap>> ExtentMap::load(Heap& heap, InodeId id, const InodeImage& image,
+                                                   UncommittedBlocks& uncommitted) {
+  std::unique_ptr<ExtentMap> map(new ExtentMap(heap, id, uncommitted));
   SFS_TRY(map->load_slots(image));
   if ((image.flags & kTruncating) != 0) {
     // A truncation was cut between its records: go on with it at the next commit.
@@ -185,7 +185,7 @@ std::vector<BlockRun> ExtentMap::add(const Extent& extent, uint64_t epoch) {
   std::vector<BlockRun> dropped;
   const std::optional<Extent> there = next(extent.first);
   if (there && there->first < extent.end()) dropped = take_out(extent.first, extent.end(), epoch);
-  added_blocks_ += extent.length;
+  uncommitted_.added += extent.length;
   const auto after = added_.lower_bound(extent.first);
   if (after != added_.begin()) {
     Added& before = std::prev(after)->second;
@@ -215,7 +215,7 @@ std::vector<BlockRun> ExtentMap::take_out(uint64_t first, uint64_t end, uint64_t
     if (!part || part->first >= end) break;
     at = std::min(end, part->end());
     hide(part->first, at, epoch);
-    removed_blocks_ += at - part->first;
+    uncommitted_.removed += at - part->first;
   }
   return dropped;
 }
@@ -229,7 +229,7 @@ std::vector<BlockRun> ExtentMap::remove_added(uint64_t first, uint64_t end) {
     const uint64_t from = std::max(first, old.extent.first);
     const uint64_t to = std::min(end, old.extent.end());
     dropped.push_back({BlockNo{cut(old.extent, from, to).block}, to - from});
-    added_blocks_ -= to - from;
+    uncommitted_.added -= to - from;
     if (old.extent.first < from) {
       added_.emplace(old.extent.first, Added{cut(old.extent, old.extent.first, from), old.epoch});
     }

@@ -45,12 +45,21 @@ Result<Extent> read_extent(const pmem::Region& region, const Geometry& geometry,
                            Look look = Look::kFirst);
 ExtentSlot inline_slot(const InodeImage& image, size_t slot);
 
+// Blocks of what waits for a commit. They stand in the inode: who lists a directory wants to know
+// how many blocks a file has, and nothing else of its extents.
+struct UncommittedBlocks {
+  uint64_t added = 0;    // current, not committed
+  uint64_t removed = 0;  // committed, not current
+};
+
 class ExtentMap {
  public:
   static constexpr uint64_t kLastEpoch = std::numeric_limits<uint64_t>::max();
 
+  // Sets `uncommitted`, which must outlive it, and keeps it true.
   // Errors: EIO when a slot or a chain is damaged, or two slots overlap.
-  static Result<std::unique_ptr<ExtentMap>> load(Heap& heap, InodeId id, const InodeImage& image);
+  static Result<std::unique_ptr<ExtentMap>> load(Heap& heap, InodeId id, const InodeImage& image,
+                                                 UncommittedBlocks& uncommitted);
 
   // ---- The current view
   // The first mapped part at or after a file block, cut to start there.
@@ -65,8 +74,6 @@ class ExtentMap {
   bool dirty() const { return !added_.empty() || !removed_.empty() || shift_; }
   uint64_t bytes() const;  // about what it takes in memory
   bool shifting() const { return shift_.has_value(); }
-  uint64_t added_blocks() const { return added_blocks_; }      // current, not committed
-  uint64_t removed_blocks() const { return removed_blocks_; }  // committed, not current
   // Extents (not slots) waiting for this epoch or an earlier one.
   void for_each_added(uint64_t epoch,
                       const std::function<void(const Extent&, uint64_t epoch)>& visit) const;
@@ -109,7 +116,10 @@ class ExtentMap {
     uint64_t end;
     uint64_t epoch;  // of what replaces it, in added_; 0: it waits for nothing
   };
-  ExtentMap(Heap& heap, InodeId id) : heap_(heap), id_(id) {}
+  ExtentMap(Heap& heap, InodeId id, UncommittedBlocks& uncommitted)
+      : heap_(heap), id_(id), uncommitted_(uncommitted) {
+    uncommitted_ = {};
+  }
 
   struct Collapsed {
     BlockRun run;
@@ -152,7 +162,7 @@ class ExtentMap {
   std::optional<Shift> shift_;               // slots wait for it
   std::vector<Collapsed> collapsed_;         // slots that go with it
   uint32_t inline_used_ = 0;
-  uint64_t added_blocks_ = 0, removed_blocks_ = 0;
+  UncommittedBlocks& uncommitted_;
 };
 
 }  // namespace streamfs::meta

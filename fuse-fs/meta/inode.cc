@@ -155,8 +155,7 @@ void Inode::settle() {
 }
 
 uint64_t Inode::blocks() const {
-  const uint64_t stored = block_count(committed);
-  return extents ? stored + extents->added_blocks() - extents->removed_blocks() : stored;
+  return block_count(committed) + uncommitted.added - uncommitted.removed;
 }
 
 void Inode::adopt(const InodeImage& next) {
@@ -287,23 +286,36 @@ bool InodeCache::add_lookup_if_free(Entry& entry, size_t place, const Show& show
 
 // Those of one unit follow each other, as files made one after the other do: one lock for them, and
 // the waits for their memory overlap.
-std::vector<size_t> InodeCache::add_lookups(std::span<const InodeId> ids, const Show& show) {
-  std::vector<size_t> rest;
+template <typename Visit>
+void InodeCache::visit_units(std::span<const InodeId> ids, Visit visit) {
   for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
-    const auto in_it = [&](InodeId id) { return inode_unit(id) == inode_unit(ids[begin]); };
-    while (end < ids.size() && in_it(ids[end])) ++end;
+    const uint64_t number = inode_unit(ids[begin]);
+    while (end < ids.size() && inode_unit(ids[end]) == number) ++end;
     Shard& at = shard(ids[begin]);
     const MutexLock lock(at.mutex);
-    const auto unit = at.units.find(inode_unit(ids[begin]));
-    const bool here = unit != at.units.end();
-    for (size_t i = begin; here && i < end; ++i) {
-      if (const auto& inode = unit->second.of(ids[i]).inode) prefetch(inode.get(), sizeof(Inode));
+    const auto unit = at.units.find(number);
+    InodeEntries* const entries = unit == at.units.end() ? nullptr : &unit->second;
+    for (size_t i = begin; entries != nullptr && i < end; ++i) {
+      if (const auto& inode = entries->of(ids[i]).inode) prefetch(inode.get(), sizeof(Inode));
     }
-    for (size_t i = begin; i < end; ++i) {
-      if (!here || !add_lookup_if_free(unit->second.of(ids[i]), i, show)) rest.push_back(i);
-    }
+    visit(begin, end, entries);
   }
+}
+
+std::vector<size_t> InodeCache::add_lookups(std::span<const InodeId> ids, const Show& show) {
+  std::vector<size_t> rest;
+  visit_units(ids, [&](size_t begin, size_t end, InodeEntries* entries) {
+    for (size_t i = begin; i < end; ++i) {
+      if (entries == nullptr || !add_lookup_if_free(entries->of(ids[i]), i, show)) {
+        rest.push_back(i);
+      }
+    }
+  });
   return rest;
+}
+
+void InodeCache::warm(std::span<const InodeId> ids) {
+  visit_units(ids, [](size_t, size_t, const InodeEntries*) {});
 }
 
 uint64_t InodeCache::drop_lookups(InodeId id, uint64_t count) {

@@ -94,7 +94,8 @@ class Inode {
     uint64_t count, epoch;
   };
   std::vector<Overwritten> overwritten;  // checksums of these wait for their epoch's flush
-  std::unique_ptr<ExtentMap> extents;    // loaded at first use
+  UncommittedBlocks uncommitted;
+  std::unique_ptr<ExtentMap> extents;  // loaded at first use
   std::unique_ptr<Directory> directory;
 
   bool dirty() const {
@@ -168,6 +169,8 @@ class InodeCache {
   // places of the others are returned.
   using Show = std::function<void(size_t place, const Inode& inode)>;
   std::vector<size_t> add_lookups(std::span<const InodeId> ids, const Show& show);
+  // Asks for the memory of those that are there, so that add_lookups() need not wait for it.
+  void warm(std::span<const InodeId> ids);
   uint64_t drop_lookups(InodeId id, uint64_t count);  // what is left
   uint64_t bytes() const;                             // about what all of it takes
 
@@ -185,6 +188,8 @@ class InodeCache {
   Shard& shard(InodeId id) { return shards_[inode_unit(id) % kShards]; }
   void unpin(const std::shared_ptr<Inode>& inode);
   InodeRef pin(Entry& entry);
+  template <typename Visit>
+  void visit_units(std::span<const InodeId> ids, Visit visit);
   static bool add_lookup_if_free(Entry& entry, size_t place, const Show& show);
   static void let_go(Entry& entry);
   Entry* known(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);   // none: nobody asked for it

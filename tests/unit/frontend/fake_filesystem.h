@@ -32,6 +32,7 @@ class FakeFilesystem final : public data::Filesystem {
   // ---- What tests look at
   std::atomic<int> writes{0}, writes_that_move_times{0}, lookups{0}, syncs{0}, pushes{0},
       attribute_reads{0};
+  std::atomic<size_t> looked_ahead{0};  // entries asked for
   int scrubs_started = 0, scrubs_stopped = 0;
   data::ScrubStatus scrub;
   std::optional<uint64_t> maintained_ms, prepared_ms;
@@ -63,6 +64,7 @@ class FakeFilesystem final : public data::Filesystem {
   Result<void> read_directory(
       InodeId directory, uint64_t cookie,
       const std::function<bool(const meta::DirectoryEntry&)>& visit) override;
+  void look_ahead(InodeId, uint64_t, size_t most) override { looked_ahead += most; }
   void reference(std::span<const InodeId> ids, const meta::Engine::Referenced& found) override;
   void forget(InodeId id, uint64_t count) override;
   Result<meta::Attributes> attributes(InodeId id) override;

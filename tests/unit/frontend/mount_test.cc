@@ -245,6 +245,7 @@ TEST_F(Mount, ListsLargeDirectoriesWhole) {
     ++count;
   }
   EXPECT_EQ(count, 3000U);
+  EXPECT_GT(fs().looked_ahead, 0U);
 }
 
 TEST_F(Mount, ReferencesOfReaddirplusAreGivenBack) {

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -364,6 +365,51 @@ TEST(Reading, AnEntryRefusedComesAgain) {
                   return true;
                 }).ok());
   EXPECT_EQ(seen, (std::vector<std::string>{"a", "a"}));
+}
+
+// Names as a listing has them after everything up to a cookie was listed and looked ahead of.
+std::vector<std::string> names_ahead(Filesystem& fs, uint64_t cookie, size_t most,
+                                     const std::function<void()>& meanwhile) {
+  fs->look_ahead(fs.root(), cookie, most);
+  meanwhile();
+  std::vector<std::string> names;
+  std::vector<InodeId> ids;
+  EXPECT_TRUE(fs->read_directory(fs.root(), cookie, [&](const DirectoryEntry& entry) {
+                  names.emplace_back(entry.name);
+                  ids.push_back(entry.id);
+                  return true;
+                }).ok());
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(fs->lookup(fs.root(), names[i])->id, ids[i]) << names[i];
+  }
+  return names;
+}
+
+TEST(Reading, WhatIsReadAheadIsWhatIsThere) {
+  Filesystem fs;
+  for (size_t i = 0; i < 150; ++i) fs.file(std::string(1 + i % 90, 'x') + std::to_string(i));
+  const std::vector<std::string> all = fs.names(fs.root());
+  for (const size_t most : {0U, 1U, 70U, 150U, 1000U}) {
+    EXPECT_EQ(names_ahead(fs, 2, most, [] {}), all) << most;
+    EXPECT_EQ(fs.names(fs.root()), all);
+  }
+}
+
+TEST(Reading, WhatChangesAfterItWasReadAheadShows) {
+  Filesystem fs;
+  for (const char* name : {"a", "b", "c", "d"}) fs.file(name);
+  using Names = std::vector<std::string>;
+  const auto after = [&](const std::function<void()>& change) {
+    return names_ahead(fs, 2, 100, change);
+  };
+  EXPECT_EQ(after([&] { fs.file("e"); }), (Names{"a", "b", "c", "d", "e"}));
+  EXPECT_EQ(after([&] { EXPECT_EQ(fs.unlink("b"), 0); }), (Names{"a", "c", "d", "e"}));
+  EXPECT_EQ(after([&] { fs.file("B"); }), (Names{"a", "B", "c", "d", "e"}));
+  const auto rename = [&](const char* from, const char* to, uint32_t flags) {
+    EXPECT_TRUE(fs->rename(fs.root(), from, fs.root(), to, flags).ok());
+  };
+  EXPECT_EQ(after([&] { rename("a", "c", 0); }), (Names{"B", "c", "d", "e"}));
+  EXPECT_EQ(after([&] { rename("d", "e", kExchange); }), (Names{"B", "c", "d", "e"}));
 }
 
 // As readdirplus does; the small cache has given up most of the inodes by then.
