@@ -124,7 +124,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
                            [] { return on_battery(); },
                            [this] { return maintenance_->reclaim(TrimQueue::Pace::kGivesWay); }});
   scrub_ = std::make_unique<Scrub>(*core_, *path_, [this] { return activity_.begun(); });
-  core_->reclaim = [this] { (void)maintenance_->reclaim(); };
+  core_->reclaim = [this] { (void)maintenance_->reclaim(TrimQueue::Pace::kForRoom); };
   core_->free_orphans = [this] { (void)maintenance_->free_orphans(); };
   return {};
 }

@@ -25,6 +25,11 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr uint64_t kTrimRests = 9;  // while programs are at work
 constexpr std::chrono::milliseconds kTrimRestMost{100}, kTrimNap{5};
+constexpr std::chrono::milliseconds kRoomMost{100};  // that who waits for room waits for trims
+
+int64_t now_ns() {
+  return std::chrono::nanoseconds(SteadyClock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
@@ -40,6 +45,22 @@ TrimQueue::TrimQueue(pmem::Region& region, meta::Engine& engine, blockdev::Devic
       trace_(trace),
       discard_(discard),
       activity_(activity) {}
+
+TrimQueue::Haste::Haste(TrimQueue& queue, Pace pace) : queue_(queue), pace_(pace) {
+  if (pace_ == Pace::kGivesWay) return;
+  ++queue_.hurried_;
+  if (pace_ == Pace::kForRoom && queue_.short_of_room_++ == 0) queue_.short_since_ = now_ns();
+}
+
+TrimQueue::Haste::~Haste() {
+  if (pace_ == Pace::kGivesWay) return;
+  --queue_.hurried_;
+  if (pace_ == Pace::kForRoom) --queue_.short_of_room_;
+}
+
+bool TrimQueue::waited_for_room() const {
+  return short_of_room_ > 0 && std::chrono::nanoseconds(now_ns() - short_since_) > kRoomMost;
+}
 
 bool TrimQueue::pressed() const {
   const meta::Space space = engine_.space();
@@ -74,6 +95,8 @@ Result<void> TrimQueue::pass() {
     for (const meta::BlockRun& run : batch) engine_.blocks().trimmed(run);
     join_leftovers(batch);
   }
+  if (const uint64_t blocks = untrimmed_blocks_.exchange(0); blocks > 0)
+    spdlog::info("{} free blocks were not trimmed: a program waited for room", blocks);
   return {};
 }
 
@@ -110,6 +133,10 @@ void TrimQueue::trim(const meta::BlockRun& run) {
   trace_.record(emulator::TraceOp::kTrim, run.first, run.count, kDefaultVStream, kDefaultVStream,
                 trace_.next_request(), kDefaultPStream);
   if (!discard_.load(std::memory_order_relaxed)) return;
+  if (waited_for_room()) {
+    untrimmed_blocks_ += run.count;
+    return;
+  }
   const auto begun = SteadyClock::now();
   const Result<void> done = device_.trim(run.first, run.count);
   if (done.ok()) return give_way(static_cast<uint64_t>((SteadyClock::now() - begun).count()));
@@ -135,7 +162,7 @@ void TrimQueue::join_leftovers(std::span<const meta::BlockRun> runs) {
 // Only where room is plenty: a writer would find none while these blocks are kept from it.
 void TrimQueue::trim_unit(uint64_t first, uint64_t unit) {
   const meta::BlockRun run{BlockNo{first}, unit};
-  if (engine_.blocks().free_blocks() < kPressedShare * unit) return;
+  if (short_of_room_ > 0 || engine_.blocks().free_blocks() < kPressedShare * unit) return;
   if (!engine_.blocks().reserve_exactly(run)) return;
   const Result<void> done = device_.trim(run.first, run.count);
   engine_.blocks().cancel(run);

@@ -3,11 +3,14 @@
 // Dead blocks that are not trimmed yet are live to the SSD, so trims do not wait for idle time; but
 // while programs are at work they take a tenth of the time at most, unless little is free or
 // somebody waits for them.
+// Trims may take long, on a slow device or a busy one. Who waits for room waits for them a moment
+// only; what is free then is given out without: it is overwritten soon, which says the same.
 // A device frees whole units only. What a freed run leaves of a unit at its ends is trimmed again
 // as a whole unit, once what lies beside it in that unit is free, too. Blocks that were written and
 // given up before any record named them wait for nothing but their trim.
 // Order: no block is trimmed before the record that freed it is home and survives a power cut, and
-// none is allocatable before its trim has ended and is journalled (meta/block_allocator.h).
+// none is allocatable before its trim has ended, or was left out, and that is journalled
+// (meta/block_allocator.h).
 // Thread safety: any thread; pass() may wait. What a crash leaves: blocks whose trim was not
 // journalled are trimmed again.
 #pragma once
@@ -37,22 +40,18 @@ class TrimQueue {
             placement::Placement& placement, DurabilityBarrier& barrier, Health& health,
             TraceRecorder& trace, bool discard, const Activity& activity);
 
-  enum class Pace : uint8_t { kNow, kGivesWay };
-  // While one of kNow lives, nobody's pass rests.
+  enum class Pace : uint8_t { kNow, kForRoom, kGivesWay };
+  // While one lives that does not give way, nobody's pass rests.
   class Haste {
    public:
-    Haste(TrimQueue& queue, Pace pace) : queue_(queue), much_(pace == Pace::kNow) {
-      if (much_) ++queue_.hurried_;
-    }
-    ~Haste() {
-      if (much_) --queue_.hurried_;
-    }
+    Haste(TrimQueue& queue, Pace pace);
+    ~Haste();
     Haste(const Haste&) = delete;
     Haste& operator=(const Haste&) = delete;
 
    private:
     TrimQueue& queue_;
-    const bool much_;
+    const Pace pace_;
   };
 
   // Trims everything that was freed before the call, shared by those who wait. A failed trim is
@@ -72,6 +71,7 @@ class TrimQueue {
   void trim_unnamed();
   bool next_batch(std::vector<meta::BlockRun>& batch);
   void trim(const meta::BlockRun& run);
+  bool waited_for_room() const;  // somebody did, and long enough
   void join_leftovers(std::span<const meta::BlockRun> runs);
   void trim_unit(uint64_t first, uint64_t unit);
   void give_way(uint64_t worked_ns);
@@ -85,7 +85,9 @@ class TrimQueue {
   TraceRecorder& trace_;
   std::atomic<bool> discard_;
   const Activity& activity_;
-  std::atomic<int> hurried_{0};
+  std::atomic<int> hurried_{0}, short_of_room_{0};
+  std::atomic<int64_t> short_since_{0};        // steady clock, ns
+  std::atomic<uint64_t> untrimmed_blocks_{0};  // of this pass: given out as they were
   std::atomic<uint64_t> seen_traffic_{0};
   GroupRun passes_;
 };

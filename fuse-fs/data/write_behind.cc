@@ -80,12 +80,12 @@ bool WriteBehind::all_held(uint64_t first, uint64_t count) const {
   return true;
 }
 
-// In order, so that what is written one after the other lies so here as well: one request later.
+// In order, so that what is written one after the other lies so here as well: one request later;
+// and the first that are free, so that no more memory is touched than is needed.
 bool WriteBehind::take_pages(uint64_t count, std::vector<uint32_t>& pages) {
   if (count > free_pages_) return false;
   pages.reserve(count);
   while (pages.size() < count) {
-    if (cursor_ == pages_max_) cursor_ = 0;
     if (!used_[cursor_]) {
       used_[cursor_] = true;
       pages.push_back(static_cast<uint32_t>(cursor_));
@@ -98,7 +98,8 @@ bool WriteBehind::take_pages(uint64_t count, std::vector<uint32_t>& pages) {
 
 void WriteBehind::give_back(uint32_t page) {
   used_[page] = false;
-  if (++free_pages_ == pages_max_) cursor_ = 0;  // no more memory than is needed
+  cursor_ = std::min<uint64_t>(cursor_, page);
+  ++free_pages_;
 }
 
 void WriteBehind::count_entries() {

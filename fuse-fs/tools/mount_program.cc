@@ -1,11 +1,13 @@
 #include "fuse-fs/tools/mount_program.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <memory>
@@ -144,7 +146,18 @@ int serve(const MountCommand& command, Launch& launch, data::Filesystem& fs, boo
 
 }  // namespace
 
+namespace {
+
+// What one thread takes another gives back here, and each of glibc's arenas (by default eight a
+// processor) keeps the pages that such pieces lie strewn over.
+void limit_heap_arenas() {
+  (void)mallopt(M_ARENA_MAX, static_cast<int>(std::max(2U, std::thread::hardware_concurrency())));
+}
+
+}  // namespace
+
 int run_mount(const MountCommand& command, Launch launch) {
+  limit_heap_arenas();
   SignalThread::block();
   const bool io_flusher = frontend::become_io_flusher();
   frontend::route_fuse_log();

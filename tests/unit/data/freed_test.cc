@@ -1,9 +1,13 @@
 // Blocks and units of what was removed or replaced: trimmed, and free again.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/types.h"
@@ -87,6 +91,40 @@ TEST(Freed, AWriteFindsTheUnitsOfWhatWasRemoved) {
   }
   for (uint64_t i = 0; i < 8; ++i)
     ASSERT_TRUE(rig.write(file, i * 2 * kBlockSize, Rig::filled(kBlockSize, 'a')).ok()) << i;
+}
+
+// Some devices take long for a trim, and a writer that finds no room must not wait for all of them.
+TEST(Freed, AWriterWaitsForRoomAndNotForEveryTrim) {
+  Rig::Options options;
+  options.volatile_cache = false;
+  Rig rig(options);
+  constexpr uint64_t kRun = 16 * kBlockSize;
+  std::vector<InodeId> files;
+  const auto name = [](size_t file) { return "f" + std::to_string(file); };
+  do {
+    files.push_back(rig.create(name(files.size())));
+  } while (rig.write(files.back(), 0, Rig::filled(kRun, 'a')).ok());
+  ASSERT_TRUE(rig.fs().sync().ok());
+  for (size_t i = 0; i < files.size(); i += 2) {  // runs that do not touch
+    ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), name(i)).ok());
+    rig.fs().forget(files[i], 1);
+  }
+  std::atomic<int> trims{0};
+  rig.ram().on_trim = [&] {
+    ++trims;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  const InodeId other = rig.create("other");
+  for (uint64_t at = 0; trims == 0; at += kRun)
+    ASSERT_TRUE(rig.write(other, at, Rig::filled(kRun, 'b')).ok());
+  EXPECT_LT(trims, 20) << "of " << files.size() / 2;
+  EXPECT_EQ(rig.fs().status()->trims_pending_blocks, 0U);
+  rig.ram().on_trim = {};
+  ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "other").ok());
+  rig.fs().forget(other, 1);
+  const uint64_t before = rig.ram().trimmed_blocks;
+  ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
+  EXPECT_GT(rig.ram().trimmed_blocks, before) << "nobody waits for room now";
 }
 
 // A temporary file that is gone before it was committed.
