@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from bench.applications.figures import Cell, Run, rows_of
@@ -158,7 +159,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     done: list[Cell] = []
     try:
-        for cell in cells(options, console.print):
+        for cell in cells(options, partial(console.print, markup=False)):
             done.append(cell)
             print_cell(console, cell)
             write(options, done)
