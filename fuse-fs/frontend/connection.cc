@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "fuse-fs/uring/ring.h"
+
 namespace streamfs::frontend {
 namespace {
 
@@ -78,12 +80,16 @@ bool offers_writeback(const fuse_conn_info* connection) {
   return (connection->capable & FUSE_CAP_WRITEBACK_CACHE) != 0;
 }
 
-bool offers_io_uring([[maybe_unused]] const fuse_conn_info* connection) {
+const char* why_no_io_uring([[maybe_unused]] fuse_conn_info* connection) {
 #ifdef STREAMFS_FUSE_IO_URING
-  return (connection->capable_ext & FUSE_CAP_OVER_IO_URING) != 0;
-#else
-  return false;
+  if ((connection->capable_ext & FUSE_CAP_OVER_IO_URING) != 0) {
+    if (uring::Ring::open(1)) return "";
+    refuse(connection, FUSE_CAP_OVER_IO_URING);
+    return "no io_uring to the kernel, using /dev/fuse: this process may have no rings";
+  }
 #endif
+  return "no io_uring to the kernel, using /dev/fuse: needs libfuse >= 3.18 and "
+         "`echo Y > /sys/module/fuse/parameters/enable_uring`";
 }
 
 }  // namespace streamfs::frontend

@@ -13,6 +13,7 @@ void choose_features(fuse_conn_info* connection, bool direct_io);
 void limit_requests(fuse_conn_info* connection, uint32_t seconds);
 bool offers_acls(const fuse_conn_info* connection);
 bool offers_writeback(const fuse_conn_info* connection);
-bool offers_io_uring(const fuse_conn_info* connection);
+// "" where requests come over io_uring, and the reason where they are made not to. Literals.
+const char* why_no_io_uring(fuse_conn_info* connection);
 
 }  // namespace streamfs::frontend

@@ -212,13 +212,11 @@ void Session::set_up(fuse_conn_info* connection) {
   context_.acls = offers_acls(connection);
   context_.kernel_keeps_times = !options_.context.direct_io && offers_writeback(connection);
   const bool wanted = options_.io_uring;
-  const bool got = wanted && offers_io_uring(connection);
+  const char* const why_not = wanted ? why_no_io_uring(connection) : "";
+  const bool got = wanted && *why_not == '\0';
   context_.dispatcher.set_over_io_uring(got);
-  constexpr const char* kWhy =
-      "no io_uring to the kernel, using /dev/fuse: needs libfuse >= 3.18 and "
-      "`echo Y > /sys/module/fuse/parameters/enable_uring`";
-  if (wanted && !got) spdlog::warn(kWhy);
-  context_.fs().served_by(got ? "io_uring" : "/dev/fuse", wanted && !got ? kWhy : "");
+  if (wanted && !got) spdlog::warn(why_not);
+  context_.fs().served_by(got ? "io_uring" : "/dev/fuse", why_not);
 }
 
 void Session::announce(const std::function<void()>& ready) {
