@@ -39,7 +39,7 @@ def daemon(mount: Mount, state: Path) -> Iterator[None]:
             process.send_signal(signal.SIGTERM)
 
 
-def work(mount: Mount, rounds: int = 90) -> None:
+def work(mount: Mount, rounds: int = 120) -> None:
     """Random overwrites beside files that are replaced now and then; the same in every run."""
     chance = random.Random(7)
     for number in range(FILES):
