@@ -151,6 +151,7 @@ namespace {
 // What one thread takes another gives back here, and each of glibc's arenas (by default eight a
 // processor) keeps the pages that such pieces lie strewn over.
 void limit_heap_arenas() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing runs beside it yet
   (void)mallopt(M_ARENA_MAX, static_cast<int>(std::max(2U, std::thread::hardware_concurrency())));
 }
 
