@@ -144,10 +144,6 @@ int serve(const MountCommand& command, Launch& launch, data::Filesystem& fs, boo
   return fail(kProgram, served ? lost : served.error());
 }
 
-}  // namespace
-
-namespace {
-
 // What one thread takes another gives back here, and each of glibc's arenas (by default eight a
 // processor) keeps the pages that such pieces lie strewn over.
 void limit_heap_arenas() {
