@@ -95,6 +95,9 @@ class Device {
   // Blocks it has now: those of a file or block device that has become larger can be used from the
   // moment this says so. info() goes on saying how many there were at open.
   virtual Result<uint64_t> measure() { return info().capacity_blocks; }
+  // EMEDIUMTYPE: as far as the device itself tells it is not what was opened any more (it was
+  // formatted, say), and no request means what it did.
+  virtual Result<void> check_same() { return {}; }
   // Lengths are multiples of kBlockSize; buffers stay alive and unchanged until the completion.
   virtual void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) = 0;
   virtual void read(BlockNo first, Bytes bytes, Completion done) = 0;

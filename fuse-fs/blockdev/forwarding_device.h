@@ -16,6 +16,7 @@ class ForwardingDevice : public Device {
   explicit ForwardingDevice(Device& beneath) : beneath_(beneath) {}  // outlives this
   const DeviceInfo& info() const override { return beneath_.info(); }
   Result<uint64_t> measure() override { return beneath_.measure(); }
+  Result<void> check_same() override { return beneath_.check_same(); }
   void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override {
     beneath_.write(first, bytes, tag, std::move(done));
   }

@@ -262,6 +262,19 @@ Result<void> NvmeDevice::check(BlockNo first, uint64_t blocks) const {
   return check_range(first, blocks, info_.capacity_blocks);
 }
 
+// A controller that does not answer now says nothing about that.
+Result<void> NvmeDevice::check_same() {
+  const auto now = nvme::namespace_identity(*controller_);
+  if (!now) return {};
+  const nvme::NamespaceIdentity& then = found_.space;
+  const bool same = now->lba_bytes() == then.lba_bytes() && now->nsze >= then.nsze &&
+                    now->metadata_bytes() == then.metadata_bytes() &&
+                    now->protection() == then.protection() && now->nguid == then.nguid &&
+                    now->eui64 == then.eui64;
+  if (same) return {};
+  return Error{EMEDIUMTYPE, info_.path + " was formatted or replaced while it was in use"};
+}
+
 void NvmeDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {
   if (read_only_) return done(Error{EROFS, "the data device is open for reading"});
   if (auto fits = check(first, bytes.size() / kBlockSize); !fits.ok()) return done(fits.error());

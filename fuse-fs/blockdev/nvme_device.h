@@ -50,6 +50,7 @@ class NvmeDevice final : public Device {
   ~NvmeDevice() override;
 
   const DeviceInfo& info() const override { return info_; }
+  Result<void> check_same() override;
   void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override;
   void read(BlockNo first, Bytes bytes, Completion done) override;
   Result<void> flush() override;

@@ -31,8 +31,11 @@ struct Core {
   InodeStates& states;
   Checksums& checksums;
   TraceRecorder& trace;
-  // Frees what can be freed at once: called before ENOSPC is given to anyone.
-  std::function<void()> reclaim, free_orphans;
+  // Frees some of what can be freed at once, and says whether there may be more: called before
+  // ENOSPC is given to anyone.
+  std::function<bool()> reclaim;
+  std::function<void()> free_orphans;
+  std::function<void()> look_at_device;  // whether it is still DATA of this filesystem
 };
 
 }  // namespace streamfs::data

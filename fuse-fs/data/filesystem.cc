@@ -113,6 +113,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
                                       *checksums_,
                                       trace_,
                                       {},
+                                      {},
                                       {}});
   trims_ = std::make_unique<TrimQueue>(region, *engine_, device, *placement_, *barrier_, health_,
                                        trace_, options_.discard, activity_);
@@ -124,9 +125,30 @@ Result<void> FilesystemImpl::assemble(bool background) {
                            [] { return on_battery(); },
                            [this] { return maintenance_->reclaim(TrimQueue::Pace::kGivesWay); }});
   scrub_ = std::make_unique<Scrub>(*core_, *path_, [this] { return activity_.begun(); });
-  core_->reclaim = [this] { (void)maintenance_->reclaim(TrimQueue::Pace::kForRoom); };
+  core_->reclaim = [this] {
+    return maintenance_->reclaim(TrimQueue::Pace::kForRoom).ok() && trims_->pending_blocks() > 0;
+  };
   core_->free_orphans = [this] { (void)maintenance_->free_orphans(); };
+  core_->look_at_device = [this] { look_at_device(); };
   return {};
+}
+
+Result<void> FilesystemImpl::check_device() {
+  const MutexLock lock(label_);
+  SFS_TRY(device_->check_same());
+  SFS_ASSIGN(const meta::DataLabel label, read_label(*device_));
+  if (std::ranges::equal(label.geometry.uuid, pair_.label.geometry.uuid)) return {};
+  return Error{EMEDIUMTYPE, device_->info().path + " belongs to another streamfs now"};
+}
+
+// Formatted, or written over by somebody else; a device that fails is found by whoever uses it.
+// A disk that nobody asks anything is left asleep.
+void FilesystemImpl::look_at_device() {
+  const uint64_t begun = activity_.begun();
+  if (std::exchange(looked_at_, begun) == begun || !health_.readable().ok()) return;
+  const auto done = check_device();
+  if (!done.ok() && done.error().code == EMEDIUMTYPE)
+    health_.lose("DATA is not what was mounted: " + done.error().message());
 }
 
 Result<void> FilesystemImpl::start(bool background) {
@@ -151,7 +173,7 @@ FilesystemImpl::~FilesystemImpl() {
 Result<void> FilesystemImpl::drain_all() {
   SFS_TRY(sync());
   SFS_TRY(maintenance_->free_orphans());
-  SFS_TRY(trims_->drain());
+  SFS_TRY(trims_->drain(TrimQueue::Pace::kLeaves));
   for (int round = 0; round < kSaveRounds; ++round) (void)placement_->tick();
   return barrier_->settle(engine_->journal().last());
 }

@@ -118,6 +118,8 @@ class FilesystemImpl final : public Filesystem {
   FilesystemImpl(OpenPair pair, const MountOptions& options, Clock& clock);
   Result<void> assemble(bool background);
   Result<void> start(bool background);
+  Result<void> check_device();
+  void look_at_device();
   Result<void> drain_all();
   HintReply reply_of(const placement::VStreamInfo& info) const;
   Result<void> writable() const;
@@ -158,6 +160,7 @@ class FilesystemImpl final : public Filesystem {
   std::atomic<uint64_t> app_bytes_{0};
   std::atomic<const char*> kernel_transport_{""}, kernel_transport_why_{""};
   Activity activity_;
+  uint64_t looked_at_ = 0;                     // requests begun by then; look_at_device()'s own
   std::unique_ptr<WriteBehind> write_behind_;  // over the pair's
   std::unique_ptr<EpochStream> device_;        // over that
   std::unique_ptr<meta::Engine> engine_;

@@ -20,6 +20,11 @@ void Health::degrade(const std::string& reason) {
   log_event(Event::kReadOnly, spdlog::level::err, "read-only from now on: " + reason);
 }
 
+void Health::lose(const std::string& reason) {
+  degrade(reason);
+  lost_.store(true, std::memory_order_relaxed);
+}
+
 bool Health::degraded() const {
   return !reason().empty();
 }

@@ -1,4 +1,5 @@
-// Whether the filesystem may still change. Once it may not, it never may again in this mount.
+// Whether the filesystem may still change, and whether its data can be read. Once not, never again
+// in this mount.
 // Thread safety: any thread.
 #pragma once
 
@@ -17,13 +18,19 @@ class Health {
     if (!read_only_.load(std::memory_order_relaxed)) return {};
     return Error{EROFS};
   }
+  // What is read has nothing to do with what was written.
+  Result<void> readable() const {
+    if (!lost_.load(std::memory_order_relaxed)) return {};
+    return Error{EIO, reason()};
+  }
   // The first reason is kept, logged and shown.
   void degrade(const std::string& reason);
+  void lose(const std::string& reason);  // and nothing can be read either
   bool degraded() const;
   std::string reason() const;
 
  private:
-  std::atomic<bool> read_only_;
+  std::atomic<bool> read_only_, lost_{false};
   mutable Mutex mutex_;  // leaf
   std::string reason_ SFS_GUARDED_BY(mutex_);
 };

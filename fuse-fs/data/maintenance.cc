@@ -28,7 +28,7 @@ void Maintenance::stop() {
     stopping_ = true;
   }
   stopping_changed_.notify_all();
-  const TrimQueue::Haste haste(trims_, TrimQueue::Pace::kNow);
+  const TrimQueue::Haste haste(trims_, TrimQueue::Pace::kLeaves);
   if (timer_.joinable()) timer_.join();
   if (reclaimer_.joinable()) reclaimer_.join();
 }
@@ -103,7 +103,15 @@ void Maintenance::close_epoch() {
     (void)make_durable(barrier_, core_.engine.journal().last(), core_.health);
 }
 
+void Maintenance::look_at_device() {
+  const uint64_t now = clock_.monotonic_ms();
+  if (now - looked_ms_ < kLookMs) return;
+  looked_ms_ = now;
+  core_.look_at_device();
+}
+
 void Maintenance::reclaim_round() {
+  look_at_device();
   if (!core_.health.writable().ok()) return;
   (void)free_orphans();
   if (trims_.pressed() && core_.epochs.dirty_for(kClosePressedMs)) close_epoch();

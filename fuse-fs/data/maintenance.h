@@ -45,7 +45,8 @@ class Maintenance {
   uint32_t reclaim_interval_ms() const;
 
  private:
-  static constexpr uint32_t kTimerMs = 100, kNamespaceMs = 900, kTickMs = 1000, kFollowMs = 30'000;
+  static constexpr uint32_t kTimerMs = 100, kNamespaceMs = 900, kTickMs = 1000, kFollowMs = 30'000,
+                            kLookMs = 10'000;
   // Dead blocks that are not trimmed yet are live to the SSD. Where little is free they would eat
   // its spare, so there they are reclaimed sooner: each pass costs a flush or two.
   // What a file's new data replace is dead only when they are committed.
@@ -54,6 +55,7 @@ class Maintenance {
   // What an epoch has committed is durable with it.
   void close_epoch();
   void tick_placement();
+  void look_at_device();
   void release_streams();
   void timer_loop();
   void reclaim_loop();
@@ -69,7 +71,7 @@ class Maintenance {
   Clock& clock_;
   std::atomic<bool> namespace_dirty_{false}, leftovers_found_{false};
   uint64_t namespace_synced_ms_ = 0, ticked_ms_ = 0;  // the timer's own
-  uint64_t followed_ms_ = 0;                          // the reclaimer's
+  uint64_t followed_ms_ = 0, looked_ms_ = 0;          // the reclaimer's
   GroupRun reclaims_, orphan_runs_;
   Mutex mutex_;  // leaf
   CondVar stopping_changed_;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <set>
@@ -25,7 +26,8 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr uint64_t kTrimRests = 9;  // while programs are at work
 constexpr std::chrono::milliseconds kTrimRestMost{100}, kTrimNap{5};
-constexpr std::chrono::milliseconds kRoomMost{100};  // that who waits for room waits for trims
+// How long who waits for room, and who unmounts, waits for trims.
+constexpr std::chrono::milliseconds kRoomMost{100}, kLeaveMost{2000};
 
 int64_t now_ns() {
   return std::chrono::nanoseconds(SteadyClock::now().time_since_epoch()).count();
@@ -50,6 +52,7 @@ TrimQueue::Haste::Haste(TrimQueue& queue, Pace pace) : queue_(queue), pace_(pace
   if (pace_ == Pace::kGivesWay) return;
   ++queue_.hurried_;
   if (pace_ == Pace::kForRoom && queue_.short_of_room_++ == 0) queue_.short_since_ = now_ns();
+  if (pace_ == Pace::kLeaves && queue_.leaving_since_ == 0) queue_.leaving_since_ = now_ns();
 }
 
 TrimQueue::Haste::~Haste() {
@@ -62,6 +65,12 @@ bool TrimQueue::waited_for_room() const {
   return short_of_room_ > 0 && std::chrono::nanoseconds(now_ns() - short_since_) > kRoomMost;
 }
 
+bool TrimQueue::cut_short() const {
+  const int64_t leaving = leaving_since_;
+  return short_of_room_ > 0 ||
+         (leaving != 0 && std::chrono::nanoseconds(now_ns() - leaving) > kLeaveMost);
+}
+
 bool TrimQueue::pressed() const {
   const meta::Space space = engine_.space();
   return space.free_blocks < space.data_blocks / kPressedShare;
@@ -70,10 +79,15 @@ bool TrimQueue::pressed() const {
 Result<void> TrimQueue::drain(Pace pace) {
   if (pending_blocks() == 0) return {};
   const Haste haste(*this, pace);
-  return passes_.run([this] { return pass(); });
+  Result<void> done;
+  do {
+    done = passes_.run([this] { return pass(); });
+  } while (done.ok() && pace == Pace::kNow && last_was_cut_ && leaving_since_ == 0);
+  return done;
 }
 
 Result<void> TrimQueue::pass() {
+  last_was_cut_ = false;
   trim_unnamed();
   if (pending_blocks() == 0) return {};
   engine_.journal().checkpoint();
@@ -94,6 +108,8 @@ Result<void> TrimQueue::pass() {
     }
     for (const meta::BlockRun& run : batch) engine_.blocks().trimmed(run);
     join_leftovers(batch);
+    last_was_cut_ = cut_short();
+    if (last_was_cut_) break;
   }
   if (const uint64_t blocks = untrimmed_blocks_.exchange(0); blocks > 0)
     spdlog::info("{} free blocks were not trimmed: a program waited for room", blocks);
@@ -114,13 +130,15 @@ void TrimQueue::trim_unnamed() {
     trim(*run);
     engine_.blocks().trimmed(*run);
     join_leftovers({&*run, 1});
+    if (cut_short()) return;
   }
 }
 
 bool TrimQueue::next_batch(std::vector<meta::BlockRun>& batch) {
   const uint64_t most = blocks_a_trim();
   batch.clear();
-  while (batch.size() < kBatchRuns) {
+  const size_t runs = short_of_room_ > 0 || leaving_since_ != 0 ? kHastyRuns : kBatchRuns;
+  while (batch.size() < runs) {
     const auto run = engine_.blocks().next_trim(most);
     if (!run) break;
     batch.push_back(*run);

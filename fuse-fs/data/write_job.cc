@@ -137,11 +137,13 @@ Result<void> WriteJob::place_or_reclaim() {
   const std::optional<BlockNo> near = near_;
   Result<void> done = place();
   if (done.ok() || done.error().code != ENOSPC) return done;
-  cancel(false);
-  core_.reclaim();
-  near_ = near;
   stays_ = true;
-  done = place();
+  for (bool more = true; more && !done.ok() && done.error().code == ENOSPC;) {
+    cancel(false);
+    more = core_.reclaim();
+    near_ = near;
+    done = place();
+  }
   if (!done.ok()) cancel(false);
   return done;
 }

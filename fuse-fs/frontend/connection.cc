@@ -65,13 +65,6 @@ void choose_features(fuse_conn_info* connection, bool direct_io) {
   connection->time_gran = 1;
 }
 
-void limit_requests([[maybe_unused]] fuse_conn_info* connection,
-                    [[maybe_unused]] uint32_t seconds) {
-#if FUSE_VERSION >= 318
-  connection->request_timeout = static_cast<uint16_t>(std::min<uint32_t>(seconds, UINT16_MAX));
-#endif
-}
-
 bool offers_acls(const fuse_conn_info* connection) {
   return (connection->capable & FUSE_CAP_POSIX_ACL) != 0;
 }

@@ -9,8 +9,6 @@
 namespace streamfs::frontend {
 
 void choose_features(fuse_conn_info* connection, bool direct_io);
-// The kernel (6.15) ends the connection at a request that was not answered for so long; 0: never.
-void limit_requests(fuse_conn_info* connection, uint32_t seconds);
 bool offers_acls(const fuse_conn_info* connection);
 bool offers_writeback(const fuse_conn_info* connection);
 // "" where requests come over io_uring, and the reason where they are made not to. Literals.

@@ -15,6 +15,7 @@
 #include "fuse-fs/frontend/comm_cache.h"
 #include "fuse-fs/frontend/dispatch.h"
 #include "fuse-fs/frontend/op_times.h"
+#include "fuse-fs/frontend/patience.h"
 
 namespace streamfs::frontend {
 
@@ -45,6 +46,7 @@ class Context {
   CommCache comms;
   const Settings settings;
   Dispatcher dispatcher;
+  InHand in_hand;
   // Whether the kernel obeys ACLs. Decided at INIT, before any other request.
   std::atomic<bool> acls{true};
   // Whether there is a write-back cache: whatever is written moves times in the kernel then. As
@@ -66,12 +68,12 @@ inline Context& context_of(fuse_req_t req) {
 template <typename Task>
 void run(fuse_req_t req, Wait wait, Task task) {
   Context& context = context_of(req);
-  context.dispatcher.run(wait,
-                         [&context, watch = OpWatch::in_hand(), task = std::move(task)]() mutable {
-                           task(context);
-                           if (context.settings.op_times != nullptr)
-                             watch.end(*context.settings.op_times);
-                         });
+  context.dispatcher.run(wait, [&context, watch = OpWatch::in_hand(),
+                                look = context.in_hand.taken(), task = std::move(task)]() mutable {
+    task(context);
+    context.in_hand.answered(look);
+    if (context.settings.op_times != nullptr) watch.end(*context.settings.op_times);
+  });
 }
 
 }  // namespace streamfs::frontend

@@ -3,12 +3,17 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <string>
+
+#include "base/result.h"
 
 #ifndef PR_SET_IO_FLUSHER
 #define PR_SET_IO_FLUSHER 57
@@ -29,6 +34,25 @@ void write_setting(const std::string& path, unsigned value) {
   if (fd >= 0) close(fd);
 }
 
+constexpr const char* kConnections = "/sys/fs/fuse/connections";
+constexpr long kFusectlMagic = 0x65735543;  // FUSE_CTL_SUPER_MAGIC, which no header exports
+
+// The folder that has a folder for each connection: where it usually is, else in a mount of our
+// own that nobody sees. A file descriptor, or errno.
+Result<int> open_connections() {
+  struct statfs kind{};
+  int fd = -1;
+  if (statfs(kConnections, &kind) == 0 && kind.f_type == kFusectlMagic) {
+    fd = open(kConnections, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  } else if (const int made = fsopen("fusectl", FSOPEN_CLOEXEC); made >= 0) {
+    if (fsconfig(made, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) == 0)
+      fd = fsmount(made, FSMOUNT_CLOEXEC, 0);
+    close(made);
+  }
+  if (fd < 0) return Error{errno, "fusectl, at which the kernel ends mounts"};
+  return fd;
+}
+
 }  // namespace
 
 bool become_io_flusher() {
@@ -40,6 +64,21 @@ void raise_limits(dev_t device, bool flusher, const std::string& sysfs) {
   write_setting(folder + "/read_ahead_kb", kReadAheadKib);
   write_setting(folder + "/max_ratio", kDirtyPercent);
   if (flusher) write_setting(folder + "/strict_limit", 0);
+}
+
+Result<void> end_connection(const std::string& mountpoint) {
+  struct statx root{};
+  if (statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_DONT_SYNC, 0, &root) != 0)
+    return Error{errno, mountpoint};
+  SFS_ASSIGN(const int folder, open_connections());
+  const std::string path = fmt::format("{}/abort", root.stx_dev_minor);
+  const int fd = openat(folder, path.c_str(), O_WRONLY | O_CLOEXEC);
+  const bool ended = fd >= 0 && write(fd, "1", 1) == 1;
+  const int code = errno;
+  if (fd >= 0) close(fd);
+  close(folder);
+  if (!ended) return Error{code, "fusectl's " + path};
+  return {};
 }
 
 }  // namespace streamfs::frontend

@@ -1,11 +1,13 @@
 // What the kernel keeps too small for a FUSE mount: read-ahead, share of dirty pages. Only root may
-// change it; without it the mount is slower, not wrong.
+// change it; without it the mount is slower, not wrong. And the end of a mount that cannot go on.
 // Thread safety: any thread. Nothing here survives the mount.
 #pragma once
 
 #include <sys/types.h>
 
 #include <string>
+
+#include "base/result.h"
 
 namespace streamfs::frontend {
 
@@ -16,5 +18,10 @@ bool become_io_flusher();
 // `device` is st_dev of the mount. `flusher`: what become_io_flusher() said; only then may the
 // mount have as many dirty pages as any other filesystem.
 void raise_limits(dev_t device, bool flusher, const std::string& sysfs = "/sys/class/bdi");
+
+// Whoever waits for an answer of this mount, or asks from now on, gets an error; it stays mounted,
+// so that nobody writes into the directory beneath. Asks the mount nothing. EACCES, ENOENT (no
+// fusectl, and not root).
+Result<void> end_connection(const std::string& mountpoint);
 
 }  // namespace streamfs::frontend

@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -31,6 +32,7 @@
 #include "fuse-fs/frontend/fuse_log.h"
 #include "fuse-fs/frontend/kernel_tuning.h"
 #include "fuse-fs/frontend/ops.h"
+#include "fuse-fs/frontend/patience.h"
 
 namespace streamfs::frontend {
 namespace {
@@ -208,7 +210,6 @@ Session::~Session() {
 
 void Session::set_up(fuse_conn_info* connection) {
   choose_features(connection, options_.context.direct_io);
-  limit_requests(connection, options_.request_timeout_s);
   context_.acls = offers_acls(connection);
   context_.kernel_keeps_times = !options_.context.direct_io && offers_writeback(connection);
   const bool wanted = options_.io_uring;
@@ -230,7 +231,19 @@ void Session::announce(const std::function<void()>& ready) {
   ready();
 }
 
+void Session::give_up() const {
+  spdlog::error("no answer for {} s: {} ends here. What was durable is; unmount and mount again",
+                options_.request_timeout_s, options_.mountpoint);
+  if (const auto done = end_connection(options_.mountpoint); !done)
+    spdlog::error("the kernel does not end {}: {}", options_.mountpoint, done.error().message());
+}
+
 Result<void> Session::serve(const std::function<void()>& ready) {
+  std::optional<Patience> patience;
+  if (options_.request_timeout_s > 0)
+    patience.emplace(
+        context_.in_hand,
+        Patience::Limit{std::chrono::seconds(options_.request_timeout_s), [this] { give_up(); }});
   std::thread announcer([this, &ready] { announce(ready); });
   fuse_loop_config* config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_max_threads(config, options_.threads);

@@ -34,7 +34,7 @@ class Session {
     bool nonempty = false;                   // mount over what is there
     bool allow_other = false;
     bool io_uring = false;           // where the kernel and libfuse have it
-    uint32_t request_timeout_s = 0;  // the kernel ends the mount at a request this old; 0: never
+    uint32_t request_timeout_s = 0;  // the mount ends at a request this old; 0: never
     bool debug = false;              // libfuse prints every request
     bool io_flusher = false;         // what become_io_flusher() said
     unsigned threads = 32;
@@ -59,6 +59,7 @@ class Session {
   Result<void> open();
   void set_up(fuse_conn_info* connection);
   void announce(const std::function<void()>& ready);
+  void give_up() const;
   bool try_unmount(bool lazily) const;
 
   const Options options_;

@@ -18,8 +18,8 @@ struct MountCommand {
   bool allow_other = false;
   bool io_uring = false;
   bool direct_io = false;
-  uint32_t request_timeout_s = 0;  // 0: none
-  bool nonempty = false;           // mount over what is there
+  uint32_t request_timeout_s = 300;  // 0: none
+  bool nonempty = false;             // mount over what is there
   bool foreground = false;
   bool debug = false;
 };

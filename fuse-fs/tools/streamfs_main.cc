@@ -42,9 +42,8 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
                        battery; default), always, off
   real_time[=FACTOR]   an emulated SSD answers no sooner than its flash would, times FACTOR
   io_uring             talk to the kernel over io_uring where it can
-  request_timeout=S    end the mount when a request waits S seconds (and up to 15 more) for a
-                       device that never answers; programs then get errors, and nothing hangs
-                       (Linux 6.15; default 0: never)
+  request_timeout=S    end the mount when a request waits S seconds for a device that never
+                       answers; programs then get errors, and nothing hangs (300; 0: never)
   epoch_idle_ms=N, epoch_age_ms=N
                        when data becomes durable by itself (1000, 5000)
   write_behind_mib=N   memory for new data that is not written if it is deleted first (32)

@@ -1,5 +1,6 @@
 """A kernel's own devices in bad states: refused with a sentence, or used in a way that is left."""
 
+import re
 import time
 
 import pytest
@@ -154,3 +155,36 @@ def test_a_device_that_vanishes_is_an_error_and_a_read_only_mount_never_a_hang(
     assert run("bash", "-ec", CKSUM, setup.point).out == kept
     setup.unmount()
     setup.assert_sound()
+
+
+READ = "echo 3 >/proc/sys/vm/drop_caches; cat $0/kept >/dev/null"
+FORMAT_IN_USE = re.compile(r"LBA Format +(\d+) .*\(in use\)")
+LOOK_SECONDS = 60.0
+
+
+@COMMANDS_FIRST
+def test_a_namespace_formatted_under_its_mount_is_neither_read_nor_written(setup: Setup) -> None:
+    """To blocks of another size, which each command for it would count in."""
+    run = setup.machine.run
+    told = run("nvme", "id-ns", "-H", setup.namespace).out
+    before = FORMAT_IN_USE.search(told)
+    assert before, told
+    sizes = dict(re.findall(r"LBA Format +(\d+) : Metadata Size: 0 .*?Data Size: (\d+)", told))
+    other = next(each for each, size in sizes.items() if size != sizes[before[1]])
+    setup.mount()
+    run("bash", "-ec", KEPT, setup.point)
+    try:
+        done = run("nvme", "format", "--force", f"--lbaf={other}", setup.namespace, check=False)
+        assert "Success formatting" in done.out + done.err, done  # it goes on to ask for more
+        deadline = time.monotonic() + LOOK_SECONDS
+        while not setup.status()["degraded_read_only"]:
+            run("bash", "-c", UNTIL_IT_FAILS.replace("2000", "3"), setup.point, seconds=60)
+            assert time.monotonic() < deadline, setup.status()
+        read = run("bash", "-c", READ, setup.point, check=False)
+        assert "nput/output error" in read.err, (read, setup.status()["degraded_reason"])
+        assert "Read-only" in run("touch", f"{setup.point}/more", check=False).err
+        run("umount", setup.point, check=False, seconds=60)
+        assert "holds no streamfs" in setup.fsck("-n").err
+    finally:
+        run("umount", "-l", setup.point, check=False)
+        run("nvme", "format", "--force", f"--lbaf={before[1]}", setup.namespace)

@@ -419,6 +419,27 @@ TEST_F(NvmeTest, TheNameIsTheNamespacesOwn) {
   EXPECT_TRUE(by_serial.starts_with("nvme:") && by_serial.ends_with(":1")) << by_serial;
 }
 
+TEST_F(NvmeTest, AnotherFormatOrNamespaceIsNotedAndALargerOneIsTheSame) {
+  using Space = nvme::NamespaceIdentity;
+  const auto ssd = device(kFdpSsd);
+  const auto when = [&](void (*change)(Space&)) {
+    log_.after_admin = changed<Space>(nvme::opcode::kIdentify, nvme::kCnsNamespace, change);
+    const auto done = ssd->check_same();
+    return done.ok() ? 0 : done.error().code;
+  };
+  EXPECT_EQ(when([](Space&) {}), 0);
+  EXPECT_EQ(when([](Space& id) { id.nsze *= 2; }), 0);
+  EXPECT_EQ(when([](Space& id) { id.nsze /= 2; }), EMEDIUMTYPE);
+  EXPECT_EQ(when([](Space& id) { id.lbaf.at(id.format()) ^= 3U << 16; }), EMEDIUMTYPE);
+  EXPECT_EQ(when([](Space& id) { id.lbaf.at(id.format()) |= 8; }), EMEDIUMTYPE);
+  EXPECT_EQ(when([](Space& id) { id.dps = 1; }), EMEDIUMTYPE);
+  EXPECT_EQ(when([](Space& id) { id.nguid[0] ^= 1; }), EMEDIUMTYPE);
+  EXPECT_EQ(when([](Space& id) { id.eui64[0] ^= 1; }), EMEDIUMTYPE);
+  log_.instead_admin = [](const auto&, Bytes) { return Result<uint32_t>(Error{ENOLINK, "reset"}); };
+  EXPECT_TRUE(ssd->check_same().ok()) << "who does not answer says nothing";
+  log_.instead_admin = {};
+}
+
 TEST_F(NvmeTest, OnlyKnownSpellingsOfEmulatedControllersAreTaken) {
   for (const char* data : {"nvme:", "nvme:fdp", "nvme:zns:/tmp/x", "nvme:/dev/ng0n1"})
     EXPECT_EQ(open_device(data, {}).error().code, EINVAL) << data;

@@ -115,16 +115,49 @@ TEST(Freed, AWriterWaitsForRoomAndNotForEveryTrim) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   };
   const InodeId other = rig.create("other");
-  for (uint64_t at = 0; trims == 0; at += kRun)
-    ASSERT_TRUE(rig.write(other, at, Rig::filled(kRun, 'b')).ok());
+  uint64_t at = 0;
+  for (; trims == 0; at += kRun) ASSERT_TRUE(rig.write(other, at, Rig::filled(kRun, 'b')).ok());
   EXPECT_LT(trims, 20) << "of " << files.size() / 2;
-  EXPECT_EQ(rig.fs().status()->trims_pending_blocks, 0U);
+  EXPECT_GT(rig.fs().status()->trims_pending_blocks, 0U) << "what nobody needed is trimmed later";
   rig.ram().on_trim = {};
+  while (rig.write(other, at, Rig::filled(kRun, 'b')).ok()) at += kRun;
+  EXPECT_EQ(rig.fs().status()->trims_pending_blocks, 0U) << "before anybody is told ENOSPC";
   ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "other").ok());
   rig.fs().forget(other, 1);
   const uint64_t before = rig.ram().trimmed_blocks;
   ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
   EXPECT_GT(rig.ram().trimmed_blocks, before) << "nobody waits for room now";
+}
+
+// So does who unmounts: what is left is trimmed by the next mount.
+TEST(Freed, AnUnmountWaitsForTwoSecondsOfTrims) {
+  Rig::Options options = Rig::writing_at_once();
+  options.volatile_cache = false;
+  Rig rig(options);
+  constexpr size_t kFiles = 800;
+  constexpr uint64_t kRun = 2 * kBlockSize;
+  const auto name = [](size_t file) { return "f" + std::to_string(file); };
+  std::vector<InodeId> files;
+  for (size_t i = 0; i < kFiles; ++i) {
+    files.push_back(rig.create(name(i)));
+    ASSERT_TRUE(rig.write(files.back(), 0, Rig::filled(kRun, 'a')).ok());
+  }
+  ASSERT_TRUE(rig.fs().sync().ok());
+  const uint64_t free_before = rig.fs().space().free_blocks;
+  for (size_t i = 0; i < kFiles; i += 2) {
+    ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), name(i)).ok());
+    rig.fs().forget(files[i], 1);
+  }
+  rig.ram().on_trim = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  const auto began = std::chrono::steady_clock::now();
+  rig.remount();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5)) << "8 s for all";
+  rig.ram().on_trim = {};
+  EXPECT_GT(rig.fs().status()->trims_pending_blocks, 0U);
+  rig.fs().maintenance().reclaim_round();
+  EXPECT_EQ(rig.fs().status()->trims_pending_blocks, 0U);
+  EXPECT_EQ(rig.fs().space().free_blocks, free_before + kFiles);
+  EXPECT_EQ(rig.ram().trimmed_blocks, kFiles);
 }
 
 // A temporary file that is gone before it was committed.

@@ -342,6 +342,7 @@ Result<uint64_t> FakeFilesystem::seek(InodeId id, uint64_t offset, int whence) {
 
 Result<void> FakeFilesystem::fsync(InodeId /*id*/, bool /*data_only*/) {
   ++syncs;
+  on_fsync();
   return {};
 }
 

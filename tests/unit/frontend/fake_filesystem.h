@@ -32,7 +32,8 @@ class FakeFilesystem final : public data::Filesystem {
   // ---- What tests look at
   std::atomic<int> writes{0}, writes_that_move_times{0}, lookups{0}, syncs{0}, pushes{0},
       attribute_reads{0};
-  std::atomic<size_t> looked_ahead{0};  // entries asked for
+  std::function<void()> on_fsync = [] {};  // in the thread of the request
+  std::atomic<size_t> looked_ahead{0};     // entries asked for
   int scrubs_started = 0, scrubs_stopped = 0;
   data::ScrubStatus scrub;
   std::optional<uint64_t> maintained_ms, prepared_ms;

@@ -1,0 +1,99 @@
+// A DATA that is formatted, or written over, while it is mounted.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/blockdev/faulty_device.h"
+#include "fuse-fs/data/buffer.h"
+#include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/data/pair.h"
+#include "fuse-fs/meta/label.h"
+#include "fuse-fs/meta/layout.h"
+#include "tests/unit/data/rig.h"
+
+namespace streamfs::data {
+namespace {
+
+constexpr uint64_t kBetweenLooksMs = 10'000;
+
+class DeviceLook : public ::testing::Test {
+ protected:
+  // Without checksums, which would tell by themselves.
+  static Rig::Options unchecked() {
+    Rig::Options options = Rig::writing_at_once();
+    options.checksums = false;
+    return options;
+  }
+  void SetUp() override {
+    file_ = rig_.create("kept");
+    ASSERT_TRUE(rig_.write(file_, 0, content_).ok());
+    ASSERT_TRUE(rig_.fs().fsync(file_, false).ok());
+  }
+  // What formatting leaves: zeroes.
+  void format() {
+    const BlockBuffer zeroes;
+    blockdev::IoBatch batch(rig_.ram());
+    batch.write(BlockNo{0}, zeroes.bytes, {});
+    ASSERT_TRUE(batch.wait().ok());
+  }
+  int read_error() {
+    std::vector<std::byte> out(content_.size());
+    const auto got = rig_.fs().read(file_, 0, out);
+    return got.ok() ? 0 : got.error().code;
+  }
+  void look() {
+    rig_.clock().ms += kBetweenLooksMs + 1;
+    rig_.fs().maintenance().reclaim_round();
+  }
+  std::string reason() { return rig_.fs().status().value().degraded_reason; }
+
+  Rig rig_{unchecked()};
+  InodeId file_{};
+  const std::vector<std::byte> content_ = std::vector<std::byte>(3 * kBlockSize, std::byte{7});
+};
+
+TEST_F(DeviceLook, WhatWasFormattedIsNeitherReadNorWritten) {
+  look();
+  EXPECT_EQ(read_error(), 0);
+  format();
+  look();
+  EXPECT_NE(reason().find("DATA is not what was mounted"), std::string::npos) << reason();
+  EXPECT_EQ(read_error(), EIO);
+  EXPECT_EQ(rig_.write(file_, 0, content_).error().code, EROFS);
+  EXPECT_EQ(rig_.fs().unmount().error().code, EROFS);
+}
+
+TEST_F(DeviceLook, WhatBelongsToAnotherFilesystemIsNeitherReadNorWritten) {
+  meta::Superblock super = rig_.fs().geometry().super();
+  ++super.uuid[0];
+  ASSERT_TRUE(write_label(rig_.ram(), meta::make_label(super).label).ok());
+  look();
+  EXPECT_EQ(read_error(), EIO) << reason();
+}
+
+TEST_F(DeviceLook, ADeviceThatNobodyAsksIsLeftAsleep) {
+  look();
+  look();
+  format();
+  look();
+  EXPECT_EQ(reason(), "");
+  EXPECT_EQ(read_error(), 0);  // one request
+  look();
+  EXPECT_EQ(read_error(), EIO);
+}
+
+TEST_F(DeviceLook, ADeviceThatFailsIsNotTakenForAnother) {
+  rig_.device().set_faults({.fail_reads_after = 0});
+  look();
+  EXPECT_EQ(reason(), "");
+  rig_.device().set_faults({});
+  EXPECT_EQ(read_error(), 0);
+}
+
+}  // namespace
+}  // namespace streamfs::data
