@@ -52,11 +52,11 @@ void MirrorRegion::each(Do&& apply) const {
   for (const auto& copy : copies_) apply(*copy);
 }
 
-void MirrorRegion::store(uint64_t offset, std::span<const uint64_t> words) {
+void MirrorRegion::put(uint64_t offset, std::span<const uint64_t> words) {
   each([&](Region& copy) { copy.store(offset, words); });
 }
 
-void MirrorRegion::store_masked(uint64_t offset, uint64_t mask, uint64_t value) {
+void MirrorRegion::put_masked(uint64_t offset, uint64_t mask, uint64_t value) {
   each([&](Region& copy) { copy.store_masked(offset, mask, value); });
 }
 

@@ -34,8 +34,6 @@ class MirrorRegion final : public Region {
 
   MetaClass meta_class() const override;
   std::string medium() const override;
-  void store(uint64_t offset, std::span<const uint64_t> words) override;
-  void store_masked(uint64_t offset, uint64_t mask, uint64_t value) override;
   size_t copies() const override { return readable() == nullptr ? copies_.size() : 1; }
   Region& copy(size_t index) override { return copy_or_left(index); }
   const Region& copy(size_t index) const override { return copy_or_left(index); }
@@ -48,6 +46,8 @@ class MirrorRegion final : public Region {
   Counters counters() const override;
 
  protected:
+  void put(uint64_t offset, std::span<const uint64_t> words) override;
+  void put_masked(uint64_t offset, uint64_t mask, uint64_t value) override;
   void on_store(uint64_t, uint64_t) override {}  // each copy's own
   void write_back_line(uint64_t offset) override;
   void drain() override;

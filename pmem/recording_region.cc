@@ -55,7 +55,7 @@ ScratchRegion::ScratchRegion(std::span<uint64_t> words)
 }
 
 // A line at a time.
-void ScratchRegion::store(uint64_t offset, std::span<const uint64_t> words) {
+void ScratchRegion::put(uint64_t offset, std::span<const uint64_t> words) {
   SFS_ASSERT(offset % kWordSize == 0 && offset <= size() && words.size_bytes() <= size() - offset);
   for (uint64_t at = offset / kWordSize; !words.empty();) {
     const uint64_t here = std::min<uint64_t>(words.size(), kLineWords - at % kLineWords);

@@ -73,10 +73,10 @@ class ScratchRegion final : public Region {
   explicit ScratchRegion(std::span<uint64_t> words);  // whole lines
   ~ScratchRegion() override { put_back(); }
   MetaClass meta_class() const override { return MetaClass::kPersistent; }
-  void store(uint64_t offset, std::span<const uint64_t> words) override;
   void put_back();
 
  protected:
+  void put(uint64_t offset, std::span<const uint64_t> words) override;
   void on_store(uint64_t offset, uint64_t) override { keep_line(offset / kLineSize); }
   void write_back_line(uint64_t) override {}
   void drain() override {}

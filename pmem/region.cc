@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "pmem/page_set.h"
 
 namespace streamfs::pmem {
 
@@ -28,7 +30,7 @@ std::string_view to_string(MetaClass meta_class) {
   return "unknown";
 }
 
-void Region::store(uint64_t offset, std::span<const uint64_t> words) {
+void Region::put(uint64_t offset, std::span<const uint64_t> words) {
   uint64_t changed = 0;
   for (const uint64_t value : words) {
     auto home = word(offset);
@@ -52,7 +54,7 @@ void Region::store_zeroes(uint64_t offset, uint64_t length) {
   }
 }
 
-void Region::store_masked(uint64_t offset, uint64_t mask, uint64_t value) {
+void Region::put_masked(uint64_t offset, uint64_t mask, uint64_t value) {
   auto home = word(offset);
   uint64_t old = home.load(std::memory_order_relaxed);
   uint64_t next = (old & ~mask) | (value & mask);
@@ -102,6 +104,17 @@ Result<void> Region::grow(uint64_t size) {
 Result<void> Region::extend(uint64_t size) {
   return Error{ENOSPC, "META has " + std::to_string(this->size()) + " bytes and cannot become " +
                            std::to_string(size)};
+}
+
+void Region::note_changes() {
+  if (noted_ != nullptr) return;
+  noted_ = std::make_unique<PageSet>(size());
+  changed_.store(noted_.get(), std::memory_order_release);
+}
+
+bool Region::may_have_changed(uint64_t offset, uint64_t length) const {
+  const PageSet* const changed = changed_.load(std::memory_order_acquire);
+  return changed == nullptr || changed->may_have(offset, length);
 }
 
 bool Region::alike(uint64_t offset, uint64_t length) const {

@@ -27,6 +27,7 @@
 #include "base/result.h"
 #include "base/thread_counters.h"
 #include "base/types.h"
+#include "pmem/page_set.h"
 
 namespace streamfs::pmem {
 
@@ -61,11 +62,17 @@ class Region {
       on_load(offset);
     return word(offset).load(std::memory_order_acquire);
   }
-  virtual void store(uint64_t offset, std::span<const uint64_t> words);
+  void store(uint64_t offset, std::span<const uint64_t> words) {
+    note(offset, words.size() * kWordSize);
+    put(offset, words);
+  }
   void store_word(uint64_t offset, uint64_t value) { store(offset, {&value, 1}); }
   void store_zeroes(uint64_t offset, uint64_t length);
   // Changes the bits of `mask` to those of `value`, atomically with other masked stores.
-  virtual void store_masked(uint64_t offset, uint64_t mask, uint64_t value);
+  void store_masked(uint64_t offset, uint64_t mask, uint64_t value) {
+    note(offset, kWordSize);
+    put_masked(offset, mask, value);
+  }
   // 4-byte store within a word whose other half another thread may be storing to.
   void store_half(uint64_t offset, uint32_t value);
 
@@ -85,6 +92,12 @@ class Region {
   // already stays. Errors: ENOSPC (the device, its filesystem or the addresses beside it have no
   // room), those of the system.
   Result<void> grow(uint64_t size);
+
+  // From now on it is known which pages of 4 KiB a store changed; grown since, of what is new
+  // nobody can tell. Once a region.
+  void note_changes();
+  // Whether a page of these may have been changed since, or where nobody can tell.
+  bool may_have_changed(uint64_t offset, uint64_t length) const;
 
   // ---- Copies. One, but for a mirror (mirror_region.h): loads and at() are of the first, what is
   // stored goes to all.
@@ -125,6 +138,8 @@ class Region {
   void attach(std::byte* base, uint64_t size) { base_ = base, size_ = size; }
   void load_from(const Region& other) { base_ = other.base_.load(); }  // as long as this one
   void watch_loads() { watches_loads_ = true; }
+  virtual void put(uint64_t offset, std::span<const uint64_t> words);
+  virtual void put_masked(uint64_t offset, uint64_t mask, uint64_t value);
   virtual void on_load(uint64_t) const {}                      // only if watched
   virtual Result<void> extend(uint64_t size);                  // for grow(): to more than it is
   virtual void on_store(uint64_t offset, uint64_t value) = 0;  // before the word changes
@@ -138,9 +153,17 @@ class Region {
     return std::atomic_ref<uint64_t>(
         *reinterpret_cast<uint64_t*>(base_.load(std::memory_order_relaxed) + offset));
   }
+  void note(uint64_t offset, uint64_t length) {
+    PageSet* const changed = changed_.load(std::memory_order_acquire);
+    if (changed == nullptr) return;
+    for (uint64_t at = offset; at < offset + length; at += PageSet::kPageBytes) changed->add(at);
+    changed->add(offset + length - kWordSize);
+  }
   std::atomic<std::byte*> base_{nullptr};
   std::atomic<uint64_t> size_{0};
   bool watches_loads_ = false;
+  std::unique_ptr<PageSet> noted_;
+  std::atomic<PageSet*> changed_{nullptr};  // that, once it is there
   enum Counter : uint8_t { kWords, kLines, kFences, kSyncs, kMended, kCounters };
   mutable ThreadCounters<kCounters> counters_;
 };

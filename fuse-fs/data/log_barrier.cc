@@ -17,11 +17,12 @@
 namespace streamfs::data {
 namespace {
 
-// Where a flush is not free the log shares what it pads with the epoch's data.
+// Where a flush is not free the log shares what it pads with the epoch's data. In a file a trim is
+// a hole, and each flush after the log's return to it would wait for blocks to be allocated.
 class EpochLogBlocks final : public LogBlocks {
  public:
   EpochLogBlocks(EpochStream& device, bool trims)
-      : LogBlocks(device), device_(device), trims_(trims) {}
+      : LogBlocks(device), device_(device), trims_(trims && device.info().kind != "file") {}
   void forget(BlockNo first, uint64_t count) override {
     if (trims_) (void)device_.trim(first, count);  // dead all the same
   }

@@ -33,7 +33,12 @@ uint64_t chunk_blocks(uint64_t payload) {
 
 MetadataLog::MetadataLog(pmem::Region& region, const Geometry& geometry, Journal& journal,
                          LogDevice& device, const DataLabel& label)
-    : region_(region), geometry_(geometry), journal_(journal), device_(device), label_(label) {}
+    : region_(region),
+      geometry_(geometry),
+      journal_(journal),
+      device_(device),
+      used_pages_(region),
+      label_(label) {}
 
 MetadataLog::~MetadataLog() {
   journal_.set_sink({});
@@ -284,7 +289,7 @@ Result<void> MetadataLog::write_snapshot_beside() {
   const uint64_t from = head_block_;
   SFS_ASSIGN(const SnapshotHeader header,
              write_snapshot_pages(region_, geometry_, label_, next_snapshot(journal_.quiesce()),
-                                  device_, SnapshotScope::kWithoutChecksums));
+                                  device_, used_pages_.look(geometry_)));
   SFS_TRY(ship_locked());
   return snapshot_written(header, from);
 }
@@ -293,7 +298,7 @@ Result<void> MetadataLog::write_snapshot_as_of(TxId last) {
   const uint64_t from = head_block_;
   SFS_ASSIGN(const SnapshotHeader header,
              write_snapshot_pages(region_, geometry_, label_, next_snapshot(last), device_,
-                                  SnapshotScope::kWithoutChecksums));
+                                  used_pages_.look(geometry_)));
   return snapshot_written(header, from);
 }
 

@@ -37,6 +37,7 @@
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/layout.h"
 #include "fuse-fs/meta/log_format.h"
+#include "fuse-fs/meta/used_pages.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -128,6 +129,7 @@ class MetadataLog {
   const Geometry& geometry_;
   Journal& journal_;
   LogDevice& device_;
+  UsedPages used_pages_;         // one look at a time: under ship_mutex_
   Mutex ship_mutex_;             // before pending_mutex_; held across the log's own device I/O
   mutable Mutex pending_mutex_;  // leaf, after a journal ring's mutex
   std::vector<Pending> pending_ SFS_GUARDED_BY(pending_mutex_);

@@ -15,38 +15,13 @@
 #include "base/types.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/record.h"
+#include "fuse-fs/meta/used_pages.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {
 
 constexpr uint64_t kPagesAtOnce = 256;
-constexpr std::array kSnapshotRegions{RegionKind::kBlockBitmap, RegionKind::kUntrimmed,
-                                      RegionKind::kVStreams, RegionKind::kHeapMap,
-                                      RegionKind::kHeap};
-
-// Word by word, as others store meanwhile.
-bool all_zero(const pmem::Region& region, uint64_t page) {
-  for (uint64_t at = page; at < page + kUnitSize; at += kWordSize) {
-    if (region.load(at) != 0) return false;
-  }
-  return true;
-}
-
-// META offsets of the pages that hold anything.
-std::vector<uint64_t> used_pages(const pmem::Region& region, const Geometry& geometry,
-                                 SnapshotScope scope) {
-  std::vector<uint64_t> pages;
-  const auto add = [&](RegionKind kind) {
-    for (uint64_t at = 0; at < geometry.region_bytes(kind); at += kUnitSize) {
-      const uint64_t offset = geometry.region_offset(kind, at);
-      if (!all_zero(region, offset)) pages.push_back(offset);
-    }
-  };
-  for (const RegionKind kind : kSnapshotRegions) add(kind);
-  if (scope == SnapshotScope::kWithChecksums) add(RegionKind::kChecksums);
-  return pages;
-}
 
 uint64_t index_blocks(uint64_t pages) {
   return div_round_up(pages * sizeof(SnapshotPage), kBlockSize);
@@ -170,8 +145,7 @@ Result<void> read_pages(const Geometry& geometry, const DataLabel& label,
 
 Result<SnapshotHeader> write_snapshot_pages(const pmem::Region& region, const Geometry& geometry,
                                             const DataLabel& label, SnapshotHeader header,
-                                            LogDevice& device, SnapshotScope scope) {
-  const std::vector<uint64_t> pages = used_pages(region, geometry, scope);
+                                            LogDevice& device, const std::vector<uint64_t>& pages) {
   const uint64_t index_length = index_blocks(pages.size());
   Area area(label, header.generation, device);
   if (1 + index_length + pages.size() > area.blocks()) {
@@ -204,7 +178,8 @@ Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geom
                                 const DataLabel& label, const SnapshotHeader& header,
                                 LogDevice& device, SnapshotScope scope) {
   SFS_ASSIGN(const SnapshotHeader written,
-             write_snapshot_pages(region, geometry, label, header, device, scope));
+             write_snapshot_pages(region, geometry, label, header, device,
+                                  used_pages(region, geometry, scope)));
   SFS_TRY(finish_snapshot(written, label, device));
   return snapshot_bytes(written);
 }

@@ -6,25 +6,24 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/layout.h"
 #include "fuse-fs/meta/log_format.h"
 #include "fuse-fs/meta/metadata_log.h"
+#include "fuse-fs/meta/used_pages.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
 
-// What a restore can do without: a log's snapshot leaves the checksum array out, and so what is
-// restored is accepted as read.
-enum class SnapshotScope : uint8_t { kWithoutChecksums, kWithChecksums };
-
-// Writes pages and index to the area of the header's generation; returns the header, filled in.
+// Writes these pages and their index to the area of the header's generation; returns the header,
+// filled in.
 // ENOSPC if META outgrew the area.
 Result<SnapshotHeader> write_snapshot_pages(const pmem::Region& region, const Geometry& geometry,
                                             const DataLabel& label, SnapshotHeader header,
-                                            LogDevice& device, SnapshotScope scope);
+                                            LogDevice& device, const std::vector<uint64_t>& pages);
 // Flushes them, and what else was written, and makes the header durable: a restore begins here.
 Result<void> finish_snapshot(const SnapshotHeader& header, const DataLabel& label,
                              LogDevice& device);

@@ -24,14 +24,14 @@ class Side final : public pmem::Region {
     attach(const_cast<std::byte*>(both.at(begin_)), both.size() / 2);
   }
   pmem::MetaClass meta_class() const override { return pmem::MetaClass::kPersistent; }
-  void store(uint64_t offset, std::span<const uint64_t> words) override {
-    both_.store(begin_ + offset, words);
-  }
-  void store_masked(uint64_t offset, uint64_t mask, uint64_t value) override {
-    both_.store_masked(begin_ + offset, mask, value);
-  }
 
  protected:
+  void put(uint64_t offset, std::span<const uint64_t> words) override {
+    both_.store(begin_ + offset, words);
+  }
+  void put_masked(uint64_t offset, uint64_t mask, uint64_t value) override {
+    both_.store_masked(begin_ + offset, mask, value);
+  }
   void on_store(uint64_t, uint64_t) override {}
   void write_back_line(uint64_t offset) override { both_.flush(begin_ + offset, kLineSize); }
   void drain() override { both_.fence(); }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -17,9 +18,10 @@ namespace streamfs::data {
 
 class RamDevice final : public blockdev::Device {
  public:
-  explicit RamDevice(uint64_t blocks, uint16_t pstreams = 4, uint64_t most_blocks = 0)
+  explicit RamDevice(uint64_t blocks, uint16_t pstreams = 4, uint64_t most_blocks = 0,
+                     const std::string& kind = "ram")
       : bytes_(std::max(blocks, most_blocks) * kBlockSize), blocks_(blocks) {
-    info_.kind = "ram";
+    info_.kind = kind;
     info_.path = "ram";
     info_.identity = "ram-1";
     info_.capacity_blocks = blocks;

@@ -80,6 +80,7 @@ class Rig {
     bool faulty = true;  // false: no device that serialises everything in between
     pmem::MetaClass meta_class = pmem::MetaClass::kPersistent;
     bool meta_log = false;
+    std::string kind = "ram";  // of the device
     bool forgetful_meta = false;
     MountOptions mount;
   };
@@ -97,7 +98,8 @@ class Rig {
     return options;
   }
   explicit Rig(const Options& options) : options_(options) {
-    auto ram = std::make_unique<RamDevice>(options.blocks, options.pstreams, options.most_blocks);
+    auto ram = std::make_unique<RamDevice>(options.blocks, options.pstreams, options.most_blocks,
+                                           options.kind);
     ram_ = ram.get();
     device_ = std::make_unique<blockdev::FaultyDevice>(std::move(ram), options.volatile_cache);
     region_ = pmem::make_memory_region(options.meta_bytes, options.meta_class);

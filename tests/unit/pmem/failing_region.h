@@ -24,16 +24,16 @@ class FailingRegion final : public Region {
   void fail() { failing_ = true; }
 
   MetaClass meta_class() const override { return MetaClass::kSynced; }
-  void store(uint64_t offset, std::span<const uint64_t> words) override {
-    inner_->store(offset, words);
-  }
-  void store_masked(uint64_t offset, uint64_t mask, uint64_t value) override {
-    inner_->store_masked(offset, mask, value);
-  }
   Result<uint64_t> medium_bytes() override { return inner_->medium_bytes(); }
   bool extensible() const override { return inner_->extensible(); }
 
  protected:
+  void put(uint64_t offset, std::span<const uint64_t> words) override {
+    inner_->store(offset, words);
+  }
+  void put_masked(uint64_t offset, uint64_t mask, uint64_t value) override {
+    inner_->store_masked(offset, mask, value);
+  }
   void on_store(uint64_t, uint64_t) override {}
   void write_back_line(uint64_t offset) override { inner_->flush(offset, kLineSize); }
   void drain() override { inner_->fence(); }

@@ -1,0 +1,57 @@
+// A set of pages of 4 KiB, by offset, that only grows.
+// Thread safety: any thread. Crash: memory only.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "base/types.h"
+#include "base/zeroed_array.h"
+
+namespace streamfs::pmem {
+
+class PageSet {
+ public:
+  static constexpr uint64_t kPageBytes = 4096;
+
+  explicit PageSet(uint64_t bytes) : words_(div_round_up(bytes, kPageBytes * kBits)) {}
+
+  void add(uint64_t offset) {
+    const Place at = place(offset);
+    if (at.word >= words_.items().size()) return;
+    const std::atomic_ref word(words_.items()[at.word]);
+    if ((word.load(std::memory_order_relaxed) & at.bit) == 0)
+      word.fetch_or(at.bit, std::memory_order_release);
+  }
+  // True of what lies beyond its end: there nobody can tell.
+  bool has(uint64_t offset) const {
+    const Place at = place(offset);
+    return at.word >= words_.items().size() || (load(at.word) & at.bit) != 0;
+  }
+  // Of more than one page: false if it has none of them, true if perhaps; looks at kBits at once.
+  bool may_have(uint64_t offset, uint64_t bytes) const {
+    if (bytes <= kPageBytes) return has(offset);
+    const uint64_t last = place(offset + bytes - 1).word;
+    for (uint64_t word = place(offset).word; word <= last; ++word)
+      if (word >= words_.items().size() || load(word) != 0) return true;
+    return false;
+  }
+
+  static constexpr uint64_t kBits = 64;
+
+ private:
+  struct Place {
+    uint64_t word, bit;
+  };
+  static Place place(uint64_t offset) {
+    const uint64_t page = offset / kPageBytes;
+    return {page / kBits, uint64_t{1} << page % kBits};
+  }
+  uint64_t load(uint64_t word) const {
+    return std::atomic_ref(words_.items()[word]).load(std::memory_order_acquire);
+  }
+  ZeroedArray<uint64_t> words_;
+};
+
+}  // namespace streamfs::pmem

@@ -1,0 +1,93 @@
+// What a snapshot of META has, and what it takes to find it.
+#include "fuse-fs/meta/used_pages.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/types.h"
+#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/geometry.h"
+#include "pmem/region.h"
+
+namespace streamfs::meta {
+namespace {
+
+// A region's words, of which each look is counted.
+class WatchedRegion final : public pmem::Region {
+ public:
+  explicit WatchedRegion(const pmem::Region& words) {
+    attach(const_cast<std::byte*>(words.at(0)), words.size());
+    watch_loads();
+  }
+  pmem::MetaClass meta_class() const override { return pmem::MetaClass::kPersistent; }
+  mutable uint64_t loads = 0;
+
+ protected:
+  void on_load(uint64_t) const override { ++loads; }
+  void on_store(uint64_t, uint64_t) override {}
+  void write_back_line(uint64_t) override {}
+  void drain() override {}
+  Result<void> make_durable() override { return {}; }
+};
+
+class UsedPagesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    FormatOptions options;
+    options.data_blocks = 1 << 20;
+    options.meta_log = true;
+    const auto plan = plan_format(words_->size(), pmem::MetaClass::kPersistent, options);
+    ASSERT_TRUE(plan.ok()) << plan.error().message();
+    ASSERT_TRUE(format(*words_, *plan, Timestamp{1, 0}).ok());
+    geometry_ = *Geometry::from(*load_superblock(*words_, false));
+  }
+  std::vector<uint64_t> all() const {
+    return used_pages(*words_, geometry_, SnapshotScope::kWithoutChecksums);
+  }
+  uint64_t heap(uint64_t unit) const { return geometry_.unit_offset(unit); }
+
+  std::unique_ptr<pmem::Region> words_ =
+      pmem::make_memory_region(64 << 20, pmem::MetaClass::kPersistent);
+  Geometry geometry_;
+};
+
+TEST_F(UsedPagesTest, EachLookFindsWhatHoldsAnything) {
+  WatchedRegion region(*words_);
+  const uint64_t last = geometry_.heap_units() - 1;
+  region.store_word(heap(last), 1);  // before anybody notes what changes
+  UsedPages used(region);
+  region.store_word(heap(last - 100) + kUnitSize - kWordSize, 1);
+  EXPECT_EQ(used.look(geometry_), all());
+  region.store_word(heap(last - 200), 1);
+  region.store_masked(heap(last - 300), 0xff, 0xff);
+  region.store_half(heap(last - 400) + 4, 1);
+  const std::vector<uint64_t> two(kUnitSize / kWordSize, 7);
+  region.store(heap(last - 500) + kUnitSize / 2, two);  // the end of one, the beginning of another
+  const auto found = used.look(geometry_);
+  EXPECT_EQ(found, all());
+  for (const uint64_t unit : {0UL, 100UL, 200UL, 300UL, 400UL, 500UL, 499UL})
+    EXPECT_TRUE(std::ranges::count(found, heap(last - unit)) == 1) << unit;
+  region.store_zeroes(heap(last), kUnitSize);
+  EXPECT_EQ(used.look(geometry_), all()) << "without what holds nothing any more";
+}
+
+TEST_F(UsedPagesTest, OnlyTheFirstLookIsAtAllOfIt) {
+  WatchedRegion region(*words_);
+  UsedPages used(region);
+  (void)used.look(geometry_);
+  const uint64_t words = words_->size() / kWordSize;
+  EXPECT_GT(region.loads, words / 2);
+  region.loads = 0;
+  region.store_word(heap(geometry_.heap_units() / 2), 1);
+  (void)used.look(geometry_);
+  EXPECT_LT(region.loads, words / 100);
+}
+
+}  // namespace
+}  // namespace streamfs::meta
