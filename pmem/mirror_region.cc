@@ -131,6 +131,7 @@ bool MirrorRegion::equalise(size_t from, uint64_t offset, uint64_t length) const
     wrong.store_word(at, value);
   }
   if (!differed) return false;
+  note(begin, end - begin);
   wrong.flush(begin, end - begin);
   wrong.fence();
   return true;

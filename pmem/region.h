@@ -93,8 +93,8 @@ class Region {
   // room), those of the system.
   Result<void> grow(uint64_t size);
 
-  // From now on it is known which pages of 4 KiB a store changed; grown since, of what is new
-  // nobody can tell. Once a region.
+  // From now on it is known which pages of 4 KiB a store changed; a second call changes nothing. Of
+  // what is new after a growth, and of a mirror that lost a copy, nobody can tell.
   void note_changes();
   // Whether a page of these may have been changed since, or where nobody can tell.
   bool may_have_changed(uint64_t offset, uint64_t length) const;
@@ -136,7 +136,17 @@ class Region {
  protected:
   Region() = default;
   void attach(std::byte* base, uint64_t size) { base_ = base, size_ = size; }
-  void load_from(const Region& other) { base_ = other.base_.load(); }  // as long as this one
+  // As long as this one. What changed is not known any more.
+  void load_from(const Region& other) {
+    base_ = other.base_.load();
+    changed_ = nullptr;
+  }
+  void note(uint64_t offset, uint64_t length) const {
+    PageSet* const changed = changed_.load(std::memory_order_acquire);
+    if (changed == nullptr) return;
+    for (uint64_t at = offset; at < offset + length; at += PageSet::kPageBytes) changed->add(at);
+    changed->add(offset + length - kWordSize);
+  }
   void watch_loads() { watches_loads_ = true; }
   virtual void put(uint64_t offset, std::span<const uint64_t> words);
   virtual void put_masked(uint64_t offset, uint64_t mask, uint64_t value);
@@ -152,12 +162,6 @@ class Region {
     SFS_ASSERT(offset % kWordSize == 0 && offset + kWordSize <= size());
     return std::atomic_ref<uint64_t>(
         *reinterpret_cast<uint64_t*>(base_.load(std::memory_order_relaxed) + offset));
-  }
-  void note(uint64_t offset, uint64_t length) {
-    PageSet* const changed = changed_.load(std::memory_order_acquire);
-    if (changed == nullptr) return;
-    for (uint64_t at = offset; at < offset + length; at += PageSet::kPageBytes) changed->add(at);
-    changed->add(offset + length - kWordSize);
   }
   std::atomic<std::byte*> base_{nullptr};
   std::atomic<uint64_t> size_{0};

@@ -31,9 +31,8 @@ struct Core {
   InodeStates& states;
   Checksums& checksums;
   TraceRecorder& trace;
-  // Frees some of what can be freed at once, and says whether there may be more: called before
-  // ENOSPC is given to anyone.
-  std::function<bool()> reclaim;
+  // Frees what can be freed at once, until that is enough: called before ENOSPC is given to anyone.
+  std::function<void(const std::function<bool()>& is_enough)> reclaim;
   std::function<void()> free_orphans;
   std::function<void()> look_at_device;  // whether it is still DATA of this filesystem
 };

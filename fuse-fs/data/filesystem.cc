@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -125,8 +126,11 @@ Result<void> FilesystemImpl::assemble(bool background) {
                            [] { return on_battery(); },
                            [this] { return maintenance_->reclaim(TrimQueue::Pace::kGivesWay); }});
   scrub_ = std::make_unique<Scrub>(*core_, *path_, [this] { return activity_.begun(); });
-  core_->reclaim = [this] {
-    return maintenance_->reclaim(TrimQueue::Pace::kForRoom).ok() && trims_->pending_blocks() > 0;
+  core_->reclaim = [this](const std::function<bool()>& is_enough) {
+    constexpr auto kPace = TrimQueue::Pace::kForRoom;
+    const TrimQueue::Haste haste(*trims_, kPace);  // of all rounds together
+    while (maintenance_->reclaim(kPace).ok() && !is_enough() && trims_->pending_blocks() > 0) {
+    }
   };
   core_->free_orphans = [this] { (void)maintenance_->free_orphans(); };
   core_->look_at_device = [this] { look_at_device(); };

@@ -21,8 +21,13 @@ void Health::degrade(const std::string& reason) {
 }
 
 void Health::lose(const std::string& reason) {
-  degrade(reason);
-  lost_.store(true, std::memory_order_relaxed);
+  if (lost_.exchange(true)) return;
+  read_only_.store(true, std::memory_order_relaxed);
+  {
+    const MutexLock lock(mutex_);
+    reason_ = reason;
+  }
+  log_event(Event::kReadOnly, spdlog::level::err, "no reads and no writes from now on: " + reason);
 }
 
 bool Health::degraded() const {

@@ -25,7 +25,8 @@ class Health {
   }
   // The first reason is kept, logged and shown.
   void degrade(const std::string& reason);
-  void lose(const std::string& reason);  // and nothing can be read either
+  // And nothing can be read either: this reason counts for more.
+  void lose(const std::string& reason);
   bool degraded() const;
   std::string reason() const;
 

@@ -46,6 +46,8 @@ void Maintenance::timer_loop() {
 }
 
 void Maintenance::timer_round() {
+  look_at_device();
+  if (!core_.health.readable().ok()) return;  // DATA is somebody else's
   if (core_.epochs.due()) close_epoch();
   const uint64_t now = clock_.monotonic_ms();
   bool sync = barrier_.damaged();
@@ -111,7 +113,6 @@ void Maintenance::look_at_device() {
 }
 
 void Maintenance::reclaim_round() {
-  look_at_device();
   if (!core_.health.writable().ok()) return;
   (void)free_orphans();
   if (trims_.pressed() && core_.epochs.dirty_for(kClosePressedMs)) close_epoch();
@@ -169,12 +170,13 @@ Result<void> Maintenance::free_all_orphans() {
 
 Result<void> Maintenance::reclaim(TrimQueue::Pace pace) {
   const TrimQueue::Haste haste(trims_, pace);
-  return reclaims_.run([this, pace]() -> Result<void> {
+  SFS_TRY(reclaims_.run([this, pace]() -> Result<void> {
     SFS_TRY(core_.health.writable());
     (void)free_orphans();
     close_epoch();
     return trims_.drain(pace);
-  });
+  }));
+  return pace == TrimQueue::Pace::kNow ? trims_.drain(pace) : Result<void>();  // it was another's
 }
 
 }  // namespace streamfs::data

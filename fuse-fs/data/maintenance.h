@@ -32,7 +32,7 @@ class Maintenance {
 
   void namespace_changed() { namespace_dirty_.store(true, std::memory_order_relaxed); }
   void add_orphan(InodeId id);
-  // Everything that frees blocks, now: dirty inodes, orphans, trims. Shared by those who wait.
+  // What frees blocks: dirty inodes, orphans, trims at this pace. Shared by those who wait.
   Result<void> reclaim(TrimQueue::Pace pace = TrimQueue::Pace::kNow);
   // Orphans alone, with the units of META that they hold: no I/O of the device. The first time
   // those of the run before, too. Shared by those who wait.
@@ -70,8 +70,8 @@ class Maintenance {
   TrimQueue& trims_;
   Clock& clock_;
   std::atomic<bool> namespace_dirty_{false}, leftovers_found_{false};
-  uint64_t namespace_synced_ms_ = 0, ticked_ms_ = 0;  // the timer's own
-  uint64_t followed_ms_ = 0, looked_ms_ = 0;          // the reclaimer's
+  uint64_t namespace_synced_ms_ = 0, ticked_ms_ = 0, looked_ms_ = 0;  // the timer's own
+  uint64_t followed_ms_ = 0;                                          // the reclaimer's
   GroupRun reclaims_, orphan_runs_;
   Mutex mutex_;  // leaf
   CondVar stopping_changed_;

@@ -87,8 +87,8 @@ Result<void> TrimQueue::drain(Pace pace) {
 }
 
 Result<void> TrimQueue::pass() {
-  last_was_cut_ = false;
-  trim_unnamed();
+  bool cut = !trim_unnamed();
+  last_was_cut_ = cut;
   if (pending_blocks() == 0) return {};
   engine_.journal().checkpoint();
   const TxId home = engine_.journal().watermark();
@@ -108,9 +108,11 @@ Result<void> TrimQueue::pass() {
     }
     for (const meta::BlockRun& run : batch) engine_.blocks().trimmed(run);
     join_leftovers(batch);
-    last_was_cut_ = cut_short();
-    if (last_was_cut_) break;
+    SFS_TRY(health_.readable());
+    cut = cut_short();
+    if (cut) break;
   }
+  last_was_cut_ = cut;
   if (const uint64_t blocks = untrimmed_blocks_.exchange(0); blocks > 0)
     spdlog::info("{} free blocks were not trimmed: a program waited for room", blocks);
   return {};
@@ -121,17 +123,18 @@ uint64_t TrimQueue::blocks_a_trim() const {
   return std::max(unit, round_down(kTrimBlocksMax, unit));
 }
 
-void TrimQueue::trim_unnamed() {
+bool TrimQueue::trim_unnamed() {
   const uint64_t most = blocks_a_trim();
   for (uint64_t left = pending_blocks(); left > 0;) {  // what comes meanwhile is the next pass's
     const auto run = engine_.blocks().next_discard(most);
-    if (!run) return;
+    if (!run) return true;
     left -= std::min(left, run->count);
     trim(*run);
     engine_.blocks().trimmed(*run);
     join_leftovers({&*run, 1});
-    if (cut_short()) return;
+    if (cut_short()) return false;
   }
+  return true;
 }
 
 bool TrimQueue::next_batch(std::vector<meta::BlockRun>& batch) {

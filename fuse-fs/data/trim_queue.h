@@ -71,7 +71,7 @@ class TrimQueue {
   Result<void> pass();
   bool cut_short() const;  // somebody needs what it has done more than the rest
   uint64_t blocks_a_trim() const;
-  void trim_unnamed();
+  bool trim_unnamed();  // false: cut short
   bool next_batch(std::vector<meta::BlockRun>& batch);
   void trim(const meta::BlockRun& run);
   bool waited_for_room() const;  // somebody did, and long enough

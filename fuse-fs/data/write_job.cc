@@ -137,14 +137,14 @@ Result<void> WriteJob::place_or_reclaim() {
   const std::optional<BlockNo> near = near_;
   Result<void> done = place();
   if (done.ok() || done.error().code != ENOSPC) return done;
+  cancel(false);
   stays_ = true;
-  for (bool more = true; more && !done.ok() && done.error().code == ENOSPC;) {
-    cancel(false);
-    more = core_.reclaim();
+  core_.reclaim([&] {
     near_ = near;
     done = place();
-  }
-  if (!done.ok()) cancel(false);
+    if (!done.ok()) cancel(false);
+    return done.ok() || done.error().code != ENOSPC;
+  });
   return done;
 }
 

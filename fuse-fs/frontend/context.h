@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/assert.h"
@@ -45,7 +46,6 @@ class Context {
   Clock& clock;
   CommCache comms;
   const Settings settings;
-  Dispatcher dispatcher;
   InHand in_hand;
   // Whether the kernel obeys ACLs. Decided at INIT, before any other request.
   std::atomic<bool> acls{true};
@@ -55,6 +55,7 @@ class Context {
   // Makes the kernel write a file's dirty pages back to us and waits for it. Only under kKernel.
   std::function<void(InodeId)> push_dirty = [](InodeId) {};
   std::function<void(fuse_conn_info*)> on_init = [](fuse_conn_info*) {};
+  Dispatcher dispatcher;  // last: its end runs what was posted
 
  private:
   data::Filesystem& fs_;
@@ -68,12 +69,15 @@ inline Context& context_of(fuse_req_t req) {
 template <typename Task>
 void run(fuse_req_t req, Wait wait, Task task) {
   Context& context = context_of(req);
-  context.dispatcher.run(wait, [&context, watch = OpWatch::in_hand(),
-                                look = context.in_hand.taken(), task = std::move(task)]() mutable {
-    task(context);
-    context.in_hand.answered(look);
-    if (context.settings.op_times != nullptr) watch.end(*context.settings.op_times);
-  });
+  const std::optional<unsigned> look = context.in_hand.take(wait == Wait::kKernel);
+  context.dispatcher.run(
+      wait, [&context, watch = OpWatch::in_hand(), look, task = std::move(task)]() mutable {
+        {
+          const InHand::Turn turn(context.in_hand, look);
+          task(context);
+        }
+        if (context.settings.op_times != nullptr) watch.end(*context.settings.op_times);
+      });
 }
 
 }  // namespace streamfs::frontend

@@ -66,12 +66,15 @@ void raise_limits(dev_t device, bool flusher, const std::string& sysfs) {
   if (flusher) write_setting(folder + "/strict_limit", 0);
 }
 
-Result<void> end_connection(const std::string& mountpoint) {
+unsigned connection_of(const std::string& mountpoint) {
   struct statx root{};
-  if (statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_DONT_SYNC, 0, &root) != 0)
-    return Error{errno, mountpoint};
+  const int done = statx(AT_FDCWD, mountpoint.c_str(), AT_STATX_DONT_SYNC, 0, &root);
+  return done == 0 && root.stx_dev_major == 0 ? root.stx_dev_minor : 0;
+}
+
+Result<void> end_connection(unsigned connection) {
   SFS_ASSIGN(const int folder, open_connections());
-  const std::string path = fmt::format("{}/abort", root.stx_dev_minor);
+  const std::string path = fmt::format("{}/abort", connection);
   const int fd = openat(folder, path.c_str(), O_WRONLY | O_CLOEXEC);
   const bool ended = fd >= 0 && write(fd, "1", 1) == 1;
   const int code = errno;

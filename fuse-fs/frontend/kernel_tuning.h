@@ -19,9 +19,11 @@ bool become_io_flusher();
 // mount have as many dirty pages as any other filesystem.
 void raise_limits(dev_t device, bool flusher, const std::string& sysfs = "/sys/class/bdi");
 
-// Whoever waits for an answer of this mount, or asks from now on, gets an error; it stays mounted,
-// so that nobody writes into the directory beneath. Asks the mount nothing. EACCES, ENOENT (no
-// fusectl, and not root).
-Result<void> end_connection(const std::string& mountpoint);
+// The kernel's number of what is mounted there; asks the mount nothing. 0: there is none.
+unsigned connection_of(const std::string& mountpoint);
+// Whoever waits for an answer of this connection, or asks from now on, gets an error; it stays
+// mounted, so that nobody writes into the directory beneath. EACCES, EPERM (fusectl is not mounted
+// and not ours to mount), ENOENT (no such connection).
+Result<void> end_connection(unsigned connection);
 
 }  // namespace streamfs::frontend

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "base/mutex.h"
@@ -32,6 +33,49 @@ class InHand {
     return look;
   }
   void answered(unsigned look) { counters_.add(kLooks + look, 1); }
+  // A request that first waits for others counts from its turn on: they count themselves.
+  std::optional<unsigned> take(bool waits_for_others) {
+    return waits_for_others ? std::nullopt : std::optional(taken());
+  }
+  class Elsewhere;
+  // While a thread has a request in hand, which has its answer then.
+  class Turn {
+   public:
+    Turn(InHand& requests, std::optional<unsigned> look)
+        : requests_(requests), look_(look ? *look : requests.taken()) {
+      mine() = this;
+    }
+    ~Turn() {
+      mine() = nullptr;
+      requests_.answered(look_);
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    friend class Elsewhere;
+    static Turn*& mine() {
+      thread_local Turn* turn = nullptr;
+      return turn;
+    }
+    InHand& requests_;
+    unsigned look_;
+  };
+  // While this thread's request waits for other requests.
+  class Elsewhere {
+   public:
+    Elsewhere() : turn_(Turn::mine()) {
+      if (turn_ != nullptr) turn_->requests_.answered(turn_->look_);
+    }
+    ~Elsewhere() {
+      if (turn_ != nullptr) turn_->look_ = turn_->requests_.taken();
+    }
+    Elsewhere(const Elsewhere&) = delete;
+    Elsewhere& operator=(const Elsewhere&) = delete;
+
+   private:
+    Turn* const turn_;
+  };
 
   // One more look: how many of them the oldest request has seen, this one included; 0 without any.
   unsigned look();

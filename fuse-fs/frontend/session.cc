@@ -172,6 +172,7 @@ Session::Session(data::Filesystem& fs, Clock& clock, Options options)
     : options_(std::move(options)), context_(fs, clock, options_.context) {
   context_.on_init = [this](fuse_conn_info* connection) { set_up(connection); };
   context_.push_dirty = [this](InodeId id) {
+    const InHand::Elsewhere waiting;  // for the kernel's WRITEs
     fuse_lowlevel_notify_inval_inode(session_, context_.number(id), 0, 0);
   };
 }
@@ -199,6 +200,7 @@ Result<void> Session::open() {
     return Error{errno == 0 ? EPERM : errno, "mounting at " + options_.mountpoint};
   }
   mounted_ = true;
+  connection_ = connection_of(options_.mountpoint);
   return {};
 }
 
@@ -234,7 +236,7 @@ void Session::announce(const std::function<void()>& ready) {
 void Session::give_up() const {
   spdlog::error("no answer for {} s: {} ends here. What was durable is; unmount and mount again",
                 options_.request_timeout_s, options_.mountpoint);
-  if (const auto done = end_connection(options_.mountpoint); !done)
+  if (const auto done = end_connection(connection_); !done)
     spdlog::error("the kernel does not end {}: {}", options_.mountpoint, done.error().message());
 }
 

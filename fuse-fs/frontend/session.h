@@ -66,6 +66,7 @@ class Session {
   Context context_;
   fuse_session* session_ = nullptr;
   bool mounted_ = false;
+  unsigned connection_ = 0;  // the kernel's number of it
 };
 
 }  // namespace streamfs::frontend

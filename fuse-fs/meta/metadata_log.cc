@@ -287,9 +287,11 @@ SnapshotHeader MetadataLog::next_snapshot(TxId as_of) const {
 
 Result<void> MetadataLog::write_snapshot_beside() {
   const uint64_t from = head_block_;
+  // Pages are looked for after that: they hold all that the header says they do.
+  const SnapshotHeader begun = next_snapshot(journal_.quiesce());
+  const std::vector<uint64_t> pages = used_pages_.look(geometry_);
   SFS_ASSIGN(const SnapshotHeader header,
-             write_snapshot_pages(region_, geometry_, label_, next_snapshot(journal_.quiesce()),
-                                  device_, used_pages_.look(geometry_)));
+             write_snapshot_pages(region_, geometry_, label_, begun, device_, pages));
   SFS_TRY(ship_locked());
   return snapshot_written(header, from);
 }

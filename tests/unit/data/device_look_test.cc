@@ -25,7 +25,7 @@ class DeviceLook : public ::testing::Test {
  protected:
   // Without checksums, which would tell by themselves.
   static Rig::Options unchecked() {
-    Rig::Options options = Rig::writing_at_once();
+    Rig::Options options = Rig::with_log();
     options.checksums = false;
     return options;
   }
@@ -48,7 +48,7 @@ class DeviceLook : public ::testing::Test {
   }
   void look() {
     rig_.clock().ms += kBetweenLooksMs + 1;
-    rig_.fs().maintenance().reclaim_round();
+    rig_.fs().maintenance().timer_round();
   }
   std::string reason() { return rig_.fs().status().value().degraded_reason; }
 
@@ -66,6 +66,22 @@ TEST_F(DeviceLook, WhatWasFormattedIsNeitherReadNorWritten) {
   EXPECT_EQ(read_error(), EIO);
   EXPECT_EQ(rig_.write(file_, 0, content_).error().code, EROFS);
   EXPECT_EQ(rig_.fs().unmount().error().code, EROFS);
+}
+
+TEST_F(DeviceLook, NothingThatWaitedIsWrittenAnyMore) {
+  ASSERT_TRUE(rig_.write(file_, 0, content_).ok());
+  (void)rig_.create("more");  // for the log and the timer
+  format();
+  look();
+  const uint64_t written = rig_.ram().written_bytes;
+  for (int i = 0; i < 3; ++i) {
+    rig_.clock().ms += kBetweenLooksMs;
+    rig_.fs().maintenance().timer_round();
+    rig_.fs().maintenance().reclaim_round();
+  }
+  EXPECT_FALSE(rig_.fs().fsync(file_, false).ok());
+  EXPECT_FALSE(rig_.fs().sync().ok());
+  EXPECT_EQ(rig_.ram().written_bytes, written);
 }
 
 TEST_F(DeviceLook, WhatBelongsToAnotherFilesystemIsNeitherReadNorWritten) {

@@ -50,6 +50,22 @@ TEST(InHand, WhatIsAnsweredByAnotherThreadIsAnswered) {
   EXPECT_EQ(requests.look(), 0U);
 }
 
+TEST(InHand, WhoWaitsForOthersCountsFromItsTurnOnAndNotMeanwhile) {
+  InHand requests;
+  const auto look = requests.take(true);
+  EXPECT_EQ(requests.look(), 0U);
+  {
+    const InHand::Turn turn(requests, look);
+    EXPECT_EQ(requests.look(), 1U);
+    {
+      const InHand::Elsewhere waiting;
+      EXPECT_EQ(requests.look(), 0U);
+    }
+    EXPECT_EQ(requests.look(), 1U) << "anew";
+  }
+  EXPECT_EQ(requests.look(), 0U);
+}
+
 TEST(Patience, EndsOnceItHasWaitedForTheLimit) {
   InHand requests;
   std::promise<void> given_up;
