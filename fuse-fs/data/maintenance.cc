@@ -170,13 +170,14 @@ Result<void> Maintenance::free_all_orphans() {
 
 Result<void> Maintenance::reclaim(TrimQueue::Pace pace) {
   const TrimQueue::Haste haste(trims_, pace);
-  SFS_TRY(reclaims_.run([this, pace]() -> Result<void> {
+  const Result<void> done = reclaims_.run([this, pace]() -> Result<void> {
     SFS_TRY(core_.health.writable());
     (void)free_orphans();
     close_epoch();
     return trims_.drain(pace);
-  }));
-  return pace == TrimQueue::Pace::kNow ? trims_.drain(pace) : Result<void>();  // it was another's
+  });
+  // Shared with who does not wait for all of it.
+  return done.ok() && pace == TrimQueue::Pace::kNow ? trims_.drain(pace) : done;
 }
 
 }  // namespace streamfs::data
