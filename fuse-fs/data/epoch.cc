@@ -37,7 +37,6 @@ WriteBehind::Owners Epochs::write_out() {
 
 // The number goes up first: a write that completes from here on names the next flush.
 Result<void> Epochs::flush_device() {
-  SFS_TRY(health_.readable());
   const WriteBehind::Still still(held_);
   const uint64_t covered = current_.fetch_add(1, std::memory_order_acq_rel);
   WriteBehind::Owners failed = write_out();
@@ -67,7 +66,6 @@ Result<void> Epochs::flush_through(uint64_t epoch, TxId through) {
 // names what is held: the record would outlive a kill, and nobody would ask whether its data is
 // there.
 Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only) {
-  SFS_TRY(health_.readable());
   held_.asked_for(id);
   const bool safe = held_.safe(id).ok();
   if (!safe) epoch = this->epoch();  // tries again

@@ -25,6 +25,7 @@
 #include "fuse-fs/blockdev/final_flush_device.h"
 #include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/filesystem_impl.h"
+#include "fuse-fs/data/owned_device.h"
 #include "fuse-fs/data/pair.h"
 #include "pmem/region.h"
 
@@ -66,7 +67,8 @@ Result<std::unique_ptr<FilesystemImpl>> FilesystemImpl::open(OpenPair pair,
 
 FilesystemImpl::FilesystemImpl(OpenPair pair, const MountOptions& options, Clock& clock)
     : options_(options), clock_(clock), pair_(std::move(pair)), health_(options.read_only) {
-  pair_.device = std::make_unique<blockdev::FinalFlushDevice>(std::move(pair_.device));
+  pair_.device = std::make_unique<blockdev::FinalFlushDevice>(
+      std::make_unique<OwnedDevice>(std::move(pair_.device), health_));
   const bool flush_is_free = options_.plp || pair_.device->info().flush_is_free;
   const uint64_t held_mib = options_.read_only ? 0 : options_.write_behind_mib;
   const uint64_t held_max = (held_mib << 20) / kBlockSize;

@@ -18,7 +18,7 @@ class Health {
     if (!read_only_.load(std::memory_order_relaxed)) return {};
     return Error{EROFS};
   }
-  // What is read has nothing to do with what was written.
+  // Else DATA has nothing to do with what was written (owned_device.h).
   Result<void> readable() const {
     if (!lost_.load(std::memory_order_relaxed)) return {};
     return Error{EIO, reason()};

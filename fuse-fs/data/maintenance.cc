@@ -47,7 +47,7 @@ void Maintenance::timer_loop() {
 
 void Maintenance::timer_round() {
   look_at_device();
-  if (!core_.health.readable().ok()) return;  // DATA is somebody else's
+  if (!core_.health.readable().ok()) return;  // each try would fail, and say so
   if (core_.epochs.due()) close_epoch();
   const uint64_t now = clock_.monotonic_ms();
   bool sync = barrier_.damaged();

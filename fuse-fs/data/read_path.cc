@@ -72,7 +72,6 @@ Result<void> DataPath::load(InodeId id, const std::vector<meta::Piece>& pieces, 
 
 Result<size_t> DataPath::read(InodeId id, uint64_t offset, Bytes out) {
   if (out.empty() || offset >= kMaxFileBytes) return size_t{0};
-  SFS_TRY(core_.health.readable());
   const uint64_t wanted = std::min<uint64_t>(out.size(), kMaxFileBytes - offset);
   const auto state = core_.states.get(id);
   const uint64_t first = offset / kBlockSize;

@@ -108,7 +108,6 @@ Result<void> TrimQueue::pass() {
     }
     for (const meta::BlockRun& run : batch) engine_.blocks().trimmed(run);
     join_leftovers(batch);
-    SFS_TRY(health_.readable());
     cut = cut_short();
     if (cut) break;
   }

@@ -6,7 +6,6 @@
 // Thread safety: InHand: any thread; look() from one. Crash: memory only.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>

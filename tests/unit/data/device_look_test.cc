@@ -3,7 +3,9 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/types.h"
@@ -11,9 +13,12 @@
 #include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/data/health.h"
+#include "fuse-fs/data/owned_device.h"
 #include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/layout.h"
+#include "tests/unit/data/ram_device.h"
 #include "tests/unit/data/rig.h"
 
 namespace streamfs::data {
@@ -109,6 +114,31 @@ TEST_F(DeviceLook, ADeviceThatFailsIsNotTakenForAnother) {
   EXPECT_EQ(reason(), "");
   rig_.device().set_faults({});
   EXPECT_EQ(read_error(), 0);
+}
+
+TEST(OwnedDevice, NoRequestReachesWhatIsLost) {
+  Health health(false);
+  auto inner = std::make_unique<RamDevice>(64);
+  RamDevice& ram = *inner;
+  OwnedDevice device(std::move(inner), health);
+  BlockBuffer block;
+  const auto errors = [&] {
+    std::vector<int> codes;
+    const auto note = [&](const Result<void>& done) {
+      codes.push_back(done.ok() ? 0 : done.error().code);
+    };
+    device.write(BlockNo{1}, block.bytes, {}, note);
+    device.read(BlockNo{1}, block.bytes, note);
+    note(device.flush());
+    note(device.trim(BlockNo{1}, 1));
+    return codes;
+  };
+  EXPECT_EQ(errors(), (std::vector{0, 0, 0, 0}));
+  health.lose("formatted");
+  EXPECT_EQ(errors(), (std::vector{EIO, EIO, EIO, EIO}));
+  EXPECT_EQ(ram.writes, 1);
+  EXPECT_EQ(ram.flushes, 1);
+  EXPECT_EQ(ram.trimmed_blocks, 1U);
 }
 
 }  // namespace

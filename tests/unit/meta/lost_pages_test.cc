@@ -18,23 +18,17 @@
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/snapshot.h"
 #include "pmem/region.h"
+#include "tests/unit/pmem/borrowed_region.h"
 
 namespace streamfs::meta {
 namespace {
 
-// Another region's words, of which a page is lost.
-class HurtRegion final : public pmem::Region {
+class HurtRegion final : public pmem::BorrowedRegion {
  public:
-  explicit HurtRegion(const pmem::Region& whole) {
-    attach(const_cast<std::byte*>(whole.at(0)), whole.size());
-  }
-  pmem::MetaClass meta_class() const override { return pmem::MetaClass::kPersistent; }
+  using BorrowedRegion::BorrowedRegion;
   uint64_t lost() const override { return 1; }
 
  protected:
-  void on_store(uint64_t, uint64_t) override {}
-  void write_back_line(uint64_t) override {}
-  void drain() override {}
   Result<void> make_durable() override { return Error{EIO}; }
 };
 

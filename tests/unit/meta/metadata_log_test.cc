@@ -24,6 +24,7 @@
 #include "fuse-fs/meta/record.h"
 #include "fuse-fs/meta/snapshot.h"
 #include "pmem/region.h"
+#include "tests/unit/pmem/borrowed_region.h"
 
 namespace streamfs::meta {
 namespace {
@@ -324,6 +325,28 @@ TEST_F(MetadataLogTest, ADeviceWithoutASnapshotIsRefused) {
   const auto restored = restore_from_log(*region_, label_, empty);
   ASSERT_FALSE(restored.ok());
   EXPECT_EQ(restored.error().code, ENODATA);
+}
+
+// Its page was passed by already: the snapshot may not claim to have it.
+TEST_F(MetadataLogTest, WhatIsCommittedWhileASnapshotLooksForPagesIsNotLost) {
+  constexpr uint64_t kLow = 64 * 10, kHigh = 64 * 20;  // objects, in pages of their own
+  const auto words = std::move(region_);
+  auto borrowed = std::make_unique<pmem::BorrowedRegion>(*words);
+  pmem::BorrowedRegion& region = *borrowed;
+  region_ = std::move(borrowed);
+  start();
+  create(kHigh, 100);
+  bool committed = false;
+  region.on_each_load([&](uint64_t offset) {
+    if (offset < object(kHigh) || offset >= object(kHigh) + kUnitSize) return;
+    if (!std::exchange(committed, true)) create(kLow, 200);
+  });
+  ASSERT_TRUE(log_->snapshot().ok());
+  ASSERT_TRUE(committed);
+  lose_meta();
+  EXPECT_EQ(word(kHigh, 0), 100U);
+  EXPECT_EQ(word(kLow, 0), 200U);
+  EXPECT_EQ(word(kLow, 3), 203U);
 }
 
 }  // namespace

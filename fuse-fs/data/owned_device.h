@@ -1,0 +1,45 @@
+// DATA for as long as it is this filesystem's: once it is lost (health.h) no request reaches it, be
+// it on its way already, a timer's or a reader's.
+// Thread safety and crashes: see device.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/blockdev/forwarding_device.h"
+#include "fuse-fs/data/health.h"
+
+namespace streamfs::data {
+
+class OwnedDevice final : public blockdev::ForwardingDevice {
+ public:
+  OwnedDevice(std::unique_ptr<blockdev::Device> inner, const Health& health)  // outlives requests
+      : ForwardingDevice(*inner), inner_(std::move(inner)), health_(health) {}
+  void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
+             blockdev::Completion done) override {
+    if (const auto ours = health_.readable(); !ours.ok()) return done(ours);
+    beneath_.write(first, bytes, tag, std::move(done));
+  }
+  void read(BlockNo first, Bytes bytes, blockdev::Completion done) override {
+    if (const auto ours = health_.readable(); !ours.ok()) return done(ours);
+    beneath_.read(first, bytes, std::move(done));
+  }
+  Result<void> flush() override {
+    SFS_TRY(health_.readable());
+    return beneath_.flush();
+  }
+  Result<void> trim(BlockNo first, uint64_t count) override {
+    SFS_TRY(health_.readable());
+    return beneath_.trim(first, count);
+  }
+
+ private:
+  const std::unique_ptr<blockdev::Device> inner_;
+  const Health& health_;
+};
+
+}  // namespace streamfs::data
