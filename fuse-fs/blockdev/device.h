@@ -3,7 +3,8 @@
 // Thread safety: every method may be called from any thread. A completion runs exactly once, on the
 // caller's thread, there or in its next uring::drive(), or on the device's own; it must not block
 // and must not call flush() or trim(). Whoever is no IoBatch drives until its requests are done.
-// Two writes to one block in flight at once are the caller's mistake: their order is undefined.
+// Two writes to one block in flight at once are the caller's mistake: their order is undefined. A
+// read beside a write may give any mixture of the old and the new.
 //
 // What a crash leaves: a write completed before a flush() that returned ok is durable. Any other
 // write may be there, not there, or torn at 512-byte sectors. A trimmed block reads as zeroes, or

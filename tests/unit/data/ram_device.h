@@ -20,7 +20,7 @@ class RamDevice final : public blockdev::Device {
  public:
   explicit RamDevice(uint64_t blocks, uint16_t pstreams = 4, uint64_t most_blocks = 0,
                      const std::string& kind = "ram")
-      : bytes_(std::max(blocks, most_blocks) * kBlockSize), blocks_(blocks) {
+      : words_(std::max(blocks, most_blocks) * kWordsABlock), blocks_(blocks) {
     info_.kind = kind;
     info_.path = "ram";
     info_.identity = "ram-1";
@@ -34,14 +34,14 @@ class RamDevice final : public blockdev::Device {
   }
   // From so many blocks to this many, while it is used: there was room behind it.
   void lengthen(uint64_t blocks) {
-    SFS_ASSERT(blocks * kBlockSize <= bytes_.size());
+    SFS_ASSERT(blocks * kWordsABlock <= words_.size());
     blocks_ = blocks;
   }
   void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
              blockdev::Completion done) override {
     SFS_ASSERT(bytes.size() % kBlockSize == 0);
     SFS_ASSERT((first.value * kBlockSize) + bytes.size() <= blocks_ * kBlockSize);
-    std::memcpy(&bytes_[first.value * kBlockSize], bytes.data(), bytes.size());
+    fill(first, bytes);
     ++writes;
     written_bytes += bytes.size();
     {
@@ -53,7 +53,7 @@ class RamDevice final : public blockdev::Device {
   }
   void read(BlockNo first, Bytes bytes, blockdev::Completion done) override {
     if (read_ms != 0) std::this_thread::sleep_for(std::chrono::milliseconds(read_ms));
-    std::memcpy(bytes.data(), &bytes_[first.value * kBlockSize], bytes.size());
+    copy_out(first, bytes);
     done({});
   }
   Result<void> flush() override {
@@ -62,7 +62,7 @@ class RamDevice final : public blockdev::Device {
     return on_flush ? on_flush() : Result<void>();
   }
   Result<void> trim(BlockNo first, uint64_t count) override {
-    std::memset(&bytes_[first.value * kBlockSize], 0, count * kBlockSize);
+    fill(first, std::vector<std::byte>(count * kBlockSize));
     trimmed_blocks += count;
     if (on_trim_of) on_trim_of(first, count);
     if (on_trim) on_trim();
@@ -95,7 +95,9 @@ class RamDevice final : public blockdev::Device {
     return {};
   }
   void frees_only_units_of(uint64_t blocks) { info_.trim_unit_blocks = blocks; }
-  std::byte* block(uint64_t number) { return &bytes_[number * kBlockSize]; }
+  std::byte* block(uint64_t number) {  // while nothing is under way
+    return reinterpret_cast<std::byte*>(&words_[number * kWordsABlock]);
+  }
 
   std::atomic<uint64_t> writes{0}, written_bytes{0}, flushes{0}, trimmed_blocks{0};
   std::atomic<int> flush_ms{0}, read_ms{0};
@@ -110,8 +112,29 @@ class RamDevice final : public blockdev::Device {
   std::function<Result<blockdev::IdleWork>(const blockdev::IdleLimits&)> on_idle;
 
  private:
+  using Word = std::atomic_ref<uint64_t>;
+  static constexpr uint64_t kWordsABlock = kBlockSize / sizeof(uint64_t);
+
+  // Word by word: a device may be read where it is being written (device.h). That is no race of its
+  // own, and it orders nothing, so that those of the callers are found.
+  void fill(BlockNo first, ConstBytes bytes) {
+    uint64_t at = first.value * kWordsABlock;
+    for (uint64_t done = 0; done < bytes.size(); done += sizeof(uint64_t)) {
+      uint64_t word = 0;
+      std::memcpy(&word, &bytes[done], sizeof word);
+      Word(words_[at++]).store(word, std::memory_order_relaxed);
+    }
+  }
+  void copy_out(BlockNo first, Bytes bytes) {
+    uint64_t at = first.value * kWordsABlock;
+    for (uint64_t done = 0; done < bytes.size(); done += sizeof(uint64_t)) {
+      const uint64_t word = Word(words_[at++]).load(std::memory_order_relaxed);
+      std::memcpy(&bytes[done], &word, sizeof word);
+    }
+  }
+
   blockdev::DeviceInfo info_;
-  std::vector<std::byte> bytes_;
+  std::vector<uint64_t> words_;
   std::atomic<uint64_t> blocks_;
   std::mutex tag_mutex_;
 };

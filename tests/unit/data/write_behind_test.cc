@@ -221,6 +221,32 @@ TEST(WriteBehind, NothingIsHeldUntilTheFlushUnderWayIsOver) {
   EXPECT_FALSE(none.hold(kOwner, BlockNo{8}, blocks_of(1), kTag, true));
 }
 
+// The device is asked for all of it, where it is being written as well.
+TEST(WriteBehind, WhatIsBeingWrittenIsReadBesideWhatIsThere) {
+  RigClock clock;
+  RamDevice device(kDeviceBlocks);
+  WriteBehind held(device, kHeldMax, clock);
+  std::ranges::copy(blocks_of(4), device.block(9));
+  ASSERT_TRUE(held.hold(kOwner, BlockNo{8}, blocks_of(3), kTag, true));
+  std::atomic<bool> written{false}, seen{false};  // relaxed: what they order, nobody checks
+  device.on_write = [&] {
+    written.store(true, std::memory_order_relaxed);
+    while (!seen.load(std::memory_order_relaxed)) std::this_thread::yield();
+  };
+  std::thread flusher([&] { EXPECT_TRUE(held.write_out().ok()); });
+  while (!written.load(std::memory_order_relaxed)) std::this_thread::yield();
+  std::vector<std::byte> both(2 * kBlockSize);
+  blockdev::IoBatch batch(held);
+  batch.read(BlockNo{8}, both);
+  EXPECT_TRUE(batch.wait().ok());
+  seen.store(true, std::memory_order_relaxed);
+  flusher.join();
+  std::vector<std::byte> expected = blocks_of(3);
+  const auto beside = blocks_of(4);
+  expected.insert(expected.end(), beside.begin(), beside.end());
+  EXPECT_EQ(both, expected);
+}
+
 // Each thread has blocks of its own, as writers of one block have the inode's lock between them.
 TEST(WriteBehind, ThreadsSeeTheirOwn) {
   Buffered one(true);
