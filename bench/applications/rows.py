@@ -44,9 +44,10 @@ _ROCKS = replace(
     name="rocksdb",
     live_bytes=320 * MIB,
     rocksdb=RocksPlan(
-        keys=100_000, writes=12_000, value_bytes=1000, write_buffer_mib=2, mib_a_second=2
+        keys=100_000, writes=12_000, value_bytes=1000, write_buffer_kib=2048, mib_a_second=2
     ),
 )
+_FILL = replace(_ROCKS, rocksdb=replace(_ROCKS.rocksdb, mib_a_second=8))  # all of it in each round
 _POSTGRES = replace(
     _ALONE,
     name="postgres",
@@ -57,7 +58,8 @@ _POSTGRES = replace(
 def _rocks(work: str) -> AppRow:
     name = f"rocksdb-{work}"
     program = "rocksdb" if work == "overwrite" else name
-    return AppRow(name, f"RocksDB, {work}", (program,), _ROCKS, rocksdb=True)
+    plan = _FILL if work == "fillrandom" else _ROCKS
+    return AppRow(name, f"RocksDB, {work}", (program,), plan, rocksdb=True)
 
 
 ROWS = {

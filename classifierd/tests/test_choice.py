@@ -200,6 +200,45 @@ def test_a_switch_is_not_taken_back_before_two_capacities_were_seen() -> None:
     assert min(np.diff(switches)) >= 2 * LIVE
 
 
+class Scripted:
+    """Shadow devices that copy what they are told to: for each page written, by candidate."""
+
+    def __init__(self, copies: list[float]) -> None:
+        self.live_pages, self.classes, self.refused, self.written = LIVE, 2, 0, 0
+        self.rates, self.copied, self.forks = copies, [0.0] * len(copies), list[int]()
+
+    def feed(self, records: Records, _: np.ndarray) -> None:
+        """Write all of it."""
+        self.written += int(records["pages"].sum())
+        self.copied = [rate * self.written for rate in self.rates]
+
+    def fork(self, _: int) -> None:
+        """Note when."""
+        self.forks.append(self.written)
+
+    def release(self, _: int, __: int) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize(
+    ("serving", "copies", "forks_until"), [("nosep", [0.5, 0.1], 1), ("other", [0.1, 0.5], 2)]
+)
+def test_what_separates_is_left_only_for_what_is_better_from_where_it_stands(
+    serving: str, copies: list[float], forks_until: int
+) -> None:
+    """A device that no separation filled alone is not what a mount that separated would have."""
+    shadow = Scripted(copies)
+    choice = Choice(("nosep", "other"), shadow, serving)  # type: ignore[arg-type]
+    records, tags = hot_and_cold(1_200_000, 9)
+    for part in epochs(records, 8192):
+        if choice.end_epoch(part, [tags[0]] * 2).switched:
+            break
+    assert choice.serving != serving
+    assert len(shadow.forks) == forks_until
+    assert shadow.forks[0] < LIVE / 2
+    assert forks_until == 1 or shadow.forks[1] - shadow.forks[0] >= 2 * LIVE
+
+
 def test_what_is_no_better_changes_nothing() -> None:
     records, tags = hot_and_cold(1_000_000, 4)
     choice = Choice(("one", "other"), _core.Shadow(LIVE, 2, 2))

@@ -66,3 +66,16 @@ def test_a_replay_without_hints_sees_one_vstream(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit) as stopped:
         main([*words, "--gc", "none"])
     assert stopped.value.code == EXIT_USAGE
+
+
+def test_a_replay_has_the_blocks_that_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["replay", "hotcold", "--pages", "200000", "--live", "16384", "--json"]
+    words += ["--policies", "nosep", "--block-pages"]
+    figures = []
+    for pages in ("64", "1024"):
+        assert main([*words, pages]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert said["block_pages"] == int(pages)
+        figures.append(said["policies"]["nosep"]["waf"])
+    assert figures[0] != figures[1]
+    assert main([*words, "1025"]) == EXIT_USAGE

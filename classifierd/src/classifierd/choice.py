@@ -27,8 +27,10 @@ _PERIODS_MIN = 3
 _WORTH = 0.005  # pages copied for one written
 _SURE = 3.0  # standard errors
 # Before the first fork each candidate has a device that it filled alone, and nobody has gone over
-# to anything: little need be seen.
+# to anything: little need be seen. To leave no separation that is enough; what separates is left
+# only for what is better from where it stands, so there the first fork comes before a switch.
 _FIRST_CAPACITIES = 0.25
+_UNSEPARATED = "nosep"
 _CAPACITIES_MIN, _CAPACITIES_MAX = 2.0, 4.0  # since a fork
 
 
@@ -140,11 +142,12 @@ class Choice:
         judged = enough and seen >= wanted
         better = self._better() if judged else None
         self._decided |= judged
-        if better is not None:
+        switched = better is not None and (self._forked or self.serving == _UNSEPARATED)
+        if better is not None and switched:
             self._serving = better
         if better is not None or (enough and seen >= _CAPACITIES_MAX):
             self._fork()
-        return better is not None
+        return switched
 
     def _better(self) -> int | None:
         """The candidate to go over to, if there is one."""

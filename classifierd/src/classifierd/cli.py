@@ -42,6 +42,8 @@ from classifierd.workloads import WORKLOADS
 
 # As base/exit_codes.h.
 EXIT_USAGE, EXIT_NO_DEVICE, EXIT_IO, EXIT_BUSY = 64, 66, 70, 75
+_BLOCK_PAGES = 256  # of a simulated device, unless it is said
+_BLOCKS_MIN = 16  # whatever is simulated of fewer larger ones is the reserve's work
 
 # As base/wire/control.h.
 JSON_SCHEMA = 1
@@ -150,6 +152,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     play.add_argument("--spare", type=float, default=0.07, help="effective spare (default 0.07)")
     play.add_argument(
+        "--block-pages",
+        type=_between(2, 1 << 20),
+        default=_BLOCK_PAGES,
+        metavar="N",
+        help=f"4 KiB pages of an erase block (default {_BLOCK_PAGES})",
+    )
+    play.add_argument(
         "--gc",
         choices=("same", "own", "shared"),
         default="same",
@@ -209,6 +218,10 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _device(args: argparse.Namespace) -> Device:
+    return Device(spare=args.spare, block_pages=args.block_pages, gc_mode=args.gc)
+
+
 def _source(args: argparse.Namespace) -> tuple[Records, list[VStream]]:
     if args.trace in WORKLOADS:
         return WORKLOADS[args.trace](args.pages, args.seed, args.live)
@@ -253,7 +266,12 @@ def _replay(args: argparse.Namespace) -> int:
     raw = requests_forgotten(raw) if args.no_requests else raw
     raw = prefilled(raw) if args.prefill else raw
     workload = workload_of(raw, vstreams, args.streams, _config(args).learner)
-    outcome = compare(workload, Device(spare=args.spare, gc_mode=args.gc), args.policies)
+    device = _device(args)
+    if device.block_pages > max(_BLOCK_PAGES, workload.live_pages // _BLOCKS_MIN):
+        log.error("--block-pages %d: less than %d blocks of the %d pages that live",
+                  device.block_pages, _BLOCKS_MIN, workload.live_pages)  # fmt: skip
+        return EXIT_USAGE
+    outcome = compare(workload, device, args.policies)
     if args.out is not None:
         _write_tags(args.out, raw, outcome.tags)
     policies = {
@@ -262,13 +280,15 @@ def _replay(args: argparse.Namespace) -> int:
     }
     if args.json:
         more = {"effective_spare": args.spare, "streams": args.streams, "gc": args.gc}
+        more["block_pages"] = args.block_pages
         more |= {"served": outcome.served}
         print(json.dumps({"schema": JSON_SCHEMA, "policies": policies, **more}))
         return 0
     print(
         f"{args.trace}: {explain.size(outcome.pages_written)} written, "
         f"{explain.size(outcome.peak_live)} live at most, {args.streams} streams, "
-        f"effective spare {args.spare:.0%}, greedy GC, copies: {args.gc}"
+        f"effective spare {args.spare:.0%} in blocks of {explain.size(args.block_pages)}, "
+        f"greedy GC, copies: {args.gc}"
     )
     for name, figures in policies.items():
         print(f"  {name:14} WAF {figures['waf']:.3f}  gap closed {figures['gap_closed']:.2f}")
