@@ -44,7 +44,7 @@ _ROCKS = replace(
     name="rocksdb",
     live_bytes=320 * MIB,
     rocksdb=RocksPlan(
-        keys=100_000, writes=12_000, value_bytes=1000, write_buffer_kib=2048, mib_a_second=2
+        keys=100_000, writes=12_000, value_bytes=1000, write_buffer_mib=2, mib_a_second=2
     ),
 )
 _FILL = replace(_ROCKS, rocksdb=replace(_ROCKS.rocksdb, mib_a_second=8))  # all of it in each round

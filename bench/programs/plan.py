@@ -33,7 +33,7 @@ class RocksPlan:
     keys: int
     writes: int  # a round
     value_bytes: int
-    write_buffer_kib: int
+    write_buffer_mib: int
     mib_a_second: int  # slow enough for compactions to keep up
 
 
@@ -100,7 +100,7 @@ QUICK = Plan(
     postgres=PostgresPlan(scale=3, clients=16, transactions=375, max_wal_mib=48),
     sqlite=SqlitePlan(rows=20_000, commits=80, rows_a_commit=8, sorted_rows=4_000),
     rocksdb=RocksPlan(
-        keys=16_000, writes=4_000, value_bytes=1000, write_buffer_kib=1024, mib_a_second=2
+        keys=16_000, writes=4_000, value_bytes=1000, write_buffer_mib=1, mib_a_second=2
     ),
     files=FilesPlan(
         log_mib=4,
@@ -125,7 +125,7 @@ FULL = Plan(
     postgres=PostgresPlan(scale=8, clients=16, transactions=1000, max_wal_mib=128),
     sqlite=SqlitePlan(rows=60_000, commits=300, rows_a_commit=8, sorted_rows=16_000),
     rocksdb=RocksPlan(
-        keys=48_000, writes=12_000, value_bytes=1000, write_buffer_kib=2048, mib_a_second=4
+        keys=48_000, writes=12_000, value_bytes=1000, write_buffer_mib=2, mib_a_second=4
     ),
     files=FilesPlan(
         log_mib=12,

@@ -34,7 +34,7 @@ class RocksDb:
         mib_a_second: int,
         **more: float,
     ) -> None:
-        buffer = self.plan.write_buffer_kib << 10
+        buffer = self.plan.write_buffer_mib << 20
         options = {
             "benchmarks": benchmarks,
             "db": self.place.folder("rocksdb"),

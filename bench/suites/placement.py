@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ POLICIES = ("nosep", *RIVALS, "life-table", "logistic", "learned", "oracle", "or
 # knows lifetimes in the mean only, those to come included (classifierd/hindsight.py).
 REVIEWED, MEAN = "learned-in-device", "oracle-mean"
 TESTED = (*POLICIES, REVIEWED, MEAN)
-PUBLISHED = ("nosep", "life-table", "learned", "oracle", "oracle-host")
+ON_SOURCES = ("nosep", "life-table", "learned", "oracle", "oracle-host")
 LABELS = {False: "no labels", True: "labels"}
 # What scikit-learn makes of the same writes, and the source's own idea.
 ESTIMATED = ("sk-kmeans", "sk-minibatch", "sk-gmm", "sk-sgd", "sk-histgb", "chunk-kmeans")
@@ -95,11 +96,13 @@ def generated(
     *,
     hints: bool,
     policies: Sequence[str] = POLICIES,
+    capacities: int = WRITES_A_PAGE,
+    device: Sequence[str] = (),
 ) -> Replays:
     """Replay a workload that is generated, once for each seed."""
     found = Replays(workload, {policy: [] for policy in policies})
     for seed in seeds:
-        size = ["--live", str(pages), "--pages", str(WRITES_A_PAGE * pages)]
+        size = ["--live", str(pages), "--pages", str(capacities * pages), *device]
         more = ["--seed", str(seed), *size, *_hints(said=hints)]
         found.add(run(workload, *more, policies=policies))
     return found
@@ -171,17 +174,12 @@ def of_sources(seeds: Sequence[int], quick: bool) -> Iterator[Row]:
     """Yield what published jobs come to where they were published, without labels and with them."""
     for source in SOURCES[1:] if quick else SOURCES:
         live, device = device_of(source)
-        size = ["--live", str(live), "--pages", str(SOURCE_CAPACITIES * live), *device]
+        replayed = partial(
+            generated, policies=ON_SOURCES, capacities=SOURCE_CAPACITIES, device=device
+        )
         for hints, limit in ((False, UNHINTED), (True, HINTED)):
-            found = Replays(source.workload, {policy: [] for policy in PUBLISHED})
-            for seed in seeds:
-                more = ["--seed", str(seed), *size, *_hints(said=hints)]
-                found.add(run(source.workload, *more, policies=PUBLISHED))
-            name = f"{source.workload} on {source.preset}, {LABELS[hints]}"
-            for policy, values in found.waf.items():
-                held = limit if policy == "learned" else None
-                spread = f"WAF, {min(values):.3f} to {max(values):.3f}"
-                yield row(f"{name}: {policy}", found.mean(policy), spread, held)
+            found = replayed(source.workload, seeds, live, hints=hints)
+            yield from wafs_of(found, f"on {source.preset}, {LABELS[hints]}", limit)
 
 
 def device_of(source: Source) -> tuple[int, list[str]]:
@@ -221,12 +219,18 @@ def of_estimators(quick: bool) -> Iterator[Row]:
         yield row(f"development set: mean gap closed by {policy}", mean, "")
 
 
+def wafs_of(replays: Replays, label: str, limit: Target | None = None) -> Iterator[Row]:
+    """Yield a workload's WAF under each policy; `limit` is what is learned's."""
+    for policy, values in replays.waf.items():
+        held = limit if policy == "learned" else None
+        spread = f"WAF, {min(values):.3f} to {max(values):.3f}"
+        yield row(f"{replays.workload}, {label}: {policy}", replays.mean(policy), spread, held)
+
+
 def rows_of(replays: Replays, label: str) -> Iterator[Row]:
     """Yield a workload's figures."""
     name = f"{replays.workload}, {label}"
-    for policy, values in replays.waf.items():
-        spread = f"WAF, {min(values):.3f} to {max(values):.3f}"
-        yield row(f"{name}: {policy}", replays.mean(policy), spread)
+    yield from wafs_of(replays, label)
     beside = replays.mean("learned") / replays.mean("nosep")
     yield row(f"{name}: learned ÷ no separation", beside, "WAF", NEVER_WORSE)
     if replays.gap < WORTH_A_GAP:

@@ -142,12 +142,12 @@ class Choice:
         judged = enough and seen >= wanted
         better = self._better() if judged else None
         self._decided |= judged
-        switched = better is not None and (self._forked or self.serving == _UNSEPARATED)
-        if better is not None and switched:
-            self._serving = better
+        going = better if self._forked or self.serving == _UNSEPARATED else None
+        if going is not None:
+            self._serving = going
         if better is not None or (enough and seen >= _CAPACITIES_MAX):
             self._fork()
-        return switched
+        return going is not None
 
     def _better(self) -> int | None:
         """The candidate to go over to, if there is one."""

@@ -42,8 +42,7 @@ from classifierd.workloads import WORKLOADS
 
 # As base/exit_codes.h.
 EXIT_USAGE, EXIT_NO_DEVICE, EXIT_IO, EXIT_BUSY = 64, 66, 70, 75
-_BLOCK_PAGES = 256  # of a simulated device, unless it is said
-_BLOCKS_MIN = 16  # whatever is simulated of fewer larger ones is the reserve's work
+_BLOCKS_MIN = 16  # of a simulated device: of fewer the reserve would be most
 
 # As base/wire/control.h.
 JSON_SCHEMA = 1
@@ -154,9 +153,9 @@ def _parser() -> argparse.ArgumentParser:
     play.add_argument(
         "--block-pages",
         type=_between(2, 1 << 20),
-        default=_BLOCK_PAGES,
+        default=Device.block_pages,
         metavar="N",
-        help=f"4 KiB pages of an erase block (default {_BLOCK_PAGES})",
+        help=f"4 KiB pages of an erase block (default {Device.block_pages})",
     )
     play.add_argument(
         "--gc",
@@ -218,10 +217,6 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _device(args: argparse.Namespace) -> Device:
-    return Device(spare=args.spare, block_pages=args.block_pages, gc_mode=args.gc)
-
-
 def _source(args: argparse.Namespace) -> tuple[Records, list[VStream]]:
     if args.trace in WORKLOADS:
         return WORKLOADS[args.trace](args.pages, args.seed, args.live)
@@ -266,8 +261,8 @@ def _replay(args: argparse.Namespace) -> int:
     raw = requests_forgotten(raw) if args.no_requests else raw
     raw = prefilled(raw) if args.prefill else raw
     workload = workload_of(raw, vstreams, args.streams, _config(args).learner)
-    device = _device(args)
-    if device.block_pages > max(_BLOCK_PAGES, workload.live_pages // _BLOCKS_MIN):
+    device = Device(spare=args.spare, block_pages=args.block_pages, gc_mode=args.gc)
+    if device.block_pages > max(Device.block_pages, workload.live_pages // _BLOCKS_MIN):
         log.error("--block-pages %d: less than %d blocks of the %d pages that live",
                   device.block_pages, _BLOCKS_MIN, workload.live_pages)  # fmt: skip
         return EXIT_USAGE
@@ -280,8 +275,7 @@ def _replay(args: argparse.Namespace) -> int:
     }
     if args.json:
         more = {"effective_spare": args.spare, "streams": args.streams, "gc": args.gc}
-        more["block_pages"] = args.block_pages
-        more |= {"served": outcome.served}
+        more |= {"block_pages": args.block_pages, "served": outcome.served}
         print(json.dumps({"schema": JSON_SCHEMA, "policies": policies, **more}))
         return 0
     print(
