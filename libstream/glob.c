@@ -149,16 +149,25 @@ const char* stream_glob_error(const char* pattern, size_t* at) {
   return NULL;
 }
 
-/* Two bytes that stand together say more than one. */
-static void look_inside(struct stream_glob_cue* cue, unsigned char before, unsigned char byte) {
-  if (cue->inside[0] == 0) cue->inside[0] = byte;
-  if (cue->inside[1] != 0 || before == 0 || byte == 0) return;
-  cue->inside[0] = before;
-  cue->inside[1] = byte;
+/* Bytes that stand together; 0 ends them. The more there are, the more they say. */
+struct run {
+  unsigned char bytes[4];
+  size_t length;
+};
+
+static void look_inside(struct stream_glob_cue* cue, struct run* run, unsigned char byte) {
+  if (byte == 0) {
+    run->length = 0;
+    return;
+  }
+  if (run->length == sizeof(run->bytes)) return;
+  run->bytes[run->length++] = byte;
+  if (cue->inside[run->length - 1] == 0) memcpy(cue->inside, run->bytes, run->length);
 }
 
 struct stream_glob_cue stream_glob_look(const char* pattern) {
-  struct stream_glob_cue cue = {{0, 0}, {0, 0}, {0, 0}};
+  struct stream_glob_cue cue = {{0}, {0}, {0}};
+  struct run run = {{0}, 0};
   size_t index = 0;
   for (; *pattern != '\0'; ++index) {
     struct step step = {NULL, pattern + 1, 0, 0, 0, 1, 1};
@@ -167,7 +176,7 @@ struct stream_glob_cue stream_glob_look(const char* pattern) {
     const unsigned char byte = step.literal ? step.byte : 0;
     if (index == 0) cue.first[0] = byte;
     if (index == 1 && cue.first[0] != 0) cue.first[1] = byte;
-    look_inside(&cue, cue.last[1], byte);
+    look_inside(&cue, &run, byte);
     cue.last[0] = cue.last[1];
     cue.last[1] = byte;
     pattern = step.end;

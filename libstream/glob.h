@@ -23,10 +23,10 @@ int stream_glob_fits(const char* pattern, const char* name, size_t length);
 const char* stream_glob_error(const char* pattern, size_t* at);
 
 /* What the pattern says of every name that fits, so that most names need not be tried: its first
- * two bytes, or its last two, or two that stand together or one somewhere in it. 0 = it does not
+ * two bytes, or its last two, or up to four that stand together somewhere in it. 0 = it does not
  * say. */
 struct stream_glob_cue {
-  unsigned char first[2], last[2], inside[2];
+  unsigned char first[2], last[2], inside[4];
 };
 struct stream_glob_cue stream_glob_look(const char* pattern);
 

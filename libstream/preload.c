@@ -12,9 +12,9 @@
 static const char* const kNames[kRealCount] = {PRELOAD_FUNCTIONS(PRELOAD_NAME)};
 #undef PRELOAD_NAME
 
-_Atomic(preload_pointer) preload_reals[kRealCount];
+struct preload_at_hand preload_at_hand __attribute__((aligned(64)));
 
-/* initial-exec: the first use of any other kind of thread-local variable may allocate. */
+/* initial-exec, as in preload.h. */
 static _Thread_local int looking_up __attribute__((tls_model("initial-exec")));
 
 static preload_pointer look_up(enum preload_function function) {
@@ -25,7 +25,7 @@ static preload_pointer look_up(enum preload_function function) {
   errno = errno_before;
   preload_pointer pointer = NULL;
   memcpy(&pointer, &symbol, sizeof(pointer));
-  atomic_store_explicit(&preload_reals[function], pointer, memory_order_release);
+  atomic_store_explicit(&preload_at_hand.reals[function], pointer, memory_order_release);
   return pointer;
 }
 
@@ -35,7 +35,6 @@ preload_pointer preload_look_up(enum preload_function function) {
 
 static _Atomic int config_begun;
 static struct preload_config config __attribute__((aligned(64)));
-_Atomic(const struct preload_config*) preload_config_read;
 
 /* Copied, because programs rewrite their environment in place. secure_getenv: a privileged program
  * must not be made to write to a file of somebody's choice. */
@@ -53,10 +52,10 @@ static void read_config(void) {
 /* Another thread that comes while one reads does without, as before: nobody waits. */
 const struct preload_config* preload_read_config(void) {
   if (atomic_exchange(&config_begun, 1) != 0) {
-    return atomic_load_explicit(&preload_config_read, memory_order_acquire);
+    return atomic_load_explicit(&preload_at_hand.config, memory_order_acquire);
   }
   read_config();
-  atomic_store_explicit(&preload_config_read, &config, memory_order_release);
+  atomic_store_explicit(&preload_at_hand.config, &config, memory_order_release);
   return &config;
 }
 

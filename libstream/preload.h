@@ -51,15 +51,23 @@ enum preload_function { PRELOAD_FUNCTIONS(PRELOAD_ENUMERATOR) kRealCount };
  * open files below dlsym) or where there is none: the caller then does without. */
 typedef void (*preload_pointer)(void);
 preload_pointer preload_look_up(enum preload_function function);
-extern _Atomic(preload_pointer) preload_reals[kRealCount]; /* what was found so far */
+
+/* What each open looks at lies together: the kernel leaves little of a cache. */
+struct preload_at_hand {
+  _Atomic(const struct preload_config*) config; /* NULL until it has been read */
+  _Atomic int file_hints;                       /* whether there ever was an F_SET_FILE_RW_HINT */
+  _Atomic(preload_pointer) reals[kRealCount];   /* what was found so far */
+};
+extern struct preload_at_hand preload_at_hand;
+
 static inline preload_pointer preload_real(enum preload_function function) {
   const preload_pointer known =
-      atomic_load_explicit(&preload_reals[function], memory_order_acquire);
+      atomic_load_explicit(&preload_at_hand.reals[function], memory_order_acquire);
   return known != NULL ? known : preload_look_up(function);
 }
 #define REAL(name) ((__typeof__(&name))preload_real(kReal_##name))
 
-/* What each open looks at comes first: the kernel leaves little of a cache. */
+/* What each open looks at comes first. */
 struct preload_config {
   char vstream[sizeof(((struct streamfs_hint*)0)->name)];
   struct stream_rules rules;
@@ -68,10 +76,9 @@ struct preload_config {
 
 /* NULL until it has been read once. */
 const struct preload_config* preload_read_config(void);
-extern _Atomic(const struct preload_config*) preload_config_read;
 static inline const struct preload_config* preload_config(void) {
   const struct preload_config* known =
-      atomic_load_explicit(&preload_config_read, memory_order_acquire);
+      atomic_load_explicit(&preload_at_hand.config, memory_order_acquire);
   return known != NULL ? known : preload_read_config();
 }
 
@@ -85,12 +92,12 @@ static inline int preload_opened(int fd, const char* path, int flags) {
   return fd;
 }
 
-/* The vStream of the files that this thread merges, stream_rules_merge(); NULL: none. */
-const char* preload_merges(void);
+/* The vStream of the files that this thread merges, stream_rules_merge(); NULL: none.
+ * initial-exec: the first use of any other kind of thread-local variable may allocate. */
+extern _Thread_local const char* preload_merges __attribute__((tls_model("initial-exec")));
 
 /* Forgets what fcntl(F_SET_FILE_RW_HINT) said of an earlier file with this descriptor. */
 void preload_forget_file_hint(int fd);
-extern _Atomic int preload_file_hints; /* whether there ever was one */
 
 /* How a hint ended; negative: -errno of a mount that refused. */
 enum preload_outcome { kHonoured = 0, kNotStreamfs = 1, kKept = 2 };

@@ -7,14 +7,9 @@
 #include "libstream/mount.h"
 #include "libstream/preload.h"
 
-/* initial-exec, as in preload.c. A name of a profile's, or NULL. */
-static _Thread_local const char* merges __attribute__((tls_model("initial-exec")));
+_Thread_local const char* preload_merges; /* a name of a profile's, or NULL */
 /* The descriptor that was last said to be read at random, + 1; 0: it is read whole since then. */
 static _Thread_local int at_random __attribute__((tls_model("initial-exec")));
-
-const char* preload_merges(void) {
-  return merges;
-}
 
 /* A table is opened to be read at random. One that is then read whole is an input; one that is not
  * is what a compaction made, looked at when it is done: so the next input begins another. */
@@ -26,7 +21,7 @@ static void begin_to_read(int fd) {
   struct streamfs_hint hint = {.command = STREAMFS_HINT_QUERY};
   if (stream_ask(fd, &hint) != 0) return;
   hint.name[sizeof(hint.name) - 1] = '\0';
-  merges = stream_rules_merge(&config->rules, merges, hint.name, begins);
+  preload_merges = stream_rules_merge(&config->rules, preload_merges, hint.name, begins);
 }
 
 static int advised(int result, int fd, int advice) {

@@ -38,7 +38,6 @@ static int fail(int code) {
  * mean another file no longer matches; descriptors above the table are not remembered. */
 enum { kRememberedMax = 4096 };
 static _Atomic uint64_t remembered[kRememberedMax];
-_Atomic int preload_file_hints;
 
 static uint64_t identity_of(int fd) {
   struct stat status;
@@ -50,7 +49,7 @@ static uint64_t identity_of(int fd) {
 static void remember_file_hint(int fd, uint32_t life) {
   if (fd >= kRememberedMax) return;
   atomic_store_explicit(&remembered[fd], identity_of(fd) | life, memory_order_relaxed);
-  atomic_store_explicit(&preload_file_hints, 1, memory_order_relaxed);
+  atomic_store_explicit(&preload_at_hand.file_hints, 1, memory_order_relaxed);
 }
 
 static uint64_t remembered_file_hint(int fd) {

@@ -76,14 +76,14 @@ __attribute__((noinline)) static void label_file(const struct preload_config* co
 }
 
 void preload_label(int fd, const char* path, int flags) {
-  if (atomic_load_explicit(&preload_file_hints, memory_order_relaxed)) {
+  if (atomic_load_explicit(&preload_at_hand.file_hints, memory_order_relaxed)) {
     preload_forget_file_hint(fd);
   }
   const struct preload_config* config = preload_config();
   if (config == NULL) return;
   const struct stream_rule* rule = NULL;
   if (config->vstream[0] == '\0') {
-    rule = stream_rules_match_merging(&config->rules, path, flags, NULL, preload_merges());
+    rule = stream_rules_match_merging(&config->rules, path, flags, NULL, preload_merges);
     if (rule == NULL) return;
   }
   label_file(config, fd, path, rule);

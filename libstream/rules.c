@@ -18,8 +18,9 @@ struct tail {
 
 /* The byte behind the last '/' of a path's first `length` bytes. */
 static const char* start_of_last(const char* path, size_t length) {
-  const char* slash = memrchr(path, '/', length);
-  return slash == NULL ? path : slash + 1;
+  const char* at = path + length;
+  while (at > path && at[-1] != '/') --at;
+  return at;
 }
 
 /* The name, and where the parent's ends: what may_fit() looks at. */
@@ -50,15 +51,33 @@ static int has(const uint64_t* set, unsigned bit) {
   return (int)(set[bit >> 6] >> (bit & 63) & 1);
 }
 
+static uint32_t word_of(unsigned a, unsigned b, unsigned c, unsigned d) {
+  return a | b << 8 | c << 16 | d << 24;
+}
+
+/* The bytes of four that are not 0. */
+static struct stream_rules_bytes asked_for(const unsigned char four[4]) {
+  struct stream_rules_bytes asked = {word_of(four[0], four[1], four[2], four[3]), 0};
+  for (unsigned i = 0; i < 4; ++i) {
+    if (four[i] != 0) asked.mask |= 0xffu << 8 * i;
+  }
+  return asked;
+}
+
+static int is(uint32_t word, const struct stream_rules_bytes* asked) {
+  return ((word ^ asked->bytes) & asked->mask) == 0;
+}
+
 /* A byte that any other may follow is not looked for: no profile of ours has such a pattern. */
-static void add_inside(struct stream_rules_cues* cues, const unsigned char pair[2]) {
-  const int known = memchr(cues->begins, pair[0], cues->begins_count) != NULL;
-  if (pair[1] == 0 || (!known && cues->begins_count == sizeof(cues->begins))) {
+static void add_inside(struct stream_rules_cues* cues, const unsigned char inside[4]) {
+  const int known = memchr(cues->begins, inside[0], cues->begins_count) != NULL;
+  if (inside[1] == 0 || (!known && cues->begins_count == sizeof(cues->begins)) ||
+      cues->inside_count == sizeof(cues->inside) / sizeof(cues->inside[0])) {
     cues->always = 1;
     return;
   }
-  if (!known) cues->begins[cues->begins_count++] = pair[0];
-  put(cues->inside, hash_of(pair[0], pair[1]));
+  if (!known) cues->begins[cues->begins_count++] = inside[0];
+  cues->inside[cues->inside_count++] = asked_for(inside);
 }
 
 /* A folder's name says more than a name's pattern where both are given: fewer files have it. */
@@ -76,14 +95,19 @@ static void add_cue(struct stream_rules_cues* cues, const struct stream_rule* ru
   }
 }
 
-/* Whether one of the pairs that begin with `byte` is in the name. */
-static int has_pair(const struct stream_rules_cues* cues, unsigned char byte,
-                    const unsigned char* name, size_t length) {
-  const unsigned char* const last = name + length - 1; /* nothing follows it */
-  for (; name < last; ++name) {
-    name = memchr(name, byte, (size_t)(last - name));
-    if (name == NULL) return 0;
-    if (has(cues->inside, hash_of(name[0], name[1]))) return 1;
+static int is_inside(const struct stream_rules_cues* cues, const unsigned char* at, size_t left) {
+  const uint32_t word = word_of(at[0], at[1], left > 2 ? at[2] : 0u, left > 3 ? at[3] : 0u);
+  for (size_t i = 0; i < cues->inside_count; ++i) {
+    if (is(word, &cues->inside[i])) return 1;
+  }
+  return 0;
+}
+
+/* Whether something that is looked for and begins with `byte` is in the name. */
+static int has_inside(const struct stream_rules_cues* cues, unsigned char byte,
+                      const unsigned char* name, size_t length) {
+  for (; length > 1; ++name, --length) {
+    if (*name == byte && is_inside(cues, name, length)) return 1;
   }
   return 0;
 }
@@ -99,7 +123,7 @@ static int may_fit(const struct stream_rules_cues* cues, const struct tail* tail
   const unsigned char* end = (const unsigned char*)tail->parent + tail->parent_length;
   if (tail->parent_length >= 2 && has(cues->folder, hash_of(end[-2], end[-1]))) return 1;
   for (size_t i = 0; i < cues->begins_count; ++i) {
-    if (has_pair(cues, cues->begins[i], name, length)) return 1;
+    if (has_inside(cues, cues->begins[i], name, length)) return 1;
   }
   return 0;
 }
@@ -117,10 +141,6 @@ static int fits_thread(const struct stream_rule* rule, const char* thread) {
   return stream_glob_fits(rule->thread, thread, strlen(thread));
 }
 
-static uint32_t word_of(unsigned a, unsigned b, unsigned c, unsigned d) {
-  return a | b << 8 | c << 16 | d << 24;
-}
-
 /* A name's first two and last two bytes. One that has not two has none that a pattern asks for. */
 static uint32_t ends_of(const char* name, size_t length) {
   const unsigned char* bytes = (const unsigned char*)name;
@@ -128,16 +148,13 @@ static uint32_t ends_of(const char* name, size_t length) {
   return word_of(bytes[0], bytes[1], bytes[length - 2], bytes[length - 1]);
 }
 
-static struct stream_rules_ends ends_wanted(const char* pattern) {
-  struct stream_rules_ends ends = {0, 0};
-  if (pattern == NULL) return ends;
+static struct stream_rules_bytes ends_wanted(const char* pattern) {
+  unsigned char ends[4] = {0, 0, 0, 0};
+  if (pattern == NULL) return asked_for(ends);
   const struct stream_glob_cue cue = stream_glob_look(pattern);
-  const unsigned first = cue.first[1] != 0 ? 0xff : 0;
-  const unsigned last = cue.last[0] != 0 && cue.last[1] != 0 ? 0xff : 0;
-  ends.bytes = word_of(cue.first[0], cue.first[1], cue.last[0], cue.last[1]);
-  ends.mask = word_of(first, first, last, last);
-  ends.bytes &= ends.mask;
-  return ends;
+  if (cue.first[1] != 0) memcpy(ends, cue.first, 2);
+  if (cue.last[0] != 0 && cue.last[1] != 0) memcpy(ends + 2, cue.last, 2);
+  return asked_for(ends);
 }
 
 static int fits_part(const char* pattern, const char* name, size_t length) {
@@ -167,11 +184,9 @@ __attribute__((noinline)) static const struct stream_rule* find_rule(const struc
   const uint32_t folder = ends_of(tail->parent, tail->parent_length);
   for (size_t i = 0; i < set->chosen_count; ++i) {
     const struct stream_rules_chosen* one = &set->chosen[i];
-    if ((((name ^ one->name.bytes) & one->name.mask) |
-         ((folder ^ one->folder.bytes) & one->folder.mask)) != 0) {
-      continue;
+    if (is(name, &one->name) && is(folder, &one->folder) && fits(one->rule, tail, opener)) {
+      return one->rule;
     }
-    if (fits(one->rule, tail, opener)) return one->rule;
   }
   return NULL;
 }

@@ -51,21 +51,24 @@ struct stream_profile {
   size_t count;
 };
 
-/* What the chosen rules say of all names that fit (glob.h's cues), as sets of hashed bytes. */
-struct stream_rules_cues {
-  int always;
-  unsigned char begins[7], begins_count; /* the first bytes of what is in `inside` */
-  uint64_t first[16], last[16], folder[16], inside[16];
+/* What a pattern says of four bytes of all that fits. */
+struct stream_rules_bytes {
+  uint32_t bytes, mask;
 };
 
-/* What a pattern says of the first two and the last two bytes of all that fits. */
-struct stream_rules_ends {
-  uint32_t bytes, mask;
+/* What the chosen rules say of all names that fit (glob.h's cues): pairs of bytes as hashed sets,
+ * and what stands together inside. */
+struct stream_rules_cues {
+  int always;
+  unsigned char begins[6], begins_count; /* the first bytes of what is in `inside` */
+  unsigned char inside_count;
+  struct stream_rules_bytes inside[16];
+  uint64_t first[16], last[16], folder[16];
 };
 
 struct stream_rules_chosen {
   const struct stream_rule* rule;
-  struct stream_rules_ends name, folder; /* of its patterns */
+  struct stream_rules_bytes name, folder; /* the first two and the last two */
 };
 
 struct stream_rules {

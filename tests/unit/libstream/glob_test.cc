@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <iterator>
 #include <random>
 #include <string>
 
@@ -104,12 +106,23 @@ TEST(Glob, AgreesWithTheObviousWayOnDrawnPatterns) {
       ASSERT_EQ(name.substr(name.size() - 2), std::string(cue.last, cue.last + 2)) << pattern;
     }
     if (cue.inside[0] != 0) {
-      const size_t length = cue.inside[1] != 0 ? 2 : 1;
-      const std::string inside(cue.inside, cue.inside + length);
+      const std::string inside(cue.inside, std::find(cue.inside, std::end(cue.inside), 0));
       ASSERT_NE(name.find(inside), std::string::npos) << pattern;
     }
   }
   EXPECT_GT(fitting, 1000);
+}
+
+TEST(Glob, TheFirstBytesOfTheLongestThatStandTogetherAreLookedFor) {
+  const auto inside = [](const char* pattern) {
+    const stream_glob_cue cue = stream_glob_look(pattern);
+    return std::string(cue.inside, std::find(cue.inside, std::end(cue.inside), 0));
+  };
+  EXPECT_EQ(inside("*-bin.[0-9]{6}"), "-bin");
+  EXPECT_EQ(inside("*-mj*"), "-mj");
+  EXPECT_EQ(inside("a*bc*def*gh?"), "def");
+  EXPECT_EQ(inside("?a*"), "a");
+  EXPECT_EQ(inside("*[ab]?"), "");
 }
 
 TEST(Glob, NoPatternTakesLong) {

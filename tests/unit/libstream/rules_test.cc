@@ -237,7 +237,8 @@ TEST(Rules, AProfilesLifeIsFoundByItsVStream) {
 
 // The quick look at a name and the rules themselves must never disagree.
 TEST(Rules, NamesWithABytePairOfARuleAndWithoutAreBothKnown) {
-  for (const char* name : {"a-b", "-", "--", "a-", "-m", "a-m", "x-bin", "ordinary-file.txt"}) {
+  for (const char* name : {"a-b", "-", "--", "a-", "-m", "a-m", "x-bin", "a-b.db", "-bi", "a-bin",
+                           "ordinary-file.txt"}) {
     EXPECT_EQ(label(name), "") << name;
   }
   for (const char* name : {"-mj", "a-mj", "a-b-mj1", "--mj", "a-m-mjx"}) {
