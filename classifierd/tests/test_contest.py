@@ -115,6 +115,19 @@ def test_a_candidate_alone_serves_from_the_first_page_on() -> None:
     assert len(np.unique(contest.tables_["life-table"])) > 2
 
 
+def test_models_of_fewer_classes_use_fewer_pstreams() -> None:
+    raw, vstreams = WORKLOADS["logs-only"](40_000, 1, LIVE // 2)
+    contest = Contest(1 << 18, Device(LIVE // 2, 8))
+    contest.know(vstreams)
+    seen: dict[str, set[int]] = {name: set() for name in CANDIDATES}
+    for tags, _, _ in contest.run(telemetry(raw)):
+        for name, own in tags.items():
+            seen[name] |= set(own.tolist())
+    for name, classes in (("logistic", 8), ("logistic-few", 4), ("logistic-fewer", 2)):
+        assert seen[name] == set(pstreams_of(classes, 8).tolist()), name
+        assert contest.used_[name] == seen[name], name
+
+
 def test_tables_filled_by_rows_say_what_they_would_if_made_whole() -> None:
     raw, vstreams = WORKLOADS["log-tail-mix"](60_000, 1, LIVE // 2)
     contest = Contest(1 << 18, Device(LIVE // 2, 8), candidates=("life-table", "life-table-few"))

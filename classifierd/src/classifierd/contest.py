@@ -17,8 +17,9 @@ from classifierd.contexts import VStream
 from classifierd.learner import Learner, Settings, Table, fill_rows
 from classifierd.records import RECORD, Records
 
-# Streams are not free where spare blocks are few, hence fewer of them as well.
-CANDIDATES = ("logistic", "logistic-few", "life-table", "life-table-few", "nosep")
+# Streams are not free where spare blocks are few, hence fewer of them as well: a half, a quarter.
+_MODELS = {"logistic": 1, "logistic-few": 2, "logistic-fewer": 4}  # pStreams for a class
+CANDIDATES = (*_MODELS, "life-table", "life-table-few", "nosep")
 # Those whose placements a table can say (placements()): what is not published must not win.
 PUBLISHED = ("life-table", "life-table-few", "nosep")
 # A filesystem that holds less than this share of its device is judged as if it held as much: of
@@ -75,10 +76,10 @@ class Contest:
         self.learner = Learner(capacity_blocks, self.pstreams, settings)
         self._model: _core.Predictor | None = None
         self._cuts = {
-            "logistic": self.pstreams,
-            "logistic-few": min(self.pstreams, max(2, self.pstreams // 2)),
+            name: min(self.pstreams, max(2, self.pstreams // share))
+            for name, share in _MODELS.items()
+            if name in candidates
         }
-        self._cuts = {name: cut for name, cut in self._cuts.items() if name in candidates}
         if self._cuts:
             cuts = list(self._cuts.values())
             self._model = _core.Predictor(capacity_blocks, device.live_pages, cuts)
