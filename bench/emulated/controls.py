@@ -115,7 +115,7 @@ def _mount_kernels(stack: ExitStack, way: Way, ssd: Ssd, mount: Path, folders: F
     output_of(as_root([*MAKE[way.filesystem], loop]))
     if way.filesystem == "xfs":
         _write_log_through(loop)
-    mount_made(stack, loop, mount)
+    mount_made(stack, loop, mount, server)
     _set_nothing_aside(way.filesystem, loop, mount)
     return Control(way, ssd, mount, servers=[(server, log)])
 
