@@ -7,7 +7,9 @@
 #include "libstream/mount.h"
 #include "libstream/preload.h"
 
-_Thread_local const char* preload_merges; /* a name of a profile's, or NULL */
+/* A name of a profile's, or NULL. The model must be said here too: the header's counts for readers.
+ */
+_Thread_local const char* preload_merges __attribute__((tls_model("initial-exec")));
 /* The descriptor that was last said to be read at random, + 1; 0: it is read whole since then. */
 static _Thread_local int at_random __attribute__((tls_model("initial-exec")));
 

@@ -49,8 +49,9 @@ def test_json_has_what_the_first_row_says() -> None:
     (figure,) = json.loads(done.stdout)["figures"]
     assert figure["name"] == QUICK
     assert (figure["paper"], figure["unit"], figure["seeds"]) == (1.8, "µs", 2)
-    assert 0 < figure["ours"] < 2
-    assert 0 < figure["rows"][1]["ours"] < 2
+    # Microseconds of this machine, which may be a slow one.
+    assert 0 < figure["ours"] < 20
+    assert 0 < figure["rows"][1]["ours"] < 20
     assert figure["rows"][0]["ours"] == figure["ours"]
 
 
