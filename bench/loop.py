@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,9 +10,6 @@ from pathlib import Path
 from bench.paths import BIN
 from bench.ssd import Ssd
 from bench.system import BenchError, as_root, output_of, start, unmount, wait_until
-
-# ext4 that is full tries for ever to write what it had promised room for.
-STUCK_SECONDS = 180
 
 
 def not_installed(programs: Sequence[str]) -> str | None:
@@ -61,25 +57,8 @@ def mount_loop(stack: ExitStack, mkfs: Sequence[str], loop: str, mount: Path) ->
     mount_made(stack, loop, mount)
 
 
-def mount_made(
-    stack: ExitStack, loop: str, mount: Path, server: subprocess.Popen[bytes] | None = None
-) -> None:
-    """Mount what was made already.
-
-    Where unmounting does not end, `server`, which serves the loop device's file, is ended: without
-    a device every filesystem gives up.
-    """
+def mount_made(stack: ExitStack, loop: str, mount: Path) -> None:
+    """Mount what was made already."""
     output_of(as_root(["mount", "-o", "discard", loop, mount]))
-    stack.callback(_unmount, mount, server)
+    stack.callback(unmount, as_root(["umount"]), mount)
     output_of(as_root(["chown", f"{os.geteuid()}:{os.getegid()}", mount]))
-
-
-def _unmount(mount: Path, server: subprocess.Popen[bytes] | None) -> None:
-    stuck = threading.Timer(STUCK_SECONDS, server.terminate) if server is not None else None
-    if stuck is not None:
-        stuck.start()
-    try:
-        unmount(as_root(["umount"]), mount)
-    finally:
-        if stuck is not None:
-            stuck.cancel()

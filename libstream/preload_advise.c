@@ -7,8 +7,7 @@
 #include "libstream/mount.h"
 #include "libstream/preload.h"
 
-/* A name of a profile's, or NULL. The model must be said here too: the header's counts for readers.
- */
+/* A name of a profile's, or NULL. The header's model does not hold for the definition. */
 _Thread_local const char* preload_merges __attribute__((tls_model("initial-exec")));
 /* The descriptor that was last said to be read at random, + 1; 0: it is read whole since then. */
 static _Thread_local int at_random __attribute__((tls_model("initial-exec")));

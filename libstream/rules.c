@@ -68,8 +68,18 @@ static int is(uint32_t word, const struct stream_rules_bytes* asked) {
   return ((word ^ asked->bytes) & asked->mask) == 0;
 }
 
+/* Whether something that is looked for begins here; at least two bytes are left. */
+static int is_inside(const struct stream_rules_cues* cues, const unsigned char* at, size_t left) {
+  const uint32_t word = word_of(at[0], at[1], left > 2 ? at[2] : 0u, left > 3 ? at[3] : 0u);
+  for (size_t i = 0; i < cues->inside_count; ++i) {
+    if (is(word, &cues->inside[i])) return 1;
+  }
+  return 0;
+}
+
 /* A byte that any other may follow is not looked for: no profile of ours has such a pattern. */
 static void add_inside(struct stream_rules_cues* cues, const unsigned char inside[4]) {
+  if (is_inside(cues, inside, 4)) return; /* what is looked for already lets its names pass */
   const int known = memchr(cues->begins, inside[0], cues->begins_count) != NULL;
   if (inside[1] == 0 || (!known && cues->begins_count == sizeof(cues->begins)) ||
       cues->inside_count == sizeof(cues->inside) / sizeof(cues->inside[0])) {
@@ -93,14 +103,6 @@ static void add_cue(struct stream_rules_cues* cues, const struct stream_rule* ru
   } else {
     cues->always = 1;
   }
-}
-
-static int is_inside(const struct stream_rules_cues* cues, const unsigned char* at, size_t left) {
-  const uint32_t word = word_of(at[0], at[1], left > 2 ? at[2] : 0u, left > 3 ? at[3] : 0u);
-  for (size_t i = 0; i < cues->inside_count; ++i) {
-    if (is(word, &cues->inside[i])) return 1;
-  }
-  return 0;
 }
 
 /* Whether something that is looked for and begins with `byte` is in the name. */

@@ -6,6 +6,7 @@ import subprocess
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Timer
 
 from bench.emulated.folders import Folders
 from bench.loop import loop_device, mount_made
@@ -15,6 +16,7 @@ from bench.streamctl import status
 from bench.system import (
     BenchError,
     as_root,
+    finish,
     output_of,
     start,
     unmount,
@@ -23,6 +25,9 @@ from bench.system import (
 
 # Blocks for root and many inodes are not made: how full the device is, is the ballast's business.
 MAKE = {"ext4": ["mkfs.ext4", "-q", "-m", "0", "-i", "65536"], "xfs": ["mkfs.xfs", "-q"]}
+# A full ext4 that has nothing set aside (below) tries for ever to write what it promised room for:
+# unmounting it does not end. After so long its device ends, and without one it gives up.
+STUCK_SECONDS = 180.0
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,10 @@ def _mount_kernels(stack: ExitStack, way: Way, ssd: Ssd, mount: Path, folders: F
     output_of(as_root([*MAKE[way.filesystem], loop]))
     if way.filesystem == "xfs":
         _write_log_through(loop)
-    mount_made(stack, loop, mount, server)
+    stuck = Timer(STUCK_SECONDS, finish, (server, 0))
+    stack.callback(stuck.cancel)
+    mount_made(stack, loop, mount)
+    stack.callback(stuck.start)  # right before it is unmounted
     _set_nothing_aside(way.filesystem, loop, mount)
     return Control(way, ssd, mount, servers=[(server, log)])
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -236,7 +237,7 @@ TEST(Rules, AProfilesLifeIsFoundByItsVStream) {
 }
 
 // The quick look at a name and the rules themselves must never disagree.
-TEST(Rules, NamesWithABytePairOfARuleAndWithoutAreBothKnown) {
+TEST(Rules, NamesWithBytesOfARuleAndWithoutAreBothKnown) {
   for (const char* name : {"a-b", "-", "--", "a-", "-m", "a-m", "x-bin", "a-b.db", "-bi", "a-bin",
                            "ordinary-file.txt"}) {
     EXPECT_EQ(label(name), "") << name;
@@ -246,6 +247,26 @@ TEST(Rules, NamesWithABytePairOfARuleAndWithoutAreBothKnown) {
   }
   EXPECT_EQ(label("host-bin.000001"), "mysql-binlog");
   EXPECT_EQ(label("a-b-bin.000001"), "mysql-binlog");
+}
+
+// Or 16 patterns of one kind would have every name tried.
+TEST(Rules, WhatIsLookedForAlreadyTakesNoRoom) {
+  stream_rule rules[40] = {};
+  for (stream_rule& rule : rules) {
+    rule.profile = "p";
+    rule.name = &rule == rules ? "*-x*" : "*-xy[0-9]*";
+    rule.vstream = "v";
+  }
+  const BuiltIn built_in("default");
+  built_in.set->profiles[built_in.set->profile_count++] = {"p", nullptr, rules, std::size(rules)};
+  ASSERT_EQ(stream_rules_choose(built_in.set.get(), "p"), 0);
+  EXPECT_EQ(built_in.set->cues.always, 0);
+  const auto matches = [&](const char* name) {
+    return stream_rules_match(built_in.set.get(), name, O_RDWR, "thread") != nullptr;
+  };
+  EXPECT_TRUE(matches("a-x"));
+  EXPECT_TRUE(matches("a-xy1"));
+  EXPECT_FALSE(matches("a-y"));
 }
 
 TEST(Rules, LabelsFitAVStreamNameAndAreKnownAsRules) {
