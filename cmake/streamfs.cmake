@@ -66,6 +66,26 @@ function(streamfs_program name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} streamfs_warnings)
 endfunction()
 
+# streamfs_archives(<variable> <target>...): the static libraries built here that the targets are or need.
+function(streamfs_archives variable)
+  set(found ${${variable}})
+  foreach(target IN LISTS ARGN)
+    if(NOT TARGET ${target} OR target IN_LIST found)
+      continue()
+    endif()
+    get_target_property(type ${target} TYPE)
+    get_target_property(imported ${target} IMPORTED)
+    if(type STREQUAL STATIC_LIBRARY AND NOT imported)
+      list(APPEND found ${target})
+    endif()
+    if(NOT imported)
+      get_target_property(needed ${target} INTERFACE_LINK_LIBRARIES)
+      streamfs_archives(found ${needed})
+    endif()
+  endforeach()
+  set(${variable} ${found} PARENT_SCOPE)
+endfunction()
+
 # streamfs_test(<name> DIR <folder> LABEL <label> TIMEOUT <seconds> DEPS ...)
 # One binary from every .cc in the folder, each of its tests known to ctest as <name>.<Suite>.<Promise>.
 function(streamfs_test name)
@@ -76,6 +96,17 @@ function(streamfs_test name)
     return()
   endif()
   streamfs_program(${name} SOURCES ${sources} DEPS ${ARG_DEPS} GTest::gmock_main)
+  if(STREAMFS_SANITIZE)
+    # What is tested is looked at thoroughly; of the tests' own code only memory and threads are, as
+    # compiling it was a quarter of the gate. What both have comes from the libraries, where it is
+    # optimized: so they are linked first.
+    target_compile_options(${name} PRIVATE -O0 -fno-sanitize=undefined ${STREAMFS_UNCOUNTED})
+    set(libraries)
+    streamfs_archives(libraries ${ARG_DEPS})
+    list(TRANSFORM libraries REPLACE "(.+)" "$<TARGET_FILE:\\1>")
+    string(REPLACE ";" "," libraries "${libraries}")
+    target_link_options(${name} PRIVATE LINKER:--whole-archive,${libraries},--no-whole-archive)
+  endif()
   gtest_discover_tests(
     ${name}
     TEST_PREFIX ${name}.

@@ -23,7 +23,6 @@
 #include "emulator/presets.h"
 #include "emulator/ssd.h"
 #include "tests/unit/emulator/cut_nand.h"
-#include "tests/unit/emulator/figure_checks.h"
 #include "tests/unit/emulator/temporary.h"
 
 namespace streamfs::emulator::emmc {
@@ -244,17 +243,6 @@ TEST_P(EmmcPowerCuts, WhatWasFlushedIsThereByTheLastContext) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seed, EmmcPowerCuts, ::testing::Range(1, kDevices + 1));
-
-TEST(Vishwakarma2019, StreamsSaveUpToNineTenthsFullAndEndThere) {
-  const figures::FigureRun run = figures::small_run("vishwakarma2019-waf", 1);
-  for (const char* fill : {"50", "60", "70", "80", "84", "86", "88"})
-    EXPECT_LE(figures::row(run, fill + std::string(" % full, streams on")), 1.02) << fill;
-  EXPECT_GT(figures::row(run, "88 % full, streams off"), 1.3);
-  EXPECT_LE(figures::row(run, "90 % full, streams on"), 1.02);
-  EXPECT_GT(figures::row(run, "91 % full, streams on"),
-            0.9 * figures::row(run, "91 % full, streams off"));
-  EXPECT_EQ(figures::row(run, "RAM for four streams"), 108);
-}
 
 }  // namespace
 }  // namespace streamfs::emulator::emmc

@@ -5,17 +5,14 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "emulator/figures/figure.h"
 #include "emulator/figures/parallel.h"
 #include "emulator/figures/report.h"
-#include "tests/unit/emulator/figure_checks.h"
 
 namespace streamfs::emulator::figures {
 namespace {
@@ -89,58 +86,6 @@ TEST(Figures, JsonHasAFigureWithItsFirstRow) {
   EXPECT_EQ(json[0]["rows"].size(), 2u);
   EXPECT_TRUE(json[0]["rows"][1]["paper"].is_null());
 }
-
-class EveryFigure : public ::testing::TestWithParam<std::string> {};
-
-// Those that take seconds are run by a test of their own, which looks at the rows, too
-// (small_run()).
-bool has_its_own_test(const std::string& name) {
-  return name.starts_with("yong2021-fig") || name.starts_with("vishwakarma2019") ||
-         name.starts_with("choi");
-}
-
-TEST_P(EveryFigure, IsInTheCommittedReport) {
-  const Figure& figure = **find_figure(GetParam());
-  EXPECT_FALSE(figure.unsaid.empty());
-  EXPECT_FALSE(figure.assumed.empty());
-  const std::vector<std::string> section = committed_section(figure.name);
-  ASSERT_FALSE(section.empty()) << "make it anew: ssd-sim reproduce --all --markdown";
-  const std::set<std::string> lines(section.begin(), section.end());
-  for (const auto* list : {&figure.unsaid, &figure.assumed})
-    for (const std::string& line : *list) EXPECT_TRUE(lines.contains("- " + line)) << line;
-  if (!has_its_own_test(figure.name)) (void)small_run(figure.name, 1);
-}
-
-TEST(Choi, FourStreamsMoreThanDoubleLifetimeAndReadsAreSteadier) {
-  const FigureRun run = small_run("choi-fio", 1);
-  EXPECT_GT(row(run, "WAF without ÷ with streams (lifetime)"), 2);
-  EXPECT_LE(row(run, "WAF, streams on"), 1.02);
-  EXPECT_LT(row(run, "read IOPS, deviation ÷ mean, streams on"),
-            row(run, "read IOPS, deviation ÷ mean, streams off"));
-  EXPECT_GT(row(run, "throughput, on ÷ off"), 1);
-}
-
-TEST(Choi, AStreamALevelSavesSomeOfAnLsmTreesCopies) {
-  const FigureRun run = small_run("choi-rocksdb", 1);
-  EXPECT_GT(row(run, "off, WAF"), 1.3);
-  EXPECT_GT(row(run, "a stream a level, lifetime"), 10);
-  EXPECT_GT(row(run, "a stream a level, throughput"), 0);
-}
-
-std::vector<std::string> names() {
-  std::vector<std::string> all;
-  for (const Figure& figure : all_figures()) all.push_back(figure.name);
-  return all;
-}
-
-std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  for (char& letter : name)
-    if (letter == '-') letter = '_';
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, EveryFigure, ::testing::ValuesIn(names()), test_name);
 
 }  // namespace
 }  // namespace streamfs::emulator::figures

@@ -17,7 +17,6 @@
 #include "emulator/geometry.h"
 #include "emulator/policy/placement/policy.h"
 #include "emulator/presets.h"
-#include "tests/unit/emulator/figure_checks.h"
 
 namespace streamfs::emulator {
 namespace {
@@ -124,39 +123,6 @@ TEST_P(VStreamPolicy, SeparatesOnceSomethingIsKnownUnlessItIsLiteral) {
 INSTANTIATE_TEST_SUITE_P(All, VStreamPolicy,
                          ::testing::Values(Clustering::kOurs, Clustering::kLiteral,
                                            Clustering::kLiteralSpread));
-
-TEST(Yong2021, Figure5VStreamsLeaveNothingToCopyAndTheLiteralClusteringAll) {
-  const figures::FigureRun result = figures::small_run("yong2021-fig5", 1);
-  EXPECT_GT(figures::row(result, "Legacy, WAF"), 2.5);
-  EXPECT_LE(figures::row(result, "vStream-SGC, WAF"), 1.02);
-  EXPECT_GE(figures::row(result, "vStream-SGC, throughput ÷ work-conserving bound"), 0.95);
-  EXPECT_GT(figures::row(result, "vStream-SGC, throughput"), 3.4);
-  EXPECT_LT(figures::row(result, "vStream-SGC, copies a second"), 0.65);
-  EXPECT_DOUBLE_EQ(figures::row(result, "algorithm 2 to the letter, WAF"),
-                   figures::row(result, "Legacy, WAF"));
-}
-
-TEST(Yong2021, Figure6VStreamAwareCopiesSaveMostWithDriftAndWithout) {
-  const figures::FigureRun result = figures::small_run("yong2021-fig6", 3);
-  EXPECT_LT(figures::row(result, "vStream-SGC, copies"),
-            figures::row(result, "vStream-NGC, copies"));
-  EXPECT_LT(figures::row(result, "vStream-SGC, copies"), figures::row(result, "Manual, copies"));
-  EXPECT_LT(figures::row(result, "vStream-NGC, copies"), 1);
-  EXPECT_GT(figures::row(result, "vStream-SGC, throughput"), 1);
-  EXPECT_LT(figures::row(result, "vStream-SGC, no drift, copies"),
-            figures::row(result, "vStream-NGC, no drift, copies"));
-}
-
-TEST(Yong2021, OnARecordedF2fsStreamsSaveCopiesAndMoreThanLinuxDoesWithThem) {
-  const figures::FigureRun result = figures::small_run("yong2021-f2fs", 1);
-  const double ours = figures::row(result, "vStream-SGC, copies");
-  EXPECT_LT(ours, 0.49);
-  EXPECT_LT(ours, figures::row(result, "Manual, copies"));
-  EXPECT_LT(figures::row(result, "Manual, copies"),
-            figures::row(result, "as Linux 7.2 places it, copies"));
-  EXPECT_LT(figures::row(result, "as Linux 7.2 places it, copies"), 1);
-  EXPECT_GT(figures::row(result, "Legacy, WAF"), 1.05);
-}
 
 TEST(Yong2021, AScaleThatDoesNotDivideTheDeviceIsRefused) {
   const figures::Figure& figure = **figures::find_figure("yong2021-fig5");
