@@ -51,7 +51,8 @@ install_crate() {
   is_new_enough "$version" ||
     die "the conformance tests need cargo $CONFORMANCE_RUST or newer (https://rustup.rs); $cargo is $version"
   say "Installing $1 $2 into build/conformance"
-  "$cargo" install --quiet --locked --root "$CONFORMANCE" --target-dir "$CONFORMANCE/target" \
+  # Not optimized: it is compiled on every new machine, and runs for seconds.
+  "$cargo" install --debug --quiet --locked --root "$CONFORMANCE" --target-dir "$CONFORMANCE/target" \
     --version "$2" "$1" >"$log" 2>&1 || die "cargo could not install $1 $2: see $log"
 }
 
