@@ -144,4 +144,4 @@ add_custom_target(unit_tests)
 set(STREAMFS_THREADED_TESTS pmem_test uring_test emulator_test blockdev_test meta_test placement_test data_test)
 add_custom_target(threaded_tests)
 # Of the others only files that start threads themselves are for the thread sanitizer.
-set(STREAMFS_FLOORS_WITH_THREADS uring_test data_test)
+set(STREAMFS_FLOORS_WITH_THREADS pmem_test uring_test data_test)

@@ -34,6 +34,7 @@ ANY_CALL = re.compile(r"([\w)\]]+)(?:\.|->)(flush|fence)\(")
 # Among them a dump, a file of the host's: nothing here cuts its power.
 NOT_CALLS = {"checksums_", "ssd_", "beneath_", "inner_", "file"}
 INCLUDED = re.compile(r'^#include "([^"]+)"$', re.MULTILINE)
+ARCHIVES_FIRST = re.compile(r"-Xlinker --whole-archive .* --no-whole-archive ")
 SWITCH = "STREAMFS_DELETED_CALL"
 TIMEOUT_SECONDS = 120
 HEADER = f"""#pragma once
@@ -172,6 +173,7 @@ class Build:
         command = ["ninja", "-C", str(self.build), "-t", "commands", f"bin/{binary}"]
         known = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         line = next(each for each in known.splitlines() if f"-o bin/{binary} " in each)
+        line = ARCHIVES_FIRST.sub("", line)  # else what ours replace is there already
         wanted = [str(made) for unit, made in objects.items() if self.library_of(unit) in line]
         ours = " ".join(wanted) + f" -o {self.work / binary} "
         line = line.split(f"&& cd {self.build}", 1)[0].replace(f"-o bin/{binary} ", ours)
