@@ -88,16 +88,20 @@ function(streamfs_archives variable)
   set(${variable} ${found} PARENT_SCOPE)
 endfunction()
 
-# streamfs_without_single_threads(<variable>): of a list of sources, those of tests that start threads.
-function(streamfs_without_single_threads variable)
-  set(kept)
-  foreach(source IN LISTS ${variable})
-    file(STRINGS ${source} threads REGEX "std::(j?thread|async)" LIMIT_COUNT 1)
-    if(threads OR NOT source MATCHES "_test\\.cc$")
-      list(APPEND kept ${source})
-    endif()
-  endforeach()
-  set(${variable} ${kept} PARENT_SCOPE)
+# streamfs_compile_quickly(<test> <dependency>...)
+# What is tested is looked at thoroughly; of the tests' own code only memory and threads are, as
+# compiling it was a quarter of the gate. What both have (templates, inline functions) comes from the
+# libraries, where it is optimized: so they are linked first.
+function(streamfs_compile_quickly test)
+  target_compile_options(${test} PRIVATE -O0 -fno-sanitize=undefined ${STREAMFS_UNCOUNTED})
+  set(archives)
+  streamfs_archives(archives ${ARGN})
+  if(archives)
+    list(TRANSFORM archives PREPEND "$<TARGET_FILE:")
+    list(TRANSFORM archives APPEND ">")
+    list(JOIN archives "," archives)
+    target_link_options(${test} PRIVATE LINKER:--whole-archive,${archives},--no-whole-archive)
+  endif()
 endfunction()
 
 # streamfs_test(<name> DIR <folder> LABEL <label> TIMEOUT <seconds> DEPS ...)
@@ -109,20 +113,9 @@ function(streamfs_test name)
   if(NOT "${sources}" MATCHES "_test\\.cc")
     return()
   endif()
-  if(STREAMFS_SANITIZE MATCHES thread AND NOT name IN_LIST STREAMFS_FLOORS_WITH_THREADS)
-    streamfs_without_single_threads(sources)
-  endif()
   streamfs_program(${name} SOURCES ${sources} DEPS ${ARG_DEPS} GTest::gmock_main)
   if(STREAMFS_SANITIZE)
-    # What is tested is looked at thoroughly; of the tests' own code only memory and threads are, as
-    # compiling it was a quarter of the gate. What both have comes from the libraries, where it is
-    # optimized: so they are linked first.
-    target_compile_options(${name} PRIVATE -O0 -fno-sanitize=undefined ${STREAMFS_UNCOUNTED})
-    set(libraries)
-    streamfs_archives(libraries ${ARG_DEPS})
-    list(TRANSFORM libraries REPLACE "(.+)" "$<TARGET_FILE:\\1>")
-    string(REPLACE ";" "," libraries "${libraries}")
-    target_link_options(${name} PRIVATE LINKER:--whole-archive,${libraries},--no-whole-archive)
+    streamfs_compile_quickly(${name} ${ARG_DEPS})
   endif()
   gtest_discover_tests(
     ${name}
@@ -143,5 +136,3 @@ add_custom_target(unit_tests)
 # Those that start threads: what the thread sanitizer is built for.
 set(STREAMFS_THREADED_TESTS pmem_test uring_test emulator_test blockdev_test meta_test placement_test data_test)
 add_custom_target(threaded_tests)
-# Of the others only files that start threads themselves are for the thread sanitizer.
-set(STREAMFS_FLOORS_WITH_THREADS pmem_test uring_test data_test)

@@ -1,14 +1,18 @@
-// What tests of figures share.
+// What tests of figures share: a figure run small, its rows by label, the committed report.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "emulator/figures/figure.h"
 #include "emulator/figures/report.h"
 
@@ -54,21 +58,36 @@ inline void expect_committed(const FigureRun& run) {
       << "make docs/REPRODUCTION.md anew: ssd-sim reproduce --all --markdown";
 }
 
-inline double row(const FigureRun& run, const std::string& label) {
-  for (const FigureRow& row : run.result.rows)
-    if (row.label == label) return row.ours.mean;
-  ADD_FAILURE() << "no row " << label;
-  return 0;
-}
-
-// At the smallest scale at which it shows what it shows; its rows are the committed report's.
-inline FigureRun small_run(const std::string& name, uint32_t seeds) {
+// A figure at the smallest scale at which it shows what it shows: run once, however many tests look
+// at it. Its rows are the committed report's. Thread safety: none.
+inline const FigureRun& small_run(const std::string& name, uint32_t seeds) {
+  static std::map<std::pair<std::string, uint32_t>, FigureRun> runs;
+  const auto [place, is_new] = runs.try_emplace({name, seeds});
+  if (!is_new) return place->second;
   const Figure& figure = **find_figure(name);
   Result<FigureRun> run = run_figure(figure, {.seeds = seeds, .scale = figure.smallest, .jobs = 2});
   EXPECT_TRUE(run.ok()) << run.error().message();
-  if (!run.ok()) return {&figure, {}, {}};
-  expect_committed(*run);
-  return *std::move(run);
+  if (run.ok()) {
+    expect_committed(*run);
+    place->second = *std::move(run);
+  }
+  return place->second;
 }
+
+class FigureRows {
+ public:
+  explicit FigureRows(const std::string& name, uint32_t seeds = 1) : run_(small_run(name, seeds)) {}
+
+  // −1, and a failure, where there is no such row.
+  double operator[](const std::string& label) const {
+    for (const FigureRow& row : run_.result.rows)
+      if (row.label == label) return row.ours.mean;
+    ADD_FAILURE() << "no row '" << label << "'";
+    return -1;
+  }
+
+ private:
+  const FigureRun& run_;
+};
 
 }  // namespace streamfs::emulator::figures

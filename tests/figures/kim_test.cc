@@ -1,7 +1,7 @@
 // Kim 2015: discard, trim, alignment and the background command.
 #include <gtest/gtest.h>
 
-#include "tests/figures/figure_rows.h"
+#include "tests/figures/figure_checks.h"
 
 namespace streamfs::emulator::figures {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tests/figures/figure_rows.h"
+#include "tests/figures/figure_checks.h"
 
 namespace streamfs::emulator::figures {
 namespace {

@@ -13,13 +13,6 @@ namespace {
 
 class EveryFigure : public ::testing::TestWithParam<std::string> {};
 
-// Those that take seconds are run by a test of their own, which looks at the rows, too
-// (small_run()).
-bool has_its_own_test(const std::string& name) {
-  return name.starts_with("yong2021-fig") || name.starts_with("vishwakarma2019") ||
-         name.starts_with("choi");
-}
-
 TEST_P(EveryFigure, IsInTheCommittedReport) {
   const Figure& figure = **find_figure(GetParam());
   EXPECT_FALSE(figure.unsaid.empty());
@@ -29,7 +22,7 @@ TEST_P(EveryFigure, IsInTheCommittedReport) {
   const std::set<std::string> lines(section.begin(), section.end());
   for (const auto* list : {&figure.unsaid, &figure.assumed})
     for (const std::string& line : *list) EXPECT_TRUE(lines.contains("- " + line)) << line;
-  if (!has_its_own_test(figure.name)) (void)small_run(figure.name, 1);
+  (void)small_run(figure.name, 1);
 }
 
 std::vector<std::string> names() {

@@ -3,20 +3,19 @@
 
 #include <string>
 
-#include "emulator/figures/figure.h"
 #include "tests/figures/figure_checks.h"
 
 namespace streamfs::emulator::figures {
 namespace {
 
 TEST(Vishwakarma2019, StreamsSaveUpToNineTenthsFullAndEndThere) {
-  const FigureRun run = small_run("vishwakarma2019-waf", 1);
+  const FigureRows rows("vishwakarma2019-waf");
   for (const char* fill : {"50", "60", "70", "80", "84", "86", "88"})
-    EXPECT_LE(row(run, fill + std::string(" % full, streams on")), 1.02) << fill;
-  EXPECT_GT(row(run, "88 % full, streams off"), 1.3);
-  EXPECT_LE(row(run, "90 % full, streams on"), 1.02);
-  EXPECT_GT(row(run, "91 % full, streams on"), 0.9 * row(run, "91 % full, streams off"));
-  EXPECT_EQ(row(run, "RAM for four streams"), 108);
+    EXPECT_LE(rows[fill + std::string(" % full, streams on")], 1.02) << fill;
+  EXPECT_GT(rows["88 % full, streams off"], 1.3);
+  EXPECT_LE(rows["90 % full, streams on"], 1.02);
+  EXPECT_GT(rows["91 % full, streams on"], 0.9 * rows["91 % full, streams off"]);
+  EXPECT_EQ(rows["RAM for four streams"], 108);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The figures as a whole: names, options, the report. What each shows is in a test of its own.
+// The figures as a whole: names, options, the report. What each shows is in tests/figures.
 #include <gtest/gtest.h>
 
 #include <array>

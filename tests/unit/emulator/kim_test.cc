@@ -1,4 +1,4 @@
-// Kim's figures, small: what each has to show, and what the device below promises.
+// Kim's device; its figures are in tests/figures.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Lee's device and its figures, small: what each has to show.
+// Lee's device and what is written to it; its figures are in tests/figures.
 #include <gtest/gtest.h>
 
 #include <array>

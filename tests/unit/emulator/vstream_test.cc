@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "emulator/figures/figure.h"
+#include "emulator/ftl/router.h"
 #include "emulator/ftl/vstream/lifetimes.h"
 #include "emulator/ftl/vstream/superpage_stamps.h"
 #include "emulator/ftl/write_stamp.h"
