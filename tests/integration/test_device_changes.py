@@ -31,7 +31,7 @@ def limit(device: Path, size: int) -> None:
         fcntl.ioctl(file, LOOP_SET_STATUS64, info)
 
 
-def test_a_device_that_shrinks_under_its_mount_is_eio_and_loses_nothing(
+def test_a_device_that_shrinks_under_its_mount_is_an_error_and_loses_nothing(
     make_pair: Callable[..., Pair],
 ) -> None:
     pair = make_pair(size="64M")
@@ -49,7 +49,8 @@ def test_a_device_that_shrinks_under_its_mount_is_eio_and_loses_nothing(
         limit(device, MIB)
         fd = os.open(mount / "new", os.O_CREAT | os.O_WRONLY)
         os.write(fd, content[: MIB // 4])  # kept by the kernel
-        with pytest.raises(OSError, match="Input/output error"):
+        # The latter where what the mount writes for itself met the device's end first.
+        with pytest.raises(OSError, match=r"Input/output error|Read-only file system"):
             os.fsync(fd)
         os.close(fd)
         assert "beyond the end of the device" in mount.log.read_text()
