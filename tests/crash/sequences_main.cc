@@ -3,7 +3,7 @@
 // the cuts in its last operation are tried: those before are another sequence's.
 //
 // The same list runs with META kept twice, where each copy keeps its own choice of what was not
-// fenced: all sequences of one operation, and a third as many of two as are drawn of a longer
+// fenced: all sequences of one operation, and a tenth as many of two as are drawn of a longer
 // length. An image is mounted five times there, and all of two would take several times as long as
 // everything else together.
 //
@@ -423,7 +423,7 @@ int run(size_t length_max, uint64_t draw, uint64_t seed, size_t jobs) {
   for (size_t length = 1; length <= length_max; ++length)
     works.push_back({length, length > 2 ? draw : 0, seed, jobs, kOnce});
   for (size_t length = 1; length <= std::min<size_t>(length_max, 2); ++length)
-    works.push_back({length, length > 1 ? div_round_up(draw, 3) : 0, seed, jobs, kTwice});
+    works.push_back({length, length > 1 ? div_round_up(draw, 10) : 0, seed, jobs, kTwice});
   std::unordered_set<uint64_t> once, twice;
   uint64_t wrong = 0;
   bool all_lived = true;
@@ -446,7 +446,7 @@ int main(int argc, char** argv) {
   CLI::App app("Cut the power everywhere in sequences of operations.");
   app.add_option("--length", length, "Up to so many operations.")->check(CLI::Range(1, 5));
   app.add_option("--draw", draw,
-                 "Sequences drawn of each length above 2; a third as many of 2 of META kept twice.")
+                 "Sequences drawn of each length above 2; a tenth as many of 2 of META kept twice.")
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", seed, "Of what is drawn.");
   app.add_option("--jobs", jobs, "Processes.")->check(CLI::Range(1, 64));
