@@ -31,6 +31,7 @@ add_custom_command(
           ${CMAKE_SOURCE_DIR}/classifierd/src/classifierd/cli.py
   COMMENT "Man pages and completion" VERBATIM)
 add_custom_target(manual ALL DEPENDS ${manual}/stamp)
+add_custom_target(programs DEPENDS ${manual_programs})  # what can be built before classifierd is there
 
 foreach(section 1 5 7 8)
   install(DIRECTORY ${manual}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}

@@ -49,7 +49,7 @@ def test_a_device_that_shrinks_under_its_mount_is_an_error_and_loses_nothing(
         limit(device, MIB)
         fd = os.open(mount / "new", os.O_CREAT | os.O_WRONLY)
         os.write(fd, content[: MIB // 4])  # kept by the kernel
-        # The latter where what the mount writes for itself met the device's end first.
+        # The latter where the metadata log, which goes on by itself, met the device's end first.
         with pytest.raises(OSError, match=r"Input/output error|Read-only file system"):
             os.fsync(fd)
         os.close(fd)
