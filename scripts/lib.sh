@@ -35,3 +35,12 @@ hash_of() {
 # A stage of set-up is done when its stamp holds the hash of what went into it.
 is_stamped() { [[ -f $STAMPS/$1 && $(<"$STAMPS/$1") == "$2" ]]; }
 stamp() { printf '%s\n' "$2" >"$STAMPS/$1"; }
+
+# What was compiled before, in this checkout or another, is not compiled again; meson asks for ccache
+# by itself.
+use_ccache() {
+  command -v ccache >/dev/null || return 0
+  export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
+}
+use_ccache

@@ -91,7 +91,7 @@ def compile_itself(mount: Path) -> str:
     (source / "build").mkdir()
     (source / "build" / "deps").symlink_to(ROOT / "build" / "deps")
     run("cmake", "--preset", "release", cwd=source)
-    run("cmake", "--build", "--preset", "release", cwd=source)
+    run("env", "CCACHE_DISABLE=1", "cmake", "--build", "--preset", "release", cwd=source)
     programs = source / "build" / "release" / "bin"
     version = run(programs / "streamfs", "--version").strip()
     count = sum(1 for path in programs.iterdir() if os.access(path, os.X_OK))
