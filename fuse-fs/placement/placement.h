@@ -137,6 +137,7 @@ class Placement {
   // ---- On the write path
   virtual PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
                           uint8_t age) const = 0;
+  virtual PStreamId plain_route(VStreamId vstream) const = 0;  // of a plain new write
   // Splits it; adds to `out`. `overwrite`: of what lives there.
   virtual void route_run(const PageRun& run, bool overwrite, std::vector<RoutedRun>& out) const = 0;
   // After the device took it. Births (and the deaths they cause) are measured here. `age` and

@@ -37,6 +37,7 @@ class PlacementImpl final : public Placement {
 
   PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
                   uint8_t age) const override;
+  PStreamId plain_route(VStreamId vstream) const override;
   void route_run(const PageRun& run, bool overwrite, std::vector<RoutedRun>& out) const override;
   void wrote(const PageRun& run, PStreamId stream, uint8_t age) override;
   void trimmed(BlockNo first, uint64_t pages) override;
@@ -58,7 +59,6 @@ class PlacementImpl final : public Placement {
   void place_first(VStreamId vstream, double pages);
   PStreamId nearest(double lifetime_pages, VStreamId but);
   PStreamId placed(VStreamId vstream, uint32_t shape) const;
-  PStreamId plain_route(VStreamId vstream) const;
   void remap();
 
   const Options options_;

@@ -5,14 +5,17 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/types.h"
+#include "base/wire/model_table.h"
 #include "fuse-fs/data/filesystem.h"
 #include "tests/unit/data/ram_device.h"
 #include "tests/unit/data/rig.h"
+#include "tests/unit/placement/published_model.h"
 
 namespace streamfs::data {
 namespace {
@@ -27,6 +30,13 @@ TEST(EpochStream, WhatIsLittleGoesWhereTheFirstOfItsEpochWent) {
   ASSERT_TRUE(epoch.flush().ok());
   EXPECT_EQ(epoch.of(kCold, 1), kCold);
   EXPECT_EQ(epoch.of(kHot, 1), kCold);
+}
+
+TEST(EpochStream, WhatBeginsAnEpochMaySayWhereItGoes) {
+  RamDevice ram(16);
+  EpochStream epoch(ram, false);
+  EXPECT_EQ(epoch.of(kHot, 1, kCold), kCold);
+  EXPECT_EQ(epoch.of(kHot, 1, kHot), kCold) << "it does not begin";
 }
 
 TEST(EpochStream, OfMuchOnlyTheBeginningGoesTogether) {
@@ -89,6 +99,25 @@ struct TwoFiles {
   const InodeId hot, cold;
   PStreamId hot_stream, cold_stream;
 };
+
+// A table that sends a single page elsewhere than long requests.
+PStreamId where_a_page_goes(bool plp) {
+  TwoFiles two(plp);
+  const auto memory = two.rig.fs().placement().shared_memory();
+  placement::PublishedModel model(memory.model_fd, memory.model_bytes);
+  const uint32_t plain = wire::shape_of(std::numeric_limits<uint32_t>::max(), 0, wire::kAgeNew);
+  model.publish(1, [&](uint32_t shape) { return shape == plain ? kCold.value : kHot.value; });
+  two.rig.clock().ms += 2000;
+  two.rig.fs().maintenance().timer_round();
+  EXPECT_TRUE(two.rig.fs().sync().ok());
+  const blockdev::Placement to = two.write(two.hot);
+  return to == two.placement(kCold) ? kCold : kHot;
+}
+
+TEST(EpochStream, GoesWhereWhatIsNewOfItsFirstFileGoes) {
+  EXPECT_EQ(where_a_page_goes(false), kCold);
+  EXPECT_EQ(where_a_page_goes(true), kHot) << "and with protection where its page goes";
+}
 
 TEST(EpochStream, AnFsyncBeginsTheNextEpoch) {
   TwoFiles two(false);
