@@ -49,6 +49,7 @@ class FakePlacement final : public placement::Placement {
                   uint8_t /*age*/) const override {
     return PStreamId{0};
   }
+  PStreamId plain_route(VStreamId /*vstream*/) const override { return PStreamId{0}; }
   void route_run(const placement::PageRun& /*run*/, bool /*overwrite*/,
                  std::vector<placement::RoutedRun>& /*out*/) const override {}
   void wrote(const placement::PageRun& /*run*/, PStreamId /*stream*/, uint8_t /*age*/) override {}
