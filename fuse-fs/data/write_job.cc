@@ -229,8 +229,10 @@ Result<void> WriteJob::begin_overwrite() {
 
 Result<void> WriteJob::submit() {
   blockdev::IoBatch batch(core_.device);
-  const PStreamId plain = core_.placement.plain_route(vstream_);
-  for (Segment& each : segments_) each.stream = core_.device.of(each.stream, each.count, plain);
+  if (!core_.device.flush_is_free()) {
+    const PStreamId plain = core_.placement.plain_route(vstream_);
+    for (Segment& each : segments_) each.stream = core_.device.of(each.stream, each.count, plain);
+  }
   for (size_t i = 0; i < segments_.size();) {
     const Segment& head = segments_[i];
     const blockdev::Placement placement = core_.device.placement(head.stream);

@@ -91,6 +91,7 @@ def compile_itself(mount: Path) -> str:
     (source / "build").mkdir()
     (source / "build" / "deps").symlink_to(ROOT / "build" / "deps")
     run("cmake", "--preset", "release", cwd=source)
+    # Compiling is the load.
     run("env", "CCACHE_DISABLE=1", "cmake", "--build", "--preset", "release", cwd=source)
     programs = source / "build" / "release" / "bin"
     version = run(programs / "streamfs", "--version").strip()
