@@ -157,13 +157,17 @@ install_vm_f2fs() {
   stamp vm-f2fs "$key"
 }
 
-# QEMU and the guest in build/vm, made anew when what it is made of has changed.
-install_vm() {
-  local key
+# QEMU, and what makes the guest.
+install_vm_programs() {
   vm_install_qemu
+  vm_install_tools
+}
+
+# In build/vm, made anew when what it is made of has changed.
+make_vm_guest() {
+  local key
   key=$(hash_of "$ROOT/scripts/vm.sh" "$VM_INIT")
   [[ -s $BUILD/vm/root.img && -s $BUILD/vm/vmlinuz ]] && is_stamped vm "$key" && return
-  vm_install_tools
   say "Making the virtual machine's guest in build/vm"
   rm -rf "$BUILD/vm"
   as_root "make the guest's system" bash -c 'source "$1/lib.sh"; source "$1/libfuse.sh"; source "$1/vm.sh"; vm_make_guest "$2"' \

@@ -3,6 +3,7 @@
 Each candidate tags the same writes on a shadow device of its own (_core.Shadow). Period by period
 the differences in pages copied are paired, so that what the workload does to all of them cancels
 out. A switch needs a mean difference that is worth it and three standard errors away from none.
+Candidates are named in the order in which they serve where there is no such difference among them.
 
 A device keeps for long what lies in its blocks, so going over to another placement has a price. To
 count it, all shadow devices become at times what the serving candidate's is (a fork), and each
@@ -150,10 +151,22 @@ class Choice:
         return going is not None
 
     def _better(self) -> int | None:
-        """The candidate to go over to, if there is one."""
+        """The candidate to go over to, if there is one.
+
+        Of those that are surely better than what serves, the first named that is not surely worse
+        than the best of them: a moment's luck says little of placements that are nearly alike.
+        """
         rows = np.array(self._history)
-        saved = rows[:, [self._serving]] - rows
-        mean = saved.mean(axis=0)
-        error = saved.std(axis=0, ddof=1) / np.sqrt(len(rows))
-        better = (mean > _WORTH) & (mean > _SURE * error)
-        return int(np.where(better, mean, -np.inf).argmax()) if better.any() else None
+        better = _surely_positive(rows[:, [self._serving]] - rows)
+        if not better.any():
+            return None
+        best = int(np.where(better, rows.mean(axis=0), np.inf).argmin())
+        worse = _surely_positive(rows - rows[:, [best]])
+        return int(np.argmax(better & ~worse))
+
+
+def _surely_positive(saved: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+    """Of differences, f64[periods, candidates]: whose mean is worth it and beyond doubt."""
+    mean = saved.mean(axis=0)
+    error = saved.std(axis=0, ddof=1) / np.sqrt(len(saved))
+    return np.logical_and(mean > _WORTH, mean > _SURE * error)

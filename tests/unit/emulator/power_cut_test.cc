@@ -91,7 +91,9 @@ class PowerCut : public SsdTest {
   void look(Ssd& ssd) {
     for (uint64_t page = 0; page < kCutPages; ++page) {
       const auto bytes = get(ssd, page, 1);
-      const auto is = [&](uint64_t version) { return bytes == content(page, 1, version); };
+      const auto is = [&](uint64_t version) {
+        return same_bytes(bytes, content(page, 1, version));
+      };
       const auto found = std::ranges::find_if(allowed_[page], is);
       ASSERT_NE(found, allowed_[page].end()) << "page " << page << " of " << allowed_[page].size();
       allowed_[page] = {*found};

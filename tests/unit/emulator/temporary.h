@@ -35,12 +35,19 @@ class TemporaryDirectory {
 
 // `pages` pages, each full of words made of its number and `version`; version 0 is all zeroes.
 inline std::vector<std::byte> content(uint64_t first_page, uint64_t pages, uint64_t version) {
-  std::vector<uint64_t> words(pages * kBlockSize / 8);
-  for (uint64_t i = 0; i < words.size() && version != 0; ++i)
-    words[i] = (first_page + i / 512) << 32 ^ version * 0x9e3779b97f4a7c15 ^ i % 512;
-  std::vector<std::byte> bytes(words.size() * 8);
-  std::memcpy(bytes.data(), words.data(), bytes.size());
+  const uint64_t count = version == 0 ? 0 : pages * kBlockSize / 8;
+  std::vector<uint64_t> words(count);
+  uint64_t* const word = words.data();  // not words[i], which is a call where nothing is optimized
+  for (uint64_t i = 0; i < count; ++i)
+    word[i] = (first_page + i / 512) << 32 ^ version * 0x9e3779b97f4a7c15 ^ i % 512;
+  std::vector<std::byte> bytes(pages * kBlockSize);
+  if (count > 0) std::memcpy(bytes.data(), word, bytes.size());
   return bytes;
+}
+
+// As ==, which goes byte by byte.
+inline bool same_bytes(ConstBytes a, ConstBytes b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace streamfs::emulator
