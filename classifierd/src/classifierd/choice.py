@@ -169,4 +169,5 @@ def _surely_positive(saved: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Of differences, f64[periods, candidates]: whose mean is worth it and beyond doubt."""
     mean = saved.mean(axis=0)
     error = saved.std(axis=0, ddof=1) / np.sqrt(len(saved))
-    return np.logical_and(mean > _WORTH, mean > _SURE * error)
+    positive: npt.NDArray[np.bool_] = (mean > _WORTH) & (mean > _SURE * error)
+    return positive
