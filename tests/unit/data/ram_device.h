@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/zeroed_array.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/forwarding_device.h"
 
@@ -34,7 +36,7 @@ class RamDevice final : public blockdev::Device {
   }
   // From so many blocks to this many, while it is used: there was room behind it.
   void lengthen(uint64_t blocks) {
-    SFS_ASSERT(blocks * kWordsABlock <= words_.size());
+    SFS_ASSERT(blocks * kWordsABlock <= words_.items().size());
     blocks_ = blocks;
   }
   void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
@@ -96,7 +98,7 @@ class RamDevice final : public blockdev::Device {
   }
   void frees_only_units_of(uint64_t blocks) { info_.trim_unit_blocks = blocks; }
   std::byte* block(uint64_t number) {  // while nothing is under way
-    return reinterpret_cast<std::byte*>(&words_[number * kWordsABlock]);
+    return reinterpret_cast<std::byte*>(&words_.items()[number * kWordsABlock]);
   }
 
   std::atomic<uint64_t> writes{0}, written_bytes{0}, flushes{0}, trimmed_blocks{0};
@@ -112,29 +114,31 @@ class RamDevice final : public blockdev::Device {
   std::function<Result<blockdev::IdleWork>(const blockdev::IdleLimits&)> on_idle;
 
  private:
-  using Word = std::atomic_ref<uint64_t>;
   static constexpr uint64_t kWordsABlock = kBlockSize / sizeof(uint64_t);
+  using Block = std::array<uint64_t, kWordsABlock>;
 
   // Word by word: a device may be read where it is being written (device.h). That is no race of its
-  // own, and it orders nothing, so that those of the callers are found.
+  // own, and it orders nothing, so that those of the callers are found. By a builtin, as
+  // std::atomic_ref is calls where nothing is optimized.
   void fill(BlockNo first, ConstBytes bytes) {
-    uint64_t at = first.value * kWordsABlock;
-    for (uint64_t done = 0; done < bytes.size(); done += sizeof(uint64_t)) {
-      uint64_t word = 0;
-      std::memcpy(&word, &bytes[done], sizeof word);
-      Word(words_[at++]).store(word, std::memory_order_relaxed);
+    uint64_t* to = &words_.items()[first.value * kWordsABlock];
+    for (uint64_t done = 0; done < bytes.size(); done += kBlockSize) {
+      Block block;
+      std::memcpy(block.data(), &bytes[done], kBlockSize);
+      for (const uint64_t word : block) __atomic_store_n(to++, word, __ATOMIC_RELAXED);
     }
   }
   void copy_out(BlockNo first, Bytes bytes) {
-    uint64_t at = first.value * kWordsABlock;
-    for (uint64_t done = 0; done < bytes.size(); done += sizeof(uint64_t)) {
-      const uint64_t word = Word(words_[at++]).load(std::memory_order_relaxed);
-      std::memcpy(&bytes[done], &word, sizeof word);
+    const uint64_t* from = &words_.items()[first.value * kWordsABlock];
+    for (uint64_t done = 0; done < bytes.size(); done += kBlockSize) {
+      Block block;
+      for (uint64_t& word : block) word = __atomic_load_n(from++, __ATOMIC_RELAXED);
+      std::memcpy(&bytes[done], block.data(), kBlockSize);
     }
   }
 
   blockdev::DeviceInfo info_;
-  std::vector<uint64_t> words_;
+  ZeroedArray<uint64_t> words_;
   std::atomic<uint64_t> blocks_;
   std::mutex tag_mutex_;
 };

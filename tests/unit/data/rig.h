@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -33,16 +34,18 @@ class RigClock final : public Clock {
 class ForgetfulRegion final : public pmem::Region {
  public:
   explicit ForgetfulRegion(const pmem::Region& from)
-      : words_(from.size() / kWordSize), class_(from.meta_class()) {
-    std::memcpy(words_.data(), from.at(0), from.size());
-    durable_ = words_;
+      : words_(words_of(from)), class_(from.meta_class()), durable_(words_) {
     attach(reinterpret_cast<std::byte*>(words_.data()), from.size());
   }
   pmem::MetaClass meta_class() const override { return class_; }
   void forget(uint64_t seed) {
     std::mt19937_64 random(seed);
-    for (size_t i = 0; i < words_.size(); ++i) {
-      if (words_[i] != durable_[i] && random() % 2 == 0) words_[i] = durable_[i];
+    const MutexLock lock(mutex_);
+    uint64_t* const now =
+        words_.data();  // not words_[i], which is a call where nothing is optimized
+    const uint64_t* const then = durable_.data();
+    for (size_t i = 0, end = words_.size(); i < end; ++i) {
+      if (now[i] != then[i] && random() % 2 == 0) now[i] = then[i];
     }
   }
 
@@ -50,22 +53,32 @@ class ForgetfulRegion final : public pmem::Region {
   void on_store(uint64_t, uint64_t) override {}
   void write_back_line(uint64_t offset) override {
     const MutexLock lock(mutex_);
-    for (uint64_t at = offset; at < offset + kLineSize; at += kWordSize)
-      flushed_[at / kWordSize] = load(at);
+    Line& line = flushed_[offset / kWordSize];
+    for (uint64_t at = offset; uint64_t& word : line) {
+      word = load(at);
+      at += kWordSize;
+    }
   }
   void drain() override {
     const MutexLock lock(mutex_);
-    for (const auto& [index, value] : flushed_) durable_[index] = value;
+    for (const auto& [first, line] : flushed_)
+      std::memcpy(&durable_[first], line.data(), sizeof line);
     flushed_.clear();
   }
   Result<void> make_durable() override { return {}; }
 
  private:
+  using Line = std::array<uint64_t, kLineSize / kWordSize>;
+  static std::vector<uint64_t> words_of(const pmem::Region& region) {
+    const auto* first = reinterpret_cast<const uint64_t*>(region.at(0));
+    return {first, first + region.size() / kWordSize};
+  }
+
   std::vector<uint64_t> words_;
   pmem::MetaClass class_;
   Mutex mutex_;  // leaf
   std::vector<uint64_t> durable_ SFS_GUARDED_BY(mutex_);
-  std::map<uint64_t, uint64_t> flushed_ SFS_GUARDED_BY(mutex_);  // word → as it was then
+  std::map<uint64_t, Line> flushed_ SFS_GUARDED_BY(mutex_);  // by first word: as it was then
 };
 
 class Rig {
