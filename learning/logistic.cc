@@ -1,6 +1,7 @@
 #include "learning/logistic.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -8,27 +9,33 @@
 
 namespace streamfs::learning {
 
-Logistic::Logistic() : weights_(kRows), gradients_(kRows) {
-  for (Scores& row : gradients_) row.fill(kGradientsFirst);
+Logistic::Logistic() : rows_(kRows) {
+  for (Row& row : rows_) {
+    for (Landmarks& some : row) some.gradients.fill(kGradientsFirst);
+  }
 }
 
 Scores Logistic::score(const Tokens& tokens) const {
-  Scores sum{};
+  std::array<std::array<float, kTogether>, kLandmarks / kTogether> sum{};
   for (uint32_t i = 0; i < kTokens; ++i) {
-    const Scores& weight = weights_[row_of(i, tokens[i])];
-    for (uint32_t j = 0; j < kLandmarks; ++j) sum[j] += weight[j];
+    const Row& row = rows_[row_of(i, tokens[i])];
+    for (uint32_t some = 0; some < row.size(); ++some) {
+      for (uint32_t j = 0; j < kTogether; ++j) sum[some][j] += row[some].weights[j];
+    }
   }
-  return sum;
+  return std::bit_cast<Scores>(sum);
 }
 
 // Rows are taken together, changed together (which vectors do) and put back; of a row that two
 // tokens of a write share one change stays.
 void Logistic::train(uint32_t landmark, const Tokens& tokens, bool lived) {
+  const uint32_t some = landmark / kTogether, one = landmark % kTogether;
   std::array<float, kTokens> weights, known;
   float sum = 0;
   for (uint32_t i = 0; i < kTokens; ++i) {
-    weights[i] = weights_[row_of(i, tokens[i])][landmark];
-    known[i] = gradients_[row_of(i, tokens[i])][landmark];
+    const Landmarks& row = rows_[row_of(i, tokens[i])][some];
+    weights[i] = row.weights[one];
+    known[i] = row.gradients[one];
     sum += weights[i];
   }
   const float gradient = 1 / (1 + std::exp(-sum)) - (lived ? 1.0F : 0.0F);
@@ -39,8 +46,9 @@ void Logistic::train(uint32_t landmark, const Tokens& tokens, bool lived) {
     weights[i] -= step / std::sqrt(known[i]) + kShrink * weights[i];
   }
   for (uint32_t i = 0; i < kTokens; ++i) {
-    weights_[row_of(i, tokens[i])][landmark] = weights[i];
-    gradients_[row_of(i, tokens[i])][landmark] = known[i];
+    Landmarks& row = rows_[row_of(i, tokens[i])][some];
+    row.weights[one] = weights[i];
+    row.gradients[one] = known[i];
   }
 }
 

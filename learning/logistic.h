@@ -11,9 +11,8 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
-#include <vector>
 
+#include "base/huge_pages.h"
 #include "learning/tokens.h"
 
 namespace streamfs::learning {
@@ -27,7 +26,6 @@ class Logistic {
   Scores score(const Tokens& tokens) const;
   // `lived`: whether the write with these tokens was alive at landmark j's age.
   void train(uint32_t landmark, const Tokens& tokens, bool lived);
-  std::span<const Scores> weights() const { return weights_; }
 
  private:
   static constexpr float kRate = 0.025F;
@@ -38,8 +36,15 @@ class Logistic {
   static constexpr float kGradientsMin = 1e-3F;  // or a row that is always right gets huge steps
   static constexpr float kGradientsFirst = 1e-2F;
 
-  std::vector<Scores> weights_;    // by row
-  std::vector<Scores> gradients_;  // squared, summed
+  // What training one landmark reads of a row is one line of the cache.
+  static constexpr uint32_t kTogether = 8;
+  struct alignas(64) Landmarks {
+    std::array<float, kTogether> weights{};
+    std::array<float, kTogether> gradients{};  // squared, summed
+  };
+  using Row = std::array<Landmarks, kLandmarks / kTogether>;
+
+  HugeVector<Row> rows_;
 };
 
 }  // namespace streamfs::learning

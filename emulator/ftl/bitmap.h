@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "emulator/ftl/huge_pages.h"
+#include "base/huge_pages.h"
 
 namespace streamfs::emulator {
 

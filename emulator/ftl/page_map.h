@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/huge_pages.h"
 #include "emulator/counters.h"
 #include "emulator/ftl/bitmap.h"
-#include "emulator/ftl/huge_pages.h"
 #include "emulator/ftl/router.h"
 #include "emulator/ftl/write_stamp.h"
 #include "emulator/geometry.h"

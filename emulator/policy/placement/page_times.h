@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "emulator/ftl/huge_pages.h"
+#include "base/huge_pages.h"
 #include "emulator/geometry.h"
 
 namespace streamfs::emulator {

@@ -9,7 +9,7 @@
 #include <new>
 #include <vector>
 
-namespace streamfs::emulator {
+namespace streamfs {
 
 template <typename T>
 struct HugePageAllocator {
@@ -38,4 +38,4 @@ struct HugePageAllocator {
 template <typename T>
 using HugeVector = std::vector<T, HugePageAllocator<T>>;
 
-}  // namespace streamfs::emulator
+}  // namespace streamfs
