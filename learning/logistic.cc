@@ -11,16 +11,16 @@ namespace streamfs::learning {
 
 Logistic::Logistic() : rows_(kRows) {
   for (Row& row : rows_) {
-    for (Landmarks& some : row) some.gradients.fill(kGradientsFirst);
+    for (Half& half : row) half.gradients.fill(kGradientsFirst);
   }
 }
 
 Scores Logistic::score(const Tokens& tokens) const {
-  std::array<std::array<float, kTogether>, kLandmarks / kTogether> sum{};
+  std::array<std::array<float, kHalf>, 2> sum{};
   for (uint32_t i = 0; i < kTokens; ++i) {
     const Row& row = rows_[row_of(i, tokens[i])];
-    for (uint32_t some = 0; some < row.size(); ++some) {
-      for (uint32_t j = 0; j < kTogether; ++j) sum[some][j] += row[some].weights[j];
+    for (uint32_t half = 0; half < row.size(); ++half) {
+      for (uint32_t j = 0; j < kHalf; ++j) sum[half][j] += row[half].weights[j];
     }
   }
   return std::bit_cast<Scores>(sum);
@@ -29,11 +29,11 @@ Scores Logistic::score(const Tokens& tokens) const {
 // Rows are taken together, changed together (which vectors do) and put back; of a row that two
 // tokens of a write share one change stays.
 void Logistic::train(uint32_t landmark, const Tokens& tokens, bool lived) {
-  const uint32_t some = landmark / kTogether, one = landmark % kTogether;
+  const uint32_t half = landmark / kHalf, one = landmark % kHalf;
   std::array<float, kTokens> weights, known;
   float sum = 0;
   for (uint32_t i = 0; i < kTokens; ++i) {
-    const Landmarks& row = rows_[row_of(i, tokens[i])][some];
+    const Half& row = rows_[row_of(i, tokens[i])][half];
     weights[i] = row.weights[one];
     known[i] = row.gradients[one];
     sum += weights[i];
@@ -46,7 +46,7 @@ void Logistic::train(uint32_t landmark, const Tokens& tokens, bool lived) {
     weights[i] -= step / std::sqrt(known[i]) + kShrink * weights[i];
   }
   for (uint32_t i = 0; i < kTokens; ++i) {
-    Landmarks& row = rows_[row_of(i, tokens[i])][some];
+    Half& row = rows_[row_of(i, tokens[i])][half];
     row.weights[one] = weights[i];
     row.gradients[one] = known[i];
   }

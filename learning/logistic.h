@@ -37,12 +37,12 @@ class Logistic {
   static constexpr float kGradientsFirst = 1e-2F;
 
   // What training one landmark reads of a row is one line of the cache.
-  static constexpr uint32_t kTogether = 8;
-  struct alignas(64) Landmarks {
-    std::array<float, kTogether> weights{};
-    std::array<float, kTogether> gradients{};  // squared, summed
+  static constexpr uint32_t kHalf = kLandmarks / 2;
+  struct alignas(64) Half {
+    std::array<float, kHalf> weights{};
+    std::array<float, kHalf> gradients{};  // squared, summed
   };
-  using Row = std::array<Landmarks, kLandmarks / kTogether>;
+  using Row = std::array<Half, 2>;
 
   HugeVector<Row> rows_;
 };

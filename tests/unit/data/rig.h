@@ -41,8 +41,8 @@ class ForgetfulRegion final : public pmem::Region {
   void forget(uint64_t seed) {
     std::mt19937_64 random(seed);
     const MutexLock lock(mutex_);
-    uint64_t* const now =
-        words_.data();  // not words_[i], which is a call where nothing is optimized
+    // Not words_[i], which is a call where nothing is optimized.
+    uint64_t* const now = words_.data();
     const uint64_t* const then = durable_.data();
     for (size_t i = 0, end = words_.size(); i < end; ++i) {
       if (now[i] != then[i] && random() % 2 == 0) now[i] = then[i];
