@@ -1,7 +1,6 @@
 #include "learning/logistic.h"
 
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -16,14 +15,13 @@ Logistic::Logistic() : rows_(kRows) {
 }
 
 Scores Logistic::score(const Tokens& tokens) const {
-  std::array<std::array<float, kHalf>, 2> sum{};
+  Scores sum{};
   for (uint32_t i = 0; i < kTokens; ++i) {
     const Row& row = rows_[row_of(i, tokens[i])];
-    for (uint32_t half = 0; half < row.size(); ++half) {
-      for (uint32_t j = 0; j < kHalf; ++j) sum[half][j] += row[half].weights[j];
-    }
+    for (uint32_t j = 0; j < kHalf; ++j) sum[j] += row[0].weights[j];
+    for (uint32_t j = 0; j < kHalf; ++j) sum[kHalf + j] += row[1].weights[j];
   }
-  return std::bit_cast<Scores>(sum);
+  return sum;
 }
 
 // Rows are taken together, changed together (which vectors do) and put back; of a row that two

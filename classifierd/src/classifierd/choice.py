@@ -3,7 +3,7 @@
 Each candidate tags the same writes on a shadow device of its own (_core.Shadow). Period by period
 the differences in pages copied are paired, so that what the workload does to all of them cancels
 out. A switch needs a mean difference that is worth it and three standard errors away from none.
-Candidates are named in the order in which they serve where there is no such difference among them.
+Where there is no such difference among candidates, the one named first is preferred.
 
 A device keeps for long what lies in its blocks, so going over to another placement has a price. To
 count it, all shadow devices become at times what the serving candidate's is (a fork), and each
@@ -153,8 +153,8 @@ class Choice:
     def _better(self) -> int | None:
         """The candidate to go over to, if there is one.
 
-        Of those that are surely better than what serves, the first named that is not surely worse
-        than the best of them: a moment's luck says little of placements that are nearly alike.
+        Of those surely better than what serves, the first that is not surely worse than the best of
+        them: a moment's luck says little of placements that are nearly alike.
         """
         rows = np.array(self._history)
         better = _surely_positive(rows[:, [self._serving]] - rows)

@@ -19,6 +19,7 @@ from classifierd.records import RECORD, Records
 
 # Streams are not free where spare blocks are few, hence fewer of them as well: a half, a quarter.
 _MODELS = {"logistic": 1, "logistic-few": 2, "logistic-fewer": 4}  # pStreams for a class
+# In this order: where several are nearly alike, the first is gone over to (choice.py).
 CANDIDATES = (*_MODELS, "life-table", "life-table-few", "nosep")
 # Those whose placements a table can say (placements()): what is not published must not win.
 PUBLISHED = ("life-table", "life-table-few", "nosep")
@@ -54,8 +55,8 @@ def pstreams_of(classes: int, pstreams: int) -> Tags:
 class Contest:
     """Candidates that learn from the same writes, one of which serves. Not thread-safe.
 
-    `capacity_blocks`: the block behind the last one. `candidates` are some of CANDIDATES, and
-    `serving` the one that begins: nosep where it competes, else the first. Raises ValueError for
+    `capacity_blocks`: the block behind the last one. `candidates` are some of CANDIDATES, the first
+    preferred where they are nearly alike, and `serving` the one that begins: nosep where it competes, else the first. Raises ValueError for
     what is no candidate.
     """
 

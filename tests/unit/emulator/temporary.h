@@ -35,13 +35,13 @@ class TemporaryDirectory {
 
 // `pages` pages, each full of words made of its number and `version`; version 0 is all zeroes.
 inline std::vector<std::byte> content(uint64_t first_page, uint64_t pages, uint64_t version) {
-  const uint64_t count = version == 0 ? 0 : pages * kBlockSize / 8;
-  std::vector<uint64_t> words(count);
-  uint64_t* const word = words.data();  // not words[i], which is a call where nothing is optimized
-  for (uint64_t i = 0; i < count; ++i)
-    word[i] = (first_page + i / 512) << 32 ^ version * 0x9e3779b97f4a7c15 ^ i % 512;
   std::vector<std::byte> bytes(pages * kBlockSize);
-  if (count > 0) std::memcpy(bytes.data(), word, bytes.size());
+  if (version == 0) return bytes;
+  std::vector<uint64_t> words(bytes.size() / 8);
+  uint64_t* const word = words.data();  // not words[i], which is a call where nothing is optimized
+  for (uint64_t i = 0, end = words.size(); i < end; ++i)
+    word[i] = (first_page + i / 512) << 32 ^ version * 0x9e3779b97f4a7c15 ^ i % 512;
+  std::memcpy(bytes.data(), word, bytes.size());
   return bytes;
 }
 
