@@ -56,8 +56,8 @@ class Contest:
     """Candidates that learn from the same writes, one of which serves. Not thread-safe.
 
     `capacity_blocks`: the block behind the last one. `candidates` are some of CANDIDATES, the first
-    preferred where they are nearly alike, and `serving` the one that begins: nosep where it competes, else the first. Raises ValueError for
-    what is no candidate.
+    preferred where they are nearly alike, and `serving` the one that begins: nosep where it
+    competes, else the first. Raises ValueError for what is no candidate.
     """
 
     def __init__(
