@@ -1,6 +1,7 @@
 #include "fuse-fs/blockdev/faulty_device.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -54,9 +55,15 @@ void FaultyDevice::set_faults(const Faults& faults) {
 }
 
 bool FaultyDevice::due(uint64_t& countdown) {
-  if (countdown == 0) return true;
-  if (countdown != Faults::kNever) --countdown;
-  return false;
+  if (countdown == Faults::kNever) return false;
+  if (countdown > 0) {
+    --countdown;
+    return false;
+  }
+  if (faults_.failures == 0) return false;
+  if (faults_.failures != Faults::kNever) --faults_.failures;
+  ++failed_;
+  return true;
 }
 
 void FaultyDevice::cache(BlockNo first, ConstBytes bytes, WriteTag tag) {
@@ -106,6 +113,7 @@ Result<void> FaultyDevice::write_through(BlockNo first, ConstBytes bytes, WriteT
 }
 
 void FaultyDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {
+  ++writes_;
   uint64_t chance = 0;
   const auto fault =
       struck({Storm::kWriteError, Storm::kNoSpace, Storm::kWriteRefused, Storm::kStuck}, chance);
@@ -150,9 +158,13 @@ void FaultyDevice::read(BlockNo first, Bytes bytes, Completion done) {
 }
 
 Result<void> FaultyDevice::flush() {
+  ++flushes_;
   const MutexLock lock(mutex_);
   if (off_) return injected("no power");
-  if (due(faults_.fail_flushes_after)) return injected("flush");
+  if (due(faults_.fail_flushes_after)) {
+    if (faults_.lose_on_failed_flush) lose_unflushed(failed_);
+    return injected("flush");
+  }
   SFS_TRY(write_back());
   return inner_->flush();
 }
@@ -201,11 +213,15 @@ void FaultyDevice::settle(uint64_t block, const std::vector<Version>& versions, 
   SFS_ASSERT(write_now(*inner_, BlockNo{block}, content, versions.back().tag).ok());
 }
 
-void FaultyDevice::power_cut(uint64_t seed) {
-  const MutexLock lock(mutex_);
+void FaultyDevice::lose_unflushed(uint64_t seed) {
   std::mt19937_64 random(seed);
   for (const auto& [block, versions] : unflushed_) settle(block, versions, random());
   unflushed_.clear();
+}
+
+void FaultyDevice::power_cut(uint64_t seed) {
+  const MutexLock lock(mutex_);
+  lose_unflushed(seed);
   off_ = true;
 }
 

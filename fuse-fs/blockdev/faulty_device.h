@@ -2,6 +2,8 @@
 //
 // Errors: after `fail_writes_after` more writes every write fails with EIO, having reached the
 // device not at all or, with `tear_failing_writes`, in its first half; likewise reads and flushes.
+// At most `failures` calls fail. With `lose_on_failed_flush` a flush that fails drops unflushed
+// writes as a power cut does, and the device stays on.
 // Storm: requests fail at random, each in one of the ways that devices have; a flush never does.
 // Power: with `volatile_cache`, writes and trims since the last flush live here only. power_cut()
 // decides for every 512-byte sector of every such block which of its versions since that flush,
@@ -12,6 +14,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -33,7 +36,9 @@ struct Faults {
   uint64_t fail_writes_after = kNever;
   uint64_t fail_reads_after = kNever;
   uint64_t fail_flushes_after = kNever;
+  uint64_t failures = kNever;
   bool tear_failing_writes = false;
+  bool lose_on_failed_flush = false;
 };
 
 struct Storm {
@@ -65,6 +70,10 @@ class FaultyDevice final : public ForwardingDevice {
   void power_cut(uint64_t seed);
   void power_on();
   Device& inner() { return *inner_; }
+  // Calls that arrived, and calls that failed because of set_faults().
+  uint64_t writes() const { return writes_; }
+  uint64_t flushes() const { return flushes_; }
+  uint64_t failed() const { return failed_; }
 
   const DeviceInfo& info() const override { return info_; }
   void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override;
@@ -80,7 +89,8 @@ class FaultyDevice final : public ForwardingDevice {
     bool trimmed = false;
   };
 
-  static bool due(uint64_t& countdown);
+  bool due(uint64_t& countdown) SFS_REQUIRES(mutex_);
+  void lose_unflushed(uint64_t seed) SFS_REQUIRES(mutex_);
   // What happens to a request of which these can be, if anything; `chance` draws how.
   std::optional<Storm::Kind> struck(std::initializer_list<Storm::Kind> kinds, uint64_t& chance);
   Result<void> write_through(BlockNo first, ConstBytes bytes, WriteTag tag) SFS_REQUIRES(mutex_);
@@ -93,6 +103,7 @@ class FaultyDevice final : public ForwardingDevice {
   const bool volatile_cache_;
   Mutex mutex_;  // held across the inner device's calls: a test device
   Faults faults_ SFS_GUARDED_BY(mutex_);
+  std::atomic<uint64_t> writes_{0}, flushes_{0}, failed_{0};
   Mutex storm_mutex_;  // leaf
   Storm storm_ SFS_GUARDED_BY(storm_mutex_);
   std::mt19937_64 weather_ SFS_GUARDED_BY(storm_mutex_);

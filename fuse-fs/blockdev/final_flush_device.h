@@ -1,14 +1,17 @@
-// A device of which a flush that failed is final: the device may have dropped what it could not
-// flush and forget that it did (a file tells it once), so a later success would prove nothing.
-// Everyone who flushes it shares that knowledge; all else goes straight to the device beneath.
+// A device on which a failed flush is final. The device may have dropped what it could not flush,
+// and may report that only once (a file does), so a later flush that succeeds proves nothing.
+// After the first failed flush every flush, write, trim, release and maintenance call fails with
+// that error: what is durable at that moment stays as it is. Reads go on.
 // Thread safety and crashes: see device.h.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/forwarding_device.h"
 
@@ -18,12 +21,13 @@ class FinalFlushDevice final : public ForwardingDevice {
  public:
   explicit FinalFlushDevice(std::unique_ptr<Device> inner)
       : ForwardingDevice(*inner), inner_(std::move(inner)) {}
+  void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override;
   // Errors: that of the first flush that had failed when this one ended.
   Result<void> flush() override;
-  Result<IdleWork> prepare_poweroff(const IdleLimits& limits) override {
-    SFS_TRY(flush());
-    return beneath_.prepare_poweroff(limits);
-  }
+  Result<void> trim(BlockNo first, uint64_t count) override;
+  Result<void> release(PStreamId stream) override;
+  Result<IdleWork> begin_idle(const IdleLimits& limits) override;
+  Result<IdleWork> prepare_poweroff(const IdleLimits& limits) override;
 
  private:
   Result<void> failure() const;
@@ -31,6 +35,7 @@ class FinalFlushDevice final : public ForwardingDevice {
   const std::unique_ptr<Device> inner_;
   mutable Mutex mutex_;  // leaf; not held over the flush
   Result<void> failed_ SFS_GUARDED_BY(mutex_);
+  std::atomic<bool> has_failed_{false};
 };
 
 }  // namespace streamfs::blockdev

@@ -14,6 +14,9 @@ namespace streamfs::blockdev {
 class ForwardingDevice : public Device {
  public:
   explicit ForwardingDevice(Device& beneath) : beneath_(beneath) {}  // outlives this
+  // A device around a ForwardingDevice has to wrap it: a copy would pass it by.
+  ForwardingDevice(const ForwardingDevice&) = delete;
+  ForwardingDevice& operator=(const ForwardingDevice&) = delete;
   const DeviceInfo& info() const override { return beneath_.info(); }
   Result<uint64_t> measure() override { return beneath_.measure(); }
   Result<void> check_same() override { return beneath_.check_same(); }

@@ -114,16 +114,18 @@ std::unique_ptr<pmem::Region> take_region(std::vector<MetaPlace>& places) {
   return std::make_unique<pmem::MirrorRegion>(std::move(first), std::move(second));
 }
 
-// With a snapshot of the empty filesystem, so that a log can be restored from and gone on with from
-// its first mount on.
+// Writes a snapshot of the empty filesystem to both areas: a log can be restored from either, and
+// continued, from the first mount on.
 Result<void> begin_log(pmem::Region& region, meta::Superblock& super, blockdev::Device& device) {
   SFS_ASSIGN(const meta::Geometry geometry, meta::Geometry::from(super));
   if (!geometry.meta_log()) return {};
   LogBlocks blocks(device);
   meta::SnapshotHeader header{};
-  header.generation = 1;
   header.first_chunk = meta::first_number(super, 0);
-  SFS_TRY(meta::write_snapshot(region, geometry, meta::make_label(super).label, header, blocks));
+  for (const uint64_t generation : {uint64_t{1}, uint64_t{2}}) {
+    header.generation = generation;
+    SFS_TRY(meta::write_snapshot(region, geometry, meta::make_label(super).label, header, blocks));
+  }
   super.log_end = meta::LogEnd{header.generation, 0, 0}.packed();
   SFS_TRY(meta::store_superblock(region, super));
   ++super.generation;

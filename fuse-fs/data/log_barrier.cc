@@ -97,7 +97,7 @@ class LogBarrier final : public DurabilityBarrier {
   bool damaged() const override { return region_.lost() > 0; }
   uint64_t log_bytes() const override { return log_->bytes_written(); }
   void grow(const meta::DataLabel& label) override { log_->grow(label); }
-  Result<void> renew() override { return log_->snapshot(); }
+  Result<void> renew() override { return log_->renew(); }
   uint64_t close() override { return log_->end(); }
 
  private:

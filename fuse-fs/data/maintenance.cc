@@ -47,7 +47,7 @@ void Maintenance::timer_loop() {
 
 void Maintenance::timer_round() {
   look_at_device();
-  if (!core_.health.readable().ok()) return;  // each try would fail, and say so
+  if (!core_.health.writable().ok()) return;
   if (core_.epochs.due()) close_epoch();
   const uint64_t now = clock_.monotonic_ms();
   bool sync = barrier_.damaged();
@@ -55,8 +55,7 @@ void Maintenance::timer_round() {
     namespace_synced_ms_ = now;
     sync = namespace_dirty_.exchange(false) || sync;
   }
-  if (sync && core_.health.writable().ok())
-    (void)make_durable(barrier_, core_.engine.journal().last(), core_.health);
+  if (sync) (void)make_durable(barrier_, core_.engine.journal().last(), core_.health);
   core_.states.flushed(core_.epochs.flushed());
   if (now - ticked_ms_ >= kTickMs) {
     ticked_ms_ = now;

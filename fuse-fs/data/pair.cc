@@ -129,6 +129,10 @@ Result<meta::Superblock> restore(const Search& search, OpenPair& pair, std::stri
   }
   spdlog::warn("{} {}; rebuilding it from the metadata log", search.meta_path, why);
   SFS_ASSIGN(const meta::Restored restored, meta::restore_from_log(*pair.region, label, log));
+  if (!restored.damage.empty()) {
+    spdlog::warn("{}; snapshot {} and the log after it are used instead", restored.damage,
+                 restored.snapshot_generation);
+  }
   spdlog::warn("rebuilt: {} records after snapshot {}{}", restored.records,
                restored.snapshot_generation,
                restored.ended_early ? ", up to one whose data had not arrived" : "");

@@ -40,7 +40,8 @@ Result<std::optional<LogChunk>> LogReader::read_at(uint64_t at) {
   ++next_;
   blocks_ += (at + label_.log_blocks - at_) % label_.log_blocks + blocks;
   at_ = (at + blocks) % label_.log_blocks;
-  LogChunk chunk{std::move(bytes), std::vector<LogCondition>(header.conditions), header.settled};
+  LogChunk chunk{std::move(bytes), std::vector<LogCondition>(header.conditions), header.settled,
+                 header.last_sequence};
   const size_t records = chunk.records.size() - header.conditions * sizeof(LogCondition);
   if (header.conditions != 0) {
     std::memcpy(chunk.conditions.data(), chunk.records.data() + records,

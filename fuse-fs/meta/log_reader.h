@@ -17,6 +17,7 @@ struct LogChunk {
   std::vector<std::byte> records;  // each followed by its bodies
   std::vector<LogCondition> conditions;
   uint64_t settled;
+  uint64_t last_sequence;  // of the last record in it or in an earlier chunk
 };
 
 class LogReader {

@@ -20,13 +20,22 @@
 #include "fuse-fs/meta/log_format.h"
 #include "fuse-fs/meta/log_reader.h"
 #include "fuse-fs/meta/snapshot.h"
+#include "fuse-fs/meta/snapshot_choice.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
 namespace {
 
-uint64_t chunk_blocks(uint64_t payload) {
-  return div_round_up(sizeof(LogChunkHeader) + payload, kBlockSize);
+// Whether both belong to one run of chunk numbers, one right after the other.
+bool are_neighbours(const SnapshotHeader& older, const SnapshotHeader& newest) {
+  return older.generation + 1 == newest.generation && older.first_chunk <= newest.first_chunk &&
+         older.first_chunk >> kFirstNumberShift == newest.first_chunk >> kFirstNumberShift;
+}
+
+// From where the log after one began to where that after the next did.
+uint64_t blocks_between(const SnapshotHeader& older, const SnapshotHeader& newest, uint64_t ring) {
+  const uint64_t apart = (newest.first_block + ring - older.first_block) % ring;
+  return apart == 0 && older.first_chunk != newest.first_chunk ? ring : apart;
 }
 
 }  // namespace
@@ -63,22 +72,27 @@ Result<std::unique_ptr<MetadataLog>> MetadataLog::attach(pmem::Region& region,
     raw->append(tx, record, bodies, conditions);
   });
   const MutexLock lock(log->ship_mutex_);
-  SFS_ASSIGN(const SnapshotHeader newest, newest_snapshot(label, device));
-  log->snapshot_generation_ = newest.generation;
-  if (end != 0) log->go_on(newest, LogEnd::unpacked(end));
+  SFS_ASSIGN(const SnapshotHeaders headers, read_snapshot_headers(label, device));
+  log->snapshot_generation_ = headers.newest.generation;
+  if (end != 0) log->go_on(headers.newest, headers.older, LogEnd::unpacked(end));
   return log;
 }
 
-void MetadataLog::go_on(const SnapshotHeader& snapshot, const LogEnd& end) {
-  const bool is_known = snapshot.generation != 0 && end.is_after(snapshot.generation);
-  if (!is_known || end.blocks > label_.log_blocks) return;
-  next_chunk_ = snapshot.first_chunk + end.chunks;
-  snapshot_chunk_ = snapshot.first_chunk;
-  head_block_ = snapshot.first_block + end.blocks;
-  snapshot_at_ = snapshot.first_block;
+// Only with both snapshots of one run of chunk numbers: otherwise the log begins anew.
+void MetadataLog::go_on(const SnapshotHeader& newest, const SnapshotHeader& older,
+                        const LogEnd& end) {
+  const bool is_known = newest.generation != 0 && end.is_after(newest.generation);
+  const uint64_t between = blocks_between(older, newest, label_.log_blocks);
+  if (!is_known || !are_neighbours(older, newest) || between + end.blocks > label_.log_blocks)
+    return;
+  next_chunk_ = newest.first_chunk + end.chunks;
+  snapshot_chunk_ = newest.first_chunk;
+  snapshot_at_ = label_.log_blocks + newest.first_block;
+  needed_from_ = snapshot_at_ - between;
+  head_block_ = snapshot_at_ + end.blocks;
   shipped_ = settled_ = journal_.last().value;
   durable_ = shipped_;
-  begun_ = true;
+  begun_.store(true, std::memory_order_release);
 }
 
 Result<void> MetadataLog::begin() {
@@ -90,20 +104,26 @@ Result<void> MetadataLog::begin() {
 Result<void> MetadataLog::begin_locked() {
   if (begun_.load(std::memory_order_acquire)) return {};
   SFS_TRY(pass_old_log());
-  return take_snapshot();
+  SFS_TRY(take_snapshot());
+  SFS_TRY(take_snapshot());
+  begun_.store(true, std::memory_order_release);
+  return {};
 }
 
-// A restore believes it until the snapshot counts.
+// A restore reads the old log until the first snapshot counts. That one takes the area of the
+// snapshot that a restore would not begin with.
 Result<void> MetadataLog::pass_old_log() {
-  SFS_ASSIGN(const SnapshotHeader newest, newest_snapshot(label_, device_));
-  next_chunk_ = first_number(geometry_.super(), newest.generation);
-  if (newest.generation == 0) return {};
-  LogReader old(label_, newest, device_);
+  SFS_ASSIGN(const SnapshotChoice choice, choose_snapshot(geometry_, label_, device_));
+  const SnapshotHeader& snapshot = choice.snapshot;
+  snapshot_generation_ = choice.next_generation - 1;
+  next_chunk_ = first_number(geometry_.super(), snapshot_generation_);
+  if (snapshot.generation == 0) return {};
+  LogReader old(label_, snapshot, device_);
   for (bool more = true; more;) {
     SFS_ASSIGN(const auto chunk, old.next());
     more = chunk.has_value();
   }
-  snapshot_at_ = newest.first_block;
+  needed_from_ = snapshot_at_ = snapshot.first_block;
   head_block_ = snapshot_at_ + old.blocks();
   return {};
 }
@@ -147,65 +167,102 @@ Result<MetadataLog::Shipped> MetadataLog::ship_to_settle() {
   const MutexLock lock(ship_mutex_);
   SFS_TRY(begin_locked());
   SFS_ASSIGN(Shipped shipped, ship_locked());
-  if (settled_ < durable_.load(std::memory_order_acquire)) {
-    SFS_TRY(write_chunk({std::vector<std::byte>(sizeof(LogChunkHeader)), {}}, shipped_));
-    shipped.settled = TxId{settled_};
-  }
+  if (settled_ >= durable_.load(std::memory_order_acquire)) return shipped;
+  Chunk chunk = chunk_of({});
+  if (is_due(chunk)) SFS_TRY(take_snapshot());
+  while (!has_room(blocks_of(chunk))) SFS_TRY(take_snapshot());
+  SFS_TRY(write_chunk(std::move(chunk), shipped_));
+  shipped.settled = TxId{settled_};
   return shipped;
 }
 
+// In the order of sequences, whatever a snapshot between two chunks ships by itself: records leave
+// the queue only when their chunk is the next to be written.
 Result<MetadataLog::Shipped> MetadataLog::ship_locked() {
   const uint64_t target = journal_.quiesce().value;
-  std::vector<Pending> records;
   {
-    const MutexLock pending_lock(pending_mutex_);
+    const MutexLock lock(pending_mutex_);
     std::ranges::sort(pending_, {}, &Pending::sequence);
-    const auto end = std::ranges::upper_bound(pending_, target, {}, &Pending::sequence);
-    records.assign(std::move_iterator(pending_.begin()), std::move_iterator(end));
-    pending_.erase(pending_.begin(), end);
   }
-  const auto written = write_pending(records);
-  if (!written.ok()) {
-    const MutexLock pending_lock(pending_mutex_);
-    pending_.insert(pending_.end(), std::move_iterator(records.begin()),
-                    std::move_iterator(records.end()));
-    return written.error();
+  for (std::vector<Pending> records; !(records = take_pending(target)).empty();) {
+    Chunk chunk = chunk_of(records);
+    if (!snapshotting_ && is_due(chunk)) {
+      put_back(std::move(records));
+      SFS_TRY(take_snapshot());  // ships them, too
+      continue;
+    }
+    const Result<void> done = write_chunk(std::move(chunk), records.back().sequence);
+    if (done.ok()) continue;
+    put_back(std::move(records));
+    return done.error();
   }
   shipped_ = std::max(shipped_, target);  // a snapshot may have shipped more
   return Shipped{TxId{target}, TxId{settled_}};
 }
 
-Result<void> MetadataLog::write_pending(const std::vector<Pending>& records) {
-  const auto empty = [] { return Chunk{std::vector<std::byte>(sizeof(LogChunkHeader)), {}}; };
-  Chunk chunk = empty();
-  uint64_t last = shipped_;
+MetadataLog::Chunk MetadataLog::chunk_of(const std::vector<Pending>& records) {
+  Chunk chunk{std::vector<std::byte>(sizeof(LogChunkHeader)), {}};
   for (const Pending& record : records) {
-    const size_t conditions = chunk.conditions.size() + record.conditions.size();
-    if (chunk.bytes.size() + record.bytes.size() + conditions * sizeof(LogCondition) >
-        kChunkBytesMax) {
-      SFS_TRY(write_chunk(std::exchange(chunk, empty()), last));
-    }
     chunk.bytes.insert(chunk.bytes.end(), record.bytes.begin(), record.bytes.end());
     for (const DataCondition& each : record.conditions)
       chunk.conditions.push_back({record.sequence, each.block.value, each.checksum, each.length});
-    last = record.sequence;
   }
-  if (chunk.bytes.size() == sizeof(LogChunkHeader)) return {};
-  return write_chunk(std::move(chunk), last);
+  return chunk;
+}
+
+uint64_t MetadataLog::blocks_of(const Chunk& chunk) {
+  return div_round_up(chunk.bytes.size() + chunk.conditions.size() * sizeof(LogCondition),
+                      kBlockSize);
+}
+
+// As many of the first records as a chunk holds, in order, none after `last_sequence`.
+std::vector<MetadataLog::Pending> MetadataLog::take_pending(uint64_t last_sequence) {
+  const MutexLock lock(pending_mutex_);
+  uint64_t bytes = sizeof(LogChunkHeader);
+  auto end = pending_.begin();
+  for (; end != pending_.end() && end->sequence <= last_sequence; ++end) {
+    bytes += end->bytes.size() + end->conditions.size() * sizeof(LogCondition);
+    if (bytes > kChunkBytesMax && end != pending_.begin()) break;
+  }
+  std::vector<Pending> records(std::move_iterator(pending_.begin()), std::move_iterator(end));
+  pending_.erase(pending_.begin(), end);
+  return records;
+}
+
+void MetadataLog::put_back(std::vector<Pending> records) {
+  const MutexLock lock(pending_mutex_);
+  pending_.insert(pending_.begin(), std::move_iterator(records.begin()),
+                  std::move_iterator(records.end()));
+}
+
+void MetadataLog::drop_pending(TxId through) {
+  const MutexLock lock(pending_mutex_);
+  std::erase_if(pending_, [&](const Pending& record) { return record.sequence <= through.value; });
+}
+
+// Where a chunk of so many blocks begins: it never crosses the end of the ring.
+uint64_t MetadataLog::place_of(uint64_t blocks) const {
+  const uint64_t ring = label_.log_blocks;
+  return head_block_ % ring + blocks > ring ? round_up(head_block_, ring) : head_block_;
+}
+
+bool MetadataLog::has_room(uint64_t blocks) const {
+  return place_of(blocks) + blocks - needed_from_ <= label_.log_blocks;
+}
+
+// Whether a snapshot is taken before this chunk.
+bool MetadataLog::is_due(const Chunk& chunk) const {
+  const uint64_t blocks = blocks_of(chunk);
+  return head_block_ + blocks - snapshot_at_ > snapshot_due() || !has_room(blocks);
 }
 
 Result<void> MetadataLog::write_chunk(Chunk chunk, uint64_t last_sequence) {
   const ConstBytes conditions = std::as_bytes(std::span(chunk.conditions));
+  const uint64_t blocks = blocks_of(chunk);
+  if (!has_room(blocks)) return Error{ENOBUFS, "the metadata log is full"};
   chunk.bytes.insert(chunk.bytes.end(), conditions.begin(), conditions.end());
   const uint64_t payload = chunk.bytes.size() - sizeof(LogChunkHeader);
-  const uint64_t blocks = chunk_blocks(payload);
-  if (!snapshotting_ && head_block_ + blocks - snapshot_at_ > snapshot_due())
-    SFS_TRY(take_snapshot());
-  if (head_block_ % label_.log_blocks + blocks > label_.log_blocks) {
-    head_block_ = round_up(head_block_, label_.log_blocks);  // a chunk never crosses the end
-  }
-  if (head_block_ + blocks - snapshot_at_ > label_.log_blocks)
-    return Error{ENOBUFS, "the metadata log is full"};
+  head_block_ = place_of(blocks);
   LogChunkHeader header{};
   header.magic = kChunkMagic;
   header.number = next_chunk_;
@@ -263,15 +320,13 @@ bool MetadataLog::is_conditional(TxId through) const {
       conditional_, [&](const auto& each) { return each.second.sequence <= through.value; });
 }
 
-// Fuzzy: records are committed meanwhile, and pages may have caught them. So they are in the log,
-// durably, before anybody begins with this snapshot. If they outrun the log, they are made to wait.
+// Records are committed meanwhile, and pages may have caught them. They are therefore durable in
+// the log before a restore may begin with this snapshot. If they outrun the log, they are made to
+// wait.
 Result<void> MetadataLog::take_snapshot() {
   snapshotting_ = true;
   Result<void> done = write_snapshot_beside();
-  if (!done.ok() && done.error().code == ENOBUFS) {
-    const Journal::Stopped stopped(journal_);
-    done = write_snapshot_as_of(journal_.last());
-  }
+  if (!done.ok() && done.error().code == ENOBUFS) done = write_both_snapshots();
   snapshotting_ = false;
   return done;
 }
@@ -285,7 +340,20 @@ SnapshotHeader MetadataLog::next_snapshot(TxId as_of) const {
   return header;
 }
 
+// The newest snapshot is enough from here on: the other one's log may be overwritten.
+Result<void> MetadataLog::give_up_older() {
+  SFS_TRY(clear_snapshot(label_, snapshot_generation_ + 1, device_));
+  const uint64_t ring = label_.log_blocks;
+  while (needed_from_ < snapshot_at_) {
+    const uint64_t some = std::min(snapshot_at_ - needed_from_, ring - needed_from_ % ring);
+    device_.forget(BlockNo{label_.log_first_block + needed_from_ % ring}, some);
+    needed_from_ += some;
+  }
+  return {};
+}
+
 Result<void> MetadataLog::write_snapshot_beside() {
+  SFS_TRY(give_up_older());
   const uint64_t from = head_block_;
   // Pages are looked for after that: they hold all that the header says they do.
   const SnapshotHeader begun = next_snapshot(journal_.quiesce());
@@ -296,24 +364,34 @@ Result<void> MetadataLog::write_snapshot_beside() {
   return snapshot_written(header, from);
 }
 
-Result<void> MetadataLog::write_snapshot_as_of(TxId last) {
-  const uint64_t from = head_block_;
-  SFS_ASSIGN(const SnapshotHeader header,
-             write_snapshot_pages(region_, geometry_, label_, next_snapshot(last), device_,
-                                  used_pages_.look(geometry_)));
-  return snapshot_written(header, from);
+// Commits wait. Both areas then hold everything, so no restore needs a pending record.
+Result<void> MetadataLog::write_both_snapshots() {
+  const Journal::Stopped stopped(journal_);
+  const TxId last = journal_.last();
+  for (int area = 0; area < 2; ++area) {
+    SFS_TRY(give_up_older());
+    const uint64_t from = head_block_;
+    SFS_ASSIGN(const SnapshotHeader header,
+               write_snapshot_pages(region_, geometry_, label_, next_snapshot(last), device_,
+                                    used_pages_.look(geometry_)));
+    SFS_TRY(snapshot_written(header, from));
+  }
+  drop_pending(last);
+  shipped_ = std::max(shipped_, last.value);
+  settled_ = std::max(settled_, last.value);
+  made_durable({last, last});
+  return {};
 }
 
 Result<void> MetadataLog::snapshot_written(const SnapshotHeader& header, uint64_t from) {
+  const uint64_t settled = settled_;
   SFS_TRY(finish_snapshot(header, label_, device_));
   bytes_written_.fetch_add(snapshot_bytes(header), std::memory_order_relaxed);
-  ++snapshot_generation_;
+  snapshot_generation_ = header.generation;
   snapshot_chunk_ = header.first_chunk;
-  forget_up_to(snapshot_at_);
   snapshot_at_ = from;
   snapshot_blocks_ = snapshot_bytes(header) / kBlockSize;
-  begun_.store(true, std::memory_order_release);
-  made_durable({TxId{header.sequence}, TxId{header.sequence}});  // its flushes were of the data too
+  made_durable({TxId{header.sequence}, TxId{settled}});  // its flushes were of the data too
   return {};
 }
 
@@ -325,19 +403,6 @@ uint64_t MetadataLog::snapshot_due() const {
   return snapshot_blocks_ == 0 ? half : std::min(half, std::max(kLeast, 2 * snapshot_blocks_));
 }
 
-// No snapshot needs what lies before that block: the one that did has been written over. So has
-// what is a whole turn behind.
-void MetadataLog::forget_up_to(uint64_t block) {
-  const uint64_t ring = label_.log_blocks;
-  const uint64_t turn_before = head_block_ - std::min(head_block_, ring);
-  for (uint64_t at = std::max(needed_from_.value_or(block), turn_before); at < block;) {
-    const uint64_t some = std::min(block - at, ring - at % ring);
-    device_.forget(BlockNo{label_.log_first_block + at % ring}, some);
-    at += some;
-  }
-  needed_from_ = block;
-}
-
 void MetadataLog::grow(const DataLabel& label) {
   const MutexLock lock(ship_mutex_);
   label_ = label;
@@ -347,6 +412,11 @@ Result<void> MetadataLog::snapshot() {
   SFS_TRY(ship());
   const MutexLock lock(ship_mutex_);
   return take_snapshot();
+}
+
+Result<void> MetadataLog::renew() {
+  SFS_TRY(snapshot());
+  return snapshot();
 }
 
 }  // namespace streamfs::meta

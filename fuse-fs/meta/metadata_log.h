@@ -21,12 +21,16 @@
 // and ends before it: nobody was told of that one, or of a later one. A condition is settled once a
 // durable chunk says that the flush after its record returned; until then nobody may change what it
 // looks at, or give the block to somebody else.
+//
+// Either snapshot area alone is enough. The log since the older snapshot stays on the device, in
+// the order of sequences, and a condition is settled by a chunk only, never by a snapshot: so a
+// restore that begins with the older snapshot ends at the same record.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -67,9 +71,8 @@ class MetadataLog {
                                                     const DataLabel& label);
   ~MetadataLog();
 
-  // Before anything else on the data device changes, as whoever restores may believe what the log
-  // held before: takes the first snapshot, so that nothing older is needed. The others below do
-  // that too.
+  // Takes two snapshots, so that a restore from either area finds this log. Every other call below
+  // does that first, too. Requires: nothing else on the data device has changed since the mount.
   Result<void> begin();
   // LogEnd, packed, for attach(): with everything shipped and settled.
   uint64_t end();
@@ -92,8 +95,10 @@ class MetadataLog {
   TxId durable() const { return TxId{durable_.load(std::memory_order_acquire)}; }
   // Before the geometry is extended to this label's: snapshots of what is new have room from now.
   void grow(const DataLabel& label);
-  // Everything committed is in a snapshot, and flushed: a restore reads no older record any more.
+  // Takes one snapshot of everything committed.
   Result<void> snapshot();
+  // Takes two: no restore reads a record that was committed before the call.
+  Result<void> renew();
   uint64_t bytes_written() const { return bytes_written_.load(std::memory_order_relaxed); }
 
  private:
@@ -110,18 +115,26 @@ class MetadataLog {
               const DataLabel& label);
   void append(TxId tx, ConstBytes record, std::span<const ConstBytes> bodies,
               std::span<const DataCondition> conditions);
-  void go_on(const SnapshotHeader& snapshot, const LogEnd& end) SFS_REQUIRES(ship_mutex_);
+  void go_on(const SnapshotHeader& newest, const SnapshotHeader& older, const LogEnd& end)
+      SFS_REQUIRES(ship_mutex_);
   Result<void> begin_locked() SFS_REQUIRES(ship_mutex_);
   Result<void> pass_old_log() SFS_REQUIRES(ship_mutex_);
   Result<Shipped> ship_locked() SFS_REQUIRES(ship_mutex_);
-  Result<void> write_pending(const std::vector<Pending>& records) SFS_REQUIRES(ship_mutex_);
+  static Chunk chunk_of(const std::vector<Pending>& records);
+  static uint64_t blocks_of(const Chunk& chunk);
+  std::vector<Pending> take_pending(uint64_t last_sequence);
+  void put_back(std::vector<Pending> records);
+  void drop_pending(TxId through);
+  bool is_due(const Chunk& chunk) const SFS_REQUIRES(ship_mutex_);
   Result<void> write_chunk(Chunk chunk, uint64_t last_sequence) SFS_REQUIRES(ship_mutex_);
+  uint64_t place_of(uint64_t blocks) const SFS_REQUIRES(ship_mutex_);
+  bool has_room(uint64_t blocks) const SFS_REQUIRES(ship_mutex_);
   Result<void> take_snapshot() SFS_REQUIRES(ship_mutex_);
   SnapshotHeader next_snapshot(TxId as_of) const SFS_REQUIRES(ship_mutex_);
   Result<void> write_snapshot_beside() SFS_REQUIRES(ship_mutex_);
-  Result<void> write_snapshot_as_of(TxId last) SFS_REQUIRES(ship_mutex_);
+  Result<void> write_both_snapshots() SFS_REQUIRES(ship_mutex_);
+  Result<void> give_up_older() SFS_REQUIRES(ship_mutex_);
   uint64_t snapshot_due() const SFS_REQUIRES(ship_mutex_);
-  void forget_up_to(uint64_t block) SFS_REQUIRES(ship_mutex_);
   Result<void> snapshot_written(const SnapshotHeader& header, uint64_t from)
       SFS_REQUIRES(ship_mutex_);
 
@@ -146,8 +159,8 @@ class MetadataLog {
   uint64_t next_chunk_ SFS_GUARDED_BY(ship_mutex_) = 1;
   uint64_t head_block_ SFS_GUARDED_BY(ship_mutex_) = 0;   // in the log area, grows for ever
   uint64_t snapshot_at_ SFS_GUARDED_BY(ship_mutex_) = 0;  // head_block_ when the last began
-  // head_block_ when the one before that began, from which a restore may read; none: not known.
-  std::optional<uint64_t> needed_from_ SFS_GUARDED_BY(ship_mutex_);
+  // head_block_ when the older of the two began. No chunk overwrites the log from here on.
+  uint64_t needed_from_ SFS_GUARDED_BY(ship_mutex_) = 0;
   uint64_t snapshot_blocks_ SFS_GUARDED_BY(ship_mutex_) = 0;  // of the last; 0: not known
   uint64_t snapshot_generation_ SFS_GUARDED_BY(ship_mutex_) = 0;
   uint64_t snapshot_chunk_ SFS_GUARDED_BY(ship_mutex_) = 0;  // next_chunk_ then
@@ -161,9 +174,11 @@ class MetadataLog {
 
 // Rebuilds META from the data device: geometry from the label, the newest whole snapshot, the log
 // after it. The region has at least the label's META size. The superblocks are written last.
-// Errors: ENODATA (no log or no snapshot), EIO (the log is damaged before its end).
+// Errors: ENODATA (no log or no snapshot), EIO (no snapshot is whole, or the log is damaged before
+// its end).
 struct Restored {
   uint64_t snapshot_generation = 0, records = 0;
+  std::string damage;        // of the snapshots; empty: none was found
   bool ended_early = false;  // before a record whose data had not arrived
 };
 Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, LogDevice& device);

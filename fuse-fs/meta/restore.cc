@@ -18,6 +18,7 @@
 #include "fuse-fs/meta/metadata_log.h"
 #include "fuse-fs/meta/record.h"
 #include "fuse-fs/meta/snapshot.h"
+#include "fuse-fs/meta/snapshot_choice.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -125,6 +126,12 @@ bool places_make_sense(const DataLabel& label) {
   return true;
 }
 
+Error no_snapshot(const SnapshotChoice& choice) {
+  const std::string damage = choice.damage.empty() ? "" : " (" + choice.damage + ")";
+  if (!choice.found_header) return Error{ENODATA, "DATA holds no snapshot of META" + damage};
+  return Error{EIO, "no snapshot of META on DATA is whole" + damage};
+}
+
 }  // namespace
 
 Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, LogDevice& device) {
@@ -136,7 +143,10 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
   SFS_ASSIGN(const Geometry geometry, Geometry::from(label.geometry));
   if (label.magic == kDataMagic && !places_make_sense(label))
     return Error{EIO, "the label of DATA is damaged"};
-  SFS_ASSIGN(const SnapshotHeader snapshot, load_snapshot(region, geometry, label, device));
+  SFS_ASSIGN(const SnapshotChoice choice, choose_snapshot(geometry, label, device));
+  const SnapshotHeader& snapshot = choice.snapshot;
+  if (snapshot.generation == 0) return no_snapshot(choice);
+  SFS_TRY(load_snapshot(region, geometry, label, snapshot, device));
   SFS_ASSIGN(const uint64_t end, first_unmet(label, snapshot, device));
   Replay replay(region, geometry, snapshot.sequence, end);
   for (LogReader chunks(label, snapshot, device); !replay.ended();) {
@@ -153,7 +163,7 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
   super.log_end = 0;
   SFS_TRY(store_superblock(region, super));
   SFS_TRY(region.sync());
-  return Restored{snapshot.generation, replay.records(), replay.ended()};
+  return Restored{snapshot.generation, replay.records(), choice.damage, replay.ended()};
 }
 
 }  // namespace streamfs::meta

@@ -6,8 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/checksum.h"
@@ -99,12 +100,15 @@ Result<void> write_pages(const pmem::Region& region, const std::vector<uint64_t>
   return {};
 }
 
-std::optional<SnapshotHeader> read_header(const DataLabel& label, uint64_t generation,
-                                          LogDevice& device, Result<void>& failure) {
+struct ReadHeader {
+  SnapshotHeader header{};  // generation 0: none that is valid
+  bool is_damaged = false;  // neither valid nor cleared
+};
+
+Result<ReadHeader> read_header(const DataLabel& label, uint64_t generation, LogDevice& device) {
   std::vector<std::byte> block(kBlockSize);
   Area area(label, generation, device);
-  failure = area.read(0, block);
-  if (!failure.ok()) return std::nullopt;
+  SFS_TRY(area.read(0, block));
   SnapshotHeader header;
   std::memcpy(&header, block.data(), sizeof(header));
   const bool ours = header.magic == kSnapshotMagic && header.checksum == header_checksum(header) &&
@@ -112,7 +116,8 @@ std::optional<SnapshotHeader> read_header(const DataLabel& label, uint64_t gener
                     header.generation % 2 == generation && header.first_block < label.log_blocks &&
                     header.sequence <= kMaxSequence && header.pages < area.blocks() &&
                     1 + index_blocks(header.pages) + header.pages <= area.blocks();
-  return ours ? std::optional(header) : std::nullopt;
+  if (ours) return ReadHeader{header, false};
+  return ReadHeader{{}, header.magic != 0};
 }
 
 // Gives each page, found whole, to `take` with its offset in META.
@@ -142,6 +147,12 @@ Result<void> read_pages(const Geometry& geometry, const DataLabel& label,
 }
 
 }  // namespace
+
+Result<void> clear_snapshot(const DataLabel& label, uint64_t generation, LogDevice& device) {
+  const std::vector<std::byte> zeroes(kBlockSize);
+  SFS_TRY(Area(label, generation, device).write(0, zeroes));
+  return device.flush();
+}
 
 Result<SnapshotHeader> write_snapshot_pages(const pmem::Region& region, const Geometry& geometry,
                                             const DataLabel& label, SnapshotHeader header,
@@ -177,6 +188,7 @@ Result<void> finish_snapshot(const SnapshotHeader& header, const DataLabel& labe
 Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geometry,
                                 const DataLabel& label, const SnapshotHeader& header,
                                 LogDevice& device, SnapshotScope scope) {
+  SFS_TRY(clear_snapshot(label, header.generation, device));
   SFS_ASSIGN(const SnapshotHeader written,
              write_snapshot_pages(region, geometry, label, header, device,
                                   used_pages(region, geometry, scope)));
@@ -188,28 +200,39 @@ uint64_t snapshot_bytes(const SnapshotHeader& header) {
   return (1 + index_blocks(header.pages) + header.pages) * kBlockSize;
 }
 
-Result<SnapshotHeader> newest_snapshot(const DataLabel& label, LogDevice& device) {
-  SnapshotHeader newest{};
+Result<SnapshotHeaders> read_snapshot_headers(const DataLabel& label, LogDevice& device) {
+  SnapshotHeaders out;
+  Result<void> failure;
+  int unreadable = 0;
   for (const uint64_t generation : {uint64_t{0}, uint64_t{1}}) {  // any of that area
-    Result<void> failure;
-    const auto header = read_header(label, generation, device, failure);
-    SFS_TRY(failure);
-    if (header && header->generation > newest.generation) newest = *header;
+    const auto read = read_header(label, generation, device);
+    if (!read.ok() || read->is_damaged) {
+      out.damage = "the header of snapshot area " + std::to_string(generation) +
+                   (read.ok() ? " is damaged" : " is unreadable");
+    }
+    if (!read.ok()) {
+      failure = read.error();
+      ++unreadable;
+    } else if (read->header.generation > out.newest.generation) {
+      out.older = std::exchange(out.newest, read->header);
+    } else {
+      out.older = read->header;
+    }
   }
-  return newest;
+  if (unreadable == 2) return failure.error();
+  return out;
 }
 
-Result<SnapshotHeader> load_snapshot(pmem::Region& region, const Geometry& geometry,
-                                     const DataLabel& label, LogDevice& device) {
-  SFS_ASSIGN(const SnapshotHeader newest, newest_snapshot(label, device));
-  if (newest.generation == 0) return Error{ENODATA, "DATA holds no snapshot of META"};
-  // All of it is read once before anything in the region is given up.
-  const auto look = [](uint64_t, const auto&) {};
-  SFS_TRY(read_pages(geometry, label, newest, device, look));
+Result<void> verify_snapshot(const Geometry& geometry, const DataLabel& label,
+                             const SnapshotHeader& header, LogDevice& device) {
+  return read_pages(geometry, label, header, device, [](uint64_t, const auto&) {});
+}
+
+Result<void> load_snapshot(pmem::Region& region, const Geometry& geometry, const DataLabel& label,
+                           const SnapshotHeader& header, LogDevice& device) {
   region.store_zeroes(0, region.size());
-  const auto store = [&](uint64_t offset, const auto& words) { region.store(offset, words); };
-  SFS_TRY(read_pages(geometry, label, newest, device, store));
-  return newest;
+  return read_pages(geometry, label, header, device,
+                    [&](uint64_t offset, const auto& words) { region.store(offset, words); });
 }
 
 }  // namespace streamfs::meta

@@ -1,11 +1,11 @@
 // Fuzzy snapshots of META on the data device, and what a restore reads back.
 // Thread safety: the caller lets one snapshot be written at a time; META may change meanwhile.
-// What a crash leaves: the area being written keeps its old header, whose generation is older than
-// that of the other, whole area, until the new one is written and flushed, last.
+// After a crash: an area has a valid header only if every page under that header is durable. The
+// header is cleared and flushed before the first page changes, and the new header is written last.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -18,8 +18,12 @@
 
 namespace streamfs::meta {
 
+// Clears the header of the area that this generation belongs to, and flushes: no restore uses the
+// area until finish_snapshot(). Every write of pages comes after it.
+Result<void> clear_snapshot(const DataLabel& label, uint64_t generation, LogDevice& device);
+
 // Writes these pages and their index to the area of the header's generation; returns the header,
-// filled in.
+// filled in. Requires: clear_snapshot().
 // ENOSPC if META outgrew the area.
 Result<SnapshotHeader> write_snapshot_pages(const pmem::Region& region, const Geometry& geometry,
                                             const DataLabel& label, SnapshotHeader header,
@@ -27,7 +31,7 @@ Result<SnapshotHeader> write_snapshot_pages(const pmem::Region& region, const Ge
 // Flushes them, and what else was written, and makes the header durable: a restore begins here.
 Result<void> finish_snapshot(const SnapshotHeader& header, const DataLabel& label,
                              LogDevice& device);
-// Both. Returns the bytes written.
+// All three. Returns the bytes written.
 Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geometry,
                                 const DataLabel& label, const SnapshotHeader& header,
                                 LogDevice& device,
@@ -37,17 +41,27 @@ uint64_t snapshot_bytes(const SnapshotHeader& header);
 // From where on a mount numbers its chunks that begins the log anew, or mkfs, with this one the
 // newest snapshot. Nobody else did, not even in vain: with other numbers what they left is no
 // chunk that follows.
+inline constexpr unsigned kFirstNumberShift = 32;
 constexpr uint64_t first_number(const Superblock& super, uint64_t generation) {
   const uint64_t turn = super.journal_seed + super.attachments + generation;
-  return turn << 32U;
+  return turn << kFirstNumberShift;
 }
 
-// Generation 0 when there is none yet.
-Result<SnapshotHeader> newest_snapshot(const DataLabel& label, LogDevice& device);
+// The valid headers of both areas. Generation 0: that area has none.
+struct SnapshotHeaders {
+  SnapshotHeader newest{}, older{};
+  // Why an area has no valid header though it was written; empty if both are valid or cleared.
+  std::string damage;
+};
+// An unreadable header counts as damage. Errors: none of the two blocks could be read.
+Result<SnapshotHeaders> read_snapshot_headers(const DataLabel& label, LogDevice& device);
 
-// The newest whole snapshot stored into the region (zeroed before). ENODATA when there is none, EIO
-// where it is damaged: the region is untouched then.
-Result<SnapshotHeader> load_snapshot(pmem::Region& region, const Geometry& geometry,
-                                     const DataLabel& label, LogDevice& device);
+// Reads every page. EIO: the index or a page is damaged or unreadable.
+Result<void> verify_snapshot(const Geometry& geometry, const DataLabel& label,
+                             const SnapshotHeader& header, LogDevice& device);
+
+// Stores a verified snapshot into the region, which is zeroed first.
+Result<void> load_snapshot(pmem::Region& region, const Geometry& geometry, const DataLabel& label,
+                           const SnapshotHeader& header, LogDevice& device);
 
 }  // namespace streamfs::meta

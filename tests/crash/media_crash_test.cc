@@ -28,6 +28,7 @@
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/layout.h"
 #include "fuse-fs/meta/metadata_log.h"
+#include "fuse-fs/meta/snapshot.h"
 #include "pmem/recording_region.h"
 #include "pmem/region.h"
 #include "tests/crash/engine_prover.h"
@@ -308,6 +309,24 @@ TEST_F(MediaCrashLog, SnapshotHeaderNeverComesBeforeItsPages) {
     EXPECT_TRUE(found == 1 || found == 2) << "cut in flush " << number;
     if (!cut) {
       EXPECT_EQ(found, 2U);
+    }
+  }
+}
+
+TEST_F(MediaCrashLog, SnapshotPagesNeverChangeUnderAHeader) {
+  ASSERT_TRUE(start().ok());
+  bool cut = true;
+  for (uint64_t number = 0; cut; ++number) {
+    change(number + 1);
+    device_.cut_in_flush(number);
+    cut = !start().ok();
+    device_.cut_power();
+    const auto headers = read_snapshot_headers(label_, device_);
+    ASSERT_TRUE(headers.ok());
+    for (const SnapshotHeader& header : {headers->newest, headers->older}) {
+      if (header.generation == 0) continue;
+      EXPECT_TRUE(verify_snapshot(geometry_, label_, header, device_).ok())
+          << "cut in flush " << number << ", snapshot " << header.generation;
     }
   }
 }

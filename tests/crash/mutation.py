@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Delete each call to Region::flush, Region::fence and Device::flush: a test must notice each.
+"""Delete each call to Region::flush, Region::fence and Device::flush, and each guard that
+mutation.toml lists: a test must notice each.
 
 Usage: mutation.py [--json FILE] [--jobs N] BUILD [FILE.cc ...]   (default: every file with a call)
 
 BUILD is a build directory whose test binaries are up to date (build/asan in the gate). The files
 with calls are compiled once more, with those that a unity build compiles them with, from copies in
 which every call asks the environment whether it is the deleted one; mutation.toml says which tests
-look at which file. What is shipped knows nothing of it. Prints a line a call and a closing line;
-exits 1 when a deletion went unnoticed.
+look at which file. A guard is a statement, given by its text, the file and, if the text occurs more
+than once, its number there (nth). The programs are not changed. Prints a line for each deletion and
+a closing line; exits 1 when a deletion went unnoticed.
 """
 
 from __future__ import annotations
@@ -55,32 +57,37 @@ struct Call {{
     if (!deleted) object.fence();
   }}
 }};
+inline bool is_deleted(int number) {{
+  const char* deleted = std::getenv("{SWITCH}");
+  return deleted != nullptr && std::atoi(deleted) == number;
+}}
 template <typename T>
 Call<T> call(int number, T& object) {{
-  const char* deleted = std::getenv("{SWITCH}");
-  return {{object, deleted != nullptr && std::atoi(deleted) == number}};
+  return {{object, is_deleted(number)}};
 }}
 }}  // namespace streamfs::mutation
 """
 
 
+@dataclass(frozen=True)
+class Tests:
+    """The tests that look at a file's calls, or at a guard."""
+
+    binary: str
+    filter: str
+
+
 @dataclass
 class Site:
-    """One call, and whether a test failed without it."""
+    """A call or a guard, its tests, and whether one of them failed without it."""
 
     number: int
     file: str
     line: int
     text: str
+    tests: Tests
+    guard_at: int | None = None  # offset in the file; None: a call
     caught: bool = False
-
-
-@dataclass(frozen=True)
-class Tests:
-    """What looks at a file's calls."""
-
-    binary: str
-    filter: str
 
 
 def say(text: str) -> None:
@@ -94,8 +101,8 @@ def read(file: str) -> str:
     return Path(file).read_text()
 
 
-def find_sites() -> list[Site]:
-    """Every call, numbered."""
+def find_calls(tests: dict[str, Tests]) -> list[Site]:
+    """Every call to flush or fence, numbered."""
     sites: list[Site] = []
     for path in sorted((ROOT / FOLDER).rglob("*")):
         if path.suffix not in {".cc", ".h"}:
@@ -109,17 +116,48 @@ def find_sites() -> list[Site]:
             if path.suffix == ".h" or not CALL.match(text, call.start()):
                 msg = f"{file}:{line}: a call in a shape that is not known here"
                 raise SystemExit(msg)
+            if file not in tests:
+                msg = f"mutation.toml says no tests for {file}"
+                raise SystemExit(msg)
             source = text.splitlines()[line - 1].strip()
-            sites.append(Site(len(sites) + 1, file, line, source))
+            sites.append(Site(len(sites) + 1, file, line, source, tests[file]))
     return sites
 
 
-def mutable_copy(file: str, sites: list[Site]) -> str:
-    """The file's text with every call behind the switch."""
-    numbers = iter(site.number for site in sites if site.file == file)
+def find_guards(entries: list[dict[str, str | int]], first_number: int) -> list[Site]:
+    """The guards of mutation.toml, numbered from first_number on."""
+    guards: list[Site] = []
+    for entry in entries:
+        file, statement = str(entry["file"]), str(entry["statement"])
+        nth = int(entry.get("nth", 1))
+        text = (ROOT / file).read_text()
+        places = [match.start() for match in re.finditer(re.escape(statement), text)]
+        if len(places) < nth or (len(places) > 1 and "nth" not in entry):
+            msg = f"{file}: {len(places)} times there: {statement}"
+            raise SystemExit(msg)
+        at = places[nth - 1]
+        line = text.count("\n", 0, at) + 1
+        tests = Tests(str(entry["binary"]), str(entry["filter"]))
+        first_line = statement.splitlines()[0]
+        number = first_number + len(guards)
+        guards.append(Site(number, file, line, first_line, tests, guard_at=at))
+    return guards
+
+
+def mutable_copy(file: str, sites: list[Site], guards: dict[int, str]) -> str:
+    """The file's text with every call and every guard behind the switch."""
+    text = (ROOT / file).read_text()
+    here = [site for site in sites if site.file == file]
+    for site in sorted(here, key=lambda each: -(each.guard_at or 0)):
+        if site.guard_at is None:
+            continue
+        end = site.guard_at + len(guards[site.number])
+        condition = f"if (!::streamfs::mutation::is_deleted({site.number}))"
+        guard = text[site.guard_at : end]
+        text = text[: site.guard_at] + f"{condition} {{ {guard} }}" + text[end:]
+    numbers = iter(site.number for site in here if site.guard_at is None)
     return CALL.sub(
-        lambda call: f"::streamfs::mutation::call({next(numbers)}, {call[1]}).{call[2]}(",
-        (ROOT / file).read_text(),
+        lambda call: f"::streamfs::mutation::call({next(numbers)}, {call[1]}).{call[2]}(", text
     )
 
 
@@ -143,12 +181,14 @@ class Build:
             units.setdefault(self.unit_of.get(path, path), []).append(file)
         return units
 
-    def compile_copies(self, unit: str, files: list[str], sites: list[Site]) -> Path:
-        """Compile a unit with the calls of its files behind the switch."""
+    def compile_copies(
+        self, unit: str, files: list[str], sites: list[Site], guards: dict[int, str]
+    ) -> Path:
+        """Compile a unit with the calls and guards of its files behind the switch."""
         text = read(unit) if unit in self.unit_of.values() else f'#include "{unit}"\n'
         for file in files:
             copy = self.work / file.replace("/", "_")
-            copy.write_text(mutable_copy(file, sites))
+            copy.write_text(mutable_copy(file, sites, guards))
             text = text.replace(f'"{ROOT / file}"', f'"{copy}"')
         source = self.work / f"unit_of_{files[0].replace('/', '_')}"
         source.write_text(text)
@@ -205,35 +245,35 @@ def main() -> int:
     parser.add_argument("files", nargs="*")
     args = parser.parse_args()
     table = tomllib.loads((ROOT / "tests/crash/mutation.toml").read_text())
-    tests = {file: Tests(**entry) for file, entry in table.items()}
-    sites = [site for site in find_sites() if not args.files or site.file in args.files]
+    entries = table.pop("guard")
+    calls = find_calls({file: Tests(**entry) for file, entry in table.items()})
+    found = find_guards(entries, len(calls) + 1)
+    guards = {site.number: str(e["statement"]) for site, e in zip(found, entries, strict=True)}
+    sites = [site for site in calls + found if not args.files or site.file in args.files]
     files = sorted({site.file for site in sites})
-    if unknown := set(files) - set(tests):
-        msg = f"mutation.toml says no tests for {', '.join(sorted(unknown))}"
-        raise SystemExit(msg)
     with (
         tempfile.TemporaryDirectory(prefix="streamfs-mutation-") as folder,
         ThreadPoolExecutor(max_workers=args.jobs) as pool,
     ):
         build = Build(args.build.resolve(), Path(folder))
         units = build.by_unit(files)
-        made = pool.map(lambda unit: build.compile_copies(unit, units[unit], sites), units)
+        made = pool.map(lambda unit: build.compile_copies(unit, units[unit], sites, guards), units)
         objects = dict(zip(units, made, strict=True))
-        binaries = sorted({tests[file].binary for file in files})
+        binaries = sorted({site.tests.binary for site in sites})
         list(pool.map(lambda binary: build.link(binary, objects), binaries))
-        used = sorted({tests[file] for file in files}, key=str)
+        used = sorted({site.tests for site in sites}, key=str)
         for each, passed in zip(used, pool.map(lambda t: build.passes(t, 0), used), strict=True):
             if not passed:
                 say(f"{each.binary} {each.filter} fails with every call in its place")
                 return 2
-        caught = pool.map(lambda site: not build.passes(tests[site.file], site.number), sites)
+        caught = pool.map(lambda site: not build.passes(site.tests, site.number), sites)
         for site, noticed in zip(sites, caught, strict=True):
             site.caught = noticed
             say(f"{'caught' if noticed else 'MISSED'} {site.file}:{site.line} {site.text}")
     if args.json:
         args.json.write_text(json.dumps([asdict(site) for site in sites], indent=1) + "\n")
     missed = sum(not site.caught for site in sites)
-    say(f"mutations: {len(sites)} calls; {len(sites) - missed} passed, {missed} failed")
+    say(f"mutations: {len(sites)} deletions; {len(sites) - missed} passed, {missed} failed")
     return 1 if missed or not sites else 0
 
 

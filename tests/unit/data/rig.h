@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -142,11 +143,18 @@ class Rig {
     device_->power_on();
     open();
   }
-  // META is gone as well, as a reboot takes DRAM; it is rebuilt from the metadata log.
-  void power_cut_losing_meta(uint64_t seed) {
+  // META is gone as well, as a reboot takes DRAM; it is rebuilt from the metadata log. `meanwhile`
+  // runs while nothing is mounted.
+  void power_cut_losing_meta(uint64_t seed, const std::function<void()>& meanwhile = {}) {
     device_->power_cut(seed);
     fs_.reset();
     device_->power_on();
+    if (meanwhile) meanwhile();
+    rebuild_meta();
+    open();
+  }
+  void kill_losing_meta() {
+    fs_.reset();
     rebuild_meta();
     open();
   }

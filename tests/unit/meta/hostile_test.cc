@@ -245,6 +245,7 @@ class HostileLog : public ::testing::Test {
     label_ = make_label(geometry.super()).label;
     Journal journal(*region_, geometry);
     ASSERT_TRUE(MetadataLog::start(*region_, geometry, journal, device_, label_).ok());
+    std::memset(&device_.bytes[label_.snapshot_first_block[0] * kBlockSize], 0, kBlockSize);
   }
 
   int restore_error(const DataLabel& label) {

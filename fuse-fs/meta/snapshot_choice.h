@@ -1,0 +1,30 @@
+// Which of the two snapshots a restore begins with.
+// Thread safety: pure functions over the device. Nothing is written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/layout.h"
+#include "fuse-fs/meta/log_format.h"
+#include "fuse-fs/meta/metadata_log.h"
+
+namespace streamfs::meta {
+
+struct SnapshotChoice {
+  SnapshotHeader snapshot{};  // every page of it is whole; generation 0: there is none
+  // Of the next snapshot: it belongs in the area that this one does not lie in.
+  uint64_t next_generation = 1;
+  // Why the newest snapshot is not the chosen one, or why there is none. Empty: nothing is damaged.
+  std::string damage;
+  bool found_header = false;
+};
+
+// The newest snapshot if it is whole; else the other one, if it is whole and the log after it
+// reaches everything that the newest was made of. Errors: the device's.
+Result<SnapshotChoice> choose_snapshot(const Geometry& geometry, const DataLabel& label,
+                                       LogDevice& device);
+
+}  // namespace streamfs::meta
