@@ -197,6 +197,8 @@ TEST_F(SnapshotAreas, BothDestroyedIsSaid) {
 // A write that fails anywhere in a snapshot leaves no header over pages that it changed, and the
 // next snapshot succeeds.
 TEST_F(SnapshotAreas, NoHeaderIsOverChangedPagesAfterAWriteThatFailed) {
+  create(0, 10);
+  ASSERT_TRUE(log_->renew().ok());  // both areas have its page
   for (uint64_t number = 0;; ++number) {
     change_durably(number);
     device_.writes_left = number;
