@@ -130,7 +130,7 @@ Result<meta::Superblock> restore(const Search& search, OpenPair& pair, std::stri
   spdlog::warn("{} {}; rebuilding it from the metadata log", search.meta_path, why);
   SFS_ASSIGN(const meta::Restored restored, meta::restore_from_log(*pair.region, label, log));
   if (!restored.damage.empty()) {
-    spdlog::warn("{}; snapshot {} and the log after it are used instead", restored.damage,
+    spdlog::warn("{}; snapshot {} is used instead, with the log after it", restored.damage,
                  restored.snapshot_generation);
   }
   spdlog::warn("rebuilt: {} records after snapshot {}{}", restored.records,

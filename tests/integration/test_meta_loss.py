@@ -131,6 +131,54 @@ def test_meta_lost_after_fsck_repaired_it(lossy: Pair) -> None:
     mount.unmount()
 
 
+SNAPSHOT_MAGIC = b"SFSDSN01"
+
+
+def destroy_snapshot(data: Path, at: int) -> None:
+    """Overwrite the header at this offset, and what follows it, with noise."""
+    with data.open("r+b") as file:
+        file.seek(at)
+        file.write(b"\x5a" * 4 * BLOCK)
+
+
+def snapshots_of(data: Path) -> list[int]:
+    """Offsets of the headers of snapshots on DATA."""
+    content = data.read_bytes()
+    return [at for at in range(0, len(content), BLOCK) if content.startswith(SNAPSHOT_MAGIC, at)]
+
+
+def test_meta_and_a_snapshot_of_it_lost(pair: Pair) -> None:
+    """Either snapshot area is enough for export, mkfs and fsck; they say which was used."""
+    data = pair.folder / "data"
+    with data.open("wb") as file:
+        file.truncate(128 << 20)
+    pair.data = str(data)
+    pair.mkfs("-f", "--meta-log")
+    mount = pair.mount()
+    drill = Drill(mount)
+    drill.write_synced()
+    mount.kill()
+    whole = data.read_bytes()
+    areas = snapshots_of(data)
+    assert len(areas) == 2
+    for at, how in zip(areas, ("mkfs.streamfs", "fsck.streamfs"), strict=True):
+        data.write_bytes(whole)
+        destroy_snapshot(data, at)
+        pair.meta.unlink(missing_ok=True)
+        out = pair.folder / f"out-{at}"
+        said = run(BIN / "streamctl", "export", "--from-log", data, "--output", out)
+        assert "is used instead" in said.stderr
+        for name, content in drill.synced.items():
+            assert (out / name).read_bytes() == content
+        done = run(BIN / how, "--restore", "--meta", pair.meta, data, check=False)
+        assert done.returncode in (0, 1), done.stderr
+        assert "is used instead" in done.stderr
+        mount = pair.mount()
+        drill.check()
+        mount.unmount()
+        pair.assert_sound()
+
+
 def test_meta_lost_after_a_clean_unmount(lossy: Pair) -> None:
     mount = lossy.mount()
     drill = Drill(mount)
