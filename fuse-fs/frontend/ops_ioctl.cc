@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/hint_ioctl.h"
 #include "fuse-fs/frontend/ops.h"
+#include "fuse-fs/frontend/privileges.h"
 #include "fuse-fs/frontend/reply.h"
 
 namespace streamfs::frontend {
@@ -55,21 +55,13 @@ Result<data::HintReply> obey(data::Filesystem& fs, InodeId id, const streamfs_hi
   }
 }
 
-bool in_group(fuse_req_t req, const fuse_ctx& caller, uint32_t gid) {
-  if (caller.gid == gid) return true;
-  std::vector<gid_t> groups(256);
-  const int count = fuse_req_getgroups(req, static_cast<int>(groups.size()), groups.data());
-  groups.resize(static_cast<size_t>(std::clamp(count, 0, static_cast<int>(groups.size()))));
-  return std::ranges::find(groups, gid) != groups.end();
-}
-
 // Who may write a file may label it, and its owner, who may have made it read-only before writing.
 // The kernel checks no ioctl.
 Result<void> may_label(fuse_req_t req, data::Filesystem& fs, InodeId id) {
   SFS_ASSIGN(const meta::Attributes file, fs.attributes(id));
   const fuse_ctx& caller = *fuse_req_ctx(req);
   if (caller.uid == 0 || caller.uid == file.uid) return {};
-  const uint32_t writable = in_group(req, caller, file.gid) ? 0020 : 0002;
+  const uint32_t writable = in_group(req, file.gid) ? 0020 : 0002;
   if ((file.mode & writable) != 0) return {};
   return Error{EACCES, "only who may write a file may label it"};
 }

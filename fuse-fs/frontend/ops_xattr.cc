@@ -1,17 +1,14 @@
-#include <limits.h>
-
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/control.h"
 #include "fuse-fs/frontend/ops.h"
+#include "fuse-fs/frontend/privileges.h"
 #include "fuse-fs/frontend/reply.h"
 #include "fuse-fs/meta/blob/acl.h"
 
@@ -37,13 +34,7 @@ bool is_idle_acl(const Context& context, std::string_view name) {
 // Whoever sets an access ACL of a group he is not in may not keep setgid. The kernel knows, and
 // says so in a flag that libfuse does not pass on; root stands for CAP_FSETID here.
 bool keeps_sgid(fuse_req_t req, uint32_t gid) {
-  const fuse_ctx* caller = fuse_req_ctx(req);
-  if (caller->uid == 0 || caller->gid == gid) return true;
-  std::vector<gid_t> groups(NGROUPS_MAX);
-  const int found = fuse_req_getgroups(req, static_cast<int>(groups.size()), groups.data());
-  if (found < 0) return false;
-  groups.resize(std::min(groups.size(), static_cast<size_t>(found)));
-  return std::ranges::find(groups, gid) != groups.end();
+  return fuse_req_ctx(req)->uid == 0 || in_group(req, gid);
 }
 
 Result<void> set(fuse_req_t req, Context& context, InodeId id, std::string_view name,

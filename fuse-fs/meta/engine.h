@@ -69,7 +69,8 @@ struct AttributeChange {
   std::optional<uint32_t> uid, gid;
   std::optional<Timestamp> atime, mtime, ctime;
   std::optional<VStreamId> vstream;  // 0 clears the hint
-  bool clear_suid = false;           // HANDLE_KILLPRIV_V2
+  bool clear_suid = false;           // setuid, and setgid where the group may execute
+  bool clear_sgid = false;           // setgid where it may not: it marks mandatory locking
   // mtime and ctime of a regular file, nothing else, and current only: committed with the inode's
   // next commit. The kernel sends these after each write, rename and unlink.
   bool lazily = false;
