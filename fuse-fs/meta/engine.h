@@ -151,7 +151,9 @@ class Engine {
   // A successful lookup, create, mkdir, link … counts one reference for the returned inode;
   // forget() gives them back. An inode without names and references is freed.
   virtual InodeId root() const = 0;
-  virtual Result<Attributes> lookup(InodeId parent, std::string_view name) = 0;  // "." and ".." too
+  // "." is `parent` itself, whatever its type, and ".." of a directory is where it lies. ESTALE: a
+  // number that no inode with a name has.
+  virtual Result<Attributes> lookup(InodeId parent, std::string_view name) = 0;
   // Files, directories, symlinks and nodes, by the type bits of mode. EEXIST, ENOSPC, EMLINK.
   virtual Result<Attributes> create(InodeId parent, std::string_view name,
                                     const CreateRequest& request) = 0;
