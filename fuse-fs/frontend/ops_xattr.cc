@@ -50,6 +50,17 @@ bool is_control(fuse_ino_t ino, std::string_view name) {
   return ino == FUSE_ROOT_ID && name == wire::kControlXattr;
 }
 
+// Of a file on its context only the number is for anyone: the name tells of the program that made
+// it and of the directory that it was made in.
+Result<std::string> get(fuse_req_t req, data::Filesystem& fs, InodeId id, std::string_view name) {
+  const uid_t caller = fuse_req_ctx(req)->uid;
+  if (name != wire::kVStreamXattr || owns_mount(caller)) return fs.get_xattr(id, name);
+  SFS_ASSIGN(const data::HintReply label, fs.hint_query(id));
+  SFS_ASSIGN(const meta::Attributes file, fs.attributes(id));
+  if (!label.of_context || file.uid == caller) return fs.get_xattr(id, name);
+  return std::to_string(label.vstream.value);
+}
+
 // A slip in the name of an attribute of ours must not pass for success.
 bool is_unknown_of_ours(std::string_view name) {
   return name.starts_with(wire::kReservedXattrs) && name != wire::kVStreamXattr;
@@ -71,7 +82,7 @@ void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
     if (is_control(ino, name) && !c.settings.control_path.empty()) {
       return reply_value(req, c.settings.control_path, size);
     }
-    const Result<std::string> value = c.fs().get_xattr(c.inode(ino), name);
+    const Result<std::string> value = get(req, c.fs(), c.inode(ino), name);
     if (!value) return reply_error(req, value.error());
     reply_value(req, *value, size);
   });

@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -20,6 +21,10 @@ bool in_group(fuse_req_t req, uint32_t gid) {
   if (found < 0) return false;
   groups.resize(std::min(groups.size(), static_cast<size_t>(found)));
   return std::ranges::find(groups, gid) != groups.end();
+}
+
+bool owns_mount(uid_t uid) {
+  return uid == 0 || uid == geteuid();
 }
 
 bool is_privileged(const meta::Attributes& file) {

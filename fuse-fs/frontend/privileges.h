@@ -1,10 +1,11 @@
-// Setuid and setgid: which of them a caller's write takes away (the kernel's
-// setattr_should_drop_suidgid() is the model).
+// What a caller may: whose names it sees, and which of setuid and setgid its write takes away (the
+// kernel's setattr_should_drop_suidgid() is the model).
 //
-// Thread safety: any thread, while the request is unanswered.
+// Thread safety: any thread; what takes a request, while it is unanswered.
 #pragma once
 
 #include <fuse_lowlevel.h>
+#include <sys/types.h>
 
 #include <cstdint>
 
@@ -17,6 +18,9 @@ namespace streamfs::frontend {
 
 // The primary group or a supplementary one. Returns false where the caller's groups are unknown.
 bool in_group(fuse_req_t req, uint32_t gid);
+
+// Root and the user who mounted: they see all names.
+bool owns_mount(uid_t uid);
 
 // A regular file that runs as another user or group.
 bool is_privileged(const meta::Attributes& file);
