@@ -289,16 +289,59 @@ Result<void> MappedRegion::extend(uint64_t size) {
 
 }  // namespace
 
-Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenOptions& options) {
-  const int access = (options.read_only ? O_RDONLY : O_RDWR) | (options.create ? O_CREAT : 0);
-  FileDescriptor fd(open(path.c_str(), access | O_CLOEXEC, 0600));
+namespace {
+
+struct Opened {
+  FileDescriptor fd;
+  bool created = false;
+};
+
+Result<Opened> open_or_create(const std::string& path, const OpenOptions& options) {
+  const int access = (options.read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC;
+  const int made = options.create ? open(path.c_str(), access | O_CREAT | O_EXCL, 0600) : -1;
+  if (made >= 0) return Opened{FileDescriptor(made), true};
+  FileDescriptor fd(open(path.c_str(), access));
   if (fd.get() < 0) return Error{errno, "opening META " + path};
+  return Opened{std::move(fd), false};
+}
+
+// Unless kept: removes a file that was created, and empties one that was empty.
+// Requires: the lock, so that nobody else has put anything into it.
+class FileBefore {
+ public:
+  FileBefore(std::string path, const Opened& opened, const struct stat& st)
+      : path_(std::move(path)),
+        fd_(opened.fd.get()),
+        created_(opened.created),
+        undone_(S_ISREG(st.st_mode) && st.st_size == 0) {}
+  FileBefore(const FileBefore&) = delete;
+  FileBefore& operator=(const FileBefore&) = delete;
+  ~FileBefore() {
+    if (undone_ && created_) (void)::unlink(path_.c_str());
+    if (undone_ && !created_) (void)!::ftruncate(fd_, 0);
+  }
+  void keep() { undone_ = false; }
+
+ private:
+  const std::string path_;
+  const int fd_;
+  const bool created_;
+  bool undone_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenOptions& options) {
+  SFS_ASSIGN(Opened opened, open_or_create(path, options));
+  FileDescriptor& fd = opened.fd;
   struct stat st{};
   if (fstat(fd.get(), &st) != 0) return Error{errno, "opening META " + path};
   if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) {
     return Error{EINVAL, "META " + path + " is neither a file nor a devdax device"};
   }
   if (!options.read_only) SFS_TRY(lock_with_wait(fd.get(), path, options.wait_seconds));
+  if (fstat(fd.get(), &st) != 0) return Error{errno, "opening META " + path};
+  FileBefore undo(path, opened, st);
   uint64_t size = 0;
   if (S_ISCHR(st.st_mode)) {
     SFS_ASSIGN(size, devdax_size(st));
@@ -314,6 +357,7 @@ Result<std::unique_ptr<Region>> open_region(const std::string& path, const OpenO
     SFS_TRY(addresses.map(0, size, mapping.protection, mapping.flags, fd.get()));
   }
   SFS_ASSIGN(BusErrorWatch watch, BusErrorWatch::over(addresses.base(), addresses.bytes()));
+  undo.keep();
   return std::unique_ptr<Region>(std::make_unique<MappedRegion>(
       std::move(fd), path, std::move(addresses), std::move(watch), size, mapping));
 }

@@ -23,7 +23,9 @@
 //               by one), "expected_bytes" (what a hint or a profile says of it, which counts until
 //               it is measured; 0: nothing), "lifetime_ms", "written_bytes", "live_bytes",
 //               "dead_bytes", "pstream", "pstream_gc_share" (of all copies, those into its pStream;
-//               null: not told)}]}
+//               null: not told)}]}. "name", "comm", "ext" and "dir" are "" unless root, the user
+//               who mounted or the user classifierd asks, but for names that are built in. Who
+//               passes the answer on asks with {"names": "built-in"}, and gets no others either
 //   block     {"block": N}, 4 KiB of DATA each → {"block", "known": false}, or with "known": true
 //               {"vstream", "pstream" (of a new write of that vStream, now),
 //               "written_clock_bytes", "age_bytes"}. Known is what was written since the mount and

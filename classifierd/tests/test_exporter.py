@@ -99,6 +99,14 @@ def test_what_the_filesystem_says_is_told(served: FakeFilesystem) -> None:
     assert "streamfs_vstream_lifetime_bytes" not in names
 
 
+def test_no_names_of_programs_or_directories_are_told(served: FakeFilesystem) -> None:
+    served.streams = [STREAM | {"comm": "payrolld", "ext": "salary", "dir": "secret"}]
+    text = render([MOUNT]).decode()
+    assert 'name="logs"' in text
+    assert not re.search("payrolld|salary|secret", text)
+    assert {"op": "streams", "names": "built-in"} in served.asked
+
+
 def test_latencies_are_cumulative_histograms_in_seconds(served: FakeFilesystem) -> None:
     assert served.path.exists()
     told = samples(render([MOUNT]))

@@ -64,7 +64,9 @@ struct HintReply {
   PStreamId pstream;
   uint64_t lifetime_bytes = 0;
   std::string name;
-  bool ignored = false;  // the mount's placement mode ignores hints
+  bool built_in = false;    // the name is one of streamfs's own
+  bool of_context = false;  // the name is made of those of a program and a directory
+  bool ignored = false;     // the mount's placement mode ignores hints
 };
 
 // What idle time was used for, since the mount.

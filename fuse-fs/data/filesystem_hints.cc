@@ -53,6 +53,8 @@ HintReply FilesystemImpl::reply_of(const placement::VStreamInfo& info) const {
   if (core_->device.info().pstream_count > 1) reply.pstream = info.pstream;
   reply.lifetime_bytes = info.lifetime_bytes;
   reply.name = info.name;
+  reply.built_in = info.built_in;
+  reply.of_context = info.source == placement::Source::kContext;
   return reply;
 }
 

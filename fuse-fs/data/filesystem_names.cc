@@ -52,7 +52,8 @@ void FilesystemImpl::lost_name(InodeId id) {
 
 Result<Attributes> FilesystemImpl::lookup(InodeId parent, std::string_view name) {
   Result<Attributes> found = engine_->lookup(parent, name);
-  if (found.ok() && S_ISDIR(found->mode)) directories_.learn(found->id, name);
+  const bool by_name = name != "." && name != "..";
+  if (found.ok() && by_name && S_ISDIR(found->mode)) directories_.learn(found->id, name);
   return found;
 }
 

@@ -18,9 +18,11 @@
 namespace streamfs::data {
 namespace {
 
-bool exists(const std::string& path) {
+MetaPlace::Before found_at(const std::string& path) {
   struct stat status{};
-  return ::stat(path.c_str(), &status) == 0 && (!S_ISREG(status.st_mode) || status.st_size > 0);
+  if (::stat(path.c_str(), &status) != 0) return MetaPlace::Before::kAbsent;
+  const bool empty = S_ISREG(status.st_mode) && status.st_size == 0;
+  return empty ? MetaPlace::Before::kEmpty : MetaPlace::Before::kThere;
 }
 
 Result<void> check_empty(pmem::Region& region, const std::string& path) {
@@ -37,24 +39,30 @@ Result<void> check_empty(pmem::Region& region, const std::string& path) {
 Result<MetaPlace> MetaPlace::open(const std::string& path, const Wish& wish) {
   pmem::OpenOptions open;
   open.wait_seconds = wish.wait_seconds;
-  open.create = !exists(path);
+  const Before found = found_at(path);
+  open.create = found != Before::kThere;
   open.size = open.create ? wish.bytes : 0;
   SFS_ASSIGN(auto region, pmem::open_region(path, open));
-  MetaPlace place(path, std::move(region), open.create);
-  if (!wish.force) SFS_TRY(check_empty(place.region(), path));
-  return place;
+  MetaPlace place(path, std::move(region), found);
+  if (wish.force) return place;
+  const Result<void> empty = check_empty(place.region(), path);
+  if (empty) return place;
+  place.keep();  // what is there is somebody's, and came while the lock was waited for if it is new
+  return empty.error();
 }
 
-MetaPlace::MetaPlace(std::string path, std::unique_ptr<pmem::Region> region, bool made)
-    : path_(std::move(path)), region_(std::move(region)), made_(made) {}
+MetaPlace::MetaPlace(std::string path, std::unique_ptr<pmem::Region> region, Before found)
+    : path_(std::move(path)), region_(std::move(region)), before_(found) {}
 
 MetaPlace::MetaPlace(MetaPlace&& other) noexcept
     : path_(std::move(other.path_)),
       region_(std::move(other.region_)),
-      made_(std::exchange(other.made_, false)) {}
+      before_(std::exchange(other.before_, Before::kThere)) {}
 
 MetaPlace::~MetaPlace() {
-  if (made_) (void)::unlink(path_.c_str());
+  region_.reset();
+  if (before_ == Before::kAbsent) (void)::unlink(path_.c_str());
+  if (before_ == Before::kEmpty) (void)!::truncate(path_.c_str(), 0);
 }
 
 Result<void> check_apart(const std::string& meta_path, const std::string& mirror_path) {

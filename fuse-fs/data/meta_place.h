@@ -20,22 +20,23 @@ class MetaPlace {
     bool force = false;  // whatever is there now is lost
     double wait_seconds = 10;
   };
+  enum class Before : uint8_t { kThere, kEmpty, kAbsent };  // an empty file, or none
   // EEXIST: something of somebody's is there; else what opening a region returns.
   static Result<MetaPlace> open(const std::string& path, const Wish& wish);
   MetaPlace(MetaPlace&& other) noexcept;
   MetaPlace& operator=(MetaPlace&&) = delete;
-  ~MetaPlace();  // a file that was made goes away again, unless it is kept
+  ~MetaPlace();  // unless it is kept, a file is absent or empty again if it was
 
   pmem::Region& region() { return *region_; }
   // For a mirror of two places. They must outlive what is made of it.
   std::unique_ptr<pmem::Region> take_region() { return std::move(region_); }
-  void keep() { made_ = false; }
+  void keep() { before_ = Before::kThere; }
 
  private:
-  MetaPlace(std::string path, std::unique_ptr<pmem::Region> region, bool made);
+  MetaPlace(std::string path, std::unique_ptr<pmem::Region> region, Before found);
   std::string path_;
   std::unique_ptr<pmem::Region> region_;
-  bool made_;
+  Before before_;
 };
 
 // EMEDIUMTYPE: they are one file.

@@ -2,7 +2,6 @@
 
 #include <pwd.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +18,7 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/frontend/meters.h"
+#include "fuse-fs/frontend/privileges.h"
 #include "fuse-fs/frontend/status_json.h"
 
 namespace streamfs::frontend {
@@ -144,9 +144,13 @@ ControlAnswer grow(data::Filesystem& fs, const json& request) {
   return grown ? done(grown_json(*grown, options.dry_run)) : refused(grown.error());
 }
 
-ControlAnswer streams(data::Filesystem& fs) {
+// The learning daemon learns from the names, and metrics that it shows to anyone ask for none.
+ControlAnswer streams(data::Filesystem& fs, const ControlPeer& peer, const json& request) {
+  const bool wanted = request.value("names", json("all")) != "built-in";
+  const bool all = wanted && (owns_mount(peer.uid) || daemon_user() == peer.uid);
   const Result<data::Status> now = fs.status();
-  return done(streams_json(fs.placement().all(), now ? now->device : blockdev::DeviceStats{}));
+  return done(streams_json(fs.placement().all(), now ? now->device : blockdev::DeviceStats{},
+                           all ? Names::kAll : Names::kBuiltIn));
 }
 
 ControlAnswer block(data::Filesystem& fs, const json& request) {
@@ -164,10 +168,11 @@ ControlAnswer block(data::Filesystem& fs, const json& request) {
 }
 
 // What anyone may ask for; null: nothing of the kind.
-std::optional<ControlAnswer> look(data::Filesystem& fs, const Meters& meters, const std::string& op,
+std::optional<ControlAnswer> look(data::Filesystem& fs, const Meters& meters,
+                                  const ControlPeer& peer, const std::string& op,
                                   const json& request) {
   if (op == "status") return status(fs, meters);
-  if (op == "streams") return streams(fs);
+  if (op == "streams") return streams(fs, peer, request);
   if (op == "block") return block(fs, request);
   if (op == "metrics") return done(metrics_json(meters.ops));
   return std::nullopt;
@@ -179,7 +184,8 @@ bool only_looks(const std::string& op, const json& request) {
 
 ControlAnswer answer(data::Filesystem& fs, Meters& meters, const ControlPeer& peer,
                      const std::string& op, const json& request) {
-  if (std::optional<ControlAnswer> seen = look(fs, meters, op, request)) return std::move(*seen);
+  if (std::optional<ControlAnswer> seen = look(fs, meters, peer, op, request))
+    return std::move(*seen);
   if (op == "savings") return savings(meters, peer, request);
   constexpr std::array<std::string_view, 8> kKnown = {
       "attach", "sync", "record", "scrub", "grow", "maintain", "prepare_poweroff", "trim"};
@@ -187,7 +193,7 @@ ControlAnswer answer(data::Filesystem& fs, Meters& meters, const ControlPeer& pe
     return refused(EINVAL, "unknown op \"" + op + "\"");
   // The learning daemon's own user may attach, and nothing else.
   const bool daemon = op == "attach" && daemon_user() == peer.uid;
-  if (!daemon && !only_looks(op, request) && peer.uid != 0 && peer.uid != geteuid()) {
+  if (!daemon && !only_looks(op, request) && !owns_mount(peer.uid)) {
     return refused(EACCES, op + " is for root and the user who mounted this");
   }
   if (op == "attach") return attach(fs, peer);

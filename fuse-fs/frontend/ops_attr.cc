@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/frontend/ops.h"
+#include "fuse-fs/frontend/privileges.h"
 #include "fuse-fs/frontend/reply.h"
 
 namespace streamfs::frontend {
@@ -25,8 +26,11 @@ Timestamp to_timestamp(const timespec& time) {
 }
 
 // chown takes setuid and setgid away, whoever does it; truncate only when the kernel says so.
+// Before a write(2) or fallocate(2) that takes them, the kernel sends a SETATTR of nothing
+// (file_remove_privs()).
 bool loses_privileges(int to_set) {
-  return (to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID | kKillPrivileges)) != 0;
+  constexpr int kTaking = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID | kKillPrivileges;
+  return (to_set & kSettable) == 0 || (to_set & kTaking) != 0;
 }
 
 meta::AttributeChange decode(const struct stat& wanted, int to_set, Timestamp now) {
@@ -51,13 +55,13 @@ bool only_kernel_times(int to_set) {
   return (to_set & kSettable) == kTimes;
 }
 
-// What is left to do once a change of size is done.
+// Nothing is left to do once the size is changed.
 bool only_size(int to_set) {
-  return (to_set & kSettable & ~FUSE_SET_ATTR_SIZE) == 0;
+  return (to_set & kSettable) == FUSE_SET_ATTR_SIZE;
 }
 
-Result<meta::Attributes> apply(Context& context, InodeId id, const struct stat& wanted,
-                               int to_set) {
+Result<meta::Attributes> apply(fuse_req_t req, Context& context, InodeId id,
+                               const struct stat& wanted, int to_set) {
   if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
     SFS_TRY(context.fs_may_wait().truncate(id, static_cast<uint64_t>(wanted.st_size)));
   }
@@ -66,7 +70,8 @@ Result<meta::Attributes> apply(Context& context, InodeId id, const struct stat& 
   change.lazily = only_kernel_times(to_set);
   if (loses_privileges(to_set)) {
     SFS_ASSIGN(const meta::Attributes before, context.fs().attributes(id));
-    change.clear_suid = S_ISREG(before.mode) && !change.mode;
+    if ((to_set & kSettable) == 0 && !is_privileged(before)) return before;
+    if (S_ISREG(before.mode) && !change.mode) take_privileges(req, before, change);
   }
   return context.fs().set_attributes(id, change);
 }
@@ -84,7 +89,7 @@ void setattr(fuse_req_t req, fuse_ino_t ino, struct stat* wanted, int to_set,
              fuse_file_info* /*file*/) {
   const Wait wait = (to_set & FUSE_SET_ATTR_SIZE) != 0 ? Wait::kDevice : context_of(req).names();
   run(req, wait, [req, ino, to_set, wanted = *wanted](Context& c) {
-    reply_attributes(req, c, apply(c, c.inode(ino), wanted, to_set));
+    reply_attributes(req, c, apply(req, c, c.inode(ino), wanted, to_set));
   });
 }
 
@@ -134,7 +139,7 @@ void statx(fuse_req_t req, fuse_ino_t ino, int /*flags*/, int /*mask*/, fuse_fil
     const Result<meta::Attributes> found = c.fs().attributes(c.inode(ino));
     if (!found) return reply_error(req, found.error());
     struct statx out = to_statx(c, *found);
-    fuse_reply_statx(req, 0, &out, kForever);
+    fuse_reply_statx(req, 0, &out, attributes_timeout(*found));
   });
 }
 #endif

@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,6 +10,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/frontend/ops.h"
+#include "fuse-fs/frontend/privileges.h"
 #include "fuse-fs/frontend/reply.h"
 
 namespace streamfs::frontend {
@@ -34,16 +34,6 @@ Bytes read_buffer(size_t size) {
   return {buffer.bytes.get(), size};
 }
 
-// Another user's write takes setuid and setgid away; the kernel says when (HANDLE_KILLPRIV_V2).
-void drop_privileges(Context& context, InodeId id) {
-  const Result<meta::Attributes> now = context.fs().attributes(id);
-  if (!now || (now->mode & (S_ISUID | S_ISGID)) == 0) return;
-  meta::AttributeChange change;
-  change.clear_suid = true;
-  change.ctime = context.clock.now();
-  (void)context.fs().set_attributes(id, change);
-}
-
 // Past the page cache the kernel leaves O_SYNC and O_DSYNC (RWF_* too, and -o sync) to us; through
 // it, it sends an FSYNC of its own.
 Result<void> sync_as_opened(Context& context, InodeId id, int flags) {
@@ -52,6 +42,7 @@ Result<void> sync_as_opened(Context& context, InodeId id, int flags) {
   return context.fs_may_wait().fsync(id, data_only);
 }
 
+// Another user's write takes setuid and setgid away; the kernel says when (HANDLE_KILLPRIV_V2).
 bool kills_privileges([[maybe_unused]] const fuse_file_info* file) {
 #if FUSE_VERSION >= 317
   return file != nullptr && file->kill_suidgid != 0;
@@ -90,9 +81,11 @@ void write(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size, off_t
   run(req, Wait::kDevice, [=](Context& c) {
     const auto times =
         c.kernel_keeps_times ? meta::WriteTimes::kToldByKernel : meta::WriteTimes::kNow;
-    Result<void> done = c.fs_may_wait().write(c.inode(ino), static_cast<uint64_t>(offset),
-                                              std::as_bytes(std::span(bytes, size)), times);
-    if (done && kill) drop_privileges(c, c.inode(ino));
+    // First: nobody shall run as the owner what this caller wrote.
+    Result<void> done = kill ? drop_privileges(req, c, c.inode(ino)) : Result<void>();
+    if (done)
+      done = c.fs_may_wait().write(c.inode(ino), static_cast<uint64_t>(offset),
+                                   std::as_bytes(std::span(bytes, size)), times);
     if (done) done = sync_as_opened(c, c.inode(ino), flags);
     if (!done) return reply_error(req, done.error());
     fuse_reply_write(req, size);
@@ -106,13 +99,13 @@ void fsync(fuse_req_t req, fuse_ino_t ino, int datasync, fuse_file_info* /*file*
 
 void fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
                fuse_file_info* /*file*/) {
-  // The kernel leaves this to us and does not say who may keep the bits; root stands for
-  // CAP_FSETID.
+  // The kernel asks by an empty SETATTR where it knows of the bits. Root stands for CAP_FSETID.
   const bool kill = fuse_req_ctx(req)->uid != 0;
   run(req, Wait::kDevice, [=](Context& c) {
-    const Result<void> done = c.fs_may_wait().allocate(
-        c.inode(ino), mode, static_cast<uint64_t>(offset), static_cast<uint64_t>(length));
-    if (done && kill) drop_privileges(c, c.inode(ino));
+    Result<void> done = kill ? drop_privileges(req, c, c.inode(ino)) : Result<void>();
+    if (done)
+      done = c.fs_may_wait().allocate(c.inode(ino), mode, static_cast<uint64_t>(offset),
+                                      static_cast<uint64_t>(length));
     reply_status(req, done);
   });
 }

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/hint_ioctl.h"
 #include "fuse-fs/frontend/ops.h"
+#include "fuse-fs/frontend/privileges.h"
 #include "fuse-fs/frontend/reply.h"
 
 namespace streamfs::frontend {
@@ -55,23 +55,32 @@ Result<data::HintReply> obey(data::Filesystem& fs, InodeId id, const streamfs_hi
   }
 }
 
-bool in_group(fuse_req_t req, const fuse_ctx& caller, uint32_t gid) {
-  if (caller.gid == gid) return true;
-  std::vector<gid_t> groups(256);
-  const int count = fuse_req_getgroups(req, static_cast<int>(groups.size()), groups.data());
-  groups.resize(static_cast<size_t>(std::clamp(count, 0, static_cast<int>(groups.size()))));
-  return std::ranges::find(groups, gid) != groups.end();
-}
-
 // Who may write a file may label it, and its owner, who may have made it read-only before writing.
 // The kernel checks no ioctl.
 Result<void> may_label(fuse_req_t req, data::Filesystem& fs, InodeId id) {
   SFS_ASSIGN(const meta::Attributes file, fs.attributes(id));
   const fuse_ctx& caller = *fuse_req_ctx(req);
   if (caller.uid == 0 || caller.uid == file.uid) return {};
-  const uint32_t writable = in_group(req, caller, file.gid) ? 0020 : 0002;
+  const uint32_t writable = in_group(req, file.gid) ? 0020 : 0002;
   if ((file.mode & writable) != 0) return {};
   return Error{EACCES, "only who may write a file may label it"};
+}
+
+// A label that a program or a rule gave is the file's, for all who can open it. A context's name,
+// and any but a built-in one found by its number, tell of files that the caller may be kept from.
+Result<data::HintReply> shown_to(fuse_req_t req, data::Filesystem& fs, InodeId id,
+                                 const streamfs_hint& asked, data::HintReply reply) {
+  const uid_t caller = fuse_req_ctx(req)->uid;
+  if (owns_mount(caller)) return reply;
+  if (asked.command == STREAMFS_HINT_VSTREAM) {
+    const bool by_name = !name_of(asked).empty();
+    if (by_name && reply.of_context) return Error{ENOENT, "no such vStream"};
+    if (!by_name && !reply.built_in) reply.name.clear();
+  } else if (reply.of_context) {
+    SFS_ASSIGN(const meta::Attributes file, fs.attributes(id));
+    if (file.uid != caller) reply.name.clear();
+  }
+  return reply;
 }
 
 void fill_in(streamfs_hint& hint, const data::HintReply& now) {
@@ -96,7 +105,8 @@ void op::ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void* /*argumen
       const Result<void> allowed = may_label(req, c.fs(), c.inode(ino));
       if (!allowed.ok()) return reply_error(req, allowed.error());
     }
-    const Result<data::HintReply> now = obey(c.fs(), c.inode(ino), hint);
+    Result<data::HintReply> now = obey(c.fs(), c.inode(ino), hint);
+    if (now) now = shown_to(req, c.fs(), c.inode(ino), hint, *now);
     if (!now) return reply_error(req, now.error());
     fill_in(hint, *now);
     fuse_reply_ioctl(req, 0, &hint, sizeof hint);

@@ -1,17 +1,14 @@
-#include <limits.h>
-
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/control.h"
 #include "fuse-fs/frontend/ops.h"
+#include "fuse-fs/frontend/privileges.h"
 #include "fuse-fs/frontend/reply.h"
 #include "fuse-fs/meta/blob/acl.h"
 
@@ -37,13 +34,7 @@ bool is_idle_acl(const Context& context, std::string_view name) {
 // Whoever sets an access ACL of a group he is not in may not keep setgid. The kernel knows, and
 // says so in a flag that libfuse does not pass on; root stands for CAP_FSETID here.
 bool keeps_sgid(fuse_req_t req, uint32_t gid) {
-  const fuse_ctx* caller = fuse_req_ctx(req);
-  if (caller->uid == 0 || caller->gid == gid) return true;
-  std::vector<gid_t> groups(NGROUPS_MAX);
-  const int found = fuse_req_getgroups(req, static_cast<int>(groups.size()), groups.data());
-  if (found < 0) return false;
-  groups.resize(std::min(groups.size(), static_cast<size_t>(found)));
-  return std::ranges::find(groups, gid) != groups.end();
+  return fuse_req_ctx(req)->uid == 0 || in_group(req, gid);
 }
 
 Result<void> set(fuse_req_t req, Context& context, InodeId id, std::string_view name,
@@ -57,6 +48,17 @@ Result<void> set(fuse_req_t req, Context& context, InodeId id, std::string_view 
 
 bool is_control(fuse_ino_t ino, std::string_view name) {
   return ino == FUSE_ROOT_ID && name == wire::kControlXattr;
+}
+
+// Of a file on its context only the number is for anyone: the name tells of the program that made
+// it and of the directory that it was made in.
+Result<std::string> get(fuse_req_t req, data::Filesystem& fs, InodeId id, std::string_view name) {
+  const uid_t caller = fuse_req_ctx(req)->uid;
+  if (name != wire::kVStreamXattr || owns_mount(caller)) return fs.get_xattr(id, name);
+  SFS_ASSIGN(const data::HintReply label, fs.hint_query(id));
+  SFS_ASSIGN(const meta::Attributes file, fs.attributes(id));
+  if (!label.of_context || file.uid == caller) return fs.get_xattr(id, name);
+  return std::to_string(label.vstream.value);
 }
 
 // A slip in the name of an attribute of ours must not pass for success.
@@ -80,7 +82,7 @@ void getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
     if (is_control(ino, name) && !c.settings.control_path.empty()) {
       return reply_value(req, c.settings.control_path, size);
     }
-    const Result<std::string> value = c.fs().get_xattr(c.inode(ino), name);
+    const Result<std::string> value = get(req, c.fs(), c.inode(ino), name);
     if (!value) return reply_error(req, value.error());
     reply_value(req, *value, size);
   });

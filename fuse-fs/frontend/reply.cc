@@ -11,6 +11,7 @@
 #include "base/event.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/frontend/privileges.h"
 
 namespace streamfs::frontend {
 namespace {
@@ -27,6 +28,10 @@ blkcnt_t sectors(const meta::Attributes& attributes) {
 }
 
 }  // namespace
+
+double attributes_timeout(const meta::Attributes& attributes) {
+  return is_privileged(attributes) ? 0 : kForever;
+}
 
 struct stat to_stat(const Context& context, const meta::Attributes& attributes) {
   struct stat out{};
@@ -50,7 +55,7 @@ fuse_entry_param to_entry(const Context& context, const meta::Attributes& attrib
   entry.ino = context.number(attributes.id);
   entry.generation = attributes.generation;
   entry.attr = to_stat(context, attributes);
-  entry.attr_timeout = kForever;
+  entry.attr_timeout = attributes_timeout(attributes);
   entry.entry_timeout = kForever;
   return entry;
 }
@@ -76,7 +81,7 @@ void reply_attributes(fuse_req_t req, const Context& context,
                       const Result<meta::Attributes>& found) {
   if (!found) return reply_error(req, found.error());
   const struct stat attributes = to_stat(context, *found);
-  fuse_reply_attr(req, &attributes, kForever);
+  fuse_reply_attr(req, &attributes, attributes_timeout(*found));
 }
 
 }  // namespace streamfs::frontend

@@ -14,6 +14,9 @@ namespace streamfs::frontend {
 // We are the only writer, so what the kernel knows stays true until it changes it itself.
 inline constexpr double kForever = 1e9;  // seconds
 
+// How long the kernel may believe a file's attributes. Not at all while the file is setuid or
+// setgid: a WRITE takes the bits away, and its answer has no attributes.
+double attributes_timeout(const meta::Attributes& attributes);
 struct stat to_stat(const Context& context, const meta::Attributes& attributes);
 fuse_entry_param to_entry(const Context& context, const meta::Attributes& attributes);
 

@@ -70,6 +70,7 @@ void fill(Arguments& arguments, const Session::Options& options) {
   arguments.option("subtype=streamfs");
   arguments.option("fsname=" + escaped(options.source));
   arguments.option("default_permissions");
+  arguments.option("noatime");  // as it is: kernel FUSE leaves access times to the server
   if (options.allow_other) arguments.option("allow_other");
   for (const std::string& each : options.mount_options) arguments.option(each);
 #ifdef STREAMFS_FUSE_IO_URING

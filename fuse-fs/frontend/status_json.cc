@@ -208,15 +208,18 @@ json copied_share(const blockdev::DeviceStats& device, PStreamId stream) {
 }  // namespace
 
 json streams_json(const std::vector<placement::VStreamInfo>& streams,
-                  const blockdev::DeviceStats& device) {
+                  const blockdev::DeviceStats& device, Names names) {
   json list = json::array();
   for (const placement::VStreamInfo& each : streams) {
+    const auto shown = [&](const std::string& name, bool harmless = false) {
+      return names == Names::kAll || harmless ? name : std::string();
+    };
     list.push_back({{"vstream", each.vstream.value},
                     {"source", placement::to_string(each.source)},
-                    {"name", each.name},
-                    {"comm", each.comm},
-                    {"ext", each.ext},
-                    {"dir", each.dir},
+                    {"name", shown(each.name, each.built_in)},
+                    {"comm", shown(each.comm)},
+                    {"ext", shown(each.ext)},
+                    {"dir", shown(each.dir)},
                     {"lifetime_bytes", each.lifetime_bytes},
                     {"lifetime_low_bytes", each.lifetime_low_bytes},
                     {"expected_bytes", each.expected_bytes},

@@ -27,9 +27,11 @@ nlohmann::json maintenance_json(const data::MaintenanceRun& run);
 nlohmann::json free_trim_json(const data::FreeTrim& trim);
 nlohmann::json scrub_json(const data::ScrubStatus& scrub);
 nlohmann::json grown_json(const data::Grown& grown, bool dry_run);
+// Names of programs, directories, extensions and labels are for who may see all files.
+enum class Names : uint8_t { kBuiltIn, kAll };
 // `device`: of which garbage collection's copies by pStream are told, where it knows them.
 nlohmann::json streams_json(const std::vector<placement::VStreamInfo>& streams,
-                            const blockdev::DeviceStats& device);
+                            const blockdev::DeviceStats& device, Names names);
 // Of operations that were asked for at least once.
 nlohmann::json metrics_json(const OpTimes& ops);
 // Nothing is known of a block: "known" is false.

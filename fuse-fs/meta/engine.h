@@ -69,7 +69,8 @@ struct AttributeChange {
   std::optional<uint32_t> uid, gid;
   std::optional<Timestamp> atime, mtime, ctime;
   std::optional<VStreamId> vstream;  // 0 clears the hint
-  bool clear_suid = false;           // HANDLE_KILLPRIV_V2
+  bool clear_suid = false;           // setuid, and setgid where the group may execute
+  bool clear_sgid = false;           // setgid where it may not: it marks mandatory locking
   // mtime and ctime of a regular file, nothing else, and current only: committed with the inode's
   // next commit. The kernel sends these after each write, rename and unlink.
   bool lazily = false;
@@ -150,7 +151,9 @@ class Engine {
   // A successful lookup, create, mkdir, link … counts one reference for the returned inode;
   // forget() gives them back. An inode without names and references is freed.
   virtual InodeId root() const = 0;
-  virtual Result<Attributes> lookup(InodeId parent, std::string_view name) = 0;  // "." and ".." too
+  // "." is `parent` itself, whatever its type, and ".." of a directory is where it lies. ESTALE: a
+  // number that no inode with a name has.
+  virtual Result<Attributes> lookup(InodeId parent, std::string_view name) = 0;
   // Files, directories, symlinks and nodes, by the type bits of mode. EEXIST, ENOSPC, EMLINK.
   virtual Result<Attributes> create(InodeId parent, std::string_view name,
                                     const CreateRequest& request) = 0;

@@ -27,6 +27,7 @@ void change_mode(InodeImage& next, const AttributeChange& change) {
   if (change.mode) mode = (mode & S_IFMT) | (*change.mode & kPermissionBits);
   const bool given_away = (change.uid || change.gid) && !change.mode && !is_directory(next);
   if (change.clear_suid || given_away) mode = without_privileges(mode);
+  if (change.clear_sgid) mode &= ~uint32_t{S_ISGID};
   next.mode = static_cast<uint16_t>(mode);
 }
 

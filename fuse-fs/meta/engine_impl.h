@@ -149,6 +149,7 @@ class EngineImpl final : public Engine {
   Result<ExtentMap*> extents(Inode& inode);  // EINVAL unless a regular file
   Attributes attributes_of(const Inode& inode) const;
   Attributes referenced(Inode& inode);  // counts a reference for the caller
+  Result<Attributes> lookup_itself(InodeId id);
 
   Result<std::string> target_of(const Inode& symlink) const;
   Result<void> verify_directory(InodeId id, const InodeImage& image) const;

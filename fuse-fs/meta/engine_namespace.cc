@@ -54,12 +54,20 @@ Result<InodeRef> EngineImpl::named(InodeId id) {
   return ref;
 }
 
+// The inode of a file handle: of any type, known to the caller by its number alone.
+Result<Attributes> EngineImpl::lookup_itself(InodeId id) {
+  SFS_ASSIGN(const Locked inode, lock_inode(id));
+  if (inode->committed.nlink == 0) return Error{ESTALE, "no such inode"};
+  return referenced(*inode);
+}
+
 Result<Attributes> EngineImpl::lookup(InodeId parent, std::string_view name) {
+  if (name == ".") return lookup_itself(parent);
   InodeRef child;
   {
     SFS_ASSIGN(const Locked directory, lock_directory(parent));
-    if (name == ".") return referenced(*directory);
     if (name == "..") {
+      if (directory->committed.nlink == 0) return Error{ESTALE, "a removed directory"};
       SFS_ASSIGN(child, cache_.get(InodeId{directory->committed.parent}));
     } else {
       SFS_TRY(check_name(name));
@@ -72,7 +80,7 @@ Result<Attributes> EngineImpl::lookup(InodeId parent, std::string_view name) {
     cache_.add_lookup(*child);
   }
   const std::unique_lock lock(child->mutex);
-  if (!child->alive) return Error{ESTALE, "no such inode"};  // ".." of a removed directory
+  if (!child->alive) return Error{ESTALE, "no such inode"};
   return attributes_of(*child);
 }
 

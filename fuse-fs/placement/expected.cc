@@ -27,6 +27,10 @@ std::string_view name_of_life(uint32_t life) {
   return life > kLifeMost ? std::string_view() : kHints[life];
 }
 
+bool is_name_of_life(std::string_view name) {
+  return !name.empty() && std::ranges::find(kHints, name) != kHints.end();
+}
+
 std::optional<double> pages_of_life(uint32_t life, uint64_t capacity_blocks) {
   if (life >= kShares.size() || kShares[life] == 0) return std::nullopt;
   return std::max(1.0, kShares[life] * static_cast<double>(capacity_blocks));
@@ -34,8 +38,8 @@ std::optional<double> pages_of_life(uint32_t life, uint64_t capacity_blocks) {
 
 std::optional<double> pages_of_name(std::string_view name, uint64_t capacity_blocks,
                                     double ms_per_page) {
-  const auto* const hint = std::ranges::find(kHints, name);
-  if (!name.empty() && hint != kHints.end()) {
+  if (is_name_of_life(name)) {
+    const auto* const hint = std::ranges::find(kHints, name);
     return pages_of_life(static_cast<uint32_t>(hint - kHints.begin()), capacity_blocks);
   }
   if (!name.starts_with(kLife)) return std::nullopt;

@@ -18,6 +18,8 @@ std::optional<double> pages_of_life(uint32_t life, uint64_t capacity_blocks);
 // "rwh-short" and the like, the vStream of such a hint; nothing where it says nothing.
 std::string_view name_of_life(uint32_t life);
 
+bool is_name_of_life(std::string_view name);
+
 // Of a vStream's name: "rwh-short", "life-64MiB", "life-256s". `ms_per_page` 0: not known.
 std::optional<double> pages_of_name(std::string_view name, uint64_t capacity_blocks,
                                     double ms_per_page);

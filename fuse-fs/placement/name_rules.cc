@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -12,6 +14,16 @@
 #include "libstream/rules.h"
 
 namespace streamfs::placement {
+
+NameRules::NameRules() : rules_(std::make_unique<stream_rules>()) {
+  stream_rules_clear(rules_.get());
+  stream_rules_load_built_in(rules_.get());
+  for (const stream_profile& profile : std::span(rules_->profiles, rules_->profile_count)) {
+    for (const stream_rule& rule : std::span(profile.rules, profile.count))
+      built_in_.emplace(rule.vstream);
+  }
+  stream_rules_clear(rules_.get());
+}
 
 void NameRules::complain(void* self, const char* file, unsigned line, unsigned column,
                          const char* what) {
@@ -22,7 +34,6 @@ void NameRules::complain(void* self, const char* file, unsigned line, unsigned c
 
 Result<NameRules> NameRules::load(const std::string& folder, const std::string& profile) {
   NameRules made;
-  stream_rules_clear(made.rules_.get());
   if (!folder.empty()) stream_rules_load_folder(made.rules_.get(), folder.c_str(), complain, &made);
   stream_rules_load_built_in(made.rules_.get());
   const char* wanted = profile.empty() ? nullptr : profile.c_str();

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,13 +36,17 @@ class NameRules {
   // RWH_WRITE_LIFE_* that a rule for this vStream expects, of whichever profile; 0: none does.
   uint32_t life_of(const std::string& vstream) const;
 
+  // Whether a profile that is compiled in has a rule for this vStream.
+  bool is_built_in(std::string_view vstream) const { return built_in_.contains(vstream); }
+
   const std::vector<std::string>& complaints() const { return complaints_; }
 
  private:
-  NameRules() : rules_(std::make_unique<stream_rules>()) {}
+  NameRules();
   static void complain(void* self, const char* file, unsigned line, unsigned column,
                        const char* what);
   std::unique_ptr<stream_rules> rules_;
+  std::set<std::string, std::less<>> built_in_;
   std::vector<std::string> complaints_;
 };
 

@@ -155,6 +155,7 @@ VStreamInfo PlacementImpl::measure(VStreamId vstream, const VStreamTable::Entry&
   out.vstream = vstream;
   out.source = entry.source;
   out.name = entry.name;
+  out.built_in = rules_.is_built_in(entry.name) || is_name_of_life(entry.name);
   out.comm = entry.context.comm;
   out.ext = entry.context.ext;
   out.dir = entry.context.dir;

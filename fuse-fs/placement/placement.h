@@ -52,6 +52,7 @@ struct VStreamInfo {
   VStreamId vstream;
   Source source = Source::kDefault;
   std::string name, comm, ext, dir;
+  bool built_in = false;  // the name is one of streamfs's own, so it says nothing about any file
   uint64_t lifetime_bytes = 0;                               // 0 = not known yet
   uint64_t lifetime_low_bytes = 0, lifetime_high_bytes = 0;  // 95 % confidence (confidence.h)
   uint64_t lifetime_ms = 0;

@@ -1,6 +1,7 @@
 """The control socket of a mount among several users."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -73,6 +74,39 @@ def test_an_ordinary_user_may_look_and_not_touch(reached: Mount) -> None:
     refused = run(*AS_STRANGER, BIN / "streamctl", "sync", reached.point, check=False)
     assert refused.returncode != 0
     assert "for root and the user who mounted this" in refused.stderr
+
+
+def streams_seen(mount: Mount, *as_whom: str) -> str:
+    return run(*as_whom, BIN / "streamctl", "streams", mount.point, "--json").stdout
+
+
+def test_an_ordinary_user_sees_no_names_of_others(reached: Mount) -> None:
+    """Of programs, extensions and directories, also in a folder that is not for that user."""
+    private = reached / "private"
+    private.mkdir(mode=0o700)
+    (private / "projectx").mkdir()
+    run("cp", "/bin/true", private / "projectx" / "salaries.payroll")
+    run("cp", "/bin/true", private / "base.db-wal")
+    label = (b"user.streamfs.vstream", b"merger-plans")
+    os.setxattr(private / "base.db-wal", *label)
+    (private / "base.db-wal").unlink()
+    run("cp", "/bin/true", private / "base.db-wal")
+    secrets = ("payroll", "projectx", "merger-plans")
+    everything = streams_seen(reached)
+    for name in (*secrets, "sqlite-wal"):
+        assert name in everything
+    seen = streams_seen(reached, *AS_STRANGER)
+    assert "sqlite-wal" in seen
+    assert not [name for name in secrets if name in seen]
+    numbers = [each["vstream"] for each in json.loads(seen)["streams"]]
+    assert numbers == [each["vstream"] for each in json.loads(everything)["streams"]]
+    public = reached / "public"
+    run("cp", "/bin/true", private / "projectx" / "b.payroll")
+    (private / "projectx" / "b.payroll").rename(public)
+    public.chmod(0o644)
+    words = ("getfattr", "--only-values", "-n", "user.streamfs.vstream", "public")
+    assert "projectx" in run(*words, cwd=reached.point).stdout
+    assert run(*AS_STRANGER, *words, cwd=reached.point).stdout.strip("\0").isdigit()
 
 
 def test_one_user_who_holds_all_it_may_shuts_out_nobody(reached: Mount) -> None:

@@ -83,3 +83,28 @@ def test_mkfs_and_fsck_speak_json_too(make_pair: Callable[..., Pair]) -> None:
         assert (done.returncode, found["state"], found["schema"]) == (code, state, 1)
         assert len(found["problems"]) >= 1
     assert json.loads(one.fsck("--json", "-a").stdout)["state"] == "clean"
+
+
+@pytest.mark.parametrize("before", ["absent", "empty", "there"])
+@pytest.mark.usefixtures("needs_fuse")
+def test_a_mkfs_that_fails_leaves_what_was_there(tmp_path: Path, before: str) -> None:
+    """Of every kind of failure: before META is open, while it is, and after."""
+    meta, data = tmp_path / "meta", tmp_path / "data"
+    data.write_bytes(b"")
+    os.truncate(data, 320 << 20)
+    if before != "absent":
+        meta.write_bytes(b"" if before == "empty" else b"x" * 1000)
+    files = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    mirror = tmp_path / "none" / "mirror"
+    failing: tuple[tuple[str | Path, ...], ...] = (
+        ("--meta-size", "1K"),
+        ("--meta-size", "64K"),
+        ("--mirror", mirror),
+        ("-n",),
+    )
+    for words in failing:
+        done = tool("mkfs.streamfs", *words, "--meta", meta, data)
+        assert (done.returncode == 0) == (words == ("-n",) and before != "there"), words
+        assert {path.name: path.stat().st_size for path in tmp_path.iterdir()} == files, words
+    if before != "there":
+        run(BIN / "mkfs.streamfs", "-q", "--meta", meta, data)

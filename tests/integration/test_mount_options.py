@@ -33,6 +33,8 @@ def test_the_mount_helper_knows_every_generic_option(pair: Pair, name: str) -> N
         ("ro", "ro,nosuid,nodev", "rw"),
         ("suid,dev", "rw", "nosuid,nodev"),
         ("noexec,noatime", "noexec,noatime", "relatime"),
+        ("relatime", "noatime", "relatime"),
+        ("strictatime,atime", "noatime", "relatime"),
         ("sync,nodiratime", "sync,nodiratime", "ro"),
         ("defaults,nofail,user", "rw", "ro"),
     ],

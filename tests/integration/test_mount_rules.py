@@ -280,6 +280,21 @@ def test_each_time_is_set_to_now_or_left(mounted: Mount) -> None:
     assert path.stat().st_ctime_ns == changed
 
 
+def test_access_times_change_only_when_set(pair: Pair) -> None:
+    mount = pair.mount()
+    path = mount / "a"
+    path.write_text("x")
+    os.utime(path, (1, 2))
+    path.read_text()
+    run("cat", path)
+    assert path.stat().st_atime == 1
+    rows = [row.split() for row in Path("/proc/self/mounts").read_text().splitlines()]
+    (options,) = [row[3].split(",") for row in rows if row[1] == str(mount.point)]
+    assert "noatime" in options
+    mount.unmount()
+    assert (pair.mount() / "a").stat().st_atime == 1
+
+
 # ---- What kernel FUSE refuses before the filesystem is asked
 
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -152,11 +153,36 @@ TEST(ControlRequest, StreamsAreListedAsTheProtocolSays) {
   EXPECT_EQ(one.at("lifetime_high_bytes"), 900);
 }
 
+TEST(ControlRequest, StrangersSeeNumbersAndBuiltInNamesOnly) {
+  FakeFilesystem fs;
+  const auto seen = [&](uid_t uid, const char* line = R"({"op": "streams"})") {
+    const json stream = ask(fs, uid, line).at("streams").at(0);
+    EXPECT_EQ(stream.at("vstream"), 42);
+    EXPECT_EQ(stream.at("lifetime_bytes"), 777);
+    std::string names;
+    for (const char* key : {"name", "comm", "ext", "dir"})
+      names += stream.at(key).get<std::string>();
+    return names;
+  };
+  EXPECT_TRUE(seen(0).starts_with("wal"));
+  EXPECT_TRUE(seen(geteuid()).starts_with("wal"));
+  EXPECT_EQ(seen(kStranger), "");
+  EXPECT_EQ(seen(kStranger, R"({"op": "streams", "names": "all"})"), "");
+  EXPECT_EQ(seen(0, R"({"op": "streams", "names": "built-in"})"), "");
+  placement::VStreamInfo info;
+  info.name = "sqlite-wal";
+  info.dir = "secret";
+  info.built_in = true;
+  const json stream = streams_json({info}, {}, Names::kBuiltIn).at("streams")[0];
+  EXPECT_EQ(stream.at("name"), "sqlite-wal");
+  EXPECT_EQ(stream.at("dir"), "");
+}
+
 TEST(ControlRequest, AStreamsShareOfCopiesIsNullWhereTheDeviceDoesNotTell) {
   placement::VStreamInfo info;
   info.pstream = PStreamId{1};
   blockdev::DeviceStats device;
-  const auto share = [&] { return streams_json({info}, device).at("streams")[0]; };
+  const auto share = [&] { return streams_json({info}, device, Names::kAll).at("streams")[0]; };
   EXPECT_TRUE(share().at("pstream_gc_share").is_null()) << "nothing was copied";
   device.gc_bytes = 4000;
   EXPECT_TRUE(share().at("pstream_gc_share").is_null()) << "copied, and not told where";

@@ -57,6 +57,9 @@ TEST(Attributes, AFileGivenAwayLosesItsPrivileges) {
   change.clear_suid = true;
   ASSERT_TRUE(fs->set_attributes(f, change).ok());
   EXPECT_EQ(fs.attributes(f).mode & 07777U, 02745U);
+  change.clear_sgid = true;
+  ASSERT_TRUE(fs->set_attributes(f, change).ok());
+  EXPECT_EQ(fs.attributes(f).mode & 07777U, 0745U);
 }
 
 TEST(Attributes, AHintIsKeptAndZeroClearsIt) {

@@ -37,6 +37,37 @@ TEST(Names, AnEmptyFilesystemHoldsOnlyItself) {
   EXPECT_EQ(fs->lookup(fs.root(), "..")->id, fs.root());
 }
 
+TEST(Names, AnInodeOfAnyTypeIsFoundByItsNumberWhileItHasAName) {
+  Filesystem fs;
+  const InodeId file = fs.file("f");
+  const InodeId directory = fs.directory("d");
+  const auto symlink = fs->create(fs.root(), "s", symlink_to("f"));
+  ASSERT_TRUE(symlink.ok());
+  fs.crash();  // nobody has looked any of them up since
+  for (const InodeId id : {file, directory, symlink->id}) {
+    const auto found = fs->lookup(id, ".");
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(found->id, id);
+  }
+  EXPECT_EQ(fs->lookup(directory, "..")->id, fs.root());
+  EXPECT_EQ(error_of(fs->lookup(file, "..")), ENOTDIR);
+  ASSERT_EQ(fs.unlink("f"), 0);
+  EXPECT_EQ(error_of(fs->lookup(file, ".")), ESTALE) << "an orphan";
+  fs.forget_and_free(file);
+  for (const InodeId gone : {file, InodeId{0}, InodeId{~uint64_t{0}}, InodeId{uint64_t{1} << 57}})
+    EXPECT_EQ(error_of(fs->lookup(gone, ".")), ESTALE);
+}
+
+TEST(Names, ARemovedDirectoryLiesNowhere) {
+  Filesystem fs;
+  const InodeId above = fs.directory("above");
+  const InodeId below = fs.directory("below", above);
+  ASSERT_TRUE(fs->rmdir(above, "below").ok());
+  ASSERT_TRUE(fs->rmdir(fs.root(), "above").ok());
+  EXPECT_EQ(error_of(fs->lookup(below, "..")), ESTALE);
+  EXPECT_EQ(error_of(fs->lookup(below, ".")), ESTALE);
+}
+
 TEST(Names, ACreatedFileKeepsItsAttributesAcrossACrashAndAClose) {
   Filesystem fs;
   CreateRequest request = node(S_IFREG | 0640);

@@ -146,6 +146,21 @@ TEST_F(RegionTest, AnEmptyFileIsRefused) {
   EXPECT_EQ(region.error().code, EINVAL);
 }
 
+TEST_F(RegionTest, ACreationThatFailsLeavesWhatWasThere) {
+  const OpenOptions too_small{1024, true, false, 0};
+  EXPECT_FALSE(open_region(path(), too_small).ok());
+  EXPECT_FALSE(std::filesystem::exists(path()));
+  std::ofstream(path()).flush();
+  EXPECT_FALSE(open_region(path(), too_small).ok());
+  EXPECT_EQ(std::filesystem::file_size(path()), 0U);
+  std::ofstream(path()) << "somebody's";
+  EXPECT_FALSE(open_region(path(), too_small).ok());
+  EXPECT_GE(std::filesystem::file_size(path()), 10U);
+  const auto held = open_with({kRegionBytes, true, false, 0});
+  EXPECT_FALSE(open_region(path(), too_small).ok());
+  EXPECT_EQ(std::filesystem::file_size(path()), kRegionBytes);
+}
+
 TEST_F(RegionTest, ADirectoryIsRefused) {
   EXPECT_FALSE(open_region(directory_.string(), {0, false, true, 0}).ok());
 }

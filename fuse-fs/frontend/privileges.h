@@ -1,0 +1,34 @@
+// What a caller may: whose names it sees, and which of setuid and setgid its write takes away (the
+// kernel's setattr_should_drop_suidgid() is the model).
+//
+// Thread safety: any thread; what takes a request, while it is unanswered.
+#pragma once
+
+#include <fuse_lowlevel.h>
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "fuse-fs/frontend/context.h"
+#include "fuse-fs/meta/engine.h"
+
+namespace streamfs::frontend {
+
+// The primary group or a supplementary one. Returns false where the caller's groups are unknown.
+bool in_group(fuse_req_t req, uint32_t gid);
+
+// Root and the user who mounted: they see all names.
+bool owns_mount(uid_t uid);
+
+// A regular file that runs as another user or group.
+bool is_privileged(const meta::Attributes& file);
+
+// Makes `change` clear the bits that `file` loses through this caller.
+void take_privileges(fuse_req_t req, const meta::Attributes& file, meta::AttributeChange& change);
+
+// Clears the bits of a file that this caller is about to change. Errors: those of set_attributes().
+Result<void> drop_privileges(fuse_req_t req, Context& context, InodeId id);
+
+}  // namespace streamfs::frontend
