@@ -125,7 +125,7 @@ void FaultyDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completi
     const bool fails = due(faults_.fail_writes_after);
     if (fails && faults_.tear_failing_writes)
       bytes = bytes.first(round_down(bytes.size() / 2, kBlockSize));
-    else if (fails)
+    else if (fails && !faults_.failing_writes_arrive)
       bytes = {};
     if (fault == Storm::kWriteError)
       bytes = bytes.first(round_down(bytes.size() * (chance % 3) / 2, kBlockSize));

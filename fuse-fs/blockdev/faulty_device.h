@@ -1,7 +1,8 @@
 // A device that fails on purpose, around one that does not: for tests.
 //
 // Errors: after `fail_writes_after` more writes every write fails with EIO, having reached the
-// device not at all or, with `tear_failing_writes`, in its first half; likewise reads and flushes.
+// device not at all or, with `tear_failing_writes`, in its first half, or, with
+// `failing_writes_arrive`, whole; likewise reads and flushes.
 // At most `failures` calls fail. With `lose_on_failed_flush` a flush that fails drops unflushed
 // writes as a power cut does, and the device stays on.
 // Storm: requests fail at random, each in one of the ways that devices have; a flush never does.
@@ -38,6 +39,7 @@ struct Faults {
   uint64_t fail_flushes_after = kNever;
   uint64_t failures = kNever;
   bool tear_failing_writes = false;
+  bool failing_writes_arrive = false;
   bool lose_on_failed_flush = false;
 };
 

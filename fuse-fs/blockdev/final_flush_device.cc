@@ -21,15 +21,27 @@ void FinalFlushDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Comp
   beneath_.write(first, bytes, tag, std::move(done));
 }
 
-// Asks again afterwards: the device may report one error to either of two concurrent flushes.
+// The device may report one error to any one of several concurrent flushes. A flush that succeeded
+// therefore waits for the result of every flush that began before it ended.
 Result<void> FinalFlushDevice::flush() {
   SFS_TRY(failure());
-  const Result<void> done = beneath_.flush();
-  if (done.ok()) return failure();
+  uint64_t number = 0;
+  {
+    const MutexLock lock(mutex_);
+    number = ++last_begun_;
+    running_.insert(number);
+  }
+  Result<void> done = beneath_.flush();
   const MutexLock lock(mutex_);
-  if (failed_.ok()) failed_ = done;
-  has_failed_.store(true, std::memory_order_release);
-  return done;
+  running_.erase(number);
+  if (!done.ok() && failed_.ok()) {
+    failed_ = std::move(done);
+    has_failed_.store(true, std::memory_order_release);
+  }
+  ended_.notify_all();
+  const uint64_t overlapping = last_begun_;
+  while (failed_.ok() && !running_.empty() && *running_.begin() <= overlapping) ended_.wait(mutex_);
+  return failed_;
 }
 
 Result<void> FinalFlushDevice::trim(BlockNo first, uint64_t count) {

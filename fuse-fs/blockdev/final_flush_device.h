@@ -6,7 +6,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/mutex.h"
@@ -34,8 +36,11 @@ class FinalFlushDevice final : public ForwardingDevice {
 
   const std::unique_ptr<Device> inner_;
   mutable Mutex mutex_;  // leaf; not held over the flush
+  CondVar ended_;
   Result<void> failed_ SFS_GUARDED_BY(mutex_);
   std::atomic<bool> has_failed_{false};
+  uint64_t last_begun_ SFS_GUARDED_BY(mutex_) = 0;
+  std::set<uint64_t> running_ SFS_GUARDED_BY(mutex_);  // numbers of flushes
 };
 
 }  // namespace streamfs::blockdev

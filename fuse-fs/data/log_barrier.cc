@@ -109,11 +109,11 @@ class LogBarrier final : public DurabilityBarrier {
   }
   template <typename Ship>
   Result<void> flush_what(const Ship& ship) {
-    SFS_ASSIGN(const meta::MetadataLog::Shipped shipped, ship());
-    const Result<void> flushed = blocks_.flush();
+    const Result<meta::MetadataLog::Shipped> shipped = ship();  // may flush, for a snapshot
+    const Result<void> flushed = shipped.ok() ? blocks_.flush() : shipped.error();
     if (!flushed.ok()) flush_failed();
     SFS_TRY(flushed);
-    log_->made_durable(shipped);
+    log_->made_durable(*shipped);
     return {};
   }
 

@@ -92,7 +92,7 @@ Result<void> TrimQueue::pass() {
   if (pending_blocks() == 0) return {};
   engine_.journal().checkpoint();
   const TxId home = engine_.journal().watermark();
-  SFS_TRY(barrier_.settle(engine_.journal().last()));
+  SFS_TRY(durable_or_read_only(barrier_.settle(engine_.journal().last()), health_));
   engine_.blocks().release_up_to(home);
   std::vector<meta::BlockRun> batch;
   while (next_batch(batch)) {

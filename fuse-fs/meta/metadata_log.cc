@@ -26,12 +26,6 @@
 namespace streamfs::meta {
 namespace {
 
-// Whether both belong to one run of chunk numbers, one right after the other.
-bool are_neighbours(const SnapshotHeader& older, const SnapshotHeader& newest) {
-  return older.generation + 1 == newest.generation && older.first_chunk <= newest.first_chunk &&
-         older.first_chunk >> kFirstNumberShift == newest.first_chunk >> kFirstNumberShift;
-}
-
 // From where the log after one began to where that after the next did.
 uint64_t blocks_between(const SnapshotHeader& older, const SnapshotHeader& newest, uint64_t ring) {
   const uint64_t apart = (newest.first_block + ring - older.first_block) % ring;
@@ -78,13 +72,12 @@ Result<std::unique_ptr<MetadataLog>> MetadataLog::attach(pmem::Region& region,
   return log;
 }
 
-// Only with both snapshots of one run of chunk numbers: otherwise the log begins anew.
+// Only if both snapshots belong to one run of chunk numbers; otherwise the log begins anew.
 void MetadataLog::go_on(const SnapshotHeader& newest, const SnapshotHeader& older,
                         const LogEnd& end) {
   const bool is_known = newest.generation != 0 && end.is_after(newest.generation);
   const uint64_t between = blocks_between(older, newest, label_.log_blocks);
-  if (!is_known || !are_neighbours(older, newest) || between + end.blocks > label_.log_blocks)
-    return;
+  if (!is_known || !share_a_log(older, newest) || between + end.blocks > label_.log_blocks) return;
   next_chunk_ = newest.first_chunk + end.chunks;
   snapshot_chunk_ = newest.first_chunk;
   snapshot_at_ = label_.log_blocks + newest.first_block;
@@ -116,7 +109,7 @@ Result<void> MetadataLog::pass_old_log() {
   SFS_ASSIGN(const SnapshotChoice choice, choose_snapshot(geometry_, label_, device_));
   const SnapshotHeader& snapshot = choice.snapshot;
   snapshot_generation_ = choice.next_generation - 1;
-  next_chunk_ = first_number(geometry_.super(), snapshot_generation_);
+  next_chunk_ = first_number(geometry_.super(), choice.next_generation);
   if (snapshot.generation == 0) return {};
   LogReader old(label_, snapshot, device_);
   for (bool more = true; more;) {
@@ -259,6 +252,7 @@ bool MetadataLog::is_due(const Chunk& chunk) const {
 Result<void> MetadataLog::write_chunk(Chunk chunk, uint64_t last_sequence) {
   const ConstBytes conditions = std::as_bytes(std::span(chunk.conditions));
   const uint64_t blocks = blocks_of(chunk);
+  SFS_TRY(chunk_failure_);
   if (!has_room(blocks)) return Error{ENOBUFS, "the metadata log is full"};
   chunk.bytes.insert(chunk.bytes.end(), conditions.begin(), conditions.end());
   const uint64_t payload = chunk.bytes.size() - sizeof(LogChunkHeader);
@@ -276,7 +270,8 @@ Result<void> MetadataLog::write_chunk(Chunk chunk, uint64_t last_sequence) {
   std::memcpy(chunk.bytes.data(), &header, sizeof(header));
   chunk.bytes.resize(blocks * kBlockSize);
   const BlockNo at{label_.log_first_block + head_block_ % label_.log_blocks};
-  SFS_TRY(device_.write(at, chunk.bytes));
+  chunk_failure_ = device_.write(at, chunk.bytes);
+  SFS_TRY(chunk_failure_);
   bytes_written_.fetch_add(chunk.bytes.size(), std::memory_order_relaxed);
   head_block_ += blocks;
   ++next_chunk_;

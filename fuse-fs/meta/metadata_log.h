@@ -83,7 +83,8 @@ class MetadataLog {
     TxId settled;  // conditions up to it are settled
   };
   // Writes every pending record. Takes a snapshot first when the log since the last one is twice as
-  // long as that, or half of the ring. Errors leave the records pending.
+  // long as that, or half of the ring. Errors leave the records pending. After a chunk failed to be
+  // written nothing more is shipped: the chunk may have arrived, and a restore would go on with it.
   Result<Shipped> ship();
   // The same; with none pending it writes a chunk all the same, if that settles something.
   Result<Shipped> ship_to_settle();
@@ -168,6 +169,7 @@ class MetadataLog {
   uint64_t shipped_ SFS_GUARDED_BY(ship_mutex_) = 0;
   uint64_t settled_ SFS_GUARDED_BY(ship_mutex_) = 0;  // as the last chunk says
   bool snapshotting_ SFS_GUARDED_BY(ship_mutex_) = false;
+  Result<void> chunk_failure_ SFS_GUARDED_BY(ship_mutex_);  // the first one, for ever
   std::atomic<uint64_t> durable_{0};
   std::atomic<uint64_t> bytes_written_{0};
 };

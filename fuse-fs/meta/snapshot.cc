@@ -219,7 +219,8 @@ Result<SnapshotHeaders> read_snapshot_headers(const DataLabel& label, LogDevice&
       out.older = read->header;
     }
   }
-  if (unreadable == 2) return failure.error();
+  const bool is_alone_enough = (out.newest.first_chunk & kEitherSnapshot) != 0;
+  if (unreadable > 0 && !is_alone_enough) return failure.error();
   return out;
 }
 

@@ -38,13 +38,27 @@ Result<uint64_t> write_snapshot(const pmem::Region& region, const Geometry& geom
                                 SnapshotScope scope = SnapshotScope::kWithoutChecksums);
 uint64_t snapshot_bytes(const SnapshotHeader& header);
 
-// From where on a mount numbers its chunks that begins the log anew, or mkfs, with this one the
-// newest snapshot. Nobody else did, not even in vain: with other numbers what they left is no
-// chunk that follows.
-inline constexpr unsigned kFirstNumberShift = 32;
+// The number of the first chunk of a log that begins anew, or of mkfs's. `generation` is that of
+// the next snapshot. No other mount and no failed attempt has used a number of this run, so the
+// chunks that they left never follow ours.
+//
+//   63              32   31   30         0
+//   | run of numbers | either | consecutive |
+//
+// `either`: the run was begun by a program that keeps the log since the older snapshot, in the
+// order of sequences, so a restore may begin with either snapshot.
+inline constexpr unsigned kRunShift = 32;
+inline constexpr uint64_t kEitherSnapshot = uint64_t{1} << 31;
 constexpr uint64_t first_number(const Superblock& super, uint64_t generation) {
-  const uint64_t turn = super.journal_seed + super.attachments + generation;
-  return turn << kFirstNumberShift;
+  constexpr uint64_t kAttempts = 256;  // of one mount
+  const uint64_t run = super.journal_seed + super.attachments * kAttempts + generation % kAttempts;
+  return run << kRunShift | kEitherSnapshot;
+}
+// Whether the log after `older` goes on in the log after `newest`, so that either is enough.
+constexpr bool share_a_log(const SnapshotHeader& older, const SnapshotHeader& newest) {
+  return older.generation != 0 && older.generation + 1 == newest.generation &&
+         older.first_chunk >> kRunShift == newest.first_chunk >> kRunShift &&
+         older.first_chunk <= newest.first_chunk && (older.first_chunk & kEitherSnapshot) != 0;
 }
 
 // The valid headers of both areas. Generation 0: that area has none.
@@ -53,7 +67,8 @@ struct SnapshotHeaders {
   // Why an area has no valid header though it was written; empty if both are valid or cleared.
   std::string damage;
 };
-// An unreadable header counts as damage. Errors: none of the two blocks could be read.
+// An unreadable header counts as damage. Errors: the device's, where the other header is not
+// enough.
 Result<SnapshotHeaders> read_snapshot_headers(const DataLabel& label, LogDevice& device);
 
 // Reads every page. EIO: the index or a page is damaged or unreadable.

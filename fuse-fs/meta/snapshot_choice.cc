@@ -14,13 +14,14 @@ namespace {
 // Whether the log after `older` has every record that `newest` has in its pages.
 Result<bool> leads_to(const SnapshotHeader& older, const SnapshotHeader& newest,
                       const DataLabel& label, LogDevice& device) {
-  uint64_t reached = older.sequence;
-  for (LogReader chunks(label, older, device);;) {
+  if (!share_a_log(older, newest)) return false;
+  uint64_t reached = older.sequence, next_number = older.first_chunk;
+  for (LogReader chunks(label, older, device);; ++next_number) {
     SFS_ASSIGN(const auto chunk, chunks.next());
     if (!chunk) break;
     reached = std::max(reached, chunk->last_sequence);
   }
-  return reached >= newest.sequence;
+  return reached >= newest.sequence && next_number >= newest.first_chunk;
 }
 
 std::string name_of(const SnapshotHeader& snapshot) {

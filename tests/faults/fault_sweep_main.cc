@@ -63,6 +63,7 @@ const std::array kFaults = {
     Fault{"this flush and all later ones", true, {}},
     Fault{"one write", false, {.failures = 1}},
     Fault{"one write, half of it arrived", false, {.failures = 1, .tear_failing_writes = true}},
+    Fault{"one write, which arrived", false, {.failures = 1, .failing_writes_arrive = true}},
     Fault{"this write and all later ones", false, {}},
 };
 

@@ -2,11 +2,15 @@
 // again: the device keeps what the last good flush left.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -132,6 +136,29 @@ TEST_F(FinalFlushDeviceTest, RefusesReleases) {
 TEST_F(FinalFlushDeviceTest, RefusesMaintenance) {
   expect_refused(outcome(device_->begin_idle({})));
   expect_refused(outcome(device_->prepare_poweroff({})));
+}
+
+// The device tells the error to one of two flushes only.
+TEST(FinalFlushDevice, AFlushIsNoSuccessWhileOneThatOverlapsItMayFail) {
+  auto ram = std::make_unique<RamDevice>(16);
+  RamDevice& device = *ram;
+  blockdev::FinalFlushDevice final(std::move(ram));
+  std::promise<void> first_began, second_ended;
+  std::atomic<int> calls{0};
+  device.on_flush = [&]() -> Result<void> {
+    if (calls++ > 0) {
+      second_ended.set_value();
+      return {};
+    }
+    first_began.set_value();
+    second_ended.get_future().wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return Error{EIO, "injected"};
+  };
+  std::thread first([&] { EXPECT_FALSE(final.flush().ok()); });
+  first_began.get_future().wait();
+  EXPECT_FALSE(final.flush().ok());
+  first.join();
 }
 
 TEST_F(FinalFlushDeviceTest, GoesOnReading) {

@@ -2,8 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -185,6 +189,42 @@ TEST_F(SnapshotAreas, AnOlderOneThatDoesNotLeadToTheNewestIsRefused) {
   damage_index(headers().newest.generation);
   EXPECT_EQ(restore().error, EIO);
   EXPECT_NE(restore().damage.find("does not reach"), std::string::npos) << restore().damage;
+}
+
+// A program that kept one snapshot wrote no log that the older one could begin with.
+TEST_F(SnapshotAreas, TheOlderOneOfALogThatWasNotKeptForItIsRefused) {
+  change_durably(1);
+  const uint64_t newest = headers().newest.generation;
+  for (const SnapshotHeader& header : {headers().newest, headers().older}) {
+    SnapshotHeader changed = header;
+    changed.first_chunk &= ~kEitherSnapshot;
+    changed.checksum = 0;
+    changed.checksum = crc32c(std::as_bytes(std::span(&changed, 1)));
+    std::vector<std::byte> block(kBlockSize);
+    std::memcpy(block.data(), &changed, sizeof changed);
+    const BlockNo at{snapshot_area(label_, header.generation).front().first};
+    ASSERT_TRUE(device_.write(at, block).ok());
+  }
+  EXPECT_EQ(restore().error, 0) << "with the newest";
+  damage_index(newest);
+  EXPECT_EQ(restore().error, EIO);
+}
+
+// The chunk may have arrived, and a restore would go on with it.
+TEST_F(SnapshotAreas, AfterAChunkThatFailedNothingMoreIsShipped) {
+  change_durably(1);
+  change(0, 2);
+  device_.writes_left = 0;
+  EXPECT_FALSE(log_->ship().ok());
+  device_.writes_left = std::numeric_limits<uint64_t>::max();
+  uint64_t writes = 0;
+  device_.on_write_to = [&](BlockNo) { ++writes; };
+  change(0, 3);
+  EXPECT_FALSE(log_->ship().ok());
+  EXPECT_FALSE(log_->ship_to_settle().ok());
+  device_.on_write_to = {};
+  EXPECT_EQ(writes, 0U);
+  EXPECT_EQ(restore().value, 1U);
 }
 
 TEST_F(SnapshotAreas, BothDestroyedIsSaid) {
