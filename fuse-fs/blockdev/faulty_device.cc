@@ -1,7 +1,6 @@
 #include "fuse-fs/blockdev/faulty_device.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
