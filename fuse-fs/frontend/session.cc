@@ -171,6 +171,9 @@ int mount_error(int code, const std::string& said) {
 Session::Session(data::Filesystem& fs, Clock& clock, Options options)
     : options_(std::move(options)), context_(fs, clock, options_.context) {
   context_.on_init = [this](fuse_conn_info* connection) { set_up(connection); };
+  fs.on_shut_down([this](InodeId id) {
+    fuse_lowlevel_notify_inval_inode(session_, context_.number(id), 0, 0);
+  });
   context_.push_dirty = [this](InodeId id) {
     const InHand::Elsewhere waiting;  // for the kernel's WRITEs
     fuse_lowlevel_notify_inval_inode(session_, context_.number(id), 0, 0);
@@ -205,6 +208,7 @@ Result<void> Session::open() {
 }
 
 Session::~Session() {
+  context_.fs().on_shut_down({});
   if (session_ == nullptr) return;
   if (mounted_) fuse_session_unmount(session_);
   fuse_session_destroy(session_);
@@ -252,6 +256,7 @@ Result<void> Session::serve(const std::function<void()>& ready) {
   const int result = fuse_session_loop_mt(session_, config);
   fuse_loop_cfg_destroy(config);
   announcer.join();
+  context_.fs().on_shut_down({});  // before the connection's descriptor is closed
   // Nobody answers any more: closing the connection ends whoever still waits for an answer.
   fuse_session_unmount(session_);
   mounted_ = false;
