@@ -53,7 +53,6 @@ Result<void> FilesystemImpl::shut_down(ShutdownMode mode) {
   if (gate_.closed()) return Error{EIO, "it is shut down already"};
   if (mode == ShutdownMode::kDefault) SFS_TRY(sync());
   gate_.close();
-  if (mode == ShutdownMode::kNoLogFlush) health_.lose(reason_of(mode));
   gate_.wait_until_empty();
   stop_background();
   Result<void> durable;
