@@ -245,10 +245,12 @@ class Filesystem {
   // either: the next mount recovers as after a kill. Errors: EIO, it is shut down already; of the
   // flush, and then only kDefault leaves the mount as it was.
   virtual Result<void> shut_down(ShutdownMode mode) = 0;
+  // Every inode that the kernel may have cached.
+  virtual std::vector<InodeId> known_to_kernel() = 0;
   // Every request of the kernel passes through it, and every control request that may write.
   virtual Gate& gate() = 0;
-  // shut_down() calls `forget` for each inode that the kernel may have cached. An empty function:
-  // nobody; no call is under way when this returns.
+  // shut_down() calls `forget` for each of known_to_kernel(). An empty function: nobody; no call is
+  // under way when this returns.
   virtual void on_shut_down(std::function<void(InodeId)> forget) = 0;
   // Takes the room that DATA and META have got, while programs run. May wait. EBUSY: a growth is
   // under way; EROFS; those of meta::plan_growth(), before anything has changed.

@@ -105,6 +105,7 @@ class FilesystemImpl final : public Filesystem {
     kernel_transport_ = transport;
     kernel_transport_why_ = why;
   }
+  std::vector<InodeId> known_to_kernel() override;
   Result<void> shut_down(ShutdownMode mode) override;
   Gate& gate() override { return gate_; }
   void on_shut_down(std::function<void(InodeId)> forget) override;

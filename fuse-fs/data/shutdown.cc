@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "base/mutex.h"
 #include "base/result.h"
@@ -30,12 +31,16 @@ void FilesystemImpl::on_shut_down(std::function<void(InodeId)> forget) {
   forget_ = std::move(forget);
 }
 
+std::vector<InodeId> FilesystemImpl::known_to_kernel() {
+  std::vector<InodeId> known = engine_->referenced();
+  known.push_back(engine_->root());
+  return known;
+}
+
 // The kernel answers from its caches until it is told that they are stale. One inode at a time, so
 // that a session that ends waits for one of them at most.
 void FilesystemImpl::empty_kernel_caches() {
-  std::vector<InodeId> known = engine_->referenced();
-  known.push_back(engine_->root());
-  for (const InodeId id : known) {
+  for (const InodeId id : known_to_kernel()) {
     const MutexLock lock(kernel_);
     if (forget_) forget_(id);
   }

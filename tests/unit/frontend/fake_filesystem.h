@@ -113,6 +113,7 @@ class FakeFilesystem final : public data::Filesystem {
     if (from.value >= 100) return data::FreeTrim{8192, std::nullopt};
     return data::FreeTrim{4096, BlockNo{100}};
   }
+  std::vector<InodeId> known_to_kernel() override { return {}; }
   Result<void> shut_down(data::ShutdownMode mode) override {
     shut_down_with = mode;
     gate_.close();
