@@ -16,10 +16,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
-#include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/identity.h"
@@ -37,7 +37,7 @@ using AlignedBuffer = std::shared_ptr<std::byte>;  // shared: a completion must 
 AlignedBuffer aligned_buffer(size_t size) {
   AlignedBuffer buffer(static_cast<std::byte*>(std::aligned_alloc(kBlockSize, size)),
                        FreeDeleter{});
-  SFS_ASSERT(buffer != nullptr);
+  if (buffer == nullptr) throw std::bad_alloc();
   return buffer;
 }
 
