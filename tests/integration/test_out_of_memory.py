@@ -25,7 +25,7 @@ def test_a_start_with_too_little_memory_says_so(pair: Pair, kib: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (kib * KIB, kib * KIB))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
-    words = [BIN / "streamfs", pair.data, pair.point, "-o", f"meta={pair.meta}"]
+    words = [str(BIN / "streamfs"), pair.data, str(pair.point), "-o", f"meta={pair.meta}"]
     done = run(*words, check=False, preexec_fn=limit)
     if done.returncode == 0:  # it was enough
         run("umount", pair.point)
