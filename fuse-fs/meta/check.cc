@@ -266,7 +266,8 @@ void say_unnamed(const Repairer::Unnamed& unnamed, CheckReport& report) {
     const auto said =
         std::ranges::find(report.problems, inode + " has no name", &CheckReport::Problem::text);
     if (said != report.problems.end()) said->repaired = false;
-    report.problems.push_back({inode + " cannot be named in /lost+found: " + why, false});
+    std::string text = inode + " cannot be named in /lost+found: ";
+    report.problems.push_back({text += why, false});
   }
 }
 

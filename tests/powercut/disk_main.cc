@@ -6,12 +6,12 @@
 #include <fuse.h>
 #include <linux/falloc.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -70,7 +70,7 @@ int read(const char* path, char* out, size_t size, off_t offset, fuse_file_info*
   const std::string text = "flushes " + std::to_string(disk().flushes()) + " cached " +
                            std::to_string(disk().cached_writes()) + "\n";
   const size_t length = std::min(size, text.size());
-  std::memcpy(out, text.data(), length);
+  std::copy_n(text.data(), length, out);
   return static_cast<int>(length);
 }
 
