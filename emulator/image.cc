@@ -20,6 +20,7 @@
 
 #include "base/assert.h"
 #include "base/checksum.h"
+#include "base/holder.h"
 #include "base/result.h"
 #include "emulator/geometry.h"
 #include "emulator/layout.h"
@@ -144,7 +145,7 @@ Result<void> lock_exclusively(int fd, const std::string& path, double wait_secon
   while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return system_error("cannot lock " + path);
     if (std::chrono::steady_clock::now() >= deadline)
-      return Error{EBUSY, path + " is in use by another process"};
+      return Error{EBUSY, path + " is in use by " + lock_holder(fd)};
     std::this_thread::sleep_for(kLockRetry);
   }
   return {};

@@ -23,6 +23,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/holder.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "pmem/address_range.h"
@@ -143,7 +144,7 @@ Result<void> lock_with_wait(int fd, const std::string& path, double wait_seconds
   for (int tries = static_cast<int>(std::ceil(wait_seconds * 20));
        flock(fd, LOCK_EX | LOCK_NB) != 0; --tries) {
     if (errno != EWOULDBLOCK) return Error{errno, "locking " + path};
-    if (tries <= 0) return Error{EBUSY, path + " is in use by another streamfs process"};
+    if (tries <= 0) return Error{EBUSY, path + " is in use by " + lock_holder(fd)};
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   return {};

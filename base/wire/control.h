@@ -45,6 +45,10 @@
 //   prepare_poweroff → as maintain, whatever programs do, after all that was written is durable
 //   trim      {"from": BLOCK, "ms": N}, both optional → {"bytes", "next"}: trims free space; "next"
 //               is the block where to go on, or null
+//   shutdown  {"mode": "default", "logflush" or "nologflush"} → waits for a sync, for the metadata
+//             log alone, or for nothing; then every request of the mount, and every later one of
+//             these but those that anyone may ask, fails with EIO until it is unmounted, and
+//             nothing is written
 //   scrub     {"action": "start"} or {"action": "stop"}; without one, of the last:
 //               {"state": "never", "running", "stopped" or "done", "inodes", "inodes_in_all",
 //               "bytes", "damaged", "findings": [{"inode", "what"}]}

@@ -16,10 +16,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
-#include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/identity.h"
@@ -37,7 +37,7 @@ using AlignedBuffer = std::shared_ptr<std::byte>;  // shared: a completion must 
 AlignedBuffer aligned_buffer(size_t size) {
   AlignedBuffer buffer(static_cast<std::byte*>(std::aligned_alloc(kBlockSize, size)),
                        FreeDeleter{});
-  SFS_ASSERT(buffer != nullptr);
+  if (buffer == nullptr) throw std::bad_alloc();
   return buffer;
 }
 
@@ -123,6 +123,7 @@ Result<std::unique_ptr<FileDevice>> FileDevice::open(const std::string& path,
   device->info_.capacity_blocks = bytes / kBlockSize;
   device->info_.erase_unit_blocks = is_block ? discard_blocks(st) : 1;
   device->capacity_blocks_ = bytes / kBlockSize;
+  device->bytes_ = bytes;
   device->engine_ = make_io_engine(fd);
   device->info_.transport = device->engine_->name();
   if (is_block) device->use_block_device(st);
@@ -175,8 +176,24 @@ FileDevice::~FileDevice() {
 
 Result<uint64_t> FileDevice::measure() {
   SFS_ASSIGN(const uint64_t bytes, size_of(fd_, info_.path));
-  capacity_blocks_ = bytes / kBlockSize;
+  if (is_block_ || bytes >= bytes_) {
+    bytes_ = bytes;
+    capacity_blocks_ = bytes / kBlockSize;
+  }
   return bytes / kBlockSize;
+}
+
+Result<void> FileDevice::check_whole() {
+  if (is_block_) return {};
+  if (!cut_short_) {
+    SFS_ASSIGN(const uint64_t bytes, size_of(fd_, info_.path));
+    if (bytes >= bytes_) return {};
+    if (!cut_short_.exchange(true)) {
+      spdlog::error("{} has {} bytes and had {}: it was truncated while in use", info_.path, bytes,
+                    bytes_.load());
+    }
+  }
+  return Error{EIO, info_.path + " was truncated while in use"};
 }
 
 Result<void> FileDevice::check(BlockNo first, uint64_t blocks) const {
@@ -200,6 +217,7 @@ bool FileDevice::needs_copy(const std::byte* data) const {
 void FileDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {
   if (read_only_) return done(Error{EROFS, "the data device is open for reading"});
   if (auto fits = check(first, bytes.size() / kBlockSize); !fits.ok()) return done(fits.error());
+  if (auto whole = check_whole(); !whole.ok()) return done(whole.error());
   const uint8_t stream = write_stream_of(tag.placement);
   written_bytes_ += bytes.size();
   stream_bytes_.at(stream == 0 ? 0 : stream - 1) += bytes.size();
@@ -231,12 +249,15 @@ Result<void> FileDevice::flush() {
   ++flushes_;
   if (read_only_) return {};
   const RequestUnderWay request(maintenance_.get());
-  return engine_->fdatasync();
+  SFS_TRY(check_whole());
+  SFS_TRY(engine_->fdatasync());
+  return check_whole();  // what was flushed may have been cut off meanwhile
 }
 
 Result<void> FileDevice::trim(BlockNo first, uint64_t count) {
   if (read_only_) return Error{EROFS, "the data device is open for reading"};
   SFS_TRY(check(first, count));
+  SFS_TRY(check_whole());
   trimmed_bytes_ += count * kBlockSize;
   return discard(first.value * kBlockSize, count * kBlockSize);
 }

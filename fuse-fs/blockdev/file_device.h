@@ -1,5 +1,8 @@
 // A regular file or a block device as the data device.
 //
+// A file that has become shorter while it is open fails every write, trim and flush from then on
+// with EIO: a write past its end would make it longer again, with zeroes for what was lost.
+//
 // Direct I/O where the file takes it (a buffer that is not aligned is copied), else the page cache.
 // flush() is fdatasync. trim() punches holes in a file; a block device it sends a discard, after
 // which blocks may read as anything until they are written (zeroing them instead may program them).
@@ -54,6 +57,7 @@ class FileDevice final : public Device {
   void use_block_device(const struct stat& st);
   void choose_placement(const struct stat& st);
   Result<void> check(BlockNo first, uint64_t blocks) const;
+  Result<void> check_whole();
   bool needs_copy(const std::byte* data) const;
   Result<void> discard(uint64_t offset, uint64_t size);
   Completion counted(Completion done);
@@ -64,6 +68,8 @@ class FileDevice final : public Device {
   size_t memory_alignment_ = 1;  // 1: through the page cache
   DeviceInfo info_;
   std::atomic<uint64_t> capacity_blocks_{0};  // by the last measure()
+  std::atomic<uint64_t> bytes_{0};            // the most that the file has had
+  std::atomic<bool> cut_short_{false};        // for good: what was lost does not come back
   DiscardUnits discards_;
   std::unique_ptr<BlockMaintenance> maintenance_;  // none for most
   std::unique_ptr<IoEngine> engine_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "base/holder.h"
 #include "base/result.h"
 
 namespace streamfs::blockdev {
@@ -30,7 +31,7 @@ inline Result<void> lock_exclusively(int fd, const std::string& path, double wai
   return retry_while_busy(wait_seconds, [&]() -> Result<void> {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
     if (errno != EWOULDBLOCK && errno != EINTR) return Error{errno, "cannot lock " + path};
-    return Error{EBUSY, path + " is in use by another process"};
+    return Error{EBUSY, path + " is in use by " + lock_holder(fd)};
   });
 }
 

@@ -186,6 +186,7 @@ Result<void> FilesystemImpl::drain_all() {
 
 Result<void> FilesystemImpl::unmount() {
   const MutexLock no_growth(growing_);
+  if (gate_.closed()) return {};  // shut down: not clean, as after a kill
   scrub_->stop();
   idle_->stop();
   maintenance_->stop();

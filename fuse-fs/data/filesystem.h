@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/data/gate.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/placement/placement.h"
 #include "pmem/region.h"
@@ -96,6 +97,10 @@ struct FreeTrim {
   uint64_t bytes = 0;
   std::optional<BlockNo> next;
 };
+
+// What is flushed before a mount is shut down: everything, as by sync(); the metadata log, and no
+// file data; nothing.
+enum class ShutdownMode : uint8_t { kDefault, kLogFlush, kNoLogFlush };
 
 // What becomes of labels.
 struct HintDevice {
@@ -237,6 +242,18 @@ class Filesystem {
   virtual Result<Status> status() = 0;
   // Whoever serves it says for status() how requests come, and why not another way. Literals.
   virtual void served_by(const char*, const char*) {}
+  // Closes the gate, after the flush that `mode` asks for; waits for the requests inside, and stops
+  // all background work. May wait. Nothing is written to DATA or META afterwards, not by unmount()
+  // either: the next mount recovers as after a kill. Errors: EIO, it is shut down already; of the
+  // flush, and then only kDefault leaves the mount as it was.
+  virtual Result<void> shut_down(ShutdownMode mode) = 0;
+  // Every inode that the kernel may have cached.
+  virtual std::vector<InodeId> known_to_kernel() = 0;
+  // Every request of the kernel passes through it, and every control request that may write.
+  virtual Gate& gate() = 0;
+  // shut_down() calls `forget` for each of known_to_kernel(). An empty function: nobody; no call is
+  // under way when this returns.
+  virtual void on_shut_down(std::function<void(InodeId)> forget) = 0;
   // Takes the room that DATA and META have got, while programs run. May wait. EBUSY: a growth is
   // under way; EROFS; those of meta::plan_growth(), before anything has changed.
   virtual Result<Grown> grow(const GrowOptions& options) = 0;

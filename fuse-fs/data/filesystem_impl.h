@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "fuse-fs/data/directory_names.h"
 #include "fuse-fs/data/durability.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/data/gate.h"
 #include "fuse-fs/data/idle_scheduler.h"
 #include "fuse-fs/data/maintenance.h"
 #include "fuse-fs/data/scrub.h"
@@ -103,6 +105,10 @@ class FilesystemImpl final : public Filesystem {
     kernel_transport_ = transport;
     kernel_transport_why_ = why;
   }
+  std::vector<InodeId> known_to_kernel() override;
+  Result<void> shut_down(ShutdownMode mode) override;
+  Gate& gate() override { return gate_; }
+  void on_shut_down(std::function<void(InodeId)> forget) override;
   Result<Grown> grow(const GrowOptions& options) override;
   Result<MaintenanceRun> maintain(uint64_t milliseconds) override;
   Result<MaintenanceRun> prepare_poweroff(uint64_t milliseconds) override;
@@ -121,6 +127,8 @@ class FilesystemImpl final : public Filesystem {
   Result<void> check_device();
   void look_at_device();
   Result<void> drain_all();
+  void stop_background();
+  void empty_kernel_caches();
   HintReply reply_of(const placement::VStreamInfo& info) const;
   Result<void> writable() const;
 
@@ -153,6 +161,9 @@ class FilesystemImpl final : public Filesystem {
   OpenPair pair_;  // the label is of whoever grows; the superblock is the engine's
   Mutex label_;    // whoever rewrites DATA's first block; before the engine's
   Mutex growing_;  // before everything; one growth at a time, none after unmount() began
+  Gate gate_;
+  Mutex kernel_;  // held while the kernel forgets an inode
+  std::function<void(InodeId)> forget_ SFS_GUARDED_BY(kernel_);
   Health health_;
   TraceRecorder trace_;
   InodeStates states_;

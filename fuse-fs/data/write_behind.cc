@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/result.h"
@@ -40,7 +40,7 @@ WriteBehind::WriteBehind(blockdev::Device& beneath, uint64_t blocks_max, Clock& 
       refilled_ms_(clock.monotonic_ms()) {
   if (blocks_max == 0) return;
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kBlockSize, blocks_max * kBlockSize)));
-  SFS_ASSERT(memory_ != nullptr);
+  if (memory_ == nullptr) throw std::bad_alloc();
 }
 
 WriteBehind::~WriteBehind() = default;

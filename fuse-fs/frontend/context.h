@@ -5,6 +5,7 @@
 #include <fuse_lowlevel.h>
 
 #include <atomic>
+#include <cerrno>
 #include <functional>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "base/types.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/data/gate.h"
 #include "fuse-fs/frontend/comm_cache.h"
 #include "fuse-fs/frontend/dispatch.h"
 #include "fuse-fs/frontend/op_times.h"
@@ -65,16 +67,21 @@ inline Context& context_of(fuse_req_t req) {
   return *static_cast<Context*>(fuse_req_userdata(req));
 }
 
-// Runs task(context), which answers the request, where `wait` says.
+// Runs task(context), which answers the request, where `wait` says. After a shutdown the answer is
+// EIO.
 template <typename Task>
 void run(fuse_req_t req, Wait wait, Task task) {
   Context& context = context_of(req);
   const std::optional<unsigned> look = context.in_hand.take(wait == Wait::kKernel);
   context.dispatcher.run(
-      wait, [&context, watch = OpWatch::in_hand(), look, task = std::move(task)]() mutable {
+      wait, [req, &context, watch = OpWatch::in_hand(), look, task = std::move(task)]() mutable {
         {
           const InHand::Turn turn(context.in_hand, look);
-          task(context);
+          if (const data::Gate::Pass pass(context.fs().gate()); pass) {
+            task(context);
+          } else {
+            fuse_reply_err(req, EIO);
+          }
         }
         if (context.settings.op_times != nullptr) watch.end(*context.settings.op_times);
       });

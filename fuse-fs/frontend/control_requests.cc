@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
+#include "fuse-fs/data/gate.h"
 #include "fuse-fs/frontend/meters.h"
 #include "fuse-fs/frontend/privileges.h"
 #include "fuse-fs/frontend/status_json.h"
@@ -144,6 +145,18 @@ ControlAnswer grow(data::Filesystem& fs, const json& request) {
   return grown ? done(grown_json(*grown, options.dry_run)) : refused(grown.error());
 }
 
+ControlAnswer shutdown(data::Filesystem& fs, const json& request) {
+  constexpr std::array<std::pair<std::string_view, data::ShutdownMode>, 3> kModes = {
+      {{"default", data::ShutdownMode::kDefault},
+       {"logflush", data::ShutdownMode::kLogFlush},
+       {"nologflush", data::ShutdownMode::kNoLogFlush}}};
+  const auto asked = request.find("mode");
+  for (const auto& [name, mode] : kModes) {
+    if (asked != request.end() && *asked == name) return done_or(fs.shut_down(mode));
+  }
+  return refused(EINVAL, "shutdown needs a \"mode\": default, logflush or nologflush");
+}
+
 // The learning daemon learns from the names, and metrics that it shows to anyone ask for none.
 ControlAnswer streams(data::Filesystem& fs, const ControlPeer& peer, const json& request) {
   const bool wanted = request.value("names", json("all")) != "built-in";
@@ -187,8 +200,9 @@ ControlAnswer answer(data::Filesystem& fs, Meters& meters, const ControlPeer& pe
   if (std::optional<ControlAnswer> seen = look(fs, meters, peer, op, request))
     return std::move(*seen);
   if (op == "savings") return savings(meters, peer, request);
-  constexpr std::array<std::string_view, 8> kKnown = {
-      "attach", "sync", "record", "scrub", "grow", "maintain", "prepare_poweroff", "trim"};
+  constexpr std::array<std::string_view, 9> kKnown = {
+      "attach",           "sync", "record",  "scrub", "grow", "maintain",
+      "prepare_poweroff", "trim", "shutdown"};
   if (std::ranges::find(kKnown, op) == kKnown.end())
     return refused(EINVAL, "unknown op \"" + op + "\"");
   // The learning daemon's own user may attach, and nothing else.
@@ -196,6 +210,9 @@ ControlAnswer answer(data::Filesystem& fs, Meters& meters, const ControlPeer& pe
   if (!daemon && !only_looks(op, request) && !owns_mount(peer.uid)) {
     return refused(EACCES, op + " is for root and the user who mounted this");
   }
+  if (op == "shutdown") return shutdown(fs, request);
+  const data::Gate::Pass pass(fs.gate());
+  if (!pass) return refused(EIO, "it is shut down: unmount it");
   if (op == "attach") return attach(fs, peer);
   if (op == "scrub") return scrub(fs, request);
   if (op == "grow") return grow(fs, request);

@@ -72,6 +72,14 @@ unsigned connection_of(const std::string& mountpoint) {
   return done == 0 && root.stx_dev_major == 0 ? root.stx_dev_minor : 0;
 }
 
+bool is_connected(unsigned connection) {
+  const auto folder = open_connections();
+  if (!folder) return false;
+  const bool there = faccessat(*folder, std::to_string(connection).c_str(), F_OK, 0) == 0;
+  close(*folder);
+  return there;
+}
+
 Result<void> end_connection(unsigned connection) {
   SFS_ASSIGN(const int folder, open_connections());
   const std::string path = fmt::format("{}/abort", connection);

@@ -21,6 +21,8 @@ void raise_limits(dev_t device, bool flusher, const std::string& sysfs = "/sys/c
 
 // The kernel's number of what is mounted there; asks the mount nothing. 0: there is none.
 unsigned connection_of(const std::string& mountpoint);
+// Whether it is there. Once it has ended, another mount may get its number.
+bool is_connected(unsigned connection);
 // Whoever waits for an answer of this connection, or asks from now on, gets an error; it stays
 // mounted, so that nobody writes into the directory beneath. EACCES, EPERM (fusectl is not mounted
 // and not ours to mount), ENOENT (no such connection).

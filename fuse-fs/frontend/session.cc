@@ -26,6 +26,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/holder.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/frontend/connection.h"
@@ -40,7 +42,7 @@ namespace {
 constexpr int kBusyTries = 20;
 constexpr auto kBusyPause = std::chrono::milliseconds(100);
 constexpr auto kQuietPause = std::chrono::milliseconds(50);
-constexpr int kQuietPolls = 6, kMaxPolls = 200;
+constexpr int kQuietPolls = 6, kMaxPolls = 200, kEndPolls = 20;
 
 class Arguments {
  public:
@@ -172,6 +174,9 @@ int mount_error(int code, const std::string& said) {
 Session::Session(data::Filesystem& fs, Clock& clock, Options options)
     : options_(std::move(options)), context_(fs, clock, options_.context) {
   context_.on_init = [this](fuse_conn_info* connection) { set_up(connection); };
+  fs.on_shut_down([this](InodeId id) {
+    fuse_lowlevel_notify_inval_inode(session_, context_.number(id), 0, 0);
+  });
   context_.push_dirty = [this](InodeId id) {
     const InHand::Elsewhere waiting;  // for the kernel's WRITEs
     fuse_lowlevel_notify_inval_inode(session_, context_.number(id), 0, 0);
@@ -206,6 +211,7 @@ Result<void> Session::open() {
 }
 
 Session::~Session() {
+  context_.fs().on_shut_down({});
   if (session_ == nullptr) return;
   if (mounted_) fuse_session_unmount(session_);
   fuse_session_destroy(session_);
@@ -251,8 +257,13 @@ Result<void> Session::serve(const std::function<void()>& ready) {
   fuse_loop_config* config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_max_threads(config, options_.threads);
   const int result = fuse_session_loop_mt(session_, config);
+  {
+    const MutexLock lock(telling_);
+    ended_ = true;
+  }
   fuse_loop_cfg_destroy(config);
   announcer.join();
+  context_.fs().on_shut_down({});  // before the connection's descriptor is closed
   // Nobody answers any more: closing the connection ends whoever still waits for an answer.
   fuse_session_unmount(session_);
   mounted_ = false;
@@ -267,15 +278,41 @@ bool Session::try_unmount(bool lazily) const {
   return umount2(options_.mountpoint.c_str(), flags) == 0 || errno == EINVAL;
 }
 
+// An unmount ends the connection at once unless something else holds the mount.
+bool Session::goes_on() const {
+  for (int polls = 0; polls < kEndPolls; ++polls) {
+    if (ended_ || !is_connected(connection_)) return false;
+    std::this_thread::sleep_for(kQuietPause);
+  }
+  return !ended_;
+}
+
+// No path leads to the mount, so the dirty pages are pushed inode by inode.
+void Session::end_detached() {
+  if (!goes_on()) return;
+  const std::string holder = mount_holder(connection_);
+  spdlog::warn("{} is detached here and still held by {}: ending the connection",
+               options_.mountpoint, holder.empty() ? "an open file" : holder);
+  for (const InodeId id : context_.fs().known_to_kernel()) {
+    const MutexLock lock(telling_);
+    if (ended_) return;
+    context_.push_dirty(id);
+  }
+  if (const auto done = end_connection(connection_); !done)
+    spdlog::error("the kernel does not end {}: {}", options_.mountpoint, done.error().message());
+  fuse_session_exit(session_);
+}
+
 void Session::request_unmount() {
   for (int tried = 0; tried < kBusyTries; ++tried) {
-    if (try_unmount(false)) return;
+    if (try_unmount(false)) return end_detached();
     std::this_thread::sleep_for(kBusyPause);
   }
   spdlog::warn("{} is still in use: writing back what is dirty and going away all the same",
                options_.mountpoint);
   write_back(options_.mountpoint, context_.fs_may_wait());
   try_unmount(true);
+  end_detached();
   fuse_session_exit(session_);
 }
 

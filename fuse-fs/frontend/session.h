@@ -9,12 +9,14 @@
 
 #include <fuse_lowlevel.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/frontend/context.h"
@@ -51,7 +53,8 @@ class Session {
   // Answers requests until the filesystem is unmounted. `ready` runs on a thread of its own.
   Result<void> serve(const std::function<void()>& ready);
   // Unmounts while serve() goes on answering, so that the kernel can write its dirty pages back.
-  // While files are open: writes back what is dirty, then takes the mount away all the same.
+  // While files are open: writes back what is dirty, then takes the mount away all the same. Where
+  // the mount lives on in another mount namespace, or detached, it ends the connection.
   void request_unmount();
 
  private:
@@ -61,12 +64,16 @@ class Session {
   void announce(const std::function<void()>& ready);
   void give_up() const;
   bool try_unmount(bool lazily) const;
+  bool goes_on() const;
+  void end_detached();
 
   const Options options_;
   Context context_;
   fuse_session* session_ = nullptr;
   bool mounted_ = false;
-  unsigned connection_ = 0;  // the kernel's number of it
+  Mutex telling_;                   // held while the kernel is told of an inode
+  std::atomic<bool> ended_{false};  // nobody takes requests any more
+  unsigned connection_ = 0;         // the kernel's number of it
 };
 
 }  // namespace streamfs::frontend

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -13,7 +14,10 @@
 namespace streamfs::frontend {
 
 WorkerPool::WorkerPool(std::string name, unsigned threads_max)
-    : name_(std::move(name)), threads_max_(threads_max) {}
+    : name_(std::move(name)), threads_max_(threads_max) {
+  const MutexLock lock(mutex_);
+  add_thread();
+}
 
 WorkerPool::~WorkerPool() {
   std::vector<std::thread> threads;
@@ -30,11 +34,18 @@ void WorkerPool::post(std::function<void()> task) {
   {
     const MutexLock lock(mutex_);
     tasks_.push_back(std::move(task));
-    if (tasks_.size() > idle_ && threads_.size() < threads_max_) {
-      threads_.emplace_back([this] { work(); });
-    }
+    if (tasks_.size() > idle_ && threads_.size() < threads_max_) add_thread();
   }
   wake_.notify_one();
+}
+
+// Without a further thread the task waits for those that there are.
+void WorkerPool::add_thread() {
+  try {
+    threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    if (threads_.empty()) throw;
+  }
 }
 
 void WorkerPool::work() {

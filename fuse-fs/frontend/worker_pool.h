@@ -15,7 +15,8 @@ namespace streamfs::frontend {
 
 class WorkerPool {
  public:
-  // Threads are started as they are needed, up to `threads_max`.
+  // Threads are started as they are needed, up to `threads_max`; the first one at once. Throws
+  // std::system_error if it cannot be.
   WorkerPool(std::string name, unsigned threads_max);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -25,6 +26,7 @@ class WorkerPool {
 
  private:
   void work();
+  void add_thread() SFS_REQUIRES(mutex_);
   const std::string name_;
   const unsigned threads_max_;
   Mutex mutex_;  // leaf

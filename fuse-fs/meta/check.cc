@@ -36,6 +36,9 @@ class Repairer {
 
   Result<void> run(const Repairs& repairs);
   uint64_t inodes_made() const { return made_; }
+  // What could not be named in /lost+found, and why: the root or that directory is damaged, say.
+  using Unnamed = std::vector<std::pair<InodeId, std::string>>;
+  const Unnamed& unnamed() const { return unnamed_; }
 
  private:
   Result<void> set_units(const Repairs& repairs);
@@ -52,6 +55,7 @@ class Repairer {
   const Geometry& geometry_;
   Journal journal_;
   uint64_t made_ = 0;
+  Unnamed unnamed_;
 };
 
 Result<void> Repairer::run(const Repairs& repairs) {
@@ -61,7 +65,10 @@ Result<void> Repairer::run(const Repairs& repairs) {
   SFS_TRY(set_runs(repairs));
   SFS_TRY(set_images(repairs));
   SFS_TRY(clear_words(repairs));
-  for (const Repairs::Lost& lost : repairs.lost) SFS_TRY(name_lost(heap, repairs, lost));
+  for (const Repairs::Lost& lost : repairs.lost) {
+    const Result<void> named = name_lost(heap, repairs, lost);
+    if (!named.ok()) unnamed_.emplace_back(lost.id, named.error().message());
+  }
   journal_.checkpoint();
   return {};
 }
@@ -253,6 +260,17 @@ Result<Superblock> leave_the_log(pmem::Region& region, Superblock super) {
   return super;
 }
 
+void say_unnamed(const Repairer::Unnamed& unnamed, CheckReport& report) {
+  for (const auto& [id, why] : unnamed) {
+    const std::string inode = "inode " + std::to_string(id.value);
+    const auto said =
+        std::ranges::find(report.problems, inode + " has no name", &CheckReport::Problem::text);
+    if (said != report.problems.end()) said->repaired = false;
+    std::string text = inode + " cannot be named in /lost+found: ";
+    report.problems.push_back({text += why, false});
+  }
+}
+
 }  // namespace
 
 bool CheckReport::all_repaired() const {
@@ -283,6 +301,7 @@ Result<CheckReport> check(pmem::Region& region, const Superblock& super,
   SFS_ASSIGN(const Superblock current, leave_the_log(region, super));
   Repairer repairer(region, geometry);
   SFS_TRY(repairer.run(walk.repairs));
+  say_unnamed(repairer.unnamed(), walk.report);
   walk.report.inodes += repairer.inodes_made();
   if (walk.superblocks_differ || walk.repairs.superblocks ||
       (super.clean != 0 && repairer.inodes_made() != 0)) {

@@ -179,6 +179,8 @@ class Engine {
   // The same for many, in any order; what fails is left out. `found` is told each one's place among
   // `ids`, with locks held: it must not call the engine.
   virtual void reference(std::span<const InodeId> ids, const Referenced& found) = 0;
+  // Every inode that has references, the root apart.
+  virtual std::vector<InodeId> referenced() = 0;
   // True when the inode has no name and no reference left: the caller frees it with free_orphan().
   virtual bool forget(InodeId id, uint64_t count) = 0;
   // Frees the blocks and the slot of such an inode. Bounded records; resumed after a crash.

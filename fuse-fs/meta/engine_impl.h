@@ -81,6 +81,7 @@ class EngineImpl final : public Engine {
                               const std::function<bool(const DirectoryEntry&)>& visit) override;
   Result<Attributes> reference(InodeId id) override;
   void reference(std::span<const InodeId> ids, const Referenced& found) override;
+  std::vector<InodeId> referenced() override { return cache_.looked_up(); }
   bool forget(InodeId id, uint64_t count) override;
   Result<void> free_orphan(InodeId id) override;
   std::vector<InodeId> leftover_orphans() override { return orphans_.leftovers(); }

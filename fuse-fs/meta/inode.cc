@@ -318,6 +318,19 @@ void InodeCache::warm(std::span<const InodeId> ids) {
   visit_units(ids, [](size_t, size_t, const InodeEntries*) {});
 }
 
+std::vector<InodeId> InodeCache::looked_up() {
+  std::vector<InodeId> out;
+  for (Shard& at : shards_) {
+    const MutexLock lock(at.mutex);
+    for (const auto& [unit, entries] : at.units) {
+      for (size_t i = 0; i < kInodesPerUnit; ++i) {
+        if (entries.all[i].lookups > 0) out.push_back(InodeId{unit * kInodesPerUnit + i});
+      }
+    }
+  }
+  return out;
+}
+
 uint64_t InodeCache::drop_lookups(InodeId id, uint64_t count) {
   Shard& at = shard(id);
   const MutexLock lock(at.mutex);

@@ -171,6 +171,7 @@ class InodeCache {
   std::vector<size_t> add_lookups(std::span<const InodeId> ids, const Show& show);
   // Asks for the memory of those that are there, so that add_lookups() need not wait for it.
   void warm(std::span<const InodeId> ids);
+  std::vector<InodeId> looked_up();                   // every inode with lookups
   uint64_t drop_lookups(InodeId id, uint64_t count);  // what is left
   uint64_t bytes() const;                             // about what all of it takes
 

@@ -13,6 +13,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -51,6 +52,14 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
 int guarded(const char* program, const std::function<int()>& body) noexcept {
   try {
     return body();
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: out of memory; give it more (MemoryMax=, ulimit -v)\n", program);
+  } catch (const std::system_error& thrown) {
+    const bool no_thread = thrown.code() == std::errc::resource_unavailable_try_again;
+    std::fprintf(stderr, "%s: %s%s\n", program, no_thread ? "cannot start a thread: " : "",
+                 no_thread ? "give it more memory (MemoryMax=, ulimit -v) or processes (TasksMax=, "
+                             "ulimit -u)"
+                           : thrown.what());
   } catch (const std::exception& thrown) {
     std::fprintf(stderr, "%s: %s\n", program, thrown.what());
   } catch (...) {

@@ -27,6 +27,7 @@
 #include "fuse-fs/frontend/status_json.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
+#include "fuse-fs/tools/out_of_memory.h"
 #include "fuse-fs/tools/watchdog.h"
 #include "pmem/region.h"
 
@@ -136,6 +137,7 @@ int serve(const MountCommand& command, Launch& launch, data::Filesystem& fs, boo
   bool answered = false;
   const Result<void> served = (*session)->serve([&] {
     answered = true;
+    stop_when_out_of_memory();
     launch.ready();  // From here on the log is where a daemon's goes.
     announce(command, fs);
   });

@@ -44,7 +44,7 @@ using nlohmann::json;
 constexpr const char* kProgram = "streamctl";
 
 struct Arguments {
-  std::string path, file, meta_size;
+  std::string path, file, meta_size, mode;
   std::string meta, mirror, data;  // of a filesystem that is not mounted
   HintArguments hints;
   Style style;
@@ -92,16 +92,27 @@ Result<void> show_device(const Arguments& arguments) {
   return {};
 }
 
-// The kernel's dirty pages first: the filesystem cannot make durable what it was not given.
-Result<void> sync_all(const Arguments& arguments) {
-  SFS_ASSIGN(const std::string root, mount_root(arguments.path));
+Result<void> push_dirty_pages(const std::string& path) {
+  SFS_ASSIGN(const std::string root, mount_root(path));
   const int fd = open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return Error{errno, root};
   const bool pushed = syncfs(fd) == 0;
   const int code = errno;
   close(fd);
-  if (!pushed) return Error{code, root};
+  return pushed ? Result<void>() : Error{code, root};
+}
+
+// The kernel's dirty pages first: the filesystem cannot make durable what it was not given.
+Result<void> sync_all(const Arguments& arguments) {
+  SFS_TRY(push_dirty_pages(arguments.path));
   SFS_ASSIGN(const json answer, ask(arguments, {{"op", "sync"}}));
+  if (arguments.style.json) print_json(answer);
+  return {};
+}
+
+Result<void> shut_down(const Arguments& arguments) {
+  if (arguments.mode == "default") SFS_TRY(push_dirty_pages(arguments.path));
+  SFS_ASSIGN(const json answer, ask(arguments, {{"op", "shutdown"}, {"mode", arguments.mode}}));
   if (arguments.style.json) print_json(answer);
   return {};
 }
@@ -285,6 +296,20 @@ void declare_grow(CLI::App& app, Commands& commands, Arguments& arguments) {
   commands.add_mountpoint(command);
 }
 
+void declare_shutdown(CLI::App& app, Commands& commands, Arguments& arguments) {
+  CLI::App* command = commands.add(
+      app, "shutdown",
+      "Fail every request with EIO and write nothing, until it is unmounted: for tests of programs",
+      shut_down);
+  command
+      ->add_option("--mode", arguments.mode,
+                   "Before that: default, a sync; logflush, the metadata log alone; nologflush, "
+                   "nothing")
+      ->required()
+      ->check(CLI::IsMember({"default", "logflush", "nologflush"}));
+  commands.add_mountpoint(command);
+}
+
 CLI::Validator vstream_name() {
   return {[](const std::string& text) -> std::string {
             stream_vstream stream;
@@ -338,6 +363,7 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   commands.add_mountpoint(
       commands.add(app, "sync", "Make everything written so far durable", sync_all));
   declare_grow(app, commands, arguments);
+  declare_shutdown(app, commands, arguments);
   declare_hint(app, commands, arguments);
   declare_maintenance(app, commands, arguments);
   declare_scrub(app, commands, arguments);

@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 #include <systemd/sd-daemon.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -53,7 +54,8 @@ std::chrono::milliseconds watchdog_interval() {
 Watchdog::Hooks watchdog_hooks(const std::string& mountpoint, std::function<std::string()> status) {
   return {[mountpoint] {
             struct statvfs answer{};
-            return statvfs(mountpoint.c_str(), &answer) == 0;
+            // EIO is an answer, too: that of a mount that is shut down.
+            return statvfs(mountpoint.c_str(), &answer) == 0 || errno == EIO;
           },
           std::move(status), [](const std::string& lines) { sd_notify(0, lines.c_str()); }};
 }

@@ -4,6 +4,7 @@ Each is refused with a sentence, or used in a lesser way that status names.
 """
 
 import ctypes
+import errno
 import fcntl
 import os
 import signal
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.pairs import BIN, Pair, run
+from tests.integration.pairs import BIN, Pair, run, until
 from tests.integration.simulated import holder_of, looped, served
 from tests.integration.transport import TRANSPORTS
 
@@ -232,3 +233,28 @@ def test_a_device_that_never_answers_ends_the_mount_and_loses_nothing(
         assert (mount / "kept").read_bytes() == content
         mount.unmount()
         pair.assert_sound()
+
+
+def test_data_truncated_while_mounted_is_seen_at_the_next_write_and_stays_short(
+    make_pair: Callable[..., Pair],
+) -> None:
+    pair = make_pair()
+    disk = disk_of(pair)
+    pair.data = str(disk)
+    pair.mkfs()
+    mount = pair.mount()
+    (mount / "before").write_text("synced")
+    run(BIN / "streamctl", "sync", mount.point)
+    os.truncate(disk, 64 * MIB)
+    with pytest.raises(OSError) as raised, (mount / "after").open("wb") as file:  # noqa: PT011, PT012
+        file.write(os.urandom(MIB))
+        file.flush()
+        os.fsync(file.fileno())
+    assert raised.value.errno in (errno.EIO, errno.EROFS)
+    until(lambda: bool(mount.status()["degraded_read_only"]), 30, "the mount to be read-only")
+    with pytest.raises(OSError, match="Read-only"):
+        (mount / "more").touch()
+    assert f"{disk} was truncated while in use" in mount.log.read_text()
+    assert disk.stat().st_size == 64 * MIB
+    mount.end()
+    assert disk.stat().st_size == 64 * MIB

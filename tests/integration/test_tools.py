@@ -262,7 +262,7 @@ def test_one_damaged_superblock_is_served_by_the_other_two_are_told(pair: Pair) 
 
 
 def test_a_mounted_filesystem_is_busy_for_everyone_else(pair: Pair) -> None:
-    pair.mount()
+    holder = rf"in use by process {pair.mount().process.pid} \(streamfs\)"
     began = time.monotonic()
     other = pair.folder / "other"
     other.mkdir()
@@ -278,7 +278,7 @@ def test_a_mounted_filesystem_is_busy_for_everyone_else(pair: Pair) -> None:
     for name, process in running.items():
         said = process.communicate(timeout=30)[1]
         done = subprocess.CompletedProcess([name], process.returncode, "", said)
-        refused(FSCK_FAILED if name.startswith("fsck") else BUSY, "in use", done)
+        refused(FSCK_FAILED if name.startswith("fsck") else BUSY, holder, done)
     assert 8 < time.monotonic() - began < 20, "the wait for a draining daemon is 10 s"
 
 

@@ -60,10 +60,10 @@ class Requests {
     return words[draw(N)];
   }
   std::string object() {
-    static constexpr std::array<std::string_view, 15> kOps = {
-        "status",           "streams", "block", "attach",  "sync",
-        "record",           "scrub",   "grow",  "trim",    "maintain",
-        "prepare_poweroff", "",        "dance", "savings", "metrics"};
+    static constexpr std::array<std::string_view, 16> kOps = {
+        "status",  "streams", "block",    "attach",           "sync", "record", "scrub",
+        "grow",    "trim",    "maintain", "prepare_poweroff", "",     "dance",  "savings",
+        "metrics", "shutdown"};
     static constexpr std::array<std::string_view, 12> kKeys = {
         "path", "stop",  "action", "meta_size", "dry_run", "ms",
         "from", "block", "op",     "report",    "",        "\\u0000"};

@@ -106,6 +106,23 @@ TEST(ControlRequest, LongWorkIsAskedForInSlicesOfFiveSecondsAtMost) {
   }
 }
 
+TEST(ControlRequest, AShutdownNamesItsModeAndIsTheLastRequestThatMayWrite) {
+  FakeFilesystem fs;
+  for (const char* line : {R"({"op": "shutdown"})", R"({"op": "shutdown", "mode": "gently"})",
+                           R"({"op": "shutdown", "mode": 1})"}) {
+    EXPECT_EQ(ask(fs, 0, line).at("errno"), EINVAL) << line;
+  }
+  EXPECT_FALSE(fs.shut_down_with.has_value());
+  EXPECT_EQ(ask(fs, 0, R"({"op": "shutdown", "mode": "logflush"})").at("ok"), true);
+  EXPECT_EQ(fs.shut_down_with, data::ShutdownMode::kLogFlush);
+  for (const char* op :
+       {"attach", "sync", "record", "grow", "maintain", "prepare_poweroff", "trim", "scrub"}) {
+    const json request = {{"op", op}, {"path", "/x"}, {"action", "start"}};
+    EXPECT_EQ(ask(fs, 0, request.dump()).value("errno", 0), EIO) << op;
+  }
+  EXPECT_EQ(ask(fs, 0, R"({"op": "status"})").at("ok"), true);
+}
+
 TEST(ControlRequest, ErrorsOfTheFilesystemArePassedOn) {
   FakeFilesystem fs;
   EXPECT_EQ(ask(fs, 0, R"({"op": "record", "path": "/refuse"})").at("errno"), EACCES);
@@ -118,6 +135,8 @@ TEST(ControlRequest, StrangersMayLookButNotTouch) {
   EXPECT_EQ(ask(fs, kStranger, R"({"op": "scrub"})").at("state"), "never");
   EXPECT_EQ(ask(fs, kStranger, R"({"op": "scrub", "action": "stop"})").at("errno"), EACCES);
   EXPECT_EQ(ask(fs, kStranger, R"({"op": "grow", "dry_run": true})").at("errno"), EACCES);
+  EXPECT_EQ(ask(fs, kStranger, R"({"op": "shutdown", "mode": "default"})").at("errno"), EACCES);
+  EXPECT_FALSE(fs.shut_down_with.has_value());
   for (const char* op : {"attach", "sync", "record", "maintain", "prepare_poweroff", "trim"}) {
     const json answer = ask(fs, kStranger, json({{"op", op}, {"path", "/x"}}).dump());
     EXPECT_EQ(answer.value("errno", 0), EACCES) << op;

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/data/gate.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/placement/placement.h"
@@ -37,6 +38,7 @@ class FakeFilesystem final : public data::Filesystem {
   int scrubs_started = 0, scrubs_stopped = 0;
   data::ScrubStatus scrub;
   std::optional<uint64_t> maintained_ms, prepared_ms;
+  std::optional<data::ShutdownMode> shut_down_with;
   data::GrowOptions grown_with;
   data::Grown grown;
   void make_data_blocks(uint64_t blocks) {
@@ -111,6 +113,14 @@ class FakeFilesystem final : public data::Filesystem {
     if (from.value >= 100) return data::FreeTrim{8192, std::nullopt};
     return data::FreeTrim{4096, BlockNo{100}};
   }
+  std::vector<InodeId> known_to_kernel() override { return {}; }
+  Result<void> shut_down(data::ShutdownMode mode) override {
+    shut_down_with = mode;
+    gate_.close();
+    return {};
+  }
+  data::Gate& gate() override { return gate_; }
+  void on_shut_down(std::function<void(InodeId)>) override {}
   Result<void> start_scrub() override {
     ++scrubs_started;
     return {};
@@ -143,6 +153,7 @@ class FakeFilesystem final : public data::Filesystem {
   std::string last_comm_ SFS_GUARDED_BY(mutex_);
   meta::Geometry geometry_{};
   FakePlacement placement_;
+  data::Gate gate_;
 };
 
 }  // namespace streamfs::frontend

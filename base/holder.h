@@ -1,0 +1,21 @@
+// Who holds a file's lock or a mount, for messages: the process, and its mount namespace where that
+// is not the caller's own.
+// Thread safety: reads /proc only. Crash: nothing is kept.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <string>
+
+namespace streamfs {
+
+// "process 12 (streamfs)", or "process 12 (streamfs) in mount namespace mnt:[4026532758]".
+std::string process_text(pid_t process);
+// The process with an flock(2) of this file; "another process" where /proc does not tell.
+std::string lock_holder(int fd);
+// A process that sees the mount of this device number (minor; major 0), and where it does; "" where
+// /proc shows none.
+std::string mount_holder(unsigned minor);
+
+}  // namespace streamfs
