@@ -173,7 +173,8 @@ Session::Session(data::Filesystem& fs, Clock& clock, Options options)
   context_.on_init = [this](fuse_conn_info* connection) { set_up(connection); };
   context_.push_dirty = [this](InodeId id) {
     const InHand::Elsewhere waiting;  // for the kernel's WRITEs
-    fuse_lowlevel_notify_inval_inode(session_, context_.number(id), 0, 0);
+    context_.dispatcher.push(
+        [this, id] { fuse_lowlevel_notify_inval_inode(session_, context_.number(id), 0, 0); });
   };
 }
 

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "fuse-fs/frontend/comm_cache.h"
@@ -137,6 +138,23 @@ TEST(Dispatch, WaitingIsForbiddenOnARingThreadOnly) {
   EXPECT_FALSE(forbidden(Wait::kDevice));
   EXPECT_FALSE(forbidden(Wait::kKernel));
   EXPECT_FALSE(waiting_forbidden());
+}
+
+TEST(Dispatch, AThreadThatRepliesNeverPushes) {
+  Dispatcher dispatcher;
+  dispatcher.set_over_io_uring(true);
+  std::promise<std::pair<std::thread::id, std::thread::id>> ran;
+  dispatcher.run(Wait::kKernel, [&] {
+    std::thread::id pusher;
+    dispatcher.push([&pusher] { pusher = std::this_thread::get_id(); });
+    ran.set_value({std::this_thread::get_id(), pusher});
+  });
+  const auto [replier, pusher] = ran.get_future().get();
+  EXPECT_NE(pusher, std::thread::id());
+  EXPECT_NE(pusher, replier);
+  std::promise<std::thread::id> later;
+  dispatcher.reply_later([&later] { later.set_value(std::this_thread::get_id()); });
+  EXPECT_NE(later.get_future().get(), pusher);
 }
 
 TEST(KernelTuning, ReadAheadAndDirtyShareAreRaised) {
