@@ -15,8 +15,10 @@
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/frontend/comm_cache.h"
 #include "fuse-fs/frontend/dispatch.h"
+#include "fuse-fs/frontend/full_disk.h"
 #include "fuse-fs/frontend/op_times.h"
 #include "fuse-fs/frontend/patience.h"
+#include "fuse-fs/frontend/write_order.h"
 
 namespace streamfs::frontend {
 
@@ -29,7 +31,11 @@ class Context {
     OpTimes* op_times = nullptr;  // outlives the session; none: nothing is timed
   };
   Context(data::Filesystem& filesystem, Clock& wall_clock, Settings chosen)
-      : clock(wall_clock), comms(wall_clock), settings(std::move(chosen)), fs_(filesystem) {}
+      : clock(wall_clock),
+        comms(wall_clock),
+        settings(std::move(chosen)),
+        full_disk(wall_clock),
+        fs_(filesystem) {}
 
   // For methods that never wait for a device.
   data::Filesystem& fs() { return fs_; }
@@ -47,6 +53,8 @@ class Context {
   CommCache comms;
   const Settings settings;
   InHand in_hand;
+  FullDisk full_disk;
+  WriteOrder write_order;
   // Whether the kernel obeys ACLs. Decided at INIT, before any other request.
   std::atomic<bool> acls{true};
   // Whether there is a write-back cache: whatever is written moves times in the kernel then. As

@@ -2,10 +2,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 
 #include "base/result.h"
@@ -60,6 +62,50 @@ bool kills_privileges([[maybe_unused]] const fuse_file_info* file) {
 #endif
 }
 
+bool extends(Context& context, InodeId id, uint64_t offset) {
+  const Result<meta::Attributes> now = context.fs().attributes(id);
+  return now && offset >= now->size;
+}
+
+// Beyond dropped pages nothing is stored, so that no hole takes their place.
+bool is_beyond_loss(Context& context, InodeId id, uint64_t offset) {
+  const std::optional<uint64_t> lost = context.full_disk.lost_from(id);
+  return lost && offset >= *lost && extends(context, id, offset);
+}
+
+// Stores as much as there is space for, so that a full disk is full to its last block.
+Result<void> store_most(Context& context, InodeId id, uint64_t offset, ConstBytes bytes,
+                        meta::WriteTimes times) {
+  Result<void> done = context.fs_may_wait().write(id, offset, bytes, times);
+  if (done || done.error().code != ENOSPC || bytes.size() <= kBlockSize) return done;
+  const size_t half = round_up(bytes.size() / 2, kBlockSize);
+  SFS_TRY(store_most(context, id, offset, bytes.first(half), times));
+  return store_most(context, id, offset + half, bytes.subspan(half), times);
+}
+
+Result<void> store_in_order(Context& context, WriteOrder::Turn& turn, InodeId id, uint64_t offset,
+                            ConstBytes bytes, meta::WriteTimes times) {
+  turn.wait_until([&] {
+    const Result<meta::Attributes> now = context.fs().attributes(id);
+    return !now || offset <= now->size || context.full_disk.lost_from(id);
+  });
+  if (is_beyond_loss(context, id, offset)) return Error{ENOSPC, "beyond data without space"};
+  return store_most(context, id, offset, bytes, times);
+}
+
+// A WRITE that the page cache sent: write(2) has returned, and full_disk.h sees to it that the
+// program hears of an error.
+Result<void> write_back(Context& context, InodeId id, uint64_t offset, ConstBytes bytes,
+                        meta::WriteTimes times) {
+  std::optional<WriteOrder::Turn> turn;  // until a failure is known to those that wait
+  if (context.full_disk.is_near()) turn.emplace(context.write_order, id, offset);
+  const Result<void> done = turn ? store_in_order(context, *turn, id, offset, bytes, times)
+                                 : context.fs_may_wait().write(id, offset, bytes, times);
+  if (done) context.full_disk.wrote(bytes.size());
+  if (!done && done.error().code == ENOSPC) context.full_disk.not_stored(id, offset);
+  return done;
+}
+
 }  // namespace
 
 namespace op {
@@ -87,11 +133,14 @@ void write(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size, off_t
            fuse_file_info* file) {
   const bool kill = kills_privileges(file);
   const int flags = file == nullptr ? 0 : file->flags;
+  const bool cached = file != nullptr && file->writepage != 0;
   run(req, Wait::kDevice, [=](Context& c) {
     const auto times =
         c.kernel_keeps_times ? meta::WriteTimes::kToldByKernel : meta::WriteTimes::kNow;
-    Result<void> done = c.fs_may_wait().write(c.inode(ino), static_cast<uint64_t>(offset),
-                                              std::as_bytes(std::span(bytes, size)), times);
+    const ConstBytes in = std::as_bytes(std::span(bytes, size));
+    const auto from = static_cast<uint64_t>(offset);
+    Result<void> done = cached ? write_back(c, c.inode(ino), from, in, times)
+                               : c.fs_may_wait().write(c.inode(ino), from, in, times);
     if (done && kill) drop_privileges(c, c.inode(ino));
     if (done) done = sync_as_opened(c, c.inode(ino), flags);
     if (!done) return reply_error(req, done.error());

@@ -8,15 +8,18 @@
 #pragma once
 
 #include <fuse_lowlevel.h>
+#include <sys/types.h>
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/frontend/cached_size.h"
 #include "fuse-fs/frontend/context.h"
 
 namespace streamfs::frontend {
@@ -59,10 +62,12 @@ class Session {
   Result<void> open();
   void set_up(fuse_conn_info* connection);
   void announce(const std::function<void()>& ready);
+  void watch_free_space(dev_t device);
   void give_up() const;
   bool try_unmount(bool lazily) const;
 
   const Options options_;
+  std::optional<CachedSize> cached_size_;  // outlives the thread of the context's full_disk
   Context context_;
   fuse_session* session_ = nullptr;
   bool mounted_ = false;

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <future>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -168,6 +169,21 @@ TEST(KernelTuning, ReadAheadAndDirtyShareAreRaised) {
   raise_limits(39, true, sysfs.path());
   EXPECT_EQ(sysfs.get("0:39/strict_limit"), "0\n");
   raise_limits(40, true, sysfs.path());  // no such mount: nothing happens
+}
+
+TEST(KernelTuning, WhatMayBeDirtyIsBoundedAndFreeAgain) {
+  const Folder sysfs;
+  for (const char* name : {"max_bytes", "max_ratio", "strict_limit"}) {
+    sysfs.put(std::string("0:39/") + name, "7\n");
+  }
+  limit_dirty(39, 1 << 20, true, sysfs.path());
+  EXPECT_EQ(sysfs.get("0:39/max_bytes"), "1048576\n");
+  EXPECT_EQ(sysfs.get("0:39/strict_limit"), "1\n");
+  limit_dirty(39, std::nullopt, false, sysfs.path());
+  EXPECT_EQ(sysfs.get("0:39/max_ratio"), "50\n");
+  EXPECT_EQ(sysfs.get("0:39/strict_limit"), "1\n");
+  limit_dirty(39, std::nullopt, true, sysfs.path());
+  EXPECT_EQ(sysfs.get("0:39/strict_limit"), "0\n");
 }
 
 }  // namespace
