@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -65,6 +67,14 @@ Result<int> CachedSize::open_inode(Inode inode) const {
   const int fd = open_handle(ours.get(), raw, O_PATH | O_CLOEXEC);
   if (fd < 0) return Error{errno, fmt::format("inode {}", inode.number)};
   return fd;
+}
+
+// vfs_removexattr() takes the lock that write(2) holds, and no file has this attribute.
+Result<void> CachedSize::wait_for_writers(Inode inode) {
+  SFS_ASSIGN(const int opened, open_inode(inode));
+  const Fd fd(opened);
+  removexattr(link_to(fd.get()).c_str(), "trusted.streamfs.no_such_attribute");
+  return {};
 }
 
 Result<void> CachedSize::correct(Inode inode) {

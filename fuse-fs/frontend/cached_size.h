@@ -5,8 +5,8 @@
 // it, and the kernel then takes the size from our reply to SETATTR. So correct() truncates, and the
 // handler of that request replies what is stored.
 //
-// Thread safety: correct() and take_error() on one thread, which never replies to requests;
-// asked_by_us() from any. Needs CAP_DAC_READ_SEARCH and CAP_SYS_ADMIN.
+// Thread safety: all on one thread, which never replies to requests, but asked_by_us() on any.
+// Needs CAP_DAC_READ_SEARCH and CAP_SYS_ADMIN.
 #pragma once
 
 #include <sys/types.h>
@@ -30,6 +30,9 @@ class CachedSize {
     uint32_t generation;
     uint64_t size;  // as stored
   };
+  // Returns when each write(2) to the inode that holds its lock has ended, and those that wait for
+  // the lock have it next.
+  Result<void> wait_for_writers(Inode inode);
   // Makes the kernel ask for the size. The caller has had the dirty pages written back. ESTALE: the
   // kernel does not know the inode; EPERM: not permitted; ETXTBSY: it is being executed.
   Result<void> correct(Inode inode);

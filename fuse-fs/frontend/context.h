@@ -49,10 +49,10 @@ class Context {
   InodeId inode(fuse_ino_t ino) const { return ino == FUSE_ROOT_ID ? fs_.root() : InodeId{ino}; }
   fuse_ino_t number(InodeId id) const { return id == fs_.root() ? FUSE_ROOT_ID : id.value; }
 
+  InHand in_hand;
   Clock& clock;
   CommCache comms;
   const Settings settings;
-  InHand in_hand;
   FullDisk full_disk;
   WriteOrder write_order;
   // Whether the kernel obeys ACLs. Decided at INIT, before any other request.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -30,7 +31,9 @@ constexpr size_t kWaitingMost = 2;
 constexpr unsigned kRoundsMost = 4;  // while a writer goes on
 // A loss nobody asked about. Sooner if there is space again: a new writer had nothing to do with
 // it.
-constexpr uint64_t kToldWithinMs = 30'000, kToldWithinIfSpaceMs = 2'000;
+constexpr uint64_t kToldWithinMs = 30'000, kToldWithinIfSpaceMs = 1'000;
+constexpr uint64_t kForgetMs = 50;
+constexpr uint64_t kUnderWayMs = 1'000;  // a write(2) that did not ask
 constexpr uint64_t kSpaceBytes = 16 * kMib;
 
 // What the kernel holds dirty of all filesystems with its own defaults, about.
@@ -93,9 +96,11 @@ void FullDisk::not_stored(InodeId id, uint64_t offset) {
   {
     const MutexLock lock(mutex_);
     near_.store(true, std::memory_order_relaxed);
-    Loss& loss = losses_.try_emplace(id, Loss{offset, 0, false, 0, {}}).first->second;
+    Loss& loss =
+        losses_.try_emplace(id, Loss{.from = offset, .since_ms = 0, .tellers = {}}).first->second;
     loss.from = std::min(loss.from, offset);
     loss.since_ms = clock_.monotonic_ms();
+    loss.told = false;
     queue(id, loss);
     count();
   }
@@ -115,8 +120,15 @@ std::optional<uint64_t> FullDisk::lost_from(InodeId id) {
   if (losses_count_.load(std::memory_order_acquire) == 0) return std::nullopt;
   const MutexLock lock(mutex_);
   const auto found = losses_.find(id);
-  if (found == losses_.end() || found->second.from == UINT64_MAX) return std::nullopt;
+  if (found == losses_.end()) return std::nullopt;
   return found->second.from;
+}
+
+bool FullDisk::is_losing(InodeId id) {
+  if (losses_count_.load(std::memory_order_acquire) == 0) return false;
+  const MutexLock lock(mutex_);
+  const auto found = losses_.find(id);
+  return found != losses_.end() && !found->second.told;
 }
 
 bool FullDisk::ask(InodeId id, std::function<void()> tell) {
@@ -127,6 +139,7 @@ bool FullDisk::ask(InodeId id, std::function<void()> tell) {
     const auto found = losses_.find(id);
     if (found == losses_.end()) return false;
     Loss& loss = found->second;
+    if (loss.told) return false;
     if (is_over(loss, free)) {
       losses_.erase(found);
       count();
@@ -146,7 +159,7 @@ bool FullDisk::ask(InodeId id, std::function<void()> tell) {
   return true;
 }
 
-void FullDisk::resized(InodeId id) {
+void FullDisk::settled_elsewhere(InodeId id) {
   if (losses_count_.load(std::memory_order_acquire) == 0) return;
   const MutexLock lock(mutex_);
   const auto found = losses_.find(id);
@@ -208,15 +221,31 @@ void FullDisk::settle(InodeId id) {
     asked = !found->second.tellers.empty();
   }
   hooks_.expire_attributes(id);
-  hooks_.write_back(id);
-  if (asked) hooks_.take_error(id);
-  hooks_.correct_size(id);
+  if (!hooks_.is_removed(id)) write_back_and_correct(id, asked);
   look();
   Tellers tellers = settled(id);
   if (tellers.empty()) return;
   hooks_.reply_later([tellers = std::move(tellers)] {
     for (const auto& tell : tellers) tell();
   });
+}
+
+void FullDisk::write_back_and_correct(InodeId id, bool asked) {
+  settling_.store(id.value, std::memory_order_release);
+  hooks_.wait_for_writers(id);
+  hooks_.write_back(id);
+  if (asked) hooks_.take_error(id);
+  hooks_.correct_size(id);
+  if (hooks_.is_removed(id))
+    holds_removed_until_ms_.store(clock_.monotonic_ms() + kForgetMs, std::memory_order_release);
+  settling_.store(0, std::memory_order_release);
+}
+
+bool FullDisk::holds_removed() const {
+  if (!active_.load(std::memory_order_acquire)) return false;
+  const InodeId id{settling_.load(std::memory_order_acquire)};
+  if (id.value != 0 && hooks_.is_removed(id)) return true;
+  return clock_.monotonic_ms() < holds_removed_until_ms_.load(std::memory_order_acquire);
 }
 
 // More was lost meanwhile: once more, but not for ever.
@@ -226,23 +255,23 @@ FullDisk::Tellers FullDisk::settled(InodeId id) {
   if (found == losses_.end()) return {};
   Loss& loss = found->second;
   if (loss.queued && ++loss.rounds < kRoundsMost) return {};
-  if (!loss.queued) loss.from = UINT64_MAX;
   loss.rounds = 0;
   Tellers tellers = std::exchange(loss.tellers, {});
   waiting_ -= tellers.size();
-  if (!tellers.empty() && !loss.queued) losses_.erase(found);
-  count();
+  loss.told = loss.told || (!tellers.empty() && !loss.queued);
   return tellers;
 }
 
 bool FullDisk::is_over(const Loss& loss, uint64_t free_bytes) const {
   if (loss.queued || !loss.tellers.empty()) return false;
   const uint64_t age = clock_.monotonic_ms() - loss.since_ms;
+  if (loss.told) return age > kUnderWayMs;
   return age > kToldWithinMs || (age > kToldWithinIfSpaceMs && free_bytes >= kSpaceBytes);
 }
 
 void FullDisk::drop_old(uint64_t free_bytes) {
-  std::erase_if(losses_, [&](const auto& each) { return is_over(each.second, free_bytes); });
+  for (auto each = losses_.begin(); each != losses_.end();)
+    each = is_over(each->second, free_bytes) ? losses_.erase(each) : std::next(each);
   count();
 }
 

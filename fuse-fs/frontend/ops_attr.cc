@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/types.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -61,7 +63,7 @@ Result<meta::Attributes> apply(Context& context, InodeId id, const struct stat& 
                                int to_set) {
   if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
     SFS_TRY(context.fs_may_wait().truncate(id, static_cast<uint64_t>(wanted.st_size)));
-    context.full_disk.resized(id);
+    context.full_disk.settled_elsewhere(id);
   }
   if (only_size(to_set)) return context.fs().attributes(id);
   meta::AttributeChange change = decode(wanted, to_set, context.clock.now());

@@ -259,6 +259,10 @@ void Session::watch_free_space(dev_t device) {
             limit_dirty(device, bytes, options_.io_flusher);
           },
       .expire_attributes = [invalidate](InodeId id) { invalidate(id, -1); },
+      .wait_for_writers =
+          [this, kernels](InodeId id) {
+            debug_failure(cached_size_->wait_for_writers(kernels(id)));
+          },
       .write_back = [invalidate](InodeId id) { invalidate(id, 0); },
       .take_error = [this,
                      kernels](InodeId id) { debug_failure(cached_size_->take_error(kernels(id))); },
@@ -267,6 +271,11 @@ void Session::watch_free_space(dev_t device) {
       .corrects =
           [this](pid_t thread, InodeId id) {
             return cached_size_->asked_by_us(thread, context_.number(id));
+          },
+      .is_removed =
+          [this](InodeId id) {
+            const auto now = context_.fs().attributes(id);
+            return now && now->nlink == 0;
           },
       .reply_later =
           [this](std::function<void()> task) { context_.dispatcher.reply_later(std::move(task)); },

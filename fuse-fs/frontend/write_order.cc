@@ -10,8 +10,8 @@
 namespace streamfs::frontend {
 namespace {
 
-// Between the threads that take two WRITEs one after the other.
-constexpr auto kMoment = std::chrono::milliseconds(5);
+// Between the threads that take two WRITEs one after the other, on a busy machine.
+constexpr auto kMoment = std::chrono::milliseconds(50);
 constexpr auto kPause = std::chrono::milliseconds(100);  // a lower WRITE's end wakes us before
 
 }  // namespace

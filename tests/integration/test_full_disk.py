@@ -194,3 +194,18 @@ def test_a_full_disk_can_be_looked_at_and_emptied(mount: Mount, fd: int) -> None
     os.ftruncate(fd, 0)
     assert os.write(fd, PIECE) == MIB
     (mount / "filled").unlink()
+
+
+def test_a_new_file_inherits_no_loss(mount: Mount) -> None:
+    lossy = os.open(mount / "lossy", os.O_WRONLY | os.O_CREAT)
+    os.write(lossy, PIECE * (free_bytes(mount) // MIB + 2))
+    forget_error(lossy)
+    number = os.fstat(lossy).st_ino
+    (mount / "lossy").unlink()
+    close(lossy)
+    names = (mount / f"new{index}" for index in range(100))
+    for name in names:
+        name.write_bytes(PIECE[:4096])
+        if name.stat().st_ino == number:
+            return
+    pytest.fail("no new file has the number of the removed one")

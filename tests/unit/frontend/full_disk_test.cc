@@ -44,6 +44,7 @@ class FullDiskTest : public testing::Test {
         .free_bytes = [this] { return free_bytes.load(); },
         .limit_dirty = [this](std::optional<uint64_t> bytes) { limit = bytes.value_or(0); },
         .expire_attributes = [this](InodeId id) { step('x', id); },
+        .wait_for_writers = [this](InodeId id) { step('l', id); },
         .write_back =
             [this](InodeId id) {
               step('w', id);
@@ -52,6 +53,7 @@ class FullDiskTest : public testing::Test {
         .take_error = [this](InodeId id) { step('e', id); },
         .correct_size = [this](InodeId id) { step('c', id); },
         .corrects = [](pid_t, InodeId) { return false; },
+        .is_removed = [this](InodeId id) { return removed == id.value; },
         .reply_later = [](const std::function<void()>& task) { task(); },
     });
   }
@@ -70,6 +72,7 @@ class FullDiskTest : public testing::Test {
 
   SetClock clock;
   std::atomic<uint64_t> free_bytes{0}, limit{1};
+  std::atomic<uint64_t> removed{0};
   std::atomic<int> told{0};
   std::function<void(InodeId)> during_write_back = [](InodeId) {};
   Mutex mutex;
@@ -87,16 +90,20 @@ TEST_F(FullDiskTest, ALossIsSettledAndToldToOneWrite) {
   disk.not_stored(kLossy, 4096);
   EXPECT_TRUE(asks(kLossy));
   until([this] { return told == 1; });
-  EXPECT_TRUE(seen().ends_with("x7w7e7c7"));
+  EXPECT_TRUE(seen().ends_with("x7l7w7e7c7"));
   EXPECT_FALSE(asks(kLossy));
+  EXPECT_EQ(disk.lost_from(kLossy), 4096U);
+  EXPECT_FALSE(disk.is_losing(kLossy));
+  clock.milliseconds += 2000;
+  until([this] { return !disk.lost_from(kLossy); });
 }
 
 TEST_F(FullDiskTest, TheErrorIsLeftToCloseWhileNobodyAsks) {
   disk.not_stored(kLossy, 4096);
-  until([this] { return seen() == "x7w7c7" && !disk.lost_from(kLossy); });
+  until([this] { return seen() == "x7l7w7c7"; });
   EXPECT_TRUE(asks(kLossy));
   until([this] { return told == 1; });
-  EXPECT_EQ(seen(), "x7w7c7x7w7e7c7");
+  EXPECT_EQ(seen(), "x7l7w7c7x7l7w7e7c7");
 }
 
 TEST_F(FullDiskTest, WhatIsLostMeanwhileIsSettledBeforeAnyoneIsTold) {
@@ -113,7 +120,6 @@ TEST_F(FullDiskTest, WhatIsLostMeanwhileIsSettledBeforeAnyoneIsTold) {
   asked.set_value();
   until([this] { return told == 1; });
   EXPECT_EQ(rounds, 3);
-  EXPECT_FALSE(disk.lost_from(kLossy));
 }
 
 TEST_F(FullDiskTest, FewWaitAndAllAreTold) {
@@ -129,12 +135,12 @@ TEST_F(FullDiskTest, FewWaitAndAllAreTold) {
 
 TEST_F(FullDiskTest, AnOldLossIsNotToldToANewWriterWhoHasSpace) {
   disk.not_stored(kLossy, 0);
-  until([this] { return !disk.lost_from(kLossy); });
+  until([this] { return seen().ends_with("c7"); });
   clock.milliseconds += 3000;
   free_bytes = kGib;
   EXPECT_FALSE(asks(kLossy));
   disk.not_stored(kLossy, 0);
-  disk.resized(kLossy);
+  disk.settled_elsewhere(kLossy);
   EXPECT_FALSE(asks(kLossy));
 }
 
@@ -145,6 +151,28 @@ TEST_F(FullDiskTest, TheKernelMayHoldLessDirtyAsTheFreeSpaceShrinks) {
   disk.wrote(uint64_t{1} << 30);
   until([this] { return limit == 0; });
   EXPECT_FALSE(disk.is_near());
+}
+
+TEST_F(FullDiskTest, ARemovedFileIsToldOfAndNotHeld) {
+  removed = kLossy.value;
+  disk.not_stored(kLossy, 0);
+  EXPECT_TRUE(asks(kLossy));
+  until([this] { return told == 1; });
+  EXPECT_EQ(seen().find('w'), std::string::npos);
+  EXPECT_FALSE(disk.holds_removed());
+}
+
+TEST_F(FullDiskTest, AFileThatIsRemovedWhileItIsSettledIsHeldForAMoment) {
+  during_write_back = [&](InodeId id) {
+    EXPECT_FALSE(disk.holds_removed());
+    removed = id.value;
+    EXPECT_TRUE(disk.holds_removed());
+  };
+  disk.not_stored(kLossy, 0);
+  until([this] { return seen().ends_with("c7"); });
+  EXPECT_TRUE(disk.holds_removed());
+  clock.milliseconds += 1000;
+  EXPECT_FALSE(disk.holds_removed());
 }
 
 TEST_F(FullDiskTest, TheEndTellsWhoWaits) {
