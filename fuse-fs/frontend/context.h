@@ -17,8 +17,10 @@
 #include "fuse-fs/data/gate.h"
 #include "fuse-fs/frontend/comm_cache.h"
 #include "fuse-fs/frontend/dispatch.h"
+#include "fuse-fs/frontend/full_disk.h"
 #include "fuse-fs/frontend/op_times.h"
 #include "fuse-fs/frontend/patience.h"
+#include "fuse-fs/frontend/write_order.h"
 
 namespace streamfs::frontend {
 
@@ -31,7 +33,11 @@ class Context {
     OpTimes* op_times = nullptr;  // outlives the session; none: nothing is timed
   };
   Context(data::Filesystem& filesystem, Clock& wall_clock, Settings chosen)
-      : clock(wall_clock), comms(wall_clock), settings(std::move(chosen)), fs_(filesystem) {}
+      : clock(wall_clock),
+        comms(wall_clock),
+        settings(std::move(chosen)),
+        full_disk(wall_clock),
+        fs_(filesystem) {}
 
   // For methods that never wait for a device.
   data::Filesystem& fs() { return fs_; }
@@ -45,10 +51,12 @@ class Context {
   InodeId inode(fuse_ino_t ino) const { return ino == FUSE_ROOT_ID ? fs_.root() : InodeId{ino}; }
   fuse_ino_t number(InodeId id) const { return id == fs_.root() ? FUSE_ROOT_ID : id.value; }
 
+  InHand in_hand;
   Clock& clock;
   CommCache comms;
   const Settings settings;
-  InHand in_hand;
+  FullDisk full_disk;
+  WriteOrder write_order;
   // Whether the kernel obeys ACLs. Decided at INIT, before any other request.
   std::atomic<bool> acls{true};
   // Whether there is a write-back cache: whatever is written moves times in the kernel then. As

@@ -9,10 +9,18 @@
 //            Always handed off to a pool of its own: were every transport thread in one of these,
 //            nobody would be left to take the WRITEs they wait for.
 //
-// Thread safety: run() from any thread. Exactly one reply is the task's own business.
+// A thread that pushes dirty pages never replies, and a thread that replies never pushes. Over
+// io_uring the kernel hands a ring entry's next request to the thread that sent the last reply of
+// that entry, as task work (fuse_uring_send_in_task). A thread that blocks uninterruptibly in the
+// kernel until its own WRITE is answered would never run that work. So push() runs on threads of
+// its own, and its caller waits in user space.
+//
+// Thread safety: run() and push() from any thread, but push() never from a transport's thread.
+// Exactly one reply is the task's own business.
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <utility>
 
 #include "base/assert.h"
@@ -27,7 +35,7 @@ bool& waiting_forbidden();
 
 class Dispatcher {
  public:
-  Dispatcher() : device_("fs-device", 32), kernel_("fs-kernel", 16) {}
+  Dispatcher() : pushers_("fs-pusher", 16), device_("fs-device", 32), kernel_("fs-kernel", 16) {}
 
   // Decided at INIT, before any other request.
   void set_over_io_uring(bool on) { over_io_uring_.store(on, std::memory_order_relaxed); }
@@ -41,9 +49,14 @@ class Dispatcher {
     task();
     waiting_forbidden() = false;
   }
+  // Runs `push`, which makes the kernel write dirty pages back, and returns when it is done.
+  void push(const std::function<void()>& push);
+  // Runs `task`, which replies, soon and elsewhere.
+  void reply_later(std::function<void()> task) { device_.post(std::move(task)); }
 
  private:
   std::atomic<bool> over_io_uring_{false};
+  WorkerPool pushers_;  // ends after the pools whose tasks wait for it
   WorkerPool device_;
   WorkerPool kernel_;
 };

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -25,13 +27,17 @@ namespace {
 constexpr unsigned kReadAheadKib = 2048;  // two requests of the largest size
 constexpr unsigned kDirtyPercent = 50;
 
-void write_setting(const std::string& path, unsigned value) {
+void write_setting(const std::string& path, uint64_t value) {
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   const std::string text = fmt::format("{}\n", value);
   if (fd < 0 || write(fd, text.data(), text.size()) < 0) {
     spdlog::debug("{} stays as it is: errno {}", path, errno);
   }
   if (fd >= 0) close(fd);
+}
+
+std::string folder_of(dev_t device, const std::string& sysfs) {
+  return fmt::format("{}/{}:{}", sysfs, major(device), minor(device));
 }
 
 constexpr const char* kConnections = "/sys/fs/fuse/connections";
@@ -60,10 +66,24 @@ bool become_io_flusher() {
 }
 
 void raise_limits(dev_t device, bool flusher, const std::string& sysfs) {
-  const std::string folder = fmt::format("{}/{}:{}", sysfs, major(device), minor(device));
+  const std::string folder = folder_of(device, sysfs);
   write_setting(folder + "/read_ahead_kb", kReadAheadKib);
   write_setting(folder + "/max_ratio", kDirtyPercent);
   if (flusher) write_setting(folder + "/strict_limit", 0);
+}
+
+// The kernel turns max_bytes into a share of what all filesystems may hold dirty, so max_ratio
+// takes its place again.
+void limit_dirty(dev_t device, std::optional<uint64_t> bytes, bool flusher,
+                 const std::string& sysfs) {
+  const std::string folder = folder_of(device, sysfs);
+  if (bytes) {
+    write_setting(folder + "/max_bytes", *bytes);
+    write_setting(folder + "/strict_limit", 1);
+  } else {
+    write_setting(folder + "/max_ratio", kDirtyPercent);
+    if (flusher) write_setting(folder + "/strict_limit", 0);
+  }
 }
 
 unsigned connection_of(const std::string& mountpoint) {

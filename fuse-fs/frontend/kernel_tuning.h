@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -18,6 +20,11 @@ bool become_io_flusher();
 // `device` is st_dev of the mount. `flusher`: what become_io_flusher() said; only then may the
 // mount have as many dirty pages as any other filesystem.
 void raise_limits(dev_t device, bool flusher, const std::string& sysfs = "/sys/class/bdi");
+
+// Bounds what the kernel may hold dirty of this mount, which a nearly full disk needs: what it
+// holds beyond the free space is lost. Without `bytes` the limits of raise_limits() hold again.
+void limit_dirty(dev_t device, std::optional<uint64_t> bytes, bool flusher,
+                 const std::string& sysfs = "/sys/class/bdi");
 
 // The kernel's number of what is mounted there; asks the mount nothing. 0: there is none.
 unsigned connection_of(const std::string& mountpoint);

@@ -54,6 +54,12 @@ bool replaces(Context& context, InodeId to, std::string_view new_name, unsigned 
   return target.ok();
 }
 
+// The number may be another file's after this.
+void let_go(Context& context, fuse_ino_t ino, uint64_t count) {
+  context.full_disk.settled_elsewhere(context.inode(ino));
+  context.fs().forget(context.inode(ino), count);
+}
+
 }  // namespace
 
 namespace op {
@@ -70,14 +76,14 @@ void lookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
 
 void forget(fuse_req_t req, fuse_ino_t ino, uint64_t count) {
   Context& context = context_of(req);
-  context.fs().forget(context.inode(ino), count);
+  let_go(context, ino, count);
   fuse_reply_none(req);
 }
 
 void forget_multi(fuse_req_t req, size_t count, fuse_forget_data* forgets) {
   Context& context = context_of(req);
   for (const fuse_forget_data& each : std::span(forgets, count)) {
-    context.fs().forget(context.inode(each.ino), each.nlookup);
+    let_go(context, each.ino, each.nlookup);
   }
   fuse_reply_none(req);
 }

@@ -179,7 +179,8 @@ Session::Session(data::Filesystem& fs, Clock& clock, Options options)
   });
   context_.push_dirty = [this](InodeId id) {
     const InHand::Elsewhere waiting;  // for the kernel's WRITEs
-    fuse_lowlevel_notify_inval_inode(session_, context_.number(id), 0, 0);
+    context_.dispatcher.push(
+        [this, id] { fuse_lowlevel_notify_inval_inode(session_, context_.number(id), 0, 0); });
   };
 }
 
@@ -229,6 +230,14 @@ void Session::set_up(fuse_conn_info* connection) {
   context_.fs().served_by(got ? "io_uring" : "/dev/fuse", why_not);
 }
 
+namespace {
+
+void debug_failure(const Result<void>& done) {
+  if (!done) spdlog::debug("{}", done.error().message());
+}
+
+}  // namespace
+
 void Session::announce(const std::function<void()>& ready) {
   struct statvfs answer{};
   struct stat root{};
@@ -237,7 +246,47 @@ void Session::announce(const std::function<void()>& ready) {
     return;  // serve() says why
   }
   raise_limits(root.st_dev, options_.io_flusher);
+  if (context_.kernel_keeps_times) watch_free_space(root.st_dev);
   ready();
+}
+
+void Session::watch_free_space(dev_t device) {
+  cached_size_.emplace(options_.mountpoint, device);
+  const auto kernels = [this](InodeId id) -> CachedSize::Inode {
+    const auto now = context_.fs().attributes(id);
+    return {context_.number(id), now ? now->generation : 0, now ? now->size : 0};
+  };
+  const auto invalidate = [this](InodeId id, off_t from) {
+    fuse_lowlevel_notify_inval_inode(session_, context_.number(id), from, 0);
+  };
+  context_.full_disk.start({
+      .free_bytes = [this] { return context_.fs().space().free_blocks * kBlockSize; },
+      .limit_dirty =
+          [this, device](std::optional<uint64_t> bytes) {
+            limit_dirty(device, bytes, options_.io_flusher);
+          },
+      .expire_attributes = [invalidate](InodeId id) { invalidate(id, -1); },
+      .wait_for_writers =
+          [this, kernels](InodeId id) {
+            debug_failure(cached_size_->wait_for_writers(kernels(id)));
+          },
+      .write_back = [invalidate](InodeId id) { invalidate(id, 0); },
+      .take_error = [this,
+                     kernels](InodeId id) { debug_failure(cached_size_->take_error(kernels(id))); },
+      .correct_size = [this,
+                       kernels](InodeId id) { debug_failure(cached_size_->correct(kernels(id))); },
+      .corrects =
+          [this](pid_t thread, InodeId id) {
+            return cached_size_->asked_by_us(thread, context_.number(id));
+          },
+      .is_removed =
+          [this](InodeId id) {
+            const auto now = context_.fs().attributes(id);
+            return now && now->nlink == 0;
+          },
+      .reply_later =
+          [this](std::function<void()> task) { context_.dispatcher.reply_later(std::move(task)); },
+  });
 }
 
 void Session::give_up() const {
@@ -267,6 +316,7 @@ Result<void> Session::serve(const std::function<void()>& ready) {
   // Nobody answers any more: closing the connection ends whoever still waits for an answer.
   fuse_session_unmount(session_);
   mounted_ = false;
+  context_.full_disk.stop();
   if (result < 0) return Error{-result, "serving " + options_.mountpoint};
   return {};
 }

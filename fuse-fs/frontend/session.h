@@ -8,10 +8,12 @@
 #pragma once
 
 #include <fuse_lowlevel.h>
+#include <sys/types.h>
 
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "fuse-fs/data/filesystem.h"
+#include "fuse-fs/frontend/cached_size.h"
 #include "fuse-fs/frontend/context.h"
 
 namespace streamfs::frontend {
@@ -62,12 +65,14 @@ class Session {
   Result<void> open();
   void set_up(fuse_conn_info* connection);
   void announce(const std::function<void()>& ready);
+  void watch_free_space(dev_t device);
   void give_up() const;
   bool try_unmount(bool lazily) const;
   bool goes_on() const;
   void end_detached();
 
   const Options options_;
+  std::optional<CachedSize> cached_size_;  // outlives the thread of the context's full_disk
   Context context_;
   fuse_session* session_ = nullptr;
   bool mounted_ = false;

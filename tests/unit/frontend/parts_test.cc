@@ -9,8 +9,10 @@
 #include <fstream>
 #include <future>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "fuse-fs/frontend/comm_cache.h"
@@ -139,6 +141,23 @@ TEST(Dispatch, WaitingIsForbiddenOnARingThreadOnly) {
   EXPECT_FALSE(waiting_forbidden());
 }
 
+TEST(Dispatch, AThreadThatRepliesNeverPushes) {
+  Dispatcher dispatcher;
+  dispatcher.set_over_io_uring(true);
+  std::promise<std::pair<std::thread::id, std::thread::id>> ran;
+  dispatcher.run(Wait::kKernel, [&] {
+    std::thread::id pusher;
+    dispatcher.push([&pusher] { pusher = std::this_thread::get_id(); });
+    ran.set_value({std::this_thread::get_id(), pusher});
+  });
+  const auto [replier, pusher] = ran.get_future().get();
+  EXPECT_NE(pusher, std::thread::id());
+  EXPECT_NE(pusher, replier);
+  std::promise<std::thread::id> later;
+  dispatcher.reply_later([&later] { later.set_value(std::this_thread::get_id()); });
+  EXPECT_NE(later.get_future().get(), pusher);
+}
+
 TEST(KernelTuning, ReadAheadAndDirtyShareAreRaised) {
   const Folder sysfs;
   for (const char* name : {"read_ahead_kb", "max_ratio", "strict_limit"}) {
@@ -150,6 +169,21 @@ TEST(KernelTuning, ReadAheadAndDirtyShareAreRaised) {
   raise_limits(39, true, sysfs.path());
   EXPECT_EQ(sysfs.get("0:39/strict_limit"), "0\n");
   raise_limits(40, true, sysfs.path());  // no such mount: nothing happens
+}
+
+TEST(KernelTuning, WhatMayBeDirtyIsBoundedAndFreeAgain) {
+  const Folder sysfs;
+  for (const char* name : {"max_bytes", "max_ratio", "strict_limit"}) {
+    sysfs.put(std::string("0:39/") + name, "7\n");
+  }
+  limit_dirty(39, 1 << 20, true, sysfs.path());
+  EXPECT_EQ(sysfs.get("0:39/max_bytes"), "1048576\n");
+  EXPECT_EQ(sysfs.get("0:39/strict_limit"), "1\n");
+  limit_dirty(39, std::nullopt, false, sysfs.path());
+  EXPECT_EQ(sysfs.get("0:39/max_ratio"), "50\n");
+  EXPECT_EQ(sysfs.get("0:39/strict_limit"), "1\n");
+  limit_dirty(39, std::nullopt, true, sysfs.path());
+  EXPECT_EQ(sysfs.get("0:39/strict_limit"), "0\n");
 }
 
 }  // namespace
