@@ -121,6 +121,7 @@ class FilesystemImpl final : public Filesystem {
   Result<void> check_device();
   void look_at_device();
   Result<void> drain_all();
+  Result<void> know_unwritten();
   HintReply reply_of(const placement::VStreamInfo& info) const;
   Result<void> writable() const;
 
