@@ -29,7 +29,10 @@ uint64_t first_block(uint64_t size, uint64_t offset) {
 Result<void> DataPath::write(InodeId id, uint64_t offset, ConstBytes in, meta::WriteTimes times) {
   if (in.empty()) return {};
   if (offset > kMaxFileBytes || in.size() > kMaxFileBytes - offset) return Error{EFBIG};
-  return write_all(id, offset, in, times);
+  Result<void> done = write_all(id, offset, in, times);
+  if (!done.ok() && done.error().code == ENOSPC)
+    write_where_there_are_blocks(id, offset, in, times);
+  return done;
 }
 
 Result<void> DataPath::write_all(InodeId id, uint64_t offset, ConstBytes in,
@@ -64,6 +67,24 @@ std::optional<Result<void>> DataPath::try_write(InodeId id, uint64_t offset, Con
   const Result<void> done = job.run();
   lacks_slots = job.lacks_slots();
   return done;
+}
+
+// The kernel sends pages that have blocks and pages that have none in one request, whoever wrote
+// them: a full disk must not take the first from those who overwrite. The file becomes longer only
+// over what was preallocated.
+void DataPath::write_where_there_are_blocks(InodeId id, uint64_t offset, ConstBytes in,
+                                            meta::WriteTimes times) {
+  const uint64_t first = offset / kBlockSize, end = offset + in.size();
+  const auto now = core_.engine.attributes(id);
+  const auto pieces = core_.engine.map(id, FileBlock{first}, div_round_up(end, kBlockSize) - first);
+  if (!now || !pieces || std::ranges::none_of(*pieces, &meta::Piece::hole)) return;
+  for (const meta::Piece& piece : *pieces) {
+    const uint64_t most = piece.unwritten ? end : std::min(end, now->size);
+    const uint64_t from = std::max(offset, piece.first.value * kBlockSize);
+    const uint64_t to = std::min(most, (piece.first.value + piece.length) * kBlockSize);
+    if (!piece.hole && from < to)
+      (void)write_all(id, from, in.subspan(from - offset, to - from), times);
+  }
 }
 
 // Zeroes for all of the unwritten extents that lie in this range. They become written and stay as

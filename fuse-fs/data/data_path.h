@@ -40,6 +40,8 @@ class DataPath {
   Result<void> write_all(InodeId id, uint64_t offset, ConstBytes in, meta::WriteTimes times);
   std::optional<Result<void>> try_write(InodeId id, uint64_t offset, ConstBytes in,
                                         meta::WriteTimes times, bool& lacks_slots);
+  void write_where_there_are_blocks(InodeId id, uint64_t offset, ConstBytes in,
+                                    meta::WriteTimes times);
   Result<void> write_whole_extents(InodeId id, uint64_t first, uint64_t last);
   Result<void> fill_holes(const InodeState& state, const meta::Attributes& now, uint64_t offset,
                           uint64_t length);

@@ -188,6 +188,49 @@ TEST(FullDisk, TakesOverwritesOfWhatFilesHave) {
   }
 }
 
+// A request of pages that have blocks, among others that have none.
+TEST(FullDisk, TakesOfAWriteWhatHasBlocks) {
+  Rig rig(small(false));
+  const InodeId id = rig.create("f");
+  ASSERT_TRUE(rig.write(id, 0, blocks(2, 'a')).ok());
+  ASSERT_TRUE(rig.fs().allocate(id, 0, 4 * kBlockSize, 2 * kBlockSize).ok());
+  ASSERT_TRUE(rig.write(id, 9 * kBlockSize, blocks(1, 'a')).ok());
+  fill(rig, "x");
+  EXPECT_EQ(error_of(rig.write(id, kBlockSize + 7, Rig::filled(8 * kBlockSize + 9, 'b'))), ENOSPC);
+  Content expected = Rig::filled(10 * kBlockSize, 0);
+  const auto put = [&](uint64_t from, uint64_t to, char what) {
+    std::fill(expected.begin() + static_cast<int64_t>(from),
+              expected.begin() + static_cast<int64_t>(to), std::byte(what));
+  };
+  put(0, kBlockSize + 7, 'a');
+  put(kBlockSize + 7, 2 * kBlockSize, 'b');
+  put(4 * kBlockSize, 6 * kBlockSize, 'b');
+  put(9 * kBlockSize, 9 * kBlockSize + 16, 'b');
+  put(9 * kBlockSize + 16, 10 * kBlockSize, 'a');
+  EXPECT_EQ(rig.read(id, 0, 1 << 20), expected);
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  rig.power_cut(1);
+  EXPECT_EQ(rig.read(rig.lookup("f"), 0, 1 << 20), expected);
+}
+
+TEST(FullDisk, MakesAFileLongerOnlyOverWhatWasSetAside) {
+  Rig rig(small(false));
+  const InodeId id = rig.create("f"), other = rig.create("g");
+  for (const InodeId each : {id, other})
+    ASSERT_TRUE(rig.write(each, 0, Rig::filled(100, 'a')).ok());
+  ASSERT_TRUE(rig.fs().allocate(id, FALLOC_FL_KEEP_SIZE, kBlockSize, kBlockSize).ok());
+  fill(rig, "x");
+  for (const InodeId each : {id, other})
+    EXPECT_EQ(error_of(rig.write(each, 50, Rig::filled(5 * kBlockSize, 'b'))), ENOSPC);
+  EXPECT_EQ(rig.fs().attributes(other)->size, 100U);
+  EXPECT_EQ(rig.fs().attributes(id)->size, 2 * kBlockSize);
+  EXPECT_EQ(rig.read(id, 99, 1 << 20), [] {
+    Content bytes = Rig::filled(2 * kBlockSize - 99, 'b');
+    std::fill(bytes.begin() + 1, bytes.begin() + kBlockSize - 99, std::byte{0});
+    return bytes;
+  }());
+}
+
 // META has no unit left, and each write would split an extent.
 TEST(FullMeta, TakesWritesIntoWhatWasSetAside) {
   for (const bool log : {false, true}) {
