@@ -6,9 +6,13 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/write_job.h"
 
 namespace streamfs::data {
@@ -25,20 +29,85 @@ uint64_t first_block(uint64_t size, uint64_t offset) {
 Result<void> DataPath::write(InodeId id, uint64_t offset, ConstBytes in, meta::WriteTimes times) {
   if (in.empty()) return {};
   if (offset > kMaxFileBytes || in.size() > kMaxFileBytes - offset) return Error{EFBIG};
-  const auto state = core_.states.get(id);
+  Result<void> done = write_all(id, offset, in, times);
+  if (!done.ok() && done.error().code == ENOSPC)
+    write_where_there_are_blocks(id, offset, in, times);
+  return done;
+}
+
+Result<void> DataPath::write_all(InodeId id, uint64_t offset, ConstBytes in,
+                                 meta::WriteTimes times) {
   const uint64_t last = (offset + in.size() - 1) / kBlockSize;
-  SFS_ASSIGN(meta::Attributes now, core_.engine.attributes(id));
   while (true) {
-    const uint64_t first = first_block(now.size, offset);
-    const RangeLock::Guard guard(state->blocks, first, last, RangeLock::Access::kExclusive);
-    SFS_ASSIGN(now, core_.engine.attributes(id));
-    if (first_block(now.size, offset) < first) continue;  // cut shorter while we waited
-    if (first_block(now.size, offset) < offset / kBlockSize) {
-      SFS_TRY(
-          zero_in_block(*state, now, now.size, round_up(now.size, kBlockSize), now.size, times));
-    }
-    return WriteJob(core_, *state, now, offset, in, offset + in.size(), times).run();
+    bool lacks_slots = false;
+    const std::optional<Result<void>> done = try_write(id, offset, in, times, lacks_slots);
+    if (done && !lacks_slots) return *done;
+    if (lacks_slots) SFS_TRY(write_whole_extents(id, offset / kBlockSize, last));
   }
+}
+
+// None: the file was cut shorter while this waited for its blocks.
+std::optional<Result<void>> DataPath::try_write(InodeId id, uint64_t offset, ConstBytes in,
+                                                meta::WriteTimes times, bool& lacks_slots) {
+  const auto state = core_.states.get(id);
+  Result<meta::Attributes> now = core_.engine.attributes(id);
+  if (!now) return now.error();
+  const uint64_t first = first_block(now->size, offset);
+  const RangeLock::Guard guard(state->blocks, first, (offset + in.size() - 1) / kBlockSize,
+                               RangeLock::Access::kExclusive);
+  now = core_.engine.attributes(id);
+  if (!now) return now.error();
+  if (first_block(now->size, offset) < first) return std::nullopt;
+  if (first_block(now->size, offset) < offset / kBlockSize) {
+    const Result<void> gap =
+        zero_in_block(*state, *now, now->size, round_up(now->size, kBlockSize), now->size, times);
+    if (!gap.ok()) return gap;
+  }
+  WriteJob job(core_, *state, *now, offset, in, offset + in.size(), times);
+  const Result<void> done = job.run();
+  lacks_slots = job.lacks_slots();
+  return done;
+}
+
+// The kernel sends pages that have blocks and pages that have none in one request, whoever wrote
+// them: a full disk must not take the first from those who overwrite. The file becomes longer only
+// over what was preallocated.
+void DataPath::write_where_there_are_blocks(InodeId id, uint64_t offset, ConstBytes in,
+                                            meta::WriteTimes times) {
+  const uint64_t first = offset / kBlockSize, end = offset + in.size();
+  const auto now = core_.engine.attributes(id);
+  const auto pieces = core_.engine.map(id, FileBlock{first}, div_round_up(end, kBlockSize) - first);
+  if (!now || !pieces || std::ranges::none_of(*pieces, &meta::Piece::hole)) return;
+  for (const meta::Piece& piece : *pieces) {
+    const uint64_t most = piece.unwritten ? end : std::min(end, now->size);
+    const uint64_t from = std::max(offset, piece.first.value * kBlockSize);
+    const uint64_t to = std::min(most, (piece.first.value + piece.length) * kBlockSize);
+    if (!piece.hole && from < to)
+      (void)write_all(id, from, in.subspan(from - offset, to - from), times);
+  }
+}
+
+// Zeroes for all of the unwritten extents that lie in this range. They become written and stay as
+// many, so that META needs no room for it; what is written into them then is an overwrite.
+Result<void> DataPath::write_whole_extents(InodeId id, uint64_t first, uint64_t last) {
+  const auto state = core_.states.get(id);
+  const RangeLock::Guard guard(state->blocks, 0, RangeLock::kToTheEnd,
+                               RangeLock::Access::kExclusive);
+  SFS_ASSIGN(const meta::Attributes now, core_.engine.attributes(id));
+  const uint64_t from = first - std::min(first, meta::kMaxUnwrittenBlocks);
+  const uint64_t end = std::min(last + meta::kMaxUnwrittenBlocks, meta::kMaxFileBlocks);
+  SFS_ASSIGN(const auto pieces, core_.engine.map(id, FileBlock{from}, end - from));
+  const std::vector<BlockBuffer> zeroes(meta::kMaxUnwrittenBlocks);
+  for (const meta::Piece& piece : pieces) {
+    const bool meets = piece.first.value <= last && piece.first.value + piece.length > first;
+    if (!piece.unwritten || !meets) continue;
+    const ConstBytes bytes = std::as_bytes(std::span(zeroes)).first(piece.length * kBlockSize);
+    WriteJob job(core_, *state, now, piece.first.value * kBlockSize, bytes, now.size,
+                 meta::WriteTimes::kToldByKernel);
+    job.splits_nothing();
+    SFS_TRY(job.run());
+  }
+  return {};
 }
 
 Result<void> DataPath::zero_in_block(InodeState& state, const meta::Attributes& now, uint64_t from,
@@ -46,7 +115,7 @@ Result<void> DataPath::zero_in_block(InodeState& state, const meta::Attributes& 
   static constexpr std::array<std::byte, kBlockSize> kZeroes{};
   if (from == to) return {};
   SFS_ASSIGN(const auto pieces, core_.engine.map(now.id, FileBlock{from / kBlockSize}, 1));
-  if (pieces.empty() || pieces.front().hole) return {};
+  if (pieces.empty() || pieces.front().hole || pieces.front().unwritten) return {};
   const ConstBytes zeroes(kZeroes);
   return WriteJob(core_, state, now, from, zeroes.first(to - from), end_offset, times).run();
 }
@@ -74,21 +143,6 @@ Result<void> DataPath::truncate(InodeId id, uint64_t size) {
   return resize_locked(*state, now, size);
 }
 
-Result<void> DataPath::preallocate(InodeId id, uint64_t offset, uint64_t length, bool keep_size) {
-  const auto state = core_.states.get(id);
-  const RangeLock::Guard guard(state->blocks, 0, RangeLock::kToTheEnd,
-                               RangeLock::Access::kExclusive);
-  SFS_ASSIGN(const meta::Attributes now, core_.engine.attributes(id));
-  const uint64_t first = offset / kBlockSize;
-  const uint64_t count = div_round_up(offset + length, kBlockSize) - first;
-  SFS_ASSIGN(const auto pieces, core_.engine.map(id, FileBlock{first}, count));
-  uint64_t missing = 0;
-  for (const meta::Piece& piece : pieces) missing += piece.hole ? piece.length : 0;
-  if (missing > core_.engine.space().free_blocks) return Error{ENOSPC, "preallocation"};
-  if (keep_size || offset + length <= now.size) return {};
-  return resize_locked(*state, now, offset + length);
-}
-
 Result<void> DataPath::punch_locked(InodeState& state, const meta::Attributes& now, uint64_t from,
                                     uint64_t to) {
   const uint64_t whole_from = round_up(from, kBlockSize), whole_to = round_down(to, kBlockSize);
@@ -102,16 +156,18 @@ Result<void> DataPath::punch_locked(InodeState& state, const meta::Attributes& n
   return {};
 }
 
-Result<void> DataPath::zero(InodeId id, uint64_t offset, uint64_t length, bool keep_size) {
+Result<void> DataPath::punch(InodeId id, uint64_t offset, uint64_t length) {
   const auto state = core_.states.get(id);
   const RangeLock::Guard guard(state->blocks, 0, RangeLock::kToTheEnd,
                                RangeLock::Access::kExclusive);
   SFS_ASSIGN(const meta::Attributes now, core_.engine.attributes(id));
-  // Past the end there is nothing to take away, but for the rest of the last block.
-  const uint64_t to = std::min(offset + length, round_up(now.size, kBlockSize));
-  if (offset < to) SFS_TRY(punch_locked(*state, now, offset, to));
-  if (keep_size || offset + length <= now.size) return {};
-  return resize_locked(*state, now, offset + length);
+  return punch_locked(*state, now, offset, offset + length);
+}
+
+// Nothing of the file waits for a flush when it returns.
+Result<void> DataPath::commit_all(InodeState& state, InodeId id) {
+  SFS_TRY(core_.epochs.flush_through(state.last_epoch.load(std::memory_order_acquire)));
+  return core_.epochs.commit(id);
 }
 
 Result<void> DataPath::shift(InodeId id, Shift kind, uint64_t offset, uint64_t length) {
@@ -120,8 +176,7 @@ Result<void> DataPath::shift(InodeId id, Shift kind, uint64_t offset, uint64_t l
                                RangeLock::Access::kExclusive);
   SFS_TRY(core_.engine.map(id, FileBlock{0}, 0));  // of what has no extents, this is the error
   if (offset % kBlockSize != 0 || length % kBlockSize != 0) return Error{EINVAL};
-  SFS_TRY(core_.epochs.flush_through(state->last_epoch.load(std::memory_order_acquire)));
-  SFS_TRY(core_.epochs.commit(id));
+  SFS_TRY(commit_all(*state, id));
   const FileBlock first{offset / kBlockSize};
   const uint64_t count = length / kBlockSize;
   return kind == Shift::kInsert ? core_.engine.insert_range(id, first, count)

@@ -1,11 +1,14 @@
 // Reads, writes and changes of size of one file, each under the inode's range lock.
 //
-// Overwrites go in place; only what is new is allocated. A read never shows what lies past the
-// file's end or in a hole, and never a block whose checksum does not fit.
+// Overwrites go in place, and so do writes into preallocated blocks; only what is new is allocated.
+// A read never shows what lies past the file's end, in a hole or in a block that was preallocated
+// and not written, and never a block whose checksum does not fit.
 // Thread safety: any thread; all may wait for the device. What a crash leaves: write_job.h.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -20,16 +23,34 @@ class DataPath {
   Result<size_t> read(InodeId id, uint64_t offset, Bytes out);
   Result<void> write(InodeId id, uint64_t offset, ConstBytes in, meta::WriteTimes times);
   Result<void> truncate(InodeId id, uint64_t size);
-  // Space is checked for, not set aside: a later write may still get ENOSPC.
+  // Every block of [offset, offset + length) is set aside: a write there never gets ENOSPC until
+  // the range is punched or cut off. Data stays; the rest reads as zeroes.
   Result<void> preallocate(InodeId id, uint64_t offset, uint64_t length, bool keep_size);
-  // [offset, offset + length) reads as zeroes afterwards; whole blocks become holes.
+  // The same, and all of it reads as zeroes.
   Result<void> zero(InodeId id, uint64_t offset, uint64_t length, bool keep_size);
+  // [offset, offset + length) reads as zeroes afterwards; whole blocks become holes.
+  Result<void> punch(InodeId id, uint64_t offset, uint64_t length);
   // Collapse and insertion of whole blocks (EINVAL), durable when they return. What of
   // the file waits for a flush is flushed and committed first.
   enum class Shift : uint8_t { kCollapse, kInsert };
   Result<void> shift(InodeId id, Shift kind, uint64_t offset, uint64_t length);
 
  private:
+  using NewPieces = std::vector<meta::WriteResult::NewPiece>;
+  Result<void> write_all(InodeId id, uint64_t offset, ConstBytes in, meta::WriteTimes times);
+  std::optional<Result<void>> try_write(InodeId id, uint64_t offset, ConstBytes in,
+                                        meta::WriteTimes times, bool& lacks_slots);
+  void write_where_there_are_blocks(InodeId id, uint64_t offset, ConstBytes in,
+                                    meta::WriteTimes times);
+  Result<void> write_whole_extents(InodeId id, uint64_t first, uint64_t last);
+  Result<void> fill_holes(const InodeState& state, const meta::Attributes& now, uint64_t offset,
+                          uint64_t length);
+  Result<void> reserve_or_reclaim(VStreamId vstream, const std::vector<meta::Piece>& pieces,
+                                  NewPieces& added);
+  Result<void> reserve(VStreamId vstream, const std::vector<meta::Piece>& pieces, NewPieces& added);
+  void cancel(NewPieces& added);
+  Result<void> unwrite(InodeState& state, InodeId id, uint64_t first, uint64_t end);
+  Result<void> commit_all(InodeState& state, InodeId id);
   Result<void> load(InodeId id, const std::vector<meta::Piece>& pieces, Bytes image, bool learn);
   Result<void> resize_locked(InodeState& state, const meta::Attributes& now, uint64_t size);
   // [from, to) lies in one block.

@@ -9,9 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
+#include "fuse-fs/data/pair.h"
+#include "fuse-fs/meta/label.h"
+#include "fuse-fs/meta/layout.h"
 
 namespace streamfs::data {
 
@@ -45,11 +49,15 @@ Result<void> FilesystemImpl::allocate(InodeId id, int mode, uint64_t offset, uin
   const bool keep_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
   switch (mode & ~FALLOC_FL_KEEP_SIZE) {
     case 0:
-      return path_->preallocate(id, offset, length, keep_size);
+      SFS_TRY(know_unwritten());
+      SFS_TRY(path_->preallocate(id, offset, length, keep_size));
+      return changed();
     case FALLOC_FL_PUNCH_HOLE:
-      return keep_size ? path_->zero(id, offset, length, true) : Result<void>(Error{EOPNOTSUPP});
+      return keep_size ? path_->punch(id, offset, length) : Result<void>(Error{EOPNOTSUPP});
     case FALLOC_FL_ZERO_RANGE:
-      return path_->zero(id, offset, length, keep_size);
+      SFS_TRY(know_unwritten());
+      SFS_TRY(path_->zero(id, offset, length, keep_size));
+      return changed();
     case FALLOC_FL_COLLAPSE_RANGE:
     case FALLOC_FL_INSERT_RANGE:
       if (keep_size) return Error{EOPNOTSUPP};
@@ -61,6 +69,19 @@ Result<void> FilesystemImpl::allocate(InodeId id, int mode, uint64_t offset, uin
     default:
       return Error{EOPNOTSUPP};
   }
+}
+
+// An older program takes what an unwritten extent holds for data: META and DATA's label say so,
+// durably, before the first one is stored.
+Result<void> FilesystemImpl::know_unwritten() {
+  const MutexLock lock(label_);
+  if (pair_.label.version >= meta::kUnwrittenVersion) return {};
+  SFS_TRY(engine_->raise_version(meta::kUnwrittenVersion));
+  SFS_TRY(pair_.region->sync());
+  const meta::DataLabel label = meta::grown_label(pair_.label, engine_->superblock());
+  SFS_TRY(replace_label(*device_, label));
+  pair_.label = label;
+  return {};
 }
 
 Result<uint64_t> FilesystemImpl::seek(InodeId id, uint64_t offset, int whence) {

@@ -129,6 +129,7 @@ class FilesystemImpl final : public Filesystem {
   Result<void> drain_all();
   void stop_background();
   void empty_kernel_caches();
+  Result<void> know_unwritten();
   HintReply reply_of(const placement::VStreamInfo& info) const;
   Result<void> writable() const;
 

@@ -337,8 +337,9 @@ Result<void> prove(const OpenPair& pair) {
 }
 
 Result<void> renew_label(OpenPair& pair) {
-  if (meta::same_size(pair.super, pair.label.geometry)) return {};
-  spdlog::warn("a growth was cut short; it is complete now");
+  const bool same_size = meta::same_size(pair.super, pair.label.geometry);
+  if (same_size && pair.super.version == pair.label.version) return {};
+  if (!same_size) spdlog::warn("a growth was cut short; it is complete now");
   pair.label = meta::grown_label(pair.label, pair.super);
   return replace_label(*pair.device, pair.label);
 }

@@ -29,7 +29,8 @@ Result<meta::DataLabel> read_label(blockdev::Device& device);
 Result<void> write_label(blockdev::Device& device, const meta::DataLabel& label);  // mkfs's
 // Another label in the place of the one there, which is whole at every moment. EIO.
 Result<void> replace_label(blockdev::Device& device, const meta::DataLabel& label);
-// A growth that was cut between META and DATA: the label says META's size from now on.
+// A growth, or a new format version, was cut between META and DATA: the label says what META says
+// from now on.
 Result<void> renew_label(OpenPair& pair);
 // Whether the two belong together.
 Result<void> check_pair(const meta::Superblock& super, const meta::DataLabel& label,

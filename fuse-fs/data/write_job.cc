@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/assert.h"
@@ -15,19 +15,19 @@
 #include "base/wire/model_table.h"
 #include "emulator/trace/trace.h"
 #include "fuse-fs/data/buffer.h"
+#include "fuse-fs/data/slot_room.h"
 
 namespace streamfs::data {
 namespace {
 
-constexpr uint32_t kLongRequest = std::numeric_limits<uint32_t>::max();
 constexpr uint64_t kPagesWorthACall = 8;  // to the kernel, and a microsecond's work meanwhile
+
+}  // namespace
 
 VStreamId vstream_of(const InodeState& state, const meta::Attributes& attributes) {
   if (attributes.vstream != kDefaultVStream) return attributes.vstream;
   return VStreamId{state.inferred.load(std::memory_order_relaxed)};
 }
-
-}  // namespace
 
 WriteJob::WriteJob(Core& core, InodeState& state, const meta::Attributes& attributes,
                    uint64_t offset, ConstBytes in, uint64_t end_offset, meta::WriteTimes times)
@@ -45,6 +45,7 @@ WriteJob::WriteJob(Core& core, InodeState& state, const meta::Attributes& attrib
 Result<void> WriteJob::run() {
   SFS_TRY(core_.epochs.begin_writing());
   SFS_TRY(map());
+  SFS_TRY(find_slots());
   SFS_TRY(prepare());
   SFS_TRY(place_or_reclaim());
   Result<void> done = begin_overwrite();
@@ -68,6 +69,17 @@ Result<void> WriteJob::map() {
   }
   head.first = FileBlock{first_};
   if (--head.length == 0) pieces_.erase(pieces_.begin());
+  return {};
+}
+
+Result<void> WriteJob::find_slots() {
+  const auto parts = std::ranges::count_if(pieces_, &meta::Piece::unwritten);
+  if (parts == 0 || !splits_) return {};
+  const uint64_t slots = 2 * static_cast<uint64_t>(parts) + 1;
+  auto room = slot_room(core_, slots);
+  lacks_slots_ = !room && room.error().code == ENOSPC;
+  if (!room) return room.error();
+  slots_ = std::move(room).value();
   return {};
 }
 
@@ -153,6 +165,8 @@ Result<void> WriteJob::place() {
     const uint64_t page = piece.first.value - first_;
     if (piece.hole) {
       SFS_TRY(allocate(page, piece.length));
+    } else if (piece.unwritten) {
+      convert(page, piece.length, piece.block);
     } else {
       overwrite(page, piece.length, piece.block);
     }
@@ -162,6 +176,12 @@ Result<void> WriteJob::place() {
 
 ConstBytes WriteJob::image(uint64_t page, uint64_t count) const {
   return image_.subspan(page * kBlockSize, count * kBlockSize);
+}
+
+void WriteJob::convert(uint64_t page, uint64_t count, BlockNo block) {
+  converted_.push_back({block, count});
+  add_segments(page, count, block, false);
+  near_ = BlockNo{block.value + count};
 }
 
 // In place. But another block, if one can be spared, costs less than the flush that makes a restore
@@ -209,6 +229,12 @@ void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, bool o
 
 Result<void> WriteJob::begin_overwrite() {
   if (!core_.checksums.kept()) return {};
+  // A restore may still look at a block that was written once, and became unwritten since.
+  for (const meta::Piece& piece : pieces_) {
+    const uint64_t page = piece.first.value - first_;
+    if (piece.unwritten)
+      SFS_TRY(core_.epochs.before_overwrite(piece.block, image(page, piece.length)));
+  }
   std::vector<meta::Piece> overwritten;
   for (const Segment& segment : segments_) {
     if (segment.is_new()) continue;
@@ -289,10 +315,10 @@ Result<void> WriteJob::finish() {
   meta::WriteResult done = result();
   done.epoch = core_.epochs.epoch();
   done.times = times_;
-  Result<void> named = core_.engine.finish_write(attributes_.id, done);
+  Result<void> named = core_.engine.finish_write(attributes_.id, done, slots_);
   if (!named.ok() && named.error().code == ENOSPC) {  // as FilesystemImpl::with_units
     core_.free_orphans();
-    named = core_.engine.finish_write(attributes_.id, done);
+    named = core_.engine.finish_write(attributes_.id, done, slots_);
   }
   SFS_TRY(named);
   reserved_.clear();
@@ -317,7 +343,9 @@ void WriteJob::tell_others() const {
 void WriteJob::cancel(bool submitted) {
   meta::BlockAllocator& blocks = core_.engine.blocks();
   for (const meta::BlockRun& run : reserved_) submitted ? blocks.discard(run) : blocks.cancel(run);
+  for (const meta::BlockRun& run : converted_) core_.write_behind.forget(run.first, run.count);
   reserved_.clear();
+  converted_.clear();
   segments_.clear();
 }
 

@@ -56,6 +56,8 @@ class BlockAllocator {
   void cancel(BlockRun run);  // a reserved run was not used
   // A reserved run was written, and no record will name it: to the device it lives until its trim.
   void discard(BlockRun run);
+  // The same callback for a run that a committed extent keeps: its unwritten bytes are nobody's.
+  void forget(BlockRun run);
   std::optional<BlockRun> next_discard(uint64_t max_blocks);  // as next_trim; ends with trimmed()
   void committed_allocation(BlockRun run);                    // its record is durable
   // What discard() takes is told to `discarded` from now on: nobody reads those blocks again.

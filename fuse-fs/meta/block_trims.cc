@@ -63,8 +63,12 @@ void BlockAllocator::tell_discarded(std::function<void(BlockRun)> discarded) {
   impl_->discarded = std::move(discarded);
 }
 
-void BlockAllocator::discard(BlockRun run) {
+void BlockAllocator::forget(BlockRun run) {
   if (impl_->discarded) impl_->discarded(run);
+}
+
+void BlockAllocator::discard(BlockRun run) {
+  forget(run);
   const MutexLock lock(impl_->mutex);
   impl_->gone.discarded(run);
   impl_->pending += run.count;

@@ -94,6 +94,12 @@ Result<void> EngineImpl::attach_again(uint32_t mirror_token) {
   return {};
 }
 
+Result<void> EngineImpl::raise_version(uint32_t version) {
+  SFS_TRY(change_superblock(
+      [&](Superblock& super) { super.version = std::max(super.version, version); }));
+  return {};
+}
+
 Result<void> EngineImpl::distrust() {
   SFS_TRY(change_superblock([](Superblock& super) { super.boot = kNoBoot; }));
   return {};
@@ -180,6 +186,7 @@ Result<ExtentMap*> EngineImpl::extents(Inode& inode) {
   if (!inode.extents) {
     SFS_ASSIGN(inode.extents, ExtentMap::load(heap_, inode.id, inode.committed, inode.uncommitted));
     if (!read_only_) SFS_TRY(finish_shift(inode));
+    if (!read_only_) SFS_TRY(finish_extending(inode));
   }
   return inode.extents.get();
 }

@@ -27,6 +27,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/block_allocator.h"
+#include "fuse-fs/meta/extent_map.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/journal.h"
 #include "pmem/region.h"
@@ -231,13 +232,31 @@ class Engine {
   // (one fence at most, none if they are already). Forgets their pending checksums.
   virtual Result<void> begin_overwrite(InodeId id, std::span<const Piece> overwritten) = 0;
   // The write is complete on the device: current view follows, and mtime and ctime if they are to.
-  virtual Result<void> finish_write(InodeId id, const WriteResult& result) = 0;
+  // New pieces that name the blocks of an unwritten extent make it written. `room` is from
+  // slot_room(), of two slots for each of them; what it does not take stays there.
+  virtual Result<void> finish_write(InodeId id, const WriteResult& result, SlotRoom& room) = 0;
+  Result<void> finish_write(InodeId id, const WriteResult& result) {
+    SlotRoom none;
+    return finish_write(id, result, none);
+  }
+  // Room for so many extents, whoever gets them. The reserve stays. ENOSPC.
+  virtual Result<SlotRoom> slot_room(uint64_t slots) = 0;
   // Current size; blocks past a smaller one leave the current view. The caller has zeroed the tail
   // of the last block. Committed with the inode's next commit, but what is longer than it was no
   // earlier than what a write before made longer.
   virtual Result<void> set_size(InodeId id, uint64_t size) = 0;
   // Removes whole blocks from the current view (punch).
   virtual Result<void> remove_range(InodeId id, FileBlock first, uint64_t count) = 0;
+  // Unwritten extents need format version kUnwrittenVersion. The next two calls are durable when
+  // they return, as changes of names are.
+  //
+  // Fills holes with these pieces, of blocks reserved from the allocator; after an error those are
+  // free again. `room`: a slot for each of unwritten_extents(), and one more.
+  virtual Result<void> preallocate(InodeId id, std::span<const WriteResult::NewPiece> pieces,
+                                   SlotRoom& room) = 0;
+  // What is written there reads as zeroes and keeps its blocks. EBUSY while anything of the file
+  // waits for its commit. `room`: two slots for each of unwritten_extents(), and one more.
+  virtual Result<void> unwrite(InodeId id, FileBlock first, uint64_t count, SlotRoom& room) = 0;
   // Takes whole blocks out of the file, and what follows moves down, or puts a hole in, and what
   // follows moves up. Durable when they return, as changes of names are; before, after any cut, not
   // at all. EBUSY while anything of the file waits for its commit. EINVAL unless a collapse ends,
@@ -272,6 +291,8 @@ class Engine {
   // META that was kept twice goes on with one copy: its superblock counts one attachment more and
   // has this token from now on. Stored and fenced; the caller syncs. Beside everything else.
   virtual Result<void> attach_again(uint32_t mirror_token) = 0;
+  // META has this format version, if it is higher. Stored and fenced; the caller syncs.
+  virtual Result<void> raise_version(uint32_t version) = 0;
   // META is not to be believed by the next mount: its superblock names a boot that never was.
   // Stored and fenced; the caller syncs.
   virtual Result<void> distrust() = 0;
@@ -307,6 +328,7 @@ struct FormatOptions {
   std::string data_identity;
   uint64_t created_seconds = 0;
   uint32_t random_seed = 0;
+  uint32_t version = kFormatVersion;
 };
 uint64_t meta_size_for(const FormatOptions& options);  // bytes
 // Files that fit an empty filesystem, and free heap units: small ones, 100 in a directory.

@@ -95,10 +95,10 @@ Result<FileBlock> EngineImpl::seek_hole(InodeId id, FileBlock from) {
 // ---- Changing the current view
 
 // They were written, most of them: a temporary file that is gone before it was committed.
-void EngineImpl::discard(const std::vector<BlockRun>& runs) {
-  for (const BlockRun& run : runs) {
+void EngineImpl::discard(const std::vector<ExtentMap::Dropped>& runs) {
+  for (const auto& [run, committed] : runs) {
     checksums_.forget(run.first, run.count);
-    blocks_.discard(run);
+    committed ? blocks_.forget(run) : blocks_.discard(run);
   }
 }
 
@@ -116,7 +116,7 @@ Result<void> EngineImpl::begin_overwrite(InodeId id, std::span<const Piece> over
   return {};
 }
 
-Result<void> EngineImpl::finish_write(InodeId id, const WriteResult& result) {
+Result<void> EngineImpl::finish_write(InodeId id, const WriteResult& result, SlotRoom& room) {
   SFS_TRY(writable());
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   if (!result.added.empty()) {
@@ -133,6 +133,7 @@ Result<void> EngineImpl::finish_write(InodeId id, const WriteResult& result) {
           {piece.first.value, piece.length, piece.block.value, piece.vstream.value, false},
           result.epoch));
     }
+    extents->absorb(room);
   }
   store_new_checksums(result, *inode);
   if (result.end_offset > inode->size) {
@@ -285,6 +286,7 @@ std::optional<std::vector<EngineImpl::Unflushed>> EngineImpl::unflushed(const In
   const uint64_t end = blocks_of(inode.size);
   inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t written_in) {
     ++extents;  // the record has them all, those that were flushed before as well
+    if (extent.unwritten) return;
     if (written_in > flushed) return add(extent.first, extent.block, extent.length);
     if (extent.end() > begin && extents <= kMaxConditions) add_overwritten(extent);
   });
@@ -371,7 +373,7 @@ Result<bool> EngineImpl::commit_step(Inode& inode, uint64_t epoch,
     }
     plan = std::move(planned).value();
   }
-  if (!plan.shifting) put_current(inode, next, epoch, plan.complete);
+  if (!plan.shifting) put_current(inode, next, epoch, plan);
   const bool complete = plan.complete;
   SFS_TRY(commit_plan(inode, change, std::move(plan)));
   if (complete) settle_size(inode, epoch);
@@ -420,16 +422,28 @@ uint64_t size_at(const Inode& inode, uint64_t epoch) {
   return size;
 }
 
+// What the next mount does with blocks past the size, if this record of several is the last one.
+// Only a truncation takes away what was preallocated there.
+uint16_t resumed_as(const Inode& inode, const InodeImage& next, uint64_t size, bool in_place) {
+  const bool shrinks = size < next.size || (next.flags & kTruncating) != 0;
+  if (shrinks) return kTruncating;
+  const bool keeps = in_place || (next.flags & kExtending) != 0 ||
+                     inode.extents->unwritten_from(blocks_of(next.size));
+  return keeps ? kExtending : kTruncating;
+}
+
 }  // namespace
 
 // A change too large for one record: blocks past the size may exist until the last one.
-void EngineImpl::put_current(Inode& inode, InodeImage& next, uint64_t epoch, bool complete) {
+void EngineImpl::put_current(Inode& inode, InodeImage& next, uint64_t epoch,
+                             const ExtentMap::Plan& plan) {
   next.mtime = inode.mtime;
   next.ctime = inode.ctime;
   const uint64_t size = size_at(inode, epoch);
-  next.size = complete ? size : std::min(next.size, size);
-  next.flags =
-      static_cast<uint16_t>(complete ? next.flags & ~kTruncating : next.flags | kTruncating);
+  uint16_t resumed = 0;
+  if (!plan.complete) resumed = resumed_as(inode, next, size, plan.in_place > 0);
+  next.size = plan.complete ? size : std::min(next.size, size);
+  next.flags = static_cast<uint16_t>((next.flags & ~(kTruncating | kExtending)) | resumed);
 }
 
 void EngineImpl::settle_size(Inode& inode, uint64_t epoch) {

@@ -107,9 +107,14 @@ class EngineImpl final : public Engine {
   Result<FileBlock> seek_data(InodeId id, FileBlock from) override;
   Result<FileBlock> seek_hole(InodeId id, FileBlock from) override;
   Result<void> begin_overwrite(InodeId id, std::span<const Piece> overwritten) override;
-  Result<void> finish_write(InodeId id, const WriteResult& result) override;
+  using Engine::finish_write;
+  Result<void> finish_write(InodeId id, const WriteResult& result, SlotRoom& room) override;
+  Result<SlotRoom> slot_room(uint64_t slots) override;
   Result<void> set_size(InodeId id, uint64_t size) override;
   Result<void> remove_range(InodeId id, FileBlock first, uint64_t count) override;
+  Result<void> preallocate(InodeId id, std::span<const WriteResult::NewPiece> pieces,
+                           SlotRoom& room) override;
+  Result<void> unwrite(InodeId id, FileBlock first, uint64_t count, SlotRoom& room) override;
   Result<void> collapse_range(InodeId id, FileBlock first, uint64_t count) override;
   Result<void> insert_range(InodeId id, FileBlock first, uint64_t count) override;
   Result<void> commit_inode(InodeId id, uint64_t epoch) override;
@@ -133,6 +138,7 @@ class EngineImpl final : public Engine {
   uint32_t vstream_capacity() const override;
 
   Result<void> attach_again(uint32_t mirror_token) override;
+  Result<void> raise_version(uint32_t version) override;
   Result<void> distrust() override;
   Superblock superblock() override;
   Result<void> close_clean(uint64_t log_end) override;
@@ -216,7 +222,7 @@ class EngineImpl final : public Engine {
                                   const Inode& parent, uint32_t umask);
 
   // ---- Data
-  void discard(const std::vector<BlockRun>& runs);
+  void discard(const std::vector<ExtentMap::Dropped>& runs);
   void store_new_checksums(const WriteResult& result, Inode& inode);
   void settle_checksums(Inode& inode, uint64_t epoch);
   void flush_new_checksums(const Inode& inode, uint64_t epoch);
@@ -236,7 +242,10 @@ class EngineImpl final : public Engine {
   Result<void> commit_plan(Inode& inode, Change& change, ExtentMap::Plan plan);
   Result<void> shift_range(Inode& inode, const Shift& shift, uint64_t size);
   Result<void> finish_shift(Inode& inode);
-  static void put_current(Inode& inode, InodeImage& next, uint64_t epoch, bool complete);
+  Result<void> finish_extending(Inode& inode);
+  void take_back(ExtentMap& extents, std::span<const WriteResult::NewPiece> pieces);
+  static void put_current(Inode& inode, InodeImage& next, uint64_t epoch,
+                          const ExtentMap::Plan& plan);
   static void settle_size(Inode& inode, uint64_t epoch);
 
   pmem::Region& region_;

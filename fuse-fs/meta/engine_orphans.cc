@@ -53,7 +53,7 @@ Result<void> EngineImpl::free_orphan(InodeId id) {
 // Nothing of the current view will ever be committed.
 void EngineImpl::discard_current(Inode& inode) {
   if (inode.extents) {
-    discard(inode.extents->reserved());
+    discard(inode.extents->overlay());
     inode.extents.reset();
     inode.uncommitted = {};
   }

@@ -34,14 +34,15 @@ Result<ExtentMap::Plan> ExtentMap::plan(Transaction& tx, InodeImage& next, uint6
   for (auto at = added_.begin(); plan.complete && at != added_.end(); ++at) {
     const auto& [first, added] = *at;
     if (added.epoch > epoch) continue;
+    const Blocks blocks = added.in_place ? Blocks::kKept : Blocks::kFreed;
     const uint64_t end = room_up_to(added.extent, plan.steps);
     plan.complete = end == added.extent.end();
     if (end == first) break;
     if (!plan.complete) split_added(first, end);
     // In one record with what it replaces: after none would there be neither.
-    SFS_ASSIGN(const uint64_t replaced, plan_removals_in(tx, next, plan, first, end));
+    SFS_ASSIGN(const uint64_t replaced, plan_removals_in(tx, next, plan, first, end, blocks));
     SFS_ASSERT(replaced == end);
-    SFS_TRY(plan_added(tx, next, plan, added.extent));
+    SFS_TRY(plan_added(tx, next, plan, added));
     plan.added.push_back(first);
   }
   return plan;
@@ -59,8 +60,9 @@ uint64_t ExtentMap::room_up_to(const Extent& extent, uint32_t steps) const {
 
 Result<void> ExtentMap::plan_removals(Transaction& tx, InodeImage& next, Plan& plan) {
   for (const auto& [first, removed] : removed_) {
-    if (removed.epoch != 0) continue;
-    SFS_ASSIGN(plan.removed_up_to, plan_removals_in(tx, next, plan, first, removed.end));
+    if (removed.epoch) continue;
+    SFS_ASSIGN(plan.removed_up_to,
+               plan_removals_in(tx, next, plan, first, removed.end, Blocks::kFreed));
     if (plan.removed_up_to == removed.end) continue;
     plan.complete = false;
     break;
@@ -70,13 +72,13 @@ Result<void> ExtentMap::plan_removals(Transaction& tx, InodeImage& next, Plan& p
 
 // How far the record has room for what is committed there.
 Result<uint64_t> ExtentMap::plan_removals_in(Transaction& tx, InodeImage& next, Plan& plan,
-                                             uint64_t first, uint64_t end) {
+                                             uint64_t first, uint64_t end, Blocks blocks) {
   for (uint64_t at = first; at < end;) {
     const auto found = first_past(committed_, at, kEndOfExtent);
     if (found == committed_.end() || found->first >= end) break;
     if (plan.steps >= Plan::kMaxSteps) return at;
     const uint64_t stop = std::min(end, found->second.extent.end());
-    SFS_TRY(plan_removal(tx, next, plan, found->first, std::max(at, found->first), stop));
+    SFS_TRY(plan_removal(tx, next, plan, found->first, std::max(at, found->first), stop, blocks));
     at = stop;
   }
   return end;
@@ -84,11 +86,12 @@ Result<uint64_t> ExtentMap::plan_removals_in(Transaction& tx, InodeImage& next, 
 
 // [first, end) leaves the committed extent at `key`, which covers it.
 Result<void> ExtentMap::plan_removal(Transaction& tx, InodeImage& next, Plan& plan, uint64_t key,
-                                     uint64_t first, uint64_t end) {
+                                     uint64_t first, uint64_t end, Blocks blocks) {
   ++plan.steps;
   const Committed old = committed_.at(key);
   const Extent& extent = old.extent;
-  plan.freed.push_back({BlockNo{extent.block + (first - extent.first)}, end - first});
+  if (blocks == Blocks::kFreed)
+    plan.freed.push_back({BlockNo{extent.block + (first - extent.first)}, end - first});
   Extent head = extent, tail = extent;
   head.length = first - extent.first;
   tail.first = end;
@@ -111,25 +114,51 @@ Result<void> ExtentMap::plan_removal(Transaction& tx, InodeImage& next, Plan& pl
 }
 
 Result<void> ExtentMap::plan_added(Transaction& tx, InodeImage& next, Plan& plan,
-                                   const Extent& extent) {
+                                   const Added& added) {
   ++plan.steps;
-  plan.allocated.push_back({BlockNo{extent.block}, extent.length});
-  const auto after = committed_.lower_bound(extent.first);
-  if (after != committed_.begin()) {
-    Committed& before = std::prev(after)->second;
-    const Extent old = before.extent;
-    if (old.end() == extent.first && old.block + old.length == extent.block &&
-        old.vstream == extent.vstream && !old.unwritten &&
-        old.length + extent.length <= kMaxRunBlocks) {
-      before.extent.length += extent.length;
-      write_slot(tx, next, before.slot, before.extent, &old);
-      return {};
-    }
+  const Extent& extent = added.extent;
+  if (added.in_place) {
+    plan.in_place += extent.length;
+  } else {
+    plan.allocated.push_back({BlockNo{extent.block}, extent.length});
   }
+  if (join(tx, next, extent)) return {};
   SFS_ASSIGN(const uint64_t slot, take_slot(tx, next, plan));
   write_slot(tx, next, slot, extent, nullptr);
-  committed_.emplace_hint(after, extent.first, Committed{extent, slot});
+  committed_.emplace(extent.first, Committed{extent, slot});
   return {};
+}
+
+// Into the slot of the extent before it, or after it, or one for all three. False: neither joins.
+bool ExtentMap::join(Transaction& tx, InodeImage& next, const Extent& extent) {
+  const auto after = committed_.lower_bound(extent.first);
+  Extent whole = extent;
+  const auto before = after == committed_.begin() ? committed_.end() : std::prev(after);
+  const bool joins_before = before != committed_.end() && joins(before->second.extent, whole);
+  if (joins_before) {
+    whole = before->second.extent;
+    whole.length += extent.length;
+  }
+  const bool joins_after = after != committed_.end() && joins(whole, after->second.extent);
+  if (!joins_before && !joins_after) return false;
+  const Committed last = joins_after ? after->second : before->second;
+  if (joins_after) {
+    whole.length += last.extent.length;
+    committed_.erase(after);
+    if (joins_before) clear_slot(tx, next, last.slot);
+  }
+  const uint64_t slot = joins_before ? before->second.slot : last.slot;
+  const Extent old = joins_before ? before->second.extent : last.extent;
+  write_slot(tx, next, slot, whole, &old);
+  committed_.insert_or_assign(whole.first, Committed{whole, slot});
+  return true;
+}
+
+Result<Heap::Claim> ExtentMap::take_unit() {
+  if (ahead_.empty()) return heap_.take(Heap::Purpose::kMust);
+  Heap::Claim unit = std::move(ahead_.back());
+  ahead_.pop_back();
+  return unit;
 }
 
 Result<uint64_t> ExtentMap::take_slot(Transaction& tx, InodeImage& next, Plan& plan) {
@@ -140,7 +169,7 @@ Result<uint64_t> ExtentMap::take_slot(Transaction& tx, InodeImage& next, Plan& p
     }
   }
   if (free_slots_.empty()) {
-    SFS_ASSIGN(Heap::Claim unit, heap_.take(Heap::Purpose::kMust));
+    SFS_ASSIGN(Heap::Claim unit, take_unit());
     heap_.put_unit(tx, unit.offset(), UnitKind::kExtents, id_, next.chain);
     next.chain = unit.offset();
     for (uint64_t i = kExtentSlotsPerUnit; i-- > 0;) {
@@ -162,7 +191,9 @@ void ExtentMap::write_slot(Transaction& tx, InodeImage& next, uint64_t slot, con
     next.flags = static_cast<uint16_t>(next.flags | kInlineExtent0 << slot);
     return;
   }
-  if (old != nullptr && old->first == extent.first && old->block == extent.block) {
+  const bool same_head = old != nullptr && old->first == extent.first &&
+                         old->block == extent.block && old->unwritten == extent.unwritten;
+  if (same_head) {
     tx.patch(slot + kLengthWord, words[kLengthWord / kWordSize]);
     return;
   }
@@ -182,7 +213,7 @@ void ExtentMap::clear_slot(Transaction& tx, InodeImage& next, uint64_t slot) {
 void ExtentMap::done(Plan plan) {
   for (Heap::Claim& unit : plan.units) unit.keep();
   for (auto at = removed_.begin(); at != removed_.end() && at->first < plan.removed_up_to;) {
-    if (at->second.epoch != 0) {
+    if (at->second.epoch) {
       ++at;
       continue;
     }
@@ -196,6 +227,9 @@ void ExtentMap::done(Plan plan) {
   }
   for (const BlockRun& run : plan.allocated) uncommitted_.added -= run.count;
   for (const BlockRun& run : plan.freed) uncommitted_.removed -= run.count;
+  uncommitted_.added -= plan.in_place;
+  uncommitted_.removed -= plan.in_place;
+  if (!dirty()) ahead_.clear();
 }
 
 Result<void> ExtentMap::restore(const InodeImage& image) {

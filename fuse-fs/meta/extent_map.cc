@@ -11,6 +11,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -49,6 +50,13 @@ Result<Extent> decode_extent(const ExtentSlot& slot, const Geometry& geometry) {
   return extent;
 }
 
+bool joins(const Extent& head, const Extent& tail) {
+  const uint64_t most = head.unwritten ? kMaxUnwrittenBlocks : kMaxRunBlocks;
+  return head.end() == tail.first && head.block + head.length == tail.block &&
+         head.vstream == tail.vstream && head.unwritten == tail.unwritten &&
+         head.length + tail.length <= most;
+}
+
 ExtentSlot read_extent_slot(const pmem::Region& region, uint64_t offset) {
   std::array<uint64_t, sizeof(ExtentSlot) / kWordSize> words{};
   for (size_t i = 0; i < words.size(); ++i) words[i] = region.load(offset + i * kWordSize);
@@ -81,6 +89,9 @@ Result<std::unique_ptr<ExtentMap>> ExtentMap::load(Heap& heap, InodeId id, const
     // A truncation was cut between its records: go on with it at the next commit.
     map->remove(div_round_up(image.size, kBlockSize), kMaxFileBlocks);
   }
+  // A commit that made the file longer was: what it wrote past the size must not show.
+  if ((image.flags & kExtending) != 0)
+    map->unwrite(div_round_up(image.size, kBlockSize), kMaxFileBlocks);
   return map;
 }
 
@@ -160,7 +171,7 @@ std::optional<Extent> ExtentMap::next_committed(uint64_t from, uint64_t epoch) c
       continue;
     }
     while (hidden != removed_.end() &&
-           (hidden->second.end <= start || hidden->second.epoch > epoch))
+           (hidden->second.end <= start || hidden->second.epoch.value_or(0) > epoch))
       ++hidden;
     if (hidden == removed_.end() || hidden->first >= extent.end())
       return cut(extent, start, extent.end());
@@ -181,34 +192,79 @@ std::optional<Extent> ExtentMap::next(uint64_t from) const {
   return cut(extent, start, extent.end());
 }
 
-std::vector<BlockRun> ExtentMap::add(const Extent& extent, uint64_t epoch) {
-  std::vector<BlockRun> dropped;
-  const std::optional<Extent> there = next(extent.first);
-  if (there && there->first < extent.end()) dropped = take_out(extent.first, extent.end(), epoch);
+// Part by part: where it names the blocks of a committed extent it is in place.
+std::vector<ExtentMap::Dropped> ExtentMap::add(const Extent& extent, uint64_t epoch) {
+  std::vector<Dropped> dropped;
+  for (uint64_t at = extent.first, stop = 0; at < extent.end(); at = stop) {
+    stop = extent.unwritten ? std::min(extent.end(), at + kMaxUnwrittenBlocks) : extent.end();
+    const std::optional<Extent> there = next(at);
+    const bool mapped = there && there->first == at;
+    if (there && there->first < stop) stop = mapped ? std::min(stop, there->end()) : there->first;
+    const bool same = mapped && there->block == extent.block + (at - extent.first);
+    const auto before = first_past(added_, at, kEndOfExtent);
+    const bool new_before =
+        before != added_.end() && before->first <= at && !before->second.in_place;
+    const std::vector<Dropped> gone = take_out(at, stop, epoch);
+    if (!same) dropped.insert(dropped.end(), gone.begin(), gone.end());
+    add_part({cut(extent, at, stop), epoch, same && !new_before});
+  }
+  return dropped;
+}
+
+void ExtentMap::add_part(const Added& part) {
+  const Extent& extent = part.extent;
   uncommitted_.added += extent.length;
   const auto after = added_.lower_bound(extent.first);
   if (after != added_.begin()) {
     Added& before = std::prev(after)->second;
-    const Extent& old = before.extent;
-    if (old.end() == extent.first && old.block + old.length == extent.block &&
-        old.vstream == extent.vstream && before.epoch == epoch &&
-        old.length + extent.length <= kMaxRunBlocks) {
+    if (joins(before.extent, extent) && before.epoch == part.epoch &&
+        before.in_place == part.in_place) {
       before.extent.length += extent.length;
-      return dropped;
+      return;
     }
   }
-  added_.emplace_hint(after, extent.first, Added{extent, epoch});
-  return dropped;
+  added_.emplace_hint(after, extent.first, part);
 }
 
-std::vector<BlockRun> ExtentMap::remove(uint64_t first, uint64_t count) {
+std::vector<ExtentMap::Dropped> ExtentMap::remove(uint64_t first, uint64_t count) {
   const uint64_t end =
       count > kMaxFileBlocks ? kMaxFileBlocks : std::min(first + count, kMaxFileBlocks);
-  return take_out(first, end, 0);
+  return take_out(first, end, std::nullopt);
 }
 
-std::vector<BlockRun> ExtentMap::take_out(uint64_t first, uint64_t end, uint64_t epoch) {
-  std::vector<BlockRun> dropped = remove_added(first, end);
+void ExtentMap::unwrite(uint64_t first, uint64_t end) {
+  for (uint64_t at = first; at < end;) {
+    const std::optional<Extent> there = next(at);
+    if (!there || there->first >= end) return;
+    at = std::min(end, there->end());
+    if (there->unwritten) continue;
+    Extent part = cut(*there, there->first, at);
+    part.unwritten = true;
+    add(part, 0);
+  }
+}
+
+bool ExtentMap::unwritten_from(uint64_t block) const {
+  for (auto at = first_past(committed_, block, kEndOfExtent); at != committed_.end(); ++at) {
+    if (at->second.extent.unwritten) return true;
+  }
+  return false;
+}
+
+// An extent that is added takes two slots at most, as does a removal; and a commit that has not
+// come to the end of an extent has it in two parts.
+void ExtentMap::absorb(SlotRoom& room) {
+  const uint64_t needed = 2 * added_.size() + removed_.size() + 1;
+  uint64_t there = free_slots_.size() + kInlineExtents - inline_used_;
+  for (there += ahead_.size() * kExtentSlotsPerUnit; there < needed && !room.units.empty();
+       there += kExtentSlotsPerUnit) {
+    ahead_.push_back(std::move(room.units.back()));
+    room.units.pop_back();
+  }
+}
+
+std::vector<ExtentMap::Dropped> ExtentMap::take_out(uint64_t first, uint64_t end, Replaced epoch) {
+  std::vector<Dropped> dropped = remove_added(first, end);
   let_wait(first, end, epoch);
   for (uint64_t at = first; at < end;) {
     const std::optional<Extent> part = next_committed(at);
@@ -220,28 +276,30 @@ std::vector<BlockRun> ExtentMap::take_out(uint64_t first, uint64_t end, uint64_t
   return dropped;
 }
 
-std::vector<BlockRun> ExtentMap::remove_added(uint64_t first, uint64_t end) {
-  std::vector<BlockRun> dropped;
+std::vector<ExtentMap::Dropped> ExtentMap::remove_added(uint64_t first, uint64_t end) {
+  std::vector<Dropped> dropped;
   auto found = first_past(added_, first, kEndOfExtent);
   while (found != added_.end() && found->first < end) {
     const Added old = found->second;
     found = added_.erase(found);
     const uint64_t from = std::max(first, old.extent.first);
     const uint64_t to = std::min(end, old.extent.end());
-    dropped.push_back({BlockNo{cut(old.extent, from, to).block}, to - from});
+    dropped.push_back({{BlockNo{cut(old.extent, from, to).block}, to - from}, old.in_place});
     uncommitted_.added -= to - from;
     if (old.extent.first < from) {
-      added_.emplace(old.extent.first, Added{cut(old.extent, old.extent.first, from), old.epoch});
+      added_.emplace(old.extent.first,
+                     Added{cut(old.extent, old.extent.first, from), old.epoch, old.in_place});
     }
     if (to < old.extent.end()) {
-      found = added_.emplace(to, Added{cut(old.extent, to, old.extent.end()), old.epoch}).first;
+      const Added rest{cut(old.extent, to, old.extent.end()), old.epoch, old.in_place};
+      found = added_.emplace(to, rest).first;
       break;
     }
   }
   return dropped;
 }
 
-void ExtentMap::hide(uint64_t first, uint64_t end, uint64_t epoch) {
+void ExtentMap::hide(uint64_t first, uint64_t end, Replaced epoch) {
   auto after = removed_.lower_bound(first);
   if (after != removed_.end() && after->first == end && after->second.epoch == epoch) {
     end = after->second.end;
@@ -258,11 +316,11 @@ void ExtentMap::hide(uint64_t first, uint64_t end, uint64_t epoch) {
 }
 
 // What replaced this is replaced in turn, or gone.
-void ExtentMap::let_wait(uint64_t first, uint64_t end, uint64_t epoch) {
+void ExtentMap::let_wait(uint64_t first, uint64_t end, Replaced epoch) {
   for (auto at = first_past(removed_, first, kEndOfHidden); at != removed_.end(); ++at) {
     if (at->first >= end) break;
     const Removed old = at->second;
-    if (old.epoch == 0 || old.epoch == epoch) continue;
+    if (!old.epoch || old.epoch == epoch) continue;
     if (at->first < first) {
       at->second.end = first;
       at = removed_.emplace(first, old).first;
@@ -276,7 +334,7 @@ void ExtentMap::split_added(uint64_t first, uint64_t at) {
   Added& whole = added_.at(first);
   const Extent old = whole.extent;
   whole.extent = cut(old, first, at);
-  added_.emplace(at, Added{cut(old, at, old.end()), whole.epoch});
+  added_.emplace(at, Added{cut(old, at, old.end()), whole.epoch, whole.in_place});
 }
 
 void ExtentMap::forget_removed(uint64_t first, uint64_t end) {
@@ -296,11 +354,11 @@ void ExtentMap::for_each_added(
   }
 }
 
-std::vector<BlockRun> ExtentMap::reserved() const {
-  std::vector<BlockRun> runs;
+std::vector<ExtentMap::Dropped> ExtentMap::overlay() const {
+  std::vector<Dropped> runs;
   runs.reserve(added_.size());
   for (const auto& [first, added] : added_) {
-    runs.push_back({BlockNo{added.extent.block}, added.extent.length});
+    runs.push_back({{BlockNo{added.extent.block}, added.extent.length}, added.in_place});
   }
   return runs;
 }

@@ -2,6 +2,13 @@
 // since. The current view is `added` over (`committed` without `removed`); a commit moves part of
 // the overlay into slots. So a write costs a step in a small map, and a commit costs what changed.
 //
+// Unwritten extents have blocks and read as zeroes. A write into one adds a written extent *in
+// place*: of the same blocks, over the committed unwritten one. Its commit neither allocates nor
+// frees; if it is dropped before, the committed extent still has the blocks.
+//
+// Room for slots: a conversion splits an extent in three at most and takes two slots. Its writer
+// brings them (SlotRoom), so that the commit needs no unit of META that could be missing.
+//
 // Slots: two inside the inode, then chains of kExtents units; unordered on the media. Slots are
 // only ever written by journal patches, so a cleared one may be used again at once. While a shift
 // is under way some hold old positions; here all have their new ones.
@@ -36,9 +43,22 @@ struct Extent {
   uint64_t end() const { return first + length; }
 };
 
+// No unwritten extent is longer: where META has no room to split one, all of it is written.
+inline constexpr uint64_t kMaxUnwrittenBlocks = 1024;
+constexpr uint64_t unwritten_extents(uint64_t blocks) {
+  return div_round_up(blocks, kMaxUnwrittenBlocks);
+}
+
+// Units of META for extents that are going to be added. What is not needed goes back.
+struct SlotRoom {
+  std::vector<Heap::Claim> units;
+};
+
 ExtentSlot encode_extent(const Extent& extent);
 // Errors: EIO for a slot that is damaged or points outside the file or the data device.
 Result<Extent> decode_extent(const ExtentSlot& slot, const Geometry& geometry);
+// Whether one slot can hold both.
+bool joins(const Extent& head, const Extent& tail);
 ExtentSlot read_extent_slot(const pmem::Region& region, uint64_t offset);
 // The extent in a slot outside the inode. ENOENT: the slot is free; EIO.
 Result<Extent> read_extent(const pmem::Region& region, const Geometry& geometry, uint64_t offset,
@@ -66,11 +86,22 @@ class ExtentMap {
   std::optional<Extent> next(uint64_t from) const;
   // Of what is not new alone; and what waits to be replaced by something after this epoch is there.
   std::optional<Extent> next_committed(uint64_t from, uint64_t epoch = kLastEpoch) const;
+  // A run of the overlay that left it. `committed`: an unwritten extent in META has it; else it was
+  // reserved, never committed, and is nobody's now.
+  struct Dropped {
+    BlockRun run;
+    bool committed = false;
+  };
   // Maps a hole, or something else: what was mapped there before is removed by the record that this
-  // is in, and no earlier one. Both return runs that were reserved, never committed, and are
-  // nobody's now.
-  std::vector<BlockRun> add(const Extent& extent, uint64_t epoch);
-  std::vector<BlockRun> remove(uint64_t first, uint64_t count);
+  // is in, and no earlier one.
+  std::vector<Dropped> add(const Extent& extent, uint64_t epoch);
+  std::vector<Dropped> remove(uint64_t first, uint64_t count);
+  // What is written there reads as zeroes and keeps its blocks. It waits for no epoch.
+  void unwrite(uint64_t first, uint64_t end);
+  // Keeps as much of `room` as the overlay may need.
+  void absorb(SlotRoom& room);
+  // Whether META has an unwritten extent at or after this file block.
+  bool unwritten_from(uint64_t block) const;
   bool dirty() const { return !added_.empty() || !removed_.empty() || shift_; }
   uint64_t bytes() const;  // about what it takes in memory
   bool shifting() const { return shift_.has_value(); }
@@ -87,6 +118,7 @@ class ExtentMap {
     bool complete = true;   // nothing up to the epoch is left for another record
     bool shifting = false;  // no change of the overlay is in: a shift goes on
     std::vector<BlockRun> allocated, freed;
+    uint64_t in_place = 0;            // blocks that became written, or unwritten
     std::vector<BlockRun> collapsed;  // freed too, but the inode counts them no more
     uint64_t removed_up_to = 0;       // removals below this file block that wait for nothing are in
     std::vector<uint64_t> added;      // keys of added_ that are in
@@ -100,8 +132,8 @@ class ExtentMap {
   void done(Plan plan);
   Result<void> restore(const InodeImage& image);
 
-  // Reserved runs of the overlay, for a file that dies before its commit.
-  std::vector<BlockRun> reserved() const;
+  // All runs of the overlay, for a file that dies before its commit.
+  std::vector<Dropped> overlay() const;
 
  private:
   struct Committed {
@@ -111,10 +143,13 @@ class ExtentMap {
   struct Added {
     Extent extent;
     uint64_t epoch;
+    bool in_place;  // of blocks that the committed extent beneath has
   };
+  // The epoch of what replaces it, in added_; none: it waits for nothing.
+  using Replaced = std::optional<uint64_t>;
   struct Removed {
     uint64_t end;
-    uint64_t epoch;  // of what replaces it, in added_; 0: it waits for nothing
+    Replaced epoch;
   };
   ExtentMap(Heap& heap, InodeId id, UncommittedBlocks& uncommitted)
       : heap_(heap), id_(id), uncommitted_(uncommitted) {
@@ -128,10 +163,11 @@ class ExtentMap {
   Result<void> load_slots(const InodeImage& image);
   Result<void> load_slot(const Extent& extent, uint64_t at);
   Result<void> add_committed(const Extent& extent, uint64_t at);
-  std::vector<BlockRun> take_out(uint64_t first, uint64_t end, uint64_t epoch);
-  void hide(uint64_t first, uint64_t end, uint64_t epoch);
-  void let_wait(uint64_t first, uint64_t end, uint64_t epoch);
-  std::vector<BlockRun> remove_added(uint64_t first, uint64_t end);
+  void add_part(const Added& part);
+  std::vector<Dropped> take_out(uint64_t first, uint64_t end, Replaced epoch);
+  void hide(uint64_t first, uint64_t end, Replaced epoch);
+  void let_wait(uint64_t first, uint64_t end, Replaced epoch);
+  std::vector<Dropped> remove_added(uint64_t first, uint64_t end);
   void split_added(uint64_t first, uint64_t at);
   void forget_removed(uint64_t first, uint64_t end);
 
@@ -143,11 +179,14 @@ class ExtentMap {
   bool move_one(Transaction& tx, InodeImage& next, Shift& shift);
   Result<void> plan_removals(Transaction& tx, InodeImage& next, Plan& plan);
   uint64_t room_up_to(const Extent& extent, uint32_t steps) const;
+  enum class Blocks : uint8_t { kFreed, kKept };
   Result<uint64_t> plan_removals_in(Transaction& tx, InodeImage& next, Plan& plan, uint64_t first,
-                                    uint64_t end);
+                                    uint64_t end, Blocks blocks);
   Result<void> plan_removal(Transaction& tx, InodeImage& next, Plan& plan, uint64_t key,
-                            uint64_t first, uint64_t end);
-  Result<void> plan_added(Transaction& tx, InodeImage& next, Plan& plan, const Extent& extent);
+                            uint64_t first, uint64_t end, Blocks blocks = Blocks::kFreed);
+  Result<void> plan_added(Transaction& tx, InodeImage& next, Plan& plan, const Added& added);
+  bool join(Transaction& tx, InodeImage& next, const Extent& extent);
+  Result<Heap::Claim> take_unit();
   Result<uint64_t> take_slot(Transaction& tx, InodeImage& next, Plan& plan);
   void write_slot(Transaction& tx, InodeImage& next, uint64_t slot, const Extent& extent,
                   const Extent* old) const;
@@ -159,6 +198,7 @@ class ExtentMap {
   std::map<uint64_t, Added> added_;          // by first file block; never over visible committed
   std::map<uint64_t, Removed> removed_;      // by first file block
   std::vector<uint64_t> free_slots_;         // META offsets
+  std::vector<Heap::Claim> ahead_;           // units for what the overlay is going to need
   std::optional<Shift> shift_;               // slots wait for it
   std::vector<Collapsed> collapsed_;         // slots that go with it
   uint32_t inline_used_ = 0;

@@ -132,7 +132,7 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
   }
   Superblock super{};
   super.magic = kSuperMagic;
-  super.version = kFormatVersion;
+  super.version = options.version;
   std::ranges::copy(options.uuid, super.uuid);
   std::strncpy(super.label, options.label.c_str(), sizeof(super.label) - 1);
   std::strncpy(super.data_identity, options.data_identity.c_str(), sizeof(super.data_identity) - 1);

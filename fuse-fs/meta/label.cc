@@ -47,13 +47,13 @@ Result<DataLabel> parse_copy(ConstBytes block, uint64_t offset, const Whose& who
 }
 
 Result<DataLabel> of_our_version(const DataLabel& label, const Whose& whose) {
-  if (label.version != kFormatVersion) {
+  if (!known_version(label.version)) {
     return Error{EINVAL, std::string(whose.name) + " has format version " +
                              std::to_string(label.version) + ", this streamfs knows " +
+                             std::to_string(kOldestVersion) + " to " +
                              std::to_string(kFormatVersion)};
   }
-  const bool whole =
-      label.geometry.magic == kSuperMagic && label.geometry.version == kFormatVersion;
+  const bool whole = label.geometry.magic == kSuperMagic && label.geometry.version == label.version;
   if (!whole) {
     return Error{EIO, std::string("the superblock in the label of ") + whose.name + " is damaged"};
   }
@@ -85,6 +85,7 @@ uint64_t snapshot_capacity(const DataLabel& label) {
 
 DataLabel grown_label(const DataLabel& label, const Superblock& super) {
   DataLabel grown = label;
+  grown.version = super.version;
   grown.geometry = super;
   grown.checksum = label_checksum(grown);
   return grown;
@@ -93,7 +94,7 @@ DataLabel grown_label(const DataLabel& label, const Superblock& super) {
 LabelPlan make_label(const Superblock& super) {
   LabelPlan plan{};
   plan.label.magic = kDataMagic;
-  plan.label.version = kFormatVersion;
+  plan.label.version = super.version;
   plan.label.geometry = super;
   plan.reserved_blocks = 1;
   if ((super.features & kFeatureMetaLog) != 0) {
@@ -122,7 +123,7 @@ Result<DataLabel> parse_label(ConstBytes block) {
 DataLabel make_dump_label(const Superblock& super) {
   DataLabel label{};
   label.magic = kDumpMagic;
-  label.version = kFormatVersion;
+  label.version = super.version;
   label.geometry = super;
   label.log_first_block = 1;
   label.log_blocks = 1;

@@ -14,7 +14,12 @@
 namespace streamfs::meta {
 
 inline constexpr uint64_t kSuperMagic = 0x3130534652545353;  // "SSTRFS01"
-inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint32_t kFormatVersion = 2;                // of a new filesystem
+inline constexpr uint32_t kOldestVersion = 1;                // that this program reads and writes
+inline constexpr uint32_t kUnwrittenVersion = 2;  // the first with unwritten extents and kExtending
+constexpr bool known_version(uint32_t version) {
+  return version >= kOldestVersion && version <= kFormatVersion;
+}
 inline constexpr uint64_t kUnitSize = 4096;  // heap unit
 inline constexpr uint64_t kCellSize = 256;   // an inode; also the reach of one journal patch
 inline constexpr uint64_t kSuperOffset[2] = {0, 64 * 1024};
@@ -143,6 +148,7 @@ inline constexpr uint16_t kTruncating = 8;      // blocks past size are being fr
 inline constexpr uint16_t kHintedVStream = 16;  // vstream was said by someone, not inferred
 inline constexpr uint16_t kHasCapability = 32;  // security.capability is among the attributes
 inline constexpr uint16_t kShifting = 64;       // extents are being moved (resumed): shift.h
+inline constexpr uint16_t kExtending = 128;  // written blocks past size become unwritten (resumed)
 
 // An inode, 256 bytes. Words 0–7 are the hot line; words 16–31 mean what the flags say and are
 // garbage otherwise, so that creating a file flushes two lines.

@@ -40,11 +40,12 @@ void write_copy(pmem::Region& region, uint64_t offset, const Superblock& super) 
 
 Error of_version(uint32_t version) {
   return Error{EMEDIUMTYPE, "META has format version " + std::to_string(version) +
-                                ", this streamfs knows " + std::to_string(kFormatVersion)};
+                                ", this streamfs knows " + std::to_string(kOldestVersion) + " to " +
+                                std::to_string(kFormatVersion)};
 }
 
 Result<Superblock> checked(const Superblock& super, const pmem::Region& region) {
-  if (super.version != kFormatVersion) return of_version(super.version);
+  if (!known_version(super.version)) return of_version(super.version);
   if (super.meta_size > region.size()) {
     return Error{EINVAL, "META is smaller than it was formatted (" + std::to_string(region.size()) +
                              " of " + std::to_string(super.meta_size) + " bytes)"};
@@ -65,7 +66,7 @@ Result<Superblock> load_superblock(pmem::Region& region, bool repair) {
     }
     // Another version's may be of another size, so that its checksum says nothing here.
     const bool alike = a.super.magic == b.super.magic && a.super.version == b.super.version;
-    if (alike && a.super.version != kFormatVersion) return of_version(a.super.version);
+    if (alike && !known_version(a.super.version)) return of_version(a.super.version);
     return Error{EIO, "both superblocks of META are damaged"};
   }
   const bool take_a = a_good && (!b_good || a.super.generation >= b.super.generation);

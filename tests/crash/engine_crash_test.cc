@@ -88,6 +88,15 @@ class EngineCrash : public testing::Test {
   Step inserting(InodeId id, uint64_t first, uint64_t count) {
     return [=](Engine& e) { ASSERT_TRUE(e.insert_range(id, FileBlock{first}, count).ok()); };
   }
+  Step preallocating(InodeId id, uint64_t first, uint64_t count) {
+    return [=](Engine& e) { ASSERT_TRUE(preallocate(e, id, first, count).ok()); };
+  }
+  Step unwriting(InodeId id, uint64_t first, uint64_t count) {
+    return [=](Engine& e) {
+      auto room = e.slot_room(3);
+      ASSERT_TRUE(room.ok() && e.unwrite(id, FileBlock{first}, count, *room).ok());
+    };
+  }
   // More slots than two records move, and what a mount finds when nobody asked for the file.
   void expect_whole_or_nothing_of_many(const std::vector<Step>& steps) {
     for (uint64_t i = 0; i < 260; ++i) write(*engine_, other_, 2 * i, 1, false);
@@ -116,6 +125,13 @@ TEST_F(EngineCrash, Create) {
 }
 TEST_F(EngineCrash, CreateWithALongName) {
   expect_whole_or_nothing({creating(std::string(200, 'n'), S_IFREG | 0644)});
+}
+TEST_F(EngineCrash, PreallocateAndWriteIntoIt) {
+  expect_whole_or_nothing({preallocating(file_, 2, 8), writing(file_, 4, 2), writing(file_, 6, 1),
+                           preallocating(other_, 0, 5), writing(other_, 4, 1)});
+}
+TEST_F(EngineCrash, WrittenBlocksBecomeUnwritten) {
+  expect_whole_or_nothing({unwriting(file_, 1, 1), writing(file_, 1, 1), unwriting(file_, 0, 3)});
 }
 TEST_F(EngineCrash, Mkdir) {
   expect_whole_or_nothing({creating("sub", S_IFDIR | 0755)});

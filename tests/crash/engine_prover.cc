@@ -85,7 +85,7 @@ class TreeText {
     for (const Piece& piece : pieces.value()) {
       if (piece.hole) continue;
       text_ += " [" + std::to_string(piece.first.value) + "+" + std::to_string(piece.length) + "@" +
-               std::to_string(piece.block.value) + "]";
+               std::to_string(piece.block.value) + (piece.unwritten ? " unwritten]" : "]");
     }
   }
 
@@ -152,6 +152,8 @@ Result<void> write_blocks(Engine& engine, InodeId id, uint64_t first, uint64_t c
       SFS_ASSERT(run.count == piece.length);
       at = run.first;
       result.added.push_back({piece.first, at, piece.length, {}});
+    } else if (piece.unwritten) {
+      result.added.push_back({piece.first, at, piece.length, {}});
     } else {
       overwritten.push_back(piece);
     }
@@ -162,7 +164,21 @@ Result<void> write_blocks(Engine& engine, InodeId id, uint64_t first, uint64_t c
   SFS_TRY(engine.begin_overwrite(id, overwritten));
   result.end_offset = (first + count) * kBlockSize;
   result.epoch = 1;
-  return engine.finish_write(id, result);
+  SFS_ASSIGN(SlotRoom room, engine.slot_room(2 * result.added.size() + 1));
+  return engine.finish_write(id, result, room);
+}
+
+Result<void> preallocate(Engine& engine, InodeId id, uint64_t first, uint64_t count) {
+  SFS_ASSIGN(const auto pieces, engine.map(id, FileBlock{first}, count));
+  std::vector<WriteResult::NewPiece> added;
+  for (const Piece& piece : pieces) {
+    if (!piece.hole) continue;
+    SFS_ASSIGN(const auto run, engine.blocks().reserve(piece.length, kDefaultPStream, {}));
+    SFS_ASSERT(run.count == piece.length);
+    added.push_back({piece.first, run.first, run.count, {}});
+  }
+  SFS_ASSIGN(SlotRoom room, engine.slot_room(added.size() + 1));
+  return engine.preallocate(id, added, room);
 }
 
 EngineProver::EngineProver(Kept kept)

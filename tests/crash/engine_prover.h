@@ -39,6 +39,9 @@ std::string tree_text(Engine& engine);
 // committed. Errors: those of the engine.
 Result<void> write_blocks(Engine& engine, InodeId id, uint64_t first, uint64_t count);
 
+// Fills holes with blocks and commits them as unwritten extents.
+Result<void> preallocate(Engine& engine, InodeId id, uint64_t first, uint64_t count);
+
 struct Recovered {
   std::string tree;
   std::string problems;

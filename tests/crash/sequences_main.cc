@@ -123,6 +123,17 @@ Result<void> punch(Engine& e, std::string_view path, uint64_t first, uint64_t co
   return e.commit_inode(id, 1);
 }
 
+Result<void> hold(Engine& e, std::string_view path, uint64_t first, uint64_t count) {
+  SFS_ASSIGN(const InodeId id, node(e, path));
+  return preallocate(e, id, first, count);
+}
+
+Result<void> unwrite(Engine& e, std::string_view path, uint64_t first, uint64_t count) {
+  SFS_ASSIGN(const InodeId id, node(e, path));
+  SFS_ASSIGN(SlotRoom room, e.slot_room(3));
+  return e.unwrite(id, FileBlock{first}, count, room);
+}
+
 Result<void> collapse(Engine& e, std::string_view path, uint64_t first, uint64_t count) {
   SFS_ASSIGN(const InodeId id, node(e, path));
   return e.collapse_range(id, FileBlock{first}, count);
@@ -172,7 +183,7 @@ Result<void> unnamed_then_link(Engine& e, std::string_view path) {
 
 // ---- The list. They start from setup()'s tree:
 //   A/foo (3 blocks, user.a)  A/hard = B/hard  B/  bar (1 block, user.b)  E/ (empty)  sym → bar
-//   D/ (default ACL)  D/foo (its access ACL)
+//   D/ (default ACL)  D/foo (its access ACL)  held (6 unwritten blocks, 3 of them past its end)
 
 using Run = Result<void> (*)(Engine&);
 struct Operation {
@@ -193,6 +204,9 @@ Result<void> setup(Engine& e) {
   SFS_TRY(set_xattr(e, "bar", "user.b", std::string(3000, 'b')));
   SFS_TRY(set_acl(e, "D", kDefaultAclName, 2));
   SFS_TRY(create(e, "D/foo", kFile));
+  SFS_TRY(create(e, "held", kFile));
+  SFS_TRY(truncate(e, "held", 3));
+  SFS_TRY(hold(e, "held", 0, 6));
   e.journal().checkpoint();
   return {};
 }
@@ -268,6 +282,11 @@ const std::array kOperations = {
     Operation{"collapse A/foo", [](Engine& e) { return collapse(e, "A/foo", 1, 1); }},
     Operation{"insert into A/foo", [](Engine& e) { return insert(e, "A/foo", 1, 2); }},
     Operation{"insert into bar", [](Engine& e) { return insert(e, "bar", 0, 1); }},
+    Operation{"preallocate A/foo", [](Engine& e) { return hold(e, "A/foo", 1, 7); }},
+    Operation{"unwrite A/foo", [](Engine& e) { return unwrite(e, "A/foo", 1, 1); }},
+    Operation{"write into held", [](Engine& e) { return write(e, "held", 1, 1); }},
+    Operation{"write over the end of held", [](Engine& e) { return write(e, "held", 2, 3); }},
+    Operation{"truncate held 2", [](Engine& e) { return truncate(e, "held", 2); }},
     Operation{"checkpoint",
               [](Engine& e) {
                 e.journal().checkpoint();

@@ -182,6 +182,11 @@ Result<void> write_blocks(Engine& engine, InodeId id, uint64_t first, uint64_t c
     }
   };
   for (const meta::Piece& piece : pieces) {
+    if (piece.unwritten) {
+      result.added.push_back({piece.first, piece.block, piece.length, {}});
+      checksum(piece.block, piece.length);
+      continue;
+    }
     if (!piece.hole) {
       SFS_TRY(engine.begin_overwrite(id, {&piece, 1}));
       checksum(piece.block, piece.length);
@@ -195,8 +200,21 @@ Result<void> write_blocks(Engine& engine, InodeId id, uint64_t first, uint64_t c
       done += run->count;
     }
   }
-  SFS_TRY(engine.finish_write(id, result));
+  SFS_ASSIGN(meta::SlotRoom room, engine.slot_room(2 * result.added.size() + 1));
+  SFS_TRY(engine.finish_write(id, result, room));
   return engine.commit_inode(id, 1);
+}
+
+Result<void> preallocate(Engine& engine, InodeId id, uint64_t first, uint64_t count) {
+  SFS_ASSIGN(const auto pieces, engine.map(id, FileBlock{first}, count));
+  std::vector<meta::WriteResult::NewPiece> added;
+  for (const meta::Piece& piece : pieces) {
+    if (!piece.hole) continue;
+    const auto run = engine.blocks().reserve(piece.length, kDefaultPStream, {});
+    if (run.ok()) added.push_back({piece.first, run->first, run->count, {}});
+  }
+  SFS_ASSIGN(meta::SlotRoom room, engine.slot_room(added.size() + 1));
+  return engine.preallocate(id, added, room);
 }
 
 }  // namespace streamfs::fuzz

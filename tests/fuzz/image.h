@@ -70,6 +70,9 @@ Image& image(uint8_t choice);
 // new. Errors are the engine's.
 Result<void> write_blocks(meta::Engine& engine, InodeId id, uint64_t first, uint64_t count);
 
+// Fills holes with blocks and commits them as unwritten extents. Errors are the engine's.
+Result<void> preallocate(meta::Engine& engine, InodeId id, uint64_t first, uint64_t count);
+
 // Something of every kind that META can hold. Stops the process on an error: the engine is sound.
 void populate(meta::Engine& engine);
 

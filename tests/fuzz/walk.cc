@@ -86,6 +86,7 @@ class Operator {
         (void)engine_.set_size(one.id, operation.other * uint64_t{1000});
         return commit(one.id, operation.how);
       case 9:
+        if (operation.how >= 128) return hold_blocks(one.id, operation);
         (void)engine_.remove_range(one.id, FileBlock{operation.other % 32U}, operation.how % 32U);
         return commit(one.id, operation.how);
       case 10:
@@ -146,6 +147,14 @@ class Operator {
   Result<void> write_some(InodeId id, const Operation& operation) {
     (void)engine_.drop_capability(id);
     return write_blocks(engine_, id, operation.other % 64U, 1 + operation.how % 16U);
+  }
+
+  void hold_blocks(InodeId id, const Operation& operation) {
+    const FileBlock first{operation.other % 32U};
+    const uint64_t count = operation.how % 16U;
+    if (operation.how < 192) return (void)preallocate(engine_, id, first.value, count);
+    auto room = engine_.slot_room(2 * count + 1);
+    if (room.ok()) (void)engine_.unwrite(id, first, count, *room);
   }
 
   void set_xattr(InodeId id, const Operation& operation) {

@@ -96,6 +96,7 @@ class Rig {
     bool meta_log = false;
     std::string kind = "ram";  // of the device
     bool forgetful_meta = false;
+    uint32_t version = meta::kFormatVersion;
     MountOptions mount;
   };
   static Options with_log(pmem::MetaClass meta_class = pmem::MetaClass::kSynced) {
@@ -121,6 +122,7 @@ class Rig {
     format.data_blocks = options.blocks;
     format.checksums = options.checksums;
     format.meta_log = options.meta_log;
+    format.version = options.version;
     format.uuid = {7};
     format.data_identity = ram_->info().identity;
     super_ = format_open_pair(*region_, *device_, format, clock_).value();

@@ -130,15 +130,22 @@ Attributes Filesystem::attributes(InodeId id) {
 
 void Filesystem::write(InodeId id, uint64_t first, uint64_t count, uint64_t epoch) {
   WriteResult result;
+  uint64_t parts = 0;  // of unwritten extents
   result.epoch = epoch;
   result.end_offset = (first + count) * kBlockSize;
   for (const Piece& piece : expect(engine_->map(id, FileBlock{first}, count))) {
+    const auto sum = [&](BlockNo block) {
+      result.checksums.push_back({block, static_cast<uint32_t>(block.value + 1)});
+    };
+    if (piece.unwritten) {
+      ++parts;
+      result.added.push_back({piece.first, piece.block, piece.length, kDefaultVStream});
+      for (uint64_t i = 0; i < piece.length; ++i) sum(BlockNo{piece.block.value + i});
+      continue;
+    }
     if (!piece.hole) {
       expect(engine_->begin_overwrite(id, {&piece, 1}));
-      for (uint64_t i = 0; i < piece.length; ++i) {
-        const BlockNo block{piece.block.value + i};
-        result.checksums.push_back({block, static_cast<uint32_t>(block.value + 1)});
-      }
+      for (uint64_t i = 0; i < piece.length; ++i) sum(BlockNo{piece.block.value + i});
       continue;
     }
     for (uint64_t done = 0; done < piece.length;) {
@@ -147,14 +154,25 @@ void Filesystem::write(InodeId id, uint64_t first, uint64_t count, uint64_t epoc
       ASSERT_GT(run.count, 0U);
       result.added.push_back(
           {FileBlock{piece.first.value + done}, run.first, run.count, kDefaultVStream});
-      for (uint64_t i = 0; i < run.count; ++i) {
-        const BlockNo block{run.first.value + i};
-        result.checksums.push_back({block, static_cast<uint32_t>(block.value + 1)});
-      }
+      for (uint64_t i = 0; i < run.count; ++i) sum(BlockNo{run.first.value + i});
       done += run.count;
     }
   }
-  expect(engine_->finish_write(id, result));
+  SlotRoom room = expect(engine_->slot_room(parts > 0 ? 2 * parts + 1 : 0));
+  expect(engine_->finish_write(id, result, room));
+}
+
+void Filesystem::preallocate(InodeId id, uint64_t first, uint64_t count) {
+  std::vector<WriteResult::NewPiece> pieces;
+  for (const Piece& piece : expect(engine_->map(id, FileBlock{first}, count))) {
+    for (uint64_t done = 0; piece.hole && done < piece.length; done += pieces.back().length) {
+      const BlockRun run =
+          expect(engine_->blocks().reserve(piece.length - done, kDefaultPStream, std::nullopt));
+      pieces.push_back({FileBlock{piece.first.value + done}, run.first, run.count, {}});
+    }
+  }
+  SlotRoom room = expect(engine_->slot_room(pieces.size() + unwritten_extents(count) + 1));
+  expect(engine_->preallocate(id, pieces, room));
 }
 
 void Filesystem::commit(InodeId id, uint64_t epoch) {

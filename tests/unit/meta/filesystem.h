@@ -82,6 +82,7 @@ class Filesystem {
   // Reserves and finishes a write of whole blocks; checksums are block + 1.
   void write(InodeId id, uint64_t first, uint64_t count, uint64_t epoch = 1);
   void commit(InodeId id, uint64_t epoch = 1);
+  void preallocate(InodeId id, uint64_t first, uint64_t count);  // its holes
   void forget_and_free(InodeId id, uint64_t count = 1);
 
  private:
