@@ -20,7 +20,6 @@
 #include "fuse-fs/frontend/full_disk.h"
 #include "fuse-fs/frontend/op_times.h"
 #include "fuse-fs/frontend/patience.h"
-#include "fuse-fs/frontend/write_order.h"
 
 namespace streamfs::frontend {
 
@@ -56,7 +55,6 @@ class Context {
   CommCache comms;
   const Settings settings;
   FullDisk full_disk;
-  WriteOrder write_order;
   // Whether the kernel obeys ACLs. Decided at INIT, before any other request.
   std::atomic<bool> acls{true};
   // Whether there is a write-back cache: whatever is written moves times in the kernel then. As

@@ -52,7 +52,6 @@ class Dispatcher {
   // Runs `push`, which makes the kernel write dirty pages back, and returns when it is done.
   void push(const std::function<void()>& push);
   // Runs `task`, which replies, soon and elsewhere.
-  void reply_later(std::function<void()> task) { device_.post(std::move(task)); }
 
  private:
   std::atomic<bool> over_io_uring_{false};

@@ -5,17 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <iterator>
+#include <deque>
 #include <optional>
 #include <thread>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/types.h"
 
@@ -24,17 +19,12 @@ namespace {
 
 constexpr uint64_t kMib = uint64_t{1} << 20;
 constexpr uint64_t kDirtyLeastBytes = 32 * kMib;  // of what the kernel may hold dirty
-constexpr uint64_t kNearBytes = 192 * kMib;       // more than the kernel has under way at once
 constexpr uint64_t kLookLeastBytes = 4 * kMib, kLookMostBytes = 256 * kMib;
-// Over io_uring each waiting GETATTR occupies one of a queue's few entries.
-constexpr size_t kWaitingMost = 2;
-constexpr unsigned kRoundsMost = 4;  // while a writer goes on
-// A loss nobody asked about. Sooner if there is space again: a new writer had nothing to do with
-// it.
+// A loss that no write(2) asked about. Sooner if there is space again: a new writer had nothing to
+// do with it.
 constexpr uint64_t kToldWithinMs = 30'000, kToldWithinIfSpaceMs = 1'000;
-constexpr uint64_t kForgetMs = 50;
-constexpr uint64_t kUnderWayMs = 1'000;  // a write(2) that did not ask
 constexpr uint64_t kSpaceBytes = 16 * kMib;
+constexpr uint64_t kUnderWayMs = 1'000;
 
 // What the kernel holds dirty of all filesystems with its own defaults, about.
 uint64_t usual_dirty_bytes() {
@@ -70,14 +60,6 @@ void FullDisk::stop() {
   changed_.notify_all();
   thread_.join();
   active_.store(false, std::memory_order_release);
-  Tellers tellers;
-  {
-    const MutexLock lock(mutex_);
-    for (auto& [id, loss] : losses_) std::ranges::move(loss.tellers, std::back_inserter(tellers));
-    losses_.clear();
-    count();
-  }
-  for (const auto& tell : tellers) tell();
 }
 
 void FullDisk::wrote(uint64_t bytes) {
@@ -93,115 +75,87 @@ void FullDisk::wrote(uint64_t bytes) {
 
 void FullDisk::not_stored(InodeId id, uint64_t offset) {
   if (!active_.load(std::memory_order_acquire)) return;
+  const uint64_t now = clock_.monotonic_ms();
   {
     const MutexLock lock(mutex_);
-    near_.store(true, std::memory_order_relaxed);
-    Loss& loss =
-        losses_.try_emplace(id, Loss{.from = offset, .since_ms = 0, .tellers = {}}).first->second;
+    const auto [found, is_new] = losses_.try_emplace(id, Loss{offset, now});
+    Loss& loss = found->second;
     loss.from = std::min(loss.from, offset);
-    loss.since_ms = clock_.monotonic_ms();
-    loss.told = false;
-    queue(id, loss);
+    const bool again = loss.told && now - loss.since_ms > kUnderWayMs;
+    if (again) loss = {offset, now};
+    if (!loss.told) loss.since_ms = now;
+    if (is_new || again) to_expire_.push_back(id);
+    look_due_ = true;
     count();
   }
   changed_.notify_one();
-}
-
-void FullDisk::queue(InodeId id, Loss& loss) {
-  if (std::exchange(loss.queued, true)) return;
-  queue_.push_back(id);
 }
 
 void FullDisk::count() {
   losses_count_.store(losses_.size(), std::memory_order_release);
 }
 
-std::optional<uint64_t> FullDisk::lost_from(InodeId id) {
-  if (losses_count_.load(std::memory_order_acquire) == 0) return std::nullopt;
-  const MutexLock lock(mutex_);
-  const auto found = losses_.find(id);
-  if (found == losses_.end()) return std::nullopt;
-  return found->second.from;
-}
-
-bool FullDisk::is_losing(InodeId id) {
+bool FullDisk::is_losing(InodeId id) const {
   if (losses_count_.load(std::memory_order_acquire) == 0) return false;
   const MutexLock lock(mutex_);
   const auto found = losses_.find(id);
   return found != losses_.end() && !found->second.told;
 }
 
-bool FullDisk::ask(InodeId id, std::function<void()> tell) {
+bool FullDisk::is_beyond_loss(InodeId id, uint64_t offset) const {
+  if (losses_count_.load(std::memory_order_acquire) == 0) return false;
+  const MutexLock lock(mutex_);
+  const auto found = losses_.find(id);
+  if (found == losses_.end() || offset < found->second.from) return false;
+  const Loss& loss = found->second;
+  return !loss.told || clock_.monotonic_ms() - loss.since_ms <= kUnderWayMs;
+}
+
+bool FullDisk::ask(InodeId id) {
   if (losses_count_.load(std::memory_order_acquire) == 0) return false;
   const uint64_t free = hooks_.free_bytes();
-  {
-    const MutexLock lock(mutex_);
-    const auto found = losses_.find(id);
-    if (found == losses_.end()) return false;
-    Loss& loss = found->second;
-    if (loss.told) return false;
-    if (is_over(loss, free)) {
-      losses_.erase(found);
-      count();
-      return false;
-    }
-    if (waiting_ < kWaitingMost) {
-      ++waiting_;
-      loss.tellers.push_back(std::move(tell));
-      queue(id, loss);
-      tell = nullptr;
-    }
+  const MutexLock lock(mutex_);
+  const auto found = losses_.find(id);
+  if (found == losses_.end()) return false;
+  Loss& loss = found->second;
+  if (is_over(loss, free)) {
+    losses_.erase(found);
+    count();
+    return false;
   }
-  if (tell)
-    tell();
-  else
-    changed_.notify_one();
+  if (loss.told) return false;
+  loss.told = true;
+  loss.since_ms = clock_.monotonic_ms();
   return true;
 }
 
-void FullDisk::settled_elsewhere(InodeId id) {
+void FullDisk::forget(InodeId id) {
   if (losses_count_.load(std::memory_order_acquire) == 0) return;
   const MutexLock lock(mutex_);
-  const auto found = losses_.find(id);
-  if (found == losses_.end() || !found->second.tellers.empty()) return;
-  losses_.erase(found);
+  losses_.erase(id);
   count();
-}
-
-bool FullDisk::corrects(pid_t thread, InodeId id) const {
-  return active_.load(std::memory_order_acquire) && hooks_.corrects(thread, id);
 }
 
 void FullDisk::run() {
   pthread_setname_np(pthread_self(), "fs-full-disk");
   for (;;) {
-    std::optional<InodeId> next;
-    const uint64_t free = hooks_.free_bytes();
+    std::deque<InodeId> expire;
+    bool look_due = false;
     {
       const MutexLock lock(mutex_);
-      while (!stopping_ && !look_due_ && queue_.empty()) {
-        if (losses_.empty())
-          changed_.wait(mutex_);
-        else if (changed_.wait_for(mutex_, std::chrono::seconds(1)) == std::cv_status::timeout)
-          drop_old(free);
-      }
+      while (!stopping_ && !look_due_ && to_expire_.empty()) changed_.wait(mutex_);
       if (stopping_) return;
-      if (!std::exchange(look_due_, false)) {
-        next = queue_.front();
-        queue_.pop_front();
-      }
+      look_due = std::exchange(look_due_, false);
+      expire.swap(to_expire_);
     }
-    if (next)
-      settle(*next);
-    else
-      look();
+    for (const InodeId id : expire) hooks_.expire_attributes(id);
+    if (look_due) look();
   }
 }
 
 // How much there is, and after how many bytes to look again.
 void FullDisk::look() {
   const uint64_t free = hooks_.free_bytes();
-  near_.store(free < kNearBytes, std::memory_order_relaxed);
   const auto wanted = dirty_limit(free);
   if (differs(limit_, wanted)) {
     limit_ = wanted;
@@ -211,68 +165,10 @@ void FullDisk::look() {
   until_look_.store(static_cast<int64_t>(next), std::memory_order_relaxed);
 }
 
-void FullDisk::settle(InodeId id) {
-  bool asked = false;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = losses_.find(id);
-    if (found == losses_.end()) return;
-    found->second.queued = false;
-    asked = !found->second.tellers.empty();
-  }
-  hooks_.expire_attributes(id);
-  if (!hooks_.is_removed(id)) write_back_and_correct(id, asked);
-  look();
-  Tellers tellers = settled(id);
-  if (tellers.empty()) return;
-  hooks_.reply_later([tellers = std::move(tellers)] {
-    for (const auto& tell : tellers) tell();
-  });
-}
-
-void FullDisk::write_back_and_correct(InodeId id, bool asked) {
-  settling_.store(id.value, std::memory_order_release);
-  hooks_.wait_for_writers(id);
-  hooks_.write_back(id);
-  if (asked) hooks_.take_error(id);
-  hooks_.correct_size(id);
-  if (hooks_.is_removed(id))
-    holds_removed_until_ms_.store(clock_.monotonic_ms() + kForgetMs, std::memory_order_release);
-  settling_.store(0, std::memory_order_release);
-}
-
-bool FullDisk::holds_removed() const {
-  if (!active_.load(std::memory_order_acquire)) return false;
-  const InodeId id{settling_.load(std::memory_order_acquire)};
-  if (id.value != 0 && hooks_.is_removed(id)) return true;
-  return clock_.monotonic_ms() < holds_removed_until_ms_.load(std::memory_order_acquire);
-}
-
-// More was lost meanwhile: once more, but not for ever.
-FullDisk::Tellers FullDisk::settled(InodeId id) {
-  const MutexLock lock(mutex_);
-  const auto found = losses_.find(id);
-  if (found == losses_.end()) return {};
-  Loss& loss = found->second;
-  if (loss.queued && ++loss.rounds < kRoundsMost) return {};
-  loss.rounds = 0;
-  Tellers tellers = std::exchange(loss.tellers, {});
-  waiting_ -= tellers.size();
-  loss.told = loss.told || (!tellers.empty() && !loss.queued);
-  return tellers;
-}
-
 bool FullDisk::is_over(const Loss& loss, uint64_t free_bytes) const {
-  if (loss.queued || !loss.tellers.empty()) return false;
   const uint64_t age = clock_.monotonic_ms() - loss.since_ms;
   if (loss.told) return age > kUnderWayMs;
   return age > kToldWithinMs || (age > kToldWithinIfSpaceMs && free_bytes >= kSpaceBytes);
-}
-
-void FullDisk::drop_old(uint64_t free_bytes) {
-  for (auto each = losses_.begin(); each != losses_.end();)
-    each = is_over(each->second, free_bytes) ? losses_.erase(each) : std::next(each);
-  count();
 }
 
 }  // namespace streamfs::frontend

@@ -67,7 +67,7 @@ Result<meta::Attributes> apply(fuse_req_t req, Context& context, InodeId id,
                                const struct stat& wanted, int to_set) {
   if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
     SFS_TRY(context.fs_may_wait().truncate(id, static_cast<uint64_t>(wanted.st_size)));
-    context.full_disk.settled_elsewhere(id);
+    context.full_disk.forget(id);
   }
   if (only_size(to_set)) return context.fs().attributes(id);
   meta::AttributeChange change = decode(wanted, to_set, context.clock.now());
@@ -78,15 +78,6 @@ Result<meta::Attributes> apply(fuse_req_t req, Context& context, InodeId id,
     if (S_ISREG(before.mode) && !change.mode) take_privileges(req, before, change);
   }
   return context.fs().set_attributes(id, change);
-}
-
-// The size the file has, whichever the request names: full_disk.h. The kernel moves the times of a
-// file whose size changes, and sends them along.
-Result<meta::Attributes> tell_size(fuse_req_t req, Context& context, InodeId id,
-                                   const struct stat& wanted, int to_set) {
-  const int times = to_set & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME);
-  if (times == 0) return context.fs().attributes(id);
-  return apply(req, context, id, wanted, times);
 }
 
 // Only write(2) asks with a handle: fstat(2) has none (fuse_getattr() in fs/fuse/dir.c), and a read
@@ -103,9 +94,10 @@ namespace op {
 void getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* file) {
   run(req, Wait::kNever, [=](Context& c) {
     const Result<meta::Attributes> found = c.fs().attributes(c.inode(ino));
-    if (found && is_asked_by_writer(file, found->mode) &&
-        c.full_disk.ask(found->id, [req] { fuse_reply_err(req, ENOSPC); }))
+    if (found && is_asked_by_writer(file, found->mode) && c.full_disk.ask(found->id)) {
+      fuse_reply_err(req, ENOSPC);
       return;
+    }
     reply_attributes(req, c, found);
   });
 }
@@ -113,10 +105,7 @@ void getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* file) {
 void setattr(fuse_req_t req, fuse_ino_t ino, struct stat* wanted, int to_set,
              fuse_file_info* /*file*/) {
   const Wait wait = (to_set & FUSE_SET_ATTR_SIZE) != 0 ? Wait::kDevice : context_of(req).names();
-  const pid_t thread = fuse_req_ctx(req)->pid;
-  run(req, wait, [req, ino, to_set, thread, wanted = *wanted](Context& c) {
-    if ((to_set & FUSE_SET_ATTR_SIZE) != 0 && c.full_disk.corrects(thread, c.inode(ino)))
-      return reply_attributes(req, c, tell_size(req, c, c.inode(ino), wanted, to_set));
+  run(req, wait, [req, ino, to_set, wanted = *wanted](Context& c) {
     reply_attributes(req, c, apply(req, c, c.inode(ino), wanted, to_set));
   });
 }
@@ -167,7 +156,7 @@ void statx(fuse_req_t req, fuse_ino_t ino, int /*flags*/, int /*mask*/, fuse_fil
     const Result<meta::Attributes> found = c.fs().attributes(c.inode(ino));
     if (!found) return reply_error(req, found.error());
     struct statx out = to_statx(c, *found);
-    fuse_reply_statx(req, 0, &out, attributes_timeout(*found));
+    fuse_reply_statx(req, 0, &out, attributes_timeout(c, *found));
   });
 }
 #endif

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
-#include <optional>
 #include <span>
-#include <thread>
 
 #include "base/result.h"
 #include "base/types.h"
@@ -22,9 +19,6 @@ namespace {
 
 constexpr size_t kReadMax = size_t{1} << 20;
 constexpr size_t kReadAlign = 4096;
-// For the space of a removed file.
-constexpr auto kRemovedPause = std::chrono::milliseconds(10);
-constexpr int kRemovedTries = 50;
 
 // One buffer a thread, page-aligned so that the device may fill it directly.
 Bytes read_buffer(size_t size) {
@@ -58,56 +52,21 @@ bool kills_privileges([[maybe_unused]] const fuse_file_info* file) {
 #endif
 }
 
-// Nothing is stored with a hole before it where pages were dropped.
-bool is_beyond_loss(Context& context, InodeId id, uint64_t offset) {
-  const std::optional<uint64_t> lost = context.full_disk.lost_from(id);
-  if (!lost || offset < *lost) return false;
-  const Result<meta::Attributes> now = context.fs().attributes(id);
-  return now && offset > now->size;
-}
-
-// Stores as much as there is space for, so that a full disk is full to its last block.
-Result<void> store_most(Context& context, InodeId id, uint64_t offset, ConstBytes bytes,
-                        meta::WriteTimes times) {
-  Result<void> done = context.fs_may_wait().write(id, offset, bytes, times);
-  if (done || done.error().code != ENOSPC || bytes.size() <= kBlockSize) return done;
-  const size_t half = round_up(bytes.size() / 2, kBlockSize);
-  SFS_TRY(store_most(context, id, offset, bytes.first(half), times));
-  return store_most(context, id, offset + half, bytes.subspan(half), times);
-}
-
-Result<void> store_in_order(Context& context, WriteOrder::Turn& turn, InodeId id, uint64_t offset,
-                            ConstBytes bytes, meta::WriteTimes times) {
-  turn.wait_until([&] {
-    const Result<meta::Attributes> now = context.fs().attributes(id);
-    return !now || offset <= now->size || context.full_disk.is_losing(id);
-  });
-  if (is_beyond_loss(context, id, offset)) return Error{ENOSPC, "beyond data without space"};
-  return store_most(context, id, offset, bytes, times);
-}
-
-bool is_full(const Result<void>& done) {
-  return !done && done.error().code == ENOSPC;
-}
-
 // A WRITE that the page cache sent: write(2) has returned, and full_disk.h sees to it that the
 // program hears of an error.
 Result<void> write_back(Context& context, InodeId id, uint64_t offset, ConstBytes bytes,
                         meta::WriteTimes times) {
-  std::optional<WriteOrder::Turn> turn;  // until a failure is known to those that wait
-  if (context.full_disk.is_near()) turn.emplace(context.write_order, id, offset);
-  const auto store = [&] {
-    return turn ? store_in_order(context, *turn, id, offset, bytes, times)
-                : context.fs_may_wait().write(id, offset, bytes, times);
+  const auto leaves_hole = [&] {
+    const Result<meta::Attributes> now = context.fs().attributes(id);
+    return now && offset > now->size;
   };
-  Result<void> done = store();
-  for (int tries = 0; is_full(done) && context.full_disk.holds_removed() && tries < kRemovedTries;
-       ++tries) {
-    std::this_thread::sleep_for(kRemovedPause);
-    done = store();
-  }
+  Result<void> done;
+  if (context.full_disk.is_beyond_loss(id, offset) && leaves_hole())
+    done = Error{ENOSPC, "pages before these were dropped"};
+  else
+    done = context.fs_may_wait().write(id, offset, bytes, times);
   if (done) context.full_disk.wrote(bytes.size());
-  if (is_full(done)) context.full_disk.not_stored(id, offset);
+  if (!done && done.error().code == ENOSPC) context.full_disk.not_stored(id, offset);
   return done;
 }
 

@@ -56,7 +56,7 @@ bool replaces(Context& context, InodeId to, std::string_view new_name, unsigned 
 
 // The number may be another file's after this.
 void let_go(Context& context, fuse_ino_t ino, uint64_t count) {
-  context.full_disk.settled_elsewhere(context.inode(ino));
+  context.full_disk.forget(context.inode(ino));
   context.fs().forget(context.inode(ino), count);
 }
 

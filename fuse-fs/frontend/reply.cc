@@ -29,8 +29,8 @@ blkcnt_t sectors(const meta::Attributes& attributes) {
 
 }  // namespace
 
-double attributes_timeout(const meta::Attributes& attributes) {
-  return is_privileged(attributes) ? 0 : kForever;
+double attributes_timeout(const Context& context, const meta::Attributes& attributes) {
+  return is_privileged(attributes) || context.full_disk.is_losing(attributes.id) ? 0 : kForever;
 }
 
 struct stat to_stat(const Context& context, const meta::Attributes& attributes) {
@@ -55,7 +55,7 @@ fuse_entry_param to_entry(const Context& context, const meta::Attributes& attrib
   entry.ino = context.number(attributes.id);
   entry.generation = attributes.generation;
   entry.attr = to_stat(context, attributes);
-  entry.attr_timeout = attributes_timeout(attributes);
+  entry.attr_timeout = attributes_timeout(context, attributes);
   entry.entry_timeout = kForever;
   return entry;
 }
@@ -81,7 +81,7 @@ void reply_attributes(fuse_req_t req, const Context& context,
                       const Result<meta::Attributes>& found) {
   if (!found) return reply_error(req, found.error());
   const struct stat attributes = to_stat(context, *found);
-  fuse_reply_attr(req, &attributes, attributes_timeout(*found));
+  fuse_reply_attr(req, &attributes, attributes_timeout(context, *found));
 }
 
 }  // namespace streamfs::frontend

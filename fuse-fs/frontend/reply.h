@@ -15,8 +15,9 @@ namespace streamfs::frontend {
 inline constexpr double kForever = 1e9;  // seconds
 
 // How long the kernel may believe a file's attributes. Not at all while the file is setuid or
-// setgid: a WRITE takes the bits away, and its answer has no attributes.
-double attributes_timeout(const meta::Attributes& attributes);
+// setgid, because a WRITE takes the bits away and its answer has no attributes; nor while data of
+// it was lost on a full disk, because the next write(2) has to ask (full_disk.h).
+double attributes_timeout(const Context& context, const meta::Attributes& attributes);
 struct stat to_stat(const Context& context, const meta::Attributes& attributes);
 fuse_entry_param to_entry(const Context& context, const meta::Attributes& attributes);
 

@@ -230,14 +230,6 @@ void Session::set_up(fuse_conn_info* connection) {
   context_.fs().served_by(got ? "io_uring" : "/dev/fuse", why_not);
 }
 
-namespace {
-
-void debug_failure(const Result<void>& done) {
-  if (!done) spdlog::debug("{}", done.error().message());
-}
-
-}  // namespace
-
 void Session::announce(const std::function<void()>& ready) {
   struct statvfs answer{};
   struct stat root{};
@@ -251,41 +243,16 @@ void Session::announce(const std::function<void()>& ready) {
 }
 
 void Session::watch_free_space(dev_t device) {
-  cached_size_.emplace(options_.mountpoint, device);
-  const auto kernels = [this](InodeId id) -> CachedSize::Inode {
-    const auto now = context_.fs().attributes(id);
-    return {context_.number(id), now ? now->generation : 0, now ? now->size : 0};
-  };
-  const auto invalidate = [this](InodeId id, off_t from) {
-    fuse_lowlevel_notify_inval_inode(session_, context_.number(id), from, 0);
-  };
   context_.full_disk.start({
       .free_bytes = [this] { return context_.fs().space().free_blocks * kBlockSize; },
       .limit_dirty =
           [this, device](std::optional<uint64_t> bytes) {
             limit_dirty(device, bytes, options_.io_flusher);
           },
-      .expire_attributes = [invalidate](InodeId id) { invalidate(id, -1); },
-      .wait_for_writers =
-          [this, kernels](InodeId id) {
-            debug_failure(cached_size_->wait_for_writers(kernels(id)));
-          },
-      .write_back = [invalidate](InodeId id) { invalidate(id, 0); },
-      .take_error = [this,
-                     kernels](InodeId id) { debug_failure(cached_size_->take_error(kernels(id))); },
-      .correct_size = [this,
-                       kernels](InodeId id) { debug_failure(cached_size_->correct(kernels(id))); },
-      .corrects =
-          [this](pid_t thread, InodeId id) {
-            return cached_size_->asked_by_us(thread, context_.number(id));
-          },
-      .is_removed =
+      .expire_attributes =
           [this](InodeId id) {
-            const auto now = context_.fs().attributes(id);
-            return now && now->nlink == 0;
+            fuse_lowlevel_notify_inval_inode(session_, context_.number(id), -1, 0);
           },
-      .reply_later =
-          [this](std::function<void()> task) { context_.dispatcher.reply_later(std::move(task)); },
   });
 }
 

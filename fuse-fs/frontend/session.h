@@ -21,7 +21,6 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "fuse-fs/data/filesystem.h"
-#include "fuse-fs/frontend/cached_size.h"
 #include "fuse-fs/frontend/context.h"
 
 namespace streamfs::frontend {
@@ -72,7 +71,6 @@ class Session {
   void end_detached();
 
   const Options options_;
-  std::optional<CachedSize> cached_size_;  // outlives the thread of the context's full_disk
   Context context_;
   fuse_session* session_ = nullptr;
   bool mounted_ = false;

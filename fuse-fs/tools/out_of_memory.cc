@@ -29,7 +29,8 @@ std::atomic<void*>& reserve() {
     spdlog::critical(
         "out of memory: the mount ends here. What was durable is; give it more memory (MemoryMax=, "
         "ulimit -v) or less cache (cache_mib, write_behind_mib), unmount and mount again");
-    spdlog::default_logger_raw()->flush();
+    spdlog::logger* const logger = spdlog::default_logger_raw();
+    logger->flush();
   }
   _exit(exit_code::kIo);
 }

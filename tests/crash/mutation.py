@@ -34,7 +34,7 @@ FOLDER = "fuse-fs"
 CALL = re.compile(r"\b((?:store_\.)?region_?|device_?|blocks_)\.(flush|fence)\(")
 ANY_CALL = re.compile(r"([\w)\]]+)(?:\.|->)(flush|fence)\(")
 # Among them a dump, a file of the host's: nothing here cuts its power.
-NOT_CALLS = {"checksums_", "ssd_", "beneath_", "inner_", "file"}
+NOT_CALLS = {"checksums_", "ssd_", "beneath_", "inner_", "file", "logger"}
 INCLUDED = re.compile(r'^#include "([^"]+)"$', re.MULTILINE)
 ARCHIVES_FIRST = re.compile(r"-Xlinker --whole-archive .* --no-whole-archive ")
 SWITCH = "STREAMFS_DELETED_CALL"
