@@ -1,5 +1,5 @@
-// Who holds a file's lock or a mount, for messages: the process, and its mount namespace where that
-// is not the caller's own.
+// Finds the holder of a file's lock or of a mount, for messages: the process, and its mount
+// namespace if that differs from the caller's.
 // Thread safety: reads /proc only. Crash: nothing is kept.
 #pragma once
 

@@ -98,8 +98,8 @@ struct FreeTrim {
   std::optional<BlockNo> next;
 };
 
-// What is flushed before a mount is shut down: everything, as by sync(); the metadata log, and no
-// file data; nothing.
+// Before a mount is shut down, kDefault flushes everything, as sync() does; kLogFlush flushes the
+// metadata log and no file data; kNoLogFlush flushes nothing.
 enum class ShutdownMode : uint8_t { kDefault, kLogFlush, kNoLogFlush };
 
 // What becomes of labels.

@@ -115,7 +115,8 @@ Result<void> DataPath::zero(InodeId id, uint64_t offset, uint64_t length, bool k
   return resize_locked(*state, now, end);
 }
 
-// What is written in [first, end). The engine does it to what is committed, so all of the file is.
+// Turns the written blocks of [first, end) into unwritten ones. The engine does that to committed
+// extents only, so the whole file is committed first.
 Result<void> DataPath::unwrite(InodeState& state, InodeId id, uint64_t first, uint64_t end) {
   SFS_ASSIGN(const auto pieces, core_.engine.map(id, FileBlock{first}, end - first));
   uint64_t slots = 1;

@@ -26,9 +26,9 @@ ControlAnswer refusal(const Error& error);
 // The learning daemon's own user (systemd/streamfs.sysusers.conf), where there is one.
 std::optional<uid_t> daemon_user();
 
-// Who asks, as SO_PEERCRED says. Everyone may look, and sees numbers and built-in names. Only root
-// and the mount's owner may change anything; they and the user classifierd see all names, and that
-// user may attach.
+// The process at the other end of the socket, as SO_PEERCRED says. Everyone may look, and sees
+// numbers and built-in names. Only root and the mount's owner may change anything. They and the
+// user classifierd see all names, and that user may attach.
 struct ControlPeer {
   uid_t uid = 0;
   // Takes the one daemon's place until this peer hangs up; false when it is taken.

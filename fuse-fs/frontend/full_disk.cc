@@ -26,7 +26,7 @@ constexpr uint64_t kToldWithinMs = 30'000, kToldWithinIfSpaceMs = 1'000;
 constexpr uint64_t kSpaceBytes = 16 * kMib;
 constexpr uint64_t kUnderWayMs = 1'000;
 
-// What the kernel holds dirty of all filesystems with its own defaults, about.
+// About as much as the kernel holds dirty of all filesystems together, with its own defaults.
 uint64_t usual_dirty_bytes() {
   const auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES));
   return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 10;

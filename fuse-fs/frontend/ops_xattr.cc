@@ -50,8 +50,8 @@ bool is_control(fuse_ino_t ino, std::string_view name) {
   return ino == FUSE_ROOT_ID && name == wire::kControlXattr;
 }
 
-// Of a file on its context only the number is for anyone: the name tells of the program that made
-// it and of the directory that it was made in.
+// Returns only the number of a context to users who do not own the mount: its name tells which
+// program made the file, and in which directory.
 Result<std::string> get(fuse_req_t req, data::Filesystem& fs, InodeId id, std::string_view name) {
   const uid_t caller = fuse_req_ctx(req)->uid;
   if (name != wire::kVStreamXattr || owns_mount(caller)) return fs.get_xattr(id, name);

@@ -1,7 +1,7 @@
-// What a caller may: whose names it sees, and which of setuid and setgid its write takes away (the
-// kernel's setattr_should_drop_suidgid() is the model).
+// The rights of a caller: which names it sees, and which of setuid and setgid its write takes away
+// (as the kernel's setattr_should_drop_suidgid() decides).
 //
-// Thread safety: any thread; what takes a request, while it is unanswered.
+// Thread safety: any thread. A request that is passed in has not been answered.
 #pragma once
 
 #include <fuse_lowlevel.h>

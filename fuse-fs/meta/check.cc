@@ -36,7 +36,7 @@ class Repairer {
 
   Result<void> run(const Repairs& repairs);
   uint64_t inodes_made() const { return made_; }
-  // What could not be named in /lost+found, and why: the root or that directory is damaged, say.
+  // Inodes that got no name in /lost+found, each with the reason, such as a damaged root directory.
   using Unnamed = std::vector<std::pair<InodeId, std::string>>;
   const Unnamed& unnamed() const { return unnamed_; }
 

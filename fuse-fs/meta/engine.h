@@ -254,8 +254,9 @@ class Engine {
   // free again. `room`: a slot for each of unwritten_extents(), and one more.
   virtual Result<void> preallocate(InodeId id, std::span<const WriteResult::NewPiece> pieces,
                                    SlotRoom& room) = 0;
-  // What is written there reads as zeroes and keeps its blocks. EBUSY while anything of the file
-  // waits for its commit. `room`: two slots for each of unwritten_extents(), and one more.
+  // Turns written blocks into unwritten ones: they read as zeroes, and the file keeps them. EBUSY
+  // while a change of the file is not committed. `room`: two slots for each of unwritten_extents(),
+  // and one more.
   virtual Result<void> unwrite(InodeId id, FileBlock first, uint64_t count, SlotRoom& room) = 0;
   // Takes whole blocks out of the file, and what follows moves down, or puts a hole in, and what
   // follows moves up. Durable when they return, as changes of names are; before, after any cut, not

@@ -422,8 +422,8 @@ uint64_t size_at(const Inode& inode, uint64_t epoch) {
   return size;
 }
 
-// What the next mount does with blocks past the size, if this record of several is the last one.
-// Only a truncation takes away what was preallocated there.
+// The flag that tells the next mount what to do with blocks past the size, if a crash makes this
+// record the last of several. Only a truncation frees blocks that were preallocated there.
 uint16_t resumed_as(const Inode& inode, const InodeImage& next, uint64_t size, bool in_place) {
   const bool shrinks = size < next.size || (next.flags & kTruncating) != 0;
   if (shrinks) return kTruncating;

@@ -96,7 +96,8 @@ class ExtentMap {
   // is in, and no earlier one.
   std::vector<Dropped> add(const Extent& extent, uint64_t epoch);
   std::vector<Dropped> remove(uint64_t first, uint64_t count);
-  // What is written there reads as zeroes and keeps its blocks. It waits for no epoch.
+  // Turns written blocks into unwritten ones: they read as zeroes, and the file keeps them. The
+  // change waits for no epoch.
   void unwrite(uint64_t first, uint64_t end);
   // Keeps as much of `room` as the overlay may need.
   void absorb(SlotRoom& room);

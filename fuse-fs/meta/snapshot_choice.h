@@ -15,7 +15,7 @@ namespace streamfs::meta {
 
 struct SnapshotChoice {
   SnapshotHeader snapshot{};  // every page of it is whole; generation 0: there is none
-  // Of the next snapshot: it belongs in the area that this one does not lie in.
+  // The next snapshot has this generation, which belongs to the other area.
   uint64_t next_generation = 1;
   // Why the newest snapshot is not the chosen one, or why there is none. Empty: nothing is damaged.
   std::string damage;

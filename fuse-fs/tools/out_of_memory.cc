@@ -35,8 +35,8 @@ std::atomic<void*>& reserve() {
   _exit(exit_code::kIo);
 }
 
-// What nobody catches, in a thread of the mount: a bad_alloc that no operator new threw, or a
-// thread that cannot be started.
+// Ends the process for an exception that no thread of the mount catches: a bad_alloc that no
+// operator new threw, or a thread that cannot be started.
 [[noreturn]] void stop_or_abort() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);

@@ -246,7 +246,7 @@ class Sweep {
     write_again(where);
   }
 
-  // What mounts also works: the log begins, and an fsync succeeds.
+  // The mounted filesystem also works: the log begins, and an fsync succeeds.
   void write_again(const std::string& where) {
     if (workload_->writes()) return;
     ++counts_.unsound;

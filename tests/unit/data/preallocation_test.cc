@@ -112,7 +112,7 @@ TEST(Preallocation, OfMoreThanThereIsTakesNothing) {
   EXPECT_EQ(rig.read(id, 0, 3 * kBlockSize), blocks(3, 'a'));
 }
 
-// Of blocks that another file had.
+// Another file had the blocks before.
 TEST(Preallocation, ShowsZeroesWhereAnotherFileWas) {
   for (const bool log : {false, true}) {
     Rig rig(small(log));
