@@ -167,18 +167,25 @@ void ControlServer::accept_all() {
   }
 }
 
+void ControlServer::refuse(int fd, const Error& why) {
+  // The socket's buffer is empty, so this thread does not wait for the peer.
+  send_line(fd, text_of(refusal(why)), {});
+  close(fd);
+}
+
 void ControlServer::admit(int fd) {
   const uid_t uid = peer_uid(fd);
-  if (const Result<void> place = places_.take(uid); !place) {
-    // Into an empty buffer, so that this thread waits for nobody.
-    send_line(fd, text_of(refusal(place.error())), {});
-    close(fd);
-    return;
-  }
+  if (const Result<void> place = places_.take(uid); !place) return refuse(fd, place.error());
   Connection& connection = connections_.emplace_back();
   connection.fd = fd;
   connection.uid = uid;
-  connection.thread = std::thread([this, &connection] { talk(connection); });
+  try {
+    connection.thread = std::thread([this, &connection] { talk(connection); });
+  } catch (const std::system_error&) {
+    connections_.pop_back();
+    places_.give_back(uid);
+    refuse(fd, Error{EAGAIN, "the mount cannot start a thread for this command"});
+  }
 }
 
 void ControlServer::talk(Connection& connection) {

@@ -50,6 +50,7 @@ class ControlServer {
   Result<void> listen();
   void accept_all();
   void admit(int fd) SFS_REQUIRES(mutex_);
+  static void refuse(int fd, const Error& why);
   void talk(Connection& connection);
   bool reply_to(Connection& connection, const std::string& line);
   void sweep() SFS_REQUIRES(mutex_);
