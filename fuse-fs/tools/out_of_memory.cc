@@ -27,8 +27,9 @@ std::atomic<void*>& reserve() {
   if (void* const memory = reserve().exchange(nullptr)) {
     std::free(memory);
     spdlog::critical(
-        "out of memory: the mount ends here. What was durable is; give it more memory (MemoryMax=, "
-        "ulimit -v) or less cache (cache_mib, write_behind_mib), unmount and mount again");
+        "out of memory: the mount ends here. Durable data is safe; give the mount more memory "
+        "(MemoryMax=, ulimit -v) or less cache (cache_mib, write_behind_mib), unmount and mount "
+        "again");
     spdlog::logger* const logger = spdlog::default_logger_raw();
     logger->flush();
   }
