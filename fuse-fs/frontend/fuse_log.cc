@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <array>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <optional>
@@ -15,9 +16,23 @@
 namespace streamfs::frontend {
 namespace {
 
+// libfuse may report one lasting cause with every request, such as that no thread can be started.
+constexpr std::chrono::minutes kQuiet{1};
+
 struct Capture {
   Mutex mutex;  // leaf
   std::optional<std::string> first SFS_GUARDED_BY(mutex);
+  std::string last SFS_GUARDED_BY(mutex);
+  std::chrono::steady_clock::time_point last_logged SFS_GUARDED_BY(mutex);
+
+  // Whether this message was logged within kQuiet, with no other in between.
+  bool repeats(const std::string& message) SFS_REQUIRES(mutex) {
+    const auto now = std::chrono::steady_clock::now();
+    if (message == last && now - last_logged < kQuiet) return true;
+    last = message;
+    last_logged = now;
+    return false;
+  }
 };
 
 Capture& capture() {
@@ -43,6 +58,7 @@ __attribute__((format(printf, 2, 0))) void take(fuse_log_level level, const char
       if (first->empty()) *first = std::move(message);
       return;
     }
+    if (capture().repeats(message)) return;
   }
   spdlog::log(level_of(level), "{}", message);
 }

@@ -1,4 +1,5 @@
-// libfuse's own messages go to our log; while a mount is tried they are kept for its error.
+// libfuse's own messages go to our log, a repeated one once a minute; while a mount is tried they
+// are kept for its error.
 // Thread safety: any thread.
 #pragma once
 
