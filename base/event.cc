@@ -10,7 +10,7 @@
 namespace streamfs {
 namespace {
 
-constexpr std::array<std::string_view, 9> kMessageIds = {
+constexpr std::array<std::string_view, 10> kMessageIds = {
     "",
     "a04eeb48ad21414185818fad54a31133",
     "42c677dbc6064ce3987503ca81dd5ed9",
@@ -20,8 +20,9 @@ constexpr std::array<std::string_view, 9> kMessageIds = {
     "7191a834deaa4a74a2188e84157ddd13",
     "005ee91a5a7546d2ade71d8685674978",
     "465f11e7ae444ebb98147d5e3aa5f17b",
+    "9f6d0ce1a4d84f47b7f1f0a3f6c2c9b5",
 };
-static_assert(kMessageIds.size() == static_cast<size_t>(Event::kScrubDone) + 1);
+static_assert(kMessageIds.size() == static_cast<size_t>(Event::kMetaFull) + 1);
 
 Event& this_threads() {
   thread_local Event event = Event::kNone;

@@ -21,6 +21,7 @@ enum class Event : uint8_t {
   kDataDamaged,
   kMetaDegraded,
   kScrubDone,
+  kMetaFull,
 };
 
 // As sd_id128 is written; empty for kNone.

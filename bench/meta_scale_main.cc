@@ -78,7 +78,7 @@ double median(std::vector<double> values) {
 class Filler {
  public:
   Filler(const std::string& path, const FormatOptions& options)
-      : size_(meta_size_for(options)), region_(need(pmem::open_region(path, of_size(size_)))) {
+      : size_(meta_size_max(options)), region_(need(pmem::open_region(path, of_size(size_)))) {
     super_ = need(plan_format(size_, region_->meta_class(), options));
     need(format(*region_, super_, system_clock().now()));
     engine_ = need(Engine::open(*region_, super_, system_clock(),
@@ -220,7 +220,7 @@ int many(const std::string& path, uint64_t inodes) {
       R"("mount_empty_ms": {:.3f}, "mount_full_ms": {:.3f}, "check_s": {:.3f}, "check_cpu_s": {:.3f}, )"
       R"("problems": {}}})"
       "\n",
-      checked.report.files + checked.report.directories, meta_size_for(options), made_s, fresh_ms,
+      checked.report.files + checked.report.directories, meta_size_max(options), made_s, fresh_ms,
       empty_ms, full_ms, checked.seconds, checked.cpu, checked.report.problems.size());
   return 0;
 }
@@ -230,7 +230,7 @@ int fit(const std::string& path, uint64_t files) {
   uint64_t said = 0, made = 0, bytes = 0;
   {
     Filler filler(path, options);
-    said = inodes_possible(filler.super());
+    said = inodes_possible(filler.super(), filler.super().meta_size);
     bytes = filler.super().meta_size;
     while (true) {
       const Result<void> added = filler.add();
@@ -251,11 +251,11 @@ int plan(uint64_t data_bytes, uint64_t mean_file_bytes) {
   FormatOptions options;
   options.data_blocks = data_bytes / kBlockSize;
   options.mean_file_bytes = mean_file_bytes;
-  const uint64_t meta = meta_size_for(options);
+  const uint64_t meta = meta_size_max(options);
   const Superblock super = need(plan_format(meta, pmem::MetaClass::kPersistent, options));
   fmt::print(R"({{"meta_bytes": {}, "files": {}}})"
              "\n",
-             meta, inodes_possible(super));
+             meta, inodes_possible(super, super.meta_size));
   return 0;
 }
 

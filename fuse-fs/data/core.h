@@ -34,6 +34,7 @@ struct Core {
   // Frees what can be freed at once, until that is enough: called before ENOSPC is given to anyone.
   std::function<void(const std::function<bool()>& is_enough)> reclaim;
   std::function<void()> free_orphans;
+  std::function<void()> keep_meta_room;  // META grows if it is nearly full and may
   std::function<void()> look_at_device;  // whether it is still DATA of this filesystem
 };
 

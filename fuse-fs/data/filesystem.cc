@@ -92,6 +92,14 @@ Result<void> FilesystemImpl::assemble(bool background) {
   if (geometry().meta_log() && !options_.read_only) {
     SFS_ASSIGN(barrier_, make_log_barrier(region, *engine_, device, pair_.label, options_.discard));
   }
+  meta_growth_ =
+      std::make_unique<MetaGrowth>(*engine_, clock_,
+                                   MetaGrowth::Limits{options_.meta_growth && !options_.read_only,
+                                                      region.extensible(), options_.meta_size_max},
+                                   [this](const GrowOptions& larger) {
+                                     const Result<Grown> done = grow(larger);
+                                     return done ? Result<void>() : done.error();
+                                   });
   vstreams_ = std::make_unique<VStreamStore>(*engine_);
   placement::Placement::Options placement_options;
   placement_options.mode = options_.placement;
@@ -117,6 +125,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
                                       trace_,
                                       {},
                                       {},
+                                      {},
                                       {}});
   trims_ = std::make_unique<TrimQueue>(region, *engine_, device, *placement_, *barrier_, health_,
                                        trace_, options_.discard, activity_);
@@ -135,8 +144,17 @@ Result<void> FilesystemImpl::assemble(bool background) {
     }
   };
   core_->free_orphans = [this] { (void)maintenance_->free_orphans(); };
+  core_->keep_meta_room = [this] { meta_growth_->keep_room(); };
   core_->look_at_device = [this] { look_at_device(); };
   return {};
+}
+
+meta::Space FilesystemImpl::space() {
+  meta::Space space = engine_->space();
+  const uint64_t more = meta::files_fitting(meta_growth_->growable_units());
+  space.inodes_free += more;
+  space.inodes_possible += more;
+  return space;
 }
 
 Result<void> FilesystemImpl::check_device() {
@@ -267,7 +285,8 @@ Result<Status> FilesystemImpl::status() {
   SFS_ASSIGN(out.device, device_->stats());
   out.pmem = pair_.region->counters();
   out.journal = engine_->journal().stats();
-  out.space = engine_->space();
+  out.space = space();
+  out.meta_room = meta_growth_->room();
   out.model = placement_->model_status();
   out.epochs = epochs_->closed();
   out.dirty_inodes = epochs_->dirty_inodes();

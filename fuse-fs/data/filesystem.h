@@ -50,6 +50,8 @@ struct MountOptions {
   bool meta_in_memory = false;  // rebuild META from the log in memory; only to read
   std::string mirror_path;      // where META is a second time
   bool degraded = false;        // go on with one copy of a META that is kept twice
+  bool meta_growth = false;     // a META file grows when it is 90 % full
+  uint64_t meta_size_max = 0;   // but to no more bytes than these; 0: as mkfs planned
   bool make_mirror = false;     // mirror_path may hold anything: it becomes a copy
   double wait_seconds = 10;     // for a device whose last daemon is still draining
 };
@@ -109,6 +111,13 @@ struct HintDevice {
   std::string mechanism;  // how a write says its pStream (blockdev::DeviceInfo)
 };
 
+// The room of META, for people.
+struct MetaRoom {
+  uint64_t bytes = 0, bytes_max = 0;  // its size, and what it may grow to by itself
+  bool grows = false;
+  std::string advice;  // what helps where it is 90 % full and does not grow; else empty
+};
+
 struct Status {
   pmem::MetaClass meta_class{};
   std::string meta_medium;
@@ -122,6 +131,7 @@ struct Status {
   pmem::Counters pmem;
   meta::JournalStats journal;
   meta::Space space;
+  MetaRoom meta_room;
   placement::Placement::ModelStatus model;
   uint64_t epochs = 0, dirty_inodes = 0, checksum_errors = 0, trims_pending_blocks = 0;
   IdleStatus idle;
@@ -154,6 +164,8 @@ struct ScrubStatus {
 // Sizes before and after a growth: bytes of both devices that the filesystem uses.
 struct GrowOptions {
   std::optional<uint64_t> meta_bytes;  // META's size; without: what its device or DATA's files want
+  bool meta_alone = false;             // DATA keeps its size, whatever its device has
+  uint64_t planned_meta = 0;           // a size that META may grow to later
   bool dry_run = false;
 };
 struct Grown {

@@ -21,6 +21,7 @@
 #include "fuse-fs/data/gate.h"
 #include "fuse-fs/data/idle_scheduler.h"
 #include "fuse-fs/data/maintenance.h"
+#include "fuse-fs/data/meta_growth.h"
 #include "fuse-fs/data/scrub.h"
 #include "fuse-fs/data/trim_queue.h"
 #include "fuse-fs/data/vstream_store.h"
@@ -80,7 +81,7 @@ class FilesystemImpl final : public Filesystem {
                          int flags) override;
   Result<std::vector<std::string>> list_xattr(InodeId id) override;
   Result<void> remove_xattr(InodeId id, std::string_view name) override;
-  meta::Space space() override { return engine_->space(); }
+  meta::Space space() override;
 
   Result<size_t> read(InodeId id, uint64_t offset, Bytes out) override;
   Result<void> write(InodeId id, uint64_t offset, ConstBytes in,
@@ -140,13 +141,16 @@ class FilesystemImpl final : public Filesystem {
   Result<void> changed();
   template <typename T>
   Result<T> after_change(Result<T> done);
-  // What was removed a moment ago holds its units of META until the reclaimer comes by: a change
-  // that finds none frees them itself. `change` is asked twice then.
+  // A file removed a moment ago holds its units of META until the reclaimer comes by: a change that
+  // finds no unit frees them itself, and then makes META larger. `change` may be called three
+  // times.
   template <typename Change>
   auto with_units(const Change& change) -> decltype(change()) {
     auto done = change();
     if (done.ok() || done.error().code != ENOSPC) return done;
     (void)maintenance_->free_orphans();
+    done = change();
+    if (done.ok() || done.error().code != ENOSPC || !meta_growth_->make_room()) return done;
     return change();
   }
   void lost_name(InodeId id);
@@ -176,6 +180,7 @@ class FilesystemImpl final : public Filesystem {
   std::unique_ptr<WriteBehind> write_behind_;  // over the pair's
   std::unique_ptr<EpochStream> device_;        // over that
   std::unique_ptr<meta::Engine> engine_;
+  std::unique_ptr<MetaGrowth> meta_growth_;
   std::unique_ptr<VStreamStore> vstreams_;
   std::unique_ptr<placement::Placement> placement_;
   std::unique_ptr<DurabilityBarrier> barrier_;

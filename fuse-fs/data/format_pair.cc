@@ -162,7 +162,7 @@ Result<Formatted> format_pair(const std::string& meta_path, const std::string& d
   SFS_ASSIGN(auto device, blockdev::open_device(data, open));
   SFS_ASSIGN(meta::FormatOptions format, engine_options(options, device->info(), clock));
   format.meta_log = options.meta_log;
-  const uint64_t size = options.meta_size != 0 ? options.meta_size : meta::meta_size_for(format);
+  const uint64_t size = options.meta_size != 0 ? options.meta_size : meta::first_meta_size(format);
   format.mirror = !options.mirror_path.empty();
   SFS_ASSIGN(auto places, open_places(meta_path, size, options));
   const auto region = take_region(places);
@@ -176,7 +176,11 @@ Result<Formatted> format_pair(const std::string& meta_path, const std::string& d
     SFS_ASSIGN(out.super, format_open_pair(*region, *device, format, clock, options.progress));
     for (MetaPlace& place : places) place.keep();
   }
-  out.inodes_possible = meta::inodes_possible(out.super);
+  out.meta_size_max = out.super.meta_size;
+  if (region->extensible()) {
+    out.meta_size_max = std::max(out.meta_size_max, meta::meta_size_max(out.super));
+  }
+  out.inodes_possible = meta::inodes_possible(out.super, out.meta_size_max);
   return out;
 }
 

@@ -21,9 +21,9 @@ using FormatProgress = std::function<void(std::string_view step)>;
 struct FormatPairOptions {
   bool force = false;       // whatever is on the devices now is lost
   bool dry_run = false;     // say what would be made; nothing is written
-  uint64_t meta_size = 0;   // of a META file that does not exist yet; 0 = what DATA needs
+  uint64_t meta_size = 0;   // of a META file that does not exist yet; 0 = meta::first_meta_size()
   std::string mirror_path;  // META a second time
-  uint64_t mean_file_bytes = 256 * 1024;
+  uint64_t mean_file_bytes = meta::kMeanFileBytes;
   bool checksums = true;
   bool meta_log = true;
   std::string label;
@@ -34,7 +34,8 @@ struct FormatPairOptions {
 struct Formatted {
   meta::Superblock super;
   pmem::MetaClass meta_class{};
-  uint64_t inodes_possible = 0;
+  uint64_t meta_size_max = 0;    // bytes that META grows to by itself
+  uint64_t inodes_possible = 0;  // with a META so large
   blockdev::DeviceInfo device;
 };
 // Errors: EEXIST (something is there; the sentence says what), ENOSPC (too small), and those of

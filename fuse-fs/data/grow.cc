@@ -18,12 +18,15 @@
 namespace streamfs::data {
 namespace {
 
-Result<meta::GrowthRequest> request_of(const GrowOptions& options, OpenPair& pair) {
+Result<meta::GrowthRequest> request_of(const GrowOptions& options, const meta::Superblock& now,
+                                       OpenPair& pair) {
   meta::GrowthRequest request;
   SFS_ASSIGN(request.data_blocks, pair.device->measure());
+  if (options.meta_alone) request.data_blocks = now.data_blocks;
   SFS_ASSIGN(request.meta_bytes, pair.region->medium_bytes());
   request.extensible = pair.region->extensible();
   request.wanted_meta = options.meta_bytes;
+  request.planned_meta = options.planned_meta;
   if ((pair.label.geometry.features & meta::kFeatureMetaLog) != 0) {
     request.snapshot_blocks = meta::snapshot_capacity(pair.label);
   }
@@ -54,7 +57,8 @@ class LogRoom {
 };
 
 Grown::Size size_of(const meta::Superblock& super) {
-  return {super.data_blocks * kBlockSize, super.meta_size, meta::inodes_possible(super)};
+  return {super.data_blocks * kBlockSize, super.meta_size,
+          meta::inodes_possible(super, super.meta_size)};
 }
 
 }  // namespace
@@ -69,7 +73,7 @@ Result<Grown> FilesystemImpl::grow(const GrowOptions& options) {
 Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
   SFS_TRY(health_.writable());
   const meta::Superblock& now = geometry().super();
-  SFS_ASSIGN(meta::GrowthRequest request, request_of(options, pair_));
+  SFS_ASSIGN(meta::GrowthRequest request, request_of(options, now, pair_));
   LogRoom log_room(engine_->blocks());
   request.find_log_room = [&log_room](uint64_t blocks) { return log_room.find(blocks); };
   SFS_ASSIGN(const meta::Superblock larger, meta::plan_growth(now, request));
@@ -84,8 +88,10 @@ Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
   }
   SFS_TRY(
       engine_->grow(larger, [this](const meta::Superblock& super) { return tell_data(super); }));
-  spdlog::info("grown: DATA from {} to {} bytes, META from {} to {}", grown.before.data_bytes,
-               grown.after.data_bytes, grown.before.meta_bytes, grown.after.meta_bytes);
+  if (grown.before.data_bytes != grown.after.data_bytes)
+    spdlog::info("DATA grew from {} to {} bytes", grown.before.data_bytes, grown.after.data_bytes);
+  if (grown.before.meta_bytes != grown.after.meta_bytes)
+    spdlog::info("META grew from {} to {} bytes", grown.before.meta_bytes, grown.after.meta_bytes);
   return grown;
 }
 

@@ -114,6 +114,7 @@ void Maintenance::look_at_device() {
 void Maintenance::reclaim_round() {
   if (!core_.health.writable().ok()) return;
   (void)free_orphans();
+  core_.keep_meta_room();
   if (trims_.pressed() && core_.epochs.dirty_for(kClosePressedMs)) close_epoch();
   const Result<void> done = trims_.drain(TrimQueue::Pace::kGivesWay);
   if (!done.ok()) spdlog::error("freed blocks: {}", done.error().message());

@@ -46,6 +46,13 @@ json meta_json(const data::Status& status) {
           {"log_bytes", status.log_bytes}};
 }
 
+json room_json(const data::MetaRoom& room) {
+  return {{"bytes", room.bytes},
+          {"bytes_max", room.bytes_max},
+          {"grows", room.grows},
+          {"advice", room.advice}};
+}
+
 json space_json(const meta::Space& space) {
   return {{"data_blocks", space.data_blocks},         {"free_blocks", space.free_blocks},
           {"heap_units", space.heap_units},           {"free_units", space.free_units},
@@ -120,6 +127,7 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
           {"device", blockdev::to_json(status.device)},
           {"meta", meta_json(status)},
           {"space", space_json(status.space)},
+          {"meta_room", room_json(status.meta_room)},
           {"layout", layout_json(super)},
           {"memory",
            {{"anonymous_bytes", status.process.anonymous_bytes},

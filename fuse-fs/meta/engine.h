@@ -221,6 +221,7 @@ class Engine {
   virtual bool count_inodes() = 0;
   // Nothing is left of META's heap but what is kept so that deletions always work.
   virtual bool heap_scarce() = 0;
+  virtual bool heap_has(uint64_t units) = 0;  // more than so many are free
 
   // ---- Data. The caller serialises overlapping writes, reads and truncations of one inode.
   // Pieces covering [first, first + count) in order, holes included; blocks past the end are holes.
@@ -318,9 +319,11 @@ class Engine {
 };
 
 // ---- Making and finding a filesystem
+inline constexpr uint64_t kMeanFileBytes = 16 * 1024;  // as mke2fs plans its inodes
+
 struct FormatOptions {
   uint64_t data_blocks = 0;
-  uint64_t mean_file_bytes = 256 * 1024;
+  uint64_t mean_file_bytes = kMeanFileBytes;
   bool checksums = true;
   bool meta_log = false;
   bool mirror = false;  // META is kept twice
@@ -331,9 +334,14 @@ struct FormatOptions {
   uint32_t random_seed = 0;
   uint32_t version = kFormatVersion;
 };
-uint64_t meta_size_for(const FormatOptions& options);  // bytes
-// Files that fit an empty filesystem, and free heap units: small ones, 100 in a directory.
-uint64_t inodes_possible(const Superblock& super);
+// Bytes of META with a file for each mean_file_bytes of DATA: the size that a META file grows to.
+uint64_t meta_size_max(const FormatOptions& options);
+uint64_t meta_size_max(const Superblock& super);
+// Bytes that a META file begins with.
+uint64_t first_meta_size(const FormatOptions& options);
+// Files that fit an empty filesystem with a META of so many bytes, and free heap units. A file has
+// one or two extents and a name of up to 48 bytes; a directory has 8 entries.
+uint64_t inodes_possible(const Superblock& super, uint64_t meta_size);
 uint64_t files_fitting(uint64_t heap_units);
 // The geometry a META of this size gets; ENOSPC with the needed size when too small.
 Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,

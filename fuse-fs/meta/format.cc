@@ -30,6 +30,14 @@ uint64_t units(uint64_t bytes) {
   return round_up(std::max<uint64_t>(bytes, 1), kUnitSize);
 }
 
+// A directory takes a unit for its entries, a slot in its parent's, and an inode as each file does.
+constexpr uint64_t kEntries = 8;
+constexpr uint64_t kPartsOfUnit = uint64_t{kInodesPerUnit} * kDirSlotsPerUnit;
+constexpr uint64_t kPartsOfDirectory =
+    kPartsOfUnit + kInodesPerUnit + (kEntries + 1) * kDirSlotsPerUnit;
+
+constexpr uint64_t kFirstShare = 8;  // a META file begins with this part of the heap it may get
+
 struct Sizes {
   uint64_t rings, bitmap, checksums, vstreams;
   uint64_t fixed() const {
@@ -45,6 +53,14 @@ Sizes fixed_sizes(const FormatOptions& options, uint64_t meta_size) {
   const uint64_t vstreams = std::clamp<uint64_t>(meta_size / 4096, 1024, 65536);
   sizes.vstreams = units(vstreams * sizeof(VStreamSlot));
   return sizes;
+}
+
+// Heap for a file for each mean_file_bytes, and for the reserve.
+uint64_t planned_heap(const FormatOptions& options) {
+  const uint64_t files =
+      options.data_blocks * kBlockSize / std::max<uint64_t>(options.mean_file_bytes, kBlockSize);
+  const uint64_t used = div_round_up(files * kPartsOfDirectory, kEntries * kPartsOfUnit) + 3;
+  return (used + heap_reserve(used + used / 16)) * kUnitSize;
 }
 
 class Layouter {
@@ -95,36 +111,46 @@ void mark_reserved_blocks(pmem::Region& region, const Geometry& geometry) {
 
 }  // namespace
 
-uint64_t inodes_possible(const Superblock& super) {
-  // The root's unit, the orphans' and what stays for unlink and truncate are not for new files.
-  const uint64_t all = region_bytes(super, RegionKind::kHeap) / kUnitSize;
-  const uint64_t kept = heap_reserve(all) + 2;
+uint64_t inodes_possible(const Superblock& super, uint64_t meta_size) {
+  // The root's two units, the orphans' and the reserve for unlink and truncate are not for new
+  // files.
+  const uint64_t heap = region_bytes(super, RegionKind::kHeap) + meta_size - super.meta_size;
+  const uint64_t all = heap / kUnitSize, kept = heap_reserve(all) + 3;
   return all > kept ? files_fitting(all - kept) : 0;
 }
 
-// A file takes an inode and the directory slot that names it; a directory besides these, on
-// average, half a unit that is not full.
 uint64_t files_fitting(uint64_t heap_units) {
-  constexpr uint64_t kPair = kInodesPerUnit + kDirSlotsPerUnit;  // in parts of a unit, so many:
-  constexpr uint64_t kParts = uint64_t{kInodesPerUnit} * kDirSlotsPerUnit;
-  constexpr uint64_t kFiles = 100;  // of a directory
-  return heap_units * kParts * kFiles / ((kFiles + 1) * kPair + kParts / 2);
+  return heap_units * kPartsOfUnit * kEntries / kPartsOfDirectory;
 }
 
-uint64_t meta_size_for(const FormatOptions& options) {
-  const uint64_t files =
-      options.data_blocks * kBlockSize / std::max<uint64_t>(options.mean_file_bytes, kBlockSize);
-  // Inode, directory slot and one extent a file, and a quarter for what is half full.
-  const uint64_t heap = files * (kCellSize + kLineSize + sizeof(ExtentSlot)) * 5 / 4 + kMiB;
+uint64_t meta_size_max(const FormatOptions& options) {
+  const uint64_t heap = planned_heap(options);
   const Sizes sizes = fixed_sizes(options, heap * 2);
   return round_up(sizes.fixed() + heap + units(heap / kUnitSize), kMiB);
+}
+
+uint64_t meta_size_max(const Superblock& super) {
+  FormatOptions options;
+  options.data_blocks = super.data_blocks;
+  options.checksums = (super.features & kFeatureChecksums) != 0;
+  if (super.mean_file_blocks != 0) options.mean_file_bytes = super.mean_file_blocks * kBlockSize;
+  return meta_size_max(options);
+}
+
+uint64_t first_meta_size(const FormatOptions& options) {
+  const uint64_t planned = planned_heap(options);
+  const uint64_t heap = std::max(planned / kFirstShare, std::min(planned, kMiB));
+  const Sizes sizes = fixed_sizes(options, heap * 2);
+  return round_up(sizes.fixed() + heap + units(planned / kUnitSize), kMiB);
 }
 
 Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
                                const FormatOptions& options) {
   meta_size = round_down(meta_size, kUnitSize);
   const Sizes sizes = fixed_sizes(options, meta_size);
-  const uint64_t least = sizes.fixed() + (kMinHeapUnits + 1) * kUnitSize;
+  // The map is made for the largest heap, so that a heap that grows stays one segment.
+  const uint64_t planned_map = units(planned_heap(options) / kUnitSize);
+  const uint64_t least = sizes.fixed() + planned_map + kMinHeapUnits * kUnitSize;
   if (meta_size < least) {
     return Error{ENOSPC, "META is too small: " + std::to_string(meta_size) + " bytes, at least " +
                              std::to_string(round_up(least, kMiB)) +
@@ -140,6 +166,8 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
   super.data_blocks = options.data_blocks;
   super.ring_count = static_cast<uint32_t>(sizes.rings);
   super.journal_seed = options.random_seed;
+  super.mean_file_blocks = static_cast<uint32_t>(
+      std::clamp<uint64_t>(options.mean_file_bytes / kBlockSize, 1, ~uint32_t{0}));
   super.features = (options.checksums ? kFeatureChecksums : 0) |
                    (options.meta_log ? kFeatureMetaLog : 0) | (options.mirror ? kFeatureMirror : 0);
   super.meta_class = static_cast<uint8_t>(meta_class);
@@ -151,8 +179,7 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
   layouter.place(RegionKind::kUntrimmed, sizes.bitmap);
   layouter.place(RegionKind::kChecksums, sizes.checksums);
   layouter.place(RegionKind::kVStreams, sizes.vstreams);
-  const uint64_t heap_units = (meta_size - layouter.next()) / kUnitSize;
-  const uint64_t map = units(heap_units);
+  const uint64_t map = std::max(units((meta_size - layouter.next()) / kUnitSize), planned_map);
   layouter.place(RegionKind::kHeapMap, map);
   super.root_inode = layouter.next() / kCellSize;
   layouter.place(RegionKind::kHeap, round_down(meta_size - layouter.next(), kUnitSize));

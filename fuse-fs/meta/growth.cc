@@ -135,6 +135,15 @@ Result<void> place(const Superblock& now, Superblock& next) {
   return append(next, RegionKind::kHeap, {at, next.meta_size - at});
 }
 
+// Blocks for the log of a META three times as large, if it may become so large: the log has few
+// extensions, META grows in small steps.
+uint64_t log_ahead(const Superblock& next, uint64_t needed, uint64_t least,
+                   const GrowthRequest& request) {
+  if (request.planned_meta <= next.meta_size) return least;
+  const uint64_t later = (request.planned_meta - next.meta_size) / kBlockSize;
+  return least + round_up(2 * std::min(2 * needed, later + later / 256), kBlocksPerMiB);
+}
+
 // Room for the log: from what is new of DATA, at best ahead of need, else what is free of the old.
 Result<BlockRange> log_room(const Superblock& now, const Superblock& next, uint64_t needed,
                             const GrowthRequest& request) {
@@ -144,8 +153,11 @@ Result<BlockRange> log_room(const Superblock& now, const Superblock& next, uint6
   const uint64_t ahead = round_up(std::max(least, capacity), kBlocksPerMiB);
   const uint64_t count = ahead <= added / 4 ? ahead : least;
   if (count + kDataLeft <= added) return BlockRange{now.data_blocks, count};
-  const auto found = request.find_log_room ? request.find_log_room(least) : std::nullopt;
-  if (found) return *found;
+  if (request.find_log_room) {
+    if (const auto found = request.find_log_room(log_ahead(next, needed, least, request)))
+      return *found;
+    if (const auto found = request.find_log_room(least)) return *found;
+  }
   return Error{ENOSPC,
                "the log of META on DATA needs more room there for so large a META: make DATA "
                "larger too, by at least " +

@@ -21,9 +21,10 @@ struct GrowthRequest {
   uint64_t meta_bytes = 0;                   // that META's medium has now
   bool extensible = false;                   // META is a file, which can be made longer
   std::optional<uint64_t> wanted_meta = {};  // its size, if someone said one
+  uint64_t planned_meta = 0;                 // a size that META may grow to later
   uint64_t snapshot_blocks = 0;              // capacity of a snapshot area; 0: no metadata log
   // Finds so many blocks for the log among the old ones, in one run, and holds them; asked only if
-  // what is new of DATA does not do.
+  // the new blocks of DATA are too few, first for more than the least.
   std::function<std::optional<BlockRange>(uint64_t blocks)> find_log_room = {};
 };
 

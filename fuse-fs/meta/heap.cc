@@ -265,6 +265,11 @@ uint64_t Heap::inode_units_at_open() {
   return inode_units_;
 }
 
+bool Heap::has(uint64_t units) {
+  const MutexLock lock(mutex_);
+  return more_than(units);
+}
+
 bool Heap::scarce() {
   const MutexLock lock(mutex_);
   return !more_than(reserve_);

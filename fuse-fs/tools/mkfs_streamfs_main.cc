@@ -34,7 +34,8 @@ using namespace streamfs;         // NOLINT(google-build-using-namespace): a pro
 using namespace streamfs::tools;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kProgram = "mkfs.streamfs";
-constexpr uint64_t kFewFilesBytes = 16ULL * 1024;  // fewer files than one for each of these: warn
+// Fewer files than one for each of these: warn. The reserve and rounding take a part of the plan.
+constexpr uint64_t kFewFilesBytes = meta::kMeanFileBytes + meta::kMeanFileBytes / 8;
 
 struct Words {
   std::string meta, data, mirror, meta_size, mean_file_size, uuid;
@@ -54,8 +55,9 @@ void declare(CLI::App& app, Words& words, data::FormatPairOptions& options) {
       ->required();
   app.add_option("--mirror", words.mirror, "META a second time, kept in step; as --meta");
   app.add_option("--meta-size", words.meta_size,
-                 "Size of a new META file (default: what fits DATA)");
-  app.add_option("--mean-file-size", words.mean_file_size, "Plan META for files this big (256K)");
+                 "First size of a new META file (default: an eighth of what it may grow to)");
+  app.add_option("--mean-file-size", words.mean_file_size,
+                 "Let META grow until it has a file for each so many bytes of DATA (16K)");
   app.add_option("-L,--label", options.label, "A name, up to 31 bytes");
   app.add_option("-U,--uuid", words.uuid, "This UUID instead of a random one");
   app.add_flag("-f,--force", options.force, "Overwrite whatever is there");
@@ -174,16 +176,22 @@ void print_report(const Words& words, const data::FormatPairOptions& options,
   const uint64_t data_bytes = made.super.data_blocks * kBlockSize;
   fmt::print("{}filesystem {}{}{}\n", options.dry_run ? "Would make: " : "",
              frontend::uuid_text(made.super.uuid), options.label.empty() ? "" : " ", options.label);
+  const auto share = [&](uint64_t bytes) {
+    return 100.0 * static_cast<double>(bytes) / static_cast<double>(data_bytes);
+  };
   fmt::print("  META  {}: {}, {} ({:.2f} % of DATA){}\n", words.meta,
              pmem::to_string(made.meta_class), human_bytes(made.super.meta_size),
-             100.0 * static_cast<double>(made.super.meta_size) / static_cast<double>(data_bytes),
-             log ? ", logged on DATA" : "");
+             share(made.super.meta_size), log ? ", logged on DATA" : "");
+  if (made.meta_size_max > made.super.meta_size) {
+    fmt::print("        grows by itself to at most {} ({:.2f} % of DATA)\n",
+               human_bytes(made.meta_size_max), share(made.meta_size_max));
+  }
   if (!words.mirror.empty()) fmt::print("        {}: the same again\n", words.mirror);
   fmt::print("  DATA  {}: {} device, {}, {} stream{}{}\n", words.data, made.device.kind,
              human_bytes(data_bytes), made.device.pstream_count,
              made.device.pstream_count == 1 ? "" : "s", checksums ? ", checksums" : "");
   print_budget(made.super);
-  fmt::print("  room for {} files in directories of 100 (one for each {} of data)\n",
+  fmt::print("  room for {} files in directories of 8 (one for each {} of data)\n",
              made.inodes_possible,
              human_bytes(made.inodes_possible == 0 ? 0 : data_bytes / made.inodes_possible));
 }
@@ -202,6 +210,7 @@ nlohmann::json formatted_json(const Words& words, const data::FormatPairOptions&
           {"pstreams", made.device.pstream_count},
           {"checksums", (made.super.features & meta::kFeatureChecksums) != 0},
           {"inodes_possible", made.inodes_possible},
+          {"meta_bytes_max", made.meta_size_max},
           {"layout", frontend::layout_json(made.super)}};
 }
 

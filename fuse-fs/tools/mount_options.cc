@@ -119,6 +119,19 @@ Result<void> set_write_behind(MountCommand& command, const std::string& value) {
   return Error{EINVAL, "write_behind_mib is at most 4096"};
 }
 
+Result<void> set_meta_growth(MountCommand& command, const std::string& value) {
+  if (value != "auto" && value != "off")
+    return Error{EINVAL, "meta_growth is auto or off, not \"" + value + "\""};
+  command.filesystem.meta_growth = value == "auto";
+  return {};
+}
+
+Result<void> set_meta_size_max(MountCommand& command, const std::string& value) {
+  SFS_ASSIGN(command.filesystem.meta_size_max, parse_size(value));
+  if (command.filesystem.meta_size_max != 0) return {};
+  return Error{EINVAL, "meta_size_max is 0"};
+}
+
 // Every option of our own.
 const std::map<std::string, Setter, std::less<>>& setters() {
   using data::MountOptions;
@@ -157,6 +170,8 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"epoch_age_ms", number("epoch_age_ms", "milliseconds", &MountOptions::epoch_age_ms)},
       {"cache_mib", number("cache_mib", "mebibytes", &MountOptions::cache_mib)},
       {"write_behind_mib", set_write_behind},
+      {"meta_growth", set_meta_growth},
+      {"meta_size_max", set_meta_size_max},
       {"request_timeout",
        [](MountCommand& c, const std::string& v) {
          return parse_number("request_timeout", v, "seconds", c.request_timeout_s);

@@ -119,6 +119,14 @@ void print_status(const json& status, const Style& style) {
              percent_text(blocks - count_of(space, "free_blocks"), blocks),
              percent_text(count_of(space, "inodes_possible") - count_of(space, "inodes_free"),
                           count_of(space, "inodes_possible")));
+  const json& room = status.at("meta_room");
+  fmt::print("  META        {} of {} used{}\n",
+             percent_text(count_of(space, "heap_units") - count_of(space, "free_units"),
+                          count_of(space, "heap_units")),
+             bytes_of(room, "bytes", style),
+             room.value("grows", false) ? ", grows to " + bytes_of(room, "bytes_max", style) : "");
+  if (const std::string advice = room.value("advice", ""); !advice.empty())
+    fmt::print("  {}        {}\n", inked("FULL", Ink::kBad, style), advice);
   fmt::print(
       "  metadata    {} fences, {} lines flushed, {} words programmed ({} of blocks touched)\n",
       count_of(meta, "fences"), count_of(meta, "lines_flushed"), count_of(meta, "words_programmed"),

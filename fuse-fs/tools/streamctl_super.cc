@@ -57,7 +57,7 @@ json super_json(const meta::Superblock& super) {
           {"created_seconds", super.created_seconds},
           {"clean", super.clean != 0},
           {"used_inodes", super.clean_used_inodes},
-          {"inodes_possible", meta::inodes_possible(super)},
+          {"inodes_possible", meta::inodes_possible(super, super.meta_size)},
           {"attachments", super.attachments},
           {"mirror_token", super.mirror_token},
           {"ring_count", super.ring_count},

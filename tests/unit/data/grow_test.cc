@@ -106,7 +106,7 @@ TEST(Label, OneCopyIsWholeAtEveryCut) {
   options.data_blocks = kSmall;
   options.meta_log = true;
   meta::Superblock super =
-      meta::plan_format(meta::meta_size_for(options), pmem::MetaClass::kSynced, options).value();
+      meta::plan_format(meta::first_meta_size(options), pmem::MetaClass::kSynced, options).value();
   const meta::DataLabel old = meta::make_label(super).label;
   meta::GrowthRequest request;
   request.data_blocks = kLarge;

@@ -27,7 +27,7 @@ Superblock planned(uint64_t data_blocks, bool log = false) {
   FormatOptions options;
   options.data_blocks = data_blocks;
   options.meta_log = log;
-  return plan_format(meta_size_for(options), pmem::MetaClass::kSynced, options).value();
+  return plan_format(first_meta_size(options), pmem::MetaClass::kSynced, options).value();
 }
 
 GrowthRequest of_a_file(const Superblock& now, uint64_t data_blocks) {
@@ -52,7 +52,8 @@ void expect_nothing_moved(const Superblock& before, const Superblock& after) {
 }
 
 double files_per_block(const Superblock& super) {
-  return static_cast<double>(inodes_possible(super)) / static_cast<double>(super.data_blocks);
+  return static_cast<double>(inodes_possible(super, super.meta_size)) /
+         static_cast<double>(super.data_blocks);
 }
 
 TEST(PlanGrowth, WithNothingNewThereIsNothingToDo) {
