@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -262,6 +263,12 @@ bool MappedRegion::extensible() const {
 
 // All of it or nothing. The reservation is durable before anything can depend on it.
 Result<void> MappedRegion::lengthen_file(uint64_t old_length, uint64_t size) {
+  // posix_fallocate may take all that is left before it fails, and others would find a full disk.
+  struct statvfs host{};
+  if (size > old_length && fstatvfs(fd_.get(), &host) == 0 &&
+      uint64_t{host.f_bavail} * host.f_frsize < size - old_length) {
+    return Error{ENOSPC, "extending " + path_};
+  }
   const int code = posix_fallocate(fd_.get(), 0, static_cast<off_t>(size));
   if (code == 0 && fsync(fd_.get()) == 0) return {};
   const Error failed{code != 0 ? code : errno, "extending " + path_};

@@ -151,7 +151,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
 
 meta::Space FilesystemImpl::space() {
   meta::Space space = engine_->space();
-  const uint64_t more = meta::files_fitting(meta_growth_->growable_units());
+  const uint64_t more = meta_growth_->growable_files();
   space.inodes_free += more;
   space.inodes_possible += more;
   return space;

@@ -50,8 +50,8 @@ struct MountOptions {
   bool meta_in_memory = false;  // rebuild META from the log in memory; only to read
   std::string mirror_path;      // where META is a second time
   bool degraded = false;        // go on with one copy of a META that is kept twice
-  bool meta_growth = false;     // a META file grows when it is 90 % full
-  uint64_t meta_size_max = 0;   // but to no more bytes than these; 0: as mkfs planned
+  bool meta_growth = false;     // a META file grows when it is nearly full
+  uint64_t meta_size_max = 0;   // it grows to at most so many bytes; 0: as planned
   bool make_mirror = false;     // mirror_path may hold anything: it becomes a copy
   double wait_seconds = 10;     // for a device whose last daemon is still draining
 };
@@ -115,7 +115,7 @@ struct HintDevice {
 struct MetaRoom {
   uint64_t bytes = 0, bytes_max = 0;  // its size, and what it may grow to by itself
   bool grows = false;
-  std::string advice;  // what helps where it is 90 % full and does not grow; else empty
+  std::string advice;  // why a META that is nearly full does not grow, and what helps; or empty
 };
 
 struct Status {

@@ -142,16 +142,18 @@ class FilesystemImpl final : public Filesystem {
   template <typename T>
   Result<T> after_change(Result<T> done);
   // A file removed a moment ago holds its units of META until the reclaimer comes by: a change that
-  // finds no unit frees them itself, and then makes META larger. `change` may be called three
-  // times.
+  // finds no unit frees them itself, and then makes META larger. `change` may be called again.
   template <typename Change>
   auto with_units(const Change& change) -> decltype(change()) {
     auto done = change();
     if (done.ok() || done.error().code != ENOSPC) return done;
     (void)maintenance_->free_orphans();
-    done = change();
-    if (done.ok() || done.error().code != ENOSPC || !meta_growth_->make_room()) return done;
-    return change();
+    for (int tries = 0; tries < 3; ++tries) {
+      const uint64_t size = engine_->geometry().meta_size();
+      done = change();
+      if (done.ok() || done.error().code != ENOSPC || !meta_growth_->make_room(size)) break;
+    }
+    return done;
   }
   void lost_name(InodeId id);
   placement::Chosen choose(InodeId parent, const meta::Attributes& directory, std::string_view name,

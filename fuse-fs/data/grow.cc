@@ -21,8 +21,10 @@ namespace {
 Result<meta::GrowthRequest> request_of(const GrowOptions& options, const meta::Superblock& now,
                                        OpenPair& pair) {
   meta::GrowthRequest request;
-  SFS_ASSIGN(request.data_blocks, pair.device->measure());
-  if (options.meta_alone) request.data_blocks = now.data_blocks;
+  request.data_blocks = now.data_blocks;
+  if (!options.meta_alone) {
+    SFS_ASSIGN(request.data_blocks, pair.device->measure());
+  }
   SFS_ASSIGN(request.meta_bytes, pair.region->medium_bytes());
   request.extensible = pair.region->extensible();
   request.wanted_meta = options.meta_bytes;
@@ -75,6 +77,7 @@ Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
   const meta::Superblock& now = geometry().super();
   SFS_ASSIGN(meta::GrowthRequest request, request_of(options, now, pair_));
   LogRoom log_room(engine_->blocks());
+  request.spare_blocks = engine_->space().free_blocks / 4;
   request.find_log_room = [&log_room](uint64_t blocks) { return log_room.find(blocks); };
   SFS_ASSIGN(const meta::Superblock larger, meta::plan_growth(now, request));
   const Grown grown{size_of(now), size_of(larger), device_->info().kind == "emulated"};

@@ -89,6 +89,7 @@ uint32_t Maintenance::reclaim_interval_ms() const {
 bool Maintenance::wait_to_reclaim() {
   for (uint32_t ms = 0; ms < reclaim_interval_ms(); ms += kReclaimPressedMs) {
     if (!wait(kReclaimPressedMs)) return false;
+    if (core_.health.writable().ok()) core_.keep_meta_room();
   }
   return true;
 }

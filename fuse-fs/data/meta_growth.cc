@@ -18,76 +18,88 @@
 namespace streamfs::data {
 namespace {
 
-constexpr uint64_t kFullShare = 10;  // META is nearly full when a tenth of its heap is left
+constexpr uint64_t kLargestStep = uint64_t{1} << 30;
 
 }  // namespace
 
-bool MetaGrowth::nearly_full() const {
-  return !engine_.heap_has(engine_.geometry().heap_units() / kFullShare);
-}
-
-uint64_t MetaGrowth::size_max() const {
-  const meta::Superblock& super = engine_.geometry().super();
+uint64_t MetaGrowth::size_max(const meta::Superblock& super) const {
+  if (!limits_.automatic || !limits_.extensible) return super.meta_size;
   const uint64_t most = limits_.size_max != 0 ? limits_.size_max : meta::meta_size_max(super);
-  const bool may_grow = limits_.automatic && limits_.extensible;
-  return may_grow ? std::max(round_down(most, meta::kUnitSize), super.meta_size) : super.meta_size;
+  return std::max(round_down(most, meta::kUnitSize), super.meta_size);
 }
 
-uint64_t MetaGrowth::growable_units() const {
-  return (size_max() - engine_.geometry().meta_size()) / meta::kUnitSize;
+uint64_t MetaGrowth::growable_bytes() const {
+  const meta::Superblock& super = engine_.geometry().super();
+  const uint64_t bytes = size_max(super) - super.meta_size;
+  return bytes < kMiB ? 0 : bytes;
 }
 
-Result<void> MetaGrowth::grow_once() {
-  const uint64_t now = clock_.monotonic_ms();
-  if (!nearly_full() || growable_units() == 0 || now < retry_ms_) return {};
-  const uint64_t size = engine_.geometry().meta_size(), most = size_max();
-  const uint64_t step = engine_.geometry().region_bytes(meta::RegionKind::kHeap) / 2;
+uint64_t MetaGrowth::growable_files() const {
+  const meta::Superblock& super = engine_.geometry().super();
+  return meta::inodes_possible(super, size_max(super)) -
+         meta::inodes_possible(super, super.meta_size);
+}
+
+Result<void> MetaGrowth::grow_by(uint64_t bytes) {
+  const meta::Superblock& super = engine_.geometry().super();
   GrowOptions options;
-  options.meta_bytes = std::min(most, size + round_up(step, kMiB));
+  options.meta_bytes = super.meta_size + std::min(bytes, growable_bytes());
   options.meta_alone = true;
-  options.planned_meta = most;
-  Result<void> done = grow_(options);
-  if (!done.ok() && done.error().code == EBUSY) return done;  // someone else grows it, or it ends
-  if (!done.ok()) retry_ms_ = now + kRetryMs;
+  options.planned_meta = size_max(super);
+  return grow_(options);
+}
+
+// EBUSY: a growth by command is under way, or an unmount.
+Result<void> MetaGrowth::grow_once() {
+  if (!engine_.heap_nearly_full()) return {};
+  if (growable_bytes() == 0 || clock_.monotonic_ms() < retry_ms_) return Error{ENOSPC, "META"};
+  const uint64_t half = engine_.geometry().region_bytes(meta::RegionKind::kHeap) / 2;
+  Result<void> done = grow_by(std::min(round_up(half, kMiB), kLargestStep));
+  if (!done.ok() && done.error().code == ENOSPC) done = grow_by(kMiB);
+  if (!done.ok() && done.error().code == EBUSY) return done;
+  pause_ms_ = done.ok() ? kFirstRetryMs : std::min(2 * pause_ms_, kLastRetryMs);
+  if (!done.ok()) retry_ms_ = clock_.monotonic_ms() + pause_ms_;
   const MutexLock lock(mutex_);
   failed_ = done.ok() ? std::string{} : done.error().message();
   return done;
 }
 
-bool MetaGrowth::make_room() {
-  const uint64_t before = engine_.geometry().meta_size();
-  if (growable_units() > 0) (void)growths_.run([this] { return grow_once(); });
-  return engine_.geometry().meta_size() > before;
+bool MetaGrowth::make_room(uint64_t before) {
+  if (engine_.geometry().meta_size() > before) return true;
+  return growable_bytes() > 0 && growths_.run([this] { return grow_once(); }).ok();
 }
 
 void MetaGrowth::keep_room() {
-  if (nearly_full() && growable_units() > 0) (void)growths_.run([this] { return grow_once(); });
-  const bool full = nearly_full();
-  std::string failed;
+  Result<void> done;
+  if (engine_.heap_nearly_full() && growable_bytes() > 0)
+    done = growths_.run([this] { return grow_once(); });
+  if (!done.ok() && done.error().code == EBUSY) return;
+  const std::string why = engine_.heap_nearly_full() ? advice() : std::string{};
   {
     const MutexLock lock(mutex_);
-    if (std::exchange(said_, full) || !full) return;
-    failed = failed_;
+    if (std::exchange(said_, !why.empty()) || why.empty()) return;
   }
-  log_event(Event::kMetaFull, spdlog::level::warn, "META is 90 % full: " + advice(failed));
+  log_event(Event::kMetaFull, spdlog::level::warn, "META is nearly full: " + why);
 }
 
-std::string MetaGrowth::advice(const std::string& failed) const {
+std::string MetaGrowth::advice() const {
   constexpr const char* kCommand = "streamctl grow --meta-size SIZE MOUNTPOINT makes it larger";
   if (!limits_.extensible) return "it uses all of its device; delete files or use a larger device";
-  if (!failed.empty()) return fmt::format("it could not grow: {}", failed);
-  if (!limits_.automatic) return fmt::format("{}, and meta_growth=auto does so in time", kCommand);
-  return fmt::format("it has its largest size (meta_size_max); {}", kCommand);
+  if (!limits_.automatic)
+    return fmt::format("{}; with -o meta_growth=auto it grows by itself", kCommand);
+  if (growable_bytes() == 0)
+    return fmt::format("it has its largest size (meta_size_max); {}", kCommand);
+  const MutexLock lock(mutex_);
+  return failed_.empty() ? std::string{} : fmt::format("it could not grow: {}", failed_);
 }
 
 MetaRoom MetaGrowth::room() const {
+  const meta::Superblock& super = engine_.geometry().super();
   MetaRoom out;
-  out.bytes = engine_.geometry().meta_size();
-  out.bytes_max = size_max();
+  out.bytes = super.meta_size;
+  out.bytes_max = size_max(super);
   out.grows = limits_.automatic && limits_.extensible;
-  if (!nearly_full()) return out;
-  const MutexLock lock(mutex_);
-  if (growable_units() == 0 || !failed_.empty()) out.advice = advice(failed_);
+  if (engine_.heap_nearly_full()) out.advice = advice();
   return out;
 }
 

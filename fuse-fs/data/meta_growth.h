@@ -1,7 +1,7 @@
-// META that grows by itself, and what people are told when it cannot.
+// A META file grows by itself when it is nearly full, and people are told when it cannot.
 //
-// A META in a file is made half as large again when 90 % of its heap is in use, up to a largest
-// size. Thread safety: any thread. What a crash leaves: that of a growth (docs/ORDERING.md).
+// Each step adds half of the heap, and at most 1 GiB, up to a largest size.
+// Thread safety: any thread. A crash leaves what a crash in any growth leaves (docs/ORDERING.md).
 #pragma once
 
 #include <atomic>
@@ -24,38 +24,39 @@ class MetaGrowth {
   struct Limits {
     bool automatic = false;
     bool extensible = false;  // META is a file
-    uint64_t size_max = 0;    // bytes; 0: a file for each 16 KiB of DATA, or what mkfs planned
+    uint64_t size_max = 0;    // bytes; 0: as mkfs planned
   };
   using Grow = std::function<Result<void>(const GrowOptions&)>;
 
   MetaGrowth(meta::Engine& engine, Clock& clock, const Limits& limits, Grow grow)
       : engine_(engine), clock_(clock), limits_(limits), grow_(std::move(grow)) {}
 
-  // Grows META where it is 90 % full and may grow; says once why it does not. Called regularly.
+  // Grows META if it is nearly full and may grow; logs once why it does not. Called regularly.
   void keep_room();
-  // For a change that found no room: true if META has grown since the call, so that it may be tried
-  // again. May wait for a growth.
-  bool make_room();
+  // For a change that found no unit when META had `before` bytes: true if the change may succeed
+  // now. Waits for a growth.
+  bool make_room(uint64_t before);
 
   MetaRoom room() const;
-  uint64_t growable_units() const;  // of the heap, beyond what it has
+  uint64_t growable_files() const;  // that fit into what META may still get
 
  private:
-  static constexpr uint64_t kRetryMs = 1000;  // after a growth that failed
+  static constexpr uint64_t kFirstRetryMs = 1000, kLastRetryMs = 60'000;  // after a failure
 
-  bool nearly_full() const;
-  uint64_t size_max() const;
+  uint64_t size_max(const meta::Superblock& super) const;
+  uint64_t growable_bytes() const;
   Result<void> grow_once();
-  std::string advice(const std::string& failed) const;
+  Result<void> grow_by(uint64_t bytes);
+  std::string advice() const;
 
   meta::Engine& engine_;
   Clock& clock_;
   const Limits limits_;
   const Grow grow_;
   GroupRun growths_;
-  std::atomic<uint64_t> retry_ms_{0};          // no growth is tried sooner
-  mutable Mutex mutex_;                        // leaf
-  std::string failed_ SFS_GUARDED_BY(mutex_);  // why the last growth failed
+  uint64_t retry_ms_ = 0, pause_ms_ = kFirstRetryMs;  // of the thread that runs a growth
+  mutable Mutex mutex_;                               // leaf
+  std::string failed_ SFS_GUARDED_BY(mutex_);         // why the last growth failed
   bool said_ SFS_GUARDED_BY(mutex_) = false;
 };
 

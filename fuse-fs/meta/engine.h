@@ -221,7 +221,7 @@ class Engine {
   virtual bool count_inodes() = 0;
   // Nothing is left of META's heap but what is kept so that deletions always work.
   virtual bool heap_scarce() = 0;
-  virtual bool heap_has(uint64_t units) = 0;  // more than so many are free
+  virtual bool heap_nearly_full() = 0;  // 90 %, or a change of many units may soon fail
 
   // ---- Data. The caller serialises overlapping writes, reads and truncations of one inode.
   // Pieces covering [first, first + count) in order, holes included; blocks past the end are holes.
@@ -334,7 +334,7 @@ struct FormatOptions {
   uint32_t random_seed = 0;
   uint32_t version = kFormatVersion;
 };
-// Bytes of META with a file for each mean_file_bytes of DATA: the size that a META file grows to.
+// Bytes of META with one file for each mean_file_bytes of DATA: a META file grows to this size.
 uint64_t meta_size_max(const FormatOptions& options);
 uint64_t meta_size_max(const Superblock& super);
 // Bytes that a META file begins with.

@@ -101,7 +101,7 @@ class EngineImpl final : public Engine {
   uint64_t mended() const override { return region_.counters().mended; }
   Space space() override;
   bool heap_scarce() override { return heap_.scarce(); }
-  bool heap_has(uint64_t units) override { return heap_.has(units); }
+  bool heap_nearly_full() override { return heap_.nearly_full(); }
   bool count_inodes() override { return slots_.look_on(); }
 
   Result<std::vector<Piece>> map(InodeId id, FileBlock first, uint64_t count) override;

@@ -36,7 +36,7 @@ constexpr uint64_t kPartsOfUnit = uint64_t{kInodesPerUnit} * kDirSlotsPerUnit;
 constexpr uint64_t kPartsOfDirectory =
     kPartsOfUnit + kInodesPerUnit + (kEntries + 1) * kDirSlotsPerUnit;
 
-constexpr uint64_t kFirstShare = 8;  // a META file begins with this part of the heap it may get
+constexpr uint64_t kFirstShare = 8;  // the first heap is the planned heap divided by this
 
 struct Sizes {
   uint64_t rings, bitmap, checksums, vstreams;
@@ -55,12 +55,30 @@ Sizes fixed_sizes(const FormatOptions& options, uint64_t meta_size) {
   return sizes;
 }
 
-// Heap for a file for each mean_file_bytes, and for the reserve.
+uint64_t mean_file_blocks(const FormatOptions& options) {
+  return std::clamp<uint64_t>(options.mean_file_bytes / kBlockSize, 1, ~uint32_t{0});
+}
+
+// The heap holds one file for each mean_file_bytes of DATA, and the reserve.
 uint64_t planned_heap(const FormatOptions& options) {
-  const uint64_t files =
-      options.data_blocks * kBlockSize / std::max<uint64_t>(options.mean_file_bytes, kBlockSize);
+  const uint64_t files = options.data_blocks / mean_file_blocks(options);
   const uint64_t used = div_round_up(files * kPartsOfDirectory, kEntries * kPartsOfUnit) + 3;
-  return (used + heap_reserve(used + used / 16)) * kUnitSize;
+  return std::max((used + heap_reserve(used + used / 16)) * kUnitSize, kMiB);
+}
+
+// The size of META in which its fixed regions leave so much heap and `map` bytes of heap map.
+uint64_t size_with(const FormatOptions& options, uint64_t heap, uint64_t map) {
+  uint64_t size = 0;
+  for (uint64_t needed = heap; needed > size;) {
+    size = needed;
+    needed = round_up(fixed_sizes(options, size).fixed() + heap + map, kMiB);
+  }
+  return size;
+}
+
+// Bytes of heap map for the largest META: a heap that grows to it stays one segment.
+uint64_t largest_map(const FormatOptions& options) {
+  return units(meta_size_max(options) / kUnitSize);
 }
 
 class Layouter {
@@ -125,8 +143,7 @@ uint64_t files_fitting(uint64_t heap_units) {
 
 uint64_t meta_size_max(const FormatOptions& options) {
   const uint64_t heap = planned_heap(options);
-  const Sizes sizes = fixed_sizes(options, heap * 2);
-  return round_up(sizes.fixed() + heap + units(heap / kUnitSize), kMiB);
+  return size_with(options, heap, units(heap / kUnitSize));
 }
 
 uint64_t meta_size_max(const Superblock& super) {
@@ -138,18 +155,15 @@ uint64_t meta_size_max(const Superblock& super) {
 }
 
 uint64_t first_meta_size(const FormatOptions& options) {
-  const uint64_t planned = planned_heap(options);
-  const uint64_t heap = std::max(planned / kFirstShare, std::min(planned, kMiB));
-  const Sizes sizes = fixed_sizes(options, heap * 2);
-  return round_up(sizes.fixed() + heap + units(planned / kUnitSize), kMiB);
+  return size_with(options, std::max(planned_heap(options) / kFirstShare, kMiB),
+                   largest_map(options));
 }
 
 Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
                                const FormatOptions& options) {
   meta_size = round_down(meta_size, kUnitSize);
   const Sizes sizes = fixed_sizes(options, meta_size);
-  // The map is made for the largest heap, so that a heap that grows stays one segment.
-  const uint64_t planned_map = units(planned_heap(options) / kUnitSize);
+  const uint64_t planned_map = largest_map(options);
   const uint64_t least = sizes.fixed() + planned_map + kMinHeapUnits * kUnitSize;
   if (meta_size < least) {
     return Error{ENOSPC, "META is too small: " + std::to_string(meta_size) + " bytes, at least " +
@@ -166,8 +180,7 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
   super.data_blocks = options.data_blocks;
   super.ring_count = static_cast<uint32_t>(sizes.rings);
   super.journal_seed = options.random_seed;
-  super.mean_file_blocks = static_cast<uint32_t>(
-      std::clamp<uint64_t>(options.mean_file_bytes / kBlockSize, 1, ~uint32_t{0}));
+  super.mean_file_blocks = static_cast<uint32_t>(mean_file_blocks(options));
   super.features = (options.checksums ? kFeatureChecksums : 0) |
                    (options.meta_log ? kFeatureMetaLog : 0) | (options.mirror ? kFeatureMirror : 0);
   super.meta_class = static_cast<uint8_t>(meta_class);

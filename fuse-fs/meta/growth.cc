@@ -62,6 +62,15 @@ Maps missing_and_ahead(const Superblock& super, uint64_t blocks, uint64_t heap_b
                  std::max(heap_bytes, half_more(region_bytes(super, RegionKind::kHeap))));
 }
 
+// What is missing for this growth, and ahead of later ones: they are few or their sizes are known.
+Maps maps_for(const Superblock& now, const Superblock& next, uint64_t planned_meta) {
+  const uint64_t heap = region_bytes(now, RegionKind::kHeap) + next.meta_size - now.meta_size;
+  if (planned_meta <= next.meta_size) return missing_and_ahead(now, next.data_blocks, heap);
+  const Maps least = missing(now, next.data_blocks, heap);
+  if (sum(least) == 0) return least;
+  return missing(now, next.data_blocks, heap + planned_meta - next.meta_size);
+}
+
 // The heap that gives as many files per block of data as there were.
 uint64_t proportional_heap(const Superblock& super, uint64_t blocks) {
   const uint64_t heap = region_bytes(super, RegionKind::kHeap);
@@ -114,10 +123,10 @@ Result<void> append(Superblock& super, RegionKind kind, Segment segment) {
 }
 
 // Lays out what is new of META: [now.meta_size, next.meta_size).
-Result<void> place(const Superblock& now, Superblock& next) {
+Result<void> place(const Superblock& now, Superblock& next, uint64_t planned_meta) {
   const uint64_t room = next.meta_size - now.meta_size;
   const uint64_t heap = region_bytes(now, RegionKind::kHeap);
-  Maps maps = missing_and_ahead(now, next.data_blocks, heap + room);
+  Maps maps = maps_for(now, next, planned_meta);
   const uint64_t heap_due = proportional_heap(now, next.data_blocks) - heap;
   const bool too_much = sum(maps) > room / 2 && sum(maps) + heap_due > room;
   if (too_much) maps = missing(now, next.data_blocks, heap + room);
@@ -135,13 +144,14 @@ Result<void> place(const Superblock& now, Superblock& next) {
   return append(next, RegionKind::kHeap, {at, next.meta_size - at});
 }
 
-// Blocks for the log of a META three times as large, if it may become so large: the log has few
-// extensions, META grows in small steps.
+// The log gets room for a META three times as large, within planned_meta and the spare blocks: it
+// has few extensions, and META grows in small steps.
 uint64_t log_ahead(const Superblock& next, uint64_t needed, uint64_t least,
                    const GrowthRequest& request) {
   if (request.planned_meta <= next.meta_size) return least;
   const uint64_t later = (request.planned_meta - next.meta_size) / kBlockSize;
-  return least + round_up(2 * std::min(2 * needed, later + later / 256), kBlocksPerMiB);
+  const uint64_t ahead = 2 * std::min(2 * needed, later + later / 256);
+  return std::max(least, round_down(std::min(least + ahead, request.spare_blocks), kBlocksPerMiB));
 }
 
 // Room for the log: from what is new of DATA, at best ahead of need, else what is free of the old.
@@ -189,7 +199,7 @@ Result<Superblock> plan_growth(const Superblock& now, const GrowthRequest& reque
   next.data_blocks = request.data_blocks;
   SFS_ASSIGN(next.meta_size, meta_size_after(now, request));
   if (same_size(now, next)) return next;
-  SFS_TRY(place(now, next));
+  SFS_TRY(place(now, next, request.planned_meta));
   SFS_TRY(extend_log(now, next, request));
   SFS_TRY(Geometry::from(next));
   return next;

@@ -22,6 +22,7 @@ struct GrowthRequest {
   bool extensible = false;                   // META is a file, which can be made longer
   std::optional<uint64_t> wanted_meta = {};  // its size, if someone said one
   uint64_t planned_meta = 0;                 // a size that META may grow to later
+  uint64_t spare_blocks = 0;                 // of the old blocks, that the log may take ahead
   uint64_t snapshot_blocks = 0;              // capacity of a snapshot area; 0: no metadata log
   // Finds so many blocks for the log among the old ones, in one run, and holds them; asked only if
   // the new blocks of DATA are too few, first for more than the least.

@@ -265,9 +265,10 @@ uint64_t Heap::inode_units_at_open() {
   return inode_units_;
 }
 
-bool Heap::has(uint64_t units) {
+bool Heap::nearly_full() {
+  constexpr uint64_t kUnitsOfOneChange = 32;
   const MutexLock lock(mutex_);
-  return more_than(units);
+  return !more_than(std::max(units_ / 10, reserve_ + kUnitsOfOneChange));
 }
 
 bool Heap::scarce() {

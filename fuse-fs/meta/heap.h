@@ -97,7 +97,7 @@ class Heap {
   uint64_t available();            // exact, dirty ones too
   uint64_t inode_units_at_open();  // exact
   bool scarce();                   // no more than the reserve is left
-  bool has(uint64_t units);        // more than so many are left
+  bool nearly_full();              // a tenth is left, or little more than the reserve
 
  private:
   // Units of a group that can be had. Without bits: counted only.

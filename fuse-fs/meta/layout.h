@@ -90,7 +90,7 @@ struct Superblock {
   uint64_t log_extensions[kMaxLogExtensions];
   uint64_t boot;              // of the machine that attached it last, 0 = not known
   uint32_t mirror_token;      // drawn anew when one copy of META goes on without the other
-  uint32_t mean_file_blocks;  // blocks of DATA that META is planned to have a file for, 0 = 4
+  uint32_t mean_file_blocks;  // META is planned for one file for each so many blocks; 0 = 4
   uint64_t log_end;  // LogEnd, packed, if everything is in the metadata log and nothing is in use
   SegmentList regions[static_cast<size_t>(RegionKind::kCount)];
 };

@@ -47,8 +47,8 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   epoch_idle_ms=N, epoch_age_ms=N
                        when data becomes durable by itself (1000, 5000)
   write_behind_mib=N   memory for new data that is not written if it is deleted first (32)
-  meta_growth=WHEN     auto: a META file that is 90 % full grows (default); off
-  meta_size_max=SIZE   but to no more than this (default: a file for each 16 KiB of DATA)
+  meta_growth=WHEN     auto (default): a META file grows when it is 90 % full; off
+  meta_size_max=SIZE   the largest size that META grows to by itself (what mkfs planned)
   cache_mib=N          memory for inodes, extents and names that nothing uses now (256)
   nonempty             mount although the directory has content, or is a mountpoint already
   allow_other          other users too (always on for root; others need user_allow_other)

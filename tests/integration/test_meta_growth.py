@@ -83,7 +83,7 @@ def test_a_host_without_room_costs_an_enospc_only(
     assert "FULL" in said
     assert advice in said
     assert_filled(mount, 0, files)
-    until(lambda: "META is 90 % full" in mount.log.read_text(), 5, "the message")
+    until(lambda: "META is nearly full" in mount.log.read_text(), 5, "the message")
     run("mount", "-o", "remount,size=64m", small_host)
     until(lambda: not mount.status()["meta_room"]["advice"], 10, "the growth")
     assert fill(mount, files + 1000, files) == files + 1000

@@ -71,7 +71,9 @@ TEST(MetaGrowth, EveryPlannedFileFitsAndOutlivesALossOfMeta) {
 }
 
 TEST(MetaGrowth, TheTimerGrowsItAtNineTenths) {
-  Rig rig(small_meta(true));
+  Rig::Options options = small_meta(true);
+  options.meta_bytes = 5 << 20;
+  Rig rig(options);
   const uint64_t units = rig.fs().space().heap_units;
   uint64_t made = 0;
   while (rig.fs().space().free_units > units / 10 + 4) {
@@ -127,8 +129,7 @@ TEST(MetaGrowth, AGrowthThatFailsIsToldAndTriedAgain) {
   EXPECT_EQ(rig.fs().status()->meta_room.advice, "");
 }
 
-// ---- Freed space: each kind fills META alone, in turns, twelve times
-// its capacity.
+// ---- Freed space. Each kind of object fills META alone, three times in turn.
 using FillMeta = std::function<Result<void>(Rig&, InodeId directory, uint64_t number)>;
 
 // Without the reference of its maker, as after the kernel's FORGET.

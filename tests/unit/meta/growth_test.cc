@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -363,6 +365,81 @@ TEST_F(Growing, FilesComeAndGoMeanwhile) {
   for (std::thread& worker : workers) worker.join();
   EXPECT_EQ(fs_->geometry().data_blocks(), blocks);
   fs_.reopen();
+}
+
+// ---- META that grows by itself: mkfs's plan, and steps of half the heap up to the largest size
+
+TEST(MetaPlan, TheFirstSizeHoldsAFilesystemForEveryDataAndMeanFileSize) {
+  for (uint64_t mib = 32; mib <= uint64_t{4} << 20; mib = mib * 5 / 4) {
+    for (uint64_t mean = 4096; mean <= 64 * kMiB; mean = mean * 3 / 2) {
+      FormatOptions options;
+      options.data_blocks = mib * kBlocksPerMiB;
+      options.mean_file_bytes = mean;
+      options.meta_log = true;
+      const uint64_t first = first_meta_size(options);
+      const auto super = plan_format(first, pmem::MetaClass::kSynced, options);
+      ASSERT_TRUE(super.ok()) << mib << " MiB, " << mean << ": " << super.error().message();
+      EXPECT_GE(region_bytes(*super, RegionKind::kHeap), kMiB - kUnitSize) << mib << ' ' << mean;
+      EXPECT_LE(first, meta_size_max(*super)) << mib << ' ' << mean;
+    }
+  }
+}
+
+uint64_t segments_of(const Superblock& super, RegionKind kind) {
+  const auto& all = super.regions[static_cast<size_t>(kind)].segments;
+  return static_cast<uint64_t>(
+      std::ranges::count_if(all, [](const Segment& each) { return each.length > 0; }));
+}
+
+// To the largest size; returns what it is then.
+Superblock grown_by_itself(Superblock now) {
+  const uint64_t most = meta_size_max(now);
+  const DataLabel label = make_label(now).label;
+  uint64_t capacity = snapshot_capacity(label), next = now.first_data_block;
+  while (now.meta_size < most) {
+    GrowthRequest request = of_a_file(now, now.data_blocks);
+    const uint64_t half = round_up(region_bytes(now, RegionKind::kHeap) / 2, kMiB);
+    request.wanted_meta = std::min(most, now.meta_size + half);
+    request.planned_meta = most;
+    request.spare_blocks = now.data_blocks;
+    request.snapshot_blocks = capacity;
+    request.find_log_room = [&](uint64_t blocks) {
+      capacity += blocks / 2;
+      return std::optional(BlockRange{std::exchange(next, next + blocks), blocks});
+    };
+    const Result<Superblock> larger = plan_growth(now, request);
+    EXPECT_TRUE(larger.ok()) << now.meta_size << " of " << most << ": " << larger.error().message();
+    if (!larger.ok()) break;
+    now = *larger;
+  }
+  return now;
+}
+
+TEST(PlanGrowth, ByItselfMetaReachesItsLargestSizeInOneSegment) {
+  for (const uint64_t gib : {1U, 3U, 4U, 100U}) {
+    const Superblock grown = grown_by_itself(planned(gib << 18, true));
+    EXPECT_EQ(grown.meta_size, meta_size_max(grown)) << gib;
+    EXPECT_EQ(segments_of(grown, RegionKind::kHeap), 1U) << gib;
+    EXPECT_EQ(segments_of(grown, RegionKind::kHeapMap), 1U) << gib;
+    EXPECT_EQ(grown.log_extensions[3], 0U) << gib;
+  }
+}
+
+// Its maps were made for the size that it has.
+TEST(PlanGrowth, AnOlderFilesystemReachesTheLargestSizeToo) {
+  for (const uint64_t gib : {4U, 64U, 1024U}) {
+    FormatOptions options;
+    options.data_blocks = gib << 18;
+    options.mean_file_bytes = 256 * 1024;
+    options.meta_log = true;
+    const uint64_t size = meta_size_max(options);
+    Superblock old = plan_format(size, pmem::MetaClass::kSynced, options).value();
+    old.mean_file_blocks = 0;
+    const Superblock grown = grown_by_itself(old);
+    EXPECT_EQ(grown.meta_size, meta_size_max(old)) << gib;
+    EXPECT_LE(segments_of(grown, RegionKind::kHeap), 2U) << gib;
+    EXPECT_EQ(segments_of(grown, RegionKind::kChecksums), 1U) << gib;
+  }
 }
 
 }  // namespace
