@@ -11,6 +11,7 @@
 
 #include "base/describe_command.h"
 #include "base/exit_codes.h"
+#include "base/plain_help.h"
 #include "base/result.h"
 #include "base/version.h"
 #include "emulator/geometry.h"
@@ -63,6 +64,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 r
   namespace sim = streamfs::emulator::ssd_sim;
   CLI::App app("Emulated SSDs with streams: make, show, serve; replay and compare.", "ssd-sim");
   app.set_version_flag("-V,--version", std::string(streamfs::kVersion));
+  streamfs::use_plain_help(app);
   app.require_subcommand(1);
   std::vector<std::unique_ptr<sim::Command>> commands;
   for (const auto make :
@@ -75,6 +77,11 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 r
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    const auto unknown = streamfs::unknown_command(app, argc, argv);
+    if (unknown && error.get_exit_code() != 0) {
+      fmt::print(stderr, "ssd-sim: {}\n", *unknown);
+      return streamfs::exit_code::kUsage;
+    }
     return app.exit(error) == 0 ? streamfs::exit_code::kOk : streamfs::exit_code::kUsage;
   }
   for (const auto& command : commands)

@@ -20,6 +20,7 @@
 
 #include "base/describe_command.h"
 #include "base/exit_codes.h"
+#include "base/plain_help.h"
 #include "base/result.h"
 #include "base/version.h"
 #include "fuse-fs/blockdev/device.h"
@@ -35,6 +36,7 @@ constexpr std::string_view kUnits = "KMGTP";
 void prepare(CLI::App& app) {
   app.set_version_flag("-V,--version", std::string(kVersion));
   app.set_help_flag("-h,--help", "Print this and exit");
+  use_plain_help(app);
 }
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
@@ -44,8 +46,9 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return fail(app.get_name(),
-                Failure{exit_code::kUsage, std::string(error.what()) + "; see --help"});
+    const std::string said =
+        unknown_command(app, argc, argv).value_or(std::string(error.what()) + "; see --help");
+    return fail(app.get_name(), Failure{exit_code::kUsage, said});
   }
 }
 

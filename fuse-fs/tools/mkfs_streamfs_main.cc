@@ -55,9 +55,11 @@ void declare(CLI::App& app, Words& words, data::FormatPairOptions& options) {
       ->required();
   app.add_option("--mirror", words.mirror, "META a second time, kept in step; as --meta");
   app.add_option("--meta-size", words.meta_size,
-                 "First size of a new META file (default: room for an eighth of its files)");
+                 "First size of a new META file (default: room for an eighth of its files)")
+      ->type_name("SIZE");
   app.add_option("--mean-file-size", words.mean_file_size,
-                 "Let META grow until one file for each so many bytes of DATA fits (16K)");
+                 "Let META grow until one file for each so many bytes of DATA fits (16K)")
+      ->type_name("SIZE");
   app.add_option("-L,--label", options.label, "A name, up to 31 bytes");
   app.add_option("-U,--uuid", words.uuid, "This UUID instead of a random one");
   app.add_flag("-f,--force", options.force, "Overwrite whatever is there");

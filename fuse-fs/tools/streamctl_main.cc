@@ -290,8 +290,10 @@ void declare_device(CLI::App& app, Commands& commands, Arguments& arguments) {
 void declare_grow(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* command = commands.add(
       app, "grow", "Take the room that DATA and META have got, while programs run", grow);
-  command->add_option("--meta-size", arguments.meta_size,
-                      "META's new size (512M, 2G); a file is made longer");
+  command
+      ->add_option("--meta-size", arguments.meta_size,
+                   "META's new size (512M, 2G); a file is made longer")
+      ->type_name("SIZE");
   command->add_flag("--dry-run", arguments.dry_run, "Say what would become of them");
   commands.add_mountpoint(command);
 }
