@@ -68,16 +68,33 @@ std::string mechanism_of(const json& status) {
   return why.empty() ? "one stream" : "one stream: " + printable(why);
 }
 
-// What the daemon reckons that streams saved of one period, with 95 % limits.
+// Ratios that mean nothing yet are "–": NAND per byte before programs have written enough to hide
+// the metadata of the mount itself, spare while the device is nearly empty.
+std::string nand_per_app_byte_text(const json& status) {
+  constexpr uint64_t kEnough = 64 << 20;
+  return count_of(status, "app_bytes") < kEnough ? "–" : ratio_of(status, "nand_per_app_byte");
+}
+
+std::string effective_spare_text(const json& device) {
+  constexpr double kNearlyEmpty = 10;  // less than 1/11 of the flash was ever live
+  const auto spare = device.find("effective_spare");
+  const bool known = spare != device.end() && spare->is_number();
+  return known && spare->get<double>() > kNearlyEmpty ? "–" : ratio_of(device, "effective_spare");
+}
+
+// What the daemon estimates that streams saved of one period, with 95 % limits where it has any.
 std::string saved_text(const json& period, const Style& style) {
   const auto at = [&](const char* key) { return period.value(key, int64_t{0}); };
   const auto bytes_at = [&](const char* key) {
     return bytes_text(static_cast<uint64_t>(std::abs(at(key))), style);
   };
   const auto signed_at = [&](const char* key) { return (at(key) < 0 ? "-" : "") + bytes_at(key); };
-  return fmt::format("{} {} of NAND ({} to {})", at("saved_bytes") < 0 ? "cost" : "saved",
-                     bytes_at("saved_bytes"), signed_at("saved_low_bytes"),
-                     signed_at("saved_high_bytes"));
+  const bool has_limits = at("saved_low_bytes") < at("saved_high_bytes");
+  return fmt::format("{} an estimated {} of NAND{}", at("saved_bytes") < 0 ? "cost" : "saved",
+                     bytes_at("saved_bytes"),
+                     has_limits ? fmt::format(" ({} to {})", signed_at("saved_low_bytes"),
+                                              signed_at("saved_high_bytes"))
+                                : std::string{});
 }
 
 void print_saved(const json& status, const Style& style) {
@@ -112,8 +129,7 @@ void print_status(const json& status, const Style& style) {
              bytes_of(status, "app_bytes", style), bytes_of(device, "written_bytes", style),
              bytes_of(device, "nand_bytes", style));
   fmt::print("  NAND per application byte {}, WAF {}, effective spare {}\n",
-             ratio_of(status, "nand_per_app_byte"), ratio_of(device, "waf"),
-             ratio_of(device, "effective_spare"));
+             nand_per_app_byte_text(status), ratio_of(device, "waf"), effective_spare_text(device));
   const uint64_t blocks = count_of(space, "data_blocks");
   fmt::print("  space       {} of data blocks used, {} of files\n",
              percent_text(blocks - count_of(space, "free_blocks"), blocks),
@@ -204,7 +220,7 @@ void print_device(const json& status, const Style& style) {
   fmt::print("  NAND {} (garbage collection {}, padding {}), WAF {}, effective spare {}\n",
              bytes_of(device, "nand_bytes", style), bytes_of(device, "gc_bytes", style),
              bytes_of(device, "pad_bytes", style), ratio_of(device, "waf"),
-             ratio_of(device, "effective_spare"));
+             effective_spare_text(device));
   fmt::print("  live {}, peak {}\n", bytes_of(device, "live_bytes", style),
              bytes_of(device, "peak_live_bytes", style));
   using enum Table::Align;

@@ -347,6 +347,27 @@ def test_a_scrub_is_started_asked_and_cancelled(mounted: Mount) -> None:
     assert whole["bytes"] >= 64 * MIB
 
 
+def test_a_mistyped_command_is_told_the_likely_one() -> None:
+    done = ctl("statu", check=False)
+    assert (done.returncode, done.stderr) == (
+        USAGE,
+        'streamctl: no command "statu": did you mean "status"?\n',
+    )
+    done = run(BIN / "ssd-sim", "repaly", check=False)
+    assert (done.returncode, done.stderr) == (
+        USAGE,
+        'ssd-sim: no command "repaly": did you mean "replay"?\n',
+    )
+
+
+def test_a_fresh_mount_shows_no_ratio_that_means_nothing(mounted: Mount) -> None:
+    (mounted / "small").write_bytes(b"x" * 10_000)
+    run(BIN / "streamctl", "sync", mounted.point)
+    told = ctl("status", mounted.point).stdout
+    assert "NAND per application byte \N{EN DASH}," in told
+    assert "effective spare \N{EN DASH}" in told
+
+
 @pytest.mark.parametrize(
     "words",
     [
