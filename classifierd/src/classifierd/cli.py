@@ -25,6 +25,7 @@ from classifierd import config as configuration
 from classifierd.contexts import VStream
 from classifierd.control import ControlClient, ControlError, socket_path
 from classifierd.daemon import Daemon
+from classifierd.errors import sentence
 from classifierd.policies import Tags
 from classifierd.records import Records, from_bytes
 from classifierd.replay import (
@@ -205,7 +206,7 @@ def _run(args: argparse.Namespace) -> int:
         try:
             daemon.run_once()
         except (ControlError, RuntimeError) as error:
-            log.error("%s", error)
+            log.error("%s", sentence(error))
             code = error.errno if isinstance(error, ControlError) else None
             return {errno.EBUSY: EXIT_BUSY, None: EXIT_IO}.get(code, EXIT_NO_DEVICE)
         return 0
@@ -248,7 +249,7 @@ def _replay(args: argparse.Namespace) -> int:
     try:
         raw, vstreams = _without_hints(*_source(args)) if args.no_hints else _source(args)
     except (OSError, TraceError) as error:
-        log.error("%s", error)
+        log.error("%s", sentence(error))
         return EXIT_NO_DEVICE
     if args.spare <= 0 or len(raw) == 0:
         log.error("nothing to replay" if len(raw) == 0 else "--spare must be positive")
@@ -302,7 +303,7 @@ def _explain(args: argparse.Namespace) -> int:
     try:
         found = _why(args)
     except OSError as error:
-        log.error("%s", error if isinstance(error, ControlError) else f"{args.what}: {error}")
+        log.error("%s", sentence(error))
         return EXIT_NO_DEVICE
     if args.json:
         print(json.dumps({"schema": JSON_SCHEMA, **as_json(found)}))
@@ -329,7 +330,7 @@ def _plot(args: argparse.Namespace) -> int:
         workload = workload_of(raw, vstreams, args.streams, _config(args).learner)
         plot.draw_learned(plot.learned(workload), args.output, args.trace)
     except (OSError, TraceError) as error:
-        log.error("%s", error)
+        log.error("%s", sentence(error))
         return EXIT_NO_DEVICE
     return 0
 
@@ -380,5 +381,5 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
         return 0
     except configuration.ConfigError as error:
-        log.error("%s", error)
+        log.error("%s", sentence(error))
         return EXIT_USAGE

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from classifierd.contest import CANDIDATES, PUBLISHED
+from classifierd.errors import sentence
 from classifierd.learner import Settings
 
 
@@ -101,7 +102,7 @@ def read(path: Path | None) -> Config:
         text = path.read_text()
         data = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        msg = f"{path}: {error}"
+        msg = sentence(error) if isinstance(error, OSError) else f"{path}: {error}"
         raise ConfigError(msg) from error
     try:
         for unknown in sorted(data.keys() - {"learner", "daemon"}):

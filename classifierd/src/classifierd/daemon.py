@@ -16,6 +16,7 @@ from classifierd import _core, explain
 from classifierd.config import Config, ConfigError
 from classifierd.contest import Device
 from classifierd.control import Attachment, ControlClient, ControlError, socket_path
+from classifierd.errors import sentence
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.publication import publish
 from classifierd.records import from_bytes
@@ -148,7 +149,7 @@ class Session:
         try:
             self._savings.save(self._state_dir, self._uuid)
         except OSError as error:
-            log.warning("savings not saved: %s", error)
+            log.warning("savings not saved: %s", sentence(error))
 
     def tell_savings(self) -> None:
         """Tell the filesystem what streams save, for whoever asks it."""
@@ -164,7 +165,7 @@ class Session:
             if error.errno not in (errno.EINVAL, errno.EACCES):
                 raise
             self._told = False
-            log.warning("%s", error)
+            log.warning("%s", sentence(error))
 
     def heartbeat(self) -> None:
         """Show that the daemon is alive."""
@@ -233,7 +234,7 @@ class Daemon:
                 if self._in_its_own_way(error):
                     self.wishes.wait(_HANG_UP_POLL_SECONDS)
                     continue
-                self._complain(str(error))
+                self._complain(sentence(error))
             self.wishes.wait(self._config.daemon.retry_ms / 1000)
 
     def _in_its_own_way(self, error: Exception) -> bool:
@@ -275,8 +276,8 @@ class Daemon:
             session.save()
             self._left_at = time.monotonic()
 
-    def _complain(self, sentence: str) -> None:
+    def _complain(self, trouble: str) -> None:
         """Log a trouble once, not at every try."""
-        if sentence != self._complaint:
-            log.warning("%s; trying again", sentence)
-        self._complaint = sentence
+        if trouble != self._complaint:
+            log.warning("%s; trying again", trouble)
+        self._complaint = trouble

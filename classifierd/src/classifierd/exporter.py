@@ -19,6 +19,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from classifierd.errors import sentence
 from classifierd.metrics import Filesystems
 
 log = logging.getLogger(__name__)
@@ -140,7 +141,7 @@ def keep_textfile(
             complaint = ""
         except OSError as error:
             if str(error) != complaint:
-                log.warning("%s", error)
+                log.warning("%s", sentence(error))
             complaint = str(error)
         if wait(seconds):
             return

@@ -20,6 +20,7 @@ from classifierd.clusters import ChunkClusters
 from classifierd.config import Config
 from classifierd.contest import Contest, Device
 from classifierd.contexts import VStream
+from classifierd.errors import sentence
 from classifierd.learner import Learner, Table
 from classifierd.records import RECORD, Records
 
@@ -146,4 +147,4 @@ class Knowledge:
         try:
             state.save(self._state_dir, self._uuid, self.contest)
         except OSError as error:
-            log.warning("state not saved: %s", error)
+            log.warning("state not saved: %s", sentence(error))

@@ -29,6 +29,7 @@ from classifierd.advise import (
     predict,
 )
 from classifierd.charts import si_bytes
+from classifierd.errors import sentence
 from classifierd.exporter import Endpoint, keep_textfile, render, write_textfile
 from classifierd.owners import Owners, vstreams
 from classifierd.recording import Disk, Recording
@@ -125,7 +126,7 @@ def write_report(args: argparse.Namespace) -> int:
     try:
         report.write(args.mountpoint.resolve(), args.output)
     except OSError as error:
-        log.error("%s", error)
+        log.error("%s", sentence(error))
         return _NO_DEVICE
     return 0
 
@@ -200,7 +201,7 @@ def advise(args: argparse.Namespace) -> int:
             disk = recording.disk
             seconds = recording.seconds if path.is_block_device() else seconds or recording.seconds
     except (OSError, traces.TraceError) as error:
-        log.error("%s", error)
+        log.error("%s", sentence(error))
         return _NO_DEVICE
     if not (raw["kind"] != KIND_TRIM).any():
         log.error("%s: nothing was written, so nothing can be said", args.target)
@@ -250,6 +251,6 @@ def metrics(args: argparse.Namespace) -> int:
                 endpoint.shutdown()
                 thread.join()
     except OSError as error:
-        log.error("%s", error)
+        log.error("%s", sentence(error))
         return _NO_DEVICE
     return 0
