@@ -263,9 +263,11 @@ Result<Superblock> leave_the_log(pmem::Region& region, Superblock super) {
 void say_unnamed(const Repairer::Unnamed& unnamed, CheckReport& report) {
   for (const auto& [id, why] : unnamed) {
     const std::string inode = "inode " + std::to_string(id.value);
-    const auto said =
-        std::ranges::find(report.problems, inode + " has no name", &CheckReport::Problem::text);
-    if (said != report.problems.end()) said->repaired = false;
+    for (CheckReport::Problem& problem : report.problems) {
+      const bool is_lost =
+          problem.text == inode + " has no name" || problem.text == inode + std::string(kOnlyBelow);
+      if (is_lost) problem.repaired = false;
+    }
     std::string text = inode + " cannot be named in /lost+found: ";
     report.problems.push_back({text += why, false});
   }

@@ -275,7 +275,7 @@ void CheckWalk::say_loop(const std::vector<size_t>& loop) {
   if (std::ranges::any_of(loop, [&](size_t slot) { return inodes_.names[slot] > 1; })) return;
   const size_t top = *std::ranges::min_element(loop, {}, [&](size_t at) { return inodes_.id(at); });
   const InodeId id = inodes_.id(top);
-  say(inode_name(id) + " is a directory that only directories below it lead to", rooted_);
+  say(inode_name(id) + std::string(kOnlyBelow), rooted_);
   inodes_.flags[top] |= InodeTable::kLost;
   if (!rooted_) return;
   found_.repairs.lost.push_back({id, inodes_.entry[top]});

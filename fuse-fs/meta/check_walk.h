@@ -117,6 +117,10 @@ struct Findings {
 
 class CheckScan;
 
+// What is said of a loop of directories, after the inode's name.
+inline constexpr std::string_view kOnlyBelow =
+    " is a directory that only directories below it lead to";
+
 class CheckWalk {
  public:
   using Units = std::set<uint64_t>;  // numbers of heap units
