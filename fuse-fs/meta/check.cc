@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -261,14 +262,17 @@ Result<Superblock> leave_the_log(pmem::Region& region, Superblock super) {
 }
 
 void say_unnamed(const Repairer::Unnamed& unnamed, CheckReport& report) {
+  std::set<std::string> lost;
   for (const auto& [id, why] : unnamed) {
     const std::string inode = "inode " + std::to_string(id.value);
-    for (CheckReport::Problem& problem : report.problems) {
-      const bool is_lost =
-          problem.text == inode + " has no name" || problem.text == inode + std::string(kOnlyBelow);
-      if (is_lost) problem.repaired = false;
-    }
-    std::string text = inode + " cannot be named in /lost+found: ";
+    lost.insert(inode + " has no name");
+    lost.insert(inode + std::string(kOnlyBelow));
+  }
+  for (CheckReport::Problem& problem : report.problems) {
+    if (lost.contains(problem.text)) problem.repaired = false;
+  }
+  for (const auto& [id, why] : unnamed) {
+    std::string text = "inode " + std::to_string(id.value) + " cannot be named in /lost+found: ";
     report.problems.push_back({text += why, false});
   }
 }
