@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,7 +38,7 @@ class Repairer {
   Result<void> run(const Repairs& repairs);
   uint64_t inodes_made() const { return made_; }
   // Inodes that got no name in /lost+found, each with the reason, such as a damaged root directory.
-  using Unnamed = std::vector<std::pair<InodeId, std::string>>;
+  using Unnamed = std::map<InodeId, std::string>;  // and why
   const Unnamed& unnamed() const { return unnamed_; }
 
  private:
@@ -68,7 +68,7 @@ Result<void> Repairer::run(const Repairs& repairs) {
   SFS_TRY(clear_words(repairs));
   for (const Repairs::Lost& lost : repairs.lost) {
     const Result<void> named = name_lost(heap, repairs, lost);
-    if (!named.ok()) unnamed_.emplace_back(lost.id, named.error().message());
+    if (!named.ok()) unnamed_.emplace(lost.id, named.error().message());
   }
   journal_.checkpoint();
   return {};
@@ -262,14 +262,8 @@ Result<Superblock> leave_the_log(pmem::Region& region, Superblock super) {
 }
 
 void say_unnamed(const Repairer::Unnamed& unnamed, CheckReport& report) {
-  std::set<std::string> lost;
-  for (const auto& [id, why] : unnamed) {
-    const std::string inode = "inode " + std::to_string(id.value);
-    lost.insert(inode + " has no name");
-    lost.insert(inode + std::string(kOnlyBelow));
-  }
   for (CheckReport::Problem& problem : report.problems) {
-    if (lost.contains(problem.text)) problem.repaired = false;
+    if (problem.lost.value != 0 && unnamed.contains(problem.lost)) problem.repaired = false;
   }
   for (const auto& [id, why] : unnamed) {
     std::string text = "inode " + std::to_string(id.value) + " cannot be named in /lost+found: ";

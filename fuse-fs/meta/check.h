@@ -53,6 +53,7 @@ struct CheckReport {
   struct Problem {
     std::string text;  // a sentence that names the object
     bool repaired = false;
+    InodeId lost = {};  // an inode whose new name in /lost+found is the repair, or 0
   };
   std::vector<Problem> problems;
   uint64_t inodes = 0;  // in use, damaged ones too

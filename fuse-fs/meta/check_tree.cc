@@ -55,7 +55,7 @@ Result<void> CheckWalk::run() {
     std::string where = said.about.value == 0 ? "" : path(said.about);
     if (where.empty() && said.before.empty() && !said.after.starts_with('/')) where = "/";
     // `repaired` says "can be" until the repair has been done.
-    report.problems.push_back({said.before + where + said.after, said.repairable});
+    report.problems.push_back({said.before + where + said.after, said.repairable, said.lost});
   }
   report.directories = found_.directories, report.files = found_.files;
   report.others = found_.others, report.blocks_in_use = found_.blocks;
@@ -275,7 +275,11 @@ void CheckWalk::say_loop(const std::vector<size_t>& loop) {
   if (std::ranges::any_of(loop, [&](size_t slot) { return inodes_.names[slot] > 1; })) return;
   const size_t top = *std::ranges::min_element(loop, {}, [&](size_t at) { return inodes_.id(at); });
   const InodeId id = inodes_.id(top);
-  say(inode_name(id) + std::string(kOnlyBelow), rooted_);
+  found_.said.push_back({inode_name(id) + " is a directory that only directories below it lead to",
+                         InodeId{0},
+                         {},
+                         rooted_,
+                         id});
   inodes_.flags[top] |= InodeTable::kLost;
   if (!rooted_) return;
   found_.repairs.lost.push_back({id, inodes_.entry[top]});
@@ -306,7 +310,7 @@ void CheckWalk::check_inode(size_t slot, Findings& out) {
   const bool nameless = inodes_.names[slot] == 0 && !orphan && id != root_;
   const bool named_soon = nameless && sound && rooted_;
   if (nameless) {
-    out.said.push_back({inode_name(id) + " has no name", InodeId{0}, {}, named_soon});
+    out.said.push_back({inode_name(id) + " has no name", InodeId{0}, {}, named_soon, id});
     if (named_soon) out.repairs.lost.push_back({id, 0});
     flags |= InodeTable::kLost;
   }

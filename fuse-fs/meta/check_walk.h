@@ -99,6 +99,7 @@ struct Findings {
     InodeId about;       // 0: nothing does
     std::string after;
     bool repairable;
+    InodeId lost = {};  // as CheckReport::Problem
   };
   struct Stray {  // a name that leads out of the units known to hold inodes
     InodeId directory;
@@ -116,10 +117,6 @@ struct Findings {
 };
 
 class CheckScan;
-
-// What is said of a loop of directories, after the inode's name.
-inline constexpr std::string_view kOnlyBelow =
-    " is a directory that only directories below it lead to";
 
 class CheckWalk {
  public:

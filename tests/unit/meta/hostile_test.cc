@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +54,10 @@ class HostileMedia : public ::testing::Test {
       const auto entry = decode_entry(region(), root.chain, index);
       if (entry && entry->id == id) region().store_word(slot_offset(root.chain, index), 0);
     }
+  }
+  void store(InodeId id, InodeImage next) {
+    next.checksum = inode_checksum(next);
+    region().store(inode_offset(id), std::bit_cast<InodeWords>(next));
   }
   void set_kind(uint64_t unit, UnitKind kind) {
     const uint64_t at = geometry_->region_offset(RegionKind::kHeapMap, unit);
@@ -147,6 +152,41 @@ TEST_F(HostileMedia, WithoutARootDirectoryNothingIsNamedAgainAndNothingMounts) {
   const auto second = check(region(), super(), {.repair = true});
   ASSERT_TRUE(second.ok());
   for (const auto& problem : second->problems) EXPECT_FALSE(problem.repaired) << problem.text;
+}
+
+// The root's names are in a damaged unit, so /lost+found cannot be made.
+TEST_F(HostileMedia, ALoopThatCannotBeNamedAgainIsNotCalledRepaired) {
+  const InodeId top = fs_.directory("top");
+  const InodeId below = fs_.directory("below", top);
+  fs_.file("name", below);
+  close();
+  const InodeImage root = load_image(region(), InodeId{super().root_inode});
+  const InodeImage inner = load_image(region(), below);
+  // The name in `below` leads to `top`.
+  for (uint64_t at = 0; at < sizeof(DirSlot); at += kWordSize) {
+    const uint64_t from = slot_offset(root.chain, 0) + at;
+    region().store_word(slot_offset(inner.chain, 0) + at, region().load(from));
+  }
+  InodeImage up = load_image(region(), top);
+  up.parent = below.value;
+  store(top, up);
+  clear_name(top);
+  InodeImage wrong = root;
+  wrong.chain = geometry_->meta_size();
+  store(InodeId{super().root_inode}, wrong);
+  const auto loops = [&] {
+    const auto report = check(region(), super(), {.repair = true});
+    EXPECT_TRUE(report.ok());
+    int found = 0;
+    for (const auto& problem : report->problems) {
+      if (problem.text.find("only directories below it") == std::string::npos) continue;
+      ++found;
+      EXPECT_FALSE(problem.repaired) << problem.text;
+    }
+    return found;
+  };
+  EXPECT_EQ(loops(), 1);
+  EXPECT_EQ(loops(), 1) << "it stays";
 }
 
 TEST_F(HostileMedia, ANameIsFollowedAgainOnceItsUnitIsKnownToHoldInodes) {
