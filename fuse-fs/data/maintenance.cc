@@ -89,7 +89,7 @@ uint32_t Maintenance::reclaim_interval_ms() const {
 bool Maintenance::wait_to_reclaim() {
   for (uint32_t ms = 0; ms < reclaim_interval_ms(); ms += kReclaimPressedMs) {
     if (!wait(kReclaimPressedMs)) return false;
-    if (core_.health.writable().ok()) core_.keep_meta_room();
+    meta_round();
   }
   return true;
 }
@@ -112,10 +112,13 @@ void Maintenance::look_at_device() {
   core_.look_at_device();
 }
 
+void Maintenance::meta_round() {
+  if (core_.health.writable().ok()) core_.keep_meta_room();
+}
+
 void Maintenance::reclaim_round() {
   if (!core_.health.writable().ok()) return;
   (void)free_orphans();
-  core_.keep_meta_room();
   if (trims_.pressed() && core_.epochs.dirty_for(kClosePressedMs)) close_epoch();
   const Result<void> done = trims_.drain(TrimQueue::Pace::kGivesWay);
   if (!done.ok()) spdlog::error("freed blocks: {}", done.error().message());

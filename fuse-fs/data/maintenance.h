@@ -40,6 +40,7 @@ class Maintenance {
 
   // For tests, which have no threads: one round of each, and how long the reclaimer would rest.
   void timer_round();
+  void meta_round();  // the reclaimer's, each tenth of a second
   void reclaim_round();
   void follow_round();
   uint32_t reclaim_interval_ms() const;

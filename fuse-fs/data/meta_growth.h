@@ -4,7 +4,6 @@
 // Thread safety: any thread. A crash leaves what a crash in any growth leaves (docs/ORDERING.md).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>

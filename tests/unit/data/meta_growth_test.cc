@@ -1,4 +1,4 @@
-// META that grows by itself, and metadata space that serves every kind of object again.
+// META grows by itself, and freed metadata space serves every kind of object.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ Rig::Options small_meta(bool grows, bool log = true) {
   return options;
 }
 
-// Directories of eight files until there are `most` entries, or an error.
+// Makes directories, each with the seven files after it, until there are `most` entries.
 Result<void> fill_meta(Rig& rig, uint64_t most, uint64_t& made) {
   for (InodeId directory = rig.fs().root(); made < most; ++made) {
     const bool opens = made % kFilesADirectory == 0;
@@ -79,12 +79,12 @@ TEST(MetaGrowth, TheTimerGrowsItAtNineTenths) {
   while (rig.fs().space().free_units > units / 10 + 4) {
     ASSERT_TRUE(fill_meta(rig, made + kFilesADirectory, made).ok());
   }
-  rig.fs().maintenance().reclaim_round();
+  rig.fs().maintenance().meta_round();
   EXPECT_EQ(rig.fs().space().heap_units, units);
   while (rig.fs().space().free_units > units / 10) {
     ASSERT_TRUE(fill_meta(rig, made + kFilesADirectory, made).ok());
   }
-  rig.fs().maintenance().reclaim_round();
+  rig.fs().maintenance().meta_round();
   EXPECT_GT(rig.fs().space().heap_units, units * 14 / 10);
 }
 
@@ -93,7 +93,7 @@ TEST(MetaGrowth, WithoutItMetaIsFullAndSaysWhatHelps) {
   EXPECT_EQ(rig.fs().status()->meta_room.advice, "");
   uint64_t made = 0;
   EXPECT_EQ(fill_meta(rig, kPlannedFiles, made).error().code, ENOSPC);
-  rig.fs().maintenance().reclaim_round();
+  rig.fs().maintenance().meta_round();
   const MetaRoom room = rig.fs().status()->meta_room;
   EXPECT_FALSE(room.grows);
   EXPECT_NE(room.advice.find("streamctl grow --meta-size"), room.advice.npos) << room.advice;
@@ -122,8 +122,10 @@ TEST(MetaGrowth, AGrowthThatFailsIsToldAndTriedAgain) {
   EXPECT_NE(advice.find("could not grow"), advice.npos) << advice;
   ASSERT_TRUE(rig.fs().truncate(large, 0).ok());
   ASSERT_TRUE(rig.fs().maintenance().reclaim().ok());
+  rig.fs().maintenance().meta_round();
+  EXPECT_EQ(rig.fs().status()->meta_room.advice, advice) << "the pause after a failure";
   rig.clock().ms += 2000;
-  rig.fs().maintenance().reclaim_round();
+  rig.fs().maintenance().meta_round();
   const Result<void> done = fill_meta(rig, made + kFilesADirectory, made);
   EXPECT_TRUE(done.ok()) << done.error().message();
   EXPECT_EQ(rig.fs().status()->meta_room.advice, "");
@@ -132,7 +134,7 @@ TEST(MetaGrowth, AGrowthThatFailsIsToldAndTriedAgain) {
 // ---- Freed space. Each kind of object fills META alone, three times in turn.
 using FillMeta = std::function<Result<void>(Rig&, InodeId directory, uint64_t number)>;
 
-// Without the reference of its maker, as after the kernel's FORGET.
+// The maker's reference is dropped, as after the kernel's FORGET.
 Result<InodeId> make(Rig& rig, InodeId in, const std::string& name, uint32_t mode = 0100644) {
   SFS_ASSIGN(const meta::Attributes made, rig.fs().create(in, name, mode, 0, {}, {}));
   rig.fs().forget(made.id, 1);
