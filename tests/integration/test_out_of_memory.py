@@ -2,6 +2,7 @@
 
 import os
 import resource
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,9 @@ def test_a_mount_without_memory_for_a_thread_refuses_commands_and_goes_on(pair: 
         done = run(BIN / "streamctl", "status", mount.point, check=False)
         assert done.returncode == IO, done.stdout + done.stderr
         assert "thread" in done.stderr, done.stderr
-    (mount / "still").write_text("here")
+    with ThreadPoolExecutor(8) as writers:
+        list(writers.map(lambda number: (mount / str(number)).write_text("here"), range(500)))
+    # libfuse reports with every request that it can start no thread.
+    assert mount.log.read_text().count("error creating thread") == 1
     mount.unmount()
     pair.assert_sound()
