@@ -62,7 +62,8 @@ Maps missing_and_ahead(const Superblock& super, uint64_t blocks, uint64_t heap_b
                  std::max(heap_bytes, half_more(region_bytes(super, RegionKind::kHeap))));
 }
 
-// What is missing for this growth, and ahead of later ones: they are few or their sizes are known.
+// The maps get what this growth needs. Where they are too short they are made long enough for later
+// growths as well: up to planned_meta, or for half as much again.
 Maps maps_for(const Superblock& now, const Superblock& next, uint64_t planned_meta) {
   const uint64_t heap = region_bytes(now, RegionKind::kHeap) + next.meta_size - now.meta_size;
   if (planned_meta <= next.meta_size) return missing_and_ahead(now, next.data_blocks, heap);

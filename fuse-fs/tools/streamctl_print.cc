@@ -82,7 +82,8 @@ std::string effective_spare_text(const json& device) {
   return known && spare->get<double>() > kNearlyEmpty ? "–" : ratio_of(device, "effective_spare");
 }
 
-// What the daemon estimates that streams saved of one period, with 95 % limits where it has any.
+// The daemon estimates the NAND bytes that streams saved in a period; some estimates have 95 %
+// limits.
 std::string saved_text(const json& period, const Style& style) {
   const auto at = [&](const char* key) { return period.value(key, int64_t{0}); };
   const auto bytes_at = [&](const char* key) {

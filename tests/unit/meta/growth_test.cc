@@ -391,7 +391,7 @@ uint64_t segments_of(const Superblock& super, RegionKind kind) {
       std::ranges::count_if(all, [](const Segment& each) { return each.length > 0; }));
 }
 
-// To the largest size; returns what it is then.
+// Grows META in steps of half its heap to its largest size, and returns the superblock then.
 Superblock grown_by_itself(Superblock now) {
   const uint64_t most = meta_size_max(now);
   const DataLabel label = make_label(now).label;
@@ -425,7 +425,7 @@ TEST(PlanGrowth, ByItselfMetaReachesItsLargestSizeInOneSegment) {
   }
 }
 
-// Its maps were made for the size that it has.
+// An older mkfs made the maps for the size that META has, and not for a larger one.
 TEST(PlanGrowth, AnOlderFilesystemReachesTheLargestSizeToo) {
   for (const uint64_t gib : {4U, 64U, 1024U}) {
     FormatOptions options;
