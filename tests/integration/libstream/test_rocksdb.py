@@ -12,7 +12,7 @@ from tests.integration.pairs import BIN, Mount, Pair
 from tests.integration.pairs import run as checked
 
 FILL = (
-    *("db_bench", "--benchmarks=fillrandom", "--num=30000", "--value_size=400"),
+    *("db_bench", "--benchmarks=fillrandom,waitforcompaction", "--num=30000", "--value_size=400"),
     *("--write_buffer_size=1000000", "--target_file_size_base=1000000"),
     *("--max_bytes_for_level_base=2000000", "--max_bytes_for_level_multiplier=4"),
     *("--compression_type=none", "--max_background_jobs=4"),
