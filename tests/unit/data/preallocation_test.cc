@@ -127,7 +127,9 @@ TEST(FullDisk, TakesOverwritesOfWhatFilesHave) {
       const auto at = static_cast<uint64_t>(i) % 32 * kBlockSize;
       ASSERT_EQ(error_of(rig.write(id, at, Rig::filled(3000, 'b' + i % 20))), 0);
       ASSERT_EQ(error_of(rig.write(id, 0, blocks(32, 'b'))), 0);
-      if (i % 3 == 0) ASSERT_TRUE(rig.fs().fsync(id, i % 2 == 0).ok());
+      if (i % 3 == 0) {
+        ASSERT_TRUE(rig.fs().fsync(id, i % 2 == 0).ok());
+      }
     }
     ASSERT_TRUE(rig.fs().fsync(id, false).ok());
     log ? rig.power_cut_losing_meta(1) : rig.power_cut(1);
@@ -198,7 +200,9 @@ TEST(FullMeta, TakesWritesIntoWhatWasSetAside) {
       const uint64_t at = random() % kHeld;
       written[at] = static_cast<char>('a' + i % 26);
       ASSERT_EQ(error_of(rig.write(id, at * kBlockSize, blocks(1, written[at]))), 0) << i;
-      if (i % 50 == 7) ASSERT_EQ(error_of(rig.fs().fsync(id, false)), 0);
+      if (i % 50 == 7) {
+        ASSERT_EQ(error_of(rig.fs().fsync(id, false)), 0);
+      }
     }
     ASSERT_EQ(error_of(rig.fs().fsync(id, false)), 0);
     EXPECT_EQ(rig.fs().space().free_units, units);

@@ -76,10 +76,13 @@ class Fills {
     for (int i = 0; i < 4; ++i) {
       File file{"f" + std::to_string(i), {}, below(40), 20 + below(200), {}};
       file.id = rig_.create(file.name);
-      if (below(2) == 0)
+      if (below(2) == 0) {
         ASSERT_TRUE(rig_.write(file.id, below(200) * kBlockSize, blocks(1 + below(30), 'w')).ok());
+      }
       const int mode = kModes.at(below(kModes.size()));
-      if ((mode & FALLOC_FL_ZERO_RANGE) == 0) ASSERT_TRUE(rig_.fs().truncate(file.id, 0).ok());
+      if ((mode & FALLOC_FL_ZERO_RANGE) == 0) {
+        ASSERT_TRUE(rig_.fs().truncate(file.id, 0).ok());
+      }
       ASSERT_TRUE(
           rig_.fs().allocate(file.id, mode, file.first * kBlockSize, file.count * kBlockSize).ok());
       file.may.assign(file.count, std::string(1, '\0'));

@@ -47,7 +47,9 @@ inline void fill(Rig& rig, const std::string& prefix) {
       const InodeId id = rig.create(prefix + std::to_string(number++));
       const Result<void> done = rig.write(id, 0, blocks(count, 'x'));
       room = done.ok();
-      if (!room) ASSERT_EQ(done.error().code, ENOSPC);
+      if (!room) {
+        ASSERT_EQ(done.error().code, ENOSPC);
+      }
       if (number % 16 == 0) (void)rig.fs().sync();
     }
   }

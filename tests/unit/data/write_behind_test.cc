@@ -305,7 +305,9 @@ TEST(WriteBehind, ATemporaryFileNeverReachesTheDevice) {
     ASSERT_TRUE(rig.write(id, 0, Rig::filled(kFileBytes, 4)).ok());
     ASSERT_TRUE(rig.write(id, kFileBytes, Rig::filled(kFileBytes, 5)).ok());
     EXPECT_EQ(rig.read(id, 0, kFileBytes), Rig::filled(kFileBytes, 4));
-    if (truncated) ASSERT_TRUE(rig.fs().truncate(id, 0).ok());
+    if (truncated) {
+      ASSERT_TRUE(rig.fs().truncate(id, 0).ok());
+    }
     ASSERT_TRUE(rig.fs().unlink(rig.fs().root(), "temporary").ok());
     rig.fs().forget(id, 1);  // its blocks are freed later
     ASSERT_TRUE(rig.fs().sync().ok());

@@ -56,8 +56,9 @@ TEST(PageMap, WithBlocksWithheldItCollectsAsASmallerDeviceDoes) {
     device.ftl.withhold(blocks - kSmall);
     std::mt19937 random(1);
     for (Lpn page = 0; page < kLive; ++page) ASSERT_EQ(device.ftl.write(page, 1, 0, 0, nullptr), 0);
-    for (int i = 0; i < 10'000; ++i)
-      ASSERT_EQ(device.ftl.write(random() % kLive, 1, 0, 0, nullptr), 0);
+    for (int i = 0; i < 10'000; ++i) {
+      ASSERT_EQ(device.ftl.write(static_cast<Lpn>(random() % kLive), 1, 0, 0, nullptr), 0);
+    }
     copied[blocks == kLarge] = device.counters.gc_pages;
     if (blocks == kSmall) continue;
     for (Lpn page = kLive; page < 1200; ++page)
