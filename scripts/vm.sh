@@ -30,7 +30,9 @@ vm_add_backports() {
   local VERSION_CODENAME=''
   # shellcheck source=/dev/null
   source /etc/os-release
-  as_root "let apt know $VERSION_CODENAME-backports" tee /etc/apt/sources.list.d/streamfs-backports.sources >/dev/null <<END
+  local file=/etc/apt/sources.list.d/streamfs-backports.sources
+  say "Adding $VERSION_CODENAME-backports to apt's sources, as $file"
+  as_root "add $VERSION_CODENAME-backports to apt's sources" tee "$file" >/dev/null <<END
 Types: deb
 URIs: $(debian_mirror)
 Suites: $VERSION_CODENAME-backports
