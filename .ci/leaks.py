@@ -3,7 +3,9 @@
 usage: leaks.py COMMAND [ARGUMENT...]
 
 Becomes the reaper of every orphaned descendant, so a daemon that forked itself away is seen too.
-What is left of processes is killed after it was reported; mounts and loop devices are only named.
+Processes that are left are reported and killed; mounts and loop devices are only reported.
+Mounts and loop devices count when they lie in the directory for temporary files (TMPDIR), which
+scripts/test makes for its own run: other mounts of streamfs on the machine are not the command's.
 """
 
 import contextlib
@@ -12,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -20,16 +23,30 @@ MOUNT_TYPES = {"fuse.streamfs", "fuse.ssd-sim", "fuse.limit_fs"}
 GRACE_SECONDS = 3.0
 
 
-def mounts() -> set[str]:
-    """Every mount of ours, as 'type on place'."""
+def mounts(folder: str) -> set[str]:
+    """Every FUSE mount of streamfs beneath a folder, as 'type on place'."""
     rows = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
-    return {f"mount {row[2]} on {row[1]}" for row in rows if row[2] in MOUNT_TYPES}
+    return {
+        f"mount {row[2]} on {row[1]}"
+        for row in rows
+        if row[2] in MOUNT_TYPES and row[1].startswith(folder + "/")
+    }
 
 
-def loop_devices() -> set[str]:
-    """Every loop device in use, with its file."""
-    backing = Path("/sys/block").glob("loop*/loop/backing_file")
-    return {f"loop device {path.parts[3]} of {path.read_text().strip()}" for path in backing}
+def loop_devices(folder: str) -> set[str]:
+    """Every loop device whose file is beneath a folder, with its file."""
+    found = set()
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):  # it was detached meanwhile
+            file = path.read_text().strip()
+            if file.startswith(folder + "/"):
+                found.add(f"loop device {path.parts[3]} of {file}")
+    return found
+
+
+def left_in(folder: str) -> set[str]:
+    """Name the mounts and loop devices of a folder."""
+    return mounts(folder) | loop_devices(folder)
 
 
 def living() -> dict[int, list[int]]:
@@ -88,13 +105,14 @@ def end(processes: dict[int, str]) -> None:
 def main(command: list[str]) -> int:
     """Run the command and return its exit code, or 1 when something stayed."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    before = mounts() | loop_devices()
+    folder = os.path.realpath(tempfile.gettempdir())
+    before = left_in(folder)
     code = subprocess.run(command, check=False).returncode
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
         reap()
         processes = descendants()
-        left = (mounts() | loop_devices()) - before
+        left = left_in(folder) - before
         if not (processes or left) or time.monotonic() > deadline:
             break
         time.sleep(0.1)

@@ -97,6 +97,7 @@ def filled(pair: Pair) -> tuple[Pair, dict[str, Any]]:
     return pair, known
 
 
+@pytest.mark.quick
 def test_a_directory_gets_everything_and_the_devices_stay(
     filled: tuple[Pair, dict[str, Any]],
 ) -> None:

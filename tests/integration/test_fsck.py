@@ -87,6 +87,7 @@ def test_fsck_adds_up_its_exit_bits(pair: Pair) -> None:
     assert "cannot be repaired" in done.stdout
 
 
+@pytest.mark.quick
 def test_fsck_makes_clean_what_a_kill_left(pair: Pair) -> None:
     files_in(pair, 5, end="kill")
     done = pair.fsck("-p")

@@ -191,6 +191,7 @@ def test_meta_that_is_lost_comes_back_at_its_new_size(files: FilePair) -> None:
     files.assert_sound()
 
 
+@pytest.mark.quick
 def test_meta_alone_can_grow(files: FilePair) -> None:
     files.make(128)
     mount = files.mount()

@@ -35,6 +35,7 @@ def remount_seconds(pair: Pair) -> tuple[Mount, float]:
     return mount, mount.mount_seconds
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("rounds", [10, pytest.param(50, marks=pytest.mark.long)])
 def test_nothing_fsynced_is_lost_when_it_is_killed(pair: Pair, rounds: int) -> None:
     notes = pair.folder / "notes"
@@ -54,6 +55,7 @@ def test_nothing_fsynced_is_lost_when_it_is_killed(pair: Pair, rounds: int) -> N
     assert usual < REMOUNT_SECONDS, f"a remount takes {usual * 1000:.0f} ms (seed {seed})"
 
 
+@pytest.mark.quick
 def test_a_volatile_meta_that_is_gone_comes_back_from_the_log(pair: Pair) -> None:
     volatile = Path(f"/dev/shm/streamfs-test-{os.getpid()}")
     pair.meta = volatile

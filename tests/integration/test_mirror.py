@@ -81,6 +81,7 @@ def flip(path: Path, marker: bytes, distance: int = 0) -> None:
         file.write(bytes([content[at] ^ 5]))
 
 
+@pytest.mark.quick
 def test_either_copy_alone_has_everything_after_a_kill(mirrored: Mirrored) -> None:
     assert str(mirrored.second) in mirrored.said
     mounted = mirrored.mount()

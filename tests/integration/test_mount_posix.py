@@ -55,6 +55,7 @@ def expect_errno(code: int, action: Callable[..., object], *arguments: object) -
         action(*arguments)
 
 
+@pytest.mark.quick
 def test_what_is_written_is_read_again_also_after_a_remount(pair: Pair) -> None:
     mount = pair.mount()
     content = os.urandom(3_000_001)
@@ -112,6 +113,7 @@ def test_exclusive_creation_succeeds_once(mounted: Mount) -> None:
     expect_errno(errno.EEXIST, os.open, mounted / "a", flags)
 
 
+@pytest.mark.quick
 def test_hard_links_are_one_file(mounted: Mount) -> None:
     (mounted / "a").write_text("one")
     os.link(mounted / "a", mounted / "b")
@@ -124,6 +126,7 @@ def test_hard_links_are_one_file(mounted: Mount) -> None:
     assert (mounted / "b").read_text() == "two"
 
 
+@pytest.mark.quick
 def test_a_file_unlinked_while_open_lives_until_closed_and_frees_its_space(pair: Pair) -> None:
     mount = pair.mount()
     run("sync", "-f", mount.point)
@@ -141,6 +144,7 @@ def test_a_file_unlinked_while_open_lives_until_closed_and_frees_its_space(pair:
     assert "0 orphans" in report.stdout
 
 
+@pytest.mark.quick
 def test_private_and_shared_mappings(mounted: Mount) -> None:
     path = mounted / "a"
     path.write_bytes(b"a" * 8192)
@@ -157,6 +161,7 @@ def test_private_and_shared_mappings(mounted: Mount) -> None:
     assert path.read_bytes()[4096:4102] == b"shared"
 
 
+@pytest.mark.quick
 def test_holes_take_no_space_and_read_as_zeroes(mounted: Mount) -> None:
     with (mounted / "a").open("wb") as file:
         file.write(b"start")
@@ -188,6 +193,7 @@ def test_offsets_beyond_four_gibibytes(pair: Pair) -> None:
     assert (mount / "big").stat().st_size == places[2] + len(str(places[2]))
 
 
+@pytest.mark.quick
 def test_punched_and_zeroed_ranges_read_as_zeroes(mounted: Mount) -> None:
     path = mounted / "a"
     path.write_bytes(b"x" * 65536)
@@ -221,6 +227,7 @@ def test_a_directory_of_100_000_names(pair: Pair) -> None:
     pair.assert_sound()
 
 
+@pytest.mark.quick
 def test_rename_and_its_flags(mounted: Mount) -> None:
     a, b = mounted / "a", mounted / "b"
     a.write_text("A")
@@ -271,6 +278,7 @@ def test_children_of_a_setgid_directory_inherit_its_group(mounted: Mount) -> Non
     assert (mounted / "d/sub").stat().st_mode & stat.S_ISGID
 
 
+@pytest.mark.quick
 def test_a_write_by_another_user_takes_setuid_away(mounted: Mount) -> None:
     path = mounted / "program"
     path.write_text("x")
@@ -279,6 +287,7 @@ def test_a_write_by_another_user_takes_setuid_away(mounted: Mount) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o777
 
 
+@pytest.mark.quick
 def test_permissions_are_enforced(mounted: Mount) -> None:
     (mounted / "secret").write_text("x")
     (mounted / "secret").chmod(0o600)
@@ -304,6 +313,7 @@ def test_names_of_255_bytes_but_no_longer(mounted: Mount) -> None:
     expect_errno(errno.ENAMETOOLONG, os.open, mounted / ("x" * 256), os.O_CREAT | os.O_RDWR)
 
 
+@pytest.mark.quick
 def test_extended_attributes(pair: Pair) -> None:
     mount = pair.mount()
     (mount / "a").write_text("x")
@@ -321,6 +331,7 @@ def test_extended_attributes(pair: Pair) -> None:
     assert "user.big" not in os.listxattr(mount / "a")
 
 
+@pytest.mark.quick
 def test_locks_exclude_each_other(mounted: Mount) -> None:
     with (mounted / "a").open("w") as first, (mounted / "a").open("w") as second:
         fcntl.flock(first, fcntl.LOCK_EX)
@@ -334,6 +345,7 @@ def test_hints_by_attribute_are_inherited_from_directories(mounted: Mount) -> No
     assert os.getxattr(mounted / "d/file", "user.streamfs.vstream") == b"cold"
 
 
+@pytest.mark.quick
 def test_a_full_filesystem_says_so_and_deleting_still_works(pair: Pair) -> None:
     mount = pair.mount()
     with pytest.raises(OSError, match="No space left"):

@@ -74,6 +74,7 @@ def test_every_json_object_has_the_schema(pair: Pair) -> None:
     assert said("metadata", "dump", "--meta", pair.meta, pair.data, dump)["schema"] == 1
 
 
+@pytest.mark.quick
 def test_usage_adds_up_and_sees_what_is_written(pair: Pair) -> None:
     mount = pair.mount()
     before = said("usage", mount.point)

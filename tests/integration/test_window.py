@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
 from tests.integration.pairs import BIN, Pair, run
 
 IDLE_SECONDS, AGE_SECONDS = 1.0, 5.0  # as the README promises
@@ -41,6 +42,7 @@ def found(path: Path) -> list[int]:
     return [int.from_bytes(content[at : at + 8], "little") for at in range(0, len(content), PAGE)]
 
 
+@pytest.mark.quick
 def test_data_is_durable_a_second_after_the_last_write(pair: Pair) -> None:
     mount = pair.mount()
     with opened(mount / "a", os.O_DIRECT) as fd:  # past the page cache: the daemon's at once

@@ -10,9 +10,12 @@ import pytest
 CI = Path(__file__).resolve().parents[2] / ".ci"
 
 
-def under_watch(*command: str) -> subprocess.CompletedProcess[str]:
+def under_watch(*command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     watch = [sys.executable, str(CI / "leaks.py"), *command]
-    return subprocess.run(watch, check=False, capture_output=True, text=True, timeout=30)
+    environment = {**os.environ, "TMPDIR": str(folder)} if folder else None
+    return subprocess.run(
+        watch, check=False, capture_output=True, text=True, timeout=30, env=environment
+    )
 
 
 def test_a_command_that_leaves_nothing_keeps_its_exit_code() -> None:
@@ -38,7 +41,7 @@ def test_a_process_that_ends_in_time_is_no_leak() -> None:
 def test_a_loop_device_left_attached_is_reported(tmp_path: Path) -> None:
     image = tmp_path / "image"
     image.write_bytes(bytes(1 << 20))
-    done = under_watch("losetup", "--find", "--show", str(image))
+    done = under_watch("losetup", "--find", "--show", str(image), folder=tmp_path)
     device, report = done.stdout.split("\n", 1)
     subprocess.run(["losetup", "--detach", device], check=True)
     assert done.returncode == 1
@@ -54,13 +57,29 @@ sys.exit(ctypes.CDLL(None).mount(b"x", sys.argv[1].encode(), b"fuse.streamfs", 0
 """
 
 
+def mount_under_watch(place: Path, of_the_run: Path) -> subprocess.CompletedProcess[str]:
+    place.mkdir()
+    try:
+        return under_watch(sys.executable, "-c", MOUNT, str(place), folder=of_the_run)
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mount(2) needs root")
 @pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="no device node")
 def test_a_mount_left_in_place_is_reported(tmp_path: Path) -> None:
-    done = under_watch(sys.executable, "-c", MOUNT, str(tmp_path))
-    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+    done = mount_under_watch(tmp_path / "mine", of_the_run=tmp_path)
     assert done.returncode == 1
-    assert f"left behind: mount fuse.streamfs on {tmp_path}" in done.stdout
+    assert f"left behind: mount fuse.streamfs on {tmp_path}/mine" in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mount(2) needs root")
+@pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="no device node")
+def test_a_mount_of_somebody_else_is_no_leak(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    done = mount_under_watch(tmp_path / "theirs", of_the_run=run)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="needs a device node to contradict")
@@ -72,6 +91,9 @@ def test_a_skip_for_want_of_fuse_fails_where_fuse_is(
         f"import pytest\n\n@pytest.mark.skip(reason={reason!r})\ndef test_x(): pass\n"
     )
     command = [sys.executable, "-m", "pytest", "-p", "pytest_fuse", "-c", os.devnull, str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(CI)}
+    skipped = tmp_path / "skipped"
+    environment = {**os.environ, "PYTHONPATH": str(CI), "STREAMFS_SKIPPED": str(skipped)}
     done = subprocess.run(command, check=False, capture_output=True, env=environment, timeout=60)
     assert done.returncode == code
+    counted = skipped.read_text() if skipped.exists() else ""
+    assert counted == ("" if code else f"test_x.py::test_x: {reason}\n")

@@ -40,7 +40,7 @@ def why_not(suite: str, folder: Path) -> str:
     if not Path("/dev/fuse").exists():
         return "this machine has no FUSE"
     if shutil.which("mmdebstrap") is None:
-        return "mmdebstrap is not installed (scripts/test --vm brings it)"
+        return "mmdebstrap is not installed (scripts/test vm brings it)"
     release = f"{mirror()}/dists/{suite}/Release"
     helper = "/usr/lib/apt/apt-helper"
     tried = execute(helper, "download-file", release, folder / "Release", check=False)

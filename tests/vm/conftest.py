@@ -14,7 +14,7 @@ def payload(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The disk with streamfs on it."""
     for needed in (BIN / "streamfs", GUEST / "vmlinuz", GUEST / "root.img"):
         if not needed.exists():
-            pytest.fail(f"{needed} is not there: scripts/test --vm makes it")
+            pytest.fail(f"{needed} is not there: scripts/test vm makes it")
     return make_payload(tmp_path_factory.mktemp("payload"))
 
 

@@ -39,7 +39,7 @@ SECOND = 1_000_000
 def f2fs(payload: Path, tmp_path: Path) -> Iterator[Setup]:
     """A machine with another kernel, an F2FS mounted on its second SSD."""
     if not (GUEST_F2FS / "vmlinuz").exists():
-        pytest.fail(f"{GUEST_F2FS} is not there: scripts/test --vm --long makes it")
+        pytest.fail(f"{GUEST_F2FS} is not there: scripts/test --long vm makes it")
     machine = Machine(tmp_path, payload, kernel=GUEST_F2FS)
     try:
         machine.boot()
