@@ -24,7 +24,7 @@ constexpr Flag kFlags[] = {{"ro", "rw", MS_RDONLY},
 }  // namespace
 
 Result<void> remount(const std::string& mountpoint, const std::vector<std::string>& options) {
-  unsigned long flags = MS_REMOUNT | MS_NOSUID | MS_NODEV;
+  unsigned long flags = MS_REMOUNT;
   for (const std::string& option : options) {
     for (const Flag& flag : kFlags) {
       if (option == flag.on) flags |= flag.value;

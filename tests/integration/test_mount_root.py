@@ -1,0 +1,64 @@
+"""A mount by root has the kernel's defaults, as ext4 has: setuid programs and device nodes work."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.integration.pairs import Mount, Pair, run
+from tests.integration.test_tools import tool
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="setuid and mknod(2) need root")
+
+OTHER = 65534
+
+
+def user_of_a_setuid_program(mount: Mount) -> str:
+    """Run root's setuid copy of id(1) as another user; returns the effective user it prints."""
+    program = mount / "id"
+    shutil.copyfile(shutil.which("id") or "/usr/bin/id", program)
+    program.chmod(0o4755)
+    words = ("setpriv", "--reuid", str(OTHER), "--regid", str(OTHER), "--clear-groups")
+    return run(*words, program, "-u").stdout.strip()
+
+
+def node_reads_zeroes(mount: Mount) -> bool:
+    """Whether a node of /dev/zero can be opened."""
+    node = mount / "zero"
+    os.mknod(node, 0o20666, os.makedev(1, 5))
+    try:
+        with node.open("rb") as file:
+            return file.read(4) == bytes(4)
+    except PermissionError:
+        return False
+
+
+def test_setuid_programs_and_device_nodes_work_by_default(pair: Pair) -> None:
+    mount = pair.mount()
+    assert user_of_a_setuid_program(mount) == "0"
+    assert node_reads_zeroes(mount)
+
+
+def test_nosuid_and_nodev_forbid_them(pair: Pair) -> None:
+    mount = pair.mount("nosuid", "nodev")
+    assert user_of_a_setuid_program(mount) == str(OTHER)
+    assert not node_reads_zeroes(mount)
+
+
+def test_a_remount_sets_exactly_what_it_names(pair: Pair) -> None:
+    mount = pair.mount()
+    program = tool("mount.streamfs", "none", mount.point, "-o", "remount,nosuid")
+    assert program.returncode == 0, program.stderr
+    assert user_of_a_setuid_program(mount) == str(OTHER)
+    assert node_reads_zeroes(mount)
+    assert tool("mount.streamfs", "none", mount.point, "-o", "remount,rw").returncode == 0
+    (mount / "id").unlink()
+    assert user_of_a_setuid_program(mount) == "0"
+
+
+def test_findmnt_and_df_name_type_and_source(pair: Pair) -> None:
+    mount = pair.mount()
+    found = run("findmnt", "-nro", "FSTYPE,SOURCE", mount.point).stdout.split()
+    assert found == ["fuse.streamfs", str(pair.data)]
+    rows = run("df", "--output=fstype,source,target", mount.point).stdout.splitlines()
+    assert rows[1].split() == ["fuse.streamfs", str(pair.data), str(Path(mount.point))]
