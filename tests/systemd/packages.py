@@ -28,11 +28,14 @@ umount /srv/mnt
 fsck.streamfs -n -f --meta /srv/META emu:/srv/ssd >/dev/null
 mkdir -p /etc/streamfs/srv /var/lib/classifierd
 stream-run -- true
+systemctl -q enable streamfs@srv-mnt.service classifierd@srv-mnt.service streamfs-trim@srv-mnt.timer
+test -L /etc/systemd/system/multi-user.target.wants/streamfs@srv-mnt.service
 dpkg --force-unsafe-io --remove streamfs >/dev/null
 test -d /etc/streamfs
 test ! -e /usr/bin/streamctl
 dpkg --force-unsafe-io --purge streamfs python3-libstream libstream streamfs-source >/dev/null
 test ! -e /etc/streamfs
+find /etc/systemd -xtype l -print
 find /usr /etc -xdev -newer /media/debs/since -name '*stream*' -print
 """
 

@@ -62,3 +62,10 @@ def test_users_folders_and_presets_are_what_systemd_reads(off: World) -> None:
         has_install = "[Install]" in (ROOT / "systemd" / name).read_text()
         assert (f"disable {name}\n" in preset) == has_install
     assert Path(ROOT / "systemd/streamfs.tmpfiles.conf").read_text().count("/run/streamfs") == 1
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_needs_no_program_of_another_package(name: str) -> None:
+    """kill(1) is of procps, which a small system lacks; the shell has a kill of its own."""
+    text = (ROOT / "systemd" / name).read_text()
+    assert not re.search(r"^Exec\w+=[-@:+!]*(/usr)?(/bin/)?kill\b", text, re.MULTILINE)
