@@ -76,7 +76,7 @@ std::string streams_text(const json& interval, const Style& style) {
                per_second(interval, each, "written_bytes", style),
                per_second(interval, each, "gc_bytes", style), short_ratio(each, "waf")});
   }
-  return table.text(style);
+  return table_text(table, style);
 }
 
 void print_interval(const json& interval, const IostatArguments& arguments, uint64_t number,
@@ -88,9 +88,9 @@ void print_interval(const json& interval, const IostatArguments& arguments, uint
     add_totals(table, interval, style);
     if (number % kTitleEvery == 0 || arguments.streams) {
       if (number == 0) fmt::print("a second; us: what 99 % of the requests took at most\n");
-      fmt::print("{}", table.title_text(style));
+      fmt::print("{}", heading_text(table, style));
     }
-    fmt::print("{}", table.rows_text());
+    fmt::print("{}", table.body());
     if (arguments.streams) fmt::print("{}", streams_text(interval, style));
   }
   std::fflush(stdout);

@@ -30,6 +30,7 @@
 #include "fuse-fs/tools/streamctl_metadata.h"
 #include "fuse-fs/tools/streamctl_print.h"
 #include "fuse-fs/tools/streamctl_probe.h"
+#include "fuse-fs/tools/streamctl_streams.h"
 #include "fuse-fs/tools/streamctl_super.h"
 #include "fuse-fs/tools/streamctl_top.h"
 #include "fuse-fs/tools/streamctl_usage.h"
@@ -358,9 +359,7 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   commands.add_mountpoint(
       commands.add(app, "status", "What it is, has written and holds",
                    [](const Arguments& a) { return show(a, "status", print_status); }));
-  commands.add_mountpoint(
-      commands.add(app, "streams", "Every vStream, its lifetime and pStream",
-                   [](const Arguments& a) { return show(a, "streams", print_streams); }));
+  declare_streams(app, commands);
   declare_device(app, commands, arguments);
   commands.add_mountpoint(
       commands.add(app, "sync", "Make everything written so far durable", sync_all));

@@ -127,6 +127,31 @@ def test_iostat_prints_one_line_without_an_interval(mounted: Mount) -> None:
     assert len(table) == 4 + 8
 
 
+@pytest.mark.parametrize("command", ["streams", "usage", "top"])
+def test_the_twenty_largest_vstreams_are_listed(pair: Pair, command: str) -> None:
+    mount = pair.mount()
+    for number in range(30):
+        file = mount / f"f{number}"
+        file.write_bytes(b"")
+        os.setxattr(file, "user.streamfs.vstream", b"label-%d" % number)
+        file.write_bytes(b"x" * 4096 * (number + 1))
+    run("sync", "-f", mount.point)
+    once = ["-d", "0.1", "-n", "1"] if command == "top" else []
+
+    def listed(*options: str) -> list[str]:
+        return ctl(command, mount.point, *once, *options).stdout.splitlines()
+
+    assert len([line for line in listed("--sort", "live") if "label-" in line]) == 20
+    (left,) = (line for line in listed() if line.endswith("more (--all)"))
+    assert int(left.split()[1]) >= 10
+    assert len([line for line in listed("--all") if "label-" in line]) == 30
+    (names,) = (line for line in listed("-o", "WHAT,vstream") if line.startswith("what"))
+    assert names.split() == ["what", "vStream"]
+    rows = [line.strip() for line in listed("-H", "-o", "what", "--sort", "live")]
+    assert rows.index("label-29") < rows.index("label-3") < rows.index("label-0")
+    assert ctl(command, mount.point, "--sort", "sise", check=False).returncode == USAGE
+
+
 def test_iostat_ends_when_the_mount_does(pair: Pair) -> None:
     mount = pair.mount()
     words = [str(each) for each in (STREAMCTL, "iostat", mount.point, "0.1")]
