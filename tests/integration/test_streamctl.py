@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from tests.integration.pairs import BIN, ROOT, Mount, Pair, run, until
 
-USAGE, FOREIGN, NO_DEVICE, BUSY = 64, 65, 66, 75
+NO_MATCH, USAGE, FOREIGN, NO_DEVICE, IO, BUSY = 2, 64, 65, 66, 70, 75
 STREAMCTL = BIN / "streamctl"
 MIB = 1 << 20
 
@@ -316,7 +316,7 @@ def test_probe_knows_both_devices_also_while_they_are_mounted(tmp_path: Path) ->
     with data.open("r+b") as label:
         label.write(bytes(8192))
     refused = ctl("probe", data, check=False)
-    assert (refused.returncode, refused.stdout) == (FOREIGN, "")
+    assert (refused.returncode, refused.stdout) == (NO_MATCH, "")
     assert ctl("probe", tmp_path / "gone", check=False).returncode == NO_DEVICE
 
 
@@ -367,6 +367,8 @@ def test_a_scrub_is_started_asked_and_cancelled(mounted: Mount) -> None:
         ctl("scrub", "start", mounted.point)
         ctl("scrub", "cancel", mounted.point)
         assert said("scrub", "status", mounted.point)["state"] == "stopped"
+    nothing = ctl("scrub", "stop", mounted.point, check=False)
+    assert (nothing.returncode, nothing.stderr) == (IO, "streamctl: no scrub is running\n")
     whole = said("scrub", "start", "--wait", mounted.point)
     assert whole["state"] == "done"
     assert whole["bytes"] >= 64 * MIB
