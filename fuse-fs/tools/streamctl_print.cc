@@ -110,9 +110,11 @@ void print_status(const json& status, const Style& style) {
   if (const std::string advice = room.value("advice", ""); !advice.empty())
     fmt::print("  {}        {}\n", inked("FULL", Ink::kBad, style), advice);
   fmt::print(
-      "  metadata    {} fences, {} lines flushed, {} words programmed ({} of blocks touched)\n",
-      count_of(meta, "fences"), count_of(meta, "lines_flushed"), count_of(meta, "words_programmed"),
-      ratio_of(meta, "words_ratio"));
+      "  metadata    {} fences, {} lines flushed, {} words programmed ({} of the words of the "
+      "blocks "
+      "changed)\n",
+      count_of(meta, "fences"), count_of(meta, "lines_flushed"), count_of(meta, "metadata_words"),
+      count_of(meta, "block_words") == 0 ? "–" : ratio_of(meta, "words_ratio"));
   if (status.contains("memory")) {
     const json& memory = status.at("memory");
     fmt::print("  memory      {} and {} of mapped META; caches {} of at most {}\n",

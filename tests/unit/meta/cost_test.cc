@@ -93,7 +93,7 @@ TEST_F(Cost, AHomeBlockCountsOncePerChangeAndOncePerCheckpoint) {
   EXPECT_EQ(after.checkpoint_block_words - before.checkpoint_block_words, kBlockWords);
 }
 
-TEST_F(Cost, ACommitCountsTheBlocksOfItsChecksumsAndBodies) {
+TEST_F(Cost, ACommitCountsTheBlocksOfItsBodiesAndNotOfChecksums) {
   const InodeId f = fs_.file("f", parent_);
   fs_.write(f, 0, 1, 1);
   fs_.commit(f, 1);
