@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/plain_help.h"
 #include "base/result.h"
 #include "fuse-fs/tools/control_client.h"
 #include "fuse-fs/tools/output.h"
@@ -142,7 +143,7 @@ void declare_iostat(CLI::App& app, CommandSet& commands) {
   command
       ->add_option("COUNT", arguments->count,
                    "So many lines (without SECONDS 1, else until interrupted)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_flag("--streams", arguments->streams, "Each pStream, too");
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/plain_help.h"
 #include "base/result.h"
 #include "base/table.h"
 #include "fuse-fs/tools/control_client.h"
@@ -234,7 +235,7 @@ void declare_top(CLI::App& app, CommandSet& commands) {
   command->add_option("-d,--delay", arguments->seconds, "Seconds between two pictures (2)")
       ->check(seconds_between(kQuickest, kSlowest));
   command->add_option("-n,--count", arguments->count, "So many pictures, then end")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_flag("-b,--batch", arguments->batch,
                     "Print one picture after the other, as without a terminal");
   vstreams_listing().declare(command, arguments->vstreams);
