@@ -3,6 +3,7 @@
 
 namespace streamfs::exit_code {
 inline constexpr int kOk = 0;
+inline constexpr int kNoMatch = 2;        // streamctl probe found no streamfs, as blkid(8)
 inline constexpr int kUsage = 64;         // unknown option, missing argument (EX_USAGE)
 inline constexpr int kNoDevice = 66;      // a path does not exist or cannot be opened
 inline constexpr int kForeign = 65;       // not a streamfs device, or not this filesystem's pair

@@ -1,19 +1,24 @@
 #include "base/plain_help.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace streamfs {
 namespace {
 
+constexpr std::string_view kOrMore = " or more";
 constexpr size_t kLikely = 2;  // letters that a mistyped command differs in
 
 void replace_all(std::string& text, std::string_view what, std::string_view by) {
@@ -35,6 +40,7 @@ std::string plain_type(const std::string& type) {
     replace_all(more, ",", "|");
     return more;
   }
+  if (more.ends_with(kOrMore)) return more;
   const size_t range = more.find("in [");
   if (range == more.npos) return kind;
   more = more.substr(range + 4, more.find(']') - range - 4);
@@ -76,6 +82,30 @@ size_t distance(std::string_view from, std::string_view to) {
 }
 
 }  // namespace
+
+CLI::Validator at_least(double least) {
+  const auto check = [least](const std::string& text) -> std::string {
+    double value = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (failed != std::errc{} || end != text.data() + text.size())
+      return fmt::format("\"{}\" is no number", text);
+    return value >= least ? "" : fmt::format("{} is not {}{}", text, least, kOrMore);
+  };
+  return {check, fmt::format("{}{}", least, kOrMore)};
+}
+
+std::string plain_error(const CLI::ParseError& error) {
+  std::string text = error.what();
+  if (const size_t unit = text.find(" unit not recognized"); unit != text.npos)
+    return text.substr(0, unit) + " is no unit of size; write 4096, 64M, 1.5G or 2TiB";
+  if (const size_t value = text.find(": 1 required "); value != text.npos)
+    return text.substr(0, value) + " needs a value";
+  const size_t begin = text.find(" not in {"), end = text.rfind('}');
+  if (begin == text.npos || end == text.npos) return text;
+  std::string choices = text.substr(begin + 9, end - begin - 9);
+  replace_all(choices, ",", ", ");
+  return text.substr(0, begin) + " is none of " + choices;
+}
 
 void use_plain_help(CLI::App& app) {
   app.formatter(std::make_shared<PlainFormatter>());

@@ -10,8 +10,15 @@
 namespace streamfs {
 
 // For `app` and every command that is added to it later: a value is shown by its kind (TEXT, SIZE,
-// NUMBER) or its choices (own|same), a range as "1 to 64", and a flag without its opposite's value.
+// NUMBER) or its choices (own|same), a range as "1 to 64" or "1 or more", and a flag without its
+// opposite's value.
 void use_plain_help(CLI::App& app);
+
+// Accepts numbers from `least` on; help shows "1 or more".
+CLI::Validator at_least(double least);
+
+// What was wrong with a command line, without the library's braces and unit names.
+std::string plain_error(const CLI::ParseError& error);
 
 // A sentence for the first argument that should be a command and is none, with the likeliest
 // command: "no command \"statu\": did you mean \"status\"?". Nothing if there is no such argument.

@@ -338,7 +338,7 @@ void MixedWords(benchmark::State& state) {
   Mounted mounted(false);
   Mix mix(mounted);
   mounted->journal().checkpoint();
-  const uint64_t words_before = mounted.pmem().words_programmed;
+  const MetadataWords words_before = mounted->metadata_words();
   const JournalStats before = mounted.commits();
   int64_t steps = 0;
   for (auto _ : state) {
@@ -347,9 +347,11 @@ void MixedWords(benchmark::State& state) {
   }
   mounted->journal().checkpoint();
   const JournalStats now = mounted.commits();
-  const auto words = static_cast<double>(mounted.pmem().words_programmed - words_before);
+  const MetadataWords words_after = mounted->metadata_words();
+  const auto words = static_cast<double>(words_after.programmed - words_before.programmed);
   state.counters["words"] = words / static_cast<double>(steps);
-  state.counters["words_ratio"] = words / static_cast<double>(now.block_words - before.block_words);
+  state.counters["words_ratio"] =
+      words / static_cast<double>(words_after.of_blocks - words_before.of_blocks);
   state.counters["checkpoint_words_ratio"] =
       words / static_cast<double>(now.checkpoint_block_words - before.checkpoint_block_words);
 }

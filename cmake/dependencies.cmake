@@ -17,6 +17,7 @@ pkg_check_modules(NVME REQUIRED IMPORTED_TARGET libnvme)
 pkg_check_modules(TOMLPP REQUIRED IMPORTED_TARGET tomlplusplus)
 pkg_check_modules(ARCHIVE REQUIRED IMPORTED_TARGET libarchive)
 pkg_check_modules(NCURSES REQUIRED IMPORTED_TARGET ncursesw)
+pkg_check_modules(SMARTCOLS REQUIRED IMPORTED_TARGET smartcols)
 
 # libfuse: the one scripts/setup built (io_uring, static), else the distribution's. The two results
 # live under different names in the cache, so a build directory made before setup picks up the new one.

@@ -58,7 +58,7 @@ class MetaWords:
 
     @property
     def ratio(self) -> float:
-        """Words programmed, journal and bodies included, ÷ words of the home blocks touched."""
+        """Words programmed for metadata ÷ words of the home blocks; no checksums of data."""
         return self.programmed / self.of_blocks if self.of_blocks else 0.0
 
 
@@ -94,7 +94,7 @@ class Control:
         if self.way.filesystem in MAKE:
             return None
         meta = status(self.mount)["meta"]
-        return MetaWords(meta["words_programmed"], meta["block_words"])
+        return MetaWords(meta["metadata_words"], meta["block_words"])
 
 
 def mounted(stack: ExitStack, way: Way, ssd: Ssd, folders: Folders, user: str | None) -> Control:

@@ -23,7 +23,7 @@ def measure(quick: bool) -> list[Row]:
     found = run("meta_bench", quick)
     rows = [line for name in NAMES for line in operation(name, found)]
     mixed = found["MixedWords/iterations:65536"].counters
-    rows.append(row("mixed: words programmed", mixed["words"], "an operation"))
+    rows.append(row("mixed: words programmed for metadata", mixed["words"], "an operation"))
     rows.append(
         row(
             "mixed: words ÷ words of home blocks that each change touched",

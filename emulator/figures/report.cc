@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/table.h"
 #include "base/wire/control.h"
 #include "emulator/figures/figure.h"
 
@@ -65,13 +66,11 @@ std::string text_of(const FigureRun& run) {
   const Figure& figure = *run.figure;
   std::string text =
       fmt::format("{}: {}\n{}{}\n\n", figure.name, figure.shows, figure.source, scale_of(run));
-  size_t label = 8;
-  for (const FigureRow& row : run.result.rows) label = std::max(label, row.label.size());
-  text +=
-      fmt::format("{:{}}  {:>10}  {:>10}  {:>16}  unit\n", "", label, "paper", "ours", "spread");
+  using enum Table::Align;
+  Table table({{"", kLeft}, {"paper"}, {"ours"}, {"spread"}, {"unit", kLeft}});
   for (const FigureRow& row : run.result.rows)
-    text += fmt::format("{:{}}  {:>10}  {:>10}  {:>16}  {}\n", row.label, label, paper_of(row),
-                        rounded(row.ours.mean), spread_of(row.ours), row.unit);
+    table.row({row.label, paper_of(row), rounded(row.ours.mean), spread_of(row.ours), row.unit});
+  text += table.text();
   text += '\n';
   list_text(text, "note", run.result.notes);
   list_text(text, "unsaid", figure.unsaid);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/table.h"
 #include "emulator/counters.h"
 #include "emulator/replay/replay.h"
 
@@ -23,11 +24,6 @@ void for_each(const Comparison& c, Visit visit) {
     for (size_t victim = 0; victim < c.victims.size(); ++victim)
       for (size_t placement = 0; placement < c.placements.size(); ++placement)
         visit(workload, victim, placement);
-}
-
-size_t widest(const std::vector<std::string>& names, size_t at_least) {
-  for (const std::string& name : names) at_least = std::max(at_least, name.size());
-  return at_least;
 }
 
 // A name that a comma or a quote would break.
@@ -53,22 +49,20 @@ std::optional<double> Comparison::gap_closed(size_t workload, size_t victim,
 }
 
 std::string table_of(const Comparison& c) {
-  const size_t first = widest(c.workloads, 8), second = widest(c.victims, 6);
-  const size_t cell = widest(c.placements, 12);
-  std::string table = fmt::format("{:{}}  {:{}}", "workload", first, "victim", second);
-  for (const std::string& placement : c.placements)
-    table += fmt::format("  {:>{}}", placement, cell);
+  using enum Table::Align;
+  std::vector<Table::Column> columns = {{"workload", kLeft}, {"victim", kLeft}};
+  for (const std::string& placement : c.placements) columns.push_back({placement});
+  Table table(std::move(columns));
+  std::vector<std::string> cells;
   for_each(c, [&](size_t workload, size_t victim, size_t placement) {
-    if (placement == 0)
-      table +=
-          fmt::format("\n{:{}}  {:{}}", c.workloads[workload], first, c.victims[victim], second);
-    std::string text = fmt::format("{:.3f}", c.at(workload, victim, placement).waf());
+    if (placement == 0) cells = {c.workloads[workload], c.victims[victim]};
+    cells.push_back(fmt::format("{:.3f}", c.at(workload, victim, placement).waf()));
     if (const auto gap = c.gap_closed(workload, victim, placement))
-      text += fmt::format(" ({:.2f})", *gap);
-    table += fmt::format("  {:>{}}", text, cell);
+      cells.back() += fmt::format(" ({:.2f})", *gap);
+    if (placement + 1 == c.placements.size()) table.row(std::move(cells));
   });
-  return table +
-         "\nWAF; in brackets the share of the gap between nosep and oracle that is closed.\n";
+  return table.text() +
+         "WAF; in brackets the share of the gap between nosep and oracle that is closed.\n";
 }
 
 std::string csv_of(const Comparison& c) {

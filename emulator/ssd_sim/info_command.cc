@@ -9,6 +9,7 @@
 
 #include "base/exit_codes.h"
 #include "base/result.h"
+#include "base/table.h"
 #include "base/wire/control.h"
 #include "emulator/background.h"
 #include "emulator/geometry.h"
@@ -120,10 +121,11 @@ class InfoCommand final : public Command {
                  stats.media_errors);
     if (stats.damaged_pages > 0)
       fmt::print("  damaged      {} pages found at the last open\n", stats.damaged_pages);
+    Table table({{"  stream"}, {"written"}, {"copied"}});
     for (size_t i = 0; i < stats.streams.size(); ++i)
-      fmt::print("  stream {:<5} {} written, {} copied\n", i,
-                 human_bytes(stats.streams[i].written_bytes),
-                 human_bytes(stats.streams[i].gc_bytes));
+      table.row({fmt::to_string(i), human_bytes(stats.streams[i].written_bytes),
+                 human_bytes(stats.streams[i].gc_bytes)});
+    fmt::print("{}", table.text());
   }
 
   std::string path_;

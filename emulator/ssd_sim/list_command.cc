@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/exit_codes.h"
+#include "base/table.h"
 #include "base/wire/control.h"
 #include "emulator/policy/placement/policy.h"
 #include "emulator/policy/victim/registry.h"
@@ -17,6 +18,14 @@
 
 namespace streamfs::emulator::ssd_sim {
 namespace {
+
+// Names and what they are, a line each.
+std::string described(const auto& all) {
+  using enum Table::Align;
+  Table table({{"  name", kLeft}, {"what", kLeft}});
+  for (const auto& each : all) table.row({fmt::format("  {}", each.name), std::string(each.what)});
+  return table.body();
+}
 
 class ListCommand final : public Command {
  public:
@@ -44,10 +53,8 @@ class ListCommand final : public Command {
     fmt::print("placements  {}\n", fmt::join(placement_names(), " "));
     fmt::print("victims     {}\n", fmt::join(victim_names(), " "));
     fmt::print("formats     {}\n", fmt::join(import_formats(), " "));
-    fmt::print("workloads\n");
-    for (const GeneratorKind& kind : generators()) fmt::print("  {:16}{}\n", kind.name, kind.what);
-    fmt::print("presets\n");
-    for (const Preset& preset : presets()) fmt::print("  {:16}{}\n", preset.name, preset.what);
+    fmt::print("workloads\n{}", described(generators()));
+    fmt::print("presets\n{}", described(presets()));
     return exit_code::kOk;
   }
 

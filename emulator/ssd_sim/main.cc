@@ -77,12 +77,11 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 r
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     const auto unknown = streamfs::unknown_command(app, argc, argv);
-    if (unknown && error.get_exit_code() != 0) {
-      fmt::print(stderr, "ssd-sim: {}\n", *unknown);
-      return streamfs::exit_code::kUsage;
-    }
-    return app.exit(error) == 0 ? streamfs::exit_code::kOk : streamfs::exit_code::kUsage;
+    fmt::print(stderr, "ssd-sim: {}\n",
+               unknown.value_or(streamfs::plain_error(error) + "; see --help"));
+    return streamfs::exit_code::kUsage;
   }
   for (const auto& command : commands)
     if (command->chosen()) return command->run();

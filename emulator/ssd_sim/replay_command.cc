@@ -84,7 +84,7 @@ class ReplayCommand final : public RunCommand {
       : RunCommand(parent.add_subcommand(
             "replay", "Replay traces, one after the other, on a device without data.")) {
     app_->add_option("trace", paths_,
-                     "CSV or binary, plain or gzipped; docs/FORMAT.md. ssd-sim import makes them.")
+                     "CSV or binary, plain or gzipped, as ssd-sim import makes them.")
         ->required();
     options_.add_trace_options(*app_);
     app_->footer(kExitCodes);

@@ -50,7 +50,8 @@ class ReproduceCommand final : public Command {
     auto* figure = app_->add_option("figure", name_, "Which; without one they are listed.");
     auto* all = app_->add_flag("--all", all_, "Every figure there is.");
     auto* json = app_->add_flag("--json", json_, "One JSON object.");
-    auto* markdown = app_->add_flag("--markdown", markdown_, "As docs/REPRODUCTION.md.");
+    auto* markdown =
+        app_->add_flag("--markdown", markdown_, "Print Markdown, with notes and assumptions.");
     auto* plot = app_->add_option("--plot", plot_, "Draw it into this PNG file.");
     app_->add_option("--seeds", options_.seeds,
                      "Runs of what is drawn at random; else the figure's.")

@@ -39,9 +39,10 @@ bool parse(std::string_view text, double& value) {
 }  // namespace
 
 void RunOptions::add_policy_options(CLI::App& app) {
-  app.add_option("--placement", placement,
-                 fmt::format("Which stream a page gets: {}; or ./yours.so, see docs/POLICIES.md.",
-                             fmt::join(placement_names(), ", ")))
+  app.add_option(
+         "--placement", placement,
+         fmt::format("Which stream a page gets: {}; or a library that makes one, ./yours.so.",
+                     fmt::join(placement_names(), ", ")))
       ->capture_default_str();
   app.add_option("--victim", victim,
                  fmt::format("Which block is collected: {}.", fmt::join(victim_names(), ", ")))

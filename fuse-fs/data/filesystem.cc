@@ -285,6 +285,7 @@ Result<Status> FilesystemImpl::status() {
   SFS_ASSIGN(out.device, device_->stats());
   out.pmem = pair_.region->counters();
   out.journal = engine_->journal().stats();
+  out.metadata_words = engine_->metadata_words();
   out.space = space();
   out.meta_room = meta_growth_->room();
   out.model = placement_->model_status();

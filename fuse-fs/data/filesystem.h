@@ -130,6 +130,7 @@ struct Status {
   blockdev::DeviceStats device;
   pmem::Counters pmem;
   meta::JournalStats journal;
+  meta::MetadataWords metadata_words;
   meta::Space space;
   MetaRoom meta_room;
   placement::Placement::ModelStatus model;

@@ -100,6 +100,8 @@ ControlAnswer scrub(data::Filesystem& fs, const json& request) {
   if (action == request.end() || *action == "status") return done(scrub_json(fs.scrub_status()));
   if (*action == "start") return done_or(fs.start_scrub());
   if (*action != "stop") return refused(EINVAL, "scrub: start, stop or status");
+  if (fs.scrub_status().state != data::ScrubStatus::State::kRunning)
+    return refused(EALREADY, "no scrub is running");
   fs.stop_scrub();
   return done();
 }

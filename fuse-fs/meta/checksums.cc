@@ -8,7 +8,6 @@
 
 #include "base/mutex.h"
 #include "base/types.h"
-#include "fuse-fs/meta/home_blocks.h"
 #include "fuse-fs/meta/layout.h"
 
 namespace streamfs::meta {
@@ -49,22 +48,29 @@ void Checksums::store(BlockNo first, std::span<const uint32_t> crcs) {
 }
 
 void Checksums::put(uint64_t at, bool pair, uint32_t crc, uint32_t next) {
-  if (pair) return region_.store_word(at, crc | uint64_t{next} << 32);
+  const uint64_t before = region_.load(round_down(at, kWordSize)) >> at % kWordSize * 8;
+  const uint64_t after = crc | uint64_t{next} << 32;
+  const bool changes = pair ? before != after : static_cast<uint32_t>(before) != crc;
+  words_.add(0, changes ? 1 : 0);
+  if (pair) return region_.store_word(at, after);
   region_.store_half(at, crc);
 }
 
-void Checksums::flush(BlockNo first, uint64_t count, HomeBlocks& touched) {
+void Checksums::put_one(uint64_t block, uint32_t crc) {
+  put(geometry_.checksum_offset(BlockNo{block}), false, crc, 0);
+}
+
+void Checksums::flush(BlockNo first, uint64_t count) {
   if (!geometry_.checksums() || count == 0) return;
   const uint64_t begin = geometry_.checksum_offset(first);
   const uint64_t last = geometry_.checksum_offset(BlockNo{first.value + count - 1});
   if (last - begin == (count - 1) * 4) {
     region_.flush(begin, last + 4 - begin);
-    touched.add(begin, last + 4 - begin);
     return;
   }
   const uint64_t half = count / 2;  // crosses segments
-  flush(first, half, touched);
-  flush(BlockNo{first.value + half}, count - half, touched);
+  flush(first, half);
+  flush(BlockNo{first.value + half}, count - half);
 }
 
 void Checksums::learn(BlockNo block, uint32_t crc) {
@@ -74,7 +80,7 @@ void Checksums::learn(BlockNo block, uint32_t crc) {
   const auto found = at.groups.find(block.value / kGroup);
   if (found != at.groups.end() && (found->second.mask >> block.value % kGroup & 1) != 0) return;
   if (stored(block.value) != 0) return;
-  region_.store_half(geometry_.checksum_offset(block), known_checksum(crc));
+  put_one(block.value, known_checksum(crc));
 }
 
 bool Checksums::mend(BlockNo block, uint32_t crc) {
@@ -86,7 +92,7 @@ bool Checksums::mend(BlockNo block, uint32_t crc) {
   for (size_t copy = 1; copy < region_.copies(); ++copy) {
     const uint64_t word = region_.copy(copy).load(round_down(at, kWordSize));
     if (static_cast<uint32_t>(word >> at % kWordSize * 8) != known_checksum(crc)) continue;
-    region_.store_half(at, known_checksum(crc));  // lost in a cut, it is mended again
+    put_one(block.value, known_checksum(crc));  // lost in a cut, it is mended again
     region_.count_mended();
     return true;
   }
@@ -125,7 +131,7 @@ Checksums::Group& Checksums::group_of(Shard& at, uint64_t group) {
   return found->second;
 }
 
-bool Checksums::begin(BlockNo first, uint64_t count, HomeBlocks& touched) {
+bool Checksums::begin(BlockNo first, uint64_t count) {
   if (!geometry_.checksums()) return false;
   bool cleared = false;
   each_group(first, count, [&](uint64_t number, const Blocks& blocks) {
@@ -144,7 +150,7 @@ bool Checksums::begin(BlockNo first, uint64_t count, HomeBlocks& touched) {
       cleared = true;
     });
   });
-  if (cleared) flush(first, count, touched);
+  if (cleared) flush(first, count);
   return cleared;
 }
 
@@ -171,7 +177,7 @@ void Checksums::drop(Shard& at, uint64_t group, uint64_t mask) {
   groups_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-void Checksums::settle(BlockNo first, uint64_t count, uint64_t epoch, HomeBlocks& touched) {
+void Checksums::settle(BlockNo first, uint64_t count, uint64_t epoch) {
   if (!geometry_.checksums()) return;
   each_group(first, count, [&](uint64_t number, const Blocks& blocks) {
     Shard& at = shard(number);
@@ -192,7 +198,7 @@ void Checksums::settle(BlockNo first, uint64_t count, uint64_t epoch, HomeBlocks
     });
     drop(at, number, done);
   });
-  flush(first, count, touched);
+  flush(first, count);
 }
 
 void Checksums::forget(BlockNo first, uint64_t count) {

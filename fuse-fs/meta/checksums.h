@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/thread_counters.h"
 #include "base/types.h"
 #include "fuse-fs/meta/geometry.h"
-#include "fuse-fs/meta/home_blocks.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -30,8 +30,7 @@ class Checksums {
   void read(BlockNo first, std::span<uint32_t> out) const;
   // Stores the checksums of a run without flushing them.
   void store(BlockNo first, std::span<const uint32_t> crcs);
-  // Adds the home blocks of what it flushes to `touched`.
-  void flush(BlockNo first, uint64_t count, HomeBlocks& touched);
+  void flush(BlockNo first, uint64_t count);
   // Remembers what was read, unless the block is in flux or known.
   void learn(BlockNo block, uint32_t crc);
   // Takes the checksum of a copy of META that has this one, in the place of what is stored.
@@ -39,11 +38,14 @@ class Checksums {
 
   // ---- Blocks in flux
   // An overwrite begins. True when a stored checksum was cleared: flushed, but not fenced.
-  bool begin(BlockNo first, uint64_t count, HomeBlocks& touched);
+  bool begin(BlockNo first, uint64_t count);
   void finish(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch);
   // The epoch's flush is done: stores the checksums of blocks last written in it, and flushes.
-  void settle(BlockNo first, uint64_t count, uint64_t epoch, HomeBlocks& touched);
+  void settle(BlockNo first, uint64_t count, uint64_t epoch);
   void forget(BlockNo first, uint64_t count);  // the blocks left their file
+
+  // Words of META whose value was changed here.
+  uint64_t words_programmed() const { return words_.sum(0); }
 
  private:
   static constexpr uint64_t kGroup = 64;  // blocks
@@ -66,6 +68,7 @@ class Checksums {
   uint32_t stored(uint64_t block) const;
   // One checksum, or the two of a word: nobody else stores to it then.
   void put(uint64_t at, bool pair, uint32_t crc, uint32_t next);
+  void put_one(uint64_t block, uint32_t crc);
   template <typename Visit>
   static void each_group(BlockNo first, uint64_t count, Visit&& visit);
   template <typename Visit>
@@ -76,6 +79,7 @@ class Checksums {
   pmem::Region& region_;
   const Geometry& geometry_;
   std::array<Shard, kShards> shards_;
+  ThreadCounters<1> words_;
   std::atomic<uint64_t> groups_{0};  // in all shards: nothing to look up while it is 0
 };
 

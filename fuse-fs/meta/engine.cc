@@ -261,4 +261,10 @@ Result<void> EngineImpl::store_vstream(uint32_t slot, const VStreamSlot& value) 
   return {};
 }
 
+MetadataWords EngineImpl::metadata_words() const {
+  // Read first: of words programmed meanwhile, checksums then count as metadata, never below 0.
+  const uint64_t checksums = checksums_.words_programmed();
+  return {region_.counters().words_programmed - checksums, journal_.stats().block_words};
+}
+
 }  // namespace streamfs::meta

@@ -95,6 +95,14 @@ struct Space {
   uint64_t inodes_possible = 0, inodes_free = 0;  // their difference: in use
 };
 
+// The words of META that changes of metadata programmed, the journal's included, and the words of
+// the 4 KiB blocks that each change touched at home: what a block file system would have written.
+// Checksums of data count in neither. A change's blocks are counted when the journal is
+// checkpointed.
+struct MetadataWords {
+  uint64_t programmed = 0, of_blocks = 0;
+};
+
 // A piece of a file on the device; hole and unwritten pieces read as zeroes.
 struct Piece {
   FileBlock first;
@@ -215,6 +223,7 @@ class Engine {
   virtual Result<void> verify_maps() = 0;
   // Objects damaged in one copy of META and mended from the other, since it was opened.
   virtual uint64_t mended() const = 0;
+  virtual MetadataWords metadata_words() const = 0;
   // Free units and blocks are exact; inodes_free is, after a cut, no more than there are until
   // count_inodes() has looked at all of them: a little at each call, false when it is done.
   virtual Space space() = 0;

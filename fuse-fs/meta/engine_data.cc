@@ -13,7 +13,6 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
-#include "fuse-fs/meta/home_blocks.h"
 #include "fuse-fs/meta/layout.h"
 
 namespace streamfs::meta {
@@ -106,13 +105,10 @@ Result<void> EngineImpl::begin_overwrite(InodeId id, std::span<const Piece> over
   SFS_TRY(writable());
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   bool cleared = false;
-  HomeBlocks touched;
   for (const Piece& piece : overwritten) {
-    if (!piece.hole) cleared |= checksums_.begin(piece.block, piece.length, touched);
+    if (!piece.hole) cleared |= checksums_.begin(piece.block, piece.length);
   }
-  if (!cleared) return {};
-  region_.fence();
-  journal_.touched(touched);
+  if (cleared) region_.fence();
   return {};
 }
 
@@ -336,26 +332,22 @@ Result<void> EngineImpl::commit_steps(Inode& inode, uint64_t epoch) {
 
 // Flushed here, fenced by the commit that follows.
 void EngineImpl::settle_checksums(Inode& inode, uint64_t epoch) {
-  HomeBlocks touched;
   auto later = inode.overwritten.begin();
   for (const Inode::Overwritten& run : inode.overwritten) {
     if (run.epoch > epoch) {
       *later++ = run;
     } else {
-      checksums_.settle(run.first, run.count, run.epoch, touched);
+      checksums_.settle(run.first, run.count, run.epoch);
     }
   }
   inode.overwritten.erase(later, inode.overwritten.end());
-  journal_.touched(touched);
 }
 
 void EngineImpl::flush_new_checksums(const Inode& inode, uint64_t epoch) {
   if (!inode.extents) return;
-  HomeBlocks touched;
   inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t) {
-    checksums_.flush(BlockNo{extent.block}, extent.length, touched);
+    checksums_.flush(BlockNo{extent.block}, extent.length);
   });
-  journal_.touched(touched);
 }
 
 // One record's worth. False: there is more.

@@ -99,6 +99,7 @@ class EngineImpl final : public Engine {
   Result<void> verify(InodeId id) override;
   Result<void> verify_maps() override;
   uint64_t mended() const override { return region_.counters().mended; }
+  MetadataWords metadata_words() const override;
   Space space() override;
   bool heap_scarce() override { return heap_.scarce(); }
   bool heap_nearly_full() override { return heap_.nearly_full(); }

@@ -227,7 +227,7 @@ void Journal::checkpoint_locked() {
     view->home_lines(geometry_, lines);
     for (size_t i = first; i < lines.size(); ++i) touched_blocks.add(lines[i], kLineSize);
     view->add_bodies(touched_blocks);
-    touched(touched_blocks);
+    counters_.add(kBlockWords, touched_blocks.take_words());
   }
   flush_home(std::move(lines));
   store_watermark(target);

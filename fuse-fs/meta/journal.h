@@ -144,8 +144,6 @@ class Journal {
   void checkpoint();
   TxId watermark() const { return TxId{watermark_.load(std::memory_order_acquire)}; }
   TxId last() const { return TxId{next_sequence_.load(std::memory_order_acquire) - 1}; }
-  // Counts home blocks that a change touched outside its record: checksums.
-  void touched(HomeBlocks& blocks) { counters_.add(kBlockWords, blocks.take_words()); }
   // Nothing is committed while one lives; what was has reached the sink and is stored home.
   class Stopped {
    public:

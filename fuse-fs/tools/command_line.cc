@@ -47,7 +47,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     const std::string said =
-        unknown_command(app, argc, argv).value_or(std::string(error.what()) + "; see --help");
+        unknown_command(app, argc, argv).value_or(plain_error(error) + "; see --help");
     return fail(app.get_name(), Failure{exit_code::kUsage, said});
   }
 }

@@ -15,7 +15,7 @@ namespace {
 // Errors whose context is a whole sentence that already says what to do.
 bool speaks_for_itself(int code) {
   return code == EMEDIUMTYPE || code == EEXIST || code == ENOTEMPTY || code == EALREADY ||
-         code == EUCLEAN;
+         code == EUCLEAN || code == ENOMSG;
 }
 
 bool is_damage(const Error& error) {
@@ -48,6 +48,8 @@ int exit_code_of(const Error& error) {
       return exit_code::kNoPermission;
     case ENODEV:
       return exit_code::kNoFuse;
+    case ENOMSG:
+      return exit_code::kNoMatch;
     default:
       return exit_code::kIo;
   }

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/exit_codes.h"
+#include "base/plain_help.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/attachments.h"
@@ -97,7 +98,7 @@ void declare(CLI::App& app, Wishes& wishes) {
          "-C", wishes.progress,
          "Show progress: 0 as a bar on the terminal, else as lines \"pass done total DATA\" "
          "on this file descriptor")
-      ->check(CLI::NonNegativeNumber)
+      ->check(at_least(0))
       ->type_name("FD");
 }
 

@@ -6,17 +6,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "base/assert.h"
+#include "base/table.h"
 #include "base/wire/control.h"
 #include "fuse-fs/tools/command_line.h"
 
@@ -25,17 +22,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kGap = "  ";
-
 const json* number_at(const json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_number() ? &*found : nullptr;
-}
-
-// Characters, not bytes: a name may be UTF-8.
-size_t width_of(std::string_view text) {
-  return static_cast<size_t>(std::ranges::count_if(
-      text, [](char each) { return (static_cast<unsigned char>(each) & 0xc0) != 0x80; }));
 }
 
 }  // namespace
@@ -54,13 +43,6 @@ std::string json_text(json answer, Lines lines) {
 
 void print_json(const json& answer, Lines lines) {
   fmt::print("{}\n", json_text(answer, lines));
-}
-
-std::string printable(std::string text) {
-  for (char& each : text) {
-    if (std::iscntrl(static_cast<unsigned char>(each)) != 0) each = '?';
-  }
-  return text;
 }
 
 std::string bytes_text(uint64_t bytes, const Style& style) {
@@ -109,49 +91,14 @@ std::string inked(std::string_view text, Ink ink, const Style& style) {
   return fmt::format(how, "{}", text);
 }
 
-void Table::row(std::vector<std::string> cells) {
-  SFS_ASSERT(cells.size() == columns_.size());
-  for (std::string& cell : cells) cell = printable(std::move(cell));
-  rows_.push_back(std::move(cells));
+std::string heading_text(const Table& table, const Style& style) {
+  std::string heading = table.heading();
+  heading.pop_back();  // the newline stays plain
+  return inked(heading, Ink::kTitle, style) + "\n";
 }
 
-std::vector<size_t> Table::widths() const {
-  std::vector<size_t> out;
-  for (size_t at = 0; at < columns_.size(); ++at) {
-    size_t width = std::max(columns_[at].least, width_of(columns_[at].title));
-    for (const auto& cells : rows_) width = std::max(width, width_of(cells[at]));
-    out.push_back(width);
-  }
-  return out;
-}
-
-std::string Table::line(const std::vector<std::string>& cells,
-                        const std::vector<size_t>& widths) const {
-  std::string out;
-  for (size_t at = 0; at < cells.size(); ++at) {
-    const std::string space(widths[at] - std::min(widths[at], width_of(cells[at])), ' ');
-    if (at != 0) out += kGap;
-    out += columns_[at].align == Align::kRight ? space + cells[at] : cells[at] + space;
-  }
-  out.erase(out.find_last_not_of(' ') + 1);
-  return out;
-}
-
-std::string Table::title_text(const Style& style) const {
-  std::vector<std::string> titles;
-  for (const Column& column : columns_) titles.push_back(column.title);
-  return inked(line(titles, widths()), Ink::kTitle, style) + "\n";
-}
-
-std::string Table::rows_text() const {
-  std::string out;
-  const std::vector<size_t> all = widths();
-  for (const auto& cells : rows_) out += line(cells, all) + "\n";
-  return out;
-}
-
-std::string Table::text(const Style& style) const {
-  return title_text(style) + rows_text();
+std::string table_text(const Table& table, const Style& style) {
+  return heading_text(table, style) + table.body();
 }
 
 }  // namespace streamfs::tools

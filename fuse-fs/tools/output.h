@@ -1,4 +1,4 @@
-// What programs print: JSON with a schema version, aligned tables, figures for people or raw ones.
+// What programs print: JSON with a schema version, tables, figures for people or raw ones.
 // Thread safety: pure functions but for stdout.
 #pragma once
 
@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "base/table.h"
 
 namespace streamfs::tools {
 
@@ -23,9 +24,6 @@ enum class Lines : unsigned char { kOne, kMany };
 std::string json_text(nlohmann::json answer, Lines lines = Lines::kMany);
 void print_json(const nlohmann::json& answer, Lines lines = Lines::kMany);
 
-// One line of a table stays one: what cannot be printed becomes "?".
-std::string printable(std::string text);
-
 std::string bytes_text(uint64_t bytes, const Style& style);  // "1.5 GiB", or 1610612736
 std::string count_text(uint64_t count, const Style& style);  // "12.3K" from 10,000 on, or 12345
 // A rate, which need not be a whole number.
@@ -39,27 +37,7 @@ std::string percent_text(uint64_t part, uint64_t whole);
 enum class Ink : unsigned char { kPlain, kTitle, kGood, kBad };
 std::string inked(std::string_view text, Ink ink, const Style& style);
 
-// Columns as wide as their widest cell, two spaces apart; nothing behind the last one.
-class Table {
- public:
-  enum class Align : unsigned char { kLeft, kRight };
-  struct Column {
-    std::string title;
-    Align align = Align::kRight;
-    size_t least = 0;  // width, so that tables printed row by row stay in line
-  };
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  void row(std::vector<std::string> cells);  // as many as columns
-  size_t rows() const { return rows_.size(); }
-  std::string text(const Style& style) const;  // title and all rows
-  std::string rows_text() const;               // without the title
-  std::string title_text(const Style& style) const;
-
- private:
-  std::vector<size_t> widths() const;
-  std::string line(const std::vector<std::string>& cells, const std::vector<size_t>& widths) const;
-  std::vector<Column> columns_;
-  std::vector<std::vector<std::string>> rows_;
-};
+std::string heading_text(const Table& table, const Style& style);  // bold
+std::string table_text(const Table& table, const Style& style);    // the heading and all rows
 
 }  // namespace streamfs::tools

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <string>
@@ -27,6 +28,8 @@ Result<void> become_daemon_command(int argc, char** argv) {
           [&](const DaemonCommand& each) { return std::string_view(argv[1]) == each.name; }))
     return {};
   std::vector<char*> arguments(argv, std::next(argv, argc + 1));  // the null as well
+  // The usage line and errors name the program that the user called.
+  setenv("CLASSIFIERD_PROGRAM", "streamctl", 1);  // NOLINT(concurrency-mt-unsafe): one thread yet
   std::string name = kClassifierd;
   arguments[0] = name.data();
   // Beside this program, or where a build of the sources has it; else wherever PATH says.

@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/plain_help.h"
 #include "base/result.h"
 #include "fuse-fs/tools/control_client.h"
 #include "fuse-fs/tools/output.h"
@@ -76,7 +77,7 @@ std::string streams_text(const json& interval, const Style& style) {
                per_second(interval, each, "written_bytes", style),
                per_second(interval, each, "gc_bytes", style), short_ratio(each, "waf")});
   }
-  return table.text(style);
+  return table_text(table, style);
 }
 
 void print_interval(const json& interval, const IostatArguments& arguments, uint64_t number,
@@ -88,9 +89,9 @@ void print_interval(const json& interval, const IostatArguments& arguments, uint
     add_totals(table, interval, style);
     if (number % kTitleEvery == 0 || arguments.streams) {
       if (number == 0) fmt::print("a second; us: what 99 % of the requests took at most\n");
-      fmt::print("{}", table.title_text(style));
+      fmt::print("{}", heading_text(table, style));
     }
-    fmt::print("{}", table.rows_text());
+    fmt::print("{}", table.body());
     if (arguments.streams) fmt::print("{}", streams_text(interval, style));
   }
   std::fflush(stdout);
@@ -142,7 +143,7 @@ void declare_iostat(CLI::App& app, CommandSet& commands) {
   command
       ->add_option("COUNT", arguments->count,
                    "So many lines (without SECONDS 1, else until interrupted)")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_flag("--streams", arguments->streams, "Each pStream, too");
 }
 

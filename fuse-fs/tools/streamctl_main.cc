@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/exit_codes.h"
+#include "base/plain_help.h"
 #include "base/result.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/command_set.h"
@@ -30,6 +31,7 @@
 #include "fuse-fs/tools/streamctl_metadata.h"
 #include "fuse-fs/tools/streamctl_print.h"
 #include "fuse-fs/tools/streamctl_probe.h"
+#include "fuse-fs/tools/streamctl_streams.h"
 #include "fuse-fs/tools/streamctl_super.h"
 #include "fuse-fs/tools/streamctl_top.h"
 #include "fuse-fs/tools/streamctl_usage.h"
@@ -223,7 +225,8 @@ void declare_scrub(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* start = commands.add(*scrub, "start", "Start one", scrub_start);
   start->add_flag("--wait", arguments.wait, "Until it is done; then as status");
   commands.add_mountpoint(start);
-  CLI::App* stop = commands.add(*scrub, "stop", "Stop it; also called cancel", scrub_stop);
+  CLI::App* stop =
+      commands.add(*scrub, "stop", "Stop it (also: cancel); fails if none is running", scrub_stop);
   stop->alias("cancel");
   commands.add_mountpoint(stop);
   commands.add_mountpoint(commands.add(
@@ -236,8 +239,7 @@ void declare_maintenance(CLI::App& app, Commands& commands, Arguments& arguments
   CLI::App* now =
       commands.add(app, "maintain", "Do now what is done when programs are idle; gives way to them",
                    [](const Arguments& a) { return maintain(a.maintenance()); });
-  now->add_option("--seconds", arguments.seconds, "For so long at most (60)")
-      ->check(CLI::NonNegativeNumber);
+  now->add_option("--seconds", arguments.seconds, "For so long at most (60)")->check(at_least(0));
   commands.add_mountpoint(now);
   CLI::App* off =
       commands.add(app, "prepare-poweroff",
@@ -245,7 +247,7 @@ void declare_maintenance(CLI::App& app, Commands& commands, Arguments& arguments
                    "with free blocks",
                    [](const Arguments& a) { return prepare_poweroff(a.maintenance()); });
   off->add_option("--deadline", arguments.seconds, "Seconds for the SSD's work (60)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   off->add_flag("--if-stopping", arguments.if_stopping,
                 "Only while systemd shuts the machine down; otherwise nothing is done");
   commands.add_mountpoint(off);
@@ -287,13 +289,23 @@ void declare_device(CLI::App& app, Commands& commands, Arguments& arguments) {
       "is, through each pStream");
 }
 
+// A size that cannot be read is an error of the command line, not of the filesystem.
+CLI::Validator size() {
+  return {[](const std::string& text) -> std::string {
+            const Result<uint64_t> bytes = parse_size(text);
+            return bytes ? "" : bytes.error().context;
+          },
+          ""};
+}
+
 void declare_grow(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* command = commands.add(
       app, "grow", "Take the room that DATA and META have got, while programs run", grow);
   command
       ->add_option("--meta-size", arguments.meta_size,
                    "META's new size (512M, 2G); a file is made longer")
-      ->type_name("SIZE");
+      ->type_name("SIZE")
+      ->check(size());
   command->add_flag("--dry-run", arguments.dry_run, "Say what would become of them");
   commands.add_mountpoint(command);
 }
@@ -358,9 +370,7 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   commands.add_mountpoint(
       commands.add(app, "status", "What it is, has written and holds",
                    [](const Arguments& a) { return show(a, "status", print_status); }));
-  commands.add_mountpoint(
-      commands.add(app, "streams", "Every vStream, its lifetime and pStream",
-                   [](const Arguments& a) { return show(a, "streams", print_streams); }));
+  declare_streams(app, commands);
   declare_device(app, commands, arguments);
   commands.add_mountpoint(
       commands.add(app, "sync", "Make everything written so far durable", sync_all));

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <string>
-#include <utility>
 
 #include "fuse-fs/tools/output.h"
 
@@ -18,39 +16,6 @@ namespace streamfs::tools {
 namespace {
 
 using nlohmann::json;
-
-std::string lifetime_text(const json& stream, const Style& style) {
-  const uint64_t bytes = count_of(stream, "lifetime_bytes");
-  if (bytes != 0) return bytes_text(bytes, style);
-  const uint64_t expected = count_of(stream, "expected_bytes");
-  return expected == 0 ? "not known yet" : "said: " + bytes_text(expected, style);
-}
-
-std::string limits_text(const json& stream, const Style& style) {
-  const uint64_t high = count_of(stream, "lifetime_high_bytes");
-  return high == 0
-             ? ""
-             : fmt::format("{} - {}", bytes_text(count_of(stream, "lifetime_low_bytes"), style),
-                           bytes_text(high, style));
-}
-
-std::string copies_text(const json& stream) {
-  const auto share = stream.find("pstream_gc_share");
-  const bool known = share != stream.end() && share->is_number();
-  return known ? fmt::format("{:.1f} %", 100 * share->get<double>()) : "not told";
-}
-
-// How a vStream came to be, in few words.
-std::string origin_of(const json& stream) {
-  std::string text;
-  for (const char* key : {"name", "comm", "ext", "dir"}) {
-    const std::string part = stream.value(key, std::string{});
-    if (part.empty()) continue;
-    if (!text.empty()) text += ' ';
-    text += std::string(key) == "name" ? part : fmt::format("{}={}", key, part);
-  }
-  return printable(std::move(text));
-}
 
 // How requests come and how they go on, and why not another way.
 std::string transports_of(const json& status) {
@@ -145,9 +110,11 @@ void print_status(const json& status, const Style& style) {
   if (const std::string advice = room.value("advice", ""); !advice.empty())
     fmt::print("  {}        {}\n", inked("FULL", Ink::kBad, style), advice);
   fmt::print(
-      "  metadata    {} fences, {} lines flushed, {} words programmed ({} of blocks touched)\n",
-      count_of(meta, "fences"), count_of(meta, "lines_flushed"), count_of(meta, "words_programmed"),
-      ratio_of(meta, "words_ratio"));
+      "  metadata    {} fences, {} lines flushed, {} words programmed ({} of the words of the "
+      "blocks "
+      "changed)\n",
+      count_of(meta, "fences"), count_of(meta, "lines_flushed"), count_of(meta, "metadata_words"),
+      count_of(meta, "block_words") == 0 ? "–" : ratio_of(meta, "words_ratio"));
   if (status.contains("memory")) {
     const json& memory = status.at("memory");
     fmt::print("  memory      {} and {} of mapped META; caches {} of at most {}\n",
@@ -224,13 +191,12 @@ void print_device(const json& status, const Style& style) {
              effective_spare_text(device));
   fmt::print("  live {}, peak {}\n", bytes_of(device, "live_bytes", style),
              bytes_of(device, "peak_live_bytes", style));
-  using enum Table::Align;
-  Table table({{"pStream"}, {"written", kRight, 12}, {"collected", kRight, 12}});
+  Table table({{"pStream"}, {"written"}, {"collected"}});
   for (const json& stream : device.value("streams", json::array())) {
     table.row({fmt::to_string(table.rows()), bytes_of(stream, "written_bytes", style),
                bytes_of(stream, "gc_bytes", style)});
   }
-  if (table.rows() != 0) fmt::print("{}", table.text(style));
+  if (table.rows() != 0) fmt::print("{}", table_text(table, style));
 }
 
 namespace {
@@ -334,26 +300,6 @@ void print_described(const json& device, const Style& style) {
   if (device.at("topology").is_object()) print_topology(device.at("topology"));
   print_placement(device.at("placement"));
   if (device.contains("model")) print_nvme(device, style);
-}
-
-void print_streams(const json& streams, const Style& style) {
-  using enum Table::Align;
-  Table table({{"vStream"},
-               {"pStream"},
-               {"(copies)"},
-               {"source", kLeft},
-               {"written"},
-               {"live"},
-               {"lifetime"},
-               {"(95 % confidence)"},
-               {"what", kLeft}});
-  for (const json& each : streams.at("streams")) {
-    table.row({fmt::to_string(count_of(each, "vstream")), fmt::to_string(count_of(each, "pstream")),
-               copies_text(each), each.value("source", ""), bytes_of(each, "written_bytes", style),
-               bytes_of(each, "live_bytes", style), lifetime_text(each, style),
-               limits_text(each, style), origin_of(each)});
-  }
-  fmt::print("{}", table.text(style));
 }
 
 }  // namespace streamfs::tools

@@ -16,6 +16,5 @@ void print_described(const nlohmann::json& device, const Style& style);  // one 
 void print_grown(const nlohmann::json& grown, const Style& style);
 void print_maintenance(const nlohmann::json& run, const Style& style);
 void print_scrub(const nlohmann::json& scrub, const Style& style);
-void print_streams(const nlohmann::json& streams, const Style& style);
 
 }  // namespace streamfs::tools

@@ -123,8 +123,8 @@ Result<void> probe(const ProbeArguments& arguments, const Style& style) {
   }
   if (style.json) print_json({{"devices", all}});
   if (!all.empty()) return {};
-  return Error{EMEDIUMTYPE, arguments.devices.size() == 1 ? arguments.devices[0] + " is no streamfs"
-                                                          : "none of them is a streamfs"};
+  return Error{ENOMSG, arguments.devices.size() == 1 ? arguments.devices[0] + " is no streamfs"
+                                                     : "none of them is a streamfs"};
 }
 
 }  // namespace
@@ -156,7 +156,8 @@ Result<std::optional<Probed>> probe_device(const std::string& path) {
 void declare_probe(CLI::App& app, CommandSet& commands) {
   const auto arguments = std::make_shared<ProbeArguments>();
   CLI::App* command = commands.add(
-      app, "probe", "Which devices are a streamfs's DATA or META, as blkid(8) tells of others",
+      app, "probe",
+      "Which devices are a streamfs's DATA or META, as blkid(8) tells of others; exit code 2: none",
       [arguments](const Style& style) { return probe(*arguments, style); });
   command->add_option("DEVICE", arguments->devices, "Devices or files")->required();
   command->add_flag("--udev", arguments->udev, "As udev's rules import it");

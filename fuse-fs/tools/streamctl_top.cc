@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/plain_help.h"
 #include "base/result.h"
+#include "base/table.h"
 #include "fuse-fs/tools/control_client.h"
 #include "fuse-fs/tools/output.h"
 #include "fuse-fs/tools/rates.h"
@@ -34,6 +36,7 @@ struct TopArguments {
   double seconds = 2;
   uint64_t count = 0;  // 0: until told to end
   bool batch = false;
+  ListingOptions vstreams;
 };
 
 void add_lines(std::vector<Line>& out, const std::string& text, bool title = false) {
@@ -44,11 +47,10 @@ void add_lines(std::vector<Line>& out, const std::string& text, bool title = fal
   }
 }
 
-// The title bold by Terminal, not by escape sequences.
-void add_table(std::vector<Line>& out, const Table& table, Style style) {
+// The heading is bold by Terminal, not by escape sequences.
+Style without_colour(Style style) {
   style.colour = false;
-  out.push_back({});
-  add_lines(out, table.text(style), true);
+  return style;
 }
 
 void add_head(std::vector<Line>& out, const TopSample& now, const json& interval,
@@ -85,48 +87,61 @@ void add_pstreams(std::vector<Line>& out, const json& interval, const Style& sty
                per_second(interval, each, "written_bytes", style),
                per_second(interval, each, "gc_bytes", style), short_ratio(each, "waf")});
   }
-  if (table.rows() != 0) add_table(out, table, style);
+  if (table.rows() == 0) return;
+  out.push_back({});
+  add_lines(out, table_text(table, without_colour(style)), true);
 }
 
-// Each vStream of now, with what was written to it in the interval.
-std::vector<std::pair<uint64_t, const json*>> busiest(const TopSample& before,
-                                                      const TopSample& after) {
-  std::map<uint64_t, uint64_t> was;
-  for (const json& each : before.streams.at("streams"))
-    was[count_of(each, "vstream")] = count_of(each, "written_bytes");
-  std::vector<std::pair<uint64_t, const json*>> out;
-  for (const json& each : after.streams.at("streams")) {
-    const uint64_t now = count_of(each, "written_bytes"), then = was[count_of(each, "vstream")];
-    out.emplace_back(now >= then ? now - then : now, &each);
-  }
-  const auto number = [](const auto& each) { return count_of(*each.second, "vstream"); };
-  std::ranges::sort(out, [&](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : number(a) < number(b);
-  });
-  return out;
+// The bytes written to `stream` since `before`, the vStreams' counters of then.
+uint64_t written_since(const std::map<uint64_t, uint64_t>& before, const json& stream) {
+  const uint64_t now = count_of(stream, "written_bytes");
+  const auto found = before.find(count_of(stream, "vstream"));
+  const uint64_t then = found == before.end() ? 0 : found->second;
+  return now >= then ? now - then : now;
+}
+
+std::string what_of(const json& stream) {
+  std::string what = stream.value("name", "");
+  for (const char* other : {"comm", "source"})
+    if (what.empty()) what = stream.value(other, "");
+  return what;
+}
+
+Listing vstreams_listing() {
+  using enum Table::Align;
+  return Listing({{"vStream"},
+                  {"pStream"},
+                  {"written/s", kRight, 11},
+                  {"live"},
+                  {"lifetime"},
+                  {"what", kLeft}},
+                 "written/s");
+}
+
+Listing::Cell bytes_cell(uint64_t bytes, const Style& style) {
+  return {bytes_text(bytes, style), static_cast<double>(bytes)};
 }
 
 void add_vstreams(std::vector<Line>& out, const TopSample& before, const TopSample& after,
-                  const json& interval, const Style& style) {
-  using enum Table::Align;
-  Table table({{"vStream"},
-               {"pStream"},
-               {"written/s", kRight, 11},
-               {"live"},
-               {"lifetime"},
-               {"what", kLeft}});
-  for (const auto& [written, stream] : busiest(before, after)) {
-    const uint64_t lifetime = count_of(*stream, "lifetime_bytes");
-    std::string what = stream->value("name", "");
-    for (const char* other : {"comm", "source"})
-      if (what.empty()) what = stream->value(other, "");
-    table.row(
-        {fmt::to_string(count_of(*stream, "vstream")), fmt::to_string(count_of(*stream, "pstream")),
-         rate_text(static_cast<double>(written) / interval.at("seconds").get<double>(), style),
-         bytes_of(*stream, "live_bytes", style), lifetime == 0 ? "-" : bytes_text(lifetime, style),
-         std::move(what)});
+                  double seconds, const ListingOptions& options, const Style& style) {
+  std::map<uint64_t, uint64_t> then;
+  for (const json& each : before.streams.at("streams"))
+    then[count_of(each, "vstream")] = count_of(each, "written_bytes");
+  Listing listing = vstreams_listing();
+  for (const json& each : after.streams.at("streams")) {
+    const uint64_t lifetime = count_of(each, "lifetime_bytes");
+    const uint64_t vstream = count_of(each, "vstream"), pstream = count_of(each, "pstream");
+    const double rate = static_cast<double>(written_since(then, each)) / seconds;
+    listing.row({{fmt::to_string(vstream), static_cast<double>(vstream)},
+                 {fmt::to_string(pstream), static_cast<double>(pstream)},
+                 {rate_text(rate, style), rate},
+                 bytes_cell(count_of(each, "live_bytes"), style),
+                 lifetime == 0 ? Listing::Cell{"-", {}} : bytes_cell(lifetime, style),
+                 {what_of(each), {}}});
   }
-  if (table.rows() != 0) add_table(out, table, style);
+  if (listing.empty()) return;
+  out.push_back({});
+  add_lines(out, listing.text(options, without_colour(style)), !options.bare);
 }
 
 Result<TopSample> sample(ControlClient& client) {
@@ -154,7 +169,8 @@ Result<void> in_batch(ControlClient& client, const TopArguments& arguments, cons
       interval["vstreams"] = after.streams.at("streams");
       print_json(interval, Lines::kOne);
     } else {
-      for (const Line& line : top_frame(before, after, seconds_since(begun), style))
+      for (const Line& line :
+           top_frame(before, after, seconds_since(begun), arguments.vstreams, style))
         fmt::print("{}\n", line.title ? inked(line.text, Ink::kTitle, style) : line.text);
       fmt::print("\n");
     }
@@ -182,7 +198,7 @@ Result<void> on_terminal(ControlClient& client, const TopArguments& arguments, c
     if (key != Terminal::Key::kNone || seconds_since(begun) < arguments.seconds) continue;
     SFS_ASSIGN(TopSample after, sample(client));
     if (!paused) {
-      lines = top_frame(before, after, seconds_since(begun), style);
+      lines = top_frame(before, after, seconds_since(begun), arguments.vstreams, style);
       terminal.draw(lines);
       ++frame;
     }
@@ -201,12 +217,12 @@ Result<void> top(const TopArguments& arguments, const Style& style) {
 }  // namespace
 
 std::vector<Line> top_frame(const TopSample& before, const TopSample& after, double seconds,
-                            const Style& style) {
+                            const ListingOptions& vstreams, const Style& style) {
   const json interval = difference_of(before.status, after.status, seconds);
   std::vector<Line> out;
   add_head(out, after, interval, style);
   add_pstreams(out, interval, style);
-  add_vstreams(out, before, after, interval, style);
+  add_vstreams(out, before, after, interval.at("seconds").get<double>(), vstreams, style);
   return out;
 }
 
@@ -219,9 +235,10 @@ void declare_top(CLI::App& app, CommandSet& commands) {
   command->add_option("-d,--delay", arguments->seconds, "Seconds between two pictures (2)")
       ->check(seconds_between(kQuickest, kSlowest));
   command->add_option("-n,--count", arguments->count, "So many pictures, then end")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_flag("-b,--batch", arguments->batch,
                     "Print one picture after the other, as without a terminal");
+  vstreams_listing().declare(command, arguments->vstreams);
 }
 
 }  // namespace streamfs::tools

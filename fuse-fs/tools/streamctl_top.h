@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "fuse-fs/tools/command_set.h"
+#include "fuse-fs/tools/listing.h"
+#include "fuse-fs/tools/output.h"
 #include "fuse-fs/tools/terminal.h"
 
 namespace streamfs::tools {
@@ -18,8 +20,9 @@ void declare_top(CLI::App& app, CommandSet& commands);
 struct TopSample {
   nlohmann::json status, streams;
 };
-// The busiest vStreams first.
+// By default the busiest vStreams come first.
 std::vector<Terminal::Line> top_frame(const TopSample& before, const TopSample& after,
-                                      double seconds, const Style& style);
+                                      double seconds, const ListingOptions& vstreams,
+                                      const Style& style);
 
 }  // namespace streamfs::tools

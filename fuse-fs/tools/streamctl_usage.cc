@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/table.h"
 #include "base/types.h"
 #include "fuse-fs/meta/layout.h"
 #include "fuse-fs/tools/control_client.h"
+#include "fuse-fs/tools/listing.h"
 #include "fuse-fs/tools/output.h"
 
 namespace streamfs::tools {
@@ -68,21 +70,30 @@ void print_parts(const char* title, const json& parts, std::initializer_list<Par
     table.row({std::string("  ") + row.name, bytes_text(bytes, style), percent_text(bytes, size),
                row.what});
   }
-  fmt::print("{}", table.text(style));
+  fmt::print("{}", table_text(table, style));
 }
 
-void print_streams_held(const json& streams, const Style& style) {
-  using enum Table::Align;
-  Table table({{"vStream"}, {"pStream"}, {"live"}, {"written"}, {"what", kLeft}});
+Listing streams_held() {
+  return Listing({{"vStream"}, {"pStream"}, {"live"}, {"written"}, {"what", Table::Align::kLeft}},
+                 "live");
+}
+
+void print_streams_held(const json& streams, const ListingOptions& options, const Style& style) {
+  Listing listing = streams_held();
+  const auto number = [](const json& stream, const char* key) {
+    return static_cast<double>(count_of(stream, key));
+  };
   for (const json& each : streams) {
-    table.row({fmt::to_string(count_of(each, "vstream")), fmt::to_string(count_of(each, "pstream")),
-               bytes_of(each, "live_bytes", style), bytes_of(each, "written_bytes", style),
-               each.value("what", "")});
+    listing.row({{fmt::to_string(count_of(each, "vstream")), number(each, "vstream")},
+                 {fmt::to_string(count_of(each, "pstream")), number(each, "pstream")},
+                 {bytes_of(each, "live_bytes", style), number(each, "live_bytes")},
+                 {bytes_of(each, "written_bytes", style), number(each, "written_bytes")},
+                 {each.value("what", ""), {}}});
   }
-  if (table.rows() != 0) fmt::print("{}", table.text(style));
+  if (!listing.empty()) fmt::print("{}", listing.text(options, style));
 }
 
-void print_usage(const json& usage, const Style& style) {
+void print_usage(const json& usage, const ListingOptions& options, const Style& style) {
   print_parts("DATA", usage.at("data"),
               {{"files", "used_bytes", "data of files"},
                {"reserved", "reserved_bytes", "label, log of the metadata and its snapshots"},
@@ -101,18 +112,23 @@ void print_usage(const json& usage, const Style& style) {
   const json& files = usage.at("files");
   fmt::print("Files: {} of about {} that fit\n", count_text(count_of(files, "used"), style),
              count_text(count_of(files, "possible"), style));
-  print_streams_held(usage.at("streams"), style);
+  print_streams_held(usage.at("streams"), options, style);
 }
 
-Result<void> usage(const std::string& path, const Style& style) {
-  SFS_ASSIGN(ControlClient client, ControlClient::connect(path));
+struct UsageArguments {
+  std::string path;
+  ListingOptions streams;
+};
+
+Result<void> usage(const UsageArguments& arguments, const Style& style) {
+  SFS_ASSIGN(ControlClient client, ControlClient::connect(arguments.path));
   SFS_ASSIGN(const json status, client.ask({{"op", "status"}}));
   SFS_ASSIGN(const json streams, client.ask({{"op", "streams"}}));
   const json usage = usage_json(status, streams);
   if (style.json) {
     print_json(usage);
   } else {
-    print_usage(usage, style);
+    print_usage(usage, arguments.streams, style);
   }
   return {};
 }
@@ -142,10 +158,12 @@ json usage_json(const json& status, const json& streams) {
 }
 
 void declare_usage(CLI::App& app, CommandSet& commands) {
-  const auto path = std::make_shared<std::string>();
-  add_mountpoint(commands.add(app, "usage", "What takes up DATA and META, and how much is free",
-                              [path](const Style& style) { return usage(*path, style); }),
-                 *path);
+  const auto arguments = std::make_shared<UsageArguments>();
+  CLI::App* command =
+      commands.add(app, "usage", "What takes up DATA and META, and how much is free",
+                   [arguments](const Style& style) { return usage(*arguments, style); });
+  add_mountpoint(command, arguments->path);
+  streams_held().declare(command, arguments->streams);
 }
 
 }  // namespace streamfs::tools

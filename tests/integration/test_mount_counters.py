@@ -1,11 +1,12 @@
 """What a change of metadata costs, as streamctl status counts it."""
 
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.pairs import Mount
+from tests.integration.pairs import BIN, Mount, Pair, run
 
 COUNT = 50
 
@@ -50,4 +51,49 @@ def test_status_says_what_programs_read(mounted: Mount) -> None:
     assert device["nand_bytes"] >= device["written_bytes"] >= 1 << 20
     assert device["waf"] == pytest.approx(device["nand_bytes"] / device["written_bytes"])
     assert device["effective_spare"] > 0
-    assert {"fences", "lines_flushed", "words_programmed", "block_words"} <= set(status["meta"])
+    assert {
+        "fences", "lines_flushed", "words_programmed", "metadata_words", "block_words",
+    } <= set(status["meta"])  # fmt: skip
+
+
+def fill_in_sequence(mount: Mount) -> None:
+    with (mount / "a").open("wb") as file:
+        for _ in range(32):
+            file.write(os.urandom(1 << 20))
+
+
+def overwrite_at_random(mount: Mount) -> None:
+    chance = random.Random(1)
+    with (mount / "a").open("wb", buffering=0) as file:
+        file.write(bytes(16 << 20))
+        os.fsync(file.fileno())
+        for number in range(1000):
+            os.pwrite(file.fileno(), os.urandom(4096), chance.randrange(4096) * 4096)
+            if number % 5 == 0:
+                os.fsync(file.fileno())
+
+
+def change_names(mount: Mount) -> None:
+    for number in range(1000):
+        (mount / f"a{number}").touch()
+        (mount / f"a{number}").rename(mount / f"b{number}")
+
+
+@pytest.mark.parametrize(
+    ("load", "most"), [(fill_in_sequence, 0.6), (overwrite_at_random, 0.2), (change_names, 0.05)]
+)
+def test_the_words_ratio_leaves_checksums_of_data_out(
+    pair: Pair, load: Callable[[Mount], None], most: float
+) -> None:
+    mount = pair.mount()
+    assert "(\u2013 of the words" in run(BIN / "streamctl", "status", mount.point).stdout
+    load(mount)
+    run("sync", "-f", mount.point)
+    run(BIN / "streamctl", "sync", mount.point)
+    meta = mount.status()["meta"]
+    assert 0 < meta["words_ratio"] <= most
+    assert meta["words_ratio"] == pytest.approx(meta["metadata_words"] / meta["block_words"])
+    if load is change_names:
+        assert meta["metadata_words"] == meta["words_programmed"]
+    else:  # a checksum is half a word
+        assert meta["words_programmed"] - meta["metadata_words"] > 500

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from tests.integration.pairs import BIN, ROOT, Mount, Pair, run, until
 
-USAGE, FOREIGN, NO_DEVICE, BUSY = 64, 65, 66, 75
+NO_MATCH, USAGE, FOREIGN, NO_DEVICE, IO, BUSY = 2, 64, 65, 66, 70, 75
 STREAMCTL = BIN / "streamctl"
 MIB = 1 << 20
 
@@ -126,6 +126,31 @@ def test_iostat_prints_one_line_without_an_interval(mounted: Mount) -> None:
     table = ctl("iostat", mounted.point, "0.1", "1", "--streams").stdout.splitlines()
     assert table[3].split() == ["pStream", "written", "collected", "WAF"]
     assert len(table) == 4 + 8
+
+
+@pytest.mark.parametrize("command", ["streams", "usage", "top"])
+def test_the_twenty_largest_vstreams_are_listed(pair: Pair, command: str) -> None:
+    mount = pair.mount()
+    for number in range(30):
+        file = mount / f"f{number}"
+        file.write_bytes(b"")
+        os.setxattr(file, "user.streamfs.vstream", b"label-%d" % number)
+        file.write_bytes(b"x" * 4096 * (number + 1))
+    run("sync", "-f", mount.point)
+    once = ["-d", "0.1", "-n", "1"] if command == "top" else []
+
+    def listed(*options: str) -> list[str]:
+        return ctl(command, mount.point, *once, *options).stdout.splitlines()
+
+    assert len([line for line in listed("--sort", "live") if "label-" in line]) == 20
+    (left,) = (line for line in listed() if line.endswith("more (--all)"))
+    assert int(left.split()[1]) >= 10
+    assert len([line for line in listed("--all") if "label-" in line]) == 30
+    (names,) = (line for line in listed("-o", "WHAT,vstream") if line.startswith("what"))
+    assert names.split() == ["what", "vStream"]
+    rows = [line.strip() for line in listed("-H", "-o", "what", "--sort", "live")]
+    assert rows.index("label-29") < rows.index("label-3") < rows.index("label-0")
+    assert ctl(command, mount.point, "--sort", "sise", check=False).returncode == USAGE
 
 
 def test_iostat_ends_when_the_mount_does(pair: Pair) -> None:
@@ -292,7 +317,7 @@ def test_probe_knows_both_devices_also_while_they_are_mounted(tmp_path: Path) ->
     with data.open("r+b") as label:
         label.write(bytes(8192))
     refused = ctl("probe", data, check=False)
-    assert (refused.returncode, refused.stdout) == (FOREIGN, "")
+    assert (refused.returncode, refused.stdout) == (NO_MATCH, "")
     assert ctl("probe", tmp_path / "gone", check=False).returncode == NO_DEVICE
 
 
@@ -343,6 +368,8 @@ def test_a_scrub_is_started_asked_and_cancelled(mounted: Mount) -> None:
         ctl("scrub", "start", mounted.point)
         ctl("scrub", "cancel", mounted.point)
         assert said("scrub", "status", mounted.point)["state"] == "stopped"
+    nothing = ctl("scrub", "stop", mounted.point, check=False)
+    assert (nothing.returncode, nothing.stderr) == (IO, "streamctl: no scrub is running\n")
     whole = said("scrub", "start", "--wait", mounted.point)
     assert whole["state"] == "done"
     assert whole["bytes"] >= 64 * MIB

@@ -119,7 +119,9 @@ def _declare_plot(commands: argparse._SubParsersAction[_Parser]) -> argparse.Arg
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="classifierd", description=__doc__)
+    # streamctl runs some of the commands and is then named in usage lines and errors.
+    program = os.environ.get("CLASSIFIERD_PROGRAM", "classifierd")
+    parser = _Parser(prog=program, description=__doc__)
     version = f"classifierd {metadata.version('classifierd')}"
     parser.add_argument("--version", action="version", version=version)
     parser.add_argument(

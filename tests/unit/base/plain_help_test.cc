@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -43,14 +44,41 @@ TEST(PlainHelp, ShowsNoTypeNamesOfTheLibrary) {
   std::string mode;
   command->add_option("--size", size, "")->transform(CLI::AsSizeValue(false));
   command->add_option("--jobs", jobs, "")->check(CLI::Range(1, 64));
-  command->add_option("--share", share, "")->check(CLI::NonNegativeNumber);
+  command->add_option("--share", share, "")->check(at_least(0));
   command->add_option("--mode", mode, "")->check(CLI::IsMember(std::vector{"own", "same"}));
   command->add_flag("--log,!--no-log", log, "");
   const std::string help = command->help();
-  for (const char* shown : {"--size SIZE", "--jobs 1 to 64", "--share NUMBER", "--mode own|same"})
+  for (const char* shown :
+       {"--size SIZE", "--jobs 1 to 64", "--share 0 or more", "--mode own|same"})
     EXPECT_NE(help.find(shown), help.npos) << shown << help;
   for (const char* hidden : {"UINT", "FLOAT", "{", "in [", "NONNEGATIVE", "(="})
     EXPECT_EQ(help.find(hidden), help.npos) << hidden << help;
+}
+
+TEST(PlainError, NamesWhatIsWrongWithoutTheLibrarysBraces) {
+  const auto said = [](std::vector<std::string> words) -> std::string {
+    CLI::App app("Does things.", "doer");
+    uint64_t size = 0;
+    double jobs = 0;
+    std::string mode;
+    app.add_option("--size", size, "")->transform(CLI::AsSizeValue(false));
+    app.add_option("--jobs", jobs, "")->check(at_least(1));
+    app.add_option("--mode", mode, "")->check(CLI::IsMember(std::vector{"own", "same"}));
+    std::ranges::reverse(words);
+    try {
+      app.parse(words);
+    } catch (const CLI::ParseError& error) {
+      return plain_error(error);
+    }
+    return "";
+  };
+  EXPECT_EQ(said({"--jobs", "1.5"}), "");
+  EXPECT_EQ(said({"--jobs", "0"}), "--jobs: 0 is not 1 or more");
+  EXPECT_EQ(said({"--jobs", "nan"}), "--jobs: nan is not 1 or more");
+  EXPECT_EQ(said({"--jobs", "1x"}), "--jobs: \"1x\" is no number");
+  EXPECT_EQ(said({"--mode"}), "--mode needs a value");
+  EXPECT_EQ(said({"--mode", "sam"}), "--mode: sam is none of own, same");
+  EXPECT_EQ(said({"--size", "5X"}), "--size: x is no unit of size; write 4096, 64M, 1.5G or 2TiB");
 }
 
 }  // namespace

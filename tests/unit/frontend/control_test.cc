@@ -58,9 +58,13 @@ TEST(ControlRequest, AScrubIsStartedStoppedAndToldOf) {
   FakeFilesystem fs;
   fs.scrub = {data::ScrubStatus::State::kDone, 9, 10, 4096, 1, 0, {{InodeId{5}, "rotten"}}};
   EXPECT_EQ(ask(fs, 0, R"({"op": "scrub", "action": "start"})").at("ok"), true);
-  EXPECT_EQ(ask(fs, 0, R"({"op": "scrub", "action": "stop"})").at("ok"), true);
   EXPECT_EQ(fs.scrubs_started, 1);
+  EXPECT_EQ(ask(fs, 0, R"({"op": "scrub", "action": "stop"})").at("errno"), EALREADY);
+  EXPECT_EQ(fs.scrubs_stopped, 0);
+  fs.scrub.state = data::ScrubStatus::State::kRunning;
+  EXPECT_EQ(ask(fs, 0, R"({"op": "scrub", "action": "stop"})").at("ok"), true);
   EXPECT_EQ(fs.scrubs_stopped, 1);
+  fs.scrub.state = data::ScrubStatus::State::kDone;
   const json told = ask(fs, 0, R"({"op": "scrub", "action": "status"})");
   EXPECT_EQ(told.at("state"), "done");
   EXPECT_EQ(told.at("damaged"), 1);

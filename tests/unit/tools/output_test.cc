@@ -1,4 +1,4 @@
-// What programs print: figures, tables, the intervals of iostat and top, usage's sums.
+// What programs print: figures, the intervals of iostat and top, usage's sums.
 #include "fuse-fs/tools/output.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,6 @@ namespace streamfs::tools {
 namespace {
 
 using nlohmann::json;
-using Align = Table::Align;
 
 const Style kHuman{};
 const Style kRaw{.raw = true};
@@ -50,23 +49,6 @@ TEST(OutputTest, EveryObjectHasASchema) {
   const std::string line = json_text({{"a", "\xff no UTF-8"}}, Lines::kOne);
   EXPECT_EQ(line.find('\n'), std::string::npos);
   EXPECT_FALSE(json::parse(line, nullptr, false).is_discarded());
-}
-
-TEST(OutputTest, ColumnsAreAlignedAlsoUnderUtf8AndControlCharacters) {
-  Table table({{"n"}, {"name", Align::kLeft}, {"x"}});
-  table.row({"1", "für", "22"});
-  table.row({"123", "a\nb\x1b[31m", "3"});
-  EXPECT_EQ(table.text(kHuman),
-            "  n  name       x\n"
-            "  1  für       22\n"
-            "123  a?b?[31m   3\n");
-}
-
-TEST(OutputTest, ColumnsKeepTheirLeastWidthRowByRow) {
-  Table table({{"a", Align::kRight, 5}, {"b", Align::kLeft, 4}});
-  EXPECT_EQ(table.title_text(kHuman), "    a  b\n");
-  table.row({"1", ""});
-  EXPECT_EQ(table.rows_text(), "    1\n");
 }
 
 TEST(OutputTest, ColourOnlyWhereItIsWanted) {
@@ -183,7 +165,7 @@ TEST(TopTest, TheBusiestVStreamComesFirst) {
   };
   const TopSample before{status, {{"streams", {stream(1, 900, "old"), stream(2, 10, "new")}}}};
   const TopSample after{status, {{"streams", {stream(1, 901, "old"), stream(2, 99, "new")}}}};
-  const auto frame = top_frame(before, after, 1, kHuman);
+  const auto frame = top_frame(before, after, 1, {}, kHuman);
   std::string text;
   for (const auto& line : frame) text += line.text + "\n";
   EXPECT_LT(text.find("new"), text.find("old"));

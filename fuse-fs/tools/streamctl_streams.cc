@@ -1,0 +1,122 @@
+#include "fuse-fs/tools/streamctl_streams.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/table.h"
+#include "fuse-fs/tools/control_client.h"
+
+namespace streamfs::tools {
+namespace {
+
+using nlohmann::json;
+using Cell = Listing::Cell;
+
+struct StreamsArguments {
+  std::string path;
+  ListingOptions listing;
+};
+
+Cell count_cell(const json& stream, const char* key) {
+  const uint64_t count = count_of(stream, key);
+  return {fmt::to_string(count), static_cast<double>(count)};
+}
+
+Cell bytes_cell(const json& stream, const char* key, const Style& style) {
+  return {bytes_of(stream, key, style), static_cast<double>(count_of(stream, key))};
+}
+
+Cell lifetime_cell(const json& stream, const Style& style) {
+  if (count_of(stream, "lifetime_bytes") != 0) return bytes_cell(stream, "lifetime_bytes", style);
+  if (count_of(stream, "expected_bytes") == 0) return {"not known yet", {}};
+  Cell said = bytes_cell(stream, "expected_bytes", style);
+  said.text = "said: " + said.text;
+  return said;
+}
+
+std::string limits_text(const json& stream, const Style& style) {
+  const uint64_t high = count_of(stream, "lifetime_high_bytes");
+  return high == 0
+             ? ""
+             : fmt::format("{} - {}", bytes_text(count_of(stream, "lifetime_low_bytes"), style),
+                           bytes_text(high, style));
+}
+
+Cell copies_cell(const json& stream) {
+  const auto share = stream.find("pstream_gc_share");
+  if (share == stream.end() || !share->is_number()) return {"not told", {}};
+  return {fmt::format("{:.1f} %", 100 * share->get<double>()), share->get<double>()};
+}
+
+// How a vStream came to be, in few words.
+std::string origin_of(const json& stream) {
+  std::string text;
+  for (const char* key : {"name", "comm", "ext", "dir"}) {
+    const std::string part = stream.value(key, std::string{});
+    if (part.empty()) continue;
+    if (!text.empty()) text += ' ';
+    text += std::string(key) == "name" ? part : fmt::format("{}={}", key, part);
+  }
+  return printable(std::move(text));
+}
+
+Listing streams_listing() {
+  using enum Table::Align;
+  return Listing({{"vStream"},
+                  {"pStream"},
+                  {"copies"},
+                  {"source", kLeft},
+                  {"written"},
+                  {"live"},
+                  {"lifetime"},
+                  {"confidence"},
+                  {"what", kLeft}},
+                 "written");
+}
+
+Result<void> streams(const StreamsArguments& arguments, const Style& style) {
+  SFS_ASSIGN(ControlClient client, ControlClient::connect(arguments.path));
+  SFS_ASSIGN(const json answer, client.ask({{"op", "streams"}}));
+  if (style.json) {
+    print_json(answer);
+  } else {
+    fmt::print("{}", streams_text(answer, arguments.listing, style));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string streams_text(const json& streams, const ListingOptions& options, const Style& style) {
+  Listing listing = streams_listing();
+  for (const json& each : streams.at("streams")) {
+    listing.row({count_cell(each, "vstream"),
+                 count_cell(each, "pstream"),
+                 copies_cell(each),
+                 {each.value("source", ""), {}},
+                 bytes_cell(each, "written_bytes", style),
+                 bytes_cell(each, "live_bytes", style),
+                 lifetime_cell(each, style),
+                 {limits_text(each, style), {}},
+                 {origin_of(each), {}}});
+  }
+  return listing.text(options, style);
+}
+
+void declare_streams(CLI::App& app, CommandSet& commands) {
+  const auto arguments = std::make_shared<StreamsArguments>();
+  CLI::App* command =
+      commands.add(app, "streams",
+                   "List vStreams: their pStream and the share of its writes that were copies, the "
+                   "bytes written and live, the lifetime in bytes written and its 95 % confidence "
+                   "limits",
+                   [arguments](const Style& style) { return streams(*arguments, style); });
+  add_mountpoint(command, arguments->path);
+  streams_listing().declare(command, arguments->listing);
+}
+
+}  // namespace streamfs::tools
