@@ -24,7 +24,7 @@ std::string paper_of(const FigureRow& row) {
 
 std::string spread_of(const Measured& ours) {
   if (ours.seeds <= 1) return "";
-  return fmt::format("{} over {}", rounded(ours.spread), ours.seeds);
+  return fmt::format("{} over {}", rounded(ours.spread()), ours.seeds);
 }
 
 // In brackets behind the source, or nothing.
@@ -36,8 +36,9 @@ std::string scale_of(const FigureRun& run) {
 
 nlohmann::json json_of_row(const FigureRow& row) {
   nlohmann::json json = {{"paper", nullptr},        {"ours", row.ours.mean},
-                         {"unit", row.unit},        {"spread", row.ours.spread},
-                         {"seeds", row.ours.seeds}, {"label", row.label}};
+                         {"unit", row.unit},        {"spread", row.ours.spread()},
+                         {"seeds", row.ours.seeds}, {"label", row.label},
+                         {"least", row.ours.least}, {"most", row.ours.most}};
   if (row.paper) json["paper"] = *row.paper;
   return json;
 }
@@ -86,6 +87,9 @@ nlohmann::json json_of(std::span<const FigureRun> runs) {
         run.result.rows.empty() ? nlohmann::json::object() : json_of_row(run.result.rows[0]);
     one["name"] = run.figure->name;
     one["source"] = run.figure->source;
+    one["shows"] = run.figure->shows;
+    one["along"] = run.result.along;
+    one["height"] = run.result.height;
     one["scale"] = run.options.scale;
     one["rows"] = nlohmann::json::array();
     for (const FigureRow& row : run.result.rows) one["rows"].push_back(json_of_row(row));
@@ -101,7 +105,7 @@ nlohmann::json json_of(std::span<const FigureRun> runs) {
 std::string markdown_of(std::span<const FigureRun> runs) {
   std::string text =
       "# Published figures, run again\n\n"
-      "Made by `ssd-sim reproduce --all --markdown`; `ssd-sim reproduce FIGURE` runs one, `--plot "
+      "Made by `ssd-sim reproduce --all --markdown`; `ssd-sim reproduce FIGURE` runs one, `--svg "
       "FILE` draws it. Everything\nhere is simulated: no row is a device's. Spread is the largest "
       "minus the smallest over so many seeds; where nothing is drawn\nat random there is none.\n";
   for (const FigureRun& run : runs) {

@@ -18,9 +18,8 @@
 #include "base/result.h"
 #include "emulator/figures/figure.h"
 #include "emulator/figures/report.h"
-#include "emulator/output_file.h"
 #include "emulator/ssd_sim/commands.h"
-#include "emulator/ssd_sim/figure_chart.h"
+#include "emulator/ssd_sim/picture.h"
 #include "emulator/ssd_sim/run_options.h"
 
 namespace streamfs::emulator::ssd_sim {
@@ -51,7 +50,7 @@ class ReproduceCommand final : public Command {
     auto* all = app_->add_flag("--all", all_, "Every figure there is.");
     auto* json = app_->add_flag("--json", json_, "One JSON object.");
     auto* markdown = app_->add_flag("--markdown", markdown_, "As docs/REPRODUCTION.md.");
-    auto* plot = app_->add_option("--plot", plot_, "Draw it into this PNG file.");
+    pictures_.add_options(*app_);
     app_->add_option("--seeds", options_.seeds,
                      "Runs of what is drawn at random; else the figure's.")
         ->check(CLI::Range(1u, 1000u));
@@ -59,7 +58,7 @@ class ReproduceCommand final : public Command {
         app_->add_option("--scale", scale_, "1/N: the size of the devices; else the figure's.");
     app_->add_option("--jobs", options_.jobs, "Threads; else one for each core.")
         ->check(CLI::Range(1u, 1024u));
-    all->excludes(figure)->excludes(plot)->excludes(scale);
+    all->excludes(figure)->excludes("--png")->excludes("--svg")->excludes(scale);
     markdown->excludes(json);
     app_->footer(kExitCodes);
     options_.jobs = std::max(1u, std::thread::hardware_concurrency());
@@ -92,21 +91,22 @@ class ReproduceCommand final : public Command {
     }
     if (json_) fmt::print("{}\n", json_of(runs).dump(2));
     if (markdown_) fmt::print("{}", markdown_of(runs));
-    if (plot_.empty()) return exit_code::kOk;
-    const Result<void> drawn = write_whole(plot_, chart_of(runs[0]));
+    if (!pictures_.wanted()) return exit_code::kOk;
+    const Result<void> drawn = pictures_.draw(json_of(runs));
     return drawn.ok() ? exit_code::kOk : fail(drawn.error());
   }
 
  private:
   int list() const {
-    if (json_ || markdown_ || !plot_.empty() || !scale_.empty() || options_.seeds != 0)
+    if (json_ || markdown_ || pictures_.wanted() || !scale_.empty() || options_.seeds != 0)
       return fail_run({EINVAL, "name a figure, or --all"});
     for (const Figure& figure : figures::all_figures())
       fmt::print("{:24}{} ({})\n", figure.name, figure.shows, figure.source);
     return exit_code::kOk;
   }
 
-  std::string name_, plot_, scale_;
+  std::string name_, scale_;
+  PictureFiles pictures_;
   bool all_ = false, json_ = false, markdown_ = false;
   figures::FigureOptions options_;
 };
