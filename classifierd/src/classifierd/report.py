@@ -41,7 +41,7 @@ padding:14px 16px}
 .tile b{display:block;font-size:24px;line-height:1.25}
 .tile span{color:var(--soft);font-size:13px}
 section{margin-bottom:16px}
-.columns{columns:2 min(520px,100%);column-gap:16px}.columns section{break-inside:avoid}
+.columns{columns:2 480px;column-gap:16px}.columns section{break-inside:avoid}
 svg{display:block;width:100%;height:auto}
 svg text{font-size:13px;fill:var(--ink)}svg .grid{stroke:var(--rule)}
 svg .span{stroke:var(--soft);stroke-width:2}
