@@ -43,6 +43,20 @@ nlohmann::json json_of_row(const FigureRow& row) {
   return json;
 }
 
+// Each value of the paper beside ours, in words.
+std::vector<std::string> findings_of(const FigureRun& run) {
+  std::vector<std::string> all;
+  for (const FigureRow& row : run.result.rows) {
+    if (!row.paper) continue;
+    std::string text = fmt::format("{}: {} here and {} in the source", row.label,
+                                   rounded(row.ours.mean), rounded(*row.paper));
+    if (*row.paper != 0 && row.ours.mean / *row.paper > 0)
+      text += fmt::format(", {} times as much", rounded(row.ours.mean / *row.paper));
+    all.push_back(text + ".");
+  }
+  return all;
+}
+
 void list_text(std::string& text, const char* head, const std::vector<std::string>& items) {
   for (const std::string& item : items) text += fmt::format("{}: {}\n", head, item);
 }
@@ -74,6 +88,7 @@ std::string text_of(const FigureRun& run) {
     text += fmt::format("{:{}}  {:>10}  {:>10}  {:>16}  {}\n", row.label, label, paper_of(row),
                         rounded(row.ours.mean), spread_of(row.ours), row.unit);
   text += '\n';
+  list_text(text, "found", findings_of(run));
   list_text(text, "note", run.result.notes);
   list_text(text, "unsaid", figure.unsaid);
   list_text(text, "assumed", figure.assumed);
@@ -93,6 +108,7 @@ nlohmann::json json_of(std::span<const FigureRun> runs) {
     one["scale"] = run.options.scale;
     one["rows"] = nlohmann::json::array();
     for (const FigureRow& row : run.result.rows) one["rows"].push_back(json_of_row(row));
+    one["findings"] = findings_of(run);
     one["notes"] = run.result.notes;
     one["unsaid"] = run.figure->unsaid;
     one["assumed"] = run.figure->assumed;
@@ -116,7 +132,8 @@ std::string markdown_of(std::span<const FigureRun> runs) {
     for (const FigureRow& row : run.result.rows)
       text += fmt::format("| {} | {} | {} | {} | {} |\n", row.label, paper_of(row),
                           rounded(row.ours.mean), spread_of(row.ours), row.unit);
-    list_markdown(text, "Found", run.result.notes);
+    list_markdown(text, "Found", findings_of(run));
+    list_markdown(text, "Notes", run.result.notes);
     list_markdown(text, "The source leaves unsaid", figure.unsaid);
     list_markdown(text, "Assumed", figure.assumed);
   }

@@ -54,6 +54,10 @@ def test_json_has_what_the_first_row_says() -> None:
     assert 0 < figure["ours"] < 20
     assert 0 < figure["rows"][1]["ours"] < 20
     assert figure["rows"][0]["ours"] == figure["ours"]
+    [found] = figure["findings"]
+    times = float(found.split(", ")[-1].split()[0])
+    assert "1.80 in the source" in found
+    assert times == pytest.approx(figure["ours"] / 1.8, rel=0.1)
 
 
 def test_a_picture_has_the_papers_value_beside_ours(tmp_path: Path) -> None:

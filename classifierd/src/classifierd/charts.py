@@ -16,6 +16,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 16, 14, 44
 _ROW = 24
 # Lines are drawn widest first, so that all show where they coincide.
 _WIDTHS = (10, 6.5, 3.5, 1.2)
+_POWERS_MAX = 6  # on an axis; of more, every second is shown
 _CHAR = 7.6  # width of a letter of a label, at most
 
 Format = Callable[[float], str]
@@ -198,12 +199,14 @@ def bars(title: str, rows: Sequence[Bar], x_label: str, x_text: Format) -> str:
 
 
 def dots(title: str, rows: Sequence[Dots], x_label: str, x_text: Format, base: int = 10) -> str:
-    """Rows of dots on one logarithmic axis with a tick at each power of the base."""
+    """Rows of dots on one logarithmic axis with a tick at powers of the base."""
     values = [value for row in rows for value, _ in row.dots]
     values += [value for row in rows for value in row.span or ()]
     values = [value for value in values if value > 0]
     if not values:
         return '<p class="none">Nothing was measured yet.</p>'
+    while math.log(max(values) / min(values), base) > _POWERS_MAX:
+        base *= base
     low, high = math.floor(math.log(min(values), base)), math.ceil(math.log(max(values), base))
     high = max(high, low + 1)
     left, right = _margin(row.name for row in rows), _margin(row.note for row in rows)

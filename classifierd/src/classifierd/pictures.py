@@ -67,7 +67,7 @@ def published(result: Json) -> Figure:
     heights = [1.1 + 0.27 * len(rows) for rows in units.values()]
     if curves:
         heights.insert(0, 4.2)
-    figure = Figure(figsize=(9, sum(heights) + 1.2), layout="constrained")
+    figure = Figure(figsize=(10, sum(heights) + 1.2), layout="constrained")
     title = "\n".join(textwrap.wrap(f"{result['name']}: {result['shows']}", 90))
     scale = f", devices of 1/{result['scale']} of its size" if result["scale"] > 1 else ""
     figure.suptitle(f"{title}\n{result['source']}{scale}", fontsize=11)
@@ -132,9 +132,9 @@ def _draw_rows(axes: Axes, unit: str, rows: Sequence[Json]) -> None:
         axes.set_xlim(left=0, right=max([*(_range(row)[1] for row in rows), *values]) * 1.06 or 1)
     else:
         axes.axvline(0, color="0.6", linewidth=1)
-    axes.set_yticks(range(len(rows)), [textwrap.fill(row["label"], 44) for row in rows])
+    axes.set_yticks(range(len(rows)), [textwrap.fill(row["label"], 60) for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlabel(unit)
+    axes.set_xlabel(unit or "ratio (no unit)")
     axes.grid(visible=True, axis="x", color="0.9")
     right = axes.secondary_yaxis("right")
     right.set_yticks(range(len(rows)), notes)

@@ -219,7 +219,7 @@ def draw_measured(found: Sequence[Measured], path: Path, title: str) -> None:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    figure = Figure(figsize=(10, 2 + 0.25 * len(found)), layout="constrained")
+    figure = Figure(figsize=(10, 2.4 + 0.25 * len(found)), layout="constrained")
     axes = figure.subplots()
     for at, each in enumerate(found):
         colour = COLOURS[each.pstream % 8]
@@ -227,12 +227,13 @@ def draw_measured(found: Sequence[Measured], path: Path, title: str) -> None:
         axes.plot(each.lifetime, at, "o", color=colour)
     axes.set_yticks(range(len(found)), [each.label for each in found])
     axes.set_xscale("log", base=2)
+    axes.set_ylim(-0.6, len(found) - 0.4)
     axes.xaxis.set_major_formatter(lambda value, _: binary_bytes(value))
     axes.grid(visible=True, axis="x", color="0.9")
-    figure.suptitle(title)
+    figure.suptitle(f"{title}, {len(found)} largest vStreams")
     axes.set(
         xlabel="lifetime (bytes written to the filesystem in between; line: 95 % confidence)",
-        ylabel="vStream (the largest by bytes written)",
+        ylabel="vStream: number and name",
     )
     used = sorted({each.pstream for each in found})
     keys = [Line2D([], [], color=COLOURS[each % 8], marker="o", label=str(each)) for each in used]

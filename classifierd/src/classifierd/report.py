@@ -41,7 +41,7 @@ padding:14px 16px}
 .tile b{display:block;font-size:24px;line-height:1.25}
 .tile span{color:var(--soft);font-size:13px}
 section{margin-bottom:16px}
-.columns{columns:2 480px;column-gap:16px}.columns section{break-inside:avoid}
+.columns{columns:2 480px;column-gap:16px;margin-bottom:16px}.columns section{break-inside:avoid}
 svg{display:block;width:100%;height:auto}
 svg text{font-size:13px;fill:var(--ink)}svg .grid{stroke:var(--rule)}
 svg .span{stroke:var(--soft);stroke-width:2}
@@ -177,7 +177,7 @@ def _lifetimes(streams: Answer) -> str:
         made.append(Dots(name, [(life, colour_of(row.get("pstream")))], span, binary_bytes(life)))
     key = legend([(f"pStream {each}", colour_of(each)) for each in sorted(used)])
     label = "bytes written to the device in a byte's life (lines: 95 % limits)"
-    chart = key + dots("Lifetimes", made, label, binary_bytes, base=32)
+    chart = key + dots("Lifetimes", made, label, binary_bytes, base=4)
     note = "Measured, of the vStreams written most; the colour is the pStream they go to."
     return _section("Lifetimes", note, chart)
 
