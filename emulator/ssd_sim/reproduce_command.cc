@@ -4,9 +4,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -38,6 +44,25 @@ Result<uint32_t> parse_scale(std::string_view text) {
       return by;
   return Error{EINVAL, fmt::format("--scale {}: must be 1/N", text)};
 }
+
+// Says on standard error every 10 s which figure runs, and since when.
+class Ticker {
+ public:
+  explicit Ticker(std::string what)
+      : thread_([what = std::move(what)](const std::stop_token& stop) {
+          std::mutex mutex;
+          std::condition_variable_any ended;
+          std::unique_lock lock(mutex);
+          for (int seconds = 10;; seconds += 10) {
+            ended.wait_for(lock, stop, std::chrono::seconds(10), [] { return false; });
+            if (stop.stop_requested()) return;
+            fmt::print(stderr, "ssd-sim: {}, {} s\n", what, seconds);
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
 
 class ReproduceCommand final : public Command {
  public:
@@ -81,7 +106,7 @@ class ReproduceCommand final : public Command {
     }
     std::vector<FigureRun> runs;
     for (const Figure* figure : wanted) {
-      Result<FigureRun> one = figures::run_figure(*figure, options_);
+      Result<FigureRun> one = run_one(*figure, runs.size() + 1, wanted.size());
       if (!one.ok())
         return fail_run(
             {one.error().code, fmt::format("{}: {}", figure->name, one.error().context)});
@@ -97,6 +122,11 @@ class ReproduceCommand final : public Command {
   }
 
  private:
+  Result<FigureRun> run_one(const Figure& figure, size_t number, size_t of) const {
+    const Ticker ticker(fmt::format("{} (figure {} of {})", figure.name, number, of));
+    return figures::run_figure(figure, options_);
+  }
+
   int list() const {
     if (json_ || markdown_ || pictures_.wanted() || !scale_.empty() || options_.seeds != 0)
       return fail_run({EINVAL, "name a figure, or --all"});
