@@ -125,7 +125,7 @@ def waf_over_time(history: object) -> str:
         _waf_lines(moments),
         "WAF (NAND ÷ sent)",
         lambda x: datetime.fromtimestamp(x, UTC).strftime(pattern),
-        lambda y: f"{y:.2f}",
+        lambda y: f"{y:.4g}",
     )
     note = (
         "Bytes programmed ÷ bytes sent, between moments the daemon told of. A shadow is a small "
