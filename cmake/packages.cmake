@@ -84,7 +84,7 @@ package_documents(python python3-libstream)
 package_documents(source streamfs-source)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/streamfs COMPONENT documents)
 
-# The learning daemon brings numpy, SciPy and scikit-learn along, as they were tested with it: those
+# The learning daemon brings numpy, SciPy, scikit-learn and matplotlib along, as they were tested with it: those
 # of Debian 12 and 13 are older than it needs. A full installation leaves it out: it is build/venv's.
 file(GLOB site ${CMAKE_SOURCE_DIR}/build/venv/lib/python3.*/site-packages)
 if(site AND EXISTS ${site}/classifierd/cli.py)
@@ -95,7 +95,10 @@ if(site AND EXISTS ${site}/classifierd/cli.py)
           cloudpickle-*.dist-info loky loky-*.dist-info threadpoolctl.py
           threadpoolctl-*.dist-info narwhals narwhals-*.dist-info packaging packaging-*.dist-info prometheus_client
           prometheus_client-*.dist-info classifierd
-          classifierd-*.dist-info)
+          classifierd-*.dist-info matplotlib matplotlib-*.dist-info mpl_toolkits contourpy
+          contourpy-*.dist-info cycler cycler-*.dist-info dateutil python_dateutil-*.dist-info
+          fontTools fonttools-*.dist-info kiwisolver kiwisolver-*.dist-info PIL pillow.libs
+          pillow-*.dist-info pyparsing pyparsing-*.dist-info)
     file(GLOB found ${site}/${name})
     foreach(one IN LISTS found)
       if(IS_DIRECTORY ${one})

@@ -42,6 +42,14 @@ install_everyday() {
     die "apt could not install stress-ng and dbench: see build/apt.log"
 }
 
+# What opens the report's page, for --long and for scripts/pictures.
+install_browser() {
+  [[ -z $(command -v chromedriver) ]] || return 0
+  as_root "install chromium with apt" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -qq -y --no-install-recommends install chromium chromium-driver >"$BUILD/apt.log" 2>&1 ||
+    die "apt could not install chromium: see build/apt.log"
+}
+
 # install_crate <name> <version>
 install_crate() {
   local cargo version log=$BUILD/conformance-$1.log

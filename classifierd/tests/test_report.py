@@ -7,11 +7,12 @@ import shutil
 import subprocess
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from classifierd.charts import Bar, Dots, Line, bars, dots, lines, nice_ticks, seconds, si_bytes
+from classifierd.charts import Bar, Dots, Line, bars, binary_bytes, dots, lines, nice_ticks, seconds
 from classifierd.cli import EXIT_NO_DEVICE, main
 from classifierd.report import page, quantile
 from fake_filesystem import FakeFilesystem
@@ -125,14 +126,23 @@ def test_scales_cover_what_is_drawn_with_round_numbers() -> None:
 
 
 def test_figures_have_units() -> None:
-    assert [si_bytes(n) for n in (0, 999, 1e6, 412e9, -5e6)] == [
+    assert [binary_bytes(n) for n in (0, 999, 1024, 1.5 * 2**20, 412 * 2**30, -5 * 2**20)] == [
         "0 B",
         "999 B",
-        "1.0 MB",
-        "412 GB",
-        "-5.0 MB",
+        "1 KiB",
+        "1.5 MiB",
+        "412 GiB",
+        "-5 MiB",
     ]
     assert [seconds(s) for s in (1e-6, 0.0025, 2.0)] == ["1 µs", "2 ms", "2 s"]
+
+
+def test_lines_that_coincide_all_show() -> None:
+    points = [(0, 1.0), (1, 2.0)]
+    svg = lines("t", [Line(str(n), n, points) for n in (1, 2, 3, 4)], "y", str, str)
+    widths = [float(each) for each in re.findall(r'fill="none"[^>]*stroke-width="([\d.]+)"', svg)]
+    assert len(widths) == 4
+    assert all(later < earlier - 1 for earlier, later in pairwise(widths))
 
 
 def coordinates(svg: str, name: str) -> list[float]:

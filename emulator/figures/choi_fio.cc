@@ -126,7 +126,8 @@ Result<FigureResult> run_choi_fio(const FigureOptions& options) {
   for (FigureRow& row : result.rows)
     if (row.unit == "%") {
       row.ours.mean *= 100;
-      row.ours.spread *= 100;
+      row.ours.least *= 100;
+      row.ours.most *= 100;
     }
   result.curves = {curve_of("streams off", off[0]), curve_of("streams on", on[0])};
   result.along = "windows of equal work, the first ones";

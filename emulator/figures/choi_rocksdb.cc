@@ -1,4 +1,5 @@
 // Choi (Samsung), RocksDB: an LSM tree, a stream for each level (14 in all) and with none.
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -37,8 +38,9 @@ Result<FigureResult> run_choi_rocksdb(const FigureOptions& options) {
                                                            {"vStream", "vstream-sgc", 8}},
                                                           options));
   const auto percent = [](Measured one, double sign) {
-    return Measured{
-        .mean = sign * (one.mean - 1) * 100, .spread = one.spread * 100, .seeds = one.seeds};
+    const auto change = [&](double ratio) { return sign * (ratio - 1) * 100; };
+    const auto [least, most] = std::minmax({change(one.least), change(one.most)});
+    return Measured{.mean = change(one.mean), .least = least, .most = most, .seeds = one.seeds};
   };
   FigureResult result;
   for (size_t i = 1; i < runs.contenders().size(); ++i) {

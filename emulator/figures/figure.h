@@ -24,8 +24,10 @@ struct FigureOptions {
 // Over seeds. Where nothing is drawn at random, one run is all there is.
 struct Measured {
   double mean = 0;
-  double spread = 0;  // largest − smallest
+  double least = 0, most = 0;
   uint32_t seeds = 1;
+
+  double spread() const { return most - least; }
 };
 
 Measured over_seeds(std::span<const double> values);

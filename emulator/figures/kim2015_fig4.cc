@@ -48,9 +48,7 @@ Result<FigureResult> run_kim_fig4(const FigureOptions& options) {
        life_gain(runs[7], runs[8])}};
   result.notes = {
       "A page of which a trim covers a part stays: it holds the rest. So files of few pages gain "
-      "most from alignment, and large ones next to nothing.",
-      "With figure 3's files, of 4 % of the device, both numbers are a little below the source's; "
-      "with 6 % a little above."};
+      "most from alignment, and large ones next to nothing."};
   return result;
 }
 

@@ -208,11 +208,9 @@ Result<FigureResult> run_kim_fig5(const FigureOptions& options) {
   result.rows.push_back(
       {"everything, NAND bytes at most", "× none", {}, figure.most_nand(Command::kEverything)});
   result.notes = {
-      "The source's mean nearly holds on 7 % of spare for a command that gets a minute, whether it "
-      "leaves nothing undone or keeps to our default limits, and is passed on 3 %. A burst that "
-      "finds its free blocks is as fast as if there were no copies; so the time of copies and "
-      "erases without the command is the most that can be gained, and that is little where half of "
-      "the device is full.",
+      "A burst that finds its free blocks is as fast as if there were no copies; so the time of "
+      "copies and erases without the command is the most that can be gained, and that is little "
+      "where half of the device is full.",
       "Under the default limits bursts of a fifth of the spare gain less on a device 90 % full: "
       "what is collected early is dearer. The limits leave some room below 1.05 times the NAND "
       "bytes here; they were made on bench/maintain's device, where that is reached sooner.",

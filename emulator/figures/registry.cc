@@ -42,11 +42,12 @@ Result<FigureRun> run_figure(const Figure& figure, FigureOptions options) {
 }
 
 Measured over_seeds(std::span<const double> values) {
-  if (values.empty()) return {.mean = 0, .spread = 0, .seeds = 0};
+  if (values.empty()) return {.mean = 0, .least = 0, .most = 0, .seeds = 0};
   const auto [least, most] = std::ranges::minmax(values);
   return {.mean = std::accumulate(values.begin(), values.end(), 0.0) /
                   static_cast<double>(values.size()),
-          .spread = most - least,
+          .least = least,
+          .most = most,
           .seeds = static_cast<uint32_t>(values.size())};
 }
 

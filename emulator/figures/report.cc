@@ -25,7 +25,7 @@ std::string paper_of(const FigureRow& row) {
 
 std::string spread_of(const Measured& ours) {
   if (ours.seeds <= 1) return "";
-  return fmt::format("{} over {}", rounded(ours.spread), ours.seeds);
+  return fmt::format("{} over {}", rounded(ours.spread()), ours.seeds);
 }
 
 // In brackets behind the source, or nothing.
@@ -37,10 +37,25 @@ std::string scale_of(const FigureRun& run) {
 
 nlohmann::json json_of_row(const FigureRow& row) {
   nlohmann::json json = {{"paper", nullptr},        {"ours", row.ours.mean},
-                         {"unit", row.unit},        {"spread", row.ours.spread},
-                         {"seeds", row.ours.seeds}, {"label", row.label}};
+                         {"unit", row.unit},        {"spread", row.ours.spread()},
+                         {"seeds", row.ours.seeds}, {"label", row.label},
+                         {"least", row.ours.least}, {"most", row.ours.most}};
   if (row.paper) json["paper"] = *row.paper;
   return json;
+}
+
+// Each value of the paper beside ours, in words.
+std::vector<std::string> findings_of(const FigureRun& run) {
+  std::vector<std::string> all;
+  for (const FigureRow& row : run.result.rows) {
+    if (!row.paper) continue;
+    std::string text = fmt::format("{}: {} here and {} in the source", row.label,
+                                   rounded(row.ours.mean), rounded(*row.paper));
+    if (*row.paper != 0 && row.ours.mean / *row.paper > 0)
+      text += fmt::format(", {} times as much", rounded(row.ours.mean / *row.paper));
+    all.push_back(text + ".");
+  }
+  return all;
 }
 
 void list_text(std::string& text, const char* head, const std::vector<std::string>& items) {
@@ -72,6 +87,7 @@ std::string text_of(const FigureRun& run) {
     table.row({row.label, paper_of(row), rounded(row.ours.mean), spread_of(row.ours), row.unit});
   text += table.text();
   text += '\n';
+  list_text(text, "found", findings_of(run));
   list_text(text, "note", run.result.notes);
   list_text(text, "unsaid", figure.unsaid);
   list_text(text, "assumed", figure.assumed);
@@ -85,9 +101,13 @@ nlohmann::json json_of(std::span<const FigureRun> runs) {
         run.result.rows.empty() ? nlohmann::json::object() : json_of_row(run.result.rows[0]);
     one["name"] = run.figure->name;
     one["source"] = run.figure->source;
+    one["shows"] = run.figure->shows;
+    one["along"] = run.result.along;
+    one["height"] = run.result.height;
     one["scale"] = run.options.scale;
     one["rows"] = nlohmann::json::array();
     for (const FigureRow& row : run.result.rows) one["rows"].push_back(json_of_row(row));
+    one["findings"] = findings_of(run);
     one["notes"] = run.result.notes;
     one["unsaid"] = run.figure->unsaid;
     one["assumed"] = run.figure->assumed;
@@ -100,7 +120,7 @@ nlohmann::json json_of(std::span<const FigureRun> runs) {
 std::string markdown_of(std::span<const FigureRun> runs) {
   std::string text =
       "# Published figures, run again\n\n"
-      "Made by `ssd-sim reproduce --all --markdown`; `ssd-sim reproduce FIGURE` runs one, `--plot "
+      "Made by `ssd-sim reproduce --all --markdown`; `ssd-sim reproduce FIGURE` runs one, `--svg "
       "FILE` draws it. Everything\nhere is simulated: no row is a device's. Spread is the largest "
       "minus the smallest over so many seeds; where nothing is drawn\nat random there is none.\n";
   for (const FigureRun& run : runs) {
@@ -111,7 +131,8 @@ std::string markdown_of(std::span<const FigureRun> runs) {
     for (const FigureRow& row : run.result.rows)
       text += fmt::format("| {} | {} | {} | {} | {} |\n", row.label, paper_of(row),
                           rounded(row.ours.mean), spread_of(row.ours), row.unit);
-    list_markdown(text, "Found", run.result.notes);
+    list_markdown(text, "Found", findings_of(run));
+    list_markdown(text, "Notes", run.result.notes);
     list_markdown(text, "The source leaves unsaid", figure.unsaid);
     list_markdown(text, "Assumed", figure.assumed);
   }

@@ -87,8 +87,6 @@ Result<FigureResult> run_f2fs(const FigureOptions& asked) {
   }
   result.rows.push_back({"Legacy, WAF", "", std::nullopt, runs.measured(0, waf_of)});
   result.notes = {
-      "Streams save more of the copies than the source says, and gain little throughput, because "
-      "there is little to copy: without streams a ninth of what is written.",
       "Linux places by the temperature of data only: nodes and the file system's metadata share a "
       "handle with hot data. Table II and vStreams tell them apart."};
   return result;

@@ -57,7 +57,7 @@ Result<FigureResult> run_fig6(const FigureOptions& options) {
       "of their pStream, the rest because the map is looked up again. So the control does not show "
       "the two alike where nothing drifts. Nor does the source: in its figure 5 nothing drifts and "
       "vSGC is ahead. What this trace's drift adds is within the spread.",
-      "The gain is smaller than the source's. In this trace one vStream holds short and long lives "
+      "In this trace one vStream holds short and long lives "
       "(a database's journal and its tables), which no map from vStreams to pStreams tells apart; "
       "and twice as much is read as is written, at the same speed whatever is copied."};
   return result;

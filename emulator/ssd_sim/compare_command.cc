@@ -19,9 +19,9 @@
 #include "emulator/policy/victim/registry.h"
 #include "emulator/replay/replay.h"
 #include "emulator/replay/workload.h"
-#include "emulator/ssd_sim/chart.h"
 #include "emulator/ssd_sim/commands.h"
 #include "emulator/ssd_sim/comparison.h"
+#include "emulator/ssd_sim/picture.h"
 #include "emulator/ssd_sim/progress.h"
 #include "emulator/ssd_sim/run_options.h"
 #include "emulator/workload/generator.h"
@@ -50,7 +50,7 @@ class CompareCommand final : public Command {
     options_.add_trace_options(*app_);
     options_.add_generator_options(*app_);
     app_->add_option("--csv", csv_, "Write the results to this file.");
-    app_->add_option("--png", png_, "Draw them into this file.");
+    pictures_.add_options(*app_);
     app_->add_option("--json", json_, "Write all counters to this file; - is standard output.");
     app_->footer(kExitCodes);
   }
@@ -125,14 +125,14 @@ class CompareCommand final : public Command {
     if (!csv_.empty()) SFS_TRY(write_whole(csv_, csv_of(comparison_)));
     if (!json_.empty() && json_ != "-")
       SFS_TRY(write_whole(json_, json_of(comparison_).dump(2) + "\n"));
-    if (!png_.empty()) SFS_TRY(write_whole(png_, chart_of(comparison_)));
-    return {};
+    return pictures_.draw({{"comparison", json_of(comparison_)}});
   }
 
   std::vector<std::string> traces_, generated_;
   std::vector<std::string> placements_ = {"nosep", "sepgc", "sepbit", "oracle"};
   std::vector<std::string> victims_ = {"greedy"};
-  std::string csv_, json_, png_;
+  std::string csv_, json_;
+  PictureFiles pictures_;
   RunOptions options_;
   Comparison comparison_;
   ProgressBar bar_;

@@ -13,18 +13,28 @@
 namespace streamfs::emulator::ssd_sim {
 namespace {
 
-constexpr auto kEvery = std::chrono::milliseconds(100);
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+constexpr auto kLine = std::chrono::seconds(10);  // without a terminal
 constexpr uint64_t kWidth = 30;
 
 }  // namespace
 
 ProgressBar::ProgressBar()
-    : on_(isatty(STDERR_FILENO) == 1), next_(std::chrono::steady_clock::now() + kEvery) {}
+    : terminal_(isatty(STDERR_FILENO) == 1),
+      next_(std::chrono::steady_clock::now() + (terminal_ ? kRedraw : kLine)) {}
 
 void ProgressBar::show(uint64_t done, uint64_t of) {
   const auto now = std::chrono::steady_clock::now();
-  if (!on_ || now < next_) return;
-  next_ = now + kEvery;
+  if (now < next_) return;
+  next_ = now + (terminal_ ? kRedraw : kLine);
+  if (!terminal_) {
+    const std::string label = label_.empty() ? "" : label_ + ": ";
+    if (of == 0)
+      fmt::print(stderr, "ssd-sim: {}{:.1f} M pages\n", label, static_cast<double>(done) / 1e6);
+    else
+      fmt::print(stderr, "ssd-sim: {}{} %\n", label, done * 100 / of);
+    return;
+  }
   shown_ = true;
   if (of == 0) {
     fmt::print(stderr, "\r\x1b[K{} {:.1f} M pages", label_, static_cast<double>(done) / 1e6);
@@ -44,7 +54,6 @@ void ProgressBar::clear() {
 }
 
 Progress ProgressBar::callback() {
-  if (!on_) return {};
   return [this](uint64_t done, uint64_t of) { show(done, of); };
 }
 

@@ -1,4 +1,4 @@
-// A progress bar on standard error, only where that is a terminal.
+// A progress bar on standard error. If that is no terminal, one line every 10 s.
 // Thread safety: none.
 #pragma once
 
@@ -20,11 +20,11 @@ class ProgressBar {
   void set_label(std::string label) { label_ = std::move(label); }
   void show(uint64_t done, uint64_t of);  // of 0: not known
   void clear();                           // before anything else is printed
-  // Calls show(); empty where there is no terminal. Borrows this.
+  // Calls show(). Borrows this.
   Progress callback();
 
  private:
-  const bool on_;
+  const bool terminal_;
   bool shown_ = false;
   std::string label_;
   std::chrono::steady_clock::time_point next_;

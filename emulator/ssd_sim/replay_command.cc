@@ -17,6 +17,7 @@
 #include "emulator/replay/replay.h"
 #include "emulator/replay/workload.h"
 #include "emulator/ssd_sim/commands.h"
+#include "emulator/ssd_sim/picture.h"
 #include "emulator/ssd_sim/progress.h"
 #include "emulator/ssd_sim/run_options.h"
 #include "emulator/workload/generator.h"
@@ -30,6 +31,7 @@ class RunCommand : public Command {
     options_.add_policy_options(*app_);
     options_.add_shared_options(*app_, "log2");
     app_->add_flag("--json", json_, "One JSON object.");
+    pictures_.add_options(*app_);
   }
 
   int run_on(Workload& workload, const std::string& name, uint32_t tag_streams, bool prefill,
@@ -39,17 +41,24 @@ class RunCommand : public Command {
     bar.clear();
     if (!result.ok()) return fail_run(result.error());
     print(*result, name);
-    return exit_code::kOk;
+    const Result<void> drawn = pictures_.draw({{"comparison", {cell_of(*result, name)}}});
+    return drawn.ok() ? exit_code::kOk : fail(drawn.error());
   }
 
   RunOptions options_;
+  PictureFiles pictures_;
 
  private:
+  static nlohmann::json cell_of(const ReplayResult& result, const std::string& name) {
+    nlohmann::json cell = to_json(result);
+    cell["workload"] = name;
+    return cell;
+  }
+
   void print(const ReplayResult& result, const std::string& name) const {
     if (json_) {
-      nlohmann::json json = to_json(result);
+      nlohmann::json json = cell_of(result, name);
       json["schema"] = wire::kJsonSchema;
-      json["workload"] = name;
       json["seed"] = options_.seed();
       fmt::print("{}\n", json.dump(2));
       return;

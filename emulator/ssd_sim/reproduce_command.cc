@@ -4,9 +4,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -18,9 +24,8 @@
 #include "base/result.h"
 #include "emulator/figures/figure.h"
 #include "emulator/figures/report.h"
-#include "emulator/output_file.h"
 #include "emulator/ssd_sim/commands.h"
-#include "emulator/ssd_sim/figure_chart.h"
+#include "emulator/ssd_sim/picture.h"
 #include "emulator/ssd_sim/run_options.h"
 
 namespace streamfs::emulator::ssd_sim {
@@ -40,6 +45,25 @@ Result<uint32_t> parse_scale(std::string_view text) {
   return Error{EINVAL, fmt::format("--scale {}: must be 1/N", text)};
 }
 
+// Says on standard error every 10 s which figure runs, and since when.
+class Ticker {
+ public:
+  explicit Ticker(std::string what)
+      : thread_([what = std::move(what)](const std::stop_token& stop) {
+          std::mutex mutex;
+          std::condition_variable_any ended;
+          std::unique_lock lock(mutex);
+          for (int seconds = 10;; seconds += 10) {
+            ended.wait_for(lock, stop, std::chrono::seconds(10), [] { return false; });
+            if (stop.stop_requested()) return;
+            fmt::print(stderr, "ssd-sim: {}, {} s\n", what, seconds);
+          }
+        }) {}
+
+ private:
+  std::jthread thread_;
+};
+
 class ReproduceCommand final : public Command {
  public:
   explicit ReproduceCommand(CLI::App& parent)
@@ -52,7 +76,7 @@ class ReproduceCommand final : public Command {
     auto* json = app_->add_flag("--json", json_, "One JSON object.");
     auto* markdown =
         app_->add_flag("--markdown", markdown_, "Print Markdown, with notes and assumptions.");
-    auto* plot = app_->add_option("--plot", plot_, "Draw it into this PNG file.");
+    pictures_.add_options(*app_);
     app_->add_option("--seeds", options_.seeds,
                      "Runs of what is drawn at random; else the figure's.")
         ->check(CLI::Range(1u, 1000u));
@@ -60,7 +84,7 @@ class ReproduceCommand final : public Command {
         app_->add_option("--scale", scale_, "1/N: the size of the devices; else the figure's.");
     app_->add_option("--jobs", options_.jobs, "Threads; else one for each core.")
         ->check(CLI::Range(1u, 1024u));
-    all->excludes(figure)->excludes(plot)->excludes(scale);
+    all->excludes(figure)->excludes("--png")->excludes("--svg")->excludes(scale);
     markdown->excludes(json);
     app_->footer(kExitCodes);
     options_.jobs = std::max(1u, std::thread::hardware_concurrency());
@@ -83,7 +107,7 @@ class ReproduceCommand final : public Command {
     }
     std::vector<FigureRun> runs;
     for (const Figure* figure : wanted) {
-      Result<FigureRun> one = figures::run_figure(*figure, options_);
+      Result<FigureRun> one = run_one(*figure, runs.size() + 1, wanted.size());
       if (!one.ok())
         return fail_run(
             {one.error().code, fmt::format("{}: {}", figure->name, one.error().context)});
@@ -93,21 +117,27 @@ class ReproduceCommand final : public Command {
     }
     if (json_) fmt::print("{}\n", json_of(runs).dump(2));
     if (markdown_) fmt::print("{}", markdown_of(runs));
-    if (plot_.empty()) return exit_code::kOk;
-    const Result<void> drawn = write_whole(plot_, chart_of(runs[0]));
+    if (!pictures_.wanted()) return exit_code::kOk;
+    const Result<void> drawn = pictures_.draw(json_of(runs));
     return drawn.ok() ? exit_code::kOk : fail(drawn.error());
   }
 
  private:
+  Result<FigureRun> run_one(const Figure& figure, size_t number, size_t of) const {
+    const Ticker ticker(fmt::format("{} (figure {} of {})", figure.name, number, of));
+    return figures::run_figure(figure, options_);
+  }
+
   int list() const {
-    if (json_ || markdown_ || !plot_.empty() || !scale_.empty() || options_.seeds != 0)
+    if (json_ || markdown_ || pictures_.wanted() || !scale_.empty() || options_.seeds != 0)
       return fail_run({EINVAL, "name a figure, or --all"});
     for (const Figure& figure : figures::all_figures())
       fmt::print("{:24}{} ({})\n", figure.name, figure.shows, figure.source);
     return exit_code::kOk;
   }
 
-  std::string name_, plot_, scale_;
+  std::string name_, scale_;
+  PictureFiles pictures_;
   bool all_ = false, json_ = false, markdown_ = false;
   figures::FigureOptions options_;
 };

@@ -3,13 +3,14 @@
 import json
 import os
 import subprocess
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(os.environ.get("STREAMFS_BIN", ROOT / "build/release/bin"))
-USAGE = 64
+USAGE, IO = 64, 70
 QUICK = "yong2021-overhead"
 
 
@@ -53,12 +54,34 @@ def test_json_has_what_the_first_row_says() -> None:
     assert 0 < figure["ours"] < 20
     assert 0 < figure["rows"][1]["ours"] < 20
     assert figure["rows"][0]["ours"] == figure["ours"]
+    [found] = figure["findings"]
+    times = float(found.split(", ")[-1].split()[0])
+    assert "1.80 in the source" in found
+    assert times == pytest.approx(figure["ours"] / 1.8, rel=0.1)
 
 
-def test_plot_is_a_png(tmp_path: Path) -> None:
-    picture = tmp_path / "figure.png"
-    assert reproduce(QUICK, "--plot", picture).returncode == 0
-    assert picture.read_bytes().startswith(b"\x89PNG\r\n")
+def test_a_picture_has_the_papers_value_beside_ours(tmp_path: Path) -> None:
+    png, svg = tmp_path / "figure.png", tmp_path / "figure.svg"
+    assert reproduce(QUICK, "--png", png, "--svg", svg).returncode == 0
+    assert png.read_bytes().startswith(b"\x89PNG\r\n")
+    words = "".join(ET.parse(svg).getroot().itertext())
+    assert "(paper 1.80)" in words
+    assert "the paper's value" in words
+
+
+def test_without_matplotlib_the_numbers_are_printed_and_the_error_says_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "matplotlib.py").write_text("raise ImportError")
+    done = reproduce(QUICK, "--png", tmp_path / "figure.png")
+    assert "1.80" in done.stdout
+    assert done.returncode == IO
+    assert "matplotlib" in done.stderr
+    assert "apt-get install" in done.stderr
+    assert not (tmp_path / "figure.png").exists()
+    monkeypatch.setenv("STREAMFS_PYTHON", str(tmp_path / "none"))
+    assert "STREAMFS_PYTHON" in reproduce(QUICK, "--png", tmp_path / "figure.png").stderr
 
 
 def test_unknown_figure_is_refused_with_the_known() -> None:
@@ -73,7 +96,7 @@ def test_unknown_figure_is_refused_with_the_known() -> None:
     "arguments",
     [
         ("--all", QUICK),
-        ("--all", "--plot", "/dev/null"),
+        ("--all", "--png", "/dev/null"),
         ("--all", "--scale", "1/2"),
         ("--json",),
         (QUICK, "--json", "--markdown"),

@@ -7,14 +7,17 @@ Colours are named by slot, --c1 to --c8; text takes the page's. Every chart says
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 WIDTH, WIDE = 720, 1440
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 16, 14, 44
 _ROW = 24
-_DASHES = ("", "6 4", "2 3", "8 3 2 3")
+# Lines are drawn widest first, so that all show where they coincide.
+_WIDTHS = (10, 6.5, 3.5, 1.2)
+_POWERS_MAX = 6  # on an axis; of more, every second is shown
+_CHAR = 7.6  # width of a letter of a label, at most
 
 Format = Callable[[float], str]
 
@@ -47,13 +50,13 @@ class Dots:
     note: str = ""
 
 
-def si_bytes(value: float) -> str:
-    """In decimal units, two or three digits."""
-    for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
-        if abs(value) < 999.5 or unit == "PB":
-            digits = 0 if unit == "B" or abs(value) >= 99.5 else 1
-            return f"{value:.{digits}f} {unit}"
-        value /= 1000
+def binary_bytes(value: float) -> str:
+    """Format in binary units with at most three digits: "1.5 GiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if abs(value) < 999.5 or unit == "PiB":
+            text = f"{value:.0f}" if abs(value) >= 99.5 else f"{value:.1f}".removesuffix(".0")
+            return f"{text} {unit}"
+        value /= 1024
     return ""
 
 
@@ -78,20 +81,30 @@ def _svg(height: float, title: str, body: Sequence[str], width: int = WIDTH) -> 
     )
 
 
-def legend(names: Sequence[tuple[str, int]], *, dashed: bool = False) -> str:
+def legend(names: Sequence[tuple[str, int]], *, of_lines: bool = False) -> str:
     """Names beside their colours."""
     keys = []
     for name, colour in names:
-        dash = f' stroke-dasharray="{_DASHES[(colour - 1) % 4]}"' if dashed else ""
         mark = (
             f'<svg class="key" viewBox="0 0 24 10"><line x1="1" y1="5" x2="23" y2="5" '
-            f'style="stroke:var(--c{colour})" stroke-width="3"{dash}/></svg>'
-            if dashed
+            f'style="stroke:var(--c{colour})" stroke-width="{_WIDTHS[(colour - 1) % 4]}"/></svg>'
+            if of_lines
             else f'<svg class="key" viewBox="0 0 10 10"><rect width="10" height="10" rx="2" '
             f'style="fill:var(--c{colour})"/></svg>'
         )
         keys.append(f"<span>{mark}{escape(name)}</span>")
     return f'<p class="legend">{"".join(keys)}</p>'
+
+
+def _margin(texts: Iterable[str]) -> int:
+    """Room beside a plot for the longest of these labels, and for half a label of the axis."""
+    return max(40, 20 + math.ceil(_CHAR * max((len(text) for text in texts), default=0)))
+
+
+def byte_ticks(most: float) -> list[float]:
+    """Round numbers of binary bytes that cover [0, most]."""
+    unit = 1024.0 ** max(0, math.floor(math.log(most, 1024)))
+    return [tick * unit for tick in nice_ticks(0.0, most / unit)]
 
 
 def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -148,20 +161,20 @@ def lines(title: str, series: Sequence[Line], y_label: str, x_text: Format, y_te
             pen = "L"
         out.append(
             f'<path d="{"".join(path)}" fill="none" style="stroke:var(--c{line.colour})" '
-            f'stroke-width="2" stroke-dasharray="{_DASHES[(line.colour - 1) % 4]}"/>'
+            f'stroke-width="{_WIDTHS[(line.colour - 1) % 4]}"/>'
         )
-    return legend([(line.name, line.colour) for line in series], dashed=True) + _svg(
+    return legend([(line.name, line.colour) for line in series], of_lines=True) + _svg(
         height, title, out, WIDE
     )
 
 
-def bars(title: str, rows: Sequence[Bar], x_label: str, x_text: Format, left: int = 110) -> str:
-    """Rows of bars from zero."""
+def bars(title: str, rows: Sequence[Bar], x_label: str, x_text: Format) -> str:
+    """Rows of bars of bytes, from zero."""
     most = max((sum(value for value, _ in row.parts) for row in rows), default=0.0)
     if most <= 0:
         return '<p class="none">Nothing was counted yet.</p>'
-    ticks = nice_ticks(0.0, most)
-    right = 110
+    ticks = byte_ticks(most)
+    left, right = _margin(row.name for row in rows), _margin(row.note for row in rows)
     scale = (WIDTH - left - right) / ticks[-1]
     height = _ROW * len(rows) + _TOP + _BOTTOM
     out = []
@@ -185,29 +198,31 @@ def bars(title: str, rows: Sequence[Bar], x_label: str, x_text: Format, left: in
     return _svg(height, title, out)
 
 
-def dots(title: str, rows: Sequence[Dots], x_label: str, x_text: Format, left: int = 150) -> str:
-    """Rows of dots on one logarithmic axis of powers of ten."""
+def dots(title: str, rows: Sequence[Dots], x_label: str, x_text: Format, base: int = 10) -> str:
+    """Rows of dots on one logarithmic axis with a tick at powers of the base."""
     values = [value for row in rows for value, _ in row.dots]
     values += [value for row in rows for value in row.span or ()]
     values = [value for value in values if value > 0]
     if not values:
         return '<p class="none">Nothing was measured yet.</p>'
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    while math.log(max(values) / min(values), base) > _POWERS_MAX:
+        base *= base
+    low, high = math.floor(math.log(min(values), base)), math.ceil(math.log(max(values), base))
     high = max(high, low + 1)
-    right = 90
+    left, right = _margin(row.name for row in rows), _margin(row.note for row in rows)
     height = _ROW * len(rows) + _TOP + _BOTTOM
 
     def at_x(value: float) -> float:
-        share = (math.log10(max(value, 10.0**low)) - low) / (high - low)
+        share = (math.log(max(value, float(base) ** low), base) - low) / (high - low)
         return left + share * (WIDTH - left - right)
 
     out = []
     for power in range(low, high + 1):
-        x = at_x(10.0**power)
+        x = at_x(float(base) ** power)
         out.append(
             f'<line class="grid" x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{height - _BOTTOM}"/>'
         )
-        out.append(_text(x, height - _BOTTOM + 18, x_text(10.0**power), "middle"))
+        out.append(_text(x, height - _BOTTOM + 18, x_text(float(base) ** power), "middle"))
     out.append(_text(left + (WIDTH - left - right) / 2, height - 6, x_label, "middle"))
     for i, row in enumerate(rows):
         y = _TOP + i * _ROW + _ROW / 2

@@ -107,9 +107,14 @@ def _declare_explain(commands: argparse._SubParsersAction[_Parser]) -> None:
 def _declare_plot(commands: argparse._SubParsersAction[_Parser]) -> argparse.ArgumentParser:
     plotted = commands.add_parser("plot", help="a picture of what is learned, or was measured")
     source = plotted.add_mutually_exclusive_group(required=True)
-    source.add_argument("trace", nargs="?", help="a trace file or workload, as for replay")
+    source.add_argument(
+        "trace",
+        nargs="?",
+        metavar="MOUNT|TRACE|WORKLOAD",
+        help="a mounted streamfs, or as for replay",
+    )
     source.add_argument("--socket", type=Path, help="the control socket of a mounted streamfs")
-    plotted.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.png")
+    plotted.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.png|svg")
     plotted.add_argument("--vstreams", type=Path, metavar="FILE", help="as for replay")
     plotted.add_argument("--streams", type=_between(1, 128), default=8, metavar="K")
     plotted.add_argument("--pages", type=_between(1, 1 << 28), default=1_000_000)
@@ -314,27 +319,47 @@ def _explain(args: argparse.Namespace) -> int:
     return 0
 
 
+def _plot_mounted(socket: Path, name: str, output: Path) -> int:
+    with ControlClient(socket) as client:
+        answer, _ = client.request("streams")
+    rows = plot.measured(answer.get("streams"))
+    if not rows:
+        log.error("%s: no lifetime is known yet", name)
+        return EXIT_USAGE
+    plot.draw_measured(rows, output, f"Lifetimes measured on {name}")
+    return 0
+
+
+def _plot_learned(args: argparse.Namespace) -> int:
+    raw, vstreams = _source(args)
+    if len(raw) == 0:
+        log.error("nothing to plot")
+        return EXIT_USAGE
+    workload = workload_of(raw, vstreams, args.streams, _config(args).learner)
+    plot.draw_learned(plot.learned(workload), args.output, args.trace)
+    return 0
+
+
 def _plot(args: argparse.Namespace) -> int:
     try:
+        plot.kind_of(args.output)
+    except ValueError as error:
+        log.error("%s", error)
+        return EXIT_USAGE
+    try:
         if args.socket is not None:
-            with ControlClient(args.socket) as client:
-                answer, _ = client.request("streams")
-            rows = plot.measured(answer.get("streams"))
-            if not rows:
-                log.error("%s: no lifetime is known yet", args.socket)
-                return EXIT_USAGE
-            plot.draw_measured(rows, args.output, f"lifetimes measured, {args.socket}")
-            return 0
-        raw, vstreams = _source(args)
-        if len(raw) == 0:
-            log.error("nothing to plot")
-            return EXIT_USAGE
-        workload = workload_of(raw, vstreams, args.streams, _config(args).learner)
-        plot.draw_learned(plot.learned(workload), args.output, args.trace)
+            return _plot_mounted(args.socket, str(args.socket), args.output)
+        if Path(args.trace).is_dir():
+            return _plot_mounted(socket_path(Path(args.trace)), args.trace, args.output)
+        return _plot_learned(args)
+    except ImportError as error:
+        log.error(
+            "cannot draw: %s; apt-get install python3-matplotlib, or pip install matplotlib", error
+        )
+        return EXIT_IO
     except (OSError, TraceError) as error:
         log.error("%s", sentence(error))
         return EXIT_NO_DEVICE
-    return 0
 
 
 _COMMANDS = {

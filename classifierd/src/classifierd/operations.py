@@ -28,7 +28,7 @@ from classifierd.advise import (
     on_streamfs,
     predict,
 )
-from classifierd.charts import si_bytes
+from classifierd.charts import binary_bytes
 from classifierd.errors import sentence
 from classifierd.exporter import Endpoint, keep_textfile, render, write_textfile
 from classifierd.owners import Owners, vstreams
@@ -172,8 +172,10 @@ def _record(args: argparse.Namespace, device: Path) -> Recording:
 
 
 def _say(machine: Machine, found: list[Prediction]) -> None:
-    how = f"{si_bytes(machine.used_pages * BLOCK_BYTES)} of it used before"
-    print(f"an SSD of {si_bytes(machine.capacity_pages * BLOCK_BYTES)}, {how}; NAND programmed:")
+    how = f"{binary_bytes(machine.used_pages * BLOCK_BYTES)} of it used before"
+    print(
+        f"an SSD of {binary_bytes(machine.capacity_pages * BLOCK_BYTES)}, {how}; NAND programmed:"
+    )
     print(f"  {'model':16}{'now':>11}{'streamfs':>11}{'streams':>11}{'oracle':>11}   years")
     for each in found:
         sizes = [each.nand_now_bytes, each.nand_off_bytes]
@@ -181,7 +183,9 @@ def _say(machine: Machine, found: list[Prediction]) -> None:
         years = [each.years_now, each.years_off, each.years_streams]
         told = " / ".join("?" if year is None else f"{min(year, 999):.1f}" for year in years)
         print(
-            f"  {each.model:16}" + "".join(f"{si_bytes(size):>11}" for size in sizes) + f"   {told}"
+            f"  {each.model:16}"
+            + "".join(f"{binary_bytes(size):>11}" for size in sizes)
+            + f"   {told}"
         )
     print(
         "  now: as recorded; streamfs: its data without streams; streams: as learned; oracle: all"
@@ -212,7 +216,7 @@ def advise(args: argparse.Namespace) -> int:
         log.error("--capacity is less than what was written to")
         return _USAGE
     if not LEAST_PAGES <= capacity <= MOST_PAGES:
-        log.error("of an SSD of %s nothing can be said", si_bytes(capacity * BLOCK_BYTES))
+        log.error("of an SSD of %s nothing can be said", binary_bytes(capacity * BLOCK_BYTES))
         return _USAGE
     used = min((args.used or disk.used_bytes) // BLOCK_BYTES, capacity)
     machine = Machine(capacity, used, seconds, None if args.used else disk.held)

@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from classifierd import _core
+from classifierd.charts import binary_bytes
 from classifierd.learner import Learner
+from classifierd.pictures import COLOURS, Format, encoded
 from classifierd.policies import Workload
 
 Floats = npt.NDArray[np.float64]
@@ -26,6 +28,7 @@ _SCORE_CLASSES = 64  # of the logistic model, whose order is its score
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _WARMUP = 0.3  # of the pages, as in a replay
 _PAGES_MIN = 50  # fewer in a point say nothing
+_VSTREAMS_SHOWN = 30
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Measured:
     lifetime: float
     low: float
     high: float
+    written: float
 
 
 def learned(workload: Workload) -> Learned:
@@ -137,7 +141,7 @@ def quantiles(found: Learned) -> dict[int, Floats]:
 
 
 def measured(rows: object) -> list[Measured]:
-    """The vStreams of a streams answer whose lifetime is known, short-lived first."""
+    """Of the vStreams with a known lifetime the 30 that wrote most, short-lived first."""
     found = []
     for row in rows if isinstance(rows, list) else []:
         numbers = [row.get(f"lifetime_{key}bytes") for key in ("", "low_", "high_")]
@@ -146,45 +150,92 @@ def measured(rows: object) -> list[Measured]:
                 str(row[key]) for key in ("comm", "dir", "ext") if row.get(key)
             )
             label = f"{row.get('vstream')} {what}"[:40]
-            found.append(Measured(label, int(row.get("pstream", 0)), *map(float, numbers)))
-    return sorted(found, key=lambda each: each.lifetime)
+            written = float(row.get("written_bytes") or 0)
+            life, low, high = map(float, numbers)
+            pstream = int(row.get("pstream", 0))
+            found.append(Measured(label, pstream, life, low, high, written))
+    largest = sorted(found, key=lambda each: each.written, reverse=True)[:_VSTREAMS_SHOWN]
+    return sorted(largest, key=lambda each: each.lifetime)
+
+
+def kind_of(path: Path) -> Format:
+    """Tell the format from the file's name. Raises ValueError."""
+    if path.suffix == ".png":
+        return "png"
+    if path.suffix == ".svg":
+        return "svg"
+    msg = f"{path}: a picture's name ends in .png or .svg"
+    raise ValueError(msg)
 
 
 def draw_learned(found: Learned, path: Path, title: str) -> None:
-    """Draw lifetimes by class, calibration, and AUC by landmark. Raises OSError."""
+    """Draw lifetimes by class, calibration, and AUC by age. Raises OSError, ImportError."""
     from matplotlib.figure import Figure  # slow to import, and nobody else needs it
 
-    figure = Figure(figsize=(15, 5), layout="constrained")
-    figure.suptitle(title)
+    figure = Figure(figsize=(15, 5.4), layout="constrained")
+    figure.suptitle(f"{title}: lifetimes that were learned, and what became of the pages")
     lives, calibrated, ranked = figure.subplots(1, 3)
     for cls, (lowest, low, middle, high, highest) in quantiles(found).items():
-        lives.plot([cls, cls], [lowest, highest], color="tab:gray")
-        lives.plot([cls, cls], [low, high], color="tab:blue", linewidth=8)
-        lives.plot(cls, middle, "o", color="black")
-    lives.set(title="lifetimes by class", xlabel="class", ylabel="log2 pages (10 to 90 %)")
+        lives.vlines(cls, 2**lowest, 2**highest, color=COLOURS[6])
+        lives.vlines(cls, 2**low, 2**high, color=COLOURS[0], linewidth=8)
+        lives.plot(cls, 2**middle, "o", color="black")
+    lives.set_yscale("log", base=2)
+    lives.set(
+        title="Lifetimes by class (10 to 90 %; thick: 25 to 75 %; dot: median)",
+        xlabel="class that the logistic model chose (higher lives longer)",
+        ylabel="lifetime (4 KiB pages written in between)",
+    )
+    lives.title.set_fontsize(10)
     chosen = found.landmarks[:: max(1, len(found.landmarks) // 4)]
-    for landmark in chosen:
-        calibrated.plot(*calibration(found, landmark), ".", label=f"{landmark:,} pages")
-    calibrated.plot([0, 1], [0, 1], color="tab:gray")
-    calibrated.set(title="life table: share that lives so long", xlabel="said", ylabel="seen")
-    calibrated.legend()
-    for model in found.expected:
-        ranked.plot(found.landmarks, aucs(found, model), "o-", label=model)
-    ranked.set(title="AUC by landmark", xlabel="age in pages", xscale="log", ylim=(0.4, 1.02))
-    ranked.legend()
-    figure.savefig(path)
+    for i, landmark in enumerate(chosen):
+        calibrated.plot(
+            *calibration(found, landmark), "osD^v"[i % 5], color=COLOURS[i % 8],
+            label=f"{landmark:,} pages",
+        )  # fmt: skip
+    calibrated.plot([0, 1], [0, 1], color=COLOURS[6], label="exact prediction")
+    calibrated.set_title("Does the life table's prediction come true?", fontsize=10)
+    calibrated.set(
+        xlabel="predicted share of pages that reach this age",
+        ylabel="share that reached it",
+    )
+    calibrated.legend(title="age", fontsize=8)
+    for i, model in enumerate(found.expected):
+        ranked.plot(found.landmarks, aucs(found, model), "os"[i % 2], linestyle="-",
+                    color=COLOURS[i], label=model)  # fmt: skip
+    ranked.axhline(0.5, color=COLOURS[6], linestyle="--", label="chance")
+    ranked.set_title("How well the models tell long lives from short ones", fontsize=10)
+    ranked.set(
+        xlabel="age that separates short from long (pages)",
+        ylabel="AUC (0.5: chance, 1: always right)",
+        xscale="log",
+        ylim=(0, 1.02),
+    )
+    ranked.legend(loc="lower left")
+    path.write_bytes(encoded(figure, kind_of(path)))
 
 
 def draw_measured(found: Sequence[Measured], path: Path, title: str) -> None:
-    """Draw each vStream's lifetime with its limits, coloured by pStream. Raises OSError."""
+    """Draw vStreams' lifetimes and limits, coloured by pStream. Raises OSError, ImportError."""
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-    figure = Figure(figsize=(9, 2 + 0.25 * len(found)), layout="constrained")
+    figure = Figure(figsize=(10, 2.4 + 0.25 * len(found)), layout="constrained")
     axes = figure.subplots()
     for at, each in enumerate(found):
-        colour = f"C{each.pstream % 10}"
-        axes.plot([each.low, each.high], [at, at], color=colour)
+        colour = COLOURS[each.pstream % 8]
+        axes.hlines(at, each.low, each.high, color=colour)
         axes.plot(each.lifetime, at, "o", color=colour)
-    axes.set_yticks(range(len(found)), [f"{each.label} → {each.pstream}" for each in found])
-    axes.set(title=title, xscale="log", xlabel="lifetime in bytes written (95 % confidence)")
-    figure.savefig(path)
+    axes.set_yticks(range(len(found)), [each.label for each in found])
+    axes.set_xscale("log", base=2)
+    axes.set_ylim(-0.6, len(found) - 0.4)
+    axes.xaxis.set_major_formatter(lambda value, _: binary_bytes(value))
+    axes.grid(visible=True, axis="x", color="0.9")
+    figure.suptitle(f"{title}, {len(found)} largest vStreams")
+    axes.set(
+        xlabel="lifetime (bytes written to the filesystem in between; line: 95 % confidence)",
+        ylabel="vStream: number and name",
+    )
+    used = sorted({each.pstream for each in found})
+    keys = [Line2D([], [], color=COLOURS[each % 8], marker="o", label=str(each)) for each in used]
+    figure.legend(handles=keys, title="pStream", loc="outside right upper", fontsize=8)
+    path.write_bytes(encoded(figure, kind_of(path)))

@@ -13,7 +13,7 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 
-from classifierd.charts import Bar, Dots, Line, bars, dots, legend, lines, seconds, si_bytes
+from classifierd.charts import Bar, Dots, Line, bars, binary_bytes, dots, legend, lines, seconds
 from classifierd.control import ControlClient, socket_path
 from classifierd.metrics import Answer, at, bounds_of, number, rows
 from classifierd.records import BLOCK_BYTES
@@ -40,8 +40,8 @@ h1{font-size:24px;margin:0}h2{font-size:17px;margin:0 0 2px}
 padding:14px 16px}
 .tile b{display:block;font-size:24px;line-height:1.25}
 .tile span{color:var(--soft);font-size:13px}
-.grid2{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(560px,100%),1fr));gap:16px}
-section.wide{grid-column:1/-1}
+section{margin-bottom:16px}
+.columns{columns:2 480px;column-gap:16px;margin-bottom:16px}.columns section{break-inside:avoid}
 svg{display:block;width:100%;height:auto}
 svg text{font-size:13px;fill:var(--ink)}svg .grid{stroke:var(--rule)}
 svg .span{stroke:var(--soft);stroke-width:2}
@@ -74,9 +74,8 @@ def quantile(counts: Sequence[float], bounds: Sequence[float], share: float) -> 
     return bounds[-1]
 
 
-def _section(title: str, note: str, body: str, *, wide: bool = False) -> str:
-    kind = ' class="wide"' if wide else ""
-    return f'<section{kind}><h2>{title}</h2><p class="note">{note}</p>{body}</section>'
+def _section(title: str, note: str, body: str) -> str:
+    return f'<section><h2>{title}</h2><p class="note">{note}</p>{body}</section>'
 
 
 def _clock(span_seconds: float) -> str:
@@ -126,14 +125,14 @@ def waf_over_time(history: object) -> str:
         _waf_lines(moments),
         "WAF (NAND ÷ sent)",
         lambda x: datetime.fromtimestamp(x, UTC).strftime(pattern),
-        lambda y: f"{y:.2f}",
+        lambda y: f"{y:.4g}",
     )
     note = (
         "Bytes programmed ÷ bytes sent, between moments the daemon told of. A shadow is a small "
         "copy of the SSD without data, which sees a sample of the writes; the one that knows "
         "deaths is a deviceful of writes behind."
     )
-    return _section("Write amplification over time", note, chart, wide=True)
+    return _section("Write amplification over time", note, chart)
 
 
 def _pstreams(status: Answer) -> str:
@@ -142,11 +141,11 @@ def _pstreams(status: Answer) -> str:
     for row in told:
         written, copied = number(row.get("written_bytes")), number(row.get("gc_bytes"))
         if written or copied:
-            note = si_bytes((written or 0.0) + (copied or 0.0))
+            note = binary_bytes((written or 0.0) + (copied or 0.0))
             name = f"pStream {row.get('stream')}"
             made.append(Bar(name, [(written or 0.0, 1), (copied or 0.0, 2)], note))
     key = legend([("written by the host", 1), ("copied by garbage collection", 2)])
-    chart = key + bars("Bytes by pStream", made, "bytes since the device was made", si_bytes)
+    chart = key + bars("Bytes by pStream", made, "bytes since the device was made", binary_bytes)
     return _section("Bytes by stream of the device", "Copies are what streams are to save.", chart)
 
 
@@ -175,10 +174,10 @@ def _lifetimes(streams: Answer) -> str:
         span = (low, high) if 0 < low <= high else None
         used.add(int(number(row.get("pstream")) or 0))
         name = _short(_origin(row), 24)
-        made.append(Dots(name, [(life, colour_of(row.get("pstream")))], span, si_bytes(life)))
+        made.append(Dots(name, [(life, colour_of(row.get("pstream")))], span, binary_bytes(life)))
     key = legend([(f"pStream {each}", colour_of(each)) for each in sorted(used)])
     label = "bytes written to the device in a byte's life (lines: 95 % limits)"
-    chart = key + dots("Lifetimes", made, label, si_bytes, left=190)
+    chart = key + dots("Lifetimes", made, label, binary_bytes, base=4)
     note = "Measured, of the vStreams written most; the colour is the pStream they go to."
     return _section("Lifetimes", note, chart)
 
@@ -194,8 +193,10 @@ def _trim(status: Answer) -> str:
         ("live", number(at(status, (*device, "live_bytes"))), 4),
     ):
         if value is not None:
-            made.append(Bar(name, [(value, colour)], si_bytes(value)))
-    chart = bars("Trim", made, "bytes since the device was made; live and pending: now", si_bytes)
+            made.append(Bar(name, [(value, colour)], binary_bytes(value)))
+    chart = bars(
+        "Trim", made, "bytes since the device was made; live and pending: now", binary_bytes
+    )
     note = "What is trimmed need not be copied. Pending: freed, not told to the device yet."
     return _section("Trim", note, chart)
 
@@ -228,8 +229,12 @@ def _decided(status: Answer, streams: Answer) -> str:
             number(row.get(f"{key}_bytes")) or 0.0
             for key in ("lifetime", "lifetime_low", "lifetime_high", "written", "live")
         )
-        limits = f"{si_bytes(low)} - {si_bytes(high)}" if high else ""
-        figures = (si_bytes(written), si_bytes(live), si_bytes(life) if life else "not known")
+        limits = f"{binary_bytes(low)} - {binary_bytes(high)}" if high else ""
+        figures = (
+            binary_bytes(written),
+            binary_bytes(live),
+            binary_bytes(life) if life else "not known",
+        )
         cells = "".join(f'<td class="n">{each}</td>' for each in (*figures, limits))
         dot = f'<i class="dot" style="background:var(--c{colour_of(row.get("pstream"))})"></i>'
         body.append(
@@ -246,7 +251,7 @@ def _decided(status: Answer, streams: Answer) -> str:
         "Where a write goes also depends on its place in the request and on the age of what it "
         "overwrites; shown is a new write."
     )
-    return _section("What the classifier decided", note, table, wide=True)
+    return _section("What the classifier decided", note, table)
 
 
 def _tile(value: str, name: str) -> str:
@@ -262,8 +267,8 @@ def _saved_tile(status: Answer) -> str:
         for key in ("saved_bytes", "saved_low_bytes", "saved_high_bytes")
     )
     sampled = number(at(status, ("saved", "one_in"))) or 1.0
-    how = "all followed" if sampled == 1 else f"{si_bytes(low)} to {si_bytes(high)}"
-    return _tile(si_bytes(saved), f"NAND saved by streams this month ({how})")
+    how = "all followed" if sampled == 1 else f"{binary_bytes(low)} to {binary_bytes(high)}"
+    return _tile(binary_bytes(saved), f"NAND saved by streams this month ({how})")
 
 
 def _tiles(status: Answer) -> str:
@@ -280,8 +285,8 @@ def _tiles(status: Answer) -> str:
         _saved_tile(status),
         _tile(ratio("nand_per_app_byte"), "NAND bytes per application byte"),
         _tile(ratio("device", "waf"), "WAF of the device"),
-        _tile(si_bytes(number(status.get("app_bytes")) or 0.0), "written by applications"),
-        _tile(f"{si_bytes(size - free)} of {si_bytes(size)}", "of data in use"),
+        _tile(binary_bytes(number(status.get("app_bytes")) or 0.0), "written by applications"),
+        _tile(f"{binary_bytes(size - free)} of {binary_bytes(size)}", "of data in use"),
         _tile(f"{errors:.0f}", "checksum errors"),
     ]
     return f'<div class="tiles">{"".join(made)}</div>'
@@ -307,21 +312,15 @@ def page(
         f"{status.get('device_kind')} device, {status.get('pstreams')} pStreams · "
         f"streamfs {metrics.get('version')} · {now:%Y-%m-%d %H:%M} UTC"
     )
-    sections = [
-        waf_over_time(history),
-        _pstreams(status),
-        _lifetimes(streams),
-        _latencies(metrics),
-        _trim(status),
-        _decided(status, streams),
-    ]
+    columns = [_pstreams(status), _lifetimes(streams), _latencies(metrics), _trim(status)]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<link rel="icon" href="data:,">'
         f"<title>streamfs: {escape(name)}</title><style>{_STYLE}</style></head><body><main>"
         f'<h1>{escape(name)}</h1><p class="soft">{escape(facts)}</p>{broken}{_tiles(status)}'
-        f'<div class="grid2">{"".join(sections)}</div></main></body></html>\n'
+        f'{waf_over_time(history)}<div class="columns">{"".join(columns)}</div>'
+        f"{_decided(status, streams)}</main></body></html>\n"
     )
 
 

@@ -38,7 +38,7 @@ TEST(Figures, ScaleWithoutADeviceIsRefused) {
 TEST(Figures, SpreadIsFromLeastToMost) {
   const Measured measured = over_seeds(std::array{3.0, 1.0, 2.0});
   EXPECT_DOUBLE_EQ(measured.mean, 2);
-  EXPECT_DOUBLE_EQ(measured.spread, 2);
+  EXPECT_DOUBLE_EQ(measured.spread(), 2);
   EXPECT_EQ(measured.seeds, 3u);
 }
 
