@@ -74,8 +74,8 @@ void fill(Arguments& arguments, const Session::Options& options) {
   arguments.option("default_permissions");
   arguments.option("noatime");  // as it is: kernel FUSE leaves access times to the server
   if (options.allow_other) arguments.option("allow_other");
-  // The kernel's defaults for a mount by root; libfuse begins with nosuid and nodev. The last option of a
-  // kind counts. For other users fusermount3 sets nosuid and nodev.
+  // The kernel's defaults for a mount by root; libfuse begins with nosuid and nodev. The last
+  // option of a kind counts. For other users fusermount3 sets nosuid and nodev.
   if (geteuid() == 0) arguments.option("suid,dev");
   for (const std::string& each : options.mount_options) arguments.option(each);
 #ifdef STREAMFS_FUSE_IO_URING

@@ -69,8 +69,10 @@ std::vector<const std::vector<Listing::Cell>*> Listing::sorted(const std::string
   const size_t key = index_of(column);
   std::vector<const std::vector<Cell>*> out;
   for (const auto& cells : rows_) out.push_back(&cells);
-  std::ranges::stable_sort(
-      out, [key](const auto* a, const auto* b) { return comes_before((*a)[key], (*b)[key]); });
+  // Rows with equal cells keep their order, which is that of their addresses.
+  std::ranges::sort(out, [key](const auto* a, const auto* b) {
+    return comes_before((*a)[key], (*b)[key]) || (!comes_before((*b)[key], (*a)[key]) && a < b);
+  });
   return out;
 }
 

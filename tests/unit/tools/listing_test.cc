@@ -11,7 +11,7 @@
 namespace streamfs::tools {
 namespace {
 
-const Style kHuman{};
+const Style kPlainStyle{};
 
 Listing numbers(int rows) {
   Listing listing({{"id"}, {"size"}, {"what", Listing::Align::kLeft}}, "size");
@@ -31,7 +31,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 // What `words` print, or the error of the command line.
-std::string listed(int rows, std::vector<std::string> words, const Style& style = kHuman) {
+std::string listed(int rows, std::vector<std::string> words, const Style& style = kPlainStyle) {
   CLI::App app;
   ListingOptions options;
   std::string path;
@@ -51,7 +51,7 @@ TEST(ListingTest, TheTwentyLargestAreListedAndTheOthersCounted) {
   const auto lines = lines_of(listed(2558, {}));
   ASSERT_EQ(lines.size(), 22U);
   EXPECT_EQ(lines[0], "  id     size  what");
-  EXPECT_EQ(lines[1], "2557  25570 B  r");
+  EXPECT_EQ(lines[1], "2557  25570 B  q");
   EXPECT_EQ(lines[20].substr(0, 4), "2538");
   EXPECT_EQ(lines[21], "… 2,538 more (--all)");
   EXPECT_EQ(lines_of(listed(20, {})).size(), 21U);
@@ -74,7 +74,7 @@ TEST(ListingTest, TextIsSortedByTheAlphabetAndMissingNumbersComeLast) {
   listing.row({{"-", {}}});
   listing.row({{"1", 1}});
   listing.row({{"2", 2}});
-  EXPECT_EQ(listing.text({}, kHuman), "a\n2\n1\n-\n");
+  EXPECT_EQ(listing.text({}, kPlainStyle), "a\n2\n1\n-\n");
 }
 
 TEST(ListingTest, AnUnknownColumnIsAnErrorThatNamesTheColumns) {
