@@ -145,6 +145,14 @@ def test_lines_that_coincide_all_show() -> None:
     assert all(later < earlier - 1 for earlier, later in pairwise(widths))
 
 
+def test_ticks_differ_when_values_hardly_do() -> None:
+    line = Line("a", 1, [(0, 1.0), (1, 1.002)])
+    svg = lines("t", [line], "y", str, lambda y: f"{y:.4g}")
+    ticks = re.findall(r'text-anchor="end"[^>]*>([\d.]+)<', svg)
+    assert len(ticks) > 3
+    assert len(set(ticks)) == len(ticks)
+
+
 def coordinates(svg: str, name: str) -> list[float]:
     return [float(number) for number in re.findall(rf' {name}="(-?[\d.]+)"', svg)]
 

@@ -119,13 +119,13 @@ def nice_ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def lines(title: str, series: Sequence[Line], y_label: str, x_text: Format, y_text: Format) -> str:
-    """Lines over time."""
+    """Lines over time. The y axis spans at least a tenth of its lowest value: noise looks small."""
     xs = [x for line in series for x, _ in line.points]
     ys = [y for line in series for _, y in line.points if y is not None]
     if not ys or max(xs) <= min(xs):
         return '<p class="none">Too little was written, or for too short a time, to draw this.</p>'
     height = 280.0
-    ticks = nice_ticks(min(ys), max(ys))
+    ticks = nice_ticks(min(ys), max(max(ys), min(ys) + 0.1 * abs(min(ys))))
     low, high, begin, end = ticks[0], ticks[-1], min(xs), max(xs)
 
     def at_x(x: float) -> float:
