@@ -215,9 +215,13 @@ def test_whoever_is_turned_away_hears_why(tmp_path: Path) -> None:
     assert refused.value.errno == errno.EUSERS
 
 
-def test_no_filesystem_is_said_with_its_exit_code(tmp_path: Path) -> None:
-    assert main(["run", str(tmp_path), "--once"]) == EXIT_NO_DEVICE
-    assert main(["run", str(tmp_path / "nothing"), "--once"]) == EXIT_NO_DEVICE
+@pytest.mark.parametrize("once", [(), ("--once",)])
+@pytest.mark.parametrize("name", [".", "nothing"])
+def test_no_filesystem_is_said_with_its_exit_code(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, once: tuple[str, ...]
+) -> None:
+    assert main(["run", str(tmp_path / name), *once]) == EXIT_NO_DEVICE
+    assert "no streamfs is mounted there" in caplog.text
 
 
 def test_the_daemon_follows_the_filesystem_away_and_back(
@@ -326,7 +330,16 @@ def test_a_signal_may_come_within_any_line_of_the_daemon(tmp_path: Path) -> None
 def test_signals_end_a_long_wait_at_once(tmp_path: Path, number: int) -> None:
     path = tmp_path / "c.toml"
     path.write_text("[daemon]\nretry_ms = 30000\n")
-    program = [sys.executable, "-m", "classifierd", "run", str(tmp_path), "--config", str(path)]
+    program = [
+        sys.executable,
+        "-m",
+        "classifierd",
+        "run",
+        "--wait",
+        str(tmp_path),
+        "--config",
+        str(path),
+    ]
     with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "trying again" in process.stderr.readline()
@@ -425,7 +438,7 @@ def test_another_daemon_that_came_between_is_told_of(
 
 
 def test_sighup_does_not_end_the_daemon(tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "classifierd", "run", str(tmp_path)]
+    program = [sys.executable, "-m", "classifierd", "run", "--wait", str(tmp_path)]
     with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "trying again" in process.stderr.readline()
@@ -471,7 +484,7 @@ def test_a_configuration_without_mistakes_is_right_and_one_that_is_missing_is_no
 
 
 def test_sigterm_ends_the_daemon_cleanly_even_with_no_filesystem(tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "classifierd", "run", str(tmp_path)]
+    program = [sys.executable, "-m", "classifierd", "run", "--wait", str(tmp_path)]
     with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "trying again" in process.stderr.readline()

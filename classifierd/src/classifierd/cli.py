@@ -104,42 +104,18 @@ def _declare_explain(commands: argparse._SubParsersAction[_Parser]) -> None:
     explained.add_argument("--json", action="store_true")
 
 
-def _declare_plot(commands: argparse._SubParsersAction[_Parser]) -> argparse.ArgumentParser:
-    plotted = commands.add_parser("plot", help="a picture of what is learned, or was measured")
-    source = plotted.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "trace",
-        nargs="?",
-        metavar="MOUNT|TRACE|WORKLOAD",
-        help="a mounted streamfs, or as for replay",
-    )
-    source.add_argument("--socket", type=Path, help="the control socket of a mounted streamfs")
-    plotted.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.png|svg")
-    plotted.add_argument("--vstreams", type=Path, metavar="FILE", help="as for replay")
-    plotted.add_argument("--streams", type=_between(1, 128), default=8, metavar="K")
-    plotted.add_argument("--pages", type=_between(1, 1 << 28), default=1_000_000)
-    plotted.add_argument("--live", type=_between(4096, 1 << 26), default=65_536)
-    plotted.add_argument("--seed", type=int, default=1)
-    return plotted
-
-
-def _parser() -> argparse.ArgumentParser:
-    # streamctl runs some of the commands and is then named in usage lines and errors.
-    program = os.environ.get("CLASSIFIERD_PROGRAM", "classifierd")
-    parser = _Parser(prog=program, description=__doc__)
-    version = f"classifierd {metadata.version('classifierd')}"
-    parser.add_argument("--version", action="version", version=version)
-    parser.add_argument(
-        "--check-config",
-        action=_CheckConfig,
-        metavar="FILE.toml",
-        help="say whether it can be used, or the line that cannot, and exit",
-    )
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+def _declare_run(commands: argparse._SubParsersAction[_Parser]) -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="learn from a mounted streamfs and publish placements")
     run.add_argument("mountpoint", type=Path)
     run.add_argument("--once", action="store_true", help="one epoch over what the ring holds")
+    run.add_argument(
+        "--wait", action="store_true", help="wait for the mount if no streamfs is mounted there"
+    )
     run.add_argument("--state", type=Path, metavar="DIR", help="remember between runs, here")
+    return run
+
+
+def _declare_replay(commands: argparse._SubParsersAction[_Parser]) -> argparse.ArgumentParser:
     names = [*WORKLOADS, *_core.generator_names()]
     play = commands.add_parser("replay", help="what learning would have saved on a trace")
     play.add_argument("trace", help=f"a trace file, or one of: {', '.join(names)}")
@@ -189,6 +165,43 @@ def _parser() -> argparse.ArgumentParser:
         "--live", type=_between(4096, 1 << 26), default=262_144, help="its live pages, about"
     )
     play.add_argument("--seed", type=int, default=1)
+    return play
+
+
+def _declare_plot(commands: argparse._SubParsersAction[_Parser]) -> argparse.ArgumentParser:
+    plotted = commands.add_parser("plot", help="a picture of what is learned, or was measured")
+    source = plotted.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "trace",
+        nargs="?",
+        metavar="MOUNT|TRACE|WORKLOAD",
+        help="a mounted streamfs, or as for replay",
+    )
+    source.add_argument("--socket", type=Path, help="the control socket of a mounted streamfs")
+    plotted.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.png|svg")
+    plotted.add_argument("--vstreams", type=Path, metavar="FILE", help="as for replay")
+    plotted.add_argument("--streams", type=_between(1, 128), default=8, metavar="K")
+    plotted.add_argument("--pages", type=_between(1, 1 << 28), default=1_000_000)
+    plotted.add_argument("--live", type=_between(4096, 1 << 26), default=65_536)
+    plotted.add_argument("--seed", type=int, default=1)
+    return plotted
+
+
+def _parser() -> argparse.ArgumentParser:
+    # streamctl runs some of the commands and is then named in usage lines and errors.
+    program = os.environ.get("CLASSIFIERD_PROGRAM", "classifierd")
+    parser = _Parser(prog=program, description=__doc__)
+    version = f"classifierd {metadata.version('classifierd')}"
+    parser.add_argument("--version", action="version", version=version)
+    parser.add_argument(
+        "--check-config",
+        action=_CheckConfig,
+        metavar="FILE.toml",
+        help="say whether it can be used, or the line that cannot, and exit",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    run = _declare_run(commands)
+    play = _declare_replay(commands)
     _declare_explain(commands)
     plotted = _declare_plot(commands)
     operations.declare(commands)
@@ -209,14 +222,16 @@ def _config(args: argparse.Namespace) -> configuration.Config:
 
 def _run(args: argparse.Namespace) -> int:
     daemon = Daemon(args.mountpoint, _config(args), args.state, lambda: _config(args))
-    if args.once:
-        try:
+    try:
+        if args.once:
             daemon.run_once()
-        except (ControlError, RuntimeError) as error:
-            log.error("%s", sentence(error))
-            code = error.errno if isinstance(error, ControlError) else None
-            return {errno.EBUSY: EXIT_BUSY, None: EXIT_IO}.get(code, EXIT_NO_DEVICE)
-        return 0
+            return 0
+        if not args.wait:
+            socket_path(args.mountpoint)
+    except (ControlError, RuntimeError) as error:
+        log.error("%s", sentence(error))
+        code = error.errno if isinstance(error, ControlError) else None
+        return {errno.EBUSY: EXIT_BUSY, None: EXIT_IO}.get(code, EXIT_NO_DEVICE)
     daemon.wishes.hear(
         {signal.SIGTERM: daemon.stop, signal.SIGINT: daemon.stop, signal.SIGHUP: daemon.reload}
     )
