@@ -73,9 +73,10 @@ TEST(Figures, NumbersAreRoundedToThreeDigits) {
 
 TEST(Figures, JsonHasAFigureWithItsFirstRow) {
   const Figure figure{.name = "one", .source = "a paper"};
-  const FigureRun run{&figure,
-                      {.seeds = 2},
-                      {.rows = {{"label", "WAF", 2.0, {1.5, 1.25, 1.5, 2}}, {"other", "WAF", {}, {3}}}}};
+  const FigureRun run{
+      &figure,
+      {.seeds = 2},
+      {.rows = {{"label", "WAF", 2.0, {1.5, 1.25, 1.5, 2}}, {"other", "WAF", {}, {3}}}}};
   const nlohmann::json json = json_of(std::array{run})["figures"];
   ASSERT_EQ(json.size(), 1u);
   EXPECT_EQ(json[0]["name"], "one");
