@@ -386,7 +386,7 @@ def ext4(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
     if os.geteuid() != 0 or shutil.which("mkfs.ext4") is None:
         pytest.skip("needs root and mkfs.ext4")
     try:
-        blocktrace._root()
+        blocktrace.tracing_folder()
     except OSError as error:
         pytest.skip(str(error))
     image, mount = tmp_path / "image", tmp_path / "mnt"
@@ -408,7 +408,7 @@ def ext4(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
 
 def wait_recording(recorder: subprocess.Popen[str]) -> None:
     """Wait until the kernel tells it of writes."""
-    instance = blocktrace._root() / f"instances/streamfs-advise-{recorder.pid}"
+    instance = blocktrace.tracing_folder() / f"instances/streamfs-advise-{recorder.pid}"
     enable, deadline = instance / "events/block/block_rq_issue/enable", time.monotonic() + 60
     while not enable.exists() or enable.read_text().strip() != "1":
         assert recorder.poll() is None
@@ -463,7 +463,7 @@ def test_what_ext4_writes_is_recorded(
     assert 0 < read.disk.used_bytes < blocktrace.used_bytes(mount)
     assert 4 << 8 <= int(read.disk.held[:, 1].sum()) <= int(held[:, 1].sum()) - (7 << 8)
     assert read.requests.log.any()
-    assert not list(blocktrace._root().glob(f"instances/streamfs-advise-{recorder.pid}"))
+    assert not list(blocktrace.tracing_folder().glob(f"instances/streamfs-advise-{recorder.pid}"))
 
 
 def test_ext4_says_where_its_files_are(
@@ -491,3 +491,13 @@ def test_a_trace_that_cannot_be_kept_is_said_before_anything_is_recorded(
     words = ["advise", str(ext4[0]), "--seconds", "600", "--record", str(tmp_path / "no/where")]
     assert main(words) == EXIT_NO_DEVICE
     assert "No such file" in caplog.text
+
+
+def test_tracefs_is_looked_for_before_files_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(blocktrace, "_ROOTS", (tmp_path,))
+    monkeypatch.setattr(Path, "is_block_device", lambda _: True)
+    monkeypatch.setattr(blocktrace, "mounted_at", lambda _: pytest.fail("it was too early"))
+    assert main(["advise", str(tmp_path / "disk")]) == EXIT_NO_DEVICE
+    assert "tracefs is not there" in caplog.text

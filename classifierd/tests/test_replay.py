@@ -212,6 +212,15 @@ def test_replay_prints_json_and_writes_a_tag_a_page(
     assert tags.max() < 4
 
 
+def test_without_a_gap_none_is_said_to_be_closed(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["replay", "sequential", "--pages", "20000", "--live", "8192", "--policies", "sepgc"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.count("gap closed –") == 5
+    assert main([*words, "--json"]) == 0
+    policies = json.loads(capsys.readouterr().out)["policies"]
+    assert {each["gap_closed"] for each in policies.values()} == {None}
+
+
 def test_a_recorded_trace_knows_what_its_vstreams_are(tmp_path: Path) -> None:
     """By what streamctl streams --json said."""
     path = tmp_path / "vstreams.json"

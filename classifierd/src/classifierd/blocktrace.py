@@ -70,7 +70,8 @@ def parse(line: str) -> Write | None:
     )
 
 
-def _root() -> Path:
+def tracing_folder() -> Path:
+    """Where the kernel's tracefs is. Raises RecordError if it is not mounted or not readable."""
     for root in _ROOTS:
         if (root / "events/block/block_rq_issue").is_dir():
             return root
@@ -110,9 +111,9 @@ def capacity_bytes(device: Path) -> int:
 def _tracing(disk: Path, ext4: Path | None) -> Iterator[int]:
     """A pipe of events of this disk, and of allocations by the ext4 on that device."""
     filters = [("block/block_rq_issue", disk)]
-    if ext4 is not None and (_root() / "events" / owners.EVENT).is_dir():
+    if ext4 is not None and (tracing_folder() / "events" / owners.EVENT).is_dir():
         filters.insert(0, (owners.EVENT, ext4))
-    instance = _root() / f"instances/streamfs-advise-{os.getpid()}"
+    instance = tracing_folder() / f"instances/streamfs-advise-{os.getpid()}"
     try:
         instance.mkdir()
     except OSError as error:

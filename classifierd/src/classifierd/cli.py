@@ -293,7 +293,10 @@ def _replay(args: argparse.Namespace) -> int:
     if args.out is not None:
         _write_tags(args.out, raw, outcome.tags)
     policies = {
-        name: {"waf": round(waf, 4), "gap_closed": round(outcome.gap_closed(name), 4)}
+        name: {
+            "waf": round(waf, 4),
+            "gap_closed": round(outcome.gap_closed(name), 4) if outcome.has_gap else None,
+        }
         for name, waf in outcome.waf.items()
     }
     if args.json:
@@ -308,7 +311,8 @@ def _replay(args: argparse.Namespace) -> int:
         f"greedy GC, copies: {args.gc}"
     )
     for name, figures in policies.items():
-        print(f"  {name:14} WAF {figures['waf']:.3f}  gap closed {figures['gap_closed']:.2f}")
+        closed = "–" if figures["gap_closed"] is None else f"{figures['gap_closed']:.2f}"
+        print(f"  {name:14} WAF {figures['waf']:.3f}  gap closed {closed}")
     epochs = ", ".join(f"{name} {count}" for name, count in outcome.served.items())
     print(f"  epochs that each candidate served: {epochs}")
     return 0

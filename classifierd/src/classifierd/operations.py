@@ -147,6 +147,7 @@ def _asked_to_stop() -> Iterator[Wishes]:
 
 
 def _record(args: argparse.Namespace, device: Path) -> Recording:
+    blocktrace.tracing_folder()  # fails at once, not after the files of the device were looked at
     mount, seconds = blocktrace.mounted_at(device), args.seconds or 60.0
     disk = Disk(blocktrace.capacity_bytes(device))
     if mount is not None:

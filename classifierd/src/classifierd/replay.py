@@ -60,10 +60,18 @@ class Outcome:
     tags: Tags  # of what is learned
     served: dict[str, int]  # epochs that each candidate served
 
+    @property
+    def has_gap(self) -> bool:
+        """Whether the best oracle copies less than nosep does, by more than rounding."""
+        return self._gap > 1e-3
+
+    @property
+    def _gap(self) -> float:
+        return self.waf["nosep"] - min(self.waf[name] for name in ORACLES)
+
     def gap_closed(self, policy: str = "learned") -> float:
         """(nosep - policy) ÷ (nosep - oracle); 0 where there is no gap."""
-        gap = self.waf["nosep"] - min(self.waf[name] for name in ORACLES)
-        return (self.waf["nosep"] - self.waf[policy]) / gap if gap > 1e-3 else 0.0
+        return (self.waf["nosep"] - self.waf[policy]) / self._gap if self.has_gap else 0.0
 
 
 def prefilled(records: Records) -> Records:
