@@ -10,7 +10,7 @@ import pytest
 
 from classifierd import _core
 from classifierd.config import Config, DaemonSettings
-from classifierd.contest import PUBLISHED, Device
+from classifierd.contest import PUBLISHED, Contest, Device
 from classifierd.contexts import VStream
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.publication import publish
@@ -55,9 +55,24 @@ def test_what_serves_is_published_and_a_switch_is_said(
     assert "nothing decided" in caplog.text
     learn(known, records[len(records) // 8 :])
     publish(writer, known, 0)
-    assert "serves from now on, not nosep" in caplog.text
+    assert "wins the contest, not nosep" in caplog.text
     assert known.contest.serving in PUBLISHED, "what won is what is said"
     assert len(np.unique(model.checked_table(8)[vstreams[0].number])) > 1
+
+
+def test_the_log_names_the_model_whose_table_is_published(
+    model: ModelArea, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A logistic model has no table, so the life table is published where it wins."""
+    caplog.set_level(logging.INFO)
+    known, writer = knowledge(), _core.ModelWriter(model.fd)
+    records, vstreams = logs(LIVE)
+    known.know(vstreams)
+    learn(known, records)
+    monkeypatch.setattr(Contest, "serving", "logistic")
+    publish(writer, known, 0)
+    assert "model 1 (life-table) published" in caplog.text
+    assert (known.placements() == known.contest.tables_["life-table"]).all()
 
 
 def test_the_life_table_serves_until_something_else_is_better(model: ModelArea) -> None:

@@ -169,12 +169,14 @@ class Contest:
             if self.epoch_due:
                 self.end_epoch()
 
-    def placements(self) -> Table:
-        """The pStream of each (vStream, shape), u8[vStreams, shapes], by what serves.
+    @property
+    def published(self) -> str:
+        """The candidate whose table the filesystem gets.
 
-        The logistic model looks at more than these two: where it serves, the life table speaks.
+        A table has a pStream for each vStream and shape. A logistic model looks at more than these
+        two, so the life table is published where a logistic model serves.
         """
-        return self.tables_.get(self.serving, self.tables_["life-table"])
+        return self.serving if self.serving in self.tables_ else "life-table"
 
     def fill(self, pages: int, first: int = 0) -> None:
         """So many pages, from `first` on, were written before anyone looked, by no separation."""

@@ -108,8 +108,8 @@ class Knowledge:
         verdict = self.contest.end_epoch()
         if verdict.switched:
             copies = ", ".join(f"{name} {each:.3f}" for name, each in verdict.copies.items())
-            log.info("%s serves from now on, not %s (copied for a page written: %s)",
-                     verdict.serving, before, copies)  # fmt: skip
+            log.info("%s wins the contest, not %s; the table of %s is published (copied for a page "
+                     "written: %s)", verdict.serving, before, self.published, copies)  # fmt: skip
         self._chunks.fit_when_due(self._chunk_counter, self.learner.life.clock_pages)
         for line in (
             *explain.class_lines(self.learner),
@@ -127,11 +127,14 @@ class Knowledge:
         self._spoke |= served or self.crowded
         return self._spoke
 
+    @property
+    def published(self) -> str:
+        """The candidate whose table the filesystem gets."""
+        return "nosep" if self.crowded else self.contest.published
+
     def placements(self) -> Table:
-        """The pStream of each (vStream, shape), u8[vStreams, shapes], by what serves."""
-        if self.crowded:
-            return self.contest.tables_["nosep"]
-        return self.contest.placements()
+        """The pStream of each (vStream, shape), u8[vStreams, shapes], as published."""
+        return self.contest.tables_[self.published]
 
     def load(self) -> bool:
         """Take up where the last run ended; whether there was anything. Needs the vStreams."""

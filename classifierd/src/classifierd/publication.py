@@ -43,7 +43,7 @@ def publish(
     log.info(
         "model %d (%s) published after %s of writes, %d deaths seen, %d vStreams known",
         generation,
-        knowledge.contest.serving,
+        knowledge.published,
         explain.size(life.clock_pages),
         life.deaths,
         len(knowledge.learner.vstreams),

@@ -161,7 +161,7 @@ def _shapes(
     if not state.load(state_dir, uuid, contest):
         return
     contest.refresh()
-    learner, placed = contest.learner, contest.placements()
+    learner, placed = contest.learner, contest.tables_[contest.published]
     mean, evidence = learner.expected(vstream.number)
     for shape in np.argsort(-evidence, kind="stable"):
         if evidence[shape] >= 1:
