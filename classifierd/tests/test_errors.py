@@ -8,25 +8,54 @@ from pathlib import Path
 
 import pytest
 
+SMALL = ["replay", "uniform", "--pages", "5000", "--live", "4096", "--policies", "sepgc"]
+
+
+def error_of(words: list[str], path: Path) -> str:
+    """Run a command on a path, which is said as PATH, and give what it says as it fails."""
+    command = [sys.executable, "-m", "classifierd", *(w.replace("PATH", str(path)) for w in words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode in (64, 66), done.stderr
+    assert done.stderr.splitlines()[-1].startswith("classifierd"), done.stderr
+    assert done.stdout == ""
+    assert "Errno" not in done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
 
 @pytest.mark.parametrize(
     "words",
     [
+        ["run", "PATH"],
         ["replay", "PATH"],
         ["explain", "PATH"],
         ["plot", "PATH", "-o", "x.png"],
         ["advise", "PATH"],
         ["report", "PATH", "-o", "x.html"],
         ["--check-config", "PATH"],
+        [*SMALL, "--out", "PATH/tags"],
+        [*SMALL, "--out", "PATH/tags.csv"],
     ],
 )
 def test_a_missing_file_is_told_in_a_sentence(words: list[str], tmp_path: Path) -> None:
-    gone = str(tmp_path / "gone")
-    command = [sys.executable, "-m", "classifierd", *(gone if w == "PATH" else w for w in words)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode in (64, 66), done.stderr
-    assert done.stderr.startswith("classifierd"), done.stderr
-    assert f"{gone}: " in done.stderr
-    assert "No such file or directory" in done.stderr
-    assert "Errno" not in done.stderr
-    assert "Traceback" not in done.stderr
+    said = error_of(words, tmp_path / "gone")
+    assert str(tmp_path / "gone") in said
+    assert "No such file or directory" in said
+
+
+@pytest.mark.parametrize(
+    "words", [["replay", "PATH"], ["plot", "PATH", "-o", "x.png"], ["--check-config", "PATH"]]
+)
+def test_a_file_that_is_no_text_is_called_so(words: list[str], tmp_path: Path) -> None:
+    noise = tmp_path / "noise"
+    noise.write_bytes(bytes(range(255, 0, -1)) * 20)
+    assert f"{noise}: not a text file" in error_of(words, noise)
+
+
+@pytest.mark.parametrize("spare", ["nan", "inf", "0", "-1", "x"])
+def test_a_spare_that_cannot_be_is_refused(spare: str, tmp_path: Path) -> None:
+    assert "--spare" in error_of([*SMALL, f"--spare={spare}"], tmp_path)
+
+
+def test_a_directory_cannot_take_the_tags(tmp_path: Path) -> None:
+    assert f"{tmp_path}: Is a directory" in error_of([*SMALL, "--out", "PATH"], tmp_path)

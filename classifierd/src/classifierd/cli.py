@@ -6,6 +6,7 @@ import argparse
 import errno
 import json
 import logging
+import math
 import os
 import signal
 import sys
@@ -89,6 +90,14 @@ def _between(low: int, high: int) -> Callable[[str], int]:
     return integer
 
 
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < math.inf:
+        msg = "a number above 0"
+        raise argparse.ArgumentTypeError(msg)
+    return value
+
+
 def _declare_explain(commands: argparse._SubParsersAction[_Parser]) -> None:
     explained = commands.add_parser("explain", help="why a file's data or a block is where it is")
     explained.add_argument(
@@ -133,7 +142,9 @@ def _declare_replay(commands: argparse._SubParsersAction[_Parser]) -> argparse.A
         f"or scikit-learn's in their place, an oracle of means, ours where copies are looked at "
         f"again: {', '.join(ON_DEMAND)}",
     )
-    play.add_argument("--spare", type=float, default=0.07, help="effective spare (default 0.07)")
+    play.add_argument(
+        "--spare", type=_positive, default=0.07, help="effective spare (default 0.07)"
+    )
     play.add_argument(
         "--block-pages",
         type=_between(2, 1 << 20),
@@ -273,8 +284,8 @@ def _replay(args: argparse.Namespace) -> int:
     except (OSError, TraceError) as error:
         log.error("%s", sentence(error))
         return EXIT_NO_DEVICE
-    if args.spare <= 0 or len(raw) == 0:
-        log.error("nothing to replay" if len(raw) == 0 else "--spare must be positive")
+    if len(raw) == 0:
+        log.error("nothing to replay")
         return EXIT_USAGE
     known = (*POLICIES, *ON_DEMAND)
     unknown = set(args.policies) - set(known)
@@ -289,9 +300,15 @@ def _replay(args: argparse.Namespace) -> int:
         log.error("--block-pages %d: less than %d blocks of the %d pages that live",
                   device.block_pages, _BLOCKS_MIN, workload.live_pages)  # fmt: skip
         return EXIT_USAGE
-    outcome = compare(workload, device, args.policies)
-    if args.out is not None:
-        _write_tags(args.out, raw, outcome.tags)
+    try:
+        if args.out is not None:
+            args.out.open("wb").close()  # fails before the replay, which may take hours
+        outcome = compare(workload, device, args.policies)
+        if args.out is not None:
+            _write_tags(args.out, raw, outcome.tags)
+    except OSError as error:
+        log.error("%s", sentence(error))
+        return EXIT_NO_DEVICE
     policies = {
         name: {
             "waf": round(waf, 4),

@@ -102,7 +102,7 @@ def read(path: Path | None) -> Config:
         text = path.read_text()
         data = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        msg = sentence(error) if isinstance(error, OSError) else f"{path}: {error}"
+        msg = sentence(error) if isinstance(error, OSError) else f"{path}: {sentence(error)}"
         raise ConfigError(msg) from error
     try:
         for unknown in sorted(data.keys() - {"learner", "daemon"}):

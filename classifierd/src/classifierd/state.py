@@ -166,5 +166,5 @@ def load(directory: Path, uuid: bytes, contest: Contest) -> bool:
     ) as error:
         log.warning("state %s not used (%s): starting cold", path, error)
         return False
-    log.info("state %s: %d life tables restored, %s serves", path, count, contest.serving)
+    log.info("state %s: %d life tables restored, %s wins", path, count, contest.serving)
     return True

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from classifierd import _core
 from classifierd.contexts import VSTREAMS, VStream, parse_streams
+from classifierd.errors import sentence
 from classifierd.records import BLOCK_BYTES, KIND_TRIM, Ints, Records, make, pages_one_by_one
 
 Columns = dict[str, npt.NDArray[np.str_] | Ints]
@@ -80,7 +81,7 @@ def _text(path: Path, data: bytes) -> Columns:
             key: np.array(cells[key], np.int64) for key in numbers if key in cells
         }
     except (ValueError, OverflowError) as error:
-        msg = f"{path}: {error}"
+        msg = f"{path}: {sentence(error)}"
         raise TraceError(msg) from error
 
 
@@ -123,7 +124,7 @@ def read_vstreams(path: Path) -> list[VStream]:
     try:
         said = json.loads(path.read_text())
     except ValueError as error:
-        msg = f"{path}: {error}"
+        msg = f"{path}: {sentence(error)}"
         raise TraceError(msg) from error
     known = parse_streams(said.get("streams") if isinstance(said, dict) else None)
     if not known:
