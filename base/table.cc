@@ -44,7 +44,7 @@ void must(int failed) {
   if (failed != 0) throw std::bad_alloc();
 }
 
-std::string padded(std::string text, const Table::Column& column) {
+std::string padded(const std::string& text, const Table::Column& column) {
   const std::string blanks(column.width_min - std::min(column.width_min, text.size()), ' ');
   return column.align == Table::Align::kRight ? blanks + text : text + blanks;
 }

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>

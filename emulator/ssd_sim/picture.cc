@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,7 +49,8 @@ fs::path packaged_modules() {
 
 // The package's modules belong to the system's Python; a build has a virtual environment.
 std::string interpreter() {
-  if (const char* named = std::getenv(kOverride); named != nullptr && *named != '\0') return named;
+  const char* named = std::getenv(kOverride);  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  if (named != nullptr && *named != '\0') return named;
   const fs::path built = program_directory() / STREAMFS_PYTHON;
   return !is_there(packaged_modules()) && is_there(built) ? built.lexically_normal().string()
                                                           : "/usr/bin/python3";
@@ -57,7 +60,7 @@ std::vector<std::string> environment() {
   std::vector<std::string> all;
   for (char** each = environ; *each != nullptr; ++each)
     if (!std::string_view(*each).starts_with("PYTHONPATH=")) all.emplace_back(*each);
-  const char* given = std::getenv("PYTHONPATH");
+  const char* given = std::getenv("PYTHONPATH");  // NOLINT(concurrency-mt-unsafe)
   std::string paths = given == nullptr ? "" : given;
   if (is_there(packaged_modules()))
     paths = packaged_modules().string() + (paths.empty() ? "" : ":" + paths);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/table.h"
 
 namespace streamfs::tools {
 namespace {

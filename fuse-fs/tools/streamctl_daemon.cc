@@ -1,5 +1,6 @@
 #include "fuse-fs/tools/streamctl_daemon.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>

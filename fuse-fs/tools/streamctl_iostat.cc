@@ -14,6 +14,7 @@
 
 #include "base/plain_help.h"
 #include "base/result.h"
+#include "base/table.h"
 #include "fuse-fs/tools/control_client.h"
 #include "fuse-fs/tools/output.h"
 #include "fuse-fs/tools/rates.h"

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <string>
 
+#include "base/table.h"
 #include "fuse-fs/tools/output.h"
 
 namespace streamfs::tools {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/table.h"
 #include "base/types.h"
 #include "fuse-fs/frontend/status_json.h"
 #include "fuse-fs/meta/image.h"
