@@ -16,10 +16,13 @@ second_attempt() { say "$1" >>"$TMPDIR/second-attempts"; }
 # budget <seconds> <seconds with --long>
 budget() { [[ -z ${STREAMFS_LONG:-} ]] && say "$1" || say "$2"; }
 
-# is_wanted <groups> <id>
+# is_wanted <groups> <id>: whether this run has the stage, by name or else by group.
 is_wanted() {
-  [[ ${#ONLY[@]} -gt 0 ]] || { [[ " ${1//,/ } " == *" $GROUP "* ]] && return; }
-  [[ " ${ONLY[*]} " == *" $2 "* ]]
+  if [[ ${#ONLY[@]} -gt 0 ]]; then
+    [[ " ${ONLY[*]} " == *" $2 "* ]]
+  else
+    [[ ",$1," == *",$GROUP,"* ]]
+  fi
 }
 
 # run_stage <name> <budget in seconds> <command>...: records the time and the result, and goes on.
@@ -86,8 +89,11 @@ begin_behind() {
 # join_behind <job>: waits for a job, at normal priority, and prints its output. Runs the job itself
 # where begin_behind was not called.
 join_behind() {
-  # shellcheck disable=SC2086  # a job is a command with its words
-  [[ -n $BEHIND_PROCESS ]] || { ($1) && return || return; }
+  if [[ -z $BEHIND_PROCESS ]]; then
+    # shellcheck disable=SC2086  # a job is a command with its words
+    ($1)
+    return
+  fi
   { echo 0 >"/proc/$BEHIND_PROCESS/autogroup"; } 2>/dev/null || true
   while [[ ! -f $TMPDIR/$1.code ]] && kill -0 "$BEHIND_PROCESS" 2>/dev/null; do sleep 0.2; done
   { echo 19 >"/proc/$BEHIND_PROCESS/autogroup"; } 2>/dev/null || true
