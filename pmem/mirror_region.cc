@@ -52,12 +52,16 @@ void MirrorRegion::each(Do&& apply) const {
   for (const auto& copy : copies_) apply(*copy);
 }
 
-void MirrorRegion::put(uint64_t offset, std::span<const uint64_t> words) {
-  each([&](Region& copy) { copy.store(offset, words); });
+uint64_t MirrorRegion::put(uint64_t offset, std::span<const uint64_t> words) {
+  uint64_t changed = 0;
+  each([&](Region& copy) { changed = std::max(changed, copy.store(offset, words)); });
+  return changed;
 }
 
-void MirrorRegion::put_masked(uint64_t offset, uint64_t mask, uint64_t value) {
-  each([&](Region& copy) { copy.store_masked(offset, mask, value); });
+uint64_t MirrorRegion::put_masked(uint64_t offset, uint64_t mask, uint64_t value) {
+  uint64_t changed = 0;
+  each([&](Region& copy) { changed = std::max(changed, copy.store_masked(offset, mask, value)); });
+  return changed;
 }
 
 void MirrorRegion::write_back_line(uint64_t offset) {
@@ -155,13 +159,6 @@ Result<void> MirrorRegion::extend(uint64_t size) {
   if (Region* const alone = left()) return alone->grow(size);
   SFS_TRY(copies_[0]->grow(size));
   return copies_[1]->grow(size);
-}
-
-Counters MirrorRegion::counters() const {
-  Counters counters = Region::counters();
-  counters.words_programmed =
-      std::max(copies_[0]->counters().words_programmed, copies_[1]->counters().words_programmed);
-  return counters;
 }
 
 }  // namespace streamfs::pmem

@@ -43,11 +43,10 @@ class MirrorRegion final : public Region {
   bool equalise(size_t from, uint64_t offset, uint64_t length) const override;
   Result<uint64_t> medium_bytes() override;  // of the smaller
   bool extensible() const override;
-  Counters counters() const override;
 
  protected:
-  void put(uint64_t offset, std::span<const uint64_t> words) override;
-  void put_masked(uint64_t offset, uint64_t mask, uint64_t value) override;
+  uint64_t put(uint64_t offset, std::span<const uint64_t> words) override;
+  uint64_t put_masked(uint64_t offset, uint64_t mask, uint64_t value) override;
   void on_store(uint64_t, uint64_t) override {}  // each copy's own
   void write_back_line(uint64_t offset) override;
   void drain() override;

@@ -55,12 +55,14 @@ ScratchRegion::ScratchRegion(std::span<uint64_t> words)
 }
 
 // A line at a time.
-void ScratchRegion::put(uint64_t offset, std::span<const uint64_t> words) {
+uint64_t ScratchRegion::put(uint64_t offset, std::span<const uint64_t> words) {
   SFS_ASSERT(offset % kWordSize == 0 && offset <= size() && words.size_bytes() <= size() - offset);
+  uint64_t all_changed = 0;
   for (uint64_t at = offset / kWordSize; !words.empty();) {
     const uint64_t here = std::min<uint64_t>(words.size(), kLineWords - at % kLineWords);
     uint64_t changed = 0;
-    for (uint64_t i = 0; i < here; ++i) changed |= words_[at + i] ^ words[i];
+    for (uint64_t i = 0; i < here; ++i) changed += words_[at + i] != words[i] ? 1 : 0;
+    all_changed += changed;
     if (changed != 0) {
       keep_line(at / kLineWords);
       std::memcpy(&words_[at], words.data(), here * kWordSize);
@@ -68,6 +70,7 @@ void ScratchRegion::put(uint64_t offset, std::span<const uint64_t> words) {
     at += here;
     words = words.subspan(here);
   }
+  return all_changed;
 }
 
 void ScratchRegion::keep_line(uint64_t number) {

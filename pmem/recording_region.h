@@ -76,7 +76,7 @@ class ScratchRegion final : public Region {
   void put_back();
 
  protected:
-  void put(uint64_t offset, std::span<const uint64_t> words) override;
+  uint64_t put(uint64_t offset, std::span<const uint64_t> words) override;
   void on_store(uint64_t offset, uint64_t) override { keep_line(offset / kLineSize); }
   void write_back_line(uint64_t) override {}
   void drain() override {}

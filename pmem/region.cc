@@ -30,7 +30,7 @@ std::string_view to_string(MetaClass meta_class) {
   return "unknown";
 }
 
-void Region::put(uint64_t offset, std::span<const uint64_t> words) {
+uint64_t Region::put(uint64_t offset, std::span<const uint64_t> words) {
   uint64_t changed = 0;
   for (const uint64_t value : words) {
     auto home = word(offset);
@@ -41,7 +41,7 @@ void Region::put(uint64_t offset, std::span<const uint64_t> words) {
     }
     offset += kWordSize;
   }
-  if (changed != 0) counters_.add(kWords, changed);
+  return changed;
 }
 
 void Region::store_zeroes(uint64_t offset, uint64_t length) {
@@ -54,23 +54,23 @@ void Region::store_zeroes(uint64_t offset, uint64_t length) {
   }
 }
 
-void Region::put_masked(uint64_t offset, uint64_t mask, uint64_t value) {
+uint64_t Region::put_masked(uint64_t offset, uint64_t mask, uint64_t value) {
   auto home = word(offset);
   uint64_t old = home.load(std::memory_order_relaxed);
   uint64_t next = (old & ~mask) | (value & mask);
-  if (next == old) return;
+  if (next == old) return 0;
   on_store(offset, next);
   while (!home.compare_exchange_weak(old, next, std::memory_order_acq_rel)) {
     next = (old & ~mask) | (value & mask);
   }
-  counters_.add(kWords, 1);
+  return 1;
 }
 
-void Region::store_half(uint64_t offset, uint32_t value) {
+uint64_t Region::store_half(uint64_t offset, uint32_t value) {
   SFS_ASSERT(offset % 4 == 0);
   const uint64_t shift = offset % kWordSize * 8;  // little-endian halves
-  store_masked(offset / kWordSize * kWordSize, uint64_t{0xffffffff} << shift,
-               uint64_t{value} << shift);
+  return store_masked(offset / kWordSize * kWordSize, uint64_t{0xffffffff} << shift,
+                      uint64_t{value} << shift);
 }
 
 uint64_t Region::flush(uint64_t offset, uint64_t length) {

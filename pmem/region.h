@@ -62,19 +62,20 @@ class Region {
       on_load(offset);
     return word(offset).load(std::memory_order_acquire);
   }
-  void store(uint64_t offset, std::span<const uint64_t> words) {
+  // Stores return how many words they changed; of a mirror, in the copy where it was more.
+  uint64_t store(uint64_t offset, std::span<const uint64_t> words) {
     note(offset, words.size() * kWordSize);
-    put(offset, words);
+    return programmed(put(offset, words));
   }
-  void store_word(uint64_t offset, uint64_t value) { store(offset, {&value, 1}); }
+  uint64_t store_word(uint64_t offset, uint64_t value) { return store(offset, {&value, 1}); }
   void store_zeroes(uint64_t offset, uint64_t length);
   // Changes the bits of `mask` to those of `value`, atomically with other masked stores.
-  void store_masked(uint64_t offset, uint64_t mask, uint64_t value) {
+  uint64_t store_masked(uint64_t offset, uint64_t mask, uint64_t value) {
     note(offset, kWordSize);
-    put_masked(offset, mask, value);
+    return programmed(put_masked(offset, mask, value));
   }
   // 4-byte store within a word whose other half another thread may be storing to.
-  void store_half(uint64_t offset, uint32_t value);
+  uint64_t store_half(uint64_t offset, uint32_t value);
 
   // Starts writing back every line that [offset, offset + length) touches; returns their number.
   uint64_t flush(uint64_t offset, uint64_t length);
@@ -131,7 +132,7 @@ class Region {
   virtual std::string medium() const { return "memory"; }
   // Its fence is the processor's, which completes the flushes of every region like it.
   virtual bool fences_for_all() const { return false; }
-  virtual Counters counters() const;
+  Counters counters() const;
 
  protected:
   Region() = default;
@@ -148,8 +149,9 @@ class Region {
     changed->add(offset + length - kWordSize);
   }
   void watch_loads() { watches_loads_ = true; }
-  virtual void put(uint64_t offset, std::span<const uint64_t> words);
-  virtual void put_masked(uint64_t offset, uint64_t mask, uint64_t value);
+  // Both return how many words they changed.
+  virtual uint64_t put(uint64_t offset, std::span<const uint64_t> words);
+  virtual uint64_t put_masked(uint64_t offset, uint64_t mask, uint64_t value);
   virtual void on_load(uint64_t) const {}                      // only if watched
   virtual Result<void> extend(uint64_t size);                  // for grow(): to more than it is
   virtual void on_store(uint64_t offset, uint64_t value) = 0;  // before the word changes
@@ -158,6 +160,10 @@ class Region {
   virtual Result<void> make_durable() = 0;
 
  private:
+  uint64_t programmed(uint64_t words) {
+    if (words != 0) counters_.add(kWords, words);
+    return words;
+  }
   std::atomic_ref<uint64_t> word(uint64_t offset) const {
     SFS_ASSERT(offset % kWordSize == 0 && offset + kWordSize <= size());
     return std::atomic_ref<uint64_t>(

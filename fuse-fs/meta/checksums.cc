@@ -48,12 +48,8 @@ void Checksums::store(BlockNo first, std::span<const uint32_t> crcs) {
 }
 
 void Checksums::put(uint64_t at, bool pair, uint32_t crc, uint32_t next) {
-  const uint64_t before = region_.load(round_down(at, kWordSize)) >> at % kWordSize * 8;
-  const uint64_t after = crc | uint64_t{next} << 32;
-  const bool changes = pair ? before != after : static_cast<uint32_t>(before) != crc;
-  words_.add(0, changes ? 1 : 0);
-  if (pair) return region_.store_word(at, after);
-  region_.store_half(at, crc);
+  words_.add(
+      0, pair ? region_.store_word(at, crc | uint64_t{next} << 32) : region_.store_half(at, crc));
 }
 
 void Checksums::put_one(uint64_t block, uint32_t crc) {

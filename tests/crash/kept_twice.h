@@ -26,11 +26,11 @@ class Side final : public pmem::Region {
   pmem::MetaClass meta_class() const override { return pmem::MetaClass::kPersistent; }
 
  protected:
-  void put(uint64_t offset, std::span<const uint64_t> words) override {
-    both_.store(begin_ + offset, words);
+  uint64_t put(uint64_t offset, std::span<const uint64_t> words) override {
+    return both_.store(begin_ + offset, words);
   }
-  void put_masked(uint64_t offset, uint64_t mask, uint64_t value) override {
-    both_.store_masked(begin_ + offset, mask, value);
+  uint64_t put_masked(uint64_t offset, uint64_t mask, uint64_t value) override {
+    return both_.store_masked(begin_ + offset, mask, value);
   }
   void on_store(uint64_t, uint64_t) override {}
   void write_back_line(uint64_t offset) override { both_.flush(begin_ + offset, kLineSize); }

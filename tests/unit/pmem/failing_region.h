@@ -28,11 +28,11 @@ class FailingRegion final : public Region {
   bool extensible() const override { return inner_->extensible(); }
 
  protected:
-  void put(uint64_t offset, std::span<const uint64_t> words) override {
-    inner_->store(offset, words);
+  uint64_t put(uint64_t offset, std::span<const uint64_t> words) override {
+    return inner_->store(offset, words);
   }
-  void put_masked(uint64_t offset, uint64_t mask, uint64_t value) override {
-    inner_->store_masked(offset, mask, value);
+  uint64_t put_masked(uint64_t offset, uint64_t mask, uint64_t value) override {
+    return inner_->store_masked(offset, mask, value);
   }
   void on_store(uint64_t, uint64_t) override {}
   void write_back_line(uint64_t offset) override { inner_->flush(offset, kLineSize); }
