@@ -302,7 +302,7 @@ def _replay(args: argparse.Namespace) -> int:
         return EXIT_USAGE
     try:
         if args.out is not None:
-            args.out.open("wb").close()  # fails before the replay, which may take hours
+            args.out.open("ab").close()  # fails before the replay, which may take hours
         outcome = compare(workload, device, args.policies)
         if args.out is not None:
             _write_tags(args.out, raw, outcome.tags)
@@ -389,9 +389,7 @@ def _plot(args: argparse.Namespace) -> int:
             return _plot_mounted(socket_path(Path(args.trace)), args.trace, args.output)
         return _plot_learned(args)
     except ImportError as error:
-        log.error(
-            "cannot draw: %s; apt-get install python3-matplotlib, or pip install matplotlib", error
-        )
+        log.error("cannot draw: %s; pip install 'matplotlib>=3.7'", error)
         return EXIT_IO
     except (OSError, TraceError) as error:
         log.error("%s", sentence(error))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from classifierd.charts import binary_bytes
 from classifierd.classes import LifetimeKMeans
 from classifierd.clusters import ChunkClusters
 from classifierd.learner import Learner
@@ -13,13 +14,8 @@ from classifierd.records import BLOCK_BYTES
 
 
 def size(pages: float) -> str:
-    """A number of pages as bytes, for people."""
-    value = pages * BLOCK_BYTES
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.3g} {unit}"
-        value /= 1024
-    return f"{value:.3g} TiB"
+    """Format a number of pages as bytes: "1.5 GiB"."""
+    return binary_bytes(pages * BLOCK_BYTES)
 
 
 def class_lines(learner: Learner) -> Iterator[str]:
