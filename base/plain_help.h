@@ -17,7 +17,7 @@ void use_plain_help(CLI::App& app);
 // Accepts numbers from `least` on; help shows "1 or more".
 CLI::Validator at_least(double least);
 
-// What was wrong with a command line, without the library's braces and unit names.
+// Says what is wrong with a command line, without the library's braces and unit names.
 std::string plain_error(const CLI::ParseError& error);
 
 // A sentence for the first argument that should be a command and is none, with the likeliest

@@ -1,4 +1,4 @@
-// What programs print: JSON with a schema version, tables, figures for people or raw ones.
+// Prints JSON with a schema version, tables, and figures: rounded for people, or raw.
 // Thread safety: pure functions but for stdout.
 #pragma once
 

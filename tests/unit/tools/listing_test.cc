@@ -30,7 +30,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// What `words` print, or the error of the command line.
+// Returns the listing that a command line of `words` prints, or the error of the command line.
 std::string listed(int rows, std::vector<std::string> words, const Style& style = kPlainStyle) {
   CLI::App app;
   ListingOptions options;

@@ -1,4 +1,4 @@
-// What programs print: figures, the intervals of iostat and top, usage's sums.
+// Tests of what programs print: figures, the intervals of iostat and top, usage's sums.
 #include "fuse-fs/tools/output.h"
 
 #include <gtest/gtest.h>
