@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from classifierd import cli
 
 SMALL = ["replay", "uniform", "--pages", "5000", "--live", "4096", "--policies", "sepgc"]
 
@@ -57,5 +60,21 @@ def test_a_spare_that_cannot_be_is_refused(spare: str, tmp_path: Path) -> None:
     assert "--spare" in error_of([*SMALL, f"--spare={spare}"], tmp_path)
 
 
-def test_a_directory_cannot_take_the_tags(tmp_path: Path) -> None:
-    assert f"{tmp_path}: Is a directory" in error_of([*SMALL, "--out", "PATH"], tmp_path)
+def test_a_directory_cannot_take_the_tags_and_nothing_is_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cli, "compare", lambda *_: pytest.fail("it replayed"))
+    assert cli.main([*SMALL, "--out", str(tmp_path)]) == cli.EXIT_NO_DEVICE
+    assert f"{tmp_path}: Is a directory" in caplog.text
+
+
+def test_a_replay_that_fails_leaves_the_tags_that_were_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(cli, "compare", fails)
+    (tmp_path / "tags").write_bytes(b"old")
+    assert cli.main([*SMALL, "--out", str(tmp_path / "tags")]) == cli.EXIT_NO_DEVICE
+    assert (tmp_path / "tags").read_bytes() == b"old"
