@@ -44,8 +44,9 @@ Result<FigureRun> run_figure(const Figure& figure, FigureOptions options) {
 Measured over_seeds(std::span<const double> values) {
   if (values.empty()) return {.mean = 0, .least = 0, .most = 0, .seeds = 0};
   const auto [least, most] = std::ranges::minmax(values);
-  return {.mean = std::accumulate(values.begin(), values.end(), 0.0) /
-                  static_cast<double>(values.size()),
+  const double mean =
+      std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return {.mean = std::clamp(mean, least, most),  // a rounded sum can lie outside
           .least = least,
           .most = most,
           .seeds = static_cast<uint32_t>(values.size())};

@@ -63,6 +63,12 @@ TEST(Figures, ParallelReturnsTheErrorAndBeginsNoMore) {
   EXPECT_EQ(run, 4);
 }
 
+TEST(Figures, MeanOfEqualValuesLiesBetweenLeastAndMost) {
+  constexpr double kValue = 0.8666666666666667;  // the sum of five is rounded down
+  const Measured measured = over_seeds(std::array{kValue, kValue, kValue, kValue, kValue});
+  EXPECT_EQ(measured.mean, kValue);
+}
+
 TEST(Figures, NumbersAreRoundedToThreeDigits) {
   EXPECT_EQ(rounded(0), "0");
   EXPECT_EQ(rounded(1.004), "1.00");
