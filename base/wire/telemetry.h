@@ -15,7 +15,7 @@
 namespace streamfs::wire {
 
 inline constexpr uint64_t kTelemetryMagic = 0x31304d4c54534653;  // "SFSTLM01"
-inline constexpr uint32_t kTelemetryVersion = 2;
+inline constexpr uint32_t kTelemetryVersion = 3;
 
 enum class TelemetryKind : uint8_t { kNew = 0, kOverwrite = 1, kTrim = 2 };
 
@@ -32,7 +32,8 @@ struct TelemetryRecord {
   uint16_t pstream;
   TelemetryKind kind;
   uint8_t age;  // class of what is overwritten (model_table.h); 0 unless kind is kOverwrite
-  uint8_t reserved[2];
+  uint8_t generation;  // of the use that the vStream's number has now
+  uint8_t reserved;
 };
 static_assert(sizeof(TelemetryRecord) == 40);
 

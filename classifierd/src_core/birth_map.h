@@ -74,6 +74,20 @@ class BirthMap {
     });
   }
 
+  // Forgets the births for which gone(Birth) holds.
+  template <typename Gone>
+  void forget(const Gone& gone) {
+    erase_where([&](uint64_t, Group& group) {
+      for (Birth& birth : group.births) {
+        if (birth.cell_plus == 0 || !gone(birth)) continue;
+        birth = {};
+        --group.alive;
+        --alive_;
+      }
+      return group.alive == 0;
+    });
+  }
+
   uint64_t one_in() const { return one_in_; }  // a power of two
   uint64_t alive() const { return alive_; }    // of those followed
 

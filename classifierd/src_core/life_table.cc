@@ -53,6 +53,7 @@ LifeTable::LifeTable(uint64_t capacity_blocks, uint32_t epoch_pages, double deca
       decay_(decay),
       births_(groups_max),
       index_(wire::kModelEntries),
+      generations_(wire::kModelVStreams, int16_t{-1}),
       epoch_now_(std::min(epoch_target_, kFirstEpochPages)) {}
 
 size_t LifeTable::feed(std::span<const TelemetryRecord> records) {
@@ -76,12 +77,35 @@ void LifeTable::learn(const TelemetryRecord& record) {
     clock_ = std::max(clock_, now);
     return;
   }
+  const uint16_t vstream = vstream_of(record);
   for (uint32_t i = 0; i < record.pages; ++i) {
     const uint32_t shape =
         wire::shape_of(record.request_pages, record.request_offset + i, record.age);
-    write_page(record.block + i, now + i, cell_of(record.vstream, shape));
+    write_page(record.block + i, now + i, cell_of(vstream, shape));
   }
   clock_ = std::max(clock_, now + record.pages);
+}
+
+// Generations wrap around: the later one is less than half of them ahead.
+uint16_t LifeTable::vstream_of(const TelemetryRecord& record) {
+  int16_t& known = generations_[record.vstream];
+  if (known < 0) known = record.generation;
+  const auto ahead = static_cast<int8_t>(record.generation - known);
+  if (ahead < 0) return 0;
+  if (ahead > 0) forget(record.vstream);
+  known = record.generation;
+  return record.vstream;
+}
+
+void LifeTable::forget(uint16_t vstream) {
+  const auto of_it = [vstream](uint32_t cell) { return cell / wire::kShapeStride == vstream; };
+  births_.forget([&](const BirthMap::Birth& birth) { return of_it(birth.cell_plus - 1); });
+  for (Cell& cell : cells_) {
+    if (!of_it(cell.life.cell)) continue;
+    const uint32_t number = cell.life.cell;
+    cell = {};
+    cell.life.cell = number;
+  }
 }
 
 uint64_t LifeTable::local_clock(uint64_t device_clock) {

@@ -6,6 +6,8 @@
 // each epoch evidence is committed and decays. Epochs are short at first and double until they
 // reach `epoch_pages`: a cold table speaks after 1,024 pages. On a device with more alive than
 // birth_map.h holds, deaths and survivors are counted in a sample and scaled; volumes are exact.
+// A vStream's number that is given to another use comes with a later generation: what was learned
+// of the earlier use is forgotten then, and a late record of that use counts for vStream 0.
 // Thread safety: none. Crash: state() of the last epoch, if the caller kept it.
 #pragma once
 
@@ -73,6 +75,8 @@ class LifeTable {
   };
   uint64_t local_clock(uint64_t device_clock);
   void learn(const wire::TelemetryRecord& record);
+  uint16_t vstream_of(const wire::TelemetryRecord& record);
+  void forget(uint16_t vstream);
   void write_page(uint64_t block, uint64_t now, uint32_t cell);
   void kill(uint64_t block, uint64_t pages, uint64_t now);
   void died(const BirthMap::Birth& birth, uint64_t now);
@@ -83,7 +87,8 @@ class LifeTable {
   uint32_t epoch_target_;
   double decay_;
   BirthMap births_;
-  std::vector<uint32_t> index_;  // cell → place in cells_ + 1
+  std::vector<uint32_t> index_;       // cell → place in cells_ + 1
+  std::vector<int16_t> generations_;  // of each vStream's number, -1 while not met
   std::vector<Cell> cells_;
   uint32_t epoch_now_;
   uint64_t clock_ = 0;

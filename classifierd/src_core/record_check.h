@@ -15,7 +15,7 @@ inline constexpr uint32_t kPStreamsMax = 256;
 
 inline bool believable(const wire::TelemetryRecord& record, uint64_t capacity_blocks) {
   if (record.kind > wire::TelemetryKind::kTrim) return false;
-  if ((record.reserved[0] | record.reserved[1]) != 0 || record.age > wire::kAgeOld) return false;
+  if (record.reserved != 0 || record.age > wire::kAgeOld) return false;
   if ((record.kind == wire::TelemetryKind::kOverwrite) != (record.age != wire::kAgeNew)) {
     return false;
   }

@@ -100,6 +100,28 @@ def test_a_context_without_history_gets_what_its_relatives_know() -> None:
     assert table[3] == table[1] < table[2]
 
 
+def test_a_number_that_is_given_again_starts_without_a_past() -> None:
+    learner = Learner(1 << 18, 8, Settings(epoch_pages=4096))
+    first = pages_with_lives(np.full(60_000, 300), vstream=5)
+    first["generation"] = 200
+    learn(learner, first)
+    learner.end_epoch()
+    assert learner._backoff.predict(np.array([5], np.uint16))[1][0, NEW_SINGLE] > 1000
+    # Another context's pages under the number: what it overwrites was not its own.
+    again = make(np.arange(100), 1, vstream=5)
+    again["clock_pages"] = 60_000 + np.arange(100)
+    again["generation"] = 201
+    late = make([200], 1, vstream=5)
+    late["clock_pages"], late["generation"] = 60_100, 200
+    learn(learner, np.concatenate([again, late]))
+    learner.end_epoch()
+    cells, volume, deaths, _ = learner.life.cells()
+    mine = cells // _core.SHAPE_STRIDE == 5
+    assert volume[mine].sum() == pytest.approx(100, rel=0.5)
+    assert deaths[mine].sum() == 0
+    assert volume[cells // _core.SHAPE_STRIDE == 0].sum() > 0  # the late record
+
+
 def test_pages_that_die_together_are_one_witness() -> None:
     """A file of 256 pages trimmed whole is one event, pages overwritten one by one are many."""
     learner = Learner(1 << 18, 8, Settings(epoch_pages=4096, decay=1.0))

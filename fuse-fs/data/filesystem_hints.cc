@@ -41,10 +41,14 @@ bool FilesystemImpl::hints_ignored() const {
 Result<HintReply> FilesystemImpl::hint_query(InodeId id) {
   SFS_ASSIGN(const meta::Attributes now, engine_->attributes(id));
   HintReply reply;
-  reply.vstream = now.vstream;
-  if (const auto info = placement_->info(now.vstream)) reply = reply_of(*info);
+  if (const auto info = placement_->info(stored_vstream(now))) reply = reply_of(*info);
   reply.ignored = hints_ignored();
   return reply;
+}
+
+VStreamId FilesystemImpl::stored_vstream(const meta::Attributes& attributes) const {
+  if (attributes.vstream_hinted) return attributes.vstream;
+  return placement_->current(attributes.vstream, attributes.vstream_generation);
 }
 
 HintReply FilesystemImpl::reply_of(const placement::VStreamInfo& info) const {
@@ -83,7 +87,8 @@ Result<HintReply> FilesystemImpl::apply_hint(InodeId id, Result<VStreamId> vstre
   if (hints_ignored()) return hint_query(id);
   SFS_ASSIGN(const meta::Attributes now, engine_->attributes(id));
   if (!now.vstream_hinted) {
-    states_.get(id)->inferred.store(now.vstream.value, std::memory_order_relaxed);
+    const uint32_t inferred = now.vstream.value | uint32_t{now.vstream_generation} << 16;
+    states_.get(id)->inferred.store(inferred, std::memory_order_relaxed);
   }
   meta::AttributeChange change;
   change.vstream = *vstream;
@@ -129,8 +134,9 @@ Result<void> FilesystemImpl::set_vstream_xattr(InodeId id, std::string_view valu
 Result<std::string> FilesystemImpl::get_xattr(InodeId id, std::string_view name) {
   if (!is_virtual(name)) return engine_->get_xattr(id, name);
   SFS_ASSIGN(const meta::Attributes now, engine_->attributes(id));
-  if (now.vstream == kDefaultVStream) return Error{ENODATA};
-  return placement_->describe(now.vstream);
+  const VStreamId vstream = placement_->shown(stored_vstream(now));
+  if (vstream == kDefaultVStream) return Error{ENODATA};
+  return placement_->describe(vstream);
 }
 
 Result<void> FilesystemImpl::set_xattr(InodeId id, std::string_view name, std::string_view value,

@@ -131,6 +131,8 @@ class FilesystemImpl final : public Filesystem {
   void stop_background();
   void empty_kernel_caches();
   Result<void> know_unwritten();
+  // The vStream of an inode that is valid today.
+  VStreamId stored_vstream(const meta::Attributes& attributes) const;
   HintReply reply_of(const placement::VStreamInfo& info) const;
   Result<void> writable() const;
 

@@ -67,7 +67,7 @@ placement::Chosen FilesystemImpl::choose(InodeId parent, const Attributes& direc
   }
   if (!S_ISREG(mode)) return {};
   const std::string folder = directories_.name(parent);
-  return placement_->choose({who.comm, name, folder, said});
+  return placement_->choose({who.comm, name, folder, said, who.caller.uid});
 }
 
 Result<Attributes> FilesystemImpl::create(InodeId parent, std::string_view name, uint32_t mode,
@@ -78,8 +78,9 @@ Result<Attributes> FilesystemImpl::create(InodeId parent, std::string_view name,
   const placement::Chosen chosen = choose(parent, directory, name, mode, who);
   const bool hinted = chosen.source == placement::Source::kDirectory;
   Result<Attributes> made = after_change(with_units([&] {
-    return engine_->create(parent, name,
-                           {mode, who.caller, rdev, symlink_target, chosen.vstream, hinted});
+    return engine_->create(
+        parent, name,
+        {mode, who.caller, rdev, symlink_target, chosen.vstream, hinted, chosen.generation});
   }));
   if (made.ok() && S_ISDIR(mode)) directories_.learn(made->id, name);
   return made;
@@ -92,7 +93,8 @@ Result<Attributes> FilesystemImpl::create_unnamed(InodeId parent, uint32_t mode,
   const placement::Chosen chosen = choose(parent, directory, {}, mode, who);
   const bool hinted = chosen.source == placement::Source::kDirectory;
   return after_change(with_units([&] {
-    return engine_->create_unnamed(parent, {mode, who.caller, 0, {}, chosen.vstream, hinted});
+    return engine_->create_unnamed(
+        parent, {mode, who.caller, 0, {}, chosen.vstream, hinted, chosen.generation});
   }));
 }
 

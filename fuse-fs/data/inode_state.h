@@ -19,7 +19,8 @@ namespace streamfs::data {
 struct InodeState {
   RangeLock blocks;                     // in file blocks; before every other lock
   std::atomic<uint64_t> last_epoch{0};  // of the newest completed write
-  std::atomic<uint16_t> inferred{0};    // vStream before someone said another
+  // The vStream before someone said another, its generation << 16 (placement.h).
+  std::atomic<uint32_t> inferred{0};
 
   void wrote_in(uint64_t epoch) {
     uint64_t old = last_epoch.load(std::memory_order_relaxed);

@@ -46,7 +46,7 @@ Result<void> DataPath::fill_holes(const InodeState& state, const meta::Attribute
   const uint64_t count = div_round_up(offset + length, kBlockSize) - first;
   SFS_ASSIGN(const auto pieces, core_.engine.map(now.id, FileBlock{first}, count));
   Reserved reserved(core_.engine.blocks());
-  SFS_TRY(reserve_or_reclaim(vstream_of(state, now), pieces, reserved.pieces));
+  SFS_TRY(reserve_or_reclaim(vstream_of(core_.placement, state, now), pieces, reserved.pieces));
   if (reserved.pieces.empty()) return {};
   uint64_t slots = 1;
   for (const auto& piece : reserved.pieces) slots += meta::unwritten_extents(piece.length);

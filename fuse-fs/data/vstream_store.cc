@@ -22,6 +22,9 @@ std::vector<SavedVStream> VStreamStore::load() {
     SavedVStream value;
     value.vstream = VStreamId{static_cast<uint16_t>(slot.head)};
     const auto source = static_cast<uint8_t>(slot.head >> 16);
+    value.generation = static_cast<uint8_t>(slot.head >> 24);
+    value.earned = (slot.head & meta::kVStreamEarned) != 0;
+    value.owner = static_cast<uint32_t>(slot.head >> 40);
     const bool known = source <= static_cast<uint8_t>(Source::kInternal);
     value.source = known ? static_cast<Source>(source) : Source::kDefault;
     value.lifetime_bytes = slot.lifetime_bytes;
@@ -35,7 +38,9 @@ std::vector<SavedVStream> VStreamStore::load() {
 
 Result<void> VStreamStore::store(uint32_t slot, const SavedVStream& value) {
   VStreamSlot out{};
-  out.head = value.vstream.value | uint64_t{static_cast<uint8_t>(value.source)} << 16;
+  out.head = value.vstream.value | uint64_t{static_cast<uint8_t>(value.source)} << 16 |
+             uint64_t{value.generation} << 24 | (value.earned ? meta::kVStreamEarned : 0) |
+             uint64_t{value.owner} << 40;
   out.lifetime_bytes = value.lifetime_bytes;
   out.lifetime_ms = value.lifetime_ms;
   out.written_bytes = value.written_bytes;

@@ -24,9 +24,19 @@ constexpr uint64_t kPagesWorthACall = 8;  // to the kernel, and a microsecond's 
 
 }  // namespace
 
-VStreamId vstream_of(const InodeState& state, const meta::Attributes& attributes) {
-  if (attributes.vstream != kDefaultVStream) return attributes.vstream;
-  return VStreamId{state.inferred.load(std::memory_order_relaxed)};
+VStreamId vstream_of(const placement::Placement& placement, const InodeState& state,
+                     const meta::Attributes& attributes) {
+  if (attributes.vstream_hinted) return attributes.vstream;
+  if (attributes.vstream != kDefaultVStream) {
+    return placement.current(attributes.vstream, attributes.vstream_generation);
+  }
+  return inferred_vstream(placement, state);
+}
+
+VStreamId inferred_vstream(const placement::Placement& placement, const InodeState& state) {
+  const uint32_t inferred = state.inferred.load(std::memory_order_relaxed);
+  return placement.current(VStreamId{static_cast<uint16_t>(inferred)},
+                           static_cast<uint8_t>(inferred >> 16));
 }
 
 WriteJob::WriteJob(Core& core, InodeState& state, const meta::Attributes& attributes,
@@ -39,7 +49,7 @@ WriteJob::WriteJob(Core& core, InodeState& state, const meta::Attributes& attrib
       in_(in),
       first_(offset / kBlockSize),
       count_((offset + in.size() - 1) / kBlockSize - first_ + 1),
-      vstream_(vstream_of(state, attributes)),
+      vstream_(vstream_of(core.placement, state, attributes)),
       times_(times) {}
 
 Result<void> WriteJob::run() {
@@ -282,7 +292,8 @@ Result<void> WriteJob::submit() {
 
 void WriteJob::write(blockdev::IoBatch& batch, const Segment& head, uint64_t count) {
   const ConstBytes bytes = image(head.page, count);
-  const blockdev::WriteTag tag{core_.device.placement(head.stream), vstream_};
+  const blockdev::WriteTag tag{core_.device.placement(head.stream),
+                               core_.placement.shown(vstream_)};
   if (!core_.write_behind.hold(attributes_.id, head.block, bytes, tag, head.is_new())) {
     batch.write(head.block, bytes, tag);
   }
@@ -330,11 +341,13 @@ Result<void> WriteJob::finish() {
 
 void WriteJob::tell_others() const {
   const uint32_t request = core_.trace.next_request();
-  const VStreamId inferred{state_.inferred.load(std::memory_order_relaxed)};
-  const VStreamId context = attributes_.vstream_hinted ? inferred : vstream_;
+  const VStreamId shown = core_.placement.shown(vstream_);
+  const VStreamId context = attributes_.vstream_hinted
+                                ? core_.placement.shown(inferred_vstream(core_.placement, state_))
+                                : shown;
   for (const Segment& s : segments_) {
     core_.placement.wrote(run(s.page, s.count, s.block), s.stream, s.age);
-    core_.trace.record(emulator::TraceOp::kWrite, s.block, s.count, vstream_, context, request,
+    core_.trace.record(emulator::TraceOp::kWrite, s.block, s.count, shown, context, request,
                        s.stream);
   }
 }

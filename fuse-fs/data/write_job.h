@@ -30,7 +30,10 @@ namespace streamfs::data {
 inline constexpr uint32_t kLongRequest = std::numeric_limits<uint32_t>::max();
 
 // Which vStream the file's writes belong to: the one somebody said, else the inferred one.
-VStreamId vstream_of(const InodeState& state, const meta::Attributes& attributes);
+VStreamId vstream_of(const placement::Placement& placement, const InodeState& state,
+                     const meta::Attributes& attributes);
+// The one inferred before somebody said another.
+VStreamId inferred_vstream(const placement::Placement& placement, const InodeState& state);
 
 class WriteJob {
  public:

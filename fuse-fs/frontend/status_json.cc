@@ -224,6 +224,7 @@ json streams_json(const std::vector<placement::VStreamInfo>& streams,
       return names == Names::kAll || harmless ? name : std::string();
     };
     list.push_back({{"vstream", each.vstream.value},
+                    {"generation", each.generation},
                     {"source", placement::to_string(each.source)},
                     {"name", shown(each.name, each.built_in)},
                     {"comm", shown(each.comm)},

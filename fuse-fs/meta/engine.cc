@@ -208,6 +208,7 @@ Attributes EngineImpl::attributes_of(const Inode& inode) const {
   out.btime = unpack_time(image.btime);
   out.rdev = is_regular(image) ? 0 : image.rdev;
   out.vstream = vstream_of(image);
+  out.vstream_generation = vstream_generation_of(image);
   out.vstream_hinted = (image.flags & kHintedVStream) != 0;
   return out;
 }

@@ -44,7 +44,8 @@ struct Attributes {
   Timestamp atime, mtime, ctime, btime;
   uint64_t rdev = 0;
   VStreamId vstream;
-  bool vstream_hinted = false;
+  uint8_t vstream_generation = 0;  // placement's: which use of that number is meant
+  bool vstream_hinted = false;     // someone said it; then the generation is 0
 };
 
 struct Caller {
@@ -62,6 +63,7 @@ struct CreateRequest {
   std::string_view symlink_target;
   VStreamId vstream;  // what placement chose
   bool vstream_hinted = false;
+  uint8_t vstream_generation = 0;
 };
 
 // What setattr changes; absent fields stay.

@@ -58,7 +58,7 @@ Result<Attributes> EngineImpl::set_attributes(InodeId id, const AttributeChange&
   if (request.gid) next.gid = *request.gid;
   if (request.atime) next.atime = packed(*request.atime);
   if (request.mtime) next.mtime = packed(*request.mtime);
-  if (request.vstream) set_vstream(next, *request.vstream, request.vstream->value != 0);
+  if (request.vstream) set_vstream(next, *request.vstream, 0, request.vstream->value != 0);
   next.ctime = request.ctime ? packed(*request.ctime) : now();
   const bool given_away = request.uid || request.gid;
   if (given_away && (next.flags & kHasCapability) != 0) {

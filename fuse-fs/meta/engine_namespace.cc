@@ -111,7 +111,7 @@ Result<EngineImpl::NewInode> EngineImpl::prepare_inode(Change& change, const Ino
   image.rdev = request.rdev;
   image.self = made.slot.id().value;
   if (is_directory(image)) image.parent = parent.id.value;
-  set_vstream(image, request.vstream, request.vstream_hinted);
+  set_vstream(image, request.vstream, request.vstream_generation, request.vstream_hinted);
   if (is_symlink(image)) SFS_TRY(put_symlink(change, made, request.symlink_target));
   SFS_ASSIGN(made.xattrs,
              put_permissions(change, made.slot.id(), image, parent, request.caller.umask));

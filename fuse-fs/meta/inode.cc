@@ -135,11 +135,12 @@ void put_image(Transaction& tx, InodeId id, const InodeImage& committed, InodeIm
 }
 
 void set_block_count(InodeImage& image, uint64_t blocks) {
-  image.blocks_vstream = (image.blocks_vstream & ~((uint64_t{1} << 48) - 1)) | blocks;
+  image.blocks_vstream = (image.blocks_vstream & ~kBlockCountMask) | blocks;
 }
 
-void set_vstream(InodeImage& image, VStreamId vstream, bool hinted) {
-  image.blocks_vstream = block_count(image) | uint64_t{vstream.value} << 48;
+void set_vstream(InodeImage& image, VStreamId vstream, uint8_t generation, bool hinted) {
+  image.blocks_vstream =
+      block_count(image) | uint64_t{generation} << 40 | uint64_t{vstream.value} << 48;
   image.flags =
       static_cast<uint16_t>(hinted ? image.flags | kHintedVStream : image.flags & ~kHintedVStream);
 }

@@ -60,14 +60,18 @@ inline bool is_regular(const InodeImage& image) {
 inline bool is_symlink(const InodeImage& image) {
   return (image.mode & 0170000) == 0120000;
 }
+inline constexpr uint64_t kBlockCountMask = (uint64_t{1} << 40) - 1;
 inline uint64_t block_count(const InodeImage& image) {
-  return image.blocks_vstream & ((uint64_t{1} << 48) - 1);
+  return image.blocks_vstream & kBlockCountMask;
 }
 inline VStreamId vstream_of(const InodeImage& image) {
   return VStreamId{static_cast<uint16_t>(image.blocks_vstream >> 48)};
 }
+inline uint8_t vstream_generation_of(const InodeImage& image) {
+  return static_cast<uint8_t>(image.blocks_vstream >> 40);
+}
 void set_block_count(InodeImage& image, uint64_t blocks);
-void set_vstream(InodeImage& image, VStreamId vstream, bool hinted);
+void set_vstream(InodeImage& image, VStreamId vstream, uint8_t generation, bool hinted);
 
 struct InodeEntry;
 

@@ -161,8 +161,9 @@ struct InodeImage {
   uint64_t size;
   uint64_t mtime;  // PackedTime
   uint64_t ctime;
-  uint64_t blocks_vstream;  // 4 KiB blocks | vStream << 48
-  uint64_t chain;           // first directory or extent unit, 0 = none
+  uint64_t
+      blocks_vstream;  // 4 KiB blocks (40 bits) | the vStream's generation << 40 | vStream << 48
+  uint64_t chain;      // first directory or extent unit, 0 = none
   uint32_t generation;
   uint32_t checksum;  // CRC32C of words 0–15 (and inline symlink or attributes), this field zero
   uint64_t atime;
@@ -218,8 +219,9 @@ inline constexpr uint64_t kExtentUnwritten = uint64_t{1} << 41;  // allocated, r
 inline constexpr uint64_t kExtentInMeta = uint64_t{1} << 42;  // reserved, see DESIGN "absorption"
 
 // A persisted vStream.
+inline constexpr uint64_t kVStreamEarned = uint64_t{1} << 32;
 struct VStreamSlot {
-  uint64_t head;  // number | source << 16 | rw_hint << 24 | flags << 32; 0 = free
+  uint64_t head;  // number | source << 16 | generation << 24 | kVStream* | owner << 40; 0 = free
   uint64_t lifetime_bytes;
   uint64_t lifetime_ms;
   uint64_t written_bytes;

@@ -1,6 +1,7 @@
 #include "fuse-fs/placement/context.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <span>
 #include <string>
@@ -15,6 +16,9 @@ namespace {
 constexpr std::string_view kPrefix = "ctx:";
 constexpr size_t kHashSize = 9;  // '~' and 8 hex digits
 constexpr size_t kExtensionMax = 16;
+constexpr std::array<std::string_view, 16> kCopiers{
+    "cp",  "mv",  "rsync", "tar", "bsdtar",      "cpio",     "unzip",    "7z",
+    "7za", "7zz", "unrar", "scp", "sftp-server", "dpkg-deb", "rpm2cpio", "rclone"};
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -34,6 +38,10 @@ std::string clean(std::string_view text) {
 }
 
 }  // namespace
+
+bool is_copier(std::string_view comm) {
+  return std::ranges::find(kCopiers, comm) != kCopiers.end();
+}
 
 std::string fold_comm(std::string_view comm) {
   while (!comm.empty() && is_digit(comm.back())) {
@@ -77,15 +85,22 @@ Context parse_context_name(std::string_view name) {
   Context out;
   if (!name.starts_with(kPrefix)) return out;
   name.remove_prefix(kPrefix.size());
-  if (const size_t hash = name.rfind('~'); hash != std::string_view::npos) {
-    name = name.substr(0, hash);
+  name = name.substr(0, name.rfind('~'));
+  const size_t comm_end = std::min(name.find(':'), name.size());
+  out.comm = name.substr(0, comm_end);
+  name.remove_prefix(std::min(comm_end + 1, name.size()));
+  const size_t ext_end = name.find(':');
+  if (ext_end != std::string_view::npos) {
+    out.ext = name.substr(0, ext_end);
+    name.remove_prefix(ext_end + 1);
   }
-  for (std::string* part : {&out.comm, &out.ext, &out.dir}) {
-    const size_t end = part == &out.dir ? name.size() : std::min(name.find(':'), name.size());
-    *part = name.substr(0, end);
-    name.remove_prefix(std::min(end + 1, name.size()));
-  }
+  out.dir = name;
   return out;
+}
+
+Context context_of(std::string_view comm, std::string_view name, std::string_view directory) {
+  if (is_copier(comm)) return {std::string(kCopier), {}, {}};
+  return {fold_comm(comm), fold_extension(name), fold_directory(directory)};
 }
 
 }  // namespace streamfs::placement

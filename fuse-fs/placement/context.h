@@ -9,9 +9,14 @@
 namespace streamfs::placement {
 
 struct Context {
-  std::string comm, ext, dir;  // empty where backed off
+  std::string comm{}, ext{}, dir{};  // empty where backed off
   friend bool operator==(const Context&, const Context&) = default;
 };
+
+// The context of all programs that copy trees (cp, rsync, tar, unzip and their like): they write
+// what others made, once, so their files' names and directories say nothing of its lifetime.
+inline constexpr std::string_view kCopier = "[copier]";
+bool is_copier(std::string_view comm);
 
 // "kworker/3" → "kworker", "pool-thread-12" → "pool-thread-".
 std::string fold_comm(std::string_view comm);
@@ -22,7 +27,11 @@ std::string fold_directory(std::string_view directory);
 
 // "ctx:comm:ext:dir"; where that is over 31 bytes, its first 22 and a hash of the whole.
 std::string context_name(const Context& context);
-// The parts as far as the name still holds them.
+// The parts as far as the name still holds them: the program always, the extension where it was
+// kept whole, and as the directory the rest without the hash.
 Context parse_context_name(std::string_view name);
+
+// A file's context.
+Context context_of(std::string_view comm, std::string_view name, std::string_view directory);
 
 }  // namespace streamfs::placement

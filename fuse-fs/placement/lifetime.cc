@@ -188,22 +188,43 @@ void LifetimeTable::close_window() {
   }
 }
 
-LifetimeTable::Evidence LifetimeTable::evidence(VStreamId vstream) const {
+LifetimeTable::Seen& LifetimeTable::Seen::operator+=(const Seen& other) {
+  exposure += other.exposure;
+  deaths += other.deaths;
+  recent_pages += other.recent_pages;
+  expected_pages = std::max(expected_pages, other.expected_pages);
+  written_pages += other.written_pages;
+  live_pages += other.live_pages;
+  dead_pages += other.dead_pages;
+  lived_pages += other.lived_pages;
+  return *this;
+}
+
+std::optional<double> LifetimeTable::Seen::lifetime_pages() const {
+  if (deaths < kDeathsMin) return std::nullopt;
+  return std::max(1.0, exposure / deaths);
+}
+
+LifetimeTable::Seen LifetimeTable::seen(VStreamId vstream) const {
   const Counts& counts = (*counts_)[vstream.value];
   const Window& window = (*windows_)[vstream.value];
-  const auto fresh = static_cast<int64_t>(exposure(vstream) - window.exposure_at.load(kRelaxed));
-  const double exposure_now =
-      window.exposure.load(kRelaxed) + static_cast<double>(std::max<int64_t>(fresh, 0));
-  const double deaths =
-      window.deaths.load(kRelaxed) +
-      static_cast<double>(counts.dead.load(kRelaxed) - window.dead_at.load(kRelaxed));
-  return {exposure_now, deaths};
+  Seen out;
+  out.lived_pages = exposure(vstream);
+  out.dead_pages = counts.dead.load(kRelaxed);
+  out.live_pages = counts.live.load(kRelaxed);
+  out.written_pages = counts.written.load(kRelaxed);
+  out.expected_pages = expected_pages(vstream);
+  const auto fresh = static_cast<int64_t>(out.lived_pages - window.exposure_at.load(kRelaxed));
+  out.exposure = window.exposure.load(kRelaxed) + static_cast<double>(std::max<int64_t>(fresh, 0));
+  out.deaths = window.deaths.load(kRelaxed) +
+               static_cast<double>(out.dead_pages - window.dead_at.load(kRelaxed));
+  out.recent_pages = window.written.load(kRelaxed) +
+                     static_cast<double>(out.written_pages - window.written_at.load(kRelaxed));
+  return out;
 }
 
 std::optional<double> LifetimeTable::lifetime_pages(VStreamId vstream) const {
-  const Evidence seen = evidence(vstream);
-  if (seen.deaths < kDeathsMin) return std::nullopt;
-  return std::max(1.0, seen.exposure / seen.deaths);
+  return seen(vstream).lifetime_pages();
 }
 
 std::optional<LifetimeTable::Birth> LifetimeTable::birth(BlockNo page) const {
@@ -213,16 +234,15 @@ std::optional<LifetimeTable::Birth> LifetimeTable::birth(BlockNo page) const {
   return Birth{VStreamId{vstream_of(found)}, written_at(clock_of(found))};
 }
 
-std::optional<double> LifetimeTable::estimate_pages(VStreamId vstream) const {
-  if (const auto known = lifetime_pages(vstream)) return known;
-  const uint64_t written = written_pages(vstream);
-  const auto lived = static_cast<double>(exposure(vstream));
+std::optional<double> LifetimeTable::estimate_pages(const Seen& seen) const {
+  if (const auto known = seen.lifetime_pages()) return known;
+  const auto lived = static_cast<double>(seen.lived_pages);
   const auto old_age = static_cast<double>(pages()) / 4;
-  const double expected = expected_pages(vstream);
-  if (written < kStampPages || lived / static_cast<double>(written) < old_age) {
-    return expected > 0 ? std::optional(expected) : std::nullopt;
+  if (seen.written_pages < kStampPages ||
+      lived / static_cast<double>(seen.written_pages) < old_age) {
+    return seen.expected_pages > 0 ? std::optional(seen.expected_pages) : std::nullopt;
   }
-  return std::max(expected, lived / static_cast<double>(dead_pages(vstream) + 1));
+  return std::max(seen.expected_pages, lived / static_cast<double>(seen.dead_pages + 1));
 }
 
 void LifetimeTable::set_expected(VStreamId vstream, double lifetime_pages) {
@@ -245,13 +265,17 @@ uint64_t LifetimeTable::written_pages(VStreamId vstream) const {
 uint64_t LifetimeTable::live_pages(VStreamId vstream) const {
   return (*counts_)[vstream.value].live.load(kRelaxed);
 }
-uint64_t LifetimeTable::dead_pages(VStreamId vstream) const {
-  return (*counts_)[vstream.value].dead.load(kRelaxed);
-}
-double LifetimeTable::recent_pages(VStreamId vstream) const {
-  const Window& window = (*windows_)[vstream.value];
-  return window.written.load(kRelaxed) +
-         static_cast<double>(written_pages(vstream) - window.written_at.load(kRelaxed));
+
+void LifetimeTable::forget(VStreamId vstream) {
+  Counts& counts = (*counts_)[vstream.value];
+  for (auto* each : {&counts.dead_sum, &counts.dead, &counts.written}) each->store(0, kRelaxed);
+  Window& window = (*windows_)[vstream.value];
+  for (auto* each : {&window.exposure_at, &window.dead_at, &window.written_at}) {
+    each->store(0, kRelaxed);
+  }
+  for (auto* each : {&window.exposure, &window.deaths, &window.written, &window.expected}) {
+    each->store(0, kRelaxed);
+  }
 }
 
 // Stamps older than 2^30 pages are made exactly that old, before their age passes 2^31.

@@ -55,26 +55,32 @@ class LifetimeTable {
   // written since it last worked.
   void sweep();
 
-  // What is behind a lifetime, with the weights of the windows: pages lived, and deaths.
-  struct Evidence {
-    double exposure = 0, deaths = 0;
+  // Everything seen of a vStream. Sums of several are what would have been seen of all as one.
+  struct Seen {
+    double exposure = 0, deaths = 0;  // pages lived, with the weights of the windows
+    double recent_pages = 0;          // written, with the same weights
+    double expected_pages = 0;        // set_expected()
+    uint64_t written_pages = 0, live_pages = 0, dead_pages = 0;
+    uint64_t lived_pages = 0;  // exposure since the table was made
+    Seen& operator+=(const Seen& other);
+    // Mean lifetime, when there is enough history.
+    std::optional<double> lifetime_pages() const;
+    bool nothing() const { return written_pages == 0 && deaths == 0 && expected_pages <= 0; }
   };
-  Evidence evidence(VStreamId vstream) const;
-  // Mean lifetime in pages, when there is enough history.
+  Seen seen(VStreamId vstream) const;
   std::optional<double> lifetime_pages(VStreamId vstream) const;
   // The same, or what is expected, or for what has lived long without dying a bound from below:
   // where to put it is known before how long it lives is.
-  std::optional<double> estimate_pages(VStreamId vstream) const;
+  std::optional<double> estimate_pages(const Seen& seen) const;
   // What to go by until there is history; 0: nothing was said, < 0: nothing will be.
   void set_expected(VStreamId vstream, double lifetime_pages);
   double expected_pages(VStreamId vstream) const;
+  // The number is used for something else from now on. Precondition: none of its pages lives.
+  void forget(VStreamId vstream);
   // A lifetime measured before this mount.
   void set_prior(VStreamId vstream, double lifetime_pages);
   uint64_t written_pages(VStreamId vstream) const;
   uint64_t live_pages(VStreamId vstream) const;
-  uint64_t dead_pages(VStreamId vstream) const;
-  // Written pages with the weights of the windows: what the vStream is worth now.
-  double recent_pages(VStreamId vstream) const;
 
   // Of a page that lives, if it was written since the table was made; its clock is the mean of its
   // stamp's pages.

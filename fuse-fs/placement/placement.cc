@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mix.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
@@ -30,6 +31,13 @@ namespace streamfs::placement {
 namespace {
 
 constexpr double kScalePages = 65536;  // over so many the rate of writing is asked for
+
+// A number that a crash kept out of the table, or that was given up, is in inodes with a generation
+// of an earlier mount; one of 256 mounts begins with the same.
+uint8_t first_generation(Clock& clock) {
+  const Timestamp now = clock.now();
+  return static_cast<uint8_t>(mix64(static_cast<uint64_t>(now.seconds) ^ now.nanoseconds));
+}
 
 }  // namespace
 
@@ -53,17 +61,16 @@ PlacementImpl::PlacementImpl(Store& store, Clock& clock, const Options& options,
     : options_(options),
       rules_(std::move(rules)),
       clock_(clock),
-      table_(store, options.pstream_count),
       lifetimes_(options.capacity_blocks),
+      table_(store, lifetimes_, options.pstream_count, first_generation(clock)),
       ages_(options.capacity_blocks, options.capacity_blocks, options.ages_bytes_max),
       model_(std::move(model)),
       telemetry_(std::move(telemetry)),
       now_ms_(static_cast<uint32_t>(clock.monotonic_ms())) {
-  for (const VStreamId v : table_.used()) {
-    const auto entry = table_.find(v);
-    const uint64_t bytes = entry ? entry->saved.lifetime_bytes : 0;
+  for (const auto& [v, entry] : table_.entries()) {
+    const uint64_t bytes = entry.saved.lifetime_bytes;
     if (bytes != 0) lifetimes_.set_prior(v, static_cast<double>(bytes) / kBlockSize);
-    if (entry && entry->source != Source::kContext) (void)expect(v, entry->name);
+    if (entry.source != Source::kContext) (void)expect(v, entry.name);
   }
   MutexLock lock(tick_mutex_);
   remap();
@@ -77,16 +84,17 @@ std::optional<Chosen> PlacementImpl::choose_by_label(const CreateContext& contex
   const char* ruled = rules_.match(context.directory, context.name, context.comm);
   if (ruled == nullptr) return std::nullopt;
   const Result<VStreamId> v = by_name(ruled, Source::kRule);
-  return v.ok() ? std::optional(Chosen{*v, Source::kRule}) : std::nullopt;
+  if (!v.ok()) return std::nullopt;
+  return Chosen{*v, Source::kRule, table_.generation_of(*v)};
 }
 
 Chosen PlacementImpl::choose(const CreateContext& context) {
   if (options_.mode == Mode::kOff) return {};
   if (const auto labelled = choose_by_label(context)) return *labelled;
-  const VStreamId v = table_.by_context(
-      {fold_comm(context.comm), fold_extension(context.name), fold_directory(context.directory)},
-      lifetimes_.now());
-  return {v, v == kDefaultVStream ? Source::kDefault : Source::kContext};
+  const VStreamId v = table_.by_context(context_of(context.comm, context.name, context.directory),
+                                        context.uid, lifetimes_.now());
+  if (v == kDefaultVStream) return {};
+  return {v, Source::kContext, table_.generation_of(v)};
 }
 
 Result<VStreamId> PlacementImpl::by_name(std::string_view name, Source source) {
@@ -121,8 +129,11 @@ void PlacementImpl::place_first(VStreamId vstream, double pages) {
 PStreamId PlacementImpl::nearest(double lifetime_pages, VStreamId but) {
   PStreamId found = kDefaultPStream;
   double least = std::numeric_limits<double>::infinity();
+  const auto seen = table_.seen();
   for (const VStreamId v : table_.used()) {
-    const auto pages = v == but ? std::nullopt : lifetimes_.estimate_pages(v);
+    const auto its = seen.find(v.value);
+    if (v == but || its == seen.end()) continue;
+    const auto pages = lifetimes_.estimate_pages(its->second);
     if (!pages) continue;
     const double apart = std::abs(std::log(*pages / lifetime_pages));
     if (apart < least) found = table_.pstream(v);
@@ -150,29 +161,29 @@ uint64_t PlacementImpl::lifetime_ms(double pages) {
   return scale_.duration_ms(pages);
 }
 
-VStreamInfo PlacementImpl::measure(VStreamId vstream, const VStreamTable::Entry& entry) {
+VStreamInfo PlacementImpl::measure(VStreamId vstream, const VStreamTable::Entry& entry,
+                                   const LifetimeTable::Seen& seen) {
   VStreamInfo out;
   out.vstream = vstream;
+  out.generation = table_.generation_of(vstream);
   out.source = entry.source;
   out.name = entry.name;
   out.built_in = rules_.is_built_in(entry.name) || is_name_of_life(entry.name);
   out.comm = entry.context.comm;
   out.ext = entry.context.ext;
   out.dir = entry.context.dir;
-  if (const auto pages = lifetimes_.lifetime_pages(vstream)) {
+  if (const auto pages = seen.lifetime_pages()) {
     out.lifetime_bytes = static_cast<uint64_t>(*pages * kBlockSize);
     out.lifetime_ms = lifetime_ms(*pages);
-    const LifetimeTable::Evidence seen = lifetimes_.evidence(vstream);
     const Limits limits = lifetime_limits(seen.exposure, seen.deaths);
     out.lifetime_low_bytes = static_cast<uint64_t>(limits.low * kBlockSize);
     out.lifetime_high_bytes = static_cast<uint64_t>(limits.high * kBlockSize);
   }
-  out.expected_bytes =
-      static_cast<uint64_t>(std::max(0.0, lifetimes_.expected_pages(vstream)) * kBlockSize);
+  out.expected_bytes = static_cast<uint64_t>(std::max(0.0, seen.expected_pages) * kBlockSize);
   if (out.lifetime_ms == 0) out.lifetime_ms = entry.saved.lifetime_ms;
-  out.written_bytes = lifetimes_.written_pages(vstream) * kBlockSize;
-  out.live_bytes = lifetimes_.live_pages(vstream) * kBlockSize;
-  out.dead_bytes = lifetimes_.dead_pages(vstream) * kBlockSize;
+  out.written_bytes = seen.written_pages * kBlockSize;
+  out.live_bytes = seen.live_pages * kBlockSize;
+  out.dead_bytes = seen.dead_pages * kBlockSize;
   out.pstream = plain_route(vstream);
   return out;
 }
@@ -184,19 +195,24 @@ PStreamId PlacementImpl::plain_route(VStreamId vstream) const {
 std::optional<BlockBirth> PlacementImpl::birth(BlockNo block) {
   const auto found = lifetimes_.birth(block);
   if (!found) return std::nullopt;
-  return BlockBirth{found->vstream, plain_route(found->vstream), found->clock, lifetimes_.now()};
+  const VStreamId vstream = table_.shown(found->vstream);
+  return BlockBirth{vstream, plain_route(vstream), found->clock, lifetimes_.now()};
 }
 
 std::optional<VStreamInfo> PlacementImpl::info(VStreamId vstream) {
-  if (vstream == kDefaultVStream) return measure(vstream, {});
-  const auto entry = table_.find(vstream);
-  return entry ? std::optional(measure(vstream, *entry)) : std::nullopt;
+  const VStreamId shown = table_.shown(vstream);
+  const auto entry = table_.find(shown);
+  if (!entry && shown != kDefaultVStream) return std::nullopt;
+  const bool of_many = !entry || entry->source == Source::kContext;
+  return measure(shown, entry.value_or(VStreamTable::Entry{}),
+                 of_many ? table_.seen(shown) : lifetimes_.seen(shown));
 }
 
 std::vector<VStreamInfo> PlacementImpl::all() {
-  std::vector<VStreamInfo> out{measure(kDefaultVStream, {})};
+  auto seen = table_.seen();
+  std::vector<VStreamInfo> out{measure(kDefaultVStream, {}, seen[kDefaultVStream.value])};
   for (const VStreamId v : table_.used()) {
-    if (auto one = info(v)) out.push_back(std::move(*one));
+    if (const auto entry = table_.find(v)) out.push_back(measure(v, *entry, seen[v.value]));
   }
   return out;
 }
@@ -208,8 +224,13 @@ std::string PlacementImpl::describe(VStreamId vstream) {
 
 PStreamId PlacementImpl::placed(VStreamId vstream, uint32_t shape) const {
   if (options_.mode == Mode::kOff) return kDefaultPStream;
-  const auto learned = model_->lookup(vstream, shape, table_.born_clock(vstream));
-  return learned ? *learned : table_.pstream(vstream);
+  const VStreamId shown = table_.shown(vstream);
+  auto learned = model_->lookup(shown, shape, table_.born_clock(shown));
+  if (!learned) {  // the model may know what a younger vStream was split from
+    const VStreamId parent = table_.parent(shown);
+    learned = model_->lookup(parent, shape, table_.born_clock(parent));
+  }
+  return learned ? *learned : table_.pstream(shown);
 }
 
 PStreamId PlacementImpl::route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
@@ -236,17 +257,20 @@ void PlacementImpl::route_run(const PageRun& run, bool overwrite,
 
 void PlacementImpl::wrote(const PageRun& run, PStreamId stream, uint8_t age) {
   const uint64_t clock = lifetimes_.born(run.block, run.pages, run.vstream);
+  table_.wrote(run.vstream, clock);
   ages_.wrote(run.block.value, run.pages, clock);
+  const VStreamId shown = table_.shown(run.vstream);
   telemetry_->record({clock,
                       run.block.value,
                       run.pages,
                       run.request_pages,
                       run.offset,
                       now_ms_.load(std::memory_order_relaxed),
-                      run.vstream.value,
+                      shown.value,
                       stream.value,
                       age == wire::kAgeNew ? TelemetryKind::kNew : TelemetryKind::kOverwrite,
                       age,
+                      table_.generation_of(shown),
                       {}});
   telemetry_->set_clock(clock + run.pages);
 }
@@ -270,6 +294,7 @@ void PlacementImpl::trimmed(BlockNo first, uint64_t pages) {
                       0,
                       TelemetryKind::kTrim,
                       wire::kAgeNew,
+                      0,
                       {}});
 }
 
@@ -283,9 +308,11 @@ void PlacementImpl::remap() {
   std::vector<learning::Sample> samples;
   std::vector<bool> taken(options_.pstream_count, false);
   taken[0] = true;
+  auto seen = table_.seen();
   const auto look_at = [&](VStreamId v) {
-    if (const auto pages = lifetimes_.estimate_pages(v)) {
-      samples.push_back({v, *pages, lifetimes_.recent_pages(v)});
+    const LifetimeTable::Seen& its = seen[v.value];
+    if (const auto pages = lifetimes_.estimate_pages(its)) {
+      samples.push_back({v, *pages, its.recent_pages});
     } else {
       taken[table_.pstream(v).value] = true;  // labelled, written too little to be moved
     }
@@ -324,6 +351,10 @@ std::optional<std::string> PlacementImpl::tick() {
     remapped_at_ = lifetimes_.now();
     lifetimes_.close_window();
     remap();
+  }
+  if (lifetimes_.now() - split_at_ >= kSplitPages) {
+    split_at_ = lifetimes_.now();
+    table_.split_contexts(split_at_);
   }
   std::optional<std::string> said;
   if (options_.mode != Mode::kOff) said = model_->adopt();

@@ -6,6 +6,11 @@
 // lifetimes maps it to a pStream. The shape of the request (base/wire/model_table.h) goes with
 // every page down to here.
 //
+// Contexts are a bounded cache. A file created in a context gets a number of its own to be measured
+// by, but the context's data is shown as its program's vStream until its lifetime differs from the
+// rest by more than twice (context_split.h); `shown` is the vStream that streams, telemetry and
+// models speak of. Numbers are given again: an inode keeps a generation beside the number.
+//
 // Thread safety: every method, any thread. route() and the telemetry calls take no lock, allocate
 // nothing and never wait. Crash: the vStream table is persisted through a Store at checkpoints of
 // its own (losing the last second of statistics is harmless); the model is not.
@@ -42,14 +47,17 @@ struct CreateContext {
   std::string_view name;       // the file's
   std::string_view directory;  // the parent's own name
   VStreamId parent_vstream;    // if the parent directory has one said by someone
+  uint32_t uid = 0;            // of the creator: a user's contexts never displace another's
 };
 struct Chosen {
   VStreamId vstream;
   Source source = Source::kDefault;
+  uint8_t generation = 0;  // to be kept beside the number
 };
 
 struct VStreamInfo {
   VStreamId vstream;
+  uint8_t generation = 0;
   Source source = Source::kDefault;
   std::string name, comm, ext, dir;
   bool built_in = false;  // the name is one of streamfs's own, so it says nothing about any file
@@ -75,6 +83,9 @@ struct SavedVStream {
   Source source = Source::kDefault;
   std::string name;  // at most kNameMax bytes; empty for one known by its number
   uint64_t lifetime_bytes = 0, lifetime_ms = 0, written_bytes = 0;
+  uint8_t generation = 0;
+  bool earned = false;  // a context with a vStream of its own
+  uint32_t owner = 0;   // of a context: its creator's uid, low 24 bits
 };
 inline constexpr size_t kNameMax = 31;
 
@@ -128,6 +139,10 @@ class Placement {
   virtual Result<VStreamId> by_name(std::string_view name, Source source) = 0;
   virtual Result<VStreamId> by_number(uint32_t number) = 0;    // ERANGE outside 1..65535
   virtual Result<VStreamId> by_rw_hint(uint32_t rw_hint) = 0;  // EINVAL unknown
+  // `stored`, or the default vStream where the number was given to another use since.
+  virtual VStreamId current(VStreamId stored, uint8_t generation) const = 0;
+  virtual VStreamId shown(VStreamId vstream) const = 0;
+  // Of the vStream it is shown as.
   virtual std::optional<VStreamInfo> info(VStreamId vstream) = 0;
   virtual std::vector<VStreamInfo> all() = 0;
   // Nothing of what was not written since the mount, or does not live.

@@ -30,6 +30,10 @@ class PlacementImpl final : public Placement {
   Result<VStreamId> by_name(std::string_view name, Source source) override;
   Result<VStreamId> by_number(uint32_t number) override;
   Result<VStreamId> by_rw_hint(uint32_t rw_hint) override;
+  VStreamId current(VStreamId stored, uint8_t generation) const override {
+    return table_.current(stored, generation);
+  }
+  VStreamId shown(VStreamId vstream) const override { return table_.shown(vstream); }
   std::optional<VStreamInfo> info(VStreamId vstream) override;
   std::vector<VStreamInfo> all() override;
   std::optional<BlockBirth> birth(BlockNo block) override;
@@ -50,8 +54,10 @@ class PlacementImpl final : public Placement {
 
  private:
   static constexpr uint32_t kSavesPerTick = 256;
+  static constexpr uint64_t kSplitPages = 2048;  // contexts are looked at after so many written
   std::optional<Chosen> choose_by_label(const CreateContext& context);
-  VStreamInfo measure(VStreamId vstream, const VStreamTable::Entry& entry);
+  VStreamInfo measure(VStreamId vstream, const VStreamTable::Entry& entry,
+                      const LifetimeTable::Seen& seen);
   uint64_t lifetime_ms(double pages);
   std::optional<double> expectation(const std::string& name);
   // What its name says of it, if anything; remap() goes by that.
@@ -64,14 +70,15 @@ class PlacementImpl final : public Placement {
   const Options options_;
   const NameRules rules_;
   Clock& clock_;
-  VStreamTable table_;
   LifetimeTable lifetimes_;
+  VStreamTable table_;
   learning::WriteAges ages_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Telemetry> telemetry_;
   std::atomic<uint32_t> now_ms_;  // of the last tick: the write path asks no clock
   Mutex tick_mutex_;              // before the table's
   uint64_t remapped_at_ SFS_GUARDED_BY(tick_mutex_) = 0;
+  uint64_t split_at_ SFS_GUARDED_BY(tick_mutex_) = 0;
   Mutex scale_mutex_;  // leaf
   TimeScale scale_ SFS_GUARDED_BY(scale_mutex_);
 };

@@ -24,17 +24,33 @@ bool differs_notably(uint64_t a, uint64_t b) {
 }
 
 bool worth_storing(const SavedVStream& now, const SavedVStream& stored) {
-  return now.vstream != stored.vstream || now.source != stored.source || now.name != stored.name ||
+  return now.vstream != stored.vstream || now.generation != stored.generation ||
+         now.source != stored.source || now.earned != stored.earned || now.name != stored.name ||
          differs_notably(now.lifetime_bytes, stored.lifetime_bytes) ||
          differs_notably(now.written_bytes, stored.written_bytes);
 }
 
+// As a slot keeps it.
+uint32_t owner_of(uint32_t uid) {
+  return uid & 0xffffff;
+}
+
+bool is_program(const Context& context) {
+  return context.ext.empty() && context.dir.empty();
+}
+
 }  // namespace
 
-VStreamTable::VStreamTable(Store& store, uint16_t pstream_count)
-    : store_(store), pstream_count_(pstream_count), hot_(65536) {
+VStreamTable::VStreamTable(Store& store, LifetimeTable& lifetimes, uint16_t pstream_count,
+                           uint8_t first_generation)
+    : store_(store), lifetimes_(lifetimes), pstream_count_(pstream_count), hot_(kVStreams) {
+  for (uint32_t v = 0; v < kVStreams; ++v) {
+    show(VStreamId{static_cast<uint16_t>(v)}, VStreamId{static_cast<uint16_t>(v)});
+    if (v != 0) hot_[v].generation.store(first_generation, std::memory_order_relaxed);
+  }
   MutexLock lock(mutex_);
   load();
+  load_contexts();
 }
 
 void VStreamTable::load() {
@@ -47,13 +63,57 @@ void VStreamTable::load() {
     if (!value.name.empty() && names_.contains(value.name)) continue;
     slots_[slot] = true;
     Entry& entry = add(value.vstream, value.source, value.name, 0);
+    hot_[value.vstream.value].generation.store(value.generation, std::memory_order_relaxed);
     entry.slot = slot;
     entry.saved = value;
-    if (value.source == Source::kContext) {
-      entry.context = parse_context_name(value.name);
-      ++contexts_;
-    }
+    entry.earned = value.earned;
   }
+}
+
+// Contexts are shown as META says; a program that META had no room for is known again.
+void VStreamTable::load_contexts() {
+  std::vector<VStreamId> contexts;
+  for (const auto& [v, entry] : entries_) {
+    if (entry.source == Source::kContext) contexts.push_back(v);
+  }
+  for (const VStreamId v : contexts) {
+    const Entry& entry = entries_[v];
+    count_context(v, parse_context_name(entry.name), entry.saved.owner);
+  }
+  for (const VStreamId v : contexts) {
+    const auto it = entries_.find(v);
+    if (it == entries_.end()) continue;  // displaced by a program
+    (void)add_context({it->second.context.comm, {}, {}}, it->second.owner, 0);
+    if (!it->second.earned) show(v, shown_above(it->second.context));
+  }
+}
+
+void VStreamTable::count_context(VStreamId v, Context context, uint32_t owner) {
+  Entry& entry = entries_[v];
+  entry.earned = entry.earned || is_program(context);
+  entry.context = std::move(context);
+  entry.owner = owner;
+  ++owners_[owner].contexts;
+  ++contexts_;
+}
+
+void VStreamTable::show(VStreamId v, VStreamId as) {
+  hot_[v.value].parent.store(as.value, std::memory_order_relaxed);
+  hot_[v.value].shown.store(as.value, std::memory_order_relaxed);
+}
+
+std::optional<VStreamId> VStreamTable::named(const std::string& name) const {
+  const auto known = names_.find(name);
+  return known == names_.end() ? std::nullopt : std::optional(known->second);
+}
+
+// The vStream that a context is shown as which has none of its own.
+VStreamId VStreamTable::shown_above(const Context& context) const {
+  for (const Context& above : {Context{context.comm, context.ext, {}}, Context{context.comm}}) {
+    const auto v = named(context_name(above));
+    if (v && entries_.at(*v).earned) return *v;
+  }
+  return kDefaultVStream;
 }
 
 VStreamTable::Entry& VStreamTable::add(VStreamId v, Source source, std::string name,
@@ -62,14 +122,21 @@ VStreamTable::Entry& VStreamTable::add(VStreamId v, Source source, std::string n
   entry.source = source;
   entry.name = std::move(name);
   if (!entry.name.empty()) names_[entry.name] = v;
-  hot_[v.value].born.store(clock, std::memory_order_relaxed);
+  Hot& hot = hot_[v.value];
+  hot.generation.fetch_add(1, std::memory_order_relaxed);
+  hot.born.store(clock, std::memory_order_relaxed);
+  hot.written.store(clock, std::memory_order_relaxed);
+  hot.pstream.store(kDefaultPStream.value, std::memory_order_relaxed);
+  show(v, v);
   return entry;
 }
 
 std::optional<VStreamId> VStreamTable::free_number() {
-  for (uint32_t tried = 0; tried < 65536; ++tried) {
+  for (uint32_t tried = 0; tried < kVStreams; ++tried) {
     const VStreamId v{next_number_++};
-    if (v != kDefaultVStream && !entries_.contains(v)) return v;
+    if (v == kDefaultVStream || entries_.contains(v) || lifetimes_.live_pages(v) > 0) continue;
+    lifetimes_.forget(v);
+    return v;
   }
   return std::nullopt;
 }
@@ -81,6 +148,7 @@ PStreamId VStreamTable::unused_pstream() {
   std::vector<bool> taken(pstream_count_, false);
   taken[0] = true;
   for (const auto& [v, entry] : entries_) {
+    if (shown(v) != v) continue;
     taken[std::min<uint16_t>(pstream(v).value, static_cast<uint16_t>(pstream_count_ - 1))] = true;
   }
   const auto free = std::find(taken.begin(), taken.end(), false);
@@ -95,13 +163,12 @@ Result<VStreamId> VStreamTable::by_name(std::string_view name, Source source, ui
   }
   MutexLock lock(mutex_);
   if (const auto known = names_.find(std::string(name)); known != names_.end()) {
-    Entry& entry = entries_[known->second];
-    entry.source = std::min(entry.source, source);
+    said(known->second, source);
     return known->second;
   }
   const std::optional<VStreamId> v = free_number();
   if (!v) return Error{ENOSPC, "all 65535 vStreams are in use"};
-  const PStreamId first = source == Source::kContext ? kDefaultPStream : unused_pstream();
+  const PStreamId first = unused_pstream();
   add(*v, source, std::string(name), clock);
   hot_[v->value].pstream.store(first.value, std::memory_order_relaxed);
   return *v;
@@ -110,34 +177,118 @@ Result<VStreamId> VStreamTable::by_name(std::string_view name, Source source, ui
 VStreamId VStreamTable::by_number(uint16_t number, uint64_t clock) {
   const VStreamId v{number};
   MutexLock lock(mutex_);
-  if (entries_.contains(v)) return v;
+  if (entries_.contains(v)) {
+    said(v, Source::kHint);
+    return v;
+  }
   const PStreamId first = unused_pstream();
   add(v, Source::kHint, {}, clock);
   hot_[v.value].pstream.store(first.value, std::memory_order_relaxed);
   return v;
 }
 
-VStreamId VStreamTable::by_context(const Context& context, uint64_t clock) {
-  size_t count = 0;
-  {
-    MutexLock lock(mutex_);
-    count = contexts_;
-    const auto known = names_.find(context_name(context));
-    if (known != names_.end()) return known->second;
+// The stronger source counts: a context that somebody names is no part of the cache any more.
+void VStreamTable::said(VStreamId v, Source source) {
+  Entry& entry = entries_[v];
+  if (entry.source == Source::kContext && source < Source::kContext) {
+    --owners_[entry.owner].contexts;
+    --contexts_;
+    show(v, v);
   }
-  Context reduced = context;
-  if (count >= kContextsMax) reduced.dir.clear();
-  if (count >= kContextsNoDirMax) reduced.ext.clear();
-  if (reduced == Context{}) return kDefaultVStream;
-  const std::string name = context_name(reduced);
+  entry.source = std::min(entry.source, source);
+}
+
+VStreamId VStreamTable::by_context(const Context& context, uint32_t uid, uint64_t clock) {
+  if (context == Context{}) return kDefaultVStream;
+  const std::string name = context_name(context);
   MutexLock lock(mutex_);
-  const auto known = names_.find(name);
-  if (known != names_.end()) return known->second;
-  const auto v = count >= kContextsCommMax ? std::nullopt : free_number();
-  if (!v) return kDefaultVStream;
-  add(*v, Source::kContext, name, clock).context = std::move(reduced);
-  ++contexts_;
-  return *v;
+  if (const auto known = named(name)) return *known;
+  const auto program = add_context(Context{context.comm, {}, {}}, owner_of(uid), clock);
+  const auto v = add_context(context, owner_of(uid), clock);
+  return v ? *v : program.value_or(kDefaultVStream);
+}
+
+std::optional<VStreamId> VStreamTable::add_context(const Context& context, uint32_t owner,
+                                                   uint64_t clock) {
+  std::string name = context_name(context);
+  if (const auto known = named(name)) return known;
+  if (!make_room(owner, clock)) return std::nullopt;
+  const auto v = free_number();
+  if (!v) return std::nullopt;
+  add(*v, Source::kContext, std::move(name), clock);
+  count_context(*v, context, owner);
+  if (!is_program(context)) show(*v, shown_above(context));
+  return v;
+}
+
+bool VStreamTable::make_room(uint32_t owner, uint64_t clock) {
+  Owner& its = owners_[owner];
+  if (its.contexts < kContextsOfOwnerMax && contexts_ < kContextsMax) return true;
+  if (clock < its.evict_from) return false;
+  const std::vector<VStreamId> evicted = contexts_to_evict(contexts_seen(), owner, kEvictedAtOnce);
+  for (const VStreamId v : evicted) give_up(v);
+  if (evicted.empty()) its.evict_from = clock + kEvictAgainPages;
+  return !evicted.empty();
+}
+
+// Data of a context that has no vStream of its own stays that of the vStream it is shown as, for as
+// long as it lives: its number is not given again before.
+void VStreamTable::give_up(VStreamId v) {
+  const auto it = entries_.find(v);
+  Entry& entry = it->second;
+  if (entry.slot) to_clear_.push_back(*entry.slot);
+  names_.erase(entry.name);
+  --owners_[entry.owner].contexts;
+  --contexts_;
+  entries_.erase(it);
+  if (shown(v) != v) return;
+  for (uint32_t other = 1; other < kVStreams; ++other) {
+    const VStreamId each{static_cast<uint16_t>(other)};
+    if (shown(each) == v) show(each, kDefaultVStream);
+  }
+}
+
+std::vector<ContextSeen> VStreamTable::contexts_seen() const {
+  std::unordered_map<uint16_t, uint64_t> forgotten;  // pages alive, by what they are shown as
+  for (uint32_t number = 1; number < kVStreams; ++number) {
+    const VStreamId v{static_cast<uint16_t>(number)};
+    if (shown(v) == v || entries_.contains(v)) continue;
+    forgotten[shown(v).value] += lifetimes_.live_pages(v);
+  }
+  std::vector<ContextSeen> out;
+  out.reserve(contexts_);
+  for (const auto& [v, entry] : entries_) {
+    if (entry.source != Source::kContext) continue;
+    const uint64_t written = hot_[v.value].written.load(std::memory_order_relaxed);
+    out.push_back({v, shown(v), entry.context, lifetimes_.seen(v), entry.owner, written,
+                   forgotten[v.value]});
+  }
+  return out;
+}
+
+void VStreamTable::split_contexts(uint64_t clock) {
+  MutexLock lock(mutex_);
+  for (const Context& context : contexts_to_split(contexts_seen())) split(context, clock);
+}
+
+// Where the model is older than a vStream, its parent's row serves (PlacementImpl::placed).
+void VStreamTable::split(const Context& context, uint64_t clock) {
+  const VStreamId from = shown_above(context);
+  auto v = named(context_name(context));
+  if (!v) v = add_context(context, entries_[from].owner, clock);
+  if (!v || from == kDefaultVStream) return;
+  entries_[*v].earned = true;
+  Hot& hot = hot_[v->value];
+  hot.born.store(clock, std::memory_order_relaxed);
+  hot.pstream.store(pstream(from).value, std::memory_order_relaxed);
+  show(*v, *v);
+  hot.parent.store(from.value, std::memory_order_relaxed);
+  if (!context.dir.empty()) return;
+  for (const auto& [each, entry] : entries_) {
+    const bool of_it = entry.source == Source::kContext && !entry.earned &&
+                       entry.context.comm == context.comm && entry.context.ext == context.ext;
+    if (of_it) show(each, *v);
+  }
 }
 
 std::optional<VStreamTable::Entry> VStreamTable::find(VStreamId vstream) const {
@@ -146,11 +297,37 @@ std::optional<VStreamTable::Entry> VStreamTable::find(VStreamId vstream) const {
   return it == entries_.end() ? std::nullopt : std::optional(it->second);
 }
 
+std::map<VStreamId, VStreamTable::Entry> VStreamTable::entries() const {
+  MutexLock lock(mutex_);
+  return entries_;
+}
+
 std::vector<VStreamId> VStreamTable::used() const {
   MutexLock lock(mutex_);
   std::vector<VStreamId> out;
   out.reserve(entries_.size());
-  for (const auto& [v, entry] : entries_) out.push_back(v);
+  for (const auto& [v, entry] : entries_) {
+    if (shown(v) == v) out.push_back(v);
+  }
+  return out;
+}
+
+std::unordered_map<uint16_t, LifetimeTable::Seen> VStreamTable::seen() const {
+  std::unordered_map<uint16_t, LifetimeTable::Seen> out;
+  for (uint32_t number = 0; number < kVStreams; ++number) {
+    const VStreamId v{static_cast<uint16_t>(number)};
+    const LifetimeTable::Seen one = lifetimes_.seen(v);
+    if (!one.nothing()) out[shown(v).value] += one;
+  }
+  return out;
+}
+
+LifetimeTable::Seen VStreamTable::seen(VStreamId shown_one) const {
+  LifetimeTable::Seen out;
+  for (uint32_t number = 0; number < kVStreams; ++number) {
+    const VStreamId v{static_cast<uint16_t>(number)};
+    if (shown(v) == shown_one) out += lifetimes_.seen(v);
+  }
   return out;
 }
 
@@ -161,16 +338,37 @@ std::optional<uint32_t> VStreamTable::free_slot() {
   return static_cast<uint32_t>(next_slot_);
 }
 
+// Before anything is stored, so that no name and no number is in two slots.
+Result<void> VStreamTable::clear_slots() {
+  while (!to_clear_.empty()) {
+    const uint32_t slot = to_clear_.back();
+    SFS_TRY(store_.store(slot, {}));
+    to_clear_.pop_back();
+    slots_[slot] = false;
+    next_slot_ = std::min<size_t>(next_slot_, slot);
+  }
+  return {};
+}
+
 Result<void> VStreamTable::save_changed(
     uint32_t limit, const std::function<void(VStreamId, SavedVStream&)>& measure) {
   MutexLock lock(mutex_);
+  SFS_TRY(clear_slots());
   uint32_t stored = 0;
   auto it = entries_.upper_bound(save_from_);
   for (size_t looked = 0; looked < entries_.size() && stored < limit; ++looked, ++it) {
     if (it == entries_.end()) it = entries_.begin();
     auto& [v, entry] = *it;
     save_from_ = v;
-    SavedVStream now{v, entry.source, entry.name, 0, 0, entry.saved.written_bytes};
+    SavedVStream now{v,
+                     entry.source,
+                     entry.name,
+                     0,
+                     0,
+                     entry.saved.written_bytes,
+                     generation_of(v),
+                     entry.earned,
+                     entry.owner};
     measure(v, now);
     if (!worth_storing(now, entry.saved)) continue;
     if (!entry.slot) entry.slot = free_slot();

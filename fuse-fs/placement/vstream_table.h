@@ -1,8 +1,13 @@
-// The vStreams in use: numbers, names, where each came from, and the pStream measured lifetimes
-// give.
+// The vStreams in use: numbers, names, where each came from, what each is shown as, and the pStream
+// that measured lifetimes give.
 //
-// Thread safety: every method, any thread. pstream() and born_clock() are plain atomics for the
-// write path; the rest takes the table's mutex (a leaf).
+// A number is given again when its vStream was given up and none of its pages lives; each use has a
+// generation, which starts at another value with each mount. Contexts are a cache of kContextsMax,
+// of which one owner has kContextsOfOwnerMax: a new one displaces one of the same owner's
+// (context_cache.h), and where it cannot, files are of the program's vStream or the default one.
+//
+// Thread safety: every method, any thread. What the write path asks for is plain atomics; the rest
+// takes the table's mutex (a leaf).
 // Crash: what save_changed() stored is there at the next mount, numbers and names unchanged.
 #pragma once
 
@@ -20,6 +25,8 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/placement/context.h"
+#include "fuse-fs/placement/context_cache.h"
+#include "fuse-fs/placement/lifetime.h"
 #include "fuse-fs/placement/placement.h"
 
 namespace streamfs::placement {
@@ -28,32 +35,59 @@ class VStreamTable {
  public:
   // Numbers given to names start here: programs that say numbers say small ones.
   static constexpr uint16_t kFirstNamed = 0x4000;
-  static constexpr size_t kContextsMax = 4096;       // of (comm, extension, directory)
-  static constexpr size_t kContextsNoDirMax = 5120;  // then (comm, extension) up to here
-  static constexpr size_t kContextsCommMax = 5376;   // then comm; then the default
+  static constexpr size_t kContextsMax = 4096;
+  static constexpr size_t kContextsOfOwnerMax = 1024;
 
   struct Entry {
     Source source = Source::kDefault;
     std::string name;
     Context context;
+    uint32_t owner = 0;   // of a context
+    bool earned = false;  // of a context: it is shown as itself
     std::optional<uint32_t> slot;
     SavedVStream saved;  // as last stored
   };
 
-  VStreamTable(Store& store, uint16_t pstream_count);
+  // `first_generation`: of numbers that this mount gives. The lifetimes outlive the table.
+  VStreamTable(Store& store, LifetimeTable& lifetimes, uint16_t pstream_count,
+               uint8_t first_generation);
 
   // ENOSPC when all are in use; EINVAL for a name of no or more than kNameMax bytes.
   Result<VStreamId> by_name(std::string_view name, Source source, uint64_t clock);
   VStreamId by_number(uint16_t number, uint64_t clock);
-  VStreamId by_context(const Context& context, uint64_t clock);
+  VStreamId by_context(const Context& context, uint32_t uid, uint64_t clock);
   std::optional<Entry> find(VStreamId vstream) const;
+  std::map<VStreamId, Entry> entries() const;
+  // Those that are shown as themselves, without the default one.
   std::vector<VStreamId> used() const;
+  // Everything seen of the vStream that is shown, by it; only where there is anything.
+  std::unordered_map<uint16_t, LifetimeTable::Seen> seen() const;
+  LifetimeTable::Seen seen(VStreamId shown) const;
 
-  PStreamId pstream(VStreamId v) const {
-    return PStreamId{hot_[v.value].pstream.load(std::memory_order_relaxed)};
+  // Lets contexts have vStreams of their own that have earned them.
+  void split_contexts(uint64_t clock);
+
+  VStreamId current(VStreamId stored, uint8_t generation) const {
+    return generation_of(stored) == generation ? stored : kDefaultVStream;
+  }
+  uint8_t generation_of(VStreamId v) const {
+    return hot_[v.value].generation.load(std::memory_order_relaxed);
+  }
+  VStreamId shown(VStreamId v) const {
+    return VStreamId{hot_[v.value].shown.load(std::memory_order_relaxed)};
+  }
+  // What a vStream that is shown was split from; itself where it was not.
+  VStreamId parent(VStreamId shown) const {
+    return VStreamId{hot_[shown.value].parent.load(std::memory_order_relaxed)};
+  }
+  PStreamId pstream(VStreamId shown) const {
+    return PStreamId{hot_[shown.value].pstream.load(std::memory_order_relaxed)};
   }
   uint64_t born_clock(VStreamId v) const {
     return hot_[v.value].born.load(std::memory_order_relaxed);
+  }
+  void wrote(VStreamId v, uint64_t clock) {
+    hot_[v.value].written.store(clock, std::memory_order_relaxed);
   }
   void set_pstream(VStreamId v, PStreamId p) {
     hot_[v.value].pstream.store(p.value, std::memory_order_relaxed);
@@ -66,24 +100,49 @@ class VStreamTable {
                             const std::function<void(VStreamId, SavedVStream&)>& measure);
 
  private:
+  static constexpr size_t kEvictedAtOnce = 64;
+  // After a search that found nothing to give up, so many pages are written before the next.
+  static constexpr uint64_t kEvictAgainPages = 4096;
   struct Hot {
-    std::atomic<uint64_t> born{0};
-    std::atomic<uint16_t> pstream{0};
+    std::atomic<uint64_t> born{0}, written{0};  // clocks
+    std::atomic<uint16_t> pstream{0}, shown{0}, parent{0};
+    std::atomic<uint8_t> generation{0};
+  };
+  struct Owner {
+    size_t contexts = 0;
+    uint64_t evict_from = 0;  // clock
   };
   void load() SFS_REQUIRES(mutex_);
+  void load_contexts() SFS_REQUIRES(mutex_);
   Entry& add(VStreamId v, Source source, std::string name, uint64_t clock) SFS_REQUIRES(mutex_);
+  // Its number, known or new; none where there is no room.
+  std::optional<VStreamId> add_context(const Context& context, uint32_t owner, uint64_t clock)
+      SFS_REQUIRES(mutex_);
+  void count_context(VStreamId v, Context context, uint32_t owner) SFS_REQUIRES(mutex_);
+  std::optional<VStreamId> named(const std::string& name) const SFS_REQUIRES(mutex_);
   std::optional<VStreamId> free_number() SFS_REQUIRES(mutex_);
+  bool make_room(uint32_t owner, uint64_t clock) SFS_REQUIRES(mutex_);
+  void give_up(VStreamId v) SFS_REQUIRES(mutex_);
+  void show(VStreamId v, VStreamId as);
+  VStreamId shown_above(const Context& context) const SFS_REQUIRES(mutex_);
+  void split(const Context& context, uint64_t clock) SFS_REQUIRES(mutex_);
+  void said(VStreamId v, Source source) SFS_REQUIRES(mutex_);
+  std::vector<ContextSeen> contexts_seen() const SFS_REQUIRES(mutex_);
   PStreamId unused_pstream() SFS_REQUIRES(mutex_);
   std::optional<uint32_t> free_slot() SFS_REQUIRES(mutex_);
+  Result<void> clear_slots() SFS_REQUIRES(mutex_);
 
   Store& store_;
+  LifetimeTable& lifetimes_;
   const uint16_t pstream_count_;
   std::vector<Hot> hot_;
   std::atomic<bool> none_unused_{false};  // spares a look at all of them
   mutable Mutex mutex_;                   // leaf
   std::map<VStreamId, Entry> entries_ SFS_GUARDED_BY(mutex_);
   std::unordered_map<std::string, VStreamId> names_ SFS_GUARDED_BY(mutex_);
+  std::unordered_map<uint32_t, Owner> owners_ SFS_GUARDED_BY(mutex_);  // of contexts
   std::vector<bool> slots_ SFS_GUARDED_BY(mutex_);
+  std::vector<uint32_t> to_clear_ SFS_GUARDED_BY(mutex_);  // slots of what was given up
   size_t contexts_ SFS_GUARDED_BY(mutex_) = 0;
   uint16_t next_number_ SFS_GUARDED_BY(mutex_) = kFirstNamed;
   size_t next_slot_ SFS_GUARDED_BY(mutex_) = 0;

@@ -21,7 +21,8 @@ RECORD = np.dtype(
         ("pstream", "<u2"),
         ("kind", "u1"),
         ("age", "u1"),  # class of what is overwritten
-        ("reserved", "u1", (2,)),
+        ("generation", "u1"),  # of the use of the vStream's number
+        ("reserved", "u1"),
     ]
 )
 assert RECORD.itemsize == 40

@@ -38,6 +38,8 @@ class FakePlacement final : public placement::Placement {
   }
   Result<VStreamId> by_number(uint32_t /*number*/) override { return VStreamId{1}; }
   Result<VStreamId> by_rw_hint(uint32_t /*hint*/) override { return VStreamId{1}; }
+  VStreamId current(VStreamId stored, uint8_t /*generation*/) const override { return stored; }
+  VStreamId shown(VStreamId vstream) const override { return vstream; }
   std::optional<placement::VStreamInfo> info(VStreamId /*vstream*/) override { return one(); }
   std::vector<placement::VStreamInfo> all() override { return {one()}; }
   std::optional<placement::BlockBirth> birth(BlockNo block) override {

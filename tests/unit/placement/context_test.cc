@@ -42,6 +42,14 @@ TEST(Context, NamesFitAndStayDistinct) {
   EXPECT_LE(context_name(a).size(), kNameMax);
   EXPECT_NE(context_name(a), context_name(b));
   EXPECT_EQ(parse_context_name("ctx:cc:o:build"), (Context{"cc", "o", "build"}));
+  EXPECT_EQ(parse_context_name(context_name(a)), (Context{"a-very-long-comm", {}, "e"}))
+      << "an extension that was cut is none";
+}
+
+TEST(Context, ProgramsThatCopyTreesShareOne) {
+  EXPECT_EQ(context_of("cp", "a.gz", "man1"), (Context{std::string(kCopier), {}, {}}));
+  EXPECT_EQ(context_of("rsync", "b", "x"), context_of("tar", "c.d", "y"));
+  EXPECT_EQ(context_of("cpx", "a.gz", "man1"), (Context{"cpx", "gz", "man#"}));
 }
 
 class Contexts : public testing::Test {
@@ -96,18 +104,6 @@ TEST_F(Contexts, ProfilesOfTheFolderCountAndTheirMistakesAreTold) {
   placement = std::move(Placement::open(store_, clock_, options)).value();
   EXPECT_EQ(placement->choose({"db", "x-journal", "d", {}}).source, Source::kContext);
   std::filesystem::remove_all(folder);
-}
-
-TEST_F(Contexts, TooManyBackOffAndNeverFail) {
-  auto placement = open();
-  std::set<uint16_t> seen;
-  for (int i = 0; i < 9000; ++i) {
-    std::string dir = "d";  // digits would fold into one
-    for (int n = i; n > 0; n /= 26) dir += static_cast<char>('a' + n % 26);
-    seen.insert(placement->choose({"cc", "a.o", dir, {}}).vstream.value);
-  }
-  EXPECT_LE(seen.size(), 4098U);
-  EXPECT_GE(seen.size(), 4096U);
 }
 
 TEST_F(Contexts, OneContextIsOneVStreamAcrossMounts) {

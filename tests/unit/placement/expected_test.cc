@@ -43,14 +43,14 @@ TEST(Expected, NamesSayBytesAndSecondsAndHints) {
 TEST(Expected, IsWhatCountsUntilEnoughHasDied) {
   const VStreamId v{7};
   LifetimeTable table(kBlocks);
-  EXPECT_EQ(table.estimate_pages(v), std::nullopt);
+  EXPECT_EQ(table.estimate_pages(table.seen(v)), std::nullopt);
   table.set_expected(v, 5000);
-  EXPECT_EQ(table.estimate_pages(v), 5000);
+  EXPECT_EQ(table.estimate_pages(table.seen(v)), 5000);
   EXPECT_EQ(table.lifetime_pages(v), std::nullopt) << "it is not called measured";
   for (int i = 0; i < 200; ++i) table.born(BlockNo{0}, 16, v);
   ASSERT_TRUE(table.lifetime_pages(v));
   EXPECT_LT(*table.lifetime_pages(v), 100);
-  EXPECT_EQ(table.estimate_pages(v), table.lifetime_pages(v));
+  EXPECT_EQ(table.estimate_pages(table.seen(v)), table.lifetime_pages(v));
 }
 
 TEST(Expected, WhatLivesLongerThanWasSaidIsBelieved) {
@@ -59,7 +59,7 @@ TEST(Expected, WhatLivesLongerThanWasSaidIsBelieved) {
   table.set_expected(said_short, 10);
   table.born(BlockNo{0}, 32, said_short);
   for (uint64_t i = 0; i < kBlocks; i += 16) table.born(BlockNo{64 + i % 1024}, 16, other);
-  EXPECT_GT(*table.estimate_pages(said_short), kBlocks / 4);
+  EXPECT_GT(*table.estimate_pages(table.seen(said_short)), kBlocks / 4);
 }
 
 class ExpectedPlacement : public testing::Test {

@@ -47,8 +47,8 @@ TEST(Lifetime, ADeviceThatGrewIsMeasuredOnWhatIsNew) {
   EXPECT_EQ(table.live_pages(kB), 3U);
   table.died(BlockNo{0}, 200'000);
   EXPECT_EQ(table.live_pages(kA), 0U);
-  EXPECT_EQ(table.dead_pages(kA), 16U);
-  EXPECT_EQ(table.dead_pages(kB), 3U);
+  EXPECT_EQ(table.seen(kA).dead_pages, 16U);
+  EXPECT_EQ(table.seen(kB).dead_pages, 3U);
 }
 
 TEST(Lifetime, ABlockThatLivesIsKnownAndOneThatDiedIsNot) {
@@ -108,7 +108,7 @@ TEST(Lifetime, AUnitThatChangesItsVStreamLosesNoExposure) {
   EXPECT_EQ(table.live_pages(kA), 0U);
   EXPECT_EQ(table.live_pages(kB), 32U);
   EXPECT_EQ(table.exposure(kA), 16U * 17U);
-  EXPECT_EQ(table.dead_pages(kA), 1U);
+  EXPECT_EQ(table.seen(kA).dead_pages, 1U);
 }
 
 TEST(Lifetime, ALogOfSixteenPagesRewrittenInTurnLivesSixteenPages) {
@@ -167,7 +167,7 @@ TEST(Lifetime, ThreadsOnOneUnitLoseNoPage) {
   uint64_t dead = 0;
   for (uint16_t t = 1; t <= 4; ++t) {
     EXPECT_EQ(table.live_pages(VStreamId{t}), 0U);
-    dead += table.dead_pages(VStreamId{t});
+    dead += table.seen(VStreamId{t}).dead_pages;
   }
   EXPECT_EQ(dead, 4U * 20000 * 3);
 }

@@ -1,0 +1,150 @@
+#include "fuse-fs/placement/context_cache.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/types.h"
+#include "fuse-fs/placement/context.h"
+#include "fuse-fs/placement/lifetime.h"
+
+namespace streamfs::placement {
+namespace {
+
+using Seen = LifetimeTable::Seen;
+
+// Between which lifetimes the true one lies, in pages.
+struct Bounds {
+  double low, high;
+};
+
+Bounds bounds_of(const Seen& seen) {
+  if (const auto known = seen.lifetime_pages()) return {*known, *known};
+  return {seen.exposure / (seen.deaths + 1), std::numeric_limits<double>::infinity()};
+}
+
+// How many times longer one lives than the other at least; 0 where that is not known.
+double apart(const Seen& one, const Seen& other) {
+  const Bounds a = bounds_of(one), b = bounds_of(other);
+  return std::max(a.low / b.high, b.low / a.high);
+}
+
+Seen without(Seen all, const Seen& part) {
+  all.exposure = std::max(0.0, all.exposure - part.exposure);
+  all.deaths = std::max(0.0, all.deaths - part.deaths);
+  return all;
+}
+
+// Contexts shown as one vStream, and how they might be parted.
+class Shared {
+ public:
+  void add(const ContextSeen& each) {
+    all_ += each.seen;
+    if (each.is_shown()) {
+      whole_ = each.context;
+    } else {
+      parts_.push_back(&each);
+    }
+  }
+
+  // The part that lives most differently from the rest, if any does so enough. It is gone then.
+  // Extensions come before directories.
+  std::optional<Context> split() {
+    std::map<Context, Seen, Order> by_extension, by_directory;
+    for (const ContextSeen* part : parts_) {
+      by_directory[part->context] += part->seen;
+      if (const auto wider = extension_of(*part)) by_extension[*wider] += part->seen;
+    }
+    std::optional<Context> found = farthest(by_extension);
+    if (!found) found = farthest(by_directory);
+    if (found) remove(*found);
+    return found;
+  }
+
+ private:
+  struct Order {
+    bool operator()(const Context& a, const Context& b) const {
+      return std::tie(a.comm, a.ext, a.dir) < std::tie(b.comm, b.ext, b.dir);
+    }
+  };
+
+  std::optional<Context> farthest(const std::map<Context, Seen, Order>& candidates) const {
+    std::optional<Context> found;
+    double most = kEarnedRatio;
+    for (const auto& [context, seen] : candidates) {
+      if (seen.written_pages < kEarnedPages) continue;
+      const double ratio = apart(seen, without(all_, seen));
+      if (ratio > most) found = context;
+      most = std::max(most, ratio);
+    }
+    return found;
+  }
+
+  // The context of all files of its extension, where it is a part of a program's vStream.
+  std::optional<Context> extension_of(const ContextSeen& part) const {
+    if (!whole_.ext.empty() || part.context.ext.empty()) return std::nullopt;
+    return Context{part.context.comm, part.context.ext, {}};
+  }
+
+  void remove(const Context& context) {
+    std::erase_if(parts_, [&](const ContextSeen* part) {
+      const bool gone = part->context == context || extension_of(*part) == context;
+      if (gone) all_ = without(all_, part->seen);
+      return gone;
+    });
+  }
+
+  Context whole_;
+  Seen all_;
+  std::vector<const ContextSeen*> parts_;
+};
+
+}  // namespace
+
+std::vector<Context> contexts_to_split(const std::vector<ContextSeen>& contexts) {
+  std::map<VStreamId, Shared> shared;
+  for (const ContextSeen& each : contexts) shared[each.shown].add(each);
+  std::vector<Context> out;
+  for (auto& [shown, group] : shared) {
+    if (shown == kDefaultVStream) continue;
+    while (auto context = group.split()) out.push_back(std::move(*context));
+  }
+  return out;
+}
+
+std::vector<VStreamId> contexts_to_evict(const std::vector<ContextSeen>& contexts, uint32_t owner,
+                                         size_t limit) {
+  std::set<VStreamId> shown_as;
+  std::set<std::string> programs;
+  for (const ContextSeen& each : contexts) {
+    if (!each.is_shown()) shown_as.insert(each.shown);
+    if (!each.is_program()) programs.insert(each.context.comm);
+  }
+  const auto kept = [&](const ContextSeen& each) {
+    if (each.owner != owner) return true;
+    if (!each.is_shown()) return false;
+    return each.seen.live_pages + each.forgotten_live > 0 || shown_as.contains(each.vstream) ||
+           (each.is_program() && programs.contains(each.context.comm));
+  };
+  std::vector<std::tuple<int, uint64_t, VStreamId>> order;
+  for (const ContextSeen& each : contexts) {
+    if (kept(each)) continue;
+    const int rank = each.is_shown() ? 2 : each.seen.live_pages > 0 ? 1 : 0;
+    order.emplace_back(rank, each.last_written, each.vstream);
+  }
+  std::ranges::sort(order);
+  order.resize(std::min(order.size(), limit));
+  std::vector<VStreamId> out;
+  for (const auto& [rank, written, vstream] : order) out.push_back(vstream);
+  return out;
+}
+
+}  // namespace streamfs::placement
