@@ -2,11 +2,12 @@
 
 import os
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.integration.pairs import BIN, Mount, Pair, run
+from tests.integration.pairs import BIN, Mount, Pair, run, until
 
 COUNT = 50
 
@@ -14,6 +15,18 @@ COUNT = 50
 def prepare(mount: Mount, prefix: str) -> None:
     for i in range(COUNT):
         os.mknod(mount / f"{prefix}{i}")
+
+
+def settle(mount: Mount) -> None:
+    """Create a file, and wait until its context is stored, which is a commit of its own."""
+    os.mknod(mount / "first")
+
+    def settled() -> bool:
+        before = mount.status()["meta"]["commits"]
+        time.sleep(1.5)
+        return bool(mount.status()["meta"]["commits"] == before)
+
+    until(settled, 30, "META to rest")
 
 
 ACTIONS: dict[str, tuple[bool, Callable[[Path], object]]] = {
@@ -31,6 +44,7 @@ def test_one_fence_each_on_the_critical_path(mounted: Mount, action: str) -> Non
     needs_file, change = ACTIONS[action]
     if needs_file:
         prepare(mounted, "f")
+    settle(mounted)
     before = mounted.status()["meta"]
     for i in range(COUNT):
         change(mounted / f"f{i}")
