@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from bench.demo.report import Report, draw, print_table, write_json
 from bench.emulated.controls import Way
 from bench.emulated.folders import fresh_folders
 from bench.emulated.replays import replay
-from bench.emulated.run import Job, run
+from bench.emulated.run import PROGRAMS, Job, run
 from bench.paths import ROOT
 from bench.programs.plan import FULL, QUICK, Plan
 from bench.system import BenchError
@@ -44,7 +45,38 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--mode", action="append", choices=MODES, help="only this run (may be given again)"
     )
+    parser.add_argument(
+        "--history",
+        type=folder,
+        metavar="FOLDER",
+        help="copy this folder there before the work, as a restore would",
+    )
+    parser.add_argument("--rounds", type=count, metavar="N", help="so many rounds count")
+    parser.add_argument(
+        "--new-names",
+        type=count,
+        default=0,
+        metavar="N",
+        help="also write to so many directories of new names in each round",
+    )
     return parser.parse_args(arguments)
+
+
+def count(text: str) -> int:
+    """Return a number of at least 1; argparse.ArgumentTypeError if it is none."""
+    if not text.isdecimal() or int(text) < 1:
+        message = f"{text} is not a number from 1 on"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
+
+
+def folder(text: str) -> Path:
+    """Return the folder's path; argparse.ArgumentTypeError if it is none."""
+    path = Path(text)
+    if not path.is_dir():
+        message = f"{text} is not a folder"
+        raise argparse.ArgumentTypeError(message)
+    return path
 
 
 def interrupt(*_: object) -> None:
@@ -54,8 +86,10 @@ def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def run_all(modes: Sequence[str], plan: Plan, keep: bool, console: Console) -> Report:
+def run_all(options: argparse.Namespace, plan: Plan, console: Console) -> Report:
     """Do the runs one after the other, then the replays."""
+    modes = [mode for mode in MODES if not options.mode or mode in options.mode]
+    programs = (*PROGRAMS, "names") if options.new_names else PROGRAMS
     columns = (TextColumn("{task.description:<28}"), BarColumn(None), TimeElapsedColumn())
     outcomes, replays = [], None
     with Progress(*columns, console=console) as bar, ExitStack() as stack:
@@ -66,10 +100,11 @@ def run_all(modes: Sequence[str], plan: Plan, keep: bool, console: Console) -> R
             bar.update(task, advance=1, description=f"{mode}: {what}")
 
         for mode in modes:
-            folders = stack.enter_context(fresh_folders(OUTPUT, plan, keep=keep))
-            if keep:
+            folders = stack.enter_context(fresh_folders(OUTPUT, plan, keep=options.keep))
+            if options.keep:
                 bar.console.print(f"{mode}: {folders.work}, {folders.images}")
-            outcome = run(Job(mode, MODES[mode], plan), folders, partial(step, mode))
+            job = Job(mode, MODES[mode], plan, programs, history=options.history)
+            outcome = run(job, folders, partial(step, mode))
             outcomes.append(outcome)
             if outcome.trace is not None:
                 step(mode, "replay")
@@ -82,12 +117,16 @@ def main(arguments: Sequence[str]) -> int:
     """Run the demo and return the exit code."""
     options = parse(arguments)
     plan = QUICK if options.quick else FULL
-    modes = [mode for mode in MODES if not options.mode or mode in options.mode]
+    plan = replace(
+        plan,
+        counted_rounds=options.rounds or plan.counted_rounds,
+        files=replace(plan.files, new_names=options.new_names),
+    )
     console, started = Console(), time.monotonic()
     for number in STOPPING:
         signal.signal(number, interrupt)
     try:
-        report = run_all(modes, plan, options.keep, console)
+        report = run_all(options, plan, console)
     except BenchError as error:
         console.print(f"[bold red]demo:[/] {error}", highlight=False)
         return 1

@@ -96,6 +96,7 @@ class Report:
             "p999_us": counters.p999_us,
             "meta_class": outcome.meta_class,
             "words_ratio": outcome.meta_words.ratio if outcome.meta_words else None,
+            "vstreams": outcome.vstreams,
         }
 
 

@@ -7,12 +7,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 from bench.emulated.folders import Folders
 from bench.loop import loop_device, mount_made
 from bench.paths import BIN, VENV_BIN
 from bench.ssd import Ssd
-from bench.streamctl import status
+from bench.streamctl import status, vstreams
 from bench.system import (
     BenchError,
     as_root,
@@ -95,6 +96,10 @@ class Control:
             return None
         meta = status(self.mount)["meta"]
         return MetaWords(meta["metadata_words"], meta["block_words"])
+
+    def vstreams(self) -> list[dict[str, Any]]:
+        """Return the vStreams that streamfs has; none where there are none."""
+        return [] if self.way.filesystem in MAKE else vstreams(self.mount)
 
 
 def mounted(stack: ExitStack, way: Way, ssd: Ssd, folders: Folders, user: str | None) -> Control:

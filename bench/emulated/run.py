@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from bench.paths import ROOT
 from bench.programs.place import unprivileged_user
 from bench.programs.plan import Plan
 from bench.ssd import Counters
-from bench.system import BenchError
+from bench.system import BenchError, output_of
 
 SEED = 20240229
 PROGRAMS = ("postgres", "sqlite", "rocksdb", "logs", "media", "trees")
@@ -42,6 +42,7 @@ class Job:
     programs: tuple[str, ...] = PROGRAMS
     seed: int = SEED
     plp: bool = True  # the device has power-loss protection
+    history: Path | None = None  # a folder that is copied there first, as a restore would
 
 
 class Workload(Protocol):
@@ -84,6 +85,7 @@ class Outcome:
     trace: Path | None
     warmup_share: float  # of all pages the device was sent, those before the counted rounds
     meta_words: MetaWords | None = None  # None: no META
+    vstreams: list[dict[str, Any]] = field(default_factory=list)  # in the end
 
     @property
     def nand_per_app_byte(self) -> float:
@@ -164,6 +166,8 @@ def run(job: Job, folders: Folders, progress: Progress) -> Outcome:
     ssd = make_ssd(image, plan, plp=job.plp)
     with ExitStack() as stack:
         control = mounted(stack, job.way, ssd, folders, unprivileged_user())
+        if job.history is not None:
+            output_of(["cp", "-a", job.history, control.mount / "history"])
         workload = WorkloadClient(
             stack,
             control.mount,
@@ -182,6 +186,7 @@ def run(job: Job, folders: Folders, progress: Progress) -> Outcome:
         control.check_alive()
         counted = counted_rounds(workload, ssd, control.meta_words, plan, progress)
         control.check_alive()
+        vstreams = control.vstreams()
         workload.ask("close")
     share = ssd.pages_before_reset / ssd.pages_written()
     image.unlink()
@@ -193,6 +198,7 @@ def run(job: Job, folders: Folders, progress: Progress) -> Outcome:
         control.trace,
         share,
         counted.meta_words,
+        vstreams,
     )
 
 

@@ -119,6 +119,29 @@ class Trees:
                 archive.addfile(member, BytesIO(content))
 
 
+class Names:
+    """Directories of names that were never there before, and the last round's go."""
+
+    name = "names"
+
+    def __init__(self, place: Place, plan: FilesPlan) -> None:
+        self.place, self.names = place, plan.new_names
+        self.program = place.scratch / "names_writer.py"
+
+    def prepare(self) -> None:
+        """Make the first ones."""
+        shutil.copy(Path(__file__).with_name("names_writer.py"), self.program)
+        self.round(0)
+
+    def round(self, number: int) -> None:
+        """Make a round's directories."""
+        program = ["/usr/bin/python3", "-I", str(self.program), str(self.place.folder("names"))]
+        self.place.run(None, [*program, str(number), str(self.names)])
+
+    def close(self) -> None:
+        """Nothing runs between rounds."""
+
+
 class Ballast:
     """Cold files, written once, that set how full the device is. Grows and shrinks in pieces."""
 

@@ -72,6 +72,7 @@ class FilesPlan:
     media_new: int  # a round; as many of the oldest go
     trees_kept: int
     tree_files: int
+    new_names: int = 0  # directories that are new in each round
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from bench.accounting import adopt_orphans, bytes_asked, descendants
 from bench.programs.databases import Postgres
 from bench.programs.developers import Build, Repository
-from bench.programs.files import Ballast, Logs, Media, Trees
+from bench.programs.files import Ballast, Logs, Media, Names, Trees
 from bench.programs.place import Place
 from bench.programs.plan import Plan, to_plan
 from bench.programs.rocksdb import RocksDb, RocksFill, RocksReadWhileWriting, RocksYcsbA
@@ -63,6 +63,7 @@ class Workload:
             Logs(place, plan.files, seed),
             Media(place, plan.files, seed),
             Trees(place, plan.files, seed),
+            Names(place, plan.files),
             Repository(place, plan.files, seed),
             Build(place, plan.files, seed),
             MariaDb(place, plan.mariadb, seed),

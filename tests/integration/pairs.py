@@ -81,6 +81,13 @@ class Mount:
         )
         return answer
 
+    def streams(self) -> list[dict[str, Any]]:
+        """What streamctl streams --json lists."""
+        rows: list[dict[str, Any]] = json.loads(
+            run(BIN / "streamctl", "streams", self.point, "--json").stdout
+        )["streams"]
+        return rows
+
     def unmount(self) -> None:
         """Unmount in an orderly way; the program must exit 0."""
         run("umount", self.point)

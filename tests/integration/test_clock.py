@@ -142,8 +142,7 @@ def known(mount: Mount) -> tuple[int, int]:
 
 def longest_ms(mount: Mount) -> int:
     """How long what lives longest of what is known is thought to live."""
-    told = json.loads(run(BIN / "streamctl", "streams", mount.point, "--json").stdout)
-    return max(int(stream["lifetime_ms"]) for stream in told["streams"])
+    return max(int(stream["lifetime_ms"]) for stream in mount.streams())
 
 
 def runnable_seconds(pid: int) -> dict[str, float]:
