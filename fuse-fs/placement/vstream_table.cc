@@ -81,10 +81,9 @@ void VStreamTable::load_contexts() {
     count_context(v, parse_context_name(entry.name), entry.saved.owner);
   }
   for (const VStreamId v : contexts) {
-    const auto it = entries_.find(v);
-    if (it == entries_.end()) continue;  // displaced by a program
-    (void)add_context({it->second.context.comm, {}, {}}, it->second.owner, 0);
-    if (!it->second.earned) show(v, shown_above(it->second.context));
+    const Entry& entry = entries_[v];
+    (void)add_context({entry.context.comm, {}, {}}, entry.owner, 0);
+    if (!entry.earned) show(v, shown_above(entry.context));
   }
 }
 
@@ -203,16 +202,19 @@ VStreamId VStreamTable::by_context(const Context& context, uint32_t uid, uint64_
   const std::string name = context_name(context);
   MutexLock lock(mutex_);
   if (const auto known = named(name)) return *known;
-  const auto program = add_context(Context{context.comm, {}, {}}, owner_of(uid), clock);
+  const Context program{context.comm, {}, {}};
+  if (!make_room(owner_of(uid), clock)) {
+    return named(context_name(program)).value_or(kDefaultVStream);
+  }
+  const auto whole = add_context(program, owner_of(uid), clock);
   const auto v = add_context(context, owner_of(uid), clock);
-  return v ? *v : program.value_or(kDefaultVStream);
+  return v ? *v : whole.value_or(kDefaultVStream);
 }
 
 std::optional<VStreamId> VStreamTable::add_context(const Context& context, uint32_t owner,
                                                    uint64_t clock) {
   std::string name = context_name(context);
   if (const auto known = named(name)) return known;
-  if (!make_room(owner, clock)) return std::nullopt;
   const auto v = free_number();
   if (!v) return std::nullopt;
   add(*v, Source::kContext, std::move(name), clock);
@@ -221,9 +223,10 @@ std::optional<VStreamId> VStreamTable::add_context(const Context& context, uint3
   return v;
 }
 
+// For a context and its program.
 bool VStreamTable::make_room(uint32_t owner, uint64_t clock) {
   Owner& its = owners_[owner];
-  if (its.contexts < kContextsOfOwnerMax && contexts_ < kContextsMax) return true;
+  if (its.contexts + 2 <= kContextsOfOwnerMax && contexts_ + 2 <= kContextsMax) return true;
   if (clock < its.evict_from) return false;
   const std::vector<VStreamId> evicted = contexts_to_evict(contexts_seen(), owner, kEvictedAtOnce);
   for (const VStreamId v : evicted) give_up(v);
@@ -260,8 +263,8 @@ std::vector<ContextSeen> VStreamTable::contexts_seen() const {
   for (const auto& [v, entry] : entries_) {
     if (entry.source != Source::kContext) continue;
     const uint64_t written = hot_[v.value].written.load(std::memory_order_relaxed);
-    out.push_back({v, shown(v), entry.context, lifetimes_.seen(v), entry.owner, written,
-                   forgotten[v.value]});
+    out.push_back(
+        {v, shown(v), entry.context, lifetimes_.seen(v), entry.owner, written, forgotten[v.value]});
   }
   return out;
 }
@@ -274,9 +277,11 @@ void VStreamTable::split_contexts(uint64_t clock) {
 // Where the model is older than a vStream, its parent's row serves (PlacementImpl::placed).
 void VStreamTable::split(const Context& context, uint64_t clock) {
   const VStreamId from = shown_above(context);
+  if (from == kDefaultVStream) return;
+  const uint32_t owner = entries_[from].owner;
   auto v = named(context_name(context));
-  if (!v) v = add_context(context, entries_[from].owner, clock);
-  if (!v || from == kDefaultVStream) return;
+  if (!v && make_room(owner, clock)) v = add_context(context, owner, clock);
+  if (!v || shown_above(context) != from) return;
   entries_[*v].earned = true;
   Hot& hot = hot_[v->value];
   hot.born.store(clock, std::memory_order_relaxed);

@@ -115,7 +115,7 @@ class VStreamTable {
   void load() SFS_REQUIRES(mutex_);
   void load_contexts() SFS_REQUIRES(mutex_);
   Entry& add(VStreamId v, Source source, std::string name, uint64_t clock) SFS_REQUIRES(mutex_);
-  // Its number, known or new; none where there is no room.
+  // Its number, known or new; none where all numbers are in use.
   std::optional<VStreamId> add_context(const Context& context, uint32_t owner, uint64_t clock)
       SFS_REQUIRES(mutex_);
   void count_context(VStreamId v, Context context, uint32_t owner) SFS_REQUIRES(mutex_);

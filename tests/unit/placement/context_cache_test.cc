@@ -190,6 +190,15 @@ TEST_F(ContextCache, WhatWasEarnedIsThereAtTheNextMount) {
   EXPECT_EQ(shown(tables.vstream), other);
 }
 
+TEST_F(ContextCache, ContextsOfAnEarlierVersionAreShownAsTheirPrograms) {
+  const VStreamId old{0x4005};
+  ASSERT_TRUE(store_.store(3, {old, Source::kContext, "ctx:db:log:wal", 4096, 7, 9}).ok());
+  open();
+  EXPECT_EQ(placement_->current(old, 0), old);
+  EXPECT_EQ(shown(old), "ctx:db::");
+  EXPECT_EQ(create("db", "2.log", "wal").vstream, old);
+}
+
 TEST_F(ContextCache, AYoungVStreamIsPlacedAsWhatItWasSplitFrom) {
   Placement::SharedMemory memory = placement_->shared_memory();
   PublishedModel model(memory.model_fd, memory.model_bytes);
@@ -218,11 +227,16 @@ TEST_F(ContextCache, DataOfAContextGivenUpStaysItsPrograms) {
   const Chosen kept = create("cc", "a.o", "first");
   write(kept.vstream, 0, 16);
   std::set<uint16_t> numbers;
-  for (int i = 0; i < 70000; ++i) numbers.insert(create("cc", "a.o", word(i)).vstream.value);
+  for (int i = 0; i < 70000; ++i) {
+    const VStreamId v = create("cc", "a.o", word(i)).vstream;
+    numbers.insert(v.value);
+    if (i < 2000) write(v, static_cast<uint64_t>(i + 1) * 16, 1);  // more than may be known
+  }
+  EXPECT_NE(create("cc", "a.o", "first").vstream, kept.vstream) << "it was given up";
   EXPECT_EQ(placement_->current(kept.vstream, kept.generation), kept.vstream);
   EXPECT_FALSE(numbers.contains(kept.vstream.value)) << "its number is in use";
   EXPECT_EQ(shown(kept.vstream), "ctx:cc::");
-  EXPECT_EQ(placement_->info(kept.vstream)->live_bytes, 16U * kBlockSize);
+  EXPECT_EQ(placement_->info(kept.vstream)->live_bytes, 2016U * kBlockSize) << "as are others";
 }
 
 TEST_F(ContextCache, ANumberThatIsGivenAgainHasALaterGeneration) {
