@@ -80,18 +80,19 @@ def streams_seen(mount: Mount, *as_whom: str) -> str:
     return run(*as_whom, BIN / "streamctl", "streams", mount.point, "--json").stdout
 
 
-def test_an_ordinary_user_sees_no_names_of_others(reached: Mount) -> None:
-    """Of programs, extensions and directories, also in a folder that is not for that user."""
+def test_an_ordinary_user_sees_no_names_of_others(reached: Mount, tmp_path: Path) -> None:
+    """Of programs and labels, also in a folder that is not for that user."""
     private = reached / "private"
     private.mkdir(mode=0o700)
-    (private / "projectx").mkdir()
-    run("cp", "/bin/true", private / "projectx" / "salaries.payroll")
+    program = tmp_path / "payroll"
+    shutil.copy("/usr/bin/tee", program)
+    run(program, private / "salaries", input="much")
     run("cp", "/bin/true", private / "base.db-wal")
     label = (b"user.streamfs.vstream", b"merger-plans")
     os.setxattr(private / "base.db-wal", *label)
     (private / "base.db-wal").unlink()
     run("cp", "/bin/true", private / "base.db-wal")
-    secrets = ("payroll", "projectx", "merger-plans")
+    secrets = ("payroll", "merger-plans")
     everything = streams_seen(reached)
     for name in (*secrets, "sqlite-wal"):
         assert name in everything
@@ -101,11 +102,10 @@ def test_an_ordinary_user_sees_no_names_of_others(reached: Mount) -> None:
     numbers = [each["vstream"] for each in json.loads(seen)["streams"]]
     assert numbers == [each["vstream"] for each in json.loads(everything)["streams"]]
     public = reached / "public"
-    run("cp", "/bin/true", private / "projectx" / "b.payroll")
-    (private / "projectx" / "b.payroll").rename(public)
+    (private / "salaries").rename(public)
     public.chmod(0o644)
     words = ("getfattr", "--only-values", "-n", "user.streamfs.vstream", "public")
-    assert "projectx" in run(*words, cwd=reached.point).stdout
+    assert "payroll" in run(*words, cwd=reached.point).stdout
     assert run(*AS_STRANGER, *words, cwd=reached.point).stdout.strip("\0").isdigit()
 
 

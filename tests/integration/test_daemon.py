@@ -159,7 +159,7 @@ def test_explain_says_where_a_file_goes_and_why(
     words = classifierd("explain", mounted / "app.0.log")
     said = json.loads(run(*words, "--state", tmp_path, "--json").stdout)
     assert said["source"] == "context"
-    assert ".log" in said["label"]
+    assert "python" in said["label"]
     assert said["shapes"], "what was learned of it"
     lifetimes = [each["lifetime_bytes"] for each in said["shapes"]]
     assert all(lifetime >= 0 for lifetime in lifetimes)
