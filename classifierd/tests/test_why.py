@@ -1,14 +1,15 @@
-"""Explaining a block: what the filesystem says of it, in words and as values."""
+"""Explaining a block and a mount: what the filesystem says of it, in words and as values."""
 
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from classifierd.cli import main
+from classifierd.cli import EXIT_NO_DEVICE, main
 from classifierd.control import ControlClient, ControlError
 from classifierd.why import as_json, lines, why_block
 from fake_filesystem import FakeFilesystem, ModelArea, Ring
@@ -60,3 +61,60 @@ def test_a_number_is_a_block_and_needs_a_streamfs(
 ) -> None:
     assert main(["explain", "12", "--mount", str(tmp_path)]) != 0
     assert "no streamfs is mounted there" in caplog.text
+
+
+@pytest.fixture
+def mounted(fs: FakeFilesystem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A mount point that the fake filesystem answers for."""
+    monkeypatch.setattr("classifierd.control.os.getxattr", lambda *_: bytes(fs.path))
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
+    return tmp_path
+
+
+def test_a_mount_is_explained_by_its_table_and_its_largest_vstreams(
+    fs: FakeFilesystem, mounted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fs.more["status"] |= {
+        "placement": "auto",
+        "model": {"adopted": True, "generation": 7, "refused": 2},
+    }
+    fs.streams += [
+        {"vstream": n, "source": "context", "ext": f"e{n}", "written_bytes": n << 20}
+        for n in range(100, 130)
+    ]
+    assert main(["explain", str(mounted)]) == 0
+    said = capsys.readouterr().out
+    assert f"{mounted}: placement auto on 8 pStreams" in said
+    assert "table 7 of the daemon decides" in said
+    assert "2 tables were refused" in said
+    assert "vStream 129, by context: /*.e129 → pStream 0; lifetime unknown, 129 MiB" in said
+    assert "vStream 109," not in said
+    assert "11 smaller vStreams are not listed" in said
+    assert main(["explain", str(mounted), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["schema"], told["table"], told["vstreams_known"]) == (1, 7, 31)
+    assert [row["vstream"] for row in told["vstreams"]] == list(range(129, 109, -1))
+
+
+@pytest.mark.usefixtures("mounted")
+def test_without_a_table_a_mount_is_placed_by_hints_and_measured_lifetimes(
+    fs: FakeFilesystem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fs.more["status"]["model"] = {"adopted": False, "generation": 0, "refused": 0}
+    assert main(["explain", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "no table of a daemon is in use" in said
+    assert "vStream 9, by hint: wal → pStream 3; lifetime 8 MiB" in said
+    assert "refused" not in said
+
+
+def test_a_mount_of_another_filesystem_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    assert main(["explain", "/proc"]) == EXIT_NO_DEVICE
+    assert "/proc: no streamfs is mounted there" in caplog.text
+
+
+def test_a_mount_point_can_be_plotted(fs: FakeFilesystem, mounted: Path) -> None:
+    limits = {"lifetime_low_bytes": 1 << 20, "lifetime_high_bytes": 16 << 20}
+    fs.streams[0] |= limits
+    assert main(["plot", str(mounted), "-o", str(mounted / "a.svg")]) == 0
+    assert b"9 wal" in (mounted / "a.svg").read_bytes()

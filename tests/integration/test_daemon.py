@@ -170,6 +170,29 @@ def test_explain_says_where_a_file_goes_and_why(
     assert "--state DIR" in without
 
 
+def test_explain_and_plot_take_the_mount_point(
+    mounted: Mount, writer: Writer, tmp_path: Path
+) -> None:
+    """The table in use and the largest vStreams; with the daemon's memory, each kind of write."""
+    wait_written(writer, 200)
+    writer.stop()
+    before = run(*classifierd("explain", mounted.point)).stdout
+    assert "no table of a daemon is in use" in before
+    with daemon(mounted, tmp_path):
+        wait_attached(tmp_path, 1)
+        until(lambda: mounted.status()["model"]["adopted"], START_SECONDS, "a table")
+        generation = mounted.status()["model"]["generation"]
+        words = classifierd("explain", mounted.point, "--state", tmp_path)
+        assert f"table {generation} of the daemon decides" in run(*words).stdout
+    run(*classifierd("run", mounted.point, "--once", "--state", tmp_path))
+    told = json.loads(run(*words, "--json").stdout)
+    assert any(".log" in each["label"] for each in told["vstreams"])
+    assert any(each["shapes"] for each in told["vstreams"]), "what was learned"
+    picture = tmp_path / "lifetimes.svg"
+    run(*classifierd("plot", mounted.point, "-o", picture))
+    assert b"<svg" in picture.read_bytes()
+
+
 def test_explain_refuses_what_lies_elsewhere(tmp_path: Path) -> None:
     """With a sentence and the exit code of what is not there."""
     other = tmp_path / "file"

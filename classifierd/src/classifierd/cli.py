@@ -1,4 +1,4 @@
-"""The command line: classifierd run MOUNTPOINT, replay TRACE, explain PATH or block, plot."""
+"""The command line: classifierd run MOUNT, replay TRACE, explain MOUNT, PATH or LBA, plot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from classifierd import _core, explain, operations, plot
+from classifierd import _core, explain, operations, plot, why_mount
 from classifierd import config as configuration
 from classifierd.contexts import VStream
 from classifierd.control import ControlClient, ControlError, socket_path
@@ -39,7 +39,7 @@ from classifierd.replay import (
     workload_of,
 )
 from classifierd.traces import TraceError, read, read_vstreams, telemetry, write_tagged
-from classifierd.why import Why, as_json, lines, mount_of_here, why, why_block
+from classifierd.why import as_json, lines, mount_of_here, why, why_block
 from classifierd.workloads import WORKLOADS
 
 # As base/exit_codes.h.
@@ -99,9 +99,13 @@ def _positive(text: str) -> float:
 
 
 def _declare_explain(commands: argparse._SubParsersAction[_Parser]) -> None:
-    explained = commands.add_parser("explain", help="why a file's data or a block is where it is")
+    explained = commands.add_parser(
+        "explain", help="why data of a mount, a file or a block is where it is"
+    )
     explained.add_argument(
-        "what", metavar="PATH|LBA", help="a file; or a number, a block of 4 KiB of DATA"
+        "what",
+        metavar="MOUNT|PATH|LBA",
+        help="a mount point; a file; or a number, a block of 4 KiB of DATA",
     )
     explained.add_argument(
         "--mount",
@@ -335,23 +339,29 @@ def _replay(args: argparse.Namespace) -> int:
     return 0
 
 
-def _why(args: argparse.Namespace) -> Why:
-    if not args.what.isdecimal():
-        return why(Path(args.what), args.state)
-    with ControlClient(socket_path(args.mount or mount_of_here())) as client:
-        return why_block(client, int(args.what), args.state)
+def _why(args: argparse.Namespace) -> tuple[dict[str, object], Iterator[str]]:
+    """The answer as plain values and in sentences."""
+    if args.what.isdecimal():
+        with ControlClient(socket_path(args.mount or mount_of_here())) as client:
+            block = why_block(client, int(args.what), args.state)
+        return as_json(block), lines(block)
+    if Path(args.what).is_mount():
+        mount = why_mount.why_mount(Path(args.what), args.state)
+        return why_mount.as_json(mount), why_mount.lines(mount)
+    file = why(Path(args.what), args.state)
+    return as_json(file), lines(file)
 
 
 def _explain(args: argparse.Namespace) -> int:
     try:
-        found = _why(args)
+        values, sentences = _why(args)
     except OSError as error:
         log.error("%s", sentence(error))
         return EXIT_NO_DEVICE
     if args.json:
-        print(json.dumps({"schema": JSON_SCHEMA, **as_json(found)}))
+        print(json.dumps({"schema": JSON_SCHEMA, **values}))
     else:
-        print("\n".join(lines(found)))
+        print("\n".join(sentences))
     return 0
 
 

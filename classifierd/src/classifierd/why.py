@@ -7,7 +7,7 @@ import fcntl
 import os
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,8 @@ from classifierd.contexts import VStream, parse_streams
 from classifierd.control import ControlClient, ControlError, socket_path
 from classifierd.explain import size
 from classifierd.records import BLOCK_BYTES
+
+Row = dict[str, object]
 
 # base/wire/hint_ioctl.h
 _HINT = struct.Struct("<IIHHIQ32s")
@@ -82,11 +84,9 @@ def why(path: Path, state_dir: Path | None) -> Why:
     """
     number, pstream, lifetime = _query(path)
     with ControlClient(socket_path(_mount_of(path))) as client:
-        known = {each.number: each for each in client.streams()}
-        answer, _ = client.request("status")
-    vstream = known.get(number, VStream(number))
-    shapes = [] if state_dir is None else list(_shapes(vstream, known, answer, state_dir))
-    return Why(str(path), number, vstream.source, vstream.label, lifetime, pstream, shapes)
+        rows, status = _rows(client), client.request("status")[0]
+    row = _row_of(rows, number) | {"pstream": pstream, "lifetime_bytes": lifetime}
+    return replace(of_row(row, Memory.of(status, rows, state_dir)), path=str(path))
 
 
 def mount_of_here() -> Path:
@@ -102,29 +102,37 @@ def why_block(client: ControlClient, number: int, state_dir: Path | None) -> Why
     said, _ = client.request("block", block=number)
     if said.get("known") is not True:
         return Why("", 0, "", "", 0, 0, [], Block(number, known=False))
-    rows, _ = client.request("streams")
-    known = {each.number: each for each in parse_streams(rows.get("streams"))}
-    status, _ = client.request("status")
-    vstream = known.get(_number(said, "vstream"), VStream(_number(said, "vstream")))
-    listed = rows.get("streams")
-    measured = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
-    lifetime = next((row for row in measured if row.get("vstream") == vstream.number), {})
-    shapes = [] if state_dir is None else list(_shapes(vstream, known, status, state_dir))
-    return Why(
-        "",
-        vstream.number,
-        vstream.source,
-        vstream.label,
-        _number(lifetime, "lifetime_bytes"),
-        _number(said, "pstream"),
-        shapes,
-        Block(number, known=True, age_bytes=_number(said, "age_bytes")),
-    )
+    rows, status = _rows(client), client.request("status")[0]
+    vstream = number_of(said, "vstream")
+    row = _row_of(rows, vstream) | {"pstream": number_of(said, "pstream")}
+    block = Block(number, known=True, age_bytes=number_of(said, "age_bytes"))
+    return replace(of_row(row, Memory.of(status, rows, state_dir)), block=block)
 
 
-def _number(row: Mapping[str, object], key: str) -> int:
+def number_of(row: Mapping[str, object], key: str) -> int:
+    """The whole number there; 0 where there is none."""
     value = row.get(key)
     return value if isinstance(value, int) else 0
+
+
+def of_row(row: Mapping[str, object], memory: Memory | None) -> Why:
+    """The same of a row of the control socket's "streams", which is no file's and no block's."""
+    number = number_of(row, "vstream")
+    vstream = next(iter(parse_streams([row])), VStream(number))
+    shapes = [] if memory is None else list(memory.shapes(number))
+    lifetime, pstream = number_of(row, "lifetime_bytes"), number_of(row, "pstream")
+    return Why("", number, vstream.source, vstream.label, lifetime, pstream, shapes)
+
+
+def _rows(client: ControlClient) -> list[Row]:
+    listed = client.request("streams")[0].get("streams")
+    return [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+
+
+def _row_of(rows: list[Row], vstream: int) -> Row:
+    """The vStream's row; one that says its number only where there is none."""
+    unknown: Row = {"vstream": vstream, "source": VStream(vstream).source}
+    return next((row for row in rows if row.get("vstream") == vstream), unknown)
 
 
 def _query(path: Path) -> tuple[int, int, int]:
@@ -151,29 +159,40 @@ def _mount_of(path: Path) -> Path:
     return path
 
 
-def _shapes(
-    vstream: VStream, known: dict[int, VStream], status: dict[str, object], state_dir: Path
-) -> Iterator[Shape]:
-    uuid = bytes.fromhex(str(status.get("uuid", "")).replace("-", ""))
-    pstreams = status.get("pstreams")
-    contest = Contest(1, Device(_core.SHAPES, pstreams if isinstance(pstreams, int) else 1))
-    contest.know(known.values())
-    if not state.load(state_dir, uuid, contest):
-        return
-    contest.refresh()
-    learner, placed = contest.learner, contest.tables_[contest.published]
-    mean, evidence = learner.expected(vstream.number)
-    for shape in np.argsort(-evidence, kind="stable"):
-        if evidence[shape] >= 1:
-            place = _PLACES[shape % len(_PLACES)]
-            kind = _AGES[shape // len(_PLACES)]
-            pages = round(2.0 ** float(mean[shape]))
-            yield Shape(
-                f"{place}, {kind}",
-                pages * BLOCK_BYTES,
-                round(float(evidence[shape]), 1),
-                int(placed[vstream.number, shape]),
-            )
+class Memory:
+    """The daemon's memory of one filesystem, as it lies in its state directory."""
+
+    def __init__(self, contest: Contest) -> None:
+        self._learner = contest.learner
+        self._placed = contest.tables_[contest.published]
+
+    @staticmethod
+    def of(status: Mapping[str, object], rows: list[Row], state_dir: Path | None) -> Memory | None:
+        """Read it for the filesystem that answered so; None where nothing is remembered."""
+        if state_dir is None:
+            return None
+        uuid = bytes.fromhex(str(status.get("uuid", "")).replace("-", ""))
+        contest = Contest(1, Device(_core.SHAPES, max(number_of(status, "pstreams"), 1)))
+        contest.know(parse_streams(rows))
+        if not state.load(state_dir, uuid, contest):
+            return None
+        contest.refresh()
+        return Memory(contest)
+
+    def shapes(self, vstream: int) -> Iterator[Shape]:
+        """Each kind of write with evidence, most evidence first."""
+        mean, evidence = self._learner.expected(vstream)
+        for shape in np.argsort(-evidence, kind="stable"):
+            if evidence[shape] >= 1:
+                place = _PLACES[shape % len(_PLACES)]
+                kind = _AGES[shape // len(_PLACES)]
+                pages = round(2.0 ** float(mean[shape]))
+                yield Shape(
+                    f"{place}, {kind}",
+                    pages * BLOCK_BYTES,
+                    round(float(evidence[shape]), 1),
+                    int(self._placed[vstream, shape]),
+                )
 
 
 def as_json(found: Why) -> dict[str, object]:
@@ -196,6 +215,11 @@ def lines(found: Why) -> Iterator[str]:
     yield f"  a new write of one page goes to pStream {found.pstream}"
     if not found.shapes:
         yield "  no memory of the daemon's to look at (--state DIR says where it is)"
+    yield from shape_lines(found)
+
+
+def shape_lines(found: Why) -> Iterator[str]:
+    """A line for each kind of write that the daemon's memory knows."""
     for each in found.shapes:
         yield (
             f"  {each.write}: lives {size(each.lifetime_bytes / BLOCK_BYTES)} of writes, "

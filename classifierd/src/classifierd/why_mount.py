@@ -1,0 +1,79 @@
+"""Why a mount places data as it does: the answer of the filesystem for its largest vStreams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from classifierd.control import ControlClient, socket_path
+from classifierd.explain import size
+from classifierd.records import BLOCK_BYTES
+from classifierd.why import Memory, Why, number_of, of_row, shape_lines
+
+_VSTREAMS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class WhyMount:
+    """The placement of a mounted filesystem, as the filesystem reports it."""
+
+    mount: str
+    placement: str  # the mode: off, learned, hints, auto
+    pstreams: int
+    table: int  # generation of the daemon's table in use; 0: none
+    refused: int  # tables that the filesystem refused
+    vstreams: list[Why]  # those that wrote most, the largest first
+    written_bytes: list[int]  # by each of them
+    vstreams_known: int
+
+
+def why_mount(mount: Path, state_dir: Path | None) -> WhyMount:
+    """Ask the filesystem mounted there. Raises ControlError if none is."""
+    with ControlClient(socket_path(mount)) as client:
+        status, _ = client.request("status")
+        answer, _ = client.request("streams")
+    listed = answer.get("streams")
+    rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+    rows.sort(key=lambda row: number_of(row, "written_bytes"), reverse=True)
+    memory = Memory.of(status, rows, state_dir)
+    shown = rows[:_VSTREAMS_SHOWN]
+    model = status.get("model")
+    told: Mapping[str, object] = model if isinstance(model, dict) else {}
+    return WhyMount(
+        str(mount),
+        str(status.get("placement", "")),
+        number_of(status, "pstreams"),
+        number_of(told, "generation") if told.get("adopted") is True else 0,
+        number_of(told, "refused"),
+        [of_row(row, memory) for row in shown],
+        [number_of(row, "written_bytes") for row in shown],
+        len(rows),
+    )
+
+
+def as_json(found: WhyMount) -> dict[str, object]:
+    """The same as plain values."""
+    return asdict(found)
+
+
+def lines(found: WhyMount) -> Iterator[str]:
+    """In sentences: the table in use, then a line for each vStream."""
+    yield f"{found.mount}: placement {found.placement} on {found.pstreams} pStreams"
+    if found.table:
+        yield f"  table {found.table} of the daemon decides"
+    else:
+        yield "  no table of a daemon is in use: hints and measured lifetimes decide"
+    if found.refused:
+        yield f"  {found.refused} tables were refused; the filesystem's log says why"
+    for each, written in zip(found.vstreams, found.written_bytes, strict=True):
+        lives = size(each.lifetime_bytes / BLOCK_BYTES) if each.lifetime_bytes else "unknown"
+        yield (
+            f"  vStream {each.vstream}, by {each.source}: {each.label} → pStream {each.pstream}; "
+            f"lifetime {lives}, {size(written / BLOCK_BYTES)} written"
+        )
+        for line in shape_lines(each):
+            yield f"  {line}"
+    left = found.vstreams_known - len(found.vstreams)
+    if left:
+        yield f"  {left} smaller vStreams are not listed; streamctl streams --all lists them"
