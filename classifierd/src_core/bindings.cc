@@ -81,7 +81,11 @@ void bind_savings(py::module_& m) {
            py::arg("gc_mode"), py::arg("one_in"), py::arg("parts"))
       .def(
           "feed",
-          [](SavingsShadow& shadow, const py::array& records) { shadow.feed(records_of(records)); },
+          [](SavingsShadow& shadow, const py::array& records) {
+            const auto span = records_of(records);
+            const py::gil_scoped_release release;
+            shadow.feed(span);
+          },
           py::arg("records"))
       .def("fill", &SavingsShadow::fill, py::arg("pages"), py::arg("first") = 0)
       .def("release", &SavingsShadow::release, py::arg("stream"))
@@ -446,7 +450,10 @@ void bind_replay(py::module_& m) {
   m.def(
       "generated",
       [](const std::string& name, uint32_t pages, uint64_t writes, uint64_t seed) {
-        const Generated made = generated(name, pages, writes, seed);
+        const Generated made = [&] {
+          const py::gil_scoped_release release;
+          return generated(name, pages, writes, seed);
+        }();
         return py::make_tuple(bytes_of(made.records), made.starts_full);
       },
       py::arg("name"), py::arg("pages"), py::arg("writes"), py::arg("seed") = 1);

@@ -28,6 +28,7 @@ from classifierd.control import ControlClient, ControlError, socket_path
 from classifierd.daemon import Daemon
 from classifierd.errors import sentence
 from classifierd.policies import Tags
+from classifierd.progress import Progress
 from classifierd.records import Records, from_bytes
 from classifierd.replay import (
     ON_DEMAND,
@@ -283,6 +284,12 @@ def _write_tags(path: Path, raw: Records, tags: Tags) -> None:
 
 
 def _replay(args: argparse.Namespace) -> int:
+    with Progress(f"replay of {args.trace}") as progress:
+        progress.step("reading")
+        return _replay_under(args, progress)
+
+
+def _replay_under(args: argparse.Namespace, progress: Progress) -> int:
     try:
         raw, vstreams = _without_hints(*_source(args)) if args.no_hints else _source(args)
     except (OSError, TraceError) as error:
@@ -307,7 +314,7 @@ def _replay(args: argparse.Namespace) -> int:
     try:
         if args.out is not None:
             args.out.open("ab").close()  # fails before the replay, which may take hours
-        outcome = compare(workload, device, args.policies)
+        outcome = compare(workload, device, args.policies, progress)
         if args.out is not None:
             _write_tags(args.out, raw, outcome.tags)
     except OSError as error:
@@ -377,12 +384,17 @@ def _plot_mounted(socket: Path, name: str, output: Path) -> int:
 
 
 def _plot_learned(args: argparse.Namespace) -> int:
-    raw, vstreams = _source(args)
-    if len(raw) == 0:
-        log.error("nothing to plot")
-        return EXIT_USAGE
-    workload = workload_of(raw, vstreams, args.streams, _config(args).learner)
-    plot.draw_learned(plot.learned(workload), args.output, args.trace)
+    with Progress(f"plot of {args.trace}") as progress:
+        progress.step("reading")
+        raw, vstreams = _source(args)
+        if len(raw) == 0:
+            log.error("nothing to plot")
+            return EXIT_USAGE
+        progress.step("learning")
+        workload = workload_of(raw, vstreams, args.streams, _config(args).learner)
+        found = plot.learned(workload, progress)
+        progress.step("drawing")
+        plot.draw_learned(found, args.output, args.trace)
     return 0
 
 

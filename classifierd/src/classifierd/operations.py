@@ -32,6 +32,7 @@ from classifierd.charts import binary_bytes
 from classifierd.errors import sentence
 from classifierd.exporter import Endpoint, keep_textfile, render, write_textfile
 from classifierd.owners import Owners, vstreams
+from classifierd.progress import Progress
 from classifierd.recording import Disk, Recording
 from classifierd.recording import read as read_recording
 from classifierd.recording import write as write_recording
@@ -146,7 +147,7 @@ def _asked_to_stop() -> Iterator[Wishes]:
             signal.signal(number, handler)
 
 
-def _record(args: argparse.Namespace, device: Path) -> Recording:
+def _record(args: argparse.Namespace, device: Path, progress: Progress) -> Recording:
     blocktrace.tracing_folder()  # fails at once, not after the files of the device were looked at
     mount, seconds = blocktrace.mounted_at(device), args.seconds or 60.0
     disk = Disk(blocktrace.capacity_bytes(device))
@@ -159,10 +160,12 @@ def _record(args: argparse.Namespace, device: Path) -> Recording:
         stop = stack.enter_context(_asked_to_stop())
         found = Owners(disk.capacity_bytes)
         if mount is not None:
+            progress.step("looking for files")
             log.info("looking where the files of %s are", mount)
             log.info("%d files", found.walk(mount, lambda: stop.end))
         log.info("recording writes to %s for %.0f s; interrupt to end sooner", device, seconds)
         begun = time.monotonic()
+        progress.step("recording")
         recording = blocktrace.record(device, seconds, lambda: stop.end, found)
         recording = replace(recording, disk=disk, seconds=time.monotonic() - begun)
         if kept_at is not None:
@@ -196,9 +199,17 @@ def _say(machine: Machine, found: list[Prediction]) -> None:
 
 def advise(args: argparse.Namespace) -> int:
     """Record or read, and predict."""
+    with Progress(f"advise of {args.target}") as progress:
+        progress.step("reading")
+        return _advise(args, progress)
+
+
+def _advise(args: argparse.Namespace, progress: Progress) -> int:
     path, disk, seconds = Path(args.target), Disk(), args.seconds or 0.0
     try:
-        recording = _record(args, path) if path.is_block_device() else read_recording(path)
+        recording = (
+            _record(args, path, progress) if path.is_block_device() else read_recording(path)
+        )
         if recording is None:
             raw, known = traces.read(path)
         else:
@@ -225,9 +236,13 @@ def advise(args: argparse.Namespace) -> int:
         sent = traces.telemetry(raw)
         recorded = Recorded(sent, sent, vstreams=known)
     else:
+        progress.step("placing as streamfs would")
         recorded = on_streamfs(recording.requests, machine, known)
     wanted = [each for each in MODELS if args.model in (None, each.name)]
-    predictions = [predict(recorded, machine, model) for model in wanted]
+    predictions = []
+    for model in wanted:
+        progress.step(f"predicting for {model.name}")
+        predictions.append(predict(recorded, machine, model))
     if args.json:
         print(json.dumps(as_json(machine, predictions)))
     else:

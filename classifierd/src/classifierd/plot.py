@@ -19,6 +19,7 @@ from classifierd.charts import binary_bytes
 from classifierd.learner import Learner
 from classifierd.pictures import COLOURS, Format, encoded
 from classifierd.policies import Workload
+from classifierd.progress import Progress
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -55,7 +56,7 @@ class Measured:
     written: float
 
 
-def learned(workload: Workload) -> Learned:
+def learned(workload: Workload, progress: Progress | None = None) -> Learned:
     """Learn the workload, strictly causally, and set predictions beside what happened."""
     records = workload.records
     model = _core.Predictor(workload.end, workload.live_pages, [workload.pstreams, _SCORE_CLASSES])
@@ -68,6 +69,8 @@ def learned(workload: Workload) -> Learned:
         steps.append(_core.tags(part, known))
         said.append(model.feed(part, known))
         at += len(part)
+        if progress is not None:
+            progress.reached(at, len(records))
         if learner.life.epoch_due:
             learner.end_epoch()
     lives = _core.PageTrace(records).lifetimes()

@@ -15,6 +15,7 @@ from classifierd.clusters import ChunkClusters
 from classifierd.contest import CANDIDATES, Contest, Device
 from classifierd.contexts import VStream
 from classifierd.learner import Settings, epoch_pages_for
+from classifierd.progress import Progress
 from classifierd.records import CHUNK_PAGES, KIND_TRIM, Records, pages_one_by_one
 
 Tags = npt.NDArray[np.uint8]
@@ -100,7 +101,11 @@ class Learned:
 
 
 def learned(
-    workload: Workload, spare: float = 0.07, block_pages: int = 256, gc_mode: str = "same"
+    workload: Workload,
+    spare: float = 0.07,
+    block_pages: int = 256,
+    gc_mode: str = "same",
+    progress: Progress | None = None,
 ) -> Learned:
     """What streamfs does: candidates in competition (contest.py).
 
@@ -117,6 +122,7 @@ def learned(
     parts: dict[str, list[Tags]] = {name: [] for name in (*CANDIDATES, "learned")}
     releases: dict[str, list[tuple[int, int]]] = {name: [] for name in parts}
     served, pages = dict.fromkeys(CANDIDATES, 0), 0
+    in_all = int(workload.records["pages"][workload.records["kind"] != KIND_TRIM].sum())
     last = _used(contest, contest.serving)
     for tags, server, ends in contest.run(workload.records):
         used = _used(contest, server)
@@ -128,6 +134,8 @@ def learned(
         parts["learned"].append(tags[server])
         served[server] += ends
         pages += len(tags[server])
+        if progress is not None:
+            progress.reached(pages, in_all)
     none = np.zeros(0, np.uint8)
     return Learned(
         {name: np.concatenate([none, *own]) for name, own in parts.items()},

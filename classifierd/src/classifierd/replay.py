@@ -26,6 +26,7 @@ from classifierd.policies import (
     chunk_kmeans,
     learned,
 )
+from classifierd.progress import Progress
 from classifierd.records import KIND_TRIM, Records, pages_one_by_one
 from classifierd.rivals import RIVALS, rival
 from classifierd.traces import telemetry
@@ -135,27 +136,38 @@ def waf_of(
     )
 
 
-def compare(workload: Workload, device: Device, policies: Sequence[str] = ()) -> Outcome:
+def compare(
+    workload: Workload,
+    device: Device,
+    policies: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Outcome:
     """Replay under each policy; nosep, learned and the oracles always.
 
     By default all of POLICIES; those ON_DEMAND by name only.
     """
+    progress = progress or Progress("replay")
     wanted = [name for name in POLICIES if not policies or name in policies or name in _ALWAYS]
     wanted += [name for name in ON_DEMAND if name in policies]
-    ours = learned(workload, device.spare, device.block_pages, device.gc_mode)
+    progress.step("learning")
+    ours = learned(workload, device.spare, device.block_pages, device.gc_mode, progress)
     tags = ours.tags
     if "chunk-kmeans" in wanted:
         tags["chunk-kmeans"] = chunk_kmeans(workload)
-    tags |= {name: rival(name)(workload) for name in wanted if name in RIVALS}
-    figures = {
-        name: waf_of(workload, name, device, tags.get(name), ours.releases.get(name))
-        for name in wanted
-        if name not in (MEAN, REVIEWED)
-    }
+    for name in [each for each in wanted if each in RIVALS]:
+        progress.step(f"fitting {name}")
+        tags[name] = rival(name)(workload)
+    figures = {}
+    for name in wanted:
+        if name not in (MEAN, REVIEWED):
+            progress.step(f"simulating {name}")
+            figures[name] = waf_of(workload, name, device, tags.get(name), ours.releases.get(name))
     if MEAN in wanted:
+        progress.step(f"simulating {MEAN}")
         ways = mean_tags(workload)
         figures[MEAN] = min(waf_of(workload, MEAN, device, way) for way in ways)
     if REVIEWED in wanted:
+        progress.step(f"simulating {REVIEWED}")
         own = tags["learned"], ours.releases["learned"]
         figures[REVIEWED] = waf_of(workload, REVIEWED, device, *own, "tags-aged")
     trace = _core.PageTrace(workload.records)
