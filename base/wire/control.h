@@ -4,7 +4,10 @@
 // mount's root. One request a line, JSON; one answer a line, JSON. Every answer has "ok"; on
 // failure "error" (a sentence) and "errno". Requests are {"op": NAME, ...}:
 //   status    → the object streamctl status --json prints; in it "saved", what the last daemon told
-//               by savings, with "told_ms" (since 1970), or null
+//               by savings, with "told_ms" (since 1970), or null; and "model", the daemon's tables:
+//               {"adopted" (one is in use), its "generation" and "kind", "looked_at" (the last
+//               generation adopted or refused), "adoptions", "refused", "refusal" (why the last
+//               refused one was), "telemetry_records"}
 //   metrics   → {"schema", "version", "bounds_us": [...], "ops": [{"op", "sum_ns", "counts"}]}: how
 //               long requests took since the mount. counts[i] of them took at most bounds_us[i] and
 //               more than the bound before; the last count is what took longer than any bound

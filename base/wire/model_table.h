@@ -6,7 +6,8 @@
 // and checksum, then stores `active` = generation with release order; buffer = generation % 2.
 // The filesystem checks magic, version, uuid, size, checksum and every entry < pstream_count,
 // copies the buffer into memory of its own and only then uses it: the write path never reads shared
-// memory. A table that fails any check is refused and logged; the last good one serves on.
+// memory. A table that fails any check is refused and logged; the last good one serves on. `kind`
+// names the daemon's model for people and decides nothing; it may be empty.
 #pragma once
 
 #include <algorithm>
@@ -46,13 +47,15 @@ constexpr uint32_t shape_of(uint32_t request_pages, uint32_t offset, uint8_t age
 
 inline constexpr uint32_t kModelVStreams = 65536;
 inline constexpr uint32_t kModelEntries = kModelVStreams * kShapeStride;
+inline constexpr uint32_t kModelKindBytes = 24;
 
 struct ModelBuffer {
   uint64_t generation;
-  uint32_t pstream_count;  // every entry is below this
-  uint32_t checksum;       // CRC32C of entries
-  uint64_t clock_pages;    // device clock the model was learned up to
-  uint64_t reserved[5];
+  uint32_t pstream_count;      // every entry is below this
+  uint32_t checksum;           // CRC32C of entries
+  uint64_t clock_pages;        // device clock the model was learned up to
+  char kind[kModelKindBytes];  // lower-case letters, digits and '-', padded with NULs
+  uint64_t reserved[2];
   uint8_t entries[kModelEntries];  // [vstream * kShapeStride + shape]
 };
 static_assert(sizeof(ModelBuffer) == 64 + kModelEntries);

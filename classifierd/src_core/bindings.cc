@@ -300,9 +300,12 @@ void bind_seams(py::module_& m) {
       .def(py::init<int>(), py::arg("fd"))
       .def(
           "publish",
-          [](ModelWriter& writer, const Array<uint8_t>& entries, uint32_t pstreams,
-             uint64_t clock) { return writer.publish(span_of(entries), pstreams, clock); },
-          py::arg("entries"), py::arg("pstream_count"), py::arg("clock_pages"))
+          [](ModelWriter& writer, const Array<uint8_t>& entries, uint32_t pstreams, uint64_t clock,
+             const std::string& kind) {
+            return writer.publish(span_of(entries), pstreams, clock, kind);
+          },
+          py::arg("entries"), py::arg("pstream_count"), py::arg("clock_pages"),
+          py::arg("kind") = "")
       .def("heartbeat", &ModelWriter::heartbeat, py::arg("now_ms"))
       .def_property_readonly("generation", &ModelWriter::generation)
       .def_property_readonly("uuid", [](const ModelWriter& writer) {

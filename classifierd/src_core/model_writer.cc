@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 
 #include "base/checksum.h"
 
@@ -21,18 +22,21 @@ ModelWriter::ModelWriter(int fd) : map_(fd, SharedMap::Access::kReadWrite, wire:
 }
 
 uint64_t ModelWriter::publish(std::span<const uint8_t> entries, uint32_t pstream_count,
-                              uint64_t clock_pages) {
+                              uint64_t clock_pages, std::string_view kind) {
   if (entries.size() != wire::kModelEntries) throw std::invalid_argument("model: wrong size");
   const auto too_high = [=](uint8_t entry) { return entry >= pstream_count; };
   if (std::ranges::any_of(entries, too_high)) {
     throw std::invalid_argument("model: an entry names a pStream the device does not have");
   }
+  if (kind.size() > wire::kModelKindBytes) throw std::invalid_argument("model: kind too long");
   const uint64_t next = generation() + 1;
   ModelBuffer& idle = buffer(next);
   idle.generation = next;
   idle.pstream_count = pstream_count;
   idle.checksum = crc32c(std::as_bytes(entries));
   idle.clock_pages = clock_pages;
+  std::ranges::fill(idle.kind, '\0');
+  std::ranges::copy(kind, idle.kind);
   std::ranges::copy(entries, idle.entries);
   header().active.store(next, std::memory_order_release);
   return next;

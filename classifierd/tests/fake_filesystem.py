@@ -111,6 +111,11 @@ class ModelArea:
         assert table.max() < count
         return table
 
+    def kind(self) -> str:
+        """The name of the active table's model."""
+        at = 64 + (self.active % 2) * _core.MODEL_BUFFER_BYTES + 24
+        return self.map[at : at + 24].rstrip(b"\0").decode()
+
     def clock_pages(self) -> int:
         """The device clock the active table was made at."""
         at = 64 + (self.active % 2) * _core.MODEL_BUFFER_BYTES

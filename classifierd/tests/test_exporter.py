@@ -342,6 +342,17 @@ def test_the_command_prints_writes_and_refuses(
         assert ended.value.code == EXIT_USAGE
 
 
+def test_the_model_in_use_is_named(served: FakeFilesystem) -> None:
+    model = {"adopted": True, "kind": "life-table", "generation": 4, "adoptions": 3, "refused": 1}
+    served.more = {"status": STATUS | {"model": model}, "metrics": METRICS}
+    text = render([MOUNT]).decode()
+    assert 'streamfs_model_info{kind="life-table",mountpoint="/srv/data"} 1.0' in text
+    assert 'streamfs_model_generation{mountpoint="/srv/data"} 4.0' in text
+    assert 'streamfs_models_adopted_total{mountpoint="/srv/data"} 3.0' in text
+    served.more["status"] = STATUS | {"model": model | {"adopted": False}}
+    assert "streamfs_model_info" not in render([MOUNT]).decode()
+
+
 DASHBOARD = Path(__file__).resolve().parents[2] / "docs/grafana/streamfs.json"
 
 

@@ -76,7 +76,7 @@ def test_a_mount_is_explained_by_its_table_and_its_largest_vstreams(
 ) -> None:
     fs.more["status"] |= {
         "placement": "auto",
-        "model": {"adopted": True, "generation": 7, "refused": 2},
+        "model": {"adopted": True, "generation": 7, "kind": "nosep", "refused": 2},
     }
     fs.streams += [
         {"vstream": n, "source": "context", "ext": f"e{n}", "written_bytes": n << 20}
@@ -85,7 +85,7 @@ def test_a_mount_is_explained_by_its_table_and_its_largest_vstreams(
     assert main(["explain", str(mounted)]) == 0
     said = capsys.readouterr().out
     assert f"{mounted}: placement auto on 8 pStreams" in said
-    assert "table 7 of the daemon decides" in said
+    assert "table 7 (nosep) of the daemon decides" in said
     assert "2 tables were refused" in said
     assert "vStream 129, by context: /*.e129 → pStream 0; lifetime unknown, 129 MiB" in said
     assert "vStream 109," not in said

@@ -133,7 +133,7 @@ struct Status {
   meta::MetadataWords metadata_words;
   meta::Space space;
   MetaRoom meta_room;
-  placement::Placement::ModelStatus model;
+  placement::ModelStatus model;
   uint64_t epochs = 0, dirty_inodes = 0, checksum_errors = 0, trims_pending_blocks = 0;
   IdleStatus idle;
   uint64_t log_bytes = 0;

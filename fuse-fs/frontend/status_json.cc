@@ -60,6 +60,13 @@ json space_json(const meta::Space& space) {
           {"inodes_possible", space.inodes_possible}, {"inodes_free", space.inodes_free}};
 }
 
+json model_json(const placement::ModelStatus& model) {
+  return {{"adopted", model.adopted},     {"generation", model.generation},
+          {"kind", model.kind},           {"looked_at", model.looked_at},
+          {"adoptions", model.adoptions}, {"refused", model.refused},
+          {"refusal", model.refusal},     {"telemetry_records", model.telemetry_records}};
+}
+
 const char* name_of(blockdev::Pressure pressure) {
   constexpr std::array<const char*, 5> kNames = {"none", "low", "high", "critical", "unknown"};
   return kNames.at(static_cast<size_t>(pressure));
@@ -137,11 +144,7 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
             {"cache_bytes_max", status.cache_bytes_max},
             {"held_bytes", status.held_bytes}}},
           {"never_written_bytes", status.never_written_bytes},
-          {"model",
-           {{"adopted", status.model.adopted},
-            {"generation", status.model.generation},
-            {"refused", status.model.refused},
-            {"telemetry_records", status.model.telemetry_records}}},
+          {"model", model_json(status.model)},
           {"idle", idle_json(status.idle)},
           {"epochs", status.epochs},
           {"dirty_inodes", status.dirty_inodes},

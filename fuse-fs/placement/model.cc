@@ -13,10 +13,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/checksum.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/model_table.h"
@@ -31,6 +33,16 @@ std::bitset<256> streams_in(const wire::ModelBuffer& table) {
     if (i % wire::kShapeStride < wire::kShapes) found.set(table.entries[i]);
   }
   return found;
+}
+
+// Up to the first NUL.
+std::string kind_of(const wire::ModelBuffer& table) {
+  return {std::begin(table.kind), std::find(std::begin(table.kind), std::end(table.kind), '\0')};
+}
+
+bool is_kind(std::string_view text) {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-";
+  return text.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
 }  // namespace
@@ -83,6 +95,7 @@ Result<void> Model::check_buffer(const wire::ModelBuffer& copy, uint64_t generat
   }
   const uint8_t largest = *std::max_element(std::begin(copy.entries), std::end(copy.entries));
   if (largest >= copy.pstream_count) return Error{EINVAL, "names a pStream that is not there"};
+  if (!is_kind(kind_of(copy))) return Error{EINVAL, "its kind is no name"};
   return {};
 }
 
@@ -97,10 +110,24 @@ std::optional<std::string> Model::adopt() {
       sizeof(wire::ModelBuffer));
   Result<void> checked = check_header();
   if (checked.ok()) checked = check_buffer(*copy_, published);
-  if (!checked.ok()) {
-    refused_.fetch_add(1, std::memory_order_relaxed);
-    return "model " + std::to_string(published) + " refused: " + checked.error().context;
-  }
+  if (!checked.ok()) return refuse(published, checked.error().context);
+  return adopt_copy(published);
+}
+
+ModelStatus Model::status() const {
+  const MutexLock lock(status_mutex_);
+  return status_;
+}
+
+std::string Model::refuse(uint64_t generation, const std::string& why) {
+  const MutexLock lock(status_mutex_);
+  ++status_.refused;
+  status_.looked_at = generation;
+  status_.refusal = why;
+  return "model " + std::to_string(generation) + " refused: " + why;
+}
+
+std::string Model::adopt_copy(uint64_t generation) {
   auto& idle =
       active_.load(std::memory_order_relaxed) == tables_[0].get() ? tables_[1] : tables_[0];
   if (idle == nullptr) idle = std::make_unique<Table>();
@@ -109,11 +136,16 @@ std::optional<std::string> Model::adopt() {
   }
   idle->clock_pages.store(copy_->clock_pages, std::memory_order_relaxed);
   active_.store(idle.get(), std::memory_order_release);
-  generation_.store(published, std::memory_order_relaxed);
   const std::bitset<256> used = streams_in(*copy_);
   released_ = (released_ | used_) & ~used;
   used_ = used;
-  return "model " + std::to_string(published) + " adopted";
+  const MutexLock lock(status_mutex_);
+  status_.adopted = true;
+  status_.generation = status_.looked_at = generation;
+  status_.kind = kind_of(*copy_);
+  ++status_.adoptions;
+  return "model " + std::to_string(generation) +
+         (status_.kind.empty() ? "" : " (" + status_.kind + ")") + " adopted";
 }
 
 }  // namespace streamfs::placement

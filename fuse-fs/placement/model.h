@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/model_table.h"
+#include "fuse-fs/placement/model_status.h"
 #include "fuse-fs/placement/shared_memory.h"
 
 namespace streamfs::placement {
@@ -39,9 +41,9 @@ class Model {
   // pStreams that the last table taken over names no more, while the one before did; once.
   std::vector<PStreamId> take_released();
 
-  uint64_t generation() const { return generation_.load(std::memory_order_relaxed); }
-  uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
   bool adopted() const { return active_.load(std::memory_order_relaxed) != nullptr; }
+  // Any thread. Without telemetry_records.
+  ModelStatus status() const SFS_EXCLUDES(status_mutex_);
   const SharedMapping& memory() const { return memory_; }
 
  private:
@@ -53,6 +55,8 @@ class Model {
   const wire::ModelHeader& header() const;
   Result<void> check_header() const;
   Result<void> check_buffer(const wire::ModelBuffer& copy, uint64_t generation) const;
+  std::string refuse(uint64_t generation, const std::string& why) SFS_EXCLUDES(status_mutex_);
+  std::string adopt_copy(uint64_t generation) SFS_EXCLUDES(status_mutex_);
 
   SharedMapping memory_;
   const uint16_t pstream_count_;
@@ -60,7 +64,8 @@ class Model {
   std::unique_ptr<wire::ModelBuffer> copy_;  // of the shared buffer under examination
   std::array<std::unique_ptr<Table>, 2> tables_;
   std::atomic<const Table*> active_{nullptr};
-  std::atomic<uint64_t> generation_{0}, refused_{0};
+  mutable Mutex status_mutex_;  // a leaf: nothing is locked or waited for while it is held
+  ModelStatus status_ SFS_GUARDED_BY(status_mutex_);
   uint64_t seen_ = 0;                 // the last generation looked at, adopted or refused
   std::bitset<256> used_, released_;  // pStreams
 };

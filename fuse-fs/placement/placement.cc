@@ -374,8 +374,10 @@ std::vector<PStreamId> PlacementImpl::take_released() {
   return model_->take_released();
 }
 
-Placement::ModelStatus PlacementImpl::model_status() {
-  return {model_->adopted(), model_->generation(), model_->refused(), telemetry_->records()};
+ModelStatus PlacementImpl::model_status() {
+  ModelStatus out = model_->status();
+  out.telemetry_records = telemetry_->records();
+  return out;
 }
 
 Result<Mode> parse_mode(std::string_view name) {

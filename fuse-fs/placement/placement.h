@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/placement/model_status.h"
 
 namespace streamfs::placement {
 
@@ -174,10 +175,6 @@ class Placement {
   virtual std::optional<std::string> tick() = 0;
   // pStreams that nothing is to go to for long, each once; for the device to release. One thread.
   virtual std::vector<PStreamId> take_released() = 0;
-  struct ModelStatus {
-    bool adopted = false;
-    uint64_t generation = 0, refused = 0, telemetry_records = 0;
-  };
   virtual ModelStatus model_status() = 0;
 };
 

@@ -34,6 +34,21 @@ std::string mechanism_of(const json& status) {
   return why.empty() ? "one stream" : "one stream: " + printable(why);
 }
 
+// The daemon's table that places data, and how many the filesystem refused.
+std::string model_of(const json& status) {
+  const json model = status.value("model", json::object());
+  std::string out = "none: hints and measured lifetimes place data";
+  if (model.value("adopted", false)) {
+    const std::string kind = model.value("kind", "");
+    out = fmt::format("{}table {} of classifierd", kind.empty() ? "" : printable(kind) + ", ",
+                      count_of(model, "generation"));
+  }
+  const uint64_t refused = count_of(model, "refused");
+  if (refused == 0) return out;
+  return fmt::format("{}; {} refused, the last one: {}", out, refused,
+                     printable(model.value("refusal", "")));
+}
+
 // Ratios that mean nothing yet are "–": NAND per byte before programs have written enough to hide
 // the metadata of the mount itself, spare while the device is nearly empty.
 std::string nand_per_app_byte_text(const json& status) {
@@ -91,6 +106,7 @@ void print_status(const json& status, const Style& style) {
     fmt::print("  {}    {}\n", inked("DEGRADED", Ink::kBad, style),
                printable(status.value("mirror_reason", "")));
   fmt::print("  placement   {}, {}\n", status.value("placement", ""), mechanism_of(status));
+  fmt::print("  model       {}\n", model_of(status));
   fmt::print("  requests    {}\n", transports_of(status));
   fmt::print("  written     {} by applications, {} to the device, {} NAND\n",
              bytes_of(status, "app_bytes", style), bytes_of(device, "written_bytes", style),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from bench import disturbed
-from tests.integration.pairs import Mount, Pair, run, until
+from tests.integration.pairs import BIN, Mount, Pair, run, until
 
 START_SECONDS = 30.0
 BLOCK = 4096
@@ -183,7 +183,7 @@ def test_explain_and_plot_take_the_mount_point(
         until(lambda: mounted.status()["model"]["adopted"], START_SECONDS, "a table")
         generation = mounted.status()["model"]["generation"]
         words = classifierd("explain", mounted.point, "--state", tmp_path)
-        assert f"table {generation} of the daemon decides" in run(*words).stdout
+        assert f"table {generation} (life-table) of the daemon decides" in run(*words).stdout
     run(*classifierd("run", mounted.point, "--once", "--state", tmp_path))
     told = json.loads(run(*words, "--json").stdout)
     assert any(".log" in each["label"] for each in told["vstreams"])
@@ -191,6 +191,30 @@ def test_explain_and_plot_take_the_mount_point(
     picture = tmp_path / "lifetimes.svg"
     run(*classifierd("plot", mounted.point, "-o", picture))
     assert b"<svg" in picture.read_bytes()
+
+
+def test_status_metrics_and_log_name_the_model_that_is_adopted(
+    mounted: Mount, writer: Writer, tmp_path: Path
+) -> None:
+    """Kind and generation, as the filesystem has them."""
+    status = words_of(mounted)
+    assert "model none: hints and measured lifetimes place data" in status
+    wait_written(writer, 200)
+    writer.stop()
+    config = tmp_path / "config.toml"
+    config.write_text(ALONE)
+    log = run(*classifierd("run", mounted.point, "--once", "--config", config)).stderr
+    generation = mounted.status()["model"]["generation"]
+    assert f"model {generation} (life-table) adopted: learned from " in log
+    assert f"model life-table, table {generation} of classifierd" in words_of(mounted)
+    told = run(*classifierd("metrics", mounted.point, "--once")).stdout
+    assert f'streamfs_model_info{{kind="life-table",mountpoint="{mounted.point}"}} 1.0' in told
+    assert f"model {generation} (life-table) adopted" in mounted.log.read_text()
+
+
+def words_of(mount: Mount) -> str:
+    """Give the text of streamctl status with single spaces."""
+    return " ".join(run(BIN / "streamctl", "status", mount.point).stdout.split())
 
 
 def test_explain_refuses_what_lies_elsewhere(tmp_path: Path) -> None:

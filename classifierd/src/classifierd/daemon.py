@@ -13,12 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from classifierd import _core, explain
+from classifierd.adoption import Offer, settled
 from classifierd.config import Config, ConfigError
 from classifierd.contest import Device
 from classifierd.control import Attachment, ControlClient, ControlError, socket_path
 from classifierd.errors import sentence
 from classifierd.knowledge import Identity, Knowledge
-from classifierd.publication import publish
+from classifierd.publication import basis_of, publish
 from classifierd.records import from_bytes
 from classifierd.savings import Savings
 from classifierd.wishes import Wishes
@@ -29,6 +30,8 @@ _RECORDS_PER_READ = 1 << 17
 _TELL_SECONDS = 5.0
 # By then the filesystem has a table that was published, and its writes by the old one were read.
 _ADOPTED_SECONDS = 2.0
+# The filesystem looks once a second, but never with placement=off.
+_LOOKED_SECONDS, _ADOPTION_POLL_SECONDS = 5.0, 0.05
 # The filesystem may see a little later that this daemon hung up; till then its place is taken.
 _HANG_UP_SECONDS, _HANG_UP_POLL_SECONDS = 5.0, 0.01
 _COPIES_GO = {
@@ -74,6 +77,7 @@ class Session:
         # pStreams that the last table names, and those that only ones before it did.
         self._named, self._unnamed = frozenset[int](), frozenset[int]()
         self._named_at = 0.0
+        self._offer: Offer | None = None  # published, and not known to be adopted or refused
         self._told = True  # whether the filesystem wants to know what streams save
         log.info(
             "attached: %s device, %s of it used, %d pStreams, copies to %s, "
@@ -133,6 +137,24 @@ class Session:
         if named is not None:
             self._unnamed = (self._unnamed | self._named) - named
             self._named, self._named_at = named, time.monotonic()
+            # An older table that the filesystem did not look at yet is replaced by this one.
+            self._offer = Offer(
+                self._writer.generation, self._knowledge.published, basis_of(self._knowledge)
+            )
+
+    def report_adoption(self) -> bool:
+        """Log whether the filesystem adopted the last table; False while it has not looked."""
+        if self._offer is not None and settled(self._offer, self._client.request("status")[0]):
+            self._offer = None
+        if self._offer is not None and time.monotonic() - self._named_at >= _LOOKED_SECONDS:
+            log.warning("model %d: the filesystem did not look at it", self._offer.generation)
+            self._offer = None
+        return self._offer is None
+
+    def await_adoption(self) -> None:
+        """Return once the filesystem adopted or refused the last table, or looks at none."""
+        while not self.report_adoption():
+            time.sleep(_ADOPTION_POLL_SECONDS)
 
     def _release(self) -> None:
         """As the device does for what a new table names no more (placement/model.cc)."""
@@ -219,6 +241,7 @@ class Daemon:
             session.tell_savings()
             session.heartbeat()
             session.save()
+            session.await_adoption()
 
     def run(self) -> None:
         """Until stopped."""
@@ -263,6 +286,7 @@ class Daemon:
                 if now - beaten >= 1:
                     beaten = now
                     session.heartbeat()
+                    session.report_adoption()
                     if client.gone():
                         log.info("the filesystem went away; waiting for it")
                         return

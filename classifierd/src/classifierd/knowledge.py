@@ -108,7 +108,7 @@ class Knowledge:
         verdict = self.contest.end_epoch()
         if verdict.switched:
             copies = ", ".join(f"{name} {each:.3f}" for name, each in verdict.copies.items())
-            log.info("%s wins the contest, not %s; the table of %s is published (copied for a page "
+            log.info("%s wins the contest, not %s; the table of %s is offered (copied for a page "
                      "written: %s)", verdict.serving, before, self.published, copies)  # fmt: skip
         self._chunks.fit_when_due(self._chunk_counter, self.learner.life.clock_pages)
         for line in (

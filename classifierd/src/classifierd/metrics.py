@@ -47,7 +47,7 @@ _COUNTERS = (
     ("meta_log_bytes", "Bytes of the metadata log on the data device", ("meta", "log_bytes")),
     ("epochs", "Device flushes that made data durable", ("epochs",)),
     ("checksum_errors", "Blocks whose checksum did not fit", ("checksum_errors",)),
-    ("models_adopted", "Tables of the learning daemon taken over", ("model", "adopted")),
+    ("models_adopted", "Tables of the learning daemon taken over", ("model", "adoptions")),
     ("models_refused", "Tables of the learning daemon refused", ("model", "refused")),
     ("telemetry_records", "Records told to the daemon", ("model", "telemetry_records")),
     ("idle_periods", "Idle times that the device was left to", ("idle", "periods")),
@@ -171,6 +171,10 @@ def _status(out: _Families, status: Answer, mount: str) -> None:
     for name, text, path in _BLOCK_GAUGES:
         blocks = number(at(status, path))
         out.gauge(name, text, None if blocks is None else blocks * BLOCK_BYTES, mountpoint=mount)
+    if at(status, ("model", "adopted")) is True:
+        kind = str(at(status, ("model", "kind")) or "")
+        text = "The kind of the learning daemon's table in use"
+        out.gauge("model_info", text, 1, mountpoint=mount, kind=kind)
     facts = {name: str(status.get(name, "")) for name in _INFO}
     out.gauge("filesystem_info", "What it is made of", 1, mountpoint=mount, **facts)
     out.gauge(

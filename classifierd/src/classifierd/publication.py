@@ -39,16 +39,19 @@ def publish(
         table.reshape(-1),
         knowledge.contest.pstreams,
         max(met_clock, life.device_clock_pages),
-    )
-    log.info(
-        "model %d (%s) published after %s of writes, %d deaths seen, %d vStreams known",
-        generation,
         knowledge.published,
-        explain.size(life.clock_pages),
-        life.deaths,
-        len(knowledge.learner.vstreams),
     )
+    log.debug("model %d published", generation)
     return frozenset(np.unique(table[:, : _core.SHAPES]).tolist())
+
+
+def basis_of(knowledge: Knowledge) -> str:
+    """What a table rests on, for people."""
+    life = knowledge.learner.life
+    return (
+        f"learned from {explain.size(life.clock_pages)} of writes, {life.deaths} deaths seen, "
+        f"{len(knowledge.learner.vstreams)} vStreams known"
+    )
 
 
 def pages_misread(table: Table, records: Records) -> int:

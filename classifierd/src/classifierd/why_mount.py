@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from classifierd.adoption import model_of
 from classifierd.control import ControlClient, socket_path
 from classifierd.explain import size
 from classifierd.records import BLOCK_BYTES
@@ -22,6 +23,7 @@ class WhyMount:
     placement: str  # the mode: off, learned, hints, auto
     pstreams: int
     table: int  # generation of the daemon's table in use; 0: none
+    kind: str  # of that table
     refused: int  # tables that the filesystem refused
     vstreams: list[Why]  # those that wrote most, the largest first
     written_bytes: list[int]  # by each of them
@@ -38,14 +40,14 @@ def why_mount(mount: Path, state_dir: Path | None) -> WhyMount:
     rows.sort(key=lambda row: number_of(row, "written_bytes"), reverse=True)
     memory = Memory.of(status, rows, state_dir)
     shown = rows[:_VSTREAMS_SHOWN]
-    model = status.get("model")
-    told: Mapping[str, object] = model if isinstance(model, dict) else {}
+    model = model_of(status)
     return WhyMount(
         str(mount),
         str(status.get("placement", "")),
         number_of(status, "pstreams"),
-        number_of(told, "generation") if told.get("adopted") is True else 0,
-        number_of(told, "refused"),
+        number_of(model, "generation") if model.get("adopted") is True else 0,
+        str(model.get("kind", "")),
+        number_of(model, "refused"),
         [of_row(row, memory) for row in shown],
         [number_of(row, "written_bytes") for row in shown],
         len(rows),
@@ -61,7 +63,7 @@ def lines(found: WhyMount) -> Iterator[str]:
     """In sentences: the table in use, then a line for each vStream."""
     yield f"{found.mount}: placement {found.placement} on {found.pstreams} pStreams"
     if found.table:
-        yield f"  table {found.table} of the daemon decides"
+        yield f"  table {found.table} ({found.kind}) of the daemon decides"
     else:
         yield "  no table of a daemon is in use: hints and measured lifetimes decide"
     if found.refused:

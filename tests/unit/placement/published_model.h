@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "base/checksum.h"
@@ -38,6 +39,7 @@ class PublishedModel {
     for (uint32_t i = 0; i < wire::kModelEntries; ++i) {
       out.entries[i] = static_cast<uint8_t>(stream_of(i % wire::kShapeStride));
     }
+    std::strncpy(out.kind, "life-table", sizeof out.kind);
     out.checksum = crc32c(std::as_bytes(std::span(out.entries)));
     header().active.store(generation);
   }

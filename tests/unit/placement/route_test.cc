@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -185,9 +186,32 @@ TEST_F(Route, AModelIsRefusedForEveryFault) {
   EXPECT_TRUE(refused_after([](B&, H& h) { ++h.version; }));
   EXPECT_TRUE(refused_after([](B&, H& h) { --h.buffer_size; }));
   EXPECT_TRUE(refused_after([](B&, H& h) { h.uuid[0] ^= 1; }));
+  EXPECT_TRUE(refused_after([](B& b, H&) { b.kind[0] = '\n'; }));
   EXPECT_FALSE(placement_->model_status().adopted);
   EXPECT_FALSE(refused_after([](B&, H&) {}));
   EXPECT_TRUE(placement_->model_status().adopted);
+}
+
+TEST_F(Route, TheModelIsNamedThatIsInUseAndNotTheRefusedOne) {
+  publish(1);
+  EXPECT_EQ(placement_->tick(), "model 1 (life-table) adopted");
+  publish(2);
+  std::strcpy(buffer(2).kind, "nosep");
+  buffer(2).entries[77] ^= 1;
+  EXPECT_EQ(placement_->tick(), "model 2 refused: wrong checksum");
+  ModelStatus status = placement_->model_status();
+  EXPECT_TRUE(status.adopted);
+  EXPECT_EQ(status.generation, 1U);
+  EXPECT_EQ(status.kind, "life-table");
+  EXPECT_EQ(status.looked_at, 2U);
+  EXPECT_EQ(status.adoptions, 1U);
+  EXPECT_EQ(status.refusal, "wrong checksum");
+  publish(3);
+  std::memset(buffer(3).kind, 'k', wire::kModelKindBytes);
+  placement_->tick();
+  status = placement_->model_status();
+  EXPECT_EQ(status.kind, std::string(wire::kModelKindBytes, 'k')) << "no NUL ends it";
+  EXPECT_EQ(status.generation, 3U);
 }
 
 TEST_F(Route, RandomSharedMemoryNeverGivesAPStreamThatIsNotThere) {
