@@ -29,6 +29,7 @@ from classifierd.advise import (
     predict,
 )
 from classifierd.charts import binary_bytes
+from classifierd.control import socket_path
 from classifierd.errors import sentence
 from classifierd.exporter import Endpoint, keep_textfile, render, write_textfile
 from classifierd.owners import Owners, vstreams
@@ -90,6 +91,11 @@ def declare(commands: Any) -> None:
         "--every", type=_seconds, default=15.0, metavar="SECONDS", help="of the file (15)"
     )
     told.add_argument("--once", action="store_true", help="print them, or write the file, and end")
+    told.add_argument(
+        "--wait",
+        action="store_true",
+        help="begin also where no streamfs is mounted yet, and report it as down",
+    )
     page = commands.add_parser("report", help="one page about a mounted filesystem, with plots")
     page.add_argument("mountpoint", type=Path)
     page.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.html")
@@ -253,6 +259,9 @@ def _advise(args: argparse.Namespace, progress: Progress) -> int:
 def metrics(args: argparse.Namespace) -> int:
     """Tell of them until stopped."""
     try:
+        if not args.wait:
+            for mountpoint in args.mountpoints:
+                socket_path(mountpoint)
         if args.once:
             if args.textfile is None:
                 sys.stdout.write(render(args.mountpoints).decode())
