@@ -55,6 +55,30 @@ def test_a_file_that_is_no_text_is_called_so(words: list[str], tmp_path: Path) -
     assert f"{noise}: not a text file" in error_of(words, noise)
 
 
+@pytest.mark.parametrize("content", [None, b"no JSON", b"{}", bytes(range(255, 0, -1))])
+@pytest.mark.parametrize("command", [["replay", "T"], ["plot", "T", "-o", "PATH.png"]])
+def test_a_bad_file_of_vstreams_is_refused(
+    command: list[str], content: bytes | None, tmp_path: Path
+) -> None:
+    trace, file = tmp_path / "trace.csv", tmp_path / "vstreams.json"
+    trace.write_text("ts_us,op,offset_bytes,length_bytes\n1,w,0,4096\n")
+    if content is not None:
+        file.write_bytes(content)
+    words = [word.replace("T", str(trace)) for word in command]
+    assert f"{file}: " in error_of([*words, "--vstreams", "PATH"], file)
+
+
+@pytest.mark.parametrize(
+    "command", [SMALL, ["replay", "zipf"], ["plot", "hot-cold", "-o", "PATH.png"]]
+)
+def test_a_file_of_vstreams_is_refused_beside_a_generated_workload(
+    command: list[str], tmp_path: Path
+) -> None:
+    said = error_of([*command, "--vstreams", "PATH"], tmp_path / "gone")
+    assert f"--vstreams {tmp_path / 'gone'}: " in said
+    assert "is generated and brings its own vStreams" in said
+
+
 @pytest.mark.parametrize("spare", ["nan", "inf", "0", "-1", "x"])
 def test_a_spare_that_cannot_be_is_refused(spare: str, tmp_path: Path) -> None:
     assert "--spare" in error_of([*SMALL, f"--spare={spare}"], tmp_path)

@@ -167,7 +167,7 @@ def _declare_replay(commands: argparse._SubParsersAction[_Parser]) -> argparse.A
         "--vstreams",
         type=Path,
         metavar="FILE",
-        help="what streamctl streams --json said where the trace was recorded",
+        help="what streamctl streams --json said where the trace was recorded; of a trace only",
     )
     play.add_argument("--no-hints", action="store_true", help="forget the trace's vStreams")
     play.add_argument(
@@ -256,7 +256,15 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
+class _MisplacedError(ValueError):
+    """An option that the source of the writes has no use for."""
+
+
 def _source(args: argparse.Namespace) -> tuple[Records, list[VStream]]:
+    generated = args.trace in (*WORKLOADS, *_core.generator_names())
+    if generated and args.vstreams is not None:
+        msg = f"--vstreams {args.vstreams}: {args.trace} is generated and brings its own vStreams"
+        raise _MisplacedError(msg)
     if args.trace in WORKLOADS:
         return WORKLOADS[args.trace](args.pages, args.seed, args.live)
     if args.trace in _core.generator_names():
@@ -292,6 +300,9 @@ def _replay(args: argparse.Namespace) -> int:
 def _replay_under(args: argparse.Namespace, progress: Progress) -> int:
     try:
         raw, vstreams = _without_hints(*_source(args)) if args.no_hints else _source(args)
+    except _MisplacedError as error:
+        log.error("%s", error)
+        return EXIT_USAGE
     except (OSError, TraceError) as error:
         log.error("%s", sentence(error))
         return EXIT_NO_DEVICE
@@ -410,6 +421,9 @@ def _plot(args: argparse.Namespace) -> int:
         if Path(args.trace).is_dir():
             return _plot_mounted(socket_path(Path(args.trace)), args.trace, args.output)
         return _plot_learned(args)
+    except _MisplacedError as error:
+        log.error("%s", error)
+        return EXIT_USAGE
     except ImportError as error:
         log.error("cannot draw: %s; pip install 'matplotlib>=3.7'", error)
         return EXIT_IO
