@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,22 @@ def test_a_file_of_vstreams_is_refused_beside_a_generated_workload(
     said = error_of([*command, "--vstreams", "PATH"], tmp_path / "gone")
     assert f"--vstreams {tmp_path / 'gone'}: " in said
     assert "is generated and brings its own vStreams" in said
+
+
+@pytest.mark.parametrize("program", ["streamctl", "classifierd", None])
+def test_errors_begin_with_the_program_that_the_user_called(
+    program: str | None, tmp_path: Path
+) -> None:
+    environment = {name: text for name, text in os.environ.items() if name != "CLASSIFIERD_PROGRAM"}
+    environment |= {} if program is None else {"CLASSIFIERD_PROGRAM": program}
+    for words in (["advise", "gone"], ["report", ".", "-o", "a"], ["metrics", "."], ["advise"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "classifierd", *words],
+            capture_output=True, text=True, check=False, cwd=tmp_path, env=environment,
+        )  # fmt: skip
+        assert done.returncode in (64, 66)
+        said = done.stderr.splitlines()[-1]
+        assert said.startswith((f"{program or 'classifierd'}: ", f"{program or 'classifierd'} "))
 
 
 @pytest.mark.parametrize("spare", ["nan", "inf", "0", "-1", "x"])

@@ -186,6 +186,10 @@ WRONG: list[tuple[str, int, str]] = [
     ("streamctl grow {MNT} --meta-size 1M", 70, "META cannot shrink"),
     ("streamctl grow {MNT} --meta-size 5X", 64, '"5X" is no size; write 4096'),
     ("streamctl grow {MNT} --meta-size -4M", 64, '"-4M" is no size; write 4096'),
+    ("streamctl advise {NONE}", 66, "streamctl: {NONE}: No such file or directory"),
+    ("streamctl advise", 64, "streamctl advise: the following arguments are required"),
+    ("streamctl report {DIR} -o {NEW}", 66, "streamctl: {DIR}: no streamfs is mounted there"),
+    ("streamctl metrics {DIR}", 66, "streamctl: {DIR}: no streamfs is mounted there"),
     ("streamctl trace", 64, "A subcommand is required"),
     ("streamctl trace stop {MNT}", 70, "no trace is being recorded"),
     (

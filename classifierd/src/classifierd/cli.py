@@ -203,10 +203,13 @@ def _declare_plot(commands: argparse._SubParsersAction[_Parser]) -> argparse.Arg
     return plotted
 
 
+def _program() -> str:
+    """The program that the user called: streamctl runs some of the commands."""
+    return os.environ.get("CLASSIFIERD_PROGRAM", "classifierd")
+
+
 def _parser() -> argparse.ArgumentParser:
-    # streamctl runs some of the commands and is then named in usage lines and errors.
-    program = os.environ.get("CLASSIFIERD_PROGRAM", "classifierd")
-    parser = _Parser(prog=program, description=__doc__)
+    parser = _Parser(prog=_program(), description=__doc__)
     version = f"classifierd {metadata.version('classifierd')}"
     parser.add_argument("--version", action="version", version=version)
     parser.add_argument(
@@ -464,7 +467,7 @@ def _is_journal(stream: TextIO) -> bool:
 def _begin_log(level: int) -> None:
     handler = logging.StreamHandler()
     kind = _WithLevels if _is_journal(sys.stderr) else logging.Formatter
-    handler.setFormatter(kind("classifierd: %(message)s"))
+    handler.setFormatter(kind(f"{_program().replace('%', '%%')}: %(message)s"))
     logging.basicConfig(level=level, handlers=[handler])
 
 
