@@ -64,6 +64,12 @@ class PlainFormatter final : public CLI::Formatter {
   }
 };
 
+// The library's sentence names the last argument first.
+std::string unexpected(const std::vector<std::string>& arguments) {
+  return fmt::format("The following argument{} not expected: {}",
+                     arguments.size() == 1 ? " was" : "s were", fmt::join(arguments, " "));
+}
+
 // Letters to insert, remove, replace or exchange with their neighbour.
 size_t distance(std::string_view from, std::string_view to) {
   std::vector<size_t> last(to.size() + 1), before, now(to.size() + 1);
@@ -94,8 +100,10 @@ CLI::Validator at_least(double least) {
   return {check, fmt::format("{}{}", least, kOrMore)};
 }
 
-std::string plain_error(const CLI::ParseError& error) {
+std::string plain_error(const CLI::ParseError& error, const CLI::App& app) {
   std::string text = error.what();
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
+    return unexpected(app.remaining(true));
   if (const size_t unit = text.find(" unit not recognized"); unit != text.npos)
     return text.substr(0, unit) + " is no unit of size; write 4096, 64M, 1.5G or 2TiB";
   if (const size_t value = text.find(": 1 required "); value != text.npos)

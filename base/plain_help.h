@@ -17,8 +17,9 @@ void use_plain_help(CLI::App& app);
 // Accepts numbers from `least` on; help shows "1 or more".
 CLI::Validator at_least(double least);
 
-// Says what is wrong with a command line, without the library's braces and unit names.
-std::string plain_error(const CLI::ParseError& error);
+// Says what is wrong with a command line of `app`, without the library's braces and unit names;
+// arguments that nothing takes are listed in the order typed.
+std::string plain_error(const CLI::ParseError& error, const CLI::App& app);
 
 // A sentence for the first argument that should be a command and is none, with the likeliest
 // command: "no command \"statu\": did you mean \"status\"?". Nothing if there is no such argument.

@@ -80,7 +80,7 @@ int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): CLI11 r
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     const auto unknown = streamfs::unknown_command(app, argc, argv);
     fmt::print(stderr, "ssd-sim: {}\n",
-               unknown.value_or(streamfs::plain_error(error) + "; see --help"));
+               unknown.value_or(streamfs::plain_error(error, app) + "; see --help"));
     return streamfs::exit_code::kUsage;
   }
   for (const auto& command : commands)

@@ -6,9 +6,11 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/mutex.h"
 #include "base/result.h"
@@ -26,12 +28,21 @@ std::string mode_of(const std::string& path) {
   return path.ends_with(".gz") ? "wb1e" : "wbTe";
 }
 
+// The kernel says EEXIST of a directory as well when a new file is asked for.
+Error taken(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) return {EISDIR, "cannot create " + path};
+  return {EEXIST, path + " exists already; name a file that does not exist yet"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TraceWriter>> TraceWriter::open(const std::string& path, Existing existing) {
   errno = 0;
   const std::string mode = mode_of(path) + (existing == Existing::kRefuse ? "x" : "");
-  return begin(gzopen(path.c_str(), mode.c_str()), path);
+  gzFile_s* const file = gzopen(path.c_str(), mode.c_str());
+  if (file == nullptr && errno == EEXIST) return taken(path);
+  return begin(file, path);
 }
 
 Result<std::unique_ptr<TraceWriter>> TraceWriter::onto(int fd, const std::string& path) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/human_bytes.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/geometry.h"
@@ -18,10 +19,6 @@ namespace {
 
 constexpr uint64_t kMaxDataBlocks = (uint64_t{1} << 40) - 1;
 constexpr uint64_t kDataLeft = 256;  // blocks that an extension of the log leaves to files
-
-std::string bytes_text(uint64_t bytes) {
-  return std::to_string(bytes) + " bytes";
-}
 
 uint64_t half_more(uint64_t value) {
   return value + value / 2;
@@ -86,12 +83,13 @@ Result<uint64_t> meta_size_after(const Superblock& now, const GrowthRequest& req
   if (request.wanted_meta) {
     const uint64_t wanted = round_down(*request.wanted_meta, kUnitSize);
     if (wanted < now.meta_size) {
-      return Error{EOPNOTSUPP, "META cannot shrink: it has " + bytes_text(now.meta_size) + ", " +
-                                   bytes_text(wanted) + " are asked for"};
+      const auto [has, asked] = human_pair(now.meta_size, wanted);
+      return Error{EOPNOTSUPP,
+                   "META cannot shrink: it has " + has + ", " + asked + " are asked for"};
     }
     if (wanted > there && !request.extensible) {
-      return Error{ENOSPC, "META is a device of " + bytes_text(there) + ", " + bytes_text(wanted) +
-                               " are asked for"};
+      const auto [has, asked] = human_pair(there, wanted);
+      return Error{ENOSPC, "META is a device of " + has + ", " + asked + " are asked for"};
     }
     return wanted;
   }
@@ -134,8 +132,8 @@ Result<void> place(const Superblock& now, Superblock& next, uint64_t planned_met
   if (sum(maps) > room) {
     const uint64_t least = now.meta_size + sum(missing(now, next.data_blocks, heap));
     return Error{ENOSPC, "META is too small for so much data: it has " +
-                             bytes_text(next.meta_size) + ", at least " +
-                             bytes_text(round_up(least + kUnitSize, kMiB)) + " are needed"};
+                             human_bytes(next.meta_size) + ", at least " +
+                             human_bytes(round_up(least + kUnitSize, kMiB)) + " are needed"};
   }
   uint64_t at = now.meta_size;
   for (const Addition& map : maps) {
@@ -172,7 +170,7 @@ Result<BlockRange> log_room(const Superblock& now, const Superblock& next, uint6
   return Error{ENOSPC,
                "the log of META on DATA needs more room there for so large a META: make DATA "
                "larger too, by at least " +
-                   bytes_text((least + kDataLeft) * kBlockSize)};
+                   human_bytes((least + kDataLeft) * kBlockSize)};
 }
 
 Result<void> extend_log(const Superblock& now, Superblock& next, const GrowthRequest& request) {
@@ -191,9 +189,10 @@ Result<void> extend_log(const Superblock& now, Superblock& next, const GrowthReq
 
 Result<Superblock> plan_growth(const Superblock& now, const GrowthRequest& request) {
   if (request.data_blocks < now.data_blocks) {
-    return Error{EOPNOTSUPP, "DATA cannot shrink: the filesystem has " +
-                                 bytes_text(now.data_blocks * kBlockSize) + " of it, it has only " +
-                                 bytes_text(request.data_blocks * kBlockSize) + " left"};
+    const auto [had, left] =
+        human_pair(now.data_blocks * kBlockSize, request.data_blocks * kBlockSize);
+    return Error{EOPNOTSUPP, "DATA cannot shrink: the filesystem has " + had +
+                                 " of it, it has only " + left + " left"};
   }
   if (request.data_blocks > kMaxDataBlocks) return Error{EFBIG, "DATA is larger than 4 PiB"};
   Superblock next = now;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <charconv>
@@ -47,7 +46,7 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     const std::string said =
-        unknown_command(app, argc, argv).value_or(plain_error(error) + "; see --help");
+        unknown_command(app, argc, argv).value_or(plain_error(error, app) + "; see --help");
     return fail(app.get_name(), Failure{exit_code::kUsage, said});
   }
 }
@@ -86,14 +85,6 @@ Result<uint64_t> parse_size(std::string_view text) {
   if (!unit.empty() && unit != "iB" && unit != "B") return bad;
   if (value >= 9e18) return bad;
   return static_cast<uint64_t>(value);
-}
-
-std::string human_bytes(uint64_t bytes) {
-  constexpr std::array<const char*, 6> kNames = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kNames.size()) value /= 1024, ++unit;
-  return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, kNames[unit]);
 }
 
 std::string absolute_path(const std::string& path) {

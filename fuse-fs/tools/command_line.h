@@ -19,7 +19,6 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
 // "4096", "64M", "1.5G", "2TiB": bytes. EINVAL with a sentence otherwise.
 Result<uint64_t> parse_size(std::string_view text);
-std::string human_bytes(uint64_t bytes);  // "1.5 GiB"
 
 // DATA as the devices know it: a path made absolute, with "emu:" or the like kept before it.
 std::string absolute_data(const std::string& data);

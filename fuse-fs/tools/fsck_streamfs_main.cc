@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/exit_codes.h"
+#include "base/human_bytes.h"
 #include "base/plain_help.h"
 #include "base/result.h"
 #include "base/types.h"

@@ -15,6 +15,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/exit_codes.h"
+#include "base/human_bytes.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"

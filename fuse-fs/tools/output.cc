@@ -13,9 +13,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/human_bytes.h"
 #include "base/table.h"
 #include "base/wire/control.h"
-#include "fuse-fs/tools/command_line.h"
 
 namespace streamfs::tools {
 namespace {

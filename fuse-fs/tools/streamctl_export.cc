@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/human_bytes.h"
 #include "base/result.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/tools/archive_writer.h"

@@ -234,11 +234,13 @@ def test_what_cannot_be_is_refused_with_a_sentence(files: FilePair) -> None:
         assert sentence in done.stderr
 
     size = files.meta.stat().st_size
-    refused(REFUSED, "META cannot shrink", "--meta-size", "1M")
+    shrink = f"META cannot shrink: it has {size / MIB:.1f} MiB, 1.0 MiB are asked for"
+    refused(REFUSED, shrink, "--meta-size", "1M")
     refused(TOO_SMALL, "make DATA larger too", "--meta-size", "64M")
     assert files.meta.stat().st_size == size
     files.lengthen(100)
-    refused(REFUSED, "DATA cannot shrink")
+    of = "the filesystem has 128.0 MiB of it, it has only 100.0 MiB left"
+    refused(REFUSED, f"DATA cannot shrink: {of}")
     files.lengthen(128)
     mount.unmount()
     files.assert_sound()

@@ -64,11 +64,12 @@ TEST(PlainError, NamesWhatIsWrongWithoutTheLibrarysBraces) {
     app.add_option("--size", size, "")->transform(CLI::AsSizeValue(false));
     app.add_option("--jobs", jobs, "")->check(at_least(1));
     app.add_option("--mode", mode, "")->check(CLI::IsMember(std::vector{"own", "same"}));
+    app.add_subcommand("go", "");
     std::ranges::reverse(words);
     try {
       app.parse(words);
     } catch (const CLI::ParseError& error) {
-      return plain_error(error);
+      return plain_error(error, app);
     }
     return "";
   };
@@ -78,6 +79,11 @@ TEST(PlainError, NamesWhatIsWrongWithoutTheLibrarysBraces) {
   EXPECT_EQ(said({"--jobs", "1x"}), "--jobs: \"1x\" is no number");
   EXPECT_EQ(said({"--mode"}), "--mode needs a value");
   EXPECT_EQ(said({"--mode", "sam"}), "--mode: sam is none of own, same");
+  EXPECT_EQ(said({"extra"}), "The following argument was not expected: extra");
+  EXPECT_EQ(said({"one", "--two", "three"}),
+            "The following arguments were not expected: one --two three");
+  EXPECT_EQ(said({"go", "one", "two", "three"}),
+            "The following arguments were not expected: one two three");
   EXPECT_EQ(said({"--size", "5X"}), "--size: x is no unit of size; write 4096, 64M, 1.5G or 2TiB");
 }
 

@@ -110,13 +110,6 @@ TEST(Sizes, AreReadWithTheirUnits) {
   }
 }
 
-TEST(Sizes, AreShownForPeople) {
-  EXPECT_EQ(human_bytes(0), "0 bytes");
-  EXPECT_EQ(human_bytes(1023), "1023 bytes");
-  EXPECT_EQ(human_bytes(1536), "1.5 KiB");
-  EXPECT_EQ(human_bytes(5ULL << 40), "5.0 TiB");
-}
-
 TEST(Paths, SurviveAChangeOfDirectory) {
   EXPECT_EQ(absolute_data("/a/../b"), "/b");
   EXPECT_EQ(absolute_data("emu:/a/b"), "emu:/a/b");

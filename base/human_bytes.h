@@ -1,0 +1,19 @@
+// Sizes for people, in the powers of 1,024.
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace streamfs {
+
+// "1023 bytes", "1.5 GiB".
+std::string human_bytes(uint64_t bytes);
+
+// Two sizes that differ, so that they can be told apart: in bytes where rounding would hide that.
+struct HumanPair {
+  std::string first, second;
+};
+HumanPair human_pair(uint64_t first, uint64_t second);
+
+}  // namespace streamfs
