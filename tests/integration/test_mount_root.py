@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.integration.pairs import Mount, Pair, run
+from tests.integration.pairs import BIN, Mount, Pair, run
 from tests.integration.test_tools import tool
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="setuid and mknod(2) need root")
@@ -54,6 +54,42 @@ def test_a_remount_sets_exactly_what_it_names(pair: Pair) -> None:
     assert tool("mount.streamfs", "none", mount.point, "-o", "remount,rw").returncode == 0
     (mount / "id").unlink()
     assert user_of_a_setuid_program(mount) == "0"
+
+
+# In a mount namespace of its own, where mount(8) finds the helpers of HELPERS beside its own.
+REMOUNT = """
+set -e
+helpers=$1 point=$2
+shift 2
+mount -t overlay -o "lowerdir=$helpers:/usr/sbin" none /usr/sbin
+mount "$@" -o remount,noatime "$point"
+findmnt -nro VFS-OPTIONS "$point"
+"""
+
+
+def helpers_of_mount(folder: Path) -> Path:
+    """Give a folder of mount(8)'s helpers that say when they are called."""
+    folder.mkdir()
+    for name in ("mount.streamfs", "mount.fuse.streamfs"):
+        helper = folder / name
+        helper.write_text(
+            f'#!/bin/sh\necho helper "$@" >>{folder}/called\nexec {BIN}/{name} "$@"\n'
+        )
+        helper.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize("internal", [False, True], ids=["by the helper", "by mount(8) itself"])
+def test_a_remount_by_mount_8_keeps_nosuid_and_nodev(
+    pair: Pair, tmp_path: Path, *, internal: bool
+) -> None:
+    mount = pair.mount("nosuid", "nodev")
+    helpers = helpers_of_mount(tmp_path / "helpers")
+    words = ["-i"] if internal else []
+    done = run("unshare", "-m", "sh", "-c", REMOUNT, "sh", helpers, mount.point, *words)
+    options = done.stdout.strip().split(",")
+    assert {"nosuid", "nodev", "noatime"} <= set(options)
+    assert (helpers / "called").exists() != internal
 
 
 def test_findmnt_and_df_name_type_and_source(pair: Pair) -> None:

@@ -29,6 +29,7 @@ echo mine > mnt/file
 stat -c '%U %s' mnt/file
 ../streamctl status mnt --json | grep meta_class
 grep -c " $PWD/mnt fuse.streamfs " /proc/self/mounts
+findmnt -nro VFS-OPTIONS mnt
 fusermount3 -u mnt
 trap - EXIT
 # Waits for the daemon, which is still draining.
@@ -63,7 +64,9 @@ def test_a_user_makes_mounts_writes_looks_and_unmounts(home: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[0] == "nobody 5"
     assert "synced" in lines[1]
-    assert lines[2:] == ["1", "mine"]
+    assert lines[2] == "1"
+    assert {"nosuid", "nodev"} <= set(lines[3].split(","))
+    assert lines[4:] == ["mine"]
 
 
 REFUSED = """
