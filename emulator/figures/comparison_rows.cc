@@ -46,6 +46,16 @@ Measured ContenderRuns::relative(size_t contender, Value value) const {
   return over_seeds(values);
 }
 
+Measured ContenderRuns::gap(const std::string& more, const std::string& less, Value value) const {
+  const size_t upper = index_of(more), lower = index_of(less);
+  std::vector<double> values;
+  for (size_t seed = 0; seed < results_[upper].size(); ++seed) {
+    const double of = value(results_[0][seed]);
+    values.push_back((value(results_[upper][seed]) - value(results_[lower][seed])) / of);
+  }
+  return over_seeds(values);
+}
+
 size_t ContenderRuns::index_of(const std::string& label) const {
   const auto found = std::ranges::find(contenders_, label, &Contender::label);
   SFS_ASSERT(found != contenders_.end());

@@ -33,6 +33,8 @@ class ContenderRuns {
   Measured measured(size_t contender, Value value) const;
   // Divided by the first contender's of the same seed.
   Measured relative(size_t contender, Value value) const;
+  // How much more of the first contender's value `more` has than `less`, of the same seed.
+  Measured gap(const std::string& more, const std::string& less, Value value) const;
   const std::vector<Contender>& contenders() const { return contenders_; }
   size_t index_of(const std::string& label) const;
 

@@ -55,9 +55,10 @@ struct Curve {
 
 struct FigureResult {
   std::vector<FigureRow> rows;  // the first one stands for the figure where there is room for one
-  std::vector<std::string> notes = {};  // what was found, and why it differs where it does
+  std::vector<std::string> notes = {};  // why it differs; true whatever comes out
   std::vector<Curve> curves = {};
-  std::string along = {}, height = {};  // what a curve's x and y are
+  std::string along = {}, height = {};     // what a curve's x and y are
+  std::vector<std::string> findings = {};  // what came out, beside the paper's values; computed
 };
 
 struct Figure {

@@ -39,7 +39,7 @@ Result<FigureResult> run_iozone(const FigureOptions& options) {
   add_bars(result, rates, &IozoneRates::write, "sequential write", "MB/s");
   add_bars(result, rates, &IozoneRates::rewrite, "sequential rewrite", "MB/s");
   result.notes = {
-      "Sequential writes are equal on both FTLs below the filesystem (lee-randwrite). With FAT's "
+      "Below the filesystem lee-randwrite has the sequential writes of both FTLs. With FAT's "
       "metadata on NAND a 16 KiB record costs a page each of log, directory and both FATs beside "
       "its eight; on LBFTL those pages, written again and again, fill log blocks that must be "
       "merged."};

@@ -1,5 +1,7 @@
 // Lee (Samsung), "LLD, FTL-Level Evaluation": random writes on the bare FTLs, and the four bars on
 // a FAT volume. The source prints the sequential rates; its bars for random writes are a picture.
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +14,7 @@
 #include "emulator/figures/figures.h"
 #include "emulator/figures/lee_device.h"
 #include "emulator/figures/parallel.h"
+#include "emulator/figures/report.h"
 #include "emulator/workload/fat_volume.h"
 #include "emulator/workload/random.h"
 
@@ -80,6 +83,17 @@ Result<double> on_volume(LeeSetup setup, uint64_t seed) {
   return volume->write_at_random(file, clusters, seed);
 }
 
+std::string beside_lbftl(const std::vector<std::vector<BareRates>>& rates) {
+  const auto times = [&](double BareRates::* rate) {
+    return rounded(over_seeds(rates[1], rate).mean / over_seeds(rates[0], rate).mean);
+  };
+  return fmt::format(
+      "hFTL has {} times LBFTL's rate of sequential writes, {} times of sequential reads, {} times "
+      "of random reads and {} times of random writes.",
+      times(&BareRates::sequential_write), times(&BareRates::sequential_read),
+      times(&BareRates::random_read), times(&BareRates::random_write));
+}
+
 Result<FigureResult> run_randwrite(const FigureOptions& options) {
   SFS_ASSIGN(const auto rates, over_setups<BareRates>(options, 2, [&](size_t ftl, uint64_t seed) {
                return bare(ftl == 1, options.scale, seed);
@@ -100,12 +114,12 @@ Result<FigureResult> run_randwrite(const FigureOptions& options) {
   for (size_t bar = 0; bar < volumes.size(); ++bar)
     result.rows.push_back(
         {name_of(lee_bars()[bar]) + ", random write on FAT", "MB/s", {}, over_seeds(volumes[bar])});
+  result.findings = {beside_lbftl(rates)};
   result.notes = {
-      "Sequential and random reads and sequential writes are alike on both FTLs, as the source has "
-      "them. Its FTLs add 5 % to the driver's time for a page written, ours an erase and, on hFTL, "
-      "two words of 10 µs.",
-      "Random writes are limited by merges on LBFTL: nearly every 4 KiB cost a block copied. Every "
-      "log block of our LBFTL holds the pages of one block."};
+      "The source has reads and sequential writes alike on both FTLs. Its FTLs add 5 % to the "
+      "driver's time for a page written, ours an erase and, on hFTL, two words of 10 µs.",
+      "Merges limit random writes on LBFTL: every log block of our LBFTL holds the pages of one "
+      "block, so 4 KiB can cost a block copied."};
   return result;
 }
 

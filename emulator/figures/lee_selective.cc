@@ -15,6 +15,7 @@
 #include "emulator/figures/figures.h"
 #include "emulator/figures/lee_device.h"
 #include "emulator/figures/parallel.h"
+#include "emulator/figures/report.h"
 #include "emulator/media/pram_blocks.h"
 #include "emulator/workload/fat_volume.h"
 #include "emulator/workload/random.h"
@@ -110,9 +111,19 @@ Result<FigureResult> run_selective(const FigureOptions& options) {
       [](const SelectiveRun& run) { return run.mb_per_s; });
   row("writing, whole blocks", "MB/s", {}, without[1],
       [](const SelectiveRun& run) { return run.mb_per_s; });
+  const auto share = [&](size_t record, size_t size) {
+    return rounded(over_seeds(with[record], [&](const SelectiveRun& run) {
+                     return share_of_sectors(run.counts, size);
+                   }).mean);
+  };
+  result.findings = {
+      fmt::format("The share changed goes from {} % with {} KiB a transaction to {} % with {} KiB.",
+                  share(0, 2), kib(0), share(3, 2), kib(3)),
+      fmt::format(
+          "With 16 KiB the share is {} % in words of {} bytes and {} % in words of {} bytes.",
+          share(1, 0), PramBlocks::kWordBytes[0], share(1, 2), PramBlocks::kWordBytes[2])};
   result.notes = {
-      "The share follows what a transaction writes, from 8 to 28 %; a little over 16 KiB gives the "
-      "source's. The size of a word hardly matters, that of a block does.",
+      "The share follows what a transaction writes.",
       "Without selective programming PRAM is slower than NAND: 256 words of 10 µs, beside 1.2 ms "
       "for a page of the same size."};
   return result;

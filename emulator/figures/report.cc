@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -42,7 +44,7 @@ nlohmann::json json_of_row(const FigureRow& row) {
   return json;
 }
 
-// Each value of the paper beside ours, in words.
+// Each value of the paper beside ours, in words; and what else the figure found.
 std::vector<std::string> findings_of(const FigureRun& run) {
   std::vector<std::string> all;
   for (const FigureRow& row : run.result.rows) {
@@ -53,6 +55,7 @@ std::vector<std::string> findings_of(const FigureRun& run) {
       text += fmt::format(", {} times as much", rounded(row.ours.mean / *row.paper));
     all.push_back(text + ".");
   }
+  std::ranges::copy(run.result.findings, std::back_inserter(all));
   return all;
 }
 
