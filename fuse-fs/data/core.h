@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 
 #include "base/clock.h"
@@ -34,6 +35,9 @@ struct Core {
   // Frees what can be freed at once, until that is enough: called before ENOSPC is given to anyone.
   std::function<void(const std::function<bool()>& is_enough)> reclaim;
   std::function<void()> free_orphans;
+  // META grows, for a change that found no unit when it had so many bytes; waits for a growth that
+  // is under way. Returns whether the change may succeed now.
+  std::function<bool(uint64_t meta_bytes)> make_meta_room;
   std::function<void()> keep_meta_room;  // META grows if it is nearly full and may
   std::function<void()> look_at_device;  // whether it is still DATA of this filesystem
 };

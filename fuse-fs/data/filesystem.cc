@@ -92,14 +92,15 @@ Result<void> FilesystemImpl::assemble(bool background) {
   if (geometry().meta_log() && !options_.read_only) {
     SFS_ASSIGN(barrier_, make_log_barrier(region, *engine_, device, pair_.label, options_.discard));
   }
-  meta_growth_ =
-      std::make_unique<MetaGrowth>(*engine_, clock_,
-                                   MetaGrowth::Limits{options_.meta_growth && !options_.read_only,
-                                                      region.extensible(), options_.meta_size_max},
-                                   [this](const GrowOptions& larger) {
-                                     const Result<Grown> done = grow(larger);
-                                     return done ? Result<void>() : done.error();
-                                   });
+  meta_growth_ = std::make_unique<MetaGrowth>(
+      *engine_, clock_,
+      MetaGrowth::Limits{options_.meta_growth && !options_.read_only, region.extensible(),
+                         options_.meta_size_max},
+      [this](const GrowOptions& larger) {
+        const Result<Grown> done = grow(larger);
+        return done ? Result<void>() : done.error();
+      },
+      [this] { return await_growth(); });
   vstreams_ = std::make_unique<VStreamStore>(*engine_);
   placement::Placement::Options placement_options;
   placement_options.mode = options_.placement;
@@ -126,6 +127,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
                                       {},
                                       {},
                                       {},
+                                      {},
                                       {}});
   trims_ = std::make_unique<TrimQueue>(region, *engine_, device, *placement_, *barrier_, health_,
                                        trace_, options_.discard, activity_);
@@ -144,6 +146,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
     }
   };
   core_->free_orphans = [this] { (void)maintenance_->free_orphans(); };
+  core_->make_meta_room = [this](uint64_t bytes) { return meta_growth_->make_room(bytes); };
   core_->keep_meta_room = [this] { meta_growth_->keep_room(); };
   core_->look_at_device = [this] { look_at_device(); };
   return {};
@@ -236,14 +239,15 @@ Result<void> FilesystemImpl::fsync(InodeId id, bool data_only) {
   SFS_TRY(health_.writable());
   const Activity::Request request(activity_);
   const uint64_t epoch = states_.get(id)->last_epoch.load(std::memory_order_acquire);
-  SFS_ASSIGN(const TxId last, epochs_->flush_and_commit(id, epoch, data_only));
+  SFS_ASSIGN(const TxId last,
+             with_units([&] { return epochs_->flush_and_commit(id, epoch, data_only); }));
   return make_durable(*barrier_, last, health_);
 }
 
 Result<void> FilesystemImpl::sync() {
   if (options_.read_only) return {};
   SFS_TRY(health_.writable());
-  Result<void> closed = epochs_->close();
+  Result<void> closed = with_units([&] { return epochs_->close(); });
   SFS_TRY(make_durable(*barrier_, engine_->journal().last(), health_));
   return closed;
 }

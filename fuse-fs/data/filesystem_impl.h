@@ -22,6 +22,7 @@
 #include "fuse-fs/data/idle_scheduler.h"
 #include "fuse-fs/data/maintenance.h"
 #include "fuse-fs/data/meta_growth.h"
+#include "fuse-fs/data/meta_units.h"
 #include "fuse-fs/data/scrub.h"
 #include "fuse-fs/data/trim_queue.h"
 #include "fuse-fs/data/vstream_store.h"
@@ -136,6 +137,9 @@ class FilesystemImpl final : public Filesystem {
   HintReply reply_of(const placement::VStreamInfo& info) const;
   Result<void> writable() const;
 
+  // Waits until the growth that is under way has ended. Returns false if there was none, or if the
+  // filesystem was shut down meanwhile.
+  bool await_growth();
   Result<Grown> grow_locked(const GrowOptions& options) SFS_REQUIRES(growing_);
   Result<void> tell_data(const meta::Superblock& super);
   Result<void> go_on_alone(pmem::Region& left, const std::string& why);
@@ -143,19 +147,9 @@ class FilesystemImpl final : public Filesystem {
   Result<void> changed();
   template <typename T>
   Result<T> after_change(Result<T> done);
-  // A file removed a moment ago holds its units of META until the reclaimer comes by: a change that
-  // finds no unit frees them itself, and then makes META larger. `change` may be called again.
   template <typename Change>
   auto with_units(const Change& change) -> decltype(change()) {
-    auto done = change();
-    if (done.ok() || done.error().code != ENOSPC) return done;
-    (void)maintenance_->free_orphans();
-    for (int tries = 0; tries < 3; ++tries) {
-      const uint64_t size = engine_->geometry().meta_size();
-      done = change();
-      if (done.ok() || done.error().code != ENOSPC || !meta_growth_->make_room(size)) break;
-    }
-    return done;
+    return with_meta_units(*core_, change);
   }
   void lost_name(InodeId id);
   placement::Chosen choose(InodeId parent, const meta::Attributes& directory, std::string_view name,
@@ -169,7 +163,8 @@ class FilesystemImpl final : public Filesystem {
   Clock& clock_;
   OpenPair pair_;  // the label is of whoever grows; the superblock is the engine's
   Mutex label_;    // whoever rewrites DATA's first block; before the engine's
-  Mutex growing_;  // before everything; one growth at a time, none after unmount() began
+  Mutex growing_;  // after ranges of files, before all else; one growth at a time, none after
+                   // unmount() began
   Gate gate_;
   Mutex kernel_;  // held while the kernel forgets an inode
   std::function<void(InodeId)> forget_ SFS_GUARDED_BY(kernel_);

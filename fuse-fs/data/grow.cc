@@ -3,8 +3,10 @@
 #include <spdlog/spdlog.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <optional>
+#include <thread>
 
 #include "base/mutex.h"
 #include "base/result.h"
@@ -70,6 +72,22 @@ Result<Grown> FilesystemImpl::grow(const GrowOptions& options) {
   Result<Grown> grown = grow_locked(options);
   growing_.unlock();
   return grown;
+}
+
+// A shutdown holds the lock until all requests have left, this one among them.
+bool FilesystemImpl::await_growth() {
+  constexpr auto kLookAgain = std::chrono::milliseconds(2);
+  if (growing_.try_lock()) {
+    growing_.unlock();
+    return false;
+  }
+  while (!gate_.closed()) {
+    std::this_thread::sleep_for(kLookAgain);
+    if (!growing_.try_lock()) continue;
+    growing_.unlock();
+    return true;
+  }
+  return false;
 }
 
 Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {

@@ -65,8 +65,12 @@ Result<void> MetaGrowth::grow_once() {
 }
 
 bool MetaGrowth::make_room(uint64_t before) {
-  if (engine_.geometry().meta_size() > before) return true;
-  return growable_bytes() > 0 && growths_.run([this] { return grow_once(); }).ok();
+  const auto grew = [&] { return engine_.geometry().meta_size() > before; };
+  do {
+    if (grew()) return true;
+    if (growable_bytes() > 0 && growths_.run([this] { return grow_once(); }).ok()) return true;
+  } while (await_());
+  return grew();
 }
 
 void MetaGrowth::keep_room() {

@@ -25,15 +25,21 @@ class MetaGrowth {
     bool extensible = false;  // META is a file
     uint64_t size_max = 0;    // bytes; 0: as mkfs planned
   };
-  using Grow = std::function<Result<void>(const GrowOptions&)>;
+  using Grow = std::function<Result<void>(const GrowOptions&)>;  // EBUSY: another is under way
+  // Waits for a growth by command. Returns false if none is under way.
+  using Await = std::function<bool()>;
 
-  MetaGrowth(meta::Engine& engine, Clock& clock, const Limits& limits, Grow grow)
-      : engine_(engine), clock_(clock), limits_(limits), grow_(std::move(grow)) {}
+  MetaGrowth(meta::Engine& engine, Clock& clock, const Limits& limits, Grow grow, Await await)
+      : engine_(engine),
+        clock_(clock),
+        limits_(limits),
+        grow_(std::move(grow)),
+        await_(std::move(await)) {}
 
   // Grows META if it is nearly full and may grow; logs once why it does not. Called regularly.
   void keep_room();
   // For a change that found no unit when META had `before` bytes: true if the change may succeed
-  // now. Waits for a growth.
+  // now. Waits for a growth, its own or one by command.
   bool make_room(uint64_t before);
 
   MetaRoom room() const;
@@ -52,6 +58,7 @@ class MetaGrowth {
   Clock& clock_;
   const Limits limits_;
   const Grow grow_;
+  const Await await_;
   GroupRun growths_;
   uint64_t retry_ms_ = 0, pause_ms_ = kFirstRetryMs;  // of the thread that runs a growth
   mutable Mutex mutex_;                               // leaf

@@ -10,7 +10,8 @@
 
 namespace streamfs::data {
 
-// As Engine::slot_room(); what removed files hold of META is freed before ENOSPC is given.
+// As Engine::slot_room(); before it gives ENOSPC, what removed files hold of META is freed and META
+// grows.
 Result<meta::SlotRoom> slot_room(Core& core, uint64_t slots);
 
 }  // namespace streamfs::data

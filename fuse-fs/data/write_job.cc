@@ -15,6 +15,7 @@
 #include "base/wire/model_table.h"
 #include "emulator/trace/trace.h"
 #include "fuse-fs/data/buffer.h"
+#include "fuse-fs/data/meta_units.h"
 #include "fuse-fs/data/slot_room.h"
 
 namespace streamfs::data {
@@ -326,12 +327,8 @@ Result<void> WriteJob::finish() {
   meta::WriteResult done = result();
   done.epoch = core_.epochs.epoch();
   done.times = times_;
-  Result<void> named = core_.engine.finish_write(attributes_.id, done, slots_);
-  if (!named.ok() && named.error().code == ENOSPC) {  // as FilesystemImpl::with_units
-    core_.free_orphans();
-    named = core_.engine.finish_write(attributes_.id, done, slots_);
-  }
-  SFS_TRY(named);
+  SFS_TRY(with_meta_units(core_,
+                          [&] { return core_.engine.finish_write(attributes_.id, done, slots_); }));
   reserved_.clear();
   state_.wrote_in(done.epoch);
   core_.epochs.touched(attributes_.id, count_ * kBlockSize, done.epoch);

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -87,6 +88,61 @@ def test_a_host_without_room_costs_an_enospc_only(
     run("mount", "-o", "remount,size=64m", small_host)
     until(lambda: not mount.status()["meta_room"]["advice"], 10, "the growth")
     assert fill(mount, files + 1000, files) == files + 1000
+    mount.unmount()
+    pair.assert_sound()
+
+
+def test_a_mirror_whose_second_host_has_no_room_is_named(
+    small_host: Path, make_pair: Callable[..., Pair]
+) -> None:
+    pair, second = make_pair(size="256M"), small_host / "META2"
+    pair.mkfs("--meta-size", "2M", "--mirror", str(second))
+    mount = pair.mount(f"mirror={second}")
+    files = fill(mount, 10_000)
+    assert files < 10_000
+    said = f"extending {second}: No space left on device"
+    assert said in mount.status()["meta_room"]["advice"]
+    until(
+        lambda: f"META is nearly full: it could not grow: {said}" in mount.log.read_text(), 5, said
+    )
+    grown = run(BIN / "streamctl", "grow", "--meta-size", "16M", mount.point, check=False)
+    assert grown.returncode != 0
+    assert said in grown.stderr
+    assert mount.status()["mirror"] == "in step"
+    assert_filled(mount, 0, files)
+    mount.unmount()
+
+
+def test_programs_that_write_while_a_command_grows_meta_get_no_error(
+    make_pair: Callable[..., Pair],
+) -> None:
+    pair = make_pair(size="256M")
+    pair.mkfs("--meta-size", "2M")
+    mount = pair.mount()
+    full = threading.Event()
+
+    def grow() -> None:
+        size = mount.status()["meta_room"]["bytes"]
+        while not full.is_set():
+            size += 1 << 20
+            words = (BIN / "streamctl", "grow", "--meta-size", f"{size}", mount.point)
+            run(*words, check=False)  # it may be smaller than what META has by then
+
+    command = threading.Thread(target=grow)
+    command.start()
+    try:
+        assert fill(mount, 4000) == 4000
+        with (mount / "scattered").open("wb") as file:
+            for block in range(4000):
+                os.pwrite(file.fileno(), b"x", block * 8192)
+            os.fsync(file.fileno())
+        with (mount / "preallocated").open("wb") as file:
+            for block in range(4000):
+                os.posix_fallocate(file.fileno(), block * 8192, 4096)
+    finally:
+        full.set()
+        command.join()
+    assert mount.status()["meta_room"]["bytes"] > 2 << 20
     mount.unmount()
     pair.assert_sound()
 

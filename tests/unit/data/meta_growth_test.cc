@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/result.h"
@@ -129,6 +132,113 @@ TEST(MetaGrowth, AGrowthThatFailsIsToldAndTriedAgain) {
   const Result<void> done = fill_meta(rig, made + kFilesADirectory, made);
   EXPECT_TRUE(done.ok()) << done.error().message();
   EXPECT_EQ(rig.fs().status()->meta_room.advice, "");
+}
+
+// Until META has no unit left, with growth forbidden; then growth is as asked for.
+void fill_to_the_last_unit(Rig& rig, bool grows) {
+  uint64_t made = 0;
+  ASSERT_EQ(fill_meta(rig, kPlannedFiles, made).error().code, ENOSPC);
+  rig.remount_growing(grows);
+}
+
+TEST(MetaGrowth, AWriteThatFindsNoUnitMakesItGrow) {
+  Rig rig(small_meta(false));
+  const InodeId scattered = rig.create("scattered");
+  fill_to_the_last_unit(rig, true);
+  const uint64_t before = rig.fs().geometry().meta_size();
+  for (uint64_t block = 0; block < 4000; ++block) {
+    const Result<void> done = rig.write(scattered, 2 * block * kBlockSize, Rig::filled(1, 1));
+    ASSERT_TRUE(done.ok()) << block << ": " << done.error().message();
+  }
+  ASSERT_TRUE(rig.fs().fsync(scattered, false).ok());
+  EXPECT_GT(rig.fs().geometry().meta_size(), before);
+  rig.remount();
+  EXPECT_EQ(rig.read(scattered, 7998 * kBlockSize, 1), Rig::filled(1, 1));
+}
+
+TEST(MetaGrowth, APreallocationThatFindsNoUnitMakesItGrow) {
+  Rig rig(small_meta(false));
+  const InodeId sparse = rig.create("sparse");
+  fill_to_the_last_unit(rig, true);
+  const uint64_t before = rig.fs().geometry().meta_size();
+  for (uint64_t block = 0; block < 4000; ++block) {
+    const Result<void> done = rig.fs().allocate(sparse, 0, 2 * block * kBlockSize, kBlockSize);
+    ASSERT_TRUE(done.ok()) << block << ": " << done.error().message();
+  }
+  EXPECT_GT(rig.fs().geometry().meta_size(), before);
+}
+
+TEST(MetaGrowth, AWriteIntoPreallocatedBlocksThatFindsNoUnitMakesItGrow) {
+  Rig rig(small_meta(false));
+  const InodeId file = rig.create("preallocated");
+  ASSERT_TRUE(rig.fs().allocate(file, 0, 0, 16'000 * kBlockSize).ok());
+  fill_to_the_last_unit(rig, true);
+  const uint64_t before = rig.fs().geometry().meta_size();
+  for (uint64_t block = 0; block < 8000; block += 2) {
+    const Result<void> done = rig.write(file, 2 * block * kBlockSize, Rig::filled(1, 1));
+    ASSERT_TRUE(done.ok()) << block << ": " << done.error().message();
+  }
+  EXPECT_GT(rig.fs().geometry().meta_size(), before);
+}
+
+// A growth by command that is held up while it measures DATA, with its lock taken.
+class HeldGrowth {
+ public:
+  explicit HeldGrowth(Rig& rig) : rig_(rig) {
+    rig.ram().on_measure = [this] {
+      measuring_ = true;
+      while (!released_) std::this_thread::yield();
+    };
+    thread_ = std::thread([this] {
+      GrowOptions options;
+      options.meta_bytes = rig_.fs().geometry().meta_size() + (8 << 20);
+      grown_ = rig_.fs().grow(options).ok();
+    });
+    while (!measuring_) std::this_thread::yield();
+  }
+  ~HeldGrowth() { (void)release(); }
+  HeldGrowth(const HeldGrowth&) = delete;
+  HeldGrowth& operator=(const HeldGrowth&) = delete;
+
+  bool release() {
+    released_ = true;
+    if (thread_.joinable()) thread_.join();
+    return grown_;
+  }
+
+ private:
+  Rig& rig_;
+  std::atomic<bool> measuring_{false}, released_{false}, grown_{false};
+  std::thread thread_;
+};
+
+TEST(MetaGrowth, AProgramThatFindsNoUnitWaitsForAGrowthByCommand) {
+  for (const bool automatic : {true, false}) {
+    Rig rig(small_meta(false));
+    std::vector<InodeId> files;
+    while (files.size() < 300) files.push_back(rig.create(fmt::format("f{}", files.size())));
+    fill_to_the_last_unit(rig, automatic);
+    HeldGrowth growth(rig);
+    std::atomic<bool> ended{false};
+    Result<void> done;
+    std::thread program([&] {
+      for (const InodeId file : files)
+        if (done.ok()) done = rig.fs().set_xattr(file, "user.long", std::string(3000, 'x'), 0);
+      ended = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    EXPECT_FALSE(ended) << "it waits";
+    EXPECT_TRUE(growth.release());
+    program.join();
+    EXPECT_TRUE(done.ok()) << done.error().message();
+  }
+}
+
+TEST(MetaGrowth, WithoutAGrowthToWaitForAProgramIsToldAtOnce) {
+  Rig rig(small_meta(false));
+  uint64_t made = 0;
+  EXPECT_EQ(fill_meta(rig, kPlannedFiles, made).error().code, ENOSPC);
+  ASSERT_TRUE(rig.fs().shut_down(ShutdownMode::kDefault).ok()) << "the lock of growths is free";
 }
 
 // ---- Freed space. Each kind of object fills META alone, three times in turn.

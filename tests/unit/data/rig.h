@@ -180,6 +180,10 @@ class Rig {
     region_ = std::move(kept_);
     open();
   }
+  void remount_growing(bool meta_growth) {
+    options_.mount.meta_growth = meta_growth;
+    remount();
+  }
   void remount() {
     const Result<void> done = fs_->unmount();
     SFS_ASSERT(done.ok());
@@ -259,7 +263,7 @@ class Rig {
     }
   }
 
-  const Options options_;
+  Options options_;
   RigClock clock_;
   RamDevice* ram_ = nullptr;
   std::unique_ptr<blockdev::FaultyDevice> device_;

@@ -1,0 +1,34 @@
+// Room in META for a change that finds none.
+//
+//   change ── ENOSPC ──► free what removed files hold ──► change ── ENOSPC ──► META grows ──┐
+//                                                           ▲                              │
+//                                                           └──────── at most 3 times ─────┘
+//
+// Thread safety: any thread, with no lock of the metadata engine held: a growth flushes DATA.
+// After a crash: what the change and a growth leave.
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+
+#include "fuse-fs/data/core.h"
+#include "fuse-fs/meta/engine.h"
+
+namespace streamfs::data {
+
+// Returns what `change` returns. Requires: `change` may be called again after ENOSPC.
+template <typename Change>
+auto with_meta_units(const Core& core, const Change& change) -> decltype(change()) {
+  constexpr int kGrowthsMax = 3;
+  auto done = change();
+  if (done.ok() || done.error().code != ENOSPC) return done;
+  core.free_orphans();
+  for (int tries = 0; tries < kGrowthsMax; ++tries) {
+    const uint64_t size = core.engine.geometry().meta_size();
+    done = change();
+    if (done.ok() || done.error().code != ENOSPC || !core.make_meta_room(size)) break;
+  }
+  return done;
+}
+
+}  // namespace streamfs::data
