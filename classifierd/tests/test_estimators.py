@@ -24,16 +24,12 @@ def writes(count: int, seed: int) -> tuple[Rows, npt.NDArray[np.float64]]:
     return rows, 3.0 * rows[:, 0] + 1.5 * rows[:, 1] + rng.normal(0, 0.5, count)
 
 
-def unfit(estimator: Any) -> dict[str, str]:
-    """What does not apply, and why."""
-    reason = "the weights live in C++"
-    return {"check_estimators_pickle": reason} if isinstance(estimator, LogisticRegressor) else {}
-
-
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
-    [*OURS, *(OrderedClusters(name) for name in CLUSTERERS)], expected_failed_checks=unfit
+    [*OURS, *(OrderedClusters(name) for name in CLUSTERERS)]
 )
 def test_scikit_learns_rules_are_kept(estimator: Any, check: Any) -> None:
+    if isinstance(estimator, LogisticRegressor) and "pickle" in check.func.__name__:
+        pytest.xfail("the weights live in C++")
     check(estimator)
 
 

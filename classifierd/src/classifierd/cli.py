@@ -428,7 +428,7 @@ def _plot(args: argparse.Namespace) -> int:
         log.error("%s", error)
         return EXIT_USAGE
     except ImportError as error:
-        log.error("cannot draw: %s; pip install 'matplotlib>=3.7'", error)
+        log.error("cannot draw: %s; install it (apt-get install python3-matplotlib)", error)
         return EXIT_IO
     except (OSError, TraceError) as error:
         log.error("%s", sentence(error))

@@ -12,10 +12,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from classifierd import _core
 from classifierd.classes import Floats
+from classifierd.validation import validate_data
 
 Rows = npt.NDArray[np.int64]
 
@@ -74,10 +75,14 @@ class _Lifetimes(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
-        """Categories make poor regressors of numbers."""
+        """Return the tags: categories make poor regressors of numbers."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
+
+    def _more_tags(self) -> dict[str, bool]:
+        """Return the same tags to scikit-learn below 1.6."""
+        return {"poor_score": True}
 
 
 class LifeTableRegressor(_Lifetimes):

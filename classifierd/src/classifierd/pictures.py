@@ -24,6 +24,7 @@ DPI = 200
 # Told apart by colour-blind readers, too (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5a5a5a", "#f0e442")
 _PAPER, _HERE = COLOURS[1], COLOURS[0]
+_KEY_HEIGHT = 0.4  # inches
 _LOG_RATIO = 50  # a wider range than this is drawn on a logarithmic axis
 
 Json = dict[str, Any]
@@ -56,6 +57,14 @@ def rounded(value: float) -> str:
     return f"{value:,.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}"
 
 
+def key_beside(axes: Axes, handles: Sequence[Any], title: str | None = None) -> None:
+    """Put a legend to the right of a panel; a constrained layout leaves room for it."""
+    axes.legend(
+        handles=handles, title=title, loc="upper left", bbox_to_anchor=(1.01, 1),
+        borderaxespad=0, fontsize=9,
+    )  # fmt: skip
+
+
 def published(result: Json) -> Figure:
     """Draw a published figure: its curves, and the paper's values beside ours by unit."""
     from matplotlib.figure import Figure
@@ -71,15 +80,16 @@ def published(result: Json) -> Figure:
     title = "\n".join(textwrap.wrap(f"{result['name']}: {result['shows']}", 90))
     scale = f", devices of 1/{result['scale']} of its size" if result["scale"] > 1 else ""
     figure.suptitle(f"{title}\n{result['source']}{scale}", fontsize=11)
+    heights.append(_KEY_HEIGHT)
     grid = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)
-    panels: list[Axes] = list(grid[:, 0])
+    *panels, key = grid[:, 0]
     at = 0
     if curves:
         _draw_curves(panels[0], curves, result["along"], result["height"])
         at = 1
     for axes, (unit, rows) in zip(panels[at:], units.items(), strict=True):
         _draw_rows(axes, unit, rows)
-    _key_of_rows(figure, result["rows"])
+    _key_of_rows(key, result["rows"])
     return figure
 
 
@@ -100,7 +110,7 @@ def _draw_curves(
     axes.set(xlabel=x_name, ylabel=y_name)
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     axes.grid(visible=True, color="0.9")
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize=9)
+    key_beside(axes, axes.get_legend_handles_labels()[0])
 
 
 def _needs_log(values: Sequence[float]) -> bool:
@@ -141,7 +151,8 @@ def _draw_rows(axes: Axes, unit: str, rows: Sequence[Json]) -> None:
     right.tick_params(length=0)
 
 
-def _key_of_rows(figure: Figure, rows: Sequence[Json]) -> None:
+def _key_of_rows(axes: Axes, rows: Sequence[Json]) -> None:
+    """Fill a panel of its own: matplotlib 3.6 has no place for a legend below all panels."""
     from matplotlib.lines import Line2D
 
     seeds = max((row["seeds"] for row in rows), default=1)
@@ -152,7 +163,8 @@ def _key_of_rows(figure: Figure, rows: Sequence[Json]) -> None:
             Line2D([], [], color=_PAPER, marker="D", markerfacecolor="none", linestyle="none",
                    label="the paper's value")
         )  # fmt: skip
-    figure.legend(handles=marks, loc="outside lower center", ncols=2, fontsize=9)
+    axes.set_axis_off()
+    axes.legend(handles=marks, loc="center", ncols=2, borderaxespad=0, fontsize=9)
 
 
 def comparison(cells: Sequence[Json]) -> Figure:
@@ -181,7 +193,7 @@ def comparison(cells: Sequence[Json]) -> Figure:
     axes.set_xlim(-1, max(step * len(groups), 4) - 0.5)
     figure.suptitle(f"Write amplification by placement policy, {_spares(cells)}", fontsize=11)
     handles = [_swatch(COLOURS[i % 8], name) for i, name in enumerate(placements)]
-    figure.legend(handles=handles, loc="outside right upper", title="placement", fontsize=9)
+    key_beside(axes, handles, "placement")
     return figure
 
 

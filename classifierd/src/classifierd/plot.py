@@ -17,7 +17,7 @@ import numpy.typing as npt
 from classifierd import _core
 from classifierd.charts import binary_bytes
 from classifierd.learner import Learner
-from classifierd.pictures import COLOURS, Format, encoded
+from classifierd.pictures import COLOURS, Format, encoded, key_beside
 from classifierd.policies import Workload
 from classifierd.progress import Progress
 
@@ -240,5 +240,5 @@ def draw_measured(found: Sequence[Measured], path: Path, title: str) -> None:
     )
     used = sorted({each.pstream for each in found})
     keys = [Line2D([], [], color=COLOURS[each % 8], marker="o", label=str(each)) for each in used]
-    figure.legend(handles=keys, title="pStream", loc="outside right upper", fontsize=8)
+    key_beside(axes, keys, "pStream")
     path.write_bytes(encoded(figure, kind_of(path)))
