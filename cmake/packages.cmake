@@ -9,7 +9,7 @@ set(CPACK_PACKAGE_CONTACT "streamfs maintainers <streamfs@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL core libstream python source)
-set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian/compress.cmake)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian/finish.cmake)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_COMPRESSION_TYPE gzip)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
@@ -84,50 +84,32 @@ package_documents(python python3-libstream)
 package_documents(source streamfs-source)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/streamfs COMPONENT documents)
 
-# The learning daemon brings numpy, SciPy, scikit-learn and matplotlib along, as they were tested with it: those
-# of Debian 12 and 13 are older than it needs. A full installation leaves it out: it is build/venv's.
+# The learning daemon, as scripts/setup built it. Its libraries are Debian's. A full installation leaves it
+# out: there it is build/venv's.
 file(GLOB site ${CMAKE_SOURCE_DIR}/build/venv/lib/python3.*/site-packages)
 if(site AND EXISTS ${site}/classifierd/cli.py)
   string(REGEX REPLACE ".*/python3\\.([0-9]+)/.*" "\\1" python_minor ${site})
   math(EXPR python_next "${python_minor} + 1")
-  foreach(name numpy numpy.libs numpy-*.dist-info scipy scipy.libs scipy-*.dist-info sklearn
-          scikit_learn.libs scikit_learn-*.dist-info joblib joblib-*.dist-info cloudpickle
-          cloudpickle-*.dist-info loky loky-*.dist-info threadpoolctl.py
-          threadpoolctl-*.dist-info narwhals narwhals-*.dist-info packaging packaging-*.dist-info prometheus_client
-          prometheus_client-*.dist-info classifierd
-          classifierd-*.dist-info matplotlib matplotlib-*.dist-info mpl_toolkits contourpy
-          contourpy-*.dist-info cycler cycler-*.dist-info dateutil python_dateutil-*.dist-info
-          fontTools fonttools-*.dist-info kiwisolver kiwisolver-*.dist-info PIL pillow.libs
-          pillow-*.dist-info pyparsing pyparsing-*.dist-info)
-    file(GLOB found ${site}/${name})
-    foreach(one IN LISTS found)
-      if(IS_DIRECTORY ${one})
-        install(DIRECTORY ${one} DESTINATION lib/streamfs/classifierd COMPONENT classifierd
-                EXCLUDE_FROM_ALL
-                PATTERN __pycache__ EXCLUDE PATTERN tests EXCLUDE PATTERN include EXCLUDE
-                PATTERN "*.pyi" EXCLUDE PATTERN "*.pyx" EXCLUDE PATTERN "*.pxd" EXCLUDE
-                PATTERN "*.h" EXCLUDE PATTERN "*.a" EXCLUDE)
-      else()
-        install(FILES ${one} DESTINATION lib/streamfs/classifierd COMPONENT classifierd
-                EXCLUDE_FROM_ALL)
-      endif()
-    endforeach()
-  endforeach()
+  file(GLOB metadata ${site}/classifierd-*.dist-info)
+  get_filename_component(metadata_name ${metadata} NAME)
+  install(DIRECTORY ${site}/classifierd DESTINATION lib/streamfs/classifierd COMPONENT classifierd
+          EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE PATTERN "*.pyi" EXCLUDE)
+  install(FILES ${metadata}/METADATA DESTINATION lib/streamfs/classifierd/${metadata_name}
+          COMPONENT classifierd EXCLUDE_FROM_ALL)
   install(PROGRAMS cmake/debian/classifierd.py DESTINATION bin RENAME classifierd
           COMPONENT classifierd EXCLUDE_FROM_ALL)
   package_documents(classifierd classifierd)
   list(APPEND CPACK_COMPONENTS_ALL classifierd)
   set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_NAME classifierd)
   set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_SECTION admin)
-  # What is in the wheels finds its libraries beside itself; dpkg-shlibdeps would not.
-  set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_SHLIBDEPS OFF)
   set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_CONTROL_EXTRA
+      ${CMAKE_CURRENT_LIST_DIR}/debian/classifierd/postinst
       ${CMAKE_CURRENT_LIST_DIR}/debian/classifierd/prerm)
-  pkg_check_modules(packaged_fmt QUIET REQUIRED fmt)
-  string(REGEX REPLACE "\\..*" "" fmt_major "${packaged_fmt_VERSION}")
+  # The least versions are Debian 12's; classifierd/pyproject.toml has the same.
   set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_DEPENDS
-      "streamfs, python3 (>= 3.${python_minor}), python3 (<< 3.${python_next}), libc6 (>= 2.36), \
-libstdc++6, libgcc-s1, libfmt${fmt_major}, libisal2, zlib1g")
+      "streamfs, python3 (>= 3.${python_minor}), python3 (<< 3.${python_next}), python3-numpy (>= 1:1.24), \
+python3-sklearn (>= 1.2), python3-prometheus-client (>= 0.16)")
+  set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_RECOMMENDS "python3-matplotlib (>= 3.6)")  # only pictures need it
   set(CPACK_COMPONENT_CLASSIFIERD_DESCRIPTION
       "learning daemon of streamfs
 Measures how long what is written lives, and publishes which stream it should

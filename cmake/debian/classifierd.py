@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -I
-"""The learning daemon with the libraries it was tested with, beside it in lib/streamfs."""
+"""Starts the learning daemon; its modules are in lib/streamfs beside this folder."""
 
 import sys
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""What is done with the packages of /media/debs in a system that they are new to."""
+"""Installs the packages of /media/debs without apt, uses them, and purges them."""
 
-USE = """
+USE = r"""
 set -e
 dpkg --force-unsafe-io -i /media/debs/*.deb >/dev/null
 for name in streamfs libstream python3-libstream streamfs-source; do
@@ -33,7 +33,8 @@ test -L /etc/systemd/system/multi-user.target.wants/streamfs@srv-mnt.service
 dpkg --force-unsafe-io --remove streamfs >/dev/null
 test -d /etc/streamfs
 test ! -e /usr/bin/streamctl
-dpkg --force-unsafe-io --purge streamfs python3-libstream libstream streamfs-source >/dev/null
+dpkg --force-unsafe-io --purge \
+  streamfs libstream python3-libstream streamfs-source >/dev/null
 test ! -e /etc/streamfs
 find /etc/systemd -xtype l -print
 find /usr /etc -xdev -newer /media/debs/since -name '*stream*' -print

@@ -1,4 +1,7 @@
-"""The Debian packages: installed, used and purged in a copy of this machine's system."""
+"""The Debian packages: installed, used and purged in a copy of this machine's system.
+
+That system may lack the libraries that classifierd needs, so tests/packages installs that package.
+"""
 
 import os
 import shutil
@@ -6,38 +9,37 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.systemd.packages import USE, USE_DAEMON
+from tests.systemd.packages import USE
 from tests.systemd.world import BUILD, ROOT, World, execute, why_not
 
 LIBFUSE = ROOT / "build/deps"
+
+
+COMPONENTS = ("core", "libstream", "python", "source", "classifierd")
+# A package that carries a library of its own is larger than this at once.
+DAEMON_KIB_MAX = 2048
 
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The packages of the release build."""
     folder = tmp_path_factory.mktemp("packages")
-    configuration = BUILD / "CPackConfig.cmake"
-    few = "CPACK_COMPONENTS_ALL=core;libstream;python;source"
-    execute("cpack", "--config", configuration, "-D", few, "-B", folder)
+    every = f"CPACK_COMPONENTS_ALL={';'.join(COMPONENTS)}"
+    execute("cpack", "--config", BUILD / "CPackConfig.cmake", "-D", every, "-B", folder)
     return folder
 
 
-@pytest.fixture(scope="module")
-def daemon_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The learning daemon's: 190 MB of libraries take their time."""
-    folder = tmp_path_factory.mktemp("daemon")
-    configuration = BUILD / "CPackConfig.cmake"
-    one = "CPACK_COMPONENTS_ALL=classifierd"
-    execute("cpack", "--config", configuration, "-D", one, "-B", folder, seconds=600)
-    return next(folder.glob("classifierd_*.deb"))
+def field(package: Path, name: str) -> str:
+    """A field of a package's control file."""
+    return execute("dpkg-deb", "-f", package, name).stdout.strip()
 
 
 def test_a_package_says_what_it_needs(packages: Path) -> None:
     core, library = (next(packages.glob(f"{name}_*.deb")) for name in ("streamfs", "libstream"))
-    needs = execute("dpkg-deb", "-f", core, "Depends").stdout
+    needs = field(core, "Depends")
     for name in ("libc6", "liburing", "libsystemd0", "libblkid1", "libnvme1"):
         assert name in needs
-    assert "libc6" in execute("dpkg-deb", "-f", library, "Depends").stdout
+    assert "libc6" in field(library, "Depends")
     listed = execute("dpkg-deb", "-c", core).stdout
     for path in (
         "/usr/sbin/mount.fuse.streamfs -> mount.streamfs",
@@ -47,6 +49,18 @@ def test_a_package_says_what_it_needs(packages: Path) -> None:
         "/usr/share/doc/streamfs/README.libfuse.md",
     ):
         assert path in listed
+
+
+def test_the_daemon_needs_debians_libraries_and_carries_none(packages: Path) -> None:
+    daemon = next(packages.glob("classifierd_*.deb"))
+    needs = field(daemon, "Depends")
+    for name in ("python3-numpy", "python3-sklearn", "python3-prometheus-client", "libfmt"):
+        assert name in needs
+    assert "python3-matplotlib" in field(daemon, "Recommends")
+    assert int(field(daemon, "Installed-Size")) < DAEMON_KIB_MAX
+    listed = execute("dpkg-deb", "-c", daemon).stdout
+    assert "/usr/lib/streamfs/classifierd/classifierd/cli.py" in listed
+    assert "direct_url.json" not in listed, "it names the folder that the package was built in"
 
 
 def test_the_programs_can_be_linked_with_another_libfuse(packages: Path, tmp_path: Path) -> None:
@@ -89,23 +103,24 @@ def bare_with(folder: Path, *debs: Path) -> World:
 def test_packages_install_work_and_purge(
     packages: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    bare = bare_with(tmp_path_factory.mktemp("system"), *packages.glob("*.deb"))
+    debs = [path for path in packages.glob("*.deb") if not path.name.startswith("classifierd_")]
+    bare = bare_with(tmp_path_factory.mktemp("system"), *debs)
     said = bare.chrooted("sh", "-c", USE).stdout.splitlines()
     assert said.pop(0).endswith("of free space trimmed")
     assert said.pop(0) == "kept"
     assert said == [], "left behind"
 
 
-def test_a_package_whose_libraries_are_gone_can_be_removed(tmp_path: Path) -> None:
+def test_a_daemon_whose_modules_are_gone_can_be_removed(tmp_path: Path) -> None:
     script = (ROOT / "cmake/debian/classifierd/prerm").read_text()
     there = tmp_path / "there"
-    (there / "numpy/__pycache__").mkdir(parents=True)
+    (there / "classifierd/__pycache__").mkdir(parents=True)
     for folder in (there, tmp_path / "gone"):
         here = script.replace("/usr/lib/streamfs/classifierd", str(folder))
         assert str(folder) in here
         execute("sh", "-c", here, "prerm", "remove")
-    assert (there / "numpy").is_dir()
-    assert not (there / "numpy/__pycache__").exists()
+    assert (there / "classifierd").is_dir()
+    assert not (there / "classifierd/__pycache__").exists()
 
 
 def errors_of(*packages: Path) -> list[str]:
@@ -119,6 +134,7 @@ def errors_of(*packages: Path) -> list[str]:
     "names",
     [
         pytest.param(("streamfs", "libstream"), id="programs"),
+        pytest.param(("classifierd",), id="daemon"),
         pytest.param(("python3-libstream", "streamfs-source"), id="more", marks=pytest.mark.long),
     ],
 )
@@ -126,16 +142,6 @@ def test_lintian_finds_no_errors(packages: Path, names: tuple[str, ...]) -> None
     if shutil.which("lintian") is None:
         pytest.skip("lintian is not installed")
     assert errors_of(*(next(packages.glob(f"{name}_*.deb")) for name in names)) == []
-
-
-@pytest.mark.long
-def test_the_learning_daemon_is_a_package_that_brings_its_libraries(
-    packages: Path, daemon_package: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    assert errors_of(daemon_package) == []
-    debs = (*packages.glob("*.deb"), daemon_package)
-    bare = bare_with(tmp_path_factory.mktemp("system"), *debs)
-    assert bare.chrooted("sh", "-c", USE_DAEMON).stdout == "done\n"
 
 
 def test_an_installation_keeps_to_its_folder_and_prefix(tmp_path: Path) -> None:
