@@ -1,14 +1,15 @@
 # Debian packages by `cpack --config build/release/CPackConfig.cmake`: streamfs (the programs and the
-# units), libstream and python3-libstream (hints for programs), classifierd (the learning daemon) and
-# streamfs-source (what it takes to link streamfs with another libfuse, which is LGPL and linked
-# statically). Each is for the Debian that it was built on: libfmt and Python have other names in the next.
+# units), streamfs-doc (the documents of this tree), libstream and python3-libstream (hints for programs),
+# classifierd (the learning daemon) and streamfs-source (what it takes to link streamfs with another
+# libfuse, which is LGPL and linked statically). Each is for the Debian that it was built on: libfmt and
+# Python have other names in the next.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME streamfs)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT "streamfs maintainers <streamfs@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL core libstream python source)
+set(CPACK_COMPONENTS_ALL core doc libstream python source)
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian/finish.cmake)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_COMPRESSION_TYPE gzip)
@@ -20,12 +21,23 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_CORE_PACKAGE_NAME streamfs)
 set(CPACK_DEBIAN_CORE_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_CORE_PACKAGE_RECOMMENDS "fuse3, libstream")
+set(CPACK_DEBIAN_CORE_PACKAGE_SUGGESTS "classifierd, streamfs-doc")
 set(CPACK_COMPONENT_CORE_DESCRIPTION
     "file system for persistent memory and SSDs that separate data by lifetime
 Metadata lives on a little byte-addressable persistent memory; every write to
 the SSD is tagged with the stream of data that will die with it.")
 set(CPACK_DEBIAN_CORE_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/debian/postinst
     ${CMAKE_CURRENT_LIST_DIR}/debian/prerm ${CMAKE_CURRENT_LIST_DIR}/debian/postrm)
+
+set(CPACK_DEBIAN_DOC_PACKAGE_NAME streamfs-doc)
+set(CPACK_DEBIAN_DOC_PACKAGE_SECTION doc)
+set(CPACK_DEBIAN_DOC_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_DOC_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_DOC_PACKAGE_SUGGESTS streamfs)
+set(CPACK_COMPONENT_DOC_DESCRIPTION
+    "documents of streamfs
+Operation, tuning and design, examples for libstream and placement policies,
+and a Grafana dashboard.")
 
 set(CPACK_DEBIAN_LIBSTREAM_PACKAGE_NAME libstream)
 set(CPACK_DEBIAN_LIBSTREAM_PACKAGE_SECTION libs)
@@ -79,10 +91,23 @@ function(package_documents component package)
           COMPONENT ${component} EXCLUDE_FROM_ALL)
 endfunction()
 package_documents(core streamfs)
+package_documents(doc streamfs-doc)
 package_documents(libstream libstream)
 package_documents(python python3-libstream)
 package_documents(source streamfs-source)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/streamfs COMPONENT documents)
+
+# The documents lie in one folder when they are installed, so that README.md's links lose their docs/.
+file(GLOB documents CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.md)
+install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CONTRIBUTING.md ${documents}
+        DESTINATION share/doc/streamfs COMPONENT doc)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/examples ${CMAKE_SOURCE_DIR}/docs/grafana
+                  ${CMAKE_SOURCE_DIR}/docs/pictures
+        DESTINATION share/doc/streamfs COMPONENT doc)
+install(CODE [[
+file(GLOB pages $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/doc/streamfs/*.md)
+execute_process(COMMAND sed -i -E "s,\\<docs/([A-Z]+\\.md|examples|grafana|pictures),\\1,g" ${pages} COMMAND_ERROR_IS_FATAL ANY)
+]] COMPONENT doc)
 
 # The learning daemon, as scripts/setup built it. Its libraries are Debian's. A full installation leaves it
 # out: there it is build/venv's.

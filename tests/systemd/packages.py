@@ -3,7 +3,7 @@
 USE = r"""
 set -e
 dpkg --force-unsafe-io -i /media/debs/*.deb >/dev/null
-for name in streamfs libstream python3-libstream streamfs-source; do
+for name in streamfs streamfs-doc libstream python3-libstream streamfs-source; do
   test "$(dpkg-query -W -f '${Status}' "$name")" = "install ok installed"
 done
 unset PYTHONDONTWRITEBYTECODE
@@ -34,7 +34,7 @@ dpkg --force-unsafe-io --remove streamfs >/dev/null
 test -d /etc/streamfs
 test ! -e /usr/bin/streamctl
 dpkg --force-unsafe-io --purge \
-  streamfs libstream python3-libstream streamfs-source >/dev/null
+  streamfs streamfs-doc libstream python3-libstream streamfs-source >/dev/null
 test ! -e /etc/streamfs
 find /etc/systemd -xtype l -print
 find /usr /etc -xdev -newer /media/debs/since -name '*stream*' -print

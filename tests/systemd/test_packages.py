@@ -4,6 +4,7 @@ That system may lack the libraries that classifierd needs, so tests/packages ins
 """
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,9 +16,10 @@ from tests.systemd.world import BUILD, ROOT, World, execute, why_not
 LIBFUSE = ROOT / "build/deps"
 
 
-COMPONENTS = ("core", "libstream", "python", "source", "classifierd")
+COMPONENTS = ("core", "doc", "libstream", "python", "source", "classifierd")
 # A package that carries a library of its own is larger than this at once.
 DAEMON_KIB_MAX = 2048
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +63,20 @@ def test_the_daemon_needs_debians_libraries_and_carries_none(packages: Path) -> 
     listed = execute("dpkg-deb", "-c", daemon).stdout
     assert "/usr/lib/streamfs/classifierd/classifierd/cli.py" in listed
     assert "direct_url.json" not in listed, "it names the folder that the package was built in"
+
+
+def test_every_link_in_the_packaged_documents_leads_to_a_file(
+    packages: Path, tmp_path: Path
+) -> None:
+    execute("dpkg-deb", "-x", next(packages.glob("streamfs-doc_*.deb")), tmp_path)
+    folder = tmp_path / "usr/share/doc/streamfs"
+    pages = list(folder.glob("*.md"))
+    links = [(page.name, link) for page in pages for link in LINK.findall(page.read_text())]
+    assert ("README.md", "OPERATIONS.md") in links
+    assert [each for each in links if not (folder / each[1]).exists()] == []
+    assert "docs/" not in (folder / "FAQ.md").read_text()
+    for name in ("examples/libstream_label.c", "grafana/streamfs.json", "pictures/report.png"):
+        assert (folder / name).is_file(), name
 
 
 def test_the_programs_can_be_linked_with_another_libfuse(packages: Path, tmp_path: Path) -> None:
@@ -134,7 +150,7 @@ def errors_of(*packages: Path) -> list[str]:
     "names",
     [
         pytest.param(("streamfs", "libstream"), id="programs"),
-        pytest.param(("classifierd",), id="daemon"),
+        pytest.param(("classifierd", "streamfs-doc"), id="daemon"),
         pytest.param(("python3-libstream", "streamfs-source"), id="more", marks=pytest.mark.long),
     ],
 )
