@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.packages.walk import first_hour
 from tests.systemd.packages import USE
 from tests.systemd.world import BUILD, ROOT, World, execute, why_not
 
@@ -77,6 +78,15 @@ def test_every_link_in_the_packaged_documents_leads_to_a_file(
     assert "docs/" not in (folder / "FAQ.md").read_text()
     for name in ("examples/libstream_label.c", "grafana/streamfs.json", "pictures/report.png"):
         assert (folder / name).is_file(), name
+
+
+def test_the_readme_has_commands_for_the_first_hour_with_packages() -> None:
+    """tests/packages runs them; a README without them would be found there after an hour."""
+    lines = first_hour().splitlines()
+    for command in ("mkfs.streamfs --meta", "streamfs emu:", "classifierd run", "fsck.streamfs"):
+        assert [line for line in lines if line.startswith(command)], command
+    with pytest.raises(AssertionError, match="no commands"):
+        first_hour("# streamfs\n")
 
 
 def test_the_programs_can_be_linked_with_another_libfuse(packages: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ What is mounted for a command is mounted in namespaces that end with it.
 """
 
 import os
+import platform
 import re
 import shutil
 from pathlib import Path
@@ -40,7 +41,7 @@ def why_not(suite: str, folder: Path) -> str:
     if not Path("/dev/fuse").exists():
         return "this machine has no FUSE"
     if shutil.which("mmdebstrap") is None:
-        return "mmdebstrap is not installed (scripts/test vm brings it)"
+        return "mmdebstrap is not installed (scripts/test packages brings it)"
     release = f"{mirror()}/dists/{suite}/Release"
     helper = "/usr/lib/apt/apt-helper"
     tried = execute(helper, "download-file", release, folder / "Release", check=False)
@@ -59,10 +60,15 @@ def make(suite: str, folder: Path) -> Path:
     return base
 
 
-class Copy:
-    """A copy-on-write copy of a system. Not thread-safe."""
+def codename() -> str:
+    """The suite of this machine's own Debian."""
+    return platform.freedesktop_os_release().get("VERSION_CODENAME", "")
 
-    def __init__(self, base: Path, folder: Path) -> None:
+
+class Copy:
+    """A copy-on-write copy of a system, or of a copy. Not thread-safe."""
+
+    def __init__(self, base: Path | str, folder: Path) -> None:
         self.base, self.folder = base, folder
         for name in ("upper", "work", "root"):
             (folder / name).mkdir(parents=True)
@@ -80,10 +86,31 @@ class Copy:
         at.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, at)
 
+    def put_sources(self) -> None:
+        """Copy the files of this tree that git knows, or would, to /src/streamfs."""
+        source = self.upper / "src/streamfs"
+        source.mkdir(parents=True)
+        # git also lists files that are deleted and not yet committed.
+        script = (
+            'cd "$1" && git ls-files -z --cached --others --exclude-standard | '
+            'rsync -a --from0 --files-from=- --ignore-missing-args . "$2"'
+        )
+        execute("sh", "-c", script, "sh", ROOT, source)
+
+    def on_top(self, folder: Path) -> "Copy":
+        """Return a copy of what this one is now, which changes neither it nor its base."""
+        return Copy(f"{self.upper}:{self.base}", folder)
+
+    def installed_sizes(self) -> dict[str, int]:
+        """Return the installed size of each package, KiB."""
+        said = self.run("dpkg-query", "-W", "-f", "${Package} ${Installed-Size}\n").stdout
+        rows = (line.partition(" ") for line in said.splitlines())
+        return {name: int(size or 0) for name, _, size in rows}
+
     def run(self, *words: str, seconds: float = 300) -> Ran:
         """Run a command inside. Raises AssertionError with what it said."""
         told = [f"{name}={value}" for name, value in os.environ.items() if REACHING.search(name)]
         path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         environment = ("env", "-i", "HOME=/root", "LC_ALL=C.UTF-8", path, *told)
         enter = ("unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", INSIDE, "sh")
-        return execute(*enter, self.base, self.folder, *environment, *words, seconds=seconds)
+        return execute(*enter, str(self.base), self.folder, *environment, *words, seconds=seconds)
