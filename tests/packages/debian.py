@@ -1,6 +1,6 @@
-"""Another Debian than this machine's, in a folder: made once, used in copies on top of it.
+"""A bare Debian in a folder: made once, used in copies on top of it.
 
-What is mounted for a command is mounted in namespaces that end with it.
+Mounts of a command are made in namespaces that end with the command.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.systemd.world import ROOT, Ran, execute
 
-# What a machine may need to be told to reach a package registry at all.
+# Names of the variables that a machine may need to reach package registries.
 REACHING = re.compile("CERT|CA_BUNDLE|CAINFO|PROXY|^PIP_", re.IGNORECASE)
 TRUSTED = Path("/usr/local/share/ca-certificates")
 INSIDE = """
@@ -29,13 +29,13 @@ exec nice chroot "$root" "$@"
 
 
 def mirror() -> str:
-    """Where this machine gets Debian's packages."""
+    """Return the address from which this machine gets Debian's packages."""
     script = 'source "$1/scripts/lib.sh" && source "$1/scripts/libfuse.sh" && debian_mirror'
     return execute("bash", "-c", script, "bash", ROOT).stdout.strip().rstrip("/")
 
 
 def why_not(suite: str, folder: Path) -> str:
-    """Why there can be no such Debian here; empty: there can."""
+    """Return why there can be no such Debian here; an empty text if there can."""
     if os.geteuid() != 0:
         return "a system of its own takes root"
     if not Path("/dev/fuse").exists():
@@ -45,15 +45,16 @@ def why_not(suite: str, folder: Path) -> str:
     release = f"{mirror()}/dists/{suite}/Release"
     helper = "/usr/lib/apt/apt-helper"
     tried = execute(helper, "download-file", release, folder / "Release", check=False)
-    said = " ".join(tried.stderr.split())
+    said = " ".join(line for line in tried.stderr.splitlines() if line.startswith("E:"))
     return "" if tried.returncode == 0 else f"{release} cannot be had: {said}"
 
 
 def make(suite: str, folder: Path) -> Path:
-    """The system that an ordinary installation starts from. Raises AssertionError."""
+    """Make the system that an ordinary installation starts from. Raises AssertionError."""
     base = folder / "base"
+    # mmdebstrap mounts /proc and /sys in the folder; its namespace ends with it, however it ends.
     execute(
-        "mmdebstrap", "--quiet", "--variant=minbase", "--mode=root",
+        "unshare", "-m", "mmdebstrap", "--quiet", "--variant=minbase", "--mode=root",
         "--aptopt=Acquire::Check-Valid-Until false", "--include=systemd,ca-certificates",
         suite, base, f"deb {mirror()} {suite} main", seconds=900,
     )  # fmt: skip
@@ -81,7 +82,7 @@ class Copy:
         self.run("update-ca-certificates")
 
     def put(self, source: Path, target: str) -> None:
-        """A file of this machine into the copy."""
+        """Copy a file of this machine into the copy."""
         at = self.upper / target
         at.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, at)
