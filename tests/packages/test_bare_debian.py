@@ -109,7 +109,8 @@ def installed(
     names = names_of(debs)
     brought = {name: size for name, size in after.items() if name not in {*before, *names}}
     sizes[suite] = {name: after[name] for name in names}
-    sizes[suite][f"from Debian ({len(brought)} packages)"] = sum(brought.values())
+    sizes[suite]["from Debian"] = sum(brought.values())
+    sizes[suite]["  packages of it (number)"] = len(brought)
     return system
 
 
