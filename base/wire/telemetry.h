@@ -31,7 +31,7 @@ struct TelemetryRecord {
   uint16_t vstream;
   uint16_t pstream;
   TelemetryKind kind;
-  uint8_t age;  // class of what is overwritten (model_table.h); 0 unless kind is kOverwrite
+  uint8_t age;         // class of what is overwritten (model_table.h); 0 unless kind is kOverwrite
   uint8_t generation;  // of the use that the vStream's number has now
   uint8_t reserved;
 };

@@ -60,7 +60,7 @@ class FakePlacement final : public placement::Placement {
   SharedMemory shared_memory() override { return {telemetry_, model_, 64, 128}; }
   std::optional<std::string> tick() override { return std::nullopt; }
   std::vector<PStreamId> take_released() override { return {}; }
-  ModelStatus model_status() override { return {}; }
+  placement::ModelStatus model_status() override { return {}; }
 
  private:
   static placement::VStreamInfo one() {
