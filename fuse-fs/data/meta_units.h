@@ -23,12 +23,12 @@ auto with_meta_units(const Core& core, const Change& change) -> decltype(change(
   auto done = change();
   if (done.ok() || done.error().code != ENOSPC) return done;
   core.free_orphans();
-  for (int tries = 0; tries < kGrowthsMax; ++tries) {
+  for (int growths = 0;; ++growths) {
     const uint64_t size = core.engine.geometry().meta_size();
     done = change();
-    if (done.ok() || done.error().code != ENOSPC || !core.make_meta_room(size)) break;
+    if (done.ok() || done.error().code != ENOSPC) return done;
+    if (growths == kGrowthsMax || !core.make_meta_room(size)) return done;
   }
-  return done;
 }
 
 }  // namespace streamfs::data
