@@ -49,15 +49,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--history",
         type=folder,
         metavar="FOLDER",
-        help="copy this folder there before the work, as a restore would",
+        help="first copy this folder onto the mount, as a restore would",
     )
-    parser.add_argument("--rounds", type=count, metavar="N", help="so many rounds count")
+    parser.add_argument(
+        "--rounds", type=count, metavar="N", help="count N rounds (default: 6 with --quick, else 9)"
+    )
     parser.add_argument(
         "--new-names",
         type=count,
         default=0,
         metavar="N",
-        help="also write to so many directories of new names in each round",
+        help="also create N directories with new names in each round",
     )
     return parser.parse_args(arguments)
 

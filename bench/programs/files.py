@@ -120,7 +120,7 @@ class Trees:
 
 
 class Names:
-    """Directories of names that were never there before, and the last round's go."""
+    """Creates directories with new names in each round, and deletes the last round's."""
 
     name = "names"
 

@@ -1,4 +1,4 @@
-"""Files in directories of names that were never there: what builds and package managers leave.
+"""Create files in directories with new names, as builds and package managers do.
 
 usage: names_writer.py FOLDER ROUND NAMES
 

@@ -65,7 +65,7 @@ Result<FigureResult> run_kim_fig3(const FigureOptions& options) {
       "of "
       "a 20th were chosen because trims then gain what the source has, in speed and in life: those "
       "two are fitted, not confirmed. Figure 4 follows from the same.",
-      "Trims save no erases of the files' own writes, so life gains less than speed.",
+      "Trims save no erases of the files' own writes. Those erases count for life, not for speed.",
       "Why discards gain less is not said. A device may leave a discard undone where it likes "
       "(eMMC "
       "4.5); here it heeds whole flash pages of 8 KiB, and a trim every mapped page of 4 KiB: "

@@ -185,9 +185,10 @@ std::string one_second_of(const KimFig5& figure) {
                             100 * utilisation);
     }
   }
-  return fmt::format("The command that does everything gets half of its gain within {} s for {}.",
-                     kIdleSeconds.front(),
-                     enough.empty() ? "no burst" : "bursts of " + enough + " (% of the spare)");
+  return fmt::format(
+      "The command that does everything gets at least half of its gain within {} s for {}.",
+      kIdleSeconds.front(),
+      enough.empty() ? "no burst" : "bursts of " + enough + " (% of the spare)");
 }
 
 std::vector<std::string> kim_fig5_findings(const KimFig5& figure) {

@@ -123,7 +123,6 @@ Result<FigureResult> run_selective(const FigureOptions& options) {
           "With 16 KiB the share is {} % in words of {} bytes and {} % in words of {} bytes.",
           share(1, 0), PramBlocks::kWordBytes[0], share(1, 2), PramBlocks::kWordBytes[2])};
   result.notes = {
-      "The share follows what a transaction writes.",
       "Without selective programming PRAM is slower than NAND: 256 words of 10 µs, beside 1.2 ms "
       "for a page of the same size."};
   return result;

@@ -27,10 +27,12 @@ std::string beside_ngc(const char* when, const Measured& gap) {
 }
 
 std::string second_look(const char* when, const CopiesMore& more) {
-  if (more.ngc.mean <= 0) return fmt::format("{}, there is no such gain to divide.", when);
+  if (more.ngc.mean <= 0)
+    return fmt::format("{}, vStream-SGC gains nothing over vStream-NGC.", when);
   return fmt::format(
-      "{}, {:.0f} % of that gain come from looking the map up again, the rest from "
-      "copies that stay with their pStream.",
+      "{}, {:.0f} % of vStream-SGC's gain over vStream-NGC comes from looking the map up again, "
+      "the "
+      "rest from copies that stay with their pStream.",
       when, 100 * more.own.mean / more.ngc.mean);
 }
 

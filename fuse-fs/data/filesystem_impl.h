@@ -132,7 +132,7 @@ class FilesystemImpl final : public Filesystem {
   void stop_background();
   void empty_kernel_caches();
   Result<void> know_unwritten();
-  // The vStream of an inode that is valid today.
+  // Returns the vStream that the attributes name, or the default one if the generation differs.
   VStreamId stored_vstream(const meta::Attributes& attributes) const;
   HintReply reply_of(const placement::VStreamInfo& info) const;
   Result<void> writable() const;

@@ -19,7 +19,7 @@ namespace streamfs::data {
 struct InodeState {
   RangeLock blocks;                     // in file blocks; before every other lock
   std::atomic<uint64_t> last_epoch{0};  // of the newest completed write
-  // The vStream before someone said another, its generation << 16 (placement.h).
+  // The inferred vStream, which a hint overrides, with its generation << 16 (placement.h).
   std::atomic<uint32_t> inferred{0};
 
   void wrote_in(uint64_t epoch) {

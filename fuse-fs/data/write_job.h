@@ -32,7 +32,7 @@ inline constexpr uint32_t kLongRequest = std::numeric_limits<uint32_t>::max();
 // Which vStream the file's writes belong to: the one somebody said, else the inferred one.
 VStreamId vstream_of(const placement::Placement& placement, const InodeState& state,
                      const meta::Attributes& attributes);
-// The one inferred before somebody said another.
+// Returns the inferred vStream, whether or not a hint overrides it.
 VStreamId inferred_vstream(const placement::Placement& placement, const InodeState& state);
 
 class WriteJob {

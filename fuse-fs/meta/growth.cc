@@ -84,12 +84,12 @@ Result<uint64_t> meta_size_after(const Superblock& now, const GrowthRequest& req
     const uint64_t wanted = round_down(*request.wanted_meta, kUnitSize);
     if (wanted < now.meta_size) {
       const auto [has, asked] = human_pair(now.meta_size, wanted);
-      return Error{EOPNOTSUPP,
-                   "META cannot shrink: it has " + has + ", " + asked + " are asked for"};
+      return Error{EOPNOTSUPP, "META cannot shrink from " + has + " to " + asked};
     }
     if (wanted > there && !request.extensible) {
       const auto [has, asked] = human_pair(there, wanted);
-      return Error{ENOSPC, "META is a device of " + has + ", " + asked + " are asked for"};
+      return Error{ENOSPC,
+                   "META cannot grow: its device has " + has + ", but " + asked + " are asked for"};
     }
     return wanted;
   }
@@ -132,8 +132,8 @@ Result<void> place(const Superblock& now, Superblock& next, uint64_t planned_met
   if (sum(maps) > room) {
     const uint64_t least = now.meta_size + sum(missing(now, next.data_blocks, heap));
     return Error{ENOSPC, "META is too small for so much data: it has " +
-                             human_bytes(next.meta_size) + ", at least " +
-                             human_bytes(round_up(least + kUnitSize, kMiB)) + " are needed"};
+                             human_bytes(next.meta_size) + ", but needs at least " +
+                             human_bytes(round_up(least + kUnitSize, kMiB))};
   }
   uint64_t at = now.meta_size;
   for (const Addition& map : maps) {
@@ -192,7 +192,7 @@ Result<Superblock> plan_growth(const Superblock& now, const GrowthRequest& reque
     const auto [had, left] =
         human_pair(now.data_blocks * kBlockSize, request.data_blocks * kBlockSize);
     return Error{EOPNOTSUPP, "DATA cannot shrink: the filesystem has " + had +
-                                 " of it, it has only " + left + " left"};
+                                 ", but the device has only " + left};
   }
   if (request.data_blocks > kMaxDataBlocks) return Error{EFBIG, "DATA is larger than 4 PiB"};
   Superblock next = now;

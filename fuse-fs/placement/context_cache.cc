@@ -21,7 +21,7 @@ namespace {
 
 using Seen = LifetimeTable::Seen;
 
-// Between which lifetimes the true one lies, in pages.
+// The true lifetime lies between these, in pages.
 struct Bounds {
   double low, high;
 };
@@ -31,7 +31,7 @@ Bounds bounds_of(const Seen& seen) {
   return {seen.exposure / (seen.deaths + 1), std::numeric_limits<double>::infinity()};
 }
 
-// How many times longer one lives than the other at least; 0 where that is not known.
+// Returns by what factor one lifetime exceeds the other at least; 0 if neither is known.
 double apart(const Seen& one, const Seen& other) {
   const Bounds a = bounds_of(one), b = bounds_of(other);
   return std::max(a.low / b.high, b.low / a.high);
@@ -43,7 +43,7 @@ Seen without(Seen all, const Seen& part) {
   return all;
 }
 
-// Contexts shown as one vStream, and how they might be parted.
+// The contexts shown as one vStream, and the parts that might be split off it.
 class Shared {
  public:
   void add(const ContextSeen& each) {
@@ -55,8 +55,8 @@ class Shared {
     }
   }
 
-  // The part that lives most differently from the rest, if any does so enough. It is gone then.
-  // Extensions come before directories.
+  // Removes and returns the part whose lifetime differs most from the rest, if by more than
+  // kEarnedRatio. Extensions come before directories.
   std::optional<Context> split() {
     std::map<Context, Seen, Order> by_extension, by_directory;
     for (const ContextSeen* part : parts_) {
@@ -88,7 +88,8 @@ class Shared {
     return found;
   }
 
-  // The context of all files of its extension, where it is a part of a program's vStream.
+  // Returns the context of all files with the part's extension. Nothing if this vStream already is
+  // one extension's.
   std::optional<Context> extension_of(const ContextSeen& part) const {
     if (!whole_.ext.empty() || part.context.ext.empty()) return std::nullopt;
     return Context{part.context.comm, part.context.ext, {}};

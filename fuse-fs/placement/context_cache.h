@@ -1,9 +1,8 @@
-// Which contexts get a vStream of their own, and which are given up for others.
+// Chooses the contexts that get a vStream of their own, and those that are displaced.
 //
-// A context is measured from its first file on, under a number of its own, and shown as its
-// program's vStream. It earns a vStream when enough was written and has died to say that its
-// lifetime differs from that of the rest by more than twice: first all files of one extension that
-// a program writes, then those in one directory.
+// A context is measured under a number of its own and shown as its program's vStream. It earns a
+// vStream once its lifetime is known to differ from the rest's by more than kEarnedRatio. Splits
+// take all files of one extension first, then the files of one directory.
 // Thread safety: pure functions.
 #pragma once
 
@@ -17,7 +16,7 @@
 
 namespace streamfs::placement {
 
-// Below so many pages written nothing is split off.
+// Contexts that have written fewer pages are not split off.
 inline constexpr uint64_t kEarnedPages = 256;
 inline constexpr double kEarnedRatio = 2;
 
@@ -32,14 +31,14 @@ struct ContextSeen {
   bool is_shown() const { return shown == vstream; }
 };
 
-// Contexts that have earned a vStream: one of `contexts`, or a program's extension as a whole,
-// without a directory, which need not be there yet.
+// Returns the contexts that have earned a vStream. Each is one of `contexts`, or all files of one
+// extension of a program ("directory" empty). The latter may be missing from `contexts`.
 std::vector<Context> contexts_to_split(const std::vector<ContextSeen>& contexts);
 
-// At most `limit` of the owner's contexts, in the order in which to give them up, each time the one
-// least recently written first: without a vStream of their own and without live data; without a
-// vStream of their own; without live data. A context that others are shown as, or that is a program
-// of which contexts are known, is kept.
+// Returns at most `limit` of the owner's contexts, the next to displace first. Order: no vStream of
+// their own and no live data; no vStream of their own; no live data. Within each, the least
+// recently written comes first. Kept: a context with a vStream and live data, one that others are
+// shown as, and a program with other known contexts.
 std::vector<VStreamId> contexts_to_evict(const std::vector<ContextSeen>& contexts, uint32_t owner,
                                          size_t limit);
 

@@ -55,7 +55,7 @@ class LifetimeTable {
   // written since it last worked.
   void sweep();
 
-  // Everything seen of a vStream. Sums of several are what would have been seen of all as one.
+  // Everything seen of a vStream. The sum of several is as if they were one vStream.
   struct Seen {
     double exposure = 0, deaths = 0;  // pages lived, with the weights of the windows
     double recent_pages = 0;          // written, with the same weights
@@ -75,7 +75,7 @@ class LifetimeTable {
   // What to go by until there is history; 0: nothing was said, < 0: nothing will be.
   void set_expected(VStreamId vstream, double lifetime_pages);
   double expected_pages(VStreamId vstream) const;
-  // The number is used for something else from now on. Precondition: none of its pages lives.
+  // Forgets what was seen of the number, for another use. Requires: none of its pages lives.
   void forget(VStreamId vstream);
   // A lifetime measured before this mount.
   void set_prior(VStreamId vstream, double lifetime_pages);

@@ -32,8 +32,9 @@ namespace {
 
 constexpr double kScalePages = 65536;  // over so many the rate of writing is asked for
 
-// A number that a crash kept out of the table, or that was given up, is in inodes with a generation
-// of an earlier mount; one of 256 mounts begins with the same.
+// Inodes may hold numbers that a crash lost from the table or that were displaced. Their
+// generations come from earlier mounts, so each mount starts at a pseudo-random value; 1 in 256
+// pairs agree.
 uint8_t first_generation(Clock& clock) {
   const Timestamp now = clock.now();
   return static_cast<uint8_t>(mix64(static_cast<uint64_t>(now.seconds) ^ now.nanoseconds));

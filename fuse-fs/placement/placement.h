@@ -6,10 +6,10 @@
 // lifetimes maps it to a pStream. The shape of the request (base/wire/model_table.h) goes with
 // every page down to here.
 //
-// Contexts are a bounded cache. A file created in a context gets a number of its own to be measured
-// by, but the context's data is shown as its program's vStream until its lifetime differs from the
-// rest by more than twice (context_split.h); `shown` is the vStream that streams, telemetry and
-// models speak of. Numbers are given again: an inode keeps a generation beside the number.
+// Contexts are a bounded cache (context_cache.h). Each context is measured under a number of its
+// own, but its data is shown as its program's vStream until the context earns a vStream. `shown` is
+// the vStream that streams, telemetry and models speak of. A number may be used again, so an inode
+// keeps a generation beside the number.
 //
 // Thread safety: every method, any thread. route() and the telemetry calls take no lock, allocate
 // nothing and never wait. Crash: the vStream table is persisted through a Store at checkpoints of
@@ -140,10 +140,10 @@ class Placement {
   virtual Result<VStreamId> by_name(std::string_view name, Source source) = 0;
   virtual Result<VStreamId> by_number(uint32_t number) = 0;    // ERANGE outside 1..65535
   virtual Result<VStreamId> by_rw_hint(uint32_t rw_hint) = 0;  // EINVAL unknown
-  // `stored`, or the default vStream where the number was given to another use since.
+  // Returns `stored`, or the default vStream if that number's generation is not `generation`.
   virtual VStreamId current(VStreamId stored, uint8_t generation) const = 0;
   virtual VStreamId shown(VStreamId vstream) const = 0;
-  // Of the vStream it is shown as.
+  // Returns what is known of the vStream that `vstream` is shown as.
   virtual std::optional<VStreamInfo> info(VStreamId vstream) = 0;
   virtual std::vector<VStreamInfo> all() = 0;
   // Nothing of what was not written since the mount, or does not live.

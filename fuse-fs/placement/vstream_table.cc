@@ -30,7 +30,7 @@ bool worth_storing(const SavedVStream& now, const SavedVStream& stored) {
          differs_notably(now.written_bytes, stored.written_bytes);
 }
 
-// As a slot keeps it.
+// Returns the uid as a slot keeps it: its low 24 bits.
 uint32_t owner_of(uint32_t uid) {
   return uid & 0xffffff;
 }
@@ -70,7 +70,7 @@ void VStreamTable::load() {
   }
 }
 
-// Contexts are shown as META says; a program that META had no room for is known again.
+// Shows contexts as META says. Adds a program that META had no room for.
 void VStreamTable::load_contexts() {
   std::vector<VStreamId> contexts;
   for (const auto& [v, entry] : entries_) {
@@ -106,7 +106,7 @@ std::optional<VStreamId> VStreamTable::named(const std::string& name) const {
   return known == names_.end() ? std::nullopt : std::optional(known->second);
 }
 
-// The vStream that a context is shown as which has none of its own.
+// Returns the vStream that a context without a vStream of its own is shown as.
 VStreamId VStreamTable::shown_above(const Context& context) const {
   for (const Context& above : {Context{context.comm, context.ext, {}}, Context{context.comm}}) {
     const auto v = named(context_name(above));
@@ -186,7 +186,7 @@ VStreamId VStreamTable::by_number(uint16_t number, uint64_t clock) {
   return v;
 }
 
-// The stronger source counts: a context that somebody names is no part of the cache any more.
+// The stronger source counts: if somebody names a context, it leaves the cache.
 void VStreamTable::said(VStreamId v, Source source) {
   Entry& entry = entries_[v];
   if (entry.source == Source::kContext && source < Source::kContext) {
@@ -223,7 +223,7 @@ std::optional<VStreamId> VStreamTable::add_context(const Context& context, uint3
   return v;
 }
 
-// For a context and its program.
+// Makes room for a context and its program. Returns false if none can be displaced.
 bool VStreamTable::make_room(uint32_t owner, uint64_t clock) {
   Owner& its = owners_[owner];
   if (its.contexts + 2 <= kContextsOfOwnerMax && contexts_ + 2 <= kContextsMax) return true;
@@ -234,8 +234,8 @@ bool VStreamTable::make_room(uint32_t owner, uint64_t clock) {
   return !evicted.empty();
 }
 
-// Data of a context that has no vStream of its own stays that of the vStream it is shown as, for as
-// long as it lives: its number is not given again before.
+// Data of a displaced context stays with the vStream it was shown as while the data lives. Its
+// number is not used again until then.
 void VStreamTable::give_up(VStreamId v) {
   const auto it = entries_.find(v);
   Entry& entry = it->second;
@@ -274,7 +274,7 @@ void VStreamTable::split_contexts(uint64_t clock) {
   for (const Context& context : contexts_to_split(contexts_seen())) split(context, clock);
 }
 
-// Where the model is older than a vStream, its parent's row serves (PlacementImpl::placed).
+// If the model is older than the new vStream, the parent's row serves (PlacementImpl::placed).
 void VStreamTable::split(const Context& context, uint64_t clock) {
   const VStreamId from = shown_above(context);
   if (from == kDefaultVStream) return;
@@ -343,7 +343,7 @@ std::optional<uint32_t> VStreamTable::free_slot() {
   return static_cast<uint32_t>(next_slot_);
 }
 
-// Before anything is stored, so that no name and no number is in two slots.
+// Clears first, so that no name and no number is ever in two slots.
 Result<void> VStreamTable::clear_slots() {
   while (!to_clear_.empty()) {
     const uint32_t slot = to_clear_.back();

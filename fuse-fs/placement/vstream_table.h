@@ -1,12 +1,13 @@
 // The vStreams in use: numbers, names, where each came from, what each is shown as, and the pStream
 // that measured lifetimes give.
 //
-// A number is given again when its vStream was given up and none of its pages lives; each use has a
-// generation, which starts at another value with each mount. Contexts are a cache of kContextsMax,
-// of which one owner has kContextsOfOwnerMax: a new one displaces one of the same owner's
-// (context_cache.h), and where it cannot, files are of the program's vStream or the default one.
+// A number is used again once its vStream was displaced and none of its pages lives. Each use has a
+// generation; a mount starts generations at a pseudo-random value. Contexts are a cache of
+// kContextsMax, at most kContextsOfOwnerMax for each owner. A new context displaces one of the same
+// owner's (context_cache.h). If none can be displaced, its files get the program's vStream or the
+// default one.
 //
-// Thread safety: every method, any thread. What the write path asks for is plain atomics; the rest
+// Thread safety: every method, any thread. The write path reads plain atomics; everything else
 // takes the table's mutex (a leaf).
 // Crash: what save_changed() stored is there at the next mount, numbers and names unchanged.
 #pragma once
@@ -48,7 +49,8 @@ class VStreamTable {
     SavedVStream saved;  // as last stored
   };
 
-  // `first_generation`: of numbers that this mount gives. The lifetimes outlive the table.
+  // Numbers given by this mount start at `first_generation`. Requires: `lifetimes` outlives the
+  // table.
   VStreamTable(Store& store, LifetimeTable& lifetimes, uint16_t pstream_count,
                uint8_t first_generation);
 
@@ -58,13 +60,14 @@ class VStreamTable {
   VStreamId by_context(const Context& context, uint32_t uid, uint64_t clock);
   std::optional<Entry> find(VStreamId vstream) const;
   std::map<VStreamId, Entry> entries() const;
-  // Those that are shown as themselves, without the default one.
+  // Returns the vStreams that are shown as themselves, without the default one.
   std::vector<VStreamId> used() const;
-  // Everything seen of the vStream that is shown, by it; only where there is anything.
+  // Returns all that was seen, summed by the vStream it is shown as. vStreams with nothing are
+  // absent.
   std::unordered_map<uint16_t, LifetimeTable::Seen> seen() const;
   LifetimeTable::Seen seen(VStreamId shown) const;
 
-  // Lets contexts have vStreams of their own that have earned them.
+  // Gives a vStream to each context that has earned one.
   void split_contexts(uint64_t clock);
 
   VStreamId current(VStreamId stored, uint8_t generation) const {
@@ -76,7 +79,7 @@ class VStreamTable {
   VStreamId shown(VStreamId v) const {
     return VStreamId{hot_[v.value].shown.load(std::memory_order_relaxed)};
   }
-  // What a vStream that is shown was split from; itself where it was not.
+  // Returns the vStream that `shown` was split from; `shown` itself if it was not split.
   VStreamId parent(VStreamId shown) const {
     return VStreamId{hot_[shown.value].parent.load(std::memory_order_relaxed)};
   }
@@ -101,7 +104,7 @@ class VStreamTable {
 
  private:
   static constexpr size_t kEvictedAtOnce = 64;
-  // After a search that found nothing to give up, so many pages are written before the next.
+  // If no context can be displaced, the next search comes after so many pages written.
   static constexpr uint64_t kEvictAgainPages = 4096;
   struct Hot {
     std::atomic<uint64_t> born{0}, written{0};  // clocks
@@ -115,7 +118,7 @@ class VStreamTable {
   void load() SFS_REQUIRES(mutex_);
   void load_contexts() SFS_REQUIRES(mutex_);
   Entry& add(VStreamId v, Source source, std::string name, uint64_t clock) SFS_REQUIRES(mutex_);
-  // Its number, known or new; none where all numbers are in use.
+  // Returns the context's number, known or new; nothing if all numbers are in use.
   std::optional<VStreamId> add_context(const Context& context, uint32_t owner, uint64_t clock)
       SFS_REQUIRES(mutex_);
   void count_context(VStreamId v, Context context, uint32_t owner) SFS_REQUIRES(mutex_);
@@ -142,7 +145,7 @@ class VStreamTable {
   std::unordered_map<std::string, VStreamId> names_ SFS_GUARDED_BY(mutex_);
   std::unordered_map<uint32_t, Owner> owners_ SFS_GUARDED_BY(mutex_);  // of contexts
   std::vector<bool> slots_ SFS_GUARDED_BY(mutex_);
-  std::vector<uint32_t> to_clear_ SFS_GUARDED_BY(mutex_);  // slots of what was given up
+  std::vector<uint32_t> to_clear_ SFS_GUARDED_BY(mutex_);  // slots of displaced contexts
   size_t contexts_ SFS_GUARDED_BY(mutex_) = 0;
   uint16_t next_number_ SFS_GUARDED_BY(mutex_) = kFirstNamed;
   size_t next_slot_ SFS_GUARDED_BY(mutex_) = 0;

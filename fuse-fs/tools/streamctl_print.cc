@@ -37,7 +37,7 @@ std::string mechanism_of(const json& status) {
 // The daemon's table that places data, and how many the filesystem refused.
 std::string model_of(const json& status) {
   const json model = status.value("model", json::object());
-  std::string out = "none: hints and measured lifetimes place data";
+  std::string out = "none: no table of classifierd is in use";
   if (model.value("adopted", false)) {
     const std::string kind = model.value("kind", "");
     out = fmt::format("{}table {} of classifierd", kind.empty() ? "" : printable(kind) + ", ",

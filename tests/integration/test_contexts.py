@@ -1,4 +1,4 @@
-"""Which vStreams files get that nobody labels: their program's, then those that contexts earn."""
+"""Unlabelled files get their program's vStream, then the one their context has earned."""
 
 import os
 import shutil

@@ -81,7 +81,7 @@ def streams_seen(mount: Mount, *as_whom: str) -> str:
 
 
 def test_an_ordinary_user_sees_no_names_of_others(reached: Mount, tmp_path: Path) -> None:
-    """Of programs and labels, also in a folder that is not for that user."""
+    """Names of programs and labels are hidden, also in a folder closed to that user."""
     private = reached / "private"
     private.mkdir(mode=0o700)
     program = tmp_path / "payroll"

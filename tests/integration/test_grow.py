@@ -234,12 +234,12 @@ def test_what_cannot_be_is_refused_with_a_sentence(files: FilePair) -> None:
         assert sentence in done.stderr
 
     size = files.meta.stat().st_size
-    shrink = f"META cannot shrink: it has {size / MIB:.1f} MiB, 1.0 MiB are asked for"
+    shrink = f"META cannot shrink from {size / MIB:.1f} MiB to 1.0 MiB"
     refused(REFUSED, shrink, "--meta-size", "1M")
     refused(TOO_SMALL, "make DATA larger too", "--meta-size", "64M")
     assert files.meta.stat().st_size == size
     files.lengthen(100)
-    of = "the filesystem has 128.0 MiB of it, it has only 100.0 MiB left"
+    of = "the filesystem has 128.0 MiB, but the device has only 100.0 MiB"
     refused(REFUSED, f"DATA cannot shrink: {of}")
     files.lengthen(128)
     mount.unmount()

@@ -60,14 +60,14 @@ def as_json(found: WhyMount) -> dict[str, object]:
 
 
 def lines(found: WhyMount) -> Iterator[str]:
-    """In sentences: the table in use, then a line for each vStream."""
+    """Yield the answer as sentences: the table in use, then one line for each vStream."""
     yield f"{found.mount}: placement {found.placement} on {found.pstreams} pStreams"
     if found.table:
         yield f"  table {found.table} ({found.kind}) of the daemon decides"
     else:
-        yield "  no table of a daemon is in use: hints and measured lifetimes decide"
+        yield "  no table of classifierd is in use"
     if found.refused:
-        yield f"  {found.refused} tables were refused; the filesystem's log says why"
+        yield f"  refused tables: {found.refused}; the filesystem's log says why"
     for each, written in zip(found.vstreams, found.written_bytes, strict=True):
         lives = size(each.lifetime_bytes / BLOCK_BYTES) if each.lifetime_bytes else "unknown"
         yield (
