@@ -133,7 +133,7 @@ Result<void> place(const Superblock& now, Superblock& next, uint64_t planned_met
     const uint64_t least = now.meta_size + sum(missing(now, next.data_blocks, heap));
     return Error{ENOSPC, "META is too small for so much data: it has " +
                              human_bytes(next.meta_size) + ", but needs at least " +
-                             human_bytes(round_up(least + kUnitSize, kMiB))};
+                             std::to_string(div_round_up(least + kUnitSize, kMiB)) + " MiB"};
   }
   uint64_t at = now.meta_size;
   for (const Addition& map : maps) {

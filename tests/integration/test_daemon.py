@@ -186,7 +186,7 @@ def test_explain_and_plot_take_the_mount_point(
         assert f"table {generation} (life-table) of the daemon decides" in run(*words).stdout
     run(*classifierd("run", mounted.point, "--once", "--state", tmp_path))
     told = json.loads(run(*words, "--json").stdout)
-    assert any(".log" in each["label"] for each in told["vstreams"])
+    assert any("python" in each["label"] for each in told["vstreams"])
     assert any(each["shapes"] for each in told["vstreams"]), "what was learned"
     picture = tmp_path / "lifetimes.svg"
     run(*classifierd("plot", mounted.point, "-o", picture))

@@ -115,7 +115,7 @@ TEST(PlanGrowth, ADeviceThatIsTooSmallIsToldHowMuchIsNeeded) {
   const std::string& text = refused.error().context;
   const size_t at = text.find("at least ");
   ASSERT_NE(at, std::string::npos) << text;
-  request.meta_bytes = std::stoull(text.substr(at + 9));
+  request.meta_bytes = std::stoull(text.substr(at + 9)) * kMiB;
   const auto enough = plan_growth(now, request);
   EXPECT_TRUE(enough.ok()) << enough.error().message();
 }
