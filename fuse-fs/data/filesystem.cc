@@ -20,6 +20,7 @@
 #include "base/power_supply.h"
 #include "base/process_memory.h"
 #include "base/result.h"
+#include "base/set_while.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/final_flush_device.h"
@@ -207,6 +208,7 @@ Result<void> FilesystemImpl::drain_all() {
 
 Result<void> FilesystemImpl::unmount() {
   const MutexLock no_growth(growing_);
+  const SetWhile ending(ending_);
   if (gate_.closed()) return {};  // shut down: not clean, as after a kill
   scrub_->stop();
   idle_->stop();

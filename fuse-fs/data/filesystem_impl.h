@@ -137,8 +137,7 @@ class FilesystemImpl final : public Filesystem {
   HintReply reply_of(const placement::VStreamInfo& info) const;
   Result<void> writable() const;
 
-  // Waits until the growth that is under way has ended. Returns false if there was none, or if the
-  // filesystem was shut down meanwhile.
+  // Waits until the growth that is under way has ended. Returns false if there was none.
   bool await_growth();
   Result<Grown> grow_locked(const GrowOptions& options) SFS_REQUIRES(growing_);
   Result<void> tell_data(const meta::Superblock& super);
@@ -163,8 +162,9 @@ class FilesystemImpl final : public Filesystem {
   Clock& clock_;
   OpenPair pair_;  // the label is of whoever grows; the superblock is the engine's
   Mutex label_;    // whoever rewrites DATA's first block; before the engine's
-  Mutex growing_;  // after ranges of files, before all else; one growth at a time, none after
-                   // unmount() began
+  Mutex growing_;  // after ranges of files, before all else; held by a growth, and by whoever ends
+                   // the filesystem
+  std::atomic<bool> growth_running_{false}, ending_{false};  // which of them; set under it
   Gate gate_;
   Mutex kernel_;  // held while the kernel forgets an inode
   std::function<void(InodeId)> forget_ SFS_GUARDED_BY(kernel_);

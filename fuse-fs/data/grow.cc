@@ -68,26 +68,21 @@ Grown::Size size_of(const meta::Superblock& super) {
 }  // namespace
 
 Result<Grown> FilesystemImpl::grow(const GrowOptions& options) {
+  // The thread that ends the filesystem may come here from its last commit: it holds the lock.
+  if (ending_) return Error{EBUSY, "the filesystem is ending"};
   if (!growing_.try_lock()) return Error{EBUSY, "a growth is under way"};
+  growth_running_ = true;
   Result<Grown> grown = grow_locked(options);
+  growth_running_ = false;
   growing_.unlock();
   return grown;
 }
 
-// A shutdown holds the lock until all requests have left, this one among them.
 bool FilesystemImpl::await_growth() {
   constexpr auto kLookAgain = std::chrono::milliseconds(2);
-  if (growing_.try_lock()) {
-    growing_.unlock();
-    return false;
-  }
-  while (!gate_.closed()) {
-    std::this_thread::sleep_for(kLookAgain);
-    if (!growing_.try_lock()) continue;
-    growing_.unlock();
-    return true;
-  }
-  return false;
+  if (!growth_running_) return false;
+  while (growth_running_) std::this_thread::sleep_for(kLookAgain);
+  return true;
 }
 
 Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {

@@ -6,6 +6,7 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/set_while.h"
 #include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
 
@@ -55,6 +56,7 @@ void FilesystemImpl::stop_background() {
 
 Result<void> FilesystemImpl::shut_down(ShutdownMode mode) {
   const MutexLock no_growth(growing_);
+  const SetWhile ending(ending_);
   if (gate_.closed()) return Error{EIO, "it is shut down already"};
   if (mode == ShutdownMode::kDefault) SFS_TRY(sync());
   gate_.close();
