@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <tuple>
@@ -57,32 +58,38 @@ class Shared {
 
   // Removes and returns the part whose lifetime differs most from the rest, if by more than
   // kEarnedRatio. Extensions come before directories.
-  std::optional<Context> split() {
-    std::map<Context, Seen, Order> by_extension, by_directory;
+  std::optional<ContextSplit> split() {
+    std::map<std::string, Candidate> by_extension;
+    std::vector<Candidate> by_directory;
     for (const ContextSeen* part : parts_) {
-      by_directory[part->context] += part->seen;
-      if (const auto wider = extension_of(*part)) by_extension[*wider] += part->seen;
+      by_directory.push_back({{part->context, part->vstream}, part->seen});
+      const auto wider = extension_of(*part);
+      if (!wider) continue;
+      Candidate& all = by_extension[wider->ext];
+      all.split.context = *wider;
+      all.seen += part->seen;
+      if (part->context == *wider) all.split.vstream = part->vstream;
     }
-    std::optional<Context> found = farthest(by_extension);
+    std::optional<ContextSplit> found = farthest(by_extension | std::views::values);
     if (!found) found = farthest(by_directory);
     if (found) remove(*found);
     return found;
   }
 
  private:
-  struct Order {
-    bool operator()(const Context& a, const Context& b) const {
-      return std::tie(a.comm, a.ext, a.dir) < std::tie(b.comm, b.ext, b.dir);
-    }
+  struct Candidate {
+    ContextSplit split;
+    Seen seen;
   };
 
-  std::optional<Context> farthest(const std::map<Context, Seen, Order>& candidates) const {
-    std::optional<Context> found;
+  template <typename Candidates>
+  std::optional<ContextSplit> farthest(Candidates&& candidates) const {
+    std::optional<ContextSplit> found;
     double most = kEarnedRatio;
-    for (const auto& [context, seen] : candidates) {
-      if (seen.written_pages < kEarnedPages) continue;
-      const double ratio = apart(seen, without(all_, seen));
-      if (ratio > most) found = context;
+    for (const Candidate& each : candidates) {
+      if (each.seen.written_pages < kEarnedPages) continue;
+      const double ratio = apart(each.seen, without(all_, each.seen));
+      if (ratio > most) found = each.split;
       most = std::max(most, ratio);
     }
     return found;
@@ -95,9 +102,9 @@ class Shared {
     return Context{part.context.comm, part.context.ext, {}};
   }
 
-  void remove(const Context& context) {
+  void remove(const ContextSplit& split) {
     std::erase_if(parts_, [&](const ContextSeen* part) {
-      const bool gone = part->context == context || extension_of(*part) == context;
+      const bool gone = part->vstream == split.vstream || extension_of(*part) == split.context;
       if (gone) all_ = without(all_, part->seen);
       return gone;
     });
@@ -110,13 +117,13 @@ class Shared {
 
 }  // namespace
 
-std::vector<Context> contexts_to_split(const std::vector<ContextSeen>& contexts) {
+std::vector<ContextSplit> contexts_to_split(const std::vector<ContextSeen>& contexts) {
   std::map<VStreamId, Shared> shared;
   for (const ContextSeen& each : contexts) shared[each.shown].add(each);
-  std::vector<Context> out;
+  std::vector<ContextSplit> out;
   for (auto& [shown, group] : shared) {
     if (shown == kDefaultVStream) continue;
-    while (auto context = group.split()) out.push_back(std::move(*context));
+    while (auto split = group.split()) out.push_back(std::move(*split));
   }
   return out;
 }

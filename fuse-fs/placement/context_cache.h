@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/types.h"
@@ -31,9 +32,13 @@ struct ContextSeen {
   bool is_shown() const { return shown == vstream; }
 };
 
-// Returns the contexts that have earned a vStream. Each is one of `contexts`, or all files of one
-// extension of a program ("directory" empty). The latter may be missing from `contexts`.
-std::vector<Context> contexts_to_split(const std::vector<ContextSeen>& contexts);
+// A context that has earned a vStream: one of those given, or all files of one extension of a
+// program, which may have no number yet.
+struct ContextSplit {
+  Context context;
+  std::optional<VStreamId> vstream;
+};
+std::vector<ContextSplit> contexts_to_split(const std::vector<ContextSeen>& contexts);
 
 // Returns at most `limit` of the owner's contexts, the next to displace first. Order: no vStream of
 // their own and no live data; no vStream of their own; no live data. Within each, the least

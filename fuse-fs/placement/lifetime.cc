@@ -216,10 +216,13 @@ LifetimeTable::Seen LifetimeTable::seen(VStreamId vstream) const {
   out.expected_pages = expected_pages(vstream);
   const auto fresh = static_cast<int64_t>(out.lived_pages - window.exposure_at.load(kRelaxed));
   out.exposure = window.exposure.load(kRelaxed) + static_cast<double>(std::max<int64_t>(fresh, 0));
-  out.deaths = window.deaths.load(kRelaxed) +
-               static_cast<double>(out.dead_pages - window.dead_at.load(kRelaxed));
-  out.recent_pages = window.written.load(kRelaxed) +
-                     static_cast<double>(out.written_pages - window.written_at.load(kRelaxed));
+  // A number that is forgotten meanwhile may have less than it had.
+  const auto since = [](uint64_t now, const std::atomic<uint64_t>& then) {
+    return static_cast<double>(
+        std::max<int64_t>(static_cast<int64_t>(now - then.load(kRelaxed)), 0));
+  };
+  out.deaths = window.deaths.load(kRelaxed) + since(out.dead_pages, window.dead_at);
+  out.recent_pages = window.written.load(kRelaxed) + since(out.written_pages, window.written_at);
   return out;
 }
 

@@ -6,9 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -43,7 +45,11 @@ bool is_program(const Context& context) {
 
 VStreamTable::VStreamTable(Store& store, LifetimeTable& lifetimes, uint16_t pstream_count,
                            uint8_t first_generation)
-    : store_(store), lifetimes_(lifetimes), pstream_count_(pstream_count), hot_(kVStreams) {
+    : store_(store),
+      lifetimes_(lifetimes),
+      pstream_count_(pstream_count),
+      generation_step_(static_cast<uint8_t>(1 + first_generation % 127)),
+      hot_(kVStreams) {
   for (uint32_t v = 0; v < kVStreams; ++v) {
     show(VStreamId{static_cast<uint16_t>(v)}, VStreamId{static_cast<uint16_t>(v)});
     if (v != 0) hot_[v].generation.store(first_generation, std::memory_order_relaxed);
@@ -122,7 +128,7 @@ VStreamTable::Entry& VStreamTable::add(VStreamId v, Source source, std::string n
   entry.name = std::move(name);
   if (!entry.name.empty()) names_[entry.name] = v;
   Hot& hot = hot_[v.value];
-  hot.generation.fetch_add(1, std::memory_order_relaxed);
+  hot.generation.fetch_add(generation_step_, std::memory_order_relaxed);
   hot.born.store(clock, std::memory_order_relaxed);
   hot.written.store(clock, std::memory_order_relaxed);
   hot.pstream.store(kDefaultPStream.value, std::memory_order_relaxed);
@@ -130,10 +136,12 @@ VStreamTable::Entry& VStreamTable::add(VStreamId v, Source source, std::string n
   return entry;
 }
 
-std::optional<VStreamId> VStreamTable::free_number() {
-  for (uint32_t tried = 0; tried < kVStreams; ++tried) {
-    const VStreamId v{next_number_++};
-    if (v == kDefaultVStream || entries_.contains(v) || lifetimes_.live_pages(v) > 0) continue;
+// Searches from `next` on, round and round between kFirstNamed and `end`, the last one included.
+std::optional<VStreamId> VStreamTable::free_number(uint16_t& next, uint16_t end) {
+  for (uint32_t tried = kFirstNamed; tried <= end; ++tried) {
+    const VStreamId v{next};
+    next = next >= end ? kFirstNamed : static_cast<uint16_t>(next + 1);
+    if (entries_.contains(v) || lifetimes_.live_pages(v) > 0) continue;
     lifetimes_.forget(v);
     return v;
   }
@@ -165,8 +173,8 @@ Result<VStreamId> VStreamTable::by_name(std::string_view name, Source source, ui
     said(known->second, source);
     return known->second;
   }
-  const std::optional<VStreamId> v = free_number();
-  if (!v) return Error{ENOSPC, "all 65535 vStreams are in use"};
+  const std::optional<VStreamId> v = free_number(next_named_, UINT16_MAX);
+  if (!v) return Error{ENOSPC, "all vStreams for names are in use"};
   const PStreamId first = unused_pstream();
   add(*v, source, std::string(name), clock);
   hot_[v->value].pstream.store(first.value, std::memory_order_relaxed);
@@ -180,6 +188,7 @@ VStreamId VStreamTable::by_number(uint16_t number, uint64_t clock) {
     said(v, Source::kHint);
     return v;
   }
+  if (lifetimes_.live_pages(v) == 0) lifetimes_.forget(v);
   const PStreamId first = unused_pstream();
   add(v, Source::kHint, {}, clock);
   hot_[v.value].pstream.store(first.value, std::memory_order_relaxed);
@@ -215,7 +224,9 @@ std::optional<VStreamId> VStreamTable::add_context(const Context& context, uint3
                                                    uint64_t clock) {
   std::string name = context_name(context);
   if (const auto known = named(name)) return known;
-  const auto v = free_number();
+  if (clock < numbers_from_) return std::nullopt;
+  const auto v = free_number(next_context_, kContextsEnd - 1);
+  if (!v) numbers_from_ = clock + kEvictAgainPages;
   if (!v) return std::nullopt;
   add(*v, Source::kContext, std::move(name), clock);
   count_context(*v, context, owner);
@@ -248,6 +259,7 @@ void VStreamTable::give_up(VStreamId v) {
   for (uint32_t other = 1; other < kVStreams; ++other) {
     const VStreamId each{static_cast<uint16_t>(other)};
     if (shown(each) == v) show(each, kDefaultVStream);
+    if (parent(each) == v) hot_[other].parent.store(each.value, std::memory_order_relaxed);
   }
 }
 
@@ -271,17 +283,19 @@ std::vector<ContextSeen> VStreamTable::contexts_seen() const {
 
 void VStreamTable::split_contexts(uint64_t clock) {
   MutexLock lock(mutex_);
-  for (const Context& context : contexts_to_split(contexts_seen())) split(context, clock);
+  for (const ContextSplit& each : contexts_to_split(contexts_seen())) split(each, clock);
 }
 
 // If the model is older than the new vStream, the parent's row serves (PlacementImpl::placed).
-void VStreamTable::split(const Context& context, uint64_t clock) {
-  const VStreamId from = shown_above(context);
-  if (from == kDefaultVStream) return;
-  const uint32_t owner = entries_[from].owner;
-  auto v = named(context_name(context));
+void VStreamTable::split(const ContextSplit& split, uint64_t clock) {
+  const Context& context = split.context;
+  const VStreamId from = split.vstream ? shown(*split.vstream) : shown_above(context);
+  const auto above = entries_.find(from);
+  if (above == entries_.end()) return;
+  const uint32_t owner = above->second.owner;
+  auto v = split.vstream;
   if (!v && make_room(owner, clock)) v = add_context(context, owner, clock);
-  if (!v || shown_above(context) != from) return;
+  if (!v || !entries_.contains(*v)) return;  // displaced meanwhile
   entries_[*v].earned = true;
   Hot& hot = hot_[v->value];
   hot.born.store(clock, std::memory_order_relaxed);
@@ -377,7 +391,7 @@ Result<void> VStreamTable::save_changed(
     measure(v, now);
     if (!worth_storing(now, entry.saved)) continue;
     if (!entry.slot) entry.slot = free_slot();
-    if (!entry.slot) return {};  // more vStreams than META has room for: the rest live in memory
+    if (!entry.slot) continue;  // more vStreams than META has room for: the rest live in memory
     SFS_TRY(store_.store(*entry.slot, now));
     entry.saved = now;
     ++stored;

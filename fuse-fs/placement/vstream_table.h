@@ -36,6 +36,8 @@ class VStreamTable {
  public:
   // Numbers given to names start here: programs that say numbers say small ones.
   static constexpr uint16_t kFirstNamed = 0x4000;
+  // Contexts have numbers below this, so that names find some whatever contexts keep.
+  static constexpr uint16_t kContextsEnd = 0xc000;
   static constexpr size_t kContextsMax = 4096;
   static constexpr size_t kContextsOfOwnerMax = 1024;
 
@@ -118,17 +120,17 @@ class VStreamTable {
   void load() SFS_REQUIRES(mutex_);
   void load_contexts() SFS_REQUIRES(mutex_);
   Entry& add(VStreamId v, Source source, std::string name, uint64_t clock) SFS_REQUIRES(mutex_);
-  // Returns the context's number, known or new; nothing if all numbers are in use.
+  // Returns the context's number, known or new; nothing if all numbers of contexts are in use.
   std::optional<VStreamId> add_context(const Context& context, uint32_t owner, uint64_t clock)
       SFS_REQUIRES(mutex_);
   void count_context(VStreamId v, Context context, uint32_t owner) SFS_REQUIRES(mutex_);
   std::optional<VStreamId> named(const std::string& name) const SFS_REQUIRES(mutex_);
-  std::optional<VStreamId> free_number() SFS_REQUIRES(mutex_);
+  std::optional<VStreamId> free_number(uint16_t& next, uint16_t end) SFS_REQUIRES(mutex_);
   bool make_room(uint32_t owner, uint64_t clock) SFS_REQUIRES(mutex_);
   void give_up(VStreamId v) SFS_REQUIRES(mutex_);
   void show(VStreamId v, VStreamId as);
   VStreamId shown_above(const Context& context) const SFS_REQUIRES(mutex_);
-  void split(const Context& context, uint64_t clock) SFS_REQUIRES(mutex_);
+  void split(const ContextSplit& split, uint64_t clock) SFS_REQUIRES(mutex_);
   void said(VStreamId v, Source source) SFS_REQUIRES(mutex_);
   std::vector<ContextSeen> contexts_seen() const SFS_REQUIRES(mutex_);
   PStreamId unused_pstream() SFS_REQUIRES(mutex_);
@@ -138,6 +140,9 @@ class VStreamTable {
   Store& store_;
   LifetimeTable& lifetimes_;
   const uint16_t pstream_count_;
+  // Another one with most mounts: a use that a crash kept out of META is not taken for the next
+  // one.
+  const uint8_t generation_step_;  // 1 to 127
   std::vector<Hot> hot_;
   std::atomic<bool> none_unused_{false};  // spares a look at all of them
   mutable Mutex mutex_;                   // leaf
@@ -147,7 +152,9 @@ class VStreamTable {
   std::vector<bool> slots_ SFS_GUARDED_BY(mutex_);
   std::vector<uint32_t> to_clear_ SFS_GUARDED_BY(mutex_);  // slots of displaced contexts
   size_t contexts_ SFS_GUARDED_BY(mutex_) = 0;
-  uint16_t next_number_ SFS_GUARDED_BY(mutex_) = kFirstNamed;
+  uint16_t next_named_ SFS_GUARDED_BY(mutex_) = kFirstNamed;
+  uint16_t next_context_ SFS_GUARDED_BY(mutex_) = kFirstNamed;
+  uint64_t numbers_from_ SFS_GUARDED_BY(mutex_) = 0;  // clock: contexts found none before
   size_t next_slot_ SFS_GUARDED_BY(mutex_) = 0;
   VStreamId save_from_ SFS_GUARDED_BY(mutex_){};
 };

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/human_bytes.h"
 #include "base/result.h"
+#include "base/table.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/tools/archive_writer.h"
 #include "fuse-fs/tools/command_line.h"
