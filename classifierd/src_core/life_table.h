@@ -7,8 +7,9 @@
 // reach `epoch_pages`: a cold table speaks after 1,024 pages. On a device with more alive than
 // birth_map.h holds, deaths and survivors are counted in a sample and scaled; volumes are exact.
 // If a vStream's number is used again, its generation is later. The life table then forgets what
-// the earlier use taught it, and counts a late record of that use for vStream 0. Thread safety:
-// none. Crash: state() of the last epoch, if the caller kept it.
+// the earlier use taught it, and counts a late record of that use for vStream 0.
+//
+// Thread safety: none. Crash: state() of the last epoch, if the caller kept it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the runs of Yong 2021's figure 6 say, in sentences that are computed from them.
+// Findings of Yong 2021's figure 6, computed from its runs.
 // Thread safety: pure functions.
 #pragma once
 

@@ -164,7 +164,8 @@ class FilesystemImpl final : public Filesystem {
   Mutex label_;    // whoever rewrites DATA's first block; before the engine's
   Mutex growing_;  // after ranges of files, before all else; held by a growth, and by whoever ends
                    // the filesystem
-  std::atomic<bool> growth_running_{false}, ending_{false};  // which of them; set under it
+  std::atomic<bool> growth_running_{false};  // set around the lock, so that others can wait for it
+  std::atomic<bool> ending_{false};          // set under the lock
   Gate gate_;
   Mutex kernel_;  // held while the kernel forgets an inode
   std::function<void(InodeId)> forget_ SFS_GUARDED_BY(kernel_);

@@ -70,11 +70,14 @@ Grown::Size size_of(const meta::Superblock& super) {
 Result<Grown> FilesystemImpl::grow(const GrowOptions& options) {
   // The thread that ends the filesystem may come here from its last commit: it holds the lock.
   if (ending_) return Error{EBUSY, "the filesystem is ending"};
-  if (!growing_.try_lock()) return Error{EBUSY, "a growth is under way"};
-  growth_running_ = true;
-  Result<Grown> grown = grow_locked(options);
-  growth_running_ = false;
-  growing_.unlock();
+  const Error busy{EBUSY, "a growth is under way"};
+  if (growth_running_.exchange(true)) return busy;
+  Result<Grown> grown = busy;
+  if (growing_.try_lock()) {
+    grown = grow_locked(options);
+    growing_.unlock();
+  }
+  growth_running_ = false;  // last: whoever waits for it may take the lock
   return grown;
 }
 
