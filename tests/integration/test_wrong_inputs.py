@@ -184,7 +184,7 @@ WRONG: list[tuple[str, int, str]] = [
     ),
     ("streamctl sync {DIR}", 65, "{DIR} is not on a mounted streamfs; give its mountpoint"),
     ("streamctl grow {DIR}", 65, "{DIR} is not on a mounted streamfs; give its mountpoint"),
-    ("streamctl grow {MNT} --meta-size 1M", 70, "META cannot shrink: it has 2.0 MiB, 1.0 MiB are"),
+    ("streamctl grow {MNT} --meta-size 1M", 70, "META cannot shrink from 2.0 MiB to 1.0 MiB"),
     ("streamctl grow {MNT} --meta-size 5X", 64, '"5X" is no size; write 4096'),
     ("streamctl grow {MNT} --meta-size -4M", 64, '"-4M" is no size; write 4096'),
     ("streamctl advise {NONE}", 66, "streamctl: {NONE}: No such file or directory"),
