@@ -53,6 +53,9 @@ bool known_type(uint16_t mode) {
   }
 }
 
+constexpr uint16_t kKnownFlags = kInlineExtent0 | kInlineExtent1 | kInlineSymlink | kTruncating |
+                                 kHintedVStream | kHasCapability | kShifting | kExtending;
+
 }  // namespace
 
 Timestamp unpack_time(uint64_t packed) {
@@ -71,6 +74,7 @@ const char* image_problem(const InodeImage& image, InodeId id) {
   if (image.checksum != inode_checksum(image)) return "wrong checksum";
   if (image.self != id.value) return "wrong number in itself";
   if (!known_type(image.mode)) return "unknown type";
+  if ((image.flags & ~kKnownFlags) != 0) return "unknown flags";
   if ((image.flags & kInlineSymlink) != 0 &&
       (!is_symlink(image) || image.size > kInlineSymlinkMax)) {
     return "impossible inline symlink";
