@@ -1,4 +1,4 @@
-"""What every bench says, in one form: rows with a value, its unit and its target."""
+"""The figures of a bench: rows with a value, its unit and its target; their table and picture."""
 
 import argparse
 import json
@@ -16,6 +16,8 @@ from bench.paths import ROOT
 from bench.system import BenchError
 from rich.console import Console
 from rich.table import Table
+
+COLOURS = {None: "tab:gray", True: "tab:green", False: "tab:orange"}
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,30 @@ def print_rows(console: Console, bench: str, rows: list[Row]) -> None:
     console.print(table)
 
 
+def drawn(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that a picture shows: those with a target, and ratios."""
+    return [one for one in rows if one.value and (one.target or "÷" in one.name)]
+
+
+def draw(bench: str, rows: Sequence[Row], path: Path) -> None:
+    """Draw a bar a row, orange where it misses its target, which is a line. Raises OSError."""
+    from matplotlib.figure import Figure  # slow to import, and seldom needed
+
+    shown = drawn(rows)[::-1]  # the first on top
+    figure = Figure(figsize=(11, 1.5 + 0.24 * len(shown)), layout="constrained")
+    axes = figure.subplots()
+    values = [one.value or 0.0 for one in shown]
+    axes.barh(range(len(shown)), values, color=[COLOURS[one.met] for one in shown], left=0)
+    for at, one in enumerate(shown):
+        axes.text(one.value or 0.0, at, f" {one.value:.3g}", va="center", fontsize=7)
+        if one.target:
+            axes.plot([float(one.target.split()[1])] * 2, [at - 0.45, at + 0.45], color="black")
+    axes.set_yticks(range(len(shown)), [one.name for one in shown], fontsize=7)
+    axes.set(title=f"bench/{bench}: bars are figures, lines are targets", xscale="log")
+    axes.margins(x=0.1, y=0.01)
+    figure.savefig(path, dpi=110)
+
+
 def main(bench: str, about: str, measure: Callable[[bool], list[Row]]) -> int:
     """Run a command line; ``measure`` is told whether to be quick. Returns an exit code."""
     parser = argparse.ArgumentParser(prog=f"bench/{bench}", description=about)
@@ -119,7 +145,5 @@ def main(bench: str, about: str, measure: Callable[[bool], list[Row]]) -> int:
     if options.json:
         options.json.write_text(json.dumps(to_json(bench, rows), indent=2) + "\n")
     if options.png:
-        from bench.picture import draw  # which knows what a row is
-
         draw(bench, rows, options.png)
     return 0

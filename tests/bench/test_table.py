@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from bench.paths import ROOT
-from bench.picture import draw, drawn
-from bench.table import Target, print_rows, row, to_json, unavailable
+from bench.table import Target, draw, drawn, print_rows, row, to_json, unavailable
 from rich.console import Console
 
 BENCHES = sorted(path.name for path in (ROOT / "bench").iterdir() if path.is_symlink())
