@@ -37,9 +37,6 @@ struct Options {
   uint64_t in_all_bytes = 1536 * kMiB;  // written while it is counted
   double spare = 0.047, utilisation = 0.9, idle_seconds = 1;
   double hot_writes = 0.5, hot_space = 0.5;  // uniform
-  double valid_limit = emulator::IdleLimits{}.valid_limit;
-  double dearer = emulator::IdleLimits{}.dearer;
-  uint32_t free_blocks = 0;
   bool off = false;
   std::string trims = "aligned";
 };
@@ -116,9 +113,6 @@ void run_idle(const Options& options) {
   const auto live = static_cast<uint64_t>(static_cast<double>(host.pages()) * options.utilisation);
   const uint64_t burst = options.burst_bytes / kPageBytes;
   emulator::IdleLimits limits;
-  limits.valid_limit = options.valid_limit;
-  limits.dearer = options.dearer;
-  limits.free_blocks = options.free_blocks;
   limits.idle_ns = static_cast<uint64_t>(options.idle_seconds * 1e9);
   if (options.off) limits.pages = 0;
   host.fill(live);
@@ -236,9 +230,6 @@ int run(int argc, char** argv) {
   idle->add_option("--idle", options.idle_seconds, "Seconds between bursts.");
   idle->add_option("--hot-writes", options.hot_writes);
   idle->add_option("--hot-space", options.hot_space);
-  idle->add_option("--valid-limit", options.valid_limit, "Share of valid pages of a victim.");
-  idle->add_option("--dearer", options.dearer, "What a page given back may cost ÷ the host's own.");
-  idle->add_option("--free-blocks", options.free_blocks, "Wanted; 0: as the device has it.");
   idle->add_flag("--off", options.off, "Idle time is there and nothing is done in it.");
   CLI::App* trim = app.add_subcommand("trim", "Files deleted beside random overwrites.");
   trim->add_option("--trims", options.trims)
