@@ -170,17 +170,4 @@ Result<void> DataPath::commit_all(InodeState& state, InodeId id) {
   return core_.epochs.commit(id);
 }
 
-Result<void> DataPath::shift(InodeId id, Shift kind, uint64_t offset, uint64_t length) {
-  const auto state = core_.states.get(id);
-  const RangeLock::Guard guard(state->blocks, 0, RangeLock::kToTheEnd,
-                               RangeLock::Access::kExclusive);
-  SFS_TRY(core_.engine.map(id, FileBlock{0}, 0));  // of what has no extents, this is the error
-  if (offset % kBlockSize != 0 || length % kBlockSize != 0) return Error{EINVAL};
-  SFS_TRY(commit_all(*state, id));
-  const FileBlock first{offset / kBlockSize};
-  const uint64_t count = length / kBlockSize;
-  return kind == Shift::kInsert ? core_.engine.insert_range(id, first, count)
-                                : core_.engine.collapse_range(id, first, count);
-}
-
 }  // namespace streamfs::data

@@ -30,10 +30,6 @@ class DataPath {
   Result<void> zero(InodeId id, uint64_t offset, uint64_t length, bool keep_size);
   // [offset, offset + length) reads as zeroes afterwards; whole blocks become holes.
   Result<void> punch(InodeId id, uint64_t offset, uint64_t length);
-  // Collapse and insertion of whole blocks (EINVAL), durable when they return. What of
-  // the file waits for a flush is flushed and committed first.
-  enum class Shift : uint8_t { kCollapse, kInsert };
-  Result<void> shift(InodeId id, Shift kind, uint64_t offset, uint64_t length);
 
  private:
   using NewPieces = std::vector<meta::WriteResult::NewPiece>;

@@ -233,8 +233,7 @@ class Filesystem {
   virtual Result<void> write(InodeId id, uint64_t offset, ConstBytes in,
                              meta::WriteTimes times = meta::WriteTimes::kNow) = 0;
   virtual Result<void> truncate(InodeId id, uint64_t size) = 0;
-  // FALLOC_FL_* modes: 0, KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE, ZERO_RANGE[|KEEP_SIZE]; COLLAPSE_RANGE
-  // and INSERT_RANGE, which kernel FUSE never asks for, as on ext4; else EOPNOTSUPP.
+  // FALLOC_FL_* modes: 0, KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE, ZERO_RANGE[|KEEP_SIZE]; else EOPNOTSUPP.
   virtual Result<void> allocate(InodeId id, int mode, uint64_t offset, uint64_t length) = 0;
   virtual Result<uint64_t> seek(InodeId id, uint64_t offset, int whence) = 0;  // SEEK_DATA / HOLE
   virtual Result<void> fsync(InodeId id, bool data_only) = 0;

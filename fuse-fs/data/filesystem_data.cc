@@ -58,14 +58,6 @@ Result<void> FilesystemImpl::allocate(InodeId id, int mode, uint64_t offset, uin
       SFS_TRY(know_unwritten());
       SFS_TRY(path_->zero(id, offset, length, keep_size));
       return changed();
-    case FALLOC_FL_COLLAPSE_RANGE:
-    case FALLOC_FL_INSERT_RANGE:
-      if (keep_size) return Error{EOPNOTSUPP};
-      SFS_TRY(path_->shift(
-          id,
-          mode == FALLOC_FL_INSERT_RANGE ? DataPath::Shift::kInsert : DataPath::Shift::kCollapse,
-          offset, length));
-      return changed();
     default:
       return Error{EOPNOTSUPP};
   }

@@ -214,8 +214,7 @@ void CheckScan::visit_inode(InodeId id) {
 
 // What its type cannot have.
 void CheckScan::check_fields(const InodeImage& image) {
-  constexpr uint16_t kOfFiles =
-      kInlineExtent0 | kInlineExtent1 | kTruncating | kShifting | kExtending;
+  constexpr uint16_t kOfFiles = kInlineExtent0 | kInlineExtent1 | kTruncating | kExtending;
   if (!is_regular(image) && (image.flags & kOfFiles) != 0) say(": has flags it cannot have");
   const bool wrong_pointers = (image.chain != 0 && !is_regular(image) && !is_directory(image)) ||
                               (image.symlink != 0 && !is_symlink(image)) ||
@@ -292,7 +291,6 @@ void CheckScan::check_twice() {
 
 void CheckScan::visit_file(const InodeImage& image) {
   extents_.clear();
-  shift_ = shift_of(image);
   for (size_t slot = 0; slot < kInlineExtents; ++slot) {
     if ((image.flags & (kInlineExtent0 << slot)) != 0) visit_extent(inline_slot(image, slot));
   }
@@ -314,11 +312,7 @@ void CheckScan::visit_file(const InodeImage& image) {
 void CheckScan::visit_extent(const ExtentSlot& slot) {
   const auto extent = decode_extent(slot, all_.geometry_);
   if (!extent) return blind(": " + extent.error().context);
-  if (!shift_) return extents_.push_back(*extent);
-  const auto settled = shift_->settled(*extent);
-  if (!settled) return blind(": " + settled.error().context);
-  if (*settled) return extents_.push_back(**settled);
-  own_blocks(*extent);  // to be freed: counted no more
+  extents_.push_back(*extent);
 }
 
 // Owns the blocks of extents that do not cover what an earlier one covers.

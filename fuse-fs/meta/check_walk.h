@@ -31,7 +31,6 @@
 #include "fuse-fs/meta/extent_map.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/inode.h"
-#include "fuse-fs/meta/shift.h"
 
 namespace streamfs::meta {
 
@@ -231,7 +230,6 @@ class CheckScan {
   bool damaged_ = false;  // something of it cannot be believed
   std::vector<uint64_t> chain_;
   std::vector<Extent> extents_;
-  std::optional<Shift> shift_;  // that the file is in
   std::vector<Name> names_;
 };
 

@@ -185,7 +185,6 @@ Result<ExtentMap*> EngineImpl::extents(Inode& inode) {
   }
   if (!inode.extents) {
     SFS_ASSIGN(inode.extents, ExtentMap::load(heap_, inode.id, inode.committed, inode.uncommitted));
-    if (!read_only_) SFS_TRY(finish_shift(inode));
     if (!read_only_) SFS_TRY(finish_extending(inode));
   }
   return inode.extents.get();
@@ -206,7 +205,7 @@ Attributes EngineImpl::attributes_of(const Inode& inode) const {
   out.mtime = unpack_time(inode.mtime);
   out.ctime = unpack_time(inode.ctime);
   out.btime = unpack_time(image.btime);
-  out.rdev = is_regular(image) ? 0 : image.rdev;
+  out.rdev = image.rdev;
   out.vstream = vstream_of(image);
   out.vstream_generation = vstream_generation_of(image);
   out.vstream_hinted = (image.flags & kHintedVStream) != 0;

@@ -270,12 +270,6 @@ class Engine {
   // while a change of the file is not committed. `room`: two slots for each of unwritten_extents(),
   // and one more.
   virtual Result<void> unwrite(InodeId id, FileBlock first, uint64_t count, SlotRoom& room) = 0;
-  // Takes whole blocks out of the file, and what follows moves down, or puts a hole in, and what
-  // follows moves up. Durable when they return, as changes of names are; before, after any cut, not
-  // at all. EBUSY while anything of the file waits for its commit. EINVAL unless a collapse ends,
-  // or an insertion begins, before the block in which the file ends; EFBIG.
-  virtual Result<void> collapse_range(InodeId id, FileBlock first, uint64_t count) = 0;
-  virtual Result<void> insert_range(InodeId id, FileBlock first, uint64_t count) = 0;
   // Makes what was finished up to `epoch` committed, and the size and times with it. One fence for
   // an ordinary file; several ring-sized records for a badly fragmented one.
   virtual Result<void> commit_inode(InodeId id, uint64_t epoch) = 0;

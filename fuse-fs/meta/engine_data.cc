@@ -246,7 +246,7 @@ Result<bool> EngineImpl::commit_ahead(InodeId id, uint64_t epoch, uint64_t flush
   const InodeRef inode = cache_.find(id);
   if (!inode) return false;
   const std::unique_lock lock(inode->mutex);
-  if (!inode->alive || !inode->extents || inode->extents->shifting()) return false;
+  if (!inode->alive || !inode->extents) return false;
   auto conditions = this->conditions(*inode, epoch, flushed);
   if (!conditions) return false;
   settle_checksums(*inode, flushed);
@@ -365,7 +365,7 @@ Result<bool> EngineImpl::commit_step(Inode& inode, uint64_t epoch,
     }
     plan = std::move(planned).value();
   }
-  if (!plan.shifting) put_current(inode, next, epoch, plan);
+  put_current(inode, next, epoch, plan);
   const bool complete = plan.complete;
   SFS_TRY(commit_plan(inode, change, std::move(plan)));
   if (complete) settle_size(inode, epoch);
@@ -382,11 +382,9 @@ Result<void> EngineImpl::commit_plan(Inode& inode, Change& change, ExtentMap::Pl
   }
   for (const BlockRun& run : plan.freed) blocks -= std::min(blocks, run.count);
   set_block_count(next, blocks);
-  for (const auto* runs : {&plan.freed, &plan.collapsed}) {
-    for (const BlockRun& run : *runs) {
-      blocks_.about_to_free(run);
-      change.tx.run(run.first, run.count, RunKind::kFree);
-    }
+  for (const BlockRun& run : plan.freed) {
+    blocks_.about_to_free(run);
+    change.tx.run(run.first, run.count, RunKind::kFree);
   }
   const Result<TxId> committed = change.commit();
   if (!committed) {
@@ -394,11 +392,9 @@ Result<void> EngineImpl::commit_plan(Inode& inode, Change& change, ExtentMap::Pl
     return committed.error();
   }
   for (const BlockRun& run : plan.allocated) blocks_.committed_allocation(run);
-  for (const auto* runs : {&plan.freed, &plan.collapsed}) {
-    for (const BlockRun& run : *runs) {
-      checksums_.forget(run.first, run.count);
-      blocks_.committed_free(run, *committed);
-    }
+  for (const BlockRun& run : plan.freed) {
+    checksums_.forget(run.first, run.count);
+    blocks_.committed_free(run, *committed);
   }
   if (inode.extents) inode.extents->done(std::move(plan));
   return {};

@@ -1,6 +1,6 @@
 // The engine's parts and the pieces its operations are put together from. engine_namespace.cc,
-// engine_attributes.cc, engine_xattrs.cc, engine_data.cc, engine_shift.cc, engine_orphans.cc and
-// engine_grow.cc hold the operations; see engine.h for thread safety and what a crash leaves.
+// engine_attributes.cc, engine_xattrs.cc, engine_data.cc, engine_orphans.cc and engine_grow.cc hold
+// the operations; see engine.h for thread safety and what a crash leaves.
 #pragma once
 
 #include <array>
@@ -117,8 +117,6 @@ class EngineImpl final : public Engine {
   Result<void> preallocate(InodeId id, std::span<const WriteResult::NewPiece> pieces,
                            SlotRoom& room) override;
   Result<void> unwrite(InodeId id, FileBlock first, uint64_t count, SlotRoom& room) override;
-  Result<void> collapse_range(InodeId id, FileBlock first, uint64_t count) override;
-  Result<void> insert_range(InodeId id, FileBlock first, uint64_t count) override;
   Result<void> commit_inode(InodeId id, uint64_t epoch) override;
   Result<bool> commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) override;
   bool dirty(InodeId id) override;
@@ -242,8 +240,6 @@ class EngineImpl final : public Engine {
   Result<bool> commit_step(Inode& inode, uint64_t epoch,
                            std::span<const DataCondition> conditions = {});
   Result<void> commit_plan(Inode& inode, Change& change, ExtentMap::Plan plan);
-  Result<void> shift_range(Inode& inode, const Shift& shift, uint64_t size);
-  Result<void> finish_shift(Inode& inode);
   Result<void> finish_extending(Inode& inode);
   void take_back(ExtentMap& extents, std::span<const WriteResult::NewPiece> pieces);
   static void put_current(Inode& inode, InodeImage& next, uint64_t epoch,

@@ -39,7 +39,6 @@ Result<void> EngineImpl::free_orphan(InodeId id) {
     return Error{EBUSY, "inode still has names or references"};
   }
   discard_current(inode);
-  if ((inode.committed.flags & kShifting) != 0) SFS_TRY(extents(inode));  // finishes it
   if (is_directory(inode.committed)) {
     SFS_TRY(drop_chain(inode, UnitKind::kDirectory));
   } else if (is_regular(inode.committed)) {

@@ -27,8 +27,6 @@ using SlotWords = std::array<uint64_t, sizeof(ExtentSlot) / kWordSize>;
 
 Result<ExtentMap::Plan> ExtentMap::plan(Transaction& tx, InodeImage& next, uint64_t epoch) {
   Plan plan;
-  go_on_shifting(tx, next, plan);
-  if (!plan.complete) return plan;
   SFS_TRY(plan_removals(tx, next, plan));
   if (!plan.complete) return plan;
   for (auto at = added_.begin(); plan.complete && at != added_.end(); ++at) {
@@ -234,7 +232,6 @@ void ExtentMap::done(Plan plan) {
 
 Result<void> ExtentMap::restore(const InodeImage& image) {
   committed_.clear();
-  collapsed_.clear();
   free_slots_.clear();
   inline_used_ = 0;
   return load_slots(image);

@@ -96,12 +96,11 @@ Result<std::unique_ptr<ExtentMap>> ExtentMap::load(Heap& heap, InodeId id, const
 }
 
 Result<void> ExtentMap::load_slots(const InodeImage& image) {
-  shift_ = shift_of(image);
   for (uint64_t slot = 0; slot < kInlineExtents; ++slot) {
     if ((image.flags & (kInlineExtent0 << slot)) == 0) continue;
     SFS_ASSIGN(const Extent extent,
                decode_extent(inline_slot(image, slot), heap_.store().geometry));
-    SFS_TRY(load_slot(extent, slot));
+    SFS_TRY(add_committed(extent, slot));
     ++inline_used_;
   }
   SFS_ASSIGN(const auto units, heap_.chain(image.chain, UnitKind::kExtents, id_));
@@ -110,7 +109,7 @@ Result<void> ExtentMap::load_slots(const InodeImage& image) {
       const uint64_t at = unit + sizeof(UnitHeader) + i * sizeof(ExtentSlot);
       const Result<Extent> extent = read_extent(heap_.store().region, heap_.store().geometry, at);
       if (extent.ok()) {
-        SFS_TRY(load_slot(*extent, at));
+        SFS_TRY(add_committed(*extent, at));
       } else if (extent.error().code == ENOENT) {
         free_slots_.push_back(at);
       } else {
@@ -118,15 +117,6 @@ Result<void> ExtentMap::load_slots(const InodeImage& image) {
       }
     }
   }
-  return {};
-}
-
-// An extent where its slot has it.
-Result<void> ExtentMap::load_slot(const Extent& extent, uint64_t at) {
-  if (!shift_) return add_committed(extent, at);
-  SFS_ASSIGN(const std::optional<Extent> settled, shift_->settled(extent));
-  if (settled) return add_committed(*settled, at);
-  collapsed_.push_back({{BlockNo{extent.block}, extent.length}, at});
   return {};
 }
 

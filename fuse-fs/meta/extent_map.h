@@ -10,8 +10,7 @@
 // brings them (SlotRoom), so that the commit needs no unit of META that could be missing.
 //
 // Slots: two inside the inode, then chains of kExtents units; unordered on the media. Slots are
-// only ever written by journal patches, so a cleared one may be used again at once. While a shift
-// is under way some hold old positions; here all have their new ones.
+// only ever written by journal patches, so a cleared one may be used again at once.
 //
 // Thread safety: none of its own; the inode's mutex guards it.
 // What a crash leaves: committed slots; the overlay is memory only.
@@ -29,7 +28,6 @@
 #include "fuse-fs/meta/block_allocator.h"
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/layout.h"
-#include "fuse-fs/meta/shift.h"
 
 namespace streamfs::meta {
 
@@ -103,9 +101,8 @@ class ExtentMap {
   void absorb(SlotRoom& room);
   // Whether META has an unwritten extent at or after this file block.
   bool unwritten_from(uint64_t block) const;
-  bool dirty() const { return !added_.empty() || !removed_.empty() || shift_; }
+  bool dirty() const { return !added_.empty() || !removed_.empty(); }
   uint64_t bytes() const;  // about what it takes in memory
-  bool shifting() const { return shift_.has_value(); }
   // Extents (not slots) waiting for this epoch or an earlier one.
   void for_each_added(uint64_t epoch,
                       const std::function<void(const Extent&, uint64_t epoch)>& visit) const;
@@ -116,20 +113,15 @@ class ExtentMap {
   struct Plan {
     // A step patches at most two cells; a transaction holds fewer than 200.
     static constexpr uint32_t kMaxSteps = 90;
-    bool complete = true;   // nothing up to the epoch is left for another record
-    bool shifting = false;  // no change of the overlay is in: a shift goes on
+    bool complete = true;  // nothing up to the epoch is left for another record
     std::vector<BlockRun> allocated, freed;
-    uint64_t in_place = 0;            // blocks that became written, or unwritten
-    std::vector<BlockRun> collapsed;  // freed too, but the inode counts them no more
-    uint64_t removed_up_to = 0;       // removals below this file block that wait for nothing are in
-    std::vector<uint64_t> added;      // keys of added_ that are in
+    uint64_t in_place = 0;        // blocks that became written, or unwritten
+    uint64_t removed_up_to = 0;   // removals below this file block that wait for nothing are in
+    std::vector<uint64_t> added;  // keys of added_ that are in
     std::vector<Heap::Claim> units;
     uint32_t steps = 0;
   };
   Result<Plan> plan(Transaction& tx, InodeImage& next, uint64_t epoch);
-  // The first record of a collapse or an insertion, maybe the only one; `border` is found here.
-  // There must be no overlay. `next` counts its blocks as they will be.
-  Result<Plan> plan_shift(Transaction& tx, InodeImage& next, Shift shift);
   void done(Plan plan);
   Result<void> restore(const InodeImage& image);
 
@@ -157,12 +149,7 @@ class ExtentMap {
     uncommitted_ = {};
   }
 
-  struct Collapsed {
-    BlockRun run;
-    uint64_t slot;
-  };
   Result<void> load_slots(const InodeImage& image);
-  Result<void> load_slot(const Extent& extent, uint64_t at);
   Result<void> add_committed(const Extent& extent, uint64_t at);
   void add_part(const Added& part);
   std::vector<Dropped> take_out(uint64_t first, uint64_t end, Replaced epoch);
@@ -172,12 +159,6 @@ class ExtentMap {
   void split_added(uint64_t first, uint64_t at);
   void forget_removed(uint64_t first, uint64_t end);
 
-  std::optional<uint64_t> crossing(uint64_t border) const;
-  Result<void> plan_cut(Transaction& tx, InodeImage& next, Plan& plan, const Shift& shift);
-  Result<void> split(Transaction& tx, InodeImage& next, Plan& plan, uint64_t key, uint64_t at);
-  Result<void> settle_all();
-  void go_on_shifting(Transaction& tx, InodeImage& next, Plan& plan);
-  bool move_one(Transaction& tx, InodeImage& next, Shift& shift);
   Result<void> plan_removals(Transaction& tx, InodeImage& next, Plan& plan);
   uint64_t room_up_to(const Extent& extent, uint32_t steps) const;
   enum class Blocks : uint8_t { kFreed, kKept };
@@ -200,8 +181,6 @@ class ExtentMap {
   std::map<uint64_t, Removed> removed_;      // by first file block
   std::vector<uint64_t> free_slots_;         // META offsets
   std::vector<Heap::Claim> ahead_;           // units for what the overlay is going to need
-  std::optional<Shift> shift_;               // slots wait for it
-  std::vector<Collapsed> collapsed_;         // slots that go with it
   uint32_t inline_used_ = 0;
   UncommittedBlocks& uncommitted_;
 };

@@ -19,7 +19,6 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/meta/shift.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -54,7 +53,7 @@ bool known_type(uint16_t mode) {
 }
 
 constexpr uint16_t kKnownFlags = kInlineExtent0 | kInlineExtent1 | kInlineSymlink | kTruncating |
-                                 kHintedVStream | kHasCapability | kShifting | kExtending;
+                                 kHintedVStream | kHasCapability | kExtending;
 
 }  // namespace
 
@@ -83,7 +82,6 @@ const char* image_problem(const InodeImage& image, InodeId id) {
       (image.inline_xattr_bytes != 0 && image.xattr != 0)) {
     return "impossible inline attributes";
   }
-  if (!shift_possible(image)) return "impossible shift of its extents";
   return nullptr;
 }
 

@@ -147,7 +147,7 @@ inline constexpr uint16_t kInlineSymlink = 4;   // the target is in the inline a
 inline constexpr uint16_t kTruncating = 8;      // blocks past size are being freed (resumed)
 inline constexpr uint16_t kHintedVStream = 16;  // vstream was said by someone, not inferred
 inline constexpr uint16_t kHasCapability = 32;  // security.capability is among the attributes
-inline constexpr uint16_t kShifting = 64;       // extents are being moved (resumed): shift.h
+// 64 is reserved: an inode that has it is refused.
 inline constexpr uint16_t kExtending = 128;  // written blocks past size become unwritten (resumed)
 
 // An inode, 256 bytes. Words 0–7 are the hot line; words 16–31 mean what the flags say and are
@@ -170,7 +170,7 @@ struct InodeImage {
   uint64_t btime;
   uint64_t xattr;               // first blob unit, 0 = none
   uint64_t symlink;             // first blob unit of a long target, 0 = none
-  uint64_t rdev;                // of a file whose extents are being moved, with parent: shift.h
+  uint64_t rdev;                // of a device
   uint64_t parent;              // directories: InodeId of the parent
   uint64_t self;                // own InodeId
   uint64_t inline_xattr_bytes;  // of extended attributes in the inline area, 0 = none there

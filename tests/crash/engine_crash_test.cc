@@ -15,7 +15,6 @@
 #include "base/types.h"
 #include "fuse-fs/meta/blob/acl.h"
 #include "fuse-fs/meta/engine.h"
-#include "pmem/recording_region.h"
 #include "tests/crash/engine_prover.h"
 
 namespace streamfs::meta {
@@ -49,9 +48,8 @@ class EngineCrash : public testing::Test {
     }
   }
 
-  void expect_whole_or_nothing(const std::vector<Step>& steps,
-                               const EngineProver::Options& options = {}) {
-    const EngineProver::Outcome outcome = prover_.prove(steps, options);
+  void expect_whole_or_nothing(const std::vector<Step>& steps) {
+    const EngineProver::Outcome outcome = prover_.prove(steps);
     for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
     EXPECT_GT(outcome.images, steps.size());
     RecordProperty("images", static_cast<int>(outcome.images));
@@ -82,12 +80,6 @@ class EngineCrash : public testing::Test {
   Step writing(InodeId id, uint64_t first, uint64_t count) {
     return [=](Engine& e) { write(e, id, first, count); };
   }
-  Step collapsing(InodeId id, uint64_t first, uint64_t count) {
-    return [=](Engine& e) { ASSERT_TRUE(e.collapse_range(id, FileBlock{first}, count).ok()); };
-  }
-  Step inserting(InodeId id, uint64_t first, uint64_t count) {
-    return [=](Engine& e) { ASSERT_TRUE(e.insert_range(id, FileBlock{first}, count).ok()); };
-  }
   Step preallocating(InodeId id, uint64_t first, uint64_t count) {
     return [=](Engine& e) { ASSERT_TRUE(preallocate(e, id, first, count).ok()); };
   }
@@ -96,17 +88,6 @@ class EngineCrash : public testing::Test {
       auto room = e.slot_room(3);
       ASSERT_TRUE(room.ok() && e.unwrite(id, FileBlock{first}, count, *room).ok());
     };
-  }
-  // More slots than two records move, and what a mount finds when nobody asked for the file.
-  void expect_whole_or_nothing_of_many(const std::vector<Step>& steps) {
-    for (uint64_t i = 0; i < 260; ++i) write(*engine_, other_, 2 * i, 1, false);
-    ASSERT_TRUE(engine_->commit_inode(other_, 1).ok());
-    engine_->journal().checkpoint();
-    EngineProver::Options options;
-    options.as_found = true;
-    options.explore.models = {pmem::StoreModel::kLinePrefix};
-    options.explore.exhaustive_up_to = options.explore.samples = 8;
-    expect_whole_or_nothing(steps, options);
   }
   Step checkpointing() {
     return [](Engine& e) { e.journal().checkpoint(); };
@@ -240,18 +221,6 @@ TEST_F(EngineCrash, PunchAHole) {
     ASSERT_TRUE(e.remove_range(file_, FileBlock{1}, 1).ok());
     ASSERT_TRUE(e.commit_inode(file_, 1).ok());
   }});
-}
-TEST_F(EngineCrash, CollapseARange) {
-  expect_whole_or_nothing({collapsing(file_, 1, 1), collapsing(file_, 0, 1)});
-}
-TEST_F(EngineCrash, InsertARange) {
-  expect_whole_or_nothing({inserting(file_, 1, 2), inserting(file_, 0, 1)});
-}
-TEST_F(EngineCrash, CollapseMovesManyExtentsAtOnce) {
-  expect_whole_or_nothing_of_many({collapsing(other_, 41, 220)});
-}
-TEST_F(EngineCrash, InsertMovesManyExtentsAtOnce) {
-  expect_whole_or_nothing_of_many({inserting(other_, 40, 3)});
 }
 
 // The checkpointer never runs here: everything is told by the rings alone.

@@ -67,8 +67,6 @@ class EngineProver {
         {pmem::StoreModel::kLinePrefix, pmem::StoreModel::kAnyWord}, 256, 48, 1};
     size_t failures_max = 2;      // stops there
     size_t recovery_every = 200;  // of so many images, one whose recovery is cut everywhere too
-    // Of META kept once: check() also before anyone asks for a file, and a mount that only reads.
-    bool as_found = false;
     std::function<bool()> go_on = {};  // asked after the steps; no: nothing is explored
   };
   struct Outcome {
@@ -90,7 +88,6 @@ class EngineProver {
   };
   void open();
   Recovered recover(std::vector<uint64_t>& words) const;
-  Recovered look(std::vector<uint64_t>& words) const;
   // What of these words is wrong; `tree` is what was recovered.
   std::string judge(std::vector<uint64_t>& words, const Allowed& allowed, std::string& tree) const;
   // Cuts the recovery of these words everywhere: the next recovery ends as one without a cut does.

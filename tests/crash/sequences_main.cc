@@ -134,16 +134,6 @@ Result<void> unwrite(Engine& e, std::string_view path, uint64_t first, uint64_t 
   return e.unwrite(id, FileBlock{first}, count, room);
 }
 
-Result<void> collapse(Engine& e, std::string_view path, uint64_t first, uint64_t count) {
-  SFS_ASSIGN(const InodeId id, node(e, path));
-  return e.collapse_range(id, FileBlock{first}, count);
-}
-
-Result<void> insert(Engine& e, std::string_view path, uint64_t first, uint64_t count) {
-  SFS_ASSIGN(const InodeId id, node(e, path));
-  return e.insert_range(id, FileBlock{first}, count);
-}
-
 Result<void> set_mode(Engine& e, std::string_view path, uint32_t mode) {
   SFS_ASSIGN(const InodeId id, node(e, path));
   AttributeChange change;
@@ -279,9 +269,6 @@ const std::array kOperations = {
     Operation{"truncate A/foo 0, write", [](Engine& e) { return truncate(e, "A/foo", 0, 2); }},
     Operation{"truncate bar longer", [](Engine& e) { return truncate(e, "bar", 6); }},
     Operation{"punch A/foo", [](Engine& e) { return punch(e, "A/foo", 1, 1); }},
-    Operation{"collapse A/foo", [](Engine& e) { return collapse(e, "A/foo", 1, 1); }},
-    Operation{"insert into A/foo", [](Engine& e) { return insert(e, "A/foo", 1, 2); }},
-    Operation{"insert into bar", [](Engine& e) { return insert(e, "bar", 0, 1); }},
     Operation{"preallocate A/foo", [](Engine& e) { return hold(e, "A/foo", 1, 7); }},
     Operation{"unwrite A/foo", [](Engine& e) { return unwrite(e, "A/foo", 1, 1); }},
     Operation{"write into held", [](Engine& e) { return write(e, "held", 1, 1); }},

@@ -330,30 +330,9 @@ TEST(Seek, FindsDataAndHolesAsTheFileHasThem) {
 TEST(Limits, WhatCannotBeIsRefused) {
   Rig rig;
   const InodeId id = rig.create("f");
-  EXPECT_EQ(rig.fs().allocate(id, FALLOC_FL_UNSHARE_RANGE, 0, 10).error().code, EOPNOTSUPP);
+  for (const int mode : {FALLOC_FL_UNSHARE_RANGE, FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE})
+    EXPECT_EQ(rig.fs().allocate(id, mode, 0, 4096).error().code, EOPNOTSUPP) << mode;
   EXPECT_EQ(rig.fs().write(id, kMaxFileBytes, Rig::filled(1, 1)).error().code, EFBIG);
-}
-
-TEST(Limits, RangesAreShiftedByWholeBlocksWithinTheFile) {
-  Rig rig;
-  const InodeId id = rig.create("f"), folder = rig.fs().root();
-  ASSERT_TRUE(rig.write(id, 0, Rig::filled(20'000, 1)).ok());
-  const auto error = [&](InodeId of, int mode, uint64_t offset, uint64_t length) {
-    const Result<void> done = rig.fs().allocate(of, mode, offset, length);
-    return done.ok() ? 0 : done.error().code;
-  };
-  for (const int mode : {FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE}) {
-    EXPECT_EQ(error(id, mode, 100, 4096), EINVAL);
-    EXPECT_EQ(error(id, mode, 4096, 100), EINVAL);
-    EXPECT_EQ(error(id, mode, 4096, 0), EINVAL);
-    EXPECT_EQ(error(id, mode, 20'480, 4096), EINVAL);
-    EXPECT_EQ(error(id, mode | FALLOC_FL_KEEP_SIZE, 0, 4096), EOPNOTSUPP);
-    EXPECT_EQ(error(folder, mode, 0, 4096), error(folder, 0, 0, 4096));
-    EXPECT_NE(error(folder, mode, 0, 4096), 0);
-  }
-  EXPECT_EQ(error(id, FALLOC_FL_COLLAPSE_RANGE, 12'288, 8192), EINVAL);  // reaches the end
-  EXPECT_EQ(error(id, FALLOC_FL_INSERT_RANGE, 0, kMaxFileBytes - 16'384), EFBIG);
-  EXPECT_EQ(rig.read(id, 0, 30'000), Rig::filled(20'000, 1));
 }
 
 }  // namespace

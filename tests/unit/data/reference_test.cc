@@ -63,27 +63,9 @@ void clear(Content& file, uint64_t from, uint64_t to) {
               std::byte{0});
 }
 
-// Takes blocks out of the file or puts some in, where it has room for that.
-void shift(Rig& rig, InodeId id, Content& file, Random& random) {
-  const uint64_t at = round_down(random.below(kSpan), kBlockSize);
-  const uint64_t length = kBlockSize * (1 + random.below(9));
-  const bool inserting = random.below(2) == 0 && file.size() + length <= kSpan;
-  const int mode = inserting ? FALLOC_FL_INSERT_RANGE : FALLOC_FL_COLLAPSE_RANGE;
-  const bool within = (inserting ? at : at + length) < file.size();
-  const Result<void> done = rig.fs().allocate(id, mode, at, length);
-  ASSERT_EQ(done.ok() ? 0 : done.error().code, within ? 0 : EINVAL);
-  if (!within) return;
-  const auto first = file.begin() + static_cast<int64_t>(at);
-  if (inserting) {
-    file.insert(first, length, std::byte{0});
-  } else {
-    file.erase(first, first + static_cast<int64_t>(length));
-  }
-}
-
 void random_step(Rig& rig, InodeId id, Content& file, Random& random) {
   const uint64_t offset = random.offset(), length = random.length();
-  switch (random.below(14)) {
+  switch (random.below(12)) {
     case 0:
       ASSERT_TRUE(rig.fs().truncate(id, offset).ok());
       file.resize(offset);
@@ -104,10 +86,6 @@ void random_step(Rig& rig, InodeId id, Content& file, Random& random) {
       break;
     case 4:
       ASSERT_TRUE(rig.fs().fsync(id, false).ok());
-      break;
-    case 5:
-    case 6:
-      shift(rig, id, file, random);
       break;
     default: {
       const Content bytes = random.bytes(length);
@@ -146,33 +124,6 @@ TEST_P(Reference, EveryReadIsWhatWasWrittenLast) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Reference, testing::Combine(testing::Range(1, 7), testing::Bool()));
-
-// What was written just before goes along.
-TEST(Shifted, ARangeIsDurableWhenTheCallReturns) {
-  for (const int mode : {FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE}) {
-    Rig::Options options;
-    options.forgetful_meta = true;
-    Rig rig(options);
-    const InodeId id = rig.create("f");
-    Random random(5);
-    Content file = random.bytes(40'000);
-    ASSERT_TRUE(rig.write(id, 0, file).ok());
-    ASSERT_TRUE(rig.fs().fsync(id, false).ok());
-    put(file, 9'000, random.bytes(10'000));
-    put(file, 40'000, random.bytes(7'000));
-    ASSERT_TRUE(rig.write(id, 9'000, Content(file.begin() + 9'000, file.begin() + 19'000)).ok());
-    ASSERT_TRUE(rig.write(id, 40'000, Content(file.begin() + 40'000, file.end())).ok());
-    ASSERT_TRUE(rig.fs().allocate(id, mode, 4096, 8192).ok());
-    if (mode == FALLOC_FL_COLLAPSE_RANGE) {
-      file.erase(file.begin() + 4096, file.begin() + 4096 + 8192);
-    } else {
-      file.insert(file.begin() + 4096, 8192, std::byte{0});
-    }
-    rig.power_cut(3);
-    EXPECT_EQ(rig.read(rig.lookup("f"), 0, 2 * kSpan), file);
-    EXPECT_EQ(rig.fs().status()->checksum_errors, 0U);
-  }
-}
 
 // ---- Power cuts. Every word of a file says whose it is, where it belongs and how new it is.
 struct Word {

@@ -232,7 +232,7 @@ TEST_F(CheckTest, ADamagedInodeIsSaidAndItsBlocksAreNotGivenAway) {
 
 TEST_F(CheckTest, AnInodeWithAnUnknownFlagIsRefused) {
   const InodeImage sound = image(file_);
-  for (const int flag : {256, 512, 1 << 14, 1 << 15}) {
+  for (const int flag : {64, 256, 512, 1 << 14, 1 << 15}) {
     InodeImage wrong = sound;
     wrong.flags = static_cast<uint16_t>(sound.flags | flag);
     store(file_, wrong);

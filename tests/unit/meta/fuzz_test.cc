@@ -69,7 +69,7 @@ class Fuzz {
 
   void step() {
     fs_.clock().advance();
-    switch (below(15)) {
+    switch (below(14)) {
       case 0:
       case 1:
       case 2:
@@ -92,8 +92,6 @@ class Fuzz {
         return write();
       case 12:
         return truncate();
-      case 13:
-        return shift();
       default:
         return commit();
     }
@@ -265,29 +263,6 @@ class Fuzz {
     fs_.commit(node->id);
     node->committed = node->current;
     node->committed_size = node->current_size;
-  }
-
-  // A collapse, or an insertion: of what is committed.
-  void shift() {
-    const NodePtr node = file();
-    if (!node) return;
-    commit(node);
-    const uint64_t size = div_round_up(node->current_size, kBlockSize);
-    const uint64_t first = below(80), count = 1 + below(10);
-    const bool inserting = below(2) == 0 && size + count <= 100;
-    const auto done = inserting ? fs_->insert_range(node->id, FileBlock{first}, count)
-                                : fs_->collapse_range(node->id, FileBlock{first}, count);
-    ASSERT_EQ(done.ok(), first + (inserting ? 0 : count) < size);
-    if (!done) return;
-    std::map<uint64_t, uint64_t> shifted;
-    for (const auto& [at, block] : node->current) {
-      if (at < first) shifted[at] = block;
-      if (inserting && at >= first) shifted[at + count] = block;
-      if (!inserting && at >= first + count) shifted[at - count] = block;
-    }
-    const uint64_t bytes = count * kBlockSize;
-    node->committed = node->current = shifted;
-    node->committed_size = node->current_size += inserting ? bytes : 0 - bytes;
   }
 
   void reopen() {
