@@ -13,7 +13,7 @@
  *   STREAMFS_PROFILE  which rules: the name of a profile, or the path of one; unset: "default";
  *                     unknown: none. Where profiles lie: streamfs-profiles(5)
  *   STREAMFS_VSTREAM  one vStream for every file opened for writing, instead of rules
- *   STREAMFS_EXPLAIN  absolute path of a file that gets a line for each hint, preload_explain()
+ *   STREAMFS_EXPLAIN  absolute path of a file that gets a line for each hint, preload_explain.h
  */
 #ifndef STREAMFS_LIBSTREAM_PRELOAD_H
 #define STREAMFS_LIBSTREAM_PRELOAD_H
@@ -81,29 +81,5 @@ static inline const struct preload_config* preload_config(void) {
       atomic_load_explicit(&preload_at_hand.config, memory_order_acquire);
   return known != NULL ? known : preload_read_config();
 }
-
-/* Labels a file just opened, if a rule says so. errno is kept, as by everything it calls. */
-void preload_label(int fd, const char* path, int flags);
-
-/* The common path: nothing but two tests for a file opened to be read. Returns fd. */
-static inline int preload_opened(int fd, const char* path, int flags) {
-  const int may_write = (flags & (O_ACCMODE | O_CREAT)) != 0 && (flags & O_PATH) == 0;
-  if (fd >= 0 && may_write) preload_label(fd, path, flags);
-  return fd;
-}
-
-/* The vStream of the files that this thread merges, stream_rules_merge(); NULL: none.
- * initial-exec: the first use of any other kind of thread-local variable may allocate. */
-extern _Thread_local const char* preload_merges __attribute__((tls_model("initial-exec")));
-
-/* Forgets what fcntl(F_SET_FILE_RW_HINT) said of an earlier file with this descriptor. */
-void preload_forget_file_hint(int fd);
-
-/* How a hint ended; negative: -errno of a mount that refused. */
-enum preload_outcome { kHonoured = 0, kNotStreamfs = 1, kKept = 2 };
-
-/* Appends "outcome TAB rule TAB vStream TAB path" to the file STREAMFS_EXPLAIN names; in the path,
- * bytes below 0x20 and backslashes are \ooo. Nothing without STREAMFS_EXPLAIN. */
-void preload_explain(int fd, const char* rule, const char* vstream, int outcome);
 
 #endif

@@ -1,4 +1,6 @@
 /* posix_fadvise: what RocksDB says of each file that a thread is about to compact. */
+#include "libstream/preload_advise.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/syscall.h>

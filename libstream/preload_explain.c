@@ -1,5 +1,7 @@
-/* The lines stream-run --explain shows. One open, one write, one close a line: the program's own
- * descriptors stay what they are, and a line of a killed process is there all the same. */
+/* One open, one write, one close a line: the program's own descriptors stay what they are, and a
+ * line of a killed process is there all the same. */
+#include "libstream/preload_explain.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>

@@ -5,6 +5,8 @@
  *   the stack would have it, refuses. The low 32 bits are the hint.
  * - F_GET/SET_FILE_RW_HINT are gone from Linux 5.18 on; Ceph's BlueStore still uses them. They are
  *   answered per descriptor here. The filesystem keeps one hint a file: the last one set counts. */
+#include "libstream/preload_fcntl.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -16,6 +18,7 @@
 
 #include "libstream/mount.h"
 #include "libstream/preload.h"
+#include "libstream/preload_explain.h"
 
 #ifndef F_SET_FILE_RW_HINT
 #define F_GET_FILE_RW_HINT 1037

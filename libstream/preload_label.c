@@ -1,10 +1,15 @@
 /* Which label a file just opened gets, and whether it may have it. */
+#include "libstream/preload_label.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "libstream/mount.h"
 #include "libstream/preload.h"
+#include "libstream/preload_advise.h"
+#include "libstream/preload_explain.h"
+#include "libstream/preload_fcntl.h"
 #include "libstream/preload_known.h"
 
 struct label {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "libstream/preload.h"
+#include "libstream/preload_label.h"
 
 static int takes_mode(int flags) {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "libstream/preload.h"
+#include "libstream/preload_label.h"
 
 enum { kWriting = O_RDWR | O_CREAT, kModeLettersMax = 7 };
 

@@ -1,6 +1,7 @@
 /* Running the command, and the report at its end. A kill -9 of stream-run leaves the file of lines
  * in /tmp. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libstream/preload.h"
+#include "libstream/preload_explain.h"
 #include "libstream/stream_run.h"
 
 int run_only(char* const command[]) {

@@ -1,0 +1,17 @@
+/* Labels for the files that a program opens. Thread safety: preload.h. */
+#ifndef STREAMFS_LIBSTREAM_PRELOAD_LABEL_H
+#define STREAMFS_LIBSTREAM_PRELOAD_LABEL_H
+
+#include <fcntl.h>
+
+/* Labels a file just opened, if a rule says so. errno is kept, as by everything it calls. */
+void preload_label(int fd, const char* path, int flags);
+
+/* The common path: nothing but two tests for a file opened to be read. Returns fd. */
+static inline int preload_opened(int fd, const char* path, int flags) {
+  const int may_write = (flags & (O_ACCMODE | O_CREAT)) != 0 && (flags & O_PATH) == 0;
+  if (fd >= 0 && may_write) preload_label(fd, path, flags);
+  return fd;
+}
+
+#endif
