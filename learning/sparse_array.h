@@ -3,7 +3,6 @@
 // Thread safety: none.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -30,17 +29,6 @@ class SparseArray {
     std::unique_ptr<Leaf>& leaf = leaves_[index / kLeaf];
     if (!leaf) leaf = std::make_unique<Leaf>();
     return (*leaf)[index % kLeaf];
-  }
-  // Calls visit(index, T&) for those of [first, end) in leaves that exist. Precondition: end <=
-  // size().
-  template <typename Visit>
-  void for_each_touched(uint64_t first, uint64_t end, const Visit& visit) {
-    while (first < end) {
-      Leaf* const leaf = leaves_[first / kLeaf].get();
-      const uint64_t stop = std::min(end, (first / kLeaf + 1) * kLeaf);
-      for (; leaf != nullptr && first < stop; ++first) visit(first, (*leaf)[first % kLeaf]);
-      first = stop;
-    }
   }
 
  private:
