@@ -236,8 +236,6 @@ std::optional<std::vector<std::byte>> EmulatedController::log_page(uint8_t page,
       return endurance_log();
     case nvme::log_page::kFdpConfigurations:
       return fdp_configurations();
-    case nvme::log_page::kRuhUsage:
-      return nvme::encode_ruh_usage(std::vector<uint8_t>(ssd_->geometry().streams, 1));
     case nvme::log_page::kFdpStatistics:
       return fdp_statistics();
     case nvme::log_page::kFdpEvents:

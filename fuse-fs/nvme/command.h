@@ -45,8 +45,7 @@ inline constexpr uint8_t kReleaseId = 1, kReleaseResources = 2;                 
 
 namespace log_page {
 inline constexpr uint8_t kSmart = 0x02, kEnduranceGroup = 0x09, kFdpConfigurations = 0x20,
-                         kRuhUsage = 0x21, kFdpStatistics = 0x22, kFdpEvents = 0x23,
-                         kOcpSmart = 0xc0;
+                         kFdpStatistics = 0x22, kFdpEvents = 0x23, kOcpSmart = 0xc0;
 }  // namespace log_page
 
 inline constexpr uint8_t kCnsNamespace = 0x00, kCnsController = 0x01,

@@ -112,14 +112,6 @@ Result<std::vector<FdpConfiguration>> fdp_configurations(Controller& controller,
   return decode_fdp_configurations(bytes);
 }
 
-Result<std::vector<uint8_t>> ruh_usage(Controller& controller, uint16_t endurance_group) {
-  const LogPage page{log_page::kRuhUsage, 0, endurance_group};
-  SFS_ASSIGN(const std::vector<std::byte> header, log_bytes(controller, page, 0, 8));
-  SFS_ASSIGN(const std::vector<std::byte> bytes,
-             log_bytes(controller, page, 0, 8 + 8 * size_t{load<uint16_t>(header, 0)}));
-  return decode_ruh_usage(bytes);
-}
-
 Result<FdpStatistics> fdp_statistics(Controller& controller, uint16_t endurance_group) {
   return log_of<FdpStatistics>(controller, {log_page::kFdpStatistics, 0, endurance_group}, 0);
 }

@@ -27,7 +27,6 @@ Result<std::vector<uint16_t>> open_streams(Controller& controller, uint64_t most
 Result<std::optional<uint8_t>> fdp_feature(Controller& controller, uint16_t endurance_group);
 Result<std::vector<FdpConfiguration>> fdp_configurations(Controller& controller,
                                                          uint16_t endurance_group);
-Result<std::vector<uint8_t>> ruh_usage(Controller& controller, uint16_t endurance_group);
 Result<FdpStatistics> fdp_statistics(Controller& controller, uint16_t endurance_group);
 Result<std::vector<FdpEvent>> fdp_events(Controller& controller, uint16_t endurance_group,
                                          bool of_host);

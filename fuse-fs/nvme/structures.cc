@@ -20,7 +20,6 @@ namespace streamfs::nvme {
 namespace {
 
 constexpr size_t kConfigurationsHeader = 16, kConfigurationHeader = 64, kHandleBytes = 4;
-constexpr size_t kUsageHeader = 8, kUsageBytes = 8;
 constexpr size_t kEventsHeader = 64;
 constexpr size_t kRuhCountAt = 14;
 constexpr uint8_t kPageBits = 12;
@@ -117,24 +116,6 @@ std::vector<std::byte> encode_fdp_configurations(std::span<const FdpConfiguratio
   }
   store(bytes, 0, static_cast<uint16_t>(all.size() - 1));
   store(bytes, 4, static_cast<uint32_t>(bytes.size()));
-  return bytes;
-}
-
-Result<std::vector<uint8_t>> decode_ruh_usage(ConstBytes bytes) {
-  if (bytes.size() < kUsageHeader) return too_short("log page of handle usage");
-  const size_t count = load<uint16_t>(bytes, 0);
-  if (!fits(bytes, kUsageHeader, count, kUsageBytes)) return too_short("log page of handle usage");
-  std::vector<uint8_t> attributes(count);
-  for (size_t i = 0; i < count; ++i)
-    attributes[i] = load<uint8_t>(bytes, kUsageHeader + i * kUsageBytes);
-  return attributes;
-}
-
-std::vector<std::byte> encode_ruh_usage(std::span<const uint8_t> attributes) {
-  std::vector<std::byte> bytes(kUsageHeader + attributes.size() * kUsageBytes);
-  store(bytes, 0, static_cast<uint16_t>(attributes.size()));
-  for (size_t i = 0; i < attributes.size(); ++i)
-    store(bytes, kUsageHeader + i * kUsageBytes, attributes[i]);
   return bytes;
 }
 

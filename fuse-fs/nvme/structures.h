@@ -255,10 +255,6 @@ struct FdpConfiguration {
 Result<std::vector<FdpConfiguration>> decode_fdp_configurations(ConstBytes bytes);
 std::vector<std::byte> encode_fdp_configurations(std::span<const FdpConfiguration> all);
 
-// Log page 21h: the attributes of each handle (bit 0 host specified, bit 1 controller specified).
-Result<std::vector<uint8_t>> decode_ruh_usage(ConstBytes bytes);
-std::vector<std::byte> encode_ruh_usage(std::span<const uint8_t> attributes);
-
 // Log page 23h. EIO.
 struct FdpEvent {
   static constexpr uint8_t kNotFullyWritten = 0, kTimeLimit = 1, kReset = 2, kInvalidPlacement = 3,

@@ -136,7 +136,6 @@ TEST(Queries, NoAnswerIsTrusted) {
     }
     (void)take_streams(controller, 7);
     (void)fdp_events(controller, 1, true);
-    (void)ruh_usage(controller, 1);
     (void)open_streams(controller, 4096);
   }
 }

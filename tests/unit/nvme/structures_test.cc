@@ -157,7 +157,7 @@ TEST(Structures, DirectivesTellWhatThereIsAndWhatIsOpen) {
   EXPECT_EQ(decode_stream_status(encode_stream_status(open)).value(), open);
 }
 
-// TP4146: FDP Configurations (20h), Reclaim Unit Handle Usage (21h), FDP Statistics (22h).
+// TP4146: FDP Configurations (20h), FDP Statistics (22h).
 TEST(Structures, FdpLogPages) {
   const FdpConfiguration one{0x92, 2, 7, 128, 0x40000000, 600, {1, 2, 2}};
   const std::vector<std::byte> page = encode_fdp_configurations(std::vector{one, one});
@@ -177,12 +177,6 @@ TEST(Structures, FdpLogPages) {
   const auto theirs = as<nvme_fdp_config_desc>({page.begin() + 16, page.end()});
   EXPECT_EQ(theirs.runs, 0x40000000u);
   EXPECT_EQ(theirs.nruh, 3);
-
-  const std::vector<uint8_t> usage = {1, 0, 2};
-  EXPECT_EQ(hex(encode_ruh_usage(usage)),
-            "03 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 "
-            "00 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00");
-  EXPECT_EQ(decode_ruh_usage(encode_ruh_usage(usage)).value(), usage);
 
   const std::vector<std::byte> statistics = encode(FdpStatistics{{0x1122}, {0x3344}, {0x55}});
   EXPECT_EQ(hex(statistics, 0, 2), "22 11");
@@ -300,8 +294,6 @@ TEST(Structures, LengthsThatCannotBeAreEio) {
   claims[0] = std::byte{64};
   EXPECT_EQ(decode_stream_status(claims)->size(), 63u);  // 64, of which there was room for fewer
   EXPECT_EQ(decode_stream_status({}).error().code, EIO);
-  EXPECT_EQ(decode_ruh_usage(claims).error().code, EIO);
-  EXPECT_EQ(decode_ruh_usage({}).error().code, EIO);
   EXPECT_EQ(decode_ruh_status(ConstBytes(claims).first(15)).error().code, EIO);
 }
 
