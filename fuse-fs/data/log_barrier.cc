@@ -80,13 +80,14 @@ class LogBarrier final : public DurabilityBarrier {
   // META itself names data that was not flushed: after a power cut it must not be used.
   bool takes_conditions() const override { return rebuilt_ && engine_.geometry().checksums(); }
   void flush_failed() override {
-    if (!log_->is_conditional(engine_.journal().last()) || distrusted_.exchange(true)) return;
+    if (!log_->conditions().any_up_to(engine_.journal().last()) || distrusted_.exchange(true))
+      return;
     Result<void> done = engine_.distrust();
     if (done.ok()) done = region_.sync();
     if (!done.ok()) spdlog::error("META names data that may be lost: {}", done.error().message());
   }
   bool forbids(BlockNo first, ConstBytes blocks) const override {
-    return log_->forbids(first, blocks);
+    return log_->conditions().forbids(first, blocks);
   }
   Result<void> before_overwrite(BlockNo first, ConstBytes blocks) override {
     if (!forbids(first, blocks)) return {};
@@ -104,7 +105,7 @@ class LogBarrier final : public DurabilityBarrier {
   // The flush that makes a record durable, and one more for the chunk that says so.
   Result<void> settle_up_to(TxId through) {
     return settles_.run_until(
-        [&] { return !log_->is_conditional(through); },
+        [&] { return !log_->conditions().any_up_to(through); },
         [this] { return flush_what([this] { return log_->ship_to_settle(); }); });
   }
   template <typename Ship>

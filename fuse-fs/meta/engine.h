@@ -273,9 +273,9 @@ class Engine {
   // Makes what was finished up to `epoch` committed, and the size and times with it. One fence for
   // an ordinary file; several ring-sized records for a badly fragmented one.
   virtual Result<void> commit_inode(InodeId id, uint64_t epoch) = 0;
-  // The same before the flush of what was written after epoch `flushed`, by conditional records
-  // (journal.h): for a journal whose sink keeps conditions. False: nothing was done, as it is too
-  // much, or one of its blocks is being overwritten.
+  // The same ahead of the flush of data written after epoch `flushed`, by one conditional record
+  // (conditional_record.h). Returns false, and has done nothing, if the inode cannot be committed
+  // ahead. Requires: a journal whose sink keeps conditions.
   virtual Result<bool> commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) = 0;
   virtual bool dirty(InodeId id) = 0;  // current differs from committed
   // Not only in its times: what was written cannot be read back without a commit.

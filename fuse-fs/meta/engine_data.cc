@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/conditional_record.h"
 #include "fuse-fs/meta/engine_impl.h"
 #include "fuse-fs/meta/layout.h"
 
@@ -247,80 +248,13 @@ Result<bool> EngineImpl::commit_ahead(InodeId id, uint64_t epoch, uint64_t flush
   if (!inode) return false;
   const std::unique_lock lock(inode->mutex);
   if (!inode->alive || !inode->extents) return false;
-  auto conditions = this->conditions(*inode, epoch, flushed);
+  const auto conditions = conditions_of(*inode, checksums_, epoch, flushed);
   if (!conditions) return false;
   settle_checksums(*inode, flushed);
   flush_new_checksums(*inode, epoch);
   SFS_ASSIGN(const bool complete, commit_step(*inode, epoch, *conditions));
   SFS_ASSERT(complete);  // there are fewer steps than a record has room for
   return true;
-}
-
-// Blocks that the state as of `epoch` shows, META does not, and no flush has covered: new ones, and
-// those that the file grew over. Nothing where they, or what the record frees, are too many.
-std::optional<std::vector<EngineImpl::Unflushed>> EngineImpl::unflushed(const Inode& inode,
-                                                                        uint64_t epoch,
-                                                                        uint64_t flushed) {
-  std::vector<Unflushed> out;
-  uint64_t extents = inode.uncommitted.removed;  // one each at most
-  const auto add = [&](uint64_t first, uint64_t block, uint64_t length) {
-    for (uint64_t i = 0; out.size() <= kMaxConditions && i < length; ++i) {
-      const BlockNo here{block + i};
-      if (std::ranges::find(out, here, &Unflushed::block) == out.end())
-        out.push_back({FileBlock{first + i}, here});
-    }
-  };
-  const auto add_overwritten = [&](const Extent& in) {
-    for (const Inode::Overwritten& run : inode.overwritten) {
-      const uint64_t from = std::max(run.first.value, in.block);
-      const uint64_t to = std::min(run.first.value + run.count, in.block + in.length);
-      if (run.epoch > flushed && from < to) add(in.first + from - in.block, from, to - from);
-    }
-  };
-  // From where it was shortest.
-  const uint64_t begin = std::min(inode.committed.size, inode.settled_size) / kBlockSize;
-  const uint64_t end = blocks_of(inode.size);
-  inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t written_in) {
-    ++extents;  // the record has them all, those that were flushed before as well
-    if (extent.unwritten) return;
-    if (written_in > flushed) return add(extent.first, extent.block, extent.length);
-    if (extent.end() > begin && extents <= kMaxConditions) add_overwritten(extent);
-  });
-  for (uint64_t at = begin; at < end && out.size() <= kMaxConditions;) {
-    const std::optional<Extent> next = inode.extents->next_committed(at, epoch);
-    if (!next || next->first >= end) break;
-    at = next->end();
-    add_overwritten(*next);
-  }
-  if (out.size() > kMaxConditions || extents > kMaxConditions) return std::nullopt;
-  return out;
-}
-
-// What has to be found in DATA for the state as of `epoch`, of which `flushed` is there: as it is
-// now, as what was written up to now is in the flush that makes the record durable.
-std::optional<std::vector<DataCondition>> EngineImpl::conditions(const Inode& inode, uint64_t epoch,
-                                                                 uint64_t flushed) const {
-  if (!inode.changed_place()) return std::vector<DataCondition>{};  // times may be ahead
-  const auto blocks = unflushed(inode, epoch, flushed);
-  if (!blocks) return std::nullopt;
-  std::vector<DataCondition> out;
-  for (const Unflushed& each : *blocks) {
-    uint32_t crc = 0;
-    checksums_.read(each.block, {&crc, 1});
-    if (crc == 0) return std::nullopt;  // an overwrite is going on
-    out.push_back({each.block, crc, kept_of(inode, each)});
-  }
-  return out;
-}
-
-// How much of the block is the file's. All of one that something has replaced since: nobody writes
-// to it any more, and the file may be shorter now.
-uint32_t EngineImpl::kept_of(const Inode& inode, const Unflushed& each) {
-  const std::optional<Extent> now = inode.extents->next(each.place.value);
-  const uint64_t start = each.place.value * kBlockSize;
-  const bool shown = now && now->first == each.place.value && now->block == each.block.value;
-  if (!shown || inode.size <= start) return kBlockSize;
-  return static_cast<uint32_t>(std::min(inode.size - start, kBlockSize));
 }
 
 Result<void> EngineImpl::commit_steps(Inode& inode, uint64_t epoch) {

@@ -19,6 +19,7 @@
 #include "fuse-fs/meta/blob/acl.h"
 #include "fuse-fs/meta/blob/xattr.h"
 #include "fuse-fs/meta/checksums.h"
+#include "fuse-fs/meta/conditional_record.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/inode.h"
@@ -226,16 +227,6 @@ class EngineImpl final : public Engine {
   void store_new_checksums(const WriteResult& result, Inode& inode);
   void settle_checksums(Inode& inode, uint64_t epoch);
   void flush_new_checksums(const Inode& inode, uint64_t epoch);
-  struct Unflushed {
-    FileBlock place;
-    BlockNo block;
-  };
-  static std::optional<std::vector<Unflushed>> unflushed(const Inode& inode, uint64_t epoch,
-                                                         uint64_t flushed);
-  static uint32_t kept_of(const Inode& inode, const Unflushed& each);
-  std::optional<std::vector<DataCondition>> conditions(const Inode& inode, uint64_t epoch,
-                                                       uint64_t flushed) const;
-  static constexpr uint64_t kMaxConditions = 64;  // more is worth a flush of its own
   Result<void> commit_steps(Inode& inode, uint64_t epoch);
   Result<bool> commit_step(Inode& inode, uint64_t epoch,
                            std::span<const DataCondition> conditions = {});

@@ -1,7 +1,6 @@
 #include "fuse-fs/meta/journal.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -27,11 +26,6 @@
 
 namespace streamfs::meta {
 
-bool DataCondition::met_by(ConstBytes block_bytes) const {
-  static constexpr std::array<std::byte, kBlockSize> kZeroes{};
-  const uint32_t crc = crc32c(block_bytes.first(length));
-  return known_checksum(crc32c(ConstBytes(kZeroes).subspan(length), crc)) == checksum;
-}
 namespace {
 
 constexpr auto kCheckpointEvery = std::chrono::milliseconds(100);

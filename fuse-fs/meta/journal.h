@@ -27,22 +27,13 @@
 #include "base/result.h"
 #include "base/thread_counters.h"
 #include "base/types.h"
+#include "fuse-fs/meta/conditional_record.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/home_blocks.h"
 #include "fuse-fs/meta/layout.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
-
-// What a block of DATA must hold. A record may be committed before the data that it names is
-// flushed; it is conditional then: a restore from the log believes it, and what was committed after
-// it, only if it finds that data. metadata_log.h says until when.
-struct DataCondition {
-  BlockNo block;
-  uint32_t checksum;  // known_checksum() of its CRC32C, with zeroes after `length`
-  uint32_t length;    // what of it is the file's: an append changes none of that
-  bool met_by(ConstBytes block_bytes) const;
-};
 
 class Transaction {
  public:
@@ -60,7 +51,7 @@ class Transaction {
   // transaction may fall into it.
   void body(uint64_t offset, std::span<const uint64_t> words);
 
-  // For the sink; not in the record.
+  // For the sink; not in the record (conditional_record.h).
   void condition(DataCondition condition) { conditions_.push_back(condition); }
 
   bool empty() const { return patches_.empty() && masks_.empty() && runs_.empty(); }

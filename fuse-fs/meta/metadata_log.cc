@@ -134,20 +134,9 @@ void MetadataLog::append(TxId tx, ConstBytes record, std::span<const ConstBytes>
   for (const ConstBytes body : bodies) {
     pending.bytes.insert(pending.bytes.end(), body.begin(), body.end());
   }
+  conditions_.add(conditions, tx);
   const MutexLock lock(pending_mutex_);
   pending_.push_back(std::move(pending));
-  for (const DataCondition& condition : conditions) add_condition(condition, tx.value);
-  conditional_count_.store(conditional_.size(), std::memory_order_release);
-}
-
-// What an earlier one looks at has not changed since, so that one says it for both: with the same
-// checksum, where the shorter of them has zeroes after it.
-void MetadataLog::add_condition(const DataCondition& condition, uint64_t sequence) {
-  Unsettled& known =
-      conditional_.try_emplace(condition.block.value, Unsettled{sequence, condition}).first->second;
-  const uint32_t length = std::max(known.condition.length, condition.length);
-  known = {sequence, condition};
-  known.condition.length = length;
 }
 
 Result<MetadataLog::Shipped> MetadataLog::ship() {
@@ -284,35 +273,7 @@ void MetadataLog::made_durable(const Shipped& shipped) {
   while (known < shipped.last.value &&
          !durable_.compare_exchange_weak(known, shipped.last.value, std::memory_order_acq_rel)) {
   }
-  if (conditional_count_.load(std::memory_order_acquire) == 0) return;
-  const MutexLock lock(pending_mutex_);
-  std::erase_if(conditional_,
-                [&](const auto& each) { return each.second.sequence <= shipped.settled.value; });
-  conditional_count_.store(conditional_.size(), std::memory_order_release);
-}
-
-bool MetadataLog::forbids(BlockNo first, ConstBytes blocks) const {
-  if (conditional_count_.load(std::memory_order_acquire) == 0) return false;
-  const uint64_t count = blocks.size() / kBlockSize;
-  const auto unmet = [&](const auto& each) {
-    const uint64_t at = each.first - first.value;
-    if (at >= count) return false;  // before them, too
-    return !each.second.condition.met_by(blocks.subspan(at * kBlockSize, kBlockSize));
-  };
-  const MutexLock lock(pending_mutex_);
-  if (conditional_.size() < count) return std::ranges::any_of(conditional_, unmet);
-  for (uint64_t i = 0; i < count; ++i) {
-    const auto found = conditional_.find(first.value + i);
-    if (found != conditional_.end() && unmet(*found)) return true;
-  }
-  return false;
-}
-
-bool MetadataLog::is_conditional(TxId through) const {
-  if (conditional_count_.load(std::memory_order_acquire) == 0) return false;
-  const MutexLock lock(pending_mutex_);
-  return std::ranges::any_of(
-      conditional_, [&](const auto& each) { return each.second.sequence <= through.value; });
+  conditions_.settle(shipped.settled);
 }
 
 // Records are committed meanwhile, and pages may have caught them. They are therefore durable in

@@ -16,11 +16,7 @@
 // was committed before ship() was called. The caller ships, flushes and settles before it trims or
 // reuses a block, so a restored file never shows another file's bytes.
 //
-// Conditional records: one flush can make data and the record that names it durable, if a restore
-// can tell whether the data arrived. It looks for the first record of which a condition is not met,
-// and ends before it: nobody was told of that one, or of a later one. A condition is settled once a
-// durable chunk says that the flush after its record returned; until then nobody may change what it
-// looks at, or give the block to somebody else.
+// Conditional records: see conditional_record.h.
 //
 // Either snapshot area alone is enough. The log since the older snapshot stays on the device, in
 // the order of sequences, and a condition is settled by a chunk only, never by a snapshot: so a
@@ -31,12 +27,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/conditional_record.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/layout.h"
@@ -89,10 +85,7 @@ class MetadataLog {
   // The same; with none pending it writes a chunk all the same, if that settles something.
   Result<Shipped> ship_to_settle();
   void made_durable(const Shipped& shipped);
-  // Whether a condition that is not settled would not be met by one of these blocks.
-  bool forbids(BlockNo first, ConstBytes blocks) const;
-  // Whether a record up to this one has such a condition.
-  bool is_conditional(TxId through) const;
+  const OpenConditions& conditions() const { return conditions_; }
   TxId durable() const { return TxId{durable_.load(std::memory_order_acquire)}; }
   // Before the geometry is extended to this label's: snapshots of what is new have room from now.
   void grow(const DataLabel& label);
@@ -143,19 +136,11 @@ class MetadataLog {
   const Geometry& geometry_;
   Journal& journal_;
   LogDevice& device_;
-  UsedPages used_pages_;         // one look at a time: under ship_mutex_
-  Mutex ship_mutex_;             // before pending_mutex_; held across the log's own device I/O
-  mutable Mutex pending_mutex_;  // leaf, after a journal ring's mutex
+  UsedPages used_pages_;  // one look at a time: under ship_mutex_
+  Mutex ship_mutex_;      // before pending_mutex_; held across the log's own device I/O
+  Mutex pending_mutex_;   // leaf, after a journal ring's mutex
   std::vector<Pending> pending_ SFS_GUARDED_BY(pending_mutex_);
-  struct Unsettled {
-    uint64_t sequence;  // of the last record
-    DataCondition condition;
-  };
-  void add_condition(const DataCondition& condition, uint64_t sequence)
-      SFS_REQUIRES(pending_mutex_);
-  // By block, until it is settled.
-  std::unordered_map<uint64_t, Unsettled> conditional_ SFS_GUARDED_BY(pending_mutex_);
-  std::atomic<uint64_t> conditional_count_{0};  // nothing to look up while it is 0
+  OpenConditions conditions_;
   DataLabel label_ SFS_GUARDED_BY(ship_mutex_);
   uint64_t next_chunk_ SFS_GUARDED_BY(ship_mutex_) = 1;
   uint64_t head_block_ SFS_GUARDED_BY(ship_mutex_) = 0;   // in the log area, grows for ever

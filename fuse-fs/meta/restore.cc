@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/conditional_record.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/log_format.h"
 #include "fuse-fs/meta/log_reader.h"
@@ -23,39 +24,6 @@
 
 namespace streamfs::meta {
 namespace {
-
-constexpr uint64_t kAllMet = kMaxSequence + 1;
-
-// A block that cannot be read is for its reader to find out.
-Result<bool> is_met(const LogCondition& condition, const DataLabel& label, LogDevice& device) {
-  if (condition.block >= label.geometry.data_blocks || condition.length > kBlockSize)
-    return Error{EIO, "the metadata log is damaged"};
-  std::vector<std::byte> block(kBlockSize);
-  if (!device.read(BlockNo{condition.block}, block).ok()) return true;
-  const uint32_t length = condition.length == 0 ? kBlockSize : condition.length;
-  return DataCondition{BlockNo{condition.block}, condition.checksum, length}.met_by(block);
-}
-
-// The sequence of the first record of which a condition is neither settled nor met.
-Result<uint64_t> first_unmet(const DataLabel& label, const SnapshotHeader& snapshot,
-                             LogDevice& device) {
-  std::vector<LogCondition> open;
-  uint64_t settled = snapshot.sequence;
-  for (LogReader chunks(label, snapshot, device);;) {
-    SFS_ASSIGN(const auto chunk, chunks.next());
-    if (!chunk) break;
-    settled = std::max(settled, chunk->settled);
-    open.insert(open.end(), chunk->conditions.begin(), chunk->conditions.end());
-    std::erase_if(open, [&](const LogCondition& each) { return each.sequence <= settled; });
-  }
-  uint64_t first = kAllMet;
-  for (const LogCondition& each : open) {
-    if (each.sequence >= first) continue;
-    SFS_ASSIGN(const bool met, is_met(each, label, device));
-    if (!met) first = each.sequence;
-  }
-  return first;
-}
 
 // Records, each followed by its bodies, up to one that is not to be had.
 class Replay {

@@ -265,14 +265,14 @@ TEST_F(SnapshotAreas, ASnapshotAloneSettlesNothing) {
   ASSERT_TRUE(journal_->commit(tx).ok());
   ASSERT_TRUE(device_.write(block, content).ok());
   ASSERT_TRUE(log_->snapshot().ok());
-  EXPECT_TRUE(log_->is_conditional(journal_->last())) << "no chunk says that it is settled";
+  EXPECT_TRUE(log_->conditions().any_up_to(journal_->last())) << "no chunk says that it is settled";
   for (int round = 0; round < 2; ++round) {
     const auto shipped = log_->ship_to_settle();
     ASSERT_TRUE(shipped.ok());
     ASSERT_TRUE(device_.flush().ok());
     log_->made_durable(*shipped);
   }
-  ASSERT_FALSE(log_->is_conditional(journal_->last()));
+  ASSERT_FALSE(log_->conditions().any_up_to(journal_->last()));
   ASSERT_TRUE(device_.write(block, std::vector<std::byte>(kBlockSize)).ok());
   ASSERT_TRUE(device_.flush().ok());
   expect_from_either(5);
