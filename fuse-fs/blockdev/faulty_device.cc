@@ -195,7 +195,8 @@ Result<void> FaultyDevice::trim(BlockNo first, uint64_t count) {
   return {};
 }
 
-void FaultyDevice::settle(uint64_t block, const std::vector<Version>& versions, uint64_t choice) {
+void FaultyDevice::choose_content(uint64_t block, const std::vector<Version>& versions,
+                                  uint64_t choice) {
   std::mt19937_64 random(choice);
   Block content;
   IoBatch batch(*inner_);
@@ -214,7 +215,7 @@ void FaultyDevice::settle(uint64_t block, const std::vector<Version>& versions, 
 
 void FaultyDevice::lose_unflushed(uint64_t seed) {
   std::mt19937_64 random(seed);
-  for (const auto& [block, versions] : unflushed_) settle(block, versions, random());
+  for (const auto& [block, versions] : unflushed_) choose_content(block, versions, random());
   unflushed_.clear();
 }
 

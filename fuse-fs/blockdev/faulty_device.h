@@ -98,7 +98,7 @@ class FaultyDevice final : public ForwardingDevice {
   Result<void> write_through(BlockNo first, ConstBytes bytes, WriteTag tag) SFS_REQUIRES(mutex_);
   void cache(BlockNo first, ConstBytes bytes, WriteTag tag) SFS_REQUIRES(mutex_);
   Result<void> write_back() SFS_REQUIRES(mutex_);
-  void settle(uint64_t block, const std::vector<Version>& versions, uint64_t choice);
+  void choose_content(uint64_t block, const std::vector<Version>& versions, uint64_t choice);
 
   std::unique_ptr<Device> inner_;
   DeviceInfo info_;

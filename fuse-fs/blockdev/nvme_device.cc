@@ -97,7 +97,7 @@ class Answer {
 };
 
 // What did not pass in all these tries is an error of the device.
-Result<uint32_t> settled(const Result<uint32_t>& result) {
+Result<uint32_t> after_last_try(const Result<uint32_t>& result) {
   if (result.ok() || !passes(result.error())) return result;
   return Error{EIO, result.error().context};
 }
@@ -331,7 +331,7 @@ void NvmeDevice::start(const std::shared_ptr<Request>& request, const nvme::Comm
     const nvme::Transfer refused = nvme::transfer_of(command);
     if (result.ok() || result.error().code != EINVAL || command.opcode != nvme::opcode::kWrite ||
         refused.directive_type != nvme::directive::kStreams)
-      return request->finish_one(settled(result));
+      return request->finish_one(after_last_try(result));
     streams_lost_ = true;
     count_on_none({refused.directive_type, refused.specific}, data.size());
     const nvme::Transfer plain{refused.first_lba, refused.lbas};
@@ -352,7 +352,7 @@ Result<uint32_t> NvmeDevice::send(const nvme::Command& command, Bytes data) {
     Answer answer;
     pass(command, data, sends, answer.taker());
     const Result<uint32_t> result = answer.wait();
-    if (!is_sent_again(result, sends)) return settled(result);
+    if (!is_sent_again(result, sends)) return after_last_try(result);
   }
 }
 

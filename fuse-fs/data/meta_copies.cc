@@ -178,7 +178,7 @@ Result<void> bring_into_step(const Side& best, Side& other, const meta::Superblo
 }
 
 // Both superblocks of a copy are this one, whatever a cut left of their stores.
-Result<void> settle_superblock(Side& side, meta::Superblock super) {
+Result<void> align_superblocks(Side& side, meta::Superblock super) {
   const auto there = meta::load_superblock(*side.region, true);
   if (there.ok() && there->generation == super.generation) return {};
   --super.generation;
@@ -225,8 +225,8 @@ Result<std::optional<MetaCopies>> open_copies(const CopiesWanted& wanted) {
     SFS_TRY(made);
   }
   if (!wanted.read_only) {  // the original last: only now may the copy be missed
-    SFS_TRY(settle_superblock(other, super));
-    SFS_TRY(settle_superblock(best, super));
+    SFS_TRY(align_superblocks(other, super));
+    SFS_TRY(align_superblocks(best, super));
   }
   const bool in_order = keeps_order(best);
   if (other.region->meta_class() < best.region->meta_class()) std::swap(best, other);

@@ -215,7 +215,7 @@ Result<meta::Superblock> find_superblock(const Search& search, OpenPair& pair) {
 // What the kernel had not written back when the machine went down, no ring tells of: only a copy
 // whose stores reach its medium in order is what it was. The log on DATA is. Who only reads has
 // META mapped privately, and rebuilds it in memory.
-Result<void> settle(const Search& search, OpenPair& pair) {
+Result<void> rebuild_after_power_cut(const Search& search, OpenPair& pair) {
   if (pair.in_order || !machine_went_down(pair.super)) return {};
   if (!search.has_log() || search.as_it_is) {
     pair.unproven = true;
@@ -393,14 +393,14 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
   }
   if (!options.mirror_path.empty()) {
     SFS_TRY(open_both(search, options, pair));
-    SFS_TRY(settle(search, pair));
+    SFS_TRY(rebuild_after_power_cut(search, pair));
     return pair;
   }
   if (!options.degraded) SFS_TRY(check_is_all(search, search.label.geometry));
   SFS_ASSIGN(pair.region, open_meta(search));
   SFS_ASSIGN(pair.super, find_superblock(search, pair));
   pair.in_order = pair.region->meta_class() == pmem::MetaClass::kPersistent;
-  SFS_TRY(settle(search, pair));
+  SFS_TRY(rebuild_after_power_cut(search, pair));
   if ((pair.super.features & meta::kFeatureMirror) == 0) return pair;
   if (!options.degraded) SFS_TRY(check_is_all(search, pair.super));
   pair.degraded = "the other copy: not named";

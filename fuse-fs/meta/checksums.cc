@@ -173,7 +173,7 @@ void Checksums::drop(Shard& at, uint64_t group, uint64_t mask) {
   groups_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-void Checksums::settle(BlockNo first, uint64_t count, uint64_t epoch) {
+void Checksums::publish(BlockNo first, uint64_t count, uint64_t epoch) {
   if (!geometry_.checksums()) return;
   each_group(first, count, [&](uint64_t number, const Blocks& blocks) {
     Shard& at = shard(number);

@@ -41,7 +41,7 @@ class Checksums {
   bool begin(BlockNo first, uint64_t count);
   void finish(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch);
   // The epoch's flush is done: stores the checksums of blocks last written in it, and flushes.
-  void settle(BlockNo first, uint64_t count, uint64_t epoch);
+  void publish(BlockNo first, uint64_t count, uint64_t epoch);
   void forget(BlockNo first, uint64_t count);  // the blocks left their file
 
   // Words of META whose value was changed here.

@@ -255,7 +255,7 @@ std::optional<uint32_t> Directory::find_free(uint32_t count) {
   return std::nullopt;
 }
 
-bool Directory::settled() const {
+bool Directory::bodies_allowed() const {
   return heap_.store().journal.watermark() >= last_free_;
 }
 
@@ -284,7 +284,7 @@ Result<Directory::Insertion> Directory::put_insert(Transaction& tx, std::string_
   const EntryWords words = encode_entry(name, id, type);
   for (uint32_t i = 0; i < insertion.count; ++i, at += sizeof(DirSlot)) {
     const auto slot = std::span(words).subspan(i * kSlotWords, kSlotWords);
-    if (settled()) {
+    if (bodies_allowed()) {
       tx.body(at + kWordSize, slot.subspan(1));
       tx.patch(at, slot[0]);
     } else {

@@ -93,7 +93,8 @@ class Directory {
   uint64_t offset(uint32_t slot) const;
   void changed() { ahead_ = {}; }
   std::optional<uint32_t> find_free(uint32_t count);
-  bool settled() const;
+  // Whether a free slot may be stored unlogged: the record that freed the last one is home.
+  bool bodies_allowed() const;
 
   Heap& heap_;
   InodeId id_;

@@ -237,7 +237,7 @@ Result<void> EngineImpl::commit_inode(InodeId id, uint64_t epoch) {
   if (!inode) return {};
   const std::unique_lock lock(inode->mutex);
   if (!inode->alive || !inode->dirty()) return {};
-  settle_checksums(*inode, epoch);
+  publish_checksums(*inode, epoch);
   flush_new_checksums(*inode, epoch);
   return commit_steps(*inode, epoch);
 }
@@ -250,7 +250,7 @@ Result<bool> EngineImpl::commit_ahead(InodeId id, uint64_t epoch, uint64_t flush
   if (!inode->alive || !inode->extents) return false;
   const auto conditions = conditions_of(*inode, checksums_, epoch, flushed);
   if (!conditions) return false;
-  settle_checksums(*inode, flushed);
+  publish_checksums(*inode, flushed);
   flush_new_checksums(*inode, epoch);
   SFS_ASSIGN(const bool complete, commit_step(*inode, epoch, *conditions));
   SFS_ASSERT(complete);  // there are fewer steps than a record has room for
@@ -265,13 +265,13 @@ Result<void> EngineImpl::commit_steps(Inode& inode, uint64_t epoch) {
 }
 
 // Flushed here, fenced by the commit that follows.
-void EngineImpl::settle_checksums(Inode& inode, uint64_t epoch) {
+void EngineImpl::publish_checksums(Inode& inode, uint64_t epoch) {
   auto later = inode.overwritten.begin();
   for (const Inode::Overwritten& run : inode.overwritten) {
     if (run.epoch > epoch) {
       *later++ = run;
     } else {
-      checksums_.settle(run.first, run.count, run.epoch);
+      checksums_.publish(run.first, run.count, run.epoch);
     }
   }
   inode.overwritten.erase(later, inode.overwritten.end());
@@ -302,7 +302,7 @@ Result<bool> EngineImpl::commit_step(Inode& inode, uint64_t epoch,
   put_current(inode, next, epoch, plan);
   const bool complete = plan.complete;
   SFS_TRY(commit_plan(inode, change, std::move(plan)));
-  if (complete) settle_size(inode, epoch);
+  if (complete) size_committed(inode, epoch);
   return complete;
 }
 
@@ -368,7 +368,7 @@ void EngineImpl::put_current(Inode& inode, InodeImage& next, uint64_t epoch,
   next.flags = static_cast<uint16_t>((next.flags & ~(kTruncating | kExtending)) | resumed);
 }
 
-void EngineImpl::settle_size(Inode& inode, uint64_t epoch) {
+void EngineImpl::size_committed(Inode& inode, uint64_t epoch) {
   inode.settled_size = size_at(inode, epoch);
   std::erase_if(inode.growth, [epoch](const auto& growth) { return growth.epoch <= epoch; });
   inode.attributes_dirty = !inode.growth.empty();

@@ -225,7 +225,7 @@ class EngineImpl final : public Engine {
   // ---- Data
   void discard(const std::vector<ExtentMap::Dropped>& runs);
   void store_new_checksums(const WriteResult& result, Inode& inode);
-  void settle_checksums(Inode& inode, uint64_t epoch);
+  void publish_checksums(Inode& inode, uint64_t epoch);
   void flush_new_checksums(const Inode& inode, uint64_t epoch);
   Result<void> commit_steps(Inode& inode, uint64_t epoch);
   Result<bool> commit_step(Inode& inode, uint64_t epoch,
@@ -235,7 +235,7 @@ class EngineImpl final : public Engine {
   void take_back(ExtentMap& extents, std::span<const WriteResult::NewPiece> pieces);
   static void put_current(Inode& inode, InodeImage& next, uint64_t epoch,
                           const ExtentMap::Plan& plan);
-  static void settle_size(Inode& inode, uint64_t epoch);
+  static void size_committed(Inode& inode, uint64_t epoch);
 
   pmem::Region& region_;
   Geometry geometry_;

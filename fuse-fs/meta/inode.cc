@@ -151,7 +151,7 @@ uint64_t Inode::bytes() const {
   return sizeof(Inode) + (extents ? extents->bytes() : 0) + (directory ? directory->bytes() : 0);
 }
 
-void Inode::settle() {
+void Inode::adopt_committed() {
   size = settled_size = committed.size;
   mtime = committed.mtime;
   ctime = committed.ctime;

@@ -77,7 +77,9 @@ struct InodeEntry;
 
 class Inode {
  public:
-  Inode(InodeId own_id, const InodeImage& image) : id(own_id), committed(image) { settle(); }
+  Inode(InodeId own_id, const InodeImage& image) : id(own_id), committed(image) {
+    adopt_committed();
+  }
 
   const InodeId id;
   Mutex mutex;
@@ -113,7 +115,7 @@ class Inode {
   void adopt(const InodeImage& next);
 
  private:
-  void settle();
+  void adopt_committed();
 };
 
 class InodeCache;

@@ -121,7 +121,7 @@ void LifetimeTable::replace(std::atomic<uint64_t>& unit, uint32_t dying, uint32_
   } while (!unit.compare_exchange_weak(old, next, kRelaxed));
   leave(old, live_of(old) & dying, clock);
   enter(next);
-  if (old != 0) settle(old, next, live_of(old) & ~dying, clock);
+  if (old != 0) carry_age(old, next, live_of(old) & ~dying, clock);
 }
 
 void LifetimeTable::leave(uint64_t stamp, uint32_t dying, uint64_t clock) {
@@ -144,7 +144,7 @@ void LifetimeTable::enter(uint64_t stamp) {
 // The survivors of a unit carry their age into its new stamp. What the stamp cannot carry (all of
 // it under another vStream, a rounding else) stays with the old one as exposure without a death,
 // so that no exposure is ever lost.
-void LifetimeTable::settle(uint64_t old, uint64_t next, uint32_t surviving, uint64_t clock) {
+void LifetimeTable::carry_age(uint64_t old, uint64_t next, uint32_t surviving, uint64_t clock) {
   const uint64_t had = count_of(surviving) * (clock - written_at(clock_of(old)));
   const bool same = next != 0 && vstream_of(next) == vstream_of(old);
   const uint64_t carried =

@@ -110,7 +110,7 @@ class LifetimeTable {
   void replace(std::atomic<uint64_t>& unit, uint32_t dying, uint32_t newborn, VStreamId vstream);
   void leave(uint64_t stamp, uint32_t dying, uint64_t clock);
   void enter(uint64_t stamp);
-  void settle(uint64_t old, uint64_t next, uint32_t surviving, uint64_t clock);
+  void carry_age(uint64_t old, uint64_t next, uint32_t surviving, uint64_t clock);
   uint32_t shared_clock(uint64_t old, uint32_t live, uint16_t owner, uint64_t clock) const;
   void age_stamp(std::atomic<uint64_t>& unit, uint64_t now);
 
