@@ -27,7 +27,7 @@ class DurabilityBarrier {
  public:
   virtual ~DurabilityBarrier() = default;
   // Before anything on DATA changes: a restore would find what is there now.
-  virtual Result<void> begin() { return {}; }
+  virtual Result<void> begin_log() { return {}; }
   // Right before an epoch flushes the device, and right after that flush returned ok: what is
   // pending goes out with it. One thread at a time.
   virtual Result<void> before_flush() = 0;

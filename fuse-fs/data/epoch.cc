@@ -93,7 +93,7 @@ Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only
 }
 
 Result<void> Epochs::begin_writing() {
-  return durable_or_read_only(barrier_.begin(), health_);
+  return durable_or_read_only(barrier_.begin_log(), health_);
 }
 
 Result<void> Epochs::before_overwrite(BlockNo first, ConstBytes blocks) {

@@ -51,7 +51,7 @@ class LogBarrier final : public DurabilityBarrier {
         log_, meta::MetadataLog::attach(region_, geometry, engine_.journal(), blocks_, label, end));
     return {};
   }
-  Result<void> begin() override {
+  Result<void> begin_log() override {
     if (damaged()) SFS_TRY(region_.sync());  // a snapshot is made of a whole copy
     return log_->begin();
   }

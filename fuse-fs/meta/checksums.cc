@@ -127,7 +127,7 @@ Checksums::Group& Checksums::group_of(Shard& at, uint64_t group) {
   return found->second;
 }
 
-bool Checksums::begin(BlockNo first, uint64_t count) {
+bool Checksums::begin_overwrite(BlockNo first, uint64_t count) {
   if (!geometry_.checksums()) return false;
   bool cleared = false;
   each_group(first, count, [&](uint64_t number, const Blocks& blocks) {
@@ -150,7 +150,7 @@ bool Checksums::begin(BlockNo first, uint64_t count) {
   return cleared;
 }
 
-void Checksums::finish(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch) {
+void Checksums::finish_overwrite(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch) {
   if (!geometry_.checksums()) return;
   each_group(first, crcs.size(), [&](uint64_t number, const Blocks& blocks) {
     Shard& at = shard(number);

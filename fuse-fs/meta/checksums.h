@@ -38,8 +38,8 @@ class Checksums {
 
   // ---- Blocks in flux
   // An overwrite begins. True when a stored checksum was cleared: flushed, but not fenced.
-  bool begin(BlockNo first, uint64_t count);
-  void finish(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch);
+  bool begin_overwrite(BlockNo first, uint64_t count);
+  void finish_overwrite(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch);
   // The epoch's flush is done: stores the checksums of blocks last written in it, and flushes.
   void publish(BlockNo first, uint64_t count, uint64_t epoch);
   void forget(BlockNo first, uint64_t count);  // the blocks left their file

@@ -107,7 +107,7 @@ Result<void> EngineImpl::begin_overwrite(InodeId id, std::span<const Piece> over
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   bool cleared = false;
   for (const Piece& piece : overwritten) {
-    if (!piece.hole) cleared |= checksums_.begin(piece.block, piece.length);
+    if (!piece.hole) cleared |= checksums_.begin_overwrite(piece.block, piece.length);
   }
   if (cleared) region_.fence();
   return {};
@@ -156,7 +156,7 @@ void EngineImpl::store_new_checksums(const WriteResult& result, Inode& inode) {
   std::vector<uint32_t> overwritten;
   const auto finish = [&] {
     if (overwritten.empty()) return;
-    checksums_.finish(from, overwritten, result.epoch);
+    checksums_.finish_overwrite(from, overwritten, result.epoch);
     Inode::Overwritten* run = inode.overwritten.empty() ? nullptr : &inode.overwritten.back();
     if (run != nullptr && run->epoch == result.epoch &&
         run->first.value + run->count == from.value) {
