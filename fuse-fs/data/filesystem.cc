@@ -85,8 +85,8 @@ Result<void> FilesystemImpl::assemble(bool background) {
   engine_options.cache_bytes = uint64_t{options_.cache_mib} << 20;
   engine_options.start_background = background && !options_.read_only;
   SFS_ASSIGN(engine_, meta::Engine::open(region, pair_.super, clock_, engine_options));
-  engine_->blocks().tell_discarded(  // no others are held: what is committed was written before
-      [this](meta::BlockRun run) { write_behind_->forget(run.first, run.count); });
+  engine_->blocks().on_discarded(  // no others are held: what is committed was written before
+      [this](meta::BlockRun run) { write_behind_->discard(run.first, run.count); });
   region.on_copy_dropped(
       [this](pmem::Region& left, const std::string& why) { return go_on_alone(left, why); });
   barrier_ = make_region_barrier(region);
@@ -306,7 +306,7 @@ Result<Status> FilesystemImpl::status() {
   out.cache_bytes_max = uint64_t{options_.cache_mib} << 20;
   const WriteBehind::Counts held = write_behind_->counts();
   out.held_bytes = held.held_blocks * kBlockSize;
-  out.never_written_bytes = held.forgotten_blocks * kBlockSize;
+  out.never_written_bytes = held.discarded_blocks * kBlockSize;
   out.mirrored = (pair_.super.features & meta::kFeatureMirror) != 0;
   out.mirror_degraded = pair_.degraded.empty() ? pair_.region->dropped() : pair_.degraded;
   out.degraded_read_only = health_.degraded();

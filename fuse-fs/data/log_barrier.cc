@@ -23,7 +23,7 @@ class EpochLogBlocks final : public LogBlocks {
  public:
   EpochLogBlocks(EpochStream& device, bool trims)
       : LogBlocks(device), device_(device), trims_(trims && device.info().kind != "file") {}
-  void forget(BlockNo first, uint64_t count) override {
+  void discard(BlockNo first, uint64_t count) override {
     if (trims_) (void)device_.trim(first, count);  // dead all the same
   }
 

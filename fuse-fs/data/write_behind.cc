@@ -175,12 +175,12 @@ void WriteBehind::drop(uint64_t first, uint64_t end) {
     give_back(at->second.page);
     discharge(at->second.owner, 1);
     at = held_.erase(at);
-    ++forgotten_;
+    ++discarded_;
   }
   count_entries();
 }
 
-void WriteBehind::forget(BlockNo first, uint64_t count) {
+void WriteBehind::discard(BlockNo first, uint64_t count) {
   if (nothing()) return;
   const MutexLock lock(mutex_);
   drop(first.value, first.value + count);
@@ -192,7 +192,7 @@ void WriteBehind::forget(BlockNo first, uint64_t count) {
 
 WriteBehind::Counts WriteBehind::counts() const {
   const MutexLock lock(mutex_);
-  return {held_.size(), taken_, forgotten_};
+  return {held_.size(), taken_, discarded_};
 }
 
 void WriteBehind::write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
@@ -259,7 +259,7 @@ void WriteBehind::read(BlockNo first, Bytes bytes, blockdev::Completion done) {
 
 // What is on its way arrives before.
 Result<void> WriteBehind::trim(BlockNo first, uint64_t count) {
-  forget(first, count);
+  discard(first, count);
   if (knows(first, count)) {
     const MutexLock until_it_is_there(write_out_);
   }

@@ -3,7 +3,7 @@
 // file, so a temporary file would reach the SSD just before it is deleted.
 //
 //   hold() ──► held ──write_out()──► being written ──► the device
-//               └─forget(), trim()──► never written
+//               └─discard(), trim()──► never written
 //
 // A read shows what is held. A flush does not cover it: an epoch writes it out before (epoch.h).
 // Only blocks of which nothing durable is read may be held: fresh ones, and those held already.
@@ -44,7 +44,7 @@ class WriteBehind final : public blockdev::ForwardingDevice {
   // The next flush is asked for by its fsync.
   void asked_for(InodeId owner);
   // Nobody reads these blocks again: what is held of them need not be written.
-  void forget(BlockNo first, uint64_t count);
+  void discard(BlockNo first, uint64_t count);
 
   bool nothing() const { return entries_.load(std::memory_order_acquire) == 0; }
 
@@ -70,7 +70,7 @@ class WriteBehind final : public blockdev::ForwardingDevice {
 
   struct Counts {
     uint64_t held_blocks = 0;  // now
-    uint64_t taken_blocks = 0, forgotten_blocks = 0;
+    uint64_t taken_blocks = 0, discarded_blocks = 0;
   };
   Counts counts() const;
 
@@ -139,7 +139,7 @@ class WriteBehind final : public blockdev::ForwardingDevice {
   uint64_t allowance_ SFS_GUARDED_BY(mutex_), refilled_ms_ SFS_GUARDED_BY(mutex_);
   std::unordered_map<InodeId, uint64_t> charged_ SFS_GUARDED_BY(mutex_);  // of what is held
   Owners unsafe_ SFS_GUARDED_BY(mutex_);  // until a flush covers what had failed
-  uint64_t taken_ SFS_GUARDED_BY(mutex_) = 0, forgotten_ SFS_GUARDED_BY(mutex_) = 0;  // blocks
+  uint64_t taken_ SFS_GUARDED_BY(mutex_) = 0, discarded_ SFS_GUARDED_BY(mutex_) = 0;  // blocks
   std::atomic<uint64_t> entries_{0};  // of both maps: mostly there are none
 };
 

@@ -353,7 +353,7 @@ void WriteJob::tell_others() const {
 void WriteJob::cancel(bool submitted) {
   meta::BlockAllocator& blocks = core_.engine.blocks();
   for (const meta::BlockRun& run : reserved_) submitted ? blocks.discard(run) : blocks.cancel(run);
-  for (const meta::BlockRun& run : converted_) core_.write_behind.forget(run.first, run.count);
+  for (const meta::BlockRun& run : converted_) core_.write_behind.discard(run.first, run.count);
   reserved_.clear();
   converted_.clear();
   segments_.clear();

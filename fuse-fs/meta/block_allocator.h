@@ -57,12 +57,13 @@ class BlockAllocator {
   // A reserved run was written, and no record will name it: to the device it lives until its trim.
   void discard(BlockRun run);
   // The same callback for a run that a committed extent keeps: its unwritten bytes are nobody's.
-  void forget(BlockRun run);
+  void discard_content(BlockRun run);
   std::optional<BlockRun> next_discard(uint64_t max_blocks);  // as next_trim; ends with trimmed()
   void committed_allocation(BlockRun run);                    // its record is durable
-  // What discard() takes is told to `discarded` from now on: nobody reads those blocks again.
+  // From now on `discarded` is called with each run that discard() or discard_content() takes:
+  // nobody reads those blocks again.
   // Before anyone else calls anything.
-  void tell_discarded(std::function<void(BlockRun)> discarded);
+  void on_discarded(std::function<void(BlockRun)> discarded);
   // A run that a record is going to free: before it commits.
   void about_to_free(BlockRun run);
   // Freed by record `tx`; waits for release_up_to.

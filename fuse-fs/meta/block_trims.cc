@@ -59,16 +59,16 @@ void BlockAllocator::cancel(BlockRun run) {
   impl_->mark(run.first.value, run.count, false);
 }
 
-void BlockAllocator::tell_discarded(std::function<void(BlockRun)> discarded) {
+void BlockAllocator::on_discarded(std::function<void(BlockRun)> discarded) {
   impl_->discarded = std::move(discarded);
 }
 
-void BlockAllocator::forget(BlockRun run) {
+void BlockAllocator::discard_content(BlockRun run) {
   if (impl_->discarded) impl_->discarded(run);
 }
 
 void BlockAllocator::discard(BlockRun run) {
-  forget(run);
+  discard_content(run);
   const MutexLock lock(impl_->mutex);
   impl_->gone.discarded(run);
   impl_->pending += run.count;

@@ -197,7 +197,7 @@ void Checksums::publish(BlockNo first, uint64_t count, uint64_t epoch) {
   flush(first, count);
 }
 
-void Checksums::forget(BlockNo first, uint64_t count) {
+void Checksums::drop_in_flux(BlockNo first, uint64_t count) {
   if (groups_.load(std::memory_order_acquire) == 0) return;
   each_group(first, count, [&](uint64_t number, const Blocks& blocks) {
     Shard& at = shard(number);

@@ -42,7 +42,7 @@ class Checksums {
   void finish_overwrite(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch);
   // The epoch's flush is done: stores the checksums of blocks last written in it, and flushes.
   void publish(BlockNo first, uint64_t count, uint64_t epoch);
-  void forget(BlockNo first, uint64_t count);  // the blocks left their file
+  void drop_in_flux(BlockNo first, uint64_t count);  // the blocks left their file
 
   // Words of META whose value was changed here.
   uint64_t words_programmed() const { return words_.sum(0); }

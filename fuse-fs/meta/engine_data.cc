@@ -97,8 +97,8 @@ Result<FileBlock> EngineImpl::seek_hole(InodeId id, FileBlock from) {
 // They were written, most of them: a temporary file that is gone before it was committed.
 void EngineImpl::discard(const std::vector<ExtentMap::Dropped>& runs) {
   for (const auto& [run, committed] : runs) {
-    checksums_.forget(run.first, run.count);
-    committed ? blocks_.forget(run) : blocks_.discard(run);
+    checksums_.drop_in_flux(run.first, run.count);
+    committed ? blocks_.discard_content(run) : blocks_.discard(run);
   }
 }
 
@@ -327,7 +327,7 @@ Result<void> EngineImpl::commit_plan(Inode& inode, Change& change, ExtentMap::Pl
   }
   for (const BlockRun& run : plan.allocated) blocks_.committed_allocation(run);
   for (const BlockRun& run : plan.freed) {
-    checksums_.forget(run.first, run.count);
+    checksums_.drop_in_flux(run.first, run.count);
     blocks_.committed_free(run, *committed);
   }
   if (inode.extents) inode.extents->done(std::move(plan));

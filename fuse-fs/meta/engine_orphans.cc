@@ -56,7 +56,7 @@ void EngineImpl::discard_current(Inode& inode) {
     inode.extents.reset();
     inode.uncommitted = {};
   }
-  for (const auto& run : inode.overwritten) checksums_.forget(run.first, run.count);
+  for (const auto& run : inode.overwritten) checksums_.drop_in_flux(run.first, run.count);
   inode.overwritten.clear();
   inode.growth.clear();
   inode.attributes_dirty = false;
@@ -110,7 +110,7 @@ Result<TxId> EngineImpl::commit_drop(Change& change, const std::vector<uint64_t>
   SFS_ASSIGN(const TxId committed, change.commit());
   for (const uint64_t unit : units) heap_.freed(unit, committed);
   for (const BlockRun& run : runs) {
-    checksums_.forget(run.first, run.count);
+    checksums_.drop_in_flux(run.first, run.count);
     blocks_.committed_free(run, committed);
   }
   return committed;

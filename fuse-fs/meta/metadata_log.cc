@@ -302,7 +302,7 @@ Result<void> MetadataLog::give_up_older() {
   const uint64_t ring = label_.log_blocks;
   while (needed_from_ < snapshot_at_) {
     const uint64_t some = std::min(snapshot_at_ - needed_from_, ring - needed_from_ % ring);
-    device_.forget(BlockNo{label_.log_first_block + needed_from_ % ring}, some);
+    device_.discard(BlockNo{label_.log_first_block + needed_from_ % ring}, some);
     needed_from_ += some;
   }
   return {};

@@ -50,8 +50,8 @@ class LogDevice {
   virtual Result<void> write(BlockNo first, ConstBytes bytes) = 0;
   virtual Result<void> read(BlockNo first, Bytes bytes) = 0;
   virtual Result<void> flush() = 0;
-  // What they hold nobody will read: they may hold anything from now on.
-  virtual void forget(BlockNo /*first*/, uint64_t /*count*/) {}
+  // Nobody reads these blocks again: they may hold anything from now on.
+  virtual void discard(BlockNo /*first*/, uint64_t /*count*/) {}
 };
 
 class MetadataLog {

@@ -230,7 +230,7 @@ class CutDevice final : public LogDevice {
     unflushed_.clear();
     return {};
   }
-  void forget(BlockNo first, uint64_t count) override {
+  void discard(BlockNo first, uint64_t count) override {
     if (!off_) std::memset(&durable_[first.value * kBlockSize], 0xa5, count * kBlockSize);
   }
   void cut_in_flush(uint64_t number) { flushes_left_ = number; }

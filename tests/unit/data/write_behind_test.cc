@@ -105,11 +105,11 @@ TEST(WriteBehind, WhatFollowsIsOneRequest) {
 TEST(WriteBehind, WhatIsForgottenOrTrimmedIsNeverWritten) {
   Buffered one;
   ASSERT_TRUE(one.hold(8, 3, 6));
-  one.held.forget(BlockNo{9}, 2);
+  one.held.discard(BlockNo{9}, 2);
   ASSERT_TRUE(one.held.trim(BlockNo{12}, 1).ok());
   ASSERT_TRUE(one.flush().ok());
   EXPECT_EQ(one.there(8, 6), Values({3, 0, 0, 3, 0, 3}));
-  EXPECT_EQ(one.held.counts().forgotten_blocks, 3U);
+  EXPECT_EQ(one.held.counts().discarded_blocks, 3U);
   EXPECT_EQ(one.held.counts().taken_blocks, 6U);
 }
 
@@ -142,7 +142,7 @@ TEST(WriteBehind, FlushesHaveToWriteAtARateAndWhatDiesIsFree) {
   one.clock.ms += 2;  // 16 MiB a second: 8 blocks
   EXPECT_TRUE(one.hold(40, 1, 8));
   EXPECT_FALSE(one.hold(50, 1));
-  one.held.forget(BlockNo{40}, 8);
+  one.held.discard(BlockNo{40}, 8);
   EXPECT_TRUE(one.hold(40, 1, 8)) << "no flush had to write those";
   one.clock.ms += 60'000;
   EXPECT_TRUE(one.hold(0, 2, kHeldMax - 8));
@@ -178,7 +178,7 @@ TEST(WriteBehind, WhatCannotBeWrittenStaysHeldAndItsInodeIsNotSafe) {
   EXPECT_EQ(one.held.safe(kOwner).error().code, EIO);
   EXPECT_FALSE(one.held.safe(other).ok());
   EXPECT_TRUE(one.held.safe(InodeId{7}).ok());
-  one.held.forget(BlockNo{12}, 1);
+  one.held.discard(BlockNo{12}, 1);
   one.device.set_faults({});
   ASSERT_TRUE(one.held.write_out().ok());
   EXPECT_FALSE(one.held.safe(other).ok()) << "it is there, and no flush has covered it";
@@ -273,7 +273,7 @@ TEST(WriteBehind, ThreadsSeeTheirOwn) {
             holds[block] = value;
             break;
           case 2:  // its file is gone
-            one.held.forget(BlockNo{block}, 1);
+            one.held.discard(BlockNo{block}, 1);
             ASSERT_TRUE(one.held.trim(BlockNo{block}, 1).ok());
             holds.erase(block);
             break;

@@ -258,7 +258,7 @@ class MemoryLog final : public LogDevice {
     return {};
   }
   Result<void> flush() override { return {}; }
-  void forget(BlockNo first, uint64_t count) override {
+  void discard(BlockNo first, uint64_t count) override {
     ASSERT_TRUE(fits(first, count * kBlockSize));
     std::memset(&bytes[first.value * kBlockSize], 0xa5, count * kBlockSize);
   }

@@ -61,12 +61,12 @@ class ForgetfulDevice final : public LogDevice {
     unflushed_.clear();
     return {};
   }
-  void forget(BlockNo first, uint64_t count) override {
-    forgotten += count;
+  void discard(BlockNo first, uint64_t count) override {
+    discarded += count;
     std::memset(&durable_[first.value * kBlockSize], 0xa5, count * kBlockSize);
   }
   void cut_power() { unflushed_.clear(); }
-  uint64_t forgotten = 0;
+  uint64_t discarded = 0;
 
  private:
   std::vector<std::byte> durable_;

@@ -85,7 +85,7 @@ TEST_F(MetadataLogTest, MoreThanTheLogHoldsIsMadeToWaitForTheSnapshot) {
 }
 
 // The snapshot before the newest can still be restored from, though the ring went round since what
-// is forgotten was written.
+// is discarded was written.
 TEST_F(MetadataLogTest, WhatIsForgottenIsNotWhatTheRingWasWrittenOverWith) {
   for (uint64_t i = 0; i < 4000; ++i) create(i, 10);
   fsync();
@@ -95,13 +95,13 @@ TEST_F(MetadataLogTest, WhatIsForgottenIsNotWhatTheRingWasWrittenOverWith) {
   };
   ASSERT_TRUE(log_->snapshot().ok());  // most of the ring before its end
   ASSERT_TRUE(log_->snapshot().ok());
-  const uint64_t forgotten = device_.forgotten;
+  const uint64_t discarded = device_.discarded;
   uint64_t turn = 0;
-  for (; device_.forgotten == forgotten && turn < label_.log_blocks; ++turn) {
+  for (; device_.discarded == discarded && turn < label_.log_blocks; ++turn) {
     change(0, turn);
     fsync();
   }
-  ASSERT_GT(device_.forgotten, forgotten);
+  ASSERT_GT(device_.discarded, discarded);
   destroy_area(headers().newest.generation);
   ASSERT_NO_FATAL_FAILURE(lose_meta());
   EXPECT_EQ(word(0, 2), turn - 1);
@@ -115,7 +115,7 @@ TEST_F(MetadataLogTest, WhatTheLogIsLongerThanTwoSnapshotsIsForgotten) {
     change(0, turn);
     fsync();
   }
-  EXPECT_GT(device_.forgotten, turns * 9 / 10);  // a block a turn
+  EXPECT_GT(device_.discarded, turns * 9 / 10);  // a block a turn
   EXPECT_LT(log_->bytes_written() - before, turns * kBlockSize * 8 / 5);
   lose_meta();
   EXPECT_EQ(word(0, 2), turns - 1);
