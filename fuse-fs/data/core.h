@@ -14,7 +14,7 @@
 #include "fuse-fs/data/health.h"
 #include "fuse-fs/data/inode_state.h"
 #include "fuse-fs/data/trace_recorder.h"
-#include "fuse-fs/data/write_behind.h"
+#include "fuse-fs/data/write_cache.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/placement/placement.h"
 
@@ -24,7 +24,7 @@ inline constexpr uint64_t kMaxFileBytes = meta::kMaxFileBlocks * kBlockSize;
 
 struct Core {
   EpochStream& device;
-  WriteBehind& write_behind;  // beneath it
+  WriteCache& write_cache;  // beneath it
   meta::Engine& engine;
   placement::Placement& placement;
   Health& health;

@@ -17,29 +17,30 @@
 
 namespace streamfs::data {
 
-Epochs::Epochs(meta::Engine& engine, blockdev::Device& device, WriteBehind& held,
+Epochs::Epochs(meta::Engine& engine, blockdev::Device& device, WriteCache& write_cache,
                DurabilityBarrier& barrier, Health& health, Clock& clock, const Limits& limits)
     : engine_(engine),
       device_(device),
-      held_(held),
+      write_cache_(write_cache),
       barrier_(barrier),
       health_(health),
       clock_(clock),
       limits_(limits) {}
 
-// Of what cannot be written others' inodes are none the worse: whose it is fails in its commit.
-WriteBehind::Owners Epochs::write_out() {
-  WriteBehind::Owners failed;
-  const Result<void> done = held_.write_out(&failed);
+// A cached write that fails affects only its owner: that inode's commit fails and all others
+// proceed.
+WriteCache::Owners Epochs::write_out() {
+  WriteCache::Owners failed;
+  const Result<void> done = write_cache_.write_out(&failed);
   if (!done.ok()) spdlog::error("the data device failed to write: {}", done.error().message());
   return failed;
 }
 
 // The number goes up first: a write that completes from here on names the next flush.
 Result<void> Epochs::flush_device() {
-  const WriteBehind::Still still(held_);
+  const WriteCache::Still still(write_cache_);
   const uint64_t covered = current_.fetch_add(1, std::memory_order_acq_rel);
-  WriteBehind::Owners failed = write_out();
+  WriteCache::Owners failed = write_out();
   Result<void> done = barrier_.before_flush();
   if (done.ok()) done = device_.flush();
   if (!done.ok()) {
@@ -47,7 +48,7 @@ Result<void> Epochs::flush_device() {
     health_.degrade("the data device failed to flush: " + done.error().message());
     return done;
   }
-  held_.flushed(std::move(failed));
+  write_cache_.flushed(std::move(failed));
   barrier_.after_flush();
   flushed_.store(covered, std::memory_order_release);
   closes_.fetch_add(1, std::memory_order_relaxed);
@@ -63,23 +64,23 @@ Result<void> Epochs::flush_through(uint64_t epoch, TxId through) {
 }
 
 // The inode stays on the list: checksums of what was overwritten wait for the flush. No record
-// names what is held: the record would outlive a kill, and nobody would ask whether its data is
-// there.
+// names cached data: the record would outlive a kill, and no restore would check whether its data
+// is there.
 Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only) {
-  held_.asked_for(id);
-  const bool safe = held_.safe(id).ok();
+  write_cache_.asked_for(id);
+  const bool safe = write_cache_.safe(id).ok();
   if (!safe) epoch = this->epoch();  // tries again
   const bool commits = !data_only || engine_.needs_commit(id);
   if (!commits) {
     const TxId last = engine_.journal().last();
     SFS_TRY(flush_through(epoch, last));
-    SFS_TRY(held_.safe(id));
+    SFS_TRY(write_cache_.safe(id));
     return last;
   }
   if (safe && barrier_.takes_conditions() && flushed() < epoch) {
-    const WriteBehind::Still still(held_);
+    const WriteCache::Still still(write_cache_);
     (void)write_out();
-    SFS_TRY(held_.safe(id));
+    SFS_TRY(write_cache_.safe(id));
     const auto ahead = engine_.commit_ahead(id, epoch, flushed());
     if (ahead.ok() && *ahead) {
       const TxId last = engine_.journal().last();
@@ -112,7 +113,7 @@ void Epochs::touched(InodeId id, uint64_t bytes, uint64_t epoch) {
 
 // Off the list first: a write that finishes meanwhile puts the inode back.
 Result<void> Epochs::commit(InodeId id) {
-  if (Result<void> safe = held_.safe(id); !safe.ok()) {
+  if (Result<void> safe = write_cache_.safe(id); !safe.ok()) {
     touched(id, 0, 0);  // again in a while
     return safe;
   }
@@ -139,7 +140,7 @@ std::vector<InodeId> Epochs::take_dirty(uint64_t& last_written) {
 Result<void> Epochs::close() {
   uint64_t last_written = 0;
   const std::vector<InodeId> inodes = take_dirty(last_written);
-  if (!held_.all_safe()) last_written = epoch();  // tries again
+  if (!write_cache_.all_safe()) last_written = epoch();  // tries again
   SFS_TRY(flush_through(last_written));
   Result<void> first;
   for (const InodeId id : inodes) {

@@ -1,6 +1,6 @@
 // Epochs: writes completed between two device flushes become durable together, with the second.
 //
-//   write completes on the device, or is held → epoch() names the flush that will cover it
+//   write completes on the device, or is cached → epoch() names the flush that will cover it
 //   flush_through(e): one flush, shared by everyone who waits → flushed() ≥ e
 //   commit(inode): its current view up to flushed() becomes committed
 //
@@ -22,7 +22,7 @@
 #include "fuse-fs/data/durability.h"
 #include "fuse-fs/data/group_run.h"
 #include "fuse-fs/data/health.h"
-#include "fuse-fs/data/write_behind.h"
+#include "fuse-fs/data/write_cache.h"
 #include "fuse-fs/meta/engine.h"
 
 namespace streamfs::data {
@@ -34,7 +34,7 @@ class Epochs {
     uint64_t dirty_bytes_max = 512ULL << 20;
     size_t dirty_inodes_max = 8192;
   };
-  Epochs(meta::Engine& engine, blockdev::Device& device, WriteBehind& held,
+  Epochs(meta::Engine& engine, blockdev::Device& device, WriteCache& write_cache,
          DurabilityBarrier& barrier, Health& health, Clock& clock, const Limits& limits);
 
   // Of a write that has completed on the device now.
@@ -65,13 +65,13 @@ class Epochs {
   uint64_t closed() const { return closes_.load(std::memory_order_relaxed); }
 
  private:
-  WriteBehind::Owners write_out();
+  WriteCache::Owners write_out();
   Result<void> flush_device();
   std::vector<InodeId> take_dirty(uint64_t& last_written);
 
   meta::Engine& engine_;
   blockdev::Device& device_;
-  WriteBehind& held_;  // beneath it
+  WriteCache& write_cache_;  // beneath it
   DurabilityBarrier& barrier_;
   Health& health_;
   Clock& clock_;

@@ -71,10 +71,10 @@ FilesystemImpl::FilesystemImpl(OpenPair pair, const MountOptions& options, Clock
   pair_.device = std::make_unique<blockdev::FinalFlushDevice>(
       std::make_unique<OwnedDevice>(std::move(pair_.device), health_));
   const bool flush_is_free = options_.plp || pair_.device->info().flush_is_free;
-  const uint64_t held_mib = options_.read_only ? 0 : options_.write_behind_mib;
-  const uint64_t held_max = (held_mib << 20) / kBlockSize;
-  write_behind_ = std::make_unique<WriteBehind>(*pair_.device, held_max, clock_);
-  device_ = std::make_unique<EpochStream>(*write_behind_, flush_is_free);
+  const uint64_t write_cache_mib = options_.read_only ? 0 : options_.write_behind_mib;
+  const uint64_t write_cache_blocks = (write_cache_mib << 20) / kBlockSize;
+  write_cache_ = std::make_unique<WriteCache>(*pair_.device, write_cache_blocks, clock_);
+  device_ = std::make_unique<EpochStream>(*write_cache_, flush_is_free);
 }
 
 Result<void> FilesystemImpl::assemble(bool background) {
@@ -85,8 +85,8 @@ Result<void> FilesystemImpl::assemble(bool background) {
   engine_options.cache_bytes = uint64_t{options_.cache_mib} << 20;
   engine_options.start_background = background && !options_.read_only;
   SFS_ASSIGN(engine_, meta::Engine::open(region, pair_.super, clock_, engine_options));
-  engine_->blocks().on_discarded(  // no others are held: what is committed was written before
-      [this](meta::BlockRun run) { write_behind_->discard(run.first, run.count); });
+  engine_->blocks().on_discarded(  // no others are cached: a commit writes its data first
+      [this](meta::BlockRun run) { write_cache_->discard(run.first, run.count); });
   region.on_copy_dropped(
       [this](pmem::Region& left, const std::string& why) { return go_on_alone(left, why); });
   barrier_ = make_region_barrier(region);
@@ -114,10 +114,10 @@ Result<void> FilesystemImpl::assemble(bool background) {
   SFS_ASSIGN(placement_, placement::Placement::open(*vstreams_, clock_, placement_options));
   for (const std::string& wrong : placement_->complaints()) spdlog::warn("{}", wrong);
   checksums_ = std::make_unique<Checksums>(*engine_, options_.verify_checksums);
-  epochs_ = std::make_unique<Epochs>(*engine_, device, *write_behind_, *barrier_, health_, clock_,
+  epochs_ = std::make_unique<Epochs>(*engine_, device, *write_cache_, *barrier_, health_, clock_,
                                      Epochs::Limits{options_.epoch_idle_ms, options_.epoch_age_ms});
   core_ = std::make_unique<Core>(Core{device,
-                                      *write_behind_,
+                                      *write_cache_,
                                       *engine_,
                                       *placement_,
                                       health_,
@@ -304,9 +304,9 @@ Result<Status> FilesystemImpl::status() {
   out.process = process_memory();
   out.cache_bytes = engine_->cached_bytes();
   out.cache_bytes_max = uint64_t{options_.cache_mib} << 20;
-  const WriteBehind::Counts held = write_behind_->counts();
-  out.held_bytes = held.held_blocks * kBlockSize;
-  out.never_written_bytes = held.discarded_blocks * kBlockSize;
+  const WriteCache::Counts writes = write_cache_->counts();
+  out.write_cache_bytes = writes.cached_blocks * kBlockSize;
+  out.never_written_bytes = writes.discarded_blocks * kBlockSize;
   out.mirrored = (pair_.super.features & meta::kFeatureMirror) != 0;
   out.mirror_degraded = pair_.degraded.empty() ? pair_.region->dropped() : pair_.degraded;
   out.degraded_read_only = health_.degraded();

@@ -37,7 +37,7 @@ struct MountOptions {
   bool discard = true;  // trim freed extents
   bool plp = false;     // the data device is power-loss protected, whatever it says of its cache
   uint32_t epoch_idle_ms = 1000, epoch_age_ms = 5000;
-  uint32_t write_behind_mib = 32;  // of new data that need not be written if it dies first; 0: none
+  uint32_t write_behind_mib = 32;  // the volatile write cache (write_cache.h); 0: none
   uint32_t cache_mib = 256;  // inodes, extents and directory indexes kept to be asked for again
   IdleWorkWhen idle_work = IdleWorkWhen::kAuto;
   placement::Mode placement = placement::Mode::kAuto;
@@ -140,7 +140,7 @@ struct Status {
   ProcessMemory process;
   uint64_t cache_bytes = 0, cache_bytes_max = 0;
   // New data that waits in memory to be written, and what was deleted before it was.
-  uint64_t held_bytes = 0, never_written_bytes = 0;
+  uint64_t write_cache_bytes = 0, never_written_bytes = 0;
   bool mirrored = false;        // META is kept twice
   std::string mirror_degraded;  // which copy is missing and why
   bool degraded_read_only = false;

@@ -26,7 +26,7 @@
 #include "fuse-fs/data/scrub.h"
 #include "fuse-fs/data/trim_queue.h"
 #include "fuse-fs/data/vstream_store.h"
-#include "fuse-fs/data/write_behind.h"
+#include "fuse-fs/data/write_cache.h"
 
 namespace streamfs::data {
 
@@ -176,9 +176,9 @@ class FilesystemImpl final : public Filesystem {
   std::atomic<uint64_t> app_bytes_{0};
   std::atomic<const char*> kernel_transport_{""}, kernel_transport_why_{""};
   Activity activity_;
-  uint64_t looked_at_ = 0;                     // requests begun by then; look_at_device()'s own
-  std::unique_ptr<WriteBehind> write_behind_;  // over the pair's
-  std::unique_ptr<EpochStream> device_;        // over that
+  uint64_t looked_at_ = 0;                   // requests begun by then; look_at_device()'s own
+  std::unique_ptr<WriteCache> write_cache_;  // over the pair's
+  std::unique_ptr<EpochStream> device_;      // over that
   std::unique_ptr<meta::Engine> engine_;
   std::unique_ptr<MetaGrowth> meta_growth_;
   std::unique_ptr<VStreamStore> vstreams_;

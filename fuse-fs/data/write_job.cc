@@ -295,7 +295,7 @@ void WriteJob::write(blockdev::IoBatch& batch, const Segment& head, uint64_t cou
   const ConstBytes bytes = image(head.page, count);
   const blockdev::WriteTag tag{core_.device.placement(head.stream),
                                core_.placement.shown(vstream_)};
-  if (!core_.write_behind.hold(attributes_.id, head.block, bytes, tag, head.is_new())) {
+  if (!core_.write_cache.put(attributes_.id, head.block, bytes, tag, head.is_new())) {
     batch.write(head.block, bytes, tag);
   }
 }
@@ -353,7 +353,7 @@ void WriteJob::tell_others() const {
 void WriteJob::cancel(bool submitted) {
   meta::BlockAllocator& blocks = core_.engine.blocks();
   for (const meta::BlockRun& run : reserved_) submitted ? blocks.discard(run) : blocks.cancel(run);
-  for (const meta::BlockRun& run : converted_) core_.write_behind.discard(run.first, run.count);
+  for (const meta::BlockRun& run : converted_) core_.write_cache.discard(run.first, run.count);
   reserved_.clear();
   converted_.clear();
   segments_.clear();

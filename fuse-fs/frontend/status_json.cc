@@ -142,7 +142,7 @@ json status_json(const data::Status& status, const meta::Superblock& super) {
             {"mapped_bytes", status.process.mapped_bytes},
             {"cache_bytes", status.cache_bytes},
             {"cache_bytes_max", status.cache_bytes_max},
-            {"held_bytes", status.held_bytes}}},
+            {"held_bytes", status.write_cache_bytes}}},
           {"never_written_bytes", status.never_written_bytes},
           {"model", model_json(status.model)},
           {"idle", idle_json(status.idle)},

@@ -1,17 +1,17 @@
-// Write-behind: new data waits in memory for the flush that makes it durable, and is not written at
-// all if its file is gone by then. FUSE has the kernel send what a program wrote when it closes a
-// file, so a temporary file would reach the SSD just before it is deleted.
+// The volatile write cache: new data waits in RAM until the device has it durable, and is never
+// written if its file is deleted first. FUSE has the kernel send what a program wrote when it
+// closes a file, so a temporary file would otherwise reach the SSD just before it is deleted.
 //
-//   hold() ──► held ──write_out()──► being written ──► the device
+//   put() ──► cached ──write_out()──► being written ──► the device
 //               └─discard(), trim()──► never written
 //
-// A read shows what is held. A flush does not cover it: an epoch writes it out before (epoch.h).
-// Only blocks of which nothing durable is read may be held: fresh ones, and those held already.
-// What has to be written out for others is bounded by a rate, so that nobody's fsync waits for long
-// for it; what dies unwritten does not count, nor does what its own fsync asks for.
-// What cannot be written stays held, is tried again, and its inodes are not to be committed.
-// Thread safety: any thread. hold() and write() of one block at once are the caller's mistake.
-// What a crash leaves: see device.h; what is held was never there, after a kill neither.
+// A read shows cached data. flush() does not cover it: an epoch writes it out before (epoch.h).
+// Only blocks of which nothing durable is read may be cached: fresh ones, and those cached already.
+// A rate bounds the data of other files that a flush has to write out, so that no fsync waits long
+// for it. Data that dies unwritten does not count, nor does data that its own fsync asks for.
+// Data that cannot be written stays cached and is tried again. Its inodes must not be committed.
+// Thread safety: any thread. put() and write() of one block at once are the caller's mistake.
+// After a crash: see device.h. Cached data was never there; a kill loses it too.
 #pragma once
 
 #include <atomic>
@@ -32,49 +32,50 @@
 
 namespace streamfs::data {
 
-class WriteBehind final : public blockdev::ForwardingDevice {
+class WriteCache final : public blockdev::ForwardingDevice {
  public:
-  // Memory for `blocks_max` blocks, taken as it is needed; 0: nothing is ever held.
-  WriteBehind(blockdev::Device& beneath, uint64_t blocks_max, Clock& clock);
-  ~WriteBehind() override;
+  // Memory for `blocks_max` blocks, taken as it is needed; 0: nothing is ever cached.
+  WriteCache(blockdev::Device& beneath, uint64_t blocks_max, Clock& clock);
+  ~WriteCache() override;
 
-  // Keeps a copy. False: there is no room, or not all of it may be held, and the caller writes it.
-  // fresh: no committed extent shows what these blocks hold.
-  bool hold(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag, bool fresh);
-  // The next flush is asked for by its fsync.
+  // Keeps a copy. False: there is no room, or not all of it may be cached, and the caller writes
+  // it. fresh: no committed extent shows what these blocks hold.
+  bool put(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag, bool fresh);
+  // An fsync of `owner` asks for the next flush.
   void asked_for(InodeId owner);
-  // Nobody reads these blocks again: what is held of them need not be written.
+  // Nobody reads these blocks again: cached data of them need not be written.
   void discard(BlockNo first, uint64_t count);
 
   bool nothing() const { return entries_.load(std::memory_order_acquire) == 0; }
 
-  // Writes what is held. The first error, after trying all; and whose data it could not write.
+  // Writes all cached data. Returns the first error, after trying all; `failed` gets the owners of
+  // the data that could not be written.
   using Owners = std::unordered_set<InodeId>;
   Result<void> write_out(Owners* failed = nullptr) SFS_EXCLUDES(write_out_);
   // The device was flushed after a write_out() that said `failed`, within one Still.
   void flushed(Owners failed);
-  // An error for an inode of which something could not be written, or not flushed since it could.
+  // EIO if data of this inode could not be written, or no flush has covered it since it could.
   Result<void> safe(InodeId owner) const;
   bool all_safe() const;
-  // Nothing becomes held while there is one: whatever is written goes to the device.
+  // Nothing is cached while one lives: every write goes to the device.
   class Still {
    public:
-    explicit Still(WriteBehind& of);
+    explicit Still(WriteCache& of);
     ~Still();
     Still(const Still&) = delete;
     Still& operator=(const Still&) = delete;
 
    private:
-    WriteBehind& of_;
+    WriteCache& of_;
   };
 
   struct Counts {
-    uint64_t held_blocks = 0;  // now
+    uint64_t cached_blocks = 0;  // now
     uint64_t taken_blocks = 0, discarded_blocks = 0;
   };
   Counts counts() const;
 
-  // After what is held of these blocks: a write that fails leaves what was acknowledged.
+  // Writes cached data of these blocks first: a write that fails leaves what was acknowledged.
   void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
              blockdev::Completion done) override;
   void read(BlockNo first, Bytes bytes, blockdev::Completion done) override;
@@ -107,7 +108,7 @@ class WriteBehind final : public blockdev::ForwardingDevice {
   }
   void count_entries() SFS_REQUIRES(mutex_);
   static bool touches(const Entries& entries, uint64_t first, uint64_t end);
-  bool all_held(uint64_t first, uint64_t count) const SFS_REQUIRES(mutex_);
+  bool all_cached(uint64_t first, uint64_t count) const SFS_REQUIRES(mutex_);
   bool take_pages(uint64_t count, std::vector<uint32_t>& pages) SFS_REQUIRES(mutex_);
   void give_back(uint32_t page) SFS_REQUIRES(mutex_);
   void refill() SFS_REQUIRES(mutex_);
@@ -118,7 +119,7 @@ class WriteBehind final : public blockdev::ForwardingDevice {
   void drop(uint64_t first, uint64_t end) SFS_REQUIRES(mutex_);
   bool knows(BlockNo first, uint64_t count) const;
   const Entry* newest(uint64_t block) const SFS_REQUIRES(mutex_);
-  bool read_held(BlockNo first, Bytes bytes) const;
+  bool read_cached(BlockNo first, Bytes bytes) const;
   std::vector<Found> find(BlockNo first, uint64_t count) const;
   Result<void> write_out(uint64_t first, uint64_t end, Owners* failed) SFS_EXCLUDES(write_out_);
   std::vector<Run> begin_writing(uint64_t first, uint64_t end);
@@ -130,14 +131,14 @@ class WriteBehind final : public blockdev::ForwardingDevice {
   std::unique_ptr<std::byte, FreeMemory> memory_;
   Mutex write_out_;      // before mutex_: one at a time writes out, and may wait for the device
   mutable Mutex mutex_;  // leaf
-  Entries held_ SFS_GUARDED_BY(mutex_);
+  Entries cached_ SFS_GUARDED_BY(mutex_);
   Entries being_written_ SFS_GUARDED_BY(mutex_);
   std::vector<bool> used_ SFS_GUARDED_BY(mutex_);
   uint64_t free_pages_ SFS_GUARDED_BY(mutex_), cursor_ SFS_GUARDED_BY(mutex_) = 0;
   int stills_ SFS_GUARDED_BY(mutex_) = 0;
   // Blocks that may be taken now: what a flush has to write, at worst.
   uint64_t allowance_ SFS_GUARDED_BY(mutex_), refilled_ms_ SFS_GUARDED_BY(mutex_);
-  std::unordered_map<InodeId, uint64_t> charged_ SFS_GUARDED_BY(mutex_);  // of what is held
+  std::unordered_map<InodeId, uint64_t> charged_ SFS_GUARDED_BY(mutex_);  // cached blocks
   Owners unsafe_ SFS_GUARDED_BY(mutex_);  // until a flush covers what had failed
   uint64_t taken_ SFS_GUARDED_BY(mutex_) = 0, discarded_ SFS_GUARDED_BY(mutex_) = 0;  // blocks
   std::atomic<uint64_t> entries_{0};  // of both maps: mostly there are none

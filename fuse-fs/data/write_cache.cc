@@ -1,4 +1,4 @@
-#include "fuse-fs/data/write_behind.h"
+#include "fuse-fs/data/write_cache.h"
 
 #include <algorithm>
 #include <atomic>
@@ -26,11 +26,11 @@ constexpr uint64_t kBlocksASecond = (16ULL << 20) / kBlockSize;
 
 }  // namespace
 
-void WriteBehind::FreeMemory::operator()(std::byte* memory) const {
+void WriteCache::FreeMemory::operator()(std::byte* memory) const {
   std::free(memory);
 }
 
-WriteBehind::WriteBehind(blockdev::Device& beneath, uint64_t blocks_max, Clock& clock)
+WriteCache::WriteCache(blockdev::Device& beneath, uint64_t blocks_max, Clock& clock)
     : ForwardingDevice(beneath),
       pages_max_(blocks_max),
       clock_(clock),
@@ -43,23 +43,23 @@ WriteBehind::WriteBehind(blockdev::Device& beneath, uint64_t blocks_max, Clock& 
   if (memory_ == nullptr) throw std::bad_alloc();
 }
 
-WriteBehind::~WriteBehind() = default;
+WriteCache::~WriteCache() = default;
 
-WriteBehind::Still::Still(WriteBehind& of) : of_(of) {
+WriteCache::Still::Still(WriteCache& of) : of_(of) {
   const MutexLock lock(of_.mutex_);
   ++of_.stills_;
 }
 
-WriteBehind::Still::~Still() {
+WriteCache::Still::~Still() {
   const MutexLock lock(of_.mutex_);
   --of_.stills_;
 }
 
-void WriteBehind::return_allowance(uint64_t blocks) {
+void WriteCache::return_allowance(uint64_t blocks) {
   allowance_ = std::min(allowance_ + blocks, pages_max_);
 }
 
-void WriteBehind::refill() {
+void WriteCache::refill() {
   const uint64_t now = clock_.monotonic_ms();
   const uint64_t more = (now - refilled_ms_) * kBlocksASecond / 1000;
   if (more == 0) return;
@@ -67,22 +67,22 @@ void WriteBehind::refill() {
   return_allowance(more);
 }
 
-bool WriteBehind::touches(const Entries& entries, uint64_t first, uint64_t end) {
+bool WriteCache::touches(const Entries& entries, uint64_t first, uint64_t end) {
   const auto at = entries.lower_bound(first);
   return at != entries.end() && at->first < end;
 }
 
-bool WriteBehind::all_held(uint64_t first, uint64_t count) const {
-  auto at = held_.find(first);
+bool WriteCache::all_cached(uint64_t first, uint64_t count) const {
+  auto at = cached_.find(first);
   for (uint64_t i = 0; i < count; ++i, ++at) {
-    if (at == held_.end() || at->first != first + i) return false;
+    if (at == cached_.end() || at->first != first + i) return false;
   }
   return true;
 }
 
 // In order, so that what is written one after the other lies so here as well: one request later;
 // and the first that are free, so that no more memory is touched than is needed.
-bool WriteBehind::take_pages(uint64_t count, std::vector<uint32_t>& pages) {
+bool WriteCache::take_pages(uint64_t count, std::vector<uint32_t>& pages) {
   if (count > free_pages_) return false;
   pages.reserve(count);
   while (pages.size() < count) {
@@ -96,24 +96,24 @@ bool WriteBehind::take_pages(uint64_t count, std::vector<uint32_t>& pages) {
   return true;
 }
 
-void WriteBehind::give_back(uint32_t page) {
+void WriteCache::give_back(uint32_t page) {
   used_[page] = false;
   cursor_ = std::min<uint64_t>(cursor_, page);
   ++free_pages_;
 }
 
-void WriteBehind::count_entries() {
-  entries_.store(held_.size() + being_written_.size(), std::memory_order_release);
+void WriteCache::count_entries() {
+  entries_.store(cached_.size() + being_written_.size(), std::memory_order_release);
 }
 
-bool WriteBehind::hold(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
-                       bool fresh) {
+bool WriteCache::put(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
+                     bool fresh) {
   if (pages_max_ == 0) return false;
   if (!nothing() && replace(first, bytes, tag)) return true;
   return fresh && add(owner, first, bytes, tag);
 }
 
-void WriteBehind::asked_for(InodeId owner) {
+void WriteCache::asked_for(InodeId owner) {
   if (nothing()) return;
   const MutexLock lock(mutex_);
   const auto charged = charged_.find(owner);
@@ -122,12 +122,12 @@ void WriteBehind::asked_for(InodeId owner) {
   charged_.erase(charged);
 }
 
-// What is held already is few blocks as a rule, an append's last one: copied under the lock.
-bool WriteBehind::replace(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag) {
+// Few blocks are cached already, as a rule an append's last one: copied under the lock.
+bool WriteCache::replace(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag) {
   const uint64_t count = bytes.size() / kBlockSize;
   const MutexLock lock(mutex_);
-  if (stills_ > 0 || !all_held(first.value, count)) return false;
-  auto at = held_.find(first.value);
+  if (stills_ > 0 || !all_cached(first.value, count)) return false;
+  auto at = cached_.find(first.value);
   for (uint64_t i = 0; i < count; ++i, ++at) {
     at->second.tag = tag;
     std::memcpy(page(at->second.page).data(), bytes.data() + i * kBlockSize, kBlockSize);
@@ -135,13 +135,13 @@ bool WriteBehind::replace(BlockNo first, ConstBytes bytes, blockdev::WriteTag ta
   return true;
 }
 
-bool WriteBehind::add(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag) {
+bool WriteCache::add(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag) {
   const uint64_t count = bytes.size() / kBlockSize;
   std::vector<uint32_t> pages;
   {
     const MutexLock lock(mutex_);
     refill();
-    if (stills_ > 0 || count > allowance_ || touches(held_, first.value, first.value + count) ||
+    if (stills_ > 0 || count > allowance_ || touches(cached_, first.value, first.value + count) ||
         !take_pages(count, pages))
       return false;
   }
@@ -152,7 +152,8 @@ bool WriteBehind::add(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::
     for (const uint32_t page : pages) give_back(page);
     return false;
   }
-  for (uint64_t i = 0; i < count; ++i) held_.emplace(first.value + i, Entry{owner, pages[i], tag});
+  for (uint64_t i = 0; i < count; ++i)
+    cached_.emplace(first.value + i, Entry{owner, pages[i], tag});
   const uint64_t charge = std::min(allowance_, count);
   allowance_ -= charge;
   if (charge > 0) charged_[owner] += charge;
@@ -161,8 +162,8 @@ bool WriteBehind::add(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::
   return true;
 }
 
-// One block of the owner's is held no more.
-void WriteBehind::discharge(InodeId owner, uint64_t returned) {
+// One block of the owner's has left the cache.
+void WriteCache::discharge(InodeId owner, uint64_t returned) {
   const auto charged = charged_.find(owner);
   if (charged == charged_.end()) return;
   return_allowance(returned);
@@ -170,17 +171,17 @@ void WriteBehind::discharge(InodeId owner, uint64_t returned) {
 }
 
 // What is not written costs no flush anything.
-void WriteBehind::drop(uint64_t first, uint64_t end) {
-  for (auto at = held_.lower_bound(first); at != held_.end() && at->first < end;) {
+void WriteCache::drop(uint64_t first, uint64_t end) {
+  for (auto at = cached_.lower_bound(first); at != cached_.end() && at->first < end;) {
     give_back(at->second.page);
     discharge(at->second.owner, 1);
-    at = held_.erase(at);
+    at = cached_.erase(at);
     ++discarded_;
   }
   count_entries();
 }
 
-void WriteBehind::discard(BlockNo first, uint64_t count) {
+void WriteCache::discard(BlockNo first, uint64_t count) {
   if (nothing()) return;
   const MutexLock lock(mutex_);
   drop(first.value, first.value + count);
@@ -190,13 +191,13 @@ void WriteBehind::discard(BlockNo first, uint64_t count) {
     at->second.dead = true;
 }
 
-WriteBehind::Counts WriteBehind::counts() const {
+WriteCache::Counts WriteCache::counts() const {
   const MutexLock lock(mutex_);
-  return {held_.size(), taken_, discarded_};
+  return {cached_.size(), taken_, discarded_};
 }
 
-void WriteBehind::write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
-                        blockdev::Completion done) {
+void WriteCache::write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
+                       blockdev::Completion done) {
   const uint64_t count = bytes.size() / kBlockSize;
   if (knows(first, count)) {
     Result<void> before = write_out(first.value, first.value + count, nullptr);
@@ -206,14 +207,14 @@ void WriteBehind::write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
 }
 
 // Whether something of these blocks is not on the device yet.
-bool WriteBehind::knows(BlockNo first, uint64_t count) const {
+bool WriteCache::knows(BlockNo first, uint64_t count) const {
   if (nothing()) return false;
   const uint64_t end = first.value + count;
   const MutexLock lock(mutex_);
-  return touches(held_, first.value, end) || touches(being_written_, first.value, end);
+  return touches(cached_, first.value, end) || touches(being_written_, first.value, end);
 }
 
-std::vector<WriteBehind::Found> WriteBehind::find(BlockNo first, uint64_t count) const {
+std::vector<WriteCache::Found> WriteCache::find(BlockNo first, uint64_t count) const {
   std::vector<Found> found;
   const MutexLock lock(mutex_);
   for (uint64_t i = 0; i < count; ++i) {
@@ -226,14 +227,14 @@ std::vector<WriteBehind::Found> WriteBehind::find(BlockNo first, uint64_t count)
 }
 
 // The newest of this block; null: it is on the device.
-const WriteBehind::Entry* WriteBehind::newest(uint64_t block) const {
-  if (const auto at = held_.find(block); at != held_.end()) return &at->second;
+const WriteCache::Entry* WriteCache::newest(uint64_t block) const {
+  if (const auto at = cached_.find(block); at != cached_.end()) return &at->second;
   const auto at = being_written_.find(block);
   return at == being_written_.end() ? nullptr : &at->second;
 }
 
-// False: not all of it is held.
-bool WriteBehind::read_held(BlockNo first, Bytes bytes) const {
+// False: not all of it is cached.
+bool WriteCache::read_cached(BlockNo first, Bytes bytes) const {
   const MutexLock lock(mutex_);
   for (uint64_t i = 0; i < bytes.size() / kBlockSize; ++i) {
     const Entry* entry = newest(first.value + i);
@@ -244,9 +245,9 @@ bool WriteBehind::read_held(BlockNo first, Bytes bytes) const {
 }
 
 // Asked for first: what leaves memory while the device is read is there by then.
-void WriteBehind::read(BlockNo first, Bytes bytes, blockdev::Completion done) {
+void WriteCache::read(BlockNo first, Bytes bytes, blockdev::Completion done) {
   if (nothing()) return beneath_.read(first, bytes, std::move(done));
-  if (read_held(first, bytes)) return done({});
+  if (read_cached(first, bytes)) return done({});
   std::vector<Found> found = find(first, bytes.size() / kBlockSize);
   if (found.empty()) return beneath_.read(first, bytes, std::move(done));
   beneath_.read(
@@ -258,7 +259,7 @@ void WriteBehind::read(BlockNo first, Bytes bytes, blockdev::Completion done) {
 }
 
 // What is on its way arrives before.
-Result<void> WriteBehind::trim(BlockNo first, uint64_t count) {
+Result<void> WriteCache::trim(BlockNo first, uint64_t count) {
   discard(first, count);
   if (knows(first, count)) {
     const MutexLock until_it_is_there(write_out_);
@@ -267,12 +268,12 @@ Result<void> WriteBehind::trim(BlockNo first, uint64_t count) {
 }
 
 // Who comes while another writes waits for that: it may be writing what this one has to see there.
-Result<void> WriteBehind::write_out(Owners* failed) {
+Result<void> WriteCache::write_out(Owners* failed) {
   if (nothing()) return {};
   return write_out(0, UINT64_MAX, failed);
 }
 
-Result<void> WriteBehind::write_out(uint64_t first_block, uint64_t end, Owners* failed) {
+Result<void> WriteCache::write_out(uint64_t first_block, uint64_t end, Owners* failed) {
   const MutexLock one_at_a_time(write_out_);
   const std::vector<Run> runs = begin_writing(first_block, end);
   std::vector<std::unique_ptr<blockdev::IoBatch>> batches;  // of a run each: which one failed?
@@ -293,24 +294,24 @@ Result<void> WriteBehind::write_out(uint64_t first_block, uint64_t end, Owners* 
   return first;
 }
 
-bool WriteBehind::all_safe() const {
+bool WriteCache::all_safe() const {
   const MutexLock lock(mutex_);
   return unsafe_.empty();
 }
 
-void WriteBehind::mark_failed(const Run& run) {
+void WriteCache::mark_failed(const Run& run) {
   const MutexLock lock(mutex_);
   for (auto at = being_written_.find(run.first);
        at != being_written_.end() && at->first < run.first + run.count; ++at)
     at->second.failed = true;
 }
 
-void WriteBehind::flushed(Owners failed) {
+void WriteCache::flushed(Owners failed) {
   const MutexLock lock(mutex_);
   unsafe_ = std::move(failed);
 }
 
-Result<void> WriteBehind::safe(InodeId owner) const {
+Result<void> WriteCache::safe(InodeId owner) const {
   const MutexLock lock(mutex_);
   if (!unsafe_.contains(owner)) return {};
   return Error{EIO, "data that was acknowledged cannot be written"};
@@ -318,12 +319,12 @@ Result<void> WriteBehind::safe(InodeId owner) const {
 
 // What is to be written, as few requests as it lies in memory. Pages do not change meanwhile: who
 // changes their blocks takes others.
-std::vector<WriteBehind::Run> WriteBehind::begin_writing(uint64_t first, uint64_t end) {
+std::vector<WriteCache::Run> WriteCache::begin_writing(uint64_t first, uint64_t end) {
   std::vector<Run> runs;
   const MutexLock lock(mutex_);
-  for (auto at = held_.lower_bound(first); at != held_.end() && at->first < end;) {
+  for (auto at = cached_.lower_bound(first); at != cached_.end() && at->first < end;) {
     discharge(at->second.owner, 0);
-    being_written_.insert(held_.extract(at++));
+    being_written_.insert(cached_.extract(at++));
   }
   for (const auto& [block, entry] : being_written_) {
     const bool follows = !runs.empty() && runs.back().first + runs.back().count == block &&
@@ -340,14 +341,14 @@ std::vector<WriteBehind::Run> WriteBehind::begin_writing(uint64_t first, uint64_
   return runs;
 }
 
-WriteBehind::Owners WriteBehind::end_writing() {
+WriteCache::Owners WriteCache::end_writing() {
   Owners failed;
   const MutexLock lock(mutex_);
   for (auto& [block, entry] : being_written_) {
     const bool stays = entry.failed && !entry.dead;
     if (stays) failed.insert(entry.owner);
     entry.failed = false;
-    if (!stays || !held_.try_emplace(block, entry).second) give_back(entry.page);
+    if (!stays || !cached_.try_emplace(block, entry).second) give_back(entry.page);
   }
   unsafe_.insert(failed.begin(), failed.end());
   being_written_.clear();

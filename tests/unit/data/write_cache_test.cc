@@ -1,5 +1,5 @@
 // New data that waits in memory, what never goes to the device, and what does.
-#include "fuse-fs/data/write_behind.h"
+#include "fuse-fs/data/write_cache.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@
 namespace streamfs::data {
 namespace {
 
-constexpr uint64_t kDeviceBlocks = 64, kHeldMax = 32;
+constexpr uint64_t kDeviceBlocks = 64, kCacheMax = 32;
 constexpr InodeId kOwner{5};
 constexpr blockdev::WriteTag kTag{{1, 2}, VStreamId{7}};
 
@@ -35,23 +35,23 @@ std::vector<std::byte> blocks_of(int value, uint64_t count = 1) {
 struct Buffered {
   explicit Buffered(bool volatile_cache = false)
       : device(std::make_unique<RamDevice>(kDeviceBlocks), volatile_cache),
-        held(device, kHeldMax, clock) {}
+        cache(device, kCacheMax, clock) {}
   RamDevice& ram() { return static_cast<RamDevice&>(device.inner()); }
-  bool hold(uint64_t first, int value, uint64_t count = 1, bool fresh = true) {
-    return held.hold(kOwner, BlockNo{first}, blocks_of(value, count), kTag, fresh);
+  bool put(uint64_t first, int value, uint64_t count = 1, bool fresh = true) {
+    return cache.put(kOwner, BlockNo{first}, blocks_of(value, count), kTag, fresh);
   }
   void write(uint64_t first, int value, uint64_t count = 1) {
     const auto bytes = blocks_of(value, count);
-    blockdev::IoBatch batch(held);
+    blockdev::IoBatch batch(cache);
     batch.write(BlockNo{first}, bytes, {});
     EXPECT_TRUE(batch.wait().ok());
   }
   Result<void> flush() {
-    const WriteBehind::Still still(held);
-    WriteBehind::Owners failed;
-    Result<void> done = held.write_out(&failed);
-    SFS_TRY(held.flush());
-    held.flushed(failed);
+    const WriteCache::Still still(cache);
+    WriteCache::Owners failed;
+    Result<void> done = cache.write_out(&failed);
+    SFS_TRY(cache.flush());
+    cache.flushed(failed);
     return done;
   }
   // The first byte of each block.
@@ -68,141 +68,141 @@ struct Buffered {
     }
     return out;
   }
-  std::vector<int> seen(uint64_t first, uint64_t count) { return read(held, first, count); }
+  std::vector<int> seen(uint64_t first, uint64_t count) { return read(cache, first, count); }
   std::vector<int> there(uint64_t first, uint64_t count) { return read(device, first, count); }
 
   RigClock clock;
   blockdev::FaultyDevice device;
-  WriteBehind held;
+  WriteCache cache;
 };
 
 using Values = std::vector<int>;
 
-TEST(WriteBehind, WhatIsHeldIsReadAndGoesOutWithAFlush) {
+TEST(WriteCache, WhatIsCachedIsReadAndGoesOutWithAFlush) {
   Buffered one;
   one.write(9, 5, 3);
-  ASSERT_TRUE(one.hold(10, 1));
-  ASSERT_TRUE(one.hold(12, 2, 2));
+  ASSERT_TRUE(one.put(10, 1));
+  ASSERT_TRUE(one.put(12, 2, 2));
   EXPECT_EQ(one.seen(9, 6), Values({5, 1, 5, 2, 2, 0}));
   EXPECT_EQ(one.there(9, 6), Values({5, 5, 5, 0, 0, 0}));
-  EXPECT_EQ(one.held.counts().held_blocks, 3U);
+  EXPECT_EQ(one.cache.counts().cached_blocks, 3U);
   ASSERT_TRUE(one.flush().ok());
   EXPECT_EQ(one.there(9, 6), Values({5, 1, 5, 2, 2, 0}));
   EXPECT_EQ(one.ram().last_tag.vstream, kTag.vstream);
   EXPECT_EQ(one.ram().last_tag.placement, kTag.placement);
-  EXPECT_EQ(one.held.counts().held_blocks, 0U);
+  EXPECT_EQ(one.cache.counts().cached_blocks, 0U);
   EXPECT_EQ(one.ram().flushes, 1U);
 }
 
-TEST(WriteBehind, WhatFollowsIsOneRequest) {
+TEST(WriteCache, WhatFollowsIsOneRequest) {
   Buffered one;
-  for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(one.hold(20 + i, static_cast<int>(i)));
+  for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(one.put(20 + i, static_cast<int>(i)));
   ASSERT_TRUE(one.flush().ok());
   EXPECT_EQ(one.ram().writes, 1U);
   EXPECT_EQ(one.there(20, 8), Values({0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
-TEST(WriteBehind, WhatIsForgottenOrTrimmedIsNeverWritten) {
+TEST(WriteCache, WhatIsDiscardedOrTrimmedIsNeverWritten) {
   Buffered one;
-  ASSERT_TRUE(one.hold(8, 3, 6));
-  one.held.discard(BlockNo{9}, 2);
-  ASSERT_TRUE(one.held.trim(BlockNo{12}, 1).ok());
+  ASSERT_TRUE(one.put(8, 3, 6));
+  one.cache.discard(BlockNo{9}, 2);
+  ASSERT_TRUE(one.cache.trim(BlockNo{12}, 1).ok());
   ASSERT_TRUE(one.flush().ok());
   EXPECT_EQ(one.there(8, 6), Values({3, 0, 0, 3, 0, 3}));
-  EXPECT_EQ(one.held.counts().discarded_blocks, 3U);
-  EXPECT_EQ(one.held.counts().taken_blocks, 6U);
+  EXPECT_EQ(one.cache.counts().discarded_blocks, 3U);
+  EXPECT_EQ(one.cache.counts().taken_blocks, 6U);
 }
 
-TEST(WriteBehind, AWriteWinsOverWhatWasHeld) {
+TEST(WriteCache, AWriteWinsOverWhatWasCached) {
   Buffered one;
-  ASSERT_TRUE(one.hold(8, 3, 4));
+  ASSERT_TRUE(one.put(8, 3, 4));
   one.write(9, 6, 2);
   EXPECT_EQ(one.seen(8, 4), Values({3, 6, 6, 3}));
   ASSERT_TRUE(one.flush().ok());
   EXPECT_EQ(one.there(8, 4), Values({3, 6, 6, 3}));
 }
 
-TEST(WriteBehind, OnlyWhatIsFreshOrHeldAlreadyIsTaken) {
+TEST(WriteCache, OnlyWhatIsFreshOrCachedAlreadyIsTaken) {
   Buffered one;
-  EXPECT_FALSE(one.hold(8, 1, 1, false));
-  ASSERT_TRUE(one.hold(8, 1, 2));
-  EXPECT_TRUE(one.hold(8, 2, 2, false));
-  EXPECT_FALSE(one.hold(9, 3, 2, false)) << "the second is not held";
+  EXPECT_FALSE(one.put(8, 1, 1, false));
+  ASSERT_TRUE(one.put(8, 1, 2));
+  EXPECT_TRUE(one.put(8, 2, 2, false));
+  EXPECT_FALSE(one.put(9, 3, 2, false)) << "the second is not cached";
   EXPECT_EQ(one.seen(8, 3), Values({2, 2, 0}));
   ASSERT_TRUE(one.flush().ok());
-  EXPECT_FALSE(one.hold(8, 4, 1, false)) << "it is durable now";
+  EXPECT_FALSE(one.put(8, 4, 1, false)) << "it is durable now";
 }
 
-TEST(WriteBehind, FlushesHaveToWriteAtARateAndWhatDiesIsFree) {
+TEST(WriteCache, FlushesHaveToWriteAtARateAndWhatDiesIsFree) {
   Buffered one;
-  ASSERT_TRUE(one.hold(0, 1, kHeldMax));
-  EXPECT_FALSE(one.hold(40, 1)) << "there is no room";
+  ASSERT_TRUE(one.put(0, 1, kCacheMax));
+  EXPECT_FALSE(one.put(40, 1)) << "there is no room";
   ASSERT_TRUE(one.flush().ok());
-  EXPECT_FALSE(one.hold(40, 1)) << "a flush wrote that much just now";
+  EXPECT_FALSE(one.put(40, 1)) << "a flush wrote that much just now";
   one.clock.ms += 2;  // 16 MiB a second: 8 blocks
-  EXPECT_TRUE(one.hold(40, 1, 8));
-  EXPECT_FALSE(one.hold(50, 1));
-  one.held.discard(BlockNo{40}, 8);
-  EXPECT_TRUE(one.hold(40, 1, 8)) << "no flush had to write those";
+  EXPECT_TRUE(one.put(40, 1, 8));
+  EXPECT_FALSE(one.put(50, 1));
+  one.cache.discard(BlockNo{40}, 8);
+  EXPECT_TRUE(one.put(40, 1, 8)) << "no flush had to write those";
   one.clock.ms += 60'000;
-  EXPECT_TRUE(one.hold(0, 2, kHeldMax - 8));
-  EXPECT_FALSE(one.hold(60, 2));
+  EXPECT_TRUE(one.put(0, 2, kCacheMax - 8));
+  EXPECT_FALSE(one.put(60, 2));
 }
 
-TEST(WriteBehind, WhatItsOwnFsyncAsksForIsFree) {
+TEST(WriteCache, WhatItsOwnFsyncAsksForIsFree) {
   Buffered one;
   for (int round = 0; round < 3; ++round) {
-    ASSERT_TRUE(one.hold(0, 1, kHeldMax)) << "round " << round;
-    one.held.asked_for(InodeId{6});
-    one.held.asked_for(kOwner);
-    one.held.asked_for(kOwner);
+    ASSERT_TRUE(one.put(0, 1, kCacheMax)) << "round " << round;
+    one.cache.asked_for(InodeId{6});
+    one.cache.asked_for(kOwner);
+    one.cache.asked_for(kOwner);
     ASSERT_TRUE(one.flush().ok());
   }
-  ASSERT_TRUE(one.hold(0, 1, kHeldMax));
-  one.held.asked_for(InodeId{6});
+  ASSERT_TRUE(one.put(0, 1, kCacheMax));
+  one.cache.asked_for(InodeId{6});
   ASSERT_TRUE(one.flush().ok());
-  EXPECT_FALSE(one.hold(0, 1)) << "another's";
+  EXPECT_FALSE(one.put(0, 1)) << "another's";
 }
 
-TEST(WriteBehind, WhatCannotBeWrittenStaysHeldAndItsInodeIsNotSafe) {
+TEST(WriteCache, WhatCannotBeWrittenStaysCachedAndItsInodeIsNotSafe) {
   Buffered one;
   const InodeId other{6};
-  ASSERT_TRUE(one.hold(8, 3));
-  ASSERT_TRUE(one.held.hold(other, BlockNo{10}, blocks_of(4), kTag, true));
-  ASSERT_TRUE(one.hold(12, 5));
+  ASSERT_TRUE(one.put(8, 3));
+  ASSERT_TRUE(one.cache.put(other, BlockNo{10}, blocks_of(4), kTag, true));
+  ASSERT_TRUE(one.put(12, 5));
   one.device.set_faults({.fail_writes_after = 1});  // the first run can be written
   EXPECT_FALSE(one.flush().ok());
   EXPECT_EQ(one.there(8, 5), Values({3, 0, 0, 0, 0}));
   EXPECT_EQ(one.seen(8, 5), Values({3, 0, 4, 0, 5}));
-  EXPECT_EQ(one.held.counts().held_blocks, 2U);
-  EXPECT_EQ(one.held.safe(kOwner).error().code, EIO);
-  EXPECT_FALSE(one.held.safe(other).ok());
-  EXPECT_TRUE(one.held.safe(InodeId{7}).ok());
-  one.held.discard(BlockNo{12}, 1);
+  EXPECT_EQ(one.cache.counts().cached_blocks, 2U);
+  EXPECT_EQ(one.cache.safe(kOwner).error().code, EIO);
+  EXPECT_FALSE(one.cache.safe(other).ok());
+  EXPECT_TRUE(one.cache.safe(InodeId{7}).ok());
+  one.cache.discard(BlockNo{12}, 1);
   one.device.set_faults({});
-  ASSERT_TRUE(one.held.write_out().ok());
-  EXPECT_FALSE(one.held.safe(other).ok()) << "it is there, and no flush has covered it";
+  ASSERT_TRUE(one.cache.write_out().ok());
+  EXPECT_FALSE(one.cache.safe(other).ok()) << "it is there, and no flush has covered it";
   ASSERT_TRUE(one.flush().ok());
-  EXPECT_TRUE(one.held.safe(other).ok());
-  EXPECT_TRUE(one.held.safe(kOwner).ok());
+  EXPECT_TRUE(one.cache.safe(other).ok());
+  EXPECT_TRUE(one.cache.safe(kOwner).ok());
   EXPECT_EQ(one.there(10, 3), Values({4, 0, 0}));
 }
 
 // What the device holds there may be unreadable; nobody needs it.
-TEST(WriteBehind, WhatIsAllHeldIsReadWithoutTheDevice) {
+TEST(WriteCache, WhatIsAllCachedIsReadWithoutTheDevice) {
   Buffered one;
-  ASSERT_TRUE(one.hold(8, 3, 2));
+  ASSERT_TRUE(one.put(8, 3, 2));
   one.device.set_faults({.fail_reads_after = 0});
   EXPECT_EQ(one.seen(8, 2), Values({3, 3}));
 }
 
-TEST(WriteBehind, AWriteThatFailsLeavesWhatWasHeld) {
+TEST(WriteCache, AWriteThatFailsLeavesWhatWasCached) {
   Buffered one;
-  ASSERT_TRUE(one.hold(8, 3, 2));
+  ASSERT_TRUE(one.put(8, 3, 2));
   one.device.set_faults({.fail_writes_after = 1});
   const auto bytes = blocks_of(6);
   {
-    blockdev::IoBatch batch(one.held);
+    blockdev::IoBatch batch(one.cache);
     batch.write(BlockNo{8}, bytes, {});
     EXPECT_FALSE(batch.wait().ok());
   }
@@ -210,33 +210,33 @@ TEST(WriteBehind, AWriteThatFailsLeavesWhatWasHeld) {
   EXPECT_EQ(one.seen(8, 2), Values({3, 3}));
 }
 
-TEST(WriteBehind, NothingIsHeldUntilTheFlushUnderWayIsOver) {
+TEST(WriteCache, NothingIsCachedUntilTheFlushUnderWayIsOver) {
   Buffered one;
   {
-    const WriteBehind::Still still(one.held);
-    EXPECT_FALSE(one.hold(8, 1));
+    const WriteCache::Still still(one.cache);
+    EXPECT_FALSE(one.put(8, 1));
   }
-  EXPECT_TRUE(one.hold(8, 1));
-  WriteBehind none(one.device, 0, one.clock);
-  EXPECT_FALSE(none.hold(kOwner, BlockNo{8}, blocks_of(1), kTag, true));
+  EXPECT_TRUE(one.put(8, 1));
+  WriteCache none(one.device, 0, one.clock);
+  EXPECT_FALSE(none.put(kOwner, BlockNo{8}, blocks_of(1), kTag, true));
 }
 
 // The device is asked for all of it, where it is being written as well.
-TEST(WriteBehind, WhatIsBeingWrittenIsReadBesideWhatIsThere) {
+TEST(WriteCache, WhatIsBeingWrittenIsReadBesideWhatIsThere) {
   RigClock clock;
   RamDevice device(kDeviceBlocks);
-  WriteBehind held(device, kHeldMax, clock);
+  WriteCache cache(device, kCacheMax, clock);
   std::ranges::copy(blocks_of(4), device.block(9));
-  ASSERT_TRUE(held.hold(kOwner, BlockNo{8}, blocks_of(3), kTag, true));
+  ASSERT_TRUE(cache.put(kOwner, BlockNo{8}, blocks_of(3), kTag, true));
   std::atomic<bool> written{false}, seen{false};  // relaxed: what they order, nobody checks
   device.on_write = [&] {
     written.store(true, std::memory_order_relaxed);
     while (!seen.load(std::memory_order_relaxed)) std::this_thread::yield();
   };
-  std::thread flusher([&] { EXPECT_TRUE(held.write_out().ok()); });
+  std::thread flusher([&] { EXPECT_TRUE(cache.write_out().ok()); });
   while (!written.load(std::memory_order_relaxed)) std::this_thread::yield();
   std::vector<std::byte> both(2 * kBlockSize);
-  blockdev::IoBatch batch(held);
+  blockdev::IoBatch batch(cache);
   batch.read(BlockNo{8}, both);
   EXPECT_TRUE(batch.wait().ok());
   seen.store(true, std::memory_order_relaxed);
@@ -248,7 +248,7 @@ TEST(WriteBehind, WhatIsBeingWrittenIsReadBesideWhatIsThere) {
 }
 
 // Each thread has blocks of its own, as writers of one block have the inode's lock between them.
-TEST(WriteBehind, ThreadsSeeTheirOwn) {
+TEST(WriteCache, ThreadsSeeTheirOwn) {
   Buffered one(true);
   std::atomic<bool> over{false};
   std::thread flusher([&] {
@@ -269,12 +269,12 @@ TEST(WriteBehind, ThreadsSeeTheirOwn) {
             break;
           case 1:
             one.clock.ms += 1;
-            if (!one.hold(block, value, 1, !holds.contains(block))) one.write(block, value);
+            if (!one.put(block, value, 1, !holds.contains(block))) one.write(block, value);
             holds[block] = value;
             break;
           case 2:  // its file is gone
-            one.held.discard(BlockNo{block}, 1);
-            ASSERT_TRUE(one.held.trim(BlockNo{block}, 1).ok());
+            one.cache.discard(BlockNo{block}, 1);
+            ASSERT_TRUE(one.cache.trim(BlockNo{block}, 1).ok());
             holds.erase(block);
             break;
           default:
@@ -289,14 +289,14 @@ TEST(WriteBehind, ThreadsSeeTheirOwn) {
   for (std::thread& each : writers) each.join();
   over = true;
   flusher.join();
-  EXPECT_EQ(one.held.counts().held_blocks, 0U);
+  EXPECT_EQ(one.cache.counts().cached_blocks, 0U);
 }
 
 // ---- On a mount
 
 constexpr uint64_t kFileBytes = 20 * kBlockSize + 100;
 
-TEST(WriteBehind, ATemporaryFileNeverReachesTheDevice) {
+TEST(WriteCache, ATemporaryFileNeverReachesTheDevice) {
   Rig rig;
   ASSERT_TRUE(rig.fs().sync().ok());
   const uint64_t before = rig.ram().written_bytes;
@@ -314,10 +314,10 @@ TEST(WriteBehind, ATemporaryFileNeverReachesTheDevice) {
   }
   EXPECT_EQ(rig.ram().written_bytes, before);
   EXPECT_GT(rig.fs().status()->never_written_bytes, 3 * kFileBytes);
-  EXPECT_EQ(rig.fs().status()->held_bytes, 0U);
+  EXPECT_EQ(rig.fs().status()->write_cache_bytes, 0U);
 }
 
-TEST(WriteBehind, AFileWithoutANameIsThereForWhoHasItOpen) {
+TEST(WriteCache, AFileWithoutANameIsThereForWhoHasItOpen) {
   Rig rig;
   const InodeId id = rig.create("temporary");
   ASSERT_TRUE(rig.write(id, 0, Rig::filled(kFileBytes, 4)).ok());
@@ -328,7 +328,7 @@ TEST(WriteBehind, AFileWithoutANameIsThereForWhoHasItOpen) {
   rig.fs().forget(id, 1);
 }
 
-TEST(WriteBehind, AnFsyncWritesWhatIsHeld) {
+TEST(WriteCache, AnFsyncWritesWhatIsCached) {
   Rig rig;
   const InodeId id = rig.create("kept");
   ASSERT_TRUE(rig.write(id, 0, Rig::filled(kFileBytes, 4)).ok());
@@ -344,7 +344,7 @@ TEST(WriteBehind, AnFsyncWritesWhatIsHeld) {
   }
 }
 
-TEST(WriteBehind, AnFsyncThatCannotWriteSaysSoAndTheNextOneCan) {
+TEST(WriteCache, AnFsyncThatCannotWriteSaysSoAndTheNextOneCan) {
   for (const bool log : {false, true}) {
     Rig rig(log ? Rig::with_log() : Rig::Options());
     const InodeId id = rig.create("kept"), other = rig.create("other");
@@ -362,8 +362,8 @@ TEST(WriteBehind, AnFsyncThatCannotWriteSaysSoAndTheNextOneCan) {
   }
 }
 
-// What is held of it cannot be written: everybody else's data becomes durable all the same.
-TEST(WriteBehind, OneFileThatCannotBeWrittenIsNobodyElsesTrouble) {
+// Its cached data cannot be written: everybody else's data becomes durable all the same.
+TEST(WriteCache, OneFileThatCannotBeWrittenIsNobodyElsesTrouble) {
   Rig::Options options;
   options.mount.write_behind_mib = 1;
   Rig rig(options);
@@ -383,7 +383,7 @@ TEST(WriteBehind, OneFileThatCannotBeWrittenIsNobodyElsesTrouble) {
 
 // What is written while an fsync writes out is on the device when its record names it, and when its
 // flush covers it. With a log the record comes first.
-TEST(WriteBehind, NothingIsHeldThatAnFsyncUnderWayWouldName) {
+TEST(WriteCache, NothingIsCachedThatAnFsyncUnderWayWouldName) {
   for (const bool log : {false, true}) {
     Rig::Options options = log ? Rig::with_log() : Rig::Options();
     options.faulty = false;
@@ -395,7 +395,7 @@ TEST(WriteBehind, NothingIsHeldThatAnFsyncUnderWayWouldName) {
     rig.ram().on_write = [&] {
       if (++writes > 1) return;
       ASSERT_TRUE(rig.write(id, kBlockSize, Rig::filled(kBlockSize, 5)).ok());
-      EXPECT_EQ(rig.fs().status()->held_bytes, 0U) << (log ? "with a log" : "without");
+      EXPECT_EQ(rig.fs().status()->write_cache_bytes, 0U) << (log ? "with a log" : "without");
     };
     ASSERT_TRUE(rig.fs().fsync(id, false).ok());
     EXPECT_GT(writes, 1);
@@ -405,7 +405,7 @@ TEST(WriteBehind, NothingIsHeldThatAnFsyncUnderWayWouldName) {
 
 // A record that is conditional on its data comes before the flush: a kill has no restore after it
 // that would look whether the data is there.
-TEST(WriteBehind, NoRecordNamesWhatIsStillHeld) {
+TEST(WriteCache, NoRecordNamesWhatIsStillCached) {
   Rig rig(Rig::with_log());
   const InodeId id = rig.create("kept");
   ASSERT_TRUE(rig.fs().sync().ok());
