@@ -17,9 +17,9 @@ namespace streamfs::data {
 class Checksums {
  public:
   Checksums(meta::Engine& engine, bool verify)
-      : engine_(engine), kept_(engine.geometry().checksums()), verify_(verify && kept_) {}
+      : engine_(engine), enabled_(engine.geometry().checksums()), verify_(verify && enabled_) {}
 
-  bool kept() const { return kept_; }
+  bool enabled() const { return enabled_; }
   static uint32_t of(ConstBytes block);                              // never 0
   static void of_each(ConstBytes blocks, std::span<uint32_t> crcs);  // the same
   static uint32_t copy(Bytes to, ConstBytes from);
@@ -31,7 +31,7 @@ class Checksums {
 
  private:
   meta::Engine& engine_;
-  const bool kept_, verify_;
+  const bool enabled_, verify_;
   std::atomic<uint64_t> errors_{0};
 };
 

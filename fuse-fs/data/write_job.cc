@@ -105,10 +105,10 @@ const meta::Piece& WriteJob::piece_at(uint64_t page) const {
 // The one copy of the write path, checksummed in the copy; none at all for an aligned request, of
 // which the checksums are made while the device writes.
 Result<void> WriteJob::prepare() {
-  if (core_.checksums.kept()) crcs_.resize(count_);
+  if (core_.checksums.enabled()) crcs_.resize(count_);
   if (block_aligned(in_.data()) && offset_ % kBlockSize == 0 && in_.size() % kBlockSize == 0) {
     image_ = in_;
-    checksums_wait_ = core_.checksums.kept();
+    checksums_wait_ = core_.checksums.enabled();
     return {};
   }
   const Bytes image = scratch(count_ * kBlockSize);
@@ -127,8 +127,8 @@ Result<void> WriteJob::fill_slot(uint64_t page, Bytes slot) {
   if (piece.size() < kBlockSize) {
     SFS_TRY(load_old(page, slot));
     std::memcpy(slot.data() + (from - block_start), piece.data(), piece.size());
-    if (core_.checksums.kept()) crcs_[page] = Checksums::of(slot);
-  } else if (core_.checksums.kept()) {
+    if (core_.checksums.enabled()) crcs_[page] = Checksums::of(slot);
+  } else if (core_.checksums.enabled()) {
     crcs_[page] = Checksums::copy(slot, piece);
   } else {
     std::memcpy(slot.data(), piece.data(), piece.size());
@@ -239,7 +239,7 @@ void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, bool o
 }
 
 Result<void> WriteJob::begin_overwrite() {
-  if (!core_.checksums.kept()) return {};
+  if (!core_.checksums.enabled()) return {};
   // A restore may still look at a block that was written once, and became unwritten since.
   for (const meta::Piece& piece : pieces_) {
     const uint64_t page = piece.first.value - first_;
@@ -304,7 +304,7 @@ meta::WriteResult WriteJob::result() const {
   meta::WriteResult out;
   out.end_offset = end_offset_;
   for (const Segment& segment : segments_) {
-    if (core_.checksums.kept()) {
+    if (core_.checksums.enabled()) {
       for (uint64_t i = 0; i < segment.count; ++i) {
         out.checksums.push_back({BlockNo{segment.block.value + i}, crcs_[segment.page + i]});
       }

@@ -64,14 +64,15 @@ std::vector<uint64_t> used_pages(const pmem::Region& region, const Geometry& geo
 
 std::vector<uint64_t> UsedPages::look(const Geometry& geometry) {
   constexpr SnapshotScope kScope = SnapshotScope::kWithoutChecksums;
-  if (held_) {
+  if (used_at_first_look_) {
     return used_of(region_, geometry, kScope, [this](uint64_t offset, uint64_t length) {
-      return held_->may_have(offset, length) || region_.may_have_changed(offset, length);
+      return used_at_first_look_->may_have(offset, length) ||
+             region_.may_have_changed(offset, length);
     });
   }
   std::vector<uint64_t> pages = used_pages(region_, geometry, kScope);
-  held_.emplace(region_.size());
-  for (const uint64_t page : pages) held_->add(page);
+  used_at_first_look_.emplace(region_.size());
+  for (const uint64_t page : pages) used_at_first_look_->add(page);
   return pages;
 }
 
