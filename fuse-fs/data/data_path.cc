@@ -103,7 +103,7 @@ Result<void> DataPath::write_whole_extents(InodeId id, uint64_t first, uint64_t 
     if (!piece.unwritten || !meets) continue;
     const ConstBytes bytes = std::as_bytes(std::span(zeroes)).first(piece.length * kBlockSize);
     WriteJob job(core_, *state, now, piece.first.value * kBlockSize, bytes, now.size,
-                 meta::WriteTimes::kToldByKernel);
+                 meta::WriteTimes::kSetByKernel);
     job.splits_nothing();
     SFS_TRY(job.run());
   }

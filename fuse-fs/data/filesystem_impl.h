@@ -140,7 +140,7 @@ class FilesystemImpl final : public Filesystem {
   // Waits until the growth that is under way has ended. Returns false if there was none.
   bool await_growth();
   Result<Grown> grow_locked(const GrowOptions& options) SFS_REQUIRES(growing_);
-  Result<void> tell_data(const meta::Superblock& super);
+  Result<void> store_grown_label(const meta::Superblock& super);
   Result<void> go_on_alone(pmem::Region& left, const std::string& why);
   // A namespace or attribute change was committed: it is durable at once, soon, or now (dirsync).
   Result<void> changed();

@@ -105,8 +105,8 @@ Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
     SFS_TRY(barrier_->renew());
     log_room.keep();
   }
-  SFS_TRY(
-      engine_->grow(larger, [this](const meta::Superblock& super) { return tell_data(super); }));
+  SFS_TRY(engine_->grow(
+      larger, [this](const meta::Superblock& super) { return store_grown_label(super); }));
   if (grown.before.data_bytes != grown.after.data_bytes)
     spdlog::info("DATA grew from {} to {} bytes", grown.before.data_bytes, grown.after.data_bytes);
   if (grown.before.meta_bytes != grown.after.meta_bytes)
@@ -114,7 +114,7 @@ Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
   return grown;
 }
 
-Result<void> FilesystemImpl::tell_data(const meta::Superblock& super) {
+Result<void> FilesystemImpl::store_grown_label(const meta::Superblock& super) {
   const MutexLock lock(label_);
   const meta::DataLabel label = meta::grown_label(pair_.label, super);
   SFS_TRY(replace_label(*device_, label));

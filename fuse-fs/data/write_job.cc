@@ -332,11 +332,11 @@ Result<void> WriteJob::finish() {
   reserved_.clear();
   state_.wrote_in(done.epoch);
   core_.epochs.touched(attributes_.id, count_ * kBlockSize, done.epoch);
-  tell_others();
+  report_write();
   return {};
 }
 
-void WriteJob::tell_others() const {
+void WriteJob::report_write() const {
   const uint32_t request = core_.trace.next_request();
   const VStreamId shown = core_.placement.shown(vstream_);
   const VStreamId context = attributes_.vstream_hinted

@@ -77,7 +77,7 @@ class WriteJob {
   void write(blockdev::IoBatch& batch, const Segment& head, uint64_t count);
   Result<void> finish();
   meta::WriteResult result() const;
-  void tell_others() const;
+  void report_write() const;
   void cancel(bool submitted);
 
   Core& core_;

@@ -100,7 +100,7 @@ void write(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size, off_t
   const bool cached = file != nullptr && file->writepage != 0;
   run(req, Wait::kDevice, [=](Context& c) {
     const auto times =
-        c.kernel_keeps_times ? meta::WriteTimes::kToldByKernel : meta::WriteTimes::kNow;
+        c.kernel_keeps_times ? meta::WriteTimes::kSetByKernel : meta::WriteTimes::kNow;
     const ConstBytes in = std::as_bytes(std::span(bytes, size));
     const auto from = static_cast<uint64_t>(offset);
     // First: nobody shall run as the owner what this caller wrote.

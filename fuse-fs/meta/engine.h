@@ -117,7 +117,7 @@ struct Piece {
 
 // What a write does to mtime and ctime. A kernel with a writeback cache keeps them and tells them
 // by itself, sometimes before the last of the writes they belong to has come.
-enum class WriteTimes : uint8_t { kNow, kToldByKernel };
+enum class WriteTimes : uint8_t { kNow, kSetByKernel };
 
 // What a finished write adds to an inode's current view. New pieces name blocks reserved from the
 // allocator; overwritten blocks need only their checksums.

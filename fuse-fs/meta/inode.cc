@@ -27,7 +27,7 @@ namespace {
 // Of InodeCache.
 constexpr int64_t kUnitBytes = sizeof(InodeEntries) + 64;  // a node of the map, its bucket
 constexpr uint64_t kControlBytes = 32;                     // beside an inode
-constexpr int64_t kToldBytes = 4 * 1024;  // what a shard keeps to itself of a change
+constexpr int64_t kUncountedBytesMax = 4 * 1024;  // what a shard keeps to itself of a change
 constexpr size_t kEvictedAtOnce = 16, kBucketsAtOnce = 16;
 constexpr uint64_t kRoundsMost = 200;        // that an inode as large as the limit stays unused
 constexpr uint64_t kGrownBytes = 64 * 1024;  // until it is looked again
@@ -183,14 +183,14 @@ void InodeRef::reset() {
   inode_.reset();
 }
 
-void InodeCache::tell(Shard& at, int64_t bytes) {
-  at.untold += bytes;
-  if (std::abs(at.untold) < kToldBytes) return;
-  bytes_.fetch_add(std::exchange(at.untold, 0), std::memory_order_relaxed);
+void InodeCache::count_bytes(Shard& at, int64_t bytes) {
+  at.uncounted += bytes;
+  if (std::abs(at.uncounted) < kUncountedBytesMax) return;
+  bytes_.fetch_add(std::exchange(at.uncounted, 0), std::memory_order_relaxed);
 }
 
 void InodeCache::charge(Shard& at, Entry& entry, uint64_t bytes) {
-  tell(at, static_cast<int64_t>(bytes) - static_cast<int64_t>(entry.bytes));
+  count_bytes(at, static_cast<int64_t>(bytes) - static_cast<int64_t>(entry.bytes));
   entry.bytes = bytes;
 }
 
@@ -201,7 +201,7 @@ InodeEntry* InodeCache::known(Shard& at, InodeId id) {
 
 InodeEntry& InodeCache::to_use(Shard& at, InodeId id) {
   const auto [unit, is_new] = at.units.try_emplace(inode_unit(id));
-  if (is_new) tell(at, kUnitBytes);
+  if (is_new) count_bytes(at, kUnitBytes);
   Entry& entry = unit->second.of(id);
   if (!entry.used()) ++unit->second.used;
   return entry;
@@ -214,7 +214,7 @@ void InodeCache::unuse(Shard& at, Entry& entry, InodeId id) {
   const auto unit = at.units.find(inode_unit(id));
   if (--unit->second.used > 0) return;
   at.units.erase(unit);
-  tell(at, -kUnitBytes);
+  count_bytes(at, -kUnitBytes);
 }
 
 uint64_t InodeCache::bytes() const {

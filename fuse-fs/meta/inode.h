@@ -188,7 +188,7 @@ class InodeCache {
     Mutex mutex;                     // leaf
     std::unordered_map<uint64_t, InodeEntries> units SFS_GUARDED_BY(mutex);  // by inode_unit()
     size_t hand SFS_GUARDED_BY(mutex) = 0;                                   // a bucket
-    int64_t untold SFS_GUARDED_BY(mutex) = 0;  // bytes not in bytes_ yet
+    int64_t uncounted SFS_GUARDED_BY(mutex) = 0;  // bytes not in bytes_ yet
   };
   using Evicted = std::vector<std::shared_ptr<Inode>>;
   static constexpr size_t kShards = 256;
@@ -202,7 +202,7 @@ class InodeCache {
   Entry* known(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);   // none: nobody asked for it
   Entry& to_use(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);  // the caller does, now
   void unuse(Shard& at, Entry& entry, InodeId id) SFS_REQUIRES(at.mutex);
-  void tell(Shard& at, int64_t bytes) SFS_REQUIRES(at.mutex);
+  void count_bytes(Shard& at, int64_t bytes) SFS_REQUIRES(at.mutex);
   void charge(Shard& at, Entry& entry, uint64_t bytes) SFS_REQUIRES(at.mutex);
   void evict();
   bool evict_from(Shard& at, Evicted& gone);
@@ -211,7 +211,7 @@ class InodeCache {
   const Heap& heap_;
   const uint64_t limit_bytes_;
   std::array<Shard, kShards> shards_;
-  alignas(kLineSize) std::atomic<int64_t> bytes_{0};  // told by the shards now and then
+  alignas(kLineSize) std::atomic<int64_t> bytes_{0};  // added to by the shards now and then
   std::atomic<uint64_t> in_vain_below_{0};
   std::atomic<size_t> next_shard_{0};  // to evict from
 };

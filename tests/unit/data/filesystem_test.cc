@@ -33,8 +33,7 @@ TEST(Times, OfWhatTheKernelWritesBackAreTheKernels) {
   told.lazily = true;
   ASSERT_TRUE(rig.fs().set_attributes(id, told).ok());
   // Late, and past a gap whose block has to be zeroed.
-  ASSERT_TRUE(
-      rig.fs().write(id, 9000, Rig::filled(100, 'b'), meta::WriteTimes::kToldByKernel).ok());
+  ASSERT_TRUE(rig.fs().write(id, 9000, Rig::filled(100, 'b'), meta::WriteTimes::kSetByKernel).ok());
   ASSERT_TRUE(rig.fs().fsync(id, false).ok());
   EXPECT_EQ(rig.fs().attributes(id)->size, 9100U);
   EXPECT_EQ(rig.fs().attributes(id)->mtime, *told.mtime);
