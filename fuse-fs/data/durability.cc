@@ -16,9 +16,8 @@ constexpr VStreamId kLogVStream{65535};
 class RegionBarrier final : public DurabilityBarrier {
  public:
   explicit RegionBarrier(pmem::Region& region) : region_(region) {}
-  Result<void> before_flush() override { return {}; }
-  void after_flush() override {}
   Result<void> make_durable(TxId) override { return region_.sync(); }
+  Result<void> settle(TxId through) override { return make_durable(through); }
   bool waits() const override { return region_.meta_class() == pmem::MetaClass::kSynced; }
   bool damaged() const override { return region_.lost() > 0; }
 
@@ -37,8 +36,8 @@ Result<void> durable_or_read_only(Result<void> answer, Health& health) {
   return answer;
 }
 
-Result<void> make_durable(DurabilityBarrier& barrier, TxId through, Health& health) {
-  return durable_or_read_only(barrier.make_durable(through), health);
+Result<void> make_durable(Durability& durability, TxId through, Health& health) {
+  return durable_or_read_only(durability.make_durable(through), health);
 }
 
 Result<void> LogBlocks::write(BlockNo first, ConstBytes bytes) {

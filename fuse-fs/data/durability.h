@@ -23,36 +23,63 @@
 
 namespace streamfs::data {
 
-class DurabilityBarrier {
+// What a change waits for until it survives a power cut.
+class Durability {
  public:
-  virtual ~DurabilityBarrier() = default;
-  // Before anything on DATA changes: a restore would find what is there now.
-  virtual Result<void> begin_log() { return {}; }
-  // Right before an epoch flushes the device, and right after that flush returned ok: what is
-  // pending goes out with it. One thread at a time.
-  virtual Result<void> before_flush() = 0;
-  virtual void after_flush() = 0;
-  // Whether an epoch's flush would make records up to this one durable that are not.
-  virtual bool flush_helps(TxId /*through*/) const { return false; }
   // Every record up to this one survives a power cut when it returns.
   virtual Result<void> make_durable(TxId through) = 0;
-  // The same, and no restore looks at their data any more: blocks that they freed may be reused.
-  virtual Result<void> settle(TxId through) { return make_durable(through); }
-  // Whether records may be conditional (journal.h): committed first, durable with their data.
-  virtual bool takes_conditions() const { return false; }
-  // A flush of the device failed: what records were conditional on may be lost.
-  virtual void flush_failed() {}
-  // Whether a restore looks at something that differs in these, which are to be there.
-  virtual bool forbids(BlockNo /*first*/, ConstBytes /*blocks*/) const { return false; }
-  // No restore looks at what of these blocks will be changed, when it returns.
-  virtual Result<void> before_overwrite(BlockNo /*first*/, ConstBytes /*blocks*/) { return {}; }
-  // What nobody waits for, now and then: an error of META's own medium shows here, if not earlier.
+  // Syncs META where no caller waits for that: an error of its own medium shows here at the latest.
   virtual Result<void> follow() { return {}; }
   // False where make_durable() has nothing to do: nobody needs a timer for it.
   virtual bool waits() const = 0;
   // META's medium has lost pages, and nothing was decided about that yet: make_durable() drops the
   // copy, or fails.
   virtual bool damaged() const = 0;
+
+ protected:
+  ~Durability() = default;
+};
+
+// The part of the metadata log in an epoch's flush. Without a log there is none.
+class FlushHook {
+ public:
+  // Before anything on DATA changes: a restore by the old log would find what is there now.
+  virtual Result<void> begin_log() { return {}; }
+  // Right before an epoch flushes the device, and right after that flush returned ok: pending
+  // records go out with it. One thread at a time.
+  virtual Result<void> before_flush() { return {}; }
+  virtual void after_flush() {}
+  // A flush of the device failed: the data that records are conditional on may be lost.
+  virtual void flush_failed() {}
+  // Whether an epoch's flush would make records up to this one durable that are not.
+  virtual bool flush_helps(TxId /*through*/) const { return false; }
+
+ protected:
+  ~FlushHook() = default;
+};
+
+// The blocks that a restore may read (meta/conditional_record.h). Without a log there are none.
+class Conditions {
+ public:
+  // Whether records may be conditional: committed first, durable with their data.
+  virtual bool takes_conditions() const { return false; }
+  // Whether one of these blocks, once written, would not meet its condition.
+  virtual bool forbids(BlockNo /*first*/, ConstBytes /*blocks*/) const { return false; }
+  // When it returns, no restore reads a block of these that the write changes.
+  virtual Result<void> before_overwrite(BlockNo /*first*/, ConstBytes /*blocks*/) { return {}; }
+  // Every record up to this one is durable when it returns, and no restore reads the data that one
+  // of them names: blocks that they freed may be reused.
+  virtual Result<void> settle(TxId through) = 0;
+
+ protected:
+  ~Conditions() = default;
+};
+
+// What a filesystem owns. Its parts get the interface that they call: Maintenance Durability,
+// Epochs FlushHook and Conditions, TrimQueue Conditions.
+class DurabilityBarrier : public Durability, public FlushHook, public Conditions {
+ public:
+  virtual ~DurabilityBarrier() = default;
   virtual uint64_t log_bytes() const { return 0; }
   // Nothing committed before the call is read again by a restore.
   virtual Result<void> renew() { return {}; }
@@ -73,7 +100,7 @@ Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region
 
 // What a barrier answered: what cannot be made durable makes the filesystem read-only.
 Result<void> durable_or_read_only(Result<void> answer, Health& health);
-Result<void> make_durable(DurabilityBarrier& barrier, TxId through, Health& health);
+Result<void> make_durable(Durability& durability, TxId through, Health& health);
 
 // The data device as the metadata log sees it: synchronous, in a vStream of its own.
 class LogBlocks : public meta::LogDevice {

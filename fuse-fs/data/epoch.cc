@@ -18,11 +18,13 @@
 namespace streamfs::data {
 
 Epochs::Epochs(meta::Engine& engine, blockdev::Device& device, WriteCache& write_cache,
-               DurabilityBarrier& barrier, Health& health, Clock& clock, const Limits& limits)
+               FlushHook& flush_hook, Conditions& conditions, Health& health, Clock& clock,
+               const Limits& limits)
     : engine_(engine),
       device_(device),
       write_cache_(write_cache),
-      barrier_(barrier),
+      flush_hook_(flush_hook),
+      conditions_(conditions),
       health_(health),
       clock_(clock),
       limits_(limits) {}
@@ -41,15 +43,15 @@ Result<void> Epochs::flush_device() {
   const WriteCache::Still still(write_cache_);
   const uint64_t covered = current_.fetch_add(1, std::memory_order_acq_rel);
   WriteCache::Owners failed = write_out();
-  Result<void> done = barrier_.before_flush();
+  Result<void> done = flush_hook_.before_flush();
   if (done.ok()) done = device_.flush();
   if (!done.ok()) {
-    barrier_.flush_failed();
+    flush_hook_.flush_failed();
     health_.degrade("the data device failed to flush: " + done.error().message());
     return done;
   }
   write_cache_.flushed(std::move(failed));
-  barrier_.after_flush();
+  flush_hook_.after_flush();
   flushed_.store(covered, std::memory_order_release);
   closes_.fetch_add(1, std::memory_order_relaxed);
   return {};
@@ -59,7 +61,7 @@ Result<void> Epochs::flush_device() {
 // The next one has both: who waited for the first and then flushed for itself would flush beside
 // it.
 Result<void> Epochs::flush_through(uint64_t epoch, TxId through) {
-  return flushes_.run_until([&] { return flushed() >= epoch && !barrier_.flush_helps(through); },
+  return flushes_.run_until([&] { return flushed() >= epoch && !flush_hook_.flush_helps(through); },
                             [this] { return flush_device(); });
 }
 
@@ -77,7 +79,7 @@ Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only
     SFS_TRY(write_cache_.safe(id));
     return last;
   }
-  if (safe && barrier_.takes_conditions() && flushed() < epoch) {
+  if (safe && conditions_.takes_conditions() && flushed() < epoch) {
     const WriteCache::Still still(write_cache_);
     (void)write_out();
     SFS_TRY(write_cache_.safe(id));
@@ -94,11 +96,11 @@ Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only
 }
 
 Result<void> Epochs::begin_writing() {
-  return durable_or_read_only(barrier_.begin_log(), health_);
+  return durable_or_read_only(flush_hook_.begin_log(), health_);
 }
 
 Result<void> Epochs::before_overwrite(BlockNo first, ConstBytes blocks) {
-  return durable_or_read_only(barrier_.before_overwrite(first, blocks), health_);
+  return durable_or_read_only(conditions_.before_overwrite(first, blocks), health_);
 }
 
 void Epochs::touched(InodeId id, uint64_t bytes, uint64_t epoch) {

@@ -35,21 +35,25 @@ class Epochs {
     size_t dirty_inodes_max = 8192;
   };
   Epochs(meta::Engine& engine, blockdev::Device& device, WriteCache& write_cache,
-         DurabilityBarrier& barrier, Health& health, Clock& clock, const Limits& limits);
+         FlushHook& flush_hook, Conditions& conditions, Health& health, Clock& clock,
+         const Limits& limits);
 
   // Of a write that has completed on the device now.
   uint64_t epoch() const { return current_.load(std::memory_order_acquire); }
   uint64_t flushed() const { return flushed_.load(std::memory_order_acquire); }
-  // And what the barrier makes durable with a flush is so up to `through`.
+  // Returns once a flush covers `epoch` and every record up to `through` that goes out with a
+  // flush is durable.
   Result<void> flush_through(uint64_t epoch, TxId through = {});
   // What the inode had written up to `epoch` is flushed and committed; of data_only, committed only
-  // if it could not be read back otherwise. With one flush, where the barrier takes conditions and
+  // if it could not be read back otherwise. With one flush, where records may be conditional and
   // it is little. Returns the last record that this takes.
   Result<TxId> flush_and_commit(InodeId id, uint64_t epoch, bool data_only);
   // Before anything on DATA changes.
   Result<void> begin_writing();
   // Whether that would take a flush: a restore still looks at something that these change.
-  bool forbids(BlockNo first, ConstBytes blocks) const { return barrier_.forbids(first, blocks); }
+  bool forbids(BlockNo first, ConstBytes blocks) const {
+    return conditions_.forbids(first, blocks);
+  }
   // No restore looks at what of these blocks will be changed, when it returns.
   Result<void> before_overwrite(BlockNo first, ConstBytes blocks);
 
@@ -72,7 +76,8 @@ class Epochs {
   meta::Engine& engine_;
   blockdev::Device& device_;
   WriteCache& write_cache_;  // beneath it
-  DurabilityBarrier& barrier_;
+  FlushHook& flush_hook_;
+  Conditions& conditions_;
   Health& health_;
   Clock& clock_;
   const Limits limits_;

@@ -114,7 +114,8 @@ Result<void> FilesystemImpl::assemble(bool background) {
   SFS_ASSIGN(placement_, placement::Placement::open(*vstreams_, clock_, placement_options));
   for (const std::string& wrong : placement_->complaints()) spdlog::warn("{}", wrong);
   checksums_ = std::make_unique<Checksums>(*engine_, options_.verify_checksums);
-  epochs_ = std::make_unique<Epochs>(*engine_, device, *write_cache_, *barrier_, health_, clock_,
+  epochs_ = std::make_unique<Epochs>(*engine_, device, *write_cache_, *barrier_, *barrier_, health_,
+                                     clock_,
                                      Epochs::Limits{options_.epoch_idle_ms, options_.epoch_age_ms});
   core_ = std::make_unique<Core>(Core{device,
                                       *write_cache_,

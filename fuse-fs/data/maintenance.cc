@@ -14,8 +14,8 @@
 
 namespace streamfs::data {
 
-Maintenance::Maintenance(Core& core, DurabilityBarrier& barrier, TrimQueue& trims, Clock& clock)
-    : core_(core), barrier_(barrier), trims_(trims), clock_(clock) {}
+Maintenance::Maintenance(Core& core, Durability& durability, TrimQueue& trims, Clock& clock)
+    : core_(core), durability_(durability), trims_(trims), clock_(clock) {}
 
 void Maintenance::start() {
   timer_ = std::thread([this] { timer_loop(); });
@@ -50,12 +50,12 @@ void Maintenance::timer_round() {
   if (!core_.health.writable().ok()) return;
   if (core_.epochs.due()) close_epoch();
   const uint64_t now = clock_.monotonic_ms();
-  bool sync = barrier_.damaged();
-  if (barrier_.waits() && now - namespace_synced_ms_ >= kNamespaceMs) {
+  bool sync = durability_.damaged();
+  if (durability_.waits() && now - namespace_synced_ms_ >= kNamespaceMs) {
     namespace_synced_ms_ = now;
     sync = namespace_dirty_.exchange(false) || sync;
   }
-  if (sync) (void)make_durable(barrier_, core_.engine.journal().last(), core_.health);
+  if (sync) (void)make_durable(durability_, core_.engine.journal().last(), core_.health);
   core_.states.flushed(core_.epochs.flushed());
   if (now - ticked_ms_ >= kTickMs) {
     ticked_ms_ = now;
@@ -101,8 +101,8 @@ void Maintenance::reclaim_loop() {
 
 void Maintenance::close_epoch() {
   (void)core_.epochs.close();  // logged there, the inodes stay dirty
-  if (barrier_.waits() && core_.health.writable().ok())
-    (void)make_durable(barrier_, core_.engine.journal().last(), core_.health);
+  if (durability_.waits() && core_.health.writable().ok())
+    (void)make_durable(durability_, core_.engine.journal().last(), core_.health);
 }
 
 void Maintenance::look_at_device() {
@@ -131,7 +131,7 @@ void Maintenance::follow_round() {
   const uint64_t now = clock_.monotonic_ms();
   if (now - followed_ms_ < kFollowMs || !core_.health.writable().ok()) return;
   followed_ms_ = now;
-  (void)durable_or_read_only(barrier_.follow(), core_.health);
+  (void)durable_or_read_only(durability_.follow(), core_.health);
 }
 
 // After a cut nobody knows how many inodes are in use.

@@ -24,7 +24,7 @@ namespace streamfs::data {
 
 class Maintenance {
  public:
-  Maintenance(Core& core, DurabilityBarrier& barrier, TrimQueue& trims, Clock& clock);
+  Maintenance(Core& core, Durability& durability, TrimQueue& trims, Clock& clock);
   ~Maintenance() { stop(); }
 
   void start();
@@ -67,7 +67,7 @@ class Maintenance {
   void count_inodes();
 
   Core& core_;
-  DurabilityBarrier& barrier_;
+  Durability& durability_;
   TrimQueue& trims_;
   Clock& clock_;
   std::atomic<bool> namespace_dirty_{false}, leftovers_found_{false};

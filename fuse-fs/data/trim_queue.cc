@@ -36,13 +36,13 @@ int64_t now_ns() {
 }  // namespace
 
 TrimQueue::TrimQueue(pmem::Region& region, meta::Engine& engine, blockdev::Device& device,
-                     placement::Placement& placement, DurabilityBarrier& barrier, Health& health,
+                     placement::Placement& placement, Conditions& conditions, Health& health,
                      TraceRecorder& trace, bool discard, const Activity& activity)
     : region_(region),
       engine_(engine),
       device_(device),
       placement_(placement),
-      barrier_(barrier),
+      conditions_(conditions),
       health_(health),
       trace_(trace),
       discard_(discard),
@@ -92,7 +92,7 @@ Result<void> TrimQueue::pass() {
   if (pending_blocks() == 0) return {};
   engine_.journal().checkpoint();
   const TxId home = engine_.journal().watermark();
-  SFS_TRY(durable_or_read_only(barrier_.settle(engine_.journal().last()), health_));
+  SFS_TRY(durable_or_read_only(conditions_.settle(engine_.journal().last()), health_));
   engine_.blocks().release_up_to(home);
   std::vector<meta::BlockRun> batch;
   while (next_batch(batch)) {

@@ -38,7 +38,7 @@ namespace streamfs::data {
 class TrimQueue {
  public:
   TrimQueue(pmem::Region& region, meta::Engine& engine, blockdev::Device& device,
-            placement::Placement& placement, DurabilityBarrier& barrier, Health& health,
+            placement::Placement& placement, Conditions& conditions, Health& health,
             TraceRecorder& trace, bool discard, const Activity& activity);
 
   enum class Pace : uint8_t { kNow, kForRoom, kLeaves, kGivesWay };
@@ -83,7 +83,7 @@ class TrimQueue {
   meta::Engine& engine_;
   blockdev::Device& device_;
   placement::Placement& placement_;
-  DurabilityBarrier& barrier_;
+  Conditions& conditions_;
   Health& health_;
   TraceRecorder& trace_;
   std::atomic<bool> discard_;
