@@ -63,7 +63,7 @@ std::optional<std::vector<Unflushed>> unflushed(const Inode& inode, uint64_t epo
     }
   };
   // From the file's shortest size since the last commit.
-  const uint64_t begin = std::min(inode.committed.size, inode.settled_size) / kBlockSize;
+  const uint64_t begin = std::min(inode.committed.size, inode.ready_size) / kBlockSize;
   const uint64_t end = div_round_up(inode.size, kBlockSize);
   inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t written_in) {
     ++extents;  // the record has all of them, those that a flush has covered as well

@@ -195,10 +195,10 @@ Result<void> EngineImpl::set_size(InodeId id, uint64_t size) {
   SFS_ASSIGN(ExtentMap * extents, this->extents(*inode));
   if (size < inode->size) discard(extents->remove(blocks_of(size), kMaxFileBlocks));
   // What a write made longer waits for its epoch still.
-  inode->settled_size = std::min(inode->settled_size, size);
+  inode->ready_size = std::min(inode->ready_size, size);
   for (Inode::Growth& growth : inode->growth) growth.size = std::min(growth.size, size);
   if (size > inode->size)
-    (inode->growth.empty() ? inode->settled_size : inode->growth.back().size) = size;
+    (inode->growth.empty() ? inode->ready_size : inode->growth.back().size) = size;
   inode->size = size;
   inode->mtime = inode->ctime = now();
   inode->attributes_dirty = true;
@@ -337,7 +337,7 @@ Result<void> EngineImpl::commit_plan(Inode& inode, Change& change, ExtentMap::Pl
 namespace {
 
 uint64_t size_at(const Inode& inode, uint64_t epoch) {
-  uint64_t size = inode.settled_size;
+  uint64_t size = inode.ready_size;
   for (const Inode::Growth& growth : inode.growth) {
     if (growth.epoch <= epoch) size = growth.size;
   }
@@ -369,7 +369,7 @@ void EngineImpl::put_current(Inode& inode, InodeImage& next, uint64_t epoch,
 }
 
 void EngineImpl::size_committed(Inode& inode, uint64_t epoch) {
-  inode.settled_size = size_at(inode, epoch);
+  inode.ready_size = size_at(inode, epoch);
   std::erase_if(inode.growth, [epoch](const auto& growth) { return growth.epoch <= epoch; });
   inode.attributes_dirty = !inode.growth.empty();
 }

@@ -152,7 +152,7 @@ uint64_t Inode::bytes() const {
 }
 
 void Inode::adopt_committed() {
-  size = settled_size = committed.size;
+  size = ready_size = committed.size;
   mtime = committed.mtime;
   ctime = committed.ctime;
 }
@@ -164,7 +164,7 @@ uint64_t Inode::blocks() const {
 void Inode::adopt(const InodeImage& next) {
   if (next.mtime != committed.mtime) mtime = next.mtime;
   if (next.ctime != committed.ctime) ctime = next.ctime;
-  if (next.size != committed.size && !attributes_dirty) size = settled_size = next.size;
+  if (next.size != committed.size && !attributes_dirty) size = ready_size = next.size;
   committed = next;
 }
 
