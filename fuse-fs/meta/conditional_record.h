@@ -4,7 +4,7 @@
 // record that has a condition which is neither settled nor met.
 //
 //   WRITTEN           The data is on the device and not flushed. No record names it.
-//      │  EngineImpl::commit_ahead(): conditions_of(), one record, one fence
+//      │  Engine::commit_ahead(): conditions_of(), one record, one fence
 //      │  Journal::commit() → MetadataLog::append() → OpenConditions::add()
 //      ▼
 //   COMMITTED AHEAD   META has the record. The log has it in memory only.

@@ -22,17 +22,15 @@
 
 namespace streamfs::meta {
 
-Engine::~Engine() = default;
-
 Result<std::unique_ptr<Engine>> Engine::open(pmem::Region& region, const Superblock& super,
                                              Clock& clock, const Options& options) {
   SFS_ASSIGN(const Geometry geometry, Geometry::from(super));
   if (geometry.meta_size() > region.size())
     return Error{EINVAL, "META is smaller than its geometry"};
   SFS_TRY(recover_journal(region, geometry));
-  auto engine = std::make_unique<EngineImpl>(region, geometry, clock, options);
+  std::unique_ptr<Engine> engine(new Engine(region, geometry, clock, options));
   SFS_TRY(engine->start(options));
-  return std::unique_ptr<Engine>(std::move(engine));
+  return engine;
 }
 
 namespace {
@@ -44,8 +42,7 @@ std::optional<uint64_t> used_inodes(const Superblock& super) {
 
 }  // namespace
 
-EngineImpl::EngineImpl(pmem::Region& region, const Geometry& geometry, Clock& clock,
-                       const Options& options)
+Engine::Engine(pmem::Region& region, const Geometry& geometry, Clock& clock, const Options& options)
     : region_(region),
       geometry_(geometry),
       super_(geometry.super()),
@@ -59,11 +56,15 @@ EngineImpl::EngineImpl(pmem::Region& region, const Geometry& geometry, Clock& cl
       checksums_(region, geometry_),
       cache_(heap_, options.cache_bytes) {}
 
-EngineImpl::~EngineImpl() {
+Engine::~Engine() {
   journal_.stop_checkpointer();
 }
 
-Result<Superblock> EngineImpl::change_superblock(const std::function<void(Superblock&)>& change) {
+Change Engine::change() {
+  return {journal_, region_};
+}
+
+Result<Superblock> Engine::change_superblock(const std::function<void(Superblock&)>& change) {
   const MutexLock lock(super_mutex_);
   Superblock next = super_;
   change(next);
@@ -72,7 +73,7 @@ Result<Superblock> EngineImpl::change_superblock(const std::function<void(Superb
   return super_ = next;
 }
 
-Result<void> EngineImpl::start(const Options& options) {
+Result<void> Engine::start(const Options& options) {
   SFS_TRY(orphans_.load(geometry_.super().orphan_head));
   SFS_ASSIGN(root_, cache_.get(root()));
   if (!is_directory(root_->committed)) return Error{EIO, "the root is not a directory"};
@@ -86,7 +87,7 @@ Result<void> EngineImpl::start(const Options& options) {
   return {};
 }
 
-Result<void> EngineImpl::attach_again(uint32_t mirror_token) {
+Result<void> Engine::attach_again(uint32_t mirror_token) {
   SFS_TRY(change_superblock([&](Superblock& super) {
     ++super.attachments;
     super.mirror_token = mirror_token;
@@ -94,23 +95,23 @@ Result<void> EngineImpl::attach_again(uint32_t mirror_token) {
   return {};
 }
 
-Result<void> EngineImpl::raise_version(uint32_t version) {
+Result<void> Engine::raise_version(uint32_t version) {
   SFS_TRY(change_superblock(
       [&](Superblock& super) { super.version = std::max(super.version, version); }));
   return {};
 }
 
-Result<void> EngineImpl::distrust() {
+Result<void> Engine::distrust() {
   SFS_TRY(change_superblock([](Superblock& super) { super.boot = kNoBoot; }));
   return {};
 }
 
-Superblock EngineImpl::superblock() {
+Superblock Engine::superblock() {
   const MutexLock lock(super_mutex_);
   return super_;
 }
 
-Result<void> EngineImpl::close_clean(uint64_t log_end) {
+Result<void> Engine::close_clean(uint64_t log_end) {
   journal_.stop_checkpointer();
   if (read_only_) return {};
   journal_.checkpoint();
@@ -149,37 +150,37 @@ Result<TxId> Change::commit() {
   return committed;
 }
 
-uint64_t EngineImpl::now() {
+uint64_t Engine::now() {
   const Timestamp time = clock_.now();
   return pack_time(time.seconds, time.nanoseconds);
 }
 
-Result<void> EngineImpl::writable() const {
+Result<void> Engine::writable() const {
   if (read_only_) return Error{EROFS};
   return {};
 }
 
-Result<Locked> EngineImpl::lock_inode(InodeId id) {
+Result<Locked> Engine::lock_inode(InodeId id) {
   SFS_ASSIGN(InodeRef ref, cache_.get(id));
   std::unique_lock lock(ref->mutex);
   if (!ref->alive) return Error{ESTALE, "no such inode"};
   return Locked{std::move(ref), std::move(lock)};
 }
 
-Result<Locked> EngineImpl::lock_directory(InodeId id) {
+Result<Locked> Engine::lock_directory(InodeId id) {
   SFS_ASSIGN(Locked inode, lock_inode(id));
   if (!is_directory(inode->committed)) return Error{ENOTDIR};
   return inode;
 }
 
-Result<Directory*> EngineImpl::entries(Inode& directory) {
+Result<Directory*> Engine::entries(Inode& directory) {
   if (!directory.directory) {
     SFS_ASSIGN(directory.directory, Directory::load(heap_, directory.id, directory.committed));
   }
   return directory.directory.get();
 }
 
-Result<ExtentMap*> EngineImpl::extents(Inode& inode) {
+Result<ExtentMap*> Engine::extents(Inode& inode) {
   if (!is_regular(inode.committed)) {
     return Error{is_directory(inode.committed) ? EISDIR : EINVAL, "not a regular file"};
   }
@@ -190,7 +191,7 @@ Result<ExtentMap*> EngineImpl::extents(Inode& inode) {
   return inode.extents.get();
 }
 
-Attributes EngineImpl::attributes_of(const Inode& inode) const {
+Attributes Engine::attributes_of(const Inode& inode) const {
   const InodeImage& image = inode.committed;
   Attributes out;
   out.id = inode.id;
@@ -212,12 +213,12 @@ Attributes EngineImpl::attributes_of(const Inode& inode) const {
   return out;
 }
 
-Attributes EngineImpl::referenced(Inode& inode) {
+Attributes Engine::referenced(Inode& inode) {
   cache_.add_lookup(inode);
   return attributes_of(inode);
 }
 
-Space EngineImpl::space() {
+Space Engine::space() {
   Space space;
   space.data_blocks = geometry_.data_blocks() - geometry_.reserved_blocks();
   space.free_blocks = blocks_.free_blocks() + blocks_.pending_blocks();
@@ -229,11 +230,11 @@ Space EngineImpl::space() {
   return space;
 }
 
-uint32_t EngineImpl::vstream_capacity() const {
+uint32_t Engine::vstream_capacity() const {
   return static_cast<uint32_t>(geometry_.region_bytes(RegionKind::kVStreams) / sizeof(VStreamSlot));
 }
 
-std::vector<VStreamSlot> EngineImpl::load_vstreams() {
+std::vector<VStreamSlot> Engine::load_vstreams() {
   std::vector<VStreamSlot> slots(vstream_capacity());
   for (size_t slot = 0; slot < slots.size(); ++slot) {
     std::array<uint64_t, sizeof(VStreamSlot) / kWordSize> words{};
@@ -246,7 +247,7 @@ std::vector<VStreamSlot> EngineImpl::load_vstreams() {
   return slots;
 }
 
-Result<void> EngineImpl::store_vstream(uint32_t slot, const VStreamSlot& value) {
+Result<void> Engine::store_vstream(uint32_t slot, const VStreamSlot& value) {
   SFS_TRY(writable());
   if (slot >= vstream_capacity()) return Error{EINVAL, "vStream slot"};
   std::array<uint64_t, sizeof(VStreamSlot) / kWordSize> words{};
@@ -261,7 +262,7 @@ Result<void> EngineImpl::store_vstream(uint32_t slot, const VStreamSlot& value) 
   return {};
 }
 
-MetadataWords EngineImpl::metadata_words() const {
+MetadataWords Engine::metadata_words() const {
   // Read first: of words programmed meanwhile, checksums then count as metadata, never below 0.
   const uint64_t checksums = checksums_.words_programmed();
   return {region_.counters().words_programmed - checksums, journal_.stats().block_words};

@@ -37,12 +37,12 @@ uint64_t packed(Timestamp time) {
 
 }  // namespace
 
-Result<Attributes> EngineImpl::attributes(InodeId id) {
+Result<Attributes> Engine::attributes(InodeId id) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   return attributes_of(*inode);
 }
 
-Result<Attributes> EngineImpl::set_attributes(InodeId id, const AttributeChange& request) {
+Result<Attributes> Engine::set_attributes(InodeId id, const AttributeChange& request) {
   SFS_TRY(writable());
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   if (request.lazily && is_regular(inode->committed)) {
@@ -72,13 +72,13 @@ Result<Attributes> EngineImpl::set_attributes(InodeId id, const AttributeChange&
   return attributes_of(*inode);
 }
 
-Result<std::string> EngineImpl::read_symlink(InodeId id) {
+Result<std::string> Engine::read_symlink(InodeId id) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   if (!is_symlink(inode->committed)) return Error{EINVAL, "not a symbolic link"};
   return target_of(*inode);
 }
 
-Result<std::string> EngineImpl::target_of(const Inode& symlink) const {
+Result<std::string> Engine::target_of(const Inode& symlink) const {
   const InodeImage& image = symlink.committed;
   if ((image.flags & kInlineSymlink) != 0) {
     return std::string(reinterpret_cast<const char*>(image.inline_area), image.size);

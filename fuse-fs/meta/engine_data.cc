@@ -46,7 +46,7 @@ uint64_t blocks_of(uint64_t bytes) {
 
 }  // namespace
 
-Result<std::vector<Piece>> EngineImpl::map(InodeId id, FileBlock first, uint64_t count) {
+Result<std::vector<Piece>> Engine::map(InodeId id, FileBlock first, uint64_t count) {
   if (first.value > kMaxFileBlocks || count > kMaxFileBlocks - first.value) return Error{EFBIG};
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   SFS_ASSIGN(const ExtentMap* extents, this->extents(*inode));
@@ -65,7 +65,7 @@ Result<std::vector<Piece>> EngineImpl::map(InodeId id, FileBlock first, uint64_t
   return pieces;
 }
 
-Result<FileBlock> EngineImpl::seek_data(InodeId id, FileBlock from) {
+Result<FileBlock> Engine::seek_data(InodeId id, FileBlock from) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   SFS_ASSIGN(const ExtentMap* extents, this->extents(*inode));
   const uint64_t end = blocks_of(inode->size);
@@ -78,7 +78,7 @@ Result<FileBlock> EngineImpl::seek_data(InodeId id, FileBlock from) {
   return Error{ENXIO};
 }
 
-Result<FileBlock> EngineImpl::seek_hole(InodeId id, FileBlock from) {
+Result<FileBlock> Engine::seek_hole(InodeId id, FileBlock from) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   SFS_ASSIGN(const ExtentMap* extents, this->extents(*inode));
   const uint64_t end = blocks_of(inode->size);
@@ -95,14 +95,14 @@ Result<FileBlock> EngineImpl::seek_hole(InodeId id, FileBlock from) {
 // ---- Changing the current view
 
 // They were written, most of them: a temporary file that is gone before it was committed.
-void EngineImpl::discard(const std::vector<ExtentMap::Dropped>& runs) {
+void Engine::discard(const std::vector<ExtentMap::Dropped>& runs) {
   for (const auto& [run, committed] : runs) {
     checksums_.drop_in_flux(run.first, run.count);
     committed ? blocks_.discard_content(run) : blocks_.discard(run);
   }
 }
 
-Result<void> EngineImpl::begin_overwrite(InodeId id, std::span<const Piece> overwritten) {
+Result<void> Engine::begin_overwrite(InodeId id, std::span<const Piece> overwritten) {
   SFS_TRY(writable());
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   bool cleared = false;
@@ -113,7 +113,7 @@ Result<void> EngineImpl::begin_overwrite(InodeId id, std::span<const Piece> over
   return {};
 }
 
-Result<void> EngineImpl::finish_write(InodeId id, const WriteResult& result, SlotRoom& room) {
+Result<void> Engine::finish_write(InodeId id, const WriteResult& result, SlotRoom& room) {
   SFS_TRY(writable());
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   if (!result.added.empty()) {
@@ -147,7 +147,7 @@ Result<void> EngineImpl::finish_write(InodeId id, const WriteResult& result, Slo
 
 // New blocks' checksums are stored at once (no committed extent names the blocks yet), all of
 // them: what an earlier owner left must not stay. Overwritten blocks' wait for the flush.
-void EngineImpl::store_new_checksums(const WriteResult& result, Inode& inode) {
+void Engine::store_new_checksums(const WriteResult& result, Inode& inode) {
   if (!geometry_.checksums()) return;
   std::vector<std::vector<uint32_t>> fresh;
   fresh.reserve(result.added.size());
@@ -188,7 +188,7 @@ void EngineImpl::store_new_checksums(const WriteResult& result, Inode& inode) {
   for (size_t i = 0; i < fresh.size(); ++i) checksums_.store(result.added[i].block, fresh[i]);
 }
 
-Result<void> EngineImpl::set_size(InodeId id, uint64_t size) {
+Result<void> Engine::set_size(InodeId id, uint64_t size) {
   SFS_TRY(writable());
   if (size > kMaxFileBlocks * kBlockSize) return Error{EFBIG};
   SFS_ASSIGN(const Locked inode, lock_inode(id));
@@ -205,7 +205,7 @@ Result<void> EngineImpl::set_size(InodeId id, uint64_t size) {
   return {};
 }
 
-Result<void> EngineImpl::remove_range(InodeId id, FileBlock first, uint64_t count) {
+Result<void> Engine::remove_range(InodeId id, FileBlock first, uint64_t count) {
   SFS_TRY(writable());
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   SFS_ASSIGN(ExtentMap * extents, this->extents(*inode));
@@ -215,14 +215,14 @@ Result<void> EngineImpl::remove_range(InodeId id, FileBlock first, uint64_t coun
   return {};
 }
 
-bool EngineImpl::dirty(InodeId id) {
+bool Engine::dirty(InodeId id) {
   const InodeRef inode = cache_.find(id);  // dirty inodes stay in memory
   if (!inode) return false;
   const std::unique_lock lock(inode->mutex);
   return inode->alive && inode->dirty();
 }
 
-bool EngineImpl::needs_commit(InodeId id) {
+bool Engine::needs_commit(InodeId id) {
   const InodeRef inode = cache_.find(id);
   if (!inode) return false;
   const std::unique_lock lock(inode->mutex);
@@ -231,7 +231,7 @@ bool EngineImpl::needs_commit(InodeId id) {
 
 // ---- Committing it
 
-Result<void> EngineImpl::commit_inode(InodeId id, uint64_t epoch) {
+Result<void> Engine::commit_inode(InodeId id, uint64_t epoch) {
   SFS_TRY(writable());
   const InodeRef inode = cache_.find(id);
   if (!inode) return {};
@@ -242,7 +242,7 @@ Result<void> EngineImpl::commit_inode(InodeId id, uint64_t epoch) {
   return commit_steps(*inode, epoch);
 }
 
-Result<bool> EngineImpl::commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) {
+Result<bool> Engine::commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) {
   SFS_TRY(writable());
   const InodeRef inode = cache_.find(id);
   if (!inode) return false;
@@ -257,7 +257,7 @@ Result<bool> EngineImpl::commit_ahead(InodeId id, uint64_t epoch, uint64_t flush
   return true;
 }
 
-Result<void> EngineImpl::commit_steps(Inode& inode, uint64_t epoch) {
+Result<void> Engine::commit_steps(Inode& inode, uint64_t epoch) {
   for (;;) {
     SFS_ASSIGN(const bool complete, commit_step(inode, epoch));
     if (complete) return {};
@@ -265,7 +265,7 @@ Result<void> EngineImpl::commit_steps(Inode& inode, uint64_t epoch) {
 }
 
 // Flushed here, fenced by the commit that follows.
-void EngineImpl::publish_checksums(Inode& inode, uint64_t epoch) {
+void Engine::publish_checksums(Inode& inode, uint64_t epoch) {
   auto later = inode.overwritten.begin();
   for (const Inode::Overwritten& run : inode.overwritten) {
     if (run.epoch > epoch) {
@@ -277,7 +277,7 @@ void EngineImpl::publish_checksums(Inode& inode, uint64_t epoch) {
   inode.overwritten.erase(later, inode.overwritten.end());
 }
 
-void EngineImpl::flush_new_checksums(const Inode& inode, uint64_t epoch) {
+void Engine::flush_new_checksums(const Inode& inode, uint64_t epoch) {
   if (!inode.extents) return;
   inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t) {
     checksums_.flush(BlockNo{extent.block}, extent.length);
@@ -285,8 +285,8 @@ void EngineImpl::flush_new_checksums(const Inode& inode, uint64_t epoch) {
 }
 
 // One record's worth. False: there is more.
-Result<bool> EngineImpl::commit_step(Inode& inode, uint64_t epoch,
-                                     std::span<const DataCondition> conditions) {
+Result<bool> Engine::commit_step(Inode& inode, uint64_t epoch,
+                                 std::span<const DataCondition> conditions) {
   Change change = this->change();
   for (const DataCondition& each : conditions) change.tx.condition(each);
   InodeImage& next = change.next(inode);
@@ -307,7 +307,7 @@ Result<bool> EngineImpl::commit_step(Inode& inode, uint64_t epoch,
 }
 
 // The record that a plan of its extents is in.
-Result<void> EngineImpl::commit_plan(Inode& inode, Change& change, ExtentMap::Plan plan) {
+Result<void> Engine::commit_plan(Inode& inode, Change& change, ExtentMap::Plan plan) {
   InodeImage& next = change.next(inode);
   uint64_t blocks = block_count(next);
   for (const BlockRun& run : plan.allocated) {
@@ -357,8 +357,8 @@ uint16_t resumed_as(const Inode& inode, const InodeImage& next, uint64_t size, b
 }  // namespace
 
 // A change too large for one record: blocks past the size may exist until the last one.
-void EngineImpl::put_current(Inode& inode, InodeImage& next, uint64_t epoch,
-                             const ExtentMap::Plan& plan) {
+void Engine::put_current(Inode& inode, InodeImage& next, uint64_t epoch,
+                         const ExtentMap::Plan& plan) {
   next.mtime = inode.mtime;
   next.ctime = inode.ctime;
   const uint64_t size = size_at(inode, epoch);
@@ -368,7 +368,7 @@ void EngineImpl::put_current(Inode& inode, InodeImage& next, uint64_t epoch,
   next.flags = static_cast<uint16_t>((next.flags & ~(kTruncating | kExtending)) | resumed);
 }
 
-void EngineImpl::size_committed(Inode& inode, uint64_t epoch) {
+void Engine::size_committed(Inode& inode, uint64_t epoch) {
   inode.ready_size = size_at(inode, epoch);
   std::erase_if(inode.growth, [epoch](const auto& growth) { return growth.epoch <= epoch; });
   inode.attributes_dirty = !inode.growth.empty();

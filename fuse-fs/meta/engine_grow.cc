@@ -14,7 +14,7 @@
 
 namespace streamfs::meta {
 
-Result<void> EngineImpl::grow(const Superblock& larger, const Announce& announce) {
+Result<void> Engine::grow(const Superblock& larger, const Announce& announce) {
   SFS_TRY(writable());
   SFS_ASSIGN(const Geometry planned, Geometry::from(larger));
   const uint64_t from = geometry_.meta_size(), length = larger.meta_size - from;

@@ -42,26 +42,26 @@ void put_inode_body(Transaction& tx, InodeId id, const InodeImage& image) {
 
 }  // namespace
 
-void EngineImpl::touch(Change& change, Inode& directory) {
+void Engine::touch(Change& change, Inode& directory) {
   InodeImage& next = change.next(directory);
   next.mtime = next.ctime = now();
 }
 
 // The inode a name leads to, which must exist.
-Result<InodeRef> EngineImpl::named(InodeId id) {
+Result<InodeRef> Engine::named(InodeId id) {
   auto ref = cache_.get(id);
   if (!ref && ref.error().code == ESTALE) return Error{EIO, "a name leads to no inode"};
   return ref;
 }
 
 // The inode of a file handle: of any type, known to the caller by its number alone.
-Result<Attributes> EngineImpl::lookup_itself(InodeId id) {
+Result<Attributes> Engine::lookup_itself(InodeId id) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   if (inode->committed.nlink == 0) return Error{ESTALE, "no such inode"};
   return referenced(*inode);
 }
 
-Result<Attributes> EngineImpl::lookup(InodeId parent, std::string_view name) {
+Result<Attributes> Engine::lookup(InodeId parent, std::string_view name) {
   if (name == ".") return lookup_itself(parent);
   InodeRef child;
   {
@@ -86,9 +86,8 @@ Result<Attributes> EngineImpl::lookup(InodeId parent, std::string_view name) {
 
 // ---- Create
 
-Result<EngineImpl::NewInode> EngineImpl::prepare_inode(Change& change, const Inode& parent,
-                                                       const CreateRequest& request,
-                                                       uint32_t nlink) {
+Result<Engine::NewInode> Engine::prepare_inode(Change& change, const Inode& parent,
+                                               const CreateRequest& request, uint32_t nlink) {
   SFS_ASSIGN(InodeSlots::Claim slot, slots_.take());
   NewInode made{std::move(slot), {}, {}, {}, {}};
   // Words 16–31 stay what they are in META: the image must mirror it, and so must each copy, in
@@ -120,7 +119,7 @@ Result<EngineImpl::NewInode> EngineImpl::prepare_inode(Change& change, const Ino
   return made;
 }
 
-Result<void> EngineImpl::put_symlink(Change& change, NewInode& made, std::string_view target) {
+Result<void> Engine::put_symlink(Change& change, NewInode& made, std::string_view target) {
   if (target.empty()) return Error{ENOENT};
   if (target.size() >= kBlockSize) return Error{ENAMETOOLONG};
   made.image.size = target.size();
@@ -137,7 +136,7 @@ Result<void> EngineImpl::put_symlink(Change& change, NewInode& made, std::string
 
 // Commits a new inode. It is in memory, locked, before anyone can find it in META. What can still
 // fail comes before: a body tells the slot's next owner that its generation is used.
-std::pair<Result<TxId>, Locked> EngineImpl::commit_new(Change& change, NewInode& made) {
+std::pair<Result<TxId>, Locked> Engine::commit_new(Change& change, NewInode& made) {
   std::unique_lock<Mutex> lock;
   InodeRef inode = cache_.insert(made.slot.id(), made.image, lock);
   put_inode_body(change.tx, made.slot.id(), made.image);
@@ -155,8 +154,8 @@ std::pair<Result<TxId>, Locked> EngineImpl::commit_new(Change& change, NewInode&
   return {committed, Locked{std::move(inode), std::move(lock)}};
 }
 
-Result<Attributes> EngineImpl::create(InodeId parent, std::string_view name,
-                                      const CreateRequest& request) {
+Result<Attributes> Engine::create(InodeId parent, std::string_view name,
+                                  const CreateRequest& request) {
   SFS_TRY(writable());
   SFS_TRY(check_name(name));
   SFS_ASSIGN(const Locked directory, lock_directory(parent));
@@ -179,7 +178,7 @@ Result<Attributes> EngineImpl::create(InodeId parent, std::string_view name,
   return referenced(*inode);
 }
 
-Result<Attributes> EngineImpl::create_unnamed(InodeId parent, const CreateRequest& request) {
+Result<Attributes> Engine::create_unnamed(InodeId parent, const CreateRequest& request) {
   SFS_TRY(writable());
   SFS_ASSIGN(const Locked directory, lock_directory(parent));
   if (directory->committed.nlink == 0) return Error{ENOENT, "removed directory"};
@@ -193,7 +192,7 @@ Result<Attributes> EngineImpl::create_unnamed(InodeId parent, const CreateReques
   return referenced(*inode);
 }
 
-Result<Attributes> EngineImpl::link(InodeId target, InodeId parent, std::string_view name) {
+Result<Attributes> Engine::link(InodeId target, InodeId parent, std::string_view name) {
   SFS_TRY(writable());
   SFS_TRY(check_name(name));
   if (target == parent) return Error{EPERM, "hard link to a directory"};
@@ -235,8 +234,8 @@ Result<Attributes> EngineImpl::link(InodeId target, InodeId parent, std::string_
 // then would be against the order of locks. So it is tried: nearly always nobody has it. Where
 // somebody has, everything is unlocked and locked again in order, with that inode among `more`, and
 // the name is looked up anew.
-Result<void> EngineImpl::lock_all(InodeLocks& locks, std::initializer_list<InodeId> directories,
-                                  std::span<const InodeId> more) {
+Result<void> Engine::lock_all(InodeLocks& locks, std::initializer_list<InodeId> directories,
+                              std::span<const InodeId> more) {
   for (const InodeId id : directories) {
     if (locks.contains(id)) continue;
     SFS_ASSIGN(InodeRef ref, cache_.get(id));
@@ -255,7 +254,7 @@ Result<void> EngineImpl::lock_all(InodeLocks& locks, std::initializer_list<Inode
   return {};
 }
 
-Result<bool> EngineImpl::try_lock(InodeLocks& locks, InodeId id) {
+Result<bool> Engine::try_lock(InodeLocks& locks, InodeId id) {
   if (locks.contains(id)) return locks[id].alive;  // or freed since: all is locked anew
   SFS_ASSIGN(InodeRef ref, named(id));
   if (!locks.try_lock(std::move(ref))) return false;
@@ -263,7 +262,7 @@ Result<bool> EngineImpl::try_lock(InodeLocks& locks, InodeId id) {
   return true;
 }
 
-Result<Orphans::Claim> EngineImpl::put_drop_name(Change& change, Inode& inode) {
+Result<Orphans::Claim> Engine::put_drop_name(Change& change, Inode& inode) {
   InodeImage& next = change.next(inode);
   next.nlink = is_directory(next) || next.nlink == 0 ? 0 : next.nlink - 1;
   next.ctime = now();
@@ -273,7 +272,7 @@ Result<Orphans::Claim> EngineImpl::put_drop_name(Change& change, Inode& inode) {
   return orphan;
 }
 
-Result<void> EngineImpl::check_removable(Inode& inode, bool directory) {
+Result<void> Engine::check_removable(Inode& inode, bool directory) {
   if (!directory)
     return is_directory(inode.committed) ? Result<void>(Error{EISDIR}) : Result<void>();
   if (!is_directory(inode.committed)) return Error{ENOTDIR};
@@ -283,7 +282,7 @@ Result<void> EngineImpl::check_removable(Inode& inode, bool directory) {
   return {};
 }
 
-Result<InodeId> EngineImpl::remove_name(InodeId parent, std::string_view name, bool directory) {
+Result<InodeId> Engine::remove_name(InodeId parent, std::string_view name, bool directory) {
   SFS_TRY(writable());
   SFS_TRY(check_name(name));
   for (InodeId id = parent;;) {
@@ -299,8 +298,8 @@ Result<InodeId> EngineImpl::remove_name(InodeId parent, std::string_view name, b
   }
 }
 
-Result<InodeId> EngineImpl::remove_found(Inode& from, const Directory::Found& found, Inode& inode,
-                                         bool directory) {
+Result<InodeId> Engine::remove_found(Inode& from, const Directory::Found& found, Inode& inode,
+                                     bool directory) {
   SFS_TRY(check_removable(inode, directory));
   Change change = this->change();
   from.directory->put_remove(change.tx, found);
@@ -313,11 +312,11 @@ Result<InodeId> EngineImpl::remove_found(Inode& from, const Directory::Found& fo
   return inode.id;
 }
 
-Result<InodeId> EngineImpl::unlink(InodeId parent, std::string_view name) {
+Result<InodeId> Engine::unlink(InodeId parent, std::string_view name) {
   return remove_name(parent, name, false);
 }
 
-Result<InodeId> EngineImpl::rmdir(InodeId parent, std::string_view name) {
+Result<InodeId> Engine::rmdir(InodeId parent, std::string_view name) {
   if (name == ".") return Error{EINVAL};
   if (name == "..") return Error{ENOTEMPTY};
   return remove_name(parent, name, true);
@@ -335,8 +334,8 @@ uint64_t slot_after(uint64_t cookie) {
 
 }  // namespace
 
-Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
-                                        const std::function<bool(const DirectoryEntry&)>& visit) {
+Result<void> Engine::read_directory(InodeId id, uint64_t cookie,
+                                    const std::function<bool(const DirectoryEntry&)>& visit) {
   SFS_ASSIGN(const Locked directory, lock_directory(id));
   SFS_ASSIGN(const Directory* names, entries(*directory));
   const InodeId parent{directory->committed.parent};
@@ -348,7 +347,7 @@ Result<void> EngineImpl::read_directory(InodeId id, uint64_t cookie,
   return {};
 }
 
-void EngineImpl::look_ahead(InodeId id, uint64_t cookie, size_t most) {
+void Engine::look_ahead(InodeId id, uint64_t cookie, size_t most) {
   std::vector<InodeId> ids;
   {
     const Result<Locked> directory = lock_directory(id);
@@ -358,12 +357,12 @@ void EngineImpl::look_ahead(InodeId id, uint64_t cookie, size_t most) {
   cache_.warm(ids);
 }
 
-Result<Attributes> EngineImpl::reference(InodeId id) {
+Result<Attributes> Engine::reference(InodeId id) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   return referenced(*inode);
 }
 
-void EngineImpl::reference(std::span<const InodeId> ids, const Referenced& found) {
+void Engine::reference(std::span<const InodeId> ids, const Referenced& found) {
   const std::vector<size_t> rest = cache_.add_lookups(
       ids, [&](size_t place, const Inode& inode) { found(place, attributes_of(inode)); });
   for (const size_t place : rest) {

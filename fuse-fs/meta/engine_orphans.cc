@@ -22,7 +22,7 @@ constexpr size_t kUnitsPerRecord = 6;  // 126 runs each; a record takes fewer th
 
 }  // namespace
 
-bool EngineImpl::forget(InodeId id, uint64_t count) {
+bool Engine::forget(InodeId id, uint64_t count) {
   const auto inode = lock_inode(id);
   const uint64_t left = cache_.drop_lookups(id, count);
   if (!inode || left != 0 || (*inode)->committed.nlink != 0) return false;
@@ -30,7 +30,7 @@ bool EngineImpl::forget(InodeId id, uint64_t count) {
   return true;
 }
 
-Result<void> EngineImpl::free_orphan(InodeId id) {
+Result<void> Engine::free_orphan(InodeId id) {
   SFS_TRY(writable());
   const auto locked = lock_inode(id);
   if (!locked) return locked.error().code == ESTALE ? Result<void>() : locked.error();
@@ -50,7 +50,7 @@ Result<void> EngineImpl::free_orphan(InodeId id) {
 }
 
 // Nothing of the current view will ever be committed.
-void EngineImpl::discard_current(Inode& inode) {
+void Engine::discard_current(Inode& inode) {
   if (inode.extents) {
     discard(inode.extents->overlay());
     inode.extents.reset();
@@ -65,7 +65,7 @@ void EngineImpl::discard_current(Inode& inode) {
 
 // Takes units off the front of the inode's chain: extents give their blocks back, the units
 // become dirty.
-Result<void> EngineImpl::drop_chain(Inode& inode, UnitKind kind) {
+Result<void> Engine::drop_chain(Inode& inode, UnitKind kind) {
   while (inode.committed.chain != 0) {
     Change change = this->change();
     InodeImage& next = change.next(inode);
@@ -89,7 +89,7 @@ Result<void> EngineImpl::drop_chain(Inode& inode, UnitKind kind) {
   return {};
 }
 
-Result<void> EngineImpl::collect_runs(uint64_t unit, std::vector<BlockRun>& runs) const {
+Result<void> Engine::collect_runs(uint64_t unit, std::vector<BlockRun>& runs) const {
   for (uint64_t i = 0; i < kExtentSlotsPerUnit; ++i) {
     const uint64_t at = unit + sizeof(UnitHeader) + i * sizeof(ExtentSlot);
     const Result<Extent> extent = read_extent(region_, geometry_, at);
@@ -100,8 +100,8 @@ Result<void> EngineImpl::collect_runs(uint64_t unit, std::vector<BlockRun>& runs
   return {};
 }
 
-Result<TxId> EngineImpl::commit_drop(Change& change, const std::vector<uint64_t>& units,
-                                     const std::vector<BlockRun>& runs) {
+Result<TxId> Engine::commit_drop(Change& change, const std::vector<uint64_t>& units,
+                                 const std::vector<BlockRun>& runs) {
   for (const uint64_t unit : units) heap_.put_kind(change.tx, unit, UnitKind::kDirty);
   for (const BlockRun& run : runs) {
     blocks_.about_to_free(run);
@@ -117,7 +117,7 @@ Result<TxId> EngineImpl::commit_drop(Change& change, const std::vector<uint64_t>
 }
 
 // At most 17 units: one record.
-Result<void> EngineImpl::drop_blob(Inode& inode, uint64_t InodeImage::* pointer) {
+Result<void> Engine::drop_blob(Inode& inode, uint64_t InodeImage::* pointer) {
   if (inode.committed.*pointer == 0) return {};
   SFS_ASSIGN(const auto units, heap_.chain(inode.committed.*pointer, UnitKind::kBlob, inode.id));
   if (units.size() > kMaxBlobUnits) return Error{EIO, "blob too long"};
@@ -128,7 +128,7 @@ Result<void> EngineImpl::drop_blob(Inode& inode, uint64_t InodeImage::* pointer)
 }
 
 // The inline extents, the inode's slot and its place among the orphans.
-Result<void> EngineImpl::drop_inode(Inode& inode) {
+Result<void> Engine::drop_inode(Inode& inode) {
   Change change = this->change();
   std::vector<BlockRun> runs;
   for (size_t slot = 0; slot < kInlineExtents; ++slot) {

@@ -21,7 +21,7 @@ constexpr uint64_t kAtOnce = 0;  // the epoch of what needs no flush
 
 }  // namespace
 
-Result<SlotRoom> EngineImpl::slot_room(uint64_t slots) {
+Result<SlotRoom> Engine::slot_room(uint64_t slots) {
   SlotRoom room;
   for (uint64_t i = 0; i < div_round_up(slots, kExtentSlotsPerUnit); ++i) {
     SFS_ASSIGN(Heap::Claim unit, heap_.take(Heap::Purpose::kCreate));
@@ -30,8 +30,8 @@ Result<SlotRoom> EngineImpl::slot_room(uint64_t slots) {
   return room;
 }
 
-Result<void> EngineImpl::preallocate(InodeId id, std::span<const WriteResult::NewPiece> pieces,
-                                     SlotRoom& room) {
+Result<void> Engine::preallocate(InodeId id, std::span<const WriteResult::NewPiece> pieces,
+                                 SlotRoom& room) {
   const auto inode = lock_inode(id);
   const auto extents = inode ? this->extents(**inode) : inode.error();
   if (!extents || read_only_) {
@@ -48,14 +48,14 @@ Result<void> EngineImpl::preallocate(InodeId id, std::span<const WriteResult::Ne
 }
 
 // Extents that an earlier record made committed go with the next commit.
-void EngineImpl::take_back(ExtentMap& extents, std::span<const WriteResult::NewPiece> pieces) {
+void Engine::take_back(ExtentMap& extents, std::span<const WriteResult::NewPiece> pieces) {
   for (const auto& piece : pieces) {
     for (const auto& [run, committed] : extents.remove(piece.first.value, piece.length))
       if (!committed) blocks_.cancel(run);
   }
 }
 
-Result<void> EngineImpl::unwrite(InodeId id, FileBlock first, uint64_t count, SlotRoom& room) {
+Result<void> Engine::unwrite(InodeId id, FileBlock first, uint64_t count, SlotRoom& room) {
   SFS_TRY(writable());
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   SFS_ASSIGN(ExtentMap * extents, this->extents(*inode));
@@ -68,7 +68,7 @@ Result<void> EngineImpl::unwrite(InodeId id, FileBlock first, uint64_t count, Sl
 }
 
 // A commit of several records was cut short. Without room in META the next commit goes on.
-Result<void> EngineImpl::finish_extending(Inode& inode) {
+Result<void> Engine::finish_extending(Inode& inode) {
   if ((inode.committed.flags & kExtending) == 0) return {};
   Result<void> done = commit_steps(inode, kAtOnce);
   return !done.ok() && done.error().code == ENOSPC ? Result<void>() : done;

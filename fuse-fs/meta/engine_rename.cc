@@ -23,7 +23,7 @@
 namespace streamfs::meta {
 
 // Two names, looked up, with everything they lead to locked.
-struct EngineImpl::Rename {
+struct Engine::Rename {
   Inode& from;
   Inode& to;
   Directory& from_names;
@@ -35,9 +35,9 @@ struct EngineImpl::Rename {
   const Caller* whiteout;  // who leaves one behind, or null
 };
 
-Result<RenameResult> EngineImpl::rename(InodeId from, std::string_view name, InodeId to,
-                                        std::string_view new_name, uint32_t flags,
-                                        const Caller& caller) {
+Result<RenameResult> Engine::rename(InodeId from, std::string_view name, InodeId to,
+                                    std::string_view new_name, uint32_t flags,
+                                    const Caller& caller) {
   SFS_TRY(writable());
   SFS_TRY(check_name(name));
   SFS_TRY(check_name(new_name));
@@ -53,10 +53,10 @@ Result<RenameResult> EngineImpl::rename(InodeId from, std::string_view name, Ino
 }
 
 // Nothing when somebody else has an inode that the names lead to: again, with these as hints.
-Result<std::optional<RenameResult>> EngineImpl::try_rename(InodeId from, std::string_view name,
-                                                           InodeId to, std::string_view new_name,
-                                                           uint32_t flags, const Caller& caller,
-                                                           Hints& hints) {
+Result<std::optional<RenameResult>> Engine::try_rename(InodeId from, std::string_view name,
+                                                       InodeId to, std::string_view new_name,
+                                                       uint32_t flags, const Caller& caller,
+                                                       Hints& hints) {
   InodeLocks locks;
   SFS_TRY(lock_all(locks, {from, to}, hints));
   SFS_ASSIGN(Directory * from_names, entries(locks[from]));
@@ -89,7 +89,7 @@ Result<std::optional<RenameResult>> EngineImpl::try_rename(InodeId from, std::st
   return std::optional(result);
 }
 
-Result<void> EngineImpl::check_rename(const Rename& rename, uint32_t flags) {
+Result<void> Engine::check_rename(const Rename& rename, uint32_t flags) {
   if (rename.to.committed.nlink == 0) return Error{ENOENT, "removed directory"};
   if (is_directory(rename.moved.committed) && &rename.from != &rename.to) {
     SFS_TRY(check_not_inside(rename.moved.id, rename.to.id));
@@ -103,7 +103,7 @@ Result<void> EngineImpl::check_rename(const Rename& rename, uint32_t flags) {
   return {};
 }
 
-Result<void> EngineImpl::check_replaced(const Rename& rename) {
+Result<void> Engine::check_replaced(const Rename& rename) {
   const bool moves_directory = is_directory(rename.moved.committed);
   if (!rename.target) {
     const bool arrives = moves_directory && &rename.from != &rename.to;
@@ -120,7 +120,7 @@ Result<void> EngineImpl::check_replaced(const Rename& rename) {
 }
 
 // Parents change only under the rename mutex, so the way up holds still.
-Result<void> EngineImpl::check_not_inside(InodeId moved, InodeId directory) const {
+Result<void> Engine::check_not_inside(InodeId moved, InodeId directory) const {
   const uint64_t deepest = heap_.total() * kInodesPerUnit;
   InodeId at = directory;
   for (uint64_t depth = 0; depth <= deepest; ++depth) {
@@ -133,7 +133,7 @@ Result<void> EngineImpl::check_not_inside(InodeId moved, InodeId directory) cons
 }
 
 // What follows a moved inode: its ctime, a directory's parent and both link counts.
-void EngineImpl::put_moved(Change& change, Inode& moved, Inode& from, Inode& to) {
+void Engine::put_moved(Change& change, Inode& moved, Inode& from, Inode& to) {
   change.next(moved).ctime = now();
   if (!is_directory(moved.committed) || &from == &to) return;
   change.next(moved).parent = to.id.value;
@@ -143,7 +143,7 @@ void EngineImpl::put_moved(Change& change, Inode& moved, Inode& from, Inode& to)
 
 // The old name: gone, or a whiteout's, which overlay filesystems leave for a lower layer to be
 // hidden.
-Result<std::optional<EngineImpl::NewInode>> EngineImpl::put_vacate(Change& change, Rename& rename) {
+Result<std::optional<Engine::NewInode>> Engine::put_vacate(Change& change, Rename& rename) {
   if (rename.whiteout == nullptr) {
     rename.from_names.put_remove(change.tx, rename.source);
     return std::optional<NewInode>();
@@ -154,7 +154,7 @@ Result<std::optional<EngineImpl::NewInode>> EngineImpl::put_vacate(Change& chang
   return std::optional(std::move(made));
 }
 
-Result<RenameResult> EngineImpl::move_name(Rename& rename, std::string_view new_name) {
+Result<RenameResult> Engine::move_name(Rename& rename, std::string_view new_name) {
   Change change = this->change();
   SFS_ASSIGN(auto whiteout, put_vacate(change, rename));
   Directory::Insertion insertion;
@@ -180,8 +180,8 @@ Result<RenameResult> EngineImpl::move_name(Rename& rename, std::string_view new_
   return result;
 }
 
-Result<RenameResult> EngineImpl::exchange_names(Rename& rename, const Directory::Found& target,
-                                                Inode& other) {
+Result<RenameResult> Engine::exchange_names(Rename& rename, const Directory::Found& target,
+                                            Inode& other) {
   Change change = this->change();
   rename.from_names.put_replace(change.tx, rename.source, target.id, target.type);
   rename.to_names.put_replace(change.tx, target, rename.source.id, rename.source.type);

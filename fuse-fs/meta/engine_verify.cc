@@ -14,7 +14,7 @@
 
 namespace streamfs::meta {
 
-std::vector<InodeId> EngineImpl::inodes_after(InodeId after, size_t most) {
+std::vector<InodeId> Engine::inodes_after(InodeId after, size_t most) {
   std::vector<InodeId> found;
   const uint64_t first = after.value + 1;
   uint64_t unit = geometry_.unit_of(inode_offset(after)).value_or(0);
@@ -28,7 +28,7 @@ std::vector<InodeId> EngineImpl::inodes_after(InodeId after, size_t most) {
   return found;
 }
 
-Result<void> EngineImpl::verify(InodeId id) {
+Result<void> Engine::verify(InodeId id) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   SFS_ASSIGN(const InodeImage image, read_inode(heap_, id, Look::kAll));
   if (is_directory(image)) SFS_TRY(verify_directory(id, image));
@@ -40,7 +40,7 @@ Result<void> EngineImpl::verify(InodeId id) {
   return {};
 }
 
-Result<void> EngineImpl::verify_extents(InodeId id, const InodeImage& image) {
+Result<void> Engine::verify_extents(InodeId id, const InodeImage& image) {
   SFS_ASSIGN(const auto units, heap_.chain(image.chain, UnitKind::kExtents, id, Look::kAll));
   for (const uint64_t unit : units) {
     for (uint64_t i = 0; i < kExtentSlotsPerUnit; ++i) {
@@ -54,13 +54,13 @@ Result<void> EngineImpl::verify_extents(InodeId id, const InodeImage& image) {
   return {};
 }
 
-Result<void> EngineImpl::verify_blob(InodeId id, uint64_t first) const {
+Result<void> Engine::verify_blob(InodeId id, uint64_t first) const {
   SFS_ASSIGN(const auto units, heap_.chain(first, UnitKind::kBlob, id, Look::kAll));
   for (const uint64_t unit : units) SFS_TRY(read_blob_unit(region_, unit, Look::kAll));
   return {};
 }
 
-Result<void> EngineImpl::verify_directory(InodeId id, const InodeImage& image) const {
+Result<void> Engine::verify_directory(InodeId id, const InodeImage& image) const {
   SFS_ASSIGN(const auto units, heap_.chain(image.chain, UnitKind::kDirectory, id, Look::kAll));
   for (const uint64_t unit : units) {
     for (uint32_t index = 0; index < kDirSlotsPerUnit;) {
@@ -72,7 +72,7 @@ Result<void> EngineImpl::verify_directory(InodeId id, const InodeImage& image) c
   return {};
 }
 
-Result<void> EngineImpl::verify_maps() {
+Result<void> Engine::verify_maps() {
   std::string where;
   for (const auto& [kind, name] : kMaps) {
     const uint64_t words = differing_words(region_, geometry_, kind);

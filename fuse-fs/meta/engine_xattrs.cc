@@ -61,7 +61,7 @@ Result<Acl> acl_of(const InodeImage& image, std::string_view key, std::string_vi
 
 }  // namespace
 
-Result<XattrMap> EngineImpl::xattrs(const Inode& inode) const {
+Result<XattrMap> Engine::xattrs(const Inode& inode) const {
   const InodeImage& image = inode.committed;
   if (image.inline_xattr_bytes > 0) {
     const auto bytes = std::as_bytes(inline_xattr_words(image)).first(image.inline_xattr_bytes);
@@ -72,7 +72,7 @@ Result<XattrMap> EngineImpl::xattrs(const Inode& inode) const {
   return decode_xattrs(bytes);
 }
 
-Result<std::string> EngineImpl::get_xattr(InodeId id, std::string_view name) {
+Result<std::string> Engine::get_xattr(InodeId id, std::string_view name) {
   const bool acl = is_acl(name);
   if (!acl) SFS_TRY(check_xattr_name(name));
   SFS_ASSIGN(const Locked inode, lock_inode(id));
@@ -85,7 +85,7 @@ Result<std::string> EngineImpl::get_xattr(InodeId id, std::string_view name) {
   return format_acl(list);
 }
 
-Result<std::vector<std::string>> EngineImpl::list_xattr(InodeId id) {
+Result<std::vector<std::string>> Engine::list_xattr(InodeId id) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   SFS_ASSIGN(const XattrMap all, xattrs(*inode));
   std::vector<std::string> names;
@@ -93,8 +93,8 @@ Result<std::vector<std::string>> EngineImpl::list_xattr(InodeId id) {
   return names;
 }
 
-Result<void> EngineImpl::set_xattr(InodeId id, std::string_view name, std::string_view value,
-                                   int flags) {
+Result<void> Engine::set_xattr(InodeId id, std::string_view name, std::string_view value,
+                               int flags) {
   SFS_TRY(writable());
   if (is_acl(name)) return set_acl(id, name, value, (flags & kXattrKillSgid) != 0);
   SFS_TRY(check_xattr_name(name));
@@ -110,8 +110,8 @@ Result<void> EngineImpl::set_xattr(InodeId id, std::string_view name, std::strin
 }
 
 // The mode's permission bits follow an access ACL; one that says no more than they do is not kept.
-Result<void> EngineImpl::set_acl(InodeId id, std::string_view name, std::string_view value,
-                                 bool kill_sgid) {
+Result<void> Engine::set_acl(InodeId id, std::string_view name, std::string_view value,
+                             bool kill_sgid) {
   SFS_ASSIGN(const Acl acl, parse_acl(value));
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   if (is_symlink(inode->committed)) return Error{EOPNOTSUPP, "ACL of a symbolic link"};
@@ -132,7 +132,7 @@ Result<void> EngineImpl::set_acl(InodeId id, std::string_view name, std::string_
   return commit_xattrs(change, *inode, all);
 }
 
-Result<void> EngineImpl::remove_xattr(InodeId id, std::string_view name) {
+Result<void> Engine::remove_xattr(InodeId id, std::string_view name) {
   SFS_TRY(writable());
   const bool acl = is_acl(name);
   if (!acl) SFS_TRY(check_xattr_name(name));
@@ -146,8 +146,8 @@ Result<void> EngineImpl::remove_xattr(InodeId id, std::string_view name) {
 }
 
 // Adds to the change: the image's attributes are these. ENOSPC: more than an inode may have.
-Result<NewBlob> EngineImpl::put_xattrs(Change& change, InodeId id, InodeImage& image,
-                                       const XattrMap& attributes) {
+Result<NewBlob> Engine::put_xattrs(Change& change, InodeId id, InodeImage& image,
+                                   const XattrMap& attributes) {
   const std::string bytes = encode_xattrs(attributes);
   if (bytes.size() > kMaxXattrBytes) return Error{ENOSPC, "extended attributes of an inode"};
   const auto flags = image.flags & ~kHasCapability;
@@ -168,7 +168,7 @@ Result<NewBlob> EngineImpl::put_xattrs(Change& change, InodeId id, InodeImage& i
 }
 
 // Commits the change, with these attributes in the place of those there are.
-Result<void> EngineImpl::commit_xattrs(Change& change, Inode& inode, const XattrMap& attributes) {
+Result<void> Engine::commit_xattrs(Change& change, Inode& inode, const XattrMap& attributes) {
   SFS_ASSIGN(const auto old, heap_.chain(inode.committed.xattr, UnitKind::kBlob, inode.id));
   if (old.size() > kMaxBlobUnits) return Error{EIO, "blob too long"};
   InodeImage& next = change.next(inode);
@@ -179,13 +179,13 @@ Result<void> EngineImpl::commit_xattrs(Change& change, Inode& inode, const Xattr
   return {};
 }
 
-Result<void> EngineImpl::commit_without_capability(Change& change, Inode& inode) {
+Result<void> Engine::commit_without_capability(Change& change, Inode& inode) {
   SFS_ASSIGN(XattrMap all, xattrs(inode));
   all.erase(std::string(kCapabilityName));
   return commit_xattrs(change, inode, all);
 }
 
-Result<void> EngineImpl::drop_capability(InodeId id) {
+Result<void> Engine::drop_capability(InodeId id) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   if ((inode->committed.flags & kHasCapability) == 0) return {};
   SFS_TRY(writable());
@@ -193,7 +193,7 @@ Result<void> EngineImpl::drop_capability(InodeId id) {
   return commit_without_capability(change, *inode);
 }
 
-Result<std::optional<Acl>> EngineImpl::default_acl(const Inode& directory) const {
+Result<std::optional<Acl>> Engine::default_acl(const Inode& directory) const {
   SFS_ASSIGN(const XattrMap all, xattrs(directory));
   const auto found = all.find(kDefaultAclKey);
   if (found == all.end()) return std::optional<Acl>();
@@ -202,8 +202,8 @@ Result<std::optional<Acl>> EngineImpl::default_acl(const Inode& directory) const
 }
 
 // The mode a new inode gets, and its ACLs: the parent's default ACL or the umask decides.
-Result<NewBlob> EngineImpl::put_permissions(Change& change, InodeId id, InodeImage& image,
-                                            const Inode& parent, uint32_t umask) {
+Result<NewBlob> Engine::put_permissions(Change& change, InodeId id, InodeImage& image,
+                                        const Inode& parent, uint32_t umask) {
   if (is_symlink(image)) return NewBlob();
   SFS_ASSIGN(const auto from_parent, default_acl(parent));
   if (!from_parent) {
