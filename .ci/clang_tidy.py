@@ -24,7 +24,7 @@ from includes import closure
 
 ROOT = Path(__file__).resolve().parent.parent
 FINDING = re.compile(r": (error|warning): ")
-SHIPPED = {"base", "libstream", "pmem", "learning", "emulator", "fuse-fs", "classifierd"}
+SHIPPED = {"base", "libstream", "pmem", "trace", "learning", "ssd", "lab", "fuse-fs", "classifierd"}
 RECENT_COMMITS = 20
 # A change to one of these bears on every file.
 BEARS_ON_ALL = {Path(".clang-tidy"), Path("requirements.lock")}

@@ -18,10 +18,11 @@ from includes import quoted_includes, source_files
 FLOORS = {
     "base": 0,
     "libstream": 0,
+    "trace": 1,
     "pmem": 1,
     "learning": 1,
     "fuse-fs/uring": 1,
-    "emulator": 2,
+    "ssd": 2,
     "fuse-fs/nvme": 2,
     "fuse-fs/blockdev": 3,
     "fuse-fs/meta": 3,
@@ -30,16 +31,19 @@ FLOORS = {
     "fuse-fs/frontend": 6,
     "fuse-fs/tools": 7,
     # Beside the house: they use it, nothing in it uses them.
-    "classifierd": 3,
+    "lab": 3,
+    "classifierd": 4,
     "bench": 8,
     "tests": 9,
 }
 # Numbers alone would allow these: meta and placement meet only in data; NVMe is the data device's
 # affair; the daemon is another process, and what it shares with the filesystem lies in base/wire.
+# Only research uses the laboratory.
 FORBIDDEN = {
     ("fuse-fs/placement", "fuse-fs/meta"),
     *((floor, "fuse-fs/nvme") for floor in ("fuse-fs/meta", "fuse-fs/placement", "fuse-fs/data")),
     *((floor, "classifierd") for floor in FLOORS if floor != "classifierd"),
+    *((floor, "lab") for floor in FLOORS if floor not in ("lab", "classifierd", "bench", "tests")),
     *((floor, "libstream") for floor in FLOORS if floor not in ("libstream", "bench", "tests")),
 }
 # libstream is libc only, but the ioctl it sends is defined where both ends see it.

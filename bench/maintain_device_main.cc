@@ -19,17 +19,17 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "emulator/background.h"
-#include "emulator/geometry.h"
-#include "emulator/image.h"
-#include "emulator/ssd.h"
-#include "emulator/stats.h"
+#include "ssd/background.h"
+#include "ssd/geometry.h"
+#include "ssd/image.h"
+#include "ssd/ssd.h"
+#include "ssd/stats.h"
 
 namespace streamfs::bench {
 namespace {
 
-using emulator::kPageBytes;
 using nlohmann::json;
+using ssd::kPageBytes;
 
 struct Options {
   std::string image;
@@ -45,20 +45,20 @@ struct Options {
 class Host {
  public:
   explicit Host(const Options& options) : options_(options), random_(options.seed) {
-    emulator::GeometryRequest request;
+    ssd::GeometryRequest request;
     request.user_bytes = options.user_bytes;
     request.spare = options.spare;
     request.streams = 1;
     request.map_unit_bytes = options.unit_bytes;
-    request.nand = emulator::NandShape{4, 1, 1, 2, 4, emulator::Cell::kMlc};
-    const auto geometry = need(emulator::plan_geometry(request));
-    must(emulator::Image::create(options.image, geometry, true));
-    ssd_ = need(emulator::Ssd::open(options.image, {}));
+    request.nand = ssd::NandShape{4, 1, 1, 2, 4, ssd::Cell::kMlc};
+    const auto geometry = need(ssd::plan_geometry(request));
+    must(ssd::Image::create(options.image, geometry, true));
+    ssd_ = need(ssd::Ssd::open(options.image, {}));
     pages_ = geometry.user_pages;
   }
 
   uint64_t pages() const { return pages_; }
-  emulator::Ssd& ssd() { return *ssd_; }
+  ssd::Ssd& ssd() { return *ssd_; }
   uint64_t draw(uint64_t below) { return random_() % below; }
 
   void write(uint64_t page, uint64_t pages) {
@@ -97,12 +97,12 @@ class Host {
   const Options& options_;
   std::mt19937_64 random_;
   std::vector<std::byte> bytes_ = std::vector<std::byte>(kMost * kPageBytes, std::byte{1});
-  std::unique_ptr<emulator::Ssd> ssd_;
+  std::unique_ptr<ssd::Ssd> ssd_;
   uint64_t pages_ = 0;
 };
 
 void print(Host& host, json more) {
-  more.update(emulator::to_json(host.ssd().stats()));
+  more.update(ssd::to_json(host.ssd().stats()));
   more["wear_most"] = host.ssd().wear().most;
   fmt::print("{}\n", more.dump());
 }
@@ -112,7 +112,7 @@ void run_idle(const Options& options) {
   Host host(options);
   const auto live = static_cast<uint64_t>(static_cast<double>(host.pages()) * options.utilisation);
   const uint64_t burst = options.burst_bytes / kPageBytes;
-  emulator::IdleLimits limits;
+  ssd::IdleLimits limits;
   limits.idle_ns = static_cast<uint64_t>(options.idle_seconds * 1e9);
   if (options.off) limits.pages = 0;
   host.fill(live);
@@ -121,7 +121,7 @@ void run_idle(const Options& options) {
     for (uint64_t written = 0; written < pages; written += burst, ++bursts) {
       host.overwrite(live, burst);
       const auto report = host.ssd().run_idle(limits);
-      if (report.end == emulator::IdleReport::End::kNothingLeft) ++finished;
+      if (report.end == ssd::IdleReport::End::kNothingLeft) ++finished;
     }
   };
   host.overwrite(live, host.pages());
@@ -198,7 +198,7 @@ void run_trims(const Options& options) {
     const auto before = host.ssd().stats();
     host.overwrite(database, part, unit);
     const auto after = host.ssd().stats();
-    const auto seconds_of = [](const emulator::SsdStats& stats) {
+    const auto seconds_of = [](const ssd::SsdStats& stats) {
       return stats.time.simulated_mb_per_s == 0
                  ? 0
                  : static_cast<double>(stats.written_bytes) / 1e6 / stats.time.simulated_mb_per_s;

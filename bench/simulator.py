@@ -41,7 +41,7 @@ def run(*arguments: str | float) -> Run:
 
 
 def formula(name: str, alpha: float, **options: float) -> float:
-    """Return write amplification in closed form (emulator/model/waf.h)."""
+    """Return write amplification in closed form (lab/formulas/waf.h)."""
     words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
     figures = run("model", name, "--alpha", alpha, *words).figures
     return float(figures["waf"])

@@ -30,9 +30,9 @@
 #include "classifierd/src_core/simulator.h"
 #include "classifierd/src_core/telemetry_reader.h"
 #include "classifierd/src_core/views.h"
-#include "emulator/geometry.h"
 #include "learning/logistic.h"
 #include "learning/tokens.h"
+#include "ssd/geometry.h"
 
 namespace py = pybind11;
 
@@ -266,7 +266,7 @@ void bind_wire(py::module_& m) {
   m.attr("TELEMETRY_MAGIC") = wire::kTelemetryMagic;
   m.attr("TELEMETRY_VERSION") = wire::kTelemetryVersion;
   m.attr("AGE_BINS") = kAgeBins;
-  m.attr("RESERVE_BLOCKS") = emulator::kReserveBlocks;
+  m.attr("RESERVE_BLOCKS") = ssd::kReserveBlocks;
   m.attr("FEATURES") =
       py::dict(py::arg("comm") = uint32_t{kComm}, py::arg("ext") = uint32_t{kExtension},
                py::arg("dir") = uint32_t{kDirectory}, py::arg("vstream") = uint32_t{kVStream},

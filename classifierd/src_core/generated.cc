@@ -8,14 +8,14 @@
 
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/or_throw.h"
-#include "emulator/workload/generator.h"
-#include "emulator/workload/op_source.h"
+#include "lab/workload/generator.h"
+#include "lab/workload/op_source.h"
 
 namespace streamfs::classifier {
 namespace {
 
-using emulator::OpKind;
-using emulator::PageOp;
+using lab::OpKind;
+using lab::PageOp;
 using wire::TelemetryKind;
 using wire::TelemetryRecord;
 
@@ -41,9 +41,9 @@ TelemetryRecord record_of(const PageOp& op) {
 }  // namespace
 
 Generated generated(const std::string& name, uint32_t pages, uint64_t writes, uint64_t seed) {
-  const emulator::GeneratorKind& kind = *or_throw(emulator::find_generator(name));
+  const lab::GeneratorKind& kind = *or_throw(lab::find_generator(name));
   const auto source =
-      or_throw(emulator::make_generator(name, {.pages = pages, .writes = writes, .seed = seed}));
+      or_throw(lab::make_generator(name, {.pages = pages, .writes = writes, .seed = seed}));
   Generated out{.records = {}, .starts_full = kind.prefill};
   for (;;) {
     const auto batch = or_throw(source->next());
@@ -60,7 +60,7 @@ Generated generated(const std::string& name, uint32_t pages, uint64_t writes, ui
 
 std::vector<std::string> generator_names() {
   std::vector<std::string> names;
-  for (const emulator::GeneratorKind& kind : emulator::generators()) names.push_back(kind.name);
+  for (const lab::GeneratorKind& kind : lab::generators()) names.push_back(kind.name);
   return names;
 }
 

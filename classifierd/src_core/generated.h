@@ -1,4 +1,4 @@
-// The simulator's generated workloads (emulator/workload/generator.h) as records.
+// The simulator's generated workloads (lab/workload/generator.h) as records.
 // Thread safety: pure functions.
 #pragma once
 

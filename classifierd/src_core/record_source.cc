@@ -6,17 +6,17 @@
 #include "base/result.h"
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/record_check.h"
-#include "emulator/workload/op_source.h"
+#include "lab/workload/op_source.h"
 
 namespace streamfs::classifier {
 
-using emulator::OpKind;
-using emulator::PageOp;
+using lab::OpKind;
+using lab::PageOp;
 using wire::TelemetryRecord;
 
 Result<std::span<const PageOp>> RecordSource::next() {
   batch_.clear();
-  for (; next_ < records_.size() && batch_.size() < emulator::kBatchOps; ++next_) {
+  for (; next_ < records_.size() && batch_.size() < lab::kBatchOps; ++next_) {
     const TelemetryRecord& record = records_[next_];
     if (!believable(record, kCapacityBlocksMax)) continue;
     record.kind == wire::TelemetryKind::kTrim ? trim(record) : write(record);

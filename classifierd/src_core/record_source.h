@@ -9,8 +9,8 @@
 
 #include "base/result.h"
 #include "base/wire/telemetry.h"
-#include "emulator/workload/op_source.h"
-#include "emulator/workload/page_numbers.h"
+#include "lab/workload/op_source.h"
+#include "ssd/page_numbers.h"
 
 namespace streamfs::classifier {
 
@@ -20,7 +20,7 @@ struct Release {
   uint8_t stream = 0;
 };
 
-class RecordSource final : public emulator::OpSource {
+class RecordSource final : public lab::OpSource {
  public:
   // `tags` holds one pStream a page written, or nothing; `releases` are in the order of their
   // writes.
@@ -28,7 +28,7 @@ class RecordSource final : public emulator::OpSource {
                std::span<const Release> releases = {})
       : records_(records), tags_(tags), releases_(releases) {}
 
-  Result<std::span<const emulator::PageOp>> next() override;
+  Result<std::span<const lab::PageOp>> next() override;
   Result<void> rewind() override;
 
  private:
@@ -38,9 +38,9 @@ class RecordSource final : public emulator::OpSource {
   const std::span<const wire::TelemetryRecord> records_;
   const std::span<const uint8_t> tags_;
   const std::span<const Release> releases_;
-  emulator::PageNumbers numbers_;  // kept when rewound
-  std::vector<emulator::PageNumbers::Numbered> known_;
-  std::vector<emulator::PageOp> batch_;
+  ssd::PageNumbers numbers_;  // kept when rewound
+  std::vector<ssd::PageNumbers::Numbered> known_;
+  std::vector<lab::PageOp> batch_;
   size_t next_ = 0;      // record
   size_t written_ = 0;   // pages
   size_t released_ = 0;  // of releases_

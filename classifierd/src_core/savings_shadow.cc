@@ -14,7 +14,7 @@
 #include "classifierd/src_core/record_check.h"
 #include "classifierd/src_core/shadow_device.h"
 #include "classifierd/src_core/smaller_device.h"
-#include "emulator/geometry.h"
+#include "ssd/geometry.h"
 
 namespace streamfs::classifier {
 
@@ -22,8 +22,7 @@ using wire::TelemetryRecord;
 
 namespace {
 
-WholeDevice whole(const SavingsShadow::Settings& settings, uint32_t streams,
-                  emulator::GcMode gc_mode) {
+WholeDevice whole(const SavingsShadow::Settings& settings, uint32_t streams, ssd::GcMode gc_mode) {
   return {settings.capacity_pages, settings.spare, settings.block_pages, gc_mode, streams};
 }
 
@@ -130,13 +129,13 @@ class SavingsShadow::Part {
 
   Part(const Settings& settings, uint64_t stride, uint64_t pages)
       : streams_(settings.pstreams),
-        off_(smaller(whole(settings, 1, emulator::GcMode::kOwnFrontier), stride, pages)),
+        off_(smaller(whole(settings, 1, ssd::GcMode::kOwnFrontier), stride, pages)),
         placed_(smaller(whole(settings, streams_, settings.gc_mode), stride, pages)),
         oracle_(smaller(whole(settings, streams_, settings.gc_mode), stride, pages)),
         hindsight_(static_cast<uint32_t>(pages), streams_) {}
 
-  emulator::FrontierId frontier(uint32_t stream) const {
-    return static_cast<emulator::FrontierId>(std::min(stream, streams_ - 1));
+  ssd::FrontierId frontier(uint32_t stream) const {
+    return static_cast<ssd::FrontierId>(std::min(stream, streams_ - 1));
   }
 
   const uint32_t streams_;
@@ -149,7 +148,7 @@ SavingsShadow::SavingsShadow(const Settings& settings)
     : capacity_(settings.capacity_pages),
       sample_(uint64_t{settings.one_in} * settings.parts, settings.parts) {
   const bool sound = settings.capacity_pages > 0 && settings.capacity_pages <= kCapacityBlocksMax &&
-                     settings.pstreams > 0 && settings.pstreams <= emulator::kMaxStreams &&
+                     settings.pstreams > 0 && settings.pstreams <= ssd::kMaxStreams &&
                      settings.block_pages > 0 && settings.one_in > 0 && settings.parts > 0 &&
                      settings.spare > 0 && settings.spare <= 1;
   if (!sound) throw std::invalid_argument("no such device can be followed");

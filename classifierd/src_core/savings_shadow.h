@@ -16,7 +16,7 @@
 
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/chunk_sample.h"
-#include "emulator/geometry.h"
+#include "ssd/geometry.h"
 
 namespace streamfs::classifier {
 
@@ -27,7 +27,7 @@ class SavingsShadow {
     uint32_t pstreams = 1;
     double spare = 0.07;         // physical ÷ capacity − 1
     uint32_t block_pages = 256;  // erased together
-    emulator::GcMode gc_mode = emulator::GcMode::kOwnFrontier;
+    ssd::GcMode gc_mode = ssd::GcMode::kOwnFrontier;
     uint32_t one_in = 64;  // chunks; all parts together
     uint32_t parts = 8;
   };

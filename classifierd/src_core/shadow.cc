@@ -13,7 +13,7 @@
 #include "classifierd/src_core/record_check.h"
 #include "classifierd/src_core/shadow_device.h"
 #include "classifierd/src_core/smaller_device.h"
-#include "emulator/geometry.h"
+#include "ssd/geometry.h"
 
 namespace streamfs::classifier {
 
@@ -36,7 +36,7 @@ Shadow::Shadow(const Settings& settings)
   whole_ = {std::max<uint64_t>(settings.live_pages, settings.block_pages), settings.spare,
             settings.block_pages, settings.gc_mode, classes_};
   live_max_ = sample_.share_of(whole_.pages);
-  emulator::Geometry geometry = smaller(whole_, sample_.stride(), live_max_);
+  ssd::Geometry geometry = smaller(whole_, sample_.stride(), live_max_);
   blocks_ = geometry.blocks;
   geometry.user_pages *= kNumbersPerLive;
   pages_max_ = geometry.user_pages;

@@ -18,8 +18,8 @@
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/chunk_sample.h"
 #include "classifierd/src_core/smaller_device.h"
-#include "emulator/geometry.h"
-#include "emulator/workload/page_numbers.h"
+#include "ssd/geometry.h"
+#include "ssd/page_numbers.h"
 
 namespace streamfs::classifier {
 
@@ -34,7 +34,7 @@ class Shadow {
     double spare = 0.07;               // all there is: physical ÷ live_pages − 1
     uint32_t block_pages = 256;        // of the whole device
     uint64_t sampled_pages = 1 << 17;  // about how many of the live pages are followed
-    emulator::GcMode gc_mode = emulator::GcMode::kSameStream;
+    ssd::GcMode gc_mode = ssd::GcMode::kSameStream;
     double begins = 1;  // made for this share of live_pages, and growing
   };
   explicit Shadow(const Settings& settings);
@@ -65,7 +65,7 @@ class Shadow {
   uint64_t refused() const { return refused_; }
 
  private:
-  using Numbers = emulator::NumbersByRun<ChunkSample::kChunkPages>;
+  using Numbers = ssd::NumbersByRun<ChunkSample::kChunkPages>;
   template <typename Tag>
   void write(uint64_t number, const Tag& tag);
   void fit();

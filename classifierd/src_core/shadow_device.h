@@ -5,27 +5,27 @@
 
 #include <cstdint>
 
-#include "emulator/counters.h"
-#include "emulator/ftl/page_map.h"
-#include "emulator/ftl/router.h"
-#include "emulator/geometry.h"
-#include "emulator/media/null_media.h"
-#include "emulator/policy/victim/greedy.h"
+#include "ssd/counters.h"
+#include "ssd/ftl/page_map.h"
+#include "ssd/ftl/router.h"
+#include "ssd/geometry.h"
+#include "ssd/media/null_media.h"
+#include "ssd/victim/greedy.h"
 
 namespace streamfs::classifier {
 
 class ShadowDevice {
  public:
-  explicit ShadowDevice(const emulator::Geometry& geometry)
+  explicit ShadowDevice(const ssd::Geometry& geometry)
       : victim_(geometry),
         router_(geometry),
         ftl_(geometry, media_, victim_, router_, counters_, live_) {}
   // False: it is full.
-  bool write(uint32_t page, emulator::FrontierId frontier) {
+  bool write(uint32_t page, ssd::FrontierId frontier) {
     return ftl_.write(page, 1, frontier, 0, nullptr) == 0;
   }
   void trim(uint32_t page) { ftl_.trim(page); }
-  void seal(emulator::FrontierId frontier) { ftl_.seal(frontier); }
+  void seal(ssd::FrontierId frontier) { ftl_.seal(frontier); }
   void go_on_from(const ShadowDevice& other) { ftl_.go_on_from(other.ftl_); }
   // It collects garbage as one with so many blocks fewer.
   void withhold(uint32_t blocks) { ftl_.withhold(blocks); }
@@ -33,12 +33,12 @@ class ShadowDevice {
   uint64_t copied() const { return counters_.gc_pages; }
 
  private:
-  emulator::Counters counters_;
-  emulator::LiveCounts live_;
-  emulator::NullMedia media_;
-  emulator::Greedy victim_;
-  emulator::StreamRouter router_;
-  emulator::PageMap<emulator::NullMedia, emulator::Greedy, emulator::StreamRouter> ftl_;
+  ssd::Counters counters_;
+  ssd::LiveCounts live_;
+  ssd::NullMedia media_;
+  ssd::Greedy victim_;
+  ssd::StreamRouter router_;
+  ssd::PageMap<ssd::NullMedia, ssd::Greedy, ssd::StreamRouter> ftl_;
 };
 
 }  // namespace streamfs::classifier

@@ -11,10 +11,10 @@
 #include "classifierd/src_core/or_throw.h"
 #include "classifierd/src_core/record_check.h"
 #include "classifierd/src_core/record_source.h"
-#include "emulator/geometry.h"
-#include "emulator/policy/placement/policy.h"
-#include "emulator/replay/replay.h"
-#include "emulator/replay/workload.h"
+#include "lab/placement/policy.h"
+#include "lab/replay/replay.h"
+#include "lab/replay/workload.h"
+#include "ssd/geometry.h"
 
 namespace streamfs::classifier {
 namespace {
@@ -30,8 +30,8 @@ uint64_t pages_written(std::span<const wire::TelemetryRecord> records) {
 
 }  // namespace
 
-emulator::GcMode gc_mode_of(const std::string& name) {
-  using emulator::GcMode;
+ssd::GcMode gc_mode_of(const std::string& name) {
+  using ssd::GcMode;
   for (const GcMode mode : {GcMode::kSameStream, GcMode::kOwnFrontier, GcMode::kShared}) {
     if (name == name_of(mode)) return mode;
   }
@@ -47,7 +47,7 @@ double waf_of(std::span<const wire::TelemetryRecord> records, const std::string&
   if (std::ranges::any_of(releases, [&](const Release& each) { return each.stream >= streams; })) {
     throw std::invalid_argument("a release of what is no stream");
   }
-  emulator::ReplayOptions options;
+  lab::ReplayOptions options;
   options.placement = placement;
   options.victim = settings.victim;
   options.spare = settings.spare;
@@ -56,12 +56,12 @@ double waf_of(std::span<const wire::TelemetryRecord> records, const std::string&
   options.policy.pages_per_block = settings.block_pages;
   options.policy.gc_mode = gc_mode_of(settings.gc_mode);
   auto workload =
-      or_throw(emulator::Workload::survey(std::make_unique<RecordSource>(records, tags, releases)));
-  return or_throw(emulator::replay(workload, options)).waf();
+      or_throw(lab::Workload::survey(std::make_unique<RecordSource>(records, tags, releases)));
+  return or_throw(lab::replay(workload, options)).waf();
 }
 
 std::vector<std::string> placements() {
-  return emulator::placement_names();
+  return lab::placement_names();
 }
 
 }  // namespace streamfs::classifier

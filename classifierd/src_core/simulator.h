@@ -1,6 +1,5 @@
-// What a placement policy would cost on a device: the emulator's page-mapped FTL and its policies,
-// the same that ssd-sim replays traces on.
-// Thread safety: pure function.
+// What a placement policy would cost on a device: the emulated SSD's page-mapped FTL and its
+// policies, the same that ssd-sim replays traces on. Thread safety: pure function.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/record_source.h"
-#include "emulator/geometry.h"
+#include "ssd/geometry.h"
 
 namespace streamfs::classifier {
 
@@ -34,6 +33,6 @@ double waf_of(std::span<const wire::TelemetryRecord> records, const std::string&
 std::vector<std::string> placements();
 
 // same, own or shared. Throws std::invalid_argument.
-emulator::GcMode gc_mode_of(const std::string& name);
+ssd::GcMode gc_mode_of(const std::string& name);
 
 }  // namespace streamfs::classifier

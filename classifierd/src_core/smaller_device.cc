@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/types.h"
-#include "emulator/geometry.h"
+#include "ssd/geometry.h"
 
 namespace streamfs::classifier {
 
@@ -14,15 +14,15 @@ namespace {
 constexpr uint32_t kBlockPagesLeast = 64;
 
 // Blocks being filled at once, by the host and by copies.
-uint32_t open_blocks(const emulator::Geometry& geometry) {
-  if (geometry.gc_mode == emulator::GcMode::kOwnFrontier) return geometry.frontiers();
-  return geometry.streams + (geometry.gc_mode == emulator::GcMode::kShared ? 1U : 0U);
+uint32_t open_blocks(const ssd::Geometry& geometry) {
+  if (geometry.gc_mode == ssd::GcMode::kOwnFrontier) return geometry.frontiers();
+  return geometry.streams + (geometry.gc_mode == ssd::GcMode::kShared ? 1U : 0U);
 }
 
 }  // namespace
 
-emulator::Geometry smaller(const WholeDevice& whole, uint64_t stride, uint64_t pages) {
-  emulator::Geometry out;
+ssd::Geometry smaller(const WholeDevice& whole, uint64_t stride, uint64_t pages) {
+  ssd::Geometry out;
   out.user_pages = static_cast<uint32_t>(pages);
   out.pages_per_block = std::max(static_cast<uint32_t>(whole.block_pages / stride),
                                  std::min(whole.block_pages, kBlockPagesLeast));

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "emulator/geometry.h"
+#include "ssd/geometry.h"
 
 namespace streamfs::classifier {
 
@@ -15,12 +15,12 @@ struct WholeDevice {
   uint64_t pages = 0;          // that hold data at most
   double spare = 0.07;         // all there is: physical ÷ pages − 1
   uint32_t block_pages = 256;  // erased together
-  emulator::GcMode gc_mode = emulator::GcMode::kSameStream;
+  ssd::GcMode gc_mode = ssd::GcMode::kSameStream;
   uint32_t streams = 1;
 };
 
 // Without more spare than the whole device has, but for the blocks without which none could collect
 // its garbage. `pages` of it are followed: user_pages.
-emulator::Geometry smaller(const WholeDevice& whole, uint64_t stride, uint64_t pages);
+ssd::Geometry smaller(const WholeDevice& whole, uint64_t stride, uint64_t pages);
 
 }  // namespace streamfs::classifier

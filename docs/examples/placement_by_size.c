@@ -1,12 +1,12 @@
 /* An example of a placement policy from outside the tree: streams by the size of the request a page
- * came in, 1, 2-3, 4-7, ... pages; copies in a class of their own. See emulator/policy/plugin.h.
+ * came in, 1, 2-3, 4-7, ... pages; copies in a class of their own. See lab/placement/plugin.h.
  *
  *   cc -shared -fPIC -O2 -I <streamfs> -o by_size.so placement_by_size.c
  *   ssd-sim replay TRACE --placement ./by_size.so
  */
 #include <stdlib.h>
 
-#include "emulator/policy/plugin.h"
+#include "lab/placement/plugin.h"
 
 struct by_size {
   uint16_t streams;

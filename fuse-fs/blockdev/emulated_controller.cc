@@ -15,14 +15,14 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "emulator/geometry.h"
-#include "emulator/ssd.h"
-#include "emulator/stats.h"
 #include "fuse-fs/blockdev/emulated_device.h"
 #include "fuse-fs/nvme/command.h"
 #include "fuse-fs/nvme/discovery.h"
 #include "fuse-fs/nvme/status.h"
 #include "fuse-fs/nvme/structures.h"
+#include "ssd/geometry.h"
+#include "ssd/ssd.h"
+#include "ssd/stats.h"
 
 namespace streamfs::blockdev {
 
@@ -70,11 +70,11 @@ std::array<uint8_t, 16> bytes_of_uuid(const std::string& text) {
 Result<std::unique_ptr<EmulatedController>> EmulatedController::open(const std::string& path,
                                                                      const EmulatedNvme& kind,
                                                                      const OpenOptions& options) {
-  SFS_ASSIGN(std::unique_ptr<emulator::Ssd> ssd, emulator::Ssd::open(path, ssd_options(options)));
+  SFS_ASSIGN(std::unique_ptr<ssd::Ssd> ssd, ssd::Ssd::open(path, ssd_options(options)));
   return std::unique_ptr<EmulatedController>(new EmulatedController(std::move(ssd), path, kind));
 }
 
-EmulatedController::EmulatedController(std::unique_ptr<emulator::Ssd> ssd, const std::string& path,
+EmulatedController::EmulatedController(std::unique_ptr<ssd::Ssd> ssd, const std::string& path,
                                        const EmulatedNvme& kind)
     : ssd_(std::move(ssd)), path_(path), kind_(kind), updated_at_(ssd_->geometry().streams) {}
 
@@ -178,7 +178,7 @@ nvme::ControllerIdentity EmulatedController::controller_identity() const {
 
 nvme::NamespaceIdentity EmulatedController::namespace_identity() const {
   using nvme::NamespaceIdentity;
-  const emulator::Geometry& geometry = ssd_->geometry();
+  const ssd::Geometry& geometry = ssd_->geometry();
   NamespaceIdentity id;
   id.nsze = id.ncap = id.nuse = geometry.user_pages * lbas_per_page();
   id.nsfeat = NamespaceIdentity::kNsfeatOptimalIo;
@@ -249,8 +249,8 @@ std::optional<std::vector<std::byte>> EmulatedController::log_page(uint8_t page,
 }
 
 std::vector<std::byte> EmulatedController::fdp_configurations() const {
-  const emulator::Geometry& geometry = ssd_->geometry();
-  const uint8_t type = geometry.gc_mode == emulator::GcMode::kShared ? 1 : 2;
+  const ssd::Geometry& geometry = ssd_->geometry();
+  const uint8_t type = geometry.gc_mode == ssd::GcMode::kShared ? 1 : 2;
   const nvme::FdpConfiguration one{0x80,
                                    1,
                                    geometry.streams,
@@ -262,7 +262,7 @@ std::vector<std::byte> EmulatedController::fdp_configurations() const {
 }
 
 std::vector<std::byte> EmulatedController::fdp_statistics() {
-  const emulator::SsdStats stats = ssd_->stats();
+  const ssd::SsdStats stats = ssd_->stats();
   return nvme::encode(
       nvme::FdpStatistics{{stats.written_bytes},
                           {stats.nand_bytes},
@@ -270,7 +270,7 @@ std::vector<std::byte> EmulatedController::fdp_statistics() {
 }
 
 std::vector<std::byte> EmulatedController::smart_log() {
-  const emulator::SsdStats stats = ssd_->stats();
+  const ssd::SsdStats stats = ssd_->stats();
   nvme::SmartLog log;
   log.available_spare = 100;
   log.data_units_read.value = div_round_up(stats.read_bytes, nvme::SmartLog::kUnitBytes);
@@ -287,7 +287,7 @@ std::vector<std::byte> EmulatedController::ocp_log() {
 }
 
 std::vector<std::byte> EmulatedController::endurance_log() {
-  const emulator::SsdStats stats = ssd_->stats();
+  const ssd::SsdStats stats = ssd_->stats();
   constexpr uint64_t kUnit = nvme::EnduranceGroupLog::kUnitBytes;
   return nvme::encode(nvme::EnduranceGroupLog{{div_round_up(stats.written_bytes, kUnit)},
                                               {div_round_up(stats.nand_bytes, kUnit)}});

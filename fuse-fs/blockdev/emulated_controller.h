@@ -1,4 +1,4 @@
-// An emulated SSD (emulator/ssd.h) as an NVMe controller with one namespace, at the level of
+// An emulated SSD (ssd/ssd.h) as an NVMe controller with one namespace, at the level of
 // commands: identify, directives, FDP, log pages, reads and writes. What finds, enables, allocates,
 // writes with a placement and reads WAF on real devices runs unchanged against it.
 //
@@ -23,12 +23,12 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "emulator/ssd.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/nvme/controller.h"
 #include "fuse-fs/nvme/discovery.h"
 #include "fuse-fs/nvme/status.h"
 #include "fuse-fs/nvme/structures.h"
+#include "ssd/ssd.h"
 
 namespace streamfs::blockdev {
 
@@ -69,7 +69,7 @@ class EmulatedController final : public nvme::Controller {
     uint16_t id, slot;  // the host's name, and the emulated device's stream
   };
 
-  EmulatedController(std::unique_ptr<emulator::Ssd> ssd, const std::string& path,
+  EmulatedController(std::unique_ptr<ssd::Ssd> ssd, const std::string& path,
                      const EmulatedNvme& kind);
   nvme::CompletionEntry do_admin(const nvme::Command& command, Bytes data);
   nvme::CompletionEntry do_io(const nvme::Command& command, Bytes data);
@@ -118,7 +118,7 @@ class EmulatedController final : public nvme::Controller {
   bool fdp_on() const { return has(nvme::Mechanism::kFdp) && kind_.fdp_enabled; }
   uint16_t max_streams() const;
 
-  const std::unique_ptr<emulator::Ssd> ssd_;
+  const std::unique_ptr<ssd::Ssd> ssd_;
   const std::string path_;
   const EmulatedNvme kind_;
   std::atomic<uint32_t> non_operational_{0};

@@ -9,15 +9,15 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "emulator/geometry.h"
-#include "emulator/real_time.h"
-#include "emulator/ssd.h"
-#include "emulator/stats.h"
 #include "fuse-fs/blockdev/emulated_controller.h"
 #include "fuse-fs/nvme/command.h"
 #include "fuse-fs/nvme/discovery.h"
 #include "fuse-fs/nvme/status.h"
 #include "fuse-fs/nvme/structures.h"
+#include "ssd/geometry.h"
+#include "ssd/real_time.h"
+#include "ssd/ssd.h"
+#include "ssd/stats.h"
 
 namespace streamfs::blockdev {
 
@@ -221,7 +221,7 @@ Status EmulatedController::write(const Command& command, Bytes data) {
   if (kind_.write_protected) return Status::kWriteProtected;
   PStreamId stream;
   if (const Status refused = place(t, stream); refused != Status::kSuccess) return refused;
-  emulator::Acknowledgement acknowledged;
+  ssd::Acknowledgement acknowledged;
   const Result<void> done =
       ssd_->write(t.first_lba / lbas_per_page(), data, VStreamId{}, stream, &acknowledged);
   acknowledged.wait();
@@ -233,14 +233,14 @@ Status EmulatedController::read(const Command& command, Bytes data) {
   if (data.size() != uint64_t{t.lbas} * kind_.lba_bytes || !covers_pages(t.first_lba, t.lbas) ||
       data.size() > controller_identity().max_transfer_bytes())
     return Status::kInvalidField;
-  emulator::Acknowledgement acknowledged;
+  ssd::Acknowledgement acknowledged;
   const Result<void> done = ssd_->read(t.first_lba / lbas_per_page(), data, &acknowledged);
   acknowledged.wait();
   return status_of(done, Status::kUnrecoveredRead);
 }
 
 Status EmulatedController::flush() {
-  emulator::Acknowledgement acknowledged;
+  ssd::Acknowledgement acknowledged;
   const Result<void> done = ssd_->flush(&acknowledged);
   acknowledged.wait();
   return status_of(done, Status::kInternalError);
@@ -267,9 +267,9 @@ Status EmulatedController::deallocate(const Command& command, Bytes data) {
 
 // What went into the open blocks of each handle.
 std::vector<uint64_t> EmulatedController::written_lbas() {
-  const bool mixed = ssd_->geometry().gc_mode == emulator::GcMode::kSameStream;
+  const bool mixed = ssd_->geometry().gc_mode == ssd::GcMode::kSameStream;
   std::vector<uint64_t> lbas;
-  for (const emulator::StreamUse& use : ssd_->stats().streams)
+  for (const ssd::StreamUse& use : ssd_->stats().streams)
     lbas.push_back((use.written_bytes + (mixed ? use.gc_bytes : 0)) / kind_.lba_bytes);
   return lbas;
 }

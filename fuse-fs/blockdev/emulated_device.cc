@@ -6,16 +6,16 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "emulator/background.h"
-#include "emulator/geometry.h"
-#include "emulator/real_time.h"
-#include "emulator/ssd.h"
 #include "fuse-fs/blockdev/stats_json.h"
+#include "ssd/background.h"
+#include "ssd/geometry.h"
+#include "ssd/real_time.h"
+#include "ssd/ssd.h"
 
 namespace streamfs::blockdev {
 
-emulator::SsdOptions ssd_options(const OpenOptions& options) {
-  emulator::SsdOptions ssd;
+ssd::SsdOptions ssd_options(const OpenOptions& options) {
+  ssd::SsdOptions ssd;
   ssd.read_only = options.read_only;
   ssd.wait_seconds = options.wait_seconds;
   ssd.real_time = options.real_time;
@@ -24,13 +24,13 @@ emulator::SsdOptions ssd_options(const OpenOptions& options) {
 
 Result<std::unique_ptr<EmulatedDevice>> EmulatedDevice::open(const std::string& path,
                                                              const OpenOptions& options) {
-  SFS_ASSIGN(std::unique_ptr<emulator::Ssd> ssd, emulator::Ssd::open(path, ssd_options(options)));
+  SFS_ASSIGN(std::unique_ptr<ssd::Ssd> ssd, ssd::Ssd::open(path, ssd_options(options)));
   return std::unique_ptr<EmulatedDevice>(new EmulatedDevice(std::move(ssd), path));
 }
 
-EmulatedDevice::EmulatedDevice(std::unique_ptr<emulator::Ssd> ssd, const std::string& path)
+EmulatedDevice::EmulatedDevice(std::unique_ptr<ssd::Ssd> ssd, const std::string& path)
     : ssd_(std::move(ssd)) {
-  const emulator::Geometry& geometry = ssd_->geometry();
+  const ssd::Geometry& geometry = ssd_->geometry();
   info_ = {"emulated",
            path,
            "emu:" + ssd_->uuid(),
@@ -47,22 +47,22 @@ EmulatedDevice::EmulatedDevice(std::unique_ptr<emulator::Ssd> ssd, const std::st
 }
 
 void EmulatedDevice::write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) {
-  const PStreamId stream = emulator::stream_of(tag.placement.dtype, tag.placement.dspec);
-  emulator::Acknowledgement acknowledged;
+  const PStreamId stream = ssd::stream_of(tag.placement.dtype, tag.placement.dspec);
+  ssd::Acknowledgement acknowledged;
   Result<void> result = ssd_->write(first.value, bytes, tag.vstream, stream, &acknowledged);
   acknowledged.wait();
   done(std::move(result));
 }
 
 void EmulatedDevice::read(BlockNo first, Bytes bytes, Completion done) {
-  emulator::Acknowledgement acknowledged;
+  ssd::Acknowledgement acknowledged;
   Result<void> result = ssd_->read(first.value, bytes, &acknowledged);
   acknowledged.wait();
   done(std::move(result));
 }
 
 Result<void> EmulatedDevice::flush() {
-  emulator::Acknowledgement acknowledged;
+  ssd::Acknowledgement acknowledged;
   SFS_TRY(ssd_->flush(&acknowledged));
   acknowledged.wait();
   return {};
@@ -74,7 +74,7 @@ Result<DeviceStats> EmulatedDevice::stats() {
 
 Placement EmulatedDevice::placement(PStreamId stream) const {
   if (stream == kDefaultPStream || stream.value >= info_.pstream_count) return {};
-  return {emulator::kStreamsDirective, stream.value};
+  return {ssd::kStreamsDirective, stream.value};
 }
 
 IdleCapabilities EmulatedDevice::capabilities() const {
@@ -83,24 +83,24 @@ IdleCapabilities EmulatedDevice::capabilities() const {
 
 Pressure EmulatedDevice::pressure() {
   switch (ssd_->urgency()) {
-    case emulator::Urgency::kNone:
+    case ssd::Urgency::kNone:
       return Pressure::kNone;
-    case emulator::Urgency::kLow:
+    case ssd::Urgency::kLow:
       return Pressure::kLow;
-    case emulator::Urgency::kHigh:
+    case ssd::Urgency::kHigh:
       return Pressure::kHigh;
-    case emulator::Urgency::kCritical:
+    case ssd::Urgency::kCritical:
       return Pressure::kCritical;
   }
   return Pressure::kUnknown;
 }
 
 Result<IdleWork> EmulatedDevice::begin_idle(const IdleLimits& limits) {
-  emulator::IdleLimits wanted;
+  ssd::IdleLimits wanted;
   wanted.stop = limits.stop;
   wanted.valid_limit = limits.valid_limit;
-  const emulator::IdleReport done = ssd_->run_idle(wanted);
-  return IdleWork{done.end == emulator::IdleReport::End::kNothingLeft,
+  const ssd::IdleReport done = ssd_->run_idle(wanted);
+  return IdleWork{done.end == ssd::IdleReport::End::kNothingLeft,
                   (done.gc_pages + done.wear_pages) * kBlockSize, done.erases};
 }
 

@@ -1,4 +1,4 @@
-// The emulated SSD (emulator/ssd.h) as the data device: placement (1, s) is its stream s, and so
+// The emulated SSD (ssd/ssd.h) as the data device: placement (1, s) is its stream s, and so
 // is (2, s), an FDP placement identifier.
 //
 // Reads and writes are done in the caller's thread, and completions run there before the call
@@ -13,12 +13,12 @@
 #include <memory>
 #include <string>
 
-#include "emulator/ssd.h"
 #include "fuse-fs/blockdev/device.h"
+#include "ssd/ssd.h"
 
 namespace streamfs::blockdev {
 
-emulator::SsdOptions ssd_options(const OpenOptions& options);
+ssd::SsdOptions ssd_options(const OpenOptions& options);
 
 class EmulatedDevice final : public Device {
  public:
@@ -43,9 +43,9 @@ class EmulatedDevice final : public Device {
   Result<IdleWork> prepare_poweroff(const IdleLimits& limits) override;
 
  private:
-  EmulatedDevice(std::unique_ptr<emulator::Ssd> ssd, const std::string& path);
+  EmulatedDevice(std::unique_ptr<ssd::Ssd> ssd, const std::string& path);
 
-  std::unique_ptr<emulator::Ssd> ssd_;
+  std::unique_ptr<ssd::Ssd> ssd_;
   DeviceInfo info_;
 };
 

@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "emulator/stats.h"
+#include "ssd/stats.h"
 
 namespace streamfs::blockdev {
-DeviceStats device_stats(const emulator::SsdStats& ssd) {
+DeviceStats device_stats(const ssd::SsdStats& ssd) {
   DeviceStats stats;
   stats.written_bytes = ssd.written_bytes;
   stats.read_bytes = ssd.read_bytes;
@@ -24,13 +24,13 @@ DeviceStats device_stats(const emulator::SsdStats& ssd) {
   stats.latency_p50_us = ssd.time.write.p50_us;
   stats.latency_p99_us = ssd.time.write.p99_us;
   stats.latency_p999_us = ssd.time.write.p999_us;
-  for (const emulator::StreamUse& use : ssd.streams)
+  for (const ssd::StreamUse& use : ssd.streams)
     stats.streams.push_back({use.written_bytes, use.gc_bytes});
   return stats;
 }
 
 nlohmann::json to_json(const DeviceStats& stats) {
-  emulator::SsdStats ssd;
+  ssd::SsdStats ssd;
   ssd.written_bytes = stats.written_bytes;
   ssd.read_bytes = stats.read_bytes;
   ssd.trimmed_bytes = stats.trimmed_bytes;
@@ -49,7 +49,7 @@ nlohmann::json to_json(const DeviceStats& stats) {
   for (const StreamStats& use : stats.streams)
     ssd.streams.push_back({use.written_bytes, use.gc_bytes});
   ssd.nand_known = stats.nand_known && stats.inside_known;
-  nlohmann::json json = emulator::to_json(ssd);
+  nlohmann::json json = ssd::to_json(ssd);
   if (ssd.nand_known || !stats.nand_known) return json;
   ssd.nand_known = true;
   json["nand_bytes"] = stats.nand_bytes;

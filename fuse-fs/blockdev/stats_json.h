@@ -1,16 +1,16 @@
 // DeviceStats and the emulator's SsdStats are the same figures; one place knows both, and one
-// function (emulator/stats.h) prints them.
+// function (ssd/stats.h) prints them.
 // Thread safety: pure functions.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "emulator/stats.h"
 #include "fuse-fs/blockdev/device.h"
+#include "ssd/stats.h"
 
 namespace streamfs::blockdev {
 
-DeviceStats device_stats(const emulator::SsdStats& ssd);
+DeviceStats device_stats(const ssd::SsdStats& ssd);
 
 // The `device` object of every --json output; what the device does not tell is null.
 nlohmann::json to_json(const DeviceStats& stats);

@@ -19,7 +19,6 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "emulator/layout.h"
 #include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/durability.h"
@@ -29,6 +28,7 @@
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/label.h"
 #include "pmem/region.h"
+#include "ssd/layout.h"
 
 namespace streamfs::data {
 namespace {
@@ -284,7 +284,7 @@ Result<meta::DataLabel> read_label(blockdev::Device& device) {
   if (magic_of(block.bytes) == meta::kSuperMagic) {
     return wrong_medium(path + " is a META device, named as DATA: " + kHowToName);
   }
-  if (magic_of(block.bytes) == emulator::kImageMagic) {
+  if (magic_of(block.bytes) == ssd::kImageMagic) {
     return wrong_medium(fmt::format("{} is an emulated SSD: name it emu:{}", path, path));
   }
   auto label = meta::parse_label(block.bytes);

@@ -8,9 +8,9 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "emulator/trace/trace.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/data_path.h"
+#include "trace/trace.h"
 
 namespace streamfs::data {
 namespace {
@@ -56,7 +56,7 @@ Result<void> DataPath::load(InodeId id, const std::vector<meta::Piece>& pieces, 
         std::memset(part.data(), 0, part.size());
       } else {
         batch.read(run.block, part);
-        core_.trace.record(emulator::TraceOp::kRead, run.block, run.count, kDefaultVStream,
+        core_.trace.record(trace::TraceOp::kRead, run.block, run.count, kDefaultVStream,
                            kDefaultVStream, request, kDefaultPStream);
         loaded.push_back({run.block, part});
       }

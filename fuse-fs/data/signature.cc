@@ -15,10 +15,10 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "emulator/layout.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/meta/layout.h"
 #include "pmem/region.h"
+#include "ssd/layout.h"
 
 namespace streamfs::data {
 namespace {
@@ -76,7 +76,7 @@ Found own_magic(ConstBytes start) {
   std::memcpy(&magic, start.data(), sizeof magic);
   if (magic == meta::kDataMagic) return "a streamfs data device";
   if (magic == meta::kSuperMagic) return "a streamfs metadata device";
-  if (magic == emulator::kImageMagic) return "an emulated SSD (name it emu:PATH to use it)";
+  if (magic == ssd::kImageMagic) return "an emulated SSD (name it emu:PATH to use it)";
   return std::nullopt;
 }
 

@@ -11,7 +11,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "emulator/trace/trace.h"
+#include "trace/trace.h"
 
 namespace streamfs::data {
 
@@ -19,14 +19,14 @@ Result<void> TraceRecorder::start(const std::string& path) {
   const MutexLock lock(mutex_);
   if (writer_ != nullptr)
     return Error{EALREADY, "a trace is being recorded already; stop that one first"};
-  SFS_ASSIGN(writer_, emulator::TraceWriter::open(path, emulator::Existing::kRefuse));
+  SFS_ASSIGN(writer_, trace::TraceWriter::open(path, trace::Existing::kRefuse));
   started_ = std::chrono::steady_clock::now();
   on_.store(true, std::memory_order_relaxed);
   return {};
 }
 
 Result<void> TraceRecorder::stop() {
-  std::shared_ptr<emulator::TraceWriter> writer;
+  std::shared_ptr<trace::TraceWriter> writer;
   {
     const MutexLock lock(mutex_);
     on_.store(false, std::memory_order_relaxed);
@@ -36,9 +36,9 @@ Result<void> TraceRecorder::stop() {
   return writer->close();
 }
 
-void TraceRecorder::append(emulator::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
+void TraceRecorder::append(trace::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
                            VStreamId context, uint32_t request, PStreamId pstream) {
-  std::shared_ptr<emulator::TraceWriter> writer;
+  std::shared_ptr<trace::TraceWriter> writer;
   std::chrono::steady_clock::time_point started;
   {
     const MutexLock lock(mutex_);

@@ -11,7 +11,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "emulator/trace/trace.h"
+#include "trace/trace.h"
 
 namespace streamfs::data {
 
@@ -24,7 +24,7 @@ class TraceRecorder {
 
   // One contiguous run of one request on one pStream, in blocks of the device. context: what the
   // file was created in, which a hint hides from the vStream.
-  void record(emulator::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
+  void record(trace::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
               VStreamId context, uint32_t request, PStreamId pstream) {
     if (on()) {
       append(op, first, blocks, vstream, context, request, pstream);
@@ -33,13 +33,13 @@ class TraceRecorder {
   uint32_t next_request() { return requests_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  void append(emulator::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
+  void append(trace::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
               VStreamId context, uint32_t request, PStreamId pstream);
   std::atomic<bool> on_{false};
   std::atomic<uint32_t> requests_{1};
   Mutex mutex_;  // leaf
   // shared_ptr: a write that has seen on_ may still be appending when stop() closes the file.
-  std::shared_ptr<emulator::TraceWriter> writer_ SFS_GUARDED_BY(mutex_);
+  std::shared_ptr<trace::TraceWriter> writer_ SFS_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point started_ SFS_GUARDED_BY(mutex_);
 };
 

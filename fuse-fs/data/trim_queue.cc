@@ -16,8 +16,8 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "emulator/trace/trace.h"
 #include "pmem/region.h"
+#include "trace/trace.h"
 
 namespace streamfs::data {
 namespace {
@@ -150,7 +150,7 @@ bool TrimQueue::next_batch(std::vector<meta::BlockRun>& batch) {
 
 void TrimQueue::trim(const meta::BlockRun& run) {
   placement_.trimmed(run.first, run.count);
-  trace_.record(emulator::TraceOp::kTrim, run.first, run.count, kDefaultVStream, kDefaultVStream,
+  trace_.record(trace::TraceOp::kTrim, run.first, run.count, kDefaultVStream, kDefaultVStream,
                 trace_.next_request(), kDefaultPStream);
   if (!discard_.load(std::memory_order_relaxed)) return;
   if (waited_for_room()) {

@@ -13,10 +13,10 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/model_table.h"
-#include "emulator/trace/trace.h"
 #include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/meta_units.h"
 #include "fuse-fs/data/slot_room.h"
+#include "trace/trace.h"
 
 namespace streamfs::data {
 namespace {
@@ -344,8 +344,7 @@ void WriteJob::report_write() const {
                                 : shown;
   for (const Segment& s : segments_) {
     core_.placement.wrote(run(s.page, s.count, s.block), s.stream, s.age);
-    core_.trace.record(emulator::TraceOp::kWrite, s.block, s.count, shown, context, request,
-                       s.stream);
+    core_.trace.record(trace::TraceOp::kWrite, s.block, s.count, shown, context, request, s.stream);
   }
 }
 

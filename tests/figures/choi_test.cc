@@ -3,7 +3,7 @@
 
 #include "tests/figures/figure_checks.h"
 
-namespace streamfs::emulator::figures {
+namespace streamfs::lab::figures {
 namespace {
 
 TEST(Choi, FourStreamsMoreThanDoubleLifetimeAndReadsAreSteadier) {
@@ -23,4 +23,4 @@ TEST(Choi, AStreamALevelSavesSomeOfAnLsmTreesCopies) {
 }
 
 }  // namespace
-}  // namespace streamfs::emulator::figures
+}  // namespace streamfs::lab::figures

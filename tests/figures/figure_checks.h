@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "emulator/figures/figure.h"
-#include "emulator/figures/report.h"
+#include "lab/figures/figure.h"
+#include "lab/figures/report.h"
 
-namespace streamfs::emulator::figures {
+namespace streamfs::lab::figures {
 
 inline std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -90,4 +90,4 @@ class FigureRows {
   const FigureRun& run_;
 };
 
-}  // namespace streamfs::emulator::figures
+}  // namespace streamfs::lab::figures

@@ -1,4 +1,4 @@
-// The FTL's write amplification beside formulas (emulator/model/waf.h), uniform and two
+// The FTL's write amplification beside formulas (lab/formulas/waf.h), uniform and two
 // temperatures, and the formulas beside published values.
 #include <gtest/gtest.h>
 
@@ -7,18 +7,18 @@
 #include <random>
 #include <tuple>
 
-#include "emulator/counters.h"
-#include "emulator/ftl/router.h"
-#include "emulator/geometry.h"
-#include "emulator/model/waf.h"
-#include "emulator/policy/victim/d_choices.h"
-#include "emulator/policy/victim/fifo.h"
-#include "emulator/policy/victim/greedy.h"
-#include "emulator/policy/victim/spare_split.h"
-#include "emulator/policy/victim/view.h"
-#include "tests/unit/emulator/bare_device.h"
+#include "lab/formulas/waf.h"
+#include "ssd/counters.h"
+#include "ssd/ftl/router.h"
+#include "ssd/geometry.h"
+#include "ssd/victim/d_choices.h"
+#include "ssd/victim/fifo.h"
+#include "ssd/victim/greedy.h"
+#include "ssd/victim/spare_split.h"
+#include "ssd/victim/view.h"
+#include "tests/unit/ssd/bare_device.h"
 
-namespace streamfs::emulator {
+namespace streamfs::lab {
 namespace {
 
 using model::TwoTemperatures;
@@ -29,43 +29,45 @@ struct Device {
     geometry.user_pages = user_pages;
     geometry.pages_per_block = pages_per_block;
     geometry.streams = streams;
-    geometry.gc_mode = GcMode::kSameStream;
+    geometry.gc_mode = ssd::GcMode::kSameStream;
     const auto closed =
         static_cast<uint32_t>(std::lround(user_pages * (1 + spare) / pages_per_block));
     geometry.blocks = closed + geometry.low_water + streams;
     alpha = static_cast<double>(closed) * pages_per_block / user_pages;
   }
-  Geometry geometry;
+  ssd::Geometry geometry;
   double alpha = 0;
 };
 
 // The share of copies once every page was overwritten `settle` times on average.
 template <typename Victim, typename Draw>
 double measured_waf(const Device& device, uint32_t settle, uint32_t measure, Draw draw,
-                    const VictimOptions& options = {}) {
+                    const ssd::VictimOptions& options = {}) {
   Victim victim(device.geometry, options);
   BareDevice ssd(device.geometry, victim);
   const uint32_t user = device.geometry.user_pages;
   std::mt19937 random(1);
   const auto write = [&](uint64_t count) {
     for (uint64_t i = 0; i < count; ++i) {
-      const Lpn page = draw(random);
+      const ssd::Lpn page = draw(random);
       EXPECT_EQ(ssd.ftl.write(page, 1, draw.stream_of(page), 0, nullptr), 0);
     }
   };
-  for (Lpn page = 0; page < user; ++page)
+  for (ssd::Lpn page = 0; page < user; ++page)
     EXPECT_EQ(ssd.ftl.write(page, 1, draw.stream_of(page), 0, nullptr), 0);
   write(uint64_t{settle} * user);
-  const Counters before = ssd.counters;
+  const ssd::Counters before = ssd.counters;
   write(uint64_t{measure} * user);
-  const Counters delta = difference(ssd.counters, before);
+  const ssd::Counters delta = ssd::difference(ssd.counters, before);
   return 1 + static_cast<double>(delta.gc_pages) / static_cast<double>(delta.host_pages);
 }
 
 struct UniformDraw {
   uint32_t user;
-  FrontierId stream_of(Lpn) const { return 0; }
-  Lpn operator()(std::mt19937& random) const { return static_cast<Lpn>(random() * user >> 32); }
+  ssd::FrontierId ssd::stream_of(ssd::Lpn) const { return 0; }
+  ssd::Lpn operator()(std::mt19937& random) const {
+    return static_cast<ssd::Lpn>(random() * user >> 32);
+  }
 };
 
 class Uniform : public ::testing::TestWithParam<std::tuple<double, uint32_t>> {
@@ -77,22 +79,22 @@ class Uniform : public ::testing::TestWithParam<std::tuple<double, uint32_t>> {
 };
 
 TEST_P(Uniform, GreedyIsWithinOnePercentOfItsFormula) {
-  const double waf = measured_waf<Greedy>(device, 5, 5, UniformDraw{user});
+  const double waf = measured_waf<ssd::Greedy>(device, 5, 5, UniformDraw{user});
   const double expected = model::greedy_waf(pages_per_block, device.alpha);
   EXPECT_NEAR(waf / expected, 1, 0.01) << waf << " beside " << expected;
 }
 
 TEST_P(Uniform, FifoIsWithinOnePercentOfItsFormula) {
-  const double waf = measured_waf<Fifo>(device, 5, 5, UniformDraw{user});
+  const double waf = measured_waf<ssd::Fifo>(device, 5, 5, UniformDraw{user});
   const double expected = model::fifo_waf(device.alpha);
   EXPECT_NEAR(waf / expected, 1, 0.01) << waf << " beside " << expected;
 }
 
 TEST_P(Uniform, ChoicesAreWithinTwoPercentOfTheMeanField) {
   for (const uint32_t choices : {2u, 10u}) {
-    VictimOptions options;
+    ssd::VictimOptions options;
     options.choices = choices;
-    const double waf = measured_waf<DChoices>(device, 5, 5, UniformDraw{user}, options);
+    const double waf = measured_waf<ssd::DChoices>(device, 5, 5, UniformDraw{user}, options);
     const double expected = model::d_choices_waf(pages_per_block, device.alpha, choices);
     EXPECT_NEAR(waf / expected, 1, 0.02) << choices << ": " << waf << " beside " << expected;
   }
@@ -108,12 +110,14 @@ struct HotAndColdDraw {
   TwoTemperatures heat;
   uint16_t streams;
   uint32_t hot = static_cast<uint32_t>(heat.pages * user);
-  FrontierId stream_of(Lpn page) const { return streams == 2 && page >= hot ? 1 : 0; }
-  Lpn operator()(std::mt19937& random) const {
+  ssd::FrontierId ssd::stream_of(ssd::Lpn page) const {
+    return streams == 2 && page >= hot ? 1 : 0;
+  }
+  ssd::Lpn operator()(std::mt19937& random) const {
     const bool is_hot = random() < static_cast<uint64_t>(heat.writes * 0x1p32);
     const uint64_t draw = random();
-    return is_hot ? static_cast<Lpn>(draw * hot >> 32)
-                  : hot + static_cast<Lpn>(draw * (user - hot) >> 32);
+    return is_hot ? static_cast<ssd::Lpn>(draw * hot >> 32)
+                  : hot + static_cast<ssd::Lpn>(draw * (user - hot) >> 32);
   }
 };
 
@@ -129,7 +133,7 @@ TEST_P(TwoHeats, FifoIsWithinTwoPercentOfTheFormula) {
   const Mix& mix = GetParam();
   constexpr uint32_t kUser = 1 << 17;
   const Device device(kUser, mix.spare, 256, 1);
-  const double waf = measured_waf<Fifo>(device, 10, 5, HotAndColdDraw{kUser, mix.heat, 1});
+  const double waf = measured_waf<ssd::Fifo>(device, 10, 5, HotAndColdDraw{kUser, mix.heat, 1});
   const double expected = model::mixed_fifo_waf(device.alpha, mix.heat);
   EXPECT_NEAR(waf / expected, 1, 0.02) << waf << " beside " << expected;
   EXPECT_NEAR(model::mixed_fifo_waf(1 + mix.spare, mix.heat), mix.mixed, 0.001);
@@ -140,7 +144,7 @@ TEST_P(TwoHeats, ASplitSpareIsWithinTwoPercentOfTheBestSplit) {
   constexpr uint32_t kUser = 1 << 16;
   const Device device(kUser, mix.spare, 64, 2);
   const auto draw = HotAndColdDraw{kUser, mix.heat, 2};
-  const double waf = measured_waf<SpareSplit>(device, 10, 10, draw);
+  const double waf = measured_waf<ssd::SpareSplit>(device, 10, 10, draw);
   const double expected = model::split_greedy_waf(64, device.alpha, mix.heat);
   EXPECT_NEAR(waf / expected, 1, 0.02) << waf << " beside " << expected;
   EXPECT_NEAR(model::split_fifo_waf(1 + mix.spare, mix.heat), mix.split, 0.001);
@@ -167,4 +171,4 @@ TEST(Formulas, ManyChoicesAreGreedy) {
 }
 
 }  // namespace
-}  // namespace streamfs::emulator
+}  // namespace streamfs::lab

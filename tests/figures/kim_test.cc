@@ -3,7 +3,7 @@
 
 #include "tests/figures/figure_checks.h"
 
-namespace streamfs::emulator::figures {
+namespace streamfs::lab::figures {
 namespace {
 
 TEST(KimFigures, TrimsHelpAndDiscardsLess) {
@@ -46,4 +46,4 @@ TEST(KimFigures, TheBackgroundCommandSpeedsBurstsUpForFewBytes) {
 }
 
 }  // namespace
-}  // namespace streamfs::emulator::figures
+}  // namespace streamfs::lab::figures

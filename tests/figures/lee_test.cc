@@ -5,7 +5,7 @@
 
 #include "tests/figures/figure_checks.h"
 
-namespace streamfs::emulator::figures {
+namespace streamfs::lab::figures {
 namespace {
 
 TEST(LeeFigures, HybridWritesAtRandomAsInOrderAndLogBlocksDoNot) {
@@ -63,4 +63,4 @@ TEST(LeeFigures, FewWordsOfAMetadataBlockChange) {
 }
 
 }  // namespace
-}  // namespace streamfs::emulator::figures
+}  // namespace streamfs::lab::figures

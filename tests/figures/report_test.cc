@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "emulator/figures/figure.h"
+#include "lab/figures/figure.h"
 #include "tests/figures/figure_checks.h"
 
-namespace streamfs::emulator::figures {
+namespace streamfs::lab::figures {
 namespace {
 
 class EveryFigure : public ::testing::TestWithParam<std::string> {};
@@ -43,4 +43,4 @@ std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
 INSTANTIATE_TEST_SUITE_P(All, EveryFigure, ::testing::ValuesIn(names()), test_name);
 
 }  // namespace
-}  // namespace streamfs::emulator::figures
+}  // namespace streamfs::lab::figures

@@ -5,7 +5,7 @@
 
 #include "tests/figures/figure_checks.h"
 
-namespace streamfs::emulator::figures {
+namespace streamfs::lab::figures {
 namespace {
 
 TEST(Vishwakarma2019, StreamsSaveUpToNineTenthsFullAndEndThere) {
@@ -19,4 +19,4 @@ TEST(Vishwakarma2019, StreamsSaveUpToNineTenthsFullAndEndThere) {
 }
 
 }  // namespace
-}  // namespace streamfs::emulator::figures
+}  // namespace streamfs::lab::figures

@@ -3,7 +3,7 @@
 
 #include "tests/figures/figure_checks.h"
 
-namespace streamfs::emulator::figures {
+namespace streamfs::lab::figures {
 namespace {
 
 TEST(Yong2021, Figure5VStreamsLeaveNothingToCopyAndTheLiteralClusteringAll) {
@@ -36,4 +36,4 @@ TEST(Yong2021, OnARecordedF2fsStreamsSaveCopiesAndMoreThanLinuxDoesWithThem) {
 }
 
 }  // namespace
-}  // namespace streamfs::emulator::figures
+}  // namespace streamfs::lab::figures

@@ -22,8 +22,8 @@ def errors_of(root: Path, source: str, target: str) -> list[str]:
     ("source", "target"),
     [
         ("base/types.h", "pmem/region.h"),
-        ("pmem/region.cc", "emulator/nand.h"),
-        ("emulator/gc.cc", "fuse-fs/blockdev/device.h"),
+        ("pmem/region.cc", "ssd/nand.h"),
+        ("ssd/gc.cc", "fuse-fs/blockdev/device.h"),
         ("fuse-fs/meta/journal.cc", "fuse-fs/data/epoch.h"),
         ("fuse-fs/data/epoch.h", "fuse-fs/frontend/session.h"),
         ("fuse-fs/frontend/session.cc", "tests/support/fake.h"),
@@ -40,6 +40,8 @@ def test_an_upward_include_is_an_error(tmp_path: Path, source: str, target: str)
     [
         ("fuse-fs/meta/mirror.cc", "fuse-fs/blockdev/device.h"),
         ("fuse-fs/placement/router.cc", "fuse-fs/meta/layout.h"),
+        ("fuse-fs/data/epoch.cc", "lab/replay/replay.h"),
+        ("ssd/gc.cc", "lab/replay/replay.h"),
         ("base/clock.cc", "libstream/include/libstream.h"),
         ("libstream/hint.c", "base/types.h"),
         ("fuse-fs/frontend/session.cc", "classifierd/native/core.h"),
@@ -54,9 +56,10 @@ def test_an_include_of_a_neighbour_is_an_error(tmp_path: Path, source: str, targ
     [
         ("fuse-fs/tools/mkfs_main.cc", "fuse-fs/meta/layout.h"),
         ("fuse-fs/placement/router.cc", "fuse-fs/blockdev/device.h"),
-        ("emulator/policy/victim/greedy.cc", "emulator/block.h"),
+        ("ssd/victim/greedy.cc", "ssd/block.h"),
         ("libstream/hint.c", "base/wire/hint_ioctl.h"),
-        ("classifierd/native/core.cc", "emulator/ssd.h"),
+        ("classifierd/native/core.cc", "ssd/ssd.h"),
+        ("lab/replay/replay.cc", "ssd/ssd.h"),
         ("tests/unit/meta/journal_test.cc", "fuse-fs/tools/shared.h"),
     ],
 )

@@ -1,6 +1,6 @@
 """A real F2FS on the FDP SSD: which reclaim unit handles its temperatures get, and a recording.
 
-The recording is what `ssd-sim reproduce yong2021-f2fs` replays (emulator/figures/recorded).
+The recording is what `ssd-sim reproduce yong2021-f2fs` replays (lab/figures/recorded).
 """
 
 import csv

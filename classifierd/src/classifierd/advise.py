@@ -34,7 +34,7 @@ from classifierd.traces import telemetry
 YEAR_SECONDS = 365.25 * 86_400
 _BLOCKS_MIN = 512  # of a device that is simulated smaller than its model
 _BLOCK_PAGES_MIN = 32
-_RESERVE_BLOCKS = 12  # beside the spare, as ssd-sim's (emulator/geometry.h)
+_RESERVE_BLOCKS = 12  # beside the spare, as ssd-sim's (ssd/geometry.h)
 # streamfs's log on DATA (fuse-fs/meta/label.cc): a share of it, in bounds.
 _LOG_SHARE, _LOG_PAGES_MIN, _LOG_PAGES_MAX = 64, 1024, 16384
 _LOG_LEAST_PAGES, _DATA_OF_META = 128, 1500  # the latter as bench/advise's files need it

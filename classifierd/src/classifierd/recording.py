@@ -1,6 +1,6 @@
 """What was written to a device, kept as a file: a trace that ssd-sim reads as well.
 
-CSV (emulator/trace/trace.h). Context 1 is a file system's log or metadata, 0 data of nobody knows
+CSV (trace/trace.h). Context 1 is a file system's log or metadata, 0 data of nobody knows
 whom. Comments behind the header say what the others are and what the device held before:
   #context,NUMBER,EXTENSION,DIRECTORY
   #device,CAPACITY_BYTES,USED_BYTES

@@ -1,6 +1,6 @@
 """Traces of what a device was sent, as ssd-sim and the filesystem's recorder write them.
 
-CSV with a header line, columns found by name, or binary (emulator/trace/trace.h); either gzipped.
+CSV with a header line, columns found by name, or binary (trace/trace.h); either gzipped.
 """
 
 from __future__ import annotations

@@ -27,13 +27,13 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "emulator/geometry.h"
-#include "emulator/image.h"
 #include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/blockdev/final_flush_device.h"
 #include "fuse-fs/blockdev/io_engine.h"
 #include "fuse-fs/blockdev/stats_json.h"
 #include "fuse-fs/uring/ring.h"
+#include "ssd/geometry.h"
+#include "ssd/image.h"
 
 namespace streamfs::blockdev {
 namespace {
@@ -68,14 +68,14 @@ class DeviceTest : public ::testing::Test {
     const int fd = open((directory_ + "/file").c_str(), O_CREAT | O_RDWR, 0600);
     SFS_ASSERT(fd >= 0 && ftruncate(fd, kBlocks * kBlockSize) == 0);
     close(fd);
-    emulator::GeometryRequest request;
+    ssd::GeometryRequest request;
     request.user_bytes = kBlocks * kBlockSize;
     request.spare = 0.3;
     request.streams = 4;
     request.pages_per_block = 32;
-    const Result<emulator::Geometry> geometry = emulator::plan_geometry(request);
+    const Result<ssd::Geometry> geometry = ssd::plan_geometry(request);
     SFS_ASSERT(geometry.ok());
-    SFS_ASSERT(emulator::Image::create(directory_ + "/ssd", *geometry, false).ok());
+    SFS_ASSERT(ssd::Image::create(directory_ + "/ssd", *geometry, false).ok());
   }
   ~DeviceTest() override {
     std::error_code ignored;

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/types.h"
-#include "emulator/ssd.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/nvme/command.h"
+#include "ssd/ssd.h"
 #include "tests/unit/blockdev/nvme_fixture.h"
 
 namespace streamfs::blockdev {
@@ -38,7 +38,7 @@ class IdleTest : public NvmeTest {
     for (int i = 0; i < 20'000; ++i) EXPECT_TRUE(put(*device, random() % kBlocks, 1, 2, 0).ok());
     return device;
   }
-  uint64_t free_blocks() const { return emulator::observe_stats(directory_ + "/ssd")->free_blocks; }
+  uint64_t free_blocks() const { return ssd::observe_stats(directory_ + "/ssd")->free_blocks; }
 };
 
 TEST_F(IdleTest, TheEmulatedSsdCollectsGarbageAndItsPressureFalls) {
@@ -53,7 +53,7 @@ TEST_F(IdleTest, TheEmulatedSsdCollectsGarbageAndItsPressureFalls) {
   EXPECT_GT(work->erases, 0u);
   EXPECT_GT(free_blocks(), free);
   EXPECT_LT(device->pressure(), before);
-  EXPECT_EQ(emulator::observe_stats(directory_ + "/ssd")->idle_gc_bytes, work->copied_bytes);
+  EXPECT_EQ(ssd::observe_stats(directory_ + "/ssd")->idle_gc_bytes, work->copied_bytes);
 }
 
 TEST_F(IdleTest, TheEmulatedSsdStopsBeforeTheStepItIsToldTo) {
@@ -71,7 +71,7 @@ TEST_F(IdleTest, PreparedForPowerOffItIsFlushedAndHasItsFreeBlocks) {
   const uint64_t flushes = device->stats()->flushes;
   EXPECT_TRUE(device->prepare_poweroff({})->finished);
   EXPECT_EQ(device->stats()->flushes, flushes + 1);
-  EXPECT_GT(emulator::observe_stats(directory_ + "/ssd")->idle_gc_bytes, 0u);
+  EXPECT_GT(ssd::observe_stats(directory_ + "/ssd")->idle_gc_bytes, 0u);
 }
 
 TEST_F(IdleTest, PermissiveModeIsOnInIdleTimeOnly) {

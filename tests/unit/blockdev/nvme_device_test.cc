@@ -131,9 +131,7 @@ TEST_F(NvmeTest, AHandleThatIsReleasedGoesOnInAnotherReclaimUnit) {
   EXPECT_EQ(nvme::fdp_events(*controller_, 1, true)->size(), 1u) << "of a unit left in part";
   ASSERT_TRUE(ssd->release(PStreamId{2}).ok());
   EXPECT_EQ(updates(), 1) << "again there is nothing of ours";
-  const auto free_blocks = [&] {
-    return emulator::observe_stats(directory_ + "/ssd")->free_blocks;
-  };
+  const auto free_blocks = [&] { return ssd::observe_stats(directory_ + "/ssd")->free_blocks; };
   const uint64_t before = free_blocks();
   ASSERT_TRUE(put(*ssd, 30, 5, 1, 2).ok());
   EXPECT_EQ(free_blocks(), before - 1) << "it began another block";
@@ -254,7 +252,7 @@ TEST_F(NvmeTest, OnlyAVolatileCacheIsFlushed) {
   EXPECT_FALSE(ssd->info().flush_is_free);
   ASSERT_TRUE(ssd->flush().ok());
   EXPECT_EQ(sent(nvme::opcode::kFlush).size(), 1u);
-  EXPECT_EQ(emulator::observe_stats(directory_ + "/ssd")->flushes, 1u);
+  EXPECT_EQ(ssd::observe_stats(directory_ + "/ssd")->flushes, 1u);
 }
 
 TEST_F(NvmeTest, FormatsThatWeCannotUseAreRefusedWithTheReason) {

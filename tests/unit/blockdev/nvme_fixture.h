@@ -20,14 +20,14 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "emulator/geometry.h"
-#include "emulator/image.h"
-#include "emulator/ssd.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/emulated_controller.h"
 #include "fuse-fs/blockdev/nvme_device.h"
 #include "fuse-fs/nvme/command.h"
 #include "fuse-fs/nvme/controller.h"
+#include "ssd/geometry.h"
+#include "ssd/image.h"
+#include "ssd/ssd.h"
 
 namespace streamfs::blockdev {
 
@@ -96,15 +96,15 @@ class NvmeTest : public ::testing::Test {
   }
 
   void make_ssd(bool plp = true) {
-    emulator::GeometryRequest request;
+    ssd::GeometryRequest request;
     request.user_bytes = kBlocks * kBlockSize;
     request.spare = 0.3;
     request.streams = 4;
     request.pages_per_block = 32;
     request.plp = plp;
-    const Result<emulator::Geometry> geometry = emulator::plan_geometry(request);
+    const Result<ssd::Geometry> geometry = ssd::plan_geometry(request);
     SFS_ASSERT(geometry.ok());
-    SFS_ASSERT(emulator::Image::create(directory_ + "/ssd", *geometry, true).ok());
+    SFS_ASSERT(ssd::Image::create(directory_ + "/ssd", *geometry, true).ok());
   }
 
   // Makes the controller, on an SSD made before or now.
@@ -149,8 +149,7 @@ class NvmeTest : public ::testing::Test {
   }
   // What the emulated flash says that each of its streams was written.
   uint64_t pages_of_stream(size_t stream) const {
-    return emulator::observe_stats(directory_ + "/ssd")->streams.at(stream).written_bytes /
-           kBlockSize;
+    return ssd::observe_stats(directory_ + "/ssd")->streams.at(stream).written_bytes / kBlockSize;
   }
 
   std::string directory_;

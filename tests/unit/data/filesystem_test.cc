@@ -15,9 +15,9 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/control.h"
-#include "emulator/trace/trace.h"
 #include "fuse-fs/data/pair.h"
 #include "tests/unit/data/rig.h"
+#include "trace/trace.h"
 
 namespace streamfs::data {
 namespace {
@@ -299,11 +299,11 @@ TEST(Trace, HoldsWhatTheDeviceWasSentWhileItWasOn) {
   ASSERT_TRUE(rig.write(id, 0, Rig::filled(12288, 2)).ok());
   ASSERT_TRUE(rig.fs().stop_trace().ok());
   ASSERT_TRUE(rig.write(id, 0, Rig::filled(4096, 3)).ok());
-  auto reader = std::move(emulator::TraceReader::open(path)).value();
+  auto reader = std::move(trace::TraceReader::open(path)).value();
   uint64_t bytes = 0;
   uint32_t request = 0;
-  for (emulator::TraceRecord record; reader->next(record).value();) {
-    EXPECT_EQ(record.op, emulator::TraceOp::kWrite);
+  for (trace::TraceRecord record; reader->next(record).value();) {
+    EXPECT_EQ(record.op, trace::TraceOp::kWrite);
     EXPECT_EQ(record.vstream, hot.value);
     EXPECT_TRUE(request == 0 || record.request == request) << "one request";
     request = record.request;

@@ -1,9 +1,0 @@
-// The recording as it is, gzipped, for recording.cc.
-    .section .rodata
-    .global kF2fsPhone
-    .global kF2fsPhoneEnd
-kF2fsPhone:
-    .incbin "emulator/figures/recorded/f2fs_phone.csv.gz"
-kF2fsPhoneEnd:
-    .byte 0
-    .section .note.GNU-stack, "", %progbits

@@ -1,0 +1,52 @@
+// Several placements on one workload, over seeds, as rows: WAF, copies a host byte and a second,
+// simulated throughput; each beside the first placement's where the source normalises to it.
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/figures/device_run.h"
+#include "lab/figures/figure.h"
+#include "lab/replay/replay.h"
+
+namespace streamfs::lab::figures {
+
+struct Contender {
+  std::string label;      // the source's name for it
+  std::string placement;  // ours
+  uint32_t streams = 0;
+  MakeSource source = {};  // of the same writes, tagged in another way; else the run's
+};
+
+// One for each contender and seed.
+class ContenderRuns {
+ public:
+  // The same runs but for seed and placement. Errors: of the runs.
+  static Result<ContenderRuns> run(const DeviceRun& common, std::vector<Contender> contenders,
+                                   const FigureOptions& options);
+
+  using Value = double (*)(const ReplayResult&);
+  Measured measured(size_t contender, Value value) const;
+  // Divided by the first contender's of the same seed.
+  Measured relative(size_t contender, Value value) const;
+  // How much more of the first contender's value `more` has than `less`, of the same seed.
+  Measured gap(const std::string& more, const std::string& less, Value value) const;
+  const std::vector<Contender>& contenders() const { return contenders_; }
+  size_t index_of(const std::string& label) const;
+
+ private:
+  std::vector<Contender> contenders_;
+  std::vector<std::vector<ReplayResult>> results_;  // by contender, then seed
+};
+
+double waf_of(const ReplayResult& result);
+double copies_a_byte(const ReplayResult& result);  // copied ÷ written by the host
+double copied_mb_a_second(const ReplayResult& result);
+double mb_a_second(const ReplayResult& result);     // of the saturating host
+double share_of_bound(const ReplayResult& result);  // of the work-conserving one
+
+}  // namespace streamfs::lab::figures

@@ -1,0 +1,47 @@
+// A workload on a device by name, smaller by `scale`, under one placement: what the figures of
+// stream devices are made of.
+// Thread safety: pure; may run beside others.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "lab/replay/replay.h"
+#include "lab/workload/generator.h"
+#include "lab/workload/op_source.h"
+#include "ssd/counters.h"
+#include "ssd/geometry.h"
+
+namespace streamfs::lab::figures {
+
+using MakeSource = std::function<Result<std::unique_ptr<OpSource>>(const GeneratorOptions&)>;
+
+struct DeviceRun {
+  std::string preset = {};
+  uint32_t scale = 1;
+  std::string workload = {};
+  // Where it is none of those that have a name.
+  MakeSource source = {};
+  double fill = 1;        // of the device, that the workload writes to
+  double capacities = 8;  // written, the prefill not counted
+  double read_share = 0;  // of the pages moved
+  uint64_t seed = 1;
+  std::string placement = {};
+  uint32_t streams = 0;  // 0: as many as the placement has by itself
+  double prefill = 0.9;  // of those pages, in order, untagged, before the workload
+  double warmup = 0;     // share of the workload's writes before counting starts
+  std::optional<ssd::GcMode> gc_mode = {};  // of placements that a host runs; else each one's own
+  std::function<void(const ssd::Counters&)> sample = {};  // ReplayOptions::sample
+};
+
+// The host's pages of that device. Errors: EINVAL for one that cannot exist at this scale.
+Result<uint64_t> device_pages(const DeviceRun& run);
+
+// Errors: those of device_pages(); ENOSPC.
+Result<ReplayResult> run_on_device(const DeviceRun& run);
+
+}  // namespace streamfs::lab::figures

@@ -1,0 +1,92 @@
+// A published figure, run again: what its source says, what we get, what the source leaves unsaid
+// and what was therefore assumed. One small file for each figure; registry.cc knows their names.
+// Thread safety: values; a figure may be run by several threads, it has no state.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace streamfs::lab::figures {
+
+struct FigureOptions {
+  uint32_t seeds = 0;  // 0: as many as the figure wants
+  uint32_t scale = 0;  // devices are 1/scale of the source's; 0: the figure's default
+  unsigned jobs = 1;   // threads: runs are independent
+};
+
+// Over seeds. Where nothing is drawn at random, one run is all there is.
+struct Measured {
+  double mean = 0;
+  double least = 0, most = 0;
+  uint32_t seeds = 1;
+
+  double spread() const { return most - least; }
+};
+
+Measured over_seeds(std::span<const double> values);
+
+// Of what a member, or a function, says of each run.
+template <typename Run, typename Value>
+Measured over_seeds(const std::vector<Run>& runs, const Value& value) {
+  std::vector<double> values;
+  for (const Run& run : runs) values.push_back(std::invoke(value, run));
+  return over_seeds(values);
+}
+
+struct FigureRow {
+  std::string label;
+  std::string unit;
+  std::optional<double> paper;  // what the source prints; none: it does not say
+  Measured ours;
+};
+
+// For a plot; and what is measured along it is in the rows, too.
+struct Curve {
+  std::string label;
+  std::vector<std::pair<double, double>> points;
+};
+
+struct FigureResult {
+  std::vector<FigureRow> rows;  // the first one stands for the figure where there is room for one
+  std::vector<std::string> notes = {};  // why it differs; true whatever comes out
+  std::vector<Curve> curves = {};
+  std::string along = {}, height = {};     // what a curve's x and y are
+  std::vector<std::string> findings = {};  // what came out, beside the paper's values; computed
+};
+
+struct Figure {
+  std::string name;
+  std::string source;  // the paper, and the place in it
+  std::string shows = {};
+  std::vector<std::string> unsaid = {};   // by the source
+  std::vector<std::string> assumed = {};  // therefore
+  uint32_t seeds = 1;                     // by default
+  uint32_t scale = 0;                     // by default; 0: there is no device
+  uint32_t smallest = 0;                  // at which it still shows what it shows: for tests
+  // Errors: EINVAL for a scale at which the device cannot exist; ENOSPC.
+  Result<FigureResult> (*run)(const FigureOptions& options) = nullptr;
+};
+
+// In the order of their sources.
+const std::vector<Figure>& all_figures();
+
+// Errors: EINVAL; an unknown name lists the known ones.
+Result<const Figure*> find_figure(const std::string& name);
+
+struct FigureRun {
+  const Figure* figure;
+  FigureOptions options;  // with the figure's own seeds and scale where none were named
+  FigureResult result;
+};
+
+// Errors: EINVAL for a scale where there is no device; the figure's own.
+Result<FigureRun> run_figure(const Figure& figure, FigureOptions options);
+
+}  // namespace streamfs::lab::figures

@@ -1,0 +1,25 @@
+// The figures, each from a file of its name; a new one is named here and in registry.cc.
+// Thread safety: pure functions.
+#pragma once
+
+#include "lab/figures/figure.h"
+
+namespace streamfs::lab::figures {
+
+Figure vishwakarma2019_waf();
+Figure kim2015_fig3();
+Figure kim2015_fig4();
+Figure kim2015_fig5();
+Figure yong2021_fig5();
+Figure yong2021_fig6();
+Figure yong2021_f2fs();
+Figure yong2021_overhead();
+Figure choi_fio();
+Figure choi_rocksdb();
+Figure lee_randwrite();
+Figure lee_iozone();
+Figure lee_erase();
+Figure lee_startup();
+Figure lee_selective();
+
+}  // namespace streamfs::lab::figures

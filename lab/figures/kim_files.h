@@ -1,0 +1,40 @@
+// Kim 2015's synthetic workload as far as it is known: random writes on an eMMC on which files come
+// and go, and the host tells the device of deletions, or does not.
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/figures/figure.h"
+
+namespace streamfs::lab::figures {
+
+enum class Told : uint8_t { kNothing, kTrim, kDiscard };
+
+struct KimFiles {
+  Told told = Told::kNothing;
+  bool misaligned = false;     // every file begins in the middle of a mapped page
+  double full = 0.9;           // of the device: what random writes go to, and files
+  double files = 0.04;         // of the device
+  uint32_t file_pages = 8;     // at most
+  uint32_t discard_pages = 2;  // a discard frees what whole groups of so many pages it covers
+};
+
+struct KimRates {
+  double mb_per_s = 0;  // of the random writes
+  double erases = 0;    // for all of the same work
+};
+
+// Rounds of: half of the files are deleted, a 20th of the device is written at random, the deleted
+// files are written anew. By setup and seed. Errors: of the device.
+Result<std::vector<std::vector<KimRates>>> run_files(std::span<const KimFiles> setups,
+                                                     const FigureOptions& options);
+
+// What `with` gains over `without`, in %, over seeds: both are in their order.
+Measured speed_gain(std::span<const KimRates> with, std::span<const KimRates> without);
+Measured life_gain(std::span<const KimRates> with, std::span<const KimRates> without);
+
+}  // namespace streamfs::lab::figures

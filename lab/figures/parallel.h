@@ -1,0 +1,39 @@
+// Independent runs on as many threads as there are cores to spend.
+// Thread safety: these are called by one thread; `run` by several at once, each index once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/figures/figure.h"
+
+namespace streamfs::lab::figures {
+
+// run(0) … run(count − 1). After an error nothing new is begun; the first one, by index, returns.
+Result<void> in_parallel(unsigned jobs, size_t count,
+                         const std::function<Result<void>(size_t)>& run);
+
+// run(setup, seed) of every setup, 0 to setups − 1, with every seed, from 1: what they return, by
+// setup and then by seed.
+template <typename T, typename Run>
+Result<std::vector<std::vector<T>>> over_setups(const FigureOptions& options, size_t setups,
+                                                const Run& run) {
+  const size_t seeds = options.seeds;
+  std::vector<std::optional<T>> found(setups * seeds);
+  SFS_TRY(in_parallel(options.jobs, found.size(), [&](size_t i) -> Result<void> {
+    SFS_ASSIGN(found[i], run(i / seeds, i % seeds + 1));
+    return {};
+  }));
+  std::vector<std::vector<T>> all(setups);
+  for (size_t i = 0; i < found.size(); ++i)
+    all[i / seeds].push_back(
+        *std::move(found[i]));  // NOLINT(bugprone-unchecked-optional-access): all ran
+  return all;
+}
+
+}  // namespace streamfs::lab::figures

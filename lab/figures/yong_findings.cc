@@ -1,0 +1,55 @@
+#include "lab/figures/yong_findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "lab/figures/figure.h"
+#include "lab/figures/report.h"
+
+namespace streamfs::lab::figures {
+namespace {
+
+// Whether all seeds agree.
+std::string copies_less(const Measured& gap) {
+  if (gap.least > 0) return "less";
+  return gap.most < 0 ? "more" : "with some seeds less and with others no less";
+}
+
+std::string beside_ngc(const char* when, const Measured& gap) {
+  return fmt::format(
+      "{}, vStream-SGC copies {} than vStream-NGC: the difference is {} of Legacy's "
+      "copies ({} to {}).",
+      when, copies_less(gap), rounded(gap.mean), rounded(gap.least), rounded(gap.most));
+}
+
+std::string second_look(const char* when, const CopiesMore& more) {
+  if (more.ngc.mean <= 0)
+    return fmt::format("{}, vStream-SGC gains nothing over vStream-NGC.", when);
+  return fmt::format(
+      "{}, {:.0f} % of vStream-SGC's gain over vStream-NGC comes from looking the map up again, "
+      "the "
+      "rest from copies that stay with their pStream.",
+      when, 100 * more.own.mean / more.ngc.mean);
+}
+
+std::string drift(const Measured& with, const Measured& without) {
+  const double adds = with.mean - without.mean;
+  const double spread = std::max(with.spread(), without.spread());
+  return fmt::format("Drift changes the difference by {}, which is {} the spread over seeds ({}).",
+                     rounded(adds), std::abs(adds) <= spread ? "within" : "beyond",
+                     rounded(spread));
+}
+
+}  // namespace
+
+std::vector<std::string> fig6_findings(const CopiesMore& drifting, const CopiesMore& steady) {
+  return {beside_ngc("With drift", drifting.ngc), beside_ngc("Without drift", steady.ngc),
+          second_look("With drift", drifting), second_look("Without drift", steady),
+          drift(drifting.ngc, steady.ngc)};
+}
+
+}  // namespace streamfs::lab::figures

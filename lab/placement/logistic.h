@@ -1,0 +1,38 @@
+// The online hashed logistic model of learning/, as a host or a device would run it. Copies stay in
+// their class.
+// This project's own. Memory: learning/lifetime_model.h, and 4 bytes a page.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lab/placement/policy.h"
+#include "learning/classes.h"
+#include "learning/lifetime_model.h"
+
+namespace streamfs::lab {
+
+class LogisticModel final : public PlacementPolicy {
+ public:
+  LogisticModel(uint16_t streams, const WorkloadFacts& facts)
+      : model_(uint64_t{1} << 32, facts.peak_live_pages),
+        classes_(streams, model_.landmarks()),
+        address_(facts.footprint_pages) {}
+
+  uint16_t classes() const override { return static_cast<uint16_t>(classes_.count()); }
+  ssd::FrontierId for_write(const PageWrite& write, uint64_t clock) override;
+  ssd::FrontierId for_copy(ssd::Lpn, ssd::FrontierId source, uint64_t) override { return source; }
+  void trimmed(ssd::Lpn page, uint64_t clock) override;
+
+ private:
+  void end_trim();
+
+  learning::LifetimeModel model_;
+  learning::Classes classes_;
+  std::vector<uint32_t> address_;  // by page number
+  // Trims come page by page, and how long they are says much: those that follow one another are
+  // one.
+  uint32_t trim_first_ = 0, trim_pages_ = 0;
+};
+
+}  // namespace streamfs::lab

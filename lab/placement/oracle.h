@@ -1,0 +1,37 @@
+// Knows when each page will die, and looks again at what it has left when it is copied. Host-only
+// (oracle-host) it tags host writes; see host_only.h.
+//
+// Edges between classes, in host pages still to live:
+//   log2       one block, two, four, ...
+//   quantile   equal shares of the written volume
+//   threshold  C/2^9, /2^7, /2^5, /2^3, /2^2, /2, C the peak of live pages (4 classes: 7, 3, 1)
+// None of them alone is a bound; the best of the three is what gaps are measured against.
+#pragma once
+
+#include <vector>
+
+#include "lab/placement/policy.h"
+
+namespace streamfs::lab {
+
+class Oracle final : public PlacementPolicy {
+ public:
+  Oracle(uint16_t streams, const PolicyOptions& options, const WorkloadFacts& facts);
+
+  uint16_t classes() const override { return static_cast<uint16_t>(edges_.size() + 1); }
+  ssd::FrontierId for_write(const PageWrite& write, uint64_t clock) override {
+    death_[write.page] = write.death;
+    return class_of(write.page, clock);
+  }
+  ssd::FrontierId for_copy(ssd::Lpn page, ssd::FrontierId, uint64_t clock) override {
+    return class_of(page, clock);
+  }
+
+ private:
+  ssd::FrontierId class_of(ssd::Lpn page, uint64_t clock) const;
+
+  std::vector<uint64_t> edges_;
+  std::vector<uint64_t> death_;  // by page: of its current content
+};
+
+}  // namespace streamfs::lab

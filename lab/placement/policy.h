@@ -1,0 +1,103 @@
+// Placement: which stream does a page get? On a host write and, for policies inside the device,
+// again when garbage collection copies it. (Which block is collected is policy/victim/.)
+//
+// A policy is one small file here; registry.cc knows their names.
+// Thread safety: none; one replay, one policy. A policy does no I/O and reads no clock but the one
+// it is given: host pages written so far.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/workload/facts.h"
+#include "lab/workload/lifetimes.h"
+#include "ssd/ftl/flash_watcher.h"
+#include "ssd/ftl/router.h"
+#include "ssd/geometry.h"
+
+namespace streamfs::lab {
+
+struct PolicyOptions {
+  uint32_t streams = 0;    // of those that can have more or fewer; 0: what each has by default
+  bool host_only = false;  // copies are left to the device (host_only.h)
+  std::optional<ssd::GcMode> gc_mode;  // then: where they go; by default back to their stream
+  std::string edges = "log2";          // oracle: log2, quantile or threshold
+  uint32_t pages_per_block = 256;
+  uint64_t remap_pages = 0;  // vstream: host pages between two rounds of clustering; 0: a 64th of
+                             // the footprint
+};
+
+// What a policy is told of a host write of one page.
+struct PageWrite {
+  ssd::Lpn page;  // numbered by first appearance
+  uint16_t pstream, vstream;
+  uint64_t index;  // of the write: 0, 1, 2, ...; the clock
+  uint64_t death;  // the clock at which the page is overwritten or trimmed; kNever, also unless
+                   // needs_future(): then there is no annotation
+  uint32_t request_first, request_pages;  // the request it came in, in pages of the host's device
+  uint32_t context;
+  uint32_t address = 0;  // where the host has the page, in pages, modulo 2^32
+  bool prefill = false;  // what the device held before the stream began
+
+  // From 0 on, from the front and from the back. Neighbours in the request are neighbours in
+  // address, not necessarily in number.
+  uint32_t place_in_request() const { return address - request_first; }
+  uint32_t pages_to_request_end() const { return request_pages - 1 - place_in_request(); }
+};
+
+class PlacementPolicy {
+ public:
+  virtual ~PlacementPolicy() = default;
+  virtual uint16_t classes() const = 0;                        // answers are below this
+  virtual uint16_t host_classes() const { return classes(); }  // those of for_write are below this
+  virtual ssd::FrontierId for_write(const PageWrite& write, uint64_t clock) = 0;
+  virtual ssd::FrontierId for_copy(ssd::Lpn page, ssd::FrontierId source, uint64_t clock) = 0;
+  // A block of this class, opened at this time, is about to be collected.
+  virtual void collected(ssd::FrontierId /*frontier*/, uint64_t /*opened_at*/, uint64_t /*clock*/) {
+  }
+  // The policy will soon be asked about this page: memory is what a large replay waits for.
+  virtual void prefetch(ssd::Lpn /*page*/) const {}
+  virtual void trimmed(ssd::Lpn /*page*/, uint64_t /*clock*/) {}
+  // Before the first write, to a policy that wants to see the flash of this device. It is the
+  // policy's, as long as that lives.
+  virtual ssd::FlashWatcher* watch(const ssd::Geometry& /*geometry*/) { return nullptr; }
+  // What is wrong with the policy itself, if anything: asked when a replay ends.
+  virtual Result<void> status() const { return {}; }
+};
+
+const std::vector<std::string>& placement_names();
+
+// Whether this one has to be told deaths and lifetimes (PageWrite, WorkloadFacts).
+bool needs_future(const std::string& name);
+
+// Errors: EINVAL; an unknown name lists the known ones. A name with a slash is a shared object
+// (policy/plugin.h).
+Result<std::unique_ptr<PlacementPolicy>> make_placement(const std::string& name,
+                                                        const PolicyOptions& options,
+                                                        const WorkloadFacts& facts);
+
+// The FTL's side of a policy.
+class PolicyRouter {
+ public:
+  explicit PolicyRouter(PlacementPolicy& policy, ssd::FlashWatcher* watcher = nullptr)
+      : policy_(policy), watcher_(watcher) {}
+  void reads(ssd::Ppn at) const {
+    if (watcher_ != nullptr) watcher_->read(at);
+  }
+  ssd::FrontierId for_copy(ssd::Lpn page, ssd::FrontierId source, uint64_t clock) const {
+    return policy_.for_copy(page, source, clock);
+  }
+  void prefetch(ssd::Lpn page) const { policy_.prefetch(page); }
+  void collected(ssd::FrontierId frontier, uint64_t opened_at, uint64_t clock) const {
+    policy_.collected(frontier, opened_at, clock);
+  }
+
+ private:
+  PlacementPolicy& policy_;
+  ssd::FlashWatcher* const watcher_;
+};
+
+}  // namespace streamfs::lab

@@ -1,0 +1,16 @@
+// Two classes: what the host writes, what garbage collection copies. What drives without streams
+// do.
+#pragma once
+
+#include "lab/placement/policy.h"
+
+namespace streamfs::lab {
+
+class SepGc final : public PlacementPolicy {
+ public:
+  uint16_t classes() const override { return 2; }
+  ssd::FrontierId for_write(const PageWrite&, uint64_t) override { return 0; }
+  ssd::FrontierId for_copy(ssd::Lpn, ssd::FrontierId, uint64_t) override { return 1; }
+};
+
+}  // namespace streamfs::lab

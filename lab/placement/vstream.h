@@ -1,0 +1,55 @@
+// vStream-FTL (Yong 2021): the host names vStreams, the device measures their lifetimes (vSLI,
+// ftl/vstream/lifetimes.h) and maps them to its few pStreams now and then (vSCM, algorithm 2). What
+// is not known yet goes to the default pStream. Copies go to one open block (normal GC), or to one
+// for each pStream: that of the VSID in their spare area, looked up again (vSGC, algorithm 3), or,
+// to tell what looking up again is worth, the one that the block they lie in belongs to.
+//
+// Algorithm 2 to the letter never moves anything off the default pStream: where all vStreams begin
+// there, the others have no mean lifetime to be near to. `kSpread` starts them one after the other
+// round the pStreams; ours clusters with seeded and re-seeded centroids (learning/cluster.h).
+// In the device only. Memory: lifetimes.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lab/placement/policy.h"
+#include "ssd/ftl/vstream/lifetimes.h"
+
+namespace streamfs::lab {
+
+enum class VStreamGc : uint8_t { kNormal, kOwnPStream, kAware };
+enum class Clustering : uint8_t { kOurs, kLiteral, kLiteralSpread };
+
+class VStream final : public PlacementPolicy {
+ public:
+  struct Options {
+    uint16_t streams;
+    VStreamGc gc;
+    Clustering clustering;
+    uint64_t remap_pages;
+  };
+  explicit VStream(const Options& options) : options_(options), next_remap_(options.remap_pages) {}
+
+  uint16_t host_classes() const override { return options_.streams; }
+  uint16_t classes() const override {
+    const int for_copies = options_.gc == VStreamGc::kNormal ? 1 : options_.streams;
+    return static_cast<uint16_t>(options_.streams + for_copies);
+  }
+  ssd::FlashWatcher* watch(const ssd::Geometry& geometry) override;
+  ssd::FrontierId for_write(const PageWrite& write, uint64_t clock) override;
+  ssd::FrontierId for_copy(ssd::Lpn page, ssd::FrontierId source, uint64_t clock) override;
+
+ private:
+  PStreamId pstream(ssd::vstream::Slot slot);
+  void remap(uint64_t clock);
+  void remap_literally();
+
+  const Options options_;
+  std::unique_ptr<ssd::vstream::Lifetimes> lifetimes_;
+  std::vector<PStreamId> pstreams_;  // by slot
+  uint64_t next_remap_;
+};
+
+}  // namespace streamfs::lab

@@ -1,0 +1,52 @@
+// WARCIP (Yang, Pei and Yang, SYSTOR'19): pages clustered by their rewrite interval, on line: a
+// host write goes to the cluster whose centre is nearest to the interval since the page's last
+// write, and the centre follows the running mean of what its current block's worth of writes had.
+// Every 128 such blocks a cluster with less than one of them gives up, and one with more than half
+// of all writes is split into an unused one. A page that was copied since its last write has that
+// write's age added to its interval. Copies have a class of their own. A first write has interval
+// 0, as in the evaluation of SepBIT (FAST'22).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "lab/placement/page_times.h"
+#include "lab/placement/policy.h"
+
+namespace streamfs::lab {
+
+class Warcip final : public PlacementPolicy {
+ public:
+  Warcip(uint16_t clusters, uint32_t pages, uint32_t pages_per_block);
+
+  uint16_t host_classes() const override { return static_cast<uint16_t>(clusters_.size()); }
+  uint16_t classes() const override { return static_cast<uint16_t>(clusters_.size() + 1); }
+  ssd::FrontierId for_write(const PageWrite& write, uint64_t clock) override;
+  ssd::FrontierId for_copy(ssd::Lpn page, ssd::FrontierId, uint64_t clock) override {
+    copied_at_.set(page, clock);
+    return host_classes();
+  }
+
+ private:
+  static constexpr uint32_t kPeriodBlocks = 128;
+  struct Cluster {
+    double centre = 0;
+    double sum = 0;       // of intervals since the mean was started anew
+    uint64_t pages = 0;   // so many
+    uint64_t writes = 0;  // of this period
+    bool used = true;
+  };
+
+  uint16_t nearest(double interval) const;
+  void end_period();
+  void split(const Cluster& large, Cluster& unused);
+
+  const uint32_t pages_per_block_;
+  std::vector<Cluster> clusters_;
+  PageTimes written_at_, copied_at_;
+  uint32_t blocks_ = 0;  // filled in this period
+};
+
+}  // namespace streamfs::lab

@@ -1,0 +1,126 @@
+// ssd-sim create: a new image.
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/exit_codes.h"
+#include "base/result.h"
+#include "lab/ssd_sim/commands.h"
+#include "ssd/geometry.h"
+#include "ssd/image.h"
+#include "ssd/presets.h"
+
+namespace streamfs::lab::ssd_sim {
+namespace {
+
+std::string preset_help() {
+  std::string help = "A device by name:";
+  for (const ssd::Preset& preset : ssd::presets())
+    help += fmt::format("\n{}: {};", preset.name, preset.what);
+  return help + "\nthe other options change it.";
+}
+
+// What the line says, over what the preset says.
+class CreateCommand final : public Command {
+ public:
+  explicit CreateCommand(CLI::App& parent)
+      : Command(parent.add_subcommand("create", "Make an emulated SSD in an image file.")) {
+    app_->add_option("path", path_, "The image file.")->required();
+    app_->add_option("--preset", preset_, preset_help());
+    app_->add_option("--scale", scale_,
+                     "1/N: the preset N times smaller at unchanged ratios (as many blocks, each "
+                     "of fewer wordlines).");
+    size_ = app_->add_option("--size", given_.user_bytes, "What the host sees: 4G, 512M, ...")
+                ->transform(CLI::AsSizeValue(false));
+    streams_ = app_->add_option("--streams", given_.streams,
+                                "Streams or reclaim-unit handles, the default one included.")
+                   ->capture_default_str();
+    spare_ = app_->add_option("--op", given_.spare, "Spare flash ÷ what the host sees.")
+                 ->capture_default_str();
+    pages_ = app_->add_option("--pages-per-block", given_.pages_per_block,
+                              "4 KiB pages of an erase block (default: the preset's; else 256, "
+                              "fewer on small devices).");
+    unit_ = app_->add_option("--map-unit", given_.map_unit_bytes,
+                             "What the FTL maps together: 4k to 64k; smaller writes are read, "
+                             "changed and written.")
+                ->transform(CLI::AsSizeValue(false));
+    gc_ = app_->add_option("--gc", given_.gc_mode,
+                           "Where copies go: their stream's own open block for copies (own, "
+                           "persistently-isolated), its open block (same), one open block for all "
+                           "(shared, initially-isolated).")
+              ->transform(CLI::CheckedTransformer(gc_modes()))
+              ->option_text("MODE [own]");
+    plp_ = app_->add_flag("--plp,!--no-plp", given_.plp,
+                          "Power-loss protection: a flush is free (default: the preset's; yes).");
+    app_->add_option("--bad-blocks", given_.bad_blocks, "Blocks that are bad from the factory.");
+    app_->add_option("--program-failures", program_failures_,
+                     "Share of wordline programs that fail, 0 to 1.");
+    app_->add_option("--erase-failures", erase_failures_, "Share of erases that fail, 0 to 1.");
+    app_->add_option("--seed", given_.failures.seed, "Which blocks are bad, what fails.")
+        ->capture_default_str();
+    app_->add_flag("--force", force_, "Replace an existing file.");
+  }
+
+  int run() override {
+    const Result<ssd::GeometryRequest> asked = request();
+    if (!asked.ok()) return fail(asked.error());
+    const Result<ssd::Geometry> geometry = ssd::plan_geometry(*asked);
+    if (!geometry.ok()) return fail(geometry.error());
+    const Result<void> made = ssd::Image::create(path_, *geometry, force_);
+    if (!made.ok()) return fail(made.error());
+    fmt::print("{}: {} in {} streams, {} of flash ({} blocks of {} pages), {}\n", path_,
+               human_bytes(geometry->user_pages * ssd::kPageBytes), geometry->streams,
+               human_bytes(geometry->physical_pages() * ssd::kPageBytes), geometry->blocks,
+               geometry->pages_per_block,
+               geometry->plp ? "power-loss protected" : "volatile buffer");
+    return exit_code::kOk;
+  }
+
+ private:
+  Result<ssd::GeometryRequest> request() const {
+    ssd::GeometryRequest request;
+    if (!preset_.empty()) {
+      SFS_ASSIGN(request, ssd::find_preset(preset_));
+    }
+    if (!scale_.empty()) SFS_TRY(ssd::scale_down(request, scale_));
+    if (preset_.empty() && size_->empty())
+      return Error{EINVAL, "impossible geometry: neither --size nor --preset"};
+    if (!size_->empty()) request.user_bytes = given_.user_bytes;
+    if (!size_->empty() || !spare_->empty()) request.blocks = 0;
+    if (!streams_->empty()) request.streams = given_.streams;
+    if (!spare_->empty()) request.spare = given_.spare;
+    if (!pages_->empty()) request.pages_per_block = given_.pages_per_block;
+    if (!unit_->empty()) request.map_unit_bytes = given_.map_unit_bytes;
+    if (!gc_->empty()) request.gc_mode = given_.gc_mode;
+    if (!plp_->empty()) request.plp = given_.plp;
+    request.bad_blocks = given_.bad_blocks;
+    SFS_ASSIGN(request.failures.program_per_billion, per_billion(program_failures_));
+    SFS_ASSIGN(request.failures.erase_per_billion, per_billion(erase_failures_));
+    request.failures.seed = given_.failures.seed;
+    return request;
+  }
+
+  static Result<uint32_t> per_billion(double rate) {
+    if (!(rate >= 0 && rate <= 1))
+      return Error{EINVAL, fmt::format("impossible geometry: a failure rate of {}: 0 to 1", rate)};
+    return static_cast<uint32_t>(rate * 1e9);
+  }
+
+  std::string path_, preset_, scale_;
+  ssd::GeometryRequest given_;
+  CLI::Option *size_ = nullptr, *streams_ = nullptr, *spare_ = nullptr, *pages_ = nullptr;
+  CLI::Option *unit_ = nullptr, *gc_ = nullptr, *plp_ = nullptr;
+  double program_failures_ = 0, erase_failures_ = 0;
+  bool force_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_create_command(CLI::App& parent) {
+  return std::make_unique<CreateCommand>(parent);
+}
+
+}  // namespace streamfs::lab::ssd_sim

@@ -1,0 +1,113 @@
+// Workloads that are made and not recorded. Each is one short file and cites where it comes from; a
+// seed repeats it bit for bit. Their tags (vStream and pStream) are the right ones: pages that die
+// together carry the same.
+// Thread safety: none. Memory: what the generator says; one batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "base/result.h"
+#include "lab/workload/op_source.h"
+
+namespace streamfs::lab {
+
+struct GeneratorOptions {
+  uint32_t pages = 0;   // that are written; 0: as many as the workload likes
+  uint64_t writes = 0;  // host page writes, about; 0: ten for each page
+  uint64_t seed = 1;
+  double hot_writes = 0.9,
+         hot_space = 0.1;  // hotcold, shifting: this share of writes to that of space
+  double theta = 0.99;     // zipf
+  uint64_t period = 0;     // shifting: writes between moves; 0: one for each page
+  double read_share = 0;   // of all pages moved: random reads of one page
+};
+
+struct GeneratorKind {
+  std::string name;
+  std::string what;
+  uint16_t streams;  // of its tags
+  uint32_t default_pages;
+  bool prefill;  // starts on a full device, by its source or by custom
+};
+
+const std::vector<GeneratorKind>& generators();
+
+// Errors: EINVAL; an unknown name lists the known ones.
+Result<const GeneratorKind*> find_generator(const std::string& name);
+Result<std::unique_ptr<OpSource>> make_generator(const std::string& name,
+                                                 const GeneratorOptions& options);
+
+// What they share: batches, the end, the same seed after a rewind.
+class Generator : public OpSource {
+ public:
+  Result<std::span<const PageOp>> next() final;
+  Result<void> rewind() final;
+
+ protected:
+  explicit Generator(const GeneratorOptions& options)
+      : pages_(options.pages),
+        writes_(options.writes),
+        seed_(options.seed),
+        random_(options.seed) {}
+
+  virtual void request() = 0;  // emits the next one
+  virtual void restart() {}
+
+  void write(const PageOp& op) {
+    if (written_ == writes_) return;  // the last request may be cut short
+    ++written_;
+    batch_.push_back(op);
+  }
+  // A request of one page, tagged with one stream.
+  void write_page(ssd::Lpn page, uint16_t tag) {
+    write({.page = page, .address = page, .request_first = page, .vstream = tag, .pstream = tag});
+  }
+  void write_run(ssd::Lpn first, uint32_t pages, uint16_t vstream, uint16_t pstream);
+  void read_run(ssd::Lpn first, uint32_t pages) {
+    for (ssd::Lpn page = first; page < first + pages; ++page)
+      batch_.push_back({.page = page,
+                        .address = page,
+                        .request_first = first,
+                        .request_pages = pages,
+                        .kind = OpKind::kRead});
+  }
+  void trim_page(ssd::Lpn page) {
+    batch_.push_back({.page = page, .address = page, .request_first = page, .kind = OpKind::kTrim});
+  }
+
+  // Of a generator that writes every page and trims none, once it has been prefilled.
+  StreamFacts all_pages() const {
+    return {.footprint_pages = pages_, .peak_live_pages = pages_, .writes = writes_};
+  }
+
+  const uint32_t pages_;
+  const uint64_t writes_;
+  const uint64_t seed_;
+  Random random_;
+  uint64_t written_ = 0;
+
+ private:
+  std::vector<PageOp> batch_;
+};
+
+std::unique_ptr<OpSource> make_uniform(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_hot_cold(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_zipf(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_shifting(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_fio4(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_emmc3(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_vstream64(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_noisy_neighbours(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_rocksdb_levels(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_smartphone(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_smartphone_steady(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_iozone_sequential(const GeneratorOptions& options);
+std::unique_ptr<OpSource> make_iozone_random(const GeneratorOptions& options);
+
+}  // namespace streamfs::lab

@@ -1,0 +1,57 @@
+// What an emulated SSD counts, in pages of 4 KiB. The structs are part of the image format: the
+// holder of the image adds to them in the shared mapping, so the counts survive its death, and any
+// other process can read them, or take them as a new baseline, while the image is in use.
+//
+// Thread safety: one writer at a time (the FTL, under its lock); plain 64-bit fields.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "ssd/geometry.h"
+
+namespace streamfs::ssd {
+
+inline constexpr uint32_t kLatencyBuckets = 512;
+
+struct StreamCounters {
+  uint64_t host_pages = 0;
+  uint64_t gc_pages = 0;  // copied out of blocks of this stream
+};
+
+// Only ever grow: a reset stores a copy, and what is shown is the difference.
+struct Counters {
+  uint64_t host_pages = 0;
+  uint64_t gc_pages = 0;
+  uint64_t pad_pages = 0;
+  uint64_t idle_gc_pages = 0;  // of gc_pages: copied while the host was idle
+  uint64_t wear_pages = 0;     // of gc_pages: copied to level wear
+  uint64_t erases = 0;
+  uint64_t read_pages = 0;
+  uint64_t trimmed_pages = 0;
+  uint64_t flushes = 0;
+  uint64_t rmw_reads = 0;  // read because a write covered a map unit in part
+  uint64_t rmw_pages = 0;  // programmed beside what the host wrote, for the same reason
+  uint64_t program_failures = 0;
+  uint64_t erase_failures = 0;
+  uint64_t media_errors = 0;        // reads of data that does not fit its checksum
+  uint64_t unknown_placements = 0;  // writes with a stream or handle that the device lacks
+  // See latency.h: its two hosts' clocks, and the work in all.
+  uint64_t virtual_ns = 0, saturated_ns = 0;
+  uint64_t die_busy_ns = 0, channel_busy_ns = 0, host_busy_ns = 0;
+  std::array<StreamCounters, kMaxStreams> streams{};
+  std::array<uint64_t, kLatencyBuckets> write_latency{}, read_latency{};
+};
+static_assert(sizeof(Counters) ==
+              sizeof(uint64_t) * (20 + 2 * size_t{kMaxStreams} + 2 * kLatencyBuckets));
+
+struct LiveCounts {
+  uint64_t live_pages = 0;
+  uint64_t peak_live_pages = 0;
+  uint64_t bad_blocks = 0;       // from the factory and since, those not yet emptied too
+  uint64_t occupied_blocks = 0;  // not free: open, closed or bad
+};
+
+Counters difference(const Counters& now, const Counters& before);
+
+}  // namespace streamfs::ssd

@@ -1,0 +1,24 @@
+// An observer of flash operations, for a placement policy that keeps a record of what the flash
+// holds. Thread safety: none; the FTL calls it from the thread that writes.
+#pragma once
+
+#include <cstdint>
+
+#include "ssd/ftl/write_stamp.h"
+#include "ssd/geometry.h"
+
+namespace streamfs::ssd {
+
+class FlashWatcher {
+ public:
+  virtual ~FlashWatcher() = default;
+  // The host programmed a page.
+  virtual void stored(Ppn at, const WriteStamp& stamp) = 0;
+  // Garbage collection read a page and its spare area, and is about to copy it.
+  virtual void read(Ppn at) = 0;
+  virtual void copied(Ppn to, Ppn from) = 0;
+  // The page is about to be overwritten or trimmed. Garbage collection may copy it once more.
+  virtual void dies(Ppn at, uint64_t clock) = 0;
+};
+
+}  // namespace streamfs::ssd

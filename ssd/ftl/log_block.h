@@ -1,0 +1,130 @@
+// The log-block FTL: a block map, in which a page lies at its own place in its block, and a few log
+// blocks, each of which takes the newer pages of one logical block in the order they come (Kim et
+// al., "A space-efficient flash translation layer for CompactFlash systems", 2002). Log blocks come
+// to an end by one of three merges:
+//
+//   in order, all of it       switch   the log block becomes the data block          0 copies
+//   in order, up to a point   partial  the rest is copied to it, then the same       the rest
+//   anything else             full     a free block gets the newest of every page    a block
+//
+// Its tables are in RAM and are found again from the spare area: two reads a block, and all of a
+// log block. A trim does not survive that: what was trimmed may read as it was before.
+//
+// Invariants: a logical block has at most one data and one log block, and what is in its log block
+// is newer than the same page in its data block; one block is free for the next full merge.
+// Crash: every page whose write returned is found by recover(); of one under way, it or what was
+// there before. A merge erases nothing before what replaces it is whole.
+//
+// Thread safety: none; the owner locks. Errors are errno values, 0 for none, those of Nand. Counts
+// pages of the flash.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "ssd/counters.h"
+#include "ssd/ftl/bitmap.h"
+#include "ssd/ftl/nand.h"
+#include "ssd/ftl/router.h"
+#include "ssd/geometry.h"
+
+namespace streamfs::ssd {
+
+class LogBlockFtl {
+ public:
+  struct Merges {
+    uint64_t switched = 0, partial = 0, full = 0;
+  };
+
+  // log_blocks 0: all that the spare holds. `nand` and `counters` outlive it.
+  // Errors: EINVAL for a spare that cannot hold the log blocks and the one for merges.
+  static Result<std::unique_ptr<LogBlockFtl>> make(const Geometry& geometry, uint32_t log_blocks,
+                                                   Nand& nand, Counters& counters);
+  // Power-up of a device with data, on an FTL just made.
+  int recover();
+
+  int write(Lpn first, uint32_t count, FrontierId frontier, uint16_t vstream,
+            const std::byte* data);
+  void trim(Lpn page);
+  int flush() { return 0; }  // a write is safe when it returns
+  Ppn location(Lpn page) const;
+  bool live(Lpn page) const { return live_bits_.test(page); }
+
+  // Background work: merges the log block that was written to longest ago. False: there is none,
+  // or an error.
+  bool merge_oldest();
+
+  uint32_t log_blocks() const { return static_cast<uint32_t>(logs_.size()); }
+  uint32_t free_log_blocks() const;
+  const Merges& merges() const { return merges_; }
+  // Of the tables, as a controller would hold them: 2 bytes a block, a byte or two a log page, and
+  // a bit a page for trims.
+  uint64_t ram_bytes() const;
+
+ private:
+  using Slot = uint32_t;
+  static constexpr Slot kNoSlot = UINT32_MAX;
+  static constexpr uint16_t kNowhere = UINT16_MAX;
+
+  struct Data {  // of a logical block
+    BlockIndex block = kNoBlock;
+    uint32_t written = 0;
+    Slot log = kNoSlot;
+  };
+  struct Log {
+    BlockIndex block = kNoBlock;
+    uint32_t owner = 0;  // logical block
+    uint32_t written = 0;
+    bool in_place = true;
+    uint64_t last_use = 0;
+    // By page of the logical block: the newest one in here, or kNowhere.
+    std::vector<uint16_t> place = {};
+  };
+  struct Found;  // at power-up (log_block_recovery.cc)
+
+  LogBlockFtl(const Geometry& geometry, uint32_t log_blocks, Nand& nand, Counters& counters);
+
+  Ppn page_of(BlockIndex block, uint32_t place) const {
+    return block * geometry_.pages_per_block + place;
+  }
+  int write_page(Lpn page, const std::byte* data);
+  int append_to_data(Lpn page, const std::byte* data);
+  int append_to_log(Lpn page, const std::byte* data);
+  int room_in_log(uint32_t logical);
+  int open_log(uint32_t logical);
+  Slot oldest_log() const;
+  int merge(Slot slot);
+  int merge_in_place(Slot slot);
+  int rewrite(uint32_t logical);
+  int carry_over(uint32_t logical, BlockIndex to, uint32_t from, uint32_t end);
+  int become_data(uint32_t logical, BlockIndex block, uint32_t written);
+  Ppn newest(uint32_t logical, uint32_t place) const;
+  uint32_t end_of(uint32_t logical) const;
+  void drop_if_empty(uint32_t logical);
+  void close_log(uint32_t logical);
+  int release(BlockIndex block);
+  BlockIndex take_free();
+
+  int find(BlockIndex block, std::vector<Found>& all);
+  int find_end(Found& found);
+  int settle(std::vector<Found>& of_one);
+  int settle_two(std::vector<Found>& of_one);
+  int adopt(const Found& found);
+  int adopt_log(const Found& found);
+
+  const Geometry geometry_;
+  Nand& nand_;
+  Counters& counters_;
+  std::vector<Data> data_;  // by logical block
+  std::vector<Log> logs_;
+  std::deque<BlockIndex> free_;
+  Bitmap live_bits_;  // by logical page
+  Merges merges_;
+  uint64_t sequence_ = 1;
+};
+
+}  // namespace streamfs::ssd

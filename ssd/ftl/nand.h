@@ -1,0 +1,41 @@
+// Flash as a small controller sees it: one page at a time, each with a spare area that the FTL
+// itself writes and, at power-up, reads. What FTLs of the papers stand on (log_block.h, hybrid.h);
+// the page map is told by its Media what is where.
+//
+// Contract: pages of a block are programmed in order, each once per erase. After a power cut a page
+// that was being programmed is whole, torn or still erased; a block that was being erased is as it
+// was, erased, or torn in every page.
+// Thread safety: none; the owner locks. Errors are errno values, 0 for none; after one, nothing of
+// that call counts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "ssd/geometry.h"
+
+namespace streamfs::ssd {
+
+// 24 bytes of the 64 beside a page of 2 KiB.
+struct Spare {
+  Lpn page = kNoPage;      // whose place this is; kNoPage: torn
+  Ppn replaced = kNoPage;  // what it makes dead (hybrid.h)
+  uint64_t sequence = 0;   // of every programming
+  bool padding = true;     // holds nothing
+  bool in_place = false;   // this page and all before it lie where their numbers say (log_block.h)
+};
+
+class Nand {
+ public:
+  virtual ~Nand() = default;
+  virtual uint32_t page_bytes() const = 0;
+
+  virtual int program(Ppn at, const Spare& spare, const std::byte* data) = 0;
+  virtual int copy(Ppn from, Ppn to, const Spare& spare) = 0;
+  virtual int erase(BlockIndex block) = 0;
+  virtual int read(Ppn at, std::byte* data) = 0;
+  virtual std::optional<Spare> spare(Ppn at) = 0;  // none: erased
+};
+
+}  // namespace streamfs::ssd

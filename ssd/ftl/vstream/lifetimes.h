@@ -1,0 +1,71 @@
+// Lifetimes of vStreams as the device measures them (vSLI, Yong 2021, V-B), twice over the same
+// flash: algorithm 1 to the letter, and with what it leaves open: the living count (their exposure
+// so far), copies keep the time of what they copy, and windows are forgotten
+// (learning/lifetime_rules.h). The VSID of a page lies in its spare area. Clock: host pages
+// written. Thread safety: none. Memory: 2 bytes a physical page for the spare area, and
+// superpage_stamps.h, twice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "learning/cluster.h"
+#include "learning/yong.h"
+#include "ssd/ftl/flash_watcher.h"
+#include "ssd/ftl/vstream/superpage_stamps.h"
+#include "ssd/geometry.h"
+
+namespace streamfs::ssd::vstream {
+
+// A vStream's place in tables: dense, for vStreams are numbered by the host as it likes.
+using Slot = uint16_t;
+inline constexpr Slot kDeadSlot = 0;
+constexpr Slot slot_of(uint16_t vstream) {
+  return vstream == UINT16_MAX ? 1 : static_cast<Slot>(vstream + 2);  // untagged data is one, too
+}
+
+class Lifetimes final : public FlashWatcher {
+ public:
+  explicit Lifetimes(const Geometry& geometry);
+
+  void stored(Ppn at, const WriteStamp& stamp) override;
+  void read(Ppn at) override { last_read_ = spare_[at]; }
+  void copied(Ppn to, Ppn from) override;
+  void dies(Ppn at, uint64_t clock) override;
+
+  // Of the page that garbage collection read last.
+  Slot last_read() const { return last_read_; }
+  size_t slots() const { return counts_.size(); }
+
+  // L(v) = S(v) ÷ |D(v)|; 0 while nothing has died.
+  double published(Slot slot) const { return algorithm_1_.lifetime(VStreamId{slot}); }
+
+  // Ends a window; those vStreams of which something is known, by what was written of them lately.
+  std::vector<learning::Sample> close_window(uint64_t clock);
+  // Exposure of what lives and of what died, exact but for the rounding of a superpage's mean.
+  double exposure(Slot slot, uint64_t clock) const;
+
+ private:
+  struct Counts {
+    uint64_t live = 0, written_sum = 0;  // Σ T_written of the living
+    uint64_t dead = 0, dead_sum = 0;     // |D|, S
+    uint64_t written = 0;
+    double exposure = 0, deaths = 0, recent = 0;  // with the weights of the windows
+    double exposure_at = 0;
+    uint64_t dead_at = 0, written_at = 0;
+  };
+  Counts& counts(Slot slot);
+  void add(Ppn at, uint64_t time);
+
+  const double user_pages_;
+  std::vector<Slot> spare_;
+  SuperpageStamps programmed_;  // the source's
+  SuperpageStamps written_;     // means of what the pages keep
+  learning::yong::LifetimeIdentifier algorithm_1_;
+  std::vector<Counts> counts_;  // by slot
+  Slot last_read_ = kDeadSlot;
+  uint64_t clock_ = 0;
+};
+
+}  // namespace streamfs::ssd::vstream

@@ -1,0 +1,94 @@
+// An image file, opened: its header checked, its tables mapped, its lock held.
+//
+// Thread safety: none beyond what layout.h says about SharedState; the owner locks.
+// Crash: see layout.h. create() names the image once it is whole: a failure or a kill leaves no
+// partial one (output_file.h).
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "ssd/geometry.h"
+#include "ssd/layout.h"
+
+namespace streamfs::ssd {
+
+class Image {
+ public:
+  enum class Access : uint8_t {
+    kHold,      // read and write, exclusive lock
+    kHoldRead,  // read only, exclusive lock
+    kObserve,   // counters only, no lock: for a look at an image in use
+    kControl,   // as kObserve, and may store a new baseline
+  };
+
+  // Errors: EEXIST without `replace`, EBUSY if in use, EINVAL geometry, what the host says.
+  static Result<void> create(const std::string& path, const Geometry& geometry, bool replace);
+
+  // Errors: EINVAL for a foreign, damaged, truncated or other-version image, EBUSY after
+  // `wait_seconds` of another holder, what open(2) says.
+  static Result<std::unique_ptr<Image>> open(const std::string& path, Access access,
+                                             double wait_seconds);
+  ~Image();
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
+
+  int fd() const { return fd_; }
+  const Geometry& geometry() const { return geometry_; }
+  const std::string& uuid() const { return uuid_; }
+  // EINVAL for an image of another FTL, which says whose it is.
+  Result<void> made_for(FtlKind ftl) const;
+  // The flash; errno values. Map units are written whole, pages of 4 KiB can be read. An eMMC's log
+  // of contexts lies behind the blocks.
+  int write_flash(Ppn at, ConstBytes data);
+  int read_flash_pages(uint64_t page, Bytes data) const;
+  int read_flash(Ppn at, Bytes data) const {
+    return read_flash_pages(uint64_t{at} * geometry_.map_unit_pages, data);
+  }
+  SharedState& shared() { return *reinterpret_cast<SharedState*>(map_ + kSharedStateOffset); }
+  std::span<BlockRecord> blocks() {
+    return {reinterpret_cast<BlockRecord*>(map_ + offsets_.block), geometry_.blocks};
+  }
+  std::span<uint64_t> trims() {
+    return {reinterpret_cast<uint64_t*>(map_ + offsets_.trim), geometry_.in_map_units().user_pages};
+  }
+  std::span<SpareEntry> spare() {
+    return {reinterpret_cast<SpareEntry*>(map_ + offsets_.spare),
+            geometry_.in_map_units().physical_pages()};
+  }
+
+ private:
+  Image() = default;
+  Result<void> read_header(const std::string& path);
+  Result<void> map(Access access);
+
+  int fd_ = -1;
+  std::byte* map_ = nullptr;
+  uint64_t map_bytes_ = 0;
+  Geometry geometry_;
+  ImageOffsets offsets_{};
+  std::string uuid_, path_;
+};
+
+// A consistent copy of what the holder counts, taken from any process.
+SharedState snapshot(const SharedState& shared);
+// Starts counting anew; the peak of live pages becomes what is live now. From any process.
+void store_baseline(SharedState& shared);
+
+// Brackets the holder's changes of SharedState.
+class SharedUpdate {
+ public:
+  explicit SharedUpdate(SharedState& shared);
+  ~SharedUpdate();
+  SharedUpdate(const SharedUpdate&) = delete;
+  SharedUpdate& operator=(const SharedUpdate&) = delete;
+
+ private:
+  SharedState& shared_;
+};
+
+}  // namespace streamfs::ssd

@@ -1,0 +1,71 @@
+// One NAND die behind a slow bus that does one thing after another, as in the devices of Lee
+// (Samsung): pages with their spare areas, with or without data, and a clock. Power can be cut at
+// any operation.
+//
+// Thread safety: none. Crash: simulated only: cut_after(). From the cut on every call fails with
+// EIO and changes nothing until power_on().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ssd/ftl/nand.h"
+#include "ssd/geometry.h"
+
+namespace streamfs::ssd {
+
+// Of whole operations: array, bus and driver.
+struct SerialTiming {
+  uint64_t read_ns = 0, spare_read_ns = 0, program_ns = 0, erase_ns = 0;
+};
+
+class SerialNand final : public Nand {
+ public:
+  struct Operations {
+    uint64_t reads = 0, spare_reads = 0, programs = 0, erases = 0;
+  };
+
+  // Asserts what NAND demands. page_bytes 0: without data.
+  SerialNand(const Geometry& geometry, uint32_t page_bytes, const SerialTiming& timing);
+
+  uint32_t page_bytes() const override { return page_bytes_; }
+  int program(Ppn at, const Spare& spare, const std::byte* data) override;
+  int copy(Ppn from, Ppn to, const Spare& spare) override;
+  int erase(BlockIndex block) override;
+  int read(Ppn at, std::byte* data) override;  // padding: zeroes; torn: EIO
+  std::optional<Spare> spare(Ppn at) override;
+
+  const Operations& operations() const { return operations_; }
+  uint64_t busy_ns() const { return busy_ns_; }
+
+  // The power fails in the n-th program or erase from now on, 0 being the next.
+  void cut_after(uint64_t operations, uint64_t seed);
+  bool powered() const { return powered_; }
+  void power_on();
+
+ private:
+  enum class Fate : uint8_t { kDone, kTorn, kNotBegun };
+  struct Page {
+    Spare spare;
+    bool programmed = false;
+  };
+
+  Fate operate();
+  int put(Ppn at, const Spare& spare, const std::byte* data);
+  std::byte* data_at(Ppn at) { return data_.data() + size_t{at} * page_bytes_; }
+
+  const uint32_t pages_per_block_, page_bytes_;
+  const SerialTiming timing_;
+  std::vector<Page> pages_;
+  std::vector<std::byte> data_;
+  std::vector<uint32_t> written_;  // by block
+  Operations operations_;
+  uint64_t busy_ns_ = 0;
+  Ppn in_register_ = kNoPage;  // the page read last
+  uint64_t left_ = UINT64_MAX, seed_ = 0;
+  bool powered_ = true;
+};
+
+}  // namespace streamfs::ssd

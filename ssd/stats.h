@@ -1,0 +1,52 @@
+// What an emulated SSD tells about itself, in bytes; the same figures for the running device, for
+// `ssd-sim info` and for whoever shows a device's state.
+// Thread safety: values.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <vector>
+
+#include "ssd/background.h"
+#include "ssd/latency.h"
+#include "ssd/layout.h"
+
+namespace streamfs::ssd {
+
+struct StreamUse {
+  uint64_t written_bytes = 0;
+  uint64_t gc_bytes = 0;
+};
+
+// Since create or the last reset. The NAND figures may be unknown for devices that do not tell.
+struct SsdStats {
+  uint64_t written_bytes = 0, read_bytes = 0, trimmed_bytes = 0, flushes = 0;
+  bool nand_known = true;
+  uint64_t nand_bytes = 0, gc_bytes = 0, pad_bytes = 0, erases = 0;
+  uint64_t idle_gc_bytes = 0, wear_bytes = 0;  // of gc_bytes: in idle time, to level wear
+  uint64_t rmw_bytes = 0, rmw_read_bytes = 0;  // of writes that covered map units in part
+  uint64_t live_bytes = 0, peak_live_bytes = 0, physical_bytes = 0;
+  uint64_t free_blocks = 0;
+  Urgency urgency = Urgency::kNone;
+  uint64_t damaged_pages = 0, bad_blocks = 0, program_failures = 0, erase_failures = 0;
+  uint64_t media_errors = 0;  // reads of data that does not fit its checksum
+  uint64_t unknown_placements = 0;
+  VirtualTime time;
+  std::vector<StreamUse> streams;
+
+  // NAND ÷ host bytes; none before the first write.
+  std::optional<double> waf() const;
+  // physical ÷ peak live − 1; none while nothing was live.
+  std::optional<double> effective_spare() const;
+};
+
+SsdStats stats_of(const Geometry& geometry, const SharedState& state);
+
+// `known`: whether the device tells of its NAND at all.
+void add_to_json(nlohmann::json& json, const VirtualTime& time, bool known);
+
+// The `device` object of every --json output. Unknown figures are null.
+nlohmann::json to_json(const SsdStats& stats);
+
+}  // namespace streamfs::ssd
