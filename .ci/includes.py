@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 SOURCE_FOLDERS = (
-    "base", "libstream", "pmem", "trace", "learning", "ssd", "lab", "fuse-fs", "bench", "tests", "classifierd",
+    "base", "libstream", "pmem", "trace", "learning", "ssd", "lab", "fuse-fs", "bench", "tests",
+    "classifierd",
 )  # fmt: skip
 SUFFIXES = {".c", ".cc", ".h"}
 _QUOTED_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

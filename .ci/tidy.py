@@ -27,6 +27,7 @@ FLOORS = {
     "fuse-fs/blockdev": 3,
     "fuse-fs/meta": 3,
     "fuse-fs/placement": 4,
+    "fuse-fs/pair": 4,
     "fuse-fs/data": 5,
     "fuse-fs/frontend": 6,
     "fuse-fs/tools": 7,
@@ -41,7 +42,10 @@ FLOORS = {
 # Only research uses the laboratory.
 FORBIDDEN = {
     ("fuse-fs/placement", "fuse-fs/meta"),
-    *((floor, "fuse-fs/nvme") for floor in ("fuse-fs/meta", "fuse-fs/placement", "fuse-fs/data")),
+    *(
+        (floor, "fuse-fs/nvme")
+        for floor in ("fuse-fs/meta", "fuse-fs/placement", "fuse-fs/pair", "fuse-fs/data")
+    ),
     *((floor, "classifierd") for floor in FLOORS if floor != "classifierd"),
     *((floor, "lab") for floor in FLOORS if floor not in ("lab", "classifierd", "bench", "tests")),
     *((floor, "libstream") for floor in FLOORS if floor not in ("libstream", "bench", "tests")),

@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
-#include "fuse-fs/data/format_pair.h"
+#include "fuse-fs/pair/format_pair.h"
 #include "pmem/region.h"
 
 namespace streamfs::data {
@@ -45,13 +45,13 @@ class NullDevice final : public blockdev::Device {
 
 struct Mounted {
   explicit Mounted(bool checksums = true) {
-    OpenPair pair;
+    pair::OpenPair pair;
     pair.region = pmem::make_memory_region(64 << 20, pmem::MetaClass::kPersistent);
     pair.device = std::make_unique<NullDevice>();
     meta::FormatOptions format;
     format.data_blocks = kBlocks;
     format.checksums = checksums;
-    pair.super = format_open_pair(*pair.region, *pair.device, format, system_clock()).value();
+    pair.super = pair::format_open_pair(*pair.region, *pair.device, format, system_clock()).value();
     MountOptions options;
     options.verify_checksums = false;
     fs = std::move(FilesystemImpl::open(std::move(pair), options, system_clock(), true)).value();

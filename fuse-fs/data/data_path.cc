@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/buffer.h"
+#include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/data/write_job.h"
 
 namespace streamfs::data {
@@ -97,7 +97,7 @@ Result<void> DataPath::write_whole_extents(InodeId id, uint64_t first, uint64_t 
   const uint64_t from = first - std::min(first, meta::kMaxUnwrittenBlocks);
   const uint64_t end = std::min(last + meta::kMaxUnwrittenBlocks, meta::kMaxFileBlocks);
   SFS_ASSIGN(const auto pieces, core_.engine.map(id, FileBlock{from}, end - from));
-  const std::vector<BlockBuffer> zeroes(meta::kMaxUnwrittenBlocks);
+  const std::vector<blockdev::BlockBuffer> zeroes(meta::kMaxUnwrittenBlocks);
   for (const meta::Piece& piece : pieces) {
     const bool meets = piece.first.value <= last && piece.first.value + piece.length > first;
     if (!piece.unwritten || !meets) continue;

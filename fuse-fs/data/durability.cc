@@ -10,9 +10,6 @@
 namespace streamfs::data {
 namespace {
 
-// The log is a circle rewritten in order: it dies faster than anything else and shares no label.
-constexpr VStreamId kLogVStream{65535};
-
 class RegionBarrier final : public DurabilityBarrier {
  public:
   explicit RegionBarrier(pmem::Region& region) : region_(region) {}
@@ -38,27 +35,6 @@ Result<void> durable_or_read_only(Result<void> answer, Health& health) {
 
 Result<void> make_durable(Durability& durability, TxId through, Health& health) {
   return durable_or_read_only(durability.make_durable(through), health);
-}
-
-Result<void> LogBlocks::write(BlockNo first, ConstBytes bytes) {
-  const PStreamId to = stream(bytes.size() / kBlockSize);
-  blockdev::IoBatch batch(device_);
-  batch.write(first, bytes, {device_.placement(to), kLogVStream});
-  return batch.wait();
-}
-
-PStreamId LogBlocks::stream(uint64_t /*blocks*/) {
-  return PStreamId{static_cast<uint16_t>(device_.info().pstream_count - 1)};
-}
-
-Result<void> LogBlocks::read(BlockNo first, Bytes bytes) {
-  blockdev::IoBatch batch(device_);
-  batch.read(first, bytes);
-  return batch.wait();
-}
-
-Result<void> LogBlocks::flush() {
-  return device_.flush();
 }
 
 }  // namespace streamfs::data

@@ -102,19 +102,4 @@ Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region
 Result<void> durable_or_read_only(Result<void> answer, Health& health);
 Result<void> make_durable(Durability& durability, TxId through, Health& health);
 
-// The data device as the metadata log sees it: synchronous, in a vStream of its own.
-class LogBlocks : public meta::LogDevice {
- public:
-  explicit LogBlocks(blockdev::Device& device) : device_(device) {}
-  Result<void> write(BlockNo first, ConstBytes bytes) override;
-  Result<void> read(BlockNo first, Bytes bytes) override;
-  Result<void> flush() override;
-
- protected:
-  virtual PStreamId stream(uint64_t blocks);  // of what is written now: the last one
-
- private:
-  blockdev::Device& device_;
-};
-
 }  // namespace streamfs::data

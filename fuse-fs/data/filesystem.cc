@@ -24,10 +24,10 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/final_flush_device.h"
-#include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/filesystem_impl.h"
 #include "fuse-fs/data/owned_device.h"
-#include "fuse-fs/data/pair.h"
+#include "fuse-fs/pair/attachments.h"
+#include "fuse-fs/pair/pair.h"
 #include "pmem/region.h"
 
 namespace streamfs::data {
@@ -47,17 +47,17 @@ uint16_t pstreams_of(const blockdev::DeviceInfo& device) {
 Result<std::unique_ptr<Filesystem>> Filesystem::mount(const std::string& meta_path,
                                                       const std::string& data,
                                                       const MountOptions& options, Clock& clock) {
-  SFS_ASSIGN(OpenPair pair, open_pair(meta_path, data, options));
-  if (pair.unproven) SFS_TRY(prove(pair));
+  SFS_ASSIGN(pair::OpenPair pair, pair::open_pair(meta_path, data, options));
+  if (pair.unproven) SFS_TRY(pair::prove(pair));
   if (!options.read_only) {
-    SFS_TRY(attach(pair));
-    SFS_TRY(renew_label(pair));
+    SFS_TRY(pair::attach(pair));
+    SFS_TRY(pair::renew_label(pair));
   }
   SFS_ASSIGN(auto filesystem, FilesystemImpl::open(std::move(pair), options, clock, true));
   return std::unique_ptr<Filesystem>(std::move(filesystem));
 }
 
-Result<std::unique_ptr<FilesystemImpl>> FilesystemImpl::open(OpenPair pair,
+Result<std::unique_ptr<FilesystemImpl>> FilesystemImpl::open(pair::OpenPair pair,
                                                              const MountOptions& options,
                                                              Clock& clock, bool background) {
   std::unique_ptr<FilesystemImpl> made(new FilesystemImpl(std::move(pair), options, clock));
@@ -66,7 +66,7 @@ Result<std::unique_ptr<FilesystemImpl>> FilesystemImpl::open(OpenPair pair,
   return made;
 }
 
-FilesystemImpl::FilesystemImpl(OpenPair pair, const MountOptions& options, Clock& clock)
+FilesystemImpl::FilesystemImpl(pair::OpenPair pair, const MountOptions& options, Clock& clock)
     : options_(options), clock_(clock), pair_(std::move(pair)), health_(options.read_only) {
   pair_.device = std::make_unique<blockdev::FinalFlushDevice>(
       std::make_unique<OwnedDevice>(std::move(pair_.device), health_));
@@ -165,7 +165,7 @@ meta::Space FilesystemImpl::space() {
 Result<void> FilesystemImpl::check_device() {
   const MutexLock lock(label_);
   SFS_TRY(device_->check_same());
-  SFS_ASSIGN(const meta::DataLabel label, read_label(*device_));
+  SFS_ASSIGN(const meta::DataLabel label, pair::read_label(*device_));
   if (std::ranges::equal(label.geometry.uuid, pair_.label.geometry.uuid)) return {};
   return Error{EMEDIUMTYPE, device_->info().path + " belongs to another streamfs now"};
 }
@@ -222,7 +222,7 @@ Result<void> FilesystemImpl::unmount() {
   SFS_TRY(pair_.region->sync());
   const MutexLock lock(label_);
   const meta::Superblock super = engine_->superblock();
-  return write_attachments(*device_, {super.attachments, super.mirror_token});
+  return pair::write_attachments(*device_, {super.attachments, super.mirror_token});
 }
 
 // Called in a sync of META that is kept twice, before anybody is promised what one copy alone
@@ -231,10 +231,10 @@ Result<void> FilesystemImpl::go_on_alone(pmem::Region& left, const std::string& 
   log_event(Event::kMetaDegraded, spdlog::level::err,
             fmt::format("META is degraded: a copy is given up ({})", why));
   const MutexLock lock(label_);
-  SFS_TRY(engine_->attach_again(draw_token(engine_->superblock().mirror_token)));
+  SFS_TRY(engine_->attach_again(pair::draw_token(engine_->superblock().mirror_token)));
   SFS_TRY(left.sync());
   const meta::Superblock super = engine_->superblock();
-  return write_attachments(*device_, {super.attachments, super.mirror_token});
+  return pair::write_attachments(*device_, {super.attachments, super.mirror_token});
 }
 
 Result<void> FilesystemImpl::fsync(InodeId id, bool data_only) {

@@ -22,6 +22,7 @@
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/gate.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/pair/open_pair.h"
 #include "fuse-fs/placement/placement.h"
 #include "pmem/region.h"
 
@@ -30,8 +31,7 @@ namespace streamfs::data {
 // When the data device may use idle time: not on battery, or then too, or never.
 enum class IdleWorkWhen : uint8_t { kAuto, kAlways, kOff };
 
-struct MountOptions {
-  bool read_only = false;
+struct MountOptions : pair::PairOptions {
   bool dirsync = false;
   bool verify_checksums = true;
   bool discard = true;  // trim freed extents
@@ -43,17 +43,9 @@ struct MountOptions {
   placement::Mode placement = placement::Mode::kAuto;
   std::string profiles_folder;  // of name rules; empty: built-in ones only
   std::string profile;          // one of them, by name; empty: all that hold everywhere
-  double real_time = 0;         // an emulated SSD answers as late as its flash would, times this
   std::string trace_path;       // record a trace from the start
-  bool restore_meta = false;    // rebuild META from the log on DATA, wherever it is to be
-  bool meta_as_it_is = false;   // never from the log, even if the machine went down amid its use
-  bool meta_in_memory = false;  // rebuild META from the log in memory; only to read
-  std::string mirror_path;      // where META is a second time
-  bool degraded = false;        // go on with one copy of a META that is kept twice
   bool meta_growth = false;     // a META file grows when it is nearly full
   uint64_t meta_size_max = 0;   // it grows to at most so many bytes; 0: as planned
-  bool make_mirror = false;     // mirror_path may hold anything: it becomes a copy
-  double wait_seconds = 10;     // for a device whose last daemon is still draining
 };
 
 // Who asks, as far as placement cares.

@@ -13,9 +13,9 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
-#include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/pair/pair.h"
 
 namespace streamfs::data {
 
@@ -71,7 +71,7 @@ Result<void> FilesystemImpl::know_unwritten() {
   SFS_TRY(engine_->raise_version(meta::kUnwrittenVersion));
   SFS_TRY(pair_.region->sync());
   const meta::DataLabel label = meta::grown_label(pair_.label, engine_->superblock());
-  SFS_TRY(replace_label(*device_, label));
+  SFS_TRY(pair::replace_label(*device_, label));
   pair_.label = label;
   return {};
 }

@@ -27,25 +27,16 @@
 #include "fuse-fs/data/trim_queue.h"
 #include "fuse-fs/data/vstream_store.h"
 #include "fuse-fs/data/write_cache.h"
+#include "fuse-fs/pair/open_pair.h"
 
 namespace streamfs::data {
-
-// Both devices, open and known to belong together.
-struct OpenPair {
-  std::unique_ptr<pmem::Region> region;
-  std::unique_ptr<blockdev::Device> device;
-  meta::Superblock super;
-  meta::DataLabel label;
-  std::string degraded;   // META is kept twice and here once: what is missing and why
-  bool in_order = false;  // what META is of lay on a medium that keeps the order of stores
-  bool unproven = false;  // META may hold any mix of old and new: it has to be checked first
-};
 
 class FilesystemImpl final : public Filesystem {
  public:
   // background: timers, reclaim and checkpoints run by themselves; tests drive them by hand.
-  static Result<std::unique_ptr<FilesystemImpl>> open(OpenPair pair, const MountOptions& options,
-                                                      Clock& clock, bool background);
+  static Result<std::unique_ptr<FilesystemImpl>> open(pair::OpenPair pair,
+                                                      const MountOptions& options, Clock& clock,
+                                                      bool background);
   ~FilesystemImpl() override;
   Result<void> unmount() override;
   Maintenance& maintenance() { return *maintenance_; }
@@ -123,7 +114,7 @@ class FilesystemImpl final : public Filesystem {
   const meta::Geometry& geometry() const override { return engine_->geometry(); }
 
  private:
-  FilesystemImpl(OpenPair pair, const MountOptions& options, Clock& clock);
+  FilesystemImpl(pair::OpenPair pair, const MountOptions& options, Clock& clock);
   Result<void> assemble(bool background);
   Result<void> start(bool background);
   Result<void> check_device();
@@ -160,8 +151,8 @@ class FilesystemImpl final : public Filesystem {
 
   const MountOptions options_;
   Clock& clock_;
-  OpenPair pair_;  // the label is of whoever grows; the superblock is the engine's
-  Mutex label_;    // whoever rewrites DATA's first block; before the engine's
+  pair::OpenPair pair_;  // the label is of whoever grows; the superblock is the engine's
+  Mutex label_;          // whoever rewrites DATA's first block; before the engine's
   Mutex growing_;  // after ranges of files, before all else; held by a growth, and by whoever ends
                    // the filesystem
   std::atomic<bool> growth_running_{false};  // set around the lock, so that others can wait for it

@@ -12,16 +12,16 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
-#include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/growth.h"
 #include "fuse-fs/meta/label.h"
+#include "fuse-fs/pair/pair.h"
 #include "pmem/region.h"
 
 namespace streamfs::data {
 namespace {
 
 Result<meta::GrowthRequest> request_of(const GrowOptions& options, const meta::Superblock& now,
-                                       OpenPair& pair) {
+                                       pair::OpenPair& pair) {
   meta::GrowthRequest request;
   request.data_blocks = now.data_blocks;
   if (!options.meta_alone) {
@@ -117,7 +117,7 @@ Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
 Result<void> FilesystemImpl::store_grown_label(const meta::Superblock& super) {
   const MutexLock lock(label_);
   const meta::DataLabel label = meta::grown_label(pair_.label, super);
-  SFS_TRY(replace_label(*device_, label));
+  SFS_TRY(pair::replace_label(*device_, label));
   pair_.label = label;
   barrier_->grow(label);
   return {};

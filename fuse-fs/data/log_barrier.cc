@@ -8,10 +8,11 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/durability.h"
 #include "fuse-fs/data/epoch_stream.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/pair/attachments.h"
+#include "fuse-fs/pair/log_blocks.h"
 #include "pmem/region.h"
 
 namespace streamfs::data {
@@ -19,17 +20,17 @@ namespace {
 
 // Where a flush is not free the log shares what it pads with the epoch's data. In a file a trim is
 // a hole, and each flush after the log's return to it would wait for blocks to be allocated.
-class EpochLogBlocks final : public LogBlocks {
+class EpochLogBlocks final : public pair::LogBlocks {
  public:
   EpochLogBlocks(EpochStream& device, bool trims)
-      : LogBlocks(device), device_(device), trims_(trims && device.info().kind != "file") {}
+      : pair::LogBlocks(device), device_(device), trims_(trims && device.info().kind != "file") {}
   void discard(BlockNo first, uint64_t count) override {
     if (trims_) (void)device_.trim(first, count);  // dead all the same
   }
 
  private:
   PStreamId stream(uint64_t blocks) override {
-    return device_.of(LogBlocks::stream(blocks), blocks);
+    return device_.of(pair::LogBlocks::stream(blocks), blocks);
   }
 
   EpochStream& device_;
@@ -42,7 +43,7 @@ class LogBarrier final : public DurabilityBarrier {
       : region_(region),
         engine_(engine),
         blocks_(device, trims),
-        rebuilt_(region.copies() == 1 && boot_of_machine() != 0 &&
+        rebuilt_(region.copies() == 1 && pair::boot_of_machine() != 0 &&
                  region.meta_class() != pmem::MetaClass::kPersistent) {}
 
   Result<void> start(const meta::Geometry& geometry, const meta::DataLabel& label) {

@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/buffer.h"
+#include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/data/data_path.h"
 #include "trace/trace.h"
 
@@ -84,11 +84,11 @@ Result<size_t> DataPath::read(InodeId id, uint64_t offset, Bytes out) {
   SFS_ASSIGN(const auto pieces, core_.engine.map(id, FileBlock{first}, count));
   const bool learn = state->last_epoch.load(std::memory_order_acquire) <= core_.epochs.flushed();
   const uint64_t bytes = count * kBlockSize;
-  if (block_aligned(out.data()) && offset % kBlockSize == 0 && bytes <= out.size()) {
+  if (blockdev::block_aligned(out.data()) && offset % kBlockSize == 0 && bytes <= out.size()) {
     SFS_TRY(load(id, pieces, out.first(bytes), learn));
     return size_t{length};
   }
-  const Bytes image = scratch(bytes);
+  const Bytes image = blockdev::scratch(bytes);
   SFS_TRY(load(id, pieces, image, learn));
   std::memcpy(out.data(), image.data() + offset % kBlockSize, length);
   return size_t{length};

@@ -19,7 +19,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/buffer.h"
+#include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/meta/engine.h"
 
 namespace streamfs::data {
@@ -102,7 +102,7 @@ void Scrub::visit(InodeId id) {
 }
 
 void Scrub::read_data(InodeId id, uint64_t size) {
-  std::vector<BlockBuffer> buffer(kChunkBlocks);
+  std::vector<blockdev::BlockBuffer> buffer(kChunkBlocks);
   const Bytes chunk = std::as_writable_bytes(std::span(buffer));
   for (uint64_t at = 0; at < size && !stopping_;) {
     const Result<FileBlock> data = core_.engine.seek_data(id, FileBlock{at / kBlockSize});
@@ -122,7 +122,7 @@ void Scrub::read_data(InodeId id, uint64_t size) {
 }
 
 void Scrub::find_bad_blocks(InodeId id, uint64_t offset, uint64_t length) {
-  BlockBuffer block;
+  blockdev::BlockBuffer block;
   for (uint64_t at = offset; at < offset + length && !stopping_; at += kBlockSize) {
     const Result<size_t> got = path_.read(id, at, block.bytes);
     if (!got.ok()) damaged(id, fmt::format("data at offset {}: {}", at, got.error().message()));

@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/model_table.h"
-#include "fuse-fs/data/buffer.h"
+#include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/data/meta_units.h"
 #include "fuse-fs/data/slot_room.h"
 #include "trace/trace.h"
@@ -106,12 +106,13 @@ const meta::Piece& WriteJob::piece_at(uint64_t page) const {
 // which the checksums are made while the device writes.
 Result<void> WriteJob::prepare() {
   if (core_.checksums.enabled()) crcs_.resize(count_);
-  if (block_aligned(in_.data()) && offset_ % kBlockSize == 0 && in_.size() % kBlockSize == 0) {
+  if (blockdev::block_aligned(in_.data()) && offset_ % kBlockSize == 0 &&
+      in_.size() % kBlockSize == 0) {
     image_ = in_;
     checksums_wait_ = core_.checksums.enabled();
     return {};
   }
-  const Bytes image = scratch(count_ * kBlockSize);
+  const Bytes image = blockdev::scratch(count_ * kBlockSize);
   image_ = image;
   for (uint64_t page = 0; page < count_; ++page) {
     SFS_TRY(fill_slot(page, image.subspan(page * kBlockSize, kBlockSize)));

@@ -21,12 +21,12 @@
 #include "base/plain_help.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/attachments.h"
-#include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/journal.h"
+#include "fuse-fs/pair/attachments.h"
+#include "fuse-fs/pair/pair.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/configured.h"
 #include "fuse-fs/tools/failure.h"
@@ -191,16 +191,16 @@ Result<void> mark_clean(pmem::Region& region, const meta::CheckReport& report) {
 
 // With -n META is mapped privately: the journal is replayed in memory only.
 Result<int> examine(const Wishes& wishes) {
-  data::MountOptions options;
+  pair::PairOptions options;
   options.read_only = wishes.look_only;
   options.restore_meta = wishes.restore;
   options.meta_as_it_is = wishes.without_log;
   options.mirror_path = wishes.mirror;
   options.degraded = wishes.degraded;
   options.make_mirror = wishes.resync;
-  SFS_ASSIGN(data::OpenPair pair, data::open_pair(wishes.meta, wishes.data, options));
+  SFS_ASSIGN(pair::OpenPair pair, pair::open_pair(wishes.meta, wishes.data, options));
   // What it changes alone, the other copy shall not be taken for its equal.
-  if (!wishes.look_only && !pair.degraded.empty()) SFS_TRY(data::attach(pair));
+  if (!wishes.look_only && !pair.degraded.empty()) SFS_TRY(pair::attach(pair));
   if (wishes.automatic && !wishes.force && pair.super.clean != 0) {
     if (wishes.as_json) print_json({{"state", "clean"}});
     if (!wishes.as_json) fmt::print("{}: clean\n", wishes.data);

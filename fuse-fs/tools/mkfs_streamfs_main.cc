@@ -20,9 +20,9 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/filesystem.h"
-#include "fuse-fs/data/format_pair.h"
-#include "fuse-fs/data/pair.h"
 #include "fuse-fs/frontend/status_json.h"
+#include "fuse-fs/pair/format_pair.h"
+#include "fuse-fs/pair/pair.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/launch.h"
@@ -48,7 +48,7 @@ struct Words {
   bool degraded = false;
 };
 
-void declare(CLI::App& app, Words& words, data::FormatPairOptions& options) {
+void declare(CLI::App& app, Words& words, pair::FormatPairOptions& options) {
   app.add_option("--meta", words.meta, "The metadata device; a file that is missing is made")
       ->required();
   app.add_option("DATA", words.data,
@@ -101,7 +101,7 @@ Result<std::array<uint8_t, 16>> parse_uuid(const std::string& text) {
   return uuid;
 }
 
-Result<void> read_words(const Words& words, data::FormatPairOptions& options) {
+Result<void> read_words(const Words& words, pair::FormatPairOptions& options) {
   if (!words.meta_size.empty()) {
     SFS_ASSIGN(options.meta_size, parse_size(words.meta_size));
   }
@@ -135,11 +135,11 @@ Result<void> give_root_to_caller(const std::string& meta, const std::string& mir
 
 Result<void> restore_meta(const Words& words, const std::string& meta, const std::string& mirror,
                           const std::string& data) {
-  data::MountOptions options;
+  pair::PairOptions options;
   options.restore_meta = true;
   options.mirror_path = mirror;
   options.degraded = words.degraded;
-  SFS_ASSIGN(const data::OpenPair pair, data::open_pair(meta, data, options));
+  SFS_ASSIGN(const pair::OpenPair pair, pair::open_pair(meta, data, options));
   SFS_TRY(pair.region->sync());
   if (words.as_json) {
     print_json({{"restored", words.meta}, {"uuid", frontend::uuid_text(pair.super.uuid)}});
@@ -165,15 +165,15 @@ void print_budget(const meta::Superblock& super) {
 }
 
 // On a terminal only: what takes long is said while it does.
-void show_progress_on_terminal(const Words& words, data::FormatPairOptions& options) {
+void show_progress_on_terminal(const Words& words, pair::FormatPairOptions& options) {
   if (words.quiet || isatty(STDERR_FILENO) != 1) return;
   options.progress = [](std::string_view step) {
     fmt::print(stderr, "\r\033[K{}", step == "done" ? "" : fmt::format("{} ...", step));
   };
 }
 
-void print_report(const Words& words, const data::FormatPairOptions& options,
-                  const data::Formatted& made) {
+void print_report(const Words& words, const pair::FormatPairOptions& options,
+                  const pair::Formatted& made) {
   const bool log = (made.super.features & meta::kFeatureMetaLog) != 0;
   const bool checksums = (made.super.features & meta::kFeatureChecksums) != 0;
   const uint64_t data_bytes = made.super.data_blocks * kBlockSize;
@@ -199,8 +199,8 @@ void print_report(const Words& words, const data::FormatPairOptions& options,
              human_bytes(made.inodes_possible == 0 ? 0 : data_bytes / made.inodes_possible));
 }
 
-nlohmann::json formatted_json(const Words& words, const data::FormatPairOptions& options,
-                              const data::Formatted& made) {
+nlohmann::json formatted_json(const Words& words, const pair::FormatPairOptions& options,
+                              const pair::Formatted& made) {
   return {{"dry_run", options.dry_run},
           {"uuid", frontend::uuid_text(made.super.uuid)},
           {"label", options.label},
@@ -217,7 +217,7 @@ nlohmann::json formatted_json(const Words& words, const data::FormatPairOptions&
           {"layout", frontend::layout_json(made.super)}};
 }
 
-void warn_if_few(const data::Formatted& made) {
+void warn_if_few(const pair::Formatted& made) {
   const uint64_t data_bytes = made.super.data_blocks * kBlockSize;
   if (made.inodes_possible >= data_bytes / kFewFilesBytes) return;
   fmt::print(
@@ -226,7 +226,7 @@ void warn_if_few(const data::Formatted& made) {
       human_bytes(made.inodes_possible == 0 ? 0 : data_bytes / made.inodes_possible));
 }
 
-void warn_if_unprotected(const data::Formatted& made) {
+void warn_if_unprotected(const pair::Formatted& made) {
   if ((made.super.features & meta::kFeatureMetaLog) != 0) return;
   if (made.meta_class != pmem::MetaClass::kPersistent) {
     fmt::print(
@@ -241,7 +241,7 @@ void warn_if_unprotected(const data::Formatted& made) {
 int run(int argc, char** argv) {
   CLI::App app("Makes an empty streamfs on a pair of devices.", kProgram);
   Words words;
-  data::FormatPairOptions options;
+  pair::FormatPairOptions options;
   prepare(app);
   app.footer(kExitCodesHelp);
   declare(app, words, options);
@@ -266,7 +266,7 @@ int run(int argc, char** argv) {
     return restored ? exit_code::kOk : fail(kProgram, restored.error());
   }
   show_progress_on_terminal(words, options);
-  const Result<data::Formatted> made = data::format_pair(meta, data, options, system_clock());
+  const Result<pair::Formatted> made = pair::format_pair(meta, data, options, system_clock());
   if (!made && options.progress) fmt::print(stderr, "\n");
   if (!made) return fail(kProgram, made.error());
   if (!options.dry_run) {

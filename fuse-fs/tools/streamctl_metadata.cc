@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "fuse-fs/data/metadata_dump.h"
 #include "fuse-fs/frontend/status_json.h"
+#include "fuse-fs/pair/metadata_dump.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/launch.h"
 #include "fuse-fs/tools/output.h"
@@ -15,7 +15,7 @@
 namespace streamfs::tools {
 namespace {
 
-void print(const MetadataArguments& arguments, const char* done, const data::MetadataDump& dump) {
+void print(const MetadataArguments& arguments, const char* done, const pair::MetadataDump& dump) {
   const std::string uuid = frontend::uuid_text(dump.super.uuid);
   if (arguments.style.json) {
     const nlohmann::json answer = {{"uuid", uuid},
@@ -34,8 +34,8 @@ void print(const MetadataArguments& arguments, const char* done, const data::Met
 
 Result<void> dump_metadata(const MetadataArguments& arguments) {
   log_to_stderr(Talk::kWarnings);
-  SFS_ASSIGN(const data::MetadataDump dump,
-             data::dump_metadata(absolute_path(arguments.meta), absolute_data(arguments.data),
+  SFS_ASSIGN(const pair::MetadataDump dump,
+             pair::dump_metadata(absolute_path(arguments.meta), absolute_data(arguments.data),
                                  absolute_path(arguments.file)));
   print(arguments, "written to", dump);
   return {};
@@ -43,12 +43,12 @@ Result<void> dump_metadata(const MetadataArguments& arguments) {
 
 Result<void> restore_metadata(const MetadataArguments& arguments) {
   log_to_stderr(Talk::kWarnings);
-  data::RestoreDumpOptions options;
+  pair::RestoreDumpOptions options;
   options.force = arguments.force;
   options.degraded = arguments.degraded;
   if (!arguments.mirror.empty()) options.mirror_path = absolute_path(arguments.mirror);
-  SFS_ASSIGN(const data::MetadataDump dump,
-             data::restore_dump(absolute_path(arguments.file), absolute_path(arguments.meta),
+  SFS_ASSIGN(const pair::MetadataDump dump,
+             pair::restore_dump(absolute_path(arguments.file), absolute_path(arguments.meta),
                                 absolute_data(arguments.data), options));
   print(arguments, "restored from", dump);
   return {};

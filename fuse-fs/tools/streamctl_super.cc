@@ -15,12 +15,12 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
-#include "fuse-fs/data/attachments.h"
-#include "fuse-fs/data/pair.h"
 #include "fuse-fs/frontend/status_json.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/pair/attachments.h"
+#include "fuse-fs/pair/pair.h"
 #include "fuse-fs/tools/command_line.h"
 #include "fuse-fs/tools/launch.h"
 #include "fuse-fs/tools/output.h"
@@ -76,8 +76,8 @@ Result<json> read_super(const SuperArguments& arguments) {
   open.read_only = true;
   open.wait_seconds = kSuperWaitSeconds;
   SFS_ASSIGN(const auto device, blockdev::open_device(absolute_data(arguments.data), open));
-  SFS_ASSIGN(const meta::DataLabel label, data::read_label(*device));
-  SFS_ASSIGN(const std::optional<data::Attached> attached, data::read_attachments(*device));
+  SFS_ASSIGN(const meta::DataLabel label, pair::read_label(*device));
+  SFS_ASSIGN(const std::optional<pair::Attached> attached, pair::read_attachments(*device));
   json out = {{"data", arguments.data},
               {"device", device->info().kind},
               {"device_identity", device->info().identity},
@@ -92,7 +92,7 @@ Result<json> read_super(const SuperArguments& arguments) {
   region.wait_seconds = kSuperWaitSeconds;
   SFS_ASSIGN(const auto meta, pmem::open_region(absolute_path(arguments.meta), region));
   SFS_ASSIGN(const meta::Superblock super, meta::load_superblock(*meta, false));
-  SFS_TRY(data::check_pair(super, label, device->info()));
+  SFS_TRY(pair::check_pair(super, label, device->info()));
   out["meta"] = super_json(super);
   out["meta"]["medium"] = meta->medium();
   return out;

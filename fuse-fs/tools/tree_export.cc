@@ -19,7 +19,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/buffer.h"
+#include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/meta/blob/acl.h"
 #include "fuse-fs/meta/engine.h"
@@ -222,7 +222,7 @@ Result<void> Export::each_piece(const ExportedEntry& entry, InodeId id,
                                 const std::function<Result<void>(uint64_t, ConstBytes)>& visit) {
   for (const auto& [offset, length] : entry.data) {
     for (uint64_t at = offset; at < offset + length;) {
-      const Bytes room = data::scratch(kPieceBytes);
+      const Bytes room = blockdev::scratch(kPieceBytes);
       SFS_ASSIGN(const size_t got, fs_.read(id, at, room));
       if (got == 0) return Error{EIO, "ends early"};
       const size_t use = std::min<uint64_t>(got, offset + length - at);

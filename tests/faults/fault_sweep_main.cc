@@ -36,9 +36,10 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/data/durability.h"
-#include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/snapshot.h"
+#include "fuse-fs/pair/log_blocks.h"
+#include "fuse-fs/pair/pair.h"
 #include "pmem/region.h"
 #include "tests/faults/sweep_workload.h"
 #include "tests/unit/data/rig.h"
@@ -70,8 +71,8 @@ const std::array kFaults = {
 // Overwrites an area, if the other one has a snapshot. A fault in a snapshot leaves one of them,
 // and its loss would be a second fault.
 bool destroy_area(Rig& rig, uint64_t generation) {
-  const meta::DataLabel label = read_label(rig.ram()).value();
-  LogBlocks blocks(rig.ram());
+  const meta::DataLabel label = pair::read_label(rig.ram()).value();
+  pair::LogBlocks blocks(rig.ram());
   const meta::SnapshotHeaders headers = meta::read_snapshot_headers(label, blocks).value();
   if (headers.older.generation == 0) return false;
   for (const meta::BlockRange& range : meta::snapshot_area(label, generation))

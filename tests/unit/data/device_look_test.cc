@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "base/types.h"
+#include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/faulty_device.h"
-#include "fuse-fs/data/buffer.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/data/health.h"
 #include "fuse-fs/data/owned_device.h"
-#include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/pair/pair.h"
 #include "tests/unit/data/ram_device.h"
 #include "tests/unit/data/rig.h"
 
@@ -41,7 +41,7 @@ class DeviceLook : public ::testing::Test {
   }
   // What formatting leaves: zeroes.
   void format() {
-    const BlockBuffer zeroes;
+    const blockdev::BlockBuffer zeroes;
     blockdev::IoBatch batch(rig_.ram());
     batch.write(BlockNo{0}, zeroes.bytes, {});
     ASSERT_TRUE(batch.wait().ok());
@@ -92,7 +92,7 @@ TEST_F(DeviceLook, NothingThatWaitedIsWrittenAnyMore) {
 TEST_F(DeviceLook, WhatBelongsToAnotherFilesystemIsNeitherReadNorWritten) {
   meta::Superblock super = rig_.fs().geometry().super();
   ++super.uuid[0];
-  ASSERT_TRUE(write_label(rig_.ram(), meta::make_label(super).label).ok());
+  ASSERT_TRUE(pair::write_label(rig_.ram(), meta::make_label(super).label).ok());
   look();
   EXPECT_EQ(read_error(), EIO) << reason();
 }
@@ -121,7 +121,7 @@ TEST(OwnedDevice, NoRequestReachesWhatIsLost) {
   auto inner = std::make_unique<RamDevice>(64);
   RamDevice& ram = *inner;
   OwnedDevice device(std::move(inner), health);
-  BlockBuffer block;
+  blockdev::BlockBuffer block;
   const auto errors = [&] {
     std::vector<int> codes;
     const auto note = [&](const Result<void>& done) {

@@ -15,10 +15,10 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "fuse-fs/blockdev/faulty_device.h"
-#include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/filesystem_impl.h"
-#include "fuse-fs/data/format_pair.h"
-#include "fuse-fs/data/pair.h"
+#include "fuse-fs/pair/attachments.h"
+#include "fuse-fs/pair/format_pair.h"
+#include "fuse-fs/pair/pair.h"
 #include "pmem/mirror_region.h"
 #include "tests/unit/pmem/failing_region.h"
 
@@ -36,11 +36,11 @@ class DroppedCopy : public testing::TestWithParam<size_t> {
     for (size_t i = 0; i < 2; ++i) copies_[i] = path(i == 0 ? "a" : "b");
     std::ofstream(device_ = path("d")).flush();
     fs::resize_file(device_, 64 << 20);
-    FormatPairOptions out;
+    pair::FormatPairOptions out;
     out.meta_size = 12 << 20;
     out.meta_log = false;
     out.mirror_path = copies_[1];
-    EXPECT_TRUE(format_pair(copies_[0], device_, out, system_clock()).ok());
+    EXPECT_TRUE(pair::format_pair(copies_[0], device_, out, system_clock()).ok());
     open();
   }
   ~DroppedCopy() override {
@@ -63,7 +63,7 @@ class DroppedCopy : public testing::TestWithParam<size_t> {
 
   // With a region that can fail below each side of the mirror, and DATA that can.
   void open() {
-    auto pair = open_pair(copies_[0], device_, both());
+    auto pair = pair::open_pair(copies_[0], device_, both());
     ASSERT_TRUE(pair.ok()) << pair.error().message();
     pair->region.reset();
     std::array<std::unique_ptr<pmem::FailingRegion>, 2> sides;
@@ -76,7 +76,7 @@ class DroppedCopy : public testing::TestWithParam<size_t> {
     data_ = device.get();
     pair->device = std::move(device);
     if (fails_at_mount_) sides_[GetParam()]->fail();
-    const Result<void> attached = attach(*pair);
+    const Result<void> attached = pair::attach(*pair);
     ASSERT_TRUE(attached.ok()) << attached.error().message();
     fs_ = FilesystemImpl::open(std::move(*pair), {}, system_clock(), false).value();
   }

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/pair.h"
+#include "fuse-fs/pair/pair.h"
 #include "pmem/region.h"
 #include "tests/unit/data/rig.h"
 

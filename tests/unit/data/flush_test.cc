@@ -9,9 +9,9 @@
 
 #include "base/types.h"
 #include "fuse-fs/blockdev/faulty_device.h"
-#include "fuse-fs/data/attachments.h"
-#include "fuse-fs/data/format_pair.h"
-#include "fuse-fs/data/pair.h"
+#include "fuse-fs/pair/attachments.h"
+#include "fuse-fs/pair/format_pair.h"
+#include "fuse-fs/pair/pair.h"
 #include "pmem/region.h"
 #include "tests/unit/data/ram_device.h"
 #include "tests/unit/data/rig.h"
@@ -33,14 +33,14 @@ struct Halves {
     device = made.get();
     pair.device = std::move(made);
     pair.region = pmem::make_memory_region(2 << 20, pmem::MetaClass::kPersistent);
-    pair.super = format_open_pair(*pair.region, *pair.device, options, clock).value();
+    pair.super = pair::format_open_pair(*pair.region, *pair.device, options, clock).value();
   }
   void power_cut(uint64_t seed) {
     device->power_cut(seed);
     device->power_on();
   }
   RigClock clock;
-  OpenPair pair;
+  pair::OpenPair pair;
   blockdev::FaultyDevice* device = nullptr;
 };
 
@@ -48,7 +48,7 @@ TEST(FlushedData, TheLabelIsThereWhenMkfsReturns) {
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     Halves halves;
     halves.power_cut(seed);
-    const auto label = read_label(*halves.device);
+    const auto label = pair::read_label(*halves.device);
     EXPECT_TRUE(label.ok()) << "seed " << seed;
   }
 }
@@ -56,9 +56,9 @@ TEST(FlushedData, TheLabelIsThereWhenMkfsReturns) {
 TEST(FlushedData, AnAttachmentIsCountedWhenAttachReturns) {
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     Halves halves;
-    ASSERT_TRUE(attach(halves.pair).ok());
+    ASSERT_TRUE(pair::attach(halves.pair).ok());
     halves.power_cut(seed);
-    const auto attached = read_attachments(*halves.device);
+    const auto attached = pair::read_attachments(*halves.device);
     ASSERT_TRUE(attached.ok() && attached->has_value());
     EXPECT_EQ((*attached)->count, halves.pair.super.attachments) << "seed " << seed;
   }

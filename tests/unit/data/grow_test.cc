@@ -118,15 +118,15 @@ TEST(Label, OneCopyIsWholeAtEveryCut) {
   int seen_old = 0, seen_larger = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
     blockdev::FaultyDevice device(std::make_unique<RamDevice>(kSmall), true);
-    ASSERT_TRUE(write_label(device, old).ok());
+    ASSERT_TRUE(pair::write_label(device, old).ok());
     blockdev::Faults faults;
     faults.fail_flushes_after = seed % 3;
     device.set_faults(faults);
-    EXPECT_EQ(replace_label(device, larger).ok(), seed % 3 == 2);
+    EXPECT_EQ(pair::replace_label(device, larger).ok(), seed % 3 == 2);
     device.power_cut(seed);
     device.power_on();
     device.set_faults({});
-    const Result<meta::DataLabel> found = read_label(device);
+    const Result<meta::DataLabel> found = pair::read_label(device);
     ASSERT_TRUE(found.ok()) << seed << ": " << found.error().message();
     const bool is_larger = meta::same_size(found->geometry, super);
     EXPECT_TRUE(is_larger || (meta::same_size(found->geometry, old.geometry) && seed % 3 == 0));
@@ -231,9 +231,9 @@ INSTANTIATE_TEST_SUITE_P(All, GrowCut, testing::Bool(), [](const auto& param_inf
 TEST(Grow, ALostMetaThatOutgrewItsFirstSnapshotsComesBack) {
   Rig rig(growing(true));
   rig.ram().lengthen(kLarge);
-  const uint64_t before = meta::snapshot_capacity(read_label(rig.device()).value());
+  const uint64_t before = meta::snapshot_capacity(pair::read_label(rig.device()).value());
   grow(rig);
-  const meta::DataLabel label = read_label(rig.device()).value();
+  const meta::DataLabel label = pair::read_label(rig.device()).value();
   EXPECT_GE(meta::snapshot_capacity(label), meta::snapshot_blocks_for(label.geometry));
   uint64_t files = 0;
   while (rig.fs().space().heap_units - rig.fs().space().free_units < before + 50) {

@@ -9,9 +9,9 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/layout.h"
 #include "fuse-fs/meta/log_format.h"
+#include "fuse-fs/pair/pair.h"
 #include "pmem/region.h"
 #include "tests/unit/data/rig.h"
 
@@ -158,7 +158,7 @@ TEST(LogEnd, WhatNoSnapshotNeedsIsTrimmedUnlessItLiesInAFile) {
     options.kind = kind;
     options.volatile_cache = false;  // trims arrive at once
     Rig rig(options);
-    const meta::DataLabel label = read_label(rig.ram()).value();
+    const meta::DataLabel label = pair::read_label(rig.ram()).value();
     uint64_t of_log = 0;
     rig.ram().on_trim_of = [&](BlockNo first, uint64_t count) {
       const uint64_t at = first.value - label.log_first_block;

@@ -14,10 +14,11 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/attachments.h"
-#include "fuse-fs/data/format_pair.h"
-#include "fuse-fs/data/pair.h"
+#include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/pair/attachments.h"
+#include "fuse-fs/pair/format_pair.h"
+#include "fuse-fs/pair/pair.h"
 
 namespace streamfs::data {
 namespace {
@@ -42,14 +43,14 @@ class MirroredPair : public testing::Test {
     fs::resize_file(path(name), 64 << 20);
     return path(name);
   }
-  static Result<Formatted> make(const std::string& meta, const std::string& mirror,
-                                const std::string& device) {
-    FormatPairOptions out;
+  static Result<pair::Formatted> make(const std::string& meta, const std::string& mirror,
+                                      const std::string& device) {
+    pair::FormatPairOptions out;
     out.meta_size = 12 << 20;
     out.meta_log = false;
     out.wait_seconds = 0;
     out.mirror_path = mirror;
-    return format_pair(meta, device, out, system_clock());
+    return pair::format_pair(meta, device, out, system_clock());
   }
   MountOptions options(const std::string& mirror) const {
     MountOptions out;
@@ -112,7 +113,7 @@ class MirroredPair : public testing::Test {
   }
   // As a mount that the power leaves after META's attachment and before DATA's.
   void attach_only(const std::string& meta) {
-    auto pair = open_pair(meta, device_, options(""));
+    auto pair = pair::open_pair(meta, device_, options(""));
     ASSERT_TRUE(pair.ok()) << pair.error().message();
     pair->super.mirror_token += 77;
     ++pair->super.attachments;
@@ -265,7 +266,7 @@ TEST_F(MirroredPair, ACutBetweenTheSuperblocksOfTheCopiesLeavesThemInStep) {
   for (const std::string& ahead : {a_, b_}) {
     const uint8_t clean = ahead == a_ ? 1 : 0;
     change_superblock(ahead, [clean](meta::Superblock& super) { super.clean = clean; });
-    auto pair = open_pair(a_, device_, options(b_));
+    auto pair = pair::open_pair(a_, device_, options(b_));
     ASSERT_TRUE(pair.ok()) << pair.error().message();
     EXPECT_EQ(pair->region->copies(), 2U);
     EXPECT_EQ(pair->super.clean, clean);
@@ -291,15 +292,15 @@ TEST_F(MirroredPair, AfterARebootWithoutUnmountTheSecondIsMadeAnew) {
 
 TEST_F(MirroredPair, AFilesystemWithoutGetsASecondCopyWhenAskedFor) {
   device_ = data("d2");
-  FormatPairOptions once;
+  pair::FormatPairOptions once;
   once.meta_size = 12 << 20;
   once.meta_log = false;
-  ASSERT_TRUE(format_pair(path("c"), device_, once, system_clock()).ok());
+  ASSERT_TRUE(pair::format_pair(path("c"), device_, once, system_clock()).ok());
   use(path("c"), "", "one");
   EXPECT_TRUE(says(refusal(path("c"), options(path("e"))), "--resync"));
   MountOptions asked = options(path("e"));
   asked.make_mirror = true;
-  ASSERT_TRUE(open_pair(path("c"), device_, asked).ok());
+  ASSERT_TRUE(pair::open_pair(path("c"), device_, asked).ok());
   EXPECT_EQ(found(path("c"), path("e")), "one ");
   EXPECT_EQ(found(path("e"), ""), "one ");
 }

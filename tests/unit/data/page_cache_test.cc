@@ -24,13 +24,14 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/blockdev/faulty_device.h"
-#include "fuse-fs/data/attachments.h"
 #include "fuse-fs/data/filesystem_impl.h"
-#include "fuse-fs/data/format_pair.h"
-#include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/journal.h"
+#include "fuse-fs/pair/attachments.h"
+#include "fuse-fs/pair/format_pair.h"
+#include "fuse-fs/pair/log_blocks.h"
+#include "fuse-fs/pair/pair.h"
 #include "pmem/region.h"
 
 namespace streamfs::data {
@@ -117,12 +118,12 @@ class PageCache : public testing::Test {
     fs::remove(meta_);
     std::ofstream(device_).flush();
     fs::resize_file(device_, 48 << 20);
-    FormatPairOptions options;
+    pair::FormatPairOptions options;
     options.meta_size = 2 << 20;
     options.meta_log = log;
     options.force = true;
     options.wait_seconds = 0;
-    const auto made = format_pair(meta_, device_, options, system_clock());
+    const auto made = pair::format_pair(meta_, device_, options, system_clock());
     ASSERT_TRUE(made.ok()) << made.error().message();
   }
   // A machine with a page cache and a disk cache, in which this filesystem is mounted.
@@ -135,12 +136,12 @@ class PageCache : public testing::Test {
     auto region = std::make_unique<PageCacheRegion>(meta_, seed);
     pages_ = region.get();
     pages_->cut_in_sync(syncs, [this, seed] { disk_->power_cut(seed); });
-    OpenPair pair;
+    pair::OpenPair pair;
     pair.super = meta::load_superblock(*region, true).value();
-    pair.label = read_label(*faulty).value();
+    pair.label = pair::read_label(*faulty).value();
     pair.region = std::move(region);
     pair.device = std::move(faulty);
-    if (!attach(pair).ok()) return;
+    if (!pair::attach(pair).ok()) return;
     auto opened = FilesystemImpl::open(std::move(pair), {}, system_clock(), false);
     if (opened.ok()) mounted_ = std::move(opened).value();
   }
@@ -241,10 +242,10 @@ TEST_F(PageCache, ARebuildThatIsCutShortIsNotTakenForMeta) {
     reboot();
     {
       auto device = std::move(blockdev::open_device(device_, {})).value();
-      LogBlocks log(*device);
+      pair::LogBlocks log(*device);
       PageCacheRegion region(meta_, seed);
       region.cut_in_sync(seed % 2, {});
-      EXPECT_FALSE(meta::restore_from_log(region, read_label(*device).value(), log).ok());
+      EXPECT_FALSE(meta::restore_from_log(region, pair::read_label(*device).value(), log).ok());
       EXPECT_TRUE(region.is_cut());
     }
     auto again = mount();
@@ -363,10 +364,10 @@ TEST_F(PageCache, TheLogIsPassedOverWhereThatIsAskedFor) {
   MountOptions as_it_is;
   as_it_is.meta_as_it_is = true;
   {
-    const auto pair = open_pair(meta_, device_, as_it_is);
+    const auto pair = pair::open_pair(meta_, device_, as_it_is);
     ASSERT_TRUE(pair.ok()) << pair.error().message();
     EXPECT_TRUE(pair->unproven);
-    EXPECT_TRUE(prove(*pair).ok());
+    EXPECT_TRUE(pair::prove(*pair).ok());
   }
   auto again = mount(as_it_is);
   ASSERT_TRUE(again.ok()) << again.error().message();

@@ -1,5 +1,5 @@
 // Making and opening pairs of real files.
-#include "fuse-fs/data/pair.h"
+#include "fuse-fs/pair/pair.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -18,8 +18,9 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/format_pair.h"
+#include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/pair/format_pair.h"
 
 namespace streamfs::data {
 namespace {
@@ -39,16 +40,17 @@ class Pair : public testing::Test {
     std::filesystem::resize_file(file, bytes);
     return file;
   }
-  static FormatPairOptions options(bool force = false) {
-    FormatPairOptions out;
+  static pair::FormatPairOptions options(bool force = false) {
+    pair::FormatPairOptions out;
     out.force = force;
     out.meta_size = 16 << 20;
     out.meta_log = false;
     out.wait_seconds = 0;
     return out;
   }
-  Result<Formatted> format(const std::string& meta, const std::string& device, bool force = false) {
-    return format_pair(meta, device, options(force), system_clock());
+  Result<pair::Formatted> format(const std::string& meta, const std::string& device,
+                                 bool force = false) {
+    return pair::format_pair(meta, device, options(force), system_clock());
   }
   static Result<std::unique_ptr<Filesystem>> mount(const std::string& meta,
                                                    const std::string& device) {
@@ -141,9 +143,9 @@ TEST_F(Pair, AForeignSignatureIsSeenAndWipedByForce) {
 class LoggedPair : public Pair {
  protected:
   void make(const std::string& meta) {
-    FormatPairOptions logged = options();
+    pair::FormatPairOptions logged = options();
     logged.meta_log = true;
-    const auto made = format_pair(meta, device_, logged, system_clock());
+    const auto made = pair::format_pair(meta, device_, logged, system_clock());
     ASSERT_TRUE(made.ok()) << made.error().message();
     add_file(meta, "first");
   }
@@ -158,11 +160,11 @@ class LoggedPair : public Pair {
     EXPECT_FALSE(fs.ok());
     return fs.ok() ? Error{0} : fs.error();
   }
-  Result<OpenPair> restored(const std::string& meta) {
+  Result<pair::OpenPair> restored(const std::string& meta) {
     MountOptions rebuild;
     rebuild.wait_seconds = 0;
     rebuild.restore_meta = true;
-    return open_pair(meta, device_, rebuild);
+    return pair::open_pair(meta, device_, rebuild);
   }
   static bool says(const Error& error, const char* what) {
     return error.context.find(what) != std::string::npos;
@@ -259,7 +261,7 @@ TEST_F(Pair, ACutBetweenTheTwoHalvesStillMounts) {
   for (int cut = 0; cut < 2; ++cut) {
     MountOptions options;
     options.wait_seconds = 0;
-    auto pair = open_pair(path("m"), device, options);
+    auto pair = pair::open_pair(path("m"), device, options);
     ASSERT_TRUE(pair.ok()) << pair.error().message();
     ++pair->super.attachments;
     ASSERT_TRUE(meta::store_superblock(*pair->region, pair->super).ok());
@@ -272,9 +274,9 @@ TEST_F(Pair, ACutBetweenTheTwoHalvesStillMounts) {
 
 TEST_F(Pair, ADryRunWritesNothing) {
   const std::string device = data("d");
-  FormatPairOptions dry = options();
+  pair::FormatPairOptions dry = options();
   dry.dry_run = true;
-  const auto planned = format_pair(path("m"), device, dry, system_clock());
+  const auto planned = pair::format_pair(path("m"), device, dry, system_clock());
   ASSERT_TRUE(planned.ok());
   EXPECT_GT(planned->inodes_possible, 1000U);
   EXPECT_FALSE(std::filesystem::exists(path("m")));

@@ -271,7 +271,7 @@ TEST(PreallocationCut, ShowsZeroesOrWhatWasWrittenAndTheVersionThatKnowsThem) {
         if (HasFatalFailure()) return;
         const auto pieces = rig.fs().engine().map(rig.lookup("f"), FileBlock{0}, 100);
         if (std::ranges::any_of(*pieces, &meta::Piece::unwritten)) {
-          EXPECT_EQ(read_label(rig.device())->version, meta::kUnwrittenVersion);
+          EXPECT_EQ(pair::read_label(rig.device())->version, meta::kUnwrittenVersion);
           EXPECT_EQ(rig.fs().engine().superblock().version, meta::kUnwrittenVersion);
         }
         EXPECT_TRUE(use(rig, rig.lookup("f")).ok()) << "step " << step;
@@ -307,9 +307,9 @@ TEST(PreallocationCut, AVersionThatOnlyMetaHasIsTheLabelsAfterTheNextMount) {
   options.version = meta::kOldestVersion;
   Rig rig(options);
   ASSERT_TRUE(rig.fs().engine().raise_version(meta::kUnwrittenVersion).ok());
-  EXPECT_EQ(read_label(rig.device())->version, meta::kOldestVersion);
+  EXPECT_EQ(pair::read_label(rig.device())->version, meta::kOldestVersion);
   rig.power_cut(1);
-  EXPECT_EQ(read_label(rig.device())->version, meta::kUnwrittenVersion);
+  EXPECT_EQ(pair::read_label(rig.device())->version, meta::kUnwrittenVersion);
 }
 
 }  // namespace

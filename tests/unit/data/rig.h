@@ -16,9 +16,10 @@
 #include "base/clock.h"
 #include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/data/filesystem_impl.h"
-#include "fuse-fs/data/format_pair.h"
-#include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/check.h"
+#include "fuse-fs/pair/format_pair.h"
+#include "fuse-fs/pair/log_blocks.h"
+#include "fuse-fs/pair/pair.h"
 #include "tests/unit/data/ram_device.h"
 
 namespace streamfs::data {
@@ -125,7 +126,7 @@ class Rig {
     format.version = options.version;
     format.uuid = {7};
     format.data_identity = ram_->info().identity;
-    super_ = format_open_pair(*region_, *device_, format, clock_).value();
+    super_ = pair::format_open_pair(*region_, *device_, format, clock_).value();
     open();
   }
   Rig() : Rig(Options{}) {}
@@ -192,7 +193,7 @@ class Rig {
     open();
   }
   void open() {
-    OpenPair pair;
+    pair::OpenPair pair;
     if (options_.forgetful_meta) {
       auto forgetful = std::make_unique<ForgetfulRegion>(*region_);
       forgetful_ = forgetful.get();
@@ -207,8 +208,8 @@ class Rig {
     ++pair.super.attachments;  // a mount does: chunks of the log are numbered by it
     SFS_ASSERT(meta::store_superblock(*pair.region, pair.super).ok());
     ++pair.super.generation;
-    pair.label = read_label(*device).value();
-    SFS_ASSERT(renew_label(pair).ok());
+    pair.label = pair::read_label(*device).value();
+    SFS_ASSERT(pair::renew_label(pair).ok());
     auto opened = FilesystemImpl::open(std::move(pair), options_.mount, clock_, false);
     if (!opened.ok()) {
       std::fprintf(stderr, "open: %s\n", opened.error().message().c_str());
@@ -253,9 +254,9 @@ class Rig {
   }
 
   void rebuild_meta() {
-    const meta::DataLabel label = read_label(*device_).value();
+    const meta::DataLabel label = pair::read_label(*device_).value();
     region_ = pmem::make_memory_region(label.geometry.meta_size, options_.meta_class);
-    LogBlocks log(*device_);
+    pair::LogBlocks log(*device_);
     const auto restored = meta::restore_from_log(*region_, label, log);
     if (!restored.ok()) {
       std::fprintf(stderr, "restore: %s\n", restored.error().message().c_str());

@@ -20,11 +20,11 @@
 #include <string>
 
 #include "base/result.h"
-#include "fuse-fs/data/attachments.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/pair/attachments.h"
 #include "pmem/region.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 
 struct CopiesWanted {
   std::array<std::string, 2> paths;
@@ -48,4 +48,4 @@ struct MetaCopies {
 // place that is too small; EBUSY and EACCES of either.
 Result<std::optional<MetaCopies>> open_copies(const CopiesWanted& wanted);
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

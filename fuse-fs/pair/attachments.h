@@ -14,10 +14,10 @@
 
 #include "base/result.h"
 #include "fuse-fs/blockdev/device.h"
-#include "fuse-fs/data/filesystem_impl.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/pair/open_pair.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 
 struct Attached {
   uint64_t count;
@@ -47,4 +47,4 @@ uint64_t boot_of_machine();  // another after each boot; 0: not known
 // anything the kernel had not written back, in any order.
 bool machine_went_down(const meta::Superblock& super);
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

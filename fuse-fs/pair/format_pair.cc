@@ -1,4 +1,4 @@
-#include "fuse-fs/data/format_pair.h"
+#include "fuse-fs/pair/format_pair.h"
 
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -18,26 +18,26 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/buffer.h"
-#include "fuse-fs/data/durability.h"
-#include "fuse-fs/data/meta_place.h"
-#include "fuse-fs/data/pair.h"
-#include "fuse-fs/data/signature.h"
+#include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/log_format.h"
 #include "fuse-fs/meta/snapshot.h"
+#include "fuse-fs/pair/log_blocks.h"
+#include "fuse-fs/pair/meta_place.h"
+#include "fuse-fs/pair/pair.h"
+#include "fuse-fs/pair/signature.h"
 #include "pmem/mirror_region.h"
 #include "pmem/region.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 namespace {
 
 // Old signatures live in the first and last megabyte; one that stays would answer a probe for us.
 constexpr uint64_t kWipeBlocks = 256;
 
 Result<void> zero_blocks(blockdev::Device& device, uint64_t first, uint64_t count) {
-  const Bytes zeroes = scratch(count * kBlockSize);
+  const Bytes zeroes = blockdev::scratch(count * kBlockSize);
   std::memset(zeroes.data(), 0, zeroes.size());
   blockdev::IoBatch batch(device);
   batch.write(BlockNo{first}, zeroes, {});
@@ -184,4 +184,4 @@ Result<Formatted> format_pair(const std::string& meta_path, const std::string& d
   return out;
 }
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

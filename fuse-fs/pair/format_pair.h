@@ -13,7 +13,7 @@
 #include "fuse-fs/meta/engine.h"
 #include "pmem/region.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 
 // Told what is done next, for people; the last is "done".
 using FormatProgress = std::function<void(std::string_view step)>;
@@ -47,4 +47,4 @@ Result<meta::Superblock> format_open_pair(pmem::Region& region, blockdev::Device
                                           const meta::FormatOptions& options, Clock& clock,
                                           const FormatProgress& progress = {});
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

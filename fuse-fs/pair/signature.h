@@ -9,11 +9,11 @@
 #include "fuse-fs/blockdev/device.h"
 #include "pmem/region.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 
 // "an ext4 filesystem", "a gpt partition table", "a streamfs data device"; nothing if empty.
 // Of a file, and of META, anything but zeroes in the first megabyte counts: "data".
 Result<std::optional<std::string>> signature_of(blockdev::Device& device);
 Result<std::optional<std::string>> signature_of(const pmem::Region& region);
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

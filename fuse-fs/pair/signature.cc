@@ -1,4 +1,4 @@
-#include "fuse-fs/data/signature.h"
+#include "fuse-fs/pair/signature.h"
 
 #include <blkid/blkid.h>
 #include <sys/mman.h>
@@ -15,12 +15,12 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/buffer.h"
+#include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/meta/layout.h"
 #include "pmem/region.h"
 #include "ssd/layout.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 namespace {
 
 constexpr uint64_t kLookBytes = 1024 * 1024;  // at either end: where signatures live
@@ -93,7 +93,7 @@ Result<Found> signature_of(blockdev::Device& device) {
   const uint64_t size = device.info().capacity_blocks * kBlockSize;
   const uint64_t look = std::min(kLookBytes, size);
   Mirror mirror(size);
-  const Bytes bytes = scratch(look);
+  const Bytes bytes = blockdev::scratch(look);
   Found holds_data;
   for (const uint64_t offset : {uint64_t{0}, size - look}) {
     blockdev::IoBatch batch(device);
@@ -120,4 +120,4 @@ Result<Found> signature_of(const pmem::Region& region) {
   return found ? found : something({region.at(0), look});
 }
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

@@ -1,4 +1,4 @@
-#include "fuse-fs/data/metadata_dump.h"
+#include "fuse-fs/pair/metadata_dump.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,13 +16,8 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/blockdev/device.h"
-#include "fuse-fs/data/attachments.h"
-#include "fuse-fs/data/buffer.h"
-#include "fuse-fs/data/filesystem.h"
-#include "fuse-fs/data/filesystem_impl.h"
-#include "fuse-fs/data/meta_place.h"
-#include "fuse-fs/data/pair.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/journal.h"
@@ -30,9 +25,13 @@
 #include "fuse-fs/meta/log_format.h"
 #include "fuse-fs/meta/metadata_log.h"
 #include "fuse-fs/meta/snapshot.h"
+#include "fuse-fs/pair/attachments.h"
+#include "fuse-fs/pair/meta_place.h"
+#include "fuse-fs/pair/open_pair.h"
+#include "fuse-fs/pair/pair.h"
 #include "pmem/region.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 namespace {
 
 constexpr uint64_t kDumpGeneration = 2;  // even: of the first snapshot area
@@ -98,7 +97,7 @@ Result<void> write_dump(const OpenPair& pair, DumpFile& file) {
   header.sequence = recovery.last_sequence;
   SFS_TRY(meta::write_snapshot(*pair.region, geometry, label, header, file,
                                meta::SnapshotScope::kWithChecksums));
-  BlockBuffer block;
+  blockdev::BlockBuffer block;
   std::memset(block.bytes.data(), 0, block.bytes.size());
   std::memcpy(block.bytes.data(), &label, sizeof label);
   SFS_TRY(file.write(BlockNo{0}, block.bytes));
@@ -106,7 +105,7 @@ Result<void> write_dump(const OpenPair& pair, DumpFile& file) {
 }
 
 Result<meta::DataLabel> read_dump_label(DumpFile& file) {
-  BlockBuffer block;
+  blockdev::BlockBuffer block;
   SFS_TRY(file.read(BlockNo{0}, block.bytes));
   return meta::parse_dump_label(block.bytes);
 }
@@ -174,7 +173,7 @@ Result<void> outrank(meta::Superblock& dumped, blockdev::Device& device) {
 
 Result<MetadataDump> dump_metadata(const std::string& meta_path, const std::string& data,
                                    const std::string& file) {
-  MountOptions options;
+  PairOptions options;
   options.read_only = true;
   options.degraded = true;  // one copy of a META that is kept twice says it all
   SFS_ASSIGN(const OpenPair pair, open_pair(meta_path, data, options));
@@ -216,4 +215,4 @@ Result<MetadataDump> restore_dump(const std::string& file, const std::string& me
   return MetadataDump{label.geometry, in->bytes()};
 }
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

@@ -1,4 +1,4 @@
-#include "fuse-fs/data/attachments.h"
+#include "fuse-fs/pair/attachments.h"
 
 #include <fmt/format.h>
 #include <spdlog/common.h>
@@ -16,13 +16,13 @@
 #include "base/event.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/buffer.h"
+#include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/layout.h"
 #include "pmem/region.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 namespace {
 
 Result<void> read_first(blockdev::Device& device, Bytes block) {
@@ -39,7 +39,7 @@ uint32_t checksum_of(meta::AttachmentRecord record) {
 }  // namespace
 
 Result<std::optional<Attached>> read_attachments(blockdev::Device& device) {
-  BlockBuffer block;
+  blockdev::BlockBuffer block;
   SFS_TRY(read_first(device, block.bytes));
   meta::AttachmentRecord record;
   std::memcpy(&record, block.bytes.data() + meta::kAttachmentOffset, sizeof record);
@@ -49,7 +49,7 @@ Result<std::optional<Attached>> read_attachments(blockdev::Device& device) {
 }
 
 Result<void> write_attachments(blockdev::Device& device, Attached attached) {
-  BlockBuffer block;
+  blockdev::BlockBuffer block;
   SFS_TRY(read_first(device, block.bytes));
   meta::AttachmentRecord record{meta::kAttachmentMagic, attached.count, 0, attached.mirror_token};
   record.checksum = checksum_of(record);
@@ -119,4 +119,4 @@ Result<void> attach(OpenPair& pair) {
   return attached;
 }
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

@@ -1,4 +1,4 @@
-#include "fuse-fs/data/pair.h"
+#include "fuse-fs/pair/pair.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -19,18 +19,19 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/data/attachments.h"
-#include "fuse-fs/data/buffer.h"
-#include "fuse-fs/data/durability.h"
-#include "fuse-fs/data/meta_copies.h"
+#include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/meta/check.h"
+#include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/growth.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/label.h"
+#include "fuse-fs/pair/attachments.h"
+#include "fuse-fs/pair/log_blocks.h"
+#include "fuse-fs/pair/meta_copies.h"
 #include "pmem/region.h"
 #include "ssd/layout.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 namespace {
 
 constexpr const char* kHowToName =
@@ -232,7 +233,7 @@ Result<void> rebuild_after_power_cut(const Search& search, OpenPair& pair) {
                                  restored.error().message(), search.meta_path)};
 }
 
-Result<std::optional<MetaCopies>> find_copies(const Search& search, const MountOptions& options) {
+Result<std::optional<MetaCopies>> find_copies(const Search& search, const PairOptions& options) {
   return open_copies({{search.meta_path, options.mirror_path},
                       search.label,
                       search.attached,
@@ -244,7 +245,7 @@ Result<std::optional<MetaCopies>> find_copies(const Search& search, const MountO
 
 // Both places of a META that is kept twice. With no current copy in either, the first is rebuilt or
 // refused as one that is kept once is.
-Result<void> open_both(const Search& search, const MountOptions& options, OpenPair& pair) {
+Result<void> open_both(const Search& search, const PairOptions& options, OpenPair& pair) {
   SFS_ASSIGN(auto copies, find_copies(search, options));
   if (!copies) {
     SFS_ASSIGN(pair.region, open_meta(search));
@@ -276,7 +277,7 @@ Result<void> check_is_all(const Search& search, const meta::Superblock& super) {
 }  // namespace
 
 Result<meta::DataLabel> read_label(blockdev::Device& device) {
-  BlockBuffer block;
+  blockdev::BlockBuffer block;
   blockdev::IoBatch batch(device);
   batch.read(BlockNo{0}, block.bytes);
   SFS_TRY(batch.wait());
@@ -294,7 +295,7 @@ Result<meta::DataLabel> read_label(blockdev::Device& device) {
 }
 
 Result<void> write_label(blockdev::Device& device, const meta::DataLabel& label) {
-  BlockBuffer block;
+  blockdev::BlockBuffer block;
   std::memcpy(block.bytes.data(), &label, sizeof label);
   {
     blockdev::IoBatch batch(device);
@@ -306,7 +307,7 @@ Result<void> write_label(blockdev::Device& device, const meta::DataLabel& label)
 
 // Each copy has sectors of its own; the others are written again as they are.
 Result<void> replace_label(blockdev::Device& device, const meta::DataLabel& label) {
-  BlockBuffer block;
+  blockdev::BlockBuffer block;
   {
     blockdev::IoBatch batch(device);
     batch.read(BlockNo{0}, block.bytes);
@@ -366,7 +367,7 @@ Result<void> check_pair(const meta::Superblock& super, const meta::DataLabel& la
 }
 
 Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data,
-                           const MountOptions& options) {
+                           const PairOptions& options) {
   OpenPair pair{};
   blockdev::OpenOptions open;
   open.wait_seconds = options.wait_seconds;
@@ -408,4 +409,4 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
   return pair;
 }
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

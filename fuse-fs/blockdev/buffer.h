@@ -7,7 +7,7 @@
 
 #include "base/types.h"
 
-namespace streamfs::data {
+namespace streamfs::blockdev {
 
 inline bool block_aligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % kBlockSize == 0;
@@ -22,4 +22,4 @@ struct alignas(kBlockSize) BlockBuffer {
   std::array<std::byte, kBlockSize> bytes{};
 };
 
-}  // namespace streamfs::data
+}  // namespace streamfs::blockdev

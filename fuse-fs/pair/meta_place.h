@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "pmem/region.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 
 class MetaPlace {
  public:
@@ -42,4 +42,4 @@ class MetaPlace {
 // EMEDIUMTYPE: they are one file.
 Result<void> check_apart(const std::string& meta_path, const std::string& mirror_path);
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

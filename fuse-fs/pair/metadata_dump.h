@@ -15,7 +15,7 @@
 #include "base/result.h"
 #include "fuse-fs/meta/layout.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 
 struct MetadataDump {
   meta::Superblock super{};
@@ -40,4 +40,4 @@ struct RestoreDumpOptions {
 Result<MetadataDump> restore_dump(const std::string& file, const std::string& meta_path,
                                   const std::string& data, const RestoreDumpOptions& options);
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

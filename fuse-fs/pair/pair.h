@@ -6,10 +6,10 @@
 
 #include "base/result.h"
 #include "fuse-fs/blockdev/device.h"
-#include "fuse-fs/data/filesystem_impl.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/pair/open_pair.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 
 // Opens both and checks that they belong together and neither stood still while the other was in
 // use. With a metadata log META is rebuilt, if it was volatile and is gone, in a volatile place; if
@@ -19,7 +19,7 @@ namespace streamfs::data {
 // or halves of different filesystems; EEXIST: nothing to restore. The context is a sentence that
 // says what to do.
 Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data,
-                           const MountOptions& options);
+                           const PairOptions& options);
 
 // An unproven META is sound, or EUCLEAN. Replays its journal.
 Result<void> prove(const OpenPair& pair);
@@ -36,4 +36,4 @@ Result<void> renew_label(OpenPair& pair);
 Result<void> check_pair(const meta::Superblock& super, const meta::DataLabel& label,
                         const blockdev::DeviceInfo& device);
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

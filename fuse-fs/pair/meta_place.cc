@@ -1,4 +1,4 @@
-#include "fuse-fs/data/meta_place.h"
+#include "fuse-fs/pair/meta_place.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "base/result.h"
-#include "fuse-fs/data/signature.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/pair/signature.h"
 #include "pmem/region.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 namespace {
 
 MetaPlace::Before found_at(const std::string& path) {
@@ -72,4 +72,4 @@ Result<void> check_apart(const std::string& meta_path, const std::string& mirror
   return Error{EMEDIUMTYPE, "META and its mirror are the same; give two places"};
 }
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair

@@ -1,4 +1,4 @@
-#include "fuse-fs/data/buffer.h"
+#include "fuse-fs/blockdev/buffer.h"
 
 #include <cstddef>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 
 #include "base/types.h"
 
-namespace streamfs::data {
+namespace streamfs::blockdev {
 namespace {
 
 struct Free {
@@ -27,4 +27,4 @@ Bytes scratch(size_t bytes) {
   return {memory.get(), bytes};
 }
 
-}  // namespace streamfs::data
+}  // namespace streamfs::blockdev

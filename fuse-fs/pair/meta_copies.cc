@@ -1,4 +1,4 @@
-#include "fuse-fs/data/meta_copies.h"
+#include "fuse-fs/pair/meta_copies.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -18,12 +18,12 @@
 
 #include "base/assert.h"
 #include "base/result.h"
-#include "fuse-fs/data/signature.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/pair/signature.h"
 #include "pmem/mirror_region.h"
 #include "pmem/region.h"
 
-namespace streamfs::data {
+namespace streamfs::pair {
 namespace {
 
 // What lies in one of the two places.
@@ -237,4 +237,4 @@ Result<std::optional<MetaCopies>> open_copies(const CopiesWanted& wanted) {
       in_order});
 }
 
-}  // namespace streamfs::data
+}  // namespace streamfs::pair
