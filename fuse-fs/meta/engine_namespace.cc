@@ -107,7 +107,7 @@ Result<Engine::NewInode> Engine::prepare_inode(Change& change, const Inode& pare
   }
   image.mtime = image.ctime = image.atime = image.btime = now();
   image.generation = made.slot.generation();
-  image.rdev = request.rdev;
+  image.rdev = S_ISCHR(image.mode) || S_ISBLK(image.mode) ? request.rdev : 0;
   image.self = made.slot.id().value;
   if (is_directory(image)) image.parent = parent.id.value;
   set_vstream(image, request.vstream, request.vstream_generation, request.vstream_hinted);
