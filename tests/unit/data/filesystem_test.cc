@@ -334,5 +334,19 @@ TEST(Limits, WhatCannotBeIsRefused) {
   EXPECT_EQ(rig.fs().write(id, kMaxFileBytes, Rig::filled(1, 1)).error().code, EFBIG);
 }
 
+TEST(Limits, TheLastBlockOfTheLargestFileIsKept) {
+  Rig rig;
+  const InodeId id = rig.create("f");
+  const uint64_t last = kMaxFileBytes - kBlockSize;
+  const auto data = Rig::filled(kBlockSize, 7);
+  ASSERT_TRUE(rig.fs().write(id, last, data).ok());
+  ASSERT_TRUE(rig.fs().fsync(id, false).ok());
+  rig.remount();
+  EXPECT_EQ(rig.fs().attributes(id).value().size, kMaxFileBytes);
+  EXPECT_EQ(rig.read(id, last, kBlockSize), data);
+  ASSERT_TRUE(rig.fs().truncate(id, 0).ok());
+  EXPECT_EQ(rig.fs().attributes(id).value().blocks, 0U);
+}
+
 }  // namespace
 }  // namespace streamfs::data
