@@ -5,8 +5,9 @@
 /* How a hint ended; negative: -errno of a mount that refused. */
 enum preload_outcome { kHonoured = 0, kNotStreamfs = 1, kKept = 2 };
 
-/* Appends "outcome TAB rule TAB vStream TAB path" to the file STREAMFS_EXPLAIN names; in the path,
- * bytes below 0x20 and backslashes are \ooo. Nothing without STREAMFS_EXPLAIN. */
+/* Appends "outcome TAB rule TAB vStream TAB path" to the existing file that STREAMFS_EXPLAIN names.
+ * In the path, a byte below 0x20, 0x7f or a backslash is written as \ooo. Does nothing if
+ * STREAMFS_EXPLAIN is unset. Keeps errno. */
 void preload_explain(int fd, const char* rule, const char* vstream, int outcome);
 
 #endif

@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 
-/* Labels a file just opened, if a rule says so. errno is kept, as by everything it calls. */
+/* Labels the file just opened as `fd` with STREAMFS_VSTREAM or, if that is unset, the vStream of
+ * the rule that matches. Drops the hint remembered for an earlier file with this descriptor. Keeps
+ * errno. */
 void preload_label(int fd, const char* path, int flags);
 
 /* The common path: nothing but two tests for a file opened to be read. Returns fd. */

@@ -1,10 +1,12 @@
-// What stands between "committed" and "survives a power cut", by META class.
+// Makes committed records survive a power cut. The step it takes depends on the META class:
 //
-//   persistent            nothing: the fence was it
-//   synced                msync, shared by everyone who waits
-//   volatile, no log      nothing can be done
-//   with a metadata log   records shipped to the log, then a device flush; msync follows, and is
-//                         waited for only where META is kept twice
+//   persistent            none: the commit's fence made the record durable
+//   synced                msync, shared by all waiting threads
+//   volatile, no log      none exists: a power cut loses META
+//   with a metadata log   ships the records to the log and flushes the device. If every power cut
+//                         makes the mount rebuild META from the log, msync follows later
+//                         (follow()). Otherwise the caller waits for msync too: META is kept twice,
+//                         is persistent, or the boot id is unknown.
 //
 // Thread safety: any thread. Methods may wait for a device.
 #pragma once
@@ -23,82 +25,93 @@
 
 namespace streamfs::data {
 
-// What a change waits for until it survives a power cut.
+// Makes committed records durable.
 class Durability {
  public:
-  // Every record up to this one survives a power cut when it returns.
+  // Returns once every record up to `through` survives a power cut, as far as the META class
+  // allows.
   virtual Result<void> make_durable(TxId through) = 0;
-  // Syncs META where no caller waits for that: an error of its own medium shows here at the latest.
+  // Syncs META when no caller waits for it, so that an error of its medium is noticed.
   virtual Result<void> follow() { return {}; }
-  // False where make_durable() has nothing to do: nobody needs a timer for it.
+  // Returns false if make_durable() has nothing to do, so that no timer needs to call it.
   virtual bool waits() const = 0;
-  // META's medium has lost pages, and nothing was decided about that yet: make_durable() drops the
-  // copy, or fails.
+  // Returns whether META's medium has lost pages that no make_durable() has dealt with. The next
+  // one drops the damaged copy or fails.
   virtual bool damaged() const = 0;
 
  protected:
   ~Durability() = default;
 };
 
-// The part of the metadata log in an epoch's flush. Without a log there is none.
+// Ships pending log records with an epoch's flush. Without a metadata log every call does nothing.
 class FlushHook {
  public:
-  // Before anything on DATA changes: a restore by the old log would find what is there now.
+  // Begins the log. Call it before the first change of DATA: a restore from the old log needs DATA
+  // as the mount found it.
   virtual Result<void> begin_log() { return {}; }
-  // Right before an epoch flushes the device, and right after that flush returned ok: pending
-  // records go out with it. One thread at a time.
+  // An epoch calls before_flush() right before it flushes the device. If the flush succeeds, it
+  // calls after_flush(). Pending records go out with that flush. Thread safety: one thread at a
+  // time.
   virtual Result<void> before_flush() { return {}; }
   virtual void after_flush() {}
-  // A flush of the device failed: the data that records are conditional on may be lost.
+  // Call it when a device flush failed: the data that open conditions name may be lost.
   virtual void flush_failed() {}
-  // Whether an epoch's flush would make records up to this one durable that are not.
+  // Returns whether a record up to `through` is not durable yet and an epoch's flush would make it
+  // so.
   virtual bool flush_helps(TxId /*through*/) const { return false; }
 
  protected:
   ~FlushHook() = default;
 };
 
-// The blocks that a restore may read (meta/conditional_record.h). Without a log there are none.
+// Guards the blocks that a restore may read (meta/conditional_record.h). Without a log there are
+// none.
 class Conditions {
  public:
-  // Whether records may be conditional: committed first, durable with their data.
+  // Returns whether a record may be committed ahead of its data's flush.
   virtual bool takes_conditions() const { return false; }
-  // Whether one of these blocks, once written, would not meet its condition.
+  // Returns whether one of these blocks has an open condition that the new bytes would not meet.
+  // After a crash, writing them would make a restore drop the record.
   virtual bool forbids(BlockNo /*first*/, ConstBytes /*blocks*/) const { return false; }
-  // When it returns, no restore reads a block of these that the write changes.
+  // Makes these blocks safe to write. If forbids() is true, waits until their conditions are
+  // settled. A restore may still read a block whose condition the new bytes meet.
   virtual Result<void> before_overwrite(BlockNo /*first*/, ConstBytes /*blocks*/) { return {}; }
-  // Every record up to this one is durable when it returns, and no restore reads the data that one
-  // of them names: blocks that they freed may be reused.
+  // Makes every record up to `through` durable and settles its conditions. Blocks that these
+  // records freed may then be reused.
   virtual Result<void> settle(TxId through) = 0;
 
  protected:
   ~Conditions() = default;
 };
 
-// What a filesystem owns. Its parts get the interface that they call: Maintenance Durability,
-// Epochs FlushHook and Conditions, TrimQueue Conditions.
+// The barrier that a filesystem owns. Each of its parts sees only the interface that it calls:
+//
+//   Maintenance   Durability
+//   Epochs        FlushHook, Conditions
+//   TrimQueue     Conditions
 class DurabilityBarrier : public Durability, public FlushHook, public Conditions {
  public:
   virtual ~DurabilityBarrier() = default;
   virtual uint64_t log_bytes() const { return 0; }
-  // Nothing committed before the call is read again by a restore.
+  // Returns once no restore reads a record that was committed before the call.
   virtual Result<void> renew() { return {}; }
   virtual void grow(const meta::DataLabel&) {}  // META will be as large as this says
-  // Clean unmount, after the last commit was settled: where a log goes on (LogEnd), 0: nowhere.
+  // Returns where the next mount continues the log (LogEnd, packed); 0: it has to begin a new one.
+  // Requires: a clean unmount, with the last commit settled.
   virtual uint64_t close() { return 0; }
 };
 
 // META alone: Region::sync() does what the class asks for.
 std::unique_ptr<DurabilityBarrier> make_region_barrier(pmem::Region& region);
 // The metadata log on the data device, and META's own sync where it has one.
-// `trims`: it trims what it needs no more.
+// `trims`: the log trims its blocks that no restore needs.
 Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region,
                                                             meta::Engine& engine,
                                                             EpochStream& device,
                                                             const meta::DataLabel& label,
                                                             bool trims);
 
-// What a barrier answered: what cannot be made durable makes the filesystem read-only.
+// Returns `answer`. If it is an error, makes the filesystem read-only.
 Result<void> durable_or_read_only(Result<void> answer, Health& health);
 Result<void> make_durable(Durability& durability, TxId through, Health& health);
 

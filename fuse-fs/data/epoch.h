@@ -50,11 +50,11 @@ class Epochs {
   Result<TxId> flush_and_commit(InodeId id, uint64_t epoch, bool data_only);
   // Before anything on DATA changes.
   Result<void> begin_writing();
-  // Whether that would take a flush: a restore still looks at something that these change.
+  // Returns whether before_overwrite() would wait for a flush of these blocks.
   bool forbids(BlockNo first, ConstBytes blocks) const {
     return conditions_.forbids(first, blocks);
   }
-  // No restore looks at what of these blocks will be changed, when it returns.
+  // Returns once these bytes may be written: they break no open condition (durability.h).
   Result<void> before_overwrite(BlockNo first, ConstBytes blocks);
 
   // The inode has changes that wait for a commit; `epoch` is that of its data, 0 if there is none.

@@ -85,7 +85,9 @@ Result<void> FilesystemImpl::assemble(bool background) {
   engine_options.cache_bytes = uint64_t{options_.cache_mib} << 20;
   engine_options.start_background = background && !options_.read_only;
   SFS_ASSIGN(engine_, meta::Engine::open(region, pair_.super, clock_, engine_options));
-  engine_->blocks().on_discarded(  // no others are cached: a commit writes its data first
+  // Blocks that a record frees are not cached: their data was written out before they were
+  // committed.
+  engine_->blocks().on_discarded(
       [this](meta::BlockRun run) { write_cache_->discard(run.first, run.count); });
   region.on_copy_dropped(
       [this](pmem::Region& left, const std::string& why) { return go_on_alone(left, why); });

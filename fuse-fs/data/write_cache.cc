@@ -233,7 +233,7 @@ const WriteCache::Entry* WriteCache::newest(uint64_t block) const {
   return at == being_written_.end() ? nullptr : &at->second;
 }
 
-// False: not all of it is cached.
+// Returns false if one of the blocks is neither cached nor being written.
 bool WriteCache::read_cached(BlockNo first, Bytes bytes) const {
   const MutexLock lock(mutex_);
   for (uint64_t i = 0; i < bytes.size() / kBlockSize; ++i) {

@@ -1,17 +1,18 @@
-// The volatile write cache: new data waits in RAM until the device has it durable, and is never
-// written if its file is deleted first. FUSE has the kernel send what a program wrote when it
-// closes a file, so a temporary file would otherwise reach the SSD just before it is deleted.
+// The volatile write cache: it keeps new data in RAM until an epoch writes it out, right before the
+// device flush. Data of a file that is deleted first is never written. At close() the kernel sends
+// a file's dirty pages to a FUSE server, so without this cache a temporary file would reach the SSD
+// just before it is deleted.
 //
 //   put() ──► cached ──write_out()──► being written ──► the device
 //               └─discard(), trim()──► never written
 //
-// A read shows cached data. flush() does not cover it: an epoch writes it out before (epoch.h).
-// Only blocks of which nothing durable is read may be cached: fresh ones, and those cached already.
-// A rate bounds the data of other files that a flush has to write out, so that no fsync waits long
-// for it. Data that dies unwritten does not count, nor does data that its own fsync asks for.
-// Data that cannot be written stays cached and is tried again. Its inodes must not be committed.
-// Thread safety: any thread. put() and write() of one block at once are the caller's mistake.
-// After a crash: see device.h. Cached data was never there; a kill loses it too.
+// read() returns cached data. flush() does not write it: an epoch calls write_out() first
+// (epoch.h). A block may be cached only if no committed extent shows its content (`fresh`) or it is
+// cached already. A rate limits the data of other files that a flush writes out, so that no fsync
+// waits long. Data that is discarded, or that its own fsync asks for, is not charged to the rate.
+// Data that cannot be written stays cached and is tried again. Its inode must not be committed.
+// Requires: no put() and write() of one block at the same time. Thread safety: any thread.
+// After a crash: a power cut or a kill loses all cached data.
 #pragma once
 
 #include <atomic>
@@ -34,16 +35,17 @@ namespace streamfs::data {
 
 class WriteCache final : public blockdev::ForwardingDevice {
  public:
-  // Memory for `blocks_max` blocks, taken as it is needed; 0: nothing is ever cached.
+  // Room for `blocks_max` blocks; the kernel provides the memory at first use. 0 caches nothing.
   WriteCache(blockdev::Device& beneath, uint64_t blocks_max, Clock& clock);
   ~WriteCache() override;
 
-  // Keeps a copy. False: there is no room, or not all of it may be cached, and the caller writes
-  // it. fresh: no committed extent shows what these blocks hold.
+  // Caches a copy. Returns false, and the caller writes to the device, if there is no room, the
+  // rate is used up, a Still exists, or a block may not be cached. `fresh`: no committed extent
+  // shows the blocks.
   bool put(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag, bool fresh);
   // An fsync of `owner` asks for the next flush.
   void asked_for(InodeId owner);
-  // Nobody reads these blocks again: cached data of them need not be written.
+  // Drops the cached data of these blocks. Requires: nobody reads them again.
   void discard(BlockNo first, uint64_t count);
 
   bool nothing() const { return entries_.load(std::memory_order_acquire) == 0; }
@@ -54,10 +56,11 @@ class WriteCache final : public blockdev::ForwardingDevice {
   Result<void> write_out(Owners* failed = nullptr) SFS_EXCLUDES(write_out_);
   // The device was flushed after a write_out() that said `failed`, within one Still.
   void flushed(Owners failed);
-  // EIO if data of this inode could not be written, or no flush has covered it since it could.
+  // Errors: EIO, a write of this inode's cached data failed and no flush has covered the data
+  // since.
   Result<void> safe(InodeId owner) const;
   bool all_safe() const;
-  // Nothing is cached while one lives: every write goes to the device.
+  // While a Still exists, put() returns false and every write goes to the device.
   class Still {
    public:
     explicit Still(WriteCache& of);
@@ -75,7 +78,8 @@ class WriteCache final : public blockdev::ForwardingDevice {
   };
   Counts counts() const;
 
-  // Writes cached data of these blocks first: a write that fails leaves what was acknowledged.
+  // Writes out cached data of these blocks first. If the new write fails, the device has the old
+  // data.
   void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
              blockdev::Completion done) override;
   void read(BlockNo first, Bytes bytes, blockdev::Completion done) override;

@@ -56,13 +56,13 @@ class BlockAllocator {
   void cancel(BlockRun run);  // a reserved run was not used
   // A reserved run was written, and no record will name it: to the device it lives until its trim.
   void discard(BlockRun run);
-  // The same callback for a run that a committed extent keeps: its unwritten bytes are nobody's.
+  // Passes a run of a committed unwritten extent to the on_discarded() callback: no one reads its
+  // bytes, but the extent keeps the blocks.
   void discard_content(BlockRun run);
   std::optional<BlockRun> next_discard(uint64_t max_blocks);  // as next_trim; ends with trimmed()
   void committed_allocation(BlockRun run);                    // its record is durable
-  // From now on `discarded` is called with each run that discard() or discard_content() takes:
-  // nobody reads those blocks again.
-  // Before anyone else calls anything.
+  // Sets the callback for each run that discard() or discard_content() takes. Nobody reads these
+  // blocks again. Requires: no other thread uses the allocator yet.
   void on_discarded(std::function<void(BlockRun)> discarded);
   // A run that a record is going to free: before it commits.
   void about_to_free(BlockRun run);

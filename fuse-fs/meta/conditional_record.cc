@@ -47,7 +47,7 @@ struct Unflushed {
 std::optional<std::vector<Unflushed>> unflushed(const Inode& inode, uint64_t epoch,
                                                 uint64_t flushed) {
   std::vector<Unflushed> out;
-  uint64_t extents = inode.uncommitted.removed;  // one each at most
+  uint64_t extents = inode.uncommitted.removed;  // freed blocks: each may be an extent of its own
   const auto add = [&](uint64_t first, uint64_t block, uint64_t length) {
     for (uint64_t i = 0; out.size() <= kMaxConditions && i < length; ++i) {
       const BlockNo here{block + i};
@@ -96,7 +96,8 @@ uint32_t length_of(const Inode& inode, const Unflushed& each) {
 std::optional<std::vector<DataCondition>> conditions_of(const Inode& inode,
                                                         const Checksums& checksums, uint64_t epoch,
                                                         uint64_t flushed) {
-  if (!inode.changed_place()) return std::vector<DataCondition>{};  // times may be ahead
+  if (!inode.changed_place())
+    return std::vector<DataCondition>{};  // a record of times alone needs no condition
   const auto blocks = unflushed(inode, epoch, flushed);
   if (!blocks) return std::nullopt;
   std::vector<DataCondition> out;
@@ -111,9 +112,9 @@ std::optional<std::vector<DataCondition>> conditions_of(const Inode& inode,
 
 // ---- COMMITTED AHEAD → SETTLED
 
-// An earlier condition of the block is still met: nothing that it looks at has changed. The new one
-// therefore says it for both, with the same checksum, because the shorter of them has zeroes after
-// it.
+// If the block already has an open condition, that one is still met: no write has changed the bytes
+// that it covers. The two merge: the newer checksum and the longer length. The bytes between the
+// lengths are zero, so the checksum holds for both.
 void OpenConditions::add(std::span<const DataCondition> conditions, TxId record) {
   if (conditions.empty()) return;
   const MutexLock lock(mutex_);
@@ -139,7 +140,7 @@ bool OpenConditions::forbids(BlockNo first, ConstBytes blocks) const {
   const uint64_t count = blocks.size() / kBlockSize;
   const auto unmet = [&](const auto& each) {
     const uint64_t at = each.first - first.value;
-    if (at >= count) return false;  // before them, too
+    if (at >= count) return false;  // also if the block lies before `first`: the subtraction wraps
     return !each.second.condition.met_by(blocks.subspan(at * kBlockSize, kBlockSize));
   };
   const MutexLock lock(mutex_);

@@ -21,24 +21,30 @@
 //      ▼
 //   SETTLED           No restore reads the blocks: they are released for overwriting and trimming.
 //
-// What a power cut leaves. META itself is not believed after one, the log is:
+// After a power cut the mount ignores META and rebuilds it from the log. By the state at the cut:
 //
 //   WRITTEN           the old file
 //   COMMITTED AHEAD   the old file: the log ends before the record
-//   SHIPPED           the new file if chunk and data arrived whole; otherwise the old file, without
-//                     any later record. Nobody was told of one: a flush that returned had covered
-//                     the data.
-//   FLUSHED           the new file: each condition is met, because nobody writes over a block that
-//                     OpenConditions::forbids(), and TrimQueue::pass() settles before it reuses one
+//   SHIPPED           the new file if chunk and data arrived whole. Otherwise the old file, and no
+//                     later record either. No caller was told that one of these records is durable:
+//                     the flush that makes it durable would have covered this data too.
+//   FLUSHED           the new file: each condition is met. A write that OpenConditions::forbids()
+//                     waits or goes to another block; TrimQueue::pass() settles before it reuses
+//                     one.
 //   SETTLED           the new file, without a look at the blocks
 //
-// A kill loses nothing in any state: META and the device keep what they were given. A flush that
-// fails may lose the data of records that are committed ahead or shipped. META names that data, so
-// LogBarrier::flush_failed() makes the next mount rebuild META from the log (Engine::distrust()).
+// After a kill of the process there is no restore. In WRITTEN the file is the old one, because no
+// record names the data. In every later state it is the new one: META has the record and the device
+// has the data.
 //
-// Snapshots: MetadataLog::write_snapshot_beside() settles nothing, so a restore from either area
-// ends at the same record. write_both_snapshots() stops commits and leaves both areas with every
-// record, which settles all of them.
+// A flush that fails may lose the data of records that are committed ahead or shipped. META names
+// that data, so LogBarrier::flush_failed() makes the next mount rebuild META from the log
+// (Engine::distrust()).
+//
+// Snapshots: MetadataLog::write_snapshot_beside() settles no condition by itself; only a chunk
+// does. Until then nothing that a restore from the older area checks is overwritten, so a restore
+// from either area ends at the same record. write_both_snapshots() stops commits and leaves every
+// record in both areas, which settles all conditions.
 #pragma once
 
 #include <atomic>
@@ -60,20 +66,22 @@ class LogDevice;
 struct DataLabel;
 struct SnapshotHeader;
 
-// What a block of DATA must hold.
+// The content that a block of DATA must have for a record to count.
 struct DataCondition {
   BlockNo block;
-  uint32_t checksum;  // known_checksum() of its CRC32C, with zeroes after `length`
-  uint32_t length;    // bytes of it that are the file's: an append changes none of them
+  uint32_t
+      checksum;  // known_checksum() of the CRC32C of `length` bytes and zeroes to the block's end
+  uint32_t length;  // bytes of the block inside the file; an append leaves them as they are
   bool met_by(ConstBytes block_bytes) const;
 };
 
-// Returns the conditions of a record that commits `inode` as of `epoch` while the device has
-// flushed `flushed`: one for each block that the record shows, META does not, and no flush has
-// covered. They are of what the blocks hold now: the flush that makes the record durable covers
-// that.
-//   nullopt: the inode cannot be committed ahead. The blocks, or the extents that the record adds
-//            and frees, are more than 64, or a block is being overwritten.
+// Returns the conditions of a record that commits `inode` as of `epoch`. `flushed` is the last
+// epoch that the device has flushed. A block gets a condition if no flush has covered its data and
+// it is new in the file or the file grew over it. Each condition is for the block's present
+// content, which the flush of the record covers.
+//   nullopt: the inode cannot be committed ahead. More than 64 blocks need a condition, or the
+//            extents that the record adds and the blocks that it frees are more than 64 together,
+//            or one of the blocks is being overwritten.
 // Requires: the inode is locked and its extents are loaded.
 std::optional<std::vector<DataCondition>> conditions_of(const Inode& inode,
                                                         const Checksums& checksums, uint64_t epoch,
@@ -83,18 +91,19 @@ std::optional<std::vector<DataCondition>> conditions_of(const Inode& inode,
 // Thread safety: any thread; one leaf mutex, after a journal ring's.
 class OpenConditions {
  public:
-  // Adds those of the record `record`. Requires: the record is not shipped yet.
+  // Adds the conditions of `record`. Requires: the record is not shipped yet.
   void add(std::span<const DataCondition> conditions, TxId record);
-  // Drops those of records up to `through`. Requires: a durable chunk says that they are settled.
+  // Drops the conditions of all records up to `through`. Requires: a durable chunk says that they
+  // are settled, or both snapshots hold these records.
   void settle(TxId through);
-  // Whether a block that is open would not meet its condition if it held these bytes.
+  // Returns whether a block from `first` on has an open condition that `blocks` do not meet.
   bool forbids(BlockNo first, ConstBytes blocks) const;
   // Whether a record up to `through` has an open condition.
   bool any_up_to(TxId through) const;
 
  private:
   struct Open {
-    uint64_t sequence;  // of the last record
+    uint64_t sequence;  // of the newest record with a condition on this block
     DataCondition condition;
   };
   bool none() const { return count_.load(std::memory_order_acquire) == 0; }
@@ -106,7 +115,7 @@ class OpenConditions {
 
 // Returns the sequence of the first record in the log after `snapshot` that has a condition which
 // is neither settled nor met; more than any sequence if there is none. A block that cannot be read
-// counts as met: its reader finds that out.
+// counts as met: the error is reported when the file is read.
 // Errors: EIO, the log is damaged; the device's.
 Result<uint64_t> first_unmet(const DataLabel& label, const SnapshotHeader& snapshot,
                              LogDevice& device);

@@ -248,9 +248,8 @@ class Engine {
   bool count_inodes() { return slots_.look_on(); }
   // Nothing is left of META's heap but what is kept so that deletions always work.
   bool heap_scarce() { return heap_.scarce(); }
-  bool heap_nearly_full() {
-    return heap_.nearly_full();
-  }  // 90 %, or a change of many units may soon fail
+  // Returns whether 90 % of META's heap is in use, or a change of many units may soon fail.
+  bool heap_nearly_full() { return heap_.nearly_full(); }
 
   // ---- Data. The caller serialises overlapping writes, reads and truncations of one inode.
   // Pieces covering [first, first + count) in order, holes included; blocks past the end are holes.

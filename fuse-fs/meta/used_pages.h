@@ -30,7 +30,7 @@ class UsedPages {
 
  private:
   const pmem::Region& region_;
-  std::optional<pmem::PageSet> used_at_first_look_;  // at the first look
+  std::optional<pmem::PageSet> used_at_first_look_;  // empty until the first look()
 };
 
 }  // namespace streamfs::meta

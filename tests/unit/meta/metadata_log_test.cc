@@ -84,9 +84,9 @@ TEST_F(MetadataLogTest, MoreThanTheLogHoldsIsMadeToWaitForTheSnapshot) {
   EXPECT_EQ(word(0, 2), kChanges);
 }
 
-// The snapshot before the newest can still be restored from, though the ring went round since what
-// is discarded was written.
-TEST_F(MetadataLogTest, WhatIsForgottenIsNotWhatTheRingWasWrittenOverWith) {
+// The log discards no block that a restore from the older snapshot reads, even after the ring has
+// wrapped past the discarded blocks.
+TEST_F(MetadataLogTest, DiscardsNoBlockThatTheOlderSnapshotNeeds) {
   for (uint64_t i = 0; i < 4000; ++i) create(i, 10);
   fsync();
   ASSERT_TRUE(log_->snapshot().ok());
@@ -107,7 +107,7 @@ TEST_F(MetadataLogTest, WhatIsForgottenIsNotWhatTheRingWasWrittenOverWith) {
   EXPECT_EQ(word(0, 2), turn - 1);
 }
 
-TEST_F(MetadataLogTest, WhatTheLogIsLongerThanTwoSnapshotsIsForgotten) {
+TEST_F(MetadataLogTest, DiscardsWhatIsBeyondTwoSnapshots) {
   create(0, 10);
   fsync();
   const uint64_t turns = 4 * label_.log_blocks, before = log_->bytes_written();
