@@ -119,9 +119,12 @@ def main(arguments: Sequence[str]) -> int:
     """Run the demo and return the exit code."""
     options = parse(arguments)
     plan = QUICK if options.quick else FULL
+    counted = options.rounds or plan.counted_rounds
+    # More rounds reach a higher peak of live data, which the warm-up must have seen.
     plan = replace(
         plan,
-        counted_rounds=options.rounds or plan.counted_rounds,
+        warmup_rounds=max(plan.warmup_rounds, counted // 2),
+        counted_rounds=counted,
         files=replace(plan.files, new_names=options.new_names),
     )
     console, started = Console(), time.monotonic()
