@@ -111,7 +111,10 @@ def drawn(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(bench: str, rows: Sequence[Row], path: Path) -> None:
-    """Draw a bar a row, orange where it misses its target, which is a line. Raises OSError."""
+    """Draw one bar per row, orange if it misses its target, and a line per target.
+
+    Raises OSError.
+    """
     from matplotlib.figure import Figure  # slow to import, and seldom needed
 
     shown = drawn(rows)[::-1]  # the first on top

@@ -1,5 +1,5 @@
-/* One open, one write, one close a line: the program's own descriptors stay what they are, and a
- * line of a killed process is there all the same. */
+/* Each line takes one open, one write and one close. The program's own descriptors stay as they
+ * are, and a killed process leaves its lines. */
 #include "libstream/preload_explain.h"
 
 #include <errno.h>

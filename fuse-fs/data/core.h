@@ -24,7 +24,7 @@ inline constexpr uint64_t kMaxFileBytes = meta::kMaxFileBlocks * kBlockSize;
 
 struct Core {
   EpochStream& device;
-  WriteCache& write_cache;  // beneath it
+  WriteCache& write_cache;  // beneath `device`
   meta::Engine& engine;
   placement::Placement& placement;
   Health& health;

@@ -168,8 +168,8 @@ class FilesystemImpl final : public Filesystem {
   std::atomic<const char*> kernel_transport_{""}, kernel_transport_why_{""};
   Activity activity_;
   uint64_t looked_at_ = 0;                   // requests begun by then; look_at_device()'s own
-  std::unique_ptr<WriteCache> write_cache_;  // over the pair's
-  std::unique_ptr<EpochStream> device_;      // over that
+  std::unique_ptr<WriteCache> write_cache_;  // over pair_.device
+  std::unique_ptr<EpochStream> device_;      // over *write_cache_
   std::unique_ptr<meta::Engine> engine_;
   std::unique_ptr<MetaGrowth> meta_growth_;
   std::unique_ptr<VStreamStore> vstreams_;

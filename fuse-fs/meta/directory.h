@@ -93,7 +93,8 @@ class Directory {
   uint64_t offset(uint32_t slot) const;
   void changed() { ahead_ = {}; }
   std::optional<uint32_t> find_free(uint32_t count);
-  // Whether a free slot may be stored unlogged: the record that freed the last one is home.
+  // Returns whether a free slot's body may be stored unlogged: the watermark has passed the last
+  // record that freed a slot here.
   bool bodies_allowed() const;
 
   Heap& heap_;

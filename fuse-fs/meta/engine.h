@@ -154,7 +154,7 @@ struct WriteResult {
   WriteTimes times = WriteTimes::kNow;
 };
 
-// Of the operations (engine_impl.h).
+// Used by the operations; defined in engine_impl.h.
 class Change;
 struct Locked;
 
@@ -380,7 +380,7 @@ class Engine {
   Result<void> check_removable(Inode& inode, bool directory);
 
   struct Rename;
-  using Hints = std::array<InodeId, 2>;  // what the names led to
+  using Hints = std::array<InodeId, 2>;  // the inodes that the two names led to at the last try
   Result<std::optional<RenameResult>> try_rename(InodeId from, std::string_view name, InodeId to,
                                                  std::string_view new_name, uint32_t flags,
                                                  const Caller& caller, Hints& hints);
@@ -435,14 +435,14 @@ class Engine {
   Clock& clock_;
   const bool read_only_;
   Journal journal_;
-  // Each has a mutex that every thread takes: in lines of their own.
+  // Each has a mutex that every thread takes, so each begins a cache line of its own.
   alignas(kLineSize) Heap heap_;
   alignas(kLineSize) InodeSlots slots_;
   alignas(kLineSize) Orphans orphans_;
   alignas(kLineSize) BlockAllocator blocks_;
   Checksums checksums_;
   InodeCache cache_;
-  InodeRef root_;       // the kernel's reference to the root is never said
+  InodeRef root_;       // held until the end: the kernel refers to the root without a lookup
   Mutex rename_mutex_;  // before every inode: directories change parents one at a time
 };
 

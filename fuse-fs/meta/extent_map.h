@@ -116,8 +116,8 @@ class ExtentMap {
     bool complete = true;  // nothing up to the epoch is left for another record
     std::vector<BlockRun> allocated, freed;
     uint64_t in_place = 0;        // blocks that became written, or unwritten
-    uint64_t removed_up_to = 0;   // removals below this file block that wait for nothing are in
-    std::vector<uint64_t> added;  // keys of added_ that are in
+    uint64_t removed_up_to = 0;   // the plan has removals below it that wait for no epoch
+    std::vector<uint64_t> added;  // keys of added_ that the plan has
     std::vector<Heap::Claim> units;
     uint32_t steps = 0;
   };

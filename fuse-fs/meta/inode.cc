@@ -27,7 +27,7 @@ namespace {
 // Of InodeCache.
 constexpr int64_t kUnitBytes = sizeof(InodeEntries) + 64;  // a node of the map, its bucket
 constexpr uint64_t kControlBytes = 32;                     // beside an inode
-constexpr int64_t kUncountedBytesMax = 4 * 1024;  // what a shard keeps to itself of a change
+constexpr int64_t kUncountedBytesMax = 4 * 1024;           // a shard adds more than these to bytes_
 constexpr size_t kEvictedAtOnce = 16, kBucketsAtOnce = 16;
 constexpr uint64_t kRoundsMost = 200;        // that an inode as large as the limit stays unused
 constexpr uint64_t kGrownBytes = 64 * 1024;  // until it is looked again

@@ -90,7 +90,7 @@ class Inode {
   // The current view. Equal to committed where nothing waits for a device flush.
   uint64_t size = 0, mtime = 0, ctime = 0;
   bool attributes_dirty = false;
-  uint64_t ready_size = 0;  // the part of `size` that any commit may make committed
+  uint64_t ready_size = 0;  // the size that a commit may store without waiting for a flush
   struct Growth {
     uint64_t epoch, size;
   };

@@ -362,7 +362,8 @@ TEST(WriteCache, AnFsyncThatCannotWriteSaysSoAndTheNextOneCan) {
   }
 }
 
-// Its cached data cannot be written: everybody else's data becomes durable all the same.
+// If one file's cached data cannot be written, sync() returns EIO and every other file's data
+// becomes durable.
 TEST(WriteCache, OneFileThatCannotBeWrittenIsNobodyElsesTrouble) {
   Rig::Options options;
   options.mount.write_behind_mib = 1;
