@@ -52,7 +52,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="first copy this folder onto the mount, as a restore would",
     )
     parser.add_argument(
-        "--rounds", type=count, metavar="N", help="count N rounds (default: 6 with --quick, else 9)"
+        "--rounds",
+        type=count,
+        metavar="N",
+        help="count N rounds after N ÷ 2 of warm-up, at least 4 (default: 6 with --quick, else 9)",
     )
     parser.add_argument(
         "--new-names",
