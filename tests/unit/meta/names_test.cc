@@ -99,7 +99,11 @@ TEST(Names, EveryKindOfNodeIsKeptAcrossACrash) {
   device.rdev = 0x105;
   ASSERT_TRUE(fs->create(fs.root(), "device", device).ok());
   ASSERT_TRUE(fs->create(fs.root(), "socket", node(S_IFSOCK | 0600)).ok());
+  CreateRequest file = node(S_IFREG | 0600);
+  file.rdev = 0x105;
+  ASSERT_TRUE(fs->create(fs.root(), "file", file).ok());
   fs.crash();
+  EXPECT_EQ(fs->lookup(fs.root(), "file")->rdev, 0U) << "only a device has a number";
   EXPECT_TRUE(S_ISFIFO(fs->lookup(fs.root(), "fifo")->mode));
   EXPECT_EQ(fs->lookup(fs.root(), "device")->rdev, 0x105U);
   EXPECT_TRUE(S_ISSOCK(fs->lookup(fs.root(), "socket")->mode));
