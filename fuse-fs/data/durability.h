@@ -11,16 +11,15 @@
 // Thread safety: any thread. Methods may wait for a device.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/epoch_stream.h"
-#include "fuse-fs/data/group_run.h"
 #include "fuse-fs/data/health.h"
 #include "fuse-fs/meta/engine.h"
-#include "fuse-fs/meta/metadata_log.h"
+#include "fuse-fs/meta/layout.h"
 #include "pmem/region.h"
 
 namespace streamfs::data {

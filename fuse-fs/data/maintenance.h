@@ -18,6 +18,7 @@
 #include "base/types.h"
 #include "fuse-fs/data/core.h"
 #include "fuse-fs/data/durability.h"
+#include "fuse-fs/data/group_run.h"
 #include "fuse-fs/data/trim_queue.h"
 
 namespace streamfs::data {

@@ -35,7 +35,6 @@
 #include "base/assert.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/faulty_device.h"
-#include "fuse-fs/data/durability.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/snapshot.h"
 #include "fuse-fs/pair/log_blocks.h"

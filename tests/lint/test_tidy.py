@@ -26,6 +26,7 @@ def errors_of(root: Path, source: str, target: str) -> list[str]:
         ("ssd/gc.cc", "fuse-fs/blockdev/device.h"),
         ("fuse-fs/meta/journal.cc", "fuse-fs/data/epoch.h"),
         ("fuse-fs/data/epoch.h", "fuse-fs/frontend/session.h"),
+        ("fuse-fs/pair/pair.cc", "fuse-fs/data/filesystem.h"),
         ("fuse-fs/frontend/session.cc", "tests/support/fake.h"),
     ],
 )
@@ -42,6 +43,8 @@ def test_an_upward_include_is_an_error(tmp_path: Path, source: str, target: str)
         ("fuse-fs/placement/router.cc", "fuse-fs/meta/layout.h"),
         ("fuse-fs/data/epoch.cc", "lab/replay/replay.h"),
         ("ssd/gc.cc", "lab/replay/replay.h"),
+        ("fuse-fs/pair/pair.cc", "fuse-fs/placement/placement.h"),
+        ("fuse-fs/pair/pair.cc", "fuse-fs/nvme/command.h"),
         ("base/clock.cc", "libstream/include/libstream.h"),
         ("libstream/hint.c", "base/types.h"),
         ("fuse-fs/frontend/session.cc", "classifierd/native/core.h"),

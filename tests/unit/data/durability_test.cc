@@ -12,7 +12,6 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/pair/pair.h"
 #include "pmem/region.h"
 #include "tests/unit/data/rig.h"
 

@@ -15,7 +15,6 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/control.h"
-#include "fuse-fs/pair/pair.h"
 #include "tests/unit/data/rig.h"
 #include "trace/trace.h"
 

@@ -16,7 +16,6 @@
 #include "base/types.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/meta/engine.h"
-#include "fuse-fs/pair/attachments.h"
 #include "fuse-fs/pair/format_pair.h"
 #include "fuse-fs/pair/pair.h"
 
