@@ -1,4 +1,4 @@
-// DATA as the metadata log sees it.
+// The blocks of DATA as the metadata log reads and writes them.
 // Thread safety: as the device's.
 #pragma once
 
@@ -20,7 +20,7 @@ class LogBlocks : public meta::LogDevice {
   Result<void> flush() override;
 
  protected:
-  virtual PStreamId stream(uint64_t blocks);  // of what is written now: the last one
+  virtual PStreamId stream(uint64_t blocks);  // of the next write; here the device's last pStream
 
  private:
   blockdev::Device& device_;

@@ -1,17 +1,19 @@
-// META kept twice: which copy is current, and bringing the other into step with it.
+// META kept twice: finds the current copy and brings the other into step with it.
 //
 //   in step                     both are used
-//   missing, or unreadable      the other is used alone: degraded, and said aloud
-//   older, unfinished, empty,   made anew from the other before anyone is answered; a mount that
-//   cut short, or its super-      only reads leaves it alone, and uses the other. One that cannot
-//   blocks damaged                be written is as one that is missing
+//   missing, or unreadable      the current copy is used alone: degraded, and a warning is logged
+//   older, unfinished, empty,   rewritten from the current copy. A read-only open uses the current
+//   cut short, or its super-      copy alone instead. So does one without `overwrite` whose writes
+//   blocks damaged                fail (EIO)
 //
 // Copies are in step if both count as many attachments and have the same mirror token, which is
-// drawn anew whenever one goes on without the other. After a reboot without an unmount, one that is
-// not persistent may lack anything the kernel had not written yet: it is made anew, too.
+// drawn anew whenever one copy goes on without the other. If the machine went down while META was
+// in use, a copy that is not persistent may lack stores that the kernel had not written back: the
+// other copy is then rewritten, too.
 //
-// Thread safety: none; mounting and checking call this. What a crash leaves: a copy being made says
-// of itself that it is unfinished; what it is made from is only read.
+// Thread safety: none; mounting and checking call this. After a crash: a copy that was being
+// written is marked unfinished. The current copy is whole: at most its superblocks change, and only
+// after the other copy is complete.
 #pragma once
 
 #include <array>
@@ -29,23 +31,26 @@ namespace streamfs::pair {
 struct CopiesWanted {
   std::array<std::string, 2> paths;
   const meta::DataLabel& label;
-  std::optional<Attached> attached;  // as DATA says
+  std::optional<Attached> attached;  // as recorded on DATA
   bool read_only;
-  bool overwrite;  // where a copy should be, whatever it holds; a filesystem without gets a second
-  bool make_missing;  // a file where a copy should be
+  // Overwrite whatever lies in a copy's place, except another filesystem's META. A filesystem whose
+  // META is kept once gets a second copy.
+  bool overwrite;
+  bool make_missing;  // create a copy's file if it is missing
   double wait_seconds;
 };
 
 struct MetaCopies {
-  std::unique_ptr<pmem::Region> region;  // a mirror, or the one copy there is
+  std::unique_ptr<pmem::Region> region;  // a mirror of both, or the one copy in use
   meta::Superblock super;
-  std::string degraded;   // what is missing and why; empty: nothing
-  bool in_order = false;  // what the others are copies of kept the order of its stores
+  std::string degraded;   // which copy is not in use, and why; empty: both are
+  bool in_order = false;  // the medium of the current copy keeps stores in order
 };
 
-// Nothing: no copy is current; whoever has a metadata log may rebuild one.
-// EMEDIUMTYPE: another filesystem's, something else that is there, the same place twice; ENOSPC: a
-// place that is too small; EBUSY and EACCES of either.
+// Opens both places. Returns nullopt if neither holds a current copy: the caller may rebuild one
+// from the metadata log. Errors: EMEDIUMTYPE (another filesystem's or version's META, other data,
+// META that is kept once, the same place twice), ENOSPC (a place is too small), EIO (damaged
+// superblocks that do not name this filesystem), EBUSY and EACCES of either place.
 Result<std::optional<MetaCopies>> open_copies(const CopiesWanted& wanted);
 
 }  // namespace streamfs::pair

@@ -1,6 +1,7 @@
-// A place for META that is about to be written whole: a file that is made, or what is there.
-// Thread safety: none; an owned value, whose region is locked. Crash: a file made here stays, and
-// holds no META yet.
+// A place for a META that is about to be written as a whole: a device, or a file that open()
+// creates if it is missing.
+// Thread safety: none; an owned value, whose region is locked. After a crash: a file that open()
+// created or extended stays.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +17,19 @@ namespace streamfs::pair {
 class MetaPlace {
  public:
   struct Wish {
-    uint64_t bytes = 0;  // of a file that is made
-    bool force = false;  // whatever is there now is lost
+    uint64_t bytes = 0;  // the size of a file that is missing or empty
+    bool force = false;  // accept a place that holds something
     double wait_seconds = 10;
   };
-  enum class Before : uint8_t { kThere, kEmpty, kAbsent };  // an empty file, or none
-  // EEXIST: something of somebody's is there; else what opening a region returns.
+  enum class Before : uint8_t { kThere, kEmpty, kAbsent };  // kEmpty: a file of 0 bytes
+  // Errors: EEXIST (the place holds something, and `force` is not set), those of open_region().
   static Result<MetaPlace> open(const std::string& path, const Wish& wish);
   MetaPlace(MetaPlace&& other) noexcept;
   MetaPlace& operator=(MetaPlace&&) = delete;
-  ~MetaPlace();  // unless it is kept, a file is absent or empty again if it was
+  ~MetaPlace();  // without keep(), removes or empties a file that was absent or empty
 
   pmem::Region& region() { return *region_; }
-  // For a mirror of two places. They must outlive what is made of it.
+  // Requires: this object outlives the region.
   std::unique_ptr<pmem::Region> take_region() { return std::move(region_); }
   void keep() { before_ = Before::kThere; }
 
@@ -39,7 +40,7 @@ class MetaPlace {
   Before before_;
 };
 
-// EMEDIUMTYPE: they are one file.
+// Errors: EMEDIUMTYPE, both paths name one file.
 Result<void> check_apart(const std::string& meta_path, const std::string& mirror_path);
 
 }  // namespace streamfs::pair

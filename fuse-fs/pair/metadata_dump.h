@@ -1,12 +1,12 @@
-// All metadata of an unmounted filesystem in one file, and back: to move META to another device, to
-// keep a copy while something is tried, to look into.
+// Dumps all metadata of an unmounted filesystem to a file and restores it: to move META to another
+// device, to have a copy before a risky change, or to look into it.
 //
 // The file is laid out as the metadata log is on DATA (docs/FORMAT.md): a label, an empty log, one
-// snapshot, here with the data checksums. A dump holds good until the next mount: later, blocks
-// that it calls somebody's may be another file's, and it is refused.
+// snapshot, here with the data checksums. A dump is valid until the next mount for writing. After
+// that, blocks of its files may belong to other files, so restore_dump() refuses it.
 //
-// Thread safety: none is needed; both devices are locked. What a crash leaves: of a dump, a file
-// without a label, which is no dump; of a restore, a META without superblocks, which is no META.
+// Thread safety: any thread; both devices are locked. After a crash: dump_metadata() leaves a file
+// without a label, which is no dump; restore_dump() leaves a META without superblocks.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,21 @@ struct MetadataDump {
   uint64_t bytes = 0;  // of the file
 };
 
-// Replays the journal in memory only; META stays as it is. EEXIST: FILE is there already; what
-// opening the pair returns; ENOSPC. Nothing is left of FILE when it fails.
+// Writes a dump to a new file. META stays as it is: the journal is replayed in memory. Errors:
+// EEXIST (the file exists), ENOSPC, those of open_pair(). After an error the file is removed.
 Result<MetadataDump> dump_metadata(const std::string& meta_path, const std::string& data,
                                    const std::string& file);
 
 struct RestoreDumpOptions {
-  bool force = false;       // whatever META holds now is lost
-  std::string mirror_path;  // where META is a second time, if it was kept twice
-  bool degraded = false;    // or else it is restored once, and the other copy is older from then on
+  bool force = false;       // overwrite whatever META holds
+  std::string mirror_path;  // the second copy, if META was kept twice
+  bool degraded = false;    // restore one of two copies; the other then counts as older
   double wait_seconds = 10;
 };
-// META as the dump has it; a META file that is missing is made. EINVAL: not a dump; EIO: a damaged
-// one; EMEDIUMTYPE: of another filesystem, or DATA has been mounted since, or META is kept twice
-// and one place named (or the other way round); EEXIST: META is not empty; ENOSPC: META is too
-// small. META is untouched where it fails with one of these.
+// Writes the dump's metadata to META; creates a META file that is missing. Errors: EINVAL (not a
+// dump), EIO (a damaged dump), EMEDIUMTYPE (another filesystem's dump, DATA was mounted since, the
+// number of places named is not that of META's copies), EEXIST (META is not empty), ENOSPC (META is
+// too small). After each of these META is untouched.
 Result<MetadataDump> restore_dump(const std::string& file, const std::string& meta_path,
                                   const std::string& data, const RestoreDumpOptions& options);
 

@@ -1,4 +1,4 @@
-// META and DATA of one filesystem, and how they are to be opened.
+// META and DATA of one filesystem, and the options for opening them.
 // Thread safety: values.
 #pragma once
 
@@ -14,14 +14,14 @@ namespace streamfs::pair {
 
 struct PairOptions {
   bool read_only = false;
-  double real_time = 0;         // an emulated SSD answers as late as its flash would, times this
-  bool restore_meta = false;    // rebuild META from the log on DATA, wherever it is to be
-  bool meta_as_it_is = false;   // never from the log, even if the machine went down amid its use
-  bool meta_in_memory = false;  // rebuild META from the log in memory; only to read
-  std::string mirror_path;      // where META is a second time
-  bool make_mirror = false;     // mirror_path may hold anything: it becomes a copy
-  bool degraded = false;        // go on with one copy of a META that is kept twice
-  double wait_seconds = 10;     // for a device whose last daemon is still draining
+  double real_time = 0;         // an emulated SSD takes its flash's latency times this; 0: none
+  bool restore_meta = false;    // rebuild a lost META from the log on DATA, on any medium
+  bool meta_as_it_is = false;   // use META even if it was in use when the machine went down
+  bool meta_in_memory = false;  // rebuild META from the log in memory; requires read_only
+  std::string mirror_path;      // the second copy of META; empty: only one is named
+  bool make_mirror = false;     // overwrite the place of a missing copy (CopiesWanted::overwrite)
+  bool degraded = false;        // use one copy of a META that is kept twice
+  double wait_seconds = 10;     // for another process that holds a device, as one that is draining
 };
 
 // Both devices, open and known to belong together.
@@ -30,9 +30,9 @@ struct OpenPair {
   std::unique_ptr<blockdev::Device> device;
   meta::Superblock super;
   meta::DataLabel label;
-  std::string degraded;   // META is kept twice and here once: what is missing and why
-  bool in_order = false;  // what META is of lay on a medium that keeps the order of stores
-  bool unproven = false;  // META may hold any mix of old and new: it has to be checked first
+  std::string degraded;   // why only one of META's two copies is in use; empty: none is missing
+  bool in_order = false;  // META's content is from a medium that keeps stores in order
+  bool unproven = false;  // META may hold any mix of old and new stores: prove() it first
 };
 
 }  // namespace streamfs::pair

@@ -1,5 +1,9 @@
-// Which META belongs to which DATA: opening a pair, and refusing what is none.
-// Thread safety: pure functions over the devices given.
+// Opens META and DATA as one filesystem and refuses two that do not belong together.
+//
+// Requires: one thread at a time reads or writes block 0 of DATA; some functions rewrite it.
+// After a crash: DATA's label is whole, the old or the new one, except in mkfs. A META that was
+// being rebuilt has no superblock yet or still counts as in use: the next open_pair() rebuilds it
+// again, or asks for restore_meta.
 #pragma once
 
 #include <string>
@@ -11,28 +15,36 @@
 
 namespace streamfs::pair {
 
-// Opens both and checks that they belong together and neither stood still while the other was in
-// use. With a metadata log META is rebuilt, if it was volatile and is gone, in a volatile place; if
-// it is not persistent and was in use when the machine went down, where it lies, or in memory for
-// who only reads (without a log it is `unproven`); any other only where restore_meta asks for it.
-// What else a file holds is never overwritten. EMEDIUMTYPE: not streamfs, swapped, an older copy,
-// or halves of different filesystems; EEXIST: nothing to restore. The context is a sentence that
-// says what to do.
+// Opens both devices and checks that they belong together and that neither missed a mount of the
+// other. Rebuilds META from the metadata log on DATA in three cases:
+//   - META was volatile and is lost, and its place is volatile, too.
+//   - META is not persistent and was in use when the machine went down. A read-only open rebuilds
+//     it in memory. Without a log, or with meta_as_it_is, sets `unproven` instead.
+//   - restore_meta asks for it, and META is lost, damaged or an older copy.
+// Overwrites a file only if both superblocks in it are zeroes, damaged, or this filesystem's.
+// Errors: EMEDIUMTYPE (not streamfs, swapped, an older copy, halves of different filesystems, one
+// place named of a META that is kept twice), EEXIST (META is whole, or no log to rebuild it from),
+// EROFS (a read-only open cannot rebuild it), EIO and ENODATA (the log is damaged or empty), those
+// of opening the devices. The context says what is wrong and, as a rule, what to do.
 Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data,
                            const PairOptions& options);
 
-// An unproven META is sound, or EUCLEAN. Replays its journal.
+// Replays the journal of an unproven META and checks it. Errors: EUCLEAN, META is damaged.
 Result<void> prove(const OpenPair& pair);
 
-// The label in DATA's first block. EMEDIUMTYPE (none, or a META), EIO (damaged or unreadable).
+// Reads the label in DATA's first block. Errors: EMEDIUMTYPE (no label, another version's, a META,
+// an emulated SSD's image), EIO (damaged or unreadable).
 Result<meta::DataLabel> read_label(blockdev::Device& device);
-Result<void> write_label(blockdev::Device& device, const meta::DataLabel& label);  // mkfs's
-// Another label in the place of the one there, which is whole at every moment. EIO.
+// Overwrites the first block with one copy of the label and flushes. Only for mkfs: a torn write
+// leaves no label.
+Result<void> write_label(blockdev::Device& device, const meta::DataLabel& label);
+// Replaces both copies of the label, one after the other: one of them is whole at every moment.
 Result<void> replace_label(blockdev::Device& device, const meta::DataLabel& label);
-// A growth, or a new format version, was cut between META and DATA: the label says what META says
-// from now on.
+// Replaces the label if META's size or version differs from it: a crash had come between META and
+// DATA in a growth or a change of version. Changes `pair.label`.
 Result<void> renew_label(OpenPair& pair);
-// Whether the two belong together.
+// Errors: EMEDIUMTYPE, the uuids differ or DATA has become smaller. Logs a warning if DATA is
+// another device than at mkfs.
 Result<void> check_pair(const meta::Superblock& super, const meta::DataLabel& label,
                         const blockdev::DeviceInfo& device);
 

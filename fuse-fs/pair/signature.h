@@ -1,5 +1,5 @@
-// What a device holds already, as libblkid names it, or as a streamfs.
-// Thread safety: pure functions; the devices are only read.
+// Tells what a device already holds: a signature that libblkid knows, or one of streamfs.
+// Thread safety: any thread; the devices are only read.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,9 @@
 
 namespace streamfs::pair {
 
-// "an ext4 filesystem", "a gpt partition table", "a streamfs data device"; nothing if empty.
-// Of a file, and of META, anything but zeroes in the first megabyte counts: "data".
+// Returns a phrase, as "a filesystem or volume of type ext4" or "a streamfs data device", or
+// nullopt if no signature is found. If the first MiB of a file or of META holds anything but zeroes
+// and no signature, returns "data". Errors: EIO.
 Result<std::optional<std::string>> signature_of(blockdev::Device& device);
 Result<std::optional<std::string>> signature_of(const pmem::Region& region);
 
