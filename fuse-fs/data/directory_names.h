@@ -1,5 +1,5 @@
-// The names directories were last reached by: a cue for placement, nothing more. Bounded; what is
-// not known is "".
+// Keeps the name by which each directory was last found: a cue for placement, nothing more. At
+// kNamesMax names it forgets all. The name of an unknown directory is "".
 // Thread safety: any thread. Crash: memory only.
 #pragma once
 

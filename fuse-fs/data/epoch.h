@@ -1,11 +1,12 @@
 // Epochs: writes completed between two device flushes become durable together, with the second.
 //
 //   write completes on the device, or is cached → epoch() names the flush that will cover it
-//   flush_through(e): one flush, shared by everyone who waits → flushed() ≥ e
+//   flush_through(e): one flush, shared by all waiting threads → flushed() ≥ e
 //   commit(inode): its current view up to flushed() becomes committed
 //
 // Thread safety: any thread. No lock is held across the flush.
-// What a crash leaves: of an inode, what was committed: data flushed before.
+// After a crash: each inode is as its last durable commit has it. A commit names flushed data only,
+// except as a conditional record, which counts only if its data is there.
 #pragma once
 
 #include <atomic>
@@ -38,17 +39,18 @@ class Epochs {
          FlushHook& flush_hook, Conditions& conditions, Health& health, Clock& clock,
          const Limits& limits);
 
-  // Of a write that has completed on the device now.
+  // Returns the epoch of a write that completed on the device, or was cached, before the call.
   uint64_t epoch() const { return current_.load(std::memory_order_acquire); }
   uint64_t flushed() const { return flushed_.load(std::memory_order_acquire); }
   // Returns once a flush covers `epoch` and every record up to `through` that goes out with a
   // flush is durable.
   Result<void> flush_through(uint64_t epoch, TxId through = {});
-  // What the inode had written up to `epoch` is flushed and committed; of data_only, committed only
-  // if it could not be read back otherwise. With one flush, where records may be conditional and
-  // it is little. Returns the last record that this takes.
+  // Flushes and commits the inode's data up to `epoch`. If `data_only`, commits only data that
+  // could not be read back otherwise. One flush does both if a conditional record can hold the
+  // commit. Returns the last record that the caller has to make durable. Errors: EIO, a cached
+  // write of the inode failed; those of the flush and of commit().
   Result<TxId> flush_and_commit(InodeId id, uint64_t epoch, bool data_only);
-  // Before anything on DATA changes.
+  // Begins the metadata log, if there is one. Call it before each change of DATA.
   Result<void> begin_writing();
   // Returns whether before_overwrite() would wait for a flush of these blocks.
   bool forbids(BlockNo first, ConstBytes blocks) const {
@@ -57,14 +59,16 @@ class Epochs {
   // Returns once these bytes may be written: they break no open condition (durability.h).
   Result<void> before_overwrite(BlockNo first, ConstBytes blocks);
 
-  // The inode has changes that wait for a commit; `epoch` is that of its data, 0 if there is none.
+  // Marks the inode dirty: it has uncommitted changes. `epoch` is its data's; 0: no new data.
   void touched(InodeId id, uint64_t bytes, uint64_t epoch);
-  // Commits what flushed() covers. ok also when the inode is gone. EIO: not all of it was written.
+  // Commits what flushed() covers. Succeeds if the inode is gone. Errors: EIO, a cached write of
+  // the inode failed; those of Engine::commit_inode().
   Result<void> commit(InodeId id);
-  // Flushes, if any data is not, and commits every dirty inode; the first error, after trying all.
+  // Flushes unflushed data and commits every dirty inode. Returns the error of the flush, or the
+  // first of the commits, after trying all.
   Result<void> close();
-  bool due() const;                             // idle, old or big enough to close
-  bool dirty_for(uint32_t milliseconds) const;  // since the last one closed, or the first write
+  bool due() const;                             // idle, old or large enough to close
+  bool dirty_for(uint32_t milliseconds) const;  // since the last close(), or the first change
   size_t dirty_inodes() const;
   uint64_t closed() const { return closes_.load(std::memory_order_relaxed); }
 
@@ -75,7 +79,7 @@ class Epochs {
 
   meta::Engine& engine_;
   blockdev::Device& device_;
-  WriteCache& write_cache_;  // beneath it
+  WriteCache& write_cache_;  // beneath device_
   FlushHook& flush_hook_;
   Conditions& conditions_;
   Health& health_;

@@ -1,14 +1,14 @@
-// The pStream of an epoch, where a flush is not free.
+// Sends the first blocks of an epoch to one pStream, if a flush is not free.
 //
-// Without power-loss protection a flush makes the SSD program what each stream has open, padded to
-// what it programs at once (a wordline: tens of KiB and more). Programs that fsync write a few
-// blocks in between, and to pad several streams for those costs more than streams can save: so the
-// first blocks of an epoch go to one pStream, that of what is new of the file that begins it: what
-// tells a file's pages apart would strew its epochs. What comes after them goes where it is to go,
-// as its padding is little beside it.
+// Without power-loss protection, every flush makes the SSD pad and program each stream's open
+// wordline (tens of KiB or more). A program that calls fsync() writes few blocks between two
+// flushes, and padding several streams for them costs more than streams can save. So the first
+// kTogetherBlocks blocks of an epoch go to one pStream: the one that new data of the epoch's first
+// file would use. Later blocks of the epoch go to their own pStreams: the padding is small beside
+// them.
 //
-// Everyone's flushes pass here and end the epoch, the metadata log's too; nothing else is changed.
-// Thread safety and crashes: see device.h; no lock.
+// Every flush of DATA passes here and ends the epoch, the metadata log's too. Other requests pass
+// unchanged. Thread safety and crashes: see device.h; no lock.
 #pragma once
 
 #include <atomic>
@@ -29,21 +29,21 @@ class EpochStream final : public blockdev::ForwardingDevice {
       : ForwardingDevice(beneath), flush_is_free_(flush_is_free) {}
 
   bool flush_is_free() const { return flush_is_free_; }
-  // Where blocks that are written now, and were to go to `wanted`, go. An epoch that they begin
-  // goes to `beginning`.
+  // Returns the pStream for a write of `blocks` blocks that would go to `wanted`. If the write
+  // begins an epoch, `beginning` becomes the epoch's pStream.
   PStreamId of(PStreamId wanted, uint64_t blocks) { return of(wanted, blocks, wanted); }
   PStreamId of(PStreamId wanted, uint64_t blocks, PStreamId beginning) {
     if (flush_is_free_) return wanted;
     uint64_t before = state_.load(std::memory_order_relaxed), stream = 0, written = 0;
     do {
       written = before & kBlocks;
-      if (written >= kTogetherBlocks) return wanted;  // no line is written that writers share
+      if (written >= kTogetherBlocks) return wanted;  // without a store to a shared line
       stream = written == 0 ? beginning.value : before >> kStreamShift;
     } while (!state_.compare_exchange_weak(before, stream << kStreamShift | (written + blocks),
                                            std::memory_order_relaxed));
     return PStreamId{static_cast<uint16_t>(stream)};
   }
-  // What is written from here on is of the next epoch.
+  // Ends the epoch: later writes are of the next one.
   Result<void> flush() override {
     state_.store(0, std::memory_order_relaxed);
     return beneath_.flush();
@@ -54,7 +54,7 @@ class EpochStream final : public blockdev::ForwardingDevice {
   static constexpr uint64_t kBlocks = (uint64_t{1} << kStreamShift) - 1;
 
   const bool flush_is_free_;
-  std::atomic<uint64_t> state_{0};  // its stream and, until they are enough, its blocks
+  std::atomic<uint64_t> state_{0};  // the epoch's pStream << 48 | its blocks so far
 };
 
 }  // namespace streamfs::data

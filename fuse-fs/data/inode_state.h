@@ -1,6 +1,7 @@
-// What the data floor keeps of an inode in memory, beside the engine's view.
-// Thread safety: any thread. Memory: an entry lives while someone uses it, its data is unflushed or
-// its vStream was hinted; the others are dropped when there are many of them.
+// The data layer's state of an inode in memory, beside the engine's view.
+// Thread safety: any thread. Memory: get() drops entries when there are many, except those in use,
+// with unflushed data, or with an inferred vStream that a hint overrides. After a crash: memory
+// only.
 #pragma once
 
 #include <array>
@@ -33,17 +34,17 @@ class InodeStates {
  public:
   // shared_ptr: a forget may come while another request still uses the inode's lock.
   std::shared_ptr<InodeState> get(InodeId id);
-  // What was written up to this epoch is durable.
+  // Data up to this epoch is durable: its entries may be dropped.
   void flushed(uint64_t epoch) { flushed_.store(epoch, std::memory_order_relaxed); }
-  // Drops it unless it is in use or holds something `flushed` does not cover.
+  // Drops the entry unless it is in use or has data that `flushed` does not cover.
   void release(InodeId id, uint64_t flushed);
 
  private:
   static constexpr size_t kShards = 64, kSweptAt = 1024;
-  struct alignas(kLineSize) Shard {  // neighbours are others'
+  struct alignas(kLineSize) Shard {  // has its own cache lines
     Mutex mutex;                     // leaf
     std::unordered_map<InodeId, std::shared_ptr<InodeState>> states SFS_GUARDED_BY(mutex);
-    size_t swept_at SFS_GUARDED_BY(mutex) = kSweptAt;  // so many are looked through
+    size_t swept_at SFS_GUARDED_BY(mutex) = kSweptAt;  // get() sweeps at this size
   };
   void sweep(Shard& at) SFS_REQUIRES(at.mutex);
   Shard& shard(InodeId id) { return shards_[id.value % kShards]; }

@@ -1,8 +1,9 @@
-// Reads all metadata and data once, so that what has rotted is found while there is a backup.
+// Reads all metadata and data once, so that damage is found while a backup still exists.
 //
-// A thread that gives way: while programs read or write it works a tenth of the time. A block whose
-// checksum is not known yet is accepted and remembered, as by any read.
-// Thread safety: any thread. What a crash leaves: nothing; a scrub does not go on after a mount.
+// Runs in a thread of its own. While programs read or write, it rests nine times as long as it
+// works. A block whose checksum is not known yet is accepted and its checksum stored, as by any
+// read.
+// Thread safety: any thread. After a crash: nothing; the next mount does not continue a scrub.
 #pragma once
 
 #include <atomic>
@@ -23,7 +24,7 @@ namespace streamfs::data {
 
 class Scrub {
  public:
-  // traffic: a count that grows with what programs read and write.
+  // `traffic` returns a count that grows with each request of a program.
   Scrub(Core& core, DataPath& path, std::function<uint64_t()> traffic)
       : core_(core), path_(path), traffic_(std::move(traffic)) {}
   ~Scrub() { stop(); }

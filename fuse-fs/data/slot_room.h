@@ -1,5 +1,5 @@
 // Room for what preallocation and writes into preallocated blocks add to META.
-// Thread safety: any thread. What a crash leaves: nothing.
+// Thread safety and crashes: see meta_units.h.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace streamfs::data {
 
-// As Engine::slot_room(); before it gives ENOSPC, what removed files hold of META is freed and META
-// grows.
+// As Engine::slot_room(). Before it returns ENOSPC, it frees the units of removed files and grows
+// META.
 Result<meta::SlotRoom> slot_room(Core& core, uint64_t slots);
 
 }  // namespace streamfs::data

@@ -1,5 +1,8 @@
-// Records what reaches the data device, for ssd-sim and for later study; on and off while mounted.
-// Thread safety: any thread. While off, record() costs one load.
+// Records reads and writes of file data and trims, by block of the data device, for ssd-sim and for
+// later study. A write is recorded when it is acknowledged, even if the write cache then drops it.
+// Can be started and stopped while mounted.
+// Thread safety: any thread. While off, record() costs one load. After a crash: the file lacks the
+// records that were still buffered.
 #pragma once
 
 #include <atomic>
@@ -18,12 +21,16 @@ namespace streamfs::data {
 class TraceRecorder {
  public:
   ~TraceRecorder() { (void)stop(); }
-  Result<void> start(const std::string& path);  // EALREADY while one is running
-  Result<void> stop();                          // EALREADY when none is
+  // Creates the file and records into it. Errors: EALREADY (a trace is being recorded), EEXIST (the
+  // file exists), EISDIR, those of open(2).
+  Result<void> start(const std::string& path);
+  // Writes out what is buffered and closes the file. Errors: EALREADY (no trace is being recorded),
+  // EIO (a write since start() failed, so the trace is incomplete).
+  Result<void> stop();
   bool on() const { return on_.load(std::memory_order_relaxed); }
 
-  // One contiguous run of one request on one pStream, in blocks of the device. context: what the
-  // file was created in, which a hint hides from the vStream.
+  // Records one contiguous run of a request on one pStream, in blocks of the device. `context`: the
+  // vStream that was inferred for the file; it differs from `vstream` if a hint overrides it.
   void record(trace::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
               VStreamId context, uint32_t request, PStreamId pstream) {
     if (on()) {

@@ -1,19 +1,18 @@
-// Freed blocks on their way back: checkpoint, make the frees durable, trim, journal, reusable.
+// Makes freed blocks reusable: checkpoint, make the frees durable, trim, journal the trims.
 //
-// Dead blocks that are not trimmed yet are live to the SSD, so trims do not wait for idle time; but
-// while programs are at work they take a tenth of the time at most, unless little is free or
-// somebody waits for them.
-// Trims may take long, on a slow device or a busy one. Who waits for room waits for a few of them,
-// and a moment only; as many blocks as it needs are given out without then: they are overwritten
-// soon, which says the same. Who unmounts waits for two seconds; the rest is for the next mount.
-// A device frees whole units only. What a freed run leaves of a unit at its ends is trimmed again
-// as a whole unit, once what lies beside it in that unit is free, too. Blocks that were written and
-// given up before any record named them wait for nothing but their trim.
-// Order: no block is trimmed before the record that freed it is home and survives a power cut, and
-// none is allocatable before its trim has ended, or was left out, and that is journalled
+// The SSD takes dead blocks for live ones until they are trimmed, so trims do not wait for idle
+// time. While programs are active, a rest of nine times its duration follows each trim, at most
+// 100 ms, unless little is free or a thread waits for the trims.
+// Trims may take long. A thread that waits for room waits for one small batch of them. After 100 ms
+// further blocks are released without a trim: they are overwritten soon, which has the same effect.
+// An unmount trims for two seconds; the next mount trims the rest.
+// A device frees whole units only. If a freed run covers part of a unit, the unit is trimmed once
+// all of it is free. Blocks that were written, and that no record names, need only the trim.
+// Order: no block is trimmed before the record that freed it is home and survives a power cut. No
+// block is allocatable before its trim has ended, or was left out, and that is journalled
 // (meta/block_allocator.h).
-// Thread safety: any thread; pass() may wait. What a crash leaves: blocks whose trim was not
-// journalled are trimmed again.
+// Thread safety: any thread; drain() and trim_free() may wait. After a crash: blocks whose trim was
+// not journalled are trimmed again.
 #pragma once
 
 #include <atomic>
@@ -41,8 +40,10 @@ class TrimQueue {
             placement::Placement& placement, Conditions& conditions, Health& health,
             TraceRecorder& trace, bool discard, const Activity& activity);
 
+  // kNow: trim all. kForRoom: a thread needs blocks. kLeaves: an unmount. kGivesWay: rest while
+  // programs are active.
   enum class Pace : uint8_t { kNow, kForRoom, kLeaves, kGivesWay };
-  // While one lives that does not give way, nobody's pass rests.
+  // While a Haste exists whose pace is not kGivesWay, no pass rests.
   class Haste {
    public:
     Haste(TrimQueue& queue, Pace pace);
@@ -55,26 +56,28 @@ class TrimQueue {
     const Pace pace_;
   };
 
-  // Trims everything that was freed before the call (kForRoom: some of it; kLeaves: what there is
-  // time for), shared by those who wait. A failed trim is logged and counted as done: the data is
-  // dead all the same.
+  // Trims the blocks that were freed before the call: all of them if kNow and no unmount is
+  // under way, else as many as the paces of all callers leave time for. Concurrent calls share a
+  // pass. A failed trim is logged and counts as done, since the data is dead anyway. Errors: the
+  // frees are not durable, or the trims not journalled; the filesystem is then read-only.
   Result<void> drain(Pace pace = Pace::kNow);
-  // All free blocks, from one on, until `stop` says so.
+  // Trims free blocks from `from` on, until `stop`, asked after each trim, returns true. Errors:
+  // the device's.
   Result<FreeTrim> trim_free(BlockNo from, const std::function<bool()>& stop);
-  bool pressed() const;  // little is free
+  bool pressed() const;  // less than one block in kPressedShare is free
   uint64_t pending_blocks() const { return engine_.blocks().pending_blocks(); }
 
  private:
   static constexpr uint64_t kTrimBlocksMax = 16384;           // 64 MiB a command
-  static constexpr size_t kBatchRuns = 256, kHastyRuns = 32;  // a record
-  static constexpr uint64_t kPressedShare = 8;  // pressed: less than one block in 8 is free
+  static constexpr size_t kBatchRuns = 256, kHastyRuns = 32;  // in a record
+  static constexpr uint64_t kPressedShare = 8;
   Result<void> pass();
-  bool cut_short() const;  // somebody needs what it has done more than the rest
+  bool cut_short() const;  // a thread waits for room, or an unmount's time is over
   uint64_t blocks_a_trim() const;
   bool trim_unnamed();  // false: cut short
   bool next_batch(std::vector<meta::BlockRun>& batch);
   void trim(const meta::BlockRun& run);
-  bool waited_for_room() const;  // somebody did, and long enough
+  bool waited_for_room() const;  // a thread has waited for more than 100 ms
   void join_leftovers(std::span<const meta::BlockRun> runs);
   void trim_unit(uint64_t first, uint64_t unit);
   void give_way(uint64_t worked_ns);
@@ -90,7 +93,7 @@ class TrimQueue {
   const Activity& activity_;
   std::atomic<int> hurried_{0}, short_of_room_{0};
   std::atomic<int64_t> short_since_{0}, leaving_since_{0};  // steady clock, ns
-  std::atomic<uint64_t> untrimmed_blocks_{0};               // of this pass: given out as they were
+  std::atomic<uint64_t> untrimmed_blocks_{0};               // of this pass: released without a trim
   std::atomic<uint64_t> seen_traffic_{0};
   std::atomic<bool> last_was_cut_{false};
   GroupRun passes_;
