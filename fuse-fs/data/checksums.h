@@ -1,5 +1,6 @@
 // Checksums of data blocks: CRC32C, 0 = not known. A block whose checksum is not known is accepted
-// as read (after a cut it may be old, new or a mix of sectors, all the file's own) and remembered.
+// as read, and its checksum is stored: after a crash the block may hold old sectors, new sectors or
+// a mix, all of them the file's own.
 // Thread safety: any thread.
 #pragma once
 
@@ -21,11 +22,12 @@ class Checksums {
 
   bool enabled() const { return enabled_; }
   static uint32_t of(ConstBytes block);                              // never 0
-  static void of_each(ConstBytes blocks, std::span<uint32_t> crcs);  // the same
-  static uint32_t copy(Bytes to, ConstBytes from);
+  static void of_each(ConstBytes blocks, std::span<uint32_t> crcs);  // of each block
+  static uint32_t copy(Bytes to, ConstBytes from);                   // copies a block
 
-  // `bytes` is what the device gave for the blocks from `first` on. EIO names the first bad one.
-  // learn: no write of these blocks awaits a flush, so what was read is what will stay.
+  // Checks `bytes`, which the device returned for the blocks from `first` on. `learn`: store
+  // checksums that are not known; requires that no write of these blocks is unflushed. Errors: EIO
+  // names the first bad block.
   Result<void> verify(InodeId id, BlockNo first, ConstBytes bytes, bool learn);
   uint64_t errors() const { return errors_.load(std::memory_order_relaxed); }
 

@@ -1,9 +1,10 @@
-// Reads, writes and changes of size of one file, each under the inode's range lock.
+// Reads, writes and resizes files, each under the inode's range lock.
 //
-// Overwrites go in place, and so do writes into preallocated blocks; only what is new is allocated.
-// A read never shows what lies past the file's end, in a hole or in a block that was preallocated
-// and not written, and never a block whose checksum does not fit.
-// Thread safety: any thread; all may wait for the device. What a crash leaves: write_job.h.
+// Overwrites go in place, and so do writes into preallocated blocks. But a block whose overwrite
+// would have to wait for a flush moves, if another block can be spared.
+// A read ends at the file's end, returns zeroes for holes and unwritten blocks, and fails with EIO
+// at a block with a wrong checksum.
+// Thread safety: any thread; all may wait for the device. After a crash: see write_job.h.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +22,15 @@ class DataPath {
   explicit DataPath(Core& core) : core_(core) {}
 
   Result<size_t> read(InodeId id, uint64_t offset, Bytes out);
+  // Errors: EFBIG; ENOSPC, and then blocks that the range already has may hold the new bytes.
   Result<void> write(InodeId id, uint64_t offset, ConstBytes in, meta::WriteTimes times);
   Result<void> truncate(InodeId id, uint64_t size);
-  // Every block of [offset, offset + length) is set aside: a write there never gets ENOSPC until
-  // the range is punched or cut off. Data stays; the rest reads as zeroes.
+  // Allocates every block of [offset, offset + length): a write there never gets ENOSPC until the
+  // range is punched or cut off. Data stays; the rest reads as zeroes.
   Result<void> preallocate(InodeId id, uint64_t offset, uint64_t length, bool keep_size);
-  // The same, and all of it reads as zeroes.
+  // As preallocate(), and the whole range reads as zeroes afterwards.
   Result<void> zero(InodeId id, uint64_t offset, uint64_t length, bool keep_size);
-  // [offset, offset + length) reads as zeroes afterwards; whole blocks become holes.
+  // Makes [offset, offset + length) read as zeroes; whole blocks become holes.
   Result<void> punch(InodeId id, uint64_t offset, uint64_t length);
 
  private:
@@ -49,7 +51,7 @@ class DataPath {
   Result<void> commit_all(InodeState& state, InodeId id);
   Result<void> load(InodeId id, const std::vector<meta::Piece>& pieces, Bytes image, bool learn);
   Result<void> resize_locked(InodeState& state, const meta::Attributes& now, uint64_t size);
-  // [from, to) lies in one block.
+  // Requires: [from, to) lies in one block.
   Result<void> zero_in_block(InodeState& state, const meta::Attributes& now, uint64_t from,
                              uint64_t to, uint64_t end_offset,
                              meta::WriteTimes times = meta::WriteTimes::kNow);

@@ -100,10 +100,10 @@ class DurabilityBarrier : public Durability, public FlushHook, public Conditions
   virtual uint64_t close() { return 0; }
 };
 
-// META alone: Region::sync() does what the class asks for.
+// Without a metadata log: Region::sync() does what the META class needs.
 std::unique_ptr<DurabilityBarrier> make_region_barrier(pmem::Region& region);
-// The metadata log on the data device, and META's own sync where it has one.
-// `trims`: the log trims its blocks that no restore needs.
+// With the metadata log on the data device. `trims`: the log trims its blocks that no restore
+// needs, unless the device is a file.
 Result<std::unique_ptr<DurabilityBarrier>> make_log_barrier(pmem::Region& region,
                                                             meta::Engine& engine,
                                                             EpochStream& device,

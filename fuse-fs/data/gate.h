@@ -3,8 +3,8 @@
 //   open ── enter() → true ──► inside ── leave() ──►
 //   closed ── enter() → false: the caller answers EIO
 //
-// Thread safety: any thread. close() must not be called from inside: it would wait for itself.
-// Crash: memory only.
+// Thread safety: any thread, but a request inside must not call wait_until_empty(): it would wait
+// for itself. After a crash: memory only.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace streamfs::data {
 
 class Gate {
  public:
-  // While one lives and is true, close() does not return.
+  // While a Pass that is true exists, wait_until_empty() does not return.
   class Pass {
    public:
     explicit Pass(Gate& gate) : gate_(gate), inside_(gate.enter()) {}
@@ -35,7 +35,7 @@ class Gate {
   bool closed() const { return closed_.load(std::memory_order_relaxed); }
   // Returns whether this call closed it.
   bool close() { return !closed_.exchange(true); }
-  // Requires: it is closed. Returns once nobody is inside.
+  // Requires: the gate is closed. Returns once no request is inside.
   void wait_until_empty() const;
 
  private:

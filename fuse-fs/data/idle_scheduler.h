@@ -1,14 +1,15 @@
-// Gives the data device the time in which programs ask nothing: what can be trimmed is, then the
-// device works (blockdev/idle.h) until a request comes.
+// Uses the time in which programs make no request: trims freed blocks, then lets the data device
+// work (blockdev/idle.h) until a request comes.
 //
 //   busy ──quiet for long enough──► working ──nothing left──► rested ──┐
 //    ▲ ▲                              │ a request, within a step       │ a request
 //    │ └──────────────────────────────┘                                │
 //    └─────────────────────────────────────────────────────────────────┘
-// On battery it does not work unless it is told to always. It never decides how much the device
-// copies: victims are those below IdleLimits::valid_limit.
+// On battery its thread does nothing, unless IdleWorkWhen says kAlways. The device chooses what it
+// copies: victims below IdleLimits::valid_limit.
 //
-// Thread safety: any thread; round() and stop() as Maintenance. Crash: nothing of its own.
+// Thread safety: work() and status() from any thread; round() only where start() was not called;
+// stop() from one thread at a time. After a crash: nothing of its own.
 #pragma once
 
 #include <atomic>
@@ -32,17 +33,17 @@ class IdleScheduler {
   struct Setup {
     IdleWorkWhen when = IdleWorkWhen::kAuto;
     std::function<bool()> on_battery;
-    std::function<Result<void>()> reclaim;  // frees and trims what can be; gives way by itself
+    std::function<Result<void>()> reclaim;  // frees and trims; gives way to programs
   };
   IdleScheduler(blockdev::Device& device, Activity& activity, Clock& clock, Setup setup);
   ~IdleScheduler() { stop(); }
 
   void start();
-  void stop();   // the thread has ended when it returns, and the device is told
-  void round();  // one look; for tests, which have no thread
+  void stop();   // returns once the thread and its idle work have ended
+  void round();  // one step of the thread; for tests, which have none
 
-  // Asked for by name, for at most so long. kMaintain gives way to programs: nothing is done while
-  // they are at work.
+  // Frees and trims, then lets the device work until so much time has passed. kMaintain does
+  // nothing while a request is under way, and the next request stops the device; kPowerOff goes on.
   enum class Asked : uint8_t { kMaintain, kPowerOff };
   Result<MaintenanceRun> work(Asked what, uint64_t milliseconds);
   IdleStatus status();
@@ -69,9 +70,9 @@ class IdleScheduler {
   uint64_t rested_at_ = UINT64_MAX, battery_asked_ms_ = UINT64_MAX;  // the thread's own
   bool battery_ = false;                                             // the thread's own
   std::atomic<bool> stopping_{false};
-  std::atomic<int> asking_{0};        // who wants the device's turn
-  std::atomic<int64_t> woken_ns_{0};  // when a request came, on the steady clock
-  Mutex turn_;                        // held over the device's idle work, which it serialises
+  std::atomic<int> asking_{0};        // threads in work() that wait for turn_
+  std::atomic<int64_t> woken_ns_{0};  // time of a request, steady clock; 0: none
+  Mutex turn_;                        // held during the device's idle work
   Mutex mutex_;                       // leaf
   CondVar changed_;
   IdleStatus status_ SFS_GUARDED_BY(mutex_);

@@ -1,4 +1,4 @@
-// The data layer's state of an inode in memory, beside the engine's view.
+// The data floor's state of an inode in memory, beside the engine's view.
 // Thread safety: any thread. Memory: get() drops entries when there are many, except those in use,
 // with unflushed data, or with an inferred vStream that a hint overrides. After a crash: memory
 // only.

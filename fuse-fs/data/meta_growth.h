@@ -1,7 +1,8 @@
-// A META file grows by itself when it is nearly full, and people are told when it cannot.
+// Grows a META file when it is nearly full, and logs why if it cannot.
 //
-// Each step adds half of the heap, and at most 1 GiB, up to a largest size.
-// Thread safety: any thread. A crash leaves what a crash in any growth leaves (docs/ORDERING.md).
+// Each step adds half of the heap, at most 1 GiB, up to a largest size; or 1 MiB if the medium has
+// no room for more.
+// Thread safety: any thread. After a crash: as after any growth (docs/ORDERING.md, "Growing").
 #pragma once
 
 #include <cstdint>
@@ -36,14 +37,15 @@ class MetaGrowth {
         grow_(std::move(grow)),
         await_(std::move(await)) {}
 
-  // Grows META if it is nearly full and may grow; logs once why it does not. Called regularly.
+  // Grows META if it is nearly full and may grow; logs once why it does not. The reclaimer calls
+  // it regularly.
   void keep_room();
-  // For a change that found no unit when META had `before` bytes: true if the change may succeed
-  // now. Waits for a growth, its own or one by command.
+  // Grows META for a change that found no unit when META had `before` bytes, or waits for a growth
+  // by command. Returns whether the change may succeed now.
   bool make_room(uint64_t before);
 
   MetaRoom room() const;
-  uint64_t growable_files() const;  // that fit into what META may still get
+  uint64_t growable_files() const;  // that fit into the bytes META may still get
 
  private:
   static constexpr uint64_t kFirstRetryMs = 1000, kLastRetryMs = 60'000;  // after a failure

@@ -43,7 +43,8 @@ class WriteCache final : public blockdev::ForwardingDevice {
   // rate is used up, a Still exists, or a block may not be cached. `fresh`: no committed extent
   // shows the blocks.
   bool put(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::WriteTag tag, bool fresh);
-  // An fsync of `owner` asks for the next flush.
+  // An fsync of `owner` asks for the next flush: the owner's cached data is not charged to the
+  // rate.
   void asked_for(InodeId owner);
   // Drops the cached data of these blocks. Requires: nobody reads them again.
   void discard(BlockNo first, uint64_t count);
@@ -54,7 +55,8 @@ class WriteCache final : public blockdev::ForwardingDevice {
   // the data that could not be written.
   using Owners = std::unordered_set<InodeId>;
   Result<void> write_out(Owners* failed = nullptr) SFS_EXCLUDES(write_out_);
-  // The device was flushed after a write_out() that said `failed`, within one Still.
+  // Call it after a flush of the device. `failed` is from the write_out() before that flush, within
+  // one Still.
   void flushed(Owners failed);
   // Errors: EIO, a write of this inode's cached data failed and no flush has covered the data
   // since.
@@ -90,8 +92,8 @@ class WriteCache final : public blockdev::ForwardingDevice {
     InodeId owner;
     uint32_t page = 0;
     blockdev::WriteTag tag;
-    bool dead = false;    // being written, and nobody reads it again
-    bool failed = false;  // being written, and could not be
+    bool dead = false;    // discarded while it is being written
+    bool failed = false;  // its write failed
   };
   using Entries = std::map<uint64_t, Entry>;  // by block
   struct Run {
@@ -133,19 +135,19 @@ class WriteCache final : public blockdev::ForwardingDevice {
   const uint64_t pages_max_;
   Clock& clock_;
   std::unique_ptr<std::byte, FreeMemory> memory_;
-  Mutex write_out_;      // before mutex_: one at a time writes out, and may wait for the device
+  Mutex write_out_;      // before mutex_; the thread that writes out holds it across device I/O
   mutable Mutex mutex_;  // leaf
   Entries cached_ SFS_GUARDED_BY(mutex_);
   Entries being_written_ SFS_GUARDED_BY(mutex_);
   std::vector<bool> used_ SFS_GUARDED_BY(mutex_);
   uint64_t free_pages_ SFS_GUARDED_BY(mutex_), cursor_ SFS_GUARDED_BY(mutex_) = 0;
   int stills_ SFS_GUARDED_BY(mutex_) = 0;
-  // Blocks that may be taken now: what a flush has to write, at worst.
+  // Blocks that put() may take until the rate stops it.
   uint64_t allowance_ SFS_GUARDED_BY(mutex_), refilled_ms_ SFS_GUARDED_BY(mutex_);
-  std::unordered_map<InodeId, uint64_t> charged_ SFS_GUARDED_BY(mutex_);  // cached blocks
-  Owners unsafe_ SFS_GUARDED_BY(mutex_);  // until a flush covers what had failed
+  std::unordered_map<InodeId, uint64_t> charged_ SFS_GUARDED_BY(mutex_);  // blocks
+  Owners unsafe_ SFS_GUARDED_BY(mutex_);  // until a flush covers the failed data
   uint64_t taken_ SFS_GUARDED_BY(mutex_) = 0, discarded_ SFS_GUARDED_BY(mutex_) = 0;  // blocks
-  std::atomic<uint64_t> entries_{0};  // of both maps: mostly there are none
+  std::atomic<uint64_t> entries_{0};  // in both maps; mostly 0
 };
 
 }  // namespace streamfs::data

@@ -3,14 +3,13 @@
 //   prepare ─► place ─► begin_overwrite ─► device writes ─► finish_write
 //                └ ENOSPC: reclaim, place again
 //
-// A block of an unwritten extent is written like a new one, where it is: nothing durable shows what
-// it holds. That takes room in META for what the extent becomes, which is found before anything is
-// written.
+// A block of an unwritten extent is written in place, like a new block: no committed extent shows
+// what it holds. Splitting the extent takes slots in META, which are found before the first write.
 //
-// Thread safety: a job is one thread's; its caller holds the inode's blocks exclusively.
-// What a crash leaves: blocks that were allocated may hold the new bytes, and nobody names them;
-// overwritten ones hold old, new or a mix of sectors, and their checksum says "not known".
-// A failure leaves the current view as it was.
+// Thread safety: a job is one thread's. Requires: the caller holds the range exclusively.
+// After a crash: new blocks may hold the new bytes, but no record names the blocks. Overwritten
+// blocks hold old sectors, new sectors or a mix, and their checksum says "not known". After an
+// error the current view is as it was; overwritten blocks may hold new bytes.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +25,10 @@
 
 namespace streamfs::data {
 
-// Pages of a request whose length is not known.
+// The length in pages of a request whose length is not known.
 inline constexpr uint32_t kLongRequest = std::numeric_limits<uint32_t>::max();
 
-// Which vStream the file's writes belong to: the one somebody said, else the inferred one.
+// Returns the vStream of the file's writes: the hinted one, else the inferred one.
 VStreamId vstream_of(const placement::Placement& placement, const InodeState& state,
                      const meta::Attributes& attributes);
 // Returns the inferred vStream, whether or not a hint overrides it.
@@ -37,15 +36,15 @@ VStreamId inferred_vstream(const placement::Placement& placement, const InodeSta
 
 class WriteJob {
  public:
-  // The file is at least end_offset long afterwards; bytes past `attributes.size` are taken as zero
-  // whatever the device holds there.
+  // Afterwards the file is at least end_offset bytes long. Bytes past `attributes.size` count as
+  // zeroes, whatever the device holds there.
   WriteJob(Core& core, InodeState& state, const meta::Attributes& attributes, uint64_t offset,
            ConstBytes in, uint64_t end_offset, meta::WriteTimes times);
   Result<void> run();
-  // Why run() failed: it would split unwritten extents, and META has no room for that. Whoever
-  // makes them written as a whole needs none.
+  // Returns whether run() failed because META has no room to split unwritten extents. A write of
+  // whole extents needs none.
   bool lacks_slots() const { return lacks_slots_; }
-  // Every unwritten extent is written as a whole.
+  // Call it before run() if the range covers each unwritten extent in it as a whole.
   void splits_nothing() { splits_ = false; }
 
  private:
@@ -92,10 +91,10 @@ class WriteJob {
   std::optional<BlockNo> near_;  // an allocation here stays contiguous
   bool splits_ = true, lacks_slots_ = false;
   meta::SlotRoom slots_;
-  bool stays_ = false;  // whatever is overwritten: there is no room for more
+  bool stays_ = false;  // overwritten blocks stay in place: none can be spared
   ConstBytes image_;    // count_ whole blocks
   std::vector<uint32_t> crcs_;
-  bool checksums_wait_ = false;  // for the device to be at work
+  bool checksums_wait_ = false;  // they are computed while the device writes
   std::vector<Segment> segments_;
   std::vector<meta::BlockRun> reserved_;
   std::vector<meta::BlockRun> converted_;  // of unwritten extents
