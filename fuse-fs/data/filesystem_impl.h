@@ -1,7 +1,6 @@
-// The facade put together from its parts. Contract and thread safety: filesystem.h.
+// Implements Filesystem out of its parts. Contract and thread safety: filesystem.h.
 //
-// Members stand in the order they are built on each other; the maintenance threads, last, end
-// first.
+// Each member is built on those declared above it; the parts with threads are last and end first.
 #pragma once
 
 #include <atomic>
@@ -33,7 +32,8 @@ namespace streamfs::data {
 
 class FilesystemImpl final : public Filesystem {
  public:
-  // background: timers, reclaim and checkpoints run by themselves; tests drive them by hand.
+  // `background`: start the threads of timer, reclaimer, checkpoints and idle work. Tests run the
+  // rounds themselves.
   static Result<std::unique_ptr<FilesystemImpl>> open(pair::OpenPair pair,
                                                       const MountOptions& options, Clock& clock,
                                                       bool background);
@@ -133,7 +133,8 @@ class FilesystemImpl final : public Filesystem {
   Result<Grown> grow_locked(const GrowOptions& options) SFS_REQUIRES(growing_);
   Result<void> store_grown_label(const meta::Superblock& super);
   Result<void> go_on_alone(pmem::Region& left, const std::string& why);
-  // A namespace or attribute change was committed: it is durable at once, soon, or now (dirsync).
+  // Call it after the commit of a change of names or attributes. Makes the change durable if the
+  // mount is dirsync or META's medium has failed; else the timer does so, where the class needs it.
   Result<void> changed();
   template <typename T>
   Result<T> after_change(Result<T> done);
@@ -151,14 +152,14 @@ class FilesystemImpl final : public Filesystem {
 
   const MountOptions options_;
   Clock& clock_;
-  pair::OpenPair pair_;  // the label is of whoever grows; the superblock is the engine's
-  Mutex label_;          // whoever rewrites DATA's first block; before the engine's
-  Mutex growing_;  // after ranges of files, before all else; held by a growth, and by whoever ends
-                   // the filesystem
-  std::atomic<bool> growth_running_{false};  // set around the lock, so that others can wait for it
-  std::atomic<bool> ending_{false};          // set under the lock
+  pair::OpenPair pair_;  // its superblock is as mounted; the engine has the current one
+  Mutex label_;          // guards pair_.label and DATA's first block; before the engine's locks
+  Mutex growing_;        // after ranges of files, before all else; held by grow(), unmount() and
+                         // shut_down()
+  std::atomic<bool> growth_running_{false};  // set before growing_ is locked, reset last
+  std::atomic<bool> ending_{false};          // set under growing_, by unmount() and shut_down()
   Gate gate_;
-  Mutex kernel_;  // held while the kernel forgets an inode
+  Mutex kernel_;  // held during a call of forget_
   std::function<void(InodeId)> forget_ SFS_GUARDED_BY(kernel_);
   Health health_;
   TraceRecorder trace_;
@@ -167,7 +168,7 @@ class FilesystemImpl final : public Filesystem {
   std::atomic<uint64_t> app_bytes_{0};
   std::atomic<const char*> kernel_transport_{""}, kernel_transport_why_{""};
   Activity activity_;
-  uint64_t looked_at_ = 0;                   // requests begun by then; look_at_device()'s own
+  uint64_t looked_at_ = 0;                   // activity_.begun() at the last look_at_device()
   std::unique_ptr<WriteCache> write_cache_;  // over pair_.device
   std::unique_ptr<EpochStream> device_;      // over *write_cache_
   std::unique_ptr<meta::Engine> engine_;
