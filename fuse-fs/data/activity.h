@@ -1,9 +1,9 @@
-// What programs ask, counted: who works in idle time looks here. Threads count apart, so that no
-// cache line goes between them at every request.
+// Counts the data requests and metadata changes of programs, for work that is done in idle time.
+// Each thread has counters of its own, so that no cache line moves between cores at every request.
 //
-// Thread safety: any thread. A watcher arms with watch() and is called by the thread of the next
-// request, once, before that is counted, or of the one after it; it must not block, and has to look
-// by itself now and then. Crash: memory only.
+// Thread safety: any thread. After watch(true), the thread of the next request, or of the one after
+// it, calls the function of on_request() once, before it counts the request. The function must not
+// block. A watcher must also look at begun() from time to time. After a crash: memory only.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace streamfs::data {
 
 class Activity {
  public:
-  // While one lives, programs are not idle.
+  // While a Request exists, programs are not idle.
   class Request {
    public:
     explicit Request(Activity& activity) : activity_(activity) { activity_.begin(); }
@@ -31,14 +31,14 @@ class Activity {
 
   void touch() { const Request request(*this); }
   uint64_t begun() const { return counts_.sum(kBegun); }
-  // In this order: what began in between makes it look busy, never idle.
+  // Reads kEnded first: a request that begins in between makes programs look busy, never idle.
   bool under_way() const {
     const uint64_t ended = counts_.sum(kEnded);
     std::atomic_thread_fence(std::memory_order_acquire);
     return begun() != ended;
   }
 
-  void on_request(std::function<void()> wake) { wake_ = std::move(wake); }  // before any thread
+  void on_request(std::function<void()> wake) { wake_ = std::move(wake); }  // before other threads
   void watch(bool armed) { watched_.store(armed); }
 
  private:

@@ -1,5 +1,5 @@
-// What the parts of the data floor share: references to the floors below and to each other.
-// Thread safety: immutable; each part says its own.
+// References that the parts of the data floor share: to the floors below and to each other.
+// Thread safety: immutable once a filesystem is put together; each part's header states its own.
 #pragma once
 
 #include <atomic>
@@ -32,14 +32,15 @@ struct Core {
   InodeStates& states;
   Checksums& checksums;
   TraceRecorder& trace;
-  // Frees what can be freed at once, until that is enough: called before ENOSPC is given to anyone.
+  // Frees blocks until is_enough() returns true or none is left to free. Call it before returning
+  // ENOSPC.
   std::function<void(const std::function<bool()>& is_enough)> reclaim;
   std::function<void()> free_orphans;
-  // META grows, for a change that found no unit when it had so many bytes; waits for a growth that
-  // is under way. Returns whether the change may succeed now.
+  // Grows META for a change that found no unit when META had `meta_bytes` bytes, or waits for a
+  // growth that is under way. Returns whether the change may succeed now.
   std::function<bool(uint64_t meta_bytes)> make_meta_room;
-  std::function<void()> keep_meta_room;  // META grows if it is nearly full and may
-  std::function<void()> look_at_device;  // whether it is still DATA of this filesystem
+  std::function<void()> keep_meta_room;  // grows META if it is nearly full and may grow
+  std::function<void()> look_at_device;  // health.lose() if DATA is another filesystem's
 };
 
 }  // namespace streamfs::data

@@ -1,12 +1,12 @@
-// Many callers, one action: run() returns when an action that started after the call has ended.
-// Whoever comes while one is running shares the next. The result is that of the action waited for,
-// or of a later one.
-//   run_until() asks each caller's own question first, and again after every action: an action that
-// was already running may have been enough for one and too early for another.
-// Who waits is woken once: when its question is answered, or to act in its turn. Waking all after
-// each action cost more than the flush that they waited for.
-// Thread safety: any thread. The action runs on one caller's thread, with no lock held; a caller's
-// question is asked under the lock, by any of them, and may take leaves only.
+// Lets concurrent callers share an action. run() returns when an action that started after the call
+// has ended. Calls that come while an action runs share the next one. The result is that action's,
+// or a later one's.
+// run_until() asks each caller's question before the first action and after every action: an action
+// that is already running may be enough for one caller and too early for another.
+// A waiting thread is woken once: when its question is answered, or when it is its turn to act.
+// Waking all threads after each action would cost more than the flush that they wait for.
+// Thread safety: any thread. The action runs on one caller's thread, with no lock held. Any
+// caller's thread may ask a question, under mutex_; a question may take leaf locks only.
 #pragma once
 
 #include <atomic>
@@ -33,11 +33,11 @@ class GroupRun {
   enum class Turn : uint32_t { kWait, kDone, kAct };
   struct Waiter {
     explicit Waiter(const Question& question) : done(question) {}
-    const Question& done;  // until there is a turn
+    const Question& done;  // valid until `turn` is set
     Turn next = Turn::kWait;
     std::atomic<Turn> turn{Turn::kWait};
   };
-  // Shared with who wakes it, which may be at that still when it is gone.
+  // shared_ptr: the waking thread may still use a Waiter whose own thread has returned.
   using Waiters = std::vector<std::shared_ptr<Waiter>>;
 
   Result<void> act_until(const Question& done, const Action& action);
@@ -45,7 +45,7 @@ class GroupRun {
 
   Mutex mutex_;  // not held while the action runs
   Waiters waiters_ SFS_GUARDED_BY(mutex_);
-  bool running_ SFS_GUARDED_BY(mutex_) = false;  // or somebody was told to act
+  bool running_ SFS_GUARDED_BY(mutex_) = false;  // or a waiter was told to act
   uint64_t started_ SFS_GUARDED_BY(mutex_) = 0, finished_ SFS_GUARDED_BY(mutex_) = 0;
   Result<void> result_ SFS_GUARDED_BY(mutex_);
 };

@@ -1,6 +1,5 @@
-// Whether the filesystem may still change, and whether its data can be read. Once not, never again
-// in this mount.
-// Thread safety: any thread.
+// Tells whether the filesystem is writable and readable. Once lost, neither comes back in this
+// mount. Thread safety: any thread.
 #pragma once
 
 #include <atomic>
@@ -18,14 +17,15 @@ class Health {
     if (!read_only_.load(std::memory_order_relaxed)) return {};
     return Error{EROFS};
   }
-  // Else DATA has nothing to do with what was written (owned_device.h).
+  // Errors: EIO after lose(): DATA is another filesystem's, or the mount was shut down.
   Result<void> readable() const {
     if (!lost_.load(std::memory_order_relaxed)) return {};
     return Error{EIO, reason()};
   }
-  // The first reason is kept, logged and shown.
+  // Makes the filesystem read-only. Logs and keeps the reason, if it is the first.
   void degrade(const std::string& reason);
-  // And nothing can be read either: this reason counts for more.
+  // Makes the filesystem neither readable nor writable. Logs the reason, which replaces that of
+  // degrade().
   void lose(const std::string& reason);
   bool degraded() const;
   std::string reason() const;

@@ -1,7 +1,6 @@
-// When programs are idle: they have asked nothing for a while. Hysteresis: an idle time that was
-// over sooner than the quiet before it doubles the quiet that the next one takes, a longer one
-// halves it; so bursts with short gaps are left alone.
-// Thread safety: one thread. Crash: memory only.
+// Detects idle time: no request for wanted_ms(). Hysteresis: an idle time shorter than that doubles
+// wanted_ms(), a longer one halves it. So short gaps between bursts do not count as idle.
+// Thread safety: one thread. After a crash: memory only.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +12,8 @@ class IdleDetector {
  public:
   static constexpr uint64_t kQuietMsLeast = 500, kQuietMsMost = 8000;
 
-  // At each look; requests begun so far, and whether one is under way. True: idle.
+  // Call it regularly, with the count of requests begun and whether one is under way. Returns
+  // whether programs are idle.
   bool look(uint64_t now_ms, uint64_t begun, bool under_way) {
     if (under_way || begun != seen_) {
       if (idle_) adapt(now_ms - idle_since_ms_);

@@ -1,10 +1,10 @@
-// What happens by itself: epochs that close, namespace changes that become durable, orphans that
-// are freed, blocks that are trimmed, vStreams that are remapped.
+// Background work: closes epochs, makes namespace changes durable, frees orphans, trims blocks,
+// grows META, remaps vStreams.
 //
-// Two threads: the timer's work is short and keeps promises of seconds; the reclaimer's (orphans,
-// trims) may take long.
-// Thread safety: any thread; stop() once. What a crash leaves: nothing of its own; leftover orphans
-// and untrimmed blocks are found again at the next mount.
+// Two threads: the timer's work is short and keeps deadlines of about a second; the reclaimer's
+// (orphans, trims, growth) may take long.
+// Thread safety: any thread; start() and stop() from one at a time. After a crash: nothing of its
+// own; the next mount finds leftover orphans and untrimmed blocks again.
 #pragma once
 
 #include <atomic>
@@ -29,19 +29,21 @@ class Maintenance {
   ~Maintenance() { stop(); }
 
   void start();
-  void stop();  // the threads have ended when it returns; queued work stays queued
+  void stop();  // returns once the threads have ended; queued work stays queued
 
   void namespace_changed() { namespace_dirty_.store(true, std::memory_order_relaxed); }
   void add_orphan(InodeId id);
-  // What frees blocks: dirty inodes, orphans, trims at this pace. Shared by those who wait.
+  // Frees blocks: frees orphans, commits dirty inodes, trims at this pace. Concurrent calls share a
+  // run. Errors: EROFS; those of TrimQueue::drain().
   Result<void> reclaim(TrimQueue::Pace pace = TrimQueue::Pace::kNow);
-  // Orphans alone, with the units of META that they hold: no I/O of the device. The first time
-  // those of the run before, too. Shared by those who wait.
+  // Frees orphans and their units of META, without I/O of the device. The first call frees the
+  // orphans that the last mount left, too. Concurrent calls share a run.
   Result<void> free_orphans();
 
-  // For tests, which have no threads: one round of each, and how long the reclaimer would rest.
+  // For tests, which have no threads: one round of each, and the pause between two rounds of the
+  // reclaimer.
   void timer_round();
-  void meta_round();  // the reclaimer's, each tenth of a second
+  void meta_round();  // the reclaimer's, ten times a second
   void reclaim_round();
   void follow_round();
   uint32_t reclaim_interval_ms() const;
@@ -49,12 +51,12 @@ class Maintenance {
  private:
   static constexpr uint32_t kTimerMs = 100, kNamespaceMs = 900, kTickMs = 1000, kFollowMs = 30'000,
                             kLookMs = 10'000;
-  // Dead blocks that are not trimmed yet are live to the SSD. Where little is free they would eat
-  // its spare, so there they are reclaimed sooner: each pass costs a flush or two.
-  // What a file's new data replace is dead only when they are committed.
+  // Blocks that are dead but not trimmed use up the SSD's spare. Passes come more
+  // often if little is free, and only then, as each costs a flush or two. Epochs are then closed
+  // sooner, too: the blocks that new data replaces are dead only after its commit.
   static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100, kClosePressedMs = 500;
-  static constexpr int kCountSteps = 256;  // a round, where inodes in use are not known
-  // What an epoch has committed is durable with it.
+  static constexpr int kCountSteps = 256;  // in a round, after a crash
+  // Makes the epoch's commits durable, too.
   void close_epoch();
   void tick_placement();
   void look_at_device();

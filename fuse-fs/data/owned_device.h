@@ -1,5 +1,5 @@
-// DATA for as long as it is this filesystem's: once it is lost (health.h) no request reaches it, be
-// it on its way already, a timer's or a reader's.
+// DATA while it belongs to this filesystem. After Health::lose(), reads, writes, flushes and trims
+// fail with EIO and do not reach the device, whichever thread sends them.
 // Thread safety and crashes: see device.h.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace streamfs::data {
 
 class OwnedDevice final : public blockdev::ForwardingDevice {
  public:
-  OwnedDevice(std::unique_ptr<blockdev::Device> inner, const Health& health)  // outlives requests
+  OwnedDevice(std::unique_ptr<blockdev::Device> inner, const Health& health)  // outlives this
       : ForwardingDevice(*inner), inner_(std::move(inner)), health_(health) {}
   void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
              blockdev::Completion done) override {

@@ -1,6 +1,6 @@
-// Locks ranges of one file: writers exclude everyone, readers exclude writers, in order of arrival.
-// Not a mutex: it may be held across device I/O.
-// Thread safety: any thread; one thread must not ask for overlapping ranges twice.
+// Locks ranges of one file, in order of arrival. Where ranges overlap, a writer excludes all others
+// and a reader excludes writers. Not a mutex: it may be held across device I/O.
+// Thread safety: any thread; a thread must not ask for a range that overlaps one it holds.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class RangeLock {
 
   Mutex mutex_;  // leaf
   CondVar changed_;
-  std::list<Range> ranges_ SFS_GUARDED_BY(mutex_);  // held and waited for, as they came
+  std::list<Range> ranges_ SFS_GUARDED_BY(mutex_);  // held or waiting, in order of arrival
 };
 
 }  // namespace streamfs::data
