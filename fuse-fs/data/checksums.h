@@ -1,6 +1,6 @@
 // Checksums of data blocks: CRC32C, 0 = not known. A block whose checksum is not known is accepted
-// as read, and its checksum is stored: after a crash the block may hold old sectors, new sectors or
-// a mix, all of them the file's own.
+// as read, and verify() may store its checksum: after a crash the block may hold old sectors, new
+// sectors or a mix, all of them the file's own.
 // Thread safety: any thread.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Keeps the name by which each directory was last found: a cue for placement, nothing more. At
 // kNamesMax names it forgets all. The name of an unknown directory is "".
-// Thread safety: any thread. Crash: memory only.
+// Thread safety: any thread. After a crash: memory only.
 #pragma once
 
 #include <span>

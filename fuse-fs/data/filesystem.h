@@ -62,7 +62,7 @@ struct HintReply {
   uint64_t lifetime_bytes = 0;
   std::string name;
   bool built_in = false;    // the name is one of streamfs's own
-  bool of_context = false;  // the name is made from a program's and a directory's
+  bool of_context = false;  // the name is a context's: program, extension, directory
   bool ignored = false;     // the mount's placement mode ignores hints
 };
 

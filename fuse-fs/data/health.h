@@ -1,5 +1,5 @@
-// Tells whether the filesystem is writable and readable. Once lost, neither comes back in this
-// mount. Thread safety: any thread.
+// Tells whether the filesystem is writable and readable. Neither comes back during a mount.
+// Thread safety: any thread. After a crash: memory only.
 #pragma once
 
 #include <atomic>

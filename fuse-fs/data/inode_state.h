@@ -34,7 +34,7 @@ class InodeStates {
  public:
   // shared_ptr: a forget may come while another request still uses the inode's lock.
   std::shared_ptr<InodeState> get(InodeId id);
-  // Data up to this epoch is durable: its entries may be dropped.
+  // Data up to this epoch is durable: get() may drop entries without newer data.
   void flushed(uint64_t epoch) { flushed_.store(epoch, std::memory_order_relaxed); }
   // Drops the entry unless it is in use or has data that `flushed` does not cover.
   void release(InodeId id, uint64_t flushed);

@@ -51,9 +51,9 @@ class Maintenance {
  private:
   static constexpr uint32_t kTimerMs = 100, kNamespaceMs = 900, kTickMs = 1000, kFollowMs = 30'000,
                             kLookMs = 10'000;
-  // Blocks that are dead but not trimmed use up the SSD's spare. Passes come more
-  // often if little is free, and only then, as each costs a flush or two. Epochs are then closed
-  // sooner, too: the blocks that new data replaces are dead only after its commit.
+  // Blocks that are dead but not trimmed use up the SSD's spare. Passes come more often if little
+  // is free, and only then, as each costs a flush or two. Epochs are then closed sooner, too: the
+  // blocks that new data replaces are dead only after its commit.
   static constexpr uint32_t kReclaimMs = 500, kReclaimPressedMs = 100, kClosePressedMs = 500;
   static constexpr int kCountSteps = 256;  // in a round, after a crash
   // Makes the epoch's commits durable, too.

@@ -1,4 +1,4 @@
-// Room in META for a change that finds none.
+// Finds room in META for a change that failed with ENOSPC.
 //
 //   change ── ENOSPC ──► free what removed files hold ──► change ── ENOSPC ──► META grows ──┐
 //                                                           ▲                              │

@@ -17,7 +17,8 @@ namespace streamfs::data {
 
 class OwnedDevice final : public blockdev::ForwardingDevice {
  public:
-  OwnedDevice(std::unique_ptr<blockdev::Device> inner, const Health& health)  // outlives this
+  // Requires: `health` outlives this.
+  OwnedDevice(std::unique_ptr<blockdev::Device> inner, const Health& health)
       : ForwardingDevice(*inner), inner_(std::move(inner)), health_(health) {}
   void write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
              blockdev::Completion done) override {

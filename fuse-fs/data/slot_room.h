@@ -1,4 +1,4 @@
-// Room for what preallocation and writes into preallocated blocks add to META.
+// Finds room in META for the extents that preallocation, and writes into preallocated blocks, add.
 // Thread safety and crashes: see meta_units.h.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The vStream table of META as placement sees it. Thread safety: the engine's.
+// Stores placement's vStreams in META's vStream table. Thread safety: the engine's.
 #pragma once
 
 #include <cstdint>

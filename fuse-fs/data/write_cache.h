@@ -46,7 +46,7 @@ class WriteCache final : public blockdev::ForwardingDevice {
   // An fsync of `owner` asks for the next flush: the owner's cached data is not charged to the
   // rate.
   void asked_for(InodeId owner);
-  // Drops the cached data of these blocks. Requires: nobody reads them again.
+  // Drops the cached data of these blocks. Requires: no thread reads them again.
   void discard(BlockNo first, uint64_t count);
 
   bool nothing() const { return entries_.load(std::memory_order_acquire) == 0; }

@@ -1,4 +1,4 @@
-// One write of one contiguous range, from the caller's bytes to the engine's current view.
+// Writes one contiguous range of one file, from the caller's bytes to the engine's current view.
 //
 //   prepare ─► place ─► begin_overwrite ─► device writes ─► finish_write
 //                └ ENOSPC: reclaim, place again
