@@ -1,6 +1,6 @@
-// Addresses kept free behind a mapping, so that it can become longer where it is: pointers into it
-// stay good. They cost page tables only once something is mapped there.
-// Thread safety: none; an owned value. Crash: nothing of it is on media.
+// Reserves addresses behind a mapping, so that it can grow in place and pointers into it stay
+// valid. The addresses cost page tables only once something is mapped there.
+// Thread safety: none; an owned value. After a crash: nothing is on media.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,15 @@ namespace streamfs::pmem {
 
 class AddressRange {
  public:
-  // Room for what has `size` bytes now and may become several times that; where the system refuses
-  // so much, for `size` alone. ENOMEM: not even that.
+  // Reserves several times `size` bytes or, if the system refuses, `size` alone. Errors: ENOMEM.
   static Result<AddressRange> reserve(uint64_t size);
   AddressRange(AddressRange&& other) noexcept;
   AddressRange& operator=(AddressRange&&) = delete;
   ~AddressRange();
 
-  // Puts [offset, offset + bytes) of a file at the same place of the range. The file must be known
-  // to accept `flags` (ask with a mapping elsewhere): a refusal here, an errno of mmap(2), may have
-  // opened the place to any other thread's mapping, so the range ends at `offset` from then on.
+  // Maps [offset, offset + bytes) of a file at the same place of the range. Requires: the file
+  // accepts `flags`, as a mapping elsewhere has shown. Errors: those of mmap(2); the range then
+  // ends at `offset`, because another thread's mapping may already be in the place that mmap freed.
   Result<void> map(uint64_t offset, uint64_t bytes, int protection, int flags, int fd);
 
   std::byte* base() const { return base_; }

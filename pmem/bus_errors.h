@@ -1,17 +1,17 @@
-// Loads and stores that the medium itself fails: memory with an uncorrectable error, a file that
-// was cut short, a disk that cannot be read. The processor or the kernel says so with SIGBUS, in
-// the middle of an instruction; without this, the process dies.
+// Handles loads and stores that the medium fails: memory with an uncorrectable error, a truncated
+// file, a disk that cannot be read. The processor or the kernel reports them with SIGBUS in the
+// middle of an instruction; without a handler the process dies.
 //
-// What is lost is replaced by a page of ones, at one stroke, and the instruction goes on. Ones and
-// not zeroes, because a zero means "free" or "not known" almost everywhere in META, while no
-// object's checksum fits ones, and what has none says "in use": an object there is EIO, and nothing
-// is given away. Stores to the page are kept until the process ends, and lost() says that they are
-// not on the medium: whoever promises durability asks first.
+// The handler atomically replaces the lost page (of 4 KiB, or of a devdax mapping's size) with
+// ones, and the instruction continues. Zero means "free" or "not known" almost everywhere in META.
+// Ones fit no object's checksum, and a field without a checksum reads as "in use": access to an
+// object there returns EIO, and nothing is allocated twice. Stores to the page stay in memory.
+// lost() reports that they are not on the medium; a caller checks it before it promises durability.
 //
-// Thread safety: any thread may fail at any moment, also two in one page; the handler takes no
-// lock, allocates nothing and calls only system calls. Making and ending watches is serialised. The
-// handler that was there before is called for what is not ours (or does what the system would: end
-// the process), and is back when the last watch has ended. Crash: nothing of it is on media.
+// Thread safety: any thread may fault at any moment, also two in one page. The handler takes no
+// lock, allocates nothing and calls only system calls. A mutex serialises the start and end of
+// watches. The previous handler gets every SIGBUS outside the watched addresses (the default one
+// ends the process) and is restored when the last watch ends. After a crash: nothing is on media.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,15 @@ namespace streamfs::pmem {
 
 class BusErrorWatch {
  public:
-  // Watches these addresses, which are mapped until the watch ends. ENOMEM: too many watches.
+  // Watches these addresses. Requires: they stay mapped until the watch ends.
+  // Errors: ENOMEM for too many watches, those of sigaction(2).
   static Result<BusErrorWatch> over(std::byte* base, uint64_t bytes);
   BusErrorWatch(BusErrorWatch&& other) noexcept;
   BusErrorWatch& operator=(BusErrorWatch&&) = delete;
   ~BusErrorWatch();
 
-  uint64_t lost() const;  // pages, counted again when threads met in one
+  // Lost pages; a page counts once for each thread that faulted on it at the same time.
+  uint64_t lost() const;
 
  private:
   explicit BusErrorWatch(int slot) : slot_(slot) {}

@@ -1,6 +1,6 @@
-// The processor's way to write a cache line back, chosen once at run time.
-// Thread safety: pure functions. x86-64: CLWB, CLFLUSHOPT or CLFLUSH, then SFENCE; arm64: DC CVAP
-// (DC CVAC where it is missing), then DSB.
+// The processor's instruction that writes a cache line back, and the fence that completes it.
+// x86-64: the first of CLWB, CLFLUSHOPT and CLFLUSH that the processor has, then SFENCE. arm64: DC
+// CVAP, then DSB. Thread safety: pure functions.
 #pragma once
 
 namespace streamfs::pmem {

@@ -1,12 +1,12 @@
-// Memory that takes as long as a real medium would: what an operation would cost on it, measured.
+// Memory with the latency of a real medium, to measure the cost of an operation on it.
 //
-//   store            free: it stays in the cache
-//   flush            programs the words of the line that differ from what the medium holds
-//   fence            waits until this thread's flushes are programmed; the medium does one at a
-//   time load, at         reads the line from the medium, unless this thread read that line last
+//   store      costs nothing: it stays in the cache
+//   flush      programs the words of the line that the medium does not hold yet
+//   fence      waits until this thread's flushes are programmed; the medium programs one at a time
+//   load, at   reads the line from the medium, unless this thread read that line last
 //
-// No CPU cache is modelled but for that one line, so reads are an upper bound. Waiting is spinning.
-// Thread safety: as region.h. Crash: ordinary memory.
+// The model has no CPU cache except that one line, so read costs are an upper bound. Waits spin.
+// Thread safety: as region.h. After a crash: nothing is left; it is ordinary memory.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,8 @@ inline constexpr LatencyModel kOptane{"Optane", 0, 62, 305};
 
 class LatencyRegion : public Region {
  public:
-  // Off, it is ordinary memory: for preparing what is measured. Of the calling thread only.
+  // Turns the latencies on or off for the calling thread, in all latency regions: off while a
+  // measurement is prepared.
   virtual void charge(bool on) = 0;
 };
 std::unique_ptr<LatencyRegion> make_latency_region(uint64_t size, MetaClass meta_class,

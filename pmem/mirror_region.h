@@ -1,19 +1,20 @@
-// One region kept twice: every store, flush, fence and sync goes to both copies, loads are from the
-// first. Losing either leaves the other with everything that was promised.
+// Two copies of one region: every store, flush, fence and sync goes to both, loads use the first.
+// After the loss of either copy, the other has everything that was promised.
 //
-// One fence() is one for the caller, and where both copies are the processor's memory it is one
-// instruction: the lines of both were flushed before it. The META class is that of the copy that
-// keeps less, because whoever waits for durability is promised it of either copy alone.
+// If both copies are the processor's memory, fence() is one instruction: the lines of both were
+// flushed before it. The META class is that of the less durable copy, because each copy alone must
+// keep the promise.
 //
-// A copy that has lost a page (bus_errors.h) is not read any more, and its next sync fails. A copy
-// whose sync fails is given up: from then on stores, loads and promises are the other's alone,
-// and on_copy_dropped()'s handler says so on media before anybody is promised anything. What was
-// promised before, both had. Only when both fail does sync().
+// If one copy lost a page (bus_errors.h), the next copies(), copy() or equalise() turns loads to
+// the other, and the next sync() of the damaged copy fails. sync() drops a copy that fails: stores,
+// loads and promises then use the other alone, and no sync() returns before on_copy_dropped()'s
+// handler has recorded that on media. Earlier promises hold in both copies. sync() fails if both
+// copies fail, or without a handler.
 //
 // Thread safety: as Region. A drop happens in one thread's sync(), beside loads and stores of all
-// others; pointers from at() stay good. What a crash leaves: of what was not fenced, each copy
-// keeps its own choice. Whoever recovers finds out what one holds and the other does not (copy(),
-// equalise()); free space that nobody read may stay different (alike()).
+// others; pointers from at() stay valid. After a crash: each copy may hold different unfenced
+// stores. Recovery compares the copies (copy()) and repairs them (equalise()). Free space that
+// recovery does not read may stay different (alike()).
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ namespace streamfs::pmem {
 
 class MirrorRegion final : public Region {
  public:
-  // As large as the smaller.
+  // The mirror is as large as the smaller copy.
   MirrorRegion(std::unique_ptr<Region> first, std::unique_ptr<Region> second);
 
   MetaClass meta_class() const override;
@@ -41,7 +42,7 @@ class MirrorRegion final : public Region {
   std::string dropped() const override;
   uint64_t lost() const override;
   bool equalise(size_t from, uint64_t offset, uint64_t length) const override;
-  Result<uint64_t> medium_bytes() override;  // of the smaller
+  Result<uint64_t> medium_bytes() override;  // of the smaller copy
   bool extensible() const override;
 
  protected:
@@ -55,21 +56,21 @@ class MirrorRegion final : public Region {
 
  private:
   Region* left() const { return left_.load(std::memory_order_acquire); }
-  // The only copy that is to be read; none: both are.
+  // Returns the only copy that may be read; null: both may be.
   Region* readable() const;
-  // Whoever counted the copies before finds the one that is left, twice.
+  // After a drop, returns the remaining copy for both indices: a caller may hold an older copies().
   Region& copy_or_left(size_t index) const;
   template <typename Do>
-  void each(Do&& apply) const;  // copy in use
+  void each(Do&& apply) const;  // each copy in use
   Result<void> drop(size_t failed, const Error& why);
   Result<void> settled() const;
 
   std::array<std::unique_ptr<Region>, 2> copies_;
-  std::atomic<Region*> left_{nullptr};  // once one was dropped
-  mutable Mutex mutex_;                 // before whatever the handler locks
+  std::atomic<Region*> left_{nullptr};  // the remaining copy after a drop
+  mutable Mutex mutex_;                 // taken before the handler's locks
   CopyDropped handler_ SFS_GUARDED_BY(mutex_);
   std::string dropped_ SFS_GUARDED_BY(mutex_);
-  Result<void> settled_ SFS_GUARDED_BY(mutex_);  // what the handler said
+  Result<void> settled_ SFS_GUARDED_BY(mutex_);  // the handler's result
 };
 
 }  // namespace streamfs::pmem

@@ -1,5 +1,5 @@
 // A set of pages of 4 KiB, by offset, that only grows.
-// Thread safety: any thread. Crash: memory only.
+// Thread safety: any thread. After a crash: nothing is left.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@ class PageSet {
 
   explicit PageSet(uint64_t bytes) : words_(div_round_up(bytes, kPageBytes * kBits)) {}
 
+  // Does nothing beyond the end that the constructor was given.
   void add(uint64_t offset) {
     const Place at = place(offset);
     if (at.word >= words_.items().size()) return;
@@ -24,12 +25,12 @@ class PageSet {
     if ((word.load(std::memory_order_relaxed) & at.bit) == 0)
       word.fetch_or(at.bit, std::memory_order_release);
   }
-  // True of what lies beyond its end: there nobody can tell.
+  // True beyond the end, where pages are not recorded.
   bool has(uint64_t offset) const {
     const Place at = place(offset);
     return at.word >= words_.items().size() || (load(at.word) & at.bit) != 0;
   }
-  // Of more than one page: false if it has none of them, true if perhaps; looks at kBits at once.
+  // False only if no page of the range is in the set; tests kBits pages at once.
   bool may_have(uint64_t offset, uint64_t bytes) const {
     if (bytes <= kPageBytes) return has(offset);
     const uint64_t last = place(offset + bytes - 1).word;

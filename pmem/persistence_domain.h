@@ -1,6 +1,6 @@
-// How far a store must get to survive a power cut, as the kernel tells of the memory's region (ACPI
-// NFIT): "cpu_cache" (eADR: it is there already), "memory_controller" (ADR: the line has to be
-// written back), or "unknown". Thread safety: pure but for reading /sys.
+// The persistence domain of memory, as the kernel reports it for its nd region (ACPI NFIT). A store
+// survives a power cut once it is there: "cpu_cache" (eADR: at once), "memory_controller" (ADR:
+// after the line's write-back), or "unknown". Thread safety: pure except for reading /sys.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +14,9 @@ inline constexpr const char* kDomainCpuCache = "cpu_cache";
 inline constexpr const char* kDomainMemoryController = "memory_controller";
 inline constexpr const char* kDomainUnknown = "unknown";
 
-// Of a devdax device ("char"), or of the block device ("block") beneath a DAX file system, a
-// partition or mapped device too: what lies on several regions is as good as the worst of them.
+// Returns the domain of a devdax device (`kind` "char"), or of the block device ("block") beneath a
+// DAX filesystem, also a partition or a mapped device. A device on several regions has the domain
+// of the worst. `sys` is /sys, or a stand-in.
 std::string persistence_domain(const std::filesystem::path& sys, const char* kind, dev_t device);
 
 }  // namespace streamfs::pmem

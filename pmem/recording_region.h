@@ -1,11 +1,12 @@
-// A region that remembers every store, flush and fence, and from them makes every legal crash
-// image: what persistent memory may hold when the power goes at any point.
+// A region that records every store, flush and fence, and each_crash_image(), which makes from the
+// record the legal crash images: the contents that persistent memory may have after a power cut.
 //
-// Two store models: kLinePrefix, x86's (stores to a line reach the media in order, so a line holds
-// a prefix of them), and kAnyWord (any 8-byte word of a line may be old or new). What was flushed
-// and then fenced is always there; anything else may be, whether flushed or not.
+// There are two store models. kLinePrefix is x86's: stores to a line reach the media in order, so a
+// line holds a prefix of them. kAnyWord: each 8-byte word of a line may be old or new. A store that
+// was flushed and then fenced is in every image; any other store may be, flushed or not.
 //
-// Thread safety: stores, flushes and fences from any thread; crash_images() only when they rest.
+// Thread safety: stores, flushes, fences and mark() from any thread. events(), initial() and
+// words() require that none of these runs.
 #pragma once
 
 #include <array>
@@ -26,13 +27,13 @@ namespace streamfs::pmem {
 class RecordingRegion final : public Region {
  public:
   RecordingRegion(uint64_t size, MetaClass meta_class);
-  // Starts from these words, as durable.
+  // Starts with these words, which are durable.
   explicit RecordingRegion(const std::vector<uint64_t>& words);
   MetaClass meta_class() const override { return class_; }
 
-  // Forgets the past: what the region holds now is durable.
+  // Clears the record; the current content counts as durable.
   void start_recording();
-  // An operation ended here: whatever it promised must survive any later cut.
+  // Records the end of an operation: its promises must survive any later cut.
   void mark();
 
   struct Event {
@@ -60,14 +61,14 @@ class RecordingRegion final : public Region {
 };
 
 struct CrashImage {
-  std::vector<uint64_t>& words;              // left as they are: a ScratchRegion does
+  std::vector<uint64_t>& words;              // visit() leaves them unchanged: see ScratchRegion
   size_t marks;                              // operations that had ended before the cut
-  std::function<std::string()> description;  // where the cut is and what was lost
+  std::function<std::string()> description;  // position of the cut and the lost offsets
 };
 
-// A region over words of somebody else's, which its end puts back, or put_back() sooner: what is
-// done with one crash image costs what it changes and not a copy of it. Lines are kept as they were
-// when first stored to. Words programmed are not counted. Thread safety: none.
+// A region over the caller's words. put_back() or the destructor restores them, so that a recovery
+// run on a crash image costs the lines that it changes and not a copy of the image. A line is saved
+// at the first store to it. Thread safety: none.
 class ScratchRegion final : public Region {
  public:
   explicit ScratchRegion(std::span<uint64_t> words);  // whole lines
@@ -92,27 +93,28 @@ class ScratchRegion final : public Region {
 
   std::span<uint64_t> words_;
   std::vector<Line> before_;
-  std::vector<uint64_t> kept_;  // a bit a line: it is in before_
+  std::vector<uint64_t> kept_;  // a bit a line: set if it is in before_
 };
 
 enum class StoreModel : uint8_t { kLinePrefix, kAnyWord };
 
 struct ExploreOptions {
   std::vector<StoreModel> models{StoreModel::kLinePrefix, StoreModel::kAnyWord};
-  size_t exhaustive_up_to = 256;  // combinations at one cut; more are sampled
-  size_t samples = 32;            // random ones where not exhaustive
+  size_t exhaustive_up_to = 256;  // combinations at one cut; above it they are sampled
+  size_t samples = 32;            // random combinations at a sampled cut
   uint64_t seed = 1;
-  // The region holds copies of this many bytes: where not exhaustive, each also keeps all or
-  // nothing.
+  // Unless 0, the region holds two copies, and the first has this many bytes. A sampled cut then
+  // also visits images in which one copy has all of its pending stores or none.
   uint64_t copy_bytes = 0;
-  size_t from_mark = 0;  // cuts before this mark are passed over
+  size_t from_mark = 0;  // skips cuts before this mark
   std::unordered_set<uint64_t>* seen =
-      nullptr;  // images not to be visited again; none: this call's
+      nullptr;  // images that are not visited again; null: those of this call
 };
 
-// Visits every distinct image: at each fence and each mark, all combinations of what may have
-// reached the media (or none, all, each alone, all but each, and random ones). Returns their
-// number. Stops early when visit returns false.
+// Visits the crash images at each fence, each mark and the end of `events`. A cut with at most
+// exhaustive_up_to combinations of pending stores visits all of them. A larger one visits none,
+// all, each alone, all but each, and random ones. Equal words after equally many marks are visited
+// once. Returns the number of images. Stops when visit() returns false.
 uint64_t each_crash_image(const std::vector<uint64_t>& initial,
                           const std::vector<RecordingRegion::Event>& events,
                           const ExploreOptions& options,
