@@ -1,4 +1,4 @@
-// Fields of a line of text. Thread safety: pure functions.
+// Splits lines of text into fields and parses numbers. Thread safety: pure functions.
 #pragma once
 
 #include <charconv>
@@ -8,20 +8,21 @@
 
 namespace streamfs::trace {
 
-// `how`: from_chars(3)'s base or format, where it is not the usual one.
+// Returns whether all of `text` is a number that fits. `how`: std::from_chars's base or format.
 template <typename T, typename... How>
 bool parse_number(std::string_view text, T& value, How... how) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, how...);
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// Removes spaces and tabs at both ends.
 inline std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   return text;
 }
 
-// Calls visit(place, field) for each of the fields between commas.
+// Calls visit(place, field) for each comma-separated field, trimmed; places count from 0.
 template <typename Visit>
 void for_each_field(std::string_view line, Visit visit) {
   for (int place = 0;; ++place) {

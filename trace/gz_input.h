@@ -1,5 +1,5 @@
-// A file, gzipped or not, read by lines or by records of one size; errors name the file, the line
-// or record, and what is wrong there. Thread safety: none.
+// Reads a file, gzipped or not, by lines or by records of one size. Errors name the file, the line
+// or record, and the fault. Thread safety: none.
 #pragma once
 
 #include <zlib.h>
@@ -22,20 +22,25 @@ using GzFile = std::unique_ptr<gzFile_s, GzCloser>;
 
 class GzInput {
  public:
-  // Errors: what open(2) says.
+  // Errors: those of open(2), ENOMEM.
   static Result<GzInput> open(const std::string& path);
 
-  // False at the end. The line is without its end, and stays until the next call.
-  // Errors: EINVAL, lines that are too long, damaged compression.
+  // Reads the next line, without its line end; false at the end of the file. `text` is valid until
+  // the next call. Errors: EINVAL for a line of 4 KiB or more, and for damaged compression once all
+  // whole lines before it were returned.
   Result<bool> line(std::string_view& text);
-  // False at the end. Errors: EINVAL, a record that is cut off, damaged compression.
+  // Reads the next record; false at the end of the file. Errors: EINVAL for a record that is cut
+  // off or damaged compression.
   Result<bool> record(void* data, size_t size);
-  // What the file starts with, and how many bytes that are, at most so many; reading starts over.
+  // Reads up to `size` bytes from the start of the file and rewinds; returns their number.
+  // Requires, as skip() does: no line() or record() yet. Errors: EINVAL for damaged compression.
   Result<size_t> peek(void* data, size_t size);
+  // Continues at byte `size` of the uncompressed file.
   Result<void> skip(size_t size);
 
   const std::string& path() const { return path_; }
-  // EINVAL: what is wrong with the line or record last read; what cannot be printed becomes "?".
+  // Returns EINVAL with the file, the last line or record, and `what`; control characters become
+  // "?".
   Error complain(const std::string& what) const;
 
  private:
@@ -45,9 +50,9 @@ class GzInput {
 
   std::string path_;
   GzFile file_;
-  std::vector<char> buffer_;  // of lines: what lies in [from_, to_) is not given yet
+  std::vector<char> buffer_;  // for line(): [from_, to_) is not returned yet
   size_t from_ = 0, to_ = 0;
-  uint64_t number_ = 0;  // of the line or record last read
+  uint64_t number_ = 0;  // of the last line or record
   const char* unit_ = "line";
 };
 

@@ -1,14 +1,17 @@
-// Traces of what a device was sent: written by the filesystem's recorder, read by ssd-sim.
+// Traces of a device's requests: written by the filesystem's recorder, read by ssd-sim.
 //
 // CSV, a header line optional (with one, columns are found by name):
 //   ts_us,op,offset_bytes,length_bytes[,vstream,context,request[,pstream]]
-// op is R, W or T; offsets and lengths in bytes; a context that is not a number is hashed. Empty
-// lines and those that start with # are skipped; "# trace version N" says which version it is.
-// Binary: TraceFileHeader, then TraceRecords, little-endian. Either may be gzipped; the reader
-// finds out by itself, the writer goes by the name: .csv or .csv.gz, else binary, .gz compresses.
+// op is R, W or T; offsets and lengths are in bytes; a context that is not a number is hashed. The
+// reader skips empty lines and lines that start with #, and checks N in "# trace version N".
+// Binary: TraceFileHeader, then TraceRecords, little-endian. Either format may be gzipped. The
+// reader detects format and compression. The writer chooses by name: CSV for .csv or .csv.gz, else
+// binary; .gz compresses.
 //
-// Thread safety: append() from any thread; the reader from one at a time. Crash: what was still
-// buffered is lost, and the file may end inside a record, which the reader reports as an error.
+// Thread safety: the writer from any thread; the reader from one at a time. After a crash: buffered
+// records are lost, and the file may end inside a record. The reader reports a cut record of a
+// binary file or cut compression as an error. It takes the last line of a CSV file as whole if it
+// has all required columns, so a cut can shorten that line's last value.
 #pragma once
 
 #include <zlib.h>
@@ -54,19 +57,21 @@ enum class Existing : uint8_t { kReplace, kRefuse };
 
 class TraceWriter {
  public:
-  // Errors: what open(2) says; EEXIST for a file that is there and not to be replaced.
+  // Errors: those of open(2), ENOMEM; EEXIST for an existing file with kRefuse.
   static Result<std::unique_ptr<TraceWriter>> open(const std::string& path,
                                                    Existing existing = Existing::kReplace);
-  // The same into a file that is open; the descriptor stays the caller's.
+  // Writes to an open file; `path` chooses the format. The caller keeps its descriptor.
   static Result<std::unique_ptr<TraceWriter>> onto(int fd, const std::string& path);
   ~TraceWriter() { (void)close(); }
   TraceWriter(const TraceWriter&) = delete;
   TraceWriter& operator=(const TraceWriter&) = delete;
 
-  // Never waits for more than the host's page cache. Does nothing after close().
+  // Compresses and writes in the caller's thread, to the page cache. Does nothing after close() or
+  // a failed write.
   void append(uint64_t ts_us, TraceOp op, uint64_t offset, uint64_t length, uint16_t vstream,
               uint32_t context, uint32_t request, uint16_t pstream);
-  // Writes out what is buffered; the first error since open, if any. May be called again.
+  // Writes the buffered records, without a sync. May be called again. Errors: EIO if any write
+  // since open() failed.
   Result<void> close();
 
  private:
@@ -80,18 +85,20 @@ class TraceWriter {
   bool failed_ SFS_GUARDED_BY(mutex_) = false;
 };
 
-// What is wrong with a record's values; empty if nothing is.
+// Describes the first invalid value of a record; empty if all are valid.
 std::string complaint(const TraceRecord& record);
 
 class TraceReader {
  public:
-  // Errors: what open(2) says; EINVAL for another version.
+  // Errors: those of open(2), ENOMEM; EINVAL for a binary file of another version, damaged
+  // compression.
   static Result<std::unique_ptr<TraceReader>> open(const std::string& path);
 
-  // False at the end. Errors: EINVAL with the line (or record) and the value that is wrong.
+  // Reads the next record; false at the end. Errors: EINVAL with the line (or record) and the
+  // invalid value, or for a version line of another version.
   Result<bool> next(TraceRecord& record);
 
-  // EINVAL: what is wrong with the record last read, and where that is.
+  // Returns EINVAL with `what` and the place of the last record.
   Error complain(const std::string& what) const { return input_.complain(what); }
 
  private:
@@ -105,7 +112,7 @@ class TraceReader {
 
   GzInput input_;
   bool binary_ = false;
-  bool started_ = false;      // a line of data has been seen: no header line may follow
+  bool started_ = false;      // a header or data line was read: no header line may follow
   std::vector<int> columns_;  // by place in the line: index of the known column, or −1
 };
 
