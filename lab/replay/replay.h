@@ -1,5 +1,5 @@
-// Replays a workload on the page-mapped FTL without data.
-// Thread safety: one replay of a workload at a time; deterministic.
+// Replays a workload on the page-mapped FTL without data; the result is deterministic.
+// Thread safety: one replay of a workload at a time.
 #pragma once
 
 #include <functional>
@@ -21,39 +21,38 @@ namespace streamfs::lab {
 struct ReplayOptions {
   std::string placement = "nosep";
   std::string victim = "greedy";
-  std::string edges = "best";  // of the oracle; best: the lowest WAF of the three
+  std::string edges = "best";  // the oracle's: log2, quantile or threshold; best: the lowest WAF
   PolicyOptions policy;
   ssd::VictimOptions victim_options;
   double spare = 0.07;
-  // Pages that the spare is a share of: 0 is the peak of live pages.
-  uint64_t base_pages = 0;
-  uint32_t physical_blocks = 0;  // overrides base_pages and spare; no reserve is added
-  // A device to the letter, but for its streams: as many frontiers as the placement has classes.
-  // Overrides all of the above; with it, virtual time is of its shape.
+  uint64_t base_pages = 0;       // `spare` is a share of this; 0: the peak of live pages
+  uint32_t physical_blocks = 0;  // replaces base_pages and spare; no reserve is added
+  // The device to replay on, with its streams replaced by one for each class of the placement.
+  // Replaces spare, base_pages, physical_blocks, cell and the block size policy.pages_per_block.
   std::optional<ssd::Geometry> device;
-  Prefill prefill;                // pages written once, in order, before the trace
-  std::optional<ssd::Cell> cell;  // reckon virtual time too, for a plain shape of these cells
+  Prefill prefill;                // pages written once, in order, before the workload
+  std::optional<ssd::Cell> cell;  // unless none, simulates time, for a plain shape of these cells
   double load = 0.5;              // of the paced host (latency.h)
-  double warmup = 0;              // share of the writes before counting starts
+  double warmup = 0;  // share, below 1, of the writes after the prefill that are not counted
   Progress progress;
-  // Called after each batch, with what was counted since the very start, and before counting starts
-  // by `warmup`, too.
+  // Called after each batch with the counts since the start, including the prefill and the warm-up.
   std::function<void(const ssd::Counters&)> sample;
 };
 
 struct ReplayResult {
   std::string placement, victim, edges;
-  ssd::Counters counters;
-  std::optional<ssd::VirtualTime> time;
+  ssd::Counters counters;                // since the prefill and the warm-up
+  std::optional<ssd::VirtualTime> time;  // with ReplayOptions::device or cell
   uint16_t classes = 0;
   uint64_t physical_pages = 0, peak_live_pages = 0, footprint_pages = 0;
   double waf() const;
   double effective_spare() const;  // physical ÷ peak live − 1
 };
 
-// Prefills and annotates the workload as the options want it, and goes over it.
-// Errors: EINVAL for unknown names and impossible sizes, ENOSPC when the device runs full; of the
-// workload.
+// Sets the workload's prefill, annotates it if the placement needs the future, and replays it;
+// edges "best" replays it three times for an oracle.
+// Errors: EINVAL for unknown names and impossible sizes, ENOSPC when the device is full, those of
+// the workload and of the placement.
 Result<ReplayResult> replay(Workload& workload, const ReplayOptions& options);
 
 nlohmann::json to_json(const ReplayResult& result);

@@ -1,5 +1,5 @@
-// Puts the page operations of a replay together again into the host's requests, for the latency
-// model. Thread safety: none.
+// Joins the page operations of a replay into the host's requests, for the latency model.
+// Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class TimedRequests {
  public:
   explicit TimedRequests(ssd::LatencyModel& latency) : latency_(latency) {}
 
-  // Before the page is written.
+  // Call before the FTL writes the page.
   void write(const PageOp& op) {
     if (continues(op)) return;
     end();
@@ -22,7 +22,7 @@ class TimedRequests {
     latency_.begin_write(op.request_pages);
   }
 
-  // `at`: where the page is, kNoPage for one that was never written or is trimmed.
+  // `at`: the page's place on flash; kNoPage if it was never written or is trimmed.
   void read(const PageOp& op, ssd::Ppn at) {
     if (!continues(op)) {
       end();
@@ -39,7 +39,7 @@ class TimedRequests {
     run_ = 1;
   }
 
-  // Ends the request that is open, if one is.
+  // Ends the open request, if there is one.
   void end() {
     if (!open_) return;
     open_ = false;
@@ -54,7 +54,7 @@ class TimedRequests {
  private:
   static uint32_t place(const PageOp& op) { return op.address - op.request_first; }
 
-  // The pieces of a written request may lie apart; a read has one.
+  // The pieces of a write may lie apart; a read has one piece.
   bool continues(const PageOp& op) {
     if (!open_ || op.kind != last_.kind || op.request_pages != last_.request_pages) return false;
     if (place(op) <= place(last_)) return false;

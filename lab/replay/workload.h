@@ -1,9 +1,9 @@
-// A stream of page operations made ready for replay: surveyed (how many pages, how many of them
-// live at once), prefilled if asked, and annotated with each write's death for policies that need
-// the future. Each of the three is a pass over the stream; nothing of the stream stays in memory.
-// Clock: host pages written.
-// Thread safety: none; one pass at a time. Memory: while surveying 1 bit, while annotating 8 bytes
-// a page of the footprint; what the source keeps.
+// Prepares a stream of page operations for replay. A survey counts pages, live pages and writes: a
+// pass over the stream, unless the source knows them. A prefill can be put before the stream.
+// annotate() is a pass that finds each write's death, for policies that need the future. The stream
+// itself is not kept in memory. Clock: host pages written.
+// Thread safety: none; one pass at a time. Memory: for each page of the footprint 1 bit during the
+// survey, 8 bytes during annotate(); that of the source.
 #pragma once
 
 #include <cstdint>
@@ -22,34 +22,34 @@
 
 namespace streamfs::lab {
 
-// Called now and then with the host pages written so far in this pass, and those there are (0: not
-// known yet).
+// Called after each batch with the host pages written so far in this pass and in all (0: unknown).
 using Progress = std::function<void(uint64_t writes, uint64_t of)>;
 
 class Workload {
  public:
-  // Errors: of the source.
+  // Errors: those of the source.
   static Result<Workload> survey(std::unique_ptr<OpSource> source, const Progress& progress = {});
   static Result<Workload> load(std::vector<std::string> paths, const LoadOptions& options,
                                const Progress& progress = {});
-  // From page operations made by a program: tests.
+  // Makes a workload of page operations in memory, for tests. Requires: their pages are below
+  // footprint_pages.
   static Workload from(std::vector<PageOp> ops, uint32_t footprint_pages);
 
-  // With one write of the first `share` of the pages, in order, before the stream; 0: without.
-  // A change forgets annotations.
+  // Sets the prefill (prefilled.h). A change discards the annotation.
   void set_prefill(const Prefill& prefill);
-  // Finds out when each write dies; does nothing if that is known.
-  // Errors: of the source and of LifetimeFile.
+  // Finds when each write dies; does nothing if that is known.
+  // Errors: those of the source and of LifetimeFile.
   Result<void> annotate(const Progress& progress = {});
 
-  const WorkloadFacts& facts() const { return facts_; }
+  const WorkloadFacts& facts() const { return facts_; }  // prefill included
   uint64_t prefill_writes() const { return prefilled_ ? prefilled_->pages() : 0; }
-  // The clock at which this write's page is overwritten or trimmed; kNever, also if not annotated.
+  // Returns the clock at which this write's page is overwritten or trimmed; kNever if it is not, or
+  // without annotate().
   uint64_t death_of(uint64_t write) const {
     return lives_.empty() ? kNever : lives_.death_of(write);
   }
 
-  // One pass: rewind(), then next() until it gives none.
+  // A pass: rewind(), then next() until it returns no operations.
   Result<void> rewind() { return ops().rewind(); }
   Result<std::span<const PageOp>> next() { return ops().next(); }
 
@@ -61,7 +61,7 @@ class Workload {
   std::unique_ptr<OpSource> source_;
   Prefill prefill_;
   std::unique_ptr<Prefilled> prefilled_;
-  StreamFacts bare_;  // of the source alone
+  StreamFacts bare_;  // of the source, without the prefill
   WorkloadFacts facts_;
   LifetimeFile lives_;
 };

@@ -1,4 +1,4 @@
-// What a placement policy may know of the whole stream before it starts.
+// Facts about the whole stream that a placement policy may use before it starts.
 // Thread safety: values.
 #pragma once
 

@@ -1,11 +1,11 @@
-// A FAT-like filesystem on a small device, as far as its blocks go: what it writes of data and of
-// metadata, bytes and all, when files are made, written and deleted. For Lee (Samsung): its
-// metadata are the log of a transactional FAT, the FATs and directories.
+// Simulates the block writes of a FAT-like filesystem on a small device when files are created,
+// written and deleted, with the content of its metadata. For Lee (Samsung): the metadata are the
+// log of a transactional FAT, the FATs and directories.
 //
 //   log | FAT, FAT | directories | clusters
 //
-// A transaction writes a record of what will change to the log, then every block that changed.
-// Thread safety: none. Memory: the metadata.
+// Data is written first. A transaction then writes a record of its changes to the log, then every
+// changed block. Thread safety: none. Memory: the metadata and the files' cluster lists.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ struct FatShape {
   uint32_t log_pages = 32, directory_pages = 64;
 };
 
-// Where the blocks go. Pages are the device's; metadata lies below metadata_pages().
+// The device that stores the blocks. Pages are the device's; metadata lies below metadata_pages().
+// Errors of its calls are errno values, 0 for none.
 class FatDevice {
  public:
   virtual ~FatDevice() = default;
@@ -35,12 +36,12 @@ class FatDevice {
   virtual void trim(uint32_t first, uint32_t pages) = 0;
 };
 
-// Calls return errno values, 0 for none: ENOSPC, or what the device said.
+// Calls return errno values, 0 for none: ENOSPC (no cluster or directory slot), or the device's.
 class FatVolume {
  public:
   using File = uint32_t;
 
-  // Errors: EINVAL for a device that has no room for clusters.
+  // Errors: EINVAL for a device without room for a cluster, or an impossible shape.
   static Result<FatVolume> make(const FatShape& shape, FatDevice& device);
 
   static uint32_t metadata_pages(const FatShape& shape);
@@ -51,14 +52,15 @@ class FatVolume {
   }
 
   int create(File& file);
-  // `clusters` more at its end: one request and one transaction.
+  // Adds `clusters` at the end of the file: one write for each run of neighbouring clusters, one
+  // transaction. overwrite() writes existing clusters in the same way.
   int append(File file, uint32_t clusters);
   int overwrite(File file, uint32_t first_cluster, uint32_t clusters);
-  // Gives its clusters back; with a trim where the filesystem says so ("logical delete").
+  // Frees the file's clusters and, with `trim`, trims each of them ("logical delete").
   int remove(File file, bool trim);
 
  private:
-  struct Entry {  // of a directory: 32 bytes, as FAT has it
+  struct Entry {  // a directory entry of FAT
     char name[11];
     uint8_t attributes, reserved[8];
     uint16_t first_high;
@@ -93,9 +95,9 @@ class FatVolume {
   std::vector<std::byte> metadata_;
   std::vector<Open> files_;
   std::vector<uint32_t> unused_slots_;
-  std::vector<uint32_t> fat_;  // by cluster: 0 free, else next + 1 or the end
+  std::vector<uint32_t> fat_;  // by cluster: 0 free, else the next one's FAT number or the end
   uint32_t free_clusters_ = 0, next_cluster_ = 0;
-  std::vector<Change> changes_;  // of the transaction
+  std::vector<Change> changes_;  // of the open transaction
   uint64_t log_at_ = 0;
   uint32_t transactions_ = 0;
 };

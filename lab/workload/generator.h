@@ -1,7 +1,6 @@
-// Workloads that are made and not recorded. Each is one short file and cites where it comes from; a
-// seed repeats it bit for bit. Their tags (vStream and pStream) are the right ones: pages that die
-// together carry the same.
-// Thread safety: none. Memory: what the generator says; one batch.
+// Generated workloads. Each is one short file that cites its source; a seed repeats it bit for bit.
+// The tags (vStream and pStream) are the ideal ones: pages that die together have the same.
+// Thread safety: none. Memory: one batch and the generator's own tables.
 #pragma once
 
 #include <cstdint>
@@ -18,32 +17,32 @@
 namespace streamfs::lab {
 
 struct GeneratorOptions {
-  uint32_t pages = 0;   // that are written; 0: as many as the workload likes
-  uint64_t writes = 0;  // host page writes, about; 0: ten for each page
+  uint32_t pages = 0;   // written pages; 0: the workload's default
+  uint64_t writes = 0;  // host page writes; 0: ten for each page
   uint64_t seed = 1;
   double hot_writes = 0.9,
-         hot_space = 0.1;  // hotcold, shifting: this share of writes to that of space
+         hot_space = 0.1;  // hotcold, shifting: shares of the writes and of the pages that are hot
   double theta = 0.99;     // zipf
   uint64_t period = 0;     // shifting: writes between moves; 0: one for each page
-  double read_share = 0;   // of all pages moved: random reads of one page
+  double read_share = 0;   // share of random one-page reads in all pages read and written
 };
 
 struct GeneratorKind {
   std::string name;
   std::string what;
-  uint16_t streams;  // of its tags
+  uint16_t streams;  // pStreams in its tags
   uint32_t default_pages;
-  bool prefill;  // starts on a full device, by its source or by custom
+  bool prefill;  // whether it starts on a full device by default
 };
 
 const std::vector<GeneratorKind>& generators();
 
-// Errors: EINVAL; an unknown name lists the known ones.
+// Errors: EINVAL for an option out of range or an unknown name; the message lists the known names.
 Result<const GeneratorKind*> find_generator(const std::string& name);
 Result<std::unique_ptr<OpSource>> make_generator(const std::string& name,
                                                  const GeneratorOptions& options);
 
-// What they share: batches, the end, the same seed after a rewind.
+// The base of the generators: batches, the end of the stream, the same seed after a rewind.
 class Generator : public OpSource {
  public:
   Result<std::span<const PageOp>> next() final;
@@ -56,15 +55,15 @@ class Generator : public OpSource {
         seed_(options.seed),
         random_(options.seed) {}
 
-  virtual void request() = 0;  // emits the next one
-  virtual void restart() {}
+  virtual void request() = 0;  // emits the next request
+  virtual void restart() {}    // resets the generator's state; random_ has its seed again
 
   void write(const PageOp& op) {
     if (written_ == writes_) return;  // the last request may be cut short
     ++written_;
     batch_.push_back(op);
   }
-  // A request of one page, tagged with one stream.
+  // Writes one page as a request of its own, with `tag` as vStream and pStream.
   void write_page(ssd::Lpn page, uint16_t tag) {
     write({.page = page, .address = page, .request_first = page, .vstream = tag, .pstream = tag});
   }
@@ -81,7 +80,7 @@ class Generator : public OpSource {
     batch_.push_back({.page = page, .address = page, .request_first = page, .kind = OpKind::kTrim});
   }
 
-  // Of a generator that writes every page and trims none, once it has been prefilled.
+  // Facts of a generator that writes every page and trims none.
   StreamFacts all_pages() const {
     return {.footprint_pages = pages_, .peak_live_pages = pages_, .writes = writes_};
   }

@@ -1,7 +1,7 @@
-// What the first of two passes finds out about the future: how long each write lives, in a file,
-// and how lifetimes are spread, in memory. A lifetime is in host pages, from write to overwrite or
-// trim.
-// Thread safety: none. Crash: the file has no name and is gone.
+// Results of the first of two passes over a stream: the lifetime of each write, in a file, and the
+// distribution of lifetimes, in memory. A lifetime is the host pages written from a page's write to
+// its overwrite or trim.
+// Thread safety: none. After a crash: the file has no name and is gone.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@
 
 namespace streamfs::lab {
 
-inline constexpr uint64_t kNever = UINT64_MAX;  // a death that the stream does not show
+inline constexpr uint64_t kNever = UINT64_MAX;  // the page does not die within the stream
 
 // A histogram of lifetimes: exact below 128, to 1/64 above.
 class LifetimeHistogram {
@@ -26,8 +26,8 @@ class LifetimeHistogram {
   bool empty() const { return total_ == 0; }
   uint64_t total() const { return total_; }
 
-  // The lifetime (the least of its bucket) that comes at this place, from 0, among all of them
-  // sorted; kNever for those that do not die.
+  // Returns the lifetime at index `place` of all lifetimes in ascending order, rounded down to its
+  // bucket; kNever for a write that does not die.
   uint64_t at(uint64_t place) const {
     for (size_t i = 0; i < buckets_.size(); ++i) {
       if (place < buckets_[i]) return i + 1 == kBuckets ? kNever : floor_of(i);
@@ -56,12 +56,12 @@ class LifetimeHistogram {
   uint64_t total_ = 0;
 };
 
-// One lifetime for each write of a stream, 4 bytes each: in an unlinked file in $TMPDIR (or
-// /var/tmp), mapped; the kernel keeps in memory what there is room for.
+// The lifetime of each write of a stream, 4 bytes each, in a mapped and unlinked file in $TMPDIR
+// (or /var/tmp); the kernel keeps as much of it in memory as fits.
 class LifetimeFile {
  public:
   LifetimeFile() = default;
-  // Errors: what the filesystem says; ENOSPC before anything is written.
+  // Reserves the space of the file. Errors: those of the filesystem.
   static Result<LifetimeFile> create(uint64_t writes);
   ~LifetimeFile();
   LifetimeFile(LifetimeFile&& other) noexcept
@@ -74,11 +74,11 @@ class LifetimeFile {
 
   bool empty() const { return lives_ == nullptr; }
   uint64_t writes() const { return writes_; }
-  // Lifetimes from 16 TiB on are "never".
+  // Stores a lifetime; 16 TiB of pages or more counts as "never". Requires: life > 0.
   void set(uint64_t write, uint64_t life) {
     lives_[write] = life < UINT32_MAX ? static_cast<uint32_t>(life) : 0;
   }
-  // The clock at which this write dies.
+  // Returns the clock at which this write dies, or kNever.
   uint64_t death_of(uint64_t write) const {
     return lives_[write] == 0 ? kNever : write + lives_[write];
   }

@@ -1,5 +1,5 @@
-// Jobs that each write a region of their own from front to back and start again: a page of a region
-// lives for one round of its job. What the sources' synthetic workloads have in common.
+// Jobs that each write their own region from front to back, again and again: a page lives for one
+// round of its job. The base of the synthetic workloads of several papers.
 // Thread safety: none.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace streamfs::lab {
 
 struct Job {
-  uint32_t share;  // of the pages, in proportion to the others'
+  uint32_t share;  // of the pages, relative to the other jobs' shares
   uint16_t vstream, pstream;
 };
 

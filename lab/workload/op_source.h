@@ -1,7 +1,6 @@
-// A stream of page operations that can be had again from its start: a trace, a generator, or one of
-// them with something before it. What a replay needs of the past it keeps by page, so its memory is
-// bounded by the device and not by the length of the stream.
-// Thread safety: none; one reader.
+// A stream of page operations that can be rewound: a trace, a generator, or either with a prefill.
+// A replay keeps its state by page, so the device and not the length of the stream bounds its
+// memory. Thread safety: none; one reader.
 #pragma once
 
 #include <cstddef>
@@ -14,25 +13,25 @@
 
 namespace streamfs::lab {
 
-inline constexpr size_t kBatchOps = 2048;  // what sources give at a time, about
+inline constexpr size_t kBatchOps = 2048;  // approximate operations a batch
 
-// kRelease: nothing more is written to `pstream` for long.
+// kRelease: the host expects no write to `pstream` for long.
 enum class OpKind : uint8_t { kWrite, kTrim, kRead, kRelease };
 
 // One page of one host request.
 struct PageOp {
   ssd::Lpn page = 0;           // dense: numbered by first appearance
-  uint32_t address = 0;        // where the host has it, in pages, modulo 2^32
+  uint32_t address = 0;        // the host's page number, modulo 2^32
   uint32_t request_first = 0;  // address − request_first is the page's place in its request
-  uint32_t request_pages = 1;  // of the whole request, in however many pieces it came
+  uint32_t request_pages = 1;  // of the whole request, all pieces together
   uint32_t context = 0;
   uint16_t vstream = 0, pstream = 0;
   OpKind kind = OpKind::kWrite;
 };
 
-// What is known of a stream as a whole.
+// Facts about a whole stream.
 struct StreamFacts {
-  uint32_t footprint_pages = 0;  // page numbers are below this
+  uint32_t footprint_pages = 0;  // upper bound of the page numbers, exclusive
   uint64_t peak_live_pages = 0;
   uint64_t writes = 0;
 };
@@ -45,14 +44,15 @@ class OpSource {
  public:
   virtual ~OpSource() = default;
 
-  // The next operations; none at the end. They stay until the next call.
-  // Errors: of the input, with line or record and value.
+  // Returns the next operations, valid until the next call; none at the end.
+  // Errors: those of the input, with line or record and value.
   virtual Result<std::span<const PageOp>> next() = 0;
-  // Back to the start: the same operations once more, bit for bit.
+  // Restarts the stream: the same operations again, bit for bit.
   virtual Result<void> rewind() = 0;
-  // Where they are known without reading the stream; footprint and peak are at least what they are.
+  // Returns the facts if they are known without a pass over the stream; footprint_pages and
+  // peak_live_pages are then upper bounds.
   virtual std::optional<StreamFacts> facts() const { return std::nullopt; }
-  // What the page carries that is there before the stream begins, on a device that starts full.
+  // Returns the tag of the page's data from before the stream, on a device that starts full.
   virtual Tag resident_tag(ssd::Lpn /*page*/) const { return {}; }
 };
 

@@ -1,6 +1,5 @@
-// A stream with one write of every page, or of a first share of them, in order, before it: a device
-// that starts full.
-// Thread safety: none. Memory: one batch.
+// Puts a prefill before a stream: one write of each of the first pages, in order, so that the
+// device starts full. Thread safety: none. Memory: one batch.
 #pragma once
 
 #include <algorithm>
@@ -15,26 +14,26 @@
 namespace streamfs::lab {
 
 struct Prefill {
-  double share = 0;    // of the pages, from the first on; 0: none
-  bool tagged = true;  // with the tags of what is written there later; else vStream kUntagged
+  double share = 0;    // of the footprint, from page 0 on; 0: no prefill
+  bool tagged = true;  // with the stream's resident tags; else vStream kUntagged
   bool operator==(const Prefill&) const = default;
 };
 inline constexpr uint16_t kUntagged = UINT16_MAX;
 
 class Prefilled final : public OpSource {
  public:
-  // `inner` outlives this; `facts` are what a pass over it said.
+  // `facts` are those of `inner`, which outlives this.
   Prefilled(OpSource& inner, const StreamFacts& facts, const Prefill& prefill)
       : inner_(inner),
         tagged_(prefill.tagged),
         pages_(static_cast<uint32_t>(prefill.share * facts.footprint_pages)),
         facts_(facts) {
     facts_.writes += pages_;
-    // At most all pages live: below that, how many is known only to who looks.
+    // An upper bound: the exact peak would need a pass over both streams.
     facts_.peak_live_pages = facts.footprint_pages;
   }
 
-  uint32_t pages() const { return pages_; }
+  uint32_t pages() const { return pages_; }  // of the prefill
 
   Result<std::span<const PageOp>> next() override {
     if (next_ == pages_) return inner_.next();

@@ -1,4 +1,4 @@
-// A stream from memory, for tests and programs that make their own.
+// A stream of operations in memory, for tests and for programs that generate their own.
 // Thread safety: none.
 #pragma once
 

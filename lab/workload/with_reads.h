@@ -1,6 +1,6 @@
-// A made workload with random reads of single pages between its requests, as many as make up a
-// share of all pages moved. They place nothing: they are there to wait behind what is programmed
-// and copied.
+// Adds random one-page reads between the requests of a generated workload, up to a given share of
+// all pages read and written. Reads have no effect on placement; they measure the wait behind
+// programs and copies.
 // Thread safety: none. Memory: two batches.
 #pragma once
 
@@ -48,7 +48,7 @@ class WithReads final : public OpSource {
   Tag resident_tag(ssd::Lpn page) const override { return inner_->resident_tag(page); }
 
  private:
-  // What the writes so far have called for.
+  // Emits the reads that are due for the writes so far.
   void read() {
     for (; due_ >= 1; due_ -= 1) {
       const ssd::Lpn page = random_.below(pages_);
