@@ -1,8 +1,8 @@
-// What an emulated SSD counts, in pages of 4 KiB. The structs are part of the image format: the
-// holder of the image adds to them in the shared mapping, so the counts survive its death, and any
-// other process can read them, or take them as a new baseline, while the image is in use.
+// The counters of an emulated SSD, in pages of 4 KiB. The structs are part of the image format: the
+// holder of the image updates them in the shared mapping, so that they survive its death and other
+// processes can read them or store a new baseline while the image is in use.
 //
-// Thread safety: one writer at a time (the FTL, under its lock); plain 64-bit fields.
+// Thread safety: one writer at a time, under the device's locks; plain 64-bit fields.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ struct StreamCounters {
   uint64_t gc_pages = 0;  // copied out of blocks of this stream
 };
 
-// Only ever grow: a reset stores a copy, and what is shown is the difference.
+// Counters only grow: a reset stores a copy as the baseline, and statistics are the difference.
 struct Counters {
   uint64_t host_pages = 0;
   uint64_t gc_pages = 0;
@@ -31,12 +31,12 @@ struct Counters {
   uint64_t trimmed_pages = 0;
   uint64_t flushes = 0;
   uint64_t rmw_reads = 0;  // read because a write covered a map unit in part
-  uint64_t rmw_pages = 0;  // programmed beside what the host wrote, for the same reason
+  uint64_t rmw_pages = 0;  // programmed beside the host's pages, for the same reason
   uint64_t program_failures = 0;
   uint64_t erase_failures = 0;
   uint64_t media_errors = 0;        // reads of data that does not fit its checksum
   uint64_t unknown_placements = 0;  // writes with a stream or handle that the device lacks
-  // See latency.h: its two hosts' clocks, and the work in all.
+  // See latency.h: the clocks of its two hosts, and the sums of the work.
   uint64_t virtual_ns = 0, saturated_ns = 0;
   uint64_t die_busy_ns = 0, channel_busy_ns = 0, host_busy_ns = 0;
   std::array<StreamCounters, kMaxStreams> streams{};
@@ -48,10 +48,11 @@ static_assert(sizeof(Counters) ==
 struct LiveCounts {
   uint64_t live_pages = 0;
   uint64_t peak_live_pages = 0;
-  uint64_t bad_blocks = 0;       // from the factory and since, those not yet emptied too
+  uint64_t bad_blocks = 0;       // from the factory and later ones, also if not yet emptied
   uint64_t occupied_blocks = 0;  // not free: open, closed or bad
 };
 
+// Returns `now` − `before`, field by field.
 Counters difference(const Counters& now, const Counters& before);
 
 }  // namespace streamfs::ssd

@@ -1,6 +1,5 @@
-// What an idle device does, step by step, and how far experience makes it go; without a lock or a
-// clock: whoever drives it has those (ssd_background.cc, figures/).
-// Thread safety: none.
+// A step of an idle device's work, and the limits that it derives from the host's bursts. The
+// caller has the lock and the clock (ssd_background.cc, lab/figures/). Thread safety: none.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +11,11 @@
 
 namespace streamfs::ssd {
 
-// What the host writes between two idle times is a burst: the largest of the last ones is what it
-// may want to write again before the next.
+// Estimates the next burst. A burst is what the host writes between two idle times; the estimate is
+// the largest of the recent ones.
 class Bursts {
  public:
-  // At the start of an idle time; `written`: all that the host ever wrote, in the FTL's pages.
+  // Call at the start of an idle time. `written`: all host writes so far, in the FTL's pages.
   void ended(uint64_t written, const Geometry& geometry) {
     const uint64_t pages = written - std::min(written, began_);
     began_ = written;
@@ -24,7 +23,9 @@ class Bursts {
     const auto blocks = static_cast<double>(div_round_up(pages, geometry.pages_per_block));
     blocks_ = std::max(blocks, blocks_ * kForgotten);
   }
-  // `share`: of valid pages in the host's own victims; what is not valid a page of them gives back.
+  // Returns `limits` with free_blocks, if it is 0, from the bursts, and valid_limit raised to where
+  // a freed page costs `limits.dearer` times what it costs in the host's own victims. `share`: the
+  // share of valid pages in those.
   IdleLimits by_experience(IdleLimits limits, const Geometry& geometry, double share) const {
     if (limits.free_blocks == 0 && blocks_ > 0)
       limits.free_blocks = blocks_for_burst(geometry, static_cast<uint64_t>(blocks_));
@@ -34,15 +35,15 @@ class Bursts {
   }
 
  private:
-  static constexpr double kForgotten = 7.0 / 8;  // of the largest burst, at the end of each
-  uint64_t began_ = UINT64_MAX;
-  double blocks_ = 0;  // of late; 0: not known
+  static constexpr double kForgotten = 7.0 / 8;  // the estimate decays by this at each burst's end
+  uint64_t began_ = UINT64_MAX;                  // `written` when the burst began
+  double blocks_ = 0;                            // the estimate; 0: unknown
 };
 
 enum class IdleStep : uint8_t { kNothing, kCollected, kLevelled };
 
-// One step of garbage collection or, where that has nothing to do, of wear levelling; `geometry` as
-// the FTL sees it.
+// Does one step of garbage collection or, if it has nothing to do and urgency is none or low, of
+// wear levelling; copies up to `most` pages. `geometry` is in map units.
 template <typename Ftl>
 IdleStep idle_step(Ftl& ftl, const Geometry& geometry, const IdleLimits& limits, uint32_t most) {
   const Urgency urgency = urgency_of(geometry, ftl.free_blocks(), limits);

@@ -1,12 +1,12 @@
 // A thread that does an SSD's idle work (Ssd::run_idle) while its host sends nothing.
 //
-// Hysteresis: the host marks what it sends with Request; work begins once it has sent nothing for a
-// whole period, so one to two periods after its last request, and ends before its next step when a
-// request begins, which so waits for one step at most. Then the quiet has to be as long again. When
-// nothing is left worth doing, the device is left alone until the host has sent something.
+// Hysteresis: the host marks its requests with Request. Work begins once a whole period passed
+// without a request, one to two periods after the last one. It stops before its next step when a
+// request begins, so a request waits for one step at most; then a quiet period is needed again.
+// When no work is left, the thread does none until the host has sent a request.
 //
 // Thread safety: Request in any thread; start() once, after any fork. The destructor ends the
-// thread, after one step at most. Crash: that of a step, see ssd.h.
+// thread, after one step at most. After a crash: as after a step, see ssd.h.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace streamfs::ssd {
 
 class IdleWorker {
  public:
-  // While one lives the host is not idle.
+  // The host is not idle while a Request exists.
   class Request {
    public:
     explicit Request(IdleWorker& worker) : worker_(worker) { ++worker_.under_way_; }
@@ -37,7 +37,7 @@ class IdleWorker {
     IdleWorker& worker_;
   };
 
-  // `limits.stop` is asked as well.
+  // `ssd` outlives this. Work also ends when `limits.stop` returns true.
   IdleWorker(Ssd& ssd, std::chrono::milliseconds period, const IdleLimits& limits = {});
   ~IdleWorker();
   IdleWorker(const IdleWorker&) = delete;
@@ -55,7 +55,7 @@ class IdleWorker {
   IdleLimits limits_;
   std::atomic<uint64_t> under_way_{0}, ended_{0};  // requests
   std::atomic<bool> stopping_{false};              // set under mutex_, read anywhere
-  Mutex mutex_;                                    // leaf; for the pause alone
+  Mutex mutex_;                                    // leaf; only for the pause
   CondVar stop_;
   std::thread thread_;
 };

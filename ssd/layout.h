@@ -3,29 +3,29 @@
 //   offset            content
 //   0                 ImageHeader (one page, never changes after create, checksummed)
 //   4096              SharedState: counters, baseline of the last reset (shared mapping)
-//   block_offset      BlockRecord × blocks: the controller's own table, kept in order by it
-//   trim_offset       uint64_t × map units: the sequence at which one was last trimmed
+//   block_offset      BlockRecord × blocks: the controller's own table
+//   trim_offset       uint64_t × map units: the sequence of each one's last trim
 //   spare_offset      SpareEntry × map units of flash
 //   data_offset       the flash: map unit p at data_offset + p × map unit
 //
-// Where is logical page (map unit) l? The programmed place whose spare entry says l with the
-// largest sequence, if that is above trim[l]; else l is not mapped. What is programmed, the spare
-// area alone says (media/spare_scan.h): an entry counts if its checksum is right and its erase
-// count is its block's. So each change of state is one small store, and an end between any two
-// leaves either the state before or the state after. Without power-loss protection, entries of
-// pages that are still in the buffer carry a checksum xor kBufferedMark, and count as erased until
-// their wordline is programmed.
+// Logical page (map unit) l is at the programmed place whose spare entry has l and the largest
+// sequence, if that is above trim[l]; else l is not mapped. The spare area alone defines what is
+// programmed (media/spare_scan.h): an entry counts if its checksum is right and its erase count
+// is its block's. Each change of state is therefore one small store, and a process death between
+// two stores leaves the state before or after a change. Without power-loss protection, entries of
+// pages in the buffer have their checksum xor kBufferedMark and count as erased until their
+// wordline is programmed.
 //
-// An erase stores "erasing" first and {erases + 1} last, and leaves old spare entries behind, which
-// the erase count hides. A torn wordline (the power went while it was programmed) stays in its
-// block until the next erase; the block is "doubtful", and its data is checked at every open.
+// An erase stores "erasing" first and {erases + 1} last. The erase count hides the old spare
+// entries that it leaves. A torn wordline (a power cut during its program) stays in its block until
+// the next erase; the block is "doubtful", and its data is checked at every open.
 //
 //   in use ──power cut in a program──▶ doubtful     in use, doubtful ──program failed──▶ failed
 //   in use, doubtful ──erase begins──▶ erasing      failed ──its pages are elsewhere──▶ retired
 //   erasing ──erase ends──▶ in use, erases + 1      erasing ──erase failed──▶ retired
 //
-// The image promises to survive the death of its process, not of the machine: nothing is synced
-// while it is open. Numbers are little-endian.
+// After a crash: the image survives the death of its process, but not of the machine, because
+// nothing is synced while it is open. Numbers are little-endian.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct ImageHeader {
   uint32_t user_pages, pages_per_block, blocks;
   uint16_t streams, low_water;
   uint8_t gc_mode, plp, cell, map_unit_pages;
-  uint32_t bad_blocks;  // from the factory; which ones, the block table says
+  uint32_t bad_blocks;  // from the factory; the block table marks them
   uint16_t channels, chips, dies, planes;
   uint32_t wordlines;
   uint32_t program_failures_per_billion, erase_failures_per_billion;
@@ -61,11 +61,11 @@ struct ImageHeader {
 };
 static_assert(sizeof(ImageHeader) == 136 && std::has_unique_object_representations_v<ImageHeader>);
 
-// `version` is odd while the holder changes `now` or `live`; a reader tries again.
+// `version` is odd while the holder changes `now` or `live`; a reader then retries.
 struct SharedState {
   uint64_t version;
-  uint64_t baseline_version;  // odd while a reset copies `now`
-  uint64_t damaged_pages;     // spare entries that were not whole at the last open
+  uint64_t baseline_version;  // odd while a reset changes `baseline` and the peak of live pages
+  uint64_t damaged_pages;     // spare entries found damaged at the last open
   LiveCounts live;
   Counters now;
   Counters baseline;
@@ -73,14 +73,13 @@ struct SharedState {
 static_assert(std::is_trivially_copyable_v<SharedState>);
 
 // Flags of BlockRecord::state.
-inline constexpr uint32_t kBlockErasing = 1;  // the power may have gone half way: erase it again
-inline constexpr uint32_t kBlockDoubtful =
-    2;  // has a torn wordline: data may not fit its spare entry
-inline constexpr uint32_t kBlockFailed = 4;   // is programmed no more; its pages count until moved
-inline constexpr uint32_t kBlockRetired = 8;  // a bad block, nothing in it counts
+inline constexpr uint32_t kBlockErasing = 1;   // an erase began and may be incomplete: erase again
+inline constexpr uint32_t kBlockDoubtful = 2;  // torn wordline: data may not fit its spare entry
+inline constexpr uint32_t kBlockFailed = 4;    // not programmable; its pages count until moved
+inline constexpr uint32_t kBlockRetired = 8;   // a bad block; none of its pages counts
 
 struct BlockRecord {
-  uint32_t state;  // one 8-byte store together with erases
+  uint32_t state;  // stored together with `erases`, in one 8-byte store
   uint32_t erases;
   uint32_t frontier;  // stored before the first page
   uint32_t reserved;
@@ -91,7 +90,7 @@ inline constexpr uint32_t kBufferedMark = 0x42554646;  // "BUFF"
 
 struct SpareEntry {
   uint64_t sequence;
-  uint64_t written_at;  // the device's count of host pages when the host wrote it
+  uint64_t written_at;  // the device's count of host pages at the host's write
   uint32_t lpn;         // kNoPage: padding
   uint16_t vstream, pstream;
   uint32_t erases;         // of its block when it was programmed
@@ -105,8 +104,8 @@ struct ImageOffsets {
   uint64_t block, trim, spare, data, file_bytes;
 };
 
-// An eMMC's log of global contexts: two halves, whole blocks of flash. Each holds a context with
-// all of the map and as much again of changes.
+// Returns the size of one of the two halves of an eMMC's log of global contexts, whole blocks of
+// flash: room for three contexts with all of the map.
 inline uint64_t context_half_pages(const Geometry& geometry) {
   if (geometry.ftl != FtlKind::kEmmc) return 0;
   const uint64_t map = div_round_up(uint64_t{geometry.user_pages} * sizeof(uint32_t), kPageBytes);

@@ -1,6 +1,6 @@
-// Numbers for pages in the order of their first appearance, so that a trace of a few gigabytes
-// spread over terabytes needs tables for the few gigabytes. Thread safety: none. Memory: 4 bytes a
-// page, and some 70 a run, in runs of kRun pages that hold one.
+// Numbers pages in the order of their first appearance, so that a trace of a few gigabytes spread
+// over terabytes needs tables for the few gigabytes. Thread safety: none. Memory: for each run of
+// kRun pages with a numbered page, 4 bytes a page and about 70 bytes.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace streamfs::ssd {
 template <uint64_t kRun>
 class NumbersByRun {
  public:
-  // kNoPage when there are no numbers left.
+  // Returns the page's number, a new one at the first call; kNoPage if all numbers are used.
   Lpn number(uint64_t page) {
     Lpn& lpn = run_of(page / kRun)[page % kRun];
     if (lpn == kNoPage && count_ < kNoPage) lpn = count_++;
@@ -29,8 +29,8 @@ class NumbersByRun {
     Lpn number;
   };
 
-  // Adds those pages of [first, end) that have a number, in order. A long range costs no more than
-  // what is known.
+  // Appends the numbered pages of [first, end) to `found`, in order. The cost of a long range is
+  // bounded by the number of runs in the table.
   void known(uint64_t first, uint64_t end, std::vector<Numbered>& found) const {
     const uint64_t first_run = first / kRun, end_run = (end + kRun - 1) / kRun;
     if (end_run - first_run <= runs_.size()) {

@@ -1,6 +1,6 @@
-// Real time: a host that waits on the wall as long as the NAND would have taken. The latency model
-// (latency.h) has a third host for it, whose clock starts when the device is opened and runs
-// 1 ÷ factor as fast as the wall's.
+// Real time: a host that waits in wall-clock time as long as the NAND would take. It is the third
+// host of the latency model (latency.h). Its clock starts when the device is opened and runs
+// 1 ÷ factor as fast as the wall clock.
 //
 // Thread safety: RealTime is constant; an Acknowledgement is one thread's.
 #pragma once
@@ -12,7 +12,8 @@
 
 namespace streamfs::ssd {
 
-// When a request may return. The caller waits, in its own thread and holding no lock.
+// The time before which a request must not return. The caller waits in its own thread, without a
+// lock.
 class Acknowledgement {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -29,10 +30,10 @@ class Acknowledgement {
 
 class RealTime {
  public:
-  explicit RealTime(double factor) : factor_(factor) {}  // latencies are so many times the model's
+  explicit RealTime(double factor) : factor_(factor) {}  // wall latency ÷ model latency; 0: off
   bool on() const { return factor_ > 0; }
 
-  // On the clock of the model's third host.
+  // Returns the time on the third host's clock; 0 if off.
   uint64_t now_ns() const {
     if (!on()) return 0;
     const std::chrono::nanoseconds since = std::chrono::steady_clock::now() - start_;

@@ -1,4 +1,4 @@
-// Doubly linked lists of blocks, each block on at most one; every operation in constant time.
+// Doubly linked lists of blocks; a block is on at most one. Every operation takes constant time.
 // Thread safety: none.
 #pragma once
 

@@ -1,8 +1,8 @@
-// d-choices: of d closed blocks drawn at random, with replacement, the one with the fewest valid
-// pages (Van Houdt, "A mean field model for a class of garbage collection algorithms in
+// d-choices: draws d closed blocks at random, with replacement, and chooses the one with the fewest
+// valid pages (Van Houdt, "A mean field model for a class of garbage collection algorithms in
 // flash-based solid state drives", SIGMETRICS'13). d = 1 is random, large d is greedy.
-// Constant time in the number of blocks; the seed repeats a run.
-// Thread safety: none; the FTL's lock. Crash: rebuilt from the block states.
+// A choice takes constant time in the number of blocks; the seed repeats a run.
+// Thread safety: none; the FTL's lock. After a crash: rebuilt from the block states.
 #pragma once
 
 #include <random>
@@ -47,13 +47,13 @@ class DChoices {
   }
 
  private:
-  // A multiplication in place of a division: the bias of 2^-32 per block is nothing here.
+  // Multiplies instead of dividing; the bias of 2^-32 per block does not matter.
   BlockIndex draw() { return closed_[(random_() & UINT32_MAX) * closed_.size() >> 32]; }
 
   uint32_t choices_;
   std::mt19937_64 random_;
   std::vector<BlockIndex> closed_;
-  std::vector<uint32_t> valid_, place_;  // by block; its place in closed_
+  std::vector<uint32_t> valid_, place_;  // by block; place_: index in closed_
 };
 
 }  // namespace streamfs::ssd

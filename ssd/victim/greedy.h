@@ -1,6 +1,7 @@
-// Greedy: the closed block with the fewest valid pages; among equals the one longest so.
-// Constant time: one list of blocks per number of valid pages.
-// Thread safety: none; the FTL's lock. Crash: rebuilt from the block states.
+// Greedy: chooses the closed block with the fewest valid pages; among equals, the one that has had
+// that number longest. It keeps a list of blocks for each number of valid pages, so that an update
+// takes constant time.
+// Thread safety: none; the FTL's lock. After a crash: rebuilt from the block states.
 #pragma once
 
 #include "ssd/geometry.h"
@@ -35,7 +36,7 @@ class Greedy {
   }
 
   BlockLists lists_;  // by valid pages
-  uint32_t fewest_;   // no list below this one holds a block
+  uint32_t fewest_;   // all lists below this are empty
 };
 
 }  // namespace streamfs::ssd

@@ -1,7 +1,7 @@
-// Closed blocks by their number of valid pages; of each number the one opened first is at hand.
-// One heap per number. A block that moves leaves its old entry behind, to be skipped when it comes
-// to the top; a heap that is mostly such entries is built anew. So a move costs constant time on
-// average, and memory is some 32 bytes a block.
+// Finds, for each number of valid pages, the closed block that was opened first.
+// There is one heap for each number. A block that moves leaves a stale entry, which is skipped when
+// it comes to the top; a heap with more stale entries than live ones is rebuilt. Memory is about 32
+// bytes a block.
 // Thread safety: none.
 #pragma once
 
@@ -42,7 +42,7 @@ class OldestByValid {
 
   uint32_t lists() const { return static_cast<uint32_t>(heaps_.size()); }
 
-  // The block with `valid` pages that was opened first; null if there is none.
+  // Returns the block with `valid` pages that was opened first, until the next call; null: none.
   const Entry* oldest(uint32_t valid) {
     Heap& heap = heaps_[valid];
     if (heap.live == 0) return nullptr;

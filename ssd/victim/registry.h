@@ -1,5 +1,5 @@
-// The victim policies by name. They are template arguments of PageMap, so that the choice costs
-// nothing on the hot path: with_victim turns a name into a type.
+// The victim policies by name. with_victim() turns a name into a type, because a policy is a
+// template argument of PageMap: the hot path then has no virtual calls.
 // Thread safety: pure functions.
 #pragma once
 
@@ -29,10 +29,10 @@ using AllVictims =
 
 const std::vector<std::string>& victim_names();
 
-// Errors: EINVAL; an unknown name lists the known ones.
+// Errors: EINVAL for 0 choices or an unknown name; the message lists the known names.
 Result<void> check_victim(const std::string& name, const VictimOptions& options);
 
-// What run(victim) returns for the policy of this name, made for this device. The name is known.
+// Makes the policy `name` for this device and returns run(victim). Requires: the name is known.
 template <typename Returned, typename Run, typename... Victims>
 Returned with_victim(const std::string& name, const Geometry& geometry,
                      const VictimOptions& options, Run run, VictimTypes<Victims...> /*all*/) {

@@ -1,10 +1,11 @@
-// Spare split: each stream keeps a share of the spare pages ∝ √(r · f), r the rate at which its
-// pages die and f the pages it has alive; the victim is the greedy one of the stream that is most
-// over its share. The split minimises the copies of separated streams with FIFO or greedy inside
-// (Desnoyers, "Analytic models of SSD write performance", ACM TOS 10(2), 2014; Stoica and Ailamaki,
-// VLDB'13). Both figures are measured here: f is the valid pages of a stream's closed blocks, r
-// their deaths, halved each time as many pages died as the device has.
-// A choice looks at each stream once. Thread safety: none; the FTL's lock. Crash: measured anew.
+// Spare split: each stream's share of the spare pages is ∝ √(r · f), where r is the rate at which
+// its pages die and f the number of its live pages. It chooses the greedy victim of the stream that
+// is most over its share. The split minimises the copies of separated streams with FIFO or greedy
+// inside (Desnoyers, "Analytic models of SSD write performance", ACM TOS 10(2), 2014; Stoica and
+// Ailamaki, VLDB'13). Both figures are measured: f is the valid pages of a stream's closed blocks,
+// r their deaths. All r are halved when their sum reaches the device's pages. A choice looks at
+// each stream once; it is kNoBlock if no candidate has a dead page. Thread safety: none; the FTL's
+// lock. After a crash: r is measured anew.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +76,7 @@ class SpareSplit {
   struct Stream {
     uint64_t blocks = 0, alive = 0;
     double deaths = 0;
-    uint32_t fewest = 0;  // no list of the stream below this one holds a block
+    uint32_t fewest = 0;  // the stream's lists below this are empty
   };
 
   size_t list_of(uint16_t stream, uint32_t valid) const {
@@ -93,7 +94,7 @@ class SpareSplit {
     streams_[stream].fewest = std::min(streams_[stream].fewest, valid);
   }
 
-  // Blocks without a dead page are none: collecting them would give the stream nothing back.
+  // Skips blocks without a dead page: to collect them frees nothing.
   BlockIndex greedy_of(uint16_t stream) {
     uint32_t& fewest = streams_[stream].fewest;
     while (fewest < per_block_ && lists_.head(list_of(stream, fewest)) == kNoBlock) ++fewest;

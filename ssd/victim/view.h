@@ -1,12 +1,12 @@
-// What a victim policy is told of a block when it closes.
+// The view of a closing block that a victim policy gets.
 //
 // A victim policy is one short file here, a template argument of PageMap, with
-//   add(block, view)          closed, from now on a candidate
-//   moved(block, from, to)    a candidate's valid pages
-//   remove(block, valid)      no longer one: it is being collected
+//   add(block, view)          the block is closed: a candidate
+//   moved(block, from, to)    a candidate's number of valid pages changed
+//   remove(block, valid)      the block is not a candidate: its collection begins
 //   choose(clock)             the block to collect; kNoBlock: there is no candidate
-// Clock: host pages written. choose() may answer a block without a dead page; collecting it frees
-// nothing. Thread safety: none; the FTL's lock. Crash: rebuilt from the block states.
+// Clock: host pages written. choose() may return a block without a dead page; to collect it frees
+// nothing. Thread safety: none; the FTL's lock. After a crash: rebuilt from the block states.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct BlockView {
 
 struct VictimOptions {
   uint32_t choices = 10;  // d-choices: blocks drawn for each choice
-  uint64_t seed = 1;      // of those that draw
+  uint64_t seed = 1;      // of d-choices' random draws
 };
 
 }  // namespace streamfs::ssd

@@ -1,8 +1,8 @@
-// Wear-aware: cost-benefit that also spares worn blocks, the closed block with the largest
-// (1 − u) / u · age / (erases + 1): "cost, age, times" (Chiang and Chang, "Cleaning policies in
-// mobile computers using flash memory", J. Systems and Software 48, 1999).
-// Looks at every closed block: a nanosecond each, for a choice that frees a block.
-// Thread safety: none; the FTL's lock. Crash: rebuilt from the block states.
+// Wear-aware: cost-benefit that also spares worn blocks. It chooses the closed block with the
+// largest (1 − u) / u · age / (erases + 1): "cost, age, times" (Chiang and Chang, "Cleaning
+// policies in mobile computers using flash memory", J. Systems and Software 48, 1999). A choice
+// looks at every block, about a nanosecond each. Thread safety: none; the FTL's lock. After a
+// crash: rebuilt from the block states.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,8 @@ class WearAware {
     uint32_t valid = 0;
   };
 
-  // A block without a valid page costs next to nothing, yet wear still tells such blocks apart.
+  // A block without a valid page has a small cost instead of 0, so that wear still ranks such
+  // blocks.
   double score_of(const Candidate& block, double now) const {
     if (block.per_erase == kNotClosed) return -1;
     const double cost = std::max(static_cast<double>(block.valid), 1e-6);
