@@ -1,4 +1,4 @@
-// What an idle device may do, how far, and how much it did.
+// The limits and the report of an idle device's work.
 // Thread safety: values and pure functions.
 #pragma once
 
@@ -10,33 +10,33 @@
 
 namespace streamfs::ssd {
 
-// How much a device wants idle time, by its free blocks.
+// A device's need of idle time, by its free blocks.
 enum class Urgency : uint8_t {
-  kNone,      // as many as wanted
-  kLow,       // at least half of that: only victims below the valid limit are worth their copies
-  kHigh,      // fewer: victims half way between the limit and full are taken, too
-  kCritical,  // the host's own writes collect: any block with a dead page
+  kNone,      // it has the wanted free blocks
+  kLow,       // at least half of them: collects victims up to the valid limit
+  kHigh,      // fewer: collects victims up to half way between the limit and full
+  kCritical,  // the host's own writes have to collect: collects any block with a dead page
 };
 
 struct IdleLimits {
-  uint64_t pages = UINT64_MAX;  // of 4 KiB to copy at most, whole map units
+  uint64_t pages = UINT64_MAX;  // of 4 KiB to copy at most, in whole map units
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
-  std::function<bool()> stop = {};  // asked before every step of some dozen copies
-  uint32_t free_blocks = 0;   // wanted; 0: what bursts took lately (Ssd), else a quarter of the
-                              // spare blocks
-  double valid_limit = 0.5;   // share of valid pages that a victim may hold, …
-  double dearer = 1.08;       // … or a page it gives back costs so many times what one of the
-                              // host's own victims cost lately
-  uint32_t wear_spread = 64;  // erases between the coldest and the most worn block
-  // For how long the hosts of the virtual clocks (latency.h) send nothing: begun steps that would
-  // take longer delay them. 0: they send on, and wait for all of it.
+  std::function<bool()> stop = {};  // called before each step; true ends the work
+  uint32_t free_blocks = 0;  // wanted; 0: by recent bursts (Ssd), else a quarter of the spare
+  // A victim may hold this share of valid pages, or more while a freed page costs at most `dearer`
+  // times what it recently cost in the host's own victims.
+  double valid_limit = 0.5;
+  double dearer = 1.08;
+  uint32_t wear_spread = 64;  // tolerated difference of erases between two blocks
+  // Time for which the hosts of the virtual clocks (latency.h) send nothing; a step that takes
+  // longer delays them. 0: they continue to send and wait for all of the work.
   uint64_t idle_ns = 0;
 };
 
-// How many free blocks the limits want of this device.
+// Returns the free blocks that the limits want of this device.
 uint32_t wanted_free_blocks(const Geometry& geometry, const IdleLimits& limits);
-// What a burst of so many blocks wants, half of the spare at most: free blocks are spare that holds
-// no garbage, so that the victims of those who keep too many are dearer.
+// Returns the free blocks wanted before a burst of so many blocks: normally at most half of the
+// spare blocks, because each free block is spare without garbage and makes victims more costly.
 uint32_t blocks_for_burst(const Geometry& geometry, uint64_t burst_blocks);
 
 Urgency urgency_of(const Geometry& geometry, uint64_t free_blocks, const IdleLimits& limits = {});

@@ -1,5 +1,5 @@
 // The shape of an emulated SSD, and the checks that make an impossible one an error.
-// Thread safety: values and pure functions. Crash: nothing here is persistent by itself.
+// Thread safety: values and pure functions.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,13 @@ inline constexpr uint32_t kNoBlock = UINT32_MAX;
 inline constexpr uint64_t kPageBytes = kBlockSize;
 inline constexpr uint32_t kFlashPagePages = 4;  // a 16 KiB flash page holds 4 logical pages
 inline constexpr uint16_t kMaxStreams = 128;
-inline constexpr uint32_t kReserveBlocks = 12;  // beside the spare the user asked for
-inline constexpr size_t kPendingErases = 4;     // that may wait for pages still in the buffer
+inline constexpr uint32_t kReserveBlocks = 12;  // beside the requested spare
+inline constexpr size_t kPendingErases = 4;     // dead blocks that may wait for buffered pages
 inline constexpr uint32_t kMaxMapUnitPages = 16;
 
-// Where garbage collection puts a page that a host write had put on stream s. In FDP's words, a
-// stream is a reclaim-unit handle, and victims are chosen over all of them (a shared pool).
+// The open block to which garbage collection copies a page that a host write put on stream s. In
+// FDP's words, a stream is a reclaim-unit handle, and victims are chosen over all of them (a shared
+// pool).
 enum class GcMode : uint8_t {
   kSameStream = 0,   // back to the open block of s: persistently isolated, host and copies mixed
   kOwnFrontier = 1,  // the open block of s for copies: persistently isolated
@@ -34,7 +35,7 @@ enum class GcMode : uint8_t {
 
 std::string_view name_of(GcMode mode);  // same, own, shared
 
-// Who wrote an image: the others cannot read it.
+// The FTL that wrote an image. No other FTL can read it.
 enum class FtlKind : uint8_t {
   kPageMap = 0,  // ssd.h
   kEmmc = 1,     // ftl/emmc/device.h
@@ -85,18 +86,19 @@ struct Geometry {
 
   uint32_t frontiers() const { return uint32_t{streams} * 2; }
   uint64_t physical_pages() const { return uint64_t{blocks} * pages_per_block; }
-  // Good blocks without which the device could not collect its garbage.
+  // Returns the number of good blocks that the device needs to collect its garbage.
   uint64_t needed_blocks() const {
     return div_round_up(user_pages, pages_per_block) + low_water + frontiers() + 1;
   }
-  // The same device as its FTL sees it: pages are map units. map_unit_pages stays what it is.
+  // Returns the same device with map units as pages, as its FTL sees it; map_unit_pages is
+  // unchanged.
   Geometry in_map_units() const;
 };
 
 struct GeometryRequest {
   uint64_t user_bytes = 0;
   double spare = 0.07;     // spare ÷ user
-  uint32_t blocks = 0;     // of flash, all told, reserve included; 0: as `spare` says
+  uint32_t blocks = 0;     // of flash, reserve included; replaces `spare` unless 0
   uint16_t low_water = 2;  // free blocks at or below which garbage collection runs
   uint32_t streams = 8;
   uint32_t pages_per_block = 0;        // 0: the shape's, or chosen from the size
@@ -109,15 +111,15 @@ struct GeometryRequest {
   FailureRates failures = {};
 };
 
-// The shape of a device of which only the block is known: four-plane dies on four channels, as many
-// (up to 16, a power of two) as a block of this size can stripe over. EINVAL for a block that is
-// not whole wordlines.
+// Returns a shape for a block size: four-plane dies on up to four channels, as many dies (a power
+// of two up to 16) as the block can stripe over. Errors: EINVAL for a block out of range or not of
+// whole wordlines.
 Result<NandShape> plain_shape(uint32_t pages_per_block, Cell cell = Cell::kSlc);
 
-// EINVAL with the reason for a device that cannot exist or could not collect its garbage.
+// Errors: EINVAL with the reason for a device that cannot exist or could not collect its garbage.
 Result<Geometry> plan_geometry(const GeometryRequest& request);
 
-// The same checks for a geometry read from an image.
+// Makes the same checks for a geometry that was read from an image.
 Result<void> check_geometry(const Geometry& geometry);
 
 }  // namespace streamfs::ssd

@@ -1,5 +1,6 @@
 // A step of an idle device's work, and the limits that it derives from the host's bursts. The
-// caller has the lock and the clock (ssd_background.cc, lab/figures/). Thread safety: none.
+// caller has the lock and the clock (ssd_background.cc, lab/figures/).
+// Thread safety: none.
 #pragma once
 
 #include <algorithm>

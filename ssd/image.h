@@ -1,8 +1,8 @@
-// An image file, opened: its header checked, its tables mapped, its lock held.
+// An open image file: its header is checked, its tables are mapped, its lock is held.
 //
-// Thread safety: none beyond what layout.h says about SharedState; the owner locks.
-// Crash: see layout.h. create() names the image once it is whole: a failure or a kill leaves no
-// partial one (output_file.h).
+// Thread safety: none, except for SharedState (layout.h); the owner locks.
+// After a crash: see layout.h. create() names the image once it is whole, so that a failure or a
+// kill leaves no partial one (output_file.h).
 #pragma once
 
 #include <array>
@@ -22,15 +22,16 @@ class Image {
   enum class Access : uint8_t {
     kHold,      // read and write, exclusive lock
     kHoldRead,  // read only, exclusive lock
-    kObserve,   // counters only, no lock: for a look at an image in use
-    kControl,   // as kObserve, and may store a new baseline
+    kObserve,   // read only, counters only, no lock: for an image in use
+    kControl,   // as kObserve, but may store a new baseline
   };
 
-  // Errors: EEXIST without `replace`, EBUSY if in use, EINVAL geometry, what the host says.
+  // Creates an empty device. Errors: EEXIST without `replace`, EBUSY if the image to be replaced is
+  // in use, EINVAL for an impossible geometry or a path that is no regular file, those of the host.
   static Result<void> create(const std::string& path, const Geometry& geometry, bool replace);
 
-  // Errors: EINVAL for a foreign, damaged, truncated or other-version image, EBUSY after
-  // `wait_seconds` of another holder, what open(2) says.
+  // Errors: EINVAL for a foreign, damaged, truncated or other-version image, EBUSY if another
+  // process still holds it after `wait_seconds`, those of open(2).
   static Result<std::unique_ptr<Image>> open(const std::string& path, Access access,
                                              double wait_seconds);
   ~Image();
@@ -40,10 +41,10 @@ class Image {
   int fd() const { return fd_; }
   const Geometry& geometry() const { return geometry_; }
   const std::string& uuid() const { return uuid_; }
-  // EINVAL for an image of another FTL, which says whose it is.
+  // Returns EINVAL, with the FTL's name, for an image of another FTL.
   Result<void> made_for(FtlKind ftl) const;
-  // The flash; errno values. Map units are written whole, pages of 4 KiB can be read. An eMMC's log
-  // of contexts lies behind the blocks.
+  // Write and read the flash; return errno values, 0 for none. Writes are in whole map units, reads
+  // in pages of 4 KiB. An eMMC's log of contexts lies behind the blocks.
   int write_flash(Ppn at, ConstBytes data);
   int read_flash_pages(uint64_t page, Bytes data) const;
   int read_flash(Ppn at, Bytes data) const {
@@ -74,9 +75,11 @@ class Image {
   std::string uuid_, path_;
 };
 
-// A consistent copy of what the holder counts, taken from any process.
+// Returns a consistent copy of the holder's counts, in any process. If the holder died during an
+// update, returns after about 0.1 s a copy that is off by one request at most.
 SharedState snapshot(const SharedState& shared);
-// Starts counting anew; the peak of live pages becomes what is live now. From any process.
+// Stores the current counts as the baseline and sets the peak of live pages to the current number,
+// in any process.
 void store_baseline(SharedState& shared);
 
 // Brackets the holder's changes of SharedState.

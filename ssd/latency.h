@@ -1,25 +1,24 @@
-// Virtual time: how fast would this NAND have been? Never mixed with wall-clock time.
+// Virtual time: simulates the speed of the NAND, independently of wall-clock time.
 //
-// Model: a program is a transfer over the die's channel, then tPROG on the die, while the next
-// transfer to it may go on (cache program); a read is tR on the die, then a transfer; an erase
+// Model: a program is a transfer over the die's channel, then tPROG on the die, during which the
+// next transfer to it may run (cache program). A read is tR on the die, then a transfer. An erase
 // occupies every die of the superblock. Wordlines go round the dies, dies round the channels. A
 // host write is acknowledged when its last page has a place in the write buffer, which holds
-// `buffer_depth` programs a die; work of garbage collection stands in the same queues and so delays
-// the host. No suspends. An erase costs tBERS for 256 wordlines, less for shorter blocks, so that a
-// scaled device keeps the share of time that it erases; its tail latencies are those of short
-// erases.
+// `buffer_depth` programs a die. Garbage collection uses the same queues and so delays the host.
+// There are no suspends. An erase costs tBERS for 256 wordlines and less for shorter blocks, so
+// that a scaled device keeps its share of erase time; its tail latencies are those of short erases.
 //
-// Two hosts are simulated beside each other over the same work. The *paced* one offers `load` of
-// the bandwidth that dies and channels have without GC and waits for each write: latencies. The
-// *saturating* one sends the next request as soon as the buffer takes it: throughput. Either has up
-// to `queue_depth` reads on their way. Beside that stands the work-conserving bound: the same work
-// with the busiest of dies, channels and host interface never idle and perfectly balanced.
+// Two hosts are simulated over the same work. The *paced* one offers `load` of the bandwidth that
+// dies and channels have without GC and waits for each write: it gives latencies. The *saturating*
+// one sends the next request as soon as the buffer takes it: it gives throughput. Each has up to
+// `queue_depth` reads in flight. The work-conserving bound is the time of the same work if the
+// busiest of dies, channels and host interface were never idle and perfectly balanced.
 //
-// A third one, on the *wall*, sends when its caller says (real_time.h). Its queues are its own and
-// nothing of it is counted; without wall_arrives() it does not exist.
+// A third host, on the *wall*, sends when its caller says so (real_time.h). It has its own queues
+// and no counters; without wall_arrives() it does not exist.
 //
-// Thread safety: none; the caller's lock. Crash: histograms and sums live with the caller's
-// counters; queues are forgotten (an idle device).
+// Thread safety: none; the caller's lock. After a crash: histograms and sums are in the caller's
+// counters; the queues start empty.
 #pragma once
 
 #include <algorithm>
@@ -48,10 +47,10 @@ struct Timing {
 // Typical 3D NAND of these cells.
 Timing timing_of(Cell cell);
 
-// How long the work of `counters` takes at least, in ns.
+// Returns the work-conserving bound of the work in `counters`, in ns.
 uint64_t work_conserving_ns(const Geometry& geometry, const Counters& counters);
 
-// What those clocks and histograms say. Rates are of host bytes, read and written.
+// Results of the clocks and histograms. Rates are of host bytes, read and written.
 struct VirtualTime {
   struct Quantiles {
     double p50_us = 0, p99_us = 0, p999_us = 0;
@@ -65,7 +64,7 @@ VirtualTime virtual_time_of(const Geometry& geometry, const Counters& counters);
 
 class LatencyModel {
  public:
-  // A host read on its way.
+  // A host read in flight.
   struct Read {
     uint64_t arrival_ns = 0;  // of the paced host
     uint64_t done_paced_ns = 0, done_saturating_ns = 0, done_wall_ns = 0;
@@ -74,32 +73,31 @@ class LatencyModel {
   LatencyModel(const Timing& timing, const Geometry& geometry, Counters& counters);
 
   void begin_write(uint32_t pages);
-  void end_write();  // counts the latency of the write begun
+  void end_write();  // counts the latency of the write
   Read begin_read(uint32_t pages);
   void host_read(Read& read, Ppn first, uint32_t pages);
   void end_read(const Read& read);
   void read_for_write(Ppn first, uint32_t pages);  // read-modify-write: the write waits
   void programmed(Ppn first, uint32_t pages, bool by_host);
-  void copied_from(Ppn page);  // GC's read; a run of pages of one flash page is one read
+  void copied_from(Ppn page);  // GC's read; successive pages of one flash page are one read
   void erased();
 
-  // The paced and the saturating host send nothing: what is queued from here on begins now. Their
-  // clocks stand still meanwhile; rested() says for how long that was, and what is queued beyond
-  // it delays them.
+  // rest() begins a pause of the paced and the saturating host: work queued from here on starts at
+  // once, and their clocks stand still. rested() ends it after `ns`; work that takes longer delays
+  // them.
   void rest();
-  uint64_t backlog_ns() const;  // until everything queued is done, for the later of the two
+  uint64_t backlog_ns() const;  // time until all queued work is done, of the slower host
   void rested(uint64_t ns);
 
-  // The host on the wall sends a request now: what is begun next is this one. 0 pages: one that
-  // moves no data.
+  // The host on the wall sends a request, which begins next; `pages` is 0 if it moves no data.
   void wall_arrives(uint64_t now_ns, uint32_t pages);
-  // Of the last one that writes or moves no data.
+  // Returns when its last request that is not a read is acknowledged.
   uint64_t wall_accepted_ns() const { return wall_.acknowledged_ns; }
   uint64_t wall_read_ns(const Read& read) const { return read.done_wall_ns + timing_.command_ns; }
-  uint64_t wall_drained_ns() const;  // everything sent to the dies is done
+  uint64_t wall_drained_ns() const;  // when all work sent to the dies is done
 
  private:
-  // The queues as one of the two hosts sees them.
+  // The queues of one of the three hosts.
   struct Lane {
     std::vector<uint64_t> die_free_ns, channel_free_ns;
     uint64_t arrival_ns = 0, next_arrival_ns = 0, acknowledged_ns = 0, horizon_ns = 0;
@@ -123,18 +121,18 @@ class LatencyModel {
   Counters& counters_;
   Lane paced_, saturating_, wall_;
   bool wall_exists_ = false;
-  std::vector<Read> reads_;  // ring of the last ones
+  std::vector<Read> reads_;  // ring of the last queue_depth reads
   size_t next_read_ = 0;
   uint32_t last_copied_flash_page_ = kNoPage;
 };
 
 using Histogram = std::array<uint64_t, kLatencyBuckets>;
 
-// Log-linear histogram of nanoseconds: 16 buckets an octave from 1 µs on.
+// Returns the bucket of a latency in a log-linear histogram: 16 buckets an octave from 1 µs on.
 uint32_t latency_bucket(uint64_t ns);
-// The value below which the share q of all counts lies, in µs; 0 for an empty histogram.
+// Returns the middle of the bucket of quantile q, in µs; 0 for an empty histogram.
 double latency_quantile_us(const Histogram& histogram, double q);
-// Of all counts of both, as if each lay in the middle of its bucket; 0 for empty ones.
+// Returns the mean of both histograms, in µs, each count at the middle of its bucket; 0 if empty.
 double latency_mean_us(const Histogram& one, const Histogram& other);
 
 }  // namespace streamfs::ssd

@@ -1,4 +1,4 @@
-// Devices by name, and the same devices smaller.
+// Devices by name, and their scaled-down versions.
 // Thread safety: pure functions.
 #pragma once
 
@@ -19,12 +19,13 @@ struct Preset {
 
 std::span<const Preset> presets();
 
-// EINVAL for an unknown name; the error lists the known ones.
+// Errors: EINVAL for an unknown name; the message lists the known names.
 Result<GeometryRequest> find_preset(std::string_view name);
 
-// Makes the device N times smaller for a scale of "1/N": capacity and superblocks shrink, their
-// number, the spare, the dies and the timing stay, and with them the ratios that write
-// amplification depends on. EINVAL if the wordlines of a block cannot be divided so.
+// Makes the device N times smaller for a scale of "1/N". Capacity and superblocks shrink. The
+// number of superblocks, the spare and the dies stay, and so do the ratios that write amplification
+// depends on. Errors: EINVAL for another scale, a request without a NAND shape, or wordlines that N
+// does not divide; the request is then unchanged.
 Result<void> scale_down(GeometryRequest& request, std::string_view scale);
 
 }  // namespace streamfs::ssd

@@ -1,13 +1,15 @@
-// The emulated multi-stream SSD in one image file: 4 KiB pages, page-mapped, garbage-collected,
-// with honest NAND beneath (media/image_media.h).
+// The emulated multi-stream SSD in one image file: 4 KiB pages, page-mapped, garbage-collected, on
+// emulated NAND that keeps the rules of real NAND (media/image_media.h).
 //
-// Thread safety: every method from any thread; writes, trims and flushes one at a time, reads
-// beside each other. The image is locked while open. Media I/O is done in the caller's thread under
-// the lock: it ends in the page cache. Crash of the process: with power-loss protection every write
-// and trim that returned is kept; one that was under way is there page by page or not. Without it,
-// the pages since the last flush that had not filled a wordline are lost and their blocks read as
-// before. A power cut inside a NAND operation (NandFaults) is survived in the same way; from then
-// on every call fails with EIO until the image is opened anew. Death of the machine: see layout.h.
+// Thread safety: every method from any thread; writes, trims and flushes run one at a time, reads
+// beside each other. The image is locked while open. Media I/O runs in the caller's thread under
+// the lock and ends in the page cache.
+//
+// After a crash of the process: with power-loss protection every write and trim that returned is
+// kept; of one in progress, each page is kept or not. Without it, pages written since the last
+// flush whose wordline was not filled are lost, and their addresses read as before. A power cut
+// inside a NAND operation (NandFaults) has the same result; from then on write(), trim(), flush()
+// and release() fail with EIO until the image is opened again. Death of the machine: see layout.h.
 #pragma once
 
 #include <functional>
@@ -29,46 +31,52 @@
 
 namespace streamfs::ssd {
 
-// NVMe's directive types: dspec is a stream or an FDP placement identifier (of the one reclaim
-// group that there is: a handle's number). Any other type is no directive: the default stream.
+// NVMe's directive types: dspec is a stream or an FDP placement identifier (with one reclaim group,
+// the handle's number). stream_of() returns the default stream for any other type.
 inline constexpr uint8_t kStreamsDirective = 1, kPlacementDirective = 2;
 PStreamId stream_of(uint8_t dtype, uint16_t dspec);
 
 struct SsdOptions {
   bool read_only = false;
-  double real_time = 0;          // latencies on the wall ÷ the model's; 0: none, no waiting
-  bool streams_off = false;      // everything on stream 0, copies on a frontier of their own
+  double real_time = 0;          // wall latency ÷ model latency; 0: off, no waiting
+  bool streams_off = false;      // all writes on stream 0, copies on their own frontier
   double wait_seconds = 0;       // for another holder of the image
-  NandFaults* faults = nullptr;  // outlives the Ssd; none: failures at the image's rates
+  NandFaults* faults = nullptr;  // outlives the Ssd; null: failures at the image's rates
 };
 
 class Ssd {
  public:
-  // Errors: those of Image::open.
+  // Errors: those of Image::open; EINVAL for an image of another FTL; EIO for a power cut during
+  // recovery.
   static Result<std::unique_ptr<Ssd>> open(const std::string& path, const SsdOptions& options);
 
   const Geometry& geometry() const { return geometry_; }
   const std::string& uuid() const { return image_->uuid(); }
 
-  // Whole pages of 4 KiB; a map unit written in part is read, changed and written. Errors: EINVAL
-  // beyond the device, EROFS, ENOSPC when no block can be freed or too many went bad
-  // (for good: reads and trims go on), EIO. A pStream that the device does not have is the default
-  // one, as NVMe has it. In real time, `acknowledged` says when the host may hear of it.
+  // Writes whole pages of 4 KiB; a map unit that is covered in part is read, changed and written. A
+  // pStream that the device does not have counts as the default one, as in NVMe. In real time,
+  // `acknowledged` gets the time before which the host must not see the result, in read() and
+  // flush() too. Errors: EINVAL beyond the device, EROFS, ENOSPC when no block can be freed or too
+  // many are bad (then reads and trims still work), EIO.
   Result<void> write(uint64_t page, ConstBytes bytes, VStreamId vstream, PStreamId pstream,
                      Acknowledgement* acknowledged = nullptr);
-  // Zeroes where nothing was written. EIO, and counted, where data does not fit its checksum.
-  // What was never written costs no time.
+  // Reads whole pages of 4 KiB; pages without data are zeroes and cost no time. Errors: EINVAL
+  // beyond the device; EIO, which is counted, for data that does not fit its checksum.
   Result<void> read(uint64_t page, Bytes bytes, Acknowledgement* acknowledged = nullptr);
-  // Frees the map units that lie wholly inside; the rest keeps its content.
+  // Frees the map units that lie wholly inside the range; the rest keeps its content.
+  // Errors: EINVAL beyond the device, EROFS, EIO.
   Result<void> trim(uint64_t page, uint64_t count);
+  // Makes all writes that returned survive a power cut. Does nothing on a read-only device.
+  // Errors: ENOSPC, EIO.
   Result<void> flush(Acknowledgement* acknowledged = nullptr);
-  // Nothing more comes for the pStream for long: its open block is closed, and can be collected.
+  // The host expects no write to the pStream for long: closes its open block, so that it can be
+  // collected, unless free blocks are few or the device has no power-loss protection.
   Result<void> release(PStreamId pstream);
 
-  // Works while the host is idle, until a limit is met or nothing is left worth doing: collects
-  // garbage up to the wanted free blocks, as many as the host's bursts took lately, then levels
-  // wear. From any thread; the host waits for one step at most, and, in real time, it goes no
-  // faster than the flash. What it copies is counted apart. Nothing on a read-only device.
+  // Works while the host is idle, until a limit is met or no work is left: collects garbage up to
+  // the wanted free blocks, by default as many as recent bursts took, then levels wear. From any
+  // thread; the host waits for one step at most. In real time it is no faster than the flash. Its
+  // copies are counted separately. Does nothing on a read-only device.
   IdleReport run_idle(const IdleLimits& limits);
   Urgency urgency(const IdleLimits& limits = {});
   struct Wear {
@@ -77,12 +85,12 @@ class Ssd {
   Wear wear();
 
   SsdStats stats();
-  void reset_stats();
+  void reset_stats();  // does nothing on a read-only device
 
  private:
   using Ftl = PageMap<ImageMedia, Greedy, StreamRouter>;
 
-  // Brackets a change of what other processes see.
+  // Brackets a change of the counters that other processes see.
   class Change {
    public:
     explicit Change(Ssd& ssd) : ssd_(ssd), update_(ssd.image_->shared()) {}
@@ -117,14 +125,14 @@ class Ssd {
   const bool streams_off_;
   const RealTime real_time_;
   const Geometry geometry_;
-  const Geometry units_;  // the same in map units: what lies below sees only those
+  const Geometry units_;  // the same in map units, for the FTL and the media
   std::vector<std::byte> unit_buffer_;
   std::unique_ptr<Image> image_;
   SharedState idle_{};  // counters of a read-only device
 
   // Lock order: ftl_mutex_, then reading_mutex_.
-  SharedMutex ftl_mutex_;  // exclusive for changes of anything below; shared for reads
-  Mutex reading_mutex_;    // counters and latency_ while ftl_mutex_ is shared
+  SharedMutex ftl_mutex_;  // exclusive for changes of the members below; shared for reads
+  Mutex reading_mutex_;    // protects counters and latency_ while ftl_mutex_ is shared
   LatencyModel latency_;
   SeededFailures own_faults_;
   ImageMedia media_;
@@ -134,7 +142,8 @@ class Ssd {
   Bursts bursts_;
 };
 
-// For an image that another process may hold.
+// Return and reset the statistics of an image that another process may hold.
+// Errors: those of Image::open.
 Result<SsdStats> observe_stats(const std::string& path, Geometry* geometry = nullptr,
                                std::string* uuid = nullptr);
 Result<void> reset_stats(const std::string& path);

@@ -1,5 +1,5 @@
-// What an emulated SSD tells about itself, in bytes; the same figures for the running device, for
-// `ssd-sim info` and for whoever shows a device's state.
+// Statistics of an emulated SSD, in bytes: the same figures for the running device, `ssd-sim info`
+// and every other output.
 // Thread safety: values.
 #pragma once
 
@@ -19,7 +19,8 @@ struct StreamUse {
   uint64_t gc_bytes = 0;
 };
 
-// Since create or the last reset. The NAND figures may be unknown for devices that do not tell.
+// Counts since create() or the last reset. The NAND figures are unknown for a device that does not
+// report them.
 struct SsdStats {
   uint64_t written_bytes = 0, read_bytes = 0, trimmed_bytes = 0, flushes = 0;
   bool nand_known = true;
@@ -35,18 +36,18 @@ struct SsdStats {
   VirtualTime time;
   std::vector<StreamUse> streams;
 
-  // NAND ÷ host bytes; none before the first write.
+  // NAND ÷ host bytes; none before the first write or if unknown.
   std::optional<double> waf() const;
-  // physical ÷ peak live − 1; none while nothing was live.
+  // physical ÷ peak live − 1; none before the first live page or if unknown.
   std::optional<double> effective_spare() const;
 };
 
 SsdStats stats_of(const Geometry& geometry, const SharedState& state);
 
-// `known`: whether the device tells of its NAND at all.
+// Adds the latencies and rates, as null unless `known`: whether the device reports its NAND.
 void add_to_json(nlohmann::json& json, const VirtualTime& time, bool known);
 
-// The `device` object of every --json output. Unknown figures are null.
+// Returns the `device` object of every --json output. Unknown figures are null.
 nlohmann::json to_json(const SsdStats& stats);
 
 }  // namespace streamfs::ssd

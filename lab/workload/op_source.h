@@ -1,6 +1,7 @@
 // A stream of page operations that can be rewound: a trace, a generator, or either with a prefill.
 // A replay keeps its state by page, so the device and not the length of the stream bounds its
-// memory. Thread safety: none; one reader.
+// memory.
+// Thread safety: none; one reader.
 #pragma once
 
 #include <cstddef>

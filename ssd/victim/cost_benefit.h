@@ -3,7 +3,8 @@
 // Ousterhout, SOSP'91; with this cost Kawaguchi, Nishioka and Motoda, USENIX'95). SepBIT has √age
 // in place of age (Wang et al., FAST'22). Among blocks with equally many valid pages the oldest is
 // best. A choice therefore looks at one block for each number of valid pages, whatever the number
-// of blocks. Thread safety: none; the FTL's lock. After a crash: rebuilt from the block states.
+// of blocks.
+// Thread safety: none; the FTL's lock. After a crash: rebuilt from the block states.
 #pragma once
 
 #include <cmath>

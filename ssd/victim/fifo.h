@@ -1,7 +1,7 @@
 // FIFO: chooses the block that was closed first, whatever its valid pages: a circular log (Menon,
 // "A performance comparison of RAID-5 and log-structured arrays", HPDC'95; Desnoyers, SYSTOR'12,
-// for SSDs). A choice takes constant time. Thread safety: none; the FTL's lock. After a crash:
-// rebuilt in the order of block numbers.
+// for SSDs). A choice takes constant time.
+// Thread safety: none; the FTL's lock. After a crash: rebuilt in the order of block numbers.
 #pragma once
 
 #include "ssd/geometry.h"

@@ -4,8 +4,8 @@
 // inside (Desnoyers, "Analytic models of SSD write performance", ACM TOS 10(2), 2014; Stoica and
 // Ailamaki, VLDB'13). Both figures are measured: f is the valid pages of a stream's closed blocks,
 // r their deaths. All r are halved when their sum reaches the device's pages. A choice looks at
-// each stream once; it is kNoBlock if no candidate has a dead page. Thread safety: none; the FTL's
-// lock. After a crash: r is measured anew.
+// each stream once; it is kNoBlock if no candidate has a dead page.
+// Thread safety: none; the FTL's lock. After a crash: r is measured anew.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Wear-aware: cost-benefit that also spares worn blocks. It chooses the closed block with the
 // largest (1 − u) / u · age / (erases + 1): "cost, age, times" (Chiang and Chang, "Cleaning
 // policies in mobile computers using flash memory", J. Systems and Software 48, 1999). A choice
-// looks at every block, about a nanosecond each. Thread safety: none; the FTL's lock. After a
-// crash: rebuilt from the block states.
+// looks at every block, about a nanosecond each.
+// Thread safety: none; the FTL's lock. After a crash: rebuilt from the block states.
 #pragma once
 
 #include <algorithm>
