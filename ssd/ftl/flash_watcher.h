@@ -1,5 +1,5 @@
-// An observer of flash operations, for a placement policy that keeps a record of what the flash
-// holds. Thread safety: none; the FTL calls it from the thread that writes.
+// An observer of flash operations, for a placement policy that records the content of the flash.
+// Thread safety: none; called in the thread that replays.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ class FlashWatcher {
   virtual ~FlashWatcher() = default;
   // The host programmed a page.
   virtual void stored(Ppn at, const WriteStamp& stamp) = 0;
-  // Garbage collection read a page and its spare area, and is about to copy it.
+  // Garbage collection reads a page and its spare area, and is about to copy it.
   virtual void read(Ppn at) = 0;
   virtual void copied(Ppn to, Ppn from) = 0;
-  // The page is about to be overwritten or trimmed. Garbage collection may copy it once more.
+  // The page is about to be overwritten or trimmed. Garbage collection may still copy it before.
   virtual void dies(Ppn at, uint64_t clock) = 0;
 };
 

@@ -1,17 +1,18 @@
 // The hybrid FTL of PRAM and NAND (Lee, Samsung, "hFTL"): a page map and the states of all blocks
-// in persistent memory, changed word by word, so that nothing is scanned at start and next to
-// nothing lies in RAM. A page written costs two words, or one if nothing lay there before.
+// in persistent memory, changed word by word. Nothing is scanned at start, and RAM holds only the
+// two frontiers. A page write costs two words, or one if the logical page was not mapped.
 //
-// The order of stores, where | is a fence: the page and its spare area on NAND; the map's word |
-// the dead bit of what it replaced, which the next fence takes along. So a bit may be late by one
-// page after a cut: the spare area names what was replaced, and open() sets it again. A collection
-// believes the map and not the bits. A block that is collected goes: erased, into the pool | ; and
-// opened: its bits cleared | made a frontier | out of the pool.
+// The order of stores of a write, where | is a fence: the page and its spare area on NAND; the
+// map's word | the dead bit of the replaced page, which the next fence completes. After a cut the
+// bit may be missing: the spare area names the replaced page, and open() sets its bit. A collection
+// trusts the map and not the bits. A collected block is erased, put into the pool | . A block is
+// opened: its bits cleared | made a frontier | taken out of the pool.
 //
-// Invariants: a live page is where the map says, and its spare area names it; but for what a cut
-// left of the last trim, a page's bit is set exactly if it is programmed and not live.
-// Crash: a write or trim that returned is kept; one under way is there page by page or not.
-// open() reads three lines and, by halves, the spare areas of two blocks, however large the device.
+// Invariants: a live page is where the map says, and its spare area names it. A page's bit is set
+// exactly if it is programmed and not live; only a trim just before a cut may leave it unset.
+// After a crash: a write or trim that returned is kept; of one in progress, each page is kept or
+// not. open() reads a fixed number of lines and, by bisection, the spare areas of the two
+// frontiers, however large the device is.
 //
 // Thread safety: none; the owner locks. Errors are errno values, 0 for none, those of Nand. Counts
 // pages of the flash.
@@ -35,11 +36,12 @@ namespace streamfs::ssd {
 class HybridFtl {
  public:
   static uint64_t region_bytes(const Geometry& geometry) { return HybridLayout(geometry).bytes(); }
-  // Makes an empty device; the flash is erased.
-  // Errors: EINVAL for a spare that cannot hold the open and free blocks, or a region too small.
+  // Makes an empty device. Requires: the flash is erased.
+  // Errors: EINVAL for a spare that cannot hold the open and free blocks, a low_water outside the
+  // pool, or a region that is too small.
   static Result<void> format(const Geometry& geometry, pmem::Region& region);
-  // What it borrows outlives it. Errors: EINVAL for a region of another FTL or of another device,
-  // EIO for one that is damaged, those of Nand.
+  // `region`, `nand` and `counters` outlive the FTL. Errors: EINVAL for a region of another FTL or
+  // device or those of format(), EIO for a damaged region, those of Nand.
   static Result<std::unique_ptr<HybridFtl>> open(const Geometry& geometry, pmem::Region& region,
                                                  Nand& nand, Counters& counters);
 
@@ -51,13 +53,13 @@ class HybridFtl {
   Ppn location(Lpn page) const;
   bool live(Lpn page) const { return location(page) != kNoPage; }
 
-  // Background work: collects the next victim, if it holds at most `valid_limit` live pages.
-  // False: nothing to do, no room for it, or an error.
+  // Background work: collects the next victim if it holds at most `valid_limit` live pages.
+  // Returns false if there is nothing to do, no free block or pool slot, or after an error.
   bool collect_one(uint32_t valid_limit);
   uint32_t free_blocks() const;
 
   uint64_t words_read() const { return words_read_; }  // of the region, by this object
-  // What it keeps between two calls.
+  // Returns the bytes of RAM that it keeps between two calls.
   static uint64_t ram_bytes() { return sizeof(Frontier) * kHybridFrontiers + 3 * kWordSize; }
 
  private:

@@ -1,14 +1,14 @@
-// What the hybrid FTL keeps in persistent memory, in words:
+// The hybrid FTL's layout of persistent memory, in words:
 //
 //   header     line 0: magic and version, user pages, pages per block and blocks
 //   frontiers  line 1: for each open block, its number + 1 (0: none); then the first block that was
 //              never used
-//   pool       line 2: blocks that are erased, number + 1 each (0: none)
+//   pool       line 2: erased blocks, number + 1 each (0: none)
 //   erases     a word a block
-//   dead       a bit a page, whole words a block: not live any more; garbage in an open or free one
-//   map        4 bytes a logical page: the physical page + 1 (0: none)
+//   dead       a bit a page, whole words a block: programmed and not live; undefined in a free
+//   block map        4 bytes a logical page: the physical page + 1 (0: none)
 //
-// Thread safety: pure functions. Crash: see hybrid.h for the order of the stores.
+// Thread safety: pure functions. After a crash: hybrid.h has the order of the stores.
 #pragma once
 
 #include <cstdint>

@@ -1,19 +1,20 @@
 // The log-block FTL: a block map, in which a page lies at its own place in its block, and a few log
-// blocks, each of which takes the newer pages of one logical block in the order they come (Kim et
-// al., "A space-efficient flash translation layer for CompactFlash systems", 2002). Log blocks come
-// to an end by one of three merges:
+// blocks, each of which takes the newer pages of one logical block in the order of their writes
+// (Kim et al., "A space-efficient flash translation layer for CompactFlash systems", 2002). One of
+// three merges ends a log block:
 //
 //   in order, all of it       switch   the log block becomes the data block          0 copies
-//   in order, up to a point   partial  the rest is copied to it, then the same       the rest
+//   in order, up to a point   partial  the rest is copied to it, then as above       the rest
 //   anything else             full     a free block gets the newest of every page    a block
 //
-// Its tables are in RAM and are found again from the spare area: two reads a block, and all of a
-// log block. A trim does not survive that: what was trimmed may read as it was before.
+// The tables are in RAM. recover() rebuilds them from the spare area: a few reads a block (by
+// bisection), and all pages of a log block. A trim does not survive: a trimmed page may read as
+// before the trim.
 //
-// Invariants: a logical block has at most one data and one log block, and what is in its log block
+// Invariants: a logical block has at most one data and one log block, and a page in its log block
 // is newer than the same page in its data block; one block is free for the next full merge.
-// Crash: every page whose write returned is found by recover(); of one under way, it or what was
-// there before. A merge erases nothing before what replaces it is whole.
+// After a crash: recover() finds every page whose write returned; a page in mid-write has its new
+// or its old content. A merge erases a block only after its replacement is whole.
 //
 // Thread safety: none; the owner locks. Errors are errno values, 0 for none, those of Nand. Counts
 // pages of the flash.
@@ -40,29 +41,30 @@ class LogBlockFtl {
     uint64_t switched = 0, partial = 0, full = 0;
   };
 
-  // log_blocks 0: all that the spare holds. `nand` and `counters` outlive it.
-  // Errors: EINVAL for a spare that cannot hold the log blocks and the one for merges.
+  // log_blocks 0: as many as the spare holds. `nand` and `counters` outlive the FTL.
+  // Errors: EINVAL for a spare that cannot hold the log blocks and the block for merges, or for too
+  // large blocks.
   static Result<std::unique_ptr<LogBlockFtl>> make(const Geometry& geometry, uint32_t log_blocks,
                                                    Nand& nand, Counters& counters);
-  // Power-up of a device with data, on an FTL just made.
+  // Power-up of a device with data. Requires: nothing else was called since make().
+  // Errors: EIO for spare areas that no cut explains, those of Nand.
   int recover();
 
   int write(Lpn first, uint32_t count, FrontierId frontier, uint16_t vstream,
             const std::byte* data);
   void trim(Lpn page);
-  int flush() { return 0; }  // a write is safe when it returns
+  int flush() { return 0; }  // a write is durable when it returns
   Ppn location(Lpn page) const;
   bool live(Lpn page) const { return live_bits_.test(page); }
 
-  // Background work: merges the log block that was written to longest ago. False: there is none,
-  // or an error.
+  // Background work: merges the log block that was written to longest ago. Returns false if there
+  // is none, or after an error.
   bool merge_oldest();
 
   uint32_t log_blocks() const { return static_cast<uint32_t>(logs_.size()); }
   uint32_t free_log_blocks() const;
   const Merges& merges() const { return merges_; }
-  // Of the tables, as a controller would hold them: 2 bytes a block, a byte or two a log page, and
-  // a bit a page for trims.
+  // Returns the bytes of the tables as a controller would pack them.
   uint64_t ram_bytes() const;
 
  private:
@@ -81,7 +83,7 @@ class LogBlockFtl {
     uint32_t written = 0;
     bool in_place = true;
     uint64_t last_use = 0;
-    // By page of the logical block: the newest one in here, or kNowhere.
+    // By page of the logical block: its newest place in this log block, or kNowhere.
     std::vector<uint16_t> place = {};
   };
   struct Found;  // at power-up (log_block_recovery.cc)

@@ -1,12 +1,13 @@
 // Flash as a small controller sees it: one page at a time, each with a spare area that the FTL
-// itself writes and, at power-up, reads. What FTLs of the papers stand on (log_block.h, hybrid.h);
-// the page map is told by its Media what is where.
+// itself writes and, at power-up, reads. The FTLs of the papers use it (log_block.h, hybrid.h); the
+// page map uses a Media (page_map.h).
 //
 // Contract: pages of a block are programmed in order, each once per erase. After a power cut a page
 // that was being programmed is whole, torn or still erased; a block that was being erased is as it
 // was, erased, or torn in every page.
-// Thread safety: none; the owner locks. Errors are errno values, 0 for none; after one, nothing of
-// that call counts.
+//
+// Thread safety: none; the owner locks. Errors are errno values, 0 for none; the caller must not
+// rely on any effect of a call that failed.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +20,11 @@ namespace streamfs::ssd {
 
 // 24 bytes of the 64 beside a page of 2 KiB.
 struct Spare {
-  Lpn page = kNoPage;      // whose place this is; kNoPage: torn
-  Ppn replaced = kNoPage;  // what it makes dead (hybrid.h)
-  uint64_t sequence = 0;   // of every programming
-  bool padding = true;     // holds nothing
-  bool in_place = false;   // this page and all before it lie where their numbers say (log_block.h)
+  Lpn page = kNoPage;      // the logical page; kNoPage: torn
+  Ppn replaced = kNoPage;  // the physical page that becomes dead (hybrid.h)
+  uint64_t sequence = 0;   // counts programs (log_block.h)
+  bool padding = true;     // without data
+  bool in_place = false;   // this page and all before it lie at their own places (log_block.h)
 };
 
 class Nand {
@@ -35,7 +36,7 @@ class Nand {
   virtual int copy(Ppn from, Ppn to, const Spare& spare) = 0;
   virtual int erase(BlockIndex block) = 0;
   virtual int read(Ppn at, std::byte* data) = 0;
-  virtual std::optional<Spare> spare(Ppn at) = 0;  // none: erased
+  virtual std::optional<Spare> spare(Ppn at) = 0;  // none for an erased page
 };
 
 }  // namespace streamfs::ssd

@@ -1,14 +1,15 @@
-// The page-mapped FTL: mapping, open blocks, garbage collection; one copy of it for the SSD with
+// The page-mapped FTL: mapping, open blocks, garbage collection; the same code for the SSD with
 // data and for replay without.
 //
-// Invariants: a page is programmed in order and once per erase; a logical page is live on at most
-// one physical page; a block is erased only when nothing in it is live and every newer version that
-// made it dead is committed (on a device without power-loss protection: has left the buffer).
-// Media keeps what must survive and is told in this order: store or move (data), stamp_* (spare
-// area), committed (from here on the pages count). It may fail in store (without data: padding),
-// move and erased. After kProgramFailed nothing of that call is on the flash: the block is told
-// failed(), what lives in it moves elsewhere, and then it is retired().
-// Victim answers "which block is collected", Router "which open block takes a copy".
+// Invariants: a page is programmed in order and once per erase. A logical page is live on at most
+// one physical page. A block is erased only when none of its pages is live and every newer version
+// that made one dead is committed (without power-loss protection: has left the buffer).
+//
+// Media keeps the data that must survive. It is called in this order: store or move (data), stamp_*
+// (spare area), committed (from then on the pages count). store (without data: padding), move and
+// erased may fail. After kProgramFailed no page of that call is on the flash: PageMap calls
+// failed() for the block, moves its live pages elsewhere, and then calls retired().
+// Victim chooses the block to collect, Router the open block for a copy.
 //
 // Thread safety: none; the owner locks. Errors are errno values, 0 for none: this is the hot path.
 #pragma once
@@ -31,10 +32,10 @@
 
 namespace streamfs::ssd {
 
-// What Media answers when NAND could not program a block.
+// Returned by Media if NAND could not program a block.
 inline constexpr int kProgramFailed = -1;
 
-// What is known of a block at power-up.
+// The state of a block at power-up.
 struct RecoveredBlock {
   uint32_t written = 0;  // pages that cannot be programmed before the next erase
   FrontierId frontier = 0;
@@ -46,55 +47,56 @@ struct RecoveredBlock {
 template <typename Media, typename Victim, typename Router>
 class PageMap {
  public:
-  // `geometry` is in map units: so are all pages here, and `data` holds whole ones. It may promise
-  // the host more than the flash holds: then writes end in ENOSPC.
+  // `geometry` is in map units, and so are all pages here; `data` holds whole map units. The host
+  // may be promised more pages than the flash holds: writes then end in ENOSPC.
   PageMap(const Geometry& geometry, Media& media, Victim& victim, Router& router,
           Counters& counters, LiveCounts& live);
 
-  // Takes over a device with data: `location` by logical page (kNoPage: not mapped).
+  // Takes over a device with data; `location` is by logical page (kNoPage: not mapped).
+  // Requires: nothing was written yet.
   void restore(std::span<const RecoveredBlock> blocks, std::span<const Ppn> location,
                uint64_t next_sequence);
-  // Becomes what `other` is now, and so do its victim policy, router and live counts. Both have one
-  // geometry. What Media holds and what was counted stay the owner's to copy.
+  // Copies the state of `other`, with its victim policy, router and live counts; withhold() and
+  // host_victim_share() keep their values. The owner copies Media and Counters.
+  // Requires: equal geometries.
   void go_on_from(const PageMap& other);
 
-  // Errors: ENOSPC when no block can be freed or too many are bad, or what Media said. Pages before
-  // the failing one are written.
+  // Errors: ENOSPC when no block can be freed or too many are bad, those of Media. A prefix of the
+  // pages, perhaps empty, is then written.
   int write(Lpn first, uint32_t count, FrontierId frontier, uint16_t vstream,
             const std::byte* data);
   void trim(Lpn page);
-  // Nothing more comes for this frontier: its open block is closed as it is, so that it can be
-  // collected. What comes after all opens another, so it stays open where free blocks are few; and
-  // without power-loss protection, where padding may cost more than is given back.
+  // The host expects no write to this frontier: closes its open block as it is, so that it can be
+  // collected. Does nothing if free blocks are few, because a later write opens another block, or
+  // without power-loss protection, because padding may cost more than it frees.
   void seal(FrontierId frontier);
-  // Pads and commits what the buffers hold; nothing to do with power-loss protection. An error
-  // means that what the buffers hold is still there and not yet safe.
+  // Pads and commits the buffered pages of host writes; does nothing with power-loss protection.
+  // After an error the buffered pages are readable but not durable.
   int flush();
 
-  // Background work, a step at a time: up to `most` pages of one block move, and the block is
-  // erased when none is left. False: nothing to do, no room for it, or an error. Collects the next
-  // victim if it holds at most `valid_limit` valid pages.
+  // A step of background work: moves up to `most` pages of the next victim, if that holds at most
+  // `valid_limit` valid pages, and erases it when none is left. Returns false if there is nothing
+  // to do or no room, or after an error.
   bool collect_some(uint32_t valid_limit, uint32_t most);
-  // Moves data off the least erased closed block if `spread` erases lie between it and the most
-  // erased one: data that stays there keeps it from wearing.
+  // A step of wear levelling: moves up to `most` pages off the least erased closed block if the
+  // most erased block has more than `spread` erases more. Returns as collect_some().
   bool level_wear(uint32_t spread, uint32_t most);
   struct Wear {
     uint32_t least = 0, most = 0;  // erases of good blocks
   };
   Wear wear() const;
   size_t free_blocks() const { return free_.size(); }
-  // Garbage is collected as if there were so many free blocks fewer: the device does what a smaller
-  // one would.
+  // Collects garbage as if there were `blocks` fewer free blocks, like a smaller device.
   void withhold(uint32_t blocks) { withheld_ = blocks; }
-  // Share of valid pages in what the host's own writes collected lately, or in the best block that
-  // there is now, if that has fewer; 0 before the first. What idle time collects dearer costs more
-  // than it saves.
+  // Returns the mean share of valid pages in the victims that host writes recently collected, or
+  // that of the best victim at present if it is smaller; 0 before the first. A victim in idle time
+  // with a much larger share costs more than it saves.
   double host_victim_share();
 
   Ppn location(Lpn page) const { return location_[page]; }
-  // Memory is what a large replay waits for: say early which page comes soon.
+  // Prefetches the page's map entry: a large replay waits mostly for memory.
   void prefetch(Lpn page) const { __builtin_prefetch(&location_[page], 1); }
-  // And a little later, once that has arrived, the block that holds it.
+  // Prefetches the state of the page's block; call it once the map entry has arrived.
   void prefetch_block(Lpn page) const {
     const Ppn at = location_[page];
     if (at == kNoPage) return;
@@ -116,8 +118,9 @@ class PageMap {
     uint32_t erases = 0;
     uint64_t opened_at = 0;
     uint64_t uncommitted_since = UINT64_MAX;  // sequence of the first page in the buffer
-    // What made pages of this block dead, to be committed before it is erased: pages up to this
-    // sequence on these frontiers (bit: frontier % 64). Only without power-loss protection.
+    // The pages that must be committed before this block is erased, because they made its pages
+    // dead: those up to this sequence on these frontiers (bit: frontier % 64). Used only without
+    // power-loss protection.
     uint64_t superseded_sequence = 0;
     uint64_t superseded_by = 0;
 
@@ -160,7 +163,7 @@ class PageMap {
 
   const Geometry geometry_;
   const uint32_t wordline_;  // pages committed together; 1 with power-loss protection
-  const uint32_t unit_;      // 4 KiB pages of one page here: counters are in the former
+  const uint32_t unit_;      // 4 KiB pages in a map unit; counters are in 4 KiB pages
   Media& media_;
   Victim& victim_;
   Router& router_;
@@ -172,8 +175,8 @@ class PageMap {
   std::vector<Block> blocks_;
   std::vector<BlockIndex> open_;  // by frontier
   std::deque<BlockIndex> free_;
-  std::deque<BlockIndex> pending_;  // dead, to be erased once erasable()
-  std::deque<BlockIndex> failed_;   // programmed no more, not yet emptied
+  std::deque<BlockIndex> pending_;  // without live pages, to be erased once erasable()
+  std::deque<BlockIndex> failed_;   // not programmable, not yet emptied
   double host_victim_share_ = 0;    // recent mean
   bool levelling_ = false;          // the next block opened is the most worn one
   std::vector<Ppn> survivors_;      // of the block being collected

@@ -1,11 +1,11 @@
-// PageMap: work for when the host is idle. Included by page_map.h.
+// PageMap: work while the host is idle. Included by page_map.h.
 #pragma once
 
 #include "ssd/ftl/page_map.h"
 
 namespace streamfs::ssd {
 
-// The last free block stays with the host's own collections.
+// Leaves the last free block to the host's own collections.
 template <typename M, typename V, typename R>
 bool PageMap<M, V, R>::collect_some(uint32_t valid_limit, uint32_t most) {
   if (free_.size() <= 1 || empty_failed() != 0) return false;

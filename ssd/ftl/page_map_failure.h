@@ -5,8 +5,8 @@
 
 namespace streamfs::ssd {
 
-// An open block is programmed no more. Its pages, also those in the buffer, stay readable until
-// empty_failed() has moved them.
+// Marks an open block as failed. Its pages, also buffered ones, stay readable until empty_failed()
+// has moved them.
 template <typename M, typename V, typename R>
 void PageMap<M, V, R>::fail(BlockIndex index) {
   Block& block = blocks_[index];
@@ -19,9 +19,9 @@ void PageMap<M, V, R>::fail(BlockIndex index) {
   media_.failed(index);
 }
 
-// Moves what lives in failed blocks and retires them. On an error they stay, whole, for the next
-// attempt. Pages that were in a failed block's buffer may already be what made older versions dead:
-// so nothing is erased before all of them are committed.
+// Moves the live pages of failed blocks and retires the blocks. After an error the blocks stay for
+// the next attempt. A failed block's buffered pages may have made older versions dead, so no block
+// is erased before all of them are committed.
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::empty_failed() {
   if (failed_.empty()) return 0;
@@ -58,7 +58,7 @@ int PageMap<M, V, R>::commit_all() {
   return result;
 }
 
-// Too few good blocks are left for garbage collection to go on for ever.
+// Returns whether too few good blocks are left for garbage collection.
 template <typename M, typename V, typename R>
 bool PageMap<M, V, R>::worn_out() const {
   return live_.bad_blocks > 0 && geometry_.blocks < geometry_.needed_blocks() + live_.bad_blocks;

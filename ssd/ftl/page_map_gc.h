@@ -7,7 +7,7 @@ namespace streamfs::ssd {
 
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::collect_to_low_water() {
-  // Padding may eat what small blocks give back: then the device is full, not busy for ever.
+  // Padding may use up all that small blocks free: the device is then full.
   for (uint32_t attempts = 2 * geometry_.blocks; free_.size() <= geometry_.low_water + withheld_;
        --attempts) {
     if (attempts == 0) return ENOSPC;
@@ -22,12 +22,13 @@ int PageMap<M, V, R>::collect_to_low_water() {
   return 0;
 }
 
-// Frees one block. ENOSPC: no closed block holds a dead page, or there is no room for the copies.
+// Collects one block. ENOSPC: no closed block holds a dead page, or there is no room for the
+// copies.
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::collect() {
   const BlockIndex victim = victim_.choose(clock_);
   if (victim == kNoBlock) return ENOSPC;
-  // Some policies take such a block and go on to the next; but there must be something to find.
+  // Some policies choose a full block and then the next one; fail only if no block has a dead page.
   if (blocks_[victim].valid == geometry_.pages_per_block && !any_to_gain()) return ENOSPC;
   constexpr double kNewest = 1.0 / 16;
   const double share = static_cast<double>(blocks_[victim].valid) / geometry_.pages_per_block;
@@ -35,7 +36,7 @@ int PageMap<M, V, R>::collect() {
   return collect(victim, UINT32_MAX);
 }
 
-// Moves up to `most` pages of a closed block; without any left it is erased.
+// Moves up to `most` pages of a closed block and erases it when none is left.
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::collect(BlockIndex victim, uint32_t most) {
   Block& block = blocks_[victim];
@@ -51,13 +52,13 @@ int PageMap<M, V, R>::collect(BlockIndex victim, uint32_t most) {
   return empty_failed();
 }
 
-// Copies what lives in a block to where the router says. A target that fails is left for another.
+// Copies a block's live pages to the router's frontiers. If a target fails, the next one is used.
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::move_survivors(BlockIndex victim, uint32_t most) {
   const Block& block = blocks_[victim];
   gather_valid(victim);
   if (survivors_.size() > most) survivors_.resize(most);
-  const auto ask = [&](size_t i) {  // once for each copy: policies learn from the question
+  const auto ask = [&](size_t i) {  // once for each copy: policies learn from the call
     if constexpr (requires { router_.reads(Ppn{}); }) router_.reads(survivors_[i]);
     return router_.for_copy(resident_[survivors_[i]], block.frontier, clock_);
   };
@@ -97,7 +98,7 @@ void PageMap<M, V, R>::gather_valid(BlockIndex block) {
     __builtin_prefetch(residents + i);
   valid_.for_each_set(uint64_t{block} * geometry_.pages_per_block, geometry_.pages_per_block,
                       [&](uint64_t page) {
-                        prefetch(resident_[page]);  // copy_run will want it
+                        prefetch(resident_[page]);  // for copy_run()
                         if constexpr (requires { router_.prefetch(resident_[page]); })
                           router_.prefetch(resident_[page]);
                         survivors_.push_back(static_cast<Ppn>(page));
@@ -105,7 +106,7 @@ void PageMap<M, V, R>::gather_valid(BlockIndex block) {
   SFS_ASSERT(survivors_.size() == blocks_[block].valid);
 }
 
-// A copy that finds no free block joins another open block: separation yields to progress.
+// If no block is free, a copy joins another open block: progress comes before separation.
 template <typename M, typename V, typename R>
 FrontierId PageMap<M, V, R>::room_for_copy(FrontierId wanted) {
   if (has_room(wanted)) return wanted;
@@ -157,7 +158,7 @@ bool PageMap<M, V, R>::holds_back(size_t frontier, const Block& dead) const {
 template <typename M, typename V, typename R>
 bool PageMap<M, V, R>::erasable(const Block& dead) const {
   if (wordline_ == 1) return true;
-  if (!failed_.empty()) return false;  // they hold pages of the buffer, too
+  if (!failed_.empty()) return false;  // failed blocks hold buffered pages, too
   for (size_t frontier = 0; frontier < open_.size(); ++frontier)
     if (holds_back(frontier, dead)) return false;
   return true;

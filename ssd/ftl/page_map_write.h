@@ -127,7 +127,7 @@ void PageMap<M, V, R>::trim(Lpn page) {
   counters_.trimmed_pages += unit_;
 }
 
-// Makes `page` live at `at`; its old place must be dead already.
+// Makes `page` live at `at`. Requires: its old place is dead.
 template <typename M, typename V, typename R>
 void PageMap<M, V, R>::place(Ppn at, Lpn page) {
   location_[page] = at;
@@ -183,8 +183,8 @@ void PageMap<M, V, R>::close(BlockIndex index) {
   victim_.add(index, {block.valid, block.opened_at, block.frontier, block.erases});
 }
 
-// The host leaves the last free block to garbage collection, which needs at most one at a time.
-// Without one (a collection failed half way) the open blocks belong to its next attempt.
+// Host writes leave the last free block to garbage collection, which needs at most one at a time.
+// Without a free block (a collection failed half way) the open blocks belong to its next attempt.
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::make_room(FrontierId frontier) {
   while (!has_room(frontier) || free_.empty()) {
@@ -200,7 +200,8 @@ int PageMap<M, V, R>::make_room(FrontierId frontier) {
   return 0;
 }
 
-// `pages` more pages of an open block are programmed or, without power-loss protection, buffered.
+// Call after `pages` more pages of an open block were programmed or, without power-loss protection,
+// buffered.
 template <typename M, typename V, typename R>
 void PageMap<M, V, R>::advanced(BlockIndex index, uint32_t pages, uint64_t first_sequence) {
   Block& block = blocks_[index];
@@ -249,7 +250,7 @@ void PageMap<M, V, R>::seal(FrontierId frontier) {
   close(block);
 }
 
-// Copies in a buffer need no flush: their source is not erased before they are committed.
+// Buffered copies need no flush: their source is erased only after they are committed.
 template <typename M, typename V, typename R>
 int PageMap<M, V, R>::flush() {
   for (FrontierId frontier = 0; frontier < geometry_.streams; ++frontier) {

@@ -1,6 +1,6 @@
-// Which open block takes a page? The device's own answer: host writes go to the open block of their
-// stream, copies where GcMode says. Simulated policies answer for themselves (policy/placement/).
-// Thread safety: none; the FTL's lock.
+// Chooses the open block for a page. This is the device's own router: host writes go to the open
+// block of their stream, copies where GcMode says. Simulated policies have their own
+// (lab/placement/). Thread safety: none; the FTL's lock.
 #pragma once
 
 #include "ssd/geometry.h"

@@ -1,5 +1,5 @@
-// What every FTL here is to its host: pages written, trimmed, made safe and found again. A driver
-// that takes an Ftl works on the page map, the log-block FTL and the hybrid one alike.
+// The interface of every FTL here to its host: write, trim, flush and locate pages. A driver that
+// takes an Ftl works with the page map, the log-block FTL and the hybrid FTL.
 #pragma once
 
 #include <concepts>
@@ -12,8 +12,8 @@
 
 namespace streamfs::ssd {
 
-// write() and flush() return errno values, 0 for none; the pages before the one that failed are
-// written. location() is kNoPage where nothing is live.
+// write() and flush() return errno values, 0 for none; after an error of write() a prefix of the
+// pages, perhaps empty, is written. location() is kNoPage for a page that is not live.
 template <typename T>
 concept Ftl = requires(T& ftl, const T& known, Lpn page, uint32_t count, FrontierId frontier,
                        uint16_t vstream, const std::byte* data) {
@@ -24,7 +24,8 @@ concept Ftl = requires(T& ftl, const T& known, Lpn page, uint32_t count, Frontie
   { known.live(page) } -> std::same_as<bool>;
 };
 
-// Page after page: write_page(page, bytes) is 0 or an errno value, which ends it. No data: none.
+// Calls write_page(page, bytes) for each page and counts it; returns the first errno value, or 0.
+// `data` may be null, and `bytes` then is.
 template <typename WritePage>
 int write_each(Lpn first, uint32_t count, const std::byte* data, uint32_t page_bytes,
                Counters& counters, const WritePage& write_page) {

@@ -1,9 +1,10 @@
 // The flash of an image file: data at its physical place, spare area, block records. Pages are map
-// units, but for read(). Asserts what NAND demands: pages of a block in order, each once per erase.
+// units, except in read(). Asserts the rules of NAND: pages of a block in order, each once per
+// erase.
 //
-// Thread safety: none; the SSD's lock. read() may run beside other reads.
-// Crash: see layout.h; data is written before its spare entry. After a power cut (NandFaults) no
-// call changes the flash any more, and what can fail does.
+// Thread safety: none; the SSD's lock. read() may run beside other reads. After a crash: see
+// layout.h; data is written before its spare entry. After a power cut (NandFaults) no call changes
+// the flash; store() and move() fail with EIO, and read() still works.
 #pragma once
 
 #include <memory>
@@ -18,18 +19,19 @@
 
 namespace streamfs::ssd {
 
-// What read() answers beside errno values: the data is not what was programmed.
+// Returned by read() beside errno values: the data does not fit its checksum.
 inline constexpr int kDataDamaged = -2;
 
 class ImageMedia {
  public:
-  // `faults` may be none.
+  // `faults` may be null.
   ImageMedia(Image& image, LatencyModel& latency, NandFaults* faults);
   void restore(const SpareScan& scan);
   bool powered() const { return powered_; }
-  void power_off() { powered_ = false; }  // it went elsewhere
+  void power_off() { powered_ = false; }  // after a cut outside this object
 
-  // The calls of PageMap; store and move return errno values or kProgramFailed.
+  // The calls of PageMap (its contract: page_map.h). store and move return errno values or
+  // kProgramFailed; erased() returns false if the erase failed.
   int store(Ppn at, const std::byte* data, uint32_t pages);
   int move(std::span<const Ppn> from, Ppn to);
   void stamp_host(Ppn at, Lpn page, WriteStamp stamp);
@@ -41,8 +43,9 @@ class ImageMedia {
   void failed(BlockIndex block);
   void retired(BlockIndex block);
 
-  // In pages of 4 KiB: those of map unit u from u × map_unit_pages on. Whole map units are held
-  // against the checksum in their spare entries; `data` is worth nothing after an error.
+  // Reads pages of 4 KiB; map unit u begins at page u × map_unit_pages. Checks every map unit that
+  // it touches against the checksum in its spare entry. Returns errno values or kDataDamaged;
+  // `data` is then undefined.
   int read(Ppn first, std::byte* data, uint32_t pages) const;
   void trimmed(Lpn page, uint64_t sequence);
 
@@ -70,10 +73,10 @@ class ImageMedia {
   const bool plp_;
   bool powered_ = true;
   std::vector<uint32_t> programmed_;        // by block: pages stamped since its erase
-  std::vector<uint32_t> committed_;         // by block: pages out of the buffer
+  std::vector<uint32_t> committed_;         // by block: pages that left the buffer
   std::vector<bool> unclean_;               // by block: see SpareScan
   Ppn stored_at_ = 0;                       // of the last store
-  std::vector<uint32_t> stored_checksums_;  // of its pages
+  std::vector<uint32_t> stored_checksums_;  // of the last store's pages
   std::unique_ptr<std::byte, FreeDeleter> copy_buffer_;
 };
 

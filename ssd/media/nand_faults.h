@@ -1,4 +1,4 @@
-// What NAND does wrong: asked by the media inside its operations. Power cuts are for tests.
+// Faults of NAND. The media ask for them inside their operations. Power cuts are for tests.
 // Thread safety: called under the SSD's lock.
 #pragma once
 
@@ -15,19 +15,19 @@ class NandFaults {
  public:
   virtual ~NandFaults() = default;
 
-  // Is this wordline of the block, or the block itself, at the end of its life?
+  // Returns whether this program of a wordline, or this erase, fails.
   virtual bool program_fails(BlockIndex /*block*/, uint32_t /*erases*/, uint32_t /*wordline*/) {
     return false;
   }
   virtual bool erase_fails(BlockIndex /*block*/, uint32_t /*erases*/) { return false; }
 
-  // Does the power go inside this operation? After yes, nothing reaches the flash any more, and
-  // each page of the operation (programmed together; all pages of an erased block) is torn.
-  // A program: a wordline, or without power-loss protection's need to wait for one, a map unit.
+  // Returns whether the power fails inside this operation. If so, each page of the operation is
+  // torn (all pages of a block for an erase), and nothing reaches the flash afterwards. A program
+  // is a wordline or, with power-loss protection, a map unit.
   virtual bool power_fails_programming(Ppn /*first*/, uint32_t /*pages*/) { return false; }
   virtual bool power_fails_erasing(BlockIndex /*block*/) { return false; }
-  // Leaves in a page's data and spare entry (as they would be after a program, before an erase)
-  // what a half-done operation leaves.
+  // Changes a page's data and spare entry to the result of a half-done operation. They are as after
+  // a whole program, or as before an erase.
   virtual void tear(Bytes /*data*/, SpareEntry& /*entry*/) {}
 };
 
@@ -42,7 +42,7 @@ class SeededFailures final : public NandFaults {
   FailureRates rates_;
 };
 
-// Blocks that are bad from the factory: `bad_blocks` different ones, by the seed.
+// Returns `bad_blocks` different blocks that are bad from the factory, chosen by the seed.
 std::vector<BlockIndex> factory_bad_blocks(const Geometry& geometry);
 
 }  // namespace streamfs::ssd

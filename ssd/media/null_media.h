@@ -1,6 +1,6 @@
-// Media without data: replay at full speed over the same FTL. With a latency model it keeps time,
-// too; the replay brackets each host request with begin_write() and end_write() of the model.
-// Without one every call is next to nothing. A watcher is told what is programmed.
+// Media without data, for fast replay over the same FTL. With a latency model it also simulates
+// time; the replay brackets each host request with begin_write() and end_write() of the model. A
+// watcher is told of each page that the host or garbage collection programs.
 // Thread safety: none.
 #pragma once
 

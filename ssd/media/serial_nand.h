@@ -1,9 +1,9 @@
-// One NAND die behind a slow bus that does one thing after another, as in the devices of Lee
-// (Samsung): pages with their spare areas, with or without data, and a clock. Power can be cut at
-// any operation.
+// One NAND die behind a slow bus that does one operation after another, as in the devices of Lee
+// (Samsung): pages with their spare areas, with or without data, and a clock. The power can be cut
+// at any program or erase.
 //
-// Thread safety: none. Crash: simulated only: cut_after(). From the cut on every call fails with
-// EIO and changes nothing until power_on().
+// Thread safety: none. After a crash: cut_after() simulates one. From the cut until power_on(),
+// program(), copy(), erase() and read() fail with EIO and change no page; spare() still answers.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace streamfs::ssd {
 
-// Of whole operations: array, bus and driver.
+// Times of whole operations: array, bus and driver together.
 struct SerialTiming {
   uint64_t read_ns = 0, spare_read_ns = 0, program_ns = 0, erase_ns = 0;
 };
@@ -27,20 +27,21 @@ class SerialNand final : public Nand {
     uint64_t reads = 0, spare_reads = 0, programs = 0, erases = 0;
   };
 
-  // Asserts what NAND demands. page_bytes 0: without data.
+  // page_bytes 0: without data. Programs assert the rules of NAND.
   SerialNand(const Geometry& geometry, uint32_t page_bytes, const SerialTiming& timing);
 
   uint32_t page_bytes() const override { return page_bytes_; }
   int program(Ppn at, const Spare& spare, const std::byte* data) override;
   int copy(Ppn from, Ppn to, const Spare& spare) override;
   int erase(BlockIndex block) override;
-  int read(Ppn at, std::byte* data) override;  // padding: zeroes; torn: EIO
+  int read(Ppn at, std::byte* data) override;  // padding: zeroes; torn or erased: EIO
   std::optional<Spare> spare(Ppn at) override;
 
   const Operations& operations() const { return operations_; }
   uint64_t busy_ns() const { return busy_ns_; }
 
-  // The power fails in the n-th program or erase from now on, 0 being the next.
+  // Cuts the power after `operations` more programs and erases, inside the next one. `seed` decides
+  // whether that one is done, torn or not begun.
   void cut_after(uint64_t operations, uint64_t seed);
   bool powered() const { return powered_; }
   void power_on();
@@ -60,11 +61,11 @@ class SerialNand final : public Nand {
   const SerialTiming timing_;
   std::vector<Page> pages_;
   std::vector<std::byte> data_;
-  std::vector<uint32_t> written_;  // by block
+  std::vector<uint32_t> written_;  // by block: programmed pages
   Operations operations_;
   uint64_t busy_ns_ = 0;
-  Ppn in_register_ = kNoPage;  // the page read last
-  uint64_t left_ = UINT64_MAX, seed_ = 0;
+  Ppn in_register_ = kNoPage;              // the page read last
+  uint64_t left_ = UINT64_MAX, seed_ = 0;  // operations before the cut
   bool powered_ = true;
 };
 

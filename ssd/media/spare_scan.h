@@ -1,12 +1,11 @@
-// Power-up: what the spare area says is on the flash.
+// Power-up: derives the content of the flash from the spare area.
 //
-// Programming goes in order through a block, so a block ends at the first wordline without any
-// programmed page, and only its last wordline (with power-loss protection: its last map unit) can
-// have been torn by a power cut. Torn spare entries show by their checksum. Torn data under a whole
-// entry shows by the data's checksum, which is compared where the power may have gone: in the last
-// wordline of blocks that are not full, in wordlines among the last that were programmed, and
-// everywhere in kBlockDoubtful blocks.
-// Thread safety: none; before the device serves anybody. Crash: changes the image only by marking
+// A block is programmed in order. It therefore ends at its first erased wordline, and a power cut
+// can have torn only its last wordline (with power-loss protection: its last map unit). A torn
+// spare entry fails its checksum. Torn data under a whole entry fails the data's checksum. The scan
+// checks data in the last wordline of blocks that are not full, in the wordlines that were
+// programmed last, and everywhere in kBlockDoubtful blocks.
+// Thread safety: none; runs before the device serves requests. After a crash: the scan only marks
 // blocks kBlockDoubtful; a second scan finds the same.
 #pragma once
 
@@ -23,33 +22,34 @@ namespace streamfs::ssd {
 struct SpareScan {
   std::vector<RecoveredBlock> blocks;
   std::vector<BlockIndex> half_erased;  // to be erased again before use
-  std::vector<BlockIndex> unclean;      // their spare areas hold garbage, erase must remove it
-  std::vector<Ppn> location;            // by logical page
+  std::vector<BlockIndex> unclean;      // the next erase must clear garbage from their spare areas
+  std::vector<Ppn> location;            // by logical page; kNoPage: not mapped
   uint64_t next_sequence = 1;
-  uint64_t damaged_pages = 0;  // spare entries that no power cut explains
+  uint64_t damaged_pages = 0;  // damaged spare entries that no power cut explains
 };
 
-// What a log of contexts says of the flash as it was: the rest need not be looked at.
+// An earlier state of the flash, from a log of contexts. A scan from it reads only later pages.
 struct ScanBase {
   struct Block {
-    uint32_t committed = 0;  // pages that `location` knows of
-    uint32_t erases = 0;     // when it did: another number now means that nothing is in it
+    uint32_t committed = 0;  // pages that `location` covers
+    uint32_t erases = 0;     // at that time; if it differs from the block's, the block is empty
   };
   std::vector<Block> blocks;
-  std::vector<Ppn> location;  // of what was committed
-  uint64_t sequence = 0;      // of anything programmed by then, at most
+  std::vector<Ppn> location;  // of the committed pages, by logical page
+  uint64_t sequence = 0;      // the largest that was given to a page or trim by then
 };
 
-// In map units. Looks only into blocks that were not full at the time of `base`. What was erased
-// since must not have been programmed since.
+// Does scan_spare() from `base`: reads the spare areas of blocks that were not full then, and sets
+// blocks_read to their number. Requires: a block that was erased since was not programmed since.
 SpareScan scan_spare_since(Image& image, bool mark, const ScanBase& base, uint32_t& blocks_read);
 
-// In map units. With `mark`, blocks with torn pages become kBlockDoubtful.
+// Scans the whole spare area, in map units. With `mark`, blocks with torn pages become
+// kBlockDoubtful.
 SpareScan scan_spare(Image& image, bool mark);
 
 uint32_t checksum_of(const SpareEntry& entry);
 
-// Is this the map unit that was programmed with the entry?
+// Returns whether the map unit's data has the entry's checksum.
 bool fits(const SpareEntry& entry, ConstBytes unit);
 
 }  // namespace streamfs::ssd

@@ -1,7 +1,7 @@
-// What the firmware keeps of a block that it writes to, in RAM and, as it is, in the global
-// context: "block index, page offset, program level etc., total of 27 bytes" (Vishwakarma 2019).
-// Four streams are 108 bytes more. The source names three fields; the others are ours. Thread
-// safety: values. Numbers are little-endian, bytes unaligned.
+// The firmware's record of an active block, in RAM and, byte for byte, in the global context:
+// "block index, page offset, program level etc., total of 27 bytes" (Vishwakarma 2019). Four
+// streams take 108 bytes more. The source names three fields; the others are our choice. Thread
+// safety: values. Numbers are little-endian and unaligned.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ template <typename Value>
 struct Packed {
   std::array<std::byte, sizeof(Value)> bytes{};
   void operator=(Value value) { std::memcpy(bytes.data(), &value, sizeof(value)); }
-  operator Value() const {  // NOLINT(google-explicit-constructor): stands for it
+  operator Value() const {  // NOLINT(google-explicit-constructor): used like a Value
     Value value;
     std::memcpy(&value, bytes.data(), sizeof(value));
     return value;
@@ -33,10 +33,10 @@ struct ActiveBlock {
   Packed<uint32_t> page_offset;     // of the first page that is not programmed
   Packed<uint8_t> program_level;    // bits of its cells that a program writes
   Packed<uint8_t> stream;           // its frontier
-  Packed<uint8_t> transfer_buffer;  // the one that holds its data in transit
-  Packed<uint64_t> sequence;        // of the last page programmed in any block
-  Packed<uint32_t> erases;          // of this block, when it was opened
-  Packed<uint32_t> buffered_pages;  // not in page_offset yet
+  Packed<uint8_t> transfer_buffer;  // holds its data in transit
+  Packed<uint64_t> sequence;        // of the last page or trim of the device
+  Packed<uint32_t> erases;          // of this block
+  Packed<uint32_t> buffered_pages;  // not yet counted in page_offset
 };
 static_assert(sizeof(ActiveBlock) == 27 && alignof(ActiveBlock) == 1);
 static_assert(sizeof(std::array<ActiveBlock, kStreams>) == 108);

@@ -1,11 +1,12 @@
-// The global context (Vishwakarma 2019, section 4): what the firmware needs to go on after a power
-// cut, written to NAND now and then. Here: the active blocks' records, the state of every block,
-// and those chunks of the map that changed since the context before.
+// The log of global contexts (Vishwakarma 2019, section 4). A context is the state that the
+// firmware needs to continue after a power cut, written to NAND at intervals: the active blocks'
+// records, the state of every block, and the chunks of the map that changed since the previous
+// context.
 //
-// Two halves of flash. Contexts go one behind the other into one of them, each in pages of its own
-// with a generation and a checksum; the first of a half has all of the map. When a half is full the
-// other one is erased and begun: a cut before its first context is whole leaves the old half good.
-// Thread safety: none. Crash: the last whole context counts; recover() finds it.
+// The log has two halves of flash. Contexts follow each other in one half, each in its own pages
+// with a generation and a checksum; the first of a half has all of the map. When a half is full,
+// the other is erased and begun. A cut before its first context is whole leaves the old half valid.
+// Thread safety: none. After a crash: recover() finds the last whole context.
 #pragma once
 
 #include <array>
@@ -23,24 +24,25 @@
 
 namespace streamfs::ssd::emmc {
 
-// Of the default stream, of the others, of garbage collection.
+// Active blocks of the default stream, of the other streams, and of garbage collection.
 using ActiveBlocks = std::array<ActiveBlock, kStreams + 2>;
-inline constexpr uint32_t kChunkEntries = 1024;  // of the map, 4 KiB
+inline constexpr uint32_t kChunkEntries = 1024;  // map entries in a chunk: 4 KiB
 
 struct Context {
   ActiveBlocks active;
-  ScanBase base;  // its location is read by whoever writes it, chunk by chunk
+  ScanBase base;  // append() writes its location in chunks
 };
 
 class ContextLog {
  public:
-  // `faults` may be none.
+  // `faults` may be null.
   ContextLog(Image& image, NandFaults* faults);
 
-  // None: there never was a whole one. Contexts go on behind what is found.
+  // Returns the last whole context; none if the log has none. The next append() begins the other
+  // half, because torn pages may follow the context.
   std::optional<Context> recover();
-  // Writes a context with the dirty chunks of base.location, or with all. False once the power is
-  // gone, inside it too.
+  // Writes a context with the dirty chunks of base.location, or with all chunks at the start of a
+  // half. Returns false after a power cut, also inside this call.
   bool append(const Context& context, std::span<const uint32_t> dirty_chunks);
 
   uint64_t pages_written() const { return pages_written_; }
@@ -50,7 +52,7 @@ class ContextLog {
   struct Entry {
     uint64_t generation = 0;
     std::vector<std::byte> bytes;
-    uint64_t end = 0;  // the page behind it
+    uint64_t end = 0;  // the page after it
   };
   std::optional<Entry> read_entry(uint64_t page, uint64_t end) const;
   std::optional<Context> read_half(uint32_t half, uint64_t& generation, uint64_t& end) const;
@@ -68,8 +70,8 @@ class ContextLog {
   const uint64_t half_pages_;
   const uint32_t chunks_;
   uint32_t half_ = 0;
-  uint64_t next_page_ = 0;   // 0: the next one begins a half
-  uint64_t generation_ = 0;  // of the last one
+  uint64_t next_page_ = 0;   // 0: the next context begins a half
+  uint64_t generation_ = 0;  // of the last context
   uint64_t pages_written_ = 0;
   bool powered_ = true;
 };

@@ -1,10 +1,10 @@
 // An eMMC with streams in one image file (Vishwakarma 2019): the page-mapped FTL with one active
-// block for each of four streams and the default one, garbage collection that is blind to them, and
-// after a power cut its last global context, not all of the flash, to begin with.
+// block for each of four streams and the default one, and garbage collection that ignores streams.
+// After a power cut it starts from its last global context instead of a scan of all the flash.
 //
-// Thread safety: none. The image is locked while open. Crash: what was flushed is there; of what
-// was written since, the host may find it or what was there before. A trim may be undone by a cut
-// only before it returned. Death of the machine: as ssd.h.
+// Thread safety: none. The image is locked while open. After a crash: flushed writes are kept; a
+// page written since the last flush has its new or its old content. A trim that returned is kept.
+// Death of the machine: as ssd.h.
 #pragma once
 
 #include <cstdint>
@@ -32,20 +32,22 @@ class Device {
     uint64_t context_pages = 0;    // host pages between two contexts; 0: a block's
   };
 
-  // Errors: those of Image::create; EINVAL for a device with other streams or wider map units.
+  // Errors: those of Image::create; EINVAL unless the device has 5 streams, shared GC, a volatile
+  // buffer, map units of 4 KiB and flash without failures.
   static Result<void> create(const std::string& path, GeometryRequest request);
-  // Errors: those of Image::open; EINVAL for an image of another FTL; EIO: the power went.
+  // Errors: those of Image::open; EINVAL for an image of another FTL; EIO for a power cut.
   static Result<std::unique_ptr<Device>> open(const std::string& path, const Options& options);
 
   const Geometry& geometry() const { return geometry_; }
 
-  // SET_BLOCK_COUNT's argument says the stream. Errors: EINVAL beyond the device, ENOSPC, EIO.
+  // `cmd23`, SET_BLOCK_COUNT's argument, has the stream. Errors, here and below: EINVAL beyond the
+  // device, ENOSPC, EIO.
   Result<void> write(uint32_t cmd23, uint64_t page, ConstBytes bytes);
   Result<void> read(uint64_t page, Bytes bytes);
   Result<void> trim(uint64_t page, uint64_t count);
   Result<void> flush();
-  // SWITCH of a byte of EXT_CSD. EINVAL for a byte that cannot be written, or a value it cannot
-  // have.
+  // SWITCH of a byte of EXT_CSD. Errors: EINVAL for a byte that is not writable or an invalid
+  // value.
   Result<void> write_ext_csd(uint8_t index, uint8_t value);
   uint8_t read_ext_csd(uint8_t index) const;
 
@@ -53,7 +55,7 @@ class Device {
   const Counters& counters() const { return image_->shared().now; }
   const LiveCounts& live() const { return image_->shared().live; }
   uint64_t context_pages_written() const { return media_.log().pages_written(); }
-  // Blocks that power-up had to look into; all of them when there was no context.
+  // Returns the number of blocks that power-up read; all blocks if there was no context.
   uint32_t blocks_read() const { return blocks_read_; }
 
  private:

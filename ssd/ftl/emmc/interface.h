@@ -1,4 +1,4 @@
-// What the host says and what the firmware keeps of streams on an eMMC (Vishwakarma 2019, section
+// The host's stream commands to an eMMC and the firmware's stream switch (Vishwakarma 2019, section
 // 4). Thread safety: values and pure functions.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace streamfs::ssd::emmc {
 
-// Of SET_BLOCK_COUNT's argument: bits 25 to 28 are the context id, or the stream's. 0: neither.
+// Returns bits 25 to 28 of SET_BLOCK_COUNT's argument: the context id or the stream id; 0: none.
 constexpr uint8_t context_id_of(uint32_t cmd23_argument) {
   return cmd23_argument >> 25 & 0xf;
 }
@@ -16,12 +16,12 @@ constexpr uint32_t cmd23_argument(uint16_t blocks, uint8_t context_id) {
   return blocks | uint32_t{context_id & 0xfu} << 25;
 }
 
-inline constexpr uint8_t kExtCsdStreams = 133;  // its byte: are context ids streams? 0 or 1
-inline constexpr uint16_t kStreams = 4;   // ids 1 to 4; the RAM and the buffers suffice for those
-inline constexpr double kFillMost = 0.9;  // of the logical pages; above it there are no streams
+inline constexpr uint8_t kExtCsdStreams = 133;  // index of the byte: 1 if context ids are streams
+inline constexpr uint16_t kStreams = 4;         // ids 1 to 4, limited by RAM and buffers
+inline constexpr double kFillMost = 0.9;        // share of live pages above which streams are off
 
-// Which open block host data goes to. Active blocks eat spare: so on a full device there are none
-// but the default one, and the worst case stays what it was.
+// Chooses the open block for host data. Active blocks use spare, so an almost full device has only
+// the default one and its worst case is that of a device without streams.
 class StreamSwitch {
  public:
   explicit StreamSwitch(uint64_t user_pages) : user_pages_(user_pages) {}
@@ -31,7 +31,7 @@ class StreamSwitch {
   bool on(uint64_t live_pages) const {
     return on_ && static_cast<double>(live_pages) <= kFillMost * static_cast<double>(user_pages_);
   }
-  // Ids that the device has no block for are data without a stream.
+  // An id above kStreams counts as the default stream.
   FrontierId frontier(uint8_t context_id, uint64_t live_pages) const {
     return context_id <= kStreams && on(live_pages) ? context_id : FrontierId{0};
   }

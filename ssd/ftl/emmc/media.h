@@ -1,10 +1,12 @@
-// The flash of an eMMC, which knows what the next global context has to say: of each block how much
-// is committed, and where each logical page lies of what is committed. Its map is one of programmed
-// wordlines, as what is in a transfer buffer is lost with the power.
+// The flash of an eMMC, which also keeps the next global context: the committed pages of each
+// block, and the place of each logical page among them. Its map covers only programmed wordlines,
+// because the transfer buffers are lost with the power.
 //
-// A block that was erased since the last context is not opened before the next one: so what a
-// context does not know of lies behind the active blocks' offsets and in blocks that were free.
-// Thread safety: none. Crash: context_log.h. The calls of PageMap are those of ImageMedia.
+// A block that was erased since the last context is opened only after the next one. Pages that a
+// context does not cover are therefore behind the active blocks' offsets or in blocks that were
+// free.
+//
+// Thread safety: none. After a crash: see context_log.h. PageMap's calls are those of ImageMedia.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +29,7 @@ class Media {
   void restore(const SpareScan& scan);
 
   ImageMedia& flash() { return flash_; }
-  // False once the power is gone.
+  // Returns false after a power cut.
   bool write_context();
   const ContextLog& log() const { return log_; }
   ContextLog& log() { return log_; }
@@ -54,7 +56,7 @@ class Media {
   ImageMedia flash_;
   ContextLog log_;
   const Geometry geometry_;
-  Context context_;                   // as it would be written now, but for the records
+  Context context_;                   // the next one, without the active blocks' records
   std::vector<BlockIndex> active_;    // by frontier
   std::vector<uint32_t> programmed_;  // by block, buffered pages included
   std::vector<bool> erased_since_;    // by block: since the last context

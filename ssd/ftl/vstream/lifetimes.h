@@ -1,9 +1,10 @@
-// Lifetimes of vStreams as the device measures them (vSLI, Yong 2021, V-B), twice over the same
-// flash: algorithm 1 to the letter, and with what it leaves open: the living count (their exposure
-// so far), copies keep the time of what they copy, and windows are forgotten
-// (learning/lifetime_rules.h). The VSID of a page lies in its spare area. Clock: host pages
-// written. Thread safety: none. Memory: 2 bytes a physical page for the spare area, and
-// superpage_stamps.h, twice.
+// Lifetimes of vStreams as the device measures them (vSLI, Yong 2021, V-B), in two ways over the
+// same flash: exactly by algorithm 1, and by our extension of it. In the extension, live pages
+// count (with their exposure so far), copies keep the time of their source, and old windows decay
+// (learning/lifetime_rules.h). The VSID of a page is in its spare area. Clock: host pages written.
+//
+// Thread safety: none. Memory: 2 bytes a physical page for the spare area, and superpage_stamps.h
+// twice.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +19,11 @@
 
 namespace streamfs::ssd::vstream {
 
-// A vStream's place in tables: dense, for vStreams are numbered by the host as it likes.
+// A vStream's index in tables: its number + 2; untagged data has index 1.
 using Slot = uint16_t;
 inline constexpr Slot kDeadSlot = 0;
 constexpr Slot slot_of(uint16_t vstream) {
-  return vstream == UINT16_MAX ? 1 : static_cast<Slot>(vstream + 2);  // untagged data is one, too
+  return vstream == UINT16_MAX ? 1 : static_cast<Slot>(vstream + 2);
 }
 
 class Lifetimes final : public FlashWatcher {
@@ -34,16 +35,16 @@ class Lifetimes final : public FlashWatcher {
   void copied(Ppn to, Ppn from) override;
   void dies(Ppn at, uint64_t clock) override;
 
-  // Of the page that garbage collection read last.
+  // Returns the slot of the page that garbage collection read last.
   Slot last_read() const { return last_read_; }
   size_t slots() const { return counts_.size(); }
 
-  // L(v) = S(v) ÷ |D(v)|; 0 while nothing has died.
+  // Returns algorithm 1's L(v) = S(v) ÷ |D(v)|; 0 before the first death.
   double published(Slot slot) const { return algorithm_1_.lifetime(VStreamId{slot}); }
 
-  // Ends a window; those vStreams of which something is known, by what was written of them lately.
+  // Ends a window. Returns the vStreams of known lifetime, weighted by their recent writes.
   std::vector<learning::Sample> close_window(uint64_t clock);
-  // Exposure of what lives and of what died, exact but for the rounding of a superpage's mean.
+  // Returns the exposure of live and dead pages, exact except for the rounding of superpage means.
   double exposure(Slot slot, uint64_t clock) const;
 
  private:
@@ -61,7 +62,7 @@ class Lifetimes final : public FlashWatcher {
   const double user_pages_;
   std::vector<Slot> spare_;
   SuperpageStamps programmed_;  // the source's
-  SuperpageStamps written_;     // means of what the pages keep
+  SuperpageStamps written_;     // means of the host's write times
   learning::yong::LifetimeIdentifier algorithm_1_;
   std::vector<Counts> counts_;  // by slot
   Slot last_read_ = kDeadSlot;

@@ -1,10 +1,11 @@
-// When pages were written, one time for each superpage: what is programmed at once over all planes
-// of all dies, 768 pages in Yong (2021), V-B: 1.3 MB a terabyte in place of a gigabyte.
+// The write times of pages, one for each superpage: the pages programmed at once over all planes of
+// all dies, 768 in Yong (2021), V-B. That takes 1.3 MB a terabyte instead of a gigabyte.
 //
-// A superpage that is being filled keeps the times of its pages beside it, as they are still in the
-// copy buffer; when it is full all of them get their mean. (The source stamps a superpage with the
-// time at which it is programmed: set_all().) A page's time is what written_at() says, and may
-// change when its superpage fills: filled() says by how much.
+// A superpage that is being filled keeps the time of each page, because the pages are still in the
+// copy buffer; when it is full, all of them get their mean. (The source stamps a superpage with the
+// time of its program: set_all().) The result of written_at() may change when the page's superpage
+// fills; add() reports the change to `filled`.
+//
 // Thread safety: none. Memory: 8 bytes a superpage, 6 KiB for each that is being filled.
 #pragma once
 
@@ -28,11 +29,11 @@ class SuperpageStamps {
 
   uint32_t superpage_pages() const { return pages_; }
 
-  // Programmed now, all of its superpage: the source's stamp.
+  // Stamps the whole superpage with its program time, as the source does.
   void set_all(Ppn at, uint64_t time) { stamps_[at / pages_] = time; }
 
-  // Pages come in order; filled(page, change) is called for each of a superpage that is full, with
-  // what is added to its time.
+  // Stamps one page. When its superpage is full, calls filled(page, change) for each of its pages;
+  // `change` is added to the page's time. Requires: the pages of a superpage come in order.
   template <typename Filled>
   void add(Ppn at, uint64_t time, Filled filled) {
     const uint32_t superpage = at / pages_, place = at % pages_;
