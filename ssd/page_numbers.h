@@ -1,6 +1,7 @@
 // Numbers pages in the order of their first appearance, so that a trace of a few gigabytes spread
-// over terabytes needs tables for the few gigabytes. Thread safety: none. Memory: for each run of
-// kRun pages with a numbered page, 4 bytes a page and about 70 bytes.
+// over terabytes needs tables for the few gigabytes.
+// Thread safety: none. Memory: for each run of kRun pages with a numbered page, 4 bytes a page and
+// about 70 bytes.
 #pragma once
 
 #include <algorithm>

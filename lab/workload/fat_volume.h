@@ -5,7 +5,8 @@
 //   log | FAT, FAT | directories | clusters
 //
 // Data is written first. A transaction then writes a record of its changes to the log, then every
-// changed block. Thread safety: none. Memory: the metadata and the files' cluster lists.
+// changed block.
+// Thread safety: none. Memory: the metadata and the files' cluster lists.
 #pragma once
 
 #include <cstddef>

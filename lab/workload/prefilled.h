@@ -1,5 +1,6 @@
 // Puts a prefill before a stream: one write of each of the first pages, in order, so that the
-// device starts full. Thread safety: none. Memory: one batch.
+// device starts full.
+// Thread safety: none. Memory: one batch.
 #pragma once
 
 #include <algorithm>

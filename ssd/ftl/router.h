@@ -1,6 +1,7 @@
 // Chooses the open block for a page. This is the device's own router: host writes go to the open
 // block of their stream, copies where GcMode says. Simulated policies have their own
-// (lab/placement/). Thread safety: none; the FTL's lock.
+// (lab/placement/).
+// Thread safety: none; the FTL's lock.
 #pragma once
 
 #include "ssd/geometry.h"

@@ -26,8 +26,8 @@ class NandFaults {
   // is a wordline or, with power-loss protection, a map unit.
   virtual bool power_fails_programming(Ppn /*first*/, uint32_t /*pages*/) { return false; }
   virtual bool power_fails_erasing(BlockIndex /*block*/) { return false; }
-  // Changes a page's data and spare entry to the result of a half-done operation. They are as after
-  // a whole program, or as before an erase.
+  // Changes a page's data and spare entry to the result of a half-done operation. On entry they
+  // are as after a whole program, or as before an erase.
   virtual void tear(Bytes /*data*/, SpareEntry& /*entry*/) {}
 };
 

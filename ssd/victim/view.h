@@ -4,7 +4,7 @@
 //   add(block, view)          the block is closed: a candidate
 //   moved(block, from, to)    a candidate's number of valid pages changed
 //   remove(block, valid)      the block is not a candidate: its collection begins
-//   choose(clock)             the block to collect; kNoBlock: no candidate, or none with a dead page
+//   choose(clock)             the block to collect; kNoBlock: none, or none with a dead page
 // Clock: host pages written. choose() may return a block without a dead page; to collect it frees
 // nothing.
 // Thread safety: none; the FTL's lock. After a crash: rebuilt from the block states.
