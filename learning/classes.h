@@ -1,6 +1,6 @@
-// Lifetimes cut into classes, where what is written comes apart best: one-dimensional K-means by
-// volume, exact. Cuts move only when that is worth it, because whatever changes its class leaves
-// older data of another lifetime behind.
+// Cuts the axis of lifetimes into classes by one-dimensional K-means, exact and weighted by the
+// pages written. Cuts move only if the gain is large: data that changes its class leaves older data
+// of another lifetime behind.
 // Thread safety: none. Crash: memory only.
 #pragma once
 
@@ -14,26 +14,30 @@ namespace streamfs::learning {
 
 class Classes {
  public:
-  // At most kCountMax classes, of lifetimes on the axis of these landmarks.
+  // `count` is clamped to 1..kCountMax. Lifetimes are on the axis of `landmarks`. Until the first
+  // cut, the classes are equally wide.
   Classes(uint32_t count, const Landmarks& landmarks);
 
   static constexpr uint32_t kCountMax = 128;
 
   uint32_t count() const { return static_cast<uint32_t>(edges_.size()) + 1; }
-  // The class of a page that is written. `follows`: another page of its request, placed before.
+  // Returns the class of a page that is written, counts the page, and cuts again at the end of an
+  // epoch. `follows`: the page placed last belongs to the same request; the page keeps that page's
+  // class unless its lifetime is more than kDoubt away.
   uint32_t place(float lifetime, bool follows);
+  // Returns the class of a lifetime. Changes nothing.
   uint32_t of(float lifetime) const {
     uint32_t cls = 0;
     while (cls < edges_.size() && lifetime >= edges_[cls]) ++cls;
     return cls;
   }
-  // Where each class but the first begins, ascending.
+  // Returns the lower bound of each class but the first, ascending.
   const std::vector<float>& edges() const { return edges_; }
 
  private:
   static constexpr uint32_t kBins = 128;
-  static constexpr uint64_t kFirstEpoch = 1024;  // each is twice as long as the one before
-  static constexpr float kDoubt = 1;             // of a lifetime, on its axis (landmarks.h)
+  static constexpr uint64_t kFirstEpoch = 1024;  // pages; epochs double up to epoch_pages_
+  static constexpr float kDoubt = 1;             // uncertainty of a lifetime, on its axis
   uint32_t bin_of(float lifetime) const;
   void cut();
   std::vector<float> best() const;
@@ -41,12 +45,12 @@ class Classes {
   double spread(const std::vector<float>& edges) const;
 
   const float longest_;
-  const uint64_t epoch_pages_;  // written, and the cuts are looked at again
-  uint64_t epoch_ = kFirstEpoch, left_ = kFirstEpoch;
+  const uint64_t epoch_pages_;  // the longest epoch: pages written between two cuts
+  uint64_t epoch_ = kFirstEpoch, left_ = kFirstEpoch;  // pages
   std::vector<float> edges_;
-  std::array<double, kBins> volume_{};
-  uint32_t last_ = 0;  // class
-  bool cut_ = false;   // ever
+  std::array<double, kBins> volume_{};  // pages written by lifetime, halved at each cut
+  uint32_t last_ = 0;                   // class of the page placed last
+  bool cut_ = false;                    // cut() has run
 };
 
 }  // namespace streamfs::learning

@@ -1,8 +1,9 @@
-// vStreams of like lifetime share a pStream: K-means in one dimension over log lifetime.
+// Groups vStreams of similar lifetime by K-means in one dimension over log lifetime, so that each
+// group shares a pStream.
 //
-// Yong's algorithm 2 leaves the start and the empty cluster open. Here centroids start at the
-// quantiles of log L weighted by bytes written, and a cluster that loses all its members takes
-// half of the widest one: else nothing ever leaves the default pStream.
+// Yong's algorithm 2 leaves open where centroids start and what an empty cluster does. Here
+// centroids start at the quantiles of log L, weighted by bytes written. If a cluster is empty, the
+// widest one is split at its widest gap. Otherwise no vStream would ever leave the default pStream.
 // Thread safety: pure functions.
 #pragma once
 
@@ -16,13 +17,15 @@ namespace streamfs::learning {
 struct Sample {
   VStreamId vstream;
   double lifetime = 1;  // > 0; any unit
-  double weight = 0;    // what was written lately; any unit
+  double weight = 0;    // recently written volume; any unit
 };
 
-// Ranks 0 (dies first) .. k-1, one a sample. With at most k distinct samples each has its own.
+// Returns a rank for each sample, in the order of `samples`: 0 (dies first) to k-1. If there are at
+// most k distinct lifetimes, each has a rank of its own. Requires: k > 0.
 std::vector<uint32_t> cluster_by_lifetime(const std::vector<Sample>& samples, uint32_t k);
 
-// The pStream of a rank of k: the longest-lived share the default one with what nobody knows yet.
+// Returns the pStream of a rank. The longest-lived rank shares the default pStream with data of
+// unknown lifetime.
 constexpr PStreamId pstream_of_rank(uint32_t rank, uint32_t k) {
   return PStreamId{static_cast<uint16_t>(k - 1 - rank)};
 }

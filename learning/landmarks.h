@@ -1,9 +1,10 @@
-// Ages at which is asked whether a page lives on, and what the answers say together: how long it
-// will live.
+// Landmarks: the ages at which the model predicts whether a page still lives. The sixteen
+// predictions add up to an expected lifetime.
 //
-// Lifetimes are measured on a bent axis: log2 of pages written, in which what is short beside all
-// that is live is drawn together, since what dies long before its block is collected costs nothing
-// wherever it lies. Neither is much won by telling apart what outlives everything.
+// Lifetimes are on a bent axis: log2 of pages written, with lifetimes that are short compared to
+// the live data compressed. Pages that die long before their block is collected cost nothing
+// wherever they lie. The axis ends at the last landmark, because little is won by telling apart
+// pages that outlive it.
 // Thread safety: const after construction.
 #pragma once
 
@@ -16,20 +17,20 @@ namespace streamfs::learning {
 
 class Landmarks {
  public:
-  // `live_pages`: what is live at once when the device is as full as it will be.
+  // `live_pages`: pages live at once when the device is as full as it will be.
   explicit Landmarks(uint64_t live_pages);
 
   uint64_t live_pages() const { return live_pages_; }
   // Ascending, in pages written.
   const std::array<uint64_t, kLandmarks>& ages() const { return ages_; }
-  // The lifetime to be expected, from 0 to longest().
+  // Returns the expected lifetime on the bent axis, 0 to longest().
   float lifetime(const Scores& scores) const;
   float longest() const { return longest_; }
 
  private:
   uint64_t live_pages_;
   std::array<uint64_t, kLandmarks> ages_{};
-  std::array<float, kLandmarks> steps_{};  // on the bent axis, from the landmark before
+  std::array<float, kLandmarks> steps_{};  // distance on the bent axis from the landmark before
   float longest_ = 0;
 };
 

@@ -1,8 +1,8 @@
-// The online hashed logistic model ("OHL"): how long will this page live, judged by its place in
-// its request, its own history and what lies around it?
+// The online hashed logistic model ("OHL") predicts how long a page will live from its place in its
+// request, its own history and the lifetimes of the pages around it.
 //
-// The answer is a lifetime on the axis of landmarks.h; classes.h cuts it. The clock counts pages
-// written.
+// A prediction is a lifetime on the axis of landmarks.h; classes.h cuts it into classes. The clock
+// counts pages written.
 // Thread safety: none. Crash: memory only.
 #pragma once
 
@@ -26,25 +26,25 @@ namespace streamfs::learning {
 struct Request {
   uint64_t page = 0;  // on the device, of this part
   uint32_t pages = 0;
-  uint32_t whole_pages = 0;  // of the request
-  uint32_t offset = 0;       // of this part in it
+  uint32_t whole_pages = 0;  // of the whole request
+  uint32_t offset = 0;       // of this part in the request, pages
   uint16_t vstream = 0;
-  uint8_t age = 0;  // class of what it overwrites (base/wire/model_table.h)
-  // What a life table expects of the vStream: a row by shape (base/wire/model_table.h) of half_log2
-  // lifetimes plus one, 0 standing for "not known". Empty: nothing is known.
+  uint8_t age = 0;  // age class of the overwritten data (base/wire/model_table.h)
+  // The life table's row for the vStream: by shape (base/wire/model_table.h), half_log2 of the
+  // expected lifetime plus one, or 0 if unknown. Empty: no row.
   std::span<const uint8_t> expected = {};
 };
 
 class LifetimeModel {
  public:
-  // `live_pages`: what is live at once when the device is as full as it will be.
-  // `history_bytes`: what the pages' history may take (page_history.h).
+  // `live_pages`: pages live at once when the device is as full as it will be.
+  // `history_bytes`: bound on the memory of the pages' history (page_history.h).
   LifetimeModel(uint64_t device_pages, uint64_t live_pages,
                 size_t history_bytes = PageHistory::kBytesMax);
 
-  // Calls place(lifetime, follows) for each page, as what was known before it says, then learns
-  // from it; `follows`: it is not the first of its request. What does not lie on the device lives
-  // longest and teaches nothing.
+  // Learns from each page of the request and calls place(lifetime, follows) for it. `lifetime` is
+  // predicted from what was known before the page; `follows`: the page is not the first of its
+  // request. A page beyond the device gets the longest lifetime and teaches nothing.
   template <typename Place>
   void write(const Request& request, const Place& place) {
     begin(request);
@@ -54,15 +54,15 @@ class LifetimeModel {
   }
   void trim(uint64_t page, uint64_t pages);
 
-  // What was known of the page that was placed last; for place() to ask.
+  // Returns the view from which the last page on the device was predicted. Meant for place().
   const WriteView& seen() const { return seen_; }
   uint64_t clock() const { return clock_; }
   const Landmarks& landmarks() const { return landmarks_; }
 
  private:
-  // Of writes that wait for landmarks no more than this many are kept: one in so many of all.
+  // Bound on waiting_. If more writes are younger than the last landmark, one in every_ is kept.
   static constexpr uint64_t kWaitingMax = 1U << 18;
-  static constexpr uint64_t kInnerOneIn = 16;  // pages
+  static constexpr uint64_t kInnerOneIn = 16;  // one in so many inner pages of a request teaches
   struct Waiting {
     Tokens tokens;
     uint64_t page;
@@ -83,11 +83,11 @@ class LifetimeModel {
   WriteView seen_;
   Logistic logistic_;
   Landmarks landmarks_;
-  uint64_t every_;  // this many writes, one waits
+  uint64_t every_;  // one write in so many may teach
   uint64_t clock_ = 0;
-  std::deque<Waiting> waiting_;  // oldest first
-  uint64_t first_waiting_ = 0;   // the number of the oldest, counted from the first ever
-  std::array<uint64_t, kLandmarks> trained_{};  // by landmark: writes that reached it
+  std::deque<Waiting> waiting_;  // writes that have not reached every landmark, oldest first
+  uint64_t first_waiting_ = 0;   // number of the oldest, counted from the first ever
+  std::array<uint64_t, kLandmarks> trained_{};  // by landmark: number of the next write to train
 };
 
 }  // namespace streamfs::learning

@@ -1,14 +1,15 @@
-// When a measured mean lifetime counts, and how it forgets: of the filesystem's lifetimes and of
-// the emulated vStream FTL's alike. Thread safety: constants and pure functions.
+// Rules for when a measured mean lifetime counts and how it decays. The filesystem and the emulated
+// vStream FTL share them. Thread safety: constants and pure functions.
 #pragma once
 
 namespace streamfs::learning {
 
-inline constexpr double kLifetimeDecay = 0.7;  // of a window's weight when the next one ends
-inline constexpr double kHistoryDeaths = 256;  // fewer are not forgotten
-inline constexpr double kDeathsMin = 32;       // fewer say nothing yet
+inline constexpr double kLifetimeDecay = 0.7;  // factor on a window's weight when the next one ends
+inline constexpr double kHistoryDeaths = 256;  // a history of at most so many does not decay
+inline constexpr double kDeathsMin = 32;       // with fewer, no lifetime is known
 
-// A vStream that dies slowly keeps its history until there is enough of it to forget some.
+// Returns the factor on a vStream's history when a window ends. A vStream whose pages die slowly
+// keeps its history until it has enough deaths.
 constexpr double kept_of_lifetime(double deaths) {
   return deaths > kHistoryDeaths ? kLifetimeDecay : 1.0;
 }

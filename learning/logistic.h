@@ -1,11 +1,11 @@
 // Logistic regression over hashed tokens, one for each of sixteen landmarks, learned one write
 // at a time (AdaGrad, with gradients that are slowly forgotten so that it follows what changes).
 //
-// Landmark j is an age; model j says how likely a page lives at least so long. Training takes each
-// write when it has reached that age, dead or not: no label is waited for, so none is missing from
-// those that live long (landmarking: van Houwelingen, "Dynamic prediction by landmarking in event
-// history analysis", 2007). Weights shrink at each step: scores put writes in the right order, but
-// lie nearer to zero than log odds would, so they are no probabilities.
+// Landmark j is an age; model j scores how likely a page lives at least so long. Each write trains
+// model j once it is that old, dead or not. Training never waits for a death, so long-lived writes
+// are not missing from the sample (landmarking: van Houwelingen, "Dynamic prediction by landmarking
+// in event history analysis", 2007). Weights shrink at each step: scores order writes correctly,
+// but lie nearer to zero than log odds and are no probabilities.
 // Thread safety: none. Crash: nothing persistent.
 #pragma once
 
@@ -18,7 +18,7 @@
 namespace streamfs::learning {
 
 inline constexpr uint32_t kLandmarks = 16;
-using Scores = std::array<float, kLandmarks>;  // towards log odds
+using Scores = std::array<float, kLandmarks>;  // shrunk log odds of living that long
 
 class Logistic {
  public:
@@ -29,14 +29,14 @@ class Logistic {
 
  private:
   static constexpr float kRate = 0.025F;
-  // Of a weight, at each step: tokens of one place must not hold on to what once happened there
-  // when tokens that hold everywhere say the same.
+  // Share that a weight loses at each step. A token of one place must not keep what it learned
+  // there if tokens that hold everywhere say the same.
   static constexpr float kShrink = 0.0006F;
-  static constexpr float kForget = 0.9999F;      // of what a row has of squared gradients
-  static constexpr float kGradientsMin = 1e-3F;  // or a row that is always right gets huge steps
+  static constexpr float kForget = 0.9999F;      // decay of a row's squared gradients, per step
+  static constexpr float kGradientsMin = 1e-3F;  // bounds the steps of a row that is always right
   static constexpr float kGradientsFirst = 1e-2F;
 
-  // What training one landmark reads of a row is one line of the cache.
+  // Training one landmark reads one cache line of each row.
   static constexpr uint32_t kHalf = kLandmarks / 2;
   struct alignas(64) Half {
     std::array<float, kHalf> weights{};

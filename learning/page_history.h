@@ -1,9 +1,9 @@
-// What is remembered of each page of the device that was touched lately: when it was last written,
-// how long what it held before lived, and how that died; and for the 64 KiB it lies in, how long
-// data lives there.
+// The history of recently written pages: when a page was last written, how long its last two
+// contents lived and whether a trim ended the last one. Each group of 64 KiB also has a mean
+// lifetime.
 //
-// In at most `bytes_max`: 64 KiB of pages go together, eight of these to a set, and where a set is
-// full the ones touched longest ago make room. Where all of a device fits, nothing is forgotten.
+// Memory is bounded by `bytes_max`: a set-associative cache of groups, eight to a set, that
+// replaces the group written longest ago. If all groups of the device fit, none is ever replaced.
 // Thread safety: none. Crash: memory only.
 #pragma once
 
@@ -18,14 +18,14 @@
 namespace streamfs::learning {
 
 struct PageLife {
-  uint32_t written = 0;     // clock in pages, its low half: enough for 16 TiB of writes
+  uint32_t written = 0;     // low 32 bits of the clock in pages: wraps after 16 TiB of writes
   uint8_t last = 0;         // 1 + half_log2 of the last lifetime that ended; 0: none has
-  uint8_t before = 0;       // the one before
-  uint8_t trim_length = 0;  // 1 + half_log2 of the trim that ended it; 0: an overwrite, or nothing
-  bool ever : 1 = false;    // written
+  uint8_t before = 0;       // the lifetime before `last`, likewise
+  uint8_t trim_length = 0;  // 1 + half_log2 of the trim that ended `last`; 0: no trim did
+  bool ever : 1 = false;    // was written
   bool alive : 1 = false;
 
-  // Pages written since; 0 if it never was.
+  // Returns the pages written to the device since this one was; 0 if it never was.
   uint32_t age(uint64_t clock) const { return ever ? static_cast<uint32_t>(clock) - written : 0; }
 };
 static_assert(sizeof(PageLife) == 8);
@@ -37,26 +37,28 @@ class PageHistory {
 
   struct Group {
     std::array<PageLife, kGroupPages> pages{};
-    float mean_life = -1;  // running, of half_log2; negative: nothing has died
+    float mean_life = -1;  // running mean of 2 · log2(lifetime + 1); negative: nothing has died
   };
 
   explicit PageHistory(uint64_t pages, size_t bytes_max = kBytesMax);
 
   uint64_t size() const { return pages_; }
-  // Null where nothing was touched, or it is forgotten.
+  // Returns null if the group was never written or is forgotten.
   const Group* find_group(uint64_t page) const;
-  // As if it was never touched where that is so, or forgotten.
+  // Returns PageLife{} if the page was never written or is forgotten.
   PageLife find(uint64_t page) const {
     const Group* const group = find_group(page);
     return group == nullptr ? PageLife{} : group->pages[page % kGroupPages];
   }
-  // Makes room. Precondition: page < size().
+  // Returns the page's group, counts it as used, and replaces another one if it is new.
+  // Requires: page < size().
   Group& group_of(uint64_t page);
 
-  // Calls visit(page, PageLife&, Group&) for what is remembered of [first, end).
+  // Calls visit(page, PageLife&, Group&) for each page of [first, end) whose group is remembered,
+  // in no particular order.
   template <typename Visit>
   void for_each_known(uint64_t first, uint64_t end, const Visit& visit) {
-    if ((end - first) / kGroupPages > groups_.items().size()) {  // More than there is to look at.
+    if ((end - first) / kGroupPages > groups_.items().size()) {  // visit every group instead
       for (uint32_t way = 0; way < groups_.items().size(); ++way) {
         const uint32_t tag = sets_[way / kWays].tags[way % kWays];
         if (tag != 0) visit_group(groups_.items()[way], tag - 1, first, end, visit);
@@ -74,7 +76,7 @@ class PageHistory {
   static constexpr uint32_t kWays = 8;
   struct Set {
     std::array<uint32_t, kWays> tags{};     // number of the group, plus one; 0: none
-    std::array<uint32_t, kWays> touched{};  // modulo 2^32
+    std::array<uint32_t, kWays> touched{};  // touches_ at the last group_of()
   };
   static_assert(sizeof(Set) == 64);
 
@@ -92,7 +94,7 @@ class PageHistory {
 
   uint64_t pages_;
   bool all_fits_;
-  uint32_t touches_ = 0;
+  uint32_t touches_ = 0;  // calls of group_of(), modulo 2^32
   std::vector<Set> sets_;
   ZeroedArray<Group> groups_;  // kWays to a set
 };

@@ -1,6 +1,5 @@
-// How long data lives around a place: a running mean of log2 lifetime, of all deaths and of those
-// by trim, for the 1 MiB and 16 MiB a page lies in (64 KiB: page_history.h). The larger the region,
-// the longer its memory.
+// How long data lives in the 1 MiB and the 16 MiB around a page: running means over all deaths and
+// over deaths by trim (64 KiB: page_history.h). A larger region's mean moves more slowly.
 // Thread safety: none. Crash: memory only.
 #pragma once
 
@@ -11,12 +10,13 @@
 
 namespace streamfs::learning {
 
-// Of one region; half_log2 of lifetimes. Negative: nothing has died.
+// Running means of 2 · log2(lifetime + 1) in one region. Negative: nothing has died.
 struct RegionLife {
   float all = -1;
   float trimmed = -1;
 };
 
+// Moves a running mean by the share `alpha`; the first value replaces a negative mean.
 inline void move_mean(float& mean, float life, float alpha) {
   mean = mean < 0 ? life : mean + alpha * (life - mean);
 }
@@ -32,7 +32,8 @@ class Regions {
   RegionLife find(Size size, uint64_t page) const {
     return levels_[size].find(page >> kShift[size]);
   }
-  // A page's contents died after living for half_log2 `life`.
+  // Counts the death of a page's contents. `life`: 2 · log2(lifetime + 1). Requires: the page is on
+  // the device.
   void died(uint64_t page, float life, bool trimmed) {
     for (uint32_t size = 0; size < kSizes; ++size) {
       RegionLife& region = levels_[size].at(page >> kShift[size]);

@@ -1,6 +1,6 @@
-// Writes that go on where an earlier one ended: appends, copies, log tails. A write that begins up
-// to eight pages before a run's end continues it and rewrites its tail, as an append to a log does
-// whose last page was only half full.
+// Finds runs: writes that begin where an earlier write ended, as appends and copies do. A write
+// that begins up to eight pages before a run's end also continues the run and rewrites its tail, as
+// an append to a half-full last page does. The 512 most recent runs are kept, as far as sets allow.
 // Thread safety: none. Crash: memory only.
 #pragma once
 
@@ -9,24 +9,25 @@
 
 namespace streamfs::learning {
 
-// What a request is to the run it continues or begins.
+// A request's place in the run that it continues or begins.
 struct RunPlace {
-  uint64_t before = 0;  // pages the run had
-  uint8_t overlap = 0;  // pages of its tail that are rewritten
+  uint64_t before = 0;  // pages the run had before the request
+  uint8_t overlap = 0;  // pages of the run's tail that the request rewrites
   bool continues = false;
-  float overlaps = 0;  // how often that happens in this run, lately: 0 to 1
+  float overlaps = 0;  // running share of the run's requests that rewrite its tail: 0 to 1
 };
 
 class Runs {
  public:
-  // A request of `pages` pages from `page` on; `clock` is when it comes.
+  // Adds a request of `pages` pages at `page` to the run it continues, or begins a run that
+  // displaces the least recently used one of its set. `clock`: the time of the request.
   RunPlace place(uint64_t page, uint64_t pages, uint64_t clock);
 
  private:
   static constexpr uint32_t kSets = 64, kWays = 8;  // 512 runs
   static constexpr uint64_t kOverlapMax = 8;
   struct Run {
-    uint64_t end = 0;  // page after its last; 0: none
+    uint64_t end = 0;  // the page after the last; 0: an unused entry
     uint64_t length = 0;
     uint64_t used = 0;  // clock
     float overlaps = 0;

@@ -1,5 +1,4 @@
-// An array of which only the parts that were touched take memory: leaves come on first use, so an
-// absurd size costs a pointer a leaf.
+// An array of leaves that are allocated on first use: an untouched leaf costs a pointer.
 // Thread safety: none.
 #pragma once
 
@@ -17,14 +16,15 @@ class SparseArray {
   SparseArray() = default;
   explicit SparseArray(uint64_t size) : leaves_((size + kLeaf - 1) / kLeaf) {}
 
+  // Returns the size asked for, rounded up to whole leaves.
   uint64_t size() const { return leaves_.size() * kLeaf; }
-  // What is there; a T like any other where nothing is, or beyond the end.
+  // Returns the element, or T{} if its leaf was never touched or `index` is beyond the end.
   T find(uint64_t index) const {
     const uint64_t leaf = index / kLeaf;
     if (leaf >= leaves_.size() || !leaves_[leaf]) return {};
     return (*leaves_[leaf])[index % kLeaf];
   }
-  // Precondition: index < size().
+  // Requires: index < size().
   T& at(uint64_t index) {
     std::unique_ptr<Leaf>& leaf = leaves_[index / kLeaf];
     if (!leaf) leaf = std::make_unique<Leaf>();

@@ -1,4 +1,4 @@
-// Ages, lifetimes and lengths as few numbers: half steps of log2.
+// Quantises ages, lifetimes and lengths to half steps of log2.
 // Thread safety: pure functions.
 #pragma once
 

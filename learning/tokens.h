@@ -1,5 +1,4 @@
-// A write's tokens: what is known of it, alone and in combinations that say more together, each
-// hashed to a row of weights.
+// A write's tokens: its features, single and in combinations, each hashed to a row of weights.
 // Thread safety: a pure function.
 #pragma once
 
@@ -14,13 +13,13 @@ inline constexpr uint32_t kTokenValues = 1U << 16;
 inline constexpr uint32_t kRows = 2 * kTokenValues;  // of weights
 inline constexpr uint32_t kTokens = 40;
 
-// Kinds of tokens share halves of the rows, so that a token fits two bytes: many writes wait with
-// theirs for what becomes of them.
+// The first half of the tokens shares one half of the rows, the second half the other. A token
+// thus fits two bytes, because many writes keep their tokens until they reach the last landmark.
 using Token = uint16_t;
 using Tokens = std::array<Token, kTokens>;
 static_assert(kTokenValues == 1U << (8 * sizeof(Token)));
 
-// The row of weights of the token at a place.
+// Returns the row of weights of the token at index `place` of Tokens.
 constexpr uint32_t row_of(uint32_t place, Token token) {
   return (place < kTokens / 2 ? 0U : kTokenValues) + token;
 }

@@ -1,11 +1,10 @@
-// How long ago was what a write overwrites written? Where nothing else tells a page's lifetime that
-// does, because it is how long the page lived last (Wang et al., "Separating Data via Block
-// Invalidation Time Inference for Write Amplification Reduction in Log-Structured Storage",
-// FAST'22).
+// The age of the data that a write overwrites. It is the lifetime of the page's last contents, and
+// so predicts that of the next (Wang et al., "Separating Data via Block Invalidation Time Inference
+// for Write Amplification Reduction in Log-Structured Storage", FAST'22).
 //
-// One byte a page, or for 2, 4, 8 ... pages where less memory is allowed: when it was last written,
-// in 128ths of the scale, modulo 255. What is too old to be told from what is new is forgotten in
-// time, a slice at each step.
+// One byte for each page, or for 2, 4, 8 ... pages if memory is short, holds the time of the last
+// write in 128ths of the scale, modulo 255. Entries older than kForgetSteps are cleared before
+// their time comes round again; each step clears one of kSlices slices.
 // Thread safety: any thread, lock-free. Crash: memory only.
 #pragma once
 
@@ -18,19 +17,21 @@ namespace streamfs::learning {
 
 class WriteAges {
  public:
-  // Of so many pages, in at most `bytes_max`, which also serves pages that come later. Classes
-  // (wire::age_class) are in parts of `scale_pages`.
+  // Chooses the pages per entry so that `pages` pages fit `bytes_max`. Pages that are added later
+  // have entries as far as these reach. Age classes (wire::age_class) are parts of `scale_pages`.
   WriteAges(uint64_t pages, uint64_t scale_pages, uint64_t bytes_max);
 
-  // wire::kAgeOld where nothing is known.
+  // Returns the age class of the page's data at `clock`, in pages written: 1 to wire::kAgeOld,
+  // which also means "not known".
   uint8_t age_class(uint64_t page, uint64_t clock) const;
+  // Records a write. Requires: pages > 0.
   void wrote(uint64_t first, uint64_t pages, uint64_t clock);
 
  private:
   static constexpr uint64_t kStepsAScale = 128;
   static constexpr uint64_t kForgetSteps = 160;
   static constexpr uint64_t kSlices = 64;
-  // After 255 steps a time comes round again: before, each slice has been looked at.
+  // A time comes round again after 255 steps; by then forget() has visited each slice.
   static constexpr uint64_t kTimes = 255;
   static_assert(kForgetSteps + kSlices < kTimes && kForgetSteps > kStepsAScale);
 
@@ -43,8 +44,8 @@ class WriteAges {
   uint64_t scale_pages_;
   uint64_t step_pages_;
   ZeroedArray<Time> times_;
-  std::atomic<uint64_t> step_{0};  // all before it have been taken
-  std::atomic<uint64_t> end_{0};   // nothing behind it was ever written
+  std::atomic<uint64_t> step_{0};  // the last step for which forget() was run
+  std::atomic<uint64_t> end_{0};   // entries from here on were never written
 };
 
 }  // namespace streamfs::learning

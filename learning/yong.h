@@ -1,5 +1,5 @@
-// Algorithms 1 and 2 of Yong, "vStream-FTL" (2021), to the letter: the baseline beside
-// fuse-fs/placement/lifetime.h and cluster.h. No living pages, no seeding, no re-seeding.
+// Algorithms 1 and 2 of Yong, "vStream-FTL" (2021), as published: the baseline for
+// fuse-fs/placement/lifetime.h and cluster.h. They count no living pages and seed no clusters.
 // Thread safety: external.
 #pragma once
 
@@ -14,14 +14,14 @@ namespace streamfs::learning::yong {
 class LifetimeIdentifier {
  public:
   void died(VStreamId vstream, uint64_t written_at, uint64_t died_at);
-  // 0 while nothing has died.
+  // Returns the mean lifetime in the unit of died(); 0 while no page has died.
   double lifetime(VStreamId vstream) const;
 
  private:
   struct Sum {
     uint64_t total = 0, pages = 0;
   };
-  std::vector<Sum> sums_;  // by vStream, as far as any has died
+  std::vector<Sum> sums_;  // by vStream, up to the highest with a death
 };
 
 struct Mapped {
@@ -30,8 +30,9 @@ struct Mapped {
   PStreamId pstream;
 };
 
-// Algorithm 2 (vSCM), one round: L_avg(p) is the mean of L(v) of the vStreams now on p; each goes
-// to the pStream with the nearest. A pStream without vStreams has no L_avg and gets none.
+// Algorithm 2 (vSCM), one round: L_avg(p) is the mean of L(v) over the vStreams on pStream p. Each
+// vStream moves to the pStream with the nearest L_avg. An empty pStream has no L_avg and stays
+// empty.
 void remap(std::vector<Mapped>& vstreams, uint32_t pstream_count);
 
 }  // namespace streamfs::learning::yong
