@@ -22,28 +22,29 @@ inline constexpr uint64_t kEarnedPages = 256;
 inline constexpr double kEarnedRatio = 2;
 
 struct ContextSeen {
-  VStreamId vstream, shown;  // the number it is measured by, the vStream it is shown as
+  VStreamId vstream, shown;  // its own number, and the vStream that it is shown as
   Context context;
   LifetimeTable::Seen seen;
   uint32_t owner = 0;
   uint64_t last_written = 0;    // clock of the device, pages
-  uint64_t forgotten_live = 0;  // pages alive of contexts given up that are shown as this one
+  uint64_t forgotten_live = 0;  // live pages of displaced contexts that are shown as this one
   bool is_program() const { return context.ext.empty() && context.dir.empty(); }
   bool is_shown() const { return shown == vstream; }
 };
 
-// A context that has earned a vStream: one of those given, or all files of one extension of a
-// program, which may have no number yet.
+// A context that has earned a vStream: a given one, or all files of one extension of a program. The
+// latter may have no number yet.
 struct ContextSplit {
   Context context;
   std::optional<VStreamId> vstream;
 };
+// Returns the contexts to split off. Requires: `contexts` holds all contexts.
 std::vector<ContextSplit> contexts_to_split(const std::vector<ContextSeen>& contexts);
 
 // Returns at most `limit` of the owner's contexts, the next to displace first. Order: no vStream of
 // their own and no live data; no vStream of their own; no live data. Within each, the least
-// recently written comes first. Kept: a context with a vStream and live data, one that others are
-// shown as, and a program with other known contexts.
+// recently written comes first. Never returned: a context with a vStream of its own and live data,
+// a context that others are shown as, and a program with other known contexts.
 std::vector<VStreamId> contexts_to_evict(const std::vector<ContextSeen>& contexts, uint32_t owner,
                                          size_t limit);
 

@@ -1,7 +1,7 @@
-// How long a vStream's data is expected to live, before any of it has died: what a profile's `life`
-// says, what RWH_WRITE_LIFE_* means, what a name like "life-64MiB" says (libstream.h). Such words
-// decide where the first data goes and nothing else: a lifetime that was measured replaces them.
-// Thread safety: pure functions. Crash: nothing is kept, names and rules say it again.
+// Expected lifetimes: how long a vStream's data should live according to a profile's `life`, to
+// RWH_WRITE_LIFE_* or to a name like "life-64MiB" (libstream.h). An expectation only decides where
+// data goes until a lifetime is measured.
+// Thread safety: pure functions. Crash: nothing is stored; names and rules give the same again.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,23 @@
 
 namespace streamfs::placement {
 
-// RWH_WRITE_LIFE_* in pages written to a device of so many: short is a 64th of it, medium an
-// eighth, long all of it, extreme eight times that. "None" and "not set" say nothing.
-inline constexpr uint32_t kLifeMost = 5;
+inline constexpr uint32_t kLifeMost = 5;  // the largest RWH_WRITE_LIFE_*
+// Returns the lifetime that RWH_WRITE_LIFE_* stands for, in pages written to the device: short is
+// 1/64 of the capacity, medium 1/8, long all of it, extreme eight times as much. Returns nothing
+// for "none", "not set" and unknown values.
 std::optional<double> pages_of_life(uint32_t life, uint64_t capacity_blocks);
 
-// "rwh-short" and the like, the vStream of such a hint; nothing where it says nothing.
+// Returns the name of the hint's vStream ("rwh-short" and so on); "" if it stands for no lifetime.
 std::string_view name_of_life(uint32_t life);
 
+// Returns whether this is a name that name_of_life() returns.
 bool is_name_of_life(std::string_view name);
 
-// Of a vStream's name: "rwh-short", "life-64MiB", "life-256s". `ms_per_page` 0: not known.
+// Returns the lifetime in pages that a vStream's name states: "rwh-short", "life-64MiB",
+// "life-256s". Seconds need `ms_per_page`, the time the device takes per page; 0: not known.
 std::optional<double> pages_of_name(std::string_view name, uint64_t capacity_blocks,
                                     double ms_per_page);
-// Whether it is one of those whose pages depend on `ms_per_page`.
+// Returns whether pages_of_name() of this name depends on `ms_per_page`.
 bool says_seconds(std::string_view name);
 
 }  // namespace streamfs::placement

@@ -4,16 +4,18 @@
 // is
 //   E(now) = S_dead + n_live · now − Σ T_written over its living pages,
 // exact in O(1), because birth and death are the only changes. Its mean lifetime is E ÷ deaths.
-// Over decaying windows both are summed with weights that fall by kDecay a window. The sums are
-// modulo 2^64; differences over a window are what is used, and those fit.
+// Both are summed over windows. Once a vStream has more than kHistoryDeaths deaths, each new window
+// multiplies the sum by kDecay. E is modulo 2^64; only its differences over a window are used, and
+// those fit.
 //
 // One stamp {clock, vStream, which pages live} stands for 64 KiB. A write to part of such a unit
-// gives the whole unit the mean write time of its living pages and the writer's vStream; where that
-// is another vStream, the survivors start anew and what they were exposed to stays with the old.
+// gives the whole unit the mean write time of its living pages and the writer's vStream. If that is
+// another vStream, the surviving pages count as written now, and their exposure so far stays with
+// the old vStream.
 //
-// Thread safety: born() and died() any thread, lock-free; close_window() and sweep() one thread at
-// a time; grow() beside all of them; the rest any thread. Crash: memory only; what persists is a
-// vStream's lifetime.
+// Thread safety: any thread, lock-free, except that close_window() and sweep() are for one thread
+// at a time, and so is grow(). Crash: memory only; the vStream table stores each vStream's
+// lifetime.
 #pragma once
 
 #include <array>
@@ -36,61 +38,62 @@ class LifetimeTable {
   static constexpr double kDecay = learning::kLifetimeDecay;
   static constexpr double kHistoryDeaths = learning::kHistoryDeaths;
   static constexpr double kDeathsMin = learning::kDeathsMin;
-  static constexpr double kPriorDeaths = 64;  // what a persisted lifetime weighs
+  static constexpr double kPriorDeaths = 64;  // weight of a persisted lifetime, in deaths
 
   explicit LifetimeTable(uint64_t capacity_blocks);
   ~LifetimeTable();
 
-  // The device has so many blocks now. One thread at a time.
+  // Extends the table to `capacity_blocks`. If memory is short, the new blocks have no stamps and
+  // nothing is learnt from them. One thread at a time.
   void grow(uint64_t capacity_blocks);
 
   uint64_t now() const { return clock_.load(std::memory_order_relaxed); }
-  // Pages of the device were written by `vstream`; what lived there dies. Returns the clock before.
+  // Counts pages as written by `vstream`; the data they held dies. Returns the clock before.
   uint64_t born(BlockNo first, uint32_t pages, VStreamId vstream);
   void died(BlockNo first, uint64_t pages);
 
   // Ends a window for every vStream.
   void close_window();
-  // Keeps stamps from wrapping around their 32 bits; call it now and then. Cheap unless 2 TiB were
-  // written since it last worked.
+  // Keeps stamps from wrapping around their 32 bits. Requires: called at least once per 2 TiB
+  // written. Looks at every stamp once per 2 TiB and is cheap otherwise.
   void sweep();
 
-  // Everything seen of a vStream. The sum of several is as if they were one vStream.
+  // All measurements of a vStream. Several add up to those of their union.
   struct Seen {
-    double exposure = 0, deaths = 0;  // pages lived, with the weights of the windows
-    double recent_pages = 0;          // written, with the same weights
-    double expected_pages = 0;        // set_expected()
+    double exposure = 0, deaths = 0;  // summed over the windows, as described above
+    double recent_pages = 0;          // written; each window multiplies the sum by kDecay
+    double expected_pages = 0;        // set_expected(); of a sum, the largest
     uint64_t written_pages = 0, live_pages = 0, dead_pages = 0;
-    uint64_t lived_pages = 0;  // exposure since the table was made
+    uint64_t lived_pages = 0;  // exposure since the table was made or forget()
     Seen& operator+=(const Seen& other);
-    // Mean lifetime, when there is enough history.
+    // Returns the mean lifetime; nothing with fewer than kDeathsMin deaths.
     std::optional<double> lifetime_pages() const;
     bool nothing() const { return written_pages == 0 && deaths == 0 && expected_pages <= 0; }
   };
   Seen seen(VStreamId vstream) const;
   std::optional<double> lifetime_pages(VStreamId vstream) const;
-  // The same, or what is expected, or for what has lived long without dying a bound from below:
-  // where to put it is known before how long it lives is.
+  // Returns the measured lifetime. Without one: the expected lifetime, or for pages that lived a
+  // quarter of the capacity on average, a lower bound if that is larger. Nothing if none is known.
   std::optional<double> estimate_pages(const Seen& seen) const;
-  // What to go by until there is history; 0: nothing was said, < 0: nothing will be.
+  // Sets the lifetime to use until one is measured. 0: none known yet; < 0: none exists.
   void set_expected(VStreamId vstream, double lifetime_pages);
   double expected_pages(VStreamId vstream) const;
-  // Forgets what was seen of the number, for another use. Requires: none of its pages lives.
+  // Forgets the measurements of a number before its next use. Requires: none of its pages lives.
   void forget(VStreamId vstream);
-  // A lifetime measured before this mount.
+  // Sets a lifetime measured before this mount, with the weight of kPriorDeaths deaths.
   void set_prior(VStreamId vstream, double lifetime_pages);
   uint64_t written_pages(VStreamId vstream) const;
   uint64_t live_pages(VStreamId vstream) const;
 
-  // Of a page that lives, if it was written since the table was made; its clock is the mean of its
-  // stamp's pages.
+  // The birth of a live page. Its clock is the mean over the live pages of its stamp. birth()
+  // returns nothing for a page that is dead or was not written since the table was made.
   struct Birth {
     VStreamId vstream;
     uint64_t clock = 0;
   };
   std::optional<Birth> birth(BlockNo page) const;
 
-  // Exposure and deaths since the table was made: for tests of exactness.
+  // Returns the exposure in pages since the table was made or forget().
   uint64_t exposure(VStreamId vstream) const;
 
  private:
@@ -101,7 +104,7 @@ class LifetimeTable {
     std::atomic<uint64_t> dead{0};
     std::atomic<uint64_t> written{0};
   };
-  struct Window {  // of the thread that closes windows; read by others
+  struct Window {  // sums over closed windows, and the counts when the last one was closed
     std::atomic<double> exposure{0}, deaths{0}, written{0};
     std::atomic<uint64_t> exposure_at{0}, dead_at{0}, written_at{0};
     std::atomic<double> expected{0};
@@ -114,15 +117,15 @@ class LifetimeTable {
   uint32_t shared_clock(uint64_t old, uint32_t live, uint16_t owner, uint64_t clock) const;
   void age_stamp(std::atomic<uint64_t>& unit, uint64_t now);
 
-  // Stamps by unit: the first ones, and more for each growth; none ever moves.
+  // Stamps by unit, in one piece at first and one more for each growth. Stamps never move.
   using Piece = ZeroedArray<std::atomic<uint64_t>>;
   static constexpr size_t kPiecesMax = 64;
   std::atomic<uint64_t>& stamp(uint64_t unit) const;
   uint64_t pages() const { return units_.load(std::memory_order_acquire) * kStampPages; }
 
   std::array<Piece, kPiecesMax> pieces_;
-  size_t pieces_used_ = 0;          // of the one who grows
-  std::atomic<uint64_t> units_{0};  // in all pieces; stored after a piece is whole
+  size_t pieces_used_ = 0;          // used by grow() alone
+  std::atomic<uint64_t> units_{0};  // in all pieces; its release store publishes a new piece
   std::unique_ptr<std::array<Counts, kVStreams>> counts_;
   std::unique_ptr<std::array<Window, kVStreams>> windows_;
   std::atomic<uint64_t> clock_{1};

@@ -1,6 +1,7 @@
-// The daemon's model table, taken over only after every check (base/wire/model_table.h).
-// Thread safety: lookup() any thread, wait-free; adopt() one thread at a time. Nothing in the
-// shared memory is read by lookup(). Crash: memory only.
+// The daemon's model table. It is copied from shared memory, and adopted only if it passes every
+// check (base/wire/model_table.h). lookup() reads the copy alone.
+// Thread safety: lookup() any thread, wait-free; status() any thread; adopt() and take_released()
+// one thread at a time. Crash: memory only.
 #pragma once
 
 #include <array>
@@ -24,7 +25,7 @@ class Model {
  public:
   static Result<std::unique_ptr<Model>> make(uint16_t pstream_count,
                                              const std::array<uint8_t, 16>& uuid);
-  // Nothing when no model serves, or when the vStream is younger than the one that does.
+  // Returns nothing if no table is adopted, or if the vStream is younger than the table.
   std::optional<PStreamId> lookup(VStreamId vstream, uint32_t shape, uint64_t born_clock) const {
     const Table* table = active_.load(std::memory_order_acquire);
     if (table == nullptr || born_clock > table->clock_pages.load(std::memory_order_relaxed)) {
@@ -33,16 +34,17 @@ class Model {
     const auto& entry = table->entries[uint32_t{vstream.value} * wire::kShapeStride + shape];
     return PStreamId{entry.load(std::memory_order_relaxed)};
   }
-  // Looks whether something new was published. Returns a sentence when that changed anything.
-  // At most one table is taken over a call, so that a lookup never sees more than two of them: the
-  // entries of either are valid, hence no reclamation beyond that.
+  // Adopts or refuses a newly published table. Returns a sentence for the log in either case;
+  // nothing if none was published since the last call. Each call overwrites the idle one of two
+  // tables. A lookup that still reads it gets an entry of the old or the new table, both valid.
   std::optional<std::string> adopt();
 
-  // pStreams that the last table taken over names no more, while the one before did; once.
+  // Returns and forgets the pStreams that an adopted table named since the last call and that the
+  // current table does not name.
   std::vector<PStreamId> take_released();
 
   bool adopted() const { return active_.load(std::memory_order_relaxed) != nullptr; }
-  // Any thread. Without telemetry_records.
+  // Returns the status without telemetry_records.
   ModelStatus status() const SFS_EXCLUDES(status_mutex_);
   const SharedMapping& memory() const { return memory_; }
 
@@ -66,8 +68,9 @@ class Model {
   std::atomic<const Table*> active_{nullptr};
   mutable Mutex status_mutex_;  // a leaf: nothing is locked or waited for while it is held
   ModelStatus status_ SFS_GUARDED_BY(status_mutex_);
-  uint64_t seen_ = 0;                 // the last generation looked at, adopted or refused
-  std::bitset<256> used_, released_;  // pStreams
+  uint64_t seen_ = 0;  // the last generation looked at, adopted or refused
+  // pStreams that the current table names, and those for take_released().
+  std::bitset<256> used_, released_;
 };
 
 }  // namespace streamfs::placement

@@ -1,4 +1,5 @@
-// The daemon's tables since the mount, as people ask for them.
+// The status of the daemon's model tables since the mount.
+// Thread safety: a value.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@ struct ModelStatus {
   bool adopted = false;     // a table is in use
   uint64_t generation = 0;  // of the table in use; 0: none
   std::string kind;         // of the table in use, as the daemon names it
-  uint64_t looked_at = 0;   // the last generation looked at, adopted or refused
+  uint64_t looked_at = 0;   // the last generation adopted or refused
   uint64_t adoptions = 0, refused = 0;
   std::string refusal;  // why the last refused table was refused; empty: none was
   uint64_t telemetry_records = 0;

@@ -1,8 +1,7 @@
-// Name rules at create: the profiles that the preload library knows too, for programs that it
-// cannot enter. Read once, at mount.
+// Name rules, matched at create. They come from the profiles that the preload library also uses,
+// and serve programs that cannot be preloaded. Read once, at mount.
 //
-// Thread safety: constructed by one thread; then match(), any thread, without a lock.
-// Crash: nothing is kept.
+// Thread safety: const after load(): any thread, without a lock. Crash: nothing is stored.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +17,26 @@
 
 namespace streamfs::placement {
 
-// Where profiles lie unless a mount says otherwise.
+// The default folder of profiles.
 inline constexpr const char* kProfilesFolder = STREAM_PROFILES_FOLDER;
 
 class NameRules {
  public:
-  // Those of the profile, or for "" and "default" those of all profiles that hold everywhere; from
-  // *.toml in the folder ("": none) and built in. EINVAL for a profile that is not there. What is
-  // wrong in a file goes to complaints(), a sentence each, and the rest counts.
+  // Loads *.toml of the folder ("": none) and the built-in profiles. Chooses the rules of
+  // `profile`, or for "" and "default" the rules of all profiles that hold everywhere. Each mistake
+  // in a file is left out and adds a sentence to complaints(). Errors: EINVAL for an unknown
+  // profile.
   static Result<NameRules> load(const std::string& folder, const std::string& profile);
 
-  // The vStream for a file of that name (empty: it has none) made in a directory of that name by a
-  // thread of that name; nullptr where no rule fits.
+  // Returns the vStream name for a file created as `name` (empty: O_TMPFILE) in `directory` by
+  // `thread`; nullptr if no rule matches.
   const char* match(std::string_view directory, std::string_view name,
                     std::string_view thread) const;
 
-  // RWH_WRITE_LIFE_* that a rule for this vStream expects, of whichever profile; 0: none does.
+  // Returns the RWH_WRITE_LIFE_* of the first rule of any profile for this vStream; 0: no rule.
   uint32_t life_of(const std::string& vstream) const;
 
-  // Whether a profile that is compiled in has a rule for this vStream.
+  // Returns whether a built-in profile has a rule for this vStream.
   bool is_built_in(std::string_view vstream) const { return built_in_.contains(vstream); }
 
   const std::vector<std::string>& complaints() const { return complaints_; }

@@ -1,4 +1,4 @@
-// Placement as it is: the vStream table, measured lifetimes, the model and the telemetry together.
+// The implementation of Placement, from the vStream table, lifetimes, the model and telemetry.
 // Contract and thread safety: placement.h.
 #pragma once
 
@@ -54,14 +54,15 @@ class PlacementImpl final : public Placement {
 
  private:
   static constexpr uint32_t kSavesPerTick = 256;
-  static constexpr uint64_t kSplitPages = 2048;  // contexts are looked at after so many written
+  static constexpr uint64_t kSplitPages = 2048;  // pages written between two splits of contexts
   std::optional<Chosen> choose_by_label(const CreateContext& context);
   VStreamInfo measure(VStreamId vstream, const VStreamTable::Entry& entry,
                       const LifetimeTable::Seen& seen);
   uint64_t lifetime_ms(double pages);
   std::optional<double> expectation(const std::string& name);
-  // What its name says of it, if anything; remap() goes by that.
+  // Sets and returns the lifetime in pages that the name states, if any. remap() uses it.
   std::optional<double> expect(VStreamId vstream, const std::string& name);
+  // Moves a vStream off the default pStream to that of the vStream with the nearest lifetime.
   void place_first(VStreamId vstream, double pages);
   PStreamId nearest(double lifetime_pages, VStreamId but);
   PStreamId placed(VStreamId vstream, uint32_t shape) const;
@@ -75,8 +76,8 @@ class PlacementImpl final : public Placement {
   learning::WriteAges ages_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Telemetry> telemetry_;
-  std::atomic<uint32_t> now_ms_;  // of the last tick: the write path asks no clock
-  Mutex tick_mutex_;              // before the table's
+  std::atomic<uint32_t> now_ms_;  // time of the last tick(): the write path reads no clock
+  Mutex tick_mutex_;              // locked before the table's mutex
   uint64_t remapped_at_ SFS_GUARDED_BY(tick_mutex_) = 0;
   uint64_t split_at_ SFS_GUARDED_BY(tick_mutex_) = 0;
   Mutex scale_mutex_;  // leaf

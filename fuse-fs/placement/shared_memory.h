@@ -1,5 +1,5 @@
-// A memfd of fixed size: made, sealed against shrinking, growing and unsealing, mapped for good.
-// Thread safety: immutable after construction. Crash: dies with the process.
+// A mapped memfd of fixed size, sealed against shrinking, growing and further seals.
+// Thread safety: immutable after construction. Crash: the memory is lost with its last holder.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@ namespace streamfs::placement {
 
 class SharedMapping {
  public:
+  // Errors: those of memfd_create(2), ftruncate(2), fcntl(2) and mmap(2).
   static Result<SharedMapping> make(const char* name, uint64_t bytes);
   ~SharedMapping();
   SharedMapping(SharedMapping&& other) noexcept;

@@ -1,7 +1,7 @@
 // The producer's end of the telemetry rings (base/wire/telemetry.h).
-// Thread safety: record() any thread, without lock or wait: a thread uses the ring of its number,
-// or the next one nobody is in; if all are taken the record is dropped and counted.
-// Crash: the memory dies with the process.
+// Thread safety: every method, any thread, without lock or wait. A thread uses the ring of its
+// thread number, or the next ring that no other thread is writing to. If all are taken, the record
+// is dropped and counted. Crash: the memory is lost with the process.
 #pragma once
 
 #include <array>
@@ -18,13 +18,14 @@ class Telemetry {
  public:
   static constexpr uint32_t kRings = 8;
 
-  // capacity: records a ring, rounded up to a power of two.
+  // `capacity`: records per ring, clamped to 2..2^22 and rounded up to a power of two. Errors:
+  // those of SharedMapping::make().
   static Result<std::unique_ptr<Telemetry>> make(uint32_t capacity, uint64_t capacity_blocks,
                                                  const std::array<uint8_t, 16>& uuid);
   void record(const wire::TelemetryRecord& record);
   void set_clock(uint64_t clock_pages);
-  void set_capacity_blocks(uint64_t blocks);  // for a daemon that attaches from now on
-  uint64_t records() const;                   // ever produced, the overwritten included
+  void set_capacity_blocks(uint64_t blocks);  // read by a daemon when it attaches
+  uint64_t records() const;                   // ever produced, overwritten ones included
   const SharedMapping& memory() const { return memory_; }
 
  private:
@@ -32,7 +33,7 @@ class Telemetry {
     std::atomic<bool> taken{false};
     wire::TelemetryRingHeader* header = nullptr;
     wire::TelemetryRecord* slots = nullptr;
-    // The producer's own: what the shared memory says is never believed.
+    // Kept in private memory, because the shared memory is never trusted.
     std::atomic<uint64_t> head{0};
   };
   explicit Telemetry(SharedMapping memory, uint32_t capacity);

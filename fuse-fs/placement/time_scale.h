@@ -1,5 +1,5 @@
-// How long the device took to be written so many pages, lately: turns a lifetime in pages into
-// time. Thread safety: external. Memory: bounded; the older, the coarser.
+// Converts a lifetime in pages into time, by the recent rate of writing.
+// Thread safety: external. Memory: at most 1,024 samples; older ones are thinned out.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@ namespace streamfs::placement {
 class TimeScale {
  public:
   void sample(uint64_t clock_pages, uint64_t now_ms);
-  // Of the last `pages` pages written; extended at the oldest rate known. 0 without samples.
+  // Returns the time that the last `pages` pages took to write. If the samples do not reach back so
+  // far, extrapolates their mean rate. Returns 0 with fewer than two samples.
   uint64_t duration_ms(double pages) const;
 
  private:

@@ -1,5 +1,5 @@
-// The vStreams in use: numbers, names, where each came from, what each is shown as, and the pStream
-// that measured lifetimes give.
+// The vStreams in use: number, name, source, the vStream each is shown as, and the pStream that
+// K-means gives it.
 //
 // A number is used again once its vStream was displaced and none of its pages lives. Each use has a
 // generation; a mount starts generations at a pseudo-random value. Contexts are a cache of
@@ -9,7 +9,8 @@
 //
 // Thread safety: every method, any thread. The write path reads plain atomics; everything else
 // takes the table's mutex (a leaf).
-// Crash: what save_changed() stored is there at the next mount, numbers and names unchanged.
+// Crash: the next mount has the vStreams that save_changed() stored, with the same numbers and
+// names.
 #pragma once
 
 #include <array>
@@ -34,9 +35,9 @@ namespace streamfs::placement {
 
 class VStreamTable {
  public:
-  // Numbers given to names start here: programs that say numbers say small ones.
+  // The lowest number for names and contexts: programs that choose numbers choose small ones.
   static constexpr uint16_t kFirstNamed = 0x4000;
-  // Contexts have numbers below this, so that names find some whatever contexts keep.
+  // Contexts have numbers below this, so that they never use up the numbers for names.
   static constexpr uint16_t kContextsEnd = 0xc000;
   static constexpr size_t kContextsMax = 4096;
   static constexpr size_t kContextsOfOwnerMax = 1024;
@@ -56,15 +57,19 @@ class VStreamTable {
   VStreamTable(Store& store, LifetimeTable& lifetimes, uint16_t pstream_count,
                uint8_t first_generation);
 
-  // ENOSPC when all are in use; EINVAL for a name of no or more than kNameMax bytes.
+  // Each returns the known vStream or adds one; `clock` is the device's. A vStream that is known as
+  // a context and is then named by a stronger source leaves the cache of contexts.
+  // Errors: ENOSPC if all numbers for names are in use; EINVAL for a name that is empty, longer
+  // than kNameMax or holds a NUL.
   Result<VStreamId> by_name(std::string_view name, Source source, uint64_t clock);
   VStreamId by_number(uint16_t number, uint64_t clock);
+  // Never fails: returns the program's vStream or the default one if there is no room.
   VStreamId by_context(const Context& context, uint32_t uid, uint64_t clock);
   std::optional<Entry> find(VStreamId vstream) const;
   std::map<VStreamId, Entry> entries() const;
   // Returns the vStreams that are shown as themselves, without the default one.
   std::vector<VStreamId> used() const;
-  // Returns all that was seen, summed by the vStream it is shown as. vStreams with nothing are
+  // Returns the measurements, summed by the vStream they are shown as. A vStream without any is
   // absent.
   std::unordered_map<uint16_t, LifetimeTable::Seen> seen() const;
   LifetimeTable::Seen seen(VStreamId shown) const;
@@ -99,14 +104,15 @@ class VStreamTable {
     none_unused_.store(false, std::memory_order_relaxed);
   }
 
-  // Stores at most `limit` vStreams whose value, as measure() gives it, differs notably from what
-  // the store has. The first error ends it.
+  // Clears the slots of displaced contexts. Then stores at most `limit` vStreams whose value, as
+  // measure() fills it in, differs notably from the stored one. Returns at the first error of the
+  // Store; the next call goes on. measure() runs under the table's mutex.
   Result<void> save_changed(uint32_t limit,
                             const std::function<void(VStreamId, SavedVStream&)>& measure);
 
  private:
   static constexpr size_t kEvictedAtOnce = 64;
-  // If no context can be displaced, the next search comes after so many pages written.
+  // Pages written between two searches for room, if a search finds none.
   static constexpr uint64_t kEvictAgainPages = 4096;
   struct Hot {
     std::atomic<uint64_t> born{0}, written{0};  // clocks
@@ -115,7 +121,7 @@ class VStreamTable {
   };
   struct Owner {
     size_t contexts = 0;
-    uint64_t evict_from = 0;  // clock
+    uint64_t evict_from = 0;  // clock of the next search for room
   };
   void load() SFS_REQUIRES(mutex_);
   void load_contexts() SFS_REQUIRES(mutex_);
@@ -140,11 +146,11 @@ class VStreamTable {
   Store& store_;
   LifetimeTable& lifetimes_;
   const uint16_t pstream_count_;
-  // Another one with most mounts: a use that a crash kept out of META is not taken for the next
-  // one.
-  const uint8_t generation_step_;  // 1 to 127
+  // 1 to 127, derived from the first generation. Mounts differ in it, so that a use of a number
+  // that a crash lost is not taken for the number's next use.
+  const uint8_t generation_step_;
   std::vector<Hot> hot_;
-  std::atomic<bool> none_unused_{false};  // spares a look at all of them
+  std::atomic<bool> none_unused_{false};  // every pStream is taken: skips the search
   mutable Mutex mutex_;                   // leaf
   std::map<VStreamId, Entry> entries_ SFS_GUARDED_BY(mutex_);
   std::unordered_map<std::string, VStreamId> names_ SFS_GUARDED_BY(mutex_);
@@ -154,7 +160,7 @@ class VStreamTable {
   size_t contexts_ SFS_GUARDED_BY(mutex_) = 0;
   uint16_t next_named_ SFS_GUARDED_BY(mutex_) = kFirstNamed;
   uint16_t next_context_ SFS_GUARDED_BY(mutex_) = kFirstNamed;
-  uint64_t numbers_from_ SFS_GUARDED_BY(mutex_) = 0;  // clock: contexts found none before
+  uint64_t numbers_from_ SFS_GUARDED_BY(mutex_) = 0;  // clock of the next search for a number
   size_t next_slot_ SFS_GUARDED_BY(mutex_) = 0;
   VStreamId save_from_ SFS_GUARDED_BY(mutex_){};
 };
