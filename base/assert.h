@@ -1,5 +1,5 @@
-// SFS_ASSERT stops the process when an invariant of our own is broken; on in release too.
-// Never for media, messages or user input: those return EIO or EINVAL.
+// SFS_ASSERT aborts the process if an invariant of the program is broken, in release builds too.
+// Bad media, messages and user input return EIO or EINVAL instead.
 #pragma once
 
 namespace streamfs {

@@ -11,11 +11,12 @@ namespace streamfs {
 
 uint32_t crc32c(ConstBytes bytes, uint32_t seed = 0);
 
-// Of each of as many equal parts as there is room for; faster than one by one of bytes that no
-// cache holds, such as a device has just written.
+// Stores in crcs[i] the CRC32C of part i of `bytes`, which are cut into crcs.size() equal parts.
+// Prefetches, and so is faster than separate calls on bytes that are not in a cache, such as data
+// that a device has just transferred. Requires: bytes.size() is a multiple of crcs.size().
 void crc32c_each(ConstBytes bytes, std::span<uint32_t> crcs);
 
-// Copies `from` into `to` (same length) and returns crc32c(from): the one copy of the write path.
+// Copies `from` into `to` and returns crc32c(from, seed). Requires: equal lengths.
 uint32_t copy_crc32c(Bytes to, ConstBytes from, uint32_t seed = 0);
 
 }  // namespace streamfs

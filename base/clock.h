@@ -14,8 +14,8 @@ struct Timestamp {
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual Timestamp now() = 0;          // wall clock, CLOCK_REALTIME_COARSE as the kernel's inodes
-  virtual uint64_t monotonic_ms() = 0;  // for timers
+  virtual Timestamp now() = 0;          // wall clock; CLOCK_REALTIME_COARSE, as kernel inodes use
+  virtual uint64_t monotonic_ms() = 0;  // for timers; CLOCK_MONOTONIC_COARSE
 };
 
 Clock& system_clock();

@@ -1,4 +1,4 @@
-// A program's command line as data: what --help shows, for man pages and completion.
+// Describes a program's command line as JSON, for man pages and completion.
 //
 //   PROGRAM --describe-command   prints it and does nothing else; scripts/manual reads it
 //
@@ -10,12 +10,13 @@
 
 namespace streamfs {
 
-// JSON: {"name", "description", "footer", "options": [OPTION], "commands": [the same again]}, where
-// an OPTION is {"names": ["-f", "--force"], "positional": "DATA" or null, "value": what follows it
-// or null, "choices": [...], "help", "required", "many", "default"}.
+// Returns {"name", "description", "footer", "options": [OPTION], "commands": [...]}, where commands
+// have the same fields and an OPTION is {"names": ["-f", "--force"], "positional": "DATA" or null,
+// "value": its type or null if it takes none, "choices": [...], "help", "required", "many",
+// "default"}. Hidden options and commands are left out.
 std::string describe_command(const CLI::App& app);
 
-// Whether the arguments ask for that; then it has been printed.
+// Prints the description and returns true if --describe-command is the only argument.
 bool describe_if_asked(const CLI::App& app, int argc, const char* const* argv);
 
 }  // namespace streamfs

@@ -1,5 +1,5 @@
-// Log messages that machines look for: each has a name and a 128-bit id, by which `journalctl
-// MESSAGE_ID=` finds it and systemd/streamfs.catalog explains it. Ids never change.
+// Log messages for machines. Each event has a 128-bit id: `journalctl MESSAGE_ID=` finds it and
+// systemd/streamfs.catalog explains it. Ids never change.
 // Thread safety: any thread.
 #pragma once
 
@@ -24,11 +24,13 @@ enum class Event : uint8_t {
   kMetaFull,
 };
 
-// As sd_id128 is written; empty for kNone.
+// Returns the id in the format of sd_id128, 32 hex digits; empty for kNone.
 std::string_view message_id(Event event);
 
-// To the log, as spdlog does it; a sink that keeps ids asks event_in_hand() for this one's.
+// Logs the message by spdlog. Meanwhile event_in_hand() returns `event` on this thread, for a sink
+// that records ids.
 void log_event(Event event, spdlog::level::level_enum level, const std::string& message);
+// Returns the event that this thread is logging; kNone outside log_event().
 Event event_in_hand();
 
 }  // namespace streamfs

@@ -13,5 +13,5 @@ inline constexpr int kBusy = 75;          // already mounted or locked
 inline constexpr int kNoPermission = 77;  // needs root or a group
 inline constexpr int kNoFuse = 69;        // /dev/fuse missing or refused
 inline constexpr int kCorrupt = 76;       // both superblocks bad; restore needed
-inline constexpr int kIo = 70;            // anything else
+inline constexpr int kIo = 70;            // any other error
 }  // namespace streamfs::exit_code

@@ -12,10 +12,11 @@ namespace streamfs {
 
 // "process 12 (streamfs)", or "process 12 (streamfs) in mount namespace mnt:[4026532758]".
 std::string process_text(pid_t process);
-// The process with an flock(2) of this file; "another process" where /proc does not tell.
+// Returns the process that holds an flock(2) on this file; "another process" if /proc does not
+// tell.
 std::string lock_holder(int fd);
-// A process that sees the mount of this device number (minor; major 0), and where it does; "" where
-// /proc shows none.
+// Returns a process that sees the mount with device number 0:minor, and the mountpoint there:
+// "process 12 (sh) at /mnt". Returns "" if /proc shows none.
 std::string mount_holder(unsigned minor);
 
 }  // namespace streamfs

@@ -1,5 +1,5 @@
-// An allocator for large tables that are read at random: asks the kernel for huge pages, so that a
-// table costs few entries of the TLB. Where the kernel has none to give, ordinary pages do.
+// An allocator for large tables with random access. It asks the kernel for huge pages, which save
+// TLB misses, and works with ordinary pages if there are none.
 // Thread safety: as std::allocator.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Sizes for people, in the powers of 1,024.
+// Formats sizes for people, in powers of 1,024.
 // Thread safety: pure functions.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace streamfs {
 // "1023 bytes", "1.5 GiB".
 std::string human_bytes(uint64_t bytes);
 
-// Two sizes that differ, so that they can be told apart: in bytes where rounding would hide that.
+// Formats two sizes. If they differ but round to the same text, both are given in bytes.
 struct HumanPair {
   std::string first, second;
 };

@@ -1,5 +1,4 @@
-// A bijection of 64 bits whose values for neighbours have nothing in common: for hashes and for
-// draws that repeat.
+// A bijective mixing function of 64 bits, for hashes and repeatable pseudo-random choices.
 // Thread safety: a pure function.
 #pragma once
 

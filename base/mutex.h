@@ -19,7 +19,7 @@
 
 namespace streamfs {
 
-// Told to a core that waits for another in a loop.
+// Tells the core that it is in a spin loop.
 inline void relax_core() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -28,7 +28,7 @@ inline void relax_core() {
 #endif
 }
 
-// Looks a few times before it goes to sleep: most are held for less than waking up takes.
+// A mutex that spins briefly before it sleeps: most are held for less time than a wake-up takes.
 class SFS_TSA(capability("mutex")) Mutex {
  public:
   void lock() SFS_TSA(acquire_capability()) {
@@ -42,7 +42,7 @@ class SFS_TSA(capability("mutex")) Mutex {
   bool try_lock() SFS_TSA(try_acquire_capability(true)) { return mutex_.try_lock(); }
 
  private:
-  static constexpr int kLooks = 64;  // some microseconds
+  static constexpr int kLooks = 64;  // a few microseconds
   std::mutex mutex_;
 };
 

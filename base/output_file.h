@@ -1,6 +1,9 @@
-// A file that is there whole or not at all: written without a name, which it gets at the end.
-// Thread safety: none. Crash: nothing is left. Where the host's file system has no files without a
-// name, or in the moment that replaces a file, a file named .ssd-sim-* beside it may be.
+// A file that appears whole or not at all: it is written without a name (O_TMPFILE) and linked by
+// commit().
+// Thread safety: none.
+// If the process dies: nothing is left. If the host's filesystem has no O_TMPFILE, or at the moment
+// that replaces a file, a file named .ssd-sim-* may be left in the same folder. Content is not
+// synced: a power cut after commit() may lose it.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +19,17 @@ class OutputFile {
  public:
   enum class Existing : uint8_t { kReplace, kRefuse };
 
-  // Creates an empty file where `path` will be. Errors: what open(2) says.
+  // Creates an empty file in the folder of `path`. Errors: those of open(2); EISDIR for a path that
+  // ends in a slash.
   static Result<OutputFile> create(const std::string& path);
   ~OutputFile();
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
 
-  int fd() const { return fd_; }  // to read and write; stays this object's
+  int fd() const { return fd_; }  // open for reading and writing; owned by this object
   Result<void> write(std::string_view content);
-  // Once. Errors: EEXIST for a file that is there and not to be replaced.
+  // Gives the file its path. Requires: called once. Errors: EEXIST if the path exists and
+  // `existing` is kRefuse; those of linkat(2) and renameat2(2).
   Result<void> commit(Existing existing = Existing::kReplace);
 
  private:
@@ -33,11 +38,11 @@ class OutputFile {
   Result<void> give_name(const std::string& name) const;
 
   std::string path_;
-  std::string name_;  // the one it has now, to be removed; empty: none, or committed
+  std::string name_;  // temporary name that the destructor removes; empty: none
   int fd_;
 };
 
-// All of it at once.
+// Creates, writes and commits the file; replaces an existing one.
 Result<void> write_whole(const std::string& path, std::string_view content);
 
 }  // namespace streamfs

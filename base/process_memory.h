@@ -1,5 +1,5 @@
-// What this process has in memory.
-// Thread safety: pure but for the reading of /proc. Crash: memory only.
+// The resident memory of this process, from /proc/self/status.
+// Thread safety: any thread.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 namespace streamfs {
 
 struct ProcessMemory {
-  uint64_t anonymous_bytes = 0;  // its own: heap and stacks
-  uint64_t mapped_bytes = 0;     // of files and devices it maps, its program among them
+  uint64_t anonymous_bytes = 0;  // heap and stacks
+  uint64_t mapped_bytes = 0;     // mapped files, devices and shared memory; includes the program
 };
-// Zeroes where /proc does not tell.
+// Returns zeroes if /proc does not tell.
 ProcessMemory process_memory();
 
 }  // namespace streamfs

@@ -1,4 +1,4 @@
-// Random numbers that are the same everywhere for the same seed: the standard's engines are, its
+// Random numbers that are the same on every platform for the same seed. The standard library's
 // distributions are not.
 // Thread safety: none.
 #pragma once
@@ -33,9 +33,9 @@ class Random {
     return result;
   }
 
-  // Of [0, bound), without the bias of a remainder that would matter (2^-32).
+  // Returns a number of [0, bound); its bias is below bound · 2^-32.
   uint32_t below(uint32_t bound) { return static_cast<uint32_t>((next() >> 32) * bound >> 32); }
-  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // of [0, 1)
+  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // in [0, 1)
 
  private:
   std::array<uint64_t, 4> state_{};

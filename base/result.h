@@ -11,7 +11,7 @@
 
 namespace streamfs {
 
-// code is an errno value (> 0); context says what was being done, for a log or a user.
+// `code` is an errno value (> 0). `context` names the operation that failed, for a log or a user.
 struct Error {
   int code = EIO;
   std::string context;

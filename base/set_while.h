@@ -1,5 +1,5 @@
-// A flag that is set while a scope runs.
-// Thread safety: the flag's; one scope at a time may hold it.
+// Sets a flag for the duration of a scope.
+// Thread safety: any thread may read the flag. Requires: at most one scope per flag at a time.
 #pragma once
 
 #include <atomic>

@@ -27,10 +27,10 @@ class Table {
   void row(std::vector<std::string> cells);
   size_t rows() const { return rows_.size(); }
 
-  // Cuts the last column off where a line is wider than this; 0: never.
+  // Truncates the last column if a line is wider than this many columns; 0: never.
   void set_width_max(size_t columns) { width_max_ = columns; }
 
-  // Both end each line with a newline and leave no blanks at its end.
+  // Each line ends with a newline and has no trailing blanks.
   std::string heading() const;
   std::string body() const;
   std::string text() const { return heading() + body(); }

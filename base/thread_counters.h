@@ -1,6 +1,6 @@
-// Counters that many threads raise: each in cache lines of its own, added up when read. One line
-// shared by all of them would go back and forth between the cores at every store to META.
-// Thread safety: all methods, any thread; a sum taken meanwhile may lack the latest additions.
+// Counters for many threads. Each thread adds in a cache line of its own, and sum() adds the lines
+// up, because a shared line would move between the cores at every store to META.
+// Thread safety: all methods, any thread; a sum may lack concurrent additions.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class ThreadCounters {
   }
 
  private:
-  static constexpr size_t kLines = 16;  // more threads than this share
+  static constexpr size_t kLines = 16;  // with more threads, some share a line
   struct alignas(kLineSize) Line {
     std::array<std::atomic<uint64_t>, kCounters> values{};
   };

@@ -1,5 +1,5 @@
-// Small numbers for threads: the lowest that no other thread has, given back when a thread ends.
-// What is kept several times over, a ring or a line of counters each, is shared out by them.
+// Small numbers for threads: each thread takes the lowest free one at its first call and gives it
+// back when it ends. The numbers distribute per-thread rings and counters.
 // Thread safety: any thread.
 #pragma once
 

@@ -25,7 +25,7 @@ using BlockNo = StrongId<struct BlockNoTag, uint64_t>;  // 4 KiB block of the da
 using FileBlock = StrongId<struct FileBlockTag, uint64_t>;  // 4 KiB block within a file
 using TxId = StrongId<struct TxIdTag, uint64_t>;            // sequence number of a journal record
 using VStreamId = StrongId<struct VStreamIdTag, uint16_t>;  // label on writes that die together
-using PStreamId = StrongId<struct PStreamIdTag, uint16_t>;  // what a device separates; 0 = default
+using PStreamId = StrongId<struct PStreamIdTag, uint16_t>;  // stream of the device; 0 = default
 
 inline constexpr uint64_t kBlockSize = 4096;  // file and data-device block, bytes
 inline constexpr uint64_t kWordSize = 8;      // unit of selective programming, bytes

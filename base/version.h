@@ -1,4 +1,4 @@
-// The version that every program says. CMakeLists.txt names the same one.
+// The version that every program prints. CMakeLists.txt must name the same one.
 // Thread safety: a constant.
 #pragma once
 

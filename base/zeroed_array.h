@@ -1,5 +1,5 @@
-// An array of zeroes that takes memory only where it is written: an absurd size costs nothing.
-// Empty where there is no memory. Thread safety: as the elements'.
+// A zeroed array that takes memory only where it is written: untouched parts of a large one are
+// free. If the allocation fails, the array is empty. Thread safety: that of the elements.
 #pragma once
 
 #include <cstddef>

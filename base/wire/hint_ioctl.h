@@ -10,16 +10,16 @@
 
 /* NOLINTBEGIN(readability-identifier-naming,performance-enum-size): C's names and types. */
 enum streamfs_hint_command {
-  STREAMFS_HINT_QUERY = 0,   /* fill in what the inode has */
+  STREAMFS_HINT_QUERY = 0,   /* fill in the inode's vStream */
   STREAMFS_HINT_NUMBER = 1,  /* vstream = number */
-  STREAMFS_HINT_NAME = 2,    /* vstream = the one called name, made if new; number is returned */
+  STREAMFS_HINT_NAME = 2,    /* vstream = the vStream name, made if new; number is returned */
   STREAMFS_HINT_RW_HINT = 3, /* rw_hint = RWH_WRITE_LIFE_*; number is returned */
-  STREAMFS_HINT_CLEAR = 4,   /* back to what rules and learning say */
-  /* Of any file of the mount, which they neither look at nor change. A filesystem that does not
-   * know them answers EINVAL. */
+  STREAMFS_HINT_CLEAR = 4,   /* back to the vStream that rules and contexts give */
+  /* These two work on any file of the mount and neither read nor change it. A filesystem that does
+   * not know them returns EINVAL. */
   STREAMFS_HINT_VSTREAM = 5, /* fill in the vStream called name, or numbered number; ENOENT */
-  STREAMFS_HINT_DEVICE = 6   /* pstream = how many the device has, number = 1 if labels are taken
-                                now, name = how a write says its pStream */
+  STREAMFS_HINT_DEVICE = 6   /* pstream = number of pStreams, number = 1 if hints are honoured,
+                                name = the mechanism by which a write names its pStream */
 };
 
 struct streamfs_hint {

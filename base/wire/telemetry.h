@@ -1,9 +1,10 @@
-// The telemetry ring: what placement tells the learning daemon about every page written or trimmed.
+// The telemetry ring, by which placement reports every written or trimmed page to the learning
+// daemon.
 //
 // Layout of the shared memory (a memfd, sealed against shrinking): TelemetryHeader, then ring_count
 // rings of TelemetryRingHeader + capacity records. Each ring has one producer at a time and any
-// number of readers. Lossy: a producer never waits; a reader that falls more than `capacity`
-// behind sees it from `head` and counts the loss itself.
+// number of readers. Lossy: a producer never waits. A reader that falls more than `capacity` behind
+// detects it by `head` and counts the loss itself.
 // Publication: the producer stores the record, then head with release order. A reader copies
 // records, then reads head again and discards what may have been overwritten meanwhile.
 // Crash: the memory dies with the filesystem daemon; nothing depends on it.
@@ -19,11 +20,11 @@ inline constexpr uint32_t kTelemetryVersion = 3;
 
 enum class TelemetryKind : uint8_t { kNew = 0, kOverwrite = 1, kTrim = 2 };
 
-// One contiguous run of pages of one request on one pStream, overwriting what is of one age (or
-// nothing). 40 bytes.
+// One contiguous run of pages of one request on one pStream. All its pages overwrite data of one
+// age class, or none does. A trim is one record of its length.
 struct TelemetryRecord {
   uint64_t clock_pages;     // pages written to the device before this run
-  uint64_t block;           // first 4 KiB block of the data device
+  uint64_t block;           // first block of the run on the data device
   uint32_t pages;           // length of this run
   uint32_t request_pages;   // length of the request the run is part of, before any split
   uint32_t request_offset;  // place of the run in that request, pages
@@ -31,15 +32,15 @@ struct TelemetryRecord {
   uint16_t vstream;
   uint16_t pstream;
   TelemetryKind kind;
-  uint8_t age;         // class of what is overwritten (model_table.h); 0 unless kind is kOverwrite
-  uint8_t generation;  // of the use that the vStream's number has now
+  uint8_t age;         // age class (model_table.h) if kind is kOverwrite, else 0
+  uint8_t generation;  // of the vStream's number
   uint8_t reserved;
 };
 static_assert(sizeof(TelemetryRecord) == 40);
 
 struct TelemetryRingHeader {
   std::atomic<uint64_t> head;     // records ever produced; slot = head % capacity
-  std::atomic<uint64_t> dropped;  // records the producer could not place
+  std::atomic<uint64_t> dropped;  // records lost because every ring was in use
   uint64_t reserved[6];
 };
 static_assert(sizeof(TelemetryRingHeader) == 64);
