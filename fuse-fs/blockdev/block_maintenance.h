@@ -1,9 +1,8 @@
-// Idle time of block devices that the kernel drives and that know what to do with it: eMMC cards
-// and UFS. No such device has taken part in any test: what is sent is tested byte by byte, and how
-// it goes on against a card, and a folder of /sys, that are made up.
+// Idle-time maintenance of block devices that the kernel drives: eMMC cards and UFS. It is tested
+// against a simulated card and a made-up folder of /sys only; no test has met a real device.
 //
-// Thread safety: begin(), end() and prepare_poweroff() are one thread's at a time; a Request in any
-// thread. Crash: none of it changes data. A card goes on with what was begun until it is done, UFS
+// Thread safety: begin(), end() and prepare_poweroff() are for one thread at a time; the rest any
+// thread. Crash: maintenance changes no data. A card finishes the operation that was begun; UFS
 // keeps the power setting until the next boot.
 #pragma once
 
@@ -24,12 +23,13 @@ class BlockMaintenance {
   virtual Result<void> end() = 0;
   virtual Result<IdleWork> prepare_poweroff(const IdleLimits& limits) = 0;
 
-  // Around each request to the device: a request ends what was begun and waits until it has ended.
+  // Enclose each request to the device, in any thread. request_begins() interrupts background work
+  // and waits until it has stopped.
   virtual void request_begins() {}
   virtual void request_ended() {}
 };
 
-// A request of the caller's thread, to a device that may have no maintenance.
+// Calls request_begins() and request_ended() around a scope; does nothing if `of` is null.
 class RequestUnderWay {
  public:
   explicit RequestUnderWay(BlockMaintenance* of) : of_(of) {
@@ -45,7 +45,8 @@ class RequestUnderWay {
   BlockMaintenance* const of_;
 };
 
-// What this block device has, if anything. `directory`: its own in /sys; `fd` outlives it.
+// Returns the maintenance of this block device; null for partitions and other kinds of device.
+// `directory`: the device's own in /sys. Requires: `fd` stays open longer than the result lives.
 std::unique_ptr<BlockMaintenance> maintenance_of(int fd, const std::filesystem::path& directory);
 
 }  // namespace streamfs::blockdev

@@ -1,5 +1,5 @@
-// Memory for device I/O: aligned to blocks, as direct I/O wants it.
-// Thread safety: a buffer is one thread's.
+// Memory for device I/O, aligned to blocks for direct I/O.
+// Thread safety: a buffer belongs to one thread.
 #pragma once
 
 #include <array>
@@ -13,11 +13,12 @@ inline bool block_aligned(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % kBlockSize == 0;
 }
 
-// A thread's own buffer, kept from one request to the next: a fresh megabyte a request costs more
-// in page faults than the copy into it. Valid until the thread's next call.
+// Returns a thread-local buffer that is reused by each request: a fresh megabyte per request would
+// cost more in page faults than the copy into it. Valid until the thread's next call. Throws
+// std::bad_alloc.
 Bytes scratch(size_t bytes);
 
-// One block of its own, for a caller whose thread is using the scratch already.
+// One block, for a caller whose thread is already using scratch().
 struct alignas(kBlockSize) BlockBuffer {
   std::array<std::byte, kBlockSize> bytes{};
 };

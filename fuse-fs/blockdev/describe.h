@@ -1,4 +1,4 @@
-// What an open device is and can do, for people and programs.
+// Describes devices as JSON, for people and programs.
 // Thread safety: that of the device; list_nvme() on one thread.
 #pragma once
 
@@ -9,18 +9,18 @@
 
 namespace streamfs::blockdev {
 
-// Every device: kind, path, identity, sizes, how it places (or why not) and how requests go to it,
-// an NVMe namespace by which controllers and in which state.
-// An NVMe device also: its limits and granularities, Streams or FDP as it tells them, and what its
-// medium was written. Unknown figures are null.
+// Describes an open device: kind, path, identity, sizes, its placement mechanism (or why it has
+// none), its transport, and the controllers that lead to an NVMe namespace, with their states.
+// An NVMe device also has limits, granularities, Streams or FDP parameters and the bytes written to
+// its medium. Unknown figures are null.
 nlohmann::json describe(Device& device);
 
-// The NVMe subsystems of this machine, their controllers and namespaces, and what keeps a namespace
-// from being DATA: by libnvme (nvme/topology.h), so without what this process may not open.
+// Lists the NVMe subsystems of this machine, their controllers and namespaces, and why a namespace
+// cannot be DATA. Devices that this process may not open are missing (nvme/topology.h).
 Result<nlohmann::json> list_nvme();
 
-// Writes the last block again, as it is, once through every pStream: after it a device can say
-// whether it heeds placements. Errors: the device's.
+// Rewrites the last block with its own content through every pStream but the default one, so that
+// NvmeDevice::honoured() can tell. Errors: the device's. Requires: nobody else writes that block.
 Result<void> probe_placement(Device& device);
 
 }  // namespace streamfs::blockdev

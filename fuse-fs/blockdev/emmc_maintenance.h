@@ -1,11 +1,11 @@
 // Background operations of an eMMC card: started when its status asks for them, interrupted (HPI)
 // by the first request.
 //
-// The kernel starts none itself where they are manual, and does not know of ours: a request that
-// came to the card while it is busy would be an error. So they are started only on a whole card,
-// which nobody else can have open for writing, with no request of ours on its way, and each request
-// waits for the interrupt. A card whose background operations are automatic, or cannot be
-// interrupted, is left alone; so is the bit that allows them, which can never be taken back.
+// The kernel does not start manual background operations and does not know of these: a request that
+// reaches a busy card fails. They are therefore started only on a whole card, which is opened
+// exclusively, and only with no request in flight; each request waits for the interrupt. A card
+// whose background operations are automatic or cannot be interrupted is left alone. The bit that
+// enables them is never set, because it cannot be cleared.
 // Thread safety, crash: block_maintenance.h.
 #pragma once
 
@@ -24,10 +24,9 @@ namespace streamfs::blockdev {
 
 class EmmcMaintenance final : public BlockMaintenance {
  public:
-  // ioctl(MMC_IOC_CMD) of a card; errno of a failure, else 0.
+  // Sends a command by ioctl(MMC_IOC_CMD). Returns 0 or an errno.
   using Send = std::function<int(mmc_ioc_cmd&)>;
-  // `card`: its relative address. Whatever the card says, it comes to something: see
-  // capabilities().
+  // `card`: its relative address. Never fails: if the card cannot be used, capabilities() says why.
   static std::unique_ptr<EmmcMaintenance> open(Send send, uint16_t card);
 
   IdleCapabilities capabilities() const override;
@@ -47,11 +46,11 @@ class EmmcMaintenance final : public BlockMaintenance {
 
   const Send send_;
   const uint16_t card_;
-  mmc::BackgroundOperations known_;    // by the first look
-  std::atomic<uint64_t> requests_{0};  // on their way
+  mmc::BackgroundOperations known_;    // EXT_CSD at open
+  std::atomic<uint64_t> requests_{0};  // in flight
   std::atomic<bool> working_{false};   // started, and not known to have ended
-  std::atomic<uint8_t> status_{0};     // by the last look
-  Mutex turn_;                         // leaf; commands of ours, one at a time
+  std::atomic<uint8_t> status_{0};     // BKOPS_STATUS when EXT_CSD was last read
+  Mutex turn_;                         // leaf; held over a sequence of commands to the card
 };
 
 }  // namespace streamfs::blockdev

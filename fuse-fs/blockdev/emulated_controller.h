@@ -1,17 +1,16 @@
-// An emulated SSD (ssd/ssd.h) as an NVMe controller with one namespace, at the level of
-// commands: identify, directives, FDP, log pages, reads and writes. What finds, enables, allocates,
-// writes with a placement and reads WAF on real devices runs unchanged against it.
+// An emulated SSD (ssd/ssd.h) as an NVMe controller with one namespace, at the level of commands:
+// identify, directives, FDP, log pages, reads and writes. NvmeDevice drives it as a real device.
 //
-// Streams: their identifiers are the host's; each takes one of the emulated device's streams while
-// it is open, the one opened first making room. They work only while enabled, and reset() disables
-// them and gives their resources back. FDP: one reclaim group, each stream a reclaim unit handle, a
-// superblock the reclaim unit; what is left in one is reckoned from what the stream was written. A
-// handle update closes the stream's open block, and the next write begins another. Writes with an
-// unknown placement land on the first handle and are logged. Commands that cover 4 KiB pages in
-// part are refused: the device above never sends them.
+// Streams: the host chooses identifiers. An open stream holds a stream of the emulated device; if
+// none is free, the stream opened first is closed. Streams work only while enabled. reset()
+// disables them and releases their resources. FDP: one reclaim group; each stream is a reclaim unit
+// handle and a superblock the reclaim unit. The space left in a unit is computed from the bytes
+// written to the stream. A handle update closes the stream's open block, and the next write begins
+// another. A write with an unknown placement goes to the first handle and is logged as an event. A
+// read or write that covers a 4 KiB page in part is refused. A deallocation frees whole pages only.
 //
-// Thread safety: see controller.h. Everything is done in the caller's thread. Crash: see ssd.h;
-// the state of directives and the events are those of the process.
+// Thread safety: see controller.h. Commands run in the caller's thread. Crash: see ssd.h;
+// directives and events live in memory only.
 #pragma once
 
 #include <atomic>
@@ -32,7 +31,7 @@
 
 namespace streamfs::blockdev {
 
-// What kind of controller it is said to be.
+// The properties that the emulated controller reports.
 struct EmulatedNvme {
   nvme::Mechanism mechanism = nvme::Mechanism::kStreams;
   bool fdp_enabled = true;
@@ -40,10 +39,10 @@ struct EmulatedNvme {
   uint16_t metadata_bytes = 0;
   uint8_t protection = 0;
   uint8_t mdts = 5;                // 128 KiB
-  uint16_t streams_of_others = 0;  // allocated to namespaces that are not ours
+  uint16_t streams_of_others = 0;  // allocated to other namespaces
   bool ocp_log = true;
   bool write_protected = false;
-  bool permissive = false;  // has the non-operational power state permissive mode
+  bool permissive = false;  // supports the non-operational power state permissive mode
   nvme::CommandSetLimits limits{};
 };
 
@@ -66,7 +65,7 @@ class EmulatedController final : public nvme::Controller {
 
  private:
   struct Stream {
-    uint16_t id, slot;  // the host's name, and the emulated device's stream
+    uint16_t id, slot;  // the host's identifier, the emulated device's stream
   };
 
   EmulatedController(std::unique_ptr<ssd::Ssd> ssd, const std::string& path,
@@ -74,7 +73,7 @@ class EmulatedController final : public nvme::Controller {
   nvme::CompletionEntry do_admin(const nvme::Command& command, Bytes data);
   nvme::CompletionEntry do_io(const nvme::Command& command, Bytes data);
 
-  // As much of an answer as there is room for, from `offset` on; zeroes after it.
+  // Copies `with` from `offset` on into `data`, as far as it fits; fills the rest with zeroes.
   static void answer(Bytes data, ConstBytes with, uint64_t offset = 0);
   nvme::ControllerIdentity controller_identity() const;
   nvme::NamespaceIdentity namespace_identity() const;
@@ -99,7 +98,7 @@ class EmulatedController final : public nvme::Controller {
   uint16_t slot_of(uint16_t id) SFS_REQUIRES(mutex_);
   void disable_streams() SFS_REQUIRES(mutex_);
 
-  // The emulated device's stream for a write, or the status that refuses it.
+  // Sets the emulated device's stream for a write, or returns the status that refuses the write.
   nvme::Status place(const nvme::Transfer& transfer, PStreamId& stream);
   nvme::Status write(const nvme::Command& command, Bytes data);
   nvme::Status read(const nvme::Command& command, Bytes data);
@@ -122,10 +121,10 @@ class EmulatedController final : public nvme::Controller {
   const std::string path_;
   const EmulatedNvme kind_;
   std::atomic<uint32_t> non_operational_{0};
-  Mutex mutex_;  // leaf but for the Ssd's own
+  Mutex mutex_;  // locked before the Ssd's own
   bool streams_enabled_ SFS_GUARDED_BY(mutex_) = false;
   uint16_t allocated_ SFS_GUARDED_BY(mutex_) = 0;
-  std::deque<Stream> open_ SFS_GUARDED_BY(mutex_);  // the one opened first in front
+  std::deque<Stream> open_ SFS_GUARDED_BY(mutex_);  // in order of opening
   std::deque<nvme::FdpEvent> events_ SFS_GUARDED_BY(mutex_);
   std::vector<uint64_t> updated_at_ SFS_GUARDED_BY(mutex_);  // LBAs written before a handle update
 };

@@ -1,13 +1,11 @@
-// The emulated SSD (ssd/ssd.h) as the data device: placement (1, s) is its stream s, and so
-// is (2, s), an FDP placement identifier.
+// The emulated SSD (ssd/ssd.h) as the data device. Placements (1, s) and (2, s), a Streams id and
+// an FDP placement identifier, both select its stream s.
 //
-// Reads and writes are done in the caller's thread, and completions run there before the call
-// returns: the image is memory (the page cache), and a ring only adds a thread switch. Measured on
-// two busy cores: a 4 KiB write takes 7 µs here and 40 µs through the ring to a file beside it; a
-// 1 MiB write 0.3 ms here and 0.2 to 0.3 ms there.
-// In real time (OpenOptions) the caller's thread sleeps until the flash would have answered,
-// holding no lock of ours; a thread's requests are so answered one after the other. Thread safety
-// and crashes: see device.h and ssd.h.
+// Reads and writes run in the caller's thread, and completions run before the call returns. The
+// image is in the page cache, so a ring would only add a thread switch.
+// In real time (OpenOptions) the caller's thread sleeps without a lock until the flash would have
+// answered. A thread's requests are thus answered one after the other.
+// Thread safety and crashes: see device.h and ssd.h.
 #pragma once
 
 #include <memory>
@@ -18,6 +16,7 @@
 
 namespace streamfs::blockdev {
 
+// Returns the options of the Ssd for those of a device.
 ssd::SsdOptions ssd_options(const OpenOptions& options);
 
 class EmulatedDevice final : public Device {

@@ -1,15 +1,15 @@
-// A device that fails on purpose, around one that does not: for tests.
+// A device that fails on purpose, around another device: for tests.
 //
-// Errors: after `fail_writes_after` more writes every write fails with EIO, having reached the
-// device not at all or, with `tear_failing_writes`, in its first half, or, with
-// `failing_writes_arrive`, whole; likewise reads and flushes.
-// At most `failures` calls fail. With `lose_on_failed_flush` a flush that fails drops unflushed
-// writes as a power cut does, and the device stays on.
-// Storm: requests fail at random, each in one of the ways that devices have; a flush never does.
-// Power: with `volatile_cache`, writes and trims since the last flush live here only. power_cut()
-// decides for every 512-byte sector of every such block which of its versions since that flush,
-// or the one before, is on the device; so every state that device.h allows can come up. After a cut
-// every call fails with EIO until power_on().
+// Faults: after `fail_writes_after` more writes every write fails with EIO. A failing write does
+// not reach the device; with `tear_failing_writes` its first half does, with
+// `failing_writes_arrive` all of it. Reads and flushes likewise fail after `fail_reads_after` and
+// `fail_flushes_after`. At most `failures` calls fail. With `lose_on_failed_flush` a failing flush
+// drops unflushed writes as a power cut does, and the device stays on. Storm: requests fail at
+// random, each in a way that real devices have. Flushes never do. Power: with `volatile_cache`,
+// writes and trims since the last flush are kept in memory here. power_cut() chooses for each such
+// block, or for each of its 512-byte sectors, one of its versions since the flush or the one before
+// it. Every state that device.h allows can result. After a cut reads, writes, trims and flushes
+// fail with EIO until power_on(), which also clears the faults.
 //
 // Thread safety: as device.h.
 #pragma once
@@ -46,19 +46,19 @@ struct Faults {
 struct Storm {
   enum Kind : uint8_t {
     kWriteError,    // EIO; nothing, half or all of it arrived
-    kNoSpace,       // ENOSPC, as of thin provisioning that is exhausted, and so the next writes too
+    kNoSpace,       // ENOSPC, as of exhausted thin provisioning; so do up to 7 later writes
     kWriteRefused,  // EAGAIN; nothing arrived
     kReadError,     // EIO; half of the buffer was filled
     kTrimError,     // EIO; nothing happened
-    kStuck,         // answered late
+    kStuck,         // answered late, without an error
     kKinds,
   };
   static constexpr std::array<const char*, kKinds> kNames = {
       "write errors", "no space", "refused writes", "read errors", "trim errors", "stuck"};
 
   uint64_t seed = 1;
-  uint32_t one_in = 0;  // of so many requests something happens to one; 0: to none
-  // In the thread of the request that it happens to.
+  uint32_t one_in = 0;  // one in so many requests is hit; 0: none
+  // Called in the thread of the request that is hit, without a lock.
   std::function<void(Kind)> on_fault;
 };
 
@@ -68,11 +68,11 @@ class FaultyDevice final : public ForwardingDevice {
 
   void set_faults(const Faults& faults);
   void set_storm(Storm storm);
-  // The same seed gives the same device.
+  // The same seed gives the same content.
   void power_cut(uint64_t seed);
   void power_on();
   Device& inner() { return *inner_; }
-  // Calls that arrived, and calls that failed because of set_faults().
+  // Return the calls of write() and of flush(), and the calls that failed because of set_faults().
   uint64_t writes() const { return writes_; }
   uint64_t flushes() const { return flushes_; }
   uint64_t failed() const { return failed_; }
@@ -93,7 +93,7 @@ class FaultyDevice final : public ForwardingDevice {
 
   bool due(uint64_t& countdown) SFS_REQUIRES(mutex_);
   void lose_unflushed(uint64_t seed) SFS_REQUIRES(mutex_);
-  // What happens to a request of which these can be, if anything; `chance` draws how.
+  // Draws whether the storm hits a request, and with which of `kinds`; `chance` is for the details.
   std::optional<Storm::Kind> struck(std::initializer_list<Storm::Kind> kinds, uint64_t& chance);
   Result<void> write_through(BlockNo first, ConstBytes bytes, WriteTag tag) SFS_REQUIRES(mutex_);
   void cache(BlockNo first, ConstBytes bytes, WriteTag tag) SFS_REQUIRES(mutex_);

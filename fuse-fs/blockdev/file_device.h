@@ -1,14 +1,14 @@
 // A regular file or a block device as the data device.
 //
-// A file that has become shorter while it is open fails every write, trim and flush from then on
-// with EIO: a write past its end would make it longer again, with zeroes for what was lost.
+// If a file is truncated while it is open, every later write, trim and flush fails with EIO: a
+// write past the end would extend the file again, with zeroes in place of the lost data.
 //
-// Direct I/O where the file takes it (a buffer that is not aligned is copied), else the page cache.
-// flush() is fdatasync. trim() punches holes in a file; a block device it sends a discard, after
-// which blocks may read as anything until they are written (zeroing them instead may program them).
-// What can do neither ignores trims. pStreams are the kernel's write streams where a block device
-// has them (write_streams.h), else there is one. A block device's discards are cut inward to whole
-// units of what it frees; idle time is eMMC's and UFS's (block_maintenance.h).
+// Uses direct I/O if the file supports it (an unaligned buffer is copied), else the page cache.
+// flush() is fdatasync. trim() punches a hole in a file and sends a discard to a block device, for
+// the whole units inside the range (discard.h). Discarded blocks may read as anything until they
+// are written; zeroing them instead may program them. A file or device without support ignores
+// trims. pStreams are the kernel's write streams if the block device has them (write_streams.h),
+// else there is one. Idle time is used on eMMC and UFS (block_maintenance.h).
 //
 // Thread safety and crashes: see device.h. Statistics are counted since open; the NAND is unknown.
 #pragma once
@@ -65,13 +65,13 @@ class FileDevice final : public Device {
   const int fd_;
   const bool is_block_;
   const bool read_only_;
-  size_t memory_alignment_ = 1;  // 1: through the page cache
+  size_t memory_alignment_ = 1;  // of buffers for direct I/O; 1: the page cache is used
   DeviceInfo info_;
-  std::atomic<uint64_t> capacity_blocks_{0};  // by the last measure()
-  std::atomic<uint64_t> bytes_{0};            // the most that the file has had
-  std::atomic<bool> cut_short_{false};        // for good: what was lost does not come back
+  std::atomic<uint64_t> capacity_blocks_{0};  // at the last measure()
+  std::atomic<uint64_t> bytes_{0};            // the largest size that a file has had at measure()
+  std::atomic<bool> cut_short_{false};        // the file was truncated; never cleared
   DiscardUnits discards_;
-  std::unique_ptr<BlockMaintenance> maintenance_;  // none for most
+  std::unique_ptr<BlockMaintenance> maintenance_;  // null for most devices
   std::unique_ptr<IoEngine> engine_;
   std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, trimmed_bytes_{0}, flushes_{0};
   std::array<std::atomic<uint64_t>, nvme::kMostPStreams> stream_bytes_{};

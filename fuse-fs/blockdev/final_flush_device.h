@@ -1,7 +1,7 @@
-// A device on which a failed flush is final. The device may have dropped what it could not flush,
-// and may report that only once (a file does), so a later flush that succeeds proves nothing.
-// After the first failed flush every flush, write, trim, release and maintenance call fails with
-// that error: what is durable at that moment stays as it is. Reads go on.
+// A device on which a failed flush is final. The device beneath may have dropped the data that it
+// could not flush, and may report that only once (a file does), so a later flush that succeeds
+// proves nothing. After the first failed flush every flush, write, trim, release, begin_idle() and
+// prepare_poweroff() fails with that error. Reads and end_idle() still work.
 // Thread safety and crashes: see device.h.
 #pragma once
 
@@ -24,7 +24,8 @@ class FinalFlushDevice final : public ForwardingDevice {
   explicit FinalFlushDevice(std::unique_ptr<Device> inner)
       : ForwardingDevice(*inner), inner_(std::move(inner)) {}
   void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override;
-  // Errors: that of the first flush that had failed when this one ended.
+  // Waits until every flush that began before this one ended has ended too, because the device may
+  // report an error to any one of them. Errors: that of the first flush that failed.
   Result<void> flush() override;
   Result<void> trim(BlockNo first, uint64_t count) override;
   Result<void> release(PStreamId stream) override;
@@ -40,7 +41,7 @@ class FinalFlushDevice final : public ForwardingDevice {
   Result<void> failed_ SFS_GUARDED_BY(mutex_);
   std::atomic<bool> has_failed_{false};
   uint64_t last_begun_ SFS_GUARDED_BY(mutex_) = 0;
-  std::set<uint64_t> running_ SFS_GUARDED_BY(mutex_);  // numbers of flushes
+  std::set<uint64_t> running_ SFS_GUARDED_BY(mutex_);  // numbers of the flushes in flight
 };
 
 }  // namespace streamfs::blockdev

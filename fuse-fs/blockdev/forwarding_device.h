@@ -1,5 +1,5 @@
-// A device that hands everything on to the one beneath. What changes something of a device derives
-// from this and overrides that alone: what Device gains is then handed on by all of them.
+// A device that forwards every call to the device beneath. A wrapper derives from this class and
+// overrides only the calls that it changes.
 // Thread safety and crashes: see device.h.
 #pragma once
 
@@ -13,8 +13,9 @@ namespace streamfs::blockdev {
 
 class ForwardingDevice : public Device {
  public:
-  explicit ForwardingDevice(Device& beneath) : beneath_(beneath) {}  // outlives this
-  // A device around a ForwardingDevice has to wrap it: a copy would pass it by.
+  // Requires: `beneath` outlives this.
+  explicit ForwardingDevice(Device& beneath) : beneath_(beneath) {}
+  // Not copyable: ForwardingDevice(other) would otherwise copy a wrapper instead of wrapping it.
   ForwardingDevice(const ForwardingDevice&) = delete;
   ForwardingDevice& operator=(const ForwardingDevice&) = delete;
   const DeviceInfo& info() const override { return beneath_.info(); }

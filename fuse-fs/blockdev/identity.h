@@ -1,4 +1,4 @@
-// The stable name of a file or block device: what tells it from another one at the same path.
+// The identity of a file or block device, which distinguishes it from another one at the same path.
 // Thread safety: pure functions over /sys.
 #pragma once
 
@@ -10,17 +10,18 @@
 
 namespace streamfs::blockdev {
 
-// A block device by its world-wide name or serial number (a partition: with its number; a loop
-// device: by its file), else by major:minor; a file by its filesystem's id and inode. Never empty.
+// Returns a block device's world-wide name or serial number (a partition's: with its number; a loop
+// device's: its backing file), else major:minor; of a file, its filesystem's id and its inode
+// number. Never empty.
 std::string identity_of(int fd, const struct stat& st);
 
-// The device's directory in /sys; of a partition, its own.
+// Returns the device's directory in /sys; a partition has its own.
 std::filesystem::path sys_directory(dev_t device);
 
-// A number from the device's /sys/.../queue directory; 0 if it is not there.
+// Returns a number from the queue directory in /sys of the device or its disk; 0 if there is none.
 uint64_t queue_attribute(dev_t device, const char* name);
 
-// Whether the device in this directory of /sys has no cache that a flush would empty.
+// Returns whether the device in this directory of /sys has no volatile write cache.
 bool writes_through(const std::filesystem::path& directory);
 
 }  // namespace streamfs::blockdev

@@ -1,5 +1,5 @@
-// What a device may do while its host sends nothing, and what it did. All of it is best effort:
-// data is as safe without. Thread safety: values.
+// Types for the maintenance that a device does in idle time. It is best effort and never needed for
+// the safety of data. Thread safety: values.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@ namespace streamfs::blockdev {
 
 // How a device uses idle time.
 enum class IdleMeans : uint8_t {
-  kNone,      // it needs no word from us, or understands none
-  kInCall,    // begin_idle() works until it is told to stop
+  kNone,      // it takes no command for idle time, or needs none
+  kInCall,    // begin_idle() works until limits.stop returns true
   kByItself,  // it works by itself between begin_idle() and end_idle()
 };
 
 struct IdleCapabilities {
   IdleMeans means = IdleMeans::kNone;
   std::string how = "nothing to do";  // for people
-  uint64_t by_itself_ms_max = 0;      // it must not work for longer without us; 0: no limit
+  uint64_t by_itself_ms_max = 0;      // end_idle() must follow within this time; 0: no limit
 };
 
-// How much it wants idle time; kUnknown where it does not tell.
+// How urgently the device needs idle time.
 enum class Pressure : uint8_t { kNone, kLow, kHigh, kCritical, kUnknown };
 
 struct IdleLimits {
-  std::function<bool()> stop;  // asked before each step; deadlines are its business, too
-  double valid_limit = 0.5;    // share of valid pages that a victim may hold: others cost more wear
-                               // than they save
+  std::function<bool()> stop;  // called before each step; it also enforces deadlines
+  double valid_limit = 0.5;    // largest share of valid pages in a victim: copying more costs more
+                               // wear than it saves
 };
 
 struct IdleWork {

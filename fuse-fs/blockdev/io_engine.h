@@ -1,9 +1,9 @@
-// Reads and writes on one open file: through io_uring, or in the caller's thread where the kernel
-// or a sandbox refuses rings.
+// Reads and writes one open file: through io_uring, or by system calls in the caller's thread if
+// the kernel or a sandbox refuses rings.
 //
-// Thread safety: every method from any thread. A completion runs once, in the thread that asked: in
-// its uring::drive() (io_uring), or before the call returns (system calls); it must not block.
-// Crash: nothing is kept; what was written is the file's affair.
+// Thread safety: every method from any thread. A completion runs once, in the thread that issued
+// the request: in its uring::drive() (io_uring), or before the call returns (system calls). It must
+// not block. Crash: see the file's own guarantees; a completed write is durable after fdatasync().
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,13 @@ using IoDone = std::function<void(Result<void>)>;
 
 class IoEngine {
  public:
-  virtual ~IoEngine() = default;  // waits for what this thread has in flight; nobody else may
+  // Waits for this thread's requests. Requires: no other thread has any in flight.
+  virtual ~IoEngine() = default;
   virtual const char* name() const = 0;
   virtual bool takes_streams() const = 0;
-  // All bytes or an error. Short transfers are continued; what lies past the end is EIO, also where
-  // the end has moved since (the kernel says ENOSPC to a write past a block device's). `stream` is
-  // one of the kernel's write streams (write_streams.h), 0 for none; who takes none ignores it.
+  // Transfer all bytes or fail; short transfers are continued. `stream` is a write stream of the
+  // kernel (write_streams.h), 0 for none; an engine that takes none ignores it.
+  // Errors: EIO past the end of the device, for which the kernel returns ENOSPC to a write.
   virtual void write(uint64_t offset, ConstBytes bytes, uint8_t stream, IoDone done) = 0;
   virtual void read(uint64_t offset, Bytes bytes, IoDone done) = 0;
   virtual Result<void> fdatasync() = 0;
@@ -33,15 +34,16 @@ class IoEngine {
 
 inline constexpr unsigned kDefaultQueueDepth = 128;
 
-// fdatasync(2), in this thread: io_uring would wake one of the kernel's to do it.
+// Calls fdatasync(2) in this thread: io_uring would hand it to a kernel thread.
 Result<void> sync_file(int fd);
 
-// What a write's error, a positive errno, is told as.
+// Returns the error for a write that failed with `code`, a positive errno: EIO instead of ENOSPC if
+// `end`, the end of the write in bytes, is past the end of a block device.
 Error failed_write(int fd, uint64_t end, int code);
 
-// Does not own `fd`.
+// Returns an io_uring engine, or the synchronous one if rings are refused. Neither owns `fd`.
 std::unique_ptr<IoEngine> make_io_engine(int fd, unsigned depth = kDefaultQueueDepth);
-// `why` it is that one, for people, behind its name.
+// `why` is appended to the engine's name, for people.
 std::unique_ptr<IoEngine> make_synchronous_engine(int fd, const std::string& why = {});
 
 }  // namespace streamfs::blockdev

@@ -1,4 +1,5 @@
-// Waiting for another holder of a device. Thread safety: pure functions.
+// Locks a device, and waits for another holder of it.
+// Thread safety: any thread. Both functions block the caller, for up to `wait_seconds`.
 // Crash: the kernel drops the locks of a dead process.
 #pragma once
 
@@ -13,7 +14,8 @@
 
 namespace streamfs::blockdev {
 
-// Calls `attempt` until it succeeds, fails otherwise than by EBUSY, or `wait_seconds` are over.
+// Calls `attempt` every 20 ms until it succeeds, fails with an error other than EBUSY, or
+// `wait_seconds` have passed. Returns its last result.
 template <typename Attempt>
 auto retry_while_busy(double wait_seconds, Attempt attempt) -> decltype(attempt()) {
   using Clock = std::chrono::steady_clock;
@@ -26,7 +28,8 @@ auto retry_while_busy(double wait_seconds, Attempt attempt) -> decltype(attempt(
   }
 }
 
-// flock(2), which udev and other tools respect. Errors: EBUSY.
+// Takes an exclusive flock(2), which udev and other tools respect. The lock belongs to the open
+// file and ends when its last descriptor is closed. Errors: EBUSY; those of flock(2).
 inline Result<void> lock_exclusively(int fd, const std::string& path, double wait_seconds) {
   return retry_while_busy(wait_seconds, [&]() -> Result<void> {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) return {};

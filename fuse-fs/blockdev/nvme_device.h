@@ -1,24 +1,24 @@
-// A namespace of an NVMe device as the data device, by commands: each write says its stream (DTYPE
-// 1) or its placement identifier (DTYPE 2), which block devices cannot.
+// An NVMe namespace as the data device, driven by NVMe commands: each write names its stream (DTYPE
+// 1) or its placement identifier (DTYPE 2).
 //
-// FDP is preferred where it is on, else Streams are enabled and allocated, and given back at the
-// end; with neither there is one pStream. Requests are split at what controller and kernel take in
-// one command. flush() does nothing on a device without a volatile write cache. trim() is Dataset
-// Management, deallocate, of the whole units inside (nvme/trim.h); what a trimmed block then reads
-// as is the device's choice unless it says zeroes (DLFEAT), and a device that cannot deallocate
-// ignores trims. What a controller refuses for a state that passes is sent again five times, after
-// pauses that become longer, and what a reset cuts off for half a minute, all of it together. A
-// pStream that is released gives its stream's resources back, or lets its placement handle go on in
-// another reclaim unit (handle update).
+// FDP is used if it is on. Otherwise Streams are enabled and allocated, and released at the end.
+// With neither there is one pStream. Requests are split at the largest transfer that controller and
+// kernel take. flush() does nothing on a device without a volatile write cache. trim() is Dataset
+// Management, deallocate, of the whole units inside the range (nvme/trim.h). A trimmed block reads
+// as the device chooses; a device that cannot deallocate ignores trims. release() releases a
+// stream's identifier, or moves a placement handle to another reclaim unit (handle update).
 //
-// A controller reset disables Streams, and writes that name one are then refused. Such a write is
-// sent again without one (and counts on pStream 0), so nothing fails, and the next write takes
-// streams anew. That a device takes a placement does not show that it heeds it: honoured() looks at
-// its handles.
+// Retries: a command that a controller refuses for a transient state is sent again five times,
+// after growing pauses. A command that a reset cancels, or that finds no path, is sent again for up
+// to half a minute; that time is counted once for the controller, not for each command.
+//
+// A controller reset disables Streams, and writes that name a stream are then refused. Such a write
+// is sent again without a stream (and counts on pStream 0), and the next write takes streams again.
+// A device may accept a placement without using it: honoured() compares its handles.
 //
 // Thread safety and crashes: see device.h; a completion may run in the controller's thread.
-// Statistics are counted since open; what the medium was written is the device's own word, for the
-// whole endurance group.
+// Statistics are counted since open. The bytes written to the medium are the device's own figure,
+// for the whole endurance group.
 #pragma once
 
 #include <array>
@@ -38,13 +38,13 @@ namespace streamfs::blockdev {
 
 class NvmeDevice final : public Device {
  public:
-  // How often a command was sent, and since when.
+  // How many times a command was sent, and when it was first sent.
   struct Sends {
     int count = 1;
     std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
     Sends next() const { return {count + 1, begun}; }
   };
-  // Errors: those of nvme::discover(), EROFS for a namespace that is write protected.
+  // Errors: those of nvme::discover(); EROFS for a write-protected namespace unless read_only.
   static Result<std::unique_ptr<NvmeDevice>> open(std::unique_ptr<nvme::Controller> controller,
                                                   const OpenOptions& options);
   ~NvmeDevice() override;
@@ -59,19 +59,20 @@ class NvmeDevice final : public Device {
   Result<DeviceStats> stats() override;
   Placement placement(PStreamId stream) const override;
 
-  // Permissive mode, where the controller has it: NVMe knows no command to collect garbage. What it
-  // was before is put back by end_idle() and at the end; a reset forgets it.
+  // Idle time sets the non-operational power state permissive mode, if the controller has it: NVMe
+  // has no command to collect garbage. end_idle() and the destructor clear it again if begin_idle()
+  // set it.
   IdleCapabilities capabilities() const override;
   Result<IdleWork> begin_idle(const IdleLimits& limits) override;
   Result<void> end_idle() override;
 
-  // As at open; `streams` as they are once enabled.
+  // Returns the discovery at open; its `streams` are those after Streams were enabled.
   const nvme::Discovery& found() const { return found_; }
   uint64_t max_transfer_bytes() const { return max_transfer_bytes_; }  // of one command
   nvme::WafSource waf_source() const { return written_at_open_.source; }
   nvme::Controller& controller() { return *controller_; }
-  // Whether what was written to a pStream so far shows at the handle or stream it was sent to;
-  // none before any such write, or where the device has none.
+  // Returns whether each pStream written so far shows at its handle, or as an open stream. Returns
+  // nothing before any write to a pStream other than the default one.
   Result<std::optional<bool>> honoured();
 
  private:
@@ -90,7 +91,7 @@ class NvmeDevice final : public Device {
              Sends sends);
   void pass(const nvme::Command& command, Bytes data, const Sends& sends, nvme::Done done);
   Result<void> update_handle(const Placement& known);
-  // An I/O command that the caller waits for: not in a completion.
+  // Sends an I/O command and waits for it. Requires: not called in a completion.
   Result<uint32_t> send(const nvme::Command& command, Bytes data);
   size_t stream_of(const Placement& placement) const;
   bool is_sent_again(const Result<uint32_t>& result, const Sends& sends);
@@ -105,19 +106,19 @@ class NvmeDevice final : public Device {
   uint64_t max_transfer_bytes_ = kBlockSize;
   std::vector<Placement> placements_;  // of each pStream
   nvme::Written written_at_open_;
-  // The first command that found no path to the controller, since one was answered.
+  // When the first command that was cut off since the last answer was first sent; max(): none was.
   std::atomic<std::chrono::steady_clock::time_point> cut_off_since_{
       std::chrono::steady_clock::time_point::max()};
   std::atomic<bool> streams_lost_{false};
-  std::atomic<uint16_t> streams_held_{0};  // identifiers 1 to this
-  Mutex taking_;  // held by whoever takes streams again, over admin commands
-  int times_refused_ SFS_GUARDED_BY(taking_) = 0;  // one after the other, since they were lost
-  bool permitted_ = false;  // by us; of whoever calls begin_idle() and end_idle()
+  std::atomic<uint16_t> streams_held_{0};  // identifiers 1 to this are allocated
+  Mutex taking_;  // held over the admin commands that take streams again; writers only try it
+  int times_refused_ SFS_GUARDED_BY(taking_) = 0;  // failed attempts since streams were lost
+  bool permitted_ = false;                         // begin_idle() set permissive mode
   std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, trimmed_bytes_{0}, flushes_{0};
   std::array<std::atomic<uint64_t>, nvme::kMostPStreams> stream_bytes_{};
-  // What it was when the handle was last told to go on in another reclaim unit.
+  // stream_bytes_ at the last update of the pStream's handle.
   std::array<std::atomic<uint64_t>, nvme::kMostPStreams> updated_at_{};
-  // Its end may run completions, which use all of the above.
+  // Destroyed first, because its destructor may run completions that use the members above.
   const std::unique_ptr<nvme::Controller> controller_;
 };
 

@@ -1,11 +1,11 @@
-// An NVMe namespace through Linux: its character device /dev/ngXnY. I/O goes through io_uring where
-// the kernel passes commands (5.19 and later), else by ioctl in the caller's thread; admin commands
-// by ioctl. All but identify need CAP_SYS_ADMIN there.
+// An NVMe namespace through Linux's character device /dev/ngXnY. I/O goes through io_uring if the
+// kernel passes commands (5.19 and later), else by ioctl in the caller's thread. Admin commands go
+// by ioctl; all but identify need CAP_SYS_ADMIN.
 //
-// While open it holds the block device of the namespace exclusively (nobody mounts it meanwhile)
-// and a lock on the character device. No test has met a device: what is tested is the structures
-// handed to the kernel, the ring on a file of the kernel's own that takes any command, what /sys is
-// read for, and each refusal that needs no device.
+// While open, it holds the block device of the namespace exclusively, so that nobody mounts it, and
+// a lock on the character device. No test has met a real device: tests cover the structures handed
+// to the kernel, the ring on a substitute file, the reading of /sys and the refusals that need no
+// device.
 //
 // Thread safety and crashes: see controller.h.
 #pragma once
@@ -25,7 +25,7 @@ namespace streamfs::blockdev {
 
 class PassthroughController final : public nvme::Controller {
  public:
-  // Whether it is a character device of such a name.
+  // Returns whether `path` is a character device named ngXnY.
   static bool names(const std::string& path);
   // Errors: ENOENT, EACCES, EBUSY (mounted, or another holder after `wait_seconds`), ENOTBLK (no
   // NVMe namespace), EINVAL (partitioned).
@@ -55,7 +55,7 @@ class PassthroughController final : public nvme::Controller {
   int block_fd_ = -1;
   uint32_t nsid_ = 0;
   uint64_t max_transfer_bytes_ = 0;
-  std::unique_ptr<nvme::CommandRing> ring_;  // none: by ioctl
+  std::unique_ptr<nvme::CommandRing> ring_;  // null: commands go by ioctl
   std::string transport_ = "io_uring passthrough";
 };
 

@@ -1,5 +1,4 @@
-// DeviceStats and the emulator's SsdStats are the same figures; one place knows both, and one
-// function (ssd/stats.h) prints them.
+// Converts between DeviceStats and the emulator's SsdStats, which ssd/stats.h prints.
 // Thread safety: pure functions.
 #pragma once
 
@@ -12,7 +11,7 @@ namespace streamfs::blockdev {
 
 DeviceStats device_stats(const ssd::SsdStats& ssd);
 
-// The `device` object of every --json output; what the device does not tell is null.
+// Returns the `device` object of every --json output; unknown figures are null.
 nlohmann::json to_json(const DeviceStats& stats);
 
 }  // namespace streamfs::blockdev

@@ -1,6 +1,7 @@
-// Idle time of a UFS device, by its folder in /sys: runtime power management, in which the kernel
-// lets the device collect garbage, is allowed in idle time; where the device can be told to
-// defragment (HID, Linux 6.17), it is when it says that it wants to.
+// Idle-time maintenance of a UFS device through its folder in /sys. Idle time allows runtime power
+// management, in which the kernel lets the device collect garbage. If the device supports
+// host-initiated defragmentation (HID, Linux 6.17), idle time also triggers an analysis, or the
+// defragmentation that an analysis asked for.
 // Thread safety, crash: block_maintenance.h.
 #pragma once
 
@@ -16,7 +17,7 @@ namespace streamfs::blockdev {
 
 class UfsMaintenance final : public BlockMaintenance {
  public:
-  // The controller above a disk's folder, if that is UFS; none otherwise.
+  // Returns the folder of the UFS controller above a disk's folder; nothing if there is none.
   static std::optional<std::filesystem::path> controller_above(std::filesystem::path disk);
 
   explicit UfsMaintenance(std::filesystem::path controller) : at_(std::move(controller)) {}
@@ -25,7 +26,7 @@ class UfsMaintenance final : public BlockMaintenance {
   Pressure pressure() override;
   Result<IdleWork> begin() override;
   Result<void> end() override;
-  // The kernel tells the device by itself that the power goes.
+  // Does nothing: the kernel itself tells the device that the power goes.
   Result<IdleWork> prepare_poweroff(const IdleLimits&) override { return IdleWork{}; }
 
  private:
@@ -34,8 +35,8 @@ class UfsMaintenance final : public BlockMaintenance {
   Result<void> defragment();
 
   const std::filesystem::path at_;
-  std::string power_before_;  // what to put back; empty: nothing
-  std::string triggered_;     // which trigger was enabled; empty: none
+  std::string power_before_;  // setting that end() restores; empty: none
+  std::string triggered_;     // trigger that end() disables; empty: none
 };
 
 }  // namespace streamfs::blockdev

@@ -28,7 +28,7 @@ class UringEngine final : public IoEngine {
   UringEngine(int fd, std::unique_ptr<uring::Ring> ring)
       : fd_(fd), plain_(make_synchronous_engine(fd)), ring_(std::move(ring)) {}
   const int fd_;
-  const std::unique_ptr<IoEngine> plain_;  // for threads that get no ring
+  const std::unique_ptr<IoEngine> plain_;  // for threads that cannot get a ring
   const std::unique_ptr<uring::Ring> ring_;
 };
 

@@ -1,11 +1,10 @@
-// The kernel's write streams: a block device that says how many it has takes one with each write of
-// io_uring (Linux 6.16). NVMe devices with FDP on are such; stream n there is placement handle n
-// - 1.
+// The kernel's write streams: each io_uring write to a block device may name a stream (Linux 6.16).
+// NVMe devices with FDP on have them; stream n is placement handle n - 1 there.
 //
-// A stream is heeded only by direct I/O on a whole block device: kernels without them, regular
-// files and the page cache ignore it in silence, so what is not said in /sys is not used. A stream
-// that the device does not have is refused with EINVAL. A hint (F_SET_RW_HINT) is no substitute: it
-// is the inode's, the same for every write, and older kernels do not pass it to the device.
+// A stream takes effect only with direct I/O on a whole block device. Older kernels, regular files
+// and the page cache ignore it silently, so streams are used only if /sys announces them. A stream
+// that the device does not have is refused with EINVAL. F_SET_RW_HINT is no substitute: it applies
+// to the inode, not to a write, and some kernels do not pass it to the device.
 // Thread safety: pure functions over /sys; StreamEngine as IoEngine.
 #pragma once
 
@@ -26,28 +25,30 @@
 namespace streamfs::blockdev {
 
 struct WriteStreams {
-  uint16_t count = 0;              // none, or at least two
-  uint64_t granularity_bytes = 0;  // what a stream fills before it goes on elsewhere; 0: not told
-  std::string why;                 // a sentence where there are none
+  uint16_t count = 0;              // 0, or at least 2
+  uint64_t granularity_bytes = 0;  // the unit that a stream fills on the device; 0: unknown
+  std::string why;                 // if count is 0, the reason
 };
 
-// Of a block device's directory in /sys: queue/max_write_streams, queue/write_stream_granularity.
+// Reads queue/max_write_streams and queue/write_stream_granularity in a block device's directory of
+// /sys.
 WriteStreams write_streams_of(const std::filesystem::path& directory);
 
-// Names the stream of a write that is prepared otherwise; 0 is none.
+// Sets the stream of a prepared write; 0 is none.
 void set_write_stream(io_uring_sqe& entry, uint8_t stream);
 
-// pStream s is stream s + 1; the first is left to the device, which takes its first handle.
+// Returns the placement of a pStream: stream s + 1. The default pStream names no stream, and the
+// device uses its first handle.
 Placement write_stream_placement(PStreamId stream, uint16_t count);
-// 0 for placements of another kind.
+// Returns the stream that a placement names; 0 for placements of another kind.
 uint8_t write_stream_of(const Placement& placement);
 
-// Sends a write that is refused for its stream again without one, so that nothing fails for a
-// label: a device may have lost its streams since it was opened. Once that helped, no write names a
-// stream any more, and it is logged.
+// An engine that sends a write again without a stream if EINVAL refuses it: a device may lose its
+// streams while it is open. Once such a write has succeeded, that is logged and no later write
+// names a stream.
 class StreamEngine final : public IoEngine {
  public:
-  // `plain` is told of each write that went without the stream it named.
+  // `plain` is called for each write that was sent without the stream it named.
   using Plain = std::function<void(uint8_t stream, uint64_t bytes)>;
   StreamEngine(std::unique_ptr<IoEngine> inner, std::string path, Plain plain)
       : path_(std::move(path)), plain_(std::move(plain)), inner_(std::move(inner)) {}
@@ -65,7 +66,7 @@ class StreamEngine final : public IoEngine {
   const std::string path_;
   const Plain plain_;
   std::atomic<bool> lost_{false};
-  // Its end may run completions, which use all of the above.
+  // Destroyed first, because its destructor may run completions that use the members above.
   const std::unique_ptr<IoEngine> inner_;
 };
 
