@@ -1,9 +1,9 @@
-// The NVMe commands that we send, as their dwords.
+// Encodes the NVMe commands that streamfs sends.
 //
 // Documents: NVM Express Base 2.0 (Identify, Get Log Page, Get Features, Directive Send and
 // Receive, "Directives"), NVM Command Set 1.0 (Read, Write, Dataset Management), TP4146 "Flexible
 // Data Placement", which is part of Base 2.1 (I/O Management Receive and Send, the FDP log pages).
-// Numbers that a document counts from 0 are given here as what they mean.
+// Fields that a document defines as 0's based take the real count here.
 // Thread safety: values and pure functions.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace streamfs::nvme {
 
-// A submission queue entry without what the transport fills in: identifier and pointers.
+// A submission queue entry without the identifier and the pointers, which the transport fills in.
 struct Command {
   uint8_t opcode = 0;
   uint32_t nsid = 0;
@@ -51,8 +51,8 @@ inline constexpr uint8_t kSmart = 0x02, kEnduranceGroup = 0x09, kFdpConfiguratio
 inline constexpr uint8_t kCnsNamespace = 0x00, kCnsController = 0x01,
                          kCnsCommandSetController = 0x06;  // of command set 0, NVM
 inline constexpr uint8_t kFeatureNonOperational = 0x11, kFeatureFdp = 0x1d;
-// Of kFeatureNonOperational: background work may take more power than the non-operational state
-// that the controller is in allows (NOPPME).
+// NOPPME, a bit of kFeatureNonOperational: background work may exceed the power limit of the
+// controller's non-operational state.
 inline constexpr uint32_t kPermissive = 1;
 inline constexpr uint32_t kAllNamespaces = 0xffffffff;
 inline constexpr uint8_t kManageRuhs = 1;  // I/O management: RUH status, RUH update
@@ -63,17 +63,17 @@ inline constexpr uint32_t kMaxTransferLbas = 65536;
 Command identify(uint8_t cns, uint32_t nsid);
 struct LogPage {
   uint8_t page = 0;
-  uint8_t specific = 0;     // LSP: for FDP events 1: host's, 0: the controller's
+  uint8_t specific = 0;     // LSP: for FDP events 1: the host's, 0: the controller's
   uint16_t identifier = 0;  // LSI: the endurance group
   uint64_t offset = 0;
 };
-Command get_log_page(const LogPage& log, uint32_t nsid, size_t bytes);  // a multiple of 4
+Command get_log_page(const LogPage& log, uint32_t nsid, size_t bytes);  // bytes: multiple of 4
 Command get_features(uint8_t feature, uint32_t cdw11);
-Command set_features(uint8_t feature, uint32_t cdw11);  // until the next reset
+Command set_features(uint8_t feature, uint32_t cdw11);  // not saved: lasts until the next reset
 Command directive_receive(uint32_t nsid, uint8_t type, uint8_t operation, size_t bytes);
 Command directive_send(uint32_t nsid, uint8_t type, uint8_t operation, uint16_t specific);
 Command enable_directive(uint32_t nsid, uint8_t type, bool on);
-// Completes with the number allocated, which may be fewer, in dword 0.
+// Dword 0 of the completion is the number of streams allocated, which may be fewer.
 Command allocate_streams(uint32_t nsid, uint16_t wanted);
 
 // I/O.
@@ -86,13 +86,13 @@ struct Transfer {
 };
 Command write(uint32_t nsid, const Transfer& transfer);
 Command read(uint32_t nsid, const Transfer& transfer);
-Transfer transfer_of(const Command& command);  // of a Read or Write
+Transfer transfer_of(const Command& command);  // Requires: a Read or Write
 Command flush(uint32_t nsid);
 Command deallocate(uint32_t nsid, size_t ranges);  // 1 to kMaxRanges
 Command ruh_status(uint32_t nsid, size_t bytes);
 Command ruh_update(uint32_t nsid, size_t placements);  // 1 to 65536
 
-// The 64 bytes, pointers and identifier zero.
+// Returns the 64 bytes of the entry, with pointers and identifier zero.
 std::array<std::byte, 64> submission_entry(const Command& command);
 
 }  // namespace streamfs::nvme

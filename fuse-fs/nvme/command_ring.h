@@ -1,7 +1,6 @@
-// NVMe I/O commands through io_uring (IORING_OP_URING_CMD), on a file that takes them.
-// Thread safety: as uring::Ring: a Done runs once, in the uring::drive() of the thread that
-// started the command, and must not block.
-// Crash: nothing is kept.
+// NVMe I/O commands through io_uring (IORING_OP_URING_CMD), on a file that supports them.
+// Thread safety: as uring::Ring. A Done runs once, in the uring::drive() of the thread that started
+// the command, and must not block.
 #pragma once
 
 #include <chrono>
@@ -19,19 +18,19 @@ namespace streamfs::nvme {
 
 class CommandRing {
  public:
-  // Does not own `fd`. Errors: what io_uring_setup(2) says (ENOSYS, EPERM: no rings; EINVAL: none
-  // with large entries, before Linux 5.19); EOPNOTSUPP where the kernel cannot pass commands, or
-  // the file takes none, which a Flush finds out.
+  // Sends a Flush to find out whether the file takes commands. Does not own `fd`.
+  // Errors: those of io_uring_setup(2) (ENOSYS, EPERM: no rings; EINVAL: no large entries, before
+  // Linux 5.19); EOPNOTSUPP if the kernel or the file takes no commands.
   static Result<std::unique_ptr<CommandRing>> open(int fd, uint32_t nsid, unsigned depth);
 
   void start(const Command& command, Bytes data, Done done) {
     start_after({}, command, data, std::move(done));
   }
-  // After a pause, in which the thread can wait for other answers.
+  // Starts a command after a pause, during which the thread can complete other requests.
   void start_after(std::chrono::milliseconds pause, const Command& command, Bytes data, Done done);
-  // Whether this thread has a ring, or gets one.
+  // Returns whether this thread has a ring or can open one.
   bool is_to_be_had() { return ring_->is_to_be_had(); }
-  // The same, waiting for the answer; not in a Done.
+  // Starts a command and waits for its completion. Requires: not called in a Done.
   Result<uint32_t> wait_for(const Command& command, Bytes data);
 
  private:

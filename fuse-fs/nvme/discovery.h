@@ -1,6 +1,7 @@
-// What a namespace can do about placement, and whether we can use the namespace at all.
-// Thread safety: that of the controller. A crash leaves Streams enabled and their resources
-// allocated; take_streams() goes on with them.
+// Discovers the placement mechanism of a namespace, and refuses a namespace that cannot be used.
+// Thread safety: that of the controller.
+// After a crash of this process: Streams stay enabled and allocated; take_streams() uses them
+// again.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +26,23 @@ struct Discovery {
   NamespaceIdentity space;
   TrimLimits trim;
   Mechanism mechanism = Mechanism::kNone;
-  std::string why;  // a sentence where there is no placement though the device looks like it
+  std::string why;  // the reason if there is no placement although the device could have it
   std::optional<DirectiveParameters> directives;
-  std::optional<StreamsParameters> streams;  // where Streams are supported
-  std::optional<FdpConfiguration> fdp;       // in use
-  std::vector<RuhStatus> handles;            // one for each placement identifier, as at discovery
+  std::optional<StreamsParameters> streams;  // if supported; some tell only while enabled
+  std::optional<FdpConfiguration> fdp;       // the configuration in use
+  std::vector<RuhStatus> handles;            // by placement identifier; at most kMostPStreams
 };
 
-// Changes nothing. Errors: EINVAL for a format that we cannot use (metadata beside the data or in
-// it, as of 520 bytes; protection information; blocks other than 512 to 4096 bytes), ENXIO for a
+// Changes nothing. Errors: EINVAL for a format that cannot be used (metadata, separate or within
+// blocks as of 520 bytes; protection information; blocks outside 512 to 4096 bytes); ENXIO for a
 // namespace without blocks; the controller's.
 Result<Discovery> discover(Controller& controller);
 
-// Enables Streams, and allocates as many as there are up to `wanted`: how many we then have, at
-// least one. Errors: ENOSPC if others have them all, the controller's.
+// Enables Streams and allocates up to `wanted` of them, or uses those already allocated. Returns
+// their number, at least one. On an error, Streams are disabled again.
+// Errors: ENOSPC if none is free; the controller's.
 Result<uint16_t> take_streams(Controller& controller, uint16_t wanted);
-// Gives them back; best effort.
+// Releases and disables Streams. Errors are ignored.
 void give_streams_back(Controller& controller);
 
 }  // namespace streamfs::nvme

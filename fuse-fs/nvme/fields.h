@@ -1,5 +1,5 @@
-// Little-endian fields at byte offsets: one description of a structure serves to read it and to
-// write it.
+// Reads and writes little-endian fields at byte offsets. One description of a structure
+// (each_field() in structures.h) serves both.
 // Thread safety: pure functions over the caller's bytes.
 #pragma once
 
@@ -29,7 +29,7 @@ void store(Bytes to, size_t at, T value) {
     to[at + i] = static_cast<std::byte>(static_cast<uint64_t>(value) >> (8 * i));
 }
 
-// The counters of 16 bytes; what is past 64 bits stays at the largest number.
+// A counter of 16 bytes. A value beyond 64 bits is read as the largest 64-bit number.
 struct Wide {
   uint64_t value = 0;
 };

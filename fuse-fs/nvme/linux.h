@@ -1,5 +1,5 @@
-// How Linux takes an NVMe command: the structures of ioctl(2) and io_uring passthrough, and what
-// /sys tells of a namespace's queue and partitions, which libnvme (topology.h) does not.
+// NVMe commands through Linux: the structures of ioctl(2) and io_uring passthrough, and the queue
+// limits and partitions of a namespace in /sys.
 // Thread safety: pure functions, but for reading /sys.
 #pragma once
 
@@ -24,28 +24,29 @@ namespace streamfs::nvme {
 nvme_passthru_cmd64 ioctl_command(const Command& command, Bytes data);
 nvme_uring_cmd ring_command(const Command& command, Bytes data);
 
-// What came back: negative is -errno, positive a status field; `result` is dword 0. EINVAL of the
-// kernel is ENOLINK here: it names no field, but says that there is no path to the namespace (while
-// its controller is reset, a multipath one has none), or that the request is none it passes.
+// Converts a passthrough result: a negative `status` is -errno, another one a status field;
+// `result` is dword 0. EINVAL of the kernel becomes ENOLINK. The kernel returns it without naming a
+// field if a multipath namespace has no path while its controller is reset, or if it does not pass
+// the command.
 Result<uint32_t> returned(int status, uint64_t result, std::string_view what);
 
-// Passes a command by a function like ioctl(2): a status field, or -1 and errno. Linux cancels
-// what is in flight when a controller is reset (EINTR), and sends no passthrough again itself; so
-// this does, a bounded number of times.
+// Sends a command by `pass`, which returns as ioctl(2) does: a status field, or -1 with errno.
+// Linux cancels commands when a controller is reset (EINTR) and does not retry passthrough, so this
+// sends a cancelled command up to ten times.
 using Ioctl = std::function<int(nvme_passthru_cmd64&)>;
 Result<uint32_t> by_ioctl(const Ioctl& pass, const Command& command, Bytes data,
                           std::string_view what);
 
-// "/dev/ng0n1" is the character device of the namespace whose block device is nvme0n1. Empty for
-// any other name.
+// Returns "nvme0n1", the name of the block device, for the character device "/dev/ng0n1" of the
+// same namespace. Empty for any other name.
 std::string block_name_of(const std::filesystem::path& generic);
 
-// What one command may transfer, by the block device's queue: the kernel does not split what is
-// passed through. A buffer that begins within a page takes a segment more. One block where /sys
-// does not say.
+// Returns the largest transfer of one command by the queue limits of the block device: the kernel
+// does not split passthrough commands. One segment is kept for a buffer that begins within a page.
+// Returns one block if /sys does not tell.
 uint64_t max_transfer_bytes(const std::filesystem::path& sys, const std::string& block_name);
 
-// Partitions of the block device: the character device reaches across them.
+// Returns the block device's partitions, sorted. The character device ignores partitions.
 std::vector<std::string> partitions_of(const std::filesystem::path& sys,
                                        const std::string& block_name);
 

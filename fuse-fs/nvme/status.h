@@ -1,4 +1,4 @@
-// What a controller answers: the status field of a completion, as an errno and a sentence.
+// Converts the status field of a completion to an errno and a sentence.
 // Document: NVM Express Base 2.0, "Status Field Definition"; FDP's codes: TP4146.
 // Thread safety: pure functions.
 #pragma once
@@ -38,15 +38,17 @@ struct CompletionEntry {
   uint32_t result = 0;  // dword 0
 };
 
-// The errno that fits best; EIO for what has none. Three have one meaning each: EINVAL is Invalid
-// Field, by which a write is refused for its stream; EAGAIN is what passes (interrupted, aborted,
-// not ready, an error on the way or within the controller) and may be sent again; ENOLINK is that
-// too, and passes when the host has its path to the controller again.
+// Returns the errno that fits best, EIO if none does. Three errnos have one meaning each:
+// EINVAL: Invalid Field, the status of a write that is refused for its stream;
+// EAGAIN: a transient state (interrupted, aborted, not ready, a transport or internal error), after
+// which the command may be sent again;
+// ENOLINK: likewise, once the host has a path to the controller again.
+// Both transient errnos become EIO if the status says Do Not Retry.
 Error error_of(uint16_t status, std::string_view what);
-// What a command does, for such a sentence.
+// Return the name of a command for such a sentence.
 std::string_view admin_name(uint8_t code);
 std::string_view io_name(uint8_t code);
-// Dword 0, or the error.
+// Returns dword 0, or the error of the status.
 Result<uint32_t> outcome(const CompletionEntry& completion, std::string_view what);
 
 }  // namespace streamfs::nvme

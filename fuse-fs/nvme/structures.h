@@ -1,7 +1,7 @@
-// What NVMe commands transfer beside user data: identify structures, directive parameters, log
-// pages. Only the fields that we use; their names and meanings are those of the documents named in
-// command.h. Controllers fill these in from fields that users set and firmware computes, so every
-// length inside is checked: EIO for bytes that cannot be.
+// The structures that NVMe commands transfer: identify structures, directive parameters and log
+// pages, with only the fields that streamfs uses. Names and meanings are those of the documents in
+// command.h. Every length inside is checked, because controllers fill them in.
+// Errors: decoders of variable length return EIO for corrupt bytes.
 // Thread safety: values and pure functions.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace streamfs::nvme {
 
 inline constexpr size_t kIdentifyBytes = 4096;
 
-// Structures of fixed fields: read with decode<T>(), written with encode().
+// Read and write a structure of fixed fields. decode() requires at least T::kBytes bytes.
 template <typename T>
 T decode(ConstBytes bytes) {
   SFS_ASSERT(bytes.size() >= T::kBytes);
@@ -42,7 +42,7 @@ struct ControllerIdentity {
   std::array<uint8_t, 20> serial{};
   std::array<uint8_t, 40> model{};
   std::array<uint8_t, 8> firmware{};
-  uint8_t mdts = 0;  // log2 of 4 KiB pages (of the smallest memory page that there can be); 0: any
+  uint8_t mdts = 0;  // log2 of the limit in pages, taken as 4 KiB, the smallest; 0: no limit
   uint32_t version = 0;
   uint32_t ctratt = 0;
   uint16_t oacs = 0;
@@ -58,7 +58,7 @@ struct ControllerIdentity {
   bool has_directives() const { return (oacs & kOacsDirectives) != 0; }
   bool can_deallocate() const { return (oncs & kOncsDatasetManagement) != 0; }
   bool has_volatile_cache() const { return (vwc & 1) != 0; }
-  uint64_t max_transfer_bytes() const;  // the largest number where there is no limit
+  uint64_t max_transfer_bytes() const;  // the largest uint64_t if there is no limit
 
   template <typename Field, typename Self>
   static void each_field(Field field, Self& self) {
@@ -122,9 +122,9 @@ struct NamespaceIdentity {
 // Identify, CNS 06h, of the NVM command set. 0 is "no limit".
 struct CommandSetLimits {
   static constexpr size_t kBytes = kIdentifyBytes;
-  uint8_t dmrl = 0;    // ranges of a Dataset Management command
-  uint32_t dmrsl = 0;  // LBAs of such a range
-  uint64_t dmsl = 0;   // LBAs of such a command
+  uint8_t dmrl = 0;    // ranges per Dataset Management command
+  uint32_t dmrsl = 0;  // LBAs per range
+  uint64_t dmsl = 0;   // LBAs per command
 
   template <typename Field, typename Self>
   static void each_field(Field field, Self& self) {
@@ -173,7 +173,7 @@ struct StreamsParameters {
   }
 };
 
-// Log page 22h, bytes; they only grow.
+// Log page 22h: counters in bytes that never decrease.
 struct FdpStatistics {
   static constexpr size_t kBytes = 64;
   Wide host_written, media_written, media_erased;
@@ -219,7 +219,7 @@ struct EnduranceGroupLog {
 };
 
 // Log page C0h of the OCP Datacenter NVMe SSD Specification 2.0 ("SMART / Health Information
-// Extended"). Other vendors keep other things there: is_ocp() compares the page's own GUID.
+// Extended"). Other vendors use the page differently: is_ocp() checks the GUID in it.
 struct OcpSmartLog {
   static constexpr size_t kBytes = 512;
   static constexpr std::array<uint8_t, 16> kGuid = {0xc5, 0xaf, 0x10, 0x28, 0xea, 0xbf, 0xf2, 0xa4,
@@ -236,26 +236,26 @@ struct OcpSmartLog {
   }
 };
 
-// Directive Receive, Streams directive, Get Status: the identifiers of open streams, as many as
-// there was room for. EIO.
+// Directive Receive, Streams directive, Get Status: the identifiers of open streams, as many as fit
+// the buffer.
 Result<std::vector<uint16_t>> decode_stream_status(ConstBytes bytes);
 std::vector<std::byte> encode_stream_status(std::span<const uint16_t> open);
 
-// Log page 20h. EIO.
+// Log page 20h.
 struct FdpConfiguration {
   uint8_t attributes = 0;  // FDPA: bits of a reclaim group's identifier 3:0, valid 7
   uint32_t reclaim_groups = 0;
   uint16_t max_placements = 0;
   uint32_t namespaces = 0;
   uint64_t reclaim_unit_bytes = 0;
-  uint32_t time_limit_s = 0;   // ERUTL; 0: none told
+  uint32_t time_limit_s = 0;   // ERUTL; 0: unknown
   std::vector<uint8_t> types;  // of each reclaim unit handle: 1 initially, 2 persistently isolated
   bool valid() const { return (attributes & 0x80) != 0; }
 };
 Result<std::vector<FdpConfiguration>> decode_fdp_configurations(ConstBytes bytes);
 std::vector<std::byte> encode_fdp_configurations(std::span<const FdpConfiguration> all);
 
-// Log page 23h. EIO.
+// Log page 23h.
 struct FdpEvent {
   static constexpr uint8_t kNotFullyWritten = 0, kTimeLimit = 1, kReset = 2, kInvalidPlacement = 3,
                            kReallocated = 0x80, kImplicitChange = 0x81;             // types
@@ -283,10 +283,10 @@ inline constexpr size_t kMaxFdpEvents = 63;
 Result<std::vector<FdpEvent>> decode_fdp_events(ConstBytes bytes);
 std::vector<std::byte> encode_fdp_events(std::span<const FdpEvent> events);
 
-// I/O Management Receive, Reclaim Unit Handle Status. EIO.
+// I/O Management Receive, Reclaim Unit Handle Status.
 struct RuhStatus {
   static constexpr size_t kBytes = 32;
-  uint16_t placement = 0;      // what DSPEC names
+  uint16_t placement = 0;      // placement identifier, as in DSPEC
   uint16_t handle = 0;         // RUHID
   uint32_t time_left_s = 0;    // EARUTR
   uint64_t writable_lbas = 0;  // RUAMW: left in the reclaim unit that the handle refers to
@@ -300,7 +300,7 @@ struct RuhStatus {
     field(8, self.writable_lbas);
   }
 };
-// How many there are may be more than `bytes` holds; then only the first ones are given.
+// `count` is the number of statuses that exist; `known` holds the first ones, which fit the buffer.
 struct RuhStatusList {
   size_t count = 0;
   std::vector<RuhStatus> known;
@@ -328,7 +328,8 @@ struct Range {
 std::vector<std::byte> encode_ranges(std::span<const Range> ranges);
 std::vector<Range> decode_ranges(ConstBytes bytes);
 
-// The text of a fixed field, without the blanks it is padded with; what is not ASCII is '?'.
+// Returns the text of a fixed field without its trailing blanks and NULs. Other bytes that are not
+// printable ASCII become '?'.
 std::string text_of(std::span<const uint8_t> field);
 
 }  // namespace streamfs::nvme

@@ -1,5 +1,5 @@
-// Which ranges a deallocation names: as many, and as long, as the controller takes in one command,
-// and only whole units of what it frees. A unit in part it would ignore, or write anew with zeroes.
+// Cuts a deallocation to ranges within the controller's limits per command, and to the whole units
+// that it frees. A controller would ignore a partial unit, or overwrite it with zeroes.
 // Documents: NVM Command Set 1.0, "Dataset Management", "I/O Command Set specific Identify
 // Controller" (DMRL, DMRSL, DMSL), "Deallocation" (NPDG, NPDA).
 // Thread safety: pure functions.
@@ -17,10 +17,10 @@ namespace streamfs::nvme {
 
 struct TrimLimits {
   static constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
-  size_t ranges = kMaxRanges;               // of a command
-  uint64_t range_lbas = UINT32_MAX;         // of a range
-  uint64_t command_lbas = kNoLimit;         // of all ranges of a command
-  uint64_t granularity = 1, alignment = 1;  // LBAs: of a range's length, and of its beginning
+  size_t ranges = kMaxRanges;               // ranges per command
+  uint64_t range_lbas = UINT32_MAX;         // LBAs per range
+  uint64_t command_lbas = kNoLimit;         // LBAs per command
+  uint64_t granularity = 1, alignment = 1;  // LBAs: of a range's length and of its first LBA
 };
 
 TrimLimits trim_limits(const NamespaceIdentity& space, const CommandSetLimits& limits);
@@ -28,9 +28,9 @@ TrimLimits trim_limits(const NamespaceIdentity& space, const CommandSetLimits& l
 struct LbaRun {
   uint64_t first = 0, lbas = 0;
 };
-// What of a run is worth deallocating; perhaps nothing.
+// Returns the whole units inside the run; 0 LBAs if there are none.
 LbaRun whole_units(LbaRun run, const TrimLimits& limits);
-// The ranges of one command, taken off the front of the run.
+// Removes the ranges of one command from the front of the run and returns them.
 std::vector<Range> next_ranges(LbaRun& run, const TrimLimits& limits);
 
 }  // namespace streamfs::nvme

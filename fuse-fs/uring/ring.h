@@ -1,9 +1,8 @@
-// io_uring with a ring for each thread: who starts a request waits for it in the same system call
-// that submits it, so that an answer wakes nobody but who asked.
+// io_uring with a ring for each thread. A thread submits its requests and waits for them in one
+// system call, and a completion wakes no other thread.
 //
-// Thread safety: start() from any thread; what a thread has started is its own: submitted and
-// completed by that thread's drive(), or at its end. completed() must not block; it may start more.
-// Crash: nothing is kept.
+// Thread safety: any thread. A thread's requests are submitted and completed by that thread alone:
+// in drive(), or when the thread ends.
 #pragma once
 
 #include <liburing.h>
@@ -20,10 +19,10 @@ namespace streamfs::uring {
 
 struct Answer {
   int32_t result = 0;  // negative: -errno
-  uint64_t more = 0;   // of rings with IORING_SETUP_CQE32: the first of what comes beside it
+  uint64_t more = 0;   // big_cqe[0] of rings with IORING_SETUP_CQE32
 };
 
-// What is submitted, as often as it takes.
+// A request, which is submitted until completed() returns true.
 class Request {
  public:
   Request() = default;
@@ -31,17 +30,17 @@ class Request {
   Request& operator=(const Request&) = delete;
   virtual ~Request() = default;
   virtual void prepare(io_uring_sqe& entry) = 0;  // fills in an entry
-  // False to be submitted again; what the kernel answered with EINTR or EAGAIN is so without
-  // asking, for two seconds.
+  // Handles the answer. Returns false to be submitted again. Must not block; may start requests.
+  // For two seconds, a request answered with EINTR or EAGAIN is submitted again without this call.
   virtual bool completed(const Answer& answer) = 0;
 
  private:
   friend class ThreadRing;
-  unsigned refused_ = 0;                                 // how often in vain
-  std::chrono::steady_clock::time_point first_refused_;  // the first of these
+  unsigned refused_ = 0;                                 // answers of EINTR or EAGAIN
+  std::chrono::steady_clock::time_point first_refused_;  // time of the first of them
 };
 
-// What io_uring_setup(2) failed for, and what an administrator can do about it.
+// Explains why io_uring_setup(2) failed with `error`, a positive errno, to an administrator.
 std::string refusal(int error, const std::filesystem::path& proc = "/proc");
 
 class ThreadRing;
@@ -50,19 +49,21 @@ struct ThreadRings;
 class Ring {
  public:
   static constexpr int kNoFile = -1;
-  // `depth` bounds what a thread has in flight; it may start more. `flags` of io_uring_setup(2); a
-  // `file` is number 0 for entries with IOSQE_FIXED_FILE. Errors: what io_uring_setup says; ENOSYS
-  // and EPERM where rings are not to be had.
+  // Opens a ring for the calling thread; other threads open theirs at their first request. `depth`
+  // bounds a thread's requests in flight; more wait in memory. `flags` are those of
+  // io_uring_setup(2). `file` is number 0 for entries with IOSQE_FIXED_FILE.
+  // Errors: those of io_uring_setup(2); ENOSYS and EPERM if rings are refused.
   static Result<std::unique_ptr<Ring>> open(unsigned depth, unsigned flags = 0, int file = kNoFile);
-  // Waits for what this thread has in flight. Nobody else may have anything.
+  // Waits for this thread's requests. Requires: no other thread has any.
   ~Ring();
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
   bool supports(int opcode);
-  // Whether this thread has one, or gets one; who starts a request without is answered with the
-  // error of that.
+  // Returns whether this thread has a ring or can open one.
   bool is_to_be_had();
+  // Queues a request for this thread's next submit() or drive(). If the thread gets no ring, the
+  // request is completed in this call with the error of opening one.
   void start(std::unique_ptr<Request> request);
 
  private:
@@ -74,12 +75,13 @@ class Ring {
   const std::shared_ptr<ThreadRings> rings_;
 };
 
-// Submits what this thread started on any ring, for who has something to do meanwhile. Not in
-// completed().
+// Submits this thread's requests on all its rings, for a thread with other work before drive().
+// Requires: not called in completed().
 void submit();
 
-// Submits what this thread started on any ring and waits until something of it was answered; false:
-// nothing is in flight. Not in completed().
+// Submits this thread's requests on one of its rings that has some, waits for an answer on that
+// ring and completes all its answers. A signal may end the wait without one. Returns false if no
+// ring of this thread has requests. Requires: not called in completed().
 bool drive();
 
 }  // namespace streamfs::uring
