@@ -1,11 +1,11 @@
-/* Patterns of names, as profiles write them.
+/* Matches names against the patterns of profiles.
  *
- *   *          any bytes, also none          [0-9a-f]   one byte of a set; [!...] one not of it
- *   ?          one byte                      [...]{n}   so many of a set; {n,m}: n to m of them,
- *   \x         x itself                                 as many as there are
+ *   *          any bytes, also none          [0-9a-f]   one byte of a set; [!...] one not in it
+ *   ?          one byte                      [...]{n}   n bytes of a set; {n,m}: n to m, as many
+ *   \x         x itself                                 as match, without backtracking
  *
- * Everything else stands for itself; a '/' is never in a name. Time is at most pattern times name,
- * whatever the pattern: a repeated set takes all it can and gives nothing back.
+ * All other characters stand for themselves; '/' is an error. The time is bounded by the length of
+ * the pattern times that of the name.
  * Pure functions: any thread, signal handlers. */
 #ifndef STREAMFS_LIBSTREAM_GLOB_H
 #define STREAMFS_LIBSTREAM_GLOB_H
@@ -16,15 +16,14 @@
 extern "C" {
 #endif
 
-/* Whether the whole name fits. A pattern that stream_glob_error() refuses fits nothing. */
+/* Returns whether the pattern matches the whole name. Requires: stream_glob_error() accepts it. */
 int stream_glob_fits(const char* pattern, const char* name, size_t length);
 
-/* NULL, or what is wrong with a pattern; `*at` is then how many bytes into it. */
+/* Returns NULL, or a sentence for a wrong pattern; `*at` is then the offset of the error in it. */
 const char* stream_glob_error(const char* pattern, size_t* at);
 
-/* What the pattern says of every name that fits, so that most names need not be tried: its first
- * two bytes, or its last two, or up to four that stand together somewhere in it. 0 = it does not
- * say. */
+/* Bytes that every matching name has, to reject most names quickly: its first two, its last two,
+ * and up to four consecutive ones anywhere in it. A byte of 0 is unknown. */
 struct stream_glob_cue {
   unsigned char first[2], last[2], inside[4];
 };

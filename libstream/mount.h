@@ -1,6 +1,6 @@
-/* Asking a streamfs mount something about an open file.
+/* Sends the hint ioctl (base/wire/hint_ioctl.h) to the mount of an open file.
  *
- * Lock-free, no allocation, errno untouched; safe in signal handlers and vfork children. */
+ * Any thread, signal handlers and vfork children: lock-free, no allocation, errno is kept. */
 #ifndef STREAMFS_LIBSTREAM_MOUNT_H
 #define STREAMFS_LIBSTREAM_MOUNT_H
 
@@ -9,26 +9,26 @@
 
 #include "base/wire/hint_ioctl.h"
 
-/* Sends `hint` (its version is filled in here) and leaves the answer in it.
- * Returns 0, 1 when the file is neither a regular file nor a directory on a streamfs mount, -errno.
- * -EOPNOTSUPP: the mount takes no labels at present (placement=learned or off); it says so itself,
- * or by answering with another label than the one asked for. That a device number is not streamfs
- * is remembered for a second: a number can be given to another mount, but a program that opens ten
- * thousand files need not ask ten thousand times. */
+/* Fills in the version of `hint`, sends it and leaves the answer in it.
+ * Returns 0; 1 if `fd` is not a regular file or directory on a streamfs mount; or -errno.
+ * -EOPNOTSUPP: the mount takes no labels (placement=learned or off): it returned another label than
+ * the requested one, or this error. -ENOSYS: the mount is too old for the command.
+ * A device number that is not streamfs is remembered for one to two seconds, so that a program that
+ * opens many files elsewhere asks once. It may be given to another mount later. */
 int stream_ask(int fd, struct streamfs_hint* hint);
 
-/* Whether a device number lately turned out not to be streamfs. */
+/* Returns whether a device number is remembered as not streamfs. */
 int stream_is_foreign(dev_t device);
 
-/* Seconds since some time, never 0. Wraps around. */
+/* Returns the seconds of a monotonic clock plus 1, modulo 2^32. */
 uint32_t stream_now_seconds(void);
 
-/* The question that gives a file an RWH_WRITE_LIFE_* hint; "not set" takes back what was said. */
+/* Returns the request that gives a file an RWH_WRITE_LIFE_* hint, or clears its label for "not
+ * set". */
 struct streamfs_hint stream_life_hint(uint32_t life);
 
-/* The RWH_WRITE_LIFE_* hint that a file has according to an answer, RWH_WRITE_LIFE_NOT_SET if its
- * label is none. The filesystem keeps such hints as vStreams of their own, "rwh-short" and so on.
- */
+/* Returns the RWH_WRITE_LIFE_* hint of the file in an answer: the filesystem keeps such hints as
+ * vStreams "rwh-short" and so on. RWH_WRITE_LIFE_NOT_SET for any other label. */
 uint32_t stream_life_of(const struct streamfs_hint* answer);
 
 #endif

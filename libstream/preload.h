@@ -1,17 +1,18 @@
 /* libstream_preload.so: hints for programs that know nothing of streamfs.
  *
- * It stands in for the C library's ways of opening a file, for fcntl and posix_fadvise. A file that
- * is opened for writing and whose name a rule knows is labelled; a program's own F_SET_RW_HINT is
- * passed on to the filesystem, which the kernel does not do for FUSE; posix_fadvise tells which
- * files a thread is about to merge. Everything else goes straight through.
+ * The library overrides the C library's functions that open files, fcntl and posix_fadvise. It
+ * labels a file that is opened for writing if a rule matches its name. It passes a program's own
+ * F_SET_RW_HINT on to the filesystem, because the kernel does not for FUSE. From posix_fadvise it
+ * learns which files a thread is about to merge. All other calls go straight through.
  *
- * What holds: the program's results, errno and file descriptors are those it would have without the
- * library; a hint that fails is forgotten. No lock and no allocation, hence safe in threads, signal
- * handlers, after fork and in vfork children; no state outlives a crash, for there is none.
+ * The program's results, errno and file descriptors are those it would have without the library,
+ * but for the two repairs on streamfs that preload_fcntl.c makes. A hint that fails is forgotten.
+ * There is no lock and no allocation: the library is safe in threads, signal handlers, after fork
+ * and in vfork children. A crash leaves nothing.
  *
  * Environment, read once, set by stream-run:
- *   STREAMFS_PROFILE  which rules: the name of a profile, or the path of one; unset: "default";
- *                     unknown: none. Where profiles lie: streamfs-profiles(5)
+ *   STREAMFS_PROFILE  the profile of rules, by name or path; unset: "default"; unknown: no rules.
+ *                     streamfs-profiles(5) lists the folders of profiles
  *   STREAMFS_VSTREAM  one vStream for every file opened for writing, instead of rules
  *   STREAMFS_EXPLAIN  absolute path of a file that gets a line for each hint, preload_explain.h
  */
@@ -26,7 +27,7 @@
 #include "base/wire/hint_ioctl.h"
 #include "libstream/rules.h"
 
-/* Everything the library stands in for; preload.map lists the same names. */
+/* The functions that the library overrides; preload.map lists the same names. */
 /* clang-format off */
 #define PRELOAD_FUNCTIONS(X)                                                         \
   X(open) X(open64) X(openat) X(openat64) X(creat) X(creat64)                        \
@@ -47,16 +48,17 @@ int __openat64_2(int directory, const char* path, int flags);
 enum preload_function { PRELOAD_FUNCTIONS(PRELOAD_ENUMERATOR) kRealCount };
 #undef PRELOAD_ENUMERATOR
 
-/* The next library's function of that name. NULL while this thread is looking one up (malloc may
- * open files below dlsym) or where there is none: the caller then does without. */
+/* Returns the next library's function of that name. NULL if there is none, or while this thread is
+ * inside dlsym (whose malloc may open files); the caller then makes the system call or fails with
+ * ENOSYS. */
 typedef void (*preload_pointer)(void);
 preload_pointer preload_look_up(enum preload_function function);
 
-/* What each open looks at lies together: the kernel leaves little of a cache. */
+/* The data that every open reads, in few cache lines. */
 struct preload_at_hand {
   _Atomic(const struct preload_config*) config; /* NULL until it has been read */
-  _Atomic int file_hints;                       /* whether there ever was an F_SET_FILE_RW_HINT */
-  _Atomic(preload_pointer) reals[kRealCount];   /* what was found so far */
+  _Atomic int file_hints;                       /* an F_SET_FILE_RW_HINT was remembered */
+  _Atomic(preload_pointer) reals[kRealCount];   /* functions found so far; else NULL */
 };
 extern struct preload_at_hand preload_at_hand;
 
@@ -67,14 +69,14 @@ static inline preload_pointer preload_real(enum preload_function function) {
 }
 #define REAL(name) ((__typeof__(&name))preload_real(kReal_##name))
 
-/* What each open looks at comes first. */
+/* Fields that every open reads come first. */
 struct preload_config {
   char vstream[sizeof(((struct streamfs_hint*)0)->name)];
   struct stream_rules rules;
   char explain[PATH_MAX];
 };
 
-/* NULL until it has been read once. */
+/* Reads the configuration at the first call. Returns NULL while another thread reads it. */
 const struct preload_config* preload_read_config(void);
 static inline const struct preload_config* preload_config(void) {
   const struct preload_config* known =

@@ -1,9 +1,9 @@
-/* The files that a thread merges, told by its posix_fadvise. Thread safety: one value a thread. */
+/* The files that a thread merges, derived from its posix_fadvise. Thread safety: thread-local. */
 #ifndef STREAMFS_LIBSTREAM_PRELOAD_ADVISE_H
 #define STREAMFS_LIBSTREAM_PRELOAD_ADVISE_H
 
-/* The vStream of the files that this thread merges, stream_rules_merge(); NULL: none.
- * initial-exec: the first use of any other kind of thread-local variable may allocate. */
+/* The vStream of the files that this thread merges, by stream_rules_merge(); NULL: none.
+ * initial-exec, because the first use of a thread-local variable of another model may allocate. */
 extern _Thread_local const char* preload_merges __attribute__((tls_model("initial-exec")));
 
 #endif

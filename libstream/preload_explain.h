@@ -1,8 +1,8 @@
-/* The lines that stream-run --explain shows. Thread safety: preload.h. */
+/* Writes the lines that stream-run --explain reports. Thread safety: preload.h. */
 #ifndef STREAMFS_LIBSTREAM_PRELOAD_EXPLAIN_H
 #define STREAMFS_LIBSTREAM_PRELOAD_EXPLAIN_H
 
-/* How a hint ended; negative: -errno of a mount that refused. */
+/* The outcome of a hint. A negative value is the -errno of the mount. */
 enum preload_outcome { kHonoured = 0, kNotStreamfs = 1, kKept = 2 };
 
 /* Appends "outcome TAB rule TAB vStream TAB path" to the existing file that STREAMFS_EXPLAIN names.

@@ -1,8 +1,8 @@
-/* The hints that programs give descriptors with fcntl. Thread safety: preload.h. */
+/* Hints that programs give by fcntl. Thread safety: preload.h. */
 #ifndef STREAMFS_LIBSTREAM_PRELOAD_FCNTL_H
 #define STREAMFS_LIBSTREAM_PRELOAD_FCNTL_H
 
-/* Forgets what fcntl(F_SET_FILE_RW_HINT) said of an earlier file with this descriptor. */
+/* Forgets the F_SET_FILE_RW_HINT of an earlier file with this descriptor. */
 void preload_forget_file_hint(int fd);
 
 #endif

@@ -9,7 +9,8 @@
  * errno. */
 void preload_label(int fd, const char* path, int flags);
 
-/* The common path: nothing but two tests for a file opened to be read. Returns fd. */
+/* Calls preload_label() if the file may be written. Returns fd. Inline: a read-only open costs two
+ * tests. */
 static inline int preload_opened(int fd, const char* path, int flags) {
   const int may_write = (flags & (O_ACCMODE | O_CREAT)) != 0 && (flags & O_PATH) == 0;
   if (fd >= 0 && may_write) preload_label(fd, path, flags);

@@ -1,4 +1,4 @@
-/* Profiles: from text to rules. Any thread, but one at a time for a set. */
+/* Parses profiles into rules. Thread safety: one thread at a time for a set. */
 #ifndef STREAMFS_LIBSTREAM_PROFILE_H
 #define STREAMFS_LIBSTREAM_PROFILE_H
 
@@ -10,19 +10,19 @@
 extern "C" {
 #endif
 
-/* Adds the profile that `text` holds, which is overwritten and must live as long as the set, as
- * must `name`. `file` is what errors are reported under. */
+/* Adds the profile in `text` to the set. Overwrites `text`. Requires: `text` and `name` live as
+ * long as the set. Each error is reported under the name `file`, and its rule is left out. */
 void stream_profile_parse(struct stream_rules* set, const char* name, char* text, const char* file,
                           stream_rules_report report, void* context);
 
-/* 0 if this can name a vStream: 1 to 31 bytes, no '/' and no control character, not only digits.
- * Otherwise -EINVAL or -ENAMETOOLONG. */
+/* Returns 0 for a valid vStream name: 1 to 31 bytes, no '/', no control character, not only digits.
+ * Otherwise -EINVAL, or -ENAMETOOLONG. */
 int stream_name_check(const char* name);
 
-/* FOLDER/NAME; -ENAMETOOLONG. */
+/* Writes FOLDER/NAME to `out`. Returns 0 or -ENAMETOOLONG. */
 int stream_join_path(char out[PATH_MAX], const char* folder, const char* name);
 
-/* What a -errno of stream_rules_load_file() means. */
+/* Returns a phrase for an error of stream_rules_load_file(). */
 const char* stream_words_for_load(int code);
 
 /* Generated from profiles/ (compile_profiles.c). */

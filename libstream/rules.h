@@ -1,13 +1,12 @@
-/* Name rules: which vStream a file's name alone suggests. Profiles hold them, streamfs-profiles(5).
+/* Name rules: each maps file names to a vStream. Profiles contain them, streamfs-profiles(5).
  *
- * One text and one matcher, evaluated in two places: by the preload library in a program that opens
- * a file, and by the filesystem at create for programs that cannot be preloaded. The profiles in
- * libstream/profiles are compiled in (compile_profiles.c); others are read when a set is loaded.
- * What a rule says is a label. Lifetimes are measured, and a program's own hint always wins.
+ * The same rules are matched in two places: by the preload library in a program that opens a file,
+ * and by the filesystem at create for programs that cannot be preloaded. The profiles in
+ * libstream/profiles are compiled in (compile_profiles.c); others are read when a set is loaded. A
+ * program's own hint takes precedence over a rule.
  *
- * No allocation and no locale: a set is one object of fixed size, for its owner to place. It is
- * filled by one thread; after that, everything that takes it const is safe from any thread and from
- * signal handlers. errno is untouched but by loading. */
+ * A set is one object of fixed size, without allocation. One thread fills it. Functions that take a
+ * const set are then safe from any thread and from signal handlers. Only loading changes errno. */
 #ifndef STREAMFS_LIBSTREAM_RULES_H
 #define STREAMFS_LIBSTREAM_RULES_H
 
@@ -28,20 +27,20 @@ enum stream_rules_limits {
   STREAM_RULES_MAX = 512,        /* of all profiles in a set together */
   STREAM_PROFILES_MAX = 96,      /* in a set */
   STREAM_PROFILES_BYTES = 65536, /* of all profiles read from files */
-  STREAM_RULE_TEXT_BYTES = 192   /* what stream_rule_text() may need */
+  STREAM_RULE_TEXT_BYTES = 192   /* size of the buffer of stream_rule_text() */
 };
 /* NOLINTEND(performance-enum-size) */
 
 struct stream_rule {
   const char* profile;
   const char* name;      /* pattern (glob.h) of the last component; NULL: any */
-  const char* directory; /* pattern of the one before it; NULL: any */
+  const char* directory; /* pattern of the component before it; NULL: any */
   const char* thread;    /* pattern of the thread's name; NULL: any */
-  const char* merges;    /* vStream of files that the thread merges now; NULL: whatever it does */
+  const char* merges;    /* vStream of the files that the thread is merging; NULL: any or none */
   const char* vstream;   /* at most 31 bytes */
-  uint8_t rw_hint;       /* RWH_WRITE_LIFE_*: what to expect until it is measured */
-  uint8_t nameless;      /* of files opened with O_TMPFILE, and of no others */
-  uint8_t everywhere;    /* also where nobody asked for the profile by name */
+  uint8_t rw_hint;       /* RWH_WRITE_LIFE_*: expected lifetime until one is measured */
+  uint8_t nameless;      /* matches files opened with O_TMPFILE, and no others */
+  uint8_t everywhere;    /* also active if the profile is not chosen by name */
 };
 
 struct stream_profile {
@@ -51,16 +50,16 @@ struct stream_profile {
   size_t count;
 };
 
-/* What a pattern says of four bytes of all that fits. */
+/* Bytes that every match of a pattern has, at the positions set in `mask`. */
 struct stream_rules_bytes {
   uint32_t bytes, mask;
 };
 
-/* What the chosen rules say of all names that fit (glob.h's cues): pairs of bytes as hashed sets,
- * and what stands together inside. */
+/* A filter that rejects most names before any rule is tried, from the cues of the chosen rules
+ * (glob.h): hashed sets of the first and last two bytes, and strings inside a name. */
 struct stream_rules_cues {
-  int always;
-  unsigned char begins[6], begins_count; /* the first bytes of what is in `inside` */
+  int always;                            /* passes every name */
+  unsigned char begins[6], begins_count; /* the first bytes of the strings in `inside` */
   unsigned char inside_count;
   struct stream_rules_bytes inside[16];
   uint64_t first[16], last[16], folder[16];
@@ -68,17 +67,17 @@ struct stream_rules_cues {
 
 struct stream_rules_chosen {
   const struct stream_rule* rule;
-  struct stream_rules_bytes name, folder; /* the first two and the last two */
+  struct stream_rules_bytes name, folder; /* the first two and the last two bytes */
 };
 
 struct stream_rules {
-  /* What a name that no rule knows is looked up in. */
+  /* These fields suffice to reject a name that no rule matches. */
   size_t chosen_count;
-  int some_merge;                     /* of the chosen ones */
-  const struct stream_rule* nameless; /* of the chosen ones; may be NULL */
+  int some_merge;                     /* a chosen rule has `merges` */
+  const struct stream_rule* nameless; /* the first chosen rule for O_TMPFILE; may be NULL */
   struct stream_rules_cues cues;
   struct stream_rules_chosen chosen[STREAM_RULES_MAX];
-  struct stream_profile profiles[STREAM_PROFILES_MAX]; /* the first of a name counts */
+  struct stream_profile profiles[STREAM_PROFILES_MAX]; /* the first of a name hides the others */
   size_t profile_count;
   struct stream_rule rules[STREAM_RULES_MAX]; /* of profiles read from files */
   size_t rule_count;
@@ -86,65 +85,68 @@ struct stream_rules {
   size_t text_used;
 };
 
-/* Told of each thing wrong in a profile; line 0: the file or folder as a whole. */
+/* Called for each error in a profile. Line 0: the error concerns the whole file or folder. */
 typedef void (*stream_rules_report)(void* context, const char* file, unsigned line, unsigned column,
                                     const char* what);
 
-/* An empty set. What is loaded first hides what comes later under the same name. */
+/* Makes the set empty. A profile that is loaded first hides later ones of the same name. */
 void stream_rules_clear(struct stream_rules* set);
 
-/* Adds FOLDER/NAME.toml as profile NAME, for all in byte order of names. A folder that is not there
- * holds none. What is wrong is reported and left out; the rest loads. `report` may be NULL. */
+/* Adds each FOLDER/NAME.toml as profile NAME, in byte order of names. A missing folder counts as
+ * empty. Rules and files with errors are reported and left out. `report` may be NULL. */
 void stream_rules_load_folder(struct stream_rules* set, const char* folder,
                               stream_rules_report report, void* context);
-/* Adds one file. 0 or -errno of reading it; what is wrong in it is only reported. */
+/* Adds one file. Returns 0, or -errno if it cannot be read. Errors in its rules are reported. */
 int stream_rules_load_file(struct stream_rules* set, const char* path, stream_rules_report report,
                            void* context);
-/* Adds what is compiled in. */
+/* Adds the built-in profiles. */
 void stream_rules_load_built_in(struct stream_rules* set);
 
-/* Loads all that a program of this user may choose from: $STREAMFS_PROFILE if that is a path, the
- * user's folder, STREAM_PROFILES_FOLDER, what is built in. Variables of privileged programs are not
- * looked at. Returns the profile that the environment asks for; NULL: none, which is "default". */
+/* Clears the set and loads the profiles that a program of this user may choose from:
+ * $STREAMFS_PROFILE if that is a path, the user's folder, STREAM_PROFILES_FOLDER, the built-in
+ * ones. Ignores the environment of a privileged program. Keeps errno. Returns the name of the
+ * profile that the environment asks for; NULL if it asks for none, which means "default". */
 const char* stream_rules_load_all(struct stream_rules* set, stream_rules_report report,
                                   void* context);
 
-/* Says which rules match from now on: the profile's, or for NULL and "default" those of all
- * profiles that hold everywhere. -ENOENT, and no rules, where there is no such profile. */
+/* Chooses the rules that match: those of the profile, or for NULL and "default" the rules of all
+ * profiles that have `everywhere`. An unknown profile chooses none and returns -ENOENT; else 0. */
 int stream_rules_choose(struct stream_rules* set, const char* profile);
 
-/* The first chosen rule that fits, or NULL.
- * `path` may be absolute or relative; rules look at its last component and at the one before it
- * (PostgreSQL's WAL is known by its folder, so pass "pg_wal/NAME", not "NAME", where it is known).
- * `flags` are open(2)'s. With O_TMPFILE the file has no name and `path` is not looked at.
- * `thread` is the name of the thread that opens the file; NULL: of the one that calls. */
+/* Returns the first chosen rule that matches, or NULL.
+ * `path` may be absolute or relative. Rules look at its last component and the one before it, so
+ * pass "pg_wal/NAME" rather than "NAME" if the folder is known.
+ * `flags` are those of open(2). With O_TMPFILE only the nameless rule matches, and neither `path`
+ * nor `thread` counts. `thread` is the name of the thread that opens the file; NULL: the calling
+ * one. */
 const struct stream_rule* stream_rules_match(const struct stream_rules* set, const char* path,
                                              int flags, const char* thread);
 
-/* The same in a thread that merges files of the vStream `merges`, stream_rules_merge(); NULL: none.
- */
+/* The same, for a thread that merges files of `merges` (stream_rules_merge()); NULL: none. */
 const struct stream_rule* stream_rules_match_merging(const struct stream_rules* set,
                                                      const char* path, int flags,
                                                      const char* thread, const char* merges);
 
-/* What a thread merges that did merge `merges` (NULL: nothing) and now begins to read a file of the
- * vStream `input`, as the first of a merge (`begins`) or one more of it. An LSM tree merges files
- * of one level, or those and files of the next, into new ones of the next; rules say which is next.
- * What is merged is the upper one. NULL: none that rules speak of. */
+/* Returns the vStream of the upper level that a thread merges after it begins to read a file of the
+ * vStream `input`. `merges` is the earlier result (NULL: none); `begins`: the file is the first of
+ * a merge. An LSM tree merges files of one level, or of it and the next, into new files of the next
+ * level; rules with `merges` name the next level's vStream. If no rule knows `input`, returns NULL
+ * for the first file of a merge and `merges` for another one. */
 const char* stream_rules_merge(const struct stream_rules* set, const char* merges,
                                const char* input, int begins);
 
-/* Whether some rule of some profile of the set uses this vStream name: such a label came from a
- * rule, not from a person or a program. */
+/* Returns whether any rule of the set uses this vStream name, so that a file's label probably came
+ * from a rule, not from a person or a program. */
 int stream_rules_owns(const struct stream_rules* set, const char* vstream);
 
-/* RWH_WRITE_LIFE_* that the first rule with this vStream name expects; "not set": none does. */
+/* Returns the RWH_WRITE_LIFE_* of the first rule with this vStream name; RWH_WRITE_LIFE_NOT_SET if
+ * there is none. */
 uint32_t stream_rules_life(const struct stream_rules* set, const char* vstream);
 
-/* The rule for people to read: "sqlite's *-journal". Always ends in a NUL. */
+/* Writes the rule for people: "sqlite's *-journal". Truncates; always ends in a NUL. */
 void stream_rule_text(const struct stream_rule* rule, char out[STREAM_RULE_TEXT_BYTES]);
 
-/* Two names that are there and alike. */
+/* Returns whether neither name is NULL and both are equal. */
 static inline int stream_same_name(const char* a, const char* b) {
   return a != NULL && b != NULL && strcmp(a, b) == 0;
 }

@@ -9,7 +9,7 @@ enum { kExitUsage = 64, kExitNoPath = 66, kExitIo = 70, kExitCannotRun = 126, kE
  * exit status. If a signal ended the command, the same signal ends this program. */
 int run_and_explain(char* const command[]);
 
-/* Becomes the command. Returns the exit status for a command that cannot be run. */
+/* Executes the command in this process. Returns only if that fails, with the exit status. */
 int run_only(char* const command[]);
 
 #endif

@@ -1,10 +1,10 @@
-/* The part of TOML 1.0 that profiles are written in, read in place and strictly: comments, bare
- * keys, "basic" and 'literal' strings, booleans, arrays of strings, [[tables]] of an array. The
- * rest of TOML is an error that says so, and so is what is no TOML; reading goes on with the next
- * line that begins with a key or a table. Not checked: that bytes above 0x7f are UTF-8, since names
- * of files need not be.
+/* A strict reader of the part of TOML 1.0 that profiles use: comments, bare keys, "basic" and
+ * 'literal' strings, booleans, arrays of strings, and [[arrays of tables]]. Other TOML and
+ * malformed text are errors; reading continues at the next line that begins with a key or a table.
+ * Bytes above 0x7f are not checked to be UTF-8, because file names need not be.
  *
- * No allocation: strings point into the text, which is overwritten. One reader, one thread. */
+ * No allocation: strings point into the text, which is overwritten. Thread safety: one thread at a
+ * time for a reader. */
 #ifndef STREAMFS_LIBSTREAM_TOML_H
 #define STREAMFS_LIBSTREAM_TOML_H
 
@@ -17,26 +17,27 @@ enum stream_toml_kind {
   STREAM_TOML_TABLE,    /* [[text]] */
   STREAM_TOML_STRING,   /* key = text, or one element of key = [text, ...] */
   STREAM_TOML_BOOL,     /* key = value */
-  STREAM_TOML_ERROR,    /* text says what is wrong */
-  STREAM_TOML_BAD_TABLE /* so, in a table's head: what follows belongs to no table */
+  STREAM_TOML_ERROR,    /* text describes the error */
+  STREAM_TOML_BAD_TABLE /* an error in a [[table]] line: the keys that follow have no table */
 };
 
 struct stream_toml {
-  /* What stream_toml_next() found, and where. */
+  /* The item that stream_toml_next() found, and its place in the text. */
   const char* key;
   const char* text;
   int value;
   int element; /* 0, then 1, 2, ... in an array */
   unsigned line, column;
-  /* The reader's own. */
+  /* Private to the reader. */
   char* at;
   char* line_start;
   unsigned at_line;
   int in_array;
 };
 
-/* `text` ends in a NUL and holds no other. */
+/* Begins to read `text`, which ends in a NUL. Requires: `text` lives as long as the strings. */
 void stream_toml_begin(struct stream_toml* reader, char* text);
+/* Reads the next item. Its strings stay valid while the text does. */
 enum stream_toml_kind stream_toml_next(struct stream_toml* reader);
 
 #ifdef __cplusplus
