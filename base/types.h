@@ -10,7 +10,7 @@
 
 namespace streamfs {
 
-// One integer that is only ever compared with its own kind.
+// An integer that can be compared with its own kind only.
 template <typename Tag, typename Rep>
 struct StrongId {
   using rep = Rep;

@@ -1,5 +1,5 @@
-// How long data lives in the 1 MiB and the 16 MiB around a page: running means over all deaths and
-// over deaths by trim (64 KiB: page_history.h). A larger region's mean moves more slowly.
+// Lifetimes of the data in the 1 MiB and the 16 MiB around a page: running means over all deaths
+// and over deaths by trim (64 KiB: page_history.h). A larger region's mean moves more slowly.
 // Thread safety: none. Crash: memory only.
 #pragma once
 

@@ -2,7 +2,7 @@
 // so predicts that of the next (Wang et al., "Separating Data via Block Invalidation Time Inference
 // for Write Amplification Reduction in Log-Structured Storage", FAST'22).
 //
-// One byte for each page, or for 2, 4, 8 ... pages if memory is short, holds the time of the last
+// A byte for each page, or for 2, 4, 8 ... pages if memory is short, holds the time of the last
 // write in 128ths of the scale, modulo 255. Entries older than kForgetSteps are cleared before
 // their time comes round again; each step clears one of kSlices slices.
 // Thread safety: any thread, lock-free. Crash: memory only.

@@ -1,4 +1,4 @@
-// The features of a page write: what is known when it arrives, before it is counted.
+// The features of a page write, as they are when it arrives and before it is counted.
 // Thread safety: a value.
 #pragma once
 

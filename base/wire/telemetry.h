@@ -20,7 +20,7 @@ inline constexpr uint32_t kTelemetryVersion = 3;
 
 enum class TelemetryKind : uint8_t { kNew = 0, kOverwrite = 1, kTrim = 2 };
 
-// One contiguous run of pages of one request on one pStream. All its pages overwrite data of one
+// A contiguous run of pages of one request on one pStream. All its pages overwrite data of one
 // age class, or none does. A trim is one record of its length.
 struct TelemetryRecord {
   uint64_t clock_pages;     // pages written to the device before this run

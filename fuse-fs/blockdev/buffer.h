@@ -18,7 +18,7 @@ inline bool block_aligned(const void* address) {
 // std::bad_alloc.
 Bytes scratch(size_t bytes);
 
-// One block, for a caller whose thread is already using scratch().
+// A single block, for a caller whose thread is already using scratch().
 struct alignas(kBlockSize) BlockBuffer {
   std::array<std::byte, kBlockSize> bytes{};
 };

@@ -7,7 +7,7 @@
 // Requires: at most one write to a block is in flight; the order of two is undefined. A read
 // concurrent with a write may return any mixture of old and new content.
 //
-// What a crash leaves: a write completed before a flush() that returned ok is durable. Any other
+// After a crash: a write completed before a flush() that returned ok is durable. Any other
 // write may be there, not there, or torn at 512-byte sectors. A trimmed block reads as zeroes or,
 // on a block or NVMe device, as anything. If no flush followed the trim, it may have its old
 // content.

@@ -3,11 +3,15 @@
 //
 // Streams: the host chooses identifiers. An open stream holds a stream of the emulated device; if
 // none is free, the stream opened first is closed. Streams work only while enabled. reset()
-// disables them and releases their resources. FDP: one reclaim group; each stream is a reclaim unit
-// handle and a superblock the reclaim unit. The space left in a unit is computed from the bytes
-// written to the stream. A handle update closes the stream's open block, and the next write begins
-// another. A write with an unknown placement goes to the first handle and is logged as an event. A
-// read or write that covers a 4 KiB page in part is refused. A deallocation frees whole pages only.
+// disables them and releases their resources.
+//
+// FDP: one reclaim group; each stream is a reclaim unit handle and a superblock the reclaim unit.
+// The space left in a unit is computed from the bytes written to the stream. A handle update closes
+// the stream's open block, and the next write begins another. A write with an unknown placement
+// goes to the first handle and is logged as an event.
+//
+// A read or write that covers a 4 KiB page in part is refused. A deallocation frees whole pages
+// only.
 //
 // Thread safety: see controller.h. Commands run in the caller's thread. Crash: see ssd.h;
 // directives and events live in memory only.

@@ -8,7 +8,7 @@
 
 namespace streamfs::blockdev {
 
-// How a device uses idle time.
+// The way in which a device uses idle time.
 enum class IdleMeans : uint8_t {
   kNone,      // it takes no command for idle time, or needs none
   kInCall,    // begin_idle() works until limits.stop returns true
@@ -21,7 +21,7 @@ struct IdleCapabilities {
   uint64_t by_itself_ms_max = 0;      // end_idle() must follow within this time; 0: no limit
 };
 
-// How urgently the device needs idle time.
+// The urgency of the device's need for idle time.
 enum class Pressure : uint8_t { kNone, kLow, kHigh, kCritical, kUnknown };
 
 struct IdleLimits {

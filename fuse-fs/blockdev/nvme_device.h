@@ -38,7 +38,7 @@ namespace streamfs::blockdev {
 
 class NvmeDevice final : public Device {
  public:
-  // How many times a command was sent, and when it was first sent.
+  // The number of times a command was sent, and the time of the first.
   struct Sends {
     int count = 1;
     std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();

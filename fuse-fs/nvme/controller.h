@@ -3,9 +3,10 @@
 //
 // Thread safety: every method from any thread. A `Done` runs exactly once: in the caller's thread,
 // in the call or in its next uring::drive(), or in a thread of the controller. It must not block
-// and may start more commands. A reset of the controller disables Streams and releases their
-// resources; FDP stays as it is. A crash of this process changes neither. Data is durable as the
-// namespace guarantees.
+// and may start more commands.
+//
+// A reset of the controller disables Streams and releases their resources; FDP stays as it is. A
+// crash of this process changes neither. Data is durable as the namespace guarantees.
 #pragma once
 
 #include <chrono>

@@ -8,7 +8,7 @@
 // multiplies the sum by kDecay. E is modulo 2^64; only its differences over a window are used, and
 // those fit.
 //
-// One stamp {clock, vStream, which pages live} stands for 64 KiB. A write to part of such a unit
+// A stamp {clock, vStream, which pages live} stands for 64 KiB. A write to part of such a unit
 // gives the whole unit the mean write time of its living pages and the writer's vStream. If that is
 // another vStream, the surviving pages count as written now, and their exposure so far stays with
 // the old vStream.
