@@ -23,7 +23,7 @@ class Classes {
   uint32_t count() const { return static_cast<uint32_t>(edges_.size()) + 1; }
   // Returns the class of a page that is written, counts the page, and cuts again at the end of an
   // epoch. `follows`: the page placed last belongs to the same request; the page keeps that page's
-  // class unless its lifetime is more than kDoubt away.
+  // class unless its lifetime lies more than kDoubt outside it.
   uint32_t place(float lifetime, bool follows);
   // Returns the class of a lifetime. Changes nothing.
   uint32_t of(float lifetime) const {

@@ -1,5 +1,6 @@
 // Cuts a freed range to the whole units that a block device can discard. A device frees nothing of
-// a unit that is only partly in the range. Thread safety: pure functions.
+// a unit that is only partly in the range.
+// Thread safety: pure functions.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 //
 // libnvme reads /sys and sends an Identify to every namespace. A namespace that cannot be opened
 // (no permission, no live path) is missing, and one that does not answer blocks the caller until
-// the kernel's timeout. Use this to inform people only; opening a device uses linux.h. Thread
-// safety: one thread at a time. Crash: nothing is changed.
+// the kernel's timeout. Use this to inform people only; opening a device uses linux.h.
+// Thread safety: one thread at a time. Crash: nothing is changed.
 #pragma once
 
 #include <cstdint>

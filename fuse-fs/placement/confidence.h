@@ -5,7 +5,8 @@
 // (F. Garwood, "Fiducial limits for the Poisson distribution", Biometrika 28, 1936). They are
 // approximated by E. B. Wilson and M. M. Hilferty's cube root of chi-squared (PNAS 17, 1931),
 // within 1 % from 5 deaths on. Pages of one file die together and are fewer events than counted:
-// true limits are wider. Thread safety: pure functions.
+// true limits are wider.
+// Thread safety: pure functions.
 #pragma once
 
 namespace streamfs::placement {
