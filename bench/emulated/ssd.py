@@ -12,7 +12,7 @@ SPARE = 0.07
 SPARE_TOLERANCE = 0.005
 OP = 0.005  # little: what the filesystem leaves free is the spare that counts
 STREAMS = 8
-RESERVE_BLOCKS = 12  # the emulator's own, beside --op
+RESERVE_BLOCKS = 12  # ssd-sim's own, beside --op
 
 
 def user_bytes(plan: Plan) -> int:

@@ -1,5 +1,5 @@
-// A device of which only the placement of pages is kept: the emulator's FTL over no media. What a
-// shadow writes goes to a frontier for each class or stream; copies go where the geometry says.
+// A device of which only the placement of pages is kept: the emulated SSD's FTL over no media. What
+// a shadow writes goes to a frontier for each class or stream; copies go where the geometry says.
 // Thread safety: none.
 #pragma once
 

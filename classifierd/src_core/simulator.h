@@ -18,7 +18,8 @@ struct DeviceSettings {
   uint32_t block_pages = 256;
   double warmup = 0.3;  // share of the writes before counting starts
   std::string victim = "greedy";
-  std::string gc_mode = "same";  // where the device puts copies of what a host tagged (geometry.h)
+  std::string gc_mode =
+      "same";  // where the device puts copies of what a host tagged (ssd/geometry.h)
 };
 
 // Write amplification by `placement`, one of placements(); "tags" takes `tags`, one pStream a page

@@ -138,7 +138,7 @@ struct OpenOptions {
 // NVMe namespace (/dev/ngXnY), or "nvme:streams:PATH" and "nvme:fdp:PATH": the emulated SSD as an
 // NVMe controller with Streams or FDP. The device is locked exclusively while open.
 // Errors: ENOENT, EACCES, EROFS (read-only device opened for writing), EBUSY (another holder after
-// wait_seconds), ENOTBLK (neither device nor file), EINVAL (foreign emulator image, smaller than a
+// wait_seconds), ENOTBLK (neither device nor file), EINVAL (foreign image of an SSD, smaller than a
 // block, unknown nvme: form, or real_time for a device that is not emulated).
 Result<std::unique_ptr<Device>> open_device(const std::string& data, const OpenOptions& options);
 // Errors: EINVAL for blocks beyond `capacity`.

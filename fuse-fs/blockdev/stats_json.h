@@ -1,4 +1,4 @@
-// Converts between DeviceStats and the emulator's SsdStats, which ssd/stats.h prints.
+// Converts between DeviceStats and the emulated SSD's SsdStats, which ssd/stats.h prints.
 // Thread safety: pure functions.
 #pragma once
 

@@ -69,8 +69,8 @@ struct SnapshotHeader;
 // The content that a block of DATA must have for a record to count.
 struct DataCondition {
   BlockNo block;
-  uint32_t
-      checksum;  // known_checksum() of the CRC32C of `length` bytes and zeroes to the block's end
+  // known_checksum() of the CRC32C of `length` bytes and zeroes to the block's end.
+  uint32_t checksum;
   uint32_t length;  // bytes of the block inside the file; an append leaves them as they are
   bool met_by(ConstBytes block_bytes) const;
 };

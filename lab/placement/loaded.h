@@ -1,4 +1,4 @@
-// A placement policy from a shared object; policy/plugin.h is the contract.
+// A placement policy from a shared object; plugin.h is the contract.
 // Thread safety: as PlacementPolicy. Loading runs the object's constructors: it is code that the
 // user named, with the user's rights.
 #pragma once

@@ -1,5 +1,5 @@
 // Placement: which stream does a page get? On a host write and, for policies inside the device,
-// again when garbage collection copies it. (Which block is collected is policy/victim/.)
+// again when garbage collection copies it. (Which block is collected is ssd/victim/.)
 //
 // A policy is one small file here; registry.cc knows their names.
 // Thread safety: none; one replay, one policy. A policy does no I/O and reads no clock but the one
@@ -74,7 +74,7 @@ const std::vector<std::string>& placement_names();
 bool needs_future(const std::string& name);
 
 // Errors: EINVAL; an unknown name lists the known ones. A name with a slash is a shared object
-// (policy/plugin.h).
+// (plugin.h).
 Result<std::unique_ptr<PlacementPolicy>> make_placement(const std::string& name,
                                                         const PolicyOptions& options,
                                                         const WorkloadFacts& facts);

@@ -1,8 +1,8 @@
 // vStream-FTL (Yong 2021): the host names vStreams, the device measures their lifetimes (vSLI,
-// ftl/vstream/lifetimes.h) and maps them to its few pStreams now and then (vSCM, algorithm 2). What
-// is not known yet goes to the default pStream. Copies go to one open block (normal GC), or to one
-// for each pStream: that of the VSID in their spare area, looked up again (vSGC, algorithm 3), or,
-// to tell what looking up again is worth, the one that the block they lie in belongs to.
+// ssd/ftl/vstream/lifetimes.h) and maps them to its few pStreams now and then (vSCM, algorithm 2).
+// What is not known yet goes to the default pStream. Copies go to one open block (normal GC), or to
+// one for each pStream: that of the VSID in their spare area, looked up again (vSGC, algorithm 3),
+// or, to tell what looking up again is worth, the one that the block they lie in belongs to.
 //
 // Algorithm 2 to the letter never moves anything off the default pStream: where all vStreams begin
 // there, the others have no mean lifetime to be near to. `kSpread` starts them one after the other

@@ -32,7 +32,7 @@ struct ReplayOptions {
   std::optional<ssd::Geometry> device;
   Prefill prefill;                // pages written once, in order, before the workload
   std::optional<ssd::Cell> cell;  // unless none, simulates time, for a plain shape of these cells
-  double load = 0.5;              // of the paced host (latency.h)
+  double load = 0.5;              // of the paced host (ssd/latency.h)
   double warmup = 0;  // share, below 1, of the writes after the prefill that are not counted
   Progress progress;
   // Called after each batch with the counts since the start, including the prefill and the warm-up.

@@ -3,7 +3,8 @@
 // Of a logical block there may be found, T being the target of a full merge that was cut:
 //   one    in place: the data block (or a log block that replaced one); else a log block
 //   two    data and log; or T and, torn or not in place, what it replaces: T counts if it was
-//   finished three  data, log and T: the merge begins anew
+//          finished
+//   three  data, log and T: the merge begins anew
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
