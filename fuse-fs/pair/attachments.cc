@@ -94,7 +94,16 @@ uint32_t draw_token(uint32_t before) {
 
 namespace {
 
-// `region` is the pair's, or the copy that is left of it.
+// A cut between META and DATA, a rebuild of a mirrored META, or the loss of a copy has left META
+// ahead by one. DATA follows before META counts on: a cut would otherwise leave META ahead by two,
+// as it is of an older copy of DATA. `region` is the pair's, or the copy that is left of it.
+Result<void> bring_data_level(OpenPair& pair, pmem::Region& region) {
+  SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(*pair.device));
+  if (!attached || attached->count >= pair.super.attachments) return {};
+  SFS_TRY(region.sync());
+  return write_attachments(*pair.device, {pair.super.attachments, pair.super.mirror_token});
+}
+
 Result<void> attach_region(OpenPair& pair, pmem::Region& region) {
   if (!pair.degraded.empty()) pair.super.mirror_token = draw_token(pair.super.mirror_token);
   pair.super.boot = boot_of_machine();
@@ -108,13 +117,15 @@ Result<void> attach_region(OpenPair& pair, pmem::Region& region) {
 }  // namespace
 
 Result<void> attach(OpenPair& pair) {
-  pair.region->on_copy_dropped([&pair](pmem::Region& left, const std::string& why) {
+  pair.region->on_copy_dropped([&pair](pmem::Region& left, const std::string& why) -> Result<void> {
     log_event(Event::kMetaDegraded, spdlog::level::err,
               fmt::format("META is degraded: a copy is given up ({})", why));
+    SFS_TRY(bring_data_level(pair, left));
     pair.degraded = why;
     return attach_region(pair, left);
   });
-  const Result<void> attached = attach_region(pair, *pair.region);
+  Result<void> attached = bring_data_level(pair, *pair.region);
+  if (attached.ok()) attached = attach_region(pair, *pair.region);
   pair.region->on_copy_dropped({});
   return attached;
 }

@@ -4,9 +4,9 @@
 //   mount     META: n + 1, synced ──► DATA: n + 1, flushed
 //   unmount   META: n + 2, synced ──► DATA: n + 2, flushed
 //
-// Requires: one thread at a time writes block 0 of DATA. After a crash: META may be ahead of DATA,
-// never behind. On DATA the count has the last sector of the label's block to itself. The other
-// sectors are written again unchanged, so that a torn write cannot damage them.
+// Requires: one thread at a time writes block 0 of DATA. After a crash: META may be ahead of DATA
+// by one, never behind. On DATA the count has the last sector of the label's block to itself. The
+// other sectors are written again unchanged, so that a torn write cannot damage them.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,10 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/pair/attachments.h"
 #include "fuse-fs/pair/format_pair.h"
 
 namespace streamfs::data {
@@ -270,6 +272,24 @@ TEST_F(Pair, ACutBetweenTheTwoHalvesStillMounts) {
     ASSERT_TRUE(fs.ok()) << fs.error().message();
     ASSERT_TRUE((*fs)->unmount().ok());
   }
+}
+
+TEST_F(Pair, CutsOneAfterTheOtherBetweenTheTwoHalvesStillMount) {
+  const std::string device = data("d");
+  ASSERT_TRUE(format(path("m"), device).ok());
+  for (const uint64_t writes : {0U, 1U, 0U, 0U, 1U, 1U}) {
+    MountOptions options;
+    options.wait_seconds = 0;
+    auto pair = pair::open_pair(path("m"), device, options);
+    ASSERT_TRUE(pair.ok()) << pair.error().message();
+    auto faulty = std::make_unique<blockdev::FaultyDevice>(std::move(pair->device), false);
+    faulty->set_faults({.fail_writes_after = writes});
+    pair->device = std::move(faulty);
+    (void)pair::attach(*pair);
+  }
+  auto fs = mount(path("m"), device);
+  ASSERT_TRUE(fs.ok()) << fs.error().message();
+  ASSERT_TRUE((*fs)->unmount().ok());
 }
 
 TEST_F(Pair, ADryRunWritesNothing) {
