@@ -44,7 +44,7 @@ template <typename Victim, typename Draw>
 double measured_waf(const Device& device, uint32_t settle, uint32_t measure, Draw draw,
                     const ssd::VictimOptions& options = {}) {
   Victim victim(device.geometry, options);
-  BareDevice ssd(device.geometry, victim);
+  ssd::BareDevice ssd(device.geometry, victim);
   const uint32_t user = device.geometry.user_pages;
   std::mt19937 random(1);
   const auto write = [&](uint64_t count) {
@@ -64,7 +64,7 @@ double measured_waf(const Device& device, uint32_t settle, uint32_t measure, Dra
 
 struct UniformDraw {
   uint32_t user;
-  ssd::FrontierId ssd::stream_of(ssd::Lpn) const { return 0; }
+  ssd::FrontierId stream_of(ssd::Lpn) const { return 0; }
   ssd::Lpn operator()(std::mt19937& random) const {
     return static_cast<ssd::Lpn>(random() * user >> 32);
   }
@@ -110,9 +110,7 @@ struct HotAndColdDraw {
   TwoTemperatures heat;
   uint16_t streams;
   uint32_t hot = static_cast<uint32_t>(heat.pages * user);
-  ssd::FrontierId ssd::stream_of(ssd::Lpn page) const {
-    return streams == 2 && page >= hot ? 1 : 0;
-  }
+  ssd::FrontierId stream_of(ssd::Lpn page) const { return streams == 2 && page >= hot ? 1 : 0; }
   ssd::Lpn operator()(std::mt19937& random) const {
     const bool is_hot = random() < static_cast<uint64_t>(heat.writes * 0x1p32);
     const uint64_t draw = random();
