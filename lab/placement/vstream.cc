@@ -9,6 +9,7 @@
 #include "lab/placement/policy.h"
 #include "learning/cluster.h"
 #include "learning/yong.h"
+#include "ssd/ftl/flash_watcher.h"
 #include "ssd/ftl/router.h"
 #include "ssd/ftl/vstream/lifetimes.h"
 #include "ssd/geometry.h"

@@ -22,6 +22,7 @@
 #include "lab/workload/facts.h"
 #include "lab/workload/op_source.h"
 #include "ssd/counters.h"
+#include "ssd/ftl/flash_watcher.h"
 #include "ssd/ftl/page_map.h"
 #include "ssd/ftl/router.h"
 #include "ssd/geometry.h"

@@ -16,6 +16,7 @@
 #include "base/types.h"
 #include "ssd/ftl/page_map.h"
 #include "ssd/ftl/router.h"
+#include "ssd/ftl/write_stamp.h"
 #include "ssd/geometry.h"
 #include "ssd/image.h"
 #include "ssd/latency.h"
