@@ -1,6 +1,5 @@
 #include "fuse-fs/data/durability.h"
 
-#include <cstdint>
 #include <memory>
 
 #include "base/result.h"

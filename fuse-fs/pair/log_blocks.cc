@@ -1,5 +1,7 @@
 #include "fuse-fs/pair/log_blocks.h"
 
+#include <cstdint>
+
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"

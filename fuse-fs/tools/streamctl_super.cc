@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/table.h"
 #include "base/types.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/frontend/status_json.h"
