@@ -63,22 +63,27 @@ class DroppedCopy : public testing::TestWithParam<size_t> {
 
   // With a region that can fail below each side of the mirror, and DATA that can.
   void open() {
-    auto pair = pair::open_pair(copies_[0], device_, both());
-    ASSERT_TRUE(pair.ok()) << pair.error().message();
-    pair->region.reset();
+    const Result<void> opened = try_open();
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+  }
+  // `writes`: as many writes of DATA succeed.
+  Result<void> try_open(uint64_t writes = blockdev::Faults::kNever) {
+    SFS_ASSIGN(pair::OpenPair pair, pair::open_pair(copies_[0], device_, both()));
+    pair.region.reset();
     std::array<std::unique_ptr<pmem::FailingRegion>, 2> sides;
     for (size_t i = 0; i < 2; ++i) {
       sides[i] = std::make_unique<pmem::FailingRegion>(pmem::open_region(copies_[i], {}).value());
       sides_[i] = sides[i].get();
     }
-    pair->region = std::make_unique<pmem::MirrorRegion>(std::move(sides[0]), std::move(sides[1]));
-    auto device = std::make_unique<blockdev::FaultyDevice>(std::move(pair->device), false);
+    pair.region = std::make_unique<pmem::MirrorRegion>(std::move(sides[0]), std::move(sides[1]));
+    auto device = std::make_unique<blockdev::FaultyDevice>(std::move(pair.device), false);
     data_ = device.get();
-    pair->device = std::move(device);
+    device->set_faults({.fail_writes_after = writes});
+    pair.device = std::move(device);
     if (fails_at_mount_) sides_[GetParam()]->fail();
-    const Result<void> attached = pair::attach(*pair);
-    ASSERT_TRUE(attached.ok()) << attached.error().message();
-    fs_ = FilesystemImpl::open(std::move(*pair), {}, system_clock(), false).value();
+    SFS_TRY(pair::attach(pair));
+    SFS_ASSIGN(fs_, FilesystemImpl::open(std::move(pair), {}, system_clock(), false));
+    return {};
   }
   // From here on the disk below this copy keeps nothing.
   void fail() {
@@ -108,6 +113,15 @@ class DroppedCopy : public testing::TestWithParam<size_t> {
                     .ok());
     EXPECT_TRUE((*mounted)->unmount().ok());
     return names;
+  }
+  // One copy fails in a mount, and after `writes` writes so does DATA.
+  void expect_mounts_after_cut(uint64_t writes) {
+    EXPECT_TRUE(make("before").ok());
+    EXPECT_TRUE(fs_->unmount().ok());
+    fs_.reset();
+    fails_at_mount_ = true;
+    EXPECT_FALSE(try_open(writes).ok());
+    EXPECT_EQ(found(left(), one()), "before ");
   }
   const std::string& failed() const { return copies_[GetParam()]; }
   const std::string& left() const { return copies_[1 - GetParam()]; }
@@ -183,6 +197,14 @@ TEST_P(DroppedCopy, InTheMountItselfToo) {
   kill();
   EXPECT_NE(found(failed(), one()).find("older copy"), std::string::npos);
   EXPECT_EQ(found(copies_[0], both()), "before after ");
+}
+
+// A mount that loses a copy counts twice on META. The cut is at each of its writes of DATA's count.
+TEST_P(DroppedCopy, ACutAtTheFirstWriteOfDATAsCountLeavesWhatMounts) {
+  expect_mounts_after_cut(0);
+}
+TEST_P(DroppedCopy, ACutAtTheSecondWriteOfDATAsCountLeavesWhatMounts) {
+  expect_mounts_after_cut(1);
 }
 
 TEST_P(DroppedCopy, InAGrowthToo) {
