@@ -39,7 +39,7 @@ FLOORS = {
 }
 # Numbers alone would allow these: meta and placement meet only in data; NVMe is the data device's
 # affair; the daemon is another process, and what it shares with the filesystem lies in base/wire.
-# The laboratory is research: only the daemon, which replays with it, benches and tests use it.
+# lab is research: only the daemon, which replays with it, bench and tests include it.
 FORBIDDEN = {
     ("fuse-fs/placement", "fuse-fs/meta"),
     *(

@@ -5,8 +5,8 @@
  * libstream/profiles are compiled in (compile_profiles.c); others are read when a set is loaded. A
  * program's own hint takes precedence over a rule.
  *
- * A set is one object of fixed size, without allocation. One thread fills it. Functions that take a
- * const set are then safe from any thread and from signal handlers. Only loading changes errno. */
+ * A set is one object of fixed size, without allocation. A single thread fills it. Functions that
+ * take a const set are then safe in any thread and signal handler. Only loading changes errno. */
 #ifndef STREAMFS_LIBSTREAM_RULES_H
 #define STREAMFS_LIBSTREAM_RULES_H
 

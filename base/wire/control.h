@@ -39,7 +39,7 @@
 //               "device": {"gc_mode" ("same", "own", "shared"), "spare" (physical ÷ capacity − 1),
 //               "erase_unit_blocks"}} with two file descriptors (SCM_RIGHTS): the telemetry ring
 //               and the model table. Each field of "device" is null if the device does not tell.
-//               One daemon at a time: a second attach fails with EBUSY until the first hangs up.
+//               Errors: EBUSY until the daemon that attached first hangs up.
 //   sync      → waits for an epoch that covers everything written before the request
 //   record    {"path": FILE (absolute)} or {"stop": true} → starts or stops the trace recorder
 //   grow      {"meta_size": BYTES, "dry_run": true}, both optional → {"before": SIZES,

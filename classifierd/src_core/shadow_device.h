@@ -1,5 +1,5 @@
-// A device of which only the placement of pages is kept: the emulated SSD's FTL over no media. What
-// a shadow writes goes to a frontier for each class or stream; copies go where the geometry says.
+// A shadow device: the emulated SSD's FTL over media without data. A write goes to the frontier of
+// its class or stream, a copy to the one that the geometry's GcMode names.
 // Thread safety: none.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What a placement policy would cost on a device: the emulated SSD's page-mapped FTL and its
-// policies, the same that ssd-sim replays traces on. Thread safety: pure function.
+// Computes the write amplification of a placement policy: replays records on the emulated SSD's
+// page-mapped FTL, as ssd-sim replays traces. Thread safety: pure functions.
 #pragma once
 
 #include <cstdint>

@@ -65,9 +65,8 @@ Result<void> Epochs::flush_through(uint64_t epoch, TxId through) {
                             [this] { return flush_device(); });
 }
 
-// The inode stays on the list: checksums of what was overwritten wait for the flush. No record
-// names cached data: the record would outlive a kill, and no restore would check whether its data
-// is there.
+// The inode stays dirty: checksums of overwritten blocks wait for the flush. No record names cached
+// data: a kill would keep the record and lose its data, and no restore would check.
 Result<TxId> Epochs::flush_and_commit(InodeId id, uint64_t epoch, bool data_only) {
   write_cache_.asked_for(id);
   const bool safe = write_cache_.safe(id).ok();
@@ -142,7 +141,7 @@ std::vector<InodeId> Epochs::take_dirty(uint64_t& last_written) {
 Result<void> Epochs::close() {
   uint64_t last_written = 0;
   const std::vector<InodeId> inodes = take_dirty(last_written);
-  if (!write_cache_.all_safe()) last_written = epoch();  // tries again
+  if (!write_cache_.all_safe()) last_written = epoch();  // the flush retries failed writes
   SFS_TRY(flush_through(last_written));
   Result<void> first;
   for (const InodeId id : inodes) {

@@ -68,7 +68,7 @@ Grown::Size size_of(const meta::Superblock& super) {
 }  // namespace
 
 Result<Grown> FilesystemImpl::grow(const GrowOptions& options) {
-  // The thread that ends the filesystem may come here from its last commit: it holds the lock.
+  // The thread of unmount() or shut_down() holds growing_, and its last commit may come here.
   if (ending_) return Error{EBUSY, "the filesystem is ending"};
   const Error busy{EBUSY, "a growth is under way"};
   if (growth_running_.exchange(true)) return busy;
@@ -77,7 +77,7 @@ Result<Grown> FilesystemImpl::grow(const GrowOptions& options) {
     grown = grow_locked(options);
     growing_.unlock();
   }
-  growth_running_ = false;  // last: whoever waits for it may take the lock
+  growth_running_ = false;  // last: a waiting thread may take the lock
   return grown;
 }
 

@@ -122,7 +122,7 @@ void WriteCache::asked_for(InodeId owner) {
   charged_.erase(charged);
 }
 
-// Few blocks are cached already, as a rule an append's last one: copied under the lock.
+// Copies under the lock: as a rule only the last block of an append is cached already.
 bool WriteCache::replace(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag) {
   const uint64_t count = bytes.size() / kBlockSize;
   const MutexLock lock(mutex_);
@@ -162,7 +162,7 @@ bool WriteCache::add(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::W
   return true;
 }
 
-// One block of the owner's has left the cache.
+// Uncharges a block of `owner`. `returned`: blocks to give back to the rate.
 void WriteCache::discharge(InodeId owner, uint64_t returned) {
   const auto charged = charged_.find(owner);
   if (charged == charged_.end()) return;
@@ -170,7 +170,7 @@ void WriteCache::discharge(InodeId owner, uint64_t returned) {
   if (--charged->second == 0) charged_.erase(charged);
 }
 
-// What is not written costs no flush anything.
+// Returns the charge: no flush has to write these blocks.
 void WriteCache::drop(uint64_t first, uint64_t end) {
   for (auto at = cached_.lower_bound(first); at != cached_.end() && at->first < end;) {
     give_back(at->second.page);
@@ -206,7 +206,7 @@ void WriteCache::write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,
   beneath_.write(first, bytes, tag, std::move(done));
 }
 
-// Whether something of these blocks is not on the device yet.
+// Returns whether a block's newest data is not on the device.
 bool WriteCache::knows(BlockNo first, uint64_t count) const {
   if (nothing()) return false;
   const uint64_t end = first.value + count;
@@ -258,7 +258,7 @@ void WriteCache::read(BlockNo first, Bytes bytes, blockdev::Completion done) {
       });
 }
 
-// What is on its way arrives before.
+// Waits until writes of these blocks have arrived.
 Result<void> WriteCache::trim(BlockNo first, uint64_t count) {
   discard(first, count);
   if (knows(first, count)) {
@@ -267,7 +267,7 @@ Result<void> WriteCache::trim(BlockNo first, uint64_t count) {
   return beneath_.trim(first, count);
 }
 
-// Who comes while another writes waits for that: it may be writing what this one has to see there.
+// Concurrent calls wait for each other: one may be writing blocks that another needs on the device.
 Result<void> WriteCache::write_out(Owners* failed) {
   if (nothing()) return {};
   return write_out(0, UINT64_MAX, failed);

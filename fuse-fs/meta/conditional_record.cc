@@ -42,8 +42,8 @@ struct Unflushed {
   BlockNo block;
 };
 
-// The blocks that the state as of `epoch` shows, META does not, and no flush has covered: new ones,
-// and those that the file grew over. nullopt: they, or what the record frees, are too many.
+// Returns the unflushed blocks that the state as of `epoch` shows and META does not: new blocks and
+// blocks that the file grew over. nullopt: too many, or too many extents and freed blocks.
 std::optional<std::vector<Unflushed>> unflushed(const Inode& inode, uint64_t epoch,
                                                 uint64_t flushed) {
   std::vector<Unflushed> out;
@@ -62,11 +62,11 @@ std::optional<std::vector<Unflushed>> unflushed(const Inode& inode, uint64_t epo
       if (run.epoch > flushed && from < to) add(in.first + from - in.block, from, to - from);
     }
   };
-  // From the file's shortest size since the last commit.
+  // The file's shortest size since the last commit.
   const uint64_t begin = std::min(inode.committed.size, inode.ready_size) / kBlockSize;
   const uint64_t end = div_round_up(inode.size, kBlockSize);
   inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t written_in) {
-    ++extents;  // the record has all of them, those that a flush has covered as well
+    ++extents;  // the record has all added extents, flushed ones too
     if (extent.unwritten) return;
     if (written_in > flushed) return add(extent.first, extent.block, extent.length);
     if (extent.end() > begin && extents <= kMaxConditions) add_overwritten(extent);
@@ -81,8 +81,8 @@ std::optional<std::vector<Unflushed>> unflushed(const Inode& inode, uint64_t epo
   return out;
 }
 
-// How many bytes of the block are the file's. A block that has been replaced since counts as a
-// whole: nobody writes to it any more, and the file may be shorter now.
+// Returns the bytes of the block that lie inside the file. A block that a later write replaced
+// counts whole: nobody writes to it, and the file's size may have shrunk since.
 uint32_t length_of(const Inode& inode, const Unflushed& each) {
   const std::optional<Extent> now = inode.extents->next(each.place.value);
   const uint64_t start = each.place.value * kBlockSize;

@@ -98,7 +98,7 @@ class OpenConditions {
   void settle(TxId through);
   // Returns whether a block from `first` on has an open condition that `blocks` do not meet.
   bool forbids(BlockNo first, ConstBytes blocks) const;
-  // Whether a record up to `through` has an open condition.
+  // Returns whether a record up to `through` has an open condition.
   bool any_up_to(TxId through) const;
 
  private:

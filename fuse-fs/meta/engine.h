@@ -372,7 +372,7 @@ class Engine {
   Result<void> lock_all(InodeLocks& locks, std::initializer_list<InodeId> directories,
                         std::span<const InodeId> more);
   Result<bool> try_lock(InodeLocks& locks, InodeId id);
-  // Takes one name away; the inode joins the orphans with its last.
+  // Removes a name; with its last one, the inode joins the orphans.
   Result<Orphans::Claim> put_drop_name(Change& change, Inode& inode);
   Result<InodeId> remove_name(InodeId parent, std::string_view name, bool directory);
   Result<InodeId> remove_found(Inode& from, const Directory::Found& found, Inode& inode,

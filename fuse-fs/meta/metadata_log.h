@@ -50,7 +50,7 @@ class LogDevice {
   virtual Result<void> write(BlockNo first, ConstBytes bytes) = 0;
   virtual Result<void> read(BlockNo first, Bytes bytes) = 0;
   virtual Result<void> flush() = 0;
-  // Nobody reads these blocks again: they may hold anything from now on.
+  // Frees blocks that the log will not read: their content may change.
   virtual void discard(BlockNo /*first*/, uint64_t /*count*/) {}
 };
 

@@ -1,5 +1,5 @@
-// Reads and writes little-endian fields at byte offsets. One description of a structure
-// (each_field() in structures.h) serves both.
+// Reads and writes little-endian fields at byte offsets. Both use the same description of a
+// structure, its each_field() (structures.h).
 // Thread safety: pure functions over the caller's bytes.
 #pragma once
 

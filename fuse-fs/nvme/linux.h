@@ -42,7 +42,7 @@ Result<uint32_t> by_ioctl(const Ioctl& pass, const Command& command, Bytes data,
 std::string block_name_of(const std::filesystem::path& generic);
 
 // Returns the largest transfer of one command by the queue limits of the block device: the kernel
-// does not split passthrough commands. One segment is kept for a buffer that begins within a page.
+// does not split passthrough commands. Leaves a segment free: a buffer may begin within a page.
 // Returns one block if /sys does not tell.
 uint64_t max_transfer_bytes(const std::filesystem::path& sys, const std::string& block_name);
 

@@ -94,9 +94,9 @@ uint32_t draw_token(uint32_t before) {
 
 namespace {
 
-// A cut between META and DATA, a rebuild of a mirrored META, or the loss of a copy has left META
-// ahead by one. DATA follows before META counts on: a cut would otherwise leave META ahead by two,
-// as it is of an older copy of DATA. `region` is the pair's, or the copy that is left of it.
+// Raises DATA's count to META's, which a cut between the two, a rebuild of a mirrored META or the
+// loss of a copy left ahead by one. Otherwise a cut in the next count would leave META ahead by
+// two, as if DATA were an older copy. `region`: the pair's, or its remaining copy.
 Result<void> bring_data_level(OpenPair& pair, pmem::Region& region) {
   SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(*pair.device));
   if (!attached || attached->count >= pair.super.attachments) return {};

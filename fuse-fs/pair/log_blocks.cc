@@ -9,7 +9,7 @@
 namespace streamfs::pair {
 namespace {
 
-// The log is a circle rewritten in order: it dies faster than anything else and shares no label.
+// The log is a ring: its blocks die sooner than all other data, and no file shares its vStream.
 constexpr VStreamId kLogVStream{65535};
 
 }  // namespace

@@ -44,7 +44,7 @@ class LifetimeTable {
   ~LifetimeTable();
 
   // Extends the table to `capacity_blocks`. If memory is short, the new blocks have no stamps and
-  // nothing is learnt from them. One thread at a time.
+  // nothing is learnt from them. Requires: one call at a time.
   void grow(uint64_t capacity_blocks);
 
   uint64_t now() const { return clock_.load(std::memory_order_relaxed); }

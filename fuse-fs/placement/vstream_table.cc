@@ -136,7 +136,7 @@ VStreamTable::Entry& VStreamTable::add(VStreamId v, Source source, std::string n
   return entry;
 }
 
-// Searches from `next` on, round and round between kFirstNamed and `end`, the last one included.
+// Searches the numbers from kFirstNamed to `end`, inclusive, once round, beginning at `next`.
 std::optional<VStreamId> VStreamTable::free_number(uint16_t& next, uint16_t end) {
   for (uint32_t tried = kFirstNamed; tried <= end; ++tried) {
     const VStreamId v{next};

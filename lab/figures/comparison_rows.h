@@ -22,7 +22,7 @@ struct Contender {
   MakeSource source = {};  // of the same writes, tagged in another way; else the run's
 };
 
-// One for each contender and seed.
+// A run per contender and seed.
 class ContenderRuns {
  public:
   // The same runs but for seed and placement. Errors: of the runs.
@@ -33,7 +33,7 @@ class ContenderRuns {
   Measured measured(size_t contender, Value value) const;
   // Divided by the first contender's of the same seed.
   Measured relative(size_t contender, Value value) const;
-  // How much more of the first contender's value `more` has than `less`, of the same seed.
+  // Returns (value of `more` − value of `less`) ÷ the first contender's, by seed.
   Measured gap(const std::string& more, const std::string& less, Value value) const;
   const std::vector<Contender>& contenders() const { return contenders_; }
   size_t index_of(const std::string& label) const;

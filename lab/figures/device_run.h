@@ -24,7 +24,7 @@ struct DeviceRun {
   std::string preset = {};
   uint32_t scale = 1;
   std::string workload = {};
-  // Where it is none of those that have a name.
+  // Makes a workload that has no name.
   MakeSource source = {};
   double fill = 1;        // of the device, that the workload writes to
   double capacities = 8;  // written, the prefill not counted

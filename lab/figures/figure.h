@@ -1,5 +1,5 @@
-// A published figure, run again: what its source says, what we get, what the source leaves unsaid
-// and what was therefore assumed. One small file for each figure; registry.cc knows their names.
+// Reproduces published figures: the source's values and ours, the facts that the source omits and
+// the assumptions in their place. Each figure is a small file; registry.cc lists their names.
 // Thread safety: values; a figure may be run by several threads, it has no state.
 #pragma once
 
@@ -21,7 +21,7 @@ struct FigureOptions {
   unsigned jobs = 1;   // threads: runs are independent
 };
 
-// Over seeds. Where nothing is drawn at random, one run is all there is.
+// A value over seeds. A figure without randomness has a single run.
 struct Measured {
   double mean = 0;
   double least = 0, most = 0;
@@ -32,7 +32,7 @@ struct Measured {
 
 Measured over_seeds(std::span<const double> values);
 
-// Of what a member, or a function, says of each run.
+// The same, for a member or function `value` of runs.
 template <typename Run, typename Value>
 Measured over_seeds(const std::vector<Run>& runs, const Value& value) {
   std::vector<double> values;
@@ -65,11 +65,11 @@ struct Figure {
   std::string name;
   std::string source;  // the paper, and the place in it
   std::string shows = {};
-  std::vector<std::string> unsaid = {};   // by the source
-  std::vector<std::string> assumed = {};  // therefore
+  std::vector<std::string> unsaid = {};   // facts that the source omits
+  std::vector<std::string> assumed = {};  // in their place
   uint32_t seeds = 1;                     // by default
   uint32_t scale = 0;                     // by default; 0: there is no device
-  uint32_t smallest = 0;                  // at which it still shows what it shows: for tests
+  uint32_t smallest = 0;                  // scale of the smallest useful device, for tests
   // Errors: EINVAL for a scale at which the device cannot exist; ENOSPC.
   Result<FigureResult> (*run)(const FigureOptions& options) = nullptr;
 };

@@ -1,5 +1,5 @@
-// The eMMC of Kim 2015, as far as it is known, on the page map with a virtual clock: random writes,
-// trims, and a host that gives it time for background work, or none.
+// Simulates the eMMC of Kim 2015, as far as it is known, on the page map with a virtual clock. The
+// host writes, trims, and may leave idle time for background work.
 // Thread safety: none.
 #pragma once
 
@@ -39,11 +39,11 @@ class KimDevice {
   Result<void> write(ssd::Lpn first, uint32_t pages);
   void trim(ssd::Lpn page) { ftl_.trim(page); }
   bool live(ssd::Lpn page) const { return ftl_.live(page); }
-  // The host sends nothing for so long; with `work` the device does what it finds worth doing.
+  // The host sends nothing for `ns`. With `work`, the device does background work meanwhile.
   void idle(uint64_t ns, bool work);
 
   const ssd::Counters& counters() const { return counters_; }
-  // Of the saturating host, since the counters were `before`.
+  // Returns the saturating host's rate since `before`.
   double mb_per_s(const ssd::Counters& before) const;
   double waf(const ssd::Counters& before) const;
 

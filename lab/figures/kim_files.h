@@ -33,7 +33,7 @@ struct KimRates {
 Result<std::vector<std::vector<KimRates>>> run_files(std::span<const KimFiles> setups,
                                                      const FigureOptions& options);
 
-// What `with` gains over `without`, in %, over seeds: both are in their order.
+// Return the gain of `with` over `without` in %; both are in seed order.
 Measured speed_gain(std::span<const KimRates> with, std::span<const KimRates> without);
 Measured life_gain(std::span<const KimRates> with, std::span<const KimRates> without);
 

@@ -72,7 +72,7 @@ class LeeDevice final : public FatDevice {
   void trim(uint32_t first, uint32_t pages) override;
   int read(uint32_t page);
 
-  // The FTL is made anew on the same flash; how long that takes in ns.
+  // Makes the FTL anew on the same flash. Returns the time in ns.
   Result<uint64_t> restart();
 
   uint64_t now_ns() const;  // spent on everything so far
@@ -98,17 +98,17 @@ class LeeDevice final : public FatDevice {
   std::variant<std::unique_ptr<ssd::LogBlockFtl>, std::unique_ptr<ssd::HybridFtl>> ftl_;
 };
 
-// A volume on a device: a part of it full of files that stay, and what is measured.
+// A FAT volume on a device. make() fills the share `full` with files that stay.
 class LeeVolume {
  public:
   // Errors: those of the device and of the volume.
   static Result<std::unique_ptr<LeeVolume>> make(const LeeSetup& setup, double full);
 
   LeeDevice& device() { return *device_; }
-  // 1 for the device's size; a part of it is a file.
+  // Returns the clusters in this share of the device.
   uint32_t clusters(double share) const;
 
-  // MB/s of what they write. A file of so many clusters is made, in requests of `record`.
+  // Return the MB/s of their writes. write_file() makes a file, in requests of `record`.
   Result<double> write_file(uint32_t clusters, uint32_t record, FatVolume::File& file);
   Result<double> rewrite(FatVolume::File file, uint32_t record);
   Result<double> write_at_random(FatVolume::File file, uint64_t requests, uint64_t seed);

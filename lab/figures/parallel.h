@@ -1,4 +1,4 @@
-// Independent runs on as many threads as there are cores to spend.
+// Runs independent tasks on up to `jobs` threads.
 // Thread safety: these are called by one thread; `run` by several at once, each index once.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace streamfs::lab::figures {
 
-// run(0) … run(count − 1). After an error nothing new is begun; the first one, by index, returns.
+// Calls run(0) … run(count − 1). After an error no call begins. Returns the first error by index.
 Result<void> in_parallel(unsigned jobs, size_t count,
                          const std::function<Result<void>(size_t)>& run);
 

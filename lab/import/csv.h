@@ -1,5 +1,5 @@
-// What importers of comma-separated traces share: lines, the optional header, the one device, and
-// times from the first request on. Thread safety: none, as every Importer. Crash: holds nothing.
+// The base of importers of comma-separated traces: lines, the optional header, the chosen device
+// and times since the first request. Thread safety: none, as every Importer. Crash: memory only.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Traces of others, read as ours. One short file a format in lab/import/.
+// Imports traces of other programs. Each format is a file in lab/import/.
 //
 //   fio        fio iolog, version 2 and 3: every read, write and trim of one file
 //   blkparse   blkparse's default text output: one action (D: issued to the driver) of one device

@@ -1,6 +1,5 @@
-// A policy as a host would run it: it tags host writes and sees trims, but neither the device's
-// copies nor its collections; copies go where the device's GcMode says. What NVMe Streams and FDP
-// allow.
+// Runs a policy in the host, as NVMe Streams and FDP allow: it tags host writes and sees trims, but
+// neither the device's copies nor its collections. Copies go where the device's GcMode says.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// One class for everything.
+// NoSep puts every page into one class.
 #pragma once
 
 #include "lab/placement/policy.h"

@@ -1,5 +1,5 @@
-// Knows when each page will die, and looks again at what it has left when it is copied. Host-only
-// (oracle-host) it tags host writes; see host_only.h.
+// Oracle knows when each page will die. It places a copy by the time that the page has left. As
+// oracle-host it only tags host writes; see host_only.h.
 //
 // Edges between classes, in host pages still to live:
 //   log2       one block, two, four, ...

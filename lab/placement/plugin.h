@@ -26,7 +26,7 @@ extern "C" {
 #define STREAMFS_PLACEMENT_ABI 1u
 #define STREAMFS_NEVER UINT64_MAX
 
-/* What there is to know before the first write. */
+/* Facts known before the first write. */
 struct streamfs_placement_facts { /* NOLINT(readability-identifier-naming) */
   uint32_t streams;               /* as asked for with --streams; 0: the policy's own choice */
   uint32_t pages;                 /* page numbers are below this */
@@ -74,7 +74,7 @@ struct streamfs_placement { /* NOLINT(readability-identifier-naming) */
   void (*collected)(void* policy, uint16_t class_of_block, uint64_t opened_at, uint64_t clock);
 };
 
-/* The one symbol. What it points to lives as long as the shared object is loaded. */
+/* The exported symbol. Its result lives as long as the shared object is loaded. */
 const struct streamfs_placement* streamfs_placement_policy(void);
 
 #ifdef __cplusplus

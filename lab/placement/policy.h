@@ -1,5 +1,5 @@
-// Placement: which stream does a page get? On a host write and, for policies inside the device,
-// again when garbage collection copies it. (Which block is collected is ssd/victim/.)
+// Placement chooses the stream of a page: at a host write and, for policies inside the device,
+// again when garbage collection copies it. (ssd/victim/ chooses the block to collect.)
 //
 // A policy is one small file here; registry.cc knows their names.
 // Thread safety: none; one replay, one policy. A policy does no I/O and reads no clock but the one
@@ -23,14 +23,14 @@ namespace streamfs::lab {
 struct PolicyOptions {
   uint32_t streams = 0;    // of those that can have more or fewer; 0: what each has by default
   bool host_only = false;  // copies are left to the device (host_only.h)
-  std::optional<ssd::GcMode> gc_mode;  // then: where they go; by default back to their stream
+  std::optional<ssd::GcMode> gc_mode;  // where copies go if a host runs it; none: its default
   std::string edges = "log2";          // oracle: log2, quantile or threshold
   uint32_t pages_per_block = 256;
   uint64_t remap_pages = 0;  // vstream: host pages between two rounds of clustering; 0: a 64th of
                              // the footprint
 };
 
-// What a policy is told of a host write of one page.
+// A host write of one page, as a policy sees it.
 struct PageWrite {
   ssd::Lpn page;  // numbered by first appearance
   uint16_t pstream, vstream;
@@ -42,8 +42,8 @@ struct PageWrite {
   uint32_t address = 0;  // where the host has the page, in pages, modulo 2^32
   bool prefill = false;  // what the device held before the stream began
 
-  // From 0 on, from the front and from the back. Neighbours in the request are neighbours in
-  // address, not necessarily in number.
+  // The pages before and after this one in its request. Neighbours in the request are neighbours
+  // in address, not necessarily in number.
   uint32_t place_in_request() const { return address - request_first; }
   uint32_t pages_to_request_end() const { return request_pages - 1 - place_in_request(); }
 };
@@ -61,16 +61,16 @@ class PlacementPolicy {
   // The policy will soon be asked about this page: memory is what a large replay waits for.
   virtual void prefetch(ssd::Lpn /*page*/) const {}
   virtual void trimmed(ssd::Lpn /*page*/, uint64_t /*clock*/) {}
-  // Before the first write, to a policy that wants to see the flash of this device. It is the
-  // policy's, as long as that lives.
+  // Called before the first write. Returns an observer of the device's flash, which lives as long
+  // as the policy; null if it needs none.
   virtual ssd::FlashWatcher* watch(const ssd::Geometry& /*geometry*/) { return nullptr; }
-  // What is wrong with the policy itself, if anything: asked when a replay ends.
+  // Returns the policy's own error, if any. Called when a replay ends.
   virtual Result<void> status() const { return {}; }
 };
 
 const std::vector<std::string>& placement_names();
 
-// Whether this one has to be told deaths and lifetimes (PageWrite, WorkloadFacts).
+// Returns whether the policy needs deaths and lifetimes (PageWrite, WorkloadFacts).
 bool needs_future(const std::string& name);
 
 // Errors: EINVAL; an unknown name lists the known ones. A name with a slash is a shared object

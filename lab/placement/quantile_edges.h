@@ -23,7 +23,7 @@ class QuantileEdges {
   }
   void add(double log2_life, double volume) { volumes_[bucket_of(log2_life)] += volume; }
 
-  // From what was added since the last time.
+  // Sets the edges by volumes added since the last call.
   void learn() {
     double all = 0, below = 0;
     for (const double volume : volumes_) all += volume;

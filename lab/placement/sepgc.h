@@ -1,5 +1,4 @@
-// Two classes: what the host writes, what garbage collection copies. What drives without streams
-// do.
+// SepGC has a class for host writes and a class for copies, as a drive without streams does.
 #pragma once
 
 #include "lab/placement/policy.h"

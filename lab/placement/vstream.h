@@ -1,12 +1,12 @@
 // vStream-FTL (Yong 2021): the host names vStreams, the device measures their lifetimes (vSLI,
-// ssd/ftl/vstream/lifetimes.h) and maps them to its few pStreams now and then (vSCM, algorithm 2).
-// What is not known yet goes to the default pStream. Copies go to one open block (normal GC), or to
-// one for each pStream: that of the VSID in their spare area, looked up again (vSGC, algorithm 3),
-// or, to tell what looking up again is worth, the one that the block they lie in belongs to.
+// ssd/ftl/vstream/lifetimes.h) and maps them to its few pStreams every remap_pages (vSCM, algorithm
+// 2). Data of unknown lifetime goes to the default pStream. Copies have their own open blocks:
+// kNormal one, kAware one for each pStream, by the VSID's present pStream (vSGC, algorithm 3), and
+// kOwnPStream one for each pStream, by the source block's, to measure the gain of looking again.
 //
-// Algorithm 2 to the letter never moves anything off the default pStream: where all vStreams begin
-// there, the others have no mean lifetime to be near to. `kSpread` starts them one after the other
-// round the pStreams; ours clusters with seeded and re-seeded centroids (learning/cluster.h).
+// kLiteral never moves a vStream off the default pStream: all begin there, so no other pStream has
+// a mean lifetime. kLiteralSpread starts them on the pStreams in turn. kOurs clusters with seeded
+// and re-seeded centroids (learning/cluster.h).
 // In the device only. Memory: lifetimes.h.
 #pragma once
 

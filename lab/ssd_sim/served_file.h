@@ -1,6 +1,6 @@
-// The bytes of an emulated SSD: what ssd.img reads and writes as. Parts of pages are read, changed
-// and written as whole pages, as a drive with 512-byte sectors does. In real time (SsdOptions), a
-// call returns when the device would have answered. While one lasts the host is not idle.
+// The bytes of an emulated SSD, served as the file ssd.img. Parts of pages are read, changed and
+// written as whole pages, as a drive with 512-byte sectors does. In real time (SsdOptions), a call
+// returns when the device would have answered. The host is not idle during a call.
 //
 // Thread safety: every method from any thread. Crash: see ssd/ssd.h; a torn partial page is
 // the old or the new page.

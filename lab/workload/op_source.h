@@ -19,7 +19,7 @@ inline constexpr size_t kBatchOps = 2048;  // approximate operations a batch
 // kRelease: the host expects no write to `pstream` for long.
 enum class OpKind : uint8_t { kWrite, kTrim, kRead, kRelease };
 
-// One page of one host request.
+// An operation on one page.
 struct PageOp {
   ssd::Lpn page = 0;           // dense: numbered by first appearance
   uint32_t address = 0;        // the host's page number, modulo 2^32

@@ -2,11 +2,11 @@
 // in persistent memory, changed word by word. Nothing is scanned at start, and RAM holds only the
 // two frontiers. A page write costs two words, or one if the logical page was not mapped.
 //
-// The order of stores of a write, where | is a fence: the page and its spare area on NAND; the
-// map's word | the dead bit of the replaced page, which the next fence completes. After a cut the
-// bit may be missing: the spare area names the replaced page, and open() sets its bit. A collection
-// trusts the map and not the bits. A collected block is erased, put into the pool | . A block is
-// opened: its bits cleared | made a frontier | taken out of the pool.
+// Order of stores, where | is a fence. A write programs the page and its spare area on NAND, then
+// stores the map's word | the replaced page's dead bit, which the next fence completes. A cut may
+// lose the bit: the spare area names the replaced page, and open() sets the bit. A collection
+// trusts the map, not the bits. It erases the block and puts it into the pool | . Opening a block
+// clears its bits | makes it a frontier | takes it out of the pool.
 //
 // Invariants: a live page is where the map says, and its spare area names it. A page's bit is set
 // exactly if it is programmed and not live; only a trim just before a cut may leave it unset.

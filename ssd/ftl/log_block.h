@@ -1,7 +1,7 @@
 // The log-block FTL: a block map, in which a page lies at its own place in its block, and a few log
 // blocks, each of which takes the newer pages of one logical block in the order of their writes
-// (Kim et al., "A space-efficient flash translation layer for CompactFlash systems", 2002). One of
-// three merges ends a log block:
+// (Kim et al., "A space-efficient flash translation layer for CompactFlash systems", 2002). A log
+// block ends in one of three merges:
 //
 //   in order, all of it       switch   the log block becomes the data block          0 copies
 //   in order, up to a point   partial  the rest is copied to it, then as above       the rest

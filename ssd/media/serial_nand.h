@@ -1,5 +1,5 @@
-// One NAND die behind a slow bus that does one operation after another, as in the devices of Lee
-// (Samsung): pages with their spare areas, with or without data, and a clock. The power can be cut
+// A NAND die behind a slow bus that does one operation after another, as in the devices of Lee
+// (Samsung). It has pages with spare areas, with or without data, and a clock. The power can be cut
 // at any program or erase.
 //
 // Thread safety: none. After a crash: cut_after() simulates one. From the cut until power_on(),

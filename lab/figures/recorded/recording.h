@@ -1,5 +1,5 @@
-// Traces that figures replay and nobody can make at will: part of the program, so that a figure
-// needs no file. What they are, and how they are recorded, is said in this folder's README.md.
+// Recorded traces that figures replay, compiled into the program so that a figure needs no file.
+// README.md in this folder describes them and their recording.
 // Thread safety: a value of one thread; its path may be opened by several.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace streamfs::lab::figures {
 
 class Recording {
  public:
-  // What a phone's work made a real F2FS send its SSD. Errors: what memfd_create(2) says.
+  // Returns a real F2FS's requests under a phone's work. Errors: those of memfd_create(2).
   static Result<Recording> f2fs_phone();
 
   ~Recording();

@@ -1,5 +1,5 @@
 // The write times of pages, one for each superpage: the pages programmed at once over all planes of
-// all dies, 768 in Yong (2021), V-B. That takes 1.3 MB a terabyte instead of a gigabyte.
+// all dies, 768 in Yong (2021), V-B. Stamps take 1.3 MB a terabyte instead of a gigabyte.
 //
 // A superpage that is being filled keeps the time of each page, because the pages are still in the
 // copy buffer; when it is full, all of them get their mean. (The source stamps a superpage with the
