@@ -42,6 +42,11 @@ constexpr uint32_t mask_of(uint64_t unit, uint64_t first, uint64_t last) {
   return ((1U << to) - 1) & ~((1U << from) - 1);
 }
 
+// Returns how much a count grew; 0 if forget() has made it smaller meanwhile.
+double since(uint64_t now, uint64_t then) {
+  return static_cast<double>(std::max<int64_t>(static_cast<int64_t>(now - then), 0));
+}
+
 void add(std::atomic<double>& value, double amount) {
   value.store(value.load(kRelaxed) + amount, kRelaxed);
 }
@@ -175,16 +180,16 @@ void LifetimeTable::close_window() {
     if (written == 0) continue;
     const uint64_t total = exposure(VStreamId{static_cast<uint16_t>(v)});
     const uint64_t dead = counts.dead.load(kRelaxed);
-    const auto gained = static_cast<int64_t>(total - window.exposure_at.exchange(total, kRelaxed));
-    const uint64_t died_now = dead - window.dead_at.exchange(dead, kRelaxed);
-    const uint64_t written_now = written - window.written_at.exchange(written, kRelaxed);
+    const double gained = since(total, window.exposure_at.exchange(total, kRelaxed));
+    const double died_now = since(dead, window.dead_at.exchange(dead, kRelaxed));
+    const double written_now = since(written, window.written_at.exchange(written, kRelaxed));
     const double keep = learning::kept_of_lifetime(window.deaths.load(kRelaxed));
     window.exposure.store(window.exposure.load(kRelaxed) * keep, kRelaxed);
     window.deaths.store(window.deaths.load(kRelaxed) * keep, kRelaxed);
     window.written.store(window.written.load(kRelaxed) * kDecay, kRelaxed);
-    add(window.exposure, static_cast<double>(std::max<int64_t>(gained, 0)));
-    add(window.deaths, static_cast<double>(died_now));
-    add(window.written, static_cast<double>(written_now));
+    add(window.exposure, gained);
+    add(window.deaths, died_now);
+    add(window.written, written_now);
   }
 }
 
@@ -214,15 +219,13 @@ LifetimeTable::Seen LifetimeTable::seen(VStreamId vstream) const {
   out.live_pages = counts.live.load(kRelaxed);
   out.written_pages = counts.written.load(kRelaxed);
   out.expected_pages = expected_pages(vstream);
-  const auto fresh = static_cast<int64_t>(out.lived_pages - window.exposure_at.load(kRelaxed));
-  out.exposure = window.exposure.load(kRelaxed) + static_cast<double>(std::max<int64_t>(fresh, 0));
-  // A number that is forgotten meanwhile may have less than it had.
-  const auto since = [](uint64_t now, const std::atomic<uint64_t>& then) {
-    return static_cast<double>(
-        std::max<int64_t>(static_cast<int64_t>(now - then.load(kRelaxed)), 0));
+  const auto grown = [](const std::atomic<double>& kept, uint64_t now,
+                        const std::atomic<uint64_t>& then) {
+    return kept.load(kRelaxed) + since(now, then.load(kRelaxed));
   };
-  out.deaths = window.deaths.load(kRelaxed) + since(out.dead_pages, window.dead_at);
-  out.recent_pages = window.written.load(kRelaxed) + since(out.written_pages, window.written_at);
+  out.exposure = grown(window.exposure, out.lived_pages, window.exposure_at);
+  out.deaths = grown(window.deaths, out.dead_pages, window.dead_at);
+  out.recent_pages = grown(window.written, out.written_pages, window.written_at);
   return out;
 }
 
