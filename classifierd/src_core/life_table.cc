@@ -53,7 +53,7 @@ LifeTable::LifeTable(uint64_t capacity_blocks, uint32_t epoch_pages, double deca
       decay_(decay),
       births_(groups_max),
       index_(wire::kModelEntries),
-      generations_(wire::kModelVStreams, int16_t{-1}),
+      uses_(wire::kModelVStreams),
       epoch_now_(std::min(epoch_target_, kFirstEpochPages)) {}
 
 size_t LifeTable::feed(std::span<const TelemetryRecord> records) {
@@ -86,14 +86,14 @@ void LifeTable::learn(const TelemetryRecord& record) {
   clock_ = std::max(clock_, now + record.pages);
 }
 
-// Generations wrap around: the later one is less than half of them ahead.
+// Returns 0 for a late record of the number's use before the current one.
 uint16_t LifeTable::vstream_of(const TelemetryRecord& record) {
-  int16_t& known = generations_[record.vstream];
-  if (known < 0) known = record.generation;
-  const auto ahead = static_cast<int8_t>(record.generation - known);
-  if (ahead < 0) return 0;
-  if (ahead > 0) forget(record.vstream);
-  known = record.generation;
+  Uses& uses = uses_[record.vstream];
+  if (record.generation == uses.before) return 0;
+  if (record.generation != uses.now) {
+    if (uses.now >= 0) forget(record.vstream);
+    uses = {record.generation, uses.now};
+  }
   return record.vstream;
 }
 

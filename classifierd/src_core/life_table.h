@@ -6,7 +6,7 @@
 // each epoch evidence is committed and decays. Epochs are short at first and double until they
 // reach `epoch_pages`: a cold table speaks after 1,024 pages. On a device with more alive than
 // birth_map.h holds, deaths and survivors are counted in a sample and scaled; volumes are exact.
-// If a vStream's number is used again, its generation is later. The life table then forgets what
+// If a vStream's number is used again, its generation is another. The life table then forgets what
 // the earlier use taught it, and counts a late record of that use for vStream 0.
 //
 // Thread safety: none. Crash: state() of the last epoch, if the caller kept it.
@@ -74,6 +74,10 @@ class LifeTable {
     Cohorts cohorts;
     uint64_t last_event = 0;  // number of the record
   };
+  // The generations of a number's current use and of the use before it; -1: none.
+  struct Uses {
+    int16_t now = -1, before = -1;
+  };
   uint64_t local_clock(uint64_t device_clock);
   void learn(const wire::TelemetryRecord& record);
   uint16_t vstream_of(const wire::TelemetryRecord& record);
@@ -88,8 +92,8 @@ class LifeTable {
   uint32_t epoch_target_;
   double decay_;
   BirthMap births_;
-  std::vector<uint32_t> index_;       // cell → place in cells_ + 1
-  std::vector<int16_t> generations_;  // of each vStream's number, -1 while not met
+  std::vector<uint32_t> index_;  // cell → place in cells_ + 1
+  std::vector<Uses> uses_;       // by vStream
   std::vector<Cell> cells_;
   uint32_t epoch_now_;
   uint64_t clock_ = 0;

@@ -100,7 +100,9 @@ def test_a_context_without_history_gets_what_its_relatives_know() -> None:
     assert table[3] == table[1] < table[2]
 
 
-def test_a_number_that_is_given_again_starts_without_a_past() -> None:
+# Uses between the two of which no record tells may take the generation anywhere.
+@pytest.mark.parametrize("generation", [201, (200 + 2 * 64) % 256, (200 + 2 * 127) % 256])
+def test_a_number_that_is_given_again_starts_without_a_past(generation: int) -> None:
     learner = Learner(1 << 18, 8, Settings(epoch_pages=4096))
     first = pages_with_lives(np.full(60_000, 300), vstream=5)
     first["generation"] = 200
@@ -110,7 +112,7 @@ def test_a_number_that_is_given_again_starts_without_a_past() -> None:
     # Another context's pages under the number: what it overwrites was not its own.
     again = make(np.arange(100), 1, vstream=5)
     again["clock_pages"] = 60_000 + np.arange(100)
-    again["generation"] = 201
+    again["generation"] = generation
     late = make([200], 1, vstream=5)
     late["clock_pages"], late["generation"] = 60_100, 200
     learn(learner, np.concatenate([again, late]))

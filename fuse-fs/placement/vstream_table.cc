@@ -48,7 +48,7 @@ VStreamTable::VStreamTable(Store& store, LifetimeTable& lifetimes, uint16_t pstr
     : store_(store),
       lifetimes_(lifetimes),
       pstream_count_(pstream_count),
-      generation_step_(static_cast<uint8_t>(1 + first_generation % 127)),
+      generation_step_(first_generation | 1),
       hot_(kVStreams) {
   for (uint32_t v = 0; v < kVStreams; ++v) {
     show(VStreamId{static_cast<uint16_t>(v)}, VStreamId{static_cast<uint16_t>(v)});
@@ -226,8 +226,10 @@ std::optional<VStreamId> VStreamTable::add_context(const Context& context, uint3
   if (const auto known = named(name)) return known;
   if (clock < numbers_from_) return std::nullopt;
   const auto v = free_number(next_context_, kContextsEnd - 1);
-  if (!v) numbers_from_ = clock + kEvictAgainPages;
-  if (!v) return std::nullopt;
+  if (!v) {
+    numbers_from_ = clock + kEvictAgainPages;
+    return std::nullopt;
+  }
   add(*v, Source::kContext, std::move(name), clock);
   count_context(*v, context, owner);
   if (!is_program(context)) show(*v, shown_above(context));

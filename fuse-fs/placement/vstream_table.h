@@ -146,8 +146,8 @@ class VStreamTable {
   Store& store_;
   LifetimeTable& lifetimes_;
   const uint16_t pstream_count_;
-  // 1 to 127, derived from the first generation, so it differs between mounts: if a crash lost a
-  // use of a number, the next mount's use of it gets another generation.
+  // Odd, so that all generations come round, and derived from the first generation, so that mounts
+  // differ in it: if a crash lost a use of a number, the next mount's use gets another generation.
   const uint8_t generation_step_;
   std::vector<Hot> hot_;
   std::atomic<bool> none_unused_{false};  // every pStream is taken: skips the search

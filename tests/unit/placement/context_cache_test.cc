@@ -263,6 +263,8 @@ TEST_F(ContextCache, ANumberThatIsGivenAgainHasALaterGeneration) {
   Chosen again;
   for (int i = 0; again.vstream != before.vstream && i < 70000; ++i) {
     again = create("cc", "a.o", word(i));
+    ASSERT_GE(again.vstream.value, VStreamTable::kFirstNamed);
+    ASSERT_LT(again.vstream.value, VStreamTable::kContextsEnd);
   }
   ASSERT_EQ(again.vstream, before.vstream);
   EXPECT_NE(again.generation, before.generation);
