@@ -233,6 +233,7 @@ Result<void> FilesystemImpl::go_on_alone(pmem::Region& left, const std::string& 
   log_event(Event::kMetaDegraded, spdlog::level::err,
             fmt::format("META is degraded: a copy is given up ({})", why));
   const MutexLock lock(label_);
+  SFS_TRY(pair::bring_data_level(*device_, left, engine_->superblock()));  // an unmount has counted
   SFS_TRY(engine_->attach_again(pair::draw_token(engine_->superblock().mirror_token)));
   SFS_TRY(left.sync());
   const meta::Superblock super = engine_->superblock();

@@ -62,6 +62,14 @@ Result<void> write_attachments(blockdev::Device& device, Attached attached) {
   return device.flush();
 }
 
+Result<void> bring_data_level(blockdev::Device& device, pmem::Region& region,
+                              const meta::Superblock& super) {
+  SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(device));
+  if (!attached || attached->count >= super.attachments) return {};
+  SFS_TRY(region.sync());
+  return write_attachments(device, {super.attachments, super.mirror_token});
+}
+
 bool is_older(const meta::Superblock& super, const std::optional<Attached>& attached) {
   if (!attached) return false;
   if (super.attachments != attached->count) return super.attachments < attached->count;
@@ -94,17 +102,9 @@ uint32_t draw_token(uint32_t before) {
 
 namespace {
 
-// Raises DATA's count to META's, which a cut between the two, a rebuild of a mirrored META or the
-// loss of a copy left ahead by one. Otherwise a cut in the next count would leave META ahead by
-// two, as if DATA were an older copy. `region`: the pair's, or its remaining copy.
-Result<void> bring_data_level(OpenPair& pair, pmem::Region& region) {
-  SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(*pair.device));
-  if (!attached || attached->count >= pair.super.attachments) return {};
-  SFS_TRY(region.sync());
-  return write_attachments(*pair.device, {pair.super.attachments, pair.super.mirror_token});
-}
-
+// `region`: the pair's, or its remaining copy.
 Result<void> attach_region(OpenPair& pair, pmem::Region& region) {
+  SFS_TRY(bring_data_level(*pair.device, region, pair.super));
   if (!pair.degraded.empty()) pair.super.mirror_token = draw_token(pair.super.mirror_token);
   pair.super.boot = boot_of_machine();
   ++pair.super.attachments;
@@ -117,15 +117,13 @@ Result<void> attach_region(OpenPair& pair, pmem::Region& region) {
 }  // namespace
 
 Result<void> attach(OpenPair& pair) {
-  pair.region->on_copy_dropped([&pair](pmem::Region& left, const std::string& why) -> Result<void> {
+  pair.region->on_copy_dropped([&pair](pmem::Region& left, const std::string& why) {
     log_event(Event::kMetaDegraded, spdlog::level::err,
               fmt::format("META is degraded: a copy is given up ({})", why));
-    SFS_TRY(bring_data_level(pair, left));
     pair.degraded = why;
     return attach_region(pair, left);
   });
-  Result<void> attached = bring_data_level(pair, *pair.region);
-  if (attached.ok()) attached = attach_region(pair, *pair.region);
+  const Result<void> attached = attach_region(pair, *pair.region);
   pair.region->on_copy_dropped({});
   return attached;
 }

@@ -27,6 +27,12 @@ struct Attached {
 // Returns nullopt if DATA has no count, or a damaged one.
 Result<std::optional<Attached>> read_attachments(blockdev::Device& device);
 Result<void> write_attachments(blockdev::Device& device, Attached attached);
+// Raises DATA's count to the one in `super`, META's superblock in `region`. Call it before META
+// counts once more. A cut between the two, a rebuild of a mirrored META or the loss of a copy
+// leaves META ahead by one; another cut in the next count would then leave it ahead by two, as if
+// DATA were an older copy.
+Result<void> bring_data_level(blockdev::Device& device, pmem::Region& region,
+                              const meta::Superblock& super);
 
 // Returns whether DATA was in use with another copy of this META: DATA has a larger count, or an
 // equal one and another mirror token.

@@ -185,6 +185,28 @@ TEST_P(DroppedCopy, InTheUnmountItselfToo) {
   EXPECT_EQ(found(copies_[0], both()), "before ");
 }
 
+// The copy fails at each sync of an unmount, and DATA at each of its writes after that.
+TEST_P(DroppedCopy, ACutInAnUnmountThatLosesACopyLeavesWhatMounts) {
+  EXPECT_TRUE(make("before").ok());
+  EXPECT_TRUE(fs_->unmount().ok());
+  fs_.reset();
+  for (const std::string& file : {copies_[0], copies_[1], device_}) fs::copy_file(file, file + "0");
+  int cut = 0;
+  for (const int64_t syncs : {0, 1, 2, 3}) {
+    for (const uint64_t writes : {0U, 1U, 2U}) {
+      for (const std::string& file : {copies_[0], copies_[1], device_})
+        fs::copy_file(file + "0", file, fs::copy_options::overwrite_existing);
+      open();
+      sides_[GetParam()]->fail_after(syncs);
+      data_->set_faults({.fail_writes_after = writes});
+      cut += fs_->unmount().ok() ? 0 : 1;
+      fs_.reset();
+      EXPECT_EQ(found(left(), one()), "before ") << syncs << " " << writes;
+    }
+  }
+  EXPECT_GT(cut, 3);
+}
+
 TEST_P(DroppedCopy, InTheMountItselfToo) {
   EXPECT_TRUE(make("before").ok());
   EXPECT_TRUE(fs_->unmount().ok());

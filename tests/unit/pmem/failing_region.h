@@ -21,7 +21,8 @@ class FailingRegion final : public Region {
   explicit FailingRegion(std::unique_ptr<Region> inner) : inner_(std::move(inner)) {
     attach(const_cast<std::byte*>(inner_->at(0)), inner_->size());
   }
-  void fail() { failing_ = true; }
+  void fail() { fail_after(0); }
+  void fail_after(int64_t syncs) { good_syncs_ = syncs; }
 
   MetaClass meta_class() const override { return MetaClass::kSynced; }
   Result<uint64_t> medium_bytes() override { return inner_->medium_bytes(); }
@@ -38,13 +39,13 @@ class FailingRegion final : public Region {
   void write_back_line(uint64_t offset) override { inner_->flush(offset, kLineSize); }
   void drain() override { inner_->fence(); }
   Result<void> make_durable() override {
-    return failing_ ? Error{EIO, "the copy that fails"} : inner_->sync();
+    return good_syncs_-- <= 0 ? Error{EIO, "the copy that fails"} : inner_->sync();
   }
   Result<void> extend(uint64_t size) override { return inner_->grow(size); }
 
  private:
   std::unique_ptr<Region> inner_;
-  std::atomic<bool> failing_{false};
+  std::atomic<int64_t> good_syncs_{INT64_MAX};
 };
 
 }  // namespace streamfs::pmem
