@@ -52,8 +52,7 @@ struct Search {
   std::string meta_path, data_path;
   meta::DataLabel label;
   std::optional<Attached> attached;  // as DATA says
-  bool read_only, restore, as_it_is;
-  double wait_seconds;
+  const PairOptions& options;
 
   bool has_log() const { return label.log_first_block != 0; }
   // A reboot may take it: it comes back by itself, but only to a place as volatile.
@@ -73,13 +72,14 @@ struct Search {
 // A place for what is lost; unlike what is found there, a new file may go away again.
 Result<std::unique_ptr<pmem::Region>> make_meta(const Search& search) {
   pmem::OpenOptions open;
-  open.wait_seconds = search.wait_seconds;
+  open.wait_seconds = search.options.wait_seconds;
   open.create = true;
   open.size = search.label.geometry.meta_size;
   std::error_code none;
   const bool is_new = !std::filesystem::exists(search.meta_path, none);
   SFS_ASSIGN(auto region, pmem::open_region(search.meta_path, open));
-  if (search.restore || region->meta_class() == pmem::MetaClass::kVolatile) return region;
+  if (search.options.restore_meta || region->meta_class() == pmem::MetaClass::kVolatile)
+    return region;
   if (is_new) std::filesystem::remove(search.meta_path, none);
   return Error{ENOENT, fmt::format("META was volatile and {} would not be ({})", search.meta_path,
                                    search.advice())};
@@ -87,14 +87,14 @@ Result<std::unique_ptr<pmem::Region>> make_meta(const Search& search) {
 
 Result<std::unique_ptr<pmem::Region>> open_meta(const Search& search) {
   pmem::OpenOptions open;
-  open.read_only = search.read_only;
-  open.wait_seconds = search.wait_seconds;
+  open.read_only = search.options.read_only;
+  open.wait_seconds = search.options.wait_seconds;
   auto region = pmem::open_region(search.meta_path, open);
   const bool gone =
       !region.ok() && (region.error().code == ENOENT || region.error().code == EINVAL);
   if (!gone) return region;
-  const bool may_make = search.was_volatile() || (search.restore && search.has_log());
-  if (may_make && !search.read_only) return make_meta(search);
+  const bool may_make = search.was_volatile() || (search.options.restore_meta && search.has_log());
+  if (may_make && !search.options.read_only) return make_meta(search);
   if (!search.has_log()) return region;
   return Error{region.error().code,
                fmt::format("{} ({})", region.error().context, search.advice())};
@@ -163,7 +163,7 @@ Result<void> check_attachments(const Search& search, const meta::Superblock& sup
 
 // Without any META: what the log says, in memory.
 Result<void> open_in_memory(const Search& search, OpenPair& pair) {
-  if (!search.read_only) return Error{EINVAL, "a META in memory is only for reading"};
+  if (!search.options.read_only) return Error{EINVAL, "a META in memory is only for reading"};
   if (!search.has_log())
     return Error{EEXIST, "this filesystem keeps no log of META on DATA: META itself is needed"};
   pair.region =
@@ -183,10 +183,10 @@ Result<meta::Superblock> replace_lost(const Search& search, OpenPair& pair, cons
   if (failure.code == EMEDIUMTYPE)
     return wrong_medium(fmt::format("{}: {}", search.meta_path, failure.context));
   const bool is_volatile = pair.region->meta_class() == pmem::MetaClass::kVolatile;
-  const bool asked = search.restore || (search.was_volatile() && is_volatile);
+  const bool asked = search.options.restore_meta || (search.was_volatile() && is_volatile);
   const bool fits = pair.region->size() >= search.label.geometry.meta_size;
-  const bool damaged = search.restore && failure.code == EIO;
-  if (search.read_only && asked)
+  const bool damaged = search.options.restore_meta && failure.code == EIO;
+  if (search.options.read_only && asked)
     return Error{EROFS, "META has to be rebuilt: mount read and write once"};
   if (search.has_log() && asked && fits && (damaged || may_be_overwritten(search, *pair.region))) {
     return restore(search, pair, "was lost");
@@ -202,14 +202,16 @@ Result<meta::Superblock> replace_lost(const Search& search, OpenPair& pair, cons
 
 // META as it is, or as the metadata log can rebuild it; it belongs to DATA.
 Result<meta::Superblock> find_superblock(const Search& search, OpenPair& pair) {
-  const auto super = meta::load_superblock(*pair.region, !search.read_only);
+  const auto super = meta::load_superblock(*pair.region, !search.options.read_only);
   if (!super.ok()) return replace_lost(search, pair, super.error());
   SFS_TRY(check_pair(*super, search.label, pair.device->info()));
   const Result<void> current = check_attachments(search, *super);
-  if (!current.ok() && search.restore && search.has_log() && is_older(*super, search.attached))
+  if (!current.ok() && search.options.restore_meta && search.has_log() &&
+      is_older(*super, search.attached))
     return restore(search, pair, "is an older copy");
   SFS_TRY(current);
-  if (search.restore) return Error{EEXIST, search.meta_path + " is whole: nothing to restore"};
+  if (search.options.restore_meta)
+    return Error{EEXIST, search.meta_path + " is whole: nothing to restore"};
   return *super;
 }
 
@@ -218,7 +220,7 @@ Result<meta::Superblock> find_superblock(const Search& search, OpenPair& pair) {
 // META mapped privately, and rebuilds it in memory.
 Result<void> rebuild_after_power_cut(const Search& search, OpenPair& pair) {
   if (pair.in_order || !machine_went_down(pair.super)) return {};
-  if (!search.has_log() || search.as_it_is) {
+  if (!search.has_log() || search.options.meta_as_it_is) {
     pair.unproven = true;
     return {};
   }
@@ -233,7 +235,8 @@ Result<void> rebuild_after_power_cut(const Search& search, OpenPair& pair) {
                                  restored.error().message(), search.meta_path)};
 }
 
-Result<std::optional<MetaCopies>> find_copies(const Search& search, const PairOptions& options) {
+Result<std::optional<MetaCopies>> find_copies(const Search& search) {
+  const PairOptions& options = search.options;
   return open_copies({{search.meta_path, options.mirror_path},
                       search.label,
                       search.attached,
@@ -245,14 +248,14 @@ Result<std::optional<MetaCopies>> find_copies(const Search& search, const PairOp
 
 // Both places of a META that is kept twice. With no current copy in either, the first is rebuilt or
 // refused as one that is kept once is.
-Result<void> open_both(const Search& search, const PairOptions& options, OpenPair& pair) {
-  SFS_ASSIGN(auto copies, find_copies(search, options));
+Result<void> open_both(const Search& search, OpenPair& pair) {
+  SFS_ASSIGN(auto copies, find_copies(search));
   if (!copies) {
     SFS_ASSIGN(pair.region, open_meta(search));
     SFS_TRY(find_superblock(search, pair));
     pair.region.reset();
-    SFS_ASSIGN(copies, find_copies(search, options));
-  } else if (search.restore) {
+    SFS_ASSIGN(copies, find_copies(search));
+  } else if (search.options.restore_meta) {
     return Error{EEXIST, "a copy of META is whole: nothing to restore"};
   }
   if (!copies) return Error{EIO, "META was rebuilt, and is not there"};
@@ -377,15 +380,8 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
   SFS_ASSIGN(const meta::DataLabel label, read_label(*pair.device));
   pair.label = label;
   SFS_ASSIGN(const std::optional<Attached> attached, read_attachments(*pair.device));
-  const Search search{meta_path,
-                      data,
-                      label,
-                      attached,
-                      options.read_only,
-                      options.restore_meta,
-                      options.meta_as_it_is,
-                      options.wait_seconds};
-  if (search.restore && !search.has_log())
+  const Search search{meta_path, data, label, attached, options};
+  if (search.options.restore_meta && !search.has_log())
     return Error{EEXIST,
                  "nothing to restore META from: this filesystem keeps no log of it on DATA"};
   if (options.meta_in_memory) {
@@ -393,7 +389,7 @@ Result<OpenPair> open_pair(const std::string& meta_path, const std::string& data
     return pair;
   }
   if (!options.mirror_path.empty()) {
-    SFS_TRY(open_both(search, options, pair));
+    SFS_TRY(open_both(search, pair));
     SFS_TRY(rebuild_after_power_cut(search, pair));
     return pair;
   }
