@@ -28,7 +28,7 @@ std::string folder_of(const std::string& path) {
 
 std::string name_beside(const std::string& path) {
   const std::string folder = folder_of(path);
-  return fmt::format("{}.ssd-sim-{}-{}", folder, getpid(), path.substr(folder.size()));
+  return fmt::format("{}.streamfs-{}-{}", folder, getpid(), path.substr(folder.size()));
 }
 
 // linkat(2) by descriptor alone is for the privileged.

@@ -2,7 +2,7 @@
 // commit().
 // Thread safety: none.
 // If the process dies: nothing is left. If the host's filesystem has no O_TMPFILE, or at the moment
-// that replaces a file, a file named .ssd-sim-* may be left in the same folder. Content is not
+// that replaces a file, a file named .streamfs-* may be left in the same folder. Content is not
 // synced: a power cut after commit() may lose it.
 #pragma once
 
