@@ -165,7 +165,8 @@ Result<Policy> make_placement(const std::string& name, const PolicyOptions& opti
                                      fmt::join(placement_names(), ", "))};
   const uint32_t streams = options.streams == 0 ? kind->streams : options.streams;
   if (streams > ssd::kMaxStreams / 2)
-    return Error{EINVAL, fmt::format("{} streams: 1 to {}", streams, ssd::kMaxStreams / 2)};
+    return Error{EINVAL, fmt::format("placement {}: {} streams; choose 1 to {}", name, streams,
+                                     ssd::kMaxStreams / 2)};
   Policy policy = kind->make(static_cast<uint16_t>(streams), options, facts);
   if (kind->side != Side::kHost && !options.host_only) return policy;
   if (kind->side == Side::kDevice)

@@ -39,11 +39,13 @@ class CompareCommand final : public Command {
                      "Workloads of bench, with its options; ssd-sim list.")
         ->delimiter(',');
     app_->add_option("--placement", placements_,
-                     fmt::format("Some of {}.", fmt::join(placement_names(), ", ")))
+                     fmt::format("Compare these placements: some of {}.",
+                                 fmt::join(placement_names(), ", ")))
         ->delimiter(',')
         ->default_str("nosep,sepgc,sepbit,oracle");
     app_->add_option("--victim", victims_,
-                     fmt::format("Some of {}.", fmt::join(ssd::victim_names(), ", ")))
+                     fmt::format("Compare these victim policies: some of {}.",
+                                 fmt::join(ssd::victim_names(), ", ")))
         ->delimiter(',')
         ->default_str("greedy");
     options_.add_shared_options(*app_, "best");

@@ -39,13 +39,13 @@ bool parse(std::string_view text, double& value) {
 }  // namespace
 
 void RunOptions::add_policy_options(CLI::App& app) {
-  app.add_option(
-         "--placement", placement,
-         fmt::format("Which stream a page gets: {}; or a library that makes one, ./yours.so.",
-                     fmt::join(placement_names(), ", ")))
+  app.add_option("--placement", placement,
+                 fmt::format("Choose the stream of a page: {}; or load a policy, ./yours.so.",
+                             fmt::join(placement_names(), ", ")))
       ->capture_default_str();
-  app.add_option("--victim", victim,
-                 fmt::format("Which block is collected: {}.", fmt::join(ssd::victim_names(), ", ")))
+  app.add_option(
+         "--victim", victim,
+         fmt::format("Choose the block to collect: {}.", fmt::join(ssd::victim_names(), ", ")))
       ->capture_default_str();
 }
 
