@@ -127,10 +127,10 @@ TEST(WriteCache, OnlyWhatIsFreshOrCachedAlreadyIsTaken) {
   EXPECT_FALSE(one.put(8, 1, 1, false));
   ASSERT_TRUE(one.put(8, 1, 2));
   EXPECT_TRUE(one.put(8, 2, 2, false));
-  EXPECT_FALSE(one.put(9, 3, 2, false)) << "the second is not cached";
+  EXPECT_FALSE(one.put(9, 3, 2, false)) << "block 10 is not cached";
   EXPECT_EQ(one.seen(8, 3), Values({2, 2, 0}));
   ASSERT_TRUE(one.flush().ok());
-  EXPECT_FALSE(one.put(8, 4, 1, false)) << "it is durable now";
+  EXPECT_FALSE(one.put(8, 4, 1, false)) << "the block is not cached after a flush";
 }
 
 TEST(WriteCache, FlushesHaveToWriteAtARateAndWhatDiesIsFree) {
@@ -138,12 +138,12 @@ TEST(WriteCache, FlushesHaveToWriteAtARateAndWhatDiesIsFree) {
   ASSERT_TRUE(one.put(0, 1, kCacheMax));
   EXPECT_FALSE(one.put(40, 1)) << "there is no room";
   ASSERT_TRUE(one.flush().ok());
-  EXPECT_FALSE(one.put(40, 1)) << "a flush wrote that much just now";
+  EXPECT_FALSE(one.put(40, 1)) << "the flush used up the rate";
   one.clock.ms += 2;  // 16 MiB a second: 8 blocks
   EXPECT_TRUE(one.put(40, 1, 8));
   EXPECT_FALSE(one.put(50, 1));
   one.cache.discard(BlockNo{40}, 8);
-  EXPECT_TRUE(one.put(40, 1, 8)) << "no flush had to write those";
+  EXPECT_TRUE(one.put(40, 1, 8)) << "discarded blocks return their charge";
   one.clock.ms += 60'000;
   EXPECT_TRUE(one.put(0, 2, kCacheMax - 8));
   EXPECT_FALSE(one.put(60, 2));
@@ -181,7 +181,7 @@ TEST(WriteCache, WhatCannotBeWrittenStaysCachedAndItsInodeIsNotSafe) {
   one.cache.discard(BlockNo{12}, 1);
   one.device.set_faults({});
   ASSERT_TRUE(one.cache.write_out().ok());
-  EXPECT_FALSE(one.cache.safe(other).ok()) << "it is there, and no flush has covered it";
+  EXPECT_FALSE(one.cache.safe(other).ok()) << "the data is written but not flushed";
   ASSERT_TRUE(one.flush().ok());
   EXPECT_TRUE(one.cache.safe(other).ok());
   EXPECT_TRUE(one.cache.safe(kOwner).ok());

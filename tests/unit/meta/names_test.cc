@@ -94,16 +94,20 @@ TEST(Names, ACreatedFileKeepsItsAttributesAcrossACrashAndAClose) {
 
 TEST(Names, EveryKindOfNodeIsKeptAcrossACrash) {
   Filesystem fs;
-  ASSERT_TRUE(fs->create(fs.root(), "fifo", node(S_IFIFO | 0600)).ok());
-  CreateRequest device = node(S_IFCHR | 0600);
-  device.rdev = 0x105;
-  ASSERT_TRUE(fs->create(fs.root(), "device", device).ok());
-  ASSERT_TRUE(fs->create(fs.root(), "socket", node(S_IFSOCK | 0600)).ok());
-  CreateRequest file = node(S_IFREG | 0600);
-  file.rdev = 0x105;
-  ASSERT_TRUE(fs->create(fs.root(), "file", file).ok());
+  const auto make = [&](const char* name, uint32_t type) {
+    CreateRequest request = node(type | 0600);
+    request.rdev = 0x105;
+    ASSERT_TRUE(fs->create(fs.root(), name, request).ok());
+  };
+  make("fifo", S_IFIFO);
+  make("device", S_IFCHR);
+  make("disk", S_IFBLK);
+  make("socket", S_IFSOCK);
+  make("file", S_IFREG);
   fs.crash();
-  EXPECT_EQ(fs->lookup(fs.root(), "file")->rdev, 0U) << "only a device has a number";
+  for (const char* const name : {"fifo", "socket", "file"})
+    EXPECT_EQ(fs->lookup(fs.root(), name)->rdev, 0U) << "only a device has a number";
+  EXPECT_EQ(fs->lookup(fs.root(), "disk")->rdev, 0x105U);
   EXPECT_TRUE(S_ISFIFO(fs->lookup(fs.root(), "fifo")->mode));
   EXPECT_EQ(fs->lookup(fs.root(), "device")->rdev, 0x105U);
   EXPECT_TRUE(S_ISSOCK(fs->lookup(fs.root(), "socket")->mode));
