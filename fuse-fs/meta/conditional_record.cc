@@ -119,8 +119,7 @@ void OpenConditions::add(std::span<const DataCondition> conditions, TxId record)
   if (conditions.empty()) return;
   const MutexLock lock(mutex_);
   for (const DataCondition& condition : conditions) {
-    Open& open =
-        by_block_.try_emplace(condition.block.value, Open{record.value, condition}).first->second;
+    Open& open = by_block_[condition.block.value];
     const uint32_t length = std::max(open.condition.length, condition.length);
     open = {record.value, condition};
     open.condition.length = length;

@@ -103,8 +103,8 @@ class OpenConditions {
 
  private:
   struct Open {
-    uint64_t sequence;  // of the newest record with a condition on this block
-    DataCondition condition;
+    uint64_t sequence = 0;  // of the newest record with a condition on this block
+    DataCondition condition{};
   };
   bool none() const { return count_.load(std::memory_order_acquire) == 0; }
 
