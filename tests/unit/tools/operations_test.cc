@@ -26,6 +26,7 @@
 #include "fuse-fs/tools/configured.h"
 #include "fuse-fs/tools/suspend_watch.h"
 #include "fuse-fs/tools/watchdog.h"
+#include "tests/support/temporary.h"
 
 namespace streamfs::tools {
 namespace {
@@ -198,20 +199,15 @@ TEST(SuspendWatchTest, WorkIsDoneBeforeTheMachineMaySleepAndAgainTheNextTime) {
 
 class ConfiguredTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "configured";
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_ / "units/srv");
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  ConfiguredTest() { std::filesystem::create_directories(folder_.file("units/srv")); }
   void write(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ / name) << text;
+    std::ofstream(folder_.file(name)) << text;
   }
   std::optional<ConfiguredMeta> meta_of(const std::string& data) {
-    return configured_meta(data, folder_ / "fstab", folder_ / "units");
+    return configured_meta(data, folder_.file("fstab"), folder_.file("units"));
   }
 
-  std::filesystem::path folder_;
+  TemporaryDirectory folder_;
 };
 
 TEST_F(ConfiguredTest, FstabSaysWhereMetaIs) {
