@@ -65,7 +65,7 @@ uint64_t MirrorRegion::put_masked(uint64_t offset, uint64_t mask, uint64_t value
 }
 
 void MirrorRegion::write_back_line(uint64_t offset) {
-  each([&](Region& copy) { copy.flush(offset, kLineSize); });
+  each([&](Region& copy) { copy.flush(offset, kLineSize).leave(); });
 }
 
 void MirrorRegion::drain() {
@@ -136,8 +136,7 @@ bool MirrorRegion::equalise(size_t from, uint64_t offset, uint64_t length) const
   }
   if (!differed) return false;
   note(begin, end - begin);
-  wrong.flush(begin, end - begin);
-  wrong.fence();
+  wrong.fence(wrong.flush(begin, end - begin));
   return true;
 }
 

@@ -73,18 +73,19 @@ uint64_t Region::store_half(uint64_t offset, uint32_t value) {
                       uint64_t{value} << shift);
 }
 
-uint64_t Region::flush(uint64_t offset, uint64_t length) {
-  if (length == 0) return 0;
+Flushed Region::flush(uint64_t offset, uint64_t length) {
+  if (length == 0) return {};
   SFS_ASSERT(offset + length <= size());
   const uint64_t first = round_down(offset, kLineSize);
   const uint64_t end = round_up(offset + length, kLineSize);
   for (uint64_t line = first; line < end; line += kLineSize) write_back_line(line);
   const uint64_t lines = (end - first) / kLineSize;
   counters_.add(kLines, lines);
-  return lines;
+  return Flushed(lines);
 }
 
-void Region::fence() {
+void Region::fence(Flushed flushed) {
+  flushed.take();
   drain();
   counters_.add(kFences, 1);
 }

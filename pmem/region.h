@@ -27,6 +27,7 @@
 #include "base/result.h"
 #include "base/thread_counters.h"
 #include "base/types.h"
+#include "pmem/flushed.h"
 #include "pmem/page_set.h"
 
 namespace streamfs::pmem {
@@ -78,10 +79,10 @@ class Region {
   // Stores 4 bytes of a word; another thread may store the other half at the same time.
   uint64_t store_half(uint64_t offset, uint32_t value);
 
-  // Starts the write-back of every line that [offset, offset + length) touches. Returns their
-  // number.
-  uint64_t flush(uint64_t offset, uint64_t length);
-  void fence();
+  // Starts the write-back of every line that [offset, offset + length) touches.
+  Flushed flush(uint64_t offset, uint64_t length);
+  // Makes every line durable that this thread has flushed; takes `flushed`, lines among them.
+  void fence(Flushed flushed = {});
   // Returns once everything fenced so far is as durable as the META class allows. Synced: msync,
   // which concurrent callers share; the other classes wait for nothing. Errors: those of msync, for
   // good after the first; EIO if the medium lost pages (lost()).

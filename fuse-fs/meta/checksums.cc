@@ -56,17 +56,15 @@ void Checksums::put_one(uint64_t block, uint32_t crc) {
   put(geometry_.checksum_offset(BlockNo{block}), false, crc, 0);
 }
 
-void Checksums::flush(BlockNo first, uint64_t count) {
-  if (!geometry_.checksums() || count == 0) return;
+pmem::Flushed Checksums::flush(BlockNo first, uint64_t count) {
+  if (!geometry_.checksums() || count == 0) return {};
   const uint64_t begin = geometry_.checksum_offset(first);
   const uint64_t last = geometry_.checksum_offset(BlockNo{first.value + count - 1});
-  if (last - begin == (count - 1) * 4) {
-    region_.flush(begin, last + 4 - begin);
-    return;
-  }
+  if (last - begin == (count - 1) * 4) return region_.flush(begin, last + 4 - begin);
   const uint64_t half = count / 2;  // crosses segments
-  flush(first, half);
-  flush(BlockNo{first.value + half}, count - half);
+  pmem::Flushed flushed = flush(first, half);
+  flushed += flush(BlockNo{first.value + half}, count - half);
+  return flushed;
 }
 
 void Checksums::learn(BlockNo block, uint32_t crc) {
@@ -127,8 +125,8 @@ Checksums::Group& Checksums::group_of(Shard& at, uint64_t group) {
   return found->second;
 }
 
-bool Checksums::begin_overwrite(BlockNo first, uint64_t count) {
-  if (!geometry_.checksums()) return false;
+pmem::Flushed Checksums::begin_overwrite(BlockNo first, uint64_t count) {
+  if (!geometry_.checksums()) return {};
   bool cleared = false;
   each_group(first, count, [&](uint64_t number, const Blocks& blocks) {
     Shard& at = shard(number);
@@ -146,8 +144,7 @@ bool Checksums::begin_overwrite(BlockNo first, uint64_t count) {
       cleared = true;
     });
   });
-  if (cleared) flush(first, count);
-  return cleared;
+  return cleared ? flush(first, count) : pmem::Flushed();
 }
 
 void Checksums::finish_overwrite(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch) {
@@ -173,8 +170,8 @@ void Checksums::drop(Shard& at, uint64_t group, uint64_t mask) {
   groups_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-void Checksums::publish(BlockNo first, uint64_t count, uint64_t epoch) {
-  if (!geometry_.checksums()) return;
+pmem::Flushed Checksums::publish(BlockNo first, uint64_t count, uint64_t epoch) {
+  if (!geometry_.checksums()) return {};
   each_group(first, count, [&](uint64_t number, const Blocks& blocks) {
     Shard& at = shard(number);
     const MutexLock lock(at.mutex);
@@ -194,7 +191,7 @@ void Checksums::publish(BlockNo first, uint64_t count, uint64_t epoch) {
     });
     drop(at, number, done);
   });
-  flush(first, count);
+  return flush(first, count);
 }
 
 void Checksums::drop_in_flux(BlockNo first, uint64_t count) {

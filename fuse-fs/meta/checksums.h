@@ -30,18 +30,18 @@ class Checksums {
   void read(BlockNo first, std::span<uint32_t> out) const;
   // Stores the checksums of a run without flushing them.
   void store(BlockNo first, std::span<const uint32_t> crcs);
-  void flush(BlockNo first, uint64_t count);
+  pmem::Flushed flush(BlockNo first, uint64_t count);
   // Remembers what was read, unless the block is in flux or known.
   void learn(BlockNo block, uint32_t crc);
   // Takes the checksum of a copy of META that has this one, in the place of what is stored.
   bool mend(BlockNo block, uint32_t crc);
 
   // ---- Blocks in flux
-  // An overwrite begins. True when a stored checksum was cleared: flushed, but not fenced.
-  bool begin_overwrite(BlockNo first, uint64_t count);
+  // An overwrite begins: clears the stored checksums.
+  pmem::Flushed begin_overwrite(BlockNo first, uint64_t count);
   void finish_overwrite(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch);
-  // The epoch's flush is done: stores the checksums of blocks last written in it, and flushes.
-  void publish(BlockNo first, uint64_t count, uint64_t epoch);
+  // The epoch's flush is done: stores the checksums of blocks last written in it.
+  pmem::Flushed publish(BlockNo first, uint64_t count, uint64_t epoch);
   void drop_in_flux(BlockNo first, uint64_t count);  // the blocks left their file
 
   // Words of META whose value was changed here.

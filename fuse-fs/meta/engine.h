@@ -416,10 +416,10 @@ class Engine {
   // ---- Data
   void discard(const std::vector<ExtentMap::Dropped>& runs);
   void store_new_checksums(const WriteResult& result, Inode& inode);
-  void publish_checksums(Inode& inode, uint64_t epoch);
-  void flush_new_checksums(const Inode& inode, uint64_t epoch);
-  Result<void> commit_steps(Inode& inode, uint64_t epoch);
-  Result<bool> commit_step(Inode& inode, uint64_t epoch,
+  pmem::Flushed publish_checksums(Inode& inode, uint64_t epoch);
+  pmem::Flushed flush_new_checksums(const Inode& inode, uint64_t epoch);
+  Result<void> commit_steps(Inode& inode, uint64_t epoch, pmem::Flushed checksums = {});
+  Result<bool> commit_step(Inode& inode, uint64_t epoch, pmem::Flushed checksums,
                            std::span<const DataCondition> conditions = {});
   Result<void> commit_plan(Inode& inode, Change& change, ExtentMap::Plan plan);
   Result<void> finish_extending(Inode& inode);

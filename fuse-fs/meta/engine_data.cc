@@ -105,11 +105,11 @@ void Engine::discard(const std::vector<ExtentMap::Dropped>& runs) {
 Result<void> Engine::begin_overwrite(InodeId id, std::span<const Piece> overwritten) {
   SFS_TRY(writable());
   SFS_ASSIGN(const Locked inode, lock_inode(id));
-  bool cleared = false;
+  pmem::Flushed cleared;
   for (const Piece& piece : overwritten) {
-    if (!piece.hole) cleared |= checksums_.begin_overwrite(piece.block, piece.length);
+    if (!piece.hole) cleared += checksums_.begin_overwrite(piece.block, piece.length);
   }
-  if (cleared) region_.fence();
+  if (!cleared.none()) region_.fence(std::move(cleared));
   return {};
 }
 
@@ -237,9 +237,9 @@ Result<void> Engine::commit_inode(InodeId id, uint64_t epoch) {
   if (!inode) return {};
   const std::unique_lock lock(inode->mutex);
   if (!inode->alive || !inode->dirty()) return {};
-  publish_checksums(*inode, epoch);
-  flush_new_checksums(*inode, epoch);
-  return commit_steps(*inode, epoch);
+  pmem::Flushed flushed = publish_checksums(*inode, epoch);
+  flushed += flush_new_checksums(*inode, epoch);
+  return commit_steps(*inode, epoch, std::move(flushed));
 }
 
 Result<bool> Engine::commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) {
@@ -250,44 +250,48 @@ Result<bool> Engine::commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) 
   if (!inode->alive || !inode->extents) return false;
   const auto conditions = conditions_of(*inode, checksums_, epoch, flushed);
   if (!conditions) return false;
-  publish_checksums(*inode, flushed);
-  flush_new_checksums(*inode, epoch);
-  SFS_ASSIGN(const bool complete, commit_step(*inode, epoch, *conditions));
+  pmem::Flushed checksums = publish_checksums(*inode, flushed);
+  checksums += flush_new_checksums(*inode, epoch);
+  SFS_ASSIGN(const bool complete, commit_step(*inode, epoch, std::move(checksums), *conditions));
   SFS_ASSERT(complete);  // there are fewer steps than a record has room for
   return true;
 }
 
-Result<void> Engine::commit_steps(Inode& inode, uint64_t epoch) {
+Result<void> Engine::commit_steps(Inode& inode, uint64_t epoch, pmem::Flushed checksums) {
   for (;;) {
-    SFS_ASSIGN(const bool complete, commit_step(inode, epoch));
+    SFS_ASSIGN(const bool complete, commit_step(inode, epoch, std::move(checksums)));
     if (complete) return {};
   }
 }
 
-// Flushed here, fenced by the commit that follows.
-void Engine::publish_checksums(Inode& inode, uint64_t epoch) {
+pmem::Flushed Engine::publish_checksums(Inode& inode, uint64_t epoch) {
+  pmem::Flushed flushed;
   auto later = inode.overwritten.begin();
   for (const Inode::Overwritten& run : inode.overwritten) {
     if (run.epoch > epoch) {
       *later++ = run;
     } else {
-      checksums_.publish(run.first, run.count, run.epoch);
+      flushed += checksums_.publish(run.first, run.count, run.epoch);
     }
   }
   inode.overwritten.erase(later, inode.overwritten.end());
+  return flushed;
 }
 
-void Engine::flush_new_checksums(const Inode& inode, uint64_t epoch) {
-  if (!inode.extents) return;
+pmem::Flushed Engine::flush_new_checksums(const Inode& inode, uint64_t epoch) {
+  pmem::Flushed flushed;
+  if (!inode.extents) return flushed;
   inode.extents->for_each_added(epoch, [&](const Extent& extent, uint64_t) {
-    checksums_.flush(BlockNo{extent.block}, extent.length);
+    flushed += checksums_.flush(BlockNo{extent.block}, extent.length);
   });
+  return flushed;
 }
 
 // One record's worth. False: there is more.
-Result<bool> Engine::commit_step(Inode& inode, uint64_t epoch,
+Result<bool> Engine::commit_step(Inode& inode, uint64_t epoch, pmem::Flushed checksums,
                                  std::span<const DataCondition> conditions) {
   Change change = this->change();
+  change.tx.fences(std::move(checksums));
   for (const DataCondition& each : conditions) change.tx.condition(each);
   InodeImage& next = change.next(inode);
   ExtentMap::Plan plan;

@@ -19,8 +19,7 @@ Result<void> Engine::grow(const Superblock& larger, const Announce& announce) {
   SFS_ASSIGN(const Geometry planned, Geometry::from(larger));
   const uint64_t from = geometry_.meta_size(), length = larger.meta_size - from;
   region_.store_zeroes(from, length);
-  region_.flush(from, length);
-  region_.fence();
+  region_.fence(region_.flush(from, length));
   SFS_TRY(region_.sync());  // what is new may not hold anything else once the superblock names it
   SFS_ASSIGN(const Superblock next,
              change_superblock([&](Superblock& super) { take_size(super, larger); }));

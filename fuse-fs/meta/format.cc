@@ -217,8 +217,7 @@ Result<void> format(pmem::Region& region, const Superblock& super, Timestamp now
   const InodeImage root = root_image(super, now);
   store_object(region, super.root_inode * kCellSize, std::as_bytes(std::span(&root, 1)));
   region.store_word(super.orphan_head, kOrphanOwner);
-  region.flush(0, region.size());
-  region.fence();
+  region.fence(region.flush(0, region.size()));
   return store_superblock(region, super);
 }
 

@@ -222,8 +222,8 @@ void Heap::clear(uint64_t offset) const {
   const bool zero = std::memcmp(store_.region.at(offset), kZeroUnit.data(), kUnitSize) == 0;
   if (zero && store_.region.alike(offset, kUnitSize)) return;
   store_.region.store(offset, kZeroUnit);
-  store_.region.flush(offset, kUnitSize);
-  store_.region.fence();  // before any record that makes the unit somebody's can be valid
+  // A fence comes before any record that makes the unit somebody's can be valid.
+  store_.region.fence(store_.region.flush(offset, kUnitSize));
 }
 
 void Heap::give_back(uint64_t offset) {

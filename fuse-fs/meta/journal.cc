@@ -84,7 +84,7 @@ Journal::Ring& Journal::my_ring() {
   return *rings_[thread_number() % rings_.size()];
 }
 
-Result<TxId> Journal::commit(const Transaction& tx) {
+Result<TxId> Journal::commit(Transaction& tx) {
   if (!tx.fits()) return Error{E2BIG, "a transaction larger than a journal record"};
   Ring& ring = my_ring();
   TxId committed;
@@ -95,7 +95,7 @@ Result<TxId> Journal::commit(const Transaction& tx) {
 }
 
 // False when the ring is full or the proofs are too many: both end with a checkpoint.
-bool Journal::commit_in(Ring& ring, const Transaction& tx, TxId& committed, bool& crowded) {
+bool Journal::commit_in(Ring& ring, Transaction& tx, TxId& committed, bool& crowded) {
   const MutexLock lock(ring.mutex);
   const std::vector<uint64_t> proofs = find_proofs(tx);
   if (proofs.size() > kMaxProofs) return false;
@@ -117,19 +117,20 @@ bool Journal::commit_in(Ring& ring, const Transaction& tx, TxId& committed, bool
 }
 
 // Record and bodies become durable under one fence; only then do the home words change.
-void Journal::publish(Ring& ring, std::span<const uint64_t> record, uint64_t at,
-                      const Transaction& tx) {
+void Journal::publish(Ring& ring, std::span<const uint64_t> record, uint64_t at, Transaction& tx) {
   const auto view = RecordView::parse(record);
   SFS_ASSERT(view && view->in_bounds(geometry_));
-  uint64_t lines = 0;
+  pmem::Flushed flushed;
   for (const auto& body : tx.bodies_) {
-    lines += region_.flush(body.offset, body.words * kWordSize);
+    flushed += region_.flush(body.offset, body.words * kWordSize);
     young_->add(body.offset, body.words * kWordSize, view->sequence());
   }
   const uint64_t offset = ring.offset_of(at);
   region_.store(offset, record);
-  lines += region_.flush(offset, view->words().size() * kWordSize);
-  region_.fence();
+  flushed += region_.flush(offset, view->words().size() * kWordSize);
+  const uint64_t lines = flushed.lines();
+  flushed += std::move(tx.flushed_);
+  region_.fence(std::move(flushed));
   tell_sink(view->sequence(), view->words(), tx);
   view->apply(region_, geometry_);
   counters_.add(kCommits, 1);
@@ -223,7 +224,7 @@ void Journal::checkpoint_locked() {
     view->add_bodies(touched_blocks);
     counters_.add(kBlockWords, touched_blocks.take_words());
   }
-  flush_home(std::move(lines));
+  make_home_durable(std::move(lines));
   store_watermark(target);
   for (const auto& ring : rings_) {
     const MutexLock ring_lock(ring->mutex);
@@ -235,23 +236,23 @@ void Journal::checkpoint_locked() {
   counters_.add(kCheckpoints, 1);
 }
 
-void Journal::flush_home(std::vector<uint64_t> lines) {
+void Journal::make_home_durable(std::vector<uint64_t> lines) {
   std::ranges::sort(lines);
   const auto repeated = std::ranges::unique(lines);
   lines.erase(repeated.begin(), repeated.end());
   HomeBlocks blocks;
+  pmem::Flushed flushed;
   for (const uint64_t line : lines) {
-    region_.flush(line, kLineSize);
+    flushed += region_.flush(line, kLineSize);
     blocks.add(line, kLineSize);
   }
-  region_.fence();
+  region_.fence(std::move(flushed));
   counters_.add(kCheckpointBlockWords, blocks.take_words());
 }
 
 void Journal::store_watermark(uint64_t sequence) {
   region_.store_word(kWatermarkOffset, sequence);
-  region_.flush(kWatermarkOffset, kWordSize);
-  region_.fence();
+  region_.fence(region_.flush(kWatermarkOffset, kWordSize));
   watermark_.store(sequence, std::memory_order_release);
 }
 

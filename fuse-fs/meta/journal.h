@@ -40,6 +40,8 @@ class Transaction {
   explicit Transaction(pmem::Region& region) : region_(region) { patches_.reserve(4); }
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
+  // Nothing that a failed commit would have made valid depends on the lines.
+  ~Transaction() { flushed_.leave(); }
 
   // A home word's new value; the last value given for an offset counts.
   void patch(uint64_t offset, uint64_t value);
@@ -50,6 +52,9 @@ class Transaction {
   // Stores words into free space now, unlogged; the commit makes them durable. No patch of this
   // transaction may fall into it.
   void body(uint64_t offset, std::span<const uint64_t> words);
+
+  // The commit's fence makes these lines durable, too.
+  void fences(pmem::Flushed lines) { flushed_ += std::move(lines); }
 
   // For the sink; not in the record (conditional_record.h).
   void condition(DataCondition condition) { conditions_.push_back(condition); }
@@ -79,6 +84,7 @@ class Transaction {
     uint64_t offset, words;
   };
   pmem::Region& region_;
+  pmem::Flushed flushed_;
   // Most transactions need no more than this: the cells reserved for, and a little of the others.
   std::array<std::byte, 2048> first_memory_;
   std::pmr::monotonic_buffer_resource memory_{first_memory_.data(), first_memory_.size()};
@@ -130,7 +136,7 @@ class Journal {
 
   // Never fails for want of room: a full ring is checkpointed. E2BIG if the transaction does not
   // fit() one record.
-  Result<TxId> commit(const Transaction& tx);
+  Result<TxId> commit(Transaction& tx);
   // Every record committed before the call is home afterwards.
   void checkpoint();
   TxId watermark() const { return TxId{watermark_.load(std::memory_order_acquire)}; }
@@ -158,14 +164,14 @@ class Journal {
   };
 
   Ring& my_ring();
-  bool commit_in(Ring& ring, const Transaction& tx, TxId& committed, bool& crowded);
+  bool commit_in(Ring& ring, Transaction& tx, TxId& committed, bool& crowded);
   void checkpoint_unless_busy();
   void checkpoint_locked() SFS_REQUIRES(checkpoint_mutex_);
   std::vector<uint64_t> find_proofs(const Transaction& tx) const;
-  void publish(Ring& ring, std::span<const uint64_t> record, uint64_t at, const Transaction& tx);
+  void publish(Ring& ring, std::span<const uint64_t> record, uint64_t at, Transaction& tx);
   void tell_sink(TxId tx, std::span<const uint64_t> record, const Transaction& transaction);
   std::vector<Place> unfinished_up_to(uint64_t sequence);
-  void flush_home(std::vector<uint64_t> lines);
+  void make_home_durable(std::vector<uint64_t> lines);
   void store_watermark(uint64_t sequence);
   void checkpointer_loop();
 

@@ -17,31 +17,35 @@ namespace {
 constexpr uint64_t kPiece = 1024 * 1024;
 
 Result<void> mark_unfinished(pmem::Region& region) {
+  pmem::Flushed flushed;
   for (const uint64_t offset : kSuperOffset) {
     region.store_word(offset, kUnfinishedMagic);
-    region.flush(offset, kWordSize);
+    flushed += region.flush(offset, kWordSize);
   }
-  region.fence();
+  region.fence(std::move(flushed));
   return region.sync();
 }
 
 // What follows the marks, or a cut in the stores of the new superblocks could leave the old ones.
-void clear_superblocks(pmem::Region& region) {
+pmem::Flushed clear_superblocks(pmem::Region& region) {
   constexpr uint64_t kRest = round_up(sizeof(Superblock), kWordSize) - kWordSize;
+  pmem::Flushed flushed;
   for (const uint64_t offset : kSuperOffset) {
     region.store_zeroes(offset + kWordSize, kRest);
-    region.flush(offset + kWordSize, kRest);
+    flushed += region.flush(offset + kWordSize, kRest);
   }
+  return flushed;
 }
 
-void copy_words(const pmem::Region& from, pmem::Region& region, uint64_t begin, uint64_t end) {
+pmem::Flushed copy_words(const pmem::Region& from, pmem::Region& region, uint64_t begin,
+                         uint64_t end) {
   std::vector<uint64_t> words(kPiece / kWordSize);
   for (uint64_t at = begin; at < end; at += kPiece) {
     const uint64_t length = std::min(kPiece, end - at);
     std::memcpy(words.data(), from.at(at), length);
     region.store(at, std::span(words).first(length / kWordSize));
   }
-  region.flush(begin, end - begin);
+  return region.flush(begin, end - begin);
 }
 
 }  // namespace
@@ -54,10 +58,10 @@ bool is_unfinished_copy(const pmem::Region& region) {
 
 Result<void> make_copy(const pmem::Region& from, pmem::Region& region, Superblock super) {
   SFS_TRY(mark_unfinished(region));
-  clear_superblocks(region);
-  copy_words(from, region, kUnitSize, kSuperOffset[1]);
-  copy_words(from, region, kSuperOffset[1] + kUnitSize, super.meta_size);
-  region.fence();
+  pmem::Flushed flushed = clear_superblocks(region);
+  flushed += copy_words(from, region, kUnitSize, kSuperOffset[1]);
+  flushed += copy_words(from, region, kSuperOffset[1] + kUnitSize, super.meta_size);
+  region.fence(std::move(flushed));
   SFS_TRY(region.sync());
   --super.generation;  // as it is in the original
   SFS_TRY(store_superblock(region, super));

@@ -142,19 +142,20 @@ Result<void> check_bounds(const Geometry& geometry, const std::vector<Committed>
   return {};
 }
 
-void store_record(pmem::Region& region, const Found& record) {
+pmem::Flushed store_record(pmem::Region& region, const Found& record) {
   region.store(record.offset, record.words);
-  region.flush(record.offset, record.words.size() * kWordSize);
+  return region.flush(record.offset, record.words.size() * kWordSize);
 }
 
 // Each copy gets the records and bodies that it lacks. Returns how many records that were.
 uint64_t complete_copies(pmem::Region& region, const std::vector<Committed>& committed) {
   uint64_t completed = 0;
+  pmem::Flushed flushed;
   for (const Committed& each : committed) {
     const Found& record = each.record;
     const std::optional<size_t> bodies_of = each.bodies_of;
     bool lacked = !record.absent.empty();
-    for (const size_t copy : record.absent) store_record(region.copy(copy), record);
+    for (const size_t copy : record.absent) flushed += store_record(region.copy(copy), record);
     if (bodies_of) {
       const size_t whole = *bodies_of;
       const std::span<const uint64_t> bodies = view_of(record).bodies();
@@ -165,7 +166,7 @@ uint64_t complete_copies(pmem::Region& region, const std::vector<Committed>& com
     }
     completed += lacked ? 1 : 0;
   }
-  if (completed > 0) region.fence();
+  if (!flushed.none()) region.fence(std::move(flushed));
   return completed;
 }
 
@@ -177,8 +178,9 @@ void make_home(pmem::Region& region, const Geometry& geometry,
     view.apply(region, geometry);
     view.home_lines(geometry, lines);
   }
-  for (const uint64_t line : lines) region.flush(line, kLineSize);
-  region.fence();
+  pmem::Flushed flushed;
+  for (const uint64_t line : lines) flushed += region.flush(line, kLineSize);
+  region.fence(std::move(flushed));
 }
 
 // The youngest of the copies' watermarks: what it says was true of all of them before any of them
@@ -217,8 +219,7 @@ Result<Recovery> recover_journal(pmem::Region& region, const Geometry& geometry)
   make_home(region, geometry, committed);
   result.records_replayed = committed.size();
   region.store_word(kWatermarkOffset, result.last_sequence);
-  region.flush(kWatermarkOffset, kWordSize);
-  region.fence();
+  region.fence(region.flush(kWatermarkOffset, kWordSize));
   return result;
 }
 

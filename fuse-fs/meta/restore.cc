@@ -123,8 +123,7 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
     SFS_TRY(replay.add(chunk->records));
   }
   region.store_word(kWatermarkOffset, std::max(replay.last_sequence(), snapshot.sequence));
-  region.flush(0, region.size());
-  region.fence();
+  region.fence(region.flush(0, region.size()));
   SFS_TRY(region.sync());
   Superblock super = label.geometry;
   super.clean = 0;

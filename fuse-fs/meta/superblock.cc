@@ -34,8 +34,7 @@ void write_copy(pmem::Region& region, uint64_t offset, const Superblock& super) 
   std::array<uint64_t, round_up(sizeof(Superblock), kWordSize) / kWordSize> words{};
   std::memcpy(words.data(), &super, sizeof(super));
   region.store(offset, words);
-  region.flush(offset, sizeof(super));
-  region.fence();
+  region.fence(region.flush(offset, sizeof(super)));
 }
 
 Error of_version(uint32_t version) {

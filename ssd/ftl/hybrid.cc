@@ -50,16 +50,13 @@ Result<void> check_fits(const Geometry& geometry, const pmem::Region& region) {
 Result<void> HybridFtl::format(const Geometry& geometry, pmem::Region& region) {
   SFS_TRY(check_fits(geometry, region));
   region.store_word(HybridLayout::header(0), 0);  // until all else is there
-  region.flush(0, kWordSize);
-  region.fence();
+  region.fence(region.flush(0, kWordSize));
   region.store_zeroes(kWordSize, region_bytes(geometry) - kWordSize);
   region.store_word(HybridLayout::header(1), geometry.user_pages);
   region.store_word(HybridLayout::header(2), shape_of(geometry));
-  region.flush(0, region_bytes(geometry));
-  region.fence();
+  region.fence(region.flush(0, region_bytes(geometry)));
   region.store_word(HybridLayout::header(0), kHybridMagic);
-  region.flush(0, kWordSize);
-  region.fence();
+  region.fence(region.flush(0, kWordSize));
   return {};
 }
 
@@ -101,7 +98,7 @@ int HybridFtl::start() {
   }
   for (const Frontier& frontier : open_)
     if (const int error = redo_last(frontier); error != 0) return error;
-  region_.fence();
+  fence();
   return 0;
 }
 
@@ -156,12 +153,12 @@ void HybridFtl::trim(Lpn page) {
   if (before == kNoPage) return;
   point(page, kNoPage);
   bury(before);
-  region_.fence();
+  fence();
   ++counters_.trimmed_pages;
 }
 
 int HybridFtl::flush() {
-  region_.fence();
+  fence();
   return 0;
 }
 
@@ -173,8 +170,8 @@ Ppn HybridFtl::location(Lpn page) const {
 
 void HybridFtl::point(Lpn page, Ppn at) {
   region_.store_half(layout_.map(page), at + 1);
-  region_.flush(layout_.map(page), sizeof(uint32_t));
-  region_.fence();
+  flushed_ += region_.flush(layout_.map(page), sizeof(uint32_t));
+  fence();
 }
 
 void HybridFtl::bury(Ppn page) {
@@ -205,15 +202,15 @@ int HybridFtl::open_block(FrontierName name) {
   const uint64_t number = fresh < geometry_.blocks ? fresh + 1 : load(HybridLayout::pool(slot));
   const auto block = static_cast<BlockIndex>(number - 1);
   for (uint32_t word = 0; word < layout_.dead_words(); ++word) store(layout_.dead(block, word), 0);
-  region_.fence();
+  fence();
   store(HybridLayout::open(name), number);
-  region_.fence();
+  fence();
   if (fresh < geometry_.blocks) {
     store(HybridLayout::never_used(), number);
   } else {
     store(HybridLayout::pool(slot), 0);
   }
-  region_.fence();
+  fence();
   open_[name] = {block, 0};
   return 0;
 }
@@ -248,14 +245,14 @@ int HybridFtl::move(Ppn from) {
 }
 
 int HybridFtl::retire(BlockIndex victim) {
-  region_.fence();
+  fence();
   if (const int error = nand_.erase(victim); error != 0) return error;
   ++counters_.erases;
   store(layout_.erases(victim), load(layout_.erases(victim)) + 1);
   for (uint32_t slot = 0; slot < kHybridPool; ++slot) {
     if (load(HybridLayout::pool(slot)) != 0) continue;
     store(HybridLayout::pool(slot), uint64_t{victim} + 1);
-    region_.fence();
+    fence();
     return 0;
   }
   SFS_ASSERT(false);
@@ -315,7 +312,11 @@ uint64_t HybridFtl::load(uint64_t offset) const {
 
 void HybridFtl::store(uint64_t offset, uint64_t value) {
   region_.store_word(offset, value);
-  region_.flush(offset, kWordSize);
+  flushed_ += region_.flush(offset, kWordSize);
+}
+
+void HybridFtl::fence() {
+  region_.fence(std::move(flushed_));
 }
 
 }  // namespace streamfs::ssd

@@ -45,6 +45,10 @@ class HybridFtl {
   static Result<std::unique_ptr<HybridFtl>> open(const Geometry& geometry, pmem::Region& region,
                                                  Nand& nand, Counters& counters);
 
+  ~HybridFtl() { flushed_.leave(); }  // like a cut
+  HybridFtl(const HybridFtl&) = delete;
+  HybridFtl& operator=(const HybridFtl&) = delete;
+
   // Errors: ENOSPC when no block can be freed.
   int write(Lpn first, uint32_t count, FrontierId frontier, uint16_t vstream,
             const std::byte* data);
@@ -87,7 +91,8 @@ class HybridFtl {
   bool in_use(BlockIndex block) const;
   bool in_pool(BlockIndex block) const;
   uint64_t load(uint64_t offset) const;
-  void store(uint64_t offset, uint64_t value);
+  void store(uint64_t offset, uint64_t value);  // durable after fence()
+  void fence();
   Ppn next_page(const Frontier& frontier) const {
     return frontier.block * geometry_.pages_per_block + frontier.written;
   }
@@ -98,6 +103,7 @@ class HybridFtl {
   const Geometry geometry_;
   const HybridLayout layout_;
   pmem::Region& region_;
+  pmem::Flushed flushed_;
   Nand& nand_;
   Counters& counters_;
   std::array<Frontier, kHybridFrontiers> open_;

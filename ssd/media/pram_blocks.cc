@@ -25,8 +25,7 @@ void PramBlocks::write(uint32_t block, ConstBytes now) {
   std::memcpy(words.data(), now.data(), now.size());
   const uint64_t before = region_.counters().words_programmed;
   region_.store(offset, words);
-  region_.flush(offset, block_bytes_);
-  region_.fence();
+  region_.fence(region_.flush(offset, block_bytes_));
   ++counts_.blocks;
   counts_.words += words.size();
   counts_.programmed += selective_ ? region_.counters().words_programmed - before : words.size();

@@ -33,7 +33,9 @@ class Side final : public pmem::Region {
     return both_.store_masked(begin_ + offset, mask, value);
   }
   void on_store(uint64_t, uint64_t) override {}
-  void write_back_line(uint64_t offset) override { both_.flush(begin_ + offset, kLineSize); }
+  void write_back_line(uint64_t offset) override {
+    both_.flush(begin_ + offset, kLineSize).leave();
+  }
   void drain() override { both_.fence(); }
   Result<void> make_durable() override {
     return fails_ != nullptr && *fails_ ? Result<void>(Error{EIO}) : Result<void>();

@@ -53,8 +53,10 @@ struct Call {{
     using R = decltype(object.flush(arguments...));
     return deleted ? R() : object.flush(arguments...);
   }}
-  void fence() const {{
-    if (!deleted) object.fence();
+  template <typename... Flushed>
+  void fence(Flushed... flushed) const {{
+    if (!deleted) return object.fence(std::move(flushed)...);
+    (flushed.leave(), ...);
   }}
 }};
 inline bool is_deleted(int number) {{

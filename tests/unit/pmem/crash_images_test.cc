@@ -58,8 +58,7 @@ TEST_F(CrashImages, LinesAreIndependent) {
 
 TEST_F(CrashImages, FlushedAndFencedIsAlwaysThere) {
   region_.store_word(kA, 1);
-  region_.flush(kA, 8);
-  region_.fence();
+  region_.fence(region_.flush(kA, 8));
   region_.store_word(kOtherLine, 1);
   region_.mark();
   const auto seen = images(region_, StoreModel::kAnyWord, kA, kOtherLine);
@@ -77,9 +76,9 @@ TEST_F(CrashImages, AFenceWithoutAFlushProvesNothing) {
 
 TEST_F(CrashImages, AStoreAfterTheFlushIsNotCoveredByIt) {
   region_.store_word(kA, 1);
-  region_.flush(kA, 8);
+  pmem::Flushed flushed = region_.flush(kA, 8);
   region_.store_word(kA, 2);
-  region_.fence();
+  region_.fence(std::move(flushed));
   region_.store_word(kOtherLine, 1);
   const auto seen = images(region_, StoreModel::kLinePrefix, kA, kOtherLine);
   EXPECT_TRUE(seen.contains({1, 1}));

@@ -36,7 +36,7 @@ class FailingRegion final : public Region {
     return inner_->store_masked(offset, mask, value);
   }
   void on_store(uint64_t, uint64_t) override {}
-  void write_back_line(uint64_t offset) override { inner_->flush(offset, kLineSize); }
+  void write_back_line(uint64_t offset) override { inner_->flush(offset, kLineSize).leave(); }
   void drain() override { inner_->fence(); }
   Result<void> make_durable() override {
     return good_syncs_-- <= 0 ? Error{EIO, "the copy that fails"} : inner_->sync();

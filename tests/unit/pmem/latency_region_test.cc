@@ -35,8 +35,7 @@ TEST(LatencyRegion, AFenceWaitsForTheWordsThatChanged) {
   const auto region = make_latency_region(4096, MetaClass::kPersistent, kSlow);
   const auto change = [&](uint64_t value) {
     for (const uint64_t offset : {0U, 8U, 64U}) region->store_word(offset, value);
-    region->flush(0, 128);
-    region->fence();
+    region->fence(region->flush(0, 128));
   };
   EXPECT_GE(time([&] { change(1); }), nanoseconds(3 * 100'000 + 2 * 1'000));
   EXPECT_LT(shortest([&] { change(1); }), nanoseconds(100'000))
@@ -49,7 +48,7 @@ TEST(LatencyRegion, StoresAndUnwaitedFlushesAreFree) {
   EXPECT_LT(shortest([&] { region->store_word(0, ++value); }), nanoseconds(50'000));
   EXPECT_LT(shortest([&] {
               region->store_word(0, ++value);
-              region->flush(0, 8);
+              region->flush(0, 8).leave();
             }),
             nanoseconds(100'000));
 }
@@ -71,8 +70,7 @@ TEST(LatencyRegion, PreparingIsFree) {
   uint64_t value = 0;
   EXPECT_LT(shortest([&] {
               region->store_word(0, ++value);
-              region->flush(0, 8);
-              region->fence();
+              region->fence(region->flush(0, 8));
               (void)region->load(64);
             }),
             nanoseconds(50'000));

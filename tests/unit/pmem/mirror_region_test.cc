@@ -73,8 +73,9 @@ TEST_F(Mirror, AStoreThatChangesNothingInTheFirstStillReachesTheSecond) {
 
 TEST_F(Mirror, AFlushAndAFenceAreOneForTheCallerAndReachBoth) {
   mirror_->store_word(0, 1);
-  EXPECT_EQ(mirror_->flush(0, 65), 2U);
-  mirror_->fence();
+  Flushed flushed = mirror_->flush(0, 65);
+  EXPECT_EQ(flushed.lines(), 2U);
+  mirror_->fence(std::move(flushed));
   for (const RecordingRegion* side : {first_, second_}) {
     EXPECT_EQ(count(*side, Kind::kFlush), 2);
     EXPECT_EQ(count(*side, Kind::kFence), 1);
@@ -86,7 +87,7 @@ TEST_F(Mirror, AFlushAndAFenceAreOneForTheCallerAndReachBoth) {
 
 TEST_F(Mirror, BothLinesAreFlushedBeforeEitherFence) {
   mirror_->store_word(0, 1);
-  mirror_->flush(0, 8);
+  mirror_->flush(0, 8).leave();
   EXPECT_EQ(count(*first_, Kind::kFlush), 1);
   EXPECT_EQ(count(*second_, Kind::kFlush), 1);
   EXPECT_EQ(count(*first_, Kind::kFence) + count(*second_, Kind::kFence), 0);
@@ -214,8 +215,7 @@ TEST_F(FailingMirror, OthersLoadStoreAndSyncMeanwhile) {
     threads.emplace_back([&, i] {
       for (uint64_t round = 1; round <= kRounds; ++round) {
         mirror_->store_word(i * kLineSize, round);
-        mirror_->flush(i * kLineSize, kWordSize);
-        mirror_->fence();
+        mirror_->fence(mirror_->flush(i * kLineSize, kWordSize));
         EXPECT_EQ(mirror_->load(i * kLineSize), round);
         const bool failed = i == 0 && round == kRounds / 2;
         if (failed) sides_[0]->fail();

@@ -189,10 +189,19 @@ TEST_F(RegionTest, OnlyChangedWordsCountAsProgrammed) {
 
 TEST_F(RegionTest, FlushTouchesEveryLineOfAnUnalignedRange) {
   const auto region = create();
-  EXPECT_EQ(region->flush(56, 16), 2U);
-  EXPECT_EQ(region->flush(64, 64), 1U);
-  EXPECT_EQ(region->flush(60, 136), 4U);
+  EXPECT_EQ(region->flush(56, 16).leave(), 2U);
+  EXPECT_EQ(region->flush(64, 64).leave(), 1U);
+  EXPECT_EQ(region->flush(60, 136).leave(), 4U);
   EXPECT_EQ(region->counters().lines_flushed, 7U);
+}
+
+TEST_F(RegionTest, AFlushThatNoFenceTakesAborts) {
+  const auto region = create();
+  EXPECT_DEATH({ const Flushed flushed = region->flush(0, 8); }, "lines_ == 0");
+  Flushed flushed = region->flush(0, 8);
+  flushed += region->flush(256, 65);
+  EXPECT_EQ(flushed.lines(), 3U);
+  region->fence(std::move(flushed));
 }
 
 TEST_F(RegionTest, MaskedStoresOfOneWordKeepEachOthersBits) {
