@@ -23,6 +23,7 @@
 #include "base/holder.h"
 #include "base/output_file.h"
 #include "base/result.h"
+#include "base/wire/magic.h"
 #include "ssd/geometry.h"
 #include "ssd/layout.h"
 #include "ssd/media/nand_faults.h"
@@ -43,7 +44,7 @@ uint32_t header_checksum(const ImageHeader& header) {
 ImageHeader make_header(const Geometry& geometry) {
   const ImageOffsets offsets = image_offsets(geometry);
   ImageHeader header{};
-  header.magic = kImageMagic;
+  header.magic = wire::kImageMagic;
   header.version = kImageVersion;
   header.header_bytes = sizeof(ImageHeader);
   header.user_pages = geometry.user_pages;
@@ -181,7 +182,7 @@ Result<void> Image::read_header(const std::string& path) {
   if (!S_ISREG(st.st_mode)) return Error{EINVAL, path + " is not a regular file"};
   const ssize_t got = pread(fd_, &header, sizeof(header), 0);
   if (got < 0) return system_error("cannot read " + path);
-  if (got != static_cast<ssize_t>(sizeof(header)) || header.magic != kImageMagic)
+  if (got != static_cast<ssize_t>(sizeof(header)) || header.magic != wire::kImageMagic)
     return Error{EINVAL, path + " is not an emulated SSD"};
   if (header.version != kImageVersion)
     return Error{

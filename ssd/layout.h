@@ -37,7 +37,6 @@
 
 namespace streamfs::ssd {
 
-inline constexpr uint64_t kImageMagic = 0x3144535345465453;  // "STFESSD1"
 inline constexpr uint32_t kImageVersion = 3;
 inline constexpr uint64_t kSharedStateOffset = kPageBytes;
 

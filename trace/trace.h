@@ -43,7 +43,6 @@ struct TraceRecord {
 };
 static_assert(sizeof(TraceRecord) == 40);
 
-inline constexpr uint64_t kTraceMagic = 0x3130435254534653;  // "SFSTRC01"
 inline constexpr uint32_t kTraceVersion = 1;
 
 struct TraceFileHeader {

@@ -13,6 +13,7 @@
 
 #include "base/checksum.h"
 #include "base/result.h"
+#include "base/wire/magic.h"
 #include "trace/fields.h"
 #include "trace/gz_input.h"
 #include "trace/trace.h"
@@ -57,7 +58,7 @@ Result<void> TraceReader::start() {
   for (int i = 0; i < static_cast<int>(kColumns.size()); ++i) columns_.push_back(i);
   TraceFileHeader header{};
   SFS_ASSIGN(const size_t bytes, input_.peek(&header, sizeof(header)));
-  binary_ = bytes == sizeof(header) && header.magic == kTraceMagic;
+  binary_ = bytes == sizeof(header) && header.magic == wire::kTraceMagic;
   if (!binary_) return {};
   if (header.version != kTraceVersion || header.record_bytes != sizeof(TraceRecord))
     return other_version(input_.path(), std::to_string(header.version));

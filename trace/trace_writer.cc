@@ -14,6 +14,7 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/wire/magic.h"
 #include "trace/trace.h"
 
 namespace streamfs::trace {
@@ -59,7 +60,7 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::begin(gzFile_s* file, const st
   const bool text = path.ends_with(".csv") || path.ends_with(".csv.gz");
   std::unique_ptr<TraceWriter> writer(new TraceWriter(file, text));
   const MutexLock lock(writer->mutex_);
-  const TraceFileHeader header{kTraceMagic, kTraceVersion, sizeof(TraceRecord)};
+  const TraceFileHeader header{wire::kTraceMagic, kTraceVersion, sizeof(TraceRecord)};
   if (text)
     writer->put(kHeaderLine.data(), kHeaderLine.size());
   else

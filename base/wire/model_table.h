@@ -16,7 +16,6 @@
 
 namespace streamfs::wire {
 
-inline constexpr uint64_t kModelMagic = 0x31304c444d534653;  // "SFSMDL01"
 inline constexpr uint32_t kModelVersion = 2;
 
 // End class: a page's distance from the end of its request (0, 1, or 2 and more); requests of one

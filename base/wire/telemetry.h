@@ -15,7 +15,6 @@
 
 namespace streamfs::wire {
 
-inline constexpr uint64_t kTelemetryMagic = 0x31304d4c54534653;  // "SFSTLM01"
 inline constexpr uint32_t kTelemetryVersion = 3;
 
 enum class TelemetryKind : uint8_t { kNew = 0, kOverwrite = 1, kTrim = 2 };

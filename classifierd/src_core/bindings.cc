@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/checksum.h"
+#include "base/wire/magic.h"
 #include "base/wire/model_table.h"
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/backoff.h"

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/checksum.h"
+#include "base/wire/magic.h"
 
 namespace streamfs::classifier {
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "base/wire/magic.h"
 #include "classifierd/src_core/record_check.h"
 
 namespace streamfs::classifier {

@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/meta/check_walk.h"
 #include "fuse-fs/meta/copies.h"
 #include "fuse-fs/meta/engine.h"
@@ -213,7 +214,8 @@ void check_superblocks(const pmem::Region& region, const Superblock& super, Chec
   for (const uint64_t offset : kSuperOffset) {
     Superblock copy{};
     std::memcpy(&copy, region.at(offset), sizeof(copy));
-    const bool whole = copy.magic == kSuperMagic && copy.checksum == superblock_checksum(copy);
+    const bool whole =
+        copy.magic == wire::kSuperMagic && copy.checksum == superblock_checksum(copy);
     if (whole && copy.generation == super.generation) continue;
     walk.report.problems.push_back({"the superblock at offset " + std::to_string(offset) +
                                         (whole ? " is older than the other" : " is damaged"),

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/heap.h"
@@ -171,7 +172,7 @@ Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
                              " needed for this data device"};
   }
   Superblock super{};
-  super.magic = kSuperMagic;
+  super.magic = wire::kSuperMagic;
   super.version = options.version;
   std::ranges::copy(options.uuid, super.uuid);
   std::strncpy(super.label, options.label.c_str(), sizeof(super.label) - 1);

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/image.h"
 
@@ -53,7 +54,8 @@ Result<DataLabel> of_our_version(const DataLabel& label, const Whose& whose) {
                              std::to_string(kOldestVersion) + " to " +
                              std::to_string(kFormatVersion)};
   }
-  const bool whole = label.geometry.magic == kSuperMagic && label.geometry.version == label.version;
+  const bool whole =
+      label.geometry.magic == wire::kSuperMagic && label.geometry.version == label.version;
   if (!whole) {
     return Error{EIO, std::string("the superblock in the label of ") + whose.name + " is damaged"};
   }
@@ -93,7 +95,7 @@ DataLabel grown_label(const DataLabel& label, const Superblock& super) {
 
 LabelPlan make_label(const Superblock& super) {
   LabelPlan plan{};
-  plan.label.magic = kDataMagic;
+  plan.label.magic = wire::kDataMagic;
   plan.label.version = super.version;
   plan.label.geometry = super;
   plan.reserved_blocks = 1;
@@ -111,7 +113,7 @@ LabelPlan make_label(const Superblock& super) {
 
 Result<DataLabel> parse_label(ConstBytes block) {
   SFS_ASSERT(block.size() >= kBlockSize);
-  const Whose whose{kDataMagic, "DATA"};
+  const Whose whose{wire::kDataMagic, "DATA"};
   const Result<DataLabel> first = parse_copy(block, kLabelOffset[0], whose);
   const Result<DataLabel> second = parse_copy(block, kLabelOffset[1], whose);
   if (!first.ok() && !second.ok()) return first.error();
@@ -122,7 +124,7 @@ Result<DataLabel> parse_label(ConstBytes block) {
 
 DataLabel make_dump_label(const Superblock& super) {
   DataLabel label{};
-  label.magic = kDumpMagic;
+  label.magic = wire::kDumpMagic;
   label.version = super.version;
   label.geometry = super;
   label.log_first_block = 1;
@@ -136,7 +138,7 @@ DataLabel make_dump_label(const Superblock& super) {
 }
 
 Result<DataLabel> parse_dump_label(ConstBytes block) {
-  const Whose whose{kDumpMagic, "the dump"};
+  const Whose whose{wire::kDumpMagic, "the dump"};
   SFS_ASSIGN(const DataLabel label, parse_copy(block, 0, whose));
   SFS_TRY(of_our_version(label, whose));
   const DataLabel right = make_dump_label(label.geometry);

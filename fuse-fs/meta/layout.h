@@ -13,9 +13,8 @@
 
 namespace streamfs::meta {
 
-inline constexpr uint64_t kSuperMagic = 0x3130534652545353;  // "SSTRFS01"
-inline constexpr uint32_t kFormatVersion = 2;                // of a new filesystem
-inline constexpr uint32_t kOldestVersion = 1;                // that this program reads and writes
+inline constexpr uint32_t kFormatVersion = 2;     // of a new filesystem
+inline constexpr uint32_t kOldestVersion = 1;     // that this program reads and writes
 inline constexpr uint32_t kUnwrittenVersion = 2;  // the first with unwritten extents and kExtending
 constexpr bool known_version(uint32_t version) {
   return version >= kOldestVersion && version <= kFormatVersion;
@@ -100,9 +99,6 @@ inline constexpr uint64_t kNoBoot = ~uint64_t{0};  // of a META that the log is 
 inline constexpr uint32_t kFeatureChecksums = 1;   // data checksums are kept
 inline constexpr uint32_t kFeatureMetaLog = 2;     // a metadata log is on the data device
 inline constexpr uint32_t kFeatureMirror = 4;      // META is kept twice
-
-// In the place of both superblocks' magic while a copy of META is being made.
-inline constexpr uint64_t kUnfinishedMagic = 0x3130595043534653;  // "SFSCPY01"
 
 // A block's checksum as it is stored: 0 means "not known".
 constexpr uint32_t known_checksum(uint32_t crc) {
@@ -254,8 +250,6 @@ inline constexpr uint64_t kMaxRunBlocks = (uint64_t{1} << 22) - 1;
 inline constexpr uint32_t kMaxRecordWords = 4096;  // 32 KiB
 
 // ---- The data device's first block, so that a lost META can be rebuilt.
-inline constexpr uint64_t kDataMagic = 0x3130415441445353;  // "SSDATA01"
-inline constexpr uint64_t kDumpMagic = 0x3130504d55445353;  // "SSDUMP01": a dump's first block
 struct DataLabel {
   uint64_t magic;
   uint32_t version;
@@ -278,7 +272,6 @@ struct AttachmentRecord {
 };
 static_assert(sizeof(AttachmentRecord) == 24);
 static_assert(std::has_unique_object_representations_v<AttachmentRecord>);
-inline constexpr uint64_t kAttachmentMagic = 0x3130484354415353;  // "SSATCH01"
 inline constexpr uint64_t kAttachmentOffset = kBlockSize - 512;
 static_assert(sizeof(DataLabel) <= kLabelOffset[1] &&
               kLabelOffset[1] + sizeof(DataLabel) <= kAttachmentOffset);

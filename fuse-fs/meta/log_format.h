@@ -9,8 +9,6 @@
 
 namespace streamfs::meta {
 
-inline constexpr uint64_t kChunkMagic = 0x3130474f4c534653;     // "SFSLOG01"
-inline constexpr uint64_t kSnapshotMagic = 0x31304e5344534653;  // "SFSDSN01"
 inline constexpr uint64_t kChunkBytesMax = 1024 * 1024;
 
 // First 64 bytes of a chunk; the payload follows: records with their bodies, then conditions,

@@ -12,6 +12,7 @@
 #include "base/checksum.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 
 namespace streamfs::meta {
 
@@ -53,7 +54,7 @@ Result<std::optional<LogChunk>> LogReader::read_at(uint64_t at) {
 
 bool LogReader::ours(LogChunkHeader header) const {
   const uint32_t checksum = std::exchange(header.checksum, 0);
-  return header.magic == kChunkMagic && header.number == next_ &&
+  return header.magic == wire::kChunkMagic && header.number == next_ &&
          checksum == crc32c(std::as_bytes(std::span(&header, 1))) &&
          std::ranges::equal(header.uuid, label_.geometry.uuid) &&
          header.payload_bytes <= kChunkBytesMax &&

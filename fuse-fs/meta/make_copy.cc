@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/meta/engine.h"
 #include "pmem/region.h"
 
@@ -19,7 +20,7 @@ constexpr uint64_t kPiece = 1024 * 1024;
 Result<void> mark_unfinished(pmem::Region& region) {
   pmem::Flushed flushed;
   for (const uint64_t offset : kSuperOffset) {
-    region.store_word(offset, kUnfinishedMagic);
+    region.store_word(offset, wire::kUnfinishedMagic);
     flushed += region.flush(offset, kWordSize);
   }
   region.fence(std::move(flushed));
@@ -52,7 +53,7 @@ pmem::Flushed copy_words(const pmem::Region& from, pmem::Region& region, uint64_
 
 bool is_unfinished_copy(const pmem::Region& region) {
   return std::ranges::any_of(kSuperOffset, [&](uint64_t offset) {
-    return offset + kWordSize <= region.size() && region.load(offset) == kUnfinishedMagic;
+    return offset + kWordSize <= region.size() && region.load(offset) == wire::kUnfinishedMagic;
   });
 }
 

@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/log_format.h"
 #include "fuse-fs/meta/log_reader.h"
@@ -247,7 +248,7 @@ Result<void> MetadataLog::write_chunk(Chunk chunk, uint64_t last_sequence) {
   const uint64_t payload = chunk.bytes.size() - sizeof(LogChunkHeader);
   head_block_ = place_of(blocks);
   LogChunkHeader header{};
-  header.magic = kChunkMagic;
+  header.magic = wire::kChunkMagic;
   header.number = next_chunk_;
   header.last_sequence = last_sequence;
   header.payload_bytes = static_cast<uint32_t>(payload);

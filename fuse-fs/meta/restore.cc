@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/meta/conditional_record.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/log_format.h"
@@ -109,7 +110,7 @@ Result<Restored> restore_from_log(pmem::Region& region, const DataLabel& label, 
                              std::to_string(label.geometry.meta_size) + " are needed"};
   }
   SFS_ASSIGN(const Geometry geometry, Geometry::from(label.geometry));
-  if (label.magic == kDataMagic && !places_make_sense(label))
+  if (label.magic == wire::kDataMagic && !places_make_sense(label))
     return Error{EIO, "the label of DATA is damaged"};
   SFS_ASSIGN(const SnapshotChoice choice, choose_snapshot(geometry, label, device));
   const SnapshotHeader& snapshot = choice.snapshot;

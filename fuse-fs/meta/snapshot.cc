@@ -14,6 +14,7 @@
 #include "base/checksum.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/record.h"
 #include "fuse-fs/meta/used_pages.h"
@@ -111,7 +112,8 @@ Result<ReadHeader> read_header(const DataLabel& label, uint64_t generation, LogD
   SFS_TRY(area.read(0, block));
   SnapshotHeader header;
   std::memcpy(&header, block.data(), sizeof(header));
-  const bool ours = header.magic == kSnapshotMagic && header.checksum == header_checksum(header) &&
+  const bool ours = header.magic == wire::kSnapshotMagic &&
+                    header.checksum == header_checksum(header) &&
                     std::ranges::equal(header.uuid, label.geometry.uuid) &&
                     header.generation % 2 == generation && header.first_block < label.log_blocks &&
                     header.sequence <= kMaxSequence && header.pages < area.blocks() &&
@@ -168,7 +170,7 @@ Result<SnapshotHeader> write_snapshot_pages(const pmem::Region& region, const Ge
   std::vector<std::byte> raw(index_length * kBlockSize);
   std::memcpy(raw.data(), index.data(), index.size() * sizeof(SnapshotPage));
   if (!raw.empty()) SFS_TRY(area.write(1, raw));
-  header.magic = kSnapshotMagic;
+  header.magic = wire::kSnapshotMagic;
   header.pages = pages.size();
   std::ranges::copy(geometry.super().uuid, header.uuid);
   header.index_checksum = crc32c(std::as_bytes(std::span(index)));

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/image.h"
 #include "pmem/region.h"
@@ -24,7 +25,7 @@ Copy read_copy(const pmem::Region& region, uint64_t offset) {
   Copy copy;
   if (offset + sizeof(Superblock) > region.size()) return copy;
   std::memcpy(&copy.super, region.at(offset), sizeof(Superblock));
-  if (copy.super.magic != kSuperMagic) return copy;
+  if (copy.super.magic != wire::kSuperMagic) return copy;
   const bool good = copy.super.checksum == superblock_checksum(copy.super);
   copy.state = good ? CopyState::kGood : CopyState::kDamaged;
   return copy;

@@ -16,6 +16,7 @@
 #include "base/event.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/image.h"
@@ -44,14 +45,14 @@ Result<std::optional<Attached>> read_attachments(blockdev::Device& device) {
   meta::AttachmentRecord record;
   std::memcpy(&record, block.bytes.data() + meta::kAttachmentOffset, sizeof record);
   const bool whole =
-      record.magic == meta::kAttachmentMagic && record.checksum == checksum_of(record);
+      record.magic == wire::kAttachmentMagic && record.checksum == checksum_of(record);
   return whole ? std::optional(Attached{record.count, record.mirror_token}) : std::nullopt;
 }
 
 Result<void> write_attachments(blockdev::Device& device, Attached attached) {
   blockdev::BlockBuffer block;
   SFS_TRY(read_first(device, block.bytes));
-  meta::AttachmentRecord record{meta::kAttachmentMagic, attached.count, 0, attached.mirror_token};
+  meta::AttachmentRecord record{wire::kAttachmentMagic, attached.count, 0, attached.mirror_token};
   record.checksum = checksum_of(record);
   std::memcpy(block.bytes.data() + meta::kAttachmentOffset, &record, sizeof record);
   {

@@ -18,6 +18,7 @@
 
 #include "base/assert.h"
 #include "base/result.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/pair/signature.h"
 #include "pmem/mirror_region.h"
@@ -90,7 +91,7 @@ Result<std::string> explain_no_superblock(const Side& side, const CopiesWanted& 
       any_superblock_has(*side.region, offsetof(meta::Superblock, uuid), uuid, sizeof uuid);
   if (ours && side.region->size() < wanted.label.geometry.meta_size)
     return std::string("it is cut short");
-  if (any_superblock_has(*side.region, 0, &meta::kSuperMagic, sizeof meta::kSuperMagic))
+  if (any_superblock_has(*side.region, 0, &wire::kSuperMagic, sizeof wire::kSuperMagic))
     return failure;  // of another version, or cut short
   if (meta::is_unfinished_copy(*side.region)) return std::string("it is an unfinished copy");
   SFS_ASSIGN(const auto holds, signature_of(*side.region));

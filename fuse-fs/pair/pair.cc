@@ -19,6 +19,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/engine.h"
@@ -176,7 +177,7 @@ Result<void> open_in_memory(const Search& search, OpenPair& pair) {
 // What is left of META where its superblock is gone: it is rebuilt, or it is said why not.
 Result<meta::Superblock> replace_lost(const Search& search, OpenPair& pair, const Error& failure) {
   const ConstBytes start(pair.region->at(0), std::min<uint64_t>(pair.region->size(), kBlockSize));
-  if (magic_of(start) == meta::kDataMagic) {
+  if (magic_of(start) == wire::kDataMagic) {
     return wrong_medium(search.meta_path + " is a data device, named as META: " + kHowToName);
   }
   // Of another version: it is somebody's, whatever it is on and whoever asked.
@@ -285,10 +286,10 @@ Result<meta::DataLabel> read_label(blockdev::Device& device) {
   batch.read(BlockNo{0}, block.bytes);
   SFS_TRY(batch.wait());
   const std::string& path = device.info().path;
-  if (magic_of(block.bytes) == meta::kSuperMagic) {
+  if (magic_of(block.bytes) == wire::kSuperMagic) {
     return wrong_medium(path + " is a META device, named as DATA: " + kHowToName);
   }
-  if (magic_of(block.bytes) == ssd::kImageMagic) {
+  if (magic_of(block.bytes) == wire::kImageMagic) {
     return wrong_medium(fmt::format("{} is an emulated SSD: name it emu:{}", path, path));
   }
   auto label = meta::parse_label(block.bytes);

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/meta/layout.h"
 #include "pmem/region.h"
@@ -74,9 +75,9 @@ Result<Found> Mirror::probe() const {
 Found own_magic(ConstBytes start) {
   uint64_t magic = 0;
   std::memcpy(&magic, start.data(), sizeof magic);
-  if (magic == meta::kDataMagic) return "a streamfs data device";
-  if (magic == meta::kSuperMagic) return "a streamfs metadata device";
-  if (magic == ssd::kImageMagic) return "an emulated SSD (name it emu:PATH to use it)";
+  if (magic == wire::kDataMagic) return "a streamfs data device";
+  if (magic == wire::kSuperMagic) return "a streamfs metadata device";
+  if (magic == wire::kImageMagic) return "an emulated SSD (name it emu:PATH to use it)";
   return std::nullopt;
 }
 

@@ -21,6 +21,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "base/wire/model_table.h"
 
 namespace streamfs::placement {

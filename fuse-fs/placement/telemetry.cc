@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "base/thread_number.h"
+#include "base/wire/magic.h"
 #include "base/wire/telemetry.h"
 
 namespace streamfs::placement {

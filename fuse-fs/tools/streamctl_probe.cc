@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "base/table.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/frontend/status_json.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/label.h"
@@ -71,7 +72,7 @@ Probed described(const char* type, const meta::Superblock& super) {
 std::optional<meta::Superblock> superblock_in(ConstBytes bytes) {
   meta::Superblock super{};
   std::memcpy(&super, bytes.data(), sizeof super);
-  if (super.magic != meta::kSuperMagic) return std::nullopt;
+  if (super.magic != wire::kSuperMagic) return std::nullopt;
   if (super.checksum != meta::superblock_checksum(super)) return std::nullopt;
   return super;
 }

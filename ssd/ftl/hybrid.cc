@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "pmem/region.h"
 #include "ssd/counters.h"
 #include "ssd/ftl/hybrid_layout.h"
@@ -55,14 +56,14 @@ Result<void> HybridFtl::format(const Geometry& geometry, pmem::Region& region) {
   region.store_word(HybridLayout::header(1), geometry.user_pages);
   region.store_word(HybridLayout::header(2), shape_of(geometry));
   region.fence(region.flush(0, region_bytes(geometry)));
-  region.store_word(HybridLayout::header(0), kHybridMagic);
+  region.store_word(HybridLayout::header(0), wire::kHybridMagic);
   region.fence(region.flush(0, kWordSize));
   return {};
 }
 
 Result<std::unique_ptr<HybridFtl>> HybridFtl::open(const Geometry& geometry, pmem::Region& region,
                                                    Nand& nand, Counters& counters) {
-  if (region.size() < kLineSize || region.load(HybridLayout::header(0)) != kHybridMagic)
+  if (region.size() < kLineSize || region.load(HybridLayout::header(0)) != wire::kHybridMagic)
     return Error{EINVAL, "not the persistent memory of a hybrid FTL"};
   const uint64_t user = region.load(HybridLayout::header(1)),
                  shape = region.load(HybridLayout::header(2));

@@ -18,8 +18,7 @@
 
 namespace streamfs::ssd {
 
-inline constexpr uint64_t kHybridMagic = 0x31304c5446594853;  // "SHYFTL01"
-inline constexpr uint32_t kHybridFrontiers = 2;               // host writes, copies
+inline constexpr uint32_t kHybridFrontiers = 2;  // host writes, copies
 inline constexpr uint32_t kHybridPool = kLineSize / kWordSize;
 
 class HybridLayout {

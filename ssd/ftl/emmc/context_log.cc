@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/checksum.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "ssd/ftl/emmc/active_block.h"
 #include "ssd/geometry.h"
 #include "ssd/image.h"
@@ -21,8 +22,6 @@
 
 namespace streamfs::ssd::emmc {
 namespace {
-
-constexpr uint32_t kPageMagic = 0x43474d45;  // "EMGC"
 
 struct PageHead {
   uint32_t magic;
@@ -137,7 +136,7 @@ bool ContextLog::append(const Context& context, std::span<const uint32_t> dirty_
     std::ranges::fill(page, std::byte{0});
     const size_t from = place * kPayload, some = std::min(kPayload, bytes.size() - from);
     std::memcpy(page.data() + sizeof(PageHead), bytes.data() + from, some);
-    PageHead head{kPageMagic, 0, generation_, place, static_cast<uint32_t>(pages)};
+    PageHead head{wire::kContextPageMagic, 0, generation_, place, static_cast<uint32_t>(pages)};
     std::memcpy(page.data(), &head, sizeof(head));
     head.checksum = page_checksum(page);
     std::memcpy(page.data(), &head, sizeof(head));
@@ -179,7 +178,8 @@ std::optional<ContextLog::Entry> ContextLog::read_entry(uint64_t page, uint64_t 
     if (page == end || image_.read_flash_pages(page, bytes) != 0) return std::nullopt;
     PageHead head{};
     std::memcpy(&head, bytes.data(), sizeof(head));
-    if (head.magic != kPageMagic || head.place != place || head.checksum != page_checksum(bytes))
+    if (head.magic != wire::kContextPageMagic || head.place != place ||
+        head.checksum != page_checksum(bytes))
       return std::nullopt;
     if (place == 0) {
       pages = head.pages;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/pair/format_pair.h"
@@ -227,7 +228,7 @@ TEST_F(MirroredPair, AnUnfinishedCopyIsMadeAgain) {
   use(a_, b_, "one", true);
   {
     auto region = pmem::open_region(b_, {}).value();
-    for (const uint64_t at : meta::kSuperOffset) region->store_word(at, meta::kUnfinishedMagic);
+    for (const uint64_t at : meta::kSuperOffset) region->store_word(at, wire::kUnfinishedMagic);
     for (uint64_t at = 5 << 20; at < 6 << 20; at += kWordSize) region->store_word(at, 1);
   }
   EXPECT_EQ(found(a_, b_), "one ");

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/directory.h"
 #include "fuse-fs/meta/engine.h"
@@ -353,7 +354,7 @@ TEST_F(HostileLog, AChunkWithoutRecordsIsNothingToReplay) {
   std::memcpy(&snapshot, &device_.bytes[label_.snapshot_first_block[1] * kBlockSize],
               sizeof(snapshot));
   LogChunkHeader chunk{};
-  chunk.magic = kChunkMagic;
+  chunk.magic = wire::kChunkMagic;
   chunk.number = snapshot.first_chunk;
   chunk.last_sequence = snapshot.sequence;
   std::memcpy(chunk.uuid, label_.geometry.uuid, sizeof(chunk.uuid));

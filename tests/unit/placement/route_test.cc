@@ -14,6 +14,7 @@
 
 #include "base/checksum.h"
 #include "base/types.h"
+#include "base/wire/magic.h"
 #include "base/wire/model_table.h"
 #include "base/wire/telemetry.h"
 #include "tests/unit/placement/memory_store.h"
