@@ -135,5 +135,5 @@ endfunction()
 include(GoogleTest)
 add_custom_target(unit_tests)
 # Those that start threads: what the thread sanitizer is built for.
-set(STREAMFS_THREADED_TESTS pmem_test uring_test trace_test ssd_test lab_test blockdev_test meta_test placement_test data_test)
+set(STREAMFS_THREADED_TESTS base_test pmem_test uring_test trace_test ssd_test lab_test blockdev_test meta_test placement_test data_test)
 add_custom_target(threaded_tests)
