@@ -41,7 +41,7 @@ std::vector<WriteView> views() {
 
 // A page's lifetime and class, from what is known of it: what placement would do on a write.
 void JudgePage(benchmark::State& state) {
-  const Logistic logistic;
+  const Logistic<kHistoryTokens> logistic;
   const Landmarks landmarks(kLive);
   Classes classes(8, landmarks);
   const std::vector<WriteView> writes = views();

@@ -34,10 +34,17 @@ Landmarks::Landmarks(uint64_t live_pages) : live_pages_(live_pages) {
 }
 
 float Landmarks::lifetime(const Scores& scores) const {
+  std::array<float, kLandmarks> lives;
+  for (uint32_t j = 0; j < kLandmarks; ++j) lives[j] = 1 / (1 + std::exp(-scores[j]));
+  return lifetime_of(lives);
+}
+
+// A write does not live to a landmark if it does not live to an earlier one.
+float Landmarks::lifetime_of(const std::array<float, kLandmarks>& lives) const {
   float sum = 0;
   float alive = 1;
   for (uint32_t j = 0; j < kLandmarks; ++j) {
-    alive = std::min(alive, 1 / (1 + std::exp(-scores[j])));
+    alive = std::min(alive, lives[j]);
     sum += alive * steps_[j];
   }
   return sum;

@@ -20,12 +20,16 @@ namespace streamfs::learning {
 inline constexpr uint32_t kLandmarks = 16;
 using Scores = std::array<float, kLandmarks>;  // shrunk log odds of living that long
 
+template <uint32_t kCount>
 class Logistic {
  public:
   Logistic();
-  Scores score(const Tokens& tokens) const;
+  Scores score(const Tokens<kCount>& tokens) const;
   // `lived`: whether the write with these tokens was alive at landmark j's age.
-  void train(uint32_t landmark, const Tokens& tokens, bool lived);
+  void train(uint32_t landmark, const Tokens<kCount>& tokens, bool lived);
+  float weight(uint32_t row, uint32_t landmark) const {
+    return rows_[row][landmark / kHalf].weights[landmark % kHalf];
+  }
 
  private:
   static constexpr float kRate = 0.025F;

@@ -50,6 +50,13 @@ class PageHistory {
     const Group* const group = find_group(page);
     return group == nullptr ? PageLife{} : group->pages[page % kGroupPages];
   }
+  // Returns whether the data that was written to `page` at `clock` is alive. A forgotten page
+  // counts as alive: it was not written again, or its group would not be the oldest. A trim goes
+  // unseen.
+  bool lives(uint64_t page, uint64_t clock) const {
+    const PageLife life = find(page);
+    return !life.ever || (life.alive && life.written == static_cast<uint32_t>(clock));
+  }
   // Returns the page's group, counts it as used, and replaces another one if it is new.
   // Requires: page < size().
   Group& group_of(uint64_t page);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 
 #include "base/mix.h"
 #include "learning/write_view.h"
@@ -11,17 +12,16 @@ namespace {
 
 class Writer {
  public:
-  explicit Writer(Tokens& out) : out_(out) {}
+  explicit Writer(std::span<Token> out) : out_(out) {}
   // Values of one kind of token; small, or spread by the mixing.
   void put(std::initializer_list<uint64_t> values) {
     uint64_t hash = next_ + 1;
     for (const uint64_t value : values) hash = (hash ^ value) * 0x9e3779b97f4a7c15 + (hash >> 29);
     out_[next_++] = static_cast<Token>(mix64(hash) >> (64 - 8 * sizeof(Token)));
   }
-  uint32_t count() const { return next_; }
 
  private:
-  Tokens& out_;
+  std::span<Token> out_;
   uint32_t next_ = 0;
 };
 
@@ -72,13 +72,37 @@ void put_contexts(const WriteView& w, Writer& to) {
 
 }  // namespace
 
-Tokens tokens_of(const WriteView& write) {
-  Tokens out{};
+Tokens<kHistoryTokens> tokens_of(const WriteView& write) {
+  Tokens<kHistoryTokens> out{};
   Writer to(out);
   put_alone(write, to);
   put_shapes(write, to);
   put_places(write, to);
   put_contexts(write, to);
+  to.put({});  // bias
+  return out;
+}
+
+Tokens<kPathTokens> tokens_of(const PathView& w) {
+  const uint64_t at_1m = w.page >> 8, at_16m = w.page >> 12, at_128m = w.page >> 15;
+  Tokens<kPathTokens> out{};
+  Writer to(out);
+  for (const uint8_t value : {w.length, w.offset, w.tail, w.age}) to.put({value});
+  to.put({w.length, w.tail, w.offset, w.age});
+  to.put({w.age, w.length});
+  to.put({at_1m});
+  to.put({at_1m, w.length, w.tail});
+  to.put({at_1m, w.age});
+  to.put({at_16m});
+  to.put({at_16m, w.length, w.tail, w.offset});
+  to.put({at_16m, w.age});
+  to.put({at_128m, w.length, w.age});
+  to.put({w.vstream});
+  to.put({w.vstream, w.length, w.tail});
+  to.put({w.vstream, w.age, w.tail});
+  to.put({w.expected});
+  to.put({w.expected, w.length, w.tail});
+  to.put({w.expected, w.age, w.tail});
   to.put({});  // bias
   return out;
 }

@@ -1,5 +1,7 @@
 // A write's tokens: its features, single and in combinations, each hashed to a row of weights.
-// Thread safety: a pure function.
+// History tokens need what LifetimeModel remembers; path tokens need only what the filesystem knows
+// when it places a write.
+// Thread safety: pure functions.
 #pragma once
 
 #include <array>
@@ -11,19 +13,22 @@ namespace streamfs::learning {
 
 inline constexpr uint32_t kTokenValues = 1U << 16;
 inline constexpr uint32_t kRows = 2 * kTokenValues;  // of weights
-inline constexpr uint32_t kTokens = 40;
+inline constexpr uint32_t kHistoryTokens = 40, kPathTokens = 20;
 
 // The first half of the tokens shares one half of the rows, the second half the other. A token
 // thus fits two bytes, because many writes keep their tokens until they reach the last landmark.
 using Token = uint16_t;
-using Tokens = std::array<Token, kTokens>;
+template <uint32_t kCount>
+using Tokens = std::array<Token, kCount>;
 static_assert(kTokenValues == 1U << (8 * sizeof(Token)));
 
-// Returns the row of weights of the token at index `place` of Tokens.
+// Returns the row of weights of the token at index `place` of Tokens<kCount>.
+template <uint32_t kCount>
 constexpr uint32_t row_of(uint32_t place, Token token) {
-  return (place < kTokens / 2 ? 0U : kTokenValues) + token;
+  return (place < kCount / 2 ? 0U : kTokenValues) + token;
 }
 
-Tokens tokens_of(const WriteView& write);
+Tokens<kHistoryTokens> tokens_of(const WriteView& write);
+Tokens<kPathTokens> tokens_of(const PathView& write);
 
 }  // namespace streamfs::learning

@@ -1,11 +1,29 @@
 // The features of a page write, as they are when it arrives and before it is counted.
-// Thread safety: a value.
+// Thread safety: values.
 #pragma once
 
 #include <cstdint>
 
 namespace streamfs::learning {
 
+// The features that the filesystem knows when it places a write.
+struct PathView {
+  uint64_t page = 0;  // on the device
+  uint16_t vstream = 0;
+  uint8_t expected = 0;                      // as in WriteView
+  uint8_t length = 0, offset = 0, tail = 0;  // as in WriteView
+  uint8_t age = 0;  // age class of the overwritten data (base/wire/model_table.h)
+
+  // Returns whether both have the same tokens.
+  bool like(const PathView& other) const {
+    return page >> kPageShift == other.page >> kPageShift && vstream == other.vstream &&
+           expected == other.expected && length == other.length && offset == other.offset &&
+           tail == other.tail && age == other.age;
+  }
+  static constexpr uint32_t kPageShift = 8;  // the finest place that tokens tell apart: 1 MiB
+};
+
+// The features that LifetimeModel knows.
 struct WriteView {
   uint64_t page = 0;  // on the device
   uint16_t vstream = 0;

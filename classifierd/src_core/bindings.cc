@@ -216,22 +216,26 @@ py::array_t<float> feed_views(Views& views, const py::array& records) {
 
 // A row of tokens a write. Throws std::invalid_argument for rows of another width, or what is no
 // token.
-std::vector<learning::Tokens> tokens_in(const Array<uint32_t>& tokens) {
-  if (tokens.ndim() != 2 || tokens.shape(1) != learning::kTokens) {
+using Tokens = learning::Tokens<learning::kHistoryTokens>;
+using Logistic = learning::Logistic<learning::kHistoryTokens>;
+
+std::vector<Tokens> tokens_in(const Array<uint32_t>& tokens) {
+  if (tokens.ndim() != 2 || tokens.shape(1) != learning::kHistoryTokens) {
     throw std::invalid_argument("so many tokens a write as TOKENS says are needed");
   }
   const std::span<const uint32_t> flat(tokens.data(), static_cast<size_t>(tokens.size()));
   if (std::ranges::any_of(flat, [](uint32_t token) { return token >= learning::kTokenValues; })) {
     throw std::invalid_argument("what is no token: it is too large");
   }
-  std::vector<learning::Tokens> out(flat.size() / learning::kTokens);
+  std::vector<Tokens> out(flat.size() / learning::kHistoryTokens);
   for (size_t i = 0; i < flat.size(); ++i) {
-    out[i / learning::kTokens][i % learning::kTokens] = static_cast<learning::Token>(flat[i]);
+    out[i / learning::kHistoryTokens][i % learning::kHistoryTokens] =
+        static_cast<learning::Token>(flat[i]);
   }
   return out;
 }
 
-void train_logistic(learning::Logistic& model, uint32_t landmark, const Array<uint32_t>& tokens,
+void train_logistic(Logistic& model, uint32_t landmark, const Array<uint32_t>& tokens,
                     const Array<uint8_t>& lived) {
   const auto writes = tokens_in(tokens);
   const auto labels = span_of(lived);
@@ -241,7 +245,7 @@ void train_logistic(learning::Logistic& model, uint32_t landmark, const Array<ui
   for (size_t i = 0; i < writes.size(); ++i) model.train(landmark, writes[i], labels[i] != 0);
 }
 
-py::array_t<float> score_logistic(const learning::Logistic& model, const Array<uint32_t>& tokens) {
+py::array_t<float> score_logistic(const Logistic& model, const Array<uint32_t>& tokens) {
   const auto writes = tokens_in(tokens);
   py::array_t<float> out({writes.size(), size_t{learning::kLandmarks}});
   for (size_t i = 0; i < writes.size(); ++i) {
@@ -348,8 +352,9 @@ void bind_learning(py::module_& m) {
       .def("fit", &fit_backoff, py::arg("table"), py::arg("contexts"))
       .def("predict", &predict, py::arg("vstreams"));
   py::class_<Predictor>(m, "Predictor")
-      .def(py::init<uint64_t, uint64_t, std::vector<uint32_t>>(), py::arg("device_pages"),
-           py::arg("live_pages"), py::arg("classes"))
+      .def(py::init<uint64_t, uint64_t, std::vector<uint32_t>, std::string>(),
+           py::arg("device_pages"), py::arg("live_pages"), py::arg("classes"),
+           py::arg("features") = "history")
       .def("feed", &feed_model, py::arg("records"), py::arg("expected") = Array<uint8_t>(0))
       .def_property_readonly("clock", &Predictor::clock)
       .def_property_readonly("landmarks", &Predictor::landmarks)
@@ -358,9 +363,9 @@ void bind_learning(py::module_& m) {
   py::class_<Views>(m, "Views")
       .def(py::init<uint64_t, uint64_t>(), py::arg("device_pages"), py::arg("live_pages"))
       .def("feed", &feed_views, py::arg("records"));
-  m.attr("TOKENS") = learning::kTokens;
+  m.attr("TOKENS") = learning::kHistoryTokens;
   m.attr("TOKEN_VALUES") = learning::kTokenValues;
-  py::class_<learning::Logistic>(m, "Logistic")
+  py::class_<Logistic>(m, "Logistic")
       .def(py::init<>())
       .def("train", &train_logistic, py::arg("landmark"), py::arg("tokens"), py::arg("lived"))
       .def("score", &score_logistic, py::arg("tokens"));

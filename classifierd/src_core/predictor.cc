@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <span>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/wire/model_table.h"
@@ -10,20 +13,36 @@
 #include "classifierd/src_core/record_check.h"
 #include "learning/classes.h"
 #include "learning/lifetime_model.h"
+#include "learning/path_model.h"
+#include "learning/request.h"
 
 namespace streamfs::classifier {
 
 using wire::TelemetryRecord;
 
+namespace {
+
+using Model = std::variant<learning::LifetimeModel, learning::PathModel>;
+
+Model model_of(const std::string& features, uint64_t device_pages, uint64_t live_pages) {
+  if (features == "path")
+    return Model(std::in_place_type<learning::PathModel>, device_pages, live_pages);
+  if (features == "history")
+    return Model(std::in_place_type<learning::LifetimeModel>, device_pages, live_pages);
+  throw std::invalid_argument("features are path or history");
+}
+
+}  // namespace
+
 Predictor::Predictor(uint64_t device_pages, uint64_t live_pages,
-                     const std::vector<uint32_t>& classes)
-    : model_(device_pages, live_pages) {
+                     const std::vector<uint32_t>& classes, const std::string& features)
+    : model_(model_of(features, device_pages, live_pages)) {
   if (classes.empty()) throw std::invalid_argument("no number of classes");
   for (const uint32_t count : classes) {
     if (count < 1 || count > learning::Classes::kCountMax) {
       throw std::invalid_argument("between 1 and 128 classes");
     }
-    cuts_.emplace_back(count, model_.landmarks());
+    cuts_.emplace_back(count, axis());
   }
 }
 
@@ -33,10 +52,17 @@ std::vector<uint8_t> Predictor::feed(std::span<const TelemetryRecord> records,
     throw std::invalid_argument("expected lifetimes: a row for each vStream there can be");
   }
   std::vector<uint8_t> out;
+  std::visit([&](auto& model) { feed_to(model, records, expected, out); }, model_);
+  return out;
+}
+
+template <typename Model>
+void Predictor::feed_to(Model& model, std::span<const TelemetryRecord> records,
+                        std::span<const uint8_t> expected, std::vector<uint8_t>& out) {
   for (const TelemetryRecord& record : records) {
     if (!believable(record, kCapacityBlocksMax)) continue;
     if (record.kind == wire::TelemetryKind::kTrim) {
-      model_.trim(record.block, record.pages);
+      model.trim(record.block, record.pages);
       continue;
     }
     learning::Request request{.page = record.block,
@@ -47,13 +73,12 @@ std::vector<uint8_t> Predictor::feed(std::span<const TelemetryRecord> records,
                               .age = record.age};
     const uint32_t row = uint32_t{record.vstream} * wire::kShapeStride;
     if (!expected.empty()) request.expected = expected.subspan(row, wire::kShapes);
-    model_.write(request, [&](float lifetime, bool follows) {
+    model.write(request, [&](float lifetime, bool follows) {
       for (learning::Classes& cut : cuts_) {
         out.push_back(static_cast<uint8_t>(cut.place(lifetime, follows)));
       }
     });
   }
-  return out;
 }
 
 }  // namespace streamfs::classifier

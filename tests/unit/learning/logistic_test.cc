@@ -16,7 +16,7 @@ namespace {
 // online trembles, so it is the mean that has to be right: in order, and on the right side of even.
 TEST(Logistic, ItsScoresAreInTheOrderOfWhatItWasShown) {
   constexpr int kWarmUp = 100'000, kBetween = 10'000, kLooks = 30;
-  Logistic model;
+  Logistic<kHistoryTokens> model;
   std::mt19937 random(1);
   std::uniform_real_distribution<double> uniform;
   const auto true_chance = [](uint8_t length) { return (length + 1) / 10.0; };
@@ -45,8 +45,8 @@ TEST(Tokens, TellWritesApartAndAreTheSameForTheSame) {
   EXPECT_EQ(tokens_of(one), tokens_of(other));
   other.tail = 3;
   EXPECT_NE(tokens_of(one), tokens_of(other));
-  EXPECT_LT(row_of(kTokens - 1, UINT16_MAX), kRows);
-  EXPECT_NE(row_of(0, 7), row_of(kTokens - 1, 7)) << "they share no rows";
+  EXPECT_LT(row_of<kHistoryTokens>(kHistoryTokens - 1, UINT16_MAX), kRows);
+  EXPECT_NE(row_of<kHistoryTokens>(0, 7), row_of<kHistoryTokens>(kHistoryTokens - 1, 7)) << "they share no rows";
 }
 
 }  // namespace

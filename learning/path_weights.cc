@@ -1,0 +1,53 @@
+#include "learning/path_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include "learning/landmarks.h"
+#include "learning/logistic.h"
+#include "learning/tokens.h"
+
+namespace streamfs::learning {
+namespace {
+
+// The logistic function of a sum of weights, in kUnit; beyond the ends it is 0 or 1 to three
+// digits.
+constexpr int32_t kSumMax = 255;
+
+const std::array<float, 2 * kSumMax + 1>& chances() {
+  static const auto table = [] {
+    std::array<float, 2 * kSumMax + 1> out;
+    for (int32_t sum = -kSumMax; sum <= kSumMax; ++sum)
+      out[sum + kSumMax] = 1 / (1 + std::exp(-static_cast<float>(sum) * PathWeights::kUnit));
+    return out;
+  }();
+  return table;
+}
+
+}  // namespace
+
+PathWeights::PathWeights(const Logistic<kPathTokens>& model) : rows_(kRows) {
+  for (uint32_t row = 0; row < kRows; ++row) {
+    for (uint32_t j = 0; j < kLandmarks; ++j) {
+      const float units = std::clamp(model.weight(row, j) / kUnit, -127.0F, 127.0F);
+      rows_[row][j] = static_cast<int8_t>(units + (units < 0 ? -0.5F : 0.5F));
+    }
+  }
+}
+
+float PathWeights::lifetime(const Tokens<kPathTokens>& tokens, const Landmarks& landmarks) const {
+  std::array<int16_t, kLandmarks> sums{};
+  for (uint32_t i = 0; i < kPathTokens; ++i) {
+    const Row& row = rows_[row_of<kPathTokens>(i, tokens[i])];
+    for (uint32_t j = 0; j < kLandmarks; ++j) sums[j] = static_cast<int16_t>(sums[j] + row[j]);
+  }
+  const auto& chance = chances();
+  std::array<float, kLandmarks> lives;
+  for (uint32_t j = 0; j < kLandmarks; ++j)
+    lives[j] = chance[std::clamp<int32_t>(sums[j], -kSumMax, kSumMax) + kSumMax];
+  return landmarks.lifetime_of(lives);
+}
+
+}  // namespace streamfs::learning

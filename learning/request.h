@@ -1,0 +1,43 @@
+// A write request as the filesystem got it, whole or a part of it.
+// Thread safety: a value.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "base/mix.h"
+#include "base/wire/model_table.h"
+
+namespace streamfs::learning {
+
+struct Request {
+  uint64_t page = 0;  // on the device, of this part
+  uint32_t pages = 0;
+  uint32_t whole_pages = 0;  // of the whole request
+  uint32_t offset = 0;       // of this part in the request, pages
+  uint16_t vstream = 0;
+  uint8_t age = 0;  // age class of the overwritten data (base/wire/model_table.h)
+  // The life table's row for the vStream: by shape (base/wire/model_table.h), half_log2 of the
+  // expected lifetime plus one, or 0 if unknown. Empty: no row.
+  std::span<const uint8_t> expected = {};
+
+  // Returns what the life table expects of the page at `index` of this part; 0: nothing.
+  uint8_t expected_of(uint32_t index) const {
+    const uint32_t shape = wire::shape_of(whole_pages, offset + index, age);
+    return shape < expected.size() ? expected[shape] : uint8_t{0};
+  }
+  // Returns the pages of the request that follow the page at `index` of this part.
+  uint32_t tail_of(uint32_t index) const {
+    return whole_pages - 1 - std::min(offset + index, whole_pages - 1);
+  }
+  // Returns whether a model learns from the page at `index` of this part. Inner pages mostly share
+  // their fate: a model that learned from each would be sure of what it saw once.
+  bool teaches(uint32_t index) const {
+    constexpr uint64_t kInnerOneIn = 16;
+    const bool inner = offset + index > 0 && offset + index + 2 < whole_pages;
+    return !inner || mix64(page + index) % kInnerOneIn == 0;
+  }
+};
+
+}  // namespace streamfs::learning

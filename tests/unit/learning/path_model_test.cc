@@ -1,0 +1,101 @@
+#include "learning/path_model.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <random>
+
+#include "base/wire/model_table.h"
+#include "learning/landmarks.h"
+#include "learning/logistic.h"
+#include "learning/path_weights.h"
+#include "learning/request.h"
+#include "learning/tokens.h"
+#include "learning/write_view.h"
+
+namespace streamfs::learning {
+namespace {
+
+constexpr uint64_t kLive = 16384;
+
+PathView random_view(std::mt19937& random) {
+  const auto below = [&](uint32_t end) { return static_cast<uint8_t>(random() % end); };
+  return {.page = random() % 4096,
+          .vstream = below(2),
+          .expected = below(2),
+          .length = below(3),
+          .offset = below(2),
+          .tail = below(2),
+          .age = below(wire::kAgeClasses)};
+}
+
+TEST(PathTokens, AreEqualExactlyForViewsThatAreAlike) {
+  std::mt19937 random(1);
+  int alike = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    const PathView one = random_view(random), other = random_view(random);
+    ASSERT_EQ(one.like(other), tokens_of(one) == tokens_of(other));
+    alike += one.like(other) ? 1 : 0;
+  }
+  EXPECT_GT(alike, 10);
+}
+
+TEST(PathWeights, ABytePerWeightPredictsAsTheModelDoes) {
+  std::mt19937 random(2);
+  std::uniform_real_distribution<double> uniform;
+  Logistic<kPathTokens> model;
+  for (int i = 0; i < 300'000; ++i) {
+    const PathView view = random_view(random);
+    const auto landmark = static_cast<uint32_t>(random() % kLandmarks);
+    const double chance = (view.age + 1.0) / (wire::kAgeClasses + 1.0);
+    model.train(landmark, tokens_of(view), uniform(random) < chance);
+  }
+  const Landmarks landmarks(kLive);
+  const PathWeights weights(model), none;
+  double error = 0, moved = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const Tokens<kPathTokens> tokens = tokens_of(random_view(random));
+    const float exact = landmarks.lifetime(model.score(tokens));
+    error += std::abs(double{weights.lifetime(tokens, landmarks)} - double{exact}) / 1000;
+    moved += std::abs(double{none.lifetime(tokens, landmarks)} - double{exact}) / 1000;
+  }
+  EXPECT_LT(error, 0.05);
+  EXPECT_GT(moved, 20 * error) << "the test shows nothing if the model learned nothing";
+}
+
+// Two vStreams take turns. Their pages die after a 64th and after half of what is live.
+TEST(PathModel, TellsVStreamsApart) {
+  PathModel model(2 * kLive, kLive);
+  std::array<double, 2> sum{};
+  std::array<uint64_t, 2> written{};
+  constexpr std::array<uint64_t, 2> kPages = {kLive / 128, kLive / 4};
+  for (uint64_t i = 0; i < 20 * kLive; ++i) {
+    const uint32_t v = i % 2;
+    const uint64_t page = v * kLive + written[v]++ % kPages[v];
+    model.write({.page = page, .pages = 1, .whole_pages = 1, .vstream = static_cast<uint16_t>(v)},
+                [&](float lifetime, bool follows) {
+                  EXPECT_FALSE(follows);
+                  if (i >= 15 * kLive) sum[v] += double{lifetime};
+                });
+  }
+  EXPECT_EQ(model.clock(), 20 * kLive);
+  EXPECT_GT(sum[1] / (2.5 * kLive), sum[0] / (2.5 * kLive) + 2);
+}
+
+TEST(PathModel, APageBeyondTheDeviceGetsTheLongestLifetime) {
+  PathModel model(8, kLive);
+  int placed = 0;
+  model.write({.page = 7, .pages = 2, .whole_pages = 2}, [&](float lifetime, bool follows) {
+    EXPECT_EQ(follows, placed == 1);
+    if (placed++ == 1) {
+      EXPECT_EQ(lifetime, model.landmarks().longest());
+    }
+  });
+  EXPECT_EQ(model.clock(), 1U);
+  model.trim(8, 1);
+}
+
+}  // namespace
+}  // namespace streamfs::learning
