@@ -118,8 +118,8 @@ struct Recovery {
   uint64_t last_sequence = 0;
 };
 // Reads the rings, makes every committed record home and raises the watermark past all of them.
-// Of a mirror, it reads both copies, and gives each copy the records and bodies that only the other
-// has before any home word changes.
+// If META is kept twice, it reads both copies, and gives each copy the records and bodies that only
+// the other has, before any home word changes.
 // Errors: EIO, a committed record points outside what it may change, the watermark is no journal's,
 // or pages of every copy of META are lost.
 // After a crash during recovery: the next recovery does it again.

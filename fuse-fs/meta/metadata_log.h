@@ -76,7 +76,7 @@ class MetadataLog {
   // shipped and settled.
   uint64_t end();
 
-  // What was shipped. The caller flushes the device, which makes it durable, and then calls
+  // The state after a ship(). The caller flushes the device, which makes it durable, and then calls
   // made_durable().
   struct Shipped {
     TxId last;     // every record up to it
