@@ -16,11 +16,11 @@ namespace {
 
 constexpr uint64_t kTimes = 16;
 constexpr uint64_t kAtLeast = uint64_t{1} << 30;
-// Huge pages, and devdax devices of 1 GiB pages, want the file's offset 0 at such an address.
+// Alignments of offset 0 of the file, for huge pages and for devdax devices with 1 GiB pages.
 constexpr uint64_t kHugePage = uint64_t{2} << 20;
 constexpr uint64_t kHugestPage = uint64_t{1} << 30;
 
-// [base, base + bytes) at a multiple of `alignment`, nothing if refused.
+// Reserves `bytes` of addresses at a multiple of `alignment`. nullptr: refused.
 std::byte* reserve_aligned(uint64_t bytes, uint64_t alignment) {
   const uint64_t asked = bytes + alignment;
   void* got = mmap(nullptr, asked, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -18,14 +18,15 @@
 namespace streamfs::pmem {
 namespace {
 
-// What the handler reads. `end` is stored last and cleared first: 0 is a free slot.
+// A watched range, as the signal handler reads it. `end` is stored last and cleared first: 0 is a
+// free slot.
 struct Watched {
   std::atomic<uintptr_t> begin{0}, end{0};
   std::atomic<uint64_t> lost{0};
 };
 static_assert(std::atomic<uintptr_t>::is_always_lock_free);
 
-// Signals belong to the process, and so do these.
+// These are global, because signals belong to the process.
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 std::array<Watched, 128> watched;
 Mutex making;  // leaf
@@ -42,7 +43,8 @@ Watched* find(uintptr_t address) {
   return found == watched.end() ? nullptr : &*found;
 }
 
-// Filled elsewhere and moved there whole: no other thread sees anything in between.
+// Puts words of ones in the place of a lost page. They are filled elsewhere and moved there as a
+// whole, so that no other thread sees a state in between.
 bool put_ones(uintptr_t address, uint64_t bytes) {
   void* const ones =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -56,7 +58,8 @@ bool put_ones(uintptr_t address, uint64_t bytes) {
   return false;
 }
 
-// A devdax mapping can only be parted at its pages, which may be large.
+// Replaces the page around an address. A devdax mapping can be split only at its pages, which may
+// be large.
 bool replace(const Watched& range, uintptr_t address, uint64_t least) {
   for (const uint64_t bytes : {uint64_t{kBlockSize}, uint64_t{2} << 20, uint64_t{1} << 30}) {
     const uintptr_t from = round_down(address, bytes);
@@ -66,8 +69,8 @@ bool replace(const Watched& range, uintptr_t address, uint64_t least) {
   return false;
 }
 
-// As if there were no handler of ours: one that returns, or the end of the process at the same
-// instruction (a signal that somebody sent has none, and is sent again).
+// Acts as if this handler were not installed: calls the former handler, or ends the process at the
+// same instruction. (A signal that a process sent has no instruction, and is sent again.)
 void pass_on(int signal, siginfo_t* info, void* context) {
   if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
@@ -107,7 +110,7 @@ Result<void> install() {
   return sigaction(SIGBUS, &ours, &before) == 0 ? Result<void>() : Error{errno, "sigaction"};
 }
 
-// Unless somebody has put theirs over ours.
+// Restores the former handler, unless another one has replaced ours.
 void uninstall() {
   struct sigaction now{};
   const bool known = sigaction(SIGBUS, nullptr, &now) == 0;

@@ -28,7 +28,8 @@ struct Line {
   size_t flushed = 0;  // the next fence makes this many certain
 };
 
-// One thing that independently reached the media or did not: versions in order, 0 of them = none.
+// A unit that reached the media or did not, independently of others: its versions in order. Taking
+// 0 of them means that none reached the media.
 using Choice = std::vector<Store>;
 
 uint64_t mix(uint64_t x) {
@@ -156,7 +157,7 @@ class Explorer {
     if (options_.copy_bytes > 0) visit_copies(all, every, where);
   }
 
-  // One copy has all or nothing; the other nothing, all, or what chance says.
+  // Gives one copy all stores or none, and the other none, all, or a random choice.
   void visit_copies(const std::vector<Choice>& all, const std::vector<size_t>& every,
                     const char* where) {
     for (size_t sample = 0; sample < options_.samples && !stopped_; ++sample) {
@@ -181,7 +182,7 @@ class Explorer {
         put(durable_, hash, all[i][k]);
       }
     }
-    // The same bytes after more operations are another promise to check.
+    // The same bytes after more operations have to keep other promises, so they are visited again.
     auto& seen = options_.seen != nullptr ? *options_.seen : seen_;
     if (seen.insert(hash ^ mix(marks_)).second) {
       ++visited_;

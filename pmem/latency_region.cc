@@ -21,7 +21,7 @@ using SteadyClock = std::chrono::steady_clock;
 struct PerThread {
   bool charges = true;
   uint64_t line_read = ~uint64_t{0};
-  SteadyClock::time_point programmed;  // all this thread has flushed
+  SteadyClock::time_point programmed;  // when all lines that this thread has flushed are programmed
 };
 
 PerThread& mine() {
@@ -68,7 +68,7 @@ class LatencyRegionImpl final : public LatencyRegion {
   Result<void> make_durable() override { return {}; }
 
  private:
-  // Words of the line that the medium does not hold yet; it does from now on.
+  // Returns how many words of the line the medium did not hold, and stores them there.
   uint64_t take_changed(uint64_t offset) {
     uint64_t changed = 0;
     for (uint64_t at = offset; at < offset + kLineSize; at += kWordSize) {

@@ -51,14 +51,14 @@ class FileDescriptor {
   int fd_;
 };
 
-// What a mapping is, and whether lines have to be written back to it for a fence to hold.
+// The class of a mapping, and whether a fence needs lines to be written back.
 struct Nature {
   MetaClass meta_class = MetaClass::kVolatile;
   bool write_back = false;
-  std::string medium;  // for people
+  std::string medium;  // for messages
 };
 
-// How every part of one file is mapped.
+// How all parts of a file are mapped.
 struct Mapping {
   int protection = PROT_READ | PROT_WRITE;
   int flags = MAP_PRIVATE;
@@ -91,7 +91,8 @@ class MappedRegion final : public Region {
   void write_back_line(uint64_t offset) override {
     if (mapping_.nature.write_back) write_back_(map_ + offset);
   }
-  // A process crash keeps every store of the program's order; only persistent memory needs more.
+  // After a kill of the process every store is kept, in program order. Only persistent memory needs
+  // a fence.
   void drain() override {
     if (meta_class() == MetaClass::kPersistent) store_fence();
   }
@@ -104,7 +105,7 @@ class MappedRegion final : public Region {
 
  private:
   Result<void> lengthen_file(uint64_t old_length, uint64_t size);
-  // One msync serves every caller that arrived before it began.
+  // Group commit: an msync serves every caller that arrived before it began.
   Result<void> group_msync() {
     std::unique_lock lock(group_mutex_);
     const uint64_t wanted = ++requested_;
@@ -130,7 +131,7 @@ class MappedRegion final : public Region {
   FileDescriptor fd_;
   std::string path_;
   AddressRange addresses_;
-  BusErrorWatch watch_;  // after the addresses: ends before they go
+  BusErrorWatch watch_;  // declared after the addresses, so that it ends before they do
   std::byte* map_;
   Mapping mapping_;
   WriteBackLine write_back_;
@@ -138,7 +139,7 @@ class MappedRegion final : public Region {
   std::condition_variable group_done_;
   uint64_t requested_ = 0, finished_ = 0;
   bool running_ = false;
-  int last_error_ = 0;  // sticky: after a failed msync nothing may claim to be durable
+  int last_error_ = 0;  // sticky: after a failed msync no data may be called durable
 };
 
 Result<void> lock_with_wait(int fd, const std::string& path, double wait_seconds) {
@@ -158,7 +159,7 @@ std::string sysfs_line(const std::string& path) {
   return line;
 }
 
-// devdax: the size is in sysfs.
+// Returns the size of a devdax device, which is in sysfs.
 Result<uint64_t> devdax_size(const struct stat& st) {
   const std::string size = sysfs_line("/sys/dev/char/" + std::to_string(major(st.st_rdev)) + ":" +
                                       std::to_string(minor(st.st_rdev)) + "/size");
@@ -167,7 +168,7 @@ Result<uint64_t> devdax_size(const struct stat& st) {
   return bytes;
 }
 
-// ADR covers the memory controller, eADR the caches too.
+// Returns the nature of a DAX mapping. ADR covers the memory controller, eADR the caches too.
 Nature nature_of_dax(const struct stat& st) {
   const bool is_char = S_ISCHR(st.st_mode);
   const std::string domain =
@@ -178,8 +179,8 @@ Nature nature_of_dax(const struct stat& st) {
   return {MetaClass::kVolatile, false, medium};
 }
 
-// For pages of the kernel a write-back instruction buys nothing: a process crash keeps them anyway
-// and a power cut needs sync().
+// Returns the nature of a mapping of the page cache, which needs no write-back instructions: a kill
+// of the process keeps the pages, and a power cut needs sync().
 Nature nature_of_plain_file(int fd) {
   struct statfs fs{};
   if (fstatfs(fd, &fs) != 0) return {MetaClass::kVolatile, false, "file"};
@@ -193,7 +194,7 @@ Result<uint64_t> file_size(int fd, const std::string& path, const OpenOptions& o
   auto size = static_cast<uint64_t>(st.st_size);
   if (options.size > size) {
     if (ftruncate(fd, static_cast<off_t>(options.size)) != 0) return Error{errno, "sizing " + path};
-    // A hole met when the disk is full would be a SIGBUS in the middle of a store.
+    // If the file had holes, a store to one on a full disk would raise SIGBUS.
     const int code = posix_fallocate(fd, 0, static_cast<off_t>(options.size));
     if (code != 0) return Error{code, "reserving space for " + path};
     size = options.size;
@@ -206,8 +207,9 @@ Nature nature_of(int fd, const struct stat& st) {
   return S_ISCHR(st.st_mode) ? nature_of_dax(st) : nature_of_plain_file(fd);
 }
 
-// Asked at a place of the kernel's choosing: a refused MAP_FIXED unmaps its place first, and
-// another thread's next mapping may land there.
+// Returns whether the file accepts this kind of mapping. It is tried at an address that the kernel
+// chooses, because a refused MAP_FIXED unmaps its place first, and another thread's mapping may
+// then get that place.
 bool accepts(int fd, uint64_t size, const Mapping& mapping) {
   void* tried = mmap(nullptr, size, mapping.protection, mapping.flags, fd, 0);
   return tried != MAP_FAILED && munmap(tried, size) == 0;
@@ -217,8 +219,9 @@ bool is_zero(const std::byte* block) {
   return *block == std::byte{0} && std::memcmp(block, block + 1, kBlockSize - 1) == 0;
 }
 
-// A devdax device takes no private mapping. What is in use of it is copied; the rest is zeroes
-// already, and takes no memory. Returns how many pages could not be read.
+// Copies a devdax device, which takes no private mapping. Only blocks that are not zero are copied;
+// the rest of the copy is zeroes already, and takes no memory. Returns how many pages could not be
+// read.
 Result<uint64_t> copy_device(int fd, AddressRange& to, uint64_t size) {
   SFS_TRY(to.map(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1));
   SFS_ASSIGN(AddressRange from, AddressRange::reserve(size));
@@ -230,8 +233,8 @@ Result<uint64_t> copy_device(int fd, AddressRange& to, uint64_t size) {
   return watch.lost();
 }
 
-// How the file can be mapped: MAP_SYNC is there or it is not; who only reads asks too, as what the
-// medium is does not depend on it.
+// Chooses how to map the file: with MAP_SYNC if that is accepted. A read-only mapping tries it too,
+// because the class of the medium does not depend on the access.
 Mapping choose_mapping(int fd, uint64_t size, bool read_only, const struct stat& st) {
   Mapping mapping;
   mapping.flags = MAP_SHARED_VALIDATE | MAP_SYNC;
@@ -261,9 +264,10 @@ bool MappedRegion::extensible() const {
   return fstat(fd_.get(), &st) == 0 && S_ISREG(st.st_mode);
 }
 
-// All of it or nothing. The reservation is durable before anything can depend on it.
+// Lengthens the file by all of the bytes or by none. The reservation is durable on return.
 Result<void> MappedRegion::lengthen_file(uint64_t old_length, uint64_t size) {
-  // posix_fallocate may take all that is left before it fails, and others would find a full disk.
+  // posix_fallocate may take all that is left before it fails, so that other programs would find a
+  // full disk.
   struct statvfs host{};
   if (size > old_length && fstatvfs(fd_.get(), &host) == 0 &&
       uint64_t{host.f_bavail} * host.f_frsize < size - old_length) {
@@ -313,8 +317,8 @@ Result<Opened> open_or_create(const std::string& path, const OpenOptions& option
   return Opened{std::move(fd), false};
 }
 
-// Unless kept: removes a file that was created, and empties one that was empty.
-// Requires: the lock, so that nobody else has put anything into it.
+// Removes a file that was created, and empties a file that was empty, unless kept.
+// Requires: the lock is held, so that no other process has put anything into the file.
 class FileBefore {
  public:
   FileBefore(std::string path, const Opened& opened, const struct stat& st)

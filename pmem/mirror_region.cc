@@ -37,7 +37,7 @@ Region* MirrorRegion::readable() const {
   if (lost[0] == lost[1]) [[likely]]
     return nullptr;
   Region* const whole = copies_[lost[0] ? 1 : 0].get();
-  const_cast<MirrorRegion*>(this)->load_from(*whole);  // the same words to every reader
+  const_cast<MirrorRegion*>(this)->load_from(*whole);  // readers see the same words as before
   return whole;
 }
 
@@ -95,7 +95,7 @@ Result<void> MirrorRegion::settled() const {
   return settled_;
 }
 
-// Both are tried: the one that still can, keeps what it has.
+// Syncs both copies, even if the first one fails, so that the other is durable.
 Result<void> MirrorRegion::make_durable() {
   if (Region* const alone = left()) {
     SFS_TRY(settled());
@@ -108,8 +108,8 @@ Result<void> MirrorRegion::make_durable() {
   return first.ok() ? drop(1, second.error()) : drop(0, first.error());
 }
 
-// Whoever comes while the handler runs waits for what it says. Two that saw different copies fail
-// have none left.
+// Drops a copy. Threads that come while the handler runs wait for its result. If two threads have
+// seen different copies fail, no copy is left.
 Result<void> MirrorRegion::drop(size_t failed, const Error& why) {
   const MutexLock lock(mutex_);
   Region& other = *copies_.at(1 - failed);
@@ -153,7 +153,7 @@ bool MirrorRegion::extensible() const {
   return all;
 }
 
-// One that has grown alone is longer than its filesystem, which does no harm.
+// If only the first copy grows, it is longer than its filesystem, which does no harm.
 Result<void> MirrorRegion::extend(uint64_t size) {
   if (Region* const alone = left()) return alone->grow(size);
   SFS_TRY(copies_[0]->grow(size));

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostDepth = 8;  // of devices on devices
+constexpr int kMostDepth = 8;  // of stacked devices
 
 std::string worse(const std::string& one, const std::string& other) {
   for (const char* domain : {kDomainUnknown, kDomainMemoryController}) {
@@ -22,7 +22,7 @@ std::string worse(const std::string& one, const std::string& other) {
   return one;
 }
 
-// The nd region is one of the devices above.
+// Returns the persistence domain of the nd region, which is a device above this one.
 std::string of_region_above(fs::path device) {
   for (; device.has_relative_path(); device = device.parent_path()) {
     std::string domain;

@@ -54,7 +54,7 @@ ScratchRegion::ScratchRegion(std::span<uint64_t> words)
   attach(reinterpret_cast<std::byte*>(words.data()), words.size_bytes());
 }
 
-// A line at a time.
+// Stores a line at a time.
 uint64_t ScratchRegion::put(uint64_t offset, std::span<const uint64_t> words) {
   SFS_ASSERT(offset % kWordSize == 0 && offset <= size() && words.size_bytes() <= size() - offset);
   uint64_t all_changed = 0;

@@ -18,7 +18,7 @@ IdleWorker::IdleWorker(Ssd& ssd, std::chrono::milliseconds period, const IdleLim
   limits_.stop = [this, also = limits.stop] { return (also && also()) || has_to_stop(); };
 }
 
-// Signals are the other threads' business.
+// Blocks all signals in the new thread: the other threads handle them.
 void IdleWorker::start() {
   SFS_ASSERT(!thread_.joinable());
   sigset_t all, before;
@@ -38,7 +38,7 @@ IdleWorker::~IdleWorker() {
 }
 
 void IdleWorker::run() {
-  uint64_t seen = ended_, finished = UINT64_MAX;  // requests at the last look; when all was done
+  uint64_t seen = ended_, finished = UINT64_MAX;  // ended_ at the last look; when all work was done
   while (pause()) {
     const uint64_t now = ended_;
     const bool quiet = under_way_ == 0 && now == seen;
@@ -48,7 +48,7 @@ void IdleWorker::run() {
   }
 }
 
-// False at the end.
+// Waits for a period. Returns false if the thread must end.
 bool IdleWorker::pause() {
   const MutexLock lock(mutex_);
   if (!stopping_) stop_.wait_for(mutex_, period_);

@@ -105,7 +105,8 @@ std::string uuid_text(const uint8_t (&uuid)[16]) {
   return text;
 }
 
-// The tables get their space now, so that a full host disk cannot kill the holder with SIGBUS.
+// Fills a new image. The tables get their space now, so that a full host disk cannot kill the
+// process with SIGBUS later.
 Result<void> fill_image(int fd, const Geometry& geometry, const std::string& path) {
   const ImageHeader header = make_header(geometry);
   const ImageOffsets offsets = image_offsets(geometry);
@@ -234,7 +235,7 @@ Image::~Image() {
 
 namespace {
 
-// Word by word, in order: the versions are read again after all of it.
+// Copies word by word and in order, because the caller compares versions read before and after.
 void copy_words(const SharedState& from, SharedState& to) {
   auto* source = reinterpret_cast<uint64_t*>(const_cast<SharedState*>(&from));
   auto* target = reinterpret_cast<uint64_t*>(&to);
@@ -259,7 +260,7 @@ SharedState snapshot(const SharedState& shared) {
       return copy;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
-  return copy;  // the holder died inside an update: off by one request at most
+  return copy;  // the writer died inside an update: off by one request at most
 }
 
 void store_baseline(SharedState& shared) {

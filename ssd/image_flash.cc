@@ -1,4 +1,4 @@
-// Image: the flash itself.
+// Image: reads and writes of the flash.
 #include <sys/types.h>
 #include <unistd.h>
 

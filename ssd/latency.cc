@@ -109,8 +109,8 @@ uint64_t erase_time(const Timing& timing, const Geometry& geometry) {
   return std::min(timing.erase_ns, timing.erase_ns * wordlines / kReferenceWordlines);
 }
 
-// A page's share of the dies' or the channels' time, whichever is scarcer, at the paced host's
-// load.
+// Returns the time between pages of the paced host: a page's share of the dies' or the channels'
+// time, whichever is scarcer, at this load.
 uint64_t interval(double die_ns, double channel_ns, const Geometry& geometry, double load) {
   const double scarcer =
       std::max(die_ns / geometry.nand.die_count(), channel_ns / geometry.nand.channels);
@@ -143,7 +143,8 @@ LatencyModel::LatencyModel(const Timing& timing, const Geometry& geometry, Count
   idle_since(saturating_, counters.saturated_ns);
 }
 
-// The saturating host is held up by its interface and by what it waits for (the callers know).
+// A request arrives. The saturating host is limited by its interface and by the requests that it
+// waits for (the callers know which).
 void LatencyModel::arrive(uint32_t pages, uint64_t interval_ns) {
   paced_.arrival_ns = std::max(paced_.next_arrival_ns, paced_.acknowledged_ns);
   paced_.next_arrival_ns = paced_.arrival_ns + pages * interval_ns;

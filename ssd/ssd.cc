@@ -61,7 +61,7 @@ NandFaults* Ssd::faults_for(const SsdOptions& options) {
   return geometry_.failures.any() ? &own_faults_ : nullptr;
 }
 
-// The spare-area scan: see layout.h for who wins.
+// Recovers by the spare-area scan. layout.h states which version of a page counts.
 void Ssd::recover() {
   const SpareScan scan = scan_spare(*image_, !read_only_);
   SharedState& shared = read_only_ ? idle_ : image_->shared();
@@ -83,7 +83,7 @@ void Ssd::recover() {
   shared.live.occupied_blocks = units_.blocks - ftl_.free_blocks();
 }
 
-// After a power cut nothing is acknowledged any more.
+// Makes requests fail after a power cut, so that none is acknowledged any more.
 Result<void> Ssd::powered(Result<void> done) const {
   return media_.powered() ? std::move(done) : Result<void>(Error{EIO, "emulated SSD: no power"});
 }

@@ -1,4 +1,4 @@
-// Ssd: what it does while the host is idle.
+// Ssd: background work while the host is idle.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace streamfs::ssd {
 namespace {
 
-constexpr uint64_t kStepPages = 64;  // copied before the host may have its turn
+constexpr uint64_t kStepPages = 64;  // pages copied before the host has its turn
 
 }  // namespace
 
@@ -23,7 +23,7 @@ Urgency Ssd::urgency(const IdleLimits& limits) {
   return urgency_of(units_, ftl_.free_blocks(), limits);
 }
 
-// One step of garbage collection or, where that has nothing to do, of wear levelling.
+// Does a step of garbage collection or, if that has nothing to do, of wear levelling.
 bool Ssd::idle_step(const IdleLimits& limits, uint32_t most, IdleReport& report,
                     Acknowledgement& done) {
   const WriteLock lock(ftl_mutex_);

@@ -1,4 +1,4 @@
-// Ssd: what the host reads, writes, trims and flushes.
+// Ssd: reads, writes, trims and flushes of the host.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ int Ssd::write_units(uint64_t page, ConstBytes bytes, VStreamId vstream, Frontie
   return 0;
 }
 
-// Pages of one map unit: the others are read and programmed again with them.
+// Writes pages of one map unit. The unit's other pages are read and programmed again with them.
 int Ssd::write_part(uint64_t page, ConstBytes bytes, VStreamId vstream, FrontierId frontier) {
   const uint32_t unit = geometry_.map_unit_pages;
   const auto target = static_cast<Lpn>(page / unit);
@@ -101,7 +101,8 @@ Ppn Ssd::place_of(uint64_t page) const {
   return at == kNoPage ? kNoPage : static_cast<Ppn>(at * unit + page % unit);
 }
 
-// How many pages from this one on, up to `most`, lie beside each other, or nowhere.
+// Returns how many pages from this one on, up to `most`, are adjacent on the flash, or have no
+// place.
 uint32_t Ssd::run_at(uint64_t page, uint64_t most) const {
   const Ppn at = place_of(page);
   uint32_t run = 1;
@@ -112,7 +113,7 @@ uint32_t Ssd::run_at(uint64_t page, uint64_t most) const {
   return run;
 }
 
-// Counts what the medium lost.
+// Counts damage of the medium, and returns the host's error.
 Error Ssd::read_error(int error, uint64_t page, uint32_t pages) {
   if (error != kDataDamaged) return {error, "emulated SSD: read"};
   const MutexLock reading(reading_mutex_);

@@ -19,7 +19,7 @@
 namespace streamfs::blockdev {
 namespace {
 
-constexpr uint16_t kUsualCard = 1;  // Linux numbers the only card of a host so
+constexpr uint16_t kUsualCard = 1;  // the number that Linux gives to the only card of a host
 
 std::string first_word(const std::filesystem::path& file) {
   std::ifstream input(file);

@@ -190,7 +190,7 @@ Result<void> probe_placement(Device& device) {
 
 namespace {
 
-// Why a namespace is no DATA, by what can be seen without opening it as one.
+// Returns why a namespace cannot be DATA, as far as that is visible without opening it.
 std::string obstacle(const nvme::SeenNamespace& space, const std::vector<std::string>& partitions) {
   if (space.metadata_bytes != 0)
     return fmt::format("formatted with {} + {} bytes a block, data and metadata", space.lba_bytes,

@@ -104,7 +104,8 @@ void IoBatch::submit() {
   uring::submit();
 }
 
-// What this thread's rings have is its to complete; the rest is completed by others.
+// Completes the requests on this thread's rings, which no other thread completes, and waits for the
+// rest.
 Result<void> IoBatch::wait() {
   while (busy() && uring::drive()) {
   }

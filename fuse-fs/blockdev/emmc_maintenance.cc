@@ -22,7 +22,7 @@ namespace {
 constexpr uint8_t kWorthIdleTime = 2, kWorthPowerOff = 1;  // BKOPS_STATUS
 constexpr uint32_t kHpiMsLeast = 100;                      // cards understate it
 constexpr std::chrono::milliseconds kLookAgain{1};
-// The kernel may put a card to sleep after 3 s without a request, and one that is busy refuses.
+// The kernel may put a card to sleep after 3 s without a request, which a busy card refuses.
 constexpr uint64_t kByItselfMs = 2000;
 
 }  // namespace
@@ -58,7 +58,7 @@ Result<mmc::BackgroundOperations> EmmcMaintenance::look() {
   return found;
 }
 
-// While it works it answers nothing; what was known before is what it says.
+// While the card works it answers nothing, so this returns the last known pressure.
 Pressure EmmcMaintenance::pressure() {
   const MutexLock lock(turn_);
   if (!known_.supported) return Pressure::kUnknown;
@@ -66,7 +66,8 @@ Pressure EmmcMaintenance::pressure() {
   return static_cast<Pressure>(status_.load());
 }
 
-// Either a request sees that work has begun, or the work sees the request.
+// Starts work. If a request comes at the same time, either it sees that work has begun, or this
+// sees the request.
 Result<bool> EmmcMaintenance::start(uint8_t least_status) {
   const MutexLock lock(turn_);
   if (capabilities().means == IdleMeans::kNone || working_) return false;
@@ -96,7 +97,7 @@ Result<bool> EmmcMaintenance::ready() {
   return mmc::is_ready(command);
 }
 
-// A card that has ended already would take the interrupt for a mistake.
+// Interrupts the card's work, unless it has ended already: then an interrupt would be an error.
 Result<void> EmmcMaintenance::interrupt() {
   SFS_ASSIGN(bool done, ready());
   if (!done) {

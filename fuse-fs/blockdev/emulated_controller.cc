@@ -1,4 +1,4 @@
-// EmulatedController: opening, admin commands but for directives, and which command is which.
+// EmulatedController: opening, the dispatch of commands, and admin commands other than directives.
 #include "fuse-fs/blockdev/emulated_controller.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ uint8_t log2_of(uint32_t value) {
   return bits;
 }
 
-// The uuid's sixteen bytes, out of its text.
+// Returns the sixteen bytes of a uuid, given as text.
 std::array<uint8_t, 16> bytes_of_uuid(const std::string& text) {
   std::array<uint8_t, 16> bytes{};
   size_t digits = 0;

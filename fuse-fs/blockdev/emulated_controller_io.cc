@@ -59,7 +59,7 @@ uint64_t now_ms() {
 
 }  // namespace
 
-// All but the default one, to which writes without a stream go.
+// Returns the number of streams without the default one, which takes writes without a stream.
 uint16_t EmulatedController::max_streams() const {
   return static_cast<uint16_t>(ssd_->geometry().streams - 1);
 }
@@ -166,8 +166,8 @@ Status EmulatedController::release(uint16_t id) {
   return sealed.ok() ? Status::kSuccess : Status::kInternalError;
 }
 
-// Opens the stream if need be; without resources of its own a namespace may use what is not
-// allocated to any.
+// Returns the slot of a stream, and opens the stream if need be. A namespace without resources of
+// its own may use resources that are not allocated to any.
 uint16_t EmulatedController::slot_of(uint16_t id) {
   const auto known = std::ranges::find(open_, id, &Stream::id);
   if (known != open_.end()) return known->slot;
@@ -191,7 +191,7 @@ Status EmulatedController::place(const nvme::Transfer& transfer, PStreamId& stre
   }
   if (transfer.directive_type != nvme::directive::kPlacement || !fdp_on())
     return Status::kInvalidField;
-  stream = PStreamId{transfer.specific};  // an unknown one is the first, and counted
+  stream = PStreamId{transfer.specific};  // the SSD counts an unknown one, and takes the first
   if (transfer.specific >= ssd_->geometry().streams)
     log_event(nvme::FdpEvent::kInvalidPlacement, transfer.specific, 0);
   return Status::kSuccess;
@@ -246,7 +246,7 @@ Status EmulatedController::flush() {
   return status_of(done, Status::kInternalError);
 }
 
-// Whole pages of each range: what is deallocated beside them is the controller's choice.
+// Deallocates the whole pages of each range. Parts of pages stay, as a controller may choose.
 Status EmulatedController::deallocate(const Command& command, Bytes data) {
   const size_t count = (command.cdw10() & 0xff) + 1;
   if (data.size() < count * nvme::Range::kBytes) return Status::kInvalidField;
@@ -265,7 +265,7 @@ Status EmulatedController::deallocate(const Command& command, Bytes data) {
   return Status::kSuccess;
 }
 
-// What went into the open blocks of each handle.
+// Returns the LBAs that went into the open blocks of each handle.
 std::vector<uint64_t> EmulatedController::written_lbas() {
   const bool mixed = ssd_->geometry().gc_mode == ssd::GcMode::kSameStream;
   std::vector<uint64_t> lbas;

@@ -41,7 +41,7 @@ AlignedBuffer aligned_buffer(size_t size) {
   return buffer;
 }
 
-// What a buffer's address must be a multiple of for direct I/O.
+// Returns the alignment of buffers for direct I/O.
 size_t direct_alignment(int fd) {
 #ifdef STATX_DIOALIGN
   struct statx stx{};
@@ -53,7 +53,8 @@ size_t direct_alignment(int fd) {
   return kBlockSize;
 }
 
-// Direct if the filesystem takes it and a first read works (some accept the flag and then refuse).
+// Opens for direct I/O if the filesystem takes the flag and a first read works, because some
+// filesystems accept the flag and then refuse I/O.
 Result<int> open_file(const std::string& path, int flags, bool& direct) {
   for (const int extra : {O_DIRECT, 0}) {
     const int fd = ::open(path.c_str(), flags | extra);
@@ -82,7 +83,8 @@ Result<uint64_t> size_of(int fd, const std::string& path) {
   return bytes;
 }
 
-// The kernel opens it for writing and then refuses each write.
+// Errors: EROFS, the block device is read-only. The kernel opens such a device for writing and then
+// refuses each write.
 Result<void> check_writable(int fd, const std::string& path) {
   int read_only = 0;
   if (ioctl(fd, BLKROGET, &read_only) != 0 || read_only == 0) return {};
@@ -170,7 +172,7 @@ FileDevice::~FileDevice() {
   engine_.reset();
   if (maintenance_ != nullptr) (void)maintenance_->end();
   maintenance_.reset();
-  flock(fd_, LOCK_UN);  // the kernel frees a ring, and with it its hold on the file, a little later
+  flock(fd_, LOCK_UN);  // the kernel frees a ring, and its reference to the file, a little later
   close(fd_);
 }
 
@@ -200,7 +202,7 @@ Result<void> FileDevice::check(BlockNo first, uint64_t blocks) const {
   return check_range(first, blocks, capacity_blocks_.load(std::memory_order_relaxed));
 }
 
-// A device that does something in idle time knows of each request.
+// Counts a request, for a device that works in idle time.
 Completion FileDevice::counted(Completion done) {
   if (maintenance_ == nullptr) return done;
   maintenance_->request_begins();
@@ -251,7 +253,7 @@ Result<void> FileDevice::flush() {
   const RequestUnderWay request(maintenance_.get());
   SFS_TRY(check_whole());
   SFS_TRY(engine_->fdatasync());
-  return check_whole();  // what was flushed may have been cut off meanwhile
+  return check_whole();  // the file may have been cut shorter meanwhile
 }
 
 Result<void> FileDevice::trim(BlockNo first, uint64_t count) {

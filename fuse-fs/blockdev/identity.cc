@@ -24,7 +24,7 @@ std::string first_line(const std::filesystem::path& path) {
   return end == std::string::npos ? "" : line.substr(begin, end - begin + 1);
 }
 
-// Of a partition: its disk's.
+// Reads a queue attribute; for a partition, that of its disk.
 std::string queue_line(const std::filesystem::path& directory, const char* name) {
   const bool part = !first_line(directory / "partition").empty();
   return first_line(directory / (part ? "../queue" : "queue") / name);

@@ -8,7 +8,7 @@
 namespace streamfs::blockdev::mmc {
 namespace {
 
-// Linux, include/linux/mmc/core.h: they are part of the ioctl's interface, and in no header of it.
+// From include/linux/mmc/core.h. They are part of the ioctl's interface, but in no uapi header.
 constexpr unsigned kPresent = 1 << 0, kCrc = 1 << 2, kBusy = 1 << 3, kOpcode = 1 << 4;
 constexpr unsigned kSpiStatus = 1 << 7, kSpiBusy = 1 << 10;
 constexpr unsigned kCommandAc = 0 << 5, kCommandAdtc = 1 << 5;

@@ -31,26 +31,26 @@
 namespace streamfs::blockdev {
 namespace {
 
-constexpr int kTakesMost = 100;  // to take streams that a reset has taken each time
-// Of a command that may be sent again: Linux (max_retries) sends as often. While a controller is
-// reset nothing reaches it; what the kernel's block layer would keep until then is ours to keep,
-// for half a minute.
+constexpr int kTakesMost = 100;  // tries to take streams, if each time a reset takes them away
+// How often a command is sent that may be sent again: as often as Linux does (max_retries). While a
+// controller is reset, commands do not reach it. The kernel's block layer would keep them until
+// then; this class keeps its own, for half a minute.
 constexpr int kSendsMost = 6, kSendsWithoutPath = 40;
-// A controller that hangs cancels a command only after a minute, each time.
+// If a controller hangs, each command is cancelled only after a minute.
 constexpr std::chrono::seconds kSendsLongest{35};
 
-// Before it is sent again: 1, 4, 16, 64, 256 ms, then a second each.
+// Returns the pause before a command is sent again: 1, 4, 16, 64, 256 ms, then a second each.
 std::chrono::milliseconds pause_after(int sent) {
   constexpr int kDoublingsMost = 10;
   return std::chrono::milliseconds(int64_t{1} << std::min(2 * (sent - 1), kDoublingsMost));
 }
 
-// Cancelled by a reset, or without a path.
+// Returns whether the command was cancelled by a reset, or there is no path to the controller.
 bool is_cut_off(const Error& error) {
   return error.code == EINTR || error.code == ENOLINK;
 }
 
-// Or refused for a state that passes.
+// Returns whether the command was cut off, or refused for a state that passes.
 bool passes(const Error& error) {
   return is_cut_off(error) || error.code == EAGAIN;
 }
@@ -62,12 +62,12 @@ bool may_be_sent_again(const Result<uint32_t>& result, const NvmeDevice::Sends& 
   return sends.count < (is_cut_off(result.error()) ? kSendsWithoutPath : kSendsMost);
 }
 
-// Streams were disabled again, or the command was cancelled.
+// Returns whether a reset has disabled the streams again or cancelled the command.
 bool reset_meanwhile(const Error& error) {
   return error.code == EINVAL || passes(error);
 }
 
-// Waits for one answer; whatever this thread has started on its rings is its to complete.
+// Waits for one answer, and completes the requests on this thread's rings meanwhile.
 class Answer {
  public:
   nvme::Done taker() {
@@ -96,7 +96,8 @@ class Answer {
   std::optional<Result<uint32_t>> result_ SFS_GUARDED_BY(mutex_);
 };
 
-// What did not pass in all these tries is an error of the device.
+// Returns the result of the last try. A state that has not passed by then is an error of the
+// device.
 Result<uint32_t> after_last_try(const Result<uint32_t>& result) {
   if (result.ok() || !passes(result.error())) return result;
   return Error{EIO, result.error().context};
@@ -118,7 +119,7 @@ std::string identity_of(const nvme::Discovery& found, uint32_t nsid) {
   return fmt::format("nvme:{}:{}", nvme::text_of(found.controller.serial), nsid);
 }
 
-// LBAs that are best deallocated, or written, together.
+// Returns the number of LBAs that are best deallocated, or written, together.
 uint64_t erase_unit_lbas(const nvme::Discovery& found) {
   const uint64_t lba = found.space.lba_bytes();
   if (found.fdp) return found.fdp->reclaim_unit_bytes / lba;
@@ -126,8 +127,8 @@ uint64_t erase_unit_lbas(const nvme::Discovery& found) {
   return found.space.has_granularities() ? uint64_t{found.space.npdg} + 1 : 1;
 }
 
-// Base specification 2.1, figure 286: what is written by one initially isolated handle may be mixed
-// with others' when it is copied, what is persistently isolated may not.
+// Base specification 2.1, figure 286: when the controller copies data, it may mix data of initially
+// isolated handles, but not of persistently isolated ones.
 std::string gc_mode_of(const nvme::Discovery& found) {
   if (!found.fdp || found.fdp->types.empty()) return "";
   return std::ranges::all_of(found.fdp->types, [](uint8_t type) { return type == 2; }) ? "own"
@@ -136,7 +137,7 @@ std::string gc_mode_of(const nvme::Discovery& found) {
 
 }  // namespace
 
-// A read or write on its way, in as many commands as it takes.
+// A read or write in flight, in as many commands as it needs.
 struct NvmeDevice::Request {
   explicit Request(Completion when_done) : done(std::move(when_done)) {}
   void finish_one(const Result<uint32_t>& result) {
@@ -153,7 +154,7 @@ struct NvmeDevice::Request {
     done(std::move(all));
   }
 
-  std::atomic<uint64_t> left{1};  // commands, and whoever still issues some
+  std::atomic<uint64_t> left{1};  // commands, and one while more are issued
   Mutex mutex;                    // leaf
   Result<void> first_error SFS_GUARDED_BY(mutex);
   Completion done;
@@ -182,7 +183,8 @@ NvmeDevice::~NvmeDevice() {
   if (streams_held_ > 0) nvme::give_streams_back(*controller_);
 }
 
-// What is enabled and allocated stays so until this object goes; without, there is one pStream.
+// Enables and allocates placements, which stay until this object goes. Without them there is one
+// pStream.
 void NvmeDevice::take_placements() {
   placements_ = {{}};
   if (found_.mechanism == nvme::Mechanism::kFdp) {
@@ -236,8 +238,9 @@ Placement NvmeDevice::placement(PStreamId stream) const {
   return stream.value < placements_.size() ? placements_[stream.value] : Placement{};
 }
 
-// A handle that we wrote nothing through since then has nothing in its unit that would be mixed
-// with what comes; leaving a unit costs what is not written of it.
+// Moves a handle to a new reclaim unit. If nothing was written through the handle since the last
+// update, its unit has nothing that new data would be mixed with. It is kept then, because leaving
+// a unit costs the part that is not written.
 Result<void> NvmeDevice::update_handle(const Placement& known) {
   const size_t index = stream_of(known);
   const uint64_t written = stream_bytes_.at(index);
@@ -262,7 +265,8 @@ Result<void> NvmeDevice::check(BlockNo first, uint64_t blocks) const {
   return check_range(first, blocks, info_.capacity_blocks);
 }
 
-// A controller that does not answer now says nothing about that.
+// Checks that this is still the same namespace. A controller that does not answer now proves
+// nothing.
 Result<void> NvmeDevice::check_same() {
   const auto now = nvme::namespace_identity(*controller_);
   if (!now) return {};
@@ -309,8 +313,9 @@ void NvmeDevice::transfer(BlockNo first, Bytes bytes, const Placement& placement
   request->finish_one(uint32_t{0});
 }
 
-// The half minute is the controller's: what is sent after it is given up at once until something
-// is answered, or whoever asks for one thing after the other would wait for it each time.
+// The half minute is counted for the controller, not for each command. After it, commands are given
+// up at once until one is answered. Otherwise a caller that sends one command after the other would
+// wait half a minute for each.
 bool NvmeDevice::is_sent_again(const Result<uint32_t>& result, const Sends& sends) {
   using Clock = std::chrono::steady_clock;
   if (result.ok() || !is_cut_off(result.error())) {
@@ -340,7 +345,7 @@ void NvmeDevice::start(const std::shared_ptr<Request>& request, const nvme::Comm
   pass(command, data, sends, done);
 }
 
-// To the controller, at once or after the pause that is due.
+// Passes a command to the controller, at once or after the pause that is due.
 void NvmeDevice::pass(const nvme::Command& command, Bytes data, const Sends& sends,
                       nvme::Done done) {
   if (sends.count == 1) return controller_->start(command, data, std::move(done));
@@ -360,7 +365,7 @@ bool NvmeDevice::names_lost_stream(const Placement& placement) const {
   return placement.dtype == nvme::directive::kStreams && placement.dspec > streams_held_;
 }
 
-// After a reset. Others who write meanwhile go on without.
+// Takes the streams again after a reset. Threads that write meanwhile go on without streams.
 void NvmeDevice::take_streams_again() {
   if (!taking_.try_lock()) return;
   if (streams_lost_) take_lost_streams();
@@ -372,7 +377,7 @@ void NvmeDevice::take_lost_streams() {
   const auto held = nvme::take_streams(*controller_, wanted);
   streams_held_ = held.ok() ? *held : uint16_t{0};
   if (!held.ok() && reset_meanwhile(held.error()) && ++times_refused_ < kTakesMost)
-    return;  // the next writer tries
+    return;  // the next writer tries again
   times_refused_ = 0;
   streams_lost_ = false;
   if (held.ok()) {
@@ -387,7 +392,7 @@ size_t NvmeDevice::stream_of(const Placement& placement) const {
   return known == placements_.end() ? 0 : static_cast<size_t>(known - placements_.begin());
 }
 
-// What was counted on a stream has gone to none.
+// Moves bytes that were counted on a stream but were written without one.
 void NvmeDevice::count_on_none(const Placement& placement, uint64_t bytes) {
   stream_bytes_.at(stream_of(placement)) -= bytes;
   stream_bytes_.front() += bytes;
@@ -469,8 +474,9 @@ Result<bool> NvmeDevice::streams_honoured(const std::vector<uint16_t>& used) {
       used, [&](uint16_t id) { return std::ranges::find(open, id) != open.end(); });
 }
 
-// A handle that was written has less left in its reclaim unit than at open, or another unit.
-// A whole number of units since then would look like nothing; then the next look tells.
+// Returns whether handles are honoured: a handle that was written has less left in its reclaim unit
+// than at open, or another unit. After a whole number of units it looks unwritten; the next call
+// tells then.
 Result<bool> NvmeDevice::handles_honoured(const std::vector<uint16_t>& used) {
   SFS_ASSIGN(const std::vector<nvme::RuhStatus> now, nvme::ruh_statuses(*controller_));
   return std::ranges::all_of(used, [&](uint16_t placement) {

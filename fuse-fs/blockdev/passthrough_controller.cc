@@ -69,7 +69,8 @@ Result<std::unique_ptr<PassthroughController>> PassthroughController::open(
   return controller;
 }
 
-// The block device keeps others from mounting it, the lock others like us.
+// Claims the namespace. The open block device keeps others from mounting it; the lock keeps out
+// other streamfs processes.
 Result<void> PassthroughController::claim(const std::string& block_name, double wait_seconds) {
   const std::string block = "/dev/" + block_name;
   SFS_ASSIGN(block_fd_, retry_while_busy(wait_seconds, [&]() -> Result<int> {
@@ -93,7 +94,7 @@ void PassthroughController::open_ring() {
 PassthroughController::~PassthroughController() {
   ring_.reset();
   if (block_fd_ >= 0) close(block_fd_);
-  flock(fd_, LOCK_UN);  // as in FileDevice: the ring's hold on the file ends a little later
+  flock(fd_, LOCK_UN);  // as in FileDevice: the ring's reference to the file ends a little later
   close(fd_);
 }
 
@@ -107,7 +108,7 @@ Result<uint32_t> PassthroughController::io(const nvme::Command& command, Bytes d
                         command, data, nvme::io_name(command.opcode));
 }
 
-// A thread that gets no ring of its own (no memory, too many files) goes by ioctl.
+// A thread that gets no ring of its own (no memory, too many files) uses the ioctl.
 void PassthroughController::start_after(std::chrono::milliseconds pause,
                                         const nvme::Command& command, Bytes data, nvme::Done done) {
   if (ring_ != nullptr && ring_->is_to_be_had())

@@ -22,7 +22,7 @@
 namespace streamfs::blockdev {
 namespace {
 
-// Past the directives of NVMe, which have four bits.
+// A directive type that NVMe cannot have: its types have four bits.
 constexpr uint8_t kWriteStream = 0x10;
 
 // Linux 6.16, include/uapi/linux/io_uring.h: __u8 write_stream, in the union with splice_fd_in,
@@ -30,13 +30,13 @@ constexpr uint8_t kWriteStream = 0x10;
 constexpr size_t kStreamAt = 44;
 static_assert(offsetof(io_uring_sqe, splice_fd_in) == kStreamAt);
 
-// Not there: none.
+// Returns whether the file has a number.
 bool read_number(const std::filesystem::path& file, uint64_t& value) {
   std::ifstream input(file);
   return static_cast<bool>(input >> value);
 }
 
-// Linux 6.16 says 2^32 - 1 whatever the reclaim unit is (max() where min() was meant).
+// Linux 6.16 reports 2^32 - 1 whatever the reclaim unit is (it has max() in the place of min()).
 uint64_t believable(uint64_t granularity) {
   return granularity % kBlockSize == 0 ? granularity : 0;
 }

@@ -18,7 +18,8 @@
 namespace streamfs::data {
 namespace {
 
-// First block a write must hold: its own, or the last one of the file if it leaves a gap after it.
+// Returns the first block that a write must hold: its own, or the last block of the file if the
+// write leaves a gap after it.
 uint64_t first_block(uint64_t size, uint64_t offset) {
   const bool gap = size % kBlockSize != 0 && offset / kBlockSize > size / kBlockSize;
   return (gap ? size : offset) / kBlockSize;
@@ -46,7 +47,7 @@ Result<void> DataPath::write_all(InodeId id, uint64_t offset, ConstBytes in,
   }
 }
 
-// None: the file was cut shorter while this waited for its blocks.
+// Tries a write. nullopt: the file was cut shorter while this waited for its blocks.
 std::optional<Result<void>> DataPath::try_write(InodeId id, uint64_t offset, ConstBytes in,
                                                 meta::WriteTimes times, bool& lacks_slots) {
   const auto state = core_.states.get(id);
@@ -69,9 +70,9 @@ std::optional<Result<void>> DataPath::try_write(InodeId id, uint64_t offset, Con
   return done;
 }
 
-// The kernel sends pages that have blocks and pages that have none in one request, whoever wrote
-// them: a full disk must not take the first from those who overwrite. The file becomes longer only
-// over what was preallocated.
+// Writes only the pages that have blocks, on a full disk. The kernel sends pages with and without
+// blocks in one request, also of different programs, and a program that only overwrites must not
+// lose its pages. The file becomes longer only over preallocated blocks.
 void DataPath::write_where_there_are_blocks(InodeId id, uint64_t offset, ConstBytes in,
                                             meta::WriteTimes times) {
   const uint64_t first = offset / kBlockSize, end = offset + in.size();
@@ -87,8 +88,8 @@ void DataPath::write_where_there_are_blocks(InodeId id, uint64_t offset, ConstBy
   }
 }
 
-// Zeroes for all of the unwritten extents that lie in this range. They become written and stay as
-// many, so that META needs no room for it; what is written into them then is an overwrite.
+// Writes zeroes to all of the unwritten extents that lie in this range. They become written extents
+// of the same number, so META needs no room for that. A write into them is then an overwrite.
 Result<void> DataPath::write_whole_extents(InodeId id, uint64_t first, uint64_t last) {
   const auto state = core_.states.get(id);
   const RangeLock::Guard guard(state->blocks, 0, RangeLock::kToTheEnd,
@@ -120,9 +121,9 @@ Result<void> DataPath::zero_in_block(InodeState& state, const meta::Attributes& 
   return WriteJob(core_, state, now, from, zeroes.first(to - from), end_offset, times).run();
 }
 
-// Whichever way the size changes, what lies between the old or new end and its block's end must
-// read as zero when the file grows over it; no commit has the size of one that does before these
-// zeroes are there.
+// Changes the size. Bytes from the smaller of the two ends to the end of its block must read as
+// zero when the file grows over them. They are zeroed first, so no commit has a larger size before
+// that.
 Result<void> DataPath::resize_locked(InodeState& state, const meta::Attributes& now,
                                      uint64_t size) {
   const uint64_t end = std::min(size, now.size);
@@ -164,7 +165,7 @@ Result<void> DataPath::punch(InodeId id, uint64_t offset, uint64_t length) {
   return punch_locked(*state, now, offset, offset + length);
 }
 
-// Nothing of the file waits for a flush when it returns.
+// Flushes and commits all changes of the file.
 Result<void> DataPath::commit_all(InodeState& state, InodeId id) {
   SFS_TRY(core_.epochs.flush_through(state.last_epoch.load(std::memory_order_acquire)));
   return core_.epochs.commit(id);

@@ -33,8 +33,8 @@ void DirectoryNames::learn(InodeId id, std::string_view name) {
   names_[id] = name;
 }
 
-// One lock for all that is known, as most is: without one between them the waits for memory
-// overlap.
+// Takes one lock for all known names, which most are. Without locks between them, their waits for
+// memory overlap.
 void DirectoryNames::learn(std::span<const Named> all) {
   std::vector<const Named*> unknown;
   {

@@ -38,7 +38,7 @@ WriteCache::Owners Epochs::write_out() {
   return failed;
 }
 
-// The number goes up first: a write that completes from here on names the next flush.
+// The number is raised first, so that a write that completes from here on names the next flush.
 Result<void> Epochs::flush_device() {
   const WriteCache::Still still(write_cache_);
   const uint64_t covered = current_.fetch_add(1, std::memory_order_acq_rel);
@@ -57,9 +57,8 @@ Result<void> Epochs::flush_device() {
   return {};
 }
 
-// A flush that was running already may have covered the data and come too early for the record.
-// The next one has both: who waited for the first and then flushed for itself would flush beside
-// it.
+// A running flush may cover the data but have begun too early for the record; the next one has
+// both. A caller that waited for the first and then flushed by itself would flush beside that one.
 Result<void> Epochs::flush_through(uint64_t epoch, TxId through) {
   return flushes_.run_until([&] { return flushed() >= epoch && !flush_hook_.flush_helps(through); },
                             [this] { return flush_device(); });
@@ -112,10 +111,10 @@ void Epochs::touched(InodeId id, uint64_t bytes, uint64_t epoch) {
   touched_ms_ = now;
 }
 
-// Off the list first: a write that finishes meanwhile puts the inode back.
+// Takes the inode off the list first, so that a write that finishes meanwhile puts it back.
 Result<void> Epochs::commit(InodeId id) {
   if (Result<void> safe = write_cache_.safe(id); !safe.ok()) {
-    touched(id, 0, 0);  // again in a while
+    touched(id, 0, 0);  // retried later
     return safe;
   }
   {
@@ -134,7 +133,7 @@ std::vector<InodeId> Epochs::take_dirty(uint64_t& last_written) {
   const MutexLock lock(mutex_);
   last_written = last_written_;
   dirty_bytes_ = 0;
-  dirty_since_ms_ = clock_.monotonic_ms();  // of what is put back meanwhile
+  dirty_since_ms_ = clock_.monotonic_ms();  // for inodes that are put back meanwhile
   return {dirty_.begin(), dirty_.end()};
 }
 
@@ -156,7 +155,7 @@ Result<void> Epochs::close() {
 bool Epochs::due() const {
   const uint64_t now = clock_.monotonic_ms();
   const MutexLock lock(mutex_);
-  // An overwrite without checksums may have left no inode dirty, and its data still unflushed.
+  // An overwrite without checksums may leave no inode dirty although its data is not flushed.
   if (dirty_.empty()) return last_written_ > flushed() && now - touched_ms_ >= limits_.idle_ms;
   return now - touched_ms_ >= limits_.idle_ms || now - dirty_since_ms_ >= limits_.age_ms ||
          dirty_bytes_ >= limits_.dirty_bytes_max || dirty_.size() >= limits_.dirty_inodes_max;

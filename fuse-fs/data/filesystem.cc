@@ -35,8 +35,8 @@ namespace {
 
 constexpr int kSaveRounds = 32;  // a tick stores only so many vStreams
 
-// A device that separates nothing still gains from allocation that does: data of like lifetime
-// shares aligned regions, which die and are trimmed whole.
+// A device without streams still gains from separate allocation: data of similar lifetime shares
+// aligned regions, which die and are trimmed whole.
 constexpr uint16_t kRegionsOnly = 4;
 uint16_t pstreams_of(const blockdev::DeviceInfo& device) {
   return device.pstream_count > 1 ? device.pstream_count : kRegionsOnly;
@@ -145,7 +145,7 @@ Result<void> FilesystemImpl::assemble(bool background) {
   scrub_ = std::make_unique<Scrub>(*core_, *path_, [this] { return activity_.begun(); });
   core_->reclaim = [this](const std::function<bool()>& is_enough) {
     constexpr auto kPace = TrimQueue::Pace::kForRoom;
-    const TrimQueue::Haste haste(*trims_, kPace);  // of all rounds together
+    const TrimQueue::Haste haste(*trims_, kPace);  // for all rounds together
     while (maintenance_->reclaim(kPace).ok() && !is_enough() && trims_->pending_blocks() > 0) {
     }
   };
@@ -172,8 +172,9 @@ Result<void> FilesystemImpl::check_device() {
   return Error{EMEDIUMTYPE, device_->info().path + " belongs to another streamfs now"};
 }
 
-// Formatted, or written over by somebody else; a device that fails is found by whoever uses it.
-// A disk that nobody asks anything is left asleep.
+// Finds out whether the device was formatted or overwritten by another program. Failures are left
+// to the requests that meet them. The device is not read if no request has begun since the last
+// look, so that an idle disk can sleep.
 void FilesystemImpl::look_at_device() {
   const uint64_t begun = activity_.begun();
   if (std::exchange(looked_at_, begun) == begun || !health_.readable().ok()) return;
@@ -185,7 +186,7 @@ void FilesystemImpl::look_at_device() {
 Result<void> FilesystemImpl::start(bool background) {
   if (!options_.trace_path.empty()) SFS_TRY(trace_.start(options_.trace_path));
   if (options_.read_only) return {};
-  SFS_TRY(pair_.region->sync());  // that it is in use, before anything else of it is written back
+  SFS_TRY(pair_.region->sync());  // META is marked as in use before other changes reach its medium
   if (background) {
     maintenance_->start();
     idle_->start();
@@ -200,7 +201,7 @@ FilesystemImpl::~FilesystemImpl() {
   (void)trace_.stop();
 }
 
-// Each step leaves work for the next: commits free blocks, orphans do, trims give them back.
+// Each step leaves work for the next: commits and orphans free blocks, and trims give them back.
 Result<void> FilesystemImpl::drain_all() {
   SFS_TRY(sync());
   SFS_TRY(maintenance_->free_orphans());
@@ -227,8 +228,8 @@ Result<void> FilesystemImpl::unmount() {
   return pair::write_attachments(*device_, {super.attachments, super.mirror_token});
 }
 
-// Called in a sync of META that is kept twice, before anybody is promised what one copy alone
-// holds: as a mount of that copy, it counts an attachment and draws a token, META first.
+// Called in a sync of META that is kept twice, before a change that only one copy holds is reported
+// as durable. Like a mount of that copy, it counts an attachment and draws a token, in META first.
 Result<void> FilesystemImpl::go_on_alone(pmem::Region& left, const std::string& why) {
   log_event(Event::kMetaDegraded, spdlog::level::err,
             fmt::format("META is degraded: a copy is given up ({})", why));
@@ -241,7 +242,7 @@ Result<void> FilesystemImpl::go_on_alone(pmem::Region& left, const std::string& 
 }
 
 Result<void> FilesystemImpl::fsync(InodeId id, bool data_only) {
-  if (options_.read_only) return {};  // nothing of ours can be waiting
+  if (options_.read_only) return {};  // a read-only mount has no changes
   SFS_TRY(health_.writable());
   const Activity::Request request(activity_);
   const uint64_t epoch = states_.get(id)->last_epoch.load(std::memory_order_acquire);
@@ -271,7 +272,7 @@ Result<MaintenanceRun> FilesystemImpl::prepare_poweroff(uint64_t milliseconds) {
 
 Result<FreeTrim> FilesystemImpl::trim_free(BlockNo from, uint64_t milliseconds) {
   SFS_TRY(writable());
-  if (from.value == 0) SFS_TRY(maintenance_->reclaim());  // what was freed last is free by then
+  if (from.value == 0) SFS_TRY(maintenance_->reclaim());  // makes blocks freed last allocatable
   const uint64_t deadline = clock_.monotonic_ms() + milliseconds;
   return trims_->trim_free(from, [&] { return clock_.monotonic_ms() >= deadline; });
 }

@@ -1,4 +1,4 @@
-// Data: decode, check, hand down.
+// The data calls of the filesystem: checks, then calls of the data path.
 #include <linux/falloc.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -63,8 +63,8 @@ Result<void> FilesystemImpl::allocate(InodeId id, int mode, uint64_t offset, uin
   }
 }
 
-// An older program takes what an unwritten extent holds for data: META and DATA's label say so,
-// durably, before the first one is stored.
+// Raises the format version in META and in DATA's label, durably, before the first unwritten extent
+// is stored: an older program would take the content of such an extent for data.
 Result<void> FilesystemImpl::know_unwritten() {
   const MutexLock lock(label_);
   if (pair_.label.version >= meta::kUnwrittenVersion) return {};

@@ -1,4 +1,4 @@
-// Hints: from whatever a program said to a vStream on the inode; and the xattr that shows it.
+// Hints: turns a program's hint into a vStream on the inode, and shows it as an xattr.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -80,7 +80,7 @@ HintDevice FilesystemImpl::hint_device() const {
   return {info.pstream_count, hints_ignored(), info.mechanism};
 }
 
-// A mode that ignores hints stores none: what it infers stays in force.
+// A mode that ignores hints stores none, so that the inferred vStream stays.
 Result<HintReply> FilesystemImpl::apply_hint(InodeId id, Result<VStreamId> vstream) {
   SFS_TRY(health_.writable());
   SFS_TRY(vstream);
@@ -147,7 +147,8 @@ Result<void> FilesystemImpl::set_xattr(InodeId id, std::string_view name, std::s
   return changed();
 }
 
-// Only what someone said is listed, so that a copy with attributes carries labels, not guesses.
+// Lists only a vStream that was set by a hint, so that a copy with attributes has labels, not
+// guesses.
 Result<std::vector<std::string>> FilesystemImpl::list_xattr(InodeId id) {
   SFS_ASSIGN(std::vector<std::string> names, engine_->list_xattr(id));
   SFS_ASSIGN(const meta::Attributes now, engine_->attributes(id));

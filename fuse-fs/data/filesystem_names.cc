@@ -1,4 +1,5 @@
-// Names: the engine's operations, with placement at create and order at rename.
+// The name calls of the filesystem: the engine's operations, with placement at create and the order
+// of data and record at rename.
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -38,14 +39,14 @@ Result<T> FilesystemImpl::after_change(Result<T> done) {
   if (!done.ok()) {
     if (done.error().code == EROFS) health_.degrade(done.error().message());
     if (barrier_->damaged())
-      SFS_TRY(make_durable(*barrier_, engine_->journal().last(), health_));  // which may be why
+      SFS_TRY(make_durable(*barrier_, engine_->journal().last(), health_));  // may be the cause
     return done;
   }
   SFS_TRY(changed());
   return done;
 }
 
-// An inode that lost a name may have lost its last one with nobody holding it.
+// Adds an inode that lost a name to the orphans if it was its last and there is no reference.
 void FilesystemImpl::lost_name(InodeId id) {
   if (engine_->forget(id, 0)) maintenance_->add_orphan(id);
 }
@@ -57,7 +58,8 @@ Result<Attributes> FilesystemImpl::lookup(InodeId parent, std::string_view name)
   return found;
 }
 
-// Directories pass on only what someone said; files get what rules and contexts say as well.
+// Chooses the vStream of a new inode. A directory gets its parent's hint only; a file also gets
+// what rules and contexts say.
 placement::Chosen FilesystemImpl::choose(InodeId parent, const Attributes& directory,
                                          std::string_view name, uint32_t mode,
                                          const Requester& who) {
@@ -128,7 +130,8 @@ Result<bool> FilesystemImpl::replaces_file(InodeId to, std::string_view new_name
   return S_ISREG(there->mode);
 }
 
-// A file moved over another is what the other's readers will see after a cut: its data goes first.
+// If a file replaces another, its data is made durable first: after a crash, readers of that name
+// must find it.
 Result<void> FilesystemImpl::rename(InodeId from, std::string_view name, InodeId to,
                                     std::string_view new_name, uint32_t flags,
                                     const std::function<void(InodeId)>& push_dirty,

@@ -7,7 +7,7 @@
 
 namespace streamfs::data {
 
-// `left` is read first: whoever enters meanwhile makes the gate look busy, never empty.
+// `left` is read first: a thread that enters meanwhile makes the gate look busy, never empty.
 void Gate::wait_until_empty() const {
   for (;;) {
     std::atomic_thread_fence(std::memory_order_seq_cst);

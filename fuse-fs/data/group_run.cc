@@ -41,7 +41,7 @@ Result<void> GroupRun::run_until(const Question& done, const Action& action) {
   return act_until(done, action);
 }
 
-// One thread at a time.
+// Acts until `done`, and answers waiting threads. Only one thread at a time runs it.
 Result<void> GroupRun::act_until(const Question& done, const Action& action) {
   while (true) {
     {
@@ -66,7 +66,8 @@ Result<void> GroupRun::act_until(const Question& done, const Action& action) {
   }
 }
 
-// The next to act first, then whose question is answered.
+// Returns the threads to wake: the next one to act if this one leaves, then those whose question is
+// answered.
 GroupRun::Waiters GroupRun::next_turns(bool leaves) {
   Waiters woken, rest;
   for (auto& waiter : waiters_) {

@@ -1,5 +1,5 @@
-// streamctl grow: both devices measured, a plan, META made longer, then the metadata engine takes
-// what is new. Order and cuts: docs/ORDERING.md "Growing".
+// streamctl grow: measures both devices, plans, makes META longer, and lets the metadata engine add
+// the new space. docs/ORDERING.md "Growing" has the order and the crashes in between.
 #include <spdlog/spdlog.h>
 
 #include <cerrno>
@@ -37,7 +37,7 @@ Result<meta::GrowthRequest> request_of(const GrowOptions& options, const meta::S
   return request;
 }
 
-// Blocks of DATA that are to become the log's; if they do not, they are free again.
+// Reserved blocks of DATA for the log. Without keep() they are freed again.
 class LogRoom {
  public:
   explicit LogRoom(meta::BlockAllocator& blocks) : blocks_(blocks) {}
@@ -100,7 +100,7 @@ Result<Grown> FilesystemImpl::grow_locked(const GrowOptions& options) {
   if (options.dry_run || grown.before == grown.after) return grown;
   SFS_TRY(pair_.region->grow(larger.meta_size));
   placement_->grow(larger.data_blocks);
-  if (log_room.found()) {  // no record that could be read again may name what is the log's then
+  if (log_room.found()) {  // no record that a recovery may still read may name the log's new blocks
     engine_->journal().checkpoint();
     SFS_TRY(barrier_->renew());
     log_room.keep();

@@ -107,7 +107,7 @@ void IdleScheduler::wait_for_request(uint64_t begun) {
   const MutexLock lock(mutex_);
   const uint64_t most_ms = capabilities_.by_itself_ms_max;
   const int64_t end_ns = most_ms == 0 ? INT64_MAX : steady_ns() + int64_t(most_ms) * 1'000'000;
-  // A wake-up may come between the look and the wait: so it looks again soon.
+  // A wake-up may come between the check and the wait, so waits are short.
   while (!stopping_ && asking_ == 0 && woken_ns_ == 0 && activity_.begun() == begun &&
          steady_ns() < end_ns)
     changed_.wait_for(mutex_, std::chrono::milliseconds(5));

@@ -12,8 +12,8 @@ namespace streamfs::data {
 
 namespace {
 
-// But for the map's own reference, which gives no other out meanwhile. What the last user did is
-// seen.
+// Returns whether only the map itself has a reference. The map gives out no other meanwhile. The
+// fence makes the last user's changes visible.
 bool unused(const std::shared_ptr<InodeState>& state) {
   if (state.use_count() > 1) return false;
   std::atomic_thread_fence(std::memory_order_acquire);

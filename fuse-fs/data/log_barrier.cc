@@ -20,14 +20,15 @@
 namespace streamfs::data {
 namespace {
 
-// Where a flush is not free the log shares what it pads with the epoch's data. In a file a trim is
-// a hole, and each flush after the log's return to it would wait for blocks to be allocated.
+// The log's blocks. If a flush is not free, the log shares the pages that a flush pads with the
+// epoch's data. In a file a trim makes a hole, and flushes after the log's return there would wait
+// for blocks to be allocated, so files are not trimmed.
 class EpochLogBlocks final : public pair::LogBlocks {
  public:
   EpochLogBlocks(EpochStream& device, bool trims)
       : pair::LogBlocks(device), device_(device), trims_(trims && device.info().kind != "file") {}
   void discard(BlockNo first, uint64_t count) override {
-    if (trims_) (void)device_.trim(first, count);  // dead all the same
+    if (trims_) (void)device_.trim(first, count);  // without it the blocks are dead all the same
   }
 
  private:
@@ -66,8 +67,8 @@ class LogBarrier final : public DurabilityBarrier {
   void after_flush() override { log_->made_durable(shipped_); }
   bool flush_helps(TxId through) const override { return log_->durable() < through; }
 
-  // The log is what META is rebuilt from, lost or cut short. Its own sync is waited for where that
-  // is not sure to happen, or either of two copies shall do alone.
+  // If META is rebuilt from the log after every power cut, the log alone makes records durable. If
+  // that is not certain, or if each of two copies must be enough alone, META is synced as well.
   Result<void> make_durable(TxId through) override {
     if (damaged()) SFS_TRY(region_.sync());
     const auto shipped =
@@ -80,7 +81,8 @@ class LogBarrier final : public DurabilityBarrier {
     SFS_TRY(make_durable(through));
     return settle_up_to(through);
   }
-  // META itself names data that was not flushed: after a power cut it must not be used.
+  // With conditional records META itself names data that is not flushed, so they are taken only if
+  // META is not used after a power cut.
   bool takes_conditions() const override { return rebuilt_ && engine_.geometry().checksums(); }
   void flush_failed() override {
     if (!log_->conditions().any_up_to(engine_.journal().last()) || distrusted_.exchange(true))
@@ -105,7 +107,7 @@ class LogBarrier final : public DurabilityBarrier {
   uint64_t close() override { return log_->end(); }
 
  private:
-  // The flush that makes a record durable, and one more for the chunk that says so.
+  // Settling takes the flush that makes a record durable, and another for the chunk that says so.
   Result<void> settle_up_to(TxId through) {
     return settles_.run_until(
         [&] { return !log_->conditions().any_up_to(through); },
@@ -128,7 +130,7 @@ class LogBarrier final : public DurabilityBarrier {
   const bool rebuilt_;  // from the log after every power cut
   std::atomic<bool> distrusted_{false};
   GroupRun ships_, settles_;
-  meta::MetadataLog::Shipped shipped_;  // of the thread between before_flush and after_flush
+  meta::MetadataLog::Shipped shipped_;  // used by the thread between before_flush and after_flush
 };
 
 }  // namespace

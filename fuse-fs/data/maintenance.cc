@@ -85,7 +85,8 @@ uint32_t Maintenance::reclaim_interval_ms() const {
   return trims_.pressed() ? kReclaimPressedMs : kReclaimMs;
 }
 
-// Room may run short meanwhile: right after a pass it never is.
+// Waits for the next pass. The interval is looked up again at each step, because room may run short
+// meanwhile: right after a pass it never is short.
 bool Maintenance::wait_to_reclaim() {
   for (uint32_t ms = 0; ms < reclaim_interval_ms(); ms += kReclaimPressedMs) {
     if (!wait(kReclaimPressedMs)) return false;
@@ -100,7 +101,7 @@ void Maintenance::reclaim_loop() {
 }
 
 void Maintenance::close_epoch() {
-  (void)core_.epochs.close();  // logged there, the inodes stay dirty
+  (void)core_.epochs.close();  // logs its errors; such inodes stay dirty
   if (durability_.waits() && core_.health.writable().ok())
     (void)make_durable(durability_, core_.engine.journal().last(), core_.health);
 }
@@ -126,7 +127,7 @@ void Maintenance::reclaim_round() {
   follow_round();
 }
 
-// Not the timer's: it may take long.
+// Does not run on the timer's thread, because it may take long.
 void Maintenance::follow_round() {
   const uint64_t now = clock_.monotonic_ms();
   if (now - followed_ms_ < kFollowMs || !core_.health.writable().ok()) return;
@@ -134,7 +135,7 @@ void Maintenance::follow_round() {
   (void)durable_or_read_only(durability_.follow(), core_.health);
 }
 
-// After a cut nobody knows how many inodes are in use.
+// After a crash the number of inodes in use is not known.
 void Maintenance::count_inodes() {
   for (int step = 0; step < kCountSteps && core_.engine.count_inodes(); ++step) {
   }
@@ -180,7 +181,7 @@ Result<void> Maintenance::reclaim(TrimQueue::Pace pace) {
     close_epoch();
     return trims_.drain(pace);
   });
-  // Shared with who does not wait for all of it.
+  // The run may have been shared with a caller that does not wait for all trims.
   return done.ok() && pace == TrimQueue::Pace::kNow ? trims_.drain(pace) : done;
 }
 

@@ -49,7 +49,7 @@ Result<void> MetaGrowth::grow_by(uint64_t bytes) {
   return grow_(options);
 }
 
-// EBUSY: a growth by command is under way, or an unmount.
+// Makes META grow by a step. Errors: EBUSY, a growth by command or an unmount is under way.
 Result<void> MetaGrowth::grow_once() {
   if (!engine_.heap_nearly_full()) return {};
   if (growable_bytes() == 0 || clock_.monotonic_ms() < retry_ms_) return Error{ENOSPC, "META"};

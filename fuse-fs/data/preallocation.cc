@@ -16,7 +16,7 @@
 namespace streamfs::data {
 namespace {
 
-// Blocks from the allocator, which go back unless somebody takes them.
+// Blocks reserved from the allocator. The destructor frees those that are still in `pieces`.
 struct Reserved {
   explicit Reserved(meta::BlockAllocator& from) : blocks(from) {}
   Reserved(const Reserved&) = delete;
@@ -57,7 +57,7 @@ Result<void> DataPath::fill_holes(const InodeState& state, const meta::Attribute
   return {};
 }
 
-// A request that cannot be met takes nothing from others meanwhile.
+// A request that cannot be met takes no blocks away from other writers meanwhile.
 Result<void> DataPath::reserve_or_reclaim(VStreamId vstream, const std::vector<meta::Piece>& pieces,
                                           NewPieces& added) {
   uint64_t missing = 0;

@@ -15,7 +15,7 @@
 namespace streamfs::data {
 namespace {
 
-// The next run of pieces that is one run on the device (or one hole), from pieces[at] on.
+// A run of pieces that is one run on the device, or one run of zeroes.
 struct DeviceRun {
   BlockNo block;
   uint64_t count = 0;

@@ -38,8 +38,8 @@ std::vector<InodeId> FilesystemImpl::known_to_kernel() {
   return known;
 }
 
-// The kernel answers from its caches until it is told that they are stale. One inode at a time, so
-// that a session that ends waits for one of them at most.
+// Tells the kernel that its caches are stale, from which it would still answer. The lock is taken
+// for one inode at a time, so that a session that ends waits for one of them at most.
 void FilesystemImpl::empty_kernel_caches() {
   for (const InodeId id : known_to_kernel()) {
     const MutexLock lock(kernel_);

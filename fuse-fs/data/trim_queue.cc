@@ -26,7 +26,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr uint64_t kTrimRests = 9;  // while programs are at work
 constexpr std::chrono::milliseconds kTrimRestMost{100}, kTrimNap{5};
-// How long who waits for room, and who unmounts, waits for trims.
+// How long a caller that needs room, and an unmount, wait for trims.
 constexpr std::chrono::milliseconds kRoomMost{100}, kLeaveMost{2000};
 
 int64_t now_ns() {
@@ -124,7 +124,7 @@ uint64_t TrimQueue::blocks_a_trim() const {
 
 bool TrimQueue::trim_unnamed() {
   const uint64_t most = blocks_a_trim();
-  for (uint64_t left = pending_blocks(); left > 0;) {  // what comes meanwhile is the next pass's
+  for (uint64_t left = pending_blocks(); left > 0;) {  // later blocks are left to the next pass
     const auto run = engine_.blocks().next_discard(most);
     if (!run) return true;
     left -= std::min(left, run->count);
@@ -164,7 +164,8 @@ void TrimQueue::trim(const meta::BlockRun& run) {
   if (done.error().code == EOPNOTSUPP) discard_.store(false, std::memory_order_relaxed);
 }
 
-// Runs of a batch may lie in one unit, which is trimmed once.
+// Trims whole units that runs of a batch cover in part, if the rest is free. A unit with several
+// runs is trimmed once.
 void TrimQueue::join_leftovers(std::span<const meta::BlockRun> runs) {
   const blockdev::DeviceInfo& info = device_.info();
   const uint64_t unit = info.trim_unit_blocks, offset = info.trim_offset_blocks;
@@ -179,7 +180,7 @@ void TrimQueue::join_leftovers(std::span<const meta::BlockRun> runs) {
   for (const uint64_t first : cut) trim_unit(first, unit);
 }
 
-// Only where room is plenty: a writer would find none while these blocks are kept from it.
+// Trims a unit only if there is plenty of room, because writers cannot have these blocks meanwhile.
 void TrimQueue::trim_unit(uint64_t first, uint64_t unit) {
   const meta::BlockRun run{BlockNo{first}, unit};
   if (short_of_room_ > 0 || engine_.blocks().free_blocks() < kPressedShare * unit) return;
@@ -200,8 +201,8 @@ void TrimQueue::give_way(uint64_t worked_ns) {
         std::min<SteadyClock::duration>(kTrimNap, until - SteadyClock::now()));
 }
 
-// A run is taken out of what is free meanwhile, and so is nobody's; never more than a quarter of
-// it, so that writers find room.
+// Trims free blocks. A run is reserved while it is trimmed, so no file has it. It is never more
+// than a quarter of the free blocks, so that writers find room.
 Result<FreeTrim> TrimQueue::trim_free(BlockNo from, const std::function<bool()>& stop) {
   FreeTrim out;
   for (BlockNo at = from;;) {

@@ -21,7 +21,7 @@
 namespace streamfs::data {
 namespace {
 
-// What flushes may have to write beside what their callers wrote: little to any SSD.
+// Limits the data that flushes have to write beside that of their callers. It is little to any SSD.
 constexpr uint64_t kBlocksASecond = (16ULL << 20) / kBlockSize;
 
 }  // namespace
@@ -80,8 +80,9 @@ bool WriteCache::all_cached(uint64_t first, uint64_t count) const {
   return true;
 }
 
-// In order, so that what is written one after the other lies so here as well: one request later;
-// and the first that are free, so that no more memory is touched than is needed.
+// Takes free pages in order, so that blocks written one after the other are adjacent in memory and
+// go out in one request. The lowest free pages are taken first, so that no more memory is touched
+// than is needed.
 bool WriteCache::take_pages(uint64_t count, std::vector<uint32_t>& pages) {
   if (count > free_pages_) return false;
   pages.reserve(count);
@@ -122,7 +123,7 @@ void WriteCache::asked_for(InodeId owner) {
   charged_.erase(charged);
 }
 
-// Copies under the lock: as a rule only the last block of an append is cached already.
+// Copies under the lock, because usually only the last block of an append is cached already.
 bool WriteCache::replace(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag) {
   const uint64_t count = bytes.size() / kBlockSize;
   const MutexLock lock(mutex_);
@@ -148,7 +149,7 @@ bool WriteCache::add(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::W
   for (uint64_t i = 0; i < count; ++i)
     std::memcpy(page(pages[i]).data(), bytes.data() + i * kBlockSize, kBlockSize);
   const MutexLock lock(mutex_);
-  if (stills_ > 0) {  // since then
+  if (stills_ > 0) {  // it began meanwhile
     for (const uint32_t page : pages) give_back(page);
     return false;
   }
@@ -226,7 +227,7 @@ std::vector<WriteCache::Found> WriteCache::find(BlockNo first, uint64_t count) c
   return found;
 }
 
-// The newest of this block; null: it is on the device.
+// Returns the newest entry of this block; null: its newest data is on the device.
 const WriteCache::Entry* WriteCache::newest(uint64_t block) const {
   if (const auto at = cached_.find(block); at != cached_.end()) return &at->second;
   const auto at = being_written_.find(block);
@@ -244,7 +245,8 @@ bool WriteCache::read_cached(BlockNo first, Bytes bytes) const {
   return true;
 }
 
-// Asked for first: what leaves memory while the device is read is there by then.
+// The cache is searched before the device is read: a block that is not found then is already on the
+// device.
 void WriteCache::read(BlockNo first, Bytes bytes, blockdev::Completion done) {
   if (nothing()) return beneath_.read(first, bytes, std::move(done));
   if (read_cached(first, bytes)) return done({});
@@ -317,8 +319,8 @@ Result<void> WriteCache::safe(InodeId owner) const {
   return Error{EIO, "data that was acknowledged cannot be written"};
 }
 
-// What is to be written, as few requests as it lies in memory. Pages do not change meanwhile: who
-// changes their blocks takes others.
+// Returns the runs to be written, one request for blocks that are adjacent in memory. The pages do
+// not change while they are written, because a write to their blocks takes other pages.
 std::vector<WriteCache::Run> WriteCache::begin_writing(uint64_t first, uint64_t end) {
   std::vector<Run> runs;
   const MutexLock lock(mutex_);

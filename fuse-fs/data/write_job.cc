@@ -21,7 +21,7 @@
 namespace streamfs::data {
 namespace {
 
-constexpr uint64_t kPagesWorthACall = 8;  // to the kernel, and a microsecond's work meanwhile
+constexpr uint64_t kPagesWorthACall = 8;  // to the kernel, with a microsecond of other work
 
 }  // namespace
 
@@ -67,7 +67,7 @@ Result<void> WriteJob::run() {
   return done;
 }
 
-// The block before the range is asked for too: an append goes right behind it.
+// Also maps the block before the range, because an append goes right behind it.
 Result<void> WriteJob::map() {
   const uint64_t before = first_ > 0 ? 1 : 0;
   SFS_ASSIGN(pieces_,
@@ -102,8 +102,8 @@ const meta::Piece& WriteJob::piece_at(uint64_t page) const {
   return *it;
 }
 
-// The one copy of the write path, checksummed in the copy; none at all for an aligned request, of
-// which the checksums are made while the device writes.
+// Makes the only copy of the write path, which computes the checksums too. An aligned request is
+// not copied; its checksums are computed while the device writes.
 Result<void> WriteJob::prepare() {
   if (core_.checksums.enabled()) crcs_.resize(count_);
   if (blockdev::block_aligned(in_.data()) && offset_ % kBlockSize == 0 &&
@@ -137,8 +137,8 @@ Result<void> WriteJob::fill_slot(uint64_t page, Bytes slot) {
   return {};
 }
 
-// What the file holds in this block now; zeroes past its end, where a cut may have left bytes that
-// were never part of it.
+// Reads the present content of a block of the file, with zeroes past the file's end, where a crash
+// may have left bytes that were never part of the file.
 Result<void> WriteJob::load_old(uint64_t page, Bytes slot) {
   const uint64_t block_start = (first_ + page) * kBlockSize;
   const meta::Piece& piece = piece_at(page);
@@ -196,8 +196,8 @@ void WriteJob::convert(uint64_t page, uint64_t count, BlockNo block) {
   near_ = BlockNo{block.value + count};
 }
 
-// In place. But another block, if one can be spared, costs less than the flush that makes a restore
-// look at this one no more.
+// Overwrites in place. If a restore may still look at the block, another block, if one can be
+// spared, costs less than the flush that would settle its condition.
 void WriteJob::overwrite(uint64_t page, uint64_t count, BlockNo block) {
   const bool moves =
       !stays_ && core_.epochs.forbids(block, image(page, count)) && !core_.engine.heap_scarce();
@@ -210,8 +210,8 @@ void WriteJob::overwrite(uint64_t page, uint64_t count, BlockNo block) {
   }
 }
 
-// The device's tag follows each page's shape; the place follows the file, so that extents stay
-// long.
+// The device's tag depends on each page's shape. The place depends on the file only, so that
+// extents stay long.
 Result<void> WriteJob::allocate(uint64_t page, uint64_t count) {
   const PStreamId home = core_.placement.route(vstream_, kLongRequest, 0, wire::kAgeNew);
   while (count > 0) {
@@ -241,7 +241,7 @@ void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, bool o
 
 Result<void> WriteJob::begin_overwrite() {
   if (!core_.checksums.enabled()) return {};
-  // A restore may still look at a block that was written once, and became unwritten since.
+  // A restore may still look at a block that was written and has become unwritten again.
   for (const meta::Piece& piece : pieces_) {
     const uint64_t page = piece.first.value - first_;
     if (piece.unwritten)
@@ -257,7 +257,7 @@ Result<void> WriteJob::begin_overwrite() {
   }
   if (overwritten.empty()) return {};
   SFS_TRY(core_.engine.begin_overwrite(attributes_.id, overwritten));
-  // Marked first: no commit makes a condition of them any more.
+  // The checksums are marked first, so that no commit makes a condition of these blocks any more.
   for (const meta::Piece& piece : overwritten) {
     const uint64_t page = piece.first.value - first_;
     SFS_TRY(core_.epochs.before_overwrite(piece.block, image(page, piece.length)));
@@ -323,7 +323,7 @@ meta::WriteResult WriteJob::result() const {
   return out;
 }
 
-// The epoch is asked for after the device has completed: the flush it names starts later.
+// The epoch is read after the device has completed the write, so its flush starts later.
 Result<void> WriteJob::finish() {
   meta::WriteResult done = result();
   done.epoch = core_.epochs.epoch();
@@ -349,7 +349,7 @@ void WriteJob::report_write() const {
   }
 }
 
-// What the device may have got of it lives there until it is trimmed.
+// Gives up a write. Blocks that may have reached the device stay live there until they are trimmed.
 void WriteJob::cancel(bool submitted) {
   meta::BlockAllocator& blocks = core_.engine.blocks();
   for (const meta::BlockRun& run : reserved_) submitted ? blocks.discard(run) : blocks.cancel(run);

@@ -1,7 +1,8 @@
-// The thread name (comm) of whoever creates a file, for placement's contexts. Reading it from /proc
-// costs as much as the create itself, so a name is remembered for a few milliseconds: long enough
-// for a burst of creates, too short for a forked shell to pass for the program it becomes.
-// Thread safety: every method, any thread.
+// Caches the name (comm) of the thread that creates a file, for placement's contexts. Reading it
+// from /proc costs as much as the create itself, so a name is remembered for a few milliseconds:
+// long enough for a burst of creates, too short for a forked shell to pass for the program that it
+// becomes.
+// Thread safety: any thread may call any method.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +19,7 @@ class CommCache {
  public:
   explicit CommCache(Clock& clock, std::string proc = "/proc")
       : clock_(clock), proc_(std::move(proc)) {}
-  std::string comm_of(pid_t thread);  // empty when it is gone or not ours to see
+  std::string comm_of(pid_t thread);  // empty: the thread is gone, or its name may not be read
 
  private:
   static constexpr uint64_t kValidMs = 20;

@@ -38,7 +38,8 @@ void choose_features(fuse_conn_info* connection, bool direct_io) {
   want(connection, FUSE_CAP_CACHE_SYMLINKS);
   want(connection, FUSE_CAP_EXPORT_SUPPORT);
   want(connection, FUSE_CAP_IOCTL_DIR);  // hints on directories
-  // A directory's default ACL takes the umask's place, so whoever knows the ACL applies both.
+  // A directory's default ACL replaces the umask. Only the server knows the ACL, so it applies
+  // both.
   want(connection, FUSE_CAP_POSIX_ACL);
   want(connection, FUSE_CAP_DONT_MASK);
   want(connection, FUSE_CAP_NO_OPEN_SUPPORT);
@@ -53,7 +54,7 @@ void choose_features(fuse_conn_info* connection, bool direct_io) {
   refuse(connection, FUSE_CAP_SPLICE_MOVE);
   refuse(connection, FUSE_CAP_HANDLE_KILLPRIV);
 #if FUSE_VERSION >= 317
-  // Else every write asks for security.capability first.
+  // Without it, the kernel asks for security.capability before every write.
   want(connection, FUSE_CAP_HANDLE_KILLPRIV_V2);
   if (direct_io) want(connection, FUSE_CAP_DIRECT_IO_ALLOW_MMAP);  // shared mappings, else ENODEV
   connection->no_interrupt = 1;

@@ -1,4 +1,4 @@
-// What is switched on when the kernel connects (INIT), and why.
+// Chooses the kernel features that are switched on when the kernel connects (INIT).
 // Thread safety: pure functions of the connection.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace streamfs::frontend {
 void choose_features(fuse_conn_info* connection, bool direct_io);
 bool offers_acls(const fuse_conn_info* connection);
 bool offers_writeback(const fuse_conn_info* connection);
-// "" where requests come over io_uring, and the reason where they are made not to. Literals.
+// Returns "" if requests come over io_uring, else why not. The texts are literals.
 const char* why_no_io_uring(fuse_conn_info* connection);
 
 }  // namespace streamfs::frontend

@@ -1,5 +1,5 @@
-// What every request handler needs; the session owns it and libfuse hands it back as user data.
-// Thread safety: see the members. Crash: nothing here outlives the process.
+// The state that all request handlers share. The session owns it; libfuse passes it as user data.
+// Thread safety: see the members.
 #pragma once
 
 #include <fuse_lowlevel.h>
@@ -29,7 +29,7 @@ class Context {
     std::string control_path;     // value of user.streamfs.control on the root; empty = none
     bool names_wait = false;      // -o dirsync: namespace changes wait for the device too
     bool direct_io = false;       // no page cache; OPEN is answered then
-    OpTimes* op_times = nullptr;  // outlives the session; none: nothing is timed
+    OpTimes* op_times = nullptr;  // outlives the session; null: nothing is timed
   };
   Context(data::Filesystem& filesystem, Clock& wall_clock, Settings chosen)
       : clock(wall_clock),
@@ -40,7 +40,7 @@ class Context {
 
   // For methods that never wait for a device.
   data::Filesystem& fs() { return fs_; }
-  // For those that may: never on a ring thread.
+  // For methods that may wait for a device. Requires: not on a ring thread.
   data::Filesystem& fs_may_wait() {
     SFS_ASSERT(!waiting_forbidden());
     return fs_;
@@ -55,12 +55,11 @@ class Context {
   CommCache comms;
   const Settings settings;
   FullDisk full_disk;
-  // Whether the kernel obeys ACLs. Decided at INIT, before any other request.
+  // Whether the kernel obeys ACLs. Set at INIT, before any other request.
   std::atomic<bool> acls{true};
-  // Whether there is a write-back cache: whatever is written moves times in the kernel then. As
-  // acls.
+  // Whether there is a write-back cache: then writes change times in the kernel. Set at INIT.
   std::atomic<bool> kernel_keeps_times{true};
-  // Makes the kernel write a file's dirty pages back to us and waits for it. Only under kKernel.
+  // Makes the kernel write a file's dirty pages back and waits for that. Requires: Wait::kKernel.
   std::function<void(InodeId)> push_dirty = [](InodeId) {};
   std::function<void(fuse_conn_info*)> on_init = [](fuse_conn_info*) {};
   Dispatcher dispatcher;  // last: its end runs what was posted
@@ -73,8 +72,8 @@ inline Context& context_of(fuse_req_t req) {
   return *static_cast<Context*>(fuse_req_userdata(req));
 }
 
-// Runs task(context), which answers the request, where `wait` says. After a shutdown the answer is
-// EIO.
+// Runs task(context), which answers the request, on the thread that `wait` asks for. After a
+// shutdown the answer is EIO.
 template <typename Task>
 void run(fuse_req_t req, Wait wait, Task task) {
   Context& context = context_of(req);

@@ -1,6 +1,7 @@
-// Who may hold how many connections to the control socket at once, so that no user shuts out root,
-// the user who mounted or the learning daemon (which is known by its user, as it was at the mount).
-// Thread safety: the caller's lock.
+// Limits how many connections to the control socket each user may hold at once. No user can shut
+// out root, the user who mounted, or the learning daemon (identified by its user, as it was at the
+// mount).
+// Thread safety: none; the caller locks.
 #pragma once
 
 #include <sys/types.h>
@@ -15,11 +16,12 @@ namespace streamfs::frontend {
 
 class ControlPlaces {
  public:
-  // Of all; of one user who is neither root nor the one who mounted; of all such users but the
-  // daemon's; of the one who mounted. What these leave is for root, who may have all.
+  // Limits: of all connections; of one user who is neither root nor the user who mounted; of all
+  // such users together, but the daemon's; of the user who mounted. Root may have all that are
+  // free.
   static constexpr size_t kMost = 48, kOfOneUser = 8, kOfStrangers = 16, kOfOwner = 16;
   ControlPlaces(uid_t owner, std::optional<uid_t> daemon) : owner_(owner), daemon_(daemon) {}
-  // EUSERS, with the reason for whoever is turned away.
+  // Errors: EUSERS, with the reason as the text for the user who is turned away.
   Result<void> take(uid_t uid);
   void give_back(uid_t uid);
 

@@ -62,7 +62,7 @@ ControlAnswer savings(Meters& meters, const ControlPeer& peer, const json& reque
   return done_or(meters.savings.take(request.at("report"), now_ms));
 }
 
-// What the device tells of how it collects garbage; null where it does not.
+// Returns what the device reports about its garbage collection; null where it reports nothing.
 json collection(const blockdev::DeviceInfo& device) {
   json out = {{"gc_mode", nullptr}, {"spare", nullptr}, {"erase_unit_blocks", nullptr}};
   if (!device.gc_mode.empty()) out["gc_mode"] = device.gc_mode;
@@ -106,8 +106,8 @@ ControlAnswer scrub(data::Filesystem& fs, const json& request) {
   return done();
 }
 
-// For how long a request may keep its connection's thread: who wants more asks again, so that an
-// unmount need not wait.
+// The longest time that a request may keep its connection's thread. A client that wants more asks
+// again, so that an unmount need not wait.
 constexpr uint64_t kSliceMsMost = 5000;
 
 Result<uint64_t> slice_of(const json& request) {
@@ -159,7 +159,8 @@ ControlAnswer shutdown(data::Filesystem& fs, const json& request) {
   return refused(EINVAL, "shutdown needs a \"mode\": default, logflush or nologflush");
 }
 
-// The learning daemon learns from the names, and metrics that it shows to anyone ask for none.
+// The learning daemon gets all names because it learns from them. For the metrics that it shows to
+// anyone, it asks for built-in names only.
 ControlAnswer streams(data::Filesystem& fs, const ControlPeer& peer, const json& request) {
   const bool wanted = request.value("names", json("all")) != "built-in";
   const bool all = wanted && (owns_mount(peer.uid) || daemon_user() == peer.uid);
@@ -182,7 +183,7 @@ ControlAnswer block(data::Filesystem& fs, const json& request) {
   return done(block_json(asked, fs.placement().birth(asked)));
 }
 
-// What anyone may ask for; null: nothing of the kind.
+// Answers the requests that any user may make. nullopt: `op` is none of them.
 std::optional<ControlAnswer> look(data::Filesystem& fs, const Meters& meters,
                                   const ControlPeer& peer, const std::string& op,
                                   const json& request) {
@@ -207,7 +208,7 @@ ControlAnswer answer(data::Filesystem& fs, Meters& meters, const ControlPeer& pe
       "prepare_poweroff", "trim", "shutdown"};
   if (std::ranges::find(kKnown, op) == kKnown.end())
     return refused(EINVAL, "unknown op \"" + op + "\"");
-  // The learning daemon's own user may attach, and nothing else.
+  // Among changes, the learning daemon's own user may attach, and nothing else.
   const bool daemon = op == "attach" && daemon_user() == peer.uid;
   if (!daemon && !only_looks(op, request) && !owns_mount(peer.uid)) {
     return refused(EACCES, op + " is for root and the user who mounted this");

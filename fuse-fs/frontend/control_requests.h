@@ -1,4 +1,4 @@
-// What one request line of the control socket means (base/wire/control.h). No sockets here.
+// Answers request lines of the control socket (base/wire/control.h). No sockets here.
 // Thread safety: any thread; the filesystem and the meters must outlive it.
 #pragma once
 
@@ -23,7 +23,7 @@ struct ControlAnswer {
 
 ControlAnswer refusal(const Error& error);
 
-// The learning daemon's own user (systemd/streamfs.sysusers.conf), where there is one.
+// Returns the learning daemon's own user (systemd/streamfs.sysusers.conf), if there is one.
 std::optional<uid_t> daemon_user();
 
 // The process at the other end of the socket, as SO_PEERCRED says. Everyone may look, and sees
@@ -31,9 +31,9 @@ std::optional<uid_t> daemon_user();
 // user classifierd see all names, and that user may attach.
 struct ControlPeer {
   uid_t uid = 0;
-  // Takes the one daemon's place until this peer hangs up; false when it is taken.
+  // Takes the place of the learning daemon until this peer hangs up. Returns false if it is taken.
   std::function<bool()> take_daemon_place;
-  // Whether this peer has it.
+  // Returns whether this peer has that place.
   std::function<bool()> is_daemon = [] { return false; };
 };
 

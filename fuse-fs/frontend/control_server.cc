@@ -67,8 +67,8 @@ bool send_line(int fd, const std::string& line, const std::vector<int>& fds) {
   return true;
 }
 
-// Where others could put a socket of theirs in the place of ours, there is none. What we made under
-// a wide umask is narrowed.
+// Makes the socket's directory. Errors: EPERM, other users may change it, so they could replace the
+// socket by their own. A directory of this user that a wide umask has opened is narrowed.
 Result<void> make_directory(const std::filesystem::path& directory) {
   std::error_code failed;
   std::filesystem::create_directories(directory.parent_path(), failed);
@@ -87,7 +87,7 @@ Result<void> make_directory(const std::filesystem::path& directory) {
   return Error{EPERM, directory.string() + " can be changed by other users"};
 }
 
-// Names of files and threads need not be UTF-8; an answer must be.
+// Names of files and threads need not be UTF-8, but an answer must be.
 std::string text_of(const ControlAnswer& answer) {
   return answer.body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -138,7 +138,7 @@ ControlServer::~ControlServer() {
       if (!each.ended) shutdown(each.fd, SHUT_RDWR);
     }
   }
-  // Nobody adds to the list any more.
+  // The acceptor has ended, so the list does not change any more.
   for (Connection& each : connections_) each.thread.join();
   for (const Connection& each : connections_) close(each.fd);
 }

@@ -1,8 +1,9 @@
 // The control socket of one mount: accepts, reads lines, answers (base/wire/control.h).
 //
-// Thread safety: open() and the destructor on one thread. A thread accepts, each connection has one
-// of its own, as many as there are places for (control_places.h): who finds none is told so in one
-// answer. Crash: the socket's file stays; the next mount of the same filesystem replaces it.
+// Thread safety: open() and the destructor run on one thread. A thread accepts, and each connection
+// has a thread of its own. A client that finds no free place (control_places.h) gets one answer
+// that says so.
+// After a crash: the socket's file is still there; the next mount of this filesystem replaces it.
 #pragma once
 
 #include <sys/types.h>
@@ -24,16 +25,16 @@
 
 namespace streamfs::frontend {
 
-// /run/streamfs for root, else $XDG_RUNTIME_DIR/streamfs, else /tmp/streamfs-UID.
+// Returns /run/streamfs for root, else $XDG_RUNTIME_DIR/streamfs, else /tmp/streamfs-UID.
 std::string control_directory();
 
 class ControlServer {
  public:
-  // Listens at `path`, making its directory. Errors: of bind and mkdir; EPERM for a directory that
-  // others may change.
+  // Makes the directory of `path` and listens there. Errors: those of bind and mkdir; EPERM, other
+  // users may change the directory.
   static Result<std::unique_ptr<ControlServer>> open(data::Filesystem& fs, Meters& meters,
                                                      std::string path);
-  ~ControlServer();  // hangs up on everyone
+  ~ControlServer();  // closes all connections
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
   const std::string& path() const { return path_; }
@@ -60,7 +61,7 @@ class ControlServer {
   const std::string path_;
   int listener_ = -1;
   std::thread acceptor_;
-  std::atomic<const Connection*> daemon_{nullptr};  // who holds the daemon's place
+  std::atomic<const Connection*> daemon_{nullptr};  // holds the learning daemon's place
   Mutex mutex_;                                     // leaf
   ControlPlaces places_ SFS_GUARDED_BY(mutex_);
   std::list<Connection> connections_ SFS_GUARDED_BY(mutex_);

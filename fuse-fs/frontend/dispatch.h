@@ -1,13 +1,13 @@
-// Where a request runs: on the thread that took it from the transport, or handed off.
+// Chooses where a request runs: on the thread that took it from the transport, or on a pool.
 //
-// Three kinds of operations (the list is in the ops_*.cc files, one Wait at each run()):
-//   kNever   no device I/O: always on the transport's thread, the cheapest reply there is.
-//   kDevice  may wait for the device. Over /dev/fuse it waits where it is: there are more threads.
-//            Over io_uring each processor has one thread for all of its requests, so it is handed
-//            off.
-//   kKernel  waits for other requests (the kernel writes a file's dirty pages back to us first).
-//            Always handed off to a pool of its own: were every transport thread in one of these,
-//            nobody would be left to take the WRITEs they wait for.
+// There are three kinds of operations (the ops_*.cc files state one Wait at each run()):
+//   kNever   No device I/O. It runs on the transport's thread, which makes the cheapest reply.
+//   kDevice  It may wait for the device. Over /dev/fuse it waits on the transport's thread, because
+//            there are more threads. Over io_uring each processor has one thread for all of its
+//            requests, so it is handed off.
+//   kKernel  It waits for other requests (the kernel first writes a file's dirty pages back). It is
+//            handed off to a pool of its own: if all transport threads ran such operations, none
+//            would be left to take the WRITEs that they wait for.
 //
 // A thread that pushes dirty pages never replies, and a thread that replies never pushes. Over
 // io_uring the kernel hands a ring entry's next request to the thread that sent the last reply of
@@ -15,8 +15,8 @@
 // kernel until its own WRITE is answered would never run that work. So push() runs on threads of
 // its own, and its caller waits in user space.
 //
-// Thread safety: run() and push() from any thread, but push() never from a transport's thread.
-// Exactly one reply is the task's own business.
+// Thread safety: any thread may call run(); any but a transport's thread may call push(). The task
+// itself must reply exactly once.
 #pragma once
 
 #include <atomic>
@@ -30,14 +30,14 @@ namespace streamfs::frontend {
 
 enum class Wait : unsigned char { kNever, kDevice, kKernel };
 
-// True while this thread runs a task that must not wait.
+// Is true while this thread runs a task that must not wait.
 bool& waiting_forbidden();
 
 class Dispatcher {
  public:
   Dispatcher() : pushers_("fs-pusher", 16), device_("fs-device", 32), kernel_("fs-kernel", 16) {}
 
-  // Decided at INIT, before any other request.
+  // Set at INIT, before any other request.
   void set_over_io_uring(bool on) { over_io_uring_.store(on, std::memory_order_relaxed); }
   bool over_io_uring() const { return over_io_uring_.load(std::memory_order_relaxed); }
 
@@ -49,9 +49,9 @@ class Dispatcher {
     task();
     waiting_forbidden() = false;
   }
-  // Runs `push`, which makes the kernel write dirty pages back, and returns when it is done.
+  // Runs `push`, which makes the kernel write dirty pages back, and returns when that is done.
   void push(const std::function<void()>& push);
-  // Runs `task`, which replies, soon and elsewhere.
+  // Runs `task`, which replies, soon and on another thread.
 
  private:
   std::atomic<bool> over_io_uring_{false};

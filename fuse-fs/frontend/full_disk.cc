@@ -18,15 +18,15 @@ namespace streamfs::frontend {
 namespace {
 
 constexpr uint64_t kMib = uint64_t{1} << 20;
-constexpr uint64_t kDirtyLeastBytes = 32 * kMib;  // of what the kernel may hold dirty
+constexpr uint64_t kDirtyLeastBytes = 32 * kMib;  // that the kernel may hold dirty in any case
 constexpr uint64_t kLookLeastBytes = 4 * kMib, kLookMostBytes = 256 * kMib;
-// A loss that no write(2) asked about. Sooner if there is space again: a new writer had nothing to
-// do with it.
+// After these times a loss ends that no write(2) has asked about. It ends sooner if there is space
+// again, because a new writer had nothing to do with it.
 constexpr uint64_t kToldWithinMs = 30'000, kToldWithinIfSpaceMs = 1'000;
 constexpr uint64_t kSpaceBytes = 16 * kMib;
 constexpr uint64_t kUnderWayMs = 1'000;
 
-// About as much as the kernel holds dirty of all filesystems together, with its own defaults.
+// Returns about as much as the kernel, with its defaults, holds dirty of all filesystems together.
 uint64_t usual_dirty_bytes() {
   const auto pages = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES));
   return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 10;
@@ -37,7 +37,7 @@ std::optional<uint64_t> dirty_limit(uint64_t free_bytes) {
   return limit < usual_dirty_bytes() ? std::optional(limit) : std::nullopt;
 }
 
-// Whether a change is worth a write to sysfs.
+// Returns whether a change of the limit is worth a write to sysfs.
 bool differs(std::optional<uint64_t> a, std::optional<uint64_t> b) {
   if (!a || !b) return a.has_value() != b.has_value();
   return std::max(*a, *b) - std::min(*a, *b) > *a / 8;
@@ -153,7 +153,7 @@ void FullDisk::run() {
   }
 }
 
-// How much there is, and after how many bytes to look again.
+// Adapts the kernel's limit to the free space, and decides after how many bytes to look again.
 void FullDisk::look() {
   const uint64_t free = hooks_.free_bytes();
   const auto wanted = dirty_limit(free);

@@ -1,24 +1,25 @@
-// Tells the writers of a full disk.
+// Reports ENOSPC to programs that write to a full disk through the page cache.
 //
-// With the write-back cache, write(2) ends in the page cache and WRITE comes later. A WRITE that
-// finds no space is a loss: its pages are dropped, and without this only fsync(2) and close(2)
-// would tell.
+// With the write-back cache, write(2) ends in the page cache and the WRITE comes later. A WRITE
+// that finds no space is a loss: its pages are dropped. Without this class, only fsync(2) and
+// close(2) would report it.
 //
 //   WRITE gets ENOSPC ─► not_stored() ─► a thread of this object lets the inode's attributes expire
 //   the next write(2) ─► GETATTR with a handle, sent by fuse_cache_write_iter() in fs/fuse/file.c
 //                     ─► ask() ─► ENOSPC, once
 //
-// Each loss is told to one write(2), so a program that overwrites what the file has goes on. No
-// reply makes the attributes valid before that. WRITEs that fail within a second after it were
-// under way, and belong to the same loss. Until the loss ends, a WRITE that would leave a hole
+// Each loss is reported to one write(2), so a program that overwrites blocks of the file goes on.
+// Until then no reply makes the attributes valid. WRITEs that fail within a second after the report
+// were under way, and belong to the same loss. Until the loss ends, a WRITE that would leave a hole
 // where pages were dropped is refused. A loss that no write(2) asks about ends after a while.
 //
-// The kernel may hold more dirty than the free space, so its limit shrinks with the free space.
+// The kernel may hold more dirty pages than there is free space, so its limit is lowered with the
+// free space.
 //
-// Expiring attributes takes no page lock: the thread never waits for a WRITE, and no page that the
-// kernel holds is dropped.
+// Expiring attributes takes no page lock. The thread therefore never waits for a WRITE, and no page
+// that the kernel holds is dropped.
 //
-// Thread safety: any thread. Crash: memory only.
+// Thread safety: any thread.
 #pragma once
 
 #include <atomic>
@@ -48,7 +49,7 @@ class FullDisk {
   FullDisk(const FullDisk&) = delete;
   FullDisk& operator=(const FullDisk&) = delete;
 
-  // Without it nothing happens here. Once.
+  // Without start(), no loss is kept. Requires: it is called once at most.
   void start(Hooks hooks);
   void stop();
 
@@ -56,13 +57,13 @@ class FullDisk {
   void wrote(uint64_t bytes);
   // A WRITE from the page cache found no space.
   void not_stored(InodeId id, uint64_t offset);
-  // Whether bytes at `offset`, past the end of the stored file, would leave such a hole.
+  // Returns whether bytes at `offset`, past the end of the stored file, would leave such a hole.
   bool is_beyond_loss(InodeId id, uint64_t offset) const;
-  // Whether a loss waits for a write(2) to be told to.
+  // Returns whether a loss is still to be reported to a write(2).
   bool is_losing(InodeId id) const;
-  // A write(2) asks. True: it is told ENOSPC.
+  // Called when a write(2) asks. Returns true if it gets ENOSPC.
   bool ask(InodeId id);
-  // A program changed the size, or the kernel does not know the inode any more.
+  // Ends a loss: a program changed the size, or the kernel does not know the inode any more.
   void forget(InodeId id);
 
  private:
@@ -70,7 +71,7 @@ class FullDisk {
   void look();
   struct Loss {
     uint64_t from;      // the lowest offset
-    uint64_t since_ms;  // of the last page, or since it was told
+    uint64_t since_ms;  // when the last page was lost, or the loss was reported
     bool told = false;
   };
   bool is_over(const Loss& loss, uint64_t free_bytes) const;
@@ -80,8 +81,8 @@ class FullDisk {
   Hooks hooks_;  // before active_
   std::atomic<bool> active_{false};
   std::atomic<size_t> losses_count_{0};
-  std::atomic<int64_t> until_look_{0};  // bytes to be written
-  std::optional<uint64_t> limit_;       // the thread's own
+  std::atomic<int64_t> until_look_{0};  // bytes to be written until the next look()
+  std::optional<uint64_t> limit_;       // used by the thread only
   mutable Mutex mutex_;                 // leaf
   CondVar changed_;
   bool stopping_ SFS_GUARDED_BY(mutex_) = false;

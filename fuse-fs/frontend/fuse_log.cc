@@ -16,7 +16,7 @@
 namespace streamfs::frontend {
 namespace {
 
-// libfuse may report one lasting cause with every request, such as that no thread can be started.
+// libfuse may report a lasting cause, such as that no thread can be started, with every request.
 constexpr std::chrono::minutes kQuiet{1};
 
 struct Capture {
@@ -25,7 +25,7 @@ struct Capture {
   std::string last SFS_GUARDED_BY(mutex);
   std::chrono::steady_clock::time_point last_logged SFS_GUARDED_BY(mutex);
 
-  // Whether this message was logged within kQuiet, with no other in between.
+  // Returns whether this message was logged within kQuiet, with no other in between.
   bool repeats(const std::string& message) SFS_REQUIRES(mutex) {
     const auto now = std::chrono::steady_clock::now();
     if (message == last && now - last_logged < kQuiet) return true;

@@ -1,5 +1,5 @@
-// libfuse's own messages go to our log, a repeated one once a minute; while a mount is tried they
-// are kept for its error.
+// Routes libfuse's own messages to our log, a repeated one once a minute. While a mount is tried,
+// the messages are kept for its error.
 // Thread safety: any thread.
 #pragma once
 

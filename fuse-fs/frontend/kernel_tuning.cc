@@ -43,8 +43,8 @@ std::string folder_of(dev_t device, const std::string& sysfs) {
 constexpr const char* kConnections = "/sys/fs/fuse/connections";
 constexpr long kFusectlMagic = 0x65735543;  // FUSE_CTL_SUPER_MAGIC, which no header exports
 
-// The folder that has a folder for each connection: where it usually is, else in a mount of our
-// own that nobody sees. A file descriptor, or errno.
+// Opens the directory that has a directory for each connection: the usual one, or else a detached
+// mount of fusectl. Returns a file descriptor.
 Result<int> open_connections() {
   struct statfs kind{};
   int fd = -1;
@@ -72,8 +72,8 @@ void raise_limits(dev_t device, bool flusher, const std::string& sysfs) {
   if (flusher) write_setting(folder + "/strict_limit", 0);
 }
 
-// The kernel turns max_bytes into a share of what all filesystems may hold dirty, so max_ratio
-// takes its place again.
+// The kernel turns max_bytes into a share of what all filesystems may hold dirty. Writing max_ratio
+// therefore undoes it.
 void limit_dirty(dev_t device, std::optional<uint64_t> bytes, bool flusher,
                  const std::string& sysfs) {
   const std::string folder = folder_of(device, sysfs);

@@ -1,5 +1,6 @@
-// What the frontend itself counts and is told, for the control socket; one for each mount.
-// Thread safety: any thread. Crash: memory only.
+// Counters of the frontend itself, and the savings that it is told, for the control socket. Each
+// mount has one object.
+// Thread safety: any thread.
 #pragma once
 
 #include "fuse-fs/frontend/op_times.h"

@@ -1,10 +1,10 @@
-// How long requests take, by operation: from when libfuse handed one over until it was answered,
-// waiting for a worker included, waiting in the kernel's queue not.
+// Measures how long requests take, by operation: from when libfuse hands one over until it is
+// answered. This includes waiting for a worker, but not waiting in the kernel's queue.
 //
-// Where: ops.cc names the operation of each handler (kTimed), run() in context.h counts its end.
-// What asks nothing (FORGET) and what is answered at once (OPEN, RELEASE) is not timed.
+// ops.cc names the operation of each handler (kTimed); run() in context.h counts its end. Requests
+// without an answer (FORGET) and requests that are answered at once (OPEN, RELEASE) are not timed.
 // Thread safety: any thread. Threads count apart (base/thread_counters.h): a request takes two
-// readings of the clock and two additions to a line of its own thread. Crash: memory only.
+// readings of the clock and two additions to a cache line of its own thread.
 #pragma once
 
 #include <fuse_lowlevel.h>
@@ -59,7 +59,8 @@ static_assert(kOpNames.size() == static_cast<size_t>(Op::kStatx) + 1);
 
 class OpTimes {
  public:
-  // Bucket i holds what took at most 2^i µs and more than the one before; the last one the rest.
+  // Bucket i counts requests that took at most 2^i µs and more than the bucket before; the last one
+  // counts the rest.
   static constexpr size_t kBuckets = 24;
   static constexpr uint64_t bound_us(size_t bucket) { return uint64_t{1} << bucket; }
 
@@ -87,10 +88,10 @@ class OpTimes {
   ThreadCounters<kOpNames.size() * (kBuckets + 1)> counters_;
 };
 
-// A request's beginning; copied to where it ends.
+// The operation and start time of a request. It is copied to the thread that ends the request.
 class OpWatch {
  public:
-  // Of the request that this thread has in hand.
+  // Returns the watch of the request that this thread has in hand.
   static OpWatch& in_hand() {
     thread_local OpWatch mine;
     return mine;

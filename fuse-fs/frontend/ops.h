@@ -1,11 +1,11 @@
 // The operations of the low-level FUSE protocol: each decodes, calls the filesystem, replies once.
 //
-// Left out on purpose: open, opendir, flush, create (see operations()): answered ENOSYS by libfuse,
-// after which the kernel never asks again; locks (the kernel keeps them); access
+// These are left out on purpose: open, opendir, flush, create (see operations()), which libfuse
+// answers with ENOSYS, so that the kernel never asks again; locks (the kernel keeps them); access
 // (default_permissions); copy_file_range (the kernel copies through the page cache).
-// Thread safety: libfuse calls them from many threads. Names and buffers live until the handler
-// returns, so what is handed off copies them (a WRITE's buffer lives until the reply over
-// io_uring, which is the only transport that hands WRITEs off).
+// Thread safety: libfuse calls the handlers from many threads. Names and buffers live until the
+// handler returns, so tasks that are handed off copy them. (A WRITE's buffer lives until the reply
+// over io_uring, which is the only transport that hands WRITEs off.)
 #pragma once
 
 #include <fuse_lowlevel.h>

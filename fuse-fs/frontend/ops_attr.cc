@@ -28,9 +28,9 @@ Timestamp to_timestamp(const timespec& time) {
   return {time.tv_sec, static_cast<uint32_t>(time.tv_nsec)};
 }
 
-// chown takes setuid and setgid away, whoever does it; truncate only when the kernel says so.
-// Before a write(2) or fallocate(2) that takes them, the kernel sends a SETATTR of nothing
-// (file_remove_privs()).
+// Returns whether a SETATTR takes setuid and setgid away. A chown always does; a truncate does if
+// the kernel says so. Before a write(2) or fallocate(2) that does, the kernel sends a SETATTR of
+// nothing (file_remove_privs()).
 bool loses_privileges(int to_set) {
   constexpr int kTaking = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID | kKillPrivileges;
   return (to_set & kSettable) == 0 || (to_set & kTaking) != 0;
@@ -58,7 +58,7 @@ bool only_kernel_times(int to_set) {
   return (to_set & kSettable) == kTimes;
 }
 
-// Nothing is left to do once the size is changed.
+// Returns whether nothing is left to do once the size is changed.
 bool only_size(int to_set) {
   return (to_set & kSettable) == FUSE_SET_ATTR_SIZE;
 }
@@ -80,9 +80,9 @@ Result<meta::Attributes> apply(fuse_req_t req, Context& context, InodeId id,
   return context.fs().set_attributes(id, change);
 }
 
-// Only write(2) asks with a handle: fstat(2) has none (fuse_getattr() in fs/fuse/dir.c), and a read
-// past the end asks for the size, which the kernel knows. Unless its attributes expire soon: those
-// of a setuid or setgid file may.
+// Returns whether a GETATTR comes from write(2), which alone asks with a handle. fstat(2) has none
+// (fuse_getattr() in fs/fuse/dir.c). A read past the end asks for the size, which the kernel knows
+// unless the attributes expire soon, as those of a setuid or setgid file may.
 bool is_asked_by_writer(const fuse_file_info* file, uint32_t mode) {
   return file != nullptr && S_ISREG(mode) && (mode & (S_ISUID | S_ISGID)) == 0;
 }

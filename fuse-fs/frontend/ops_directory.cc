@@ -33,8 +33,9 @@ bool is_dot_or_dot_dot(std::string_view name) {
   return name == "." || name == "..";
 }
 
-// As many entries as fit a reply of `size` bytes, each taking what `room` says. Copied, because
-// taking references while the directory is being read would take inode locks out of order.
+// Returns as many entries as fit a reply of `size` bytes; `room` tells the bytes of each. They are
+// copied, because taking references while the directory is being read would take inode locks out of
+// order.
 template <typename Room>
 Result<Listing> collect(Context& context, InodeId directory, off_t cookie, size_t size, Room room) {
   Listing all;
@@ -61,7 +62,7 @@ struct stat only_type(const Context& context, const Entry& entry) {
   return out;
 }
 
-// A reply to readdirplus. It carries a reference for each entry but "." and "..". One that was
+// A reply to readdirplus. It carries a reference for each entry but "." and "..". An entry that was
 // unlinked meanwhile is listed without attributes, as plain readdir would.
 class Plus {
  public:
@@ -80,7 +81,7 @@ class Plus {
     take_references();
   }
 
-  // Whether the kernel took it, and the references with it.
+  // Returns whether the kernel took the reply, and the references with it.
   bool send() { return fuse_reply_buf(req_, reply_.data(), reply_.size()) == 0; }
 
   void give_back() {
@@ -122,7 +123,7 @@ class Plus {
   std::vector<InodeId> ids_;  // of asked_; 0: there is no reference
 };
 
-// While the kernel takes a listing in, what it asks for next is got ready.
+// Prepares the entries that the kernel will ask for next, while it takes in a listing.
 void look_ahead(Context& context, InodeId directory, const Listing& listing) {
   if (listing.entries.empty()) return;
   const auto next = static_cast<uint64_t>(listing.entries.back().next_cookie);

@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kReadMax = size_t{1} << 20;
 constexpr size_t kReadAlign = 4096;
 
-// One buffer a thread, page-aligned so that the device may fill it directly.
+// Returns this thread's buffer, which is page-aligned so that the device may fill it directly.
 Bytes read_buffer(size_t size) {
   struct Aligned {
     size_t size = 0;
@@ -35,15 +35,16 @@ Bytes read_buffer(size_t size) {
   return {buffer.bytes.get(), size};
 }
 
-// Past the page cache the kernel leaves O_SYNC and O_DSYNC (RWF_* too, and -o sync) to us; through
-// it, it sends an FSYNC of its own.
+// Syncs as O_SYNC and O_DSYNC (or RWF_*, or -o sync) ask for. For writes past the page cache the
+// kernel leaves that to the server; for writes through it, it sends an FSYNC of its own.
 Result<void> sync_as_opened(Context& context, InodeId id, int flags) {
   if (!context.settings.direct_io || (flags & O_DSYNC) == 0) return {};
   const bool data_only = (flags & O_SYNC) != O_SYNC;
   return context.fs_may_wait().fsync(id, data_only);
 }
 
-// Another user's write takes setuid and setgid away; the kernel says when (HANDLE_KILLPRIV_V2).
+// Returns whether a write takes setuid and setgid away, as another user's does. The kernel says so
+// (HANDLE_KILLPRIV_V2).
 bool kills_privileges([[maybe_unused]] const fuse_file_info* file) {
 #if FUSE_VERSION >= 317
   return file != nullptr && file->kill_suidgid != 0;
@@ -52,8 +53,8 @@ bool kills_privileges([[maybe_unused]] const fuse_file_info* file) {
 #endif
 }
 
-// A WRITE that the page cache sent: write(2) has returned, and full_disk.h sees to it that the
-// program hears of an error.
+// Executes a WRITE that the page cache sent. write(2) has returned already, so full_disk.h reports
+// an error to the program.
 Result<void> write_back(Context& context, InodeId id, uint64_t offset, ConstBytes bytes,
                         meta::WriteTimes times) {
   const auto leaves_hole = [&] {
@@ -103,7 +104,7 @@ void write(fuse_req_t req, fuse_ino_t ino, const char* bytes, size_t size, off_t
         c.kernel_keeps_times ? meta::WriteTimes::kSetByKernel : meta::WriteTimes::kNow;
     const ConstBytes in = std::as_bytes(std::span(bytes, size));
     const auto from = static_cast<uint64_t>(offset);
-    // First: nobody shall run as the owner what this caller wrote.
+    // Comes first, so that no one can run bytes of this caller as the file's owner.
     Result<void> done = kill ? drop_privileges(req, c, c.inode(ino)) : Result<void>();
     if (done) {
       done = cached ? write_back(c, c.inode(ino), from, in, times)
@@ -122,7 +123,7 @@ void fsync(fuse_req_t req, fuse_ino_t ino, int datasync, fuse_file_info* /*file*
 
 void fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t length,
                fuse_file_info* /*file*/) {
-  // The kernel asks by an empty SETATTR where it knows of the bits. Root stands for CAP_FSETID.
+  // The kernel sends an empty SETATTR if it knows of the bits. Root stands for CAP_FSETID.
   const bool kill = fuse_req_ctx(req)->uid != 0;
   run(req, Wait::kDevice, [=](Context& c) {
     Result<void> done = kill ? drop_privileges(req, c, c.inode(ino)) : Result<void>();
@@ -133,8 +134,8 @@ void fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset, off_t len
   });
 }
 
-// The kernel does not write dirty pages back before it asks, so a file being written would seem to
-// be nothing but a hole.
+// The kernel does not write dirty pages back before an lseek, so a file that is being written would
+// seem to be all hole.
 void lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence, fuse_file_info* /*file*/) {
   run(req, Wait::kKernel, [=](Context& c) {
     c.push_dirty(c.inode(ino));

@@ -55,8 +55,8 @@ Result<data::HintReply> obey(data::Filesystem& fs, InodeId id, const streamfs_hi
   }
 }
 
-// Who may write a file may label it, and its owner, who may have made it read-only before writing.
-// The kernel checks no ioctl.
+// A user who may write a file may label it, and so may its owner, who may have made it read-only
+// before writing. The kernel does not check ioctls.
 Result<void> may_label(fuse_req_t req, data::Filesystem& fs, InodeId id) {
   SFS_ASSIGN(const meta::Attributes file, fs.attributes(id));
   const fuse_ctx& caller = *fuse_req_ctx(req);
@@ -66,8 +66,9 @@ Result<void> may_label(fuse_req_t req, data::Filesystem& fs, InodeId id) {
   return Error{EACCES, "only who may write a file may label it"};
 }
 
-// A label that a program or a rule gave is the file's, for all who can open it. A context's name,
-// and any but a built-in one found by its number, tell of files that the caller may be kept from.
+// Returns the part of a reply that the caller may see. A label that a program or a rule gave is
+// visible to all users who can open the file. A context's name, and a name found by its number if
+// it is not built-in, could tell about files that are closed to the caller.
 Result<data::HintReply> shown_to(fuse_req_t req, data::Filesystem& fs, InodeId id,
                                  const streamfs_hint& asked, data::HintReply reply) {
   const uid_t caller = fuse_req_ctx(req)->uid;

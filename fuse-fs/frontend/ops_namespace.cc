@@ -46,7 +46,7 @@ void reply_created(fuse_req_t req, Context& context, const Result<meta::Attribut
   if (fuse_reply_create(req, &entry, &file) != 0) context.fs().forget(made->id, 1);
 }
 
-// Whether a rename finds something to replace. The kernel holds both directories meanwhile.
+// Returns whether a rename replaces a name. The kernel holds both directories meanwhile.
 bool replaces(Context& context, InodeId to, std::string_view new_name, unsigned flags) {
   if ((flags & (RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) return false;
   const Result<meta::Attributes> target = context.fs().lookup(to, new_name);
@@ -54,7 +54,7 @@ bool replaces(Context& context, InodeId to, std::string_view new_name, unsigned 
   return target.ok();
 }
 
-// The number may be another file's after this.
+// Forgets an inode. Its number may belong to another file after this.
 void let_go(Context& context, fuse_ino_t ino, uint64_t count) {
   context.full_disk.forget(context.inode(ino));
   context.fs().forget(context.inode(ino), count);

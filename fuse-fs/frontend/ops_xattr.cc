@@ -26,13 +26,15 @@ void reply_value(fuse_req_t req, std::string_view value, size_t size) {
   }
 }
 
-// Without a kernel that obeys them ACLs would only be stored: refused rather than pretended.
+// Returns whether this is an ACL that the kernel would not obey. It is refused, because storing it
+// would pretend otherwise.
 bool is_idle_acl(const Context& context, std::string_view name) {
   return name.starts_with("system.posix_acl_") && !context.acls;
 }
 
-// Whoever sets an access ACL of a group he is not in may not keep setgid. The kernel knows, and
-// says so in a flag that libfuse does not pass on; root stands for CAP_FSETID here.
+// Returns whether a file keeps setgid when this caller sets its access ACL: a caller outside the
+// file's group may not keep it. The kernel says so in a flag that libfuse does not pass on. Root
+// stands for CAP_FSETID here.
 bool keeps_sgid(fuse_req_t req, uint32_t gid) {
   return fuse_req_ctx(req)->uid == 0 || in_group(req, gid);
 }
@@ -61,12 +63,12 @@ Result<std::string> get(fuse_req_t req, data::Filesystem& fs, InodeId id, std::s
   return std::to_string(label.vstream.value);
 }
 
-// A slip in the name of an attribute of ours must not pass for success.
+// Returns whether the name is reserved but unknown. A misspelt name must not seem to succeed.
 bool is_unknown_of_ours(std::string_view name) {
   return name.starts_with(wire::kReservedXattrs) && name != wire::kVStreamXattr;
 }
 
-// What may not be set or removed.
+// Returns the error for an attribute that may not be set or removed, else 0.
 int refusal(const Context& context, fuse_ino_t ino, std::string_view name) {
   if (is_idle_acl(context, name)) return EOPNOTSUPP;
   return is_control(ino, name) ? EPERM : 0;
@@ -102,7 +104,7 @@ void listxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
   run(req, Wait::kNever, [=](Context& c) {
     const auto names = c.fs().list_xattr(c.inode(ino));
     if (!names) return reply_error(req, names.error());
-    // As on local filesystems, trusted.* is for root alone to see.
+    // As on local filesystems, only root sees trusted.*.
     const bool all = fuse_req_ctx(req)->uid == 0;
     std::string joined;
     for (const std::string& name : *names) {

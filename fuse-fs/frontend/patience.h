@@ -1,9 +1,9 @@
-// How long programs wait for an answer, and what ends it: a device that never answers holds them
-// for ever, and nobody can take its requests back.
+// Measures how long programs wait for answers, and ends waits that are too long. A device that
+// never answers would hold programs for ever, because its requests cannot be taken back.
 //
-// Time is counted in looks of a thread of this process, not by a clock: a server that was stopped,
-// by a debugger or with the machine, looks at nothing meanwhile, and so nobody has waited.
-// Thread safety: InHand: any thread; look() from one. Crash: memory only.
+// Time is counted in looks of a thread of this process, not by a clock. A server that is stopped,
+// by a debugger or with the machine, does not look meanwhile, so that time does not count.
+// Thread safety: any thread may use InHand; one thread calls look().
 #pragma once
 
 #include <atomic>
@@ -22,22 +22,23 @@ namespace streamfs::frontend {
 // Requests taken and not answered, counted by the look they were taken after.
 class InHand {
  public:
-  // Of requests older than this many looks the age is not told apart from younger ones'.
+  // Ages are counted modulo kLooks: a request older than that seems younger.
   static constexpr unsigned kLooks = 32;
 
-  // What answered() is told when the request has its answer.
+  // Counts a request. Returns the look to give to answered() when the request has its answer.
   unsigned taken() {
     const unsigned look = looks_.load(std::memory_order_relaxed) % kLooks;
     counters_.add(look, 1);
     return look;
   }
   void answered(unsigned look) { counters_.add(kLooks + look, 1); }
-  // A request that first waits for others counts from its turn on: they count themselves.
+  // Counts a request, unless it first waits for other requests. Such a request counts from its turn
+  // on, because the others count themselves.
   std::optional<unsigned> take(bool waits_for_others) {
     return waits_for_others ? std::nullopt : std::optional(taken());
   }
   class Elsewhere;
-  // While a thread has a request in hand, which has its answer then.
+  // Lives while a thread has a request in hand. At its end the request has its answer.
   class Turn {
    public:
     Turn(InHand& requests, std::optional<unsigned> look)
@@ -60,7 +61,7 @@ class InHand {
     InHand& requests_;
     unsigned look_;
   };
-  // While this thread's request waits for other requests.
+  // Lives while this thread's request waits for other requests. The request does not count then.
   class Elsewhere {
    public:
     Elsewhere() : turn_(Turn::mine()) {
@@ -76,7 +77,8 @@ class InHand {
     Turn* const turn_;
   };
 
-  // One more look: how many of them the oldest request has seen, this one included; 0 without any.
+  // Takes one more look. Returns how many looks the oldest request has seen, this one included; 0
+  // if there is no request.
   unsigned look();
 
  private:
@@ -84,8 +86,8 @@ class InHand {
   ThreadCounters<size_t{2} * kLooks> counters_;
 };
 
-// Says when somebody waits long, and calls `give_up` once when the oldest request has waited for
-// `limit`, or up to a tenth more.
+// Logs a warning when a request waits long, and calls `give_up` once when the oldest request has
+// waited for `limit`, or up to a twentieth more.
 class Patience {
  public:
   struct Limit {
@@ -105,7 +107,7 @@ class Patience {
 
   InHand& in_hand_;
   const Limit limit_;
-  bool warned_ = false;  // the thread's own
+  bool warned_ = false;  // used by the thread only
   Mutex mutex_;          // leaf
   CondVar ended_;
   bool stopping_ SFS_GUARDED_BY(mutex_) = false;

@@ -1,7 +1,7 @@
 // The rights of a caller: which names it sees, and which of setuid and setgid its write takes away
 // (as the kernel's setattr_should_drop_suidgid() decides).
 //
-// Thread safety: any thread. A request that is passed in has not been answered.
+// Thread safety: any thread. Requires: a request that is passed in has not been answered.
 #pragma once
 
 #include <fuse_lowlevel.h>
@@ -16,13 +16,14 @@
 
 namespace streamfs::frontend {
 
-// The primary group or a supplementary one. Returns false where the caller's groups are unknown.
+// Returns whether the caller is in the group, as its primary or a supplementary one. Returns false
+// if the caller's groups are unknown.
 bool in_group(fuse_req_t req, uint32_t gid);
 
-// Root and the user who mounted: they see all names.
+// Returns whether this is root or the user who mounted. They see all names.
 bool owns_mount(uid_t uid);
 
-// A regular file that runs as another user or group.
+// Returns whether this is a regular file that runs as another user or group.
 bool is_privileged(const meta::Attributes& file);
 
 // Makes `change` clear the bits that `file` loses through this caller.

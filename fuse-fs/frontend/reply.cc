@@ -20,8 +20,8 @@ timespec to_timespec(Timestamp time) {
   return {.tv_sec = time.seconds, .tv_nsec = static_cast<long>(time.nanoseconds)};
 }
 
-// In sectors. Never 0 for a regular file: the kernel may hold dirty pages we do not know of, and
-// tar takes 0 for "nothing but a hole".
+// Returns the sectors of a file. A regular file never has 0: the kernel may hold dirty pages that
+// the server does not know of, and tar takes 0 for "all hole".
 blkcnt_t sectors(const meta::Attributes& attributes) {
   const auto known = static_cast<blkcnt_t>(attributes.blocks * (kBlockSize / 512));
   return S_ISREG(attributes.mode) ? std::max<blkcnt_t>(known, 1) : known;

@@ -1,5 +1,5 @@
-// Answers in libfuse's terms. Each reply_* answers the request exactly once.
-// Thread safety: pure but for the reply itself.
+// Answers in libfuse's terms. Each reply_*() answers the request exactly once.
+// Thread safety: pure functions, apart from the reply itself.
 #pragma once
 
 #include <fuse_lowlevel.h>
@@ -11,19 +11,20 @@
 
 namespace streamfs::frontend {
 
-// We are the only writer, so what the kernel knows stays true until it changes it itself.
+// Only the kernel changes files, so its caches stay valid until it changes them itself.
 inline constexpr double kForever = 1e9;  // seconds
 
-// How long the kernel may believe a file's attributes. Not at all while the file is setuid or
-// setgid, because a WRITE takes the bits away and its answer has no attributes; nor while data of
-// it was lost on a full disk, because the next write(2) has to ask (full_disk.h).
+// Returns how long the kernel may cache a file's attributes. It may not while the file is setuid or
+// setgid, because a WRITE takes the bits away and its answer has no attributes. Nor may it while a
+// loss of the file's data on a full disk is to be reported, because the next write(2) has to ask
+// (full_disk.h).
 double attributes_timeout(const Context& context, const meta::Attributes& attributes);
 struct stat to_stat(const Context& context, const meta::Attributes& attributes);
 fuse_entry_param to_entry(const Context& context, const meta::Attributes& attributes);
 
 void reply_status(fuse_req_t req, const Result<void>& done);
 void reply_error(fuse_req_t req, const Error& error);
-// The entry carries a reference; it is given back if the kernel no longer wants the answer.
+// The entry carries a reference, which is given back if the kernel does not take the answer.
 void reply_entry(fuse_req_t req, Context& context, const Result<meta::Attributes>& found);
 void reply_attributes(fuse_req_t req, const Context& context,
                       const Result<meta::Attributes>& found);

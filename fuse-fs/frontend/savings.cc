@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kMost = uint64_t{1} << 62;  // of any figure: sums of two still fit
+constexpr uint64_t kMost = uint64_t{1} << 62;  // of any figure, so that a sum of two still fits
 
 Error wrong(const std::string& what) {
   return Error{EINVAL, "savings: " + what};
@@ -29,7 +29,7 @@ Result<uint64_t> count(const json& object, const char* key) {
   return found->get<uint64_t>();
 }
 
-// Streams may also cost something.
+// Returns a saving, which may be negative: streams may also cost something.
 Result<int64_t> difference(const json& object, const char* key) {
   const auto found = object.find(key);
   const bool whole = found != object.end() && found->is_number_integer();
@@ -40,7 +40,7 @@ Result<int64_t> difference(const json& object, const char* key) {
   return found->get<int64_t>();
 }
 
-// Only what is known is kept of what was told.
+// Returns the known fields of a period, and drops the others.
 Result<json> period(const json& told, const char* name) {
   const auto found = told.find(name);
   if (found == told.end() || !found->is_object())

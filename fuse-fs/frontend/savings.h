@@ -1,6 +1,7 @@
-// What streams save of the SSD, as the learning daemon reckons by its shadow devices; kept here so
-// that it is told while the daemon is away. The daemon keeps it across mounts and restarts.
-// Thread safety: any thread. Crash: memory only; the next daemon tells it again.
+// The savings by streams that the learning daemon estimates with its shadow devices. They are kept
+// here so that they can be reported while the daemon is away. The daemon keeps them across mounts
+// and restarts.
+// Thread safety: any thread. After a crash: nothing is left; the next daemon tells them again.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,12 @@ class Savings {
  public:
   static constexpr int kVersion = 1;
   static constexpr size_t kMomentsMax = 256, kMomentFigures = 7;
-  // Takes the daemon's figures (base/wire/control.h, saved). EINVAL with the reason for what is of
-  // another version or cannot be; what was told before stays then.
+  // Takes the daemon's figures (base/wire/control.h, saved). Errors: EINVAL, they have another
+  // version or are impossible; the earlier figures stay.
   Result<void> take(const nlohmann::json& told, int64_t now_ms);
-  // With "told_ms", or null: nobody told.
+  // Returns the figures with "told_ms"; null: there are none.
   nlohmann::json now() const;
-  // Moments of the past, as told; empty where none were.
+  // Returns the moments of the past that the daemon told; may be empty.
   nlohmann::json history() const;
 
  private:

@@ -58,7 +58,7 @@ class Arguments {
   fuse_args args_ = FUSE_ARGS_INIT(0, nullptr);
 };
 
-// libfuse splits options at commas.
+// Escapes commas, at which libfuse splits options.
 std::string escaped(const std::string& value) {
   std::string out;
   for (const char c : value) {
@@ -88,7 +88,8 @@ void fill(Arguments& arguments, const Session::Options& options) {
 
 namespace {
 
-// An automount's own mount is there to be mounted over.
+// Returns whether a filesystem is mounted there. An automount's own mount does not count, because
+// it is there to be mounted over.
 bool is_mount_root(const std::string& directory, const struct stat& found) {
   struct stat above{};
   struct statfs kind{};
@@ -97,7 +98,7 @@ bool is_mount_root(const std::string& directory, const struct stat& found) {
 }
 
 bool has_content(const std::string& directory) {
-  std::error_code unreadable;  // what cannot be looked into is left to the kernel to refuse
+  std::error_code unreadable;  // the kernel decides about a directory that cannot be read
   const std::filesystem::directory_iterator first(directory, unreadable);
   return !unreadable && first != std::filesystem::directory_iterator();
 }
@@ -133,7 +134,7 @@ Result<void> check_mountpoint(const std::string& mountpoint, bool nonempty) {
 
 namespace {
 
-// fusermount3 is how a user without privileges unmounts.
+// Unmounts with fusermount3, as users without privileges do.
 bool run_fusermount(const std::string& mountpoint, bool lazily) {
   std::vector<const char*> command = {"fusermount3", "-u", "-q"};
   if (lazily) command.push_back("-z");
@@ -145,8 +146,8 @@ bool run_fusermount(const std::string& mountpoint, bool lazily) {
          waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Since 6.16 the kernel's syncfs starts FUSE's write-back and does not wait for it: what it started
-// has arrived when no WRITE came for a while.
+// Makes the kernel write dirty pages back. Since 6.16 the kernel's syncfs starts FUSE's write-back
+// without waiting for it, so this waits until no WRITE has come for a while.
 void write_back(const std::string& mountpoint, data::Filesystem& fs) {
   const int fd = open(mountpoint.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -166,7 +167,8 @@ void write_back(const std::string& mountpoint, data::Filesystem& fs) {
 
 namespace {
 
-// What libfuse leaves in errno is its own, not fusermount3's, which mounts for ordinary users.
+// Returns the error of a failed mount. errno is libfuse's own and says nothing about fusermount3,
+// which mounts for ordinary users.
 int mount_error(int code, const std::string& said) {
   if (geteuid() == 0 || code == EINVAL) return code;
   return said.find("exec fusermount") != std::string::npos ? ENODEV : EPERM;
@@ -283,7 +285,7 @@ Result<void> Session::serve(const std::function<void()>& ready) {
   fuse_loop_cfg_destroy(config);
   announcer.join();
   context_.fs().on_shut_down({});  // before the connection's descriptor is closed
-  // Nobody answers any more: closing the connection ends whoever still waits for an answer.
+  // No thread answers any more. Closing the connection ends the requests that still wait.
   fuse_session_unmount(session_);
   mounted_ = false;
   context_.full_disk.stop();
@@ -293,12 +295,13 @@ Result<void> Session::serve(const std::function<void()>& ready) {
 
 bool Session::try_unmount(bool lazily) const {
   if (geteuid() != 0) return run_fusermount(options_.mountpoint, lazily);
-  // Forced, the kernel fails what is still asked; requests in flight were answered by then.
+  // MNT_FORCE fails requests that come later; requests in flight have been answered by then.
   const int flags = lazily ? MNT_DETACH | MNT_FORCE : 0;
   return umount2(options_.mountpoint.c_str(), flags) == 0 || errno == EINVAL;
 }
 
-// An unmount ends the connection at once unless something else holds the mount.
+// Returns whether the connection goes on after an unmount, which ends it at once unless something
+// else holds the mount.
 bool Session::goes_on() const {
   for (int polls = 0; polls < kEndPolls; ++polls) {
     if (ended_ || !is_connected(connection_)) return false;

@@ -1,10 +1,11 @@
-// One mount: the kernel's connection, its threads, and the way out.
+// A mount: the kernel's connection, its threads, and unmounting.
 //
 //   mount() ──► serve() ── requests … ──► the kernel unmounts ──► serve() returns ──► ~Session
 //                 └─ ready() once the mount answers
 //
-// Thread safety: serve() on one thread; request_unmount() from any other. The filesystem must
-// outlive the session. Crash: the kernel answers ENOTCONN to everyone until someone unmounts.
+// Thread safety: one thread calls serve(); any other may call request_unmount(). The filesystem
+// must outlive the session.
+// After a crash: the kernel answers ENOTCONN to all programs until the mount is unmounted.
 #pragma once
 
 #include <fuse_lowlevel.h>
@@ -25,8 +26,8 @@
 
 namespace streamfs::frontend {
 
-// Whether mounting there can work: ENOENT, ENOTDIR, ENOTCONN (a dead mount), ENODEV (no /dev/fuse);
-// unless `nonempty`, ENOTEMPTY for what a mount would hide (content, another mount).
+// Checks whether mounting there can work. Errors: ENOENT; ENOTDIR; ENOTCONN, a dead mount; ENODEV,
+// no /dev/fuse; ENOTEMPTY, unless `nonempty`, a mount would hide content or another mount.
 Result<void> check_mountpoint(const std::string& mountpoint, bool nonempty);
 
 class Session {
@@ -35,12 +36,12 @@ class Session {
     std::string source;                      // what `mount` shows as the device
     std::string mountpoint;                  // absolute
     std::vector<std::string> mount_options;  // fstab's generic ones: "ro", "nodev", …
-    bool nonempty = false;                   // mount over what is there
+    bool nonempty = false;                   // mount over content or another mount
     bool allow_other = false;
-    bool io_uring = false;           // where the kernel and libfuse have it
-    uint32_t request_timeout_s = 0;  // the mount ends at a request this old; 0: never
+    bool io_uring = false;           // use it if the kernel and libfuse have it
+    uint32_t request_timeout_s = 0;  // the mount ends when a request is this old; 0: never
     bool debug = false;              // libfuse prints every request
-    bool io_flusher = false;         // what become_io_flusher() said
+    bool io_flusher = false;         // result of become_io_flusher()
     unsigned threads = 32;
     Context::Settings context;
   };
@@ -54,9 +55,9 @@ class Session {
 
   // Answers requests until the filesystem is unmounted. `ready` runs on a thread of its own.
   Result<void> serve(const std::function<void()>& ready);
-  // Unmounts while serve() goes on answering, so that the kernel can write its dirty pages back.
-  // While files are open: writes back what is dirty, then takes the mount away all the same. Where
-  // the mount lives on in another mount namespace, or detached, it ends the connection.
+  // Unmounts while serve() goes on answering, so that the kernel can write its dirty pages back. If
+  // files stay open, it has dirty pages written back and detaches the mount all the same. If the
+  // mount lives on in another mount namespace, or detached, it ends the connection.
   void request_unmount();
 
  private:
@@ -74,9 +75,9 @@ class Session {
   Context context_;
   fuse_session* session_ = nullptr;
   bool mounted_ = false;
-  Mutex telling_;                   // held while the kernel is told of an inode
-  std::atomic<bool> ended_{false};  // nobody takes requests any more
-  unsigned connection_ = 0;         // the kernel's number of it
+  Mutex telling_;                   // held while the kernel is notified about an inode
+  std::atomic<bool> ended_{false};  // no thread takes requests any more
+  unsigned connection_ = 0;         // the kernel's number of the connection
 };
 
 }  // namespace streamfs::frontend

@@ -87,7 +87,7 @@ json idle_json(const data::IdleStatus& idle) {
           {"poweroffs_prepared", idle.poweroffs_prepared}};
 }
 
-// NUL-padded, as the superblock keeps it.
+// Returns a NUL-padded text of the superblock.
 std::string padded_text(const char* text, size_t size) {
   return {text, strnlen(text, size)};
 }
@@ -211,7 +211,8 @@ json grown_json(const data::Grown& grown, bool dry_run) {
 
 namespace {
 
-// Which share of all copies went to this pStream; null where the device does not tell.
+// Returns the share of all garbage collection's copies that went to this pStream; null if the
+// device does not report it.
 json copied_share(const blockdev::DeviceStats& device, PStreamId stream) {
   if (device.gc_bytes == 0 || stream.value >= device.streams.size()) return {};
   return ratio(device.streams[stream.value].gc_bytes, device.gc_bytes);

@@ -21,20 +21,21 @@ std::string uuid_text(const std::array<uint8_t, 16>& uuid);
 std::string uuid_text(const uint8_t (&uuid)[16]);
 
 nlohmann::json status_json(const data::Status& status, const meta::Superblock& super);
-// What of META and DATA is for what: bytes by name. Null where the superblock makes no sense.
+// Returns the bytes of META and DATA by purpose; null if the superblock makes no sense.
 nlohmann::json layout_json(const meta::Superblock& super);
 nlohmann::json maintenance_json(const data::MaintenanceRun& run);
 nlohmann::json free_trim_json(const data::FreeTrim& trim);
 nlohmann::json scrub_json(const data::ScrubStatus& scrub);
 nlohmann::json grown_json(const data::Grown& grown, bool dry_run);
-// Names of programs, directories, extensions and labels are for who may see all files.
+// kAll: with the names of programs, directories, extensions and labels, which are only for users
+// who may see all files.
 enum class Names : uint8_t { kBuiltIn, kAll };
-// `device`: of which garbage collection's copies by pStream are told, where it knows them.
+// `device` has garbage collection's copies by pStream, if the device counts them.
 nlohmann::json streams_json(const std::vector<placement::VStreamInfo>& streams,
                             const blockdev::DeviceStats& device, Names names);
-// Of operations that were asked for at least once.
+// Has the operations that were requested at least once.
 nlohmann::json metrics_json(const OpTimes& ops);
-// Nothing is known of a block: "known" is false.
+// nullopt: nothing is known of the block, and "known" is false.
 nlohmann::json block_json(BlockNo block, const std::optional<placement::BlockBirth>& birth);
 
 }  // namespace streamfs::frontend

@@ -39,7 +39,7 @@ void WorkerPool::post(std::function<void()> task) {
   wake_.notify_one();
 }
 
-// Without a further thread the task waits for those that there are.
+// Starts a further thread. If that fails, the task waits for the threads that there are.
 void WorkerPool::add_thread() {
   try {
     threads_.emplace_back([this] { work(); });

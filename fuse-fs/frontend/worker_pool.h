@@ -1,6 +1,6 @@
-// Threads that run what must not run on a thread that serves the transport.
+// Threads for tasks that must not run on a thread that serves the transport.
 //
-// Thread safety: post() from any thread. The destructor runs what was posted, then joins.
+// Thread safety: any thread may call post(). The destructor runs all posted tasks, then joins.
 #pragma once
 
 #include <deque>
@@ -15,8 +15,8 @@ namespace streamfs::frontend {
 
 class WorkerPool {
  public:
-  // Threads are started as they are needed, up to `threads_max`; the first one at once. Throws
-  // std::system_error if it cannot be.
+  // Starts the first thread at once, and others as they are needed, up to `threads_max`. Throws
+  // std::system_error if the first one cannot be started.
   WorkerPool(std::string name, unsigned threads_max);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;

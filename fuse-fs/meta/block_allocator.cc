@@ -21,12 +21,12 @@
 
 namespace streamfs::meta {
 
-// visit(index of a word, blocks used, blocks waiting for a trim), for each word of a group.
+// Calls visit(index of a word, blocks used, blocks waiting for a trim) for each word of a group.
 template <typename Visit>
 void BlockAllocator::Impl::read(uint64_t number, Visit&& visit) const {
   const uint64_t first = number * kGroupWords;
   const uint64_t end = std::min(first + kGroupWords, div_round_up(blocks(), 64));
-  // Segments are whole 4 KiB: a group's words lie together.
+  // A group's words are adjacent: they take 4 KiB, and segments are multiples of that.
   const uint64_t bitmap = geometry.bitmap_word(RegionKind::kBlockBitmap, first);
   const uint64_t untrimmed = geometry.bitmap_word(RegionKind::kUntrimmed, first);
   for (uint64_t index = first; index < end; ++index) {
@@ -46,7 +46,7 @@ void BlockAllocator::Impl::count(Group& group, uint64_t number) {
   pending += group.untrimmed;
 }
 
-// False: every group was counted already.
+// Counts some more groups. Returns false if every group was counted already.
 bool BlockAllocator::Impl::count_some() {
   const uint64_t end = std::min(counted + kGroupsCounted, groups.size());
   if (counted == end) return false;
@@ -76,7 +76,7 @@ BlockAllocator::Impl::Regions& BlockAllocator::Impl::open(uint64_t number) {
   return made;
 }
 
-// Blocks of an open group that are new, and so nobody's but the log's.
+// Frees the new blocks [first, end) of an open group, apart from those that the log has.
 void BlockAllocator::Impl::open_up(uint64_t first, uint64_t end) {
   for (uint64_t at = first; at < end;) {
     const uint64_t here = std::min(end - at, 64 - at % 64);
@@ -93,7 +93,7 @@ bool BlockAllocator::Impl::is_free(uint64_t block) {
   return block < blocks() && (group(block).bits[block % kGroupBlocks / 64] >> block % 64 & 1) == 0;
 }
 
-// First free block of [from, end), end if there is none. Both within one group.
+// Returns the first free block of [from, end), or `end`. Both lie in one group.
 uint64_t BlockAllocator::Impl::next_free(uint64_t from, uint64_t end) {
   const auto& bits = group(from).bits;
   while (from < end) {
@@ -104,7 +104,7 @@ uint64_t BlockAllocator::Impl::next_free(uint64_t from, uint64_t end) {
   return end;
 }
 
-// First block of [from, end) that is not free, else end. Both within one group.
+// Returns the first block of [from, end) that is not free, or `end`. Both lie in one group.
 uint64_t BlockAllocator::Impl::free_until(uint64_t from, uint64_t end) {
   const auto& bits = group(from).bits;
   while (from < end) {
@@ -115,7 +115,7 @@ uint64_t BlockAllocator::Impl::free_until(uint64_t from, uint64_t end) {
   return end;
 }
 
-// Counts what really changes: a damaged bitmap may have called a block free that was somebody's.
+// Counts only bits that change: a damaged bitmap may have called a block free that a file has.
 void BlockAllocator::Impl::mark(uint64_t first, uint64_t count, bool used) {
   const uint64_t end = first + count;
   while (first < end) {
@@ -148,7 +148,7 @@ void BlockAllocator::Impl::leave_region(uint16_t stream) {
   cursors.erase(found);
 }
 
-// In open groups.
+// Searches open groups only.
 std::optional<uint64_t> BlockAllocator::Impl::find_region(uint64_t from, uint64_t least,
                                                           bool unowned) const {
   for (uint64_t i = 0; i < regions(); ++i) {
@@ -175,7 +175,7 @@ void BlockAllocator::Impl::look_ahead(uint64_t from) {
   }
 }
 
-// A group with free blocks that is not open yet. False: there is none.
+// Opens a further group that has free blocks. Returns false if there is none.
 bool BlockAllocator::Impl::open_another() {
   for (uint64_t number = 0; number < groups.size(); ++number) {
     if (groups[number].regions) continue;
@@ -187,7 +187,8 @@ bool BlockAllocator::Impl::open_another() {
   return false;
 }
 
-// The emptiest class of region that is not another stream's, looking onwards from the old one.
+// Claims an unowned region of the emptiest class that has one, looking onwards from the stream's
+// old region.
 bool BlockAllocator::Impl::claim_region(uint16_t stream) {
   const auto old = cursors.find(stream);
   const uint64_t from = old == cursors.end() ? 0 : (old->second.region + 1) % regions();
@@ -204,7 +205,8 @@ bool BlockAllocator::Impl::claim_region(uint16_t stream) {
   return false;
 }
 
-// A run from a free block on, over into following regions as long as they are wholly free.
+// Takes a run from a free block on. The run goes over into the following regions as long as they
+// are unowned and wholly free.
 BlockRun BlockAllocator::Impl::take(uint64_t from, uint64_t wanted, uint16_t stream) {
   const uint64_t group_end = std::min(round_down(from, kGroupBlocks) + kGroupBlocks, blocks());
   const uint64_t limit = std::min(from + wanted, group_end);
@@ -245,7 +247,7 @@ std::optional<BlockRun> BlockAllocator::Impl::take_own(uint64_t wanted, uint16_t
   return take(at, wanted, stream);
 }
 
-// Nothing is left but in other streams' regions.
+// Takes blocks in any region, also in other streams'.
 std::optional<BlockRun> BlockAllocator::Impl::take_any(uint64_t wanted, uint16_t stream) {
   auto found = find_region(0, 1, false);
   if (!found && open_another()) found = find_region(0, 1, false);
@@ -291,7 +293,7 @@ std::optional<BlockRun> BlockAllocator::reserve_whole(uint64_t count) {
   return BlockRun{BlockNo{start}, count};
 }
 
-// Of the groups that are known only the last has room for more blocks.
+// Only the last of the known groups can have room for more blocks.
 void BlockAllocator::grow() {
   const MutexLock lock(impl_->mutex);
   const uint64_t before = impl_->blocks(), now = impl_->geometry.data_blocks();

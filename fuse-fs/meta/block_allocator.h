@@ -1,5 +1,5 @@
-// Blocks of the data device: which are free, reserved by a write in progress, allocated, freed but
-// not yet reusable, or being trimmed. Never two of these at once.
+// Keeps the state of each block of the data device. A block is in one state at a time: free,
+// reserved by a write in progress, allocated, freed but not yet reusable, or being trimmed.
 //
 //   free ──reserve──► reserved ──commit (journal run kAllocate)──► allocated
 //    ▲ ▲                 ├──cancel──► free                             │ commit (run kFree)
@@ -7,18 +7,20 @@
 //    │ └── trimmed (run kTrimmed) ── trimming ◄── next_trim ── freed ◄─┘
 //    └──────────── not worth a trim (no trim on this device) ◄──┘
 //
-// A freed run becomes trimmable only when `reusable` of its record holds (watermark passed, and
-// flushed to the metadata log where there is one): the owner says so with release_up_to().
+// A freed run may be trimmed once the watermark has passed the record that freed it and, if there
+// is a metadata log, that record is durable in the log. The caller says so with release_up_to().
 //
-// Lifetime-aware: each pStream fills aligned regions of its own (kRegionBlocks), so that ranges
-// the size of erase units die together even on an SSD without streams.
+// Each pStream fills aligned regions of its own (kRegionBlocks). Ranges the size of an erase unit
+// therefore die together even on an SSD without streams.
 //
-// Opening reads nothing: a group of blocks is read at its first use, and always before a block of
-// it changes, so that what is read is what the mount found. A stream that wants a new region looks
-// at some groups more for a wholly free one, and takes the emptiest it knows if there is none.
+// Opening reads nothing. A group of blocks is read from META at its first use and before any of its
+// blocks changes, so the bitmaps are read as the mount found them. A stream that needs a new region
+// opens some further groups in search of a wholly free region. If it finds none, it takes the
+// emptiest region that is known.
 //
-// Thread safety: all methods, any thread; one leaf mutex over all of it. Crash: this is memory
-// only, rebuilt from the block and untrimmed bitmaps.
+// Thread safety: any thread may call any method; one leaf mutex guards all state.
+// After a crash: nothing is left; the block and untrimmed bitmaps of META say which blocks are
+// free.
 #pragma once
 
 #include <functional>
@@ -43,40 +45,44 @@ class BlockAllocator {
   BlockAllocator(const pmem::Region& region, const Geometry& geometry);
   ~BlockAllocator();
 
-  // Up to `wanted` blocks in one run, at `near` if given and free (an append that stays
-  // contiguous), else in the pStream's own region. ENOSPC when nothing is free.
+  // Reserves up to `wanted` blocks in one run. The run begins at `near` if that block is free and
+  // in no other pStream's region (an append stays contiguous), else in the pStream's own region.
+  // Errors: ENOSPC, no block is free.
   Result<BlockRun> reserve(uint64_t wanted, PStreamId stream, std::optional<BlockNo> near);
-  // Exactly so many in one run, wherever they are; none if they are free nowhere.
+  // Reserves exactly `count` blocks in one run, anywhere. nullopt: no free run is that long.
   std::optional<BlockRun> reserve_whole(uint64_t count);
-  // The first free run at or after `from`, at most so long and within one group; not in regions
-  // that a pStream is filling. None at the end.
+  // Reserves the first free run at or after `from`: at most `most` blocks, within one group and
+  // outside the regions that a pStream is filling. nullopt: there is none.
   std::optional<BlockRun> reserve_free(BlockNo from, uint64_t most);
-  // Exactly this run, if all of it is free and no pStream is filling its region.
+  // Reserves exactly this run. Returns false if a block of it is not free or lies in a region that
+  // a pStream is filling.
   bool reserve_exactly(BlockRun run);
-  void cancel(BlockRun run);  // a reserved run was not used
-  // A reserved run was written, and no record will name it: to the device it lives until its trim.
+  void cancel(BlockRun run);  // frees a reserved run that was not used
+  // Lets a reserved run be trimmed that was written and that no record will name. The device counts
+  // its pages as live until the trim.
   void discard(BlockRun run);
   // Passes a run of a committed unwritten extent to the on_discarded() callback: no one reads its
   // bytes, but the extent keeps the blocks.
   void discard_content(BlockRun run);
   std::optional<BlockRun> next_discard(uint64_t max_blocks);  // as next_trim; ends with trimmed()
-  void committed_allocation(BlockRun run);                    // its record is durable
+  void committed_allocation(BlockRun run);                    // the run's record is durable
   // Sets the callback for each run that discard() or discard_content() takes. Nobody reads these
   // blocks again. Requires: no other thread uses the allocator yet.
   void on_discarded(std::function<void(BlockRun)> discarded);
-  // A run that a record is going to free: before it commits.
+  // Reads the groups of a run that a record will free. Requires: the record is not committed yet.
   void about_to_free(BlockRun run);
-  // Freed by record `tx`; waits for release_up_to.
+  // Notes that record `tx` has freed the run. The run then waits for release_up_to(tx).
   void committed_free(BlockRun run, TxId tx);
+  // Lets the runs be trimmed that records up to `tx` have freed.
   void release_up_to(TxId tx);
-  // The next freed run to trim; it is not allocatable until trimmed() says so. Aligned to and at
-  // most max_blocks long.
+  // Returns the next freed run to trim, which crosses no multiple of max_blocks. nullopt: there is
+  // none. The run stays unallocatable until trimmed().
   std::optional<BlockRun> next_trim(uint64_t max_blocks);
   void trimmed(BlockRun run);
 
-  void grow();  // the geometry has been extended: its new blocks are free
+  void grow();  // adds the new blocks of the extended geometry, which are free
 
-  // Exact. The first call reads what nobody has needed yet.
+  // Exact. The first call reads the groups that no one has needed yet.
   uint64_t free_blocks() const;     // free now
   uint64_t pending_blocks() const;  // freed, released or trimming: free soon
   bool is_allocated(BlockNo block) const;

@@ -1,6 +1,7 @@
-// What a BlockAllocator keeps, for the files that implement it: block_allocator.cc reserves for
-// writers, block_trims.cc frees and trims.
-// Thread safety: its mutex guards all of it. Crash: memory only, but for what it reads of META.
+// The state of a BlockAllocator, for the files that implement it: block_allocator.cc reserves
+// blocks for writers; block_trims.cc reserves given places, frees and trims.
+// Thread safety: `mutex` guards every member below it. After a crash: nothing is left; META is only
+// read.
 #pragma once
 
 #include <array>
@@ -20,9 +21,9 @@
 
 namespace streamfs::meta {
 
-// What is known of a group: nothing, how many of its blocks are free and waiting for a trim, or
-// (opened) which. A block changes its state only while its group is open, so that opening reads
-// what the mount found.
+// A group is unknown, counted (how many of its blocks are free, and how many wait for a trim) or
+// open (which blocks). A block changes its state only while its group is open, so opening a group
+// reads what the mount found.
 struct BlockAllocator::Impl {
   static constexpr uint64_t kGroupWords = BlockAllocator::kGroupBlocks / 64;
   static constexpr uint64_t kRegionWords = BlockAllocator::kRegionBlocks / 64;
@@ -51,13 +52,13 @@ struct BlockAllocator::Impl {
   const Geometry& geometry;
   std::function<void(BlockRun)> discarded;  // set once
   mutable Mutex mutex;                      // leaf; guards everything below
-  uint64_t known_blocks;  // that groups are there for; grow() follows the geometry
+  uint64_t known_blocks;                    // covered by `groups`; grow() follows the geometry
   std::vector<Group> groups;
   std::array<uint64_t, kClasses> class_count{};  // of regions in open groups
   std::unordered_map<uint16_t, Cursor> cursors;
-  uint64_t counted = 0;            // all groups below are
-  uint64_t opened = 0;             // groups
-  uint64_t searched = 0;           // groups below have nothing from before to trim but in `gone`
+  uint64_t counted = 0;            // all groups below it are counted
+  uint64_t opened = 0;             // number of open groups
+  uint64_t searched = 0;           // of groups below it, all untrimmed runs are in `gone`
   uint64_t free = 0, pending = 0;  // in counted groups
   FreedRuns gone;
 
@@ -71,7 +72,7 @@ struct BlockAllocator::Impl {
   uint64_t word(RegionKind kind, uint64_t index) const {
     return region.load(geometry.bitmap_word(kind, index));
   }
-  // Bits of a word outside what may ever be allocated.
+  // Returns the bits of a word whose blocks can never be allocated.
   uint64_t outside(uint64_t index) const {
     const uint64_t reserved = geometry.reserved_in(index), base = index * 64;
     if (base + 64 <= blocks()) return reserved;

@@ -79,7 +79,7 @@ std::optional<BlockRun> BlockAllocator::next_discard(uint64_t max_blocks) {
   return impl_->gone.take_discarded(max_blocks, kGroupBlocks);
 }
 
-// Reserved and allocated look the same here; the bitmap in META tells them apart.
+// Reserved and allocated blocks look the same here; the bitmap in META tells them apart.
 void BlockAllocator::committed_allocation(BlockRun run) {
   SFS_ASSERT(run.first.value + run.count <= impl_->geometry.data_blocks());
 }

@@ -1,4 +1,4 @@
-// check(): the walk, then the repairs, as journal records on a filesystem nobody has mounted.
+// check(): the walk, then the repairs, which are journal records on an unmounted filesystem.
 #include "fuse-fs/meta/check.h"
 
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ class Repairer {
   Result<void> run(const Repairs& repairs);
   uint64_t inodes_made() const { return made_; }
   // Inodes that got no name in /lost+found, each with the reason, such as a damaged root directory.
-  using Unnamed = std::map<InodeId, std::string>;  // and why
+  using Unnamed = std::map<InodeId, std::string>;
   const Unnamed& unnamed() const { return unnamed_; }
 
  private:
@@ -62,7 +62,7 @@ class Repairer {
 
 Result<void> Repairer::run(const Repairs& repairs) {
   SFS_TRY(set_units(repairs));
-  Heap heap(Store{region_, geometry_, journal_});  // reads the heap map that is right now
+  Heap heap(Store{region_, geometry_, journal_});  // reads the repaired heap map
   heap.open_reserve();
   SFS_TRY(set_runs(repairs));
   SFS_TRY(set_images(repairs));
@@ -102,7 +102,7 @@ Result<void> Repairer::set_runs(const Repairs& repairs) {
 Result<void> Repairer::set_images(const Repairs& repairs) {
   for (const auto& [id, fix] : repairs.images) {
     const InodeImage old = load_image(region_, id);
-    if (image_problem(old, id) != nullptr) continue;  // a new checksum would bless it
+    if (image_problem(old, id) != nullptr) continue;  // a new checksum would hide the damage
     InodeImage next = old;
     next.nlink = fix.nlink.value_or(next.nlink);
     next.size = fix.size.value_or(next.size);
@@ -139,7 +139,7 @@ Result<InodeId> Repairer::lost_and_found(Heap& heap, const Repairs& repairs) {
   return found->id;
 }
 
-// A slot that no name leads to already.
+// Takes a slot that no dangling name leads to.
 Result<InodeSlots::Claim> take_slot(InodeSlots& slots, const Repairs& repairs) {
   for (std::vector<InodeSlots::Claim> passed_over;;) {
     SFS_ASSIGN(InodeSlots::Claim slot, slots.take());
@@ -178,7 +178,7 @@ Result<InodeId> Repairer::make_lost_and_found(Heap& heap, const Repairs& repairs
   return slot.id();
 }
 
-// A name that leads round in a circle goes.
+// Removes a name that closes a loop of directories.
 void Repairer::put_forget(Transaction& tx, uint64_t entry) {
   const uint64_t unit = round_down(entry, kUnitSize);
   const auto index = static_cast<uint32_t>((entry - unit) / sizeof(DirSlot) - 1);
@@ -209,7 +209,8 @@ Result<void> Repairer::name_lost(Heap& heap, const Repairs& repairs, const Repai
   return {};
 }
 
-// Both copies whole and alike, apart from a cut between their two stores.
+// Reports a superblock that is damaged, or older than the other (after a crash between the stores
+// of the two).
 void check_superblocks(const pmem::Region& region, const Superblock& super, CheckWalk& walk) {
   for (const uint64_t offset : kSuperOffset) {
     Superblock copy{};
@@ -224,7 +225,7 @@ void check_superblocks(const pmem::Region& region, const Superblock& super, Chec
   }
 }
 
-// What has no checksums, and should be the same in both copies of a META that is kept twice.
+// Reports where the copies of a META that is kept twice differ in regions without checksums.
 void check_copies(const pmem::Region& region, const Geometry& geometry, CheckReport& report) {
   for (const auto& [kind, name] : kMaps) {
     const uint64_t words = differing_words(region, geometry, kind);
@@ -239,9 +240,10 @@ constexpr const char* kLost = " pages of META cannot be read: nothing is repaire
 constexpr const char* kImpossible = "the journal's watermark is impossible: nothing is repaired";
 constexpr const char* kContradiction =
     "chains and inodes lay claim to each other's heap units: nothing is repaired";
-constexpr int kWalksMost = 4;  // two, unless inodes of one such unit own another
+constexpr int kWalksMost = 4;  // two are enough, unless inodes of one such unit own another
 
-// The walk that counts, or the last of those that contradict themselves. Errors: ECANCELED.
+// Returns the first walk that counts, or the last one if all contradict themselves.
+// Errors: ECANCELED.
 Result<std::unique_ptr<CheckWalk>> walk(const pmem::Region& region, const Geometry& geometry,
                                         const CheckOptions& options) {
   CheckWalk::Units chained;
@@ -253,7 +255,7 @@ Result<std::unique_ptr<CheckWalk>> walk(const pmem::Region& region, const Geomet
   }
 }
 
-// The metadata log does not hear of what is repaired: the next mount shall begin it anew.
+// Makes the next mount begin the metadata log anew, because the log gets no record of repairs.
 Result<Superblock> leave_the_log(pmem::Region& region, Superblock super) {
   if (super.log_end == 0) return super;
   super.log_end = 0;
@@ -289,10 +291,10 @@ Result<CheckReport> check(pmem::Region& region, const Superblock& super,
     check_superblocks(region.copy(copy), super, walk);
   check_copies(region, geometry, walk.report);
   if (!walk.counts()) walk.report.problems.push_back({kContradiction, false});
-  // What is missing may be there, on a page that nobody can read.
+  // An object that seems to be missing may be on a page that cannot be read.
   const uint64_t lost = region.lost();
   if (lost > 0) walk.report.problems.push_back({std::to_string(lost) + kLost, false});
-  // What a repair commits would have sequences that no record has room for.
+  // The records of a repair would get sequences that no record has room for.
   const bool impossible = region.load(kWatermarkOffset) > kMaxSequence;
   if (impossible) walk.report.problems.push_back({kImpossible, false});
   if (!options.repair || lost > 0 || impossible || !walk.counts()) {

@@ -1,7 +1,7 @@
-// Walks everything in META from the root and says what does not hold. fsck.streamfs and the tests
-// use it on a filesystem that nobody has mounted, after recover_journal().
+// Walks all of META and reports the invariants that do not hold. fsck.streamfs and the tests use it
+// on an unmounted filesystem, after recover_journal().
 //
-// What must hold:
+// Invariants:
 //   - both superblocks are whole and the same; a clean one knows how many inodes are in use; the
 //     watermark is a sequence number;
 //   - an inode's checksum and number are right; it has no flags, pointers or blocks that its type
@@ -16,17 +16,19 @@
 //   - every block belongs to one extent and is marked allocated; no other block is; none lies below
 //     the first data block; none is both allocated and untrimmed;
 //   - no two vStream slots have one number or one name.
-// What may be anything: checksums of blocks (0 is "not known", and a free block keeps its last),
-// free slots but their first word, dirty units, extents past a file's size (preallocated).
+// Not checked, because any value is right: checksums of blocks (0 is "not known", and a free block
+// keeps its last), free slots but their first word, dirty units, extents past a file's size
+// (preallocated).
 //
-// Repair does the simple things, through the journal, and never takes a byte away, nor a name that
-// leads somewhere from the root: lost blocks and units are freed; bits, counts, sizes and parents
-// set right; inodes without a name go to /lost+found, and so does a directory of a loop, which
-// loses its name in it. A second check finds nothing of these.
+// A repair mends only simple damage, through the journal. It never removes a byte of a file, nor a
+// name that leads somewhere from the root. It frees lost blocks and units, and corrects bits,
+// counts, sizes and parents. It names inodes without a name in /lost+found. A directory of a loop
+// goes there too and loses its name in the loop. A second check reports none of this damage.
 //
-// Large metadata is read by all cores; problems and their order are the same whatever their number.
+// Several threads read large metadata. Problems and their order do not depend on how many.
 //
-// Thread safety: none; the region is nobody else's. What a crash leaves: each repair whole or not.
+// Thread safety: none; nothing else may use the region.
+// After a crash: each repair is there whole or not at all.
 #pragma once
 
 #include <atomic>
@@ -44,9 +46,10 @@ namespace streamfs::meta {
 struct CheckOptions {
   bool repair = false;
   unsigned threads = 0;  // 0: as many as the metadata's size is worth
-  // Called by check()'s own thread: the pass (1 inodes and names, 2 links), what is done of what.
+  // Called by the thread that called check(), with the pass (1 inodes and names, 2 links) and how
+  // many of its pieces of work are taken up.
   std::function<void(int pass, uint64_t done, uint64_t total)> progress = {};
-  const std::atomic<bool>* cancelled = nullptr;  // when it is set, check() gives up
+  const std::atomic<bool>* cancelled = nullptr;  // when it is true, check() gives up
 };
 
 struct CheckReport {
@@ -64,8 +67,10 @@ struct CheckReport {
   bool all_repaired() const;
 };
 
+// Mends objects of a META that is kept twice from their whole copy, with or without
+// options.repair.
 // Errors: EINVAL (the geometry is impossible), EIO (the journal refused a repair), ENOSPC (no room
-// for one), ECANCELED (nothing was changed).
+// for one), ECANCELED (no repair was begun).
 Result<CheckReport> check(pmem::Region& region, const Superblock& super,
                           const CheckOptions& options);
 

@@ -1,4 +1,4 @@
-// After the scan: what nobody owns. Heap units, blocks, vStreams, the superblock's count.
+// The checks of space after the scan: heap units, blocks, vStreams, the superblock's count.
 #include <string.h>
 
 #include <bit>
@@ -15,7 +15,8 @@
 namespace streamfs::meta {
 namespace {
 
-// What is wrong with a block, and what puts it right.
+// A block is right, allocated without an owner, owned but not allocated, or owned and marked both
+// allocated and untrimmed.
 enum BlockState : uint8_t { kRight = 0, kLeaked, kUnmarked, kBothStates };
 
 constexpr uint64_t mask_below(uint64_t bit, uint64_t word) {
@@ -49,7 +50,7 @@ void CheckWalk::check_units() {
   }
 }
 
-// 64 blocks at a time; one by one where something is wrong with them.
+// Compares 64 blocks at a time, and one by one where something is wrong.
 void CheckWalk::check_blocks() {
   const uint64_t first_data = geometry_.super().first_data_block;
   int state = kRight;
@@ -97,7 +98,8 @@ void CheckWalk::report_blocks(BlockNo first, uint64_t count, int state) {
   }
 }
 
-// A slot that repeats a number or a name is one that placement does not read.
+// Reports slots without a number, and slots that repeat a number or a name. Placement does not read
+// a repeated one.
 void CheckWalk::check_vstreams() {
   const uint64_t slots = geometry_.region_bytes(RegionKind::kVStreams) / sizeof(VStreamSlot);
   constexpr uint64_t kPerPage = kUnitSize / sizeof(VStreamSlot);

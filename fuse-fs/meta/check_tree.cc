@@ -1,4 +1,4 @@
-// After the scan: how everything hangs together. Names, parents, loops, orphans, link counts.
+// The checks of the tree after the scan: names, parents, loops, orphans, link counts.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace streamfs::meta {
 namespace {
 
-constexpr int kDeepest = 1000;  // a path in a sentence
+constexpr int kDeepest = 1000;  // names in a path that is reported
 constexpr uint8_t kOnTheWay = 128;
 constexpr uint64_t kOwnerMask = (uint64_t{1} << 56) - 1;
 
@@ -54,7 +54,7 @@ Result<void> CheckWalk::run() {
   for (Findings::Said& said : found_.said) {
     std::string where = said.about.value == 0 ? "" : path(said.about);
     if (where.empty() && said.before.empty() && !said.after.starts_with('/')) where = "/";
-    // `repaired` says "can be" until the repair has been done.
+    // `repaired` means "can be repaired" until the repair is done.
     report.problems.push_back({said.before + where + said.after, said.repairable, said.lost});
   }
   report.directories = found_.directories, report.files = found_.files;
@@ -109,7 +109,7 @@ std::string CheckWalk::path(InodeId id) const {
 
 // ---- Names
 
-// Of several names the one with the smallest place in META is the one that is said.
+// Counts a name of an inode. Among several names, reports give the one with the smallest offset.
 void CheckWalk::note_name(Findings& out, InodeId directory, uint64_t entry, size_t target) {
   const auto mode = static_cast<uint32_t>(word0(inodes_.id(target)) & S_IFMT);
   if (mode != (region_.load(entry) >> 56 & 0xf) << 12) {
@@ -127,7 +127,7 @@ void CheckWalk::note_name(Findings& out, InodeId directory, uint64_t entry, size
   std::atomic_ref(inodes_.subdirectories[above]).fetch_add(1, std::memory_order_relaxed);
 }
 
-// A sound inode outside an inode unit is believed, not the heap map.
+// Takes a unit that holds a sound inode for an inode unit, whatever the heap map says.
 bool CheckWalk::adopt_unit(uint64_t unit, InodeId because) {
   if (claimed_[unit] != 0 || chained_.contains(unit) ||
       image_problem(load_image(region_, because), because) != nullptr)
@@ -143,7 +143,7 @@ bool CheckWalk::adopt_unit(uint64_t unit, InodeId because) {
   return true;
 }
 
-// The slot of an inode that exists.
+// Returns the slot of an inode that exists.
 std::optional<size_t> CheckWalk::find(InodeId id) {
   if (id.value >= geometry_.meta_size() / kCellSize) return std::nullopt;
   const auto unit = geometry_.unit_of(inode_offset(id));
@@ -152,7 +152,7 @@ std::optional<size_t> CheckWalk::find(InodeId id) {
   return inodes_.slot(id);
 }
 
-// Units found on the way lead to more of them.
+// Units that are adopted on the way may add further strays.
 void CheckWalk::follow_strays() {
   for (size_t i = 0; i < found_.strays.size(); ++i) {
     const Findings::Stray stray = found_.strays[i];
@@ -188,7 +188,8 @@ void CheckWalk::say_unsound() {
   }
 }
 
-// Someone owns what another one owns: who, is asked once more, one after the other.
+// Reports blocks with two owners. The scan's threads only found that there are such blocks; the
+// owners are found here, by reading all extents again in order.
 void CheckWalk::check_owners() {
   std::ranges::fill(owned_, 0);
   const CheckScan scan(*this);
@@ -245,8 +246,8 @@ void CheckWalk::check_orphan(uint64_t word) {
 
 // ---- Loops
 
-// Directories whose parents lead round in a circle. Where one of them has two names, that is what
-// is wrong with it.
+// Finds directories whose parents form a loop. If a directory of the loop has two names, only the
+// second name is reported (check_directory()).
 void CheckWalk::check_reached() {
   std::vector<size_t> way;
   for (size_t start = 0; start < inodes_.size(); ++start) {
@@ -260,7 +261,7 @@ void CheckWalk::check_reached() {
         break;
       }
       if ((flags & InodeTable::kReached) != 0 || inodes_.id(*at) == root_) break;
-      if (inodes_.entry[*at] == 0) break;  // without a name, which is said
+      if (inodes_.entry[*at] == 0) break;  // it has no name, which is reported elsewhere
       flags |= kOnTheWay;
       way.push_back(*at);
     }

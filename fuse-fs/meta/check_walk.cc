@@ -1,4 +1,4 @@
-// The scan: everything an inode owns, held against its owner.
+// The scan: checks each inode and everything that it owns.
 #include "fuse-fs/meta/check_walk.h"
 
 #include <sys/stat.h>
@@ -82,7 +82,7 @@ CheckWalk::CheckWalk(const pmem::Region& region, const Geometry& geometry,
   inodes_.subdirectories.reserve(slots), inodes_.flags.reserve(slots);
 }
 
-// Each chunk once, on as many threads as it is worth. Errors: ECANCELED.
+// Runs `work` once for each chunk, on as many threads as the chunks are worth. Errors: ECANCELED.
 Result<void> CheckWalk::for_chunks(int pass, uint64_t count,
                                    const std::function<void(uint64_t, CheckScan&)>& work) {
   const uint64_t cores = std::max(1U, std::thread::hardware_concurrency());
@@ -212,7 +212,7 @@ void CheckScan::visit_inode(InodeId id) {
   }
 }
 
-// What its type cannot have.
+// Reports flags, pointers and blocks that an inode of this type cannot have.
 void CheckScan::check_fields(const InodeImage& image) {
   constexpr uint16_t kOfFiles = kInlineExtent0 | kInlineExtent1 | kTruncating | kExtending;
   if (!is_regular(image) && (image.flags & kOfFiles) != 0) say(": has flags it cannot have");
@@ -273,7 +273,7 @@ void CheckScan::visit_entry(uint64_t unit, uint32_t index, const DirEntry& entry
   }
 }
 
-// Names are compared only where their hashes are alike.
+// Reports names that exist twice. Names are compared only if their hashes are equal.
 void CheckScan::check_twice() {
   std::ranges::sort(names_, {}, [](const Name& name) { return std::pair(name.hash, name.entry); });
   const auto same_hash = [](const Name& a, const Name& b) { return a.hash == b.hash; };
@@ -315,7 +315,8 @@ void CheckScan::visit_extent(const ExtentSlot& slot) {
   extents_.push_back(*extent);
 }
 
-// Owns the blocks of extents that do not cover what an earlier one covers.
+// Marks the blocks of the file's extents as owned, and counts them. Leaves out extents that overlap
+// an earlier one.
 uint64_t CheckScan::count_blocks() {
   std::map<uint64_t, uint64_t> ranges;  // first → end; one extent needs none
   uint64_t blocks = 0;
@@ -391,7 +392,7 @@ void CheckScan::visit_blob(const InodeImage& image, uint64_t first, bool symlink
   if (bytes.size() != image.size) say(what + "makes no sense");
 }
 
-// In order and each once, or a reader and a writer would not agree.
+// Attributes must be in order and each there once, or reader and writer would not agree.
 void CheckScan::check_xattrs(std::string_view bytes) {
   const auto all = decode_xattrs(bytes);
   if (!all || encode_xattrs(*all) != bytes || bytes.size() > kMaxXattrBytes)
@@ -405,7 +406,7 @@ void CheckScan::check_xattrs(std::string_view bytes) {
 
 // ---- Chains
 
-// Into chain_; false if it breaks off.
+// Claims the units of a chain and collects them in chain_. Returns false if the chain breaks off.
 bool CheckScan::claim_chain(uint64_t first, UnitKind kind) {
   chain_.clear();
   for (uint64_t at = first; at != 0; at = read_header(all_.region_, at).next) {
@@ -415,7 +416,7 @@ bool CheckScan::claim_chain(uint64_t first, UnitKind kind) {
   return true;
 }
 
-// A unit that its header calls ours is nobody else's to claim.
+// No other object can claim a unit whose header names this one, so threads do not meet at a unit.
 bool CheckScan::claim_unit(uint64_t offset, UnitKind kind) {
   const auto what = [&] { return ": its heap unit at offset " + std::to_string(offset); };
   const auto unit = all_.geometry_.unit_of(offset);

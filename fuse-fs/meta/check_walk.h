@@ -1,19 +1,20 @@
-// The reading half of check(): collects problems, and what would repair the simple ones.
+// The reading half of check(): collects problems, and the repairs of the simple ones.
 //
 //   scan      every inode unit, in chunks that threads share: images, chains, extents, entries
-//   tree      units that the heap map hid, orphans, what nothing leads to, parents, link counts
+//   tree      inode units that the heap map hides, orphans, unreachable inodes, parents, links
 //   space     heap units, blocks, vStreams
 //
-// Where a chain owns a unit that the heap map gives to inodes, the chain is right. Much was said of
-// such inodes by then, so everything is seen again without them: a walk is told which units those
-// are, and says which it found; it counts when the two are the same.
+// If a chain owns a unit that the heap map gives to inodes, the chain is right. By the time that
+// this is known, the walk has reported problems of those inodes. Another walk therefore begins
+// anew without these units. A walk is told which units chains own, and reports which it found so;
+// its findings count if the two sets are equal.
 //
-// What is known of an inode lies in arrays by its slot, of a unit or block in arrays by its number;
-// paths are made only to be said. A unit's header names its one owner, so threads never meet at a
-// unit; counts of names and owned blocks are atomic. What is found is kept by chunk: the order of
-// problems does not depend on threads.
+// Facts about inodes lie in arrays by slot, facts about units and blocks in arrays by number. A
+// path is built only for a problem's text. A unit's header names its one owner, so two threads
+// never claim the same unit; counts of names and owned blocks are atomic. Findings are kept by
+// chunk, so the order of problems does not depend on the threads.
 //
-// Thread safety: none outside; run() starts and ends its threads. Changes nothing.
+// Thread safety: none; run() starts and joins its own threads. META is only read.
 #pragma once
 
 #include <atomic>
@@ -34,9 +35,9 @@
 
 namespace streamfs::meta {
 
-inline constexpr uint64_t kUnitsPerChunk = 256;  // of the heap, a piece of work for a thread
+inline constexpr uint64_t kUnitsPerChunk = 256;  // heap units in one piece of a thread's work
 
-// Right values of an inode's words.
+// The right values of fields of an inode's image.
 struct ImageFix {
   std::optional<uint32_t> nlink;
   std::optional<uint64_t> size, blocks, parent;
@@ -49,7 +50,7 @@ struct ImageFix {
   }
 };
 
-// What a repair would do.
+// The changes that a repair makes.
 struct Repairs {
   std::map<InodeId, ImageFix> images;
   std::map<uint64_t, UnitKind> units;  // the right entry of the heap map
@@ -61,41 +62,41 @@ struct Repairs {
   std::vector<Run> runs;
   struct Lost {
     InodeId id;
-    uint64_t entry;  // META offset of a name to be taken away, 0 = none
+    uint64_t entry;  // META offset of a name to be removed, 0 = none
   };
   std::vector<Lost> lost;              // to be named in /lost+found
   std::vector<uint64_t> orphan_slots;  // to be cleared
   std::vector<uint32_t> vstreams;      // slots to be cleared
-  std::set<InodeId> dangling;          // free slots that names lead to: a repair takes none
-  bool superblocks = false;            // the count of inodes in it
+  std::set<InodeId> dangling;          // free slots that names lead to: a repair uses none of them
+  bool superblocks = false;            // their count of inodes is wrong
 };
 
-// What is known of inodes, by slot. Slots of a unit lie together; units come in the order they were
-// added.
+// Facts about inodes, by slot. The slots of a unit are adjacent; units are in the order of
+// add_unit().
 struct InodeTable {
   enum Flag : uint8_t { kSound = 1, kDirectory = 2, kOrphan = 4, kReached = 8, kLost = 16 };
 
   explicit InodeTable(const Geometry& where) : geometry(where), first_slot(where.heap_units(), 0) {}
   void add_unit(uint64_t unit);
-  std::optional<size_t> slot(InodeId id) const;  // nothing: not in an inode unit
+  std::optional<size_t> slot(InodeId id) const;  // nullopt: not in an inode unit
   InodeId id(size_t slot) const {
     return InodeId{units[slot / kInodesPerUnit] / kCellSize + slot % kInodesPerUnit};
   }
   size_t size() const { return flags.size(); }
 
   const Geometry& geometry;
-  std::vector<uint32_t> first_slot;             // by heap unit: ÷ 16, + 1; 0 = not one of inodes
+  std::vector<uint32_t> first_slot;             // by heap unit: slot / 16 + 1; 0 = no inode unit
   std::vector<uint64_t> units;                  // META offsets
   std::vector<uint64_t> entry;                  // META offset of the first name, 0 = none
-  std::vector<uint32_t> names, subdirectories;  // found to lead there; entries to directories
+  std::vector<uint32_t> names, subdirectories;  // names found for it; directories named in it
   std::vector<uint8_t> flags;
 };
 
-// What one chunk, or one later step, has found.
+// The findings of one chunk of the scan, or of one later step.
 struct Findings {
   struct Said {
     std::string before;  // the path of `about` stands between these
-    InodeId about;       // 0: nothing does
+    InodeId about;       // 0: no path
     std::string after;
     bool repairable;
     InodeId lost = {};  // as CheckReport::Problem
@@ -108,10 +109,10 @@ struct Findings {
   std::vector<Said> said;
   std::vector<InodeId> unsound;
   std::vector<Stray> strays;
-  std::vector<uint64_t> not_empty;  // units marked free
+  std::vector<uint64_t> not_empty;  // units that are marked free but hold something
   Repairs repairs;
   uint64_t inodes = 0, directories = 0, files = 0, others = 0, blocks = 0, units = 0;
-  bool blind = false;            // what an object owns is not known: nothing may be called lost
+  bool blind = false;            // some object may own more than was read: nothing is called lost
   bool blocks_conflict = false;  // some block has two owners
 };
 
@@ -184,23 +185,24 @@ class CheckWalk {
   InodeId root_;
   Units chained_, found_chained_;
   std::vector<uint8_t> kind_;     // by heap unit: as the heap map says, or as it should
-  std::vector<uint8_t> claimed_;  // by heap unit: the UnitKind of its one owner, 0 = nobody's
-  std::vector<uint64_t> owned_;   // 1 bit a data block
+  std::vector<uint8_t> claimed_;  // by heap unit: the UnitKind it is claimed as, 0 = unclaimed
+  std::vector<uint64_t> owned_;   // a bit for each data block
   InodeTable inodes_;
   bool rooted_ = false;  // there is a root to name lost inodes in
   Findings found_;       // of all chunks, then of the steps that follow
-  // By heap unit: what leads nowhere as long as the unit is not known to hold inodes.
+  // By 4 KiB page of META: names that lead nowhere unless that page proves to hold inodes.
   std::multimap<uint64_t, Findings::Stray> dangling_;
 };
 
-// One thread's part of the scan. Borrows everything but what it needs again for each object.
+// The part of the scan that one thread runs. Its own members are scratch space for the object being
+// visited.
 class CheckScan {
  public:
   explicit CheckScan(CheckWalk& all) : all_(all) {}
   void scan_unit(uint64_t unit, Findings& out);
   void scan_inodes(uint64_t unit, Findings& out);
   void claim_orphans(uint64_t head, std::vector<uint64_t>& units, Findings& out);
-  // Extents of a sound file once more, in order; claims nothing.
+  // Visits the extents of a sound file again, in the order of their slots. Claims nothing.
   void each_extent(const InodeImage& image, const std::function<void(const Extent&)>& visit) const;
 
  private:
@@ -227,7 +229,7 @@ class CheckScan {
   CheckWalk& all_;
   Findings* out_ = nullptr;
   InodeId id_;            // of the inode being visited
-  bool damaged_ = false;  // something of it cannot be believed
+  bool damaged_ = false;  // a part of it cannot be believed
   std::vector<uint64_t> chain_;
   std::vector<Extent> extents_;
   std::vector<Name> names_;

@@ -86,7 +86,7 @@ bool Checksums::mend(BlockNo block, uint32_t crc) {
   for (size_t copy = 1; copy < region_.copies(); ++copy) {
     const uint64_t word = region_.copy(copy).load(round_down(at, kWordSize));
     if (static_cast<uint32_t>(word >> at % kWordSize * 8) != known_checksum(crc)) continue;
-    put_one(block.value, known_checksum(crc));  // lost in a cut, it is mended again
+    put_one(block.value, known_checksum(crc));  // if a crash loses it, it is mended again
     region_.count_mended();
     return true;
   }
@@ -103,7 +103,7 @@ void Checksums::each_group(BlockNo first, uint64_t count, Visit&& visit) {
   }
 }
 
-// Adjacent ones of `blocks` whose checksums share a word are given together.
+// Visits the blocks of `mask`. Two neighbours whose checksums share a word are visited together.
 template <typename Visit>
 void Checksums::each_word(const Blocks& blocks, uint64_t mask, Visit&& visit) const {
   const auto wanted = [&](uint64_t block) {
@@ -181,7 +181,7 @@ pmem::Flushed Checksums::publish(BlockNo first, uint64_t count, uint64_t epoch) 
     uint64_t done = 0;
     for (uint64_t block = blocks.first; block < blocks.end; ++block) {
       const uint64_t index = block % kGroup;
-      // Overwritten again since: the later write's checksum is the one to wait for.
+      // A block that was overwritten again waits for the later write's epoch.
       const bool mine = group.crcs[index] != 0 && group.epochs[index] == epoch;
       done |= mine ? group.mask & uint64_t{1} << index : 0;
     }

@@ -1,10 +1,11 @@
-// Data checksums: those stored in META, and those of blocks in flux: being overwritten, or
-// overwritten and waiting for their epoch's flush. The stored checksum of a block in flux is 0.
+// Data checksums: the ones stored in META, and the pending ones of blocks in flux. A block is in
+// flux from the start of an overwrite until the flush of the overwrite's epoch. Its stored checksum
+// is 0 meanwhile.
 //
 // Checksums of newly allocated blocks are stored at once: no committed extent names the block yet.
 //
-// Thread safety: all methods, any thread; one leaf mutex a shard.
-// What a crash leaves: 0 for every block in flux, so that whatever is read is accepted.
+// Thread safety: any thread may call any method; one leaf mutex for each shard.
+// After a crash: the checksum of every block in flux is 0, so any content of it is accepted.
 #pragma once
 
 #include <array>
@@ -26,25 +27,26 @@ class Checksums {
   Checksums(pmem::Region& region, const Geometry& geometry)
       : region_(region), geometry_(geometry) {}
 
-  // What a reader should find: stored, or pending for a block in flux; 0 = not known.
+  // Reads the checksums that the blocks should have: the stored one, or the pending one of a block
+  // in flux. 0 = not known.
   void read(BlockNo first, std::span<uint32_t> out) const;
   // Stores the checksums of a run without flushing them.
   void store(BlockNo first, std::span<const uint32_t> crcs);
   pmem::Flushed flush(BlockNo first, uint64_t count);
-  // Remembers what was read, unless the block is in flux or known.
+  // Stores the checksum of a block that was read, unless it is in flux or its checksum is known.
   void learn(BlockNo block, uint32_t crc);
-  // Takes the checksum of a copy of META that has this one, in the place of what is stored.
+  // Stores this checksum if another copy of META has it. Returns whether one does.
   bool mend(BlockNo block, uint32_t crc);
 
   // ---- Blocks in flux
-  // An overwrite begins: clears the stored checksums.
+  // Begins an overwrite: clears the stored checksums.
   pmem::Flushed begin_overwrite(BlockNo first, uint64_t count);
   void finish_overwrite(BlockNo first, std::span<const uint32_t> crcs, uint64_t epoch);
-  // The epoch's flush is done: stores the checksums of blocks last written in it.
+  // Stores the checksums of blocks last written in `epoch`. Requires: its flush is done.
   pmem::Flushed publish(BlockNo first, uint64_t count, uint64_t epoch);
   void drop_in_flux(BlockNo first, uint64_t count);  // the blocks left their file
 
-  // Words of META whose value was changed here.
+  // Words of META whose value this object has changed.
   uint64_t words_programmed() const { return words_.sum(0); }
 
  private:
@@ -54,7 +56,7 @@ class Checksums {
     std::array<uint32_t, kGroup> crcs{};  // 0 = the overwrite is still going on
     std::array<uint64_t, kGroup> epochs{};
   };
-  struct alignas(kLineSize) Shard {  // neighbours are others'
+  struct alignas(kLineSize) Shard {  // shares no cache line with another
     mutable Mutex mutex;             // leaf
     std::unordered_map<uint64_t, Group> groups SFS_GUARDED_BY(mutex);
   };
@@ -66,7 +68,8 @@ class Checksums {
     uint64_t mask() const { return ~uint64_t{0} >> (kGroup - (end - first)) << first % kGroup; }
   };
   uint32_t stored(uint64_t block) const;
-  // One checksum, or the two of a word: nobody else stores to it then.
+  // Stores `crc`, or as a pair both checksums of a word. Another thread may store the other
+  // checksum of the word unless it is a pair.
   void put(uint64_t at, bool pair, uint32_t crc, uint32_t next);
   void put_one(uint64_t block, uint32_t crc);
   template <typename Visit>

@@ -1,5 +1,6 @@
-// The copies of a META that is kept twice, held against each other where no checksum says which is
-// right. Thread safety: reads only, any thread; equalise_copies(): nobody else uses the region.
+// Compares and equalises the copies of a META that is kept twice.
+// Thread safety: any thread may call differing_words(), which only reads. mend_objects() and
+// equalise_copies() store to the region: nothing else may use it.
 #pragma once
 
 #include <array>
@@ -11,7 +12,8 @@
 
 namespace streamfs::meta {
 
-// What has no checksums, and is never different by law. (Data checksums may be: 0 is always right.)
+// The regions that have no checksums and must be equal in all copies. (Data checksums may differ,
+// because 0 is always right.)
 inline constexpr std::array<std::pair<RegionKind, const char*>, 4> kMaps{{
     {RegionKind::kBlockBitmap, "the block bitmap"},
     {RegionKind::kUntrimmed, "the untrimmed bitmap"},
@@ -19,14 +21,15 @@ inline constexpr std::array<std::pair<RegionKind, const char*>, 4> kMaps{{
     {RegionKind::kVStreams, "the vStreams"},
 }};
 
-// 0 where META is kept once. A word that is being stored meanwhile does not count.
+// Returns how many words of a region differ between the copies; 0 if META is kept once. A word that
+// is being stored at the time does not count.
 uint64_t differing_words(const pmem::Region& region, const Geometry& geometry, RegionKind kind);
 
-// Looks at every object with a checksum in every copy, and mends what one copy has whole. What is
-// damaged in all of them stays.
+// Reads every object that has a checksum in every copy, and mends damaged copies from a whole one.
+// An object that is damaged in all copies stays as it is.
 void mend_objects(const pmem::Region& region, const Geometry& geometry);
 
-// Makes the others hold what the first copy does, all but rings, watermark and superblocks.
+// Makes the other copies hold what the first one does, but for rings, watermark and superblocks.
 void equalise_copies(const pmem::Region& region, const Geometry& geometry);
 
 }  // namespace streamfs::meta

@@ -41,7 +41,7 @@ using EntryWords = std::array<uint64_t, kMaxEntrySlots * kSlotWords>;
 constexpr uint64_t kButChecksum = 0x0000'ffff'ffff'ffff;
 static_assert(offsetof(DirSlot, checksum) == 14);
 
-// Of words in which it is zero.
+// Requires: the checksum in `words` is zero.
 uint16_t entry_checksum(const EntryWords& words, uint32_t slots) {
   const auto all = std::span(words).first(slots * kSlotWords);
   return static_cast<uint16_t>(crc32c(std::as_bytes(all)));
@@ -71,7 +71,7 @@ EntryWords encode_entry(std::string_view name, InodeId id, uint32_t type) {
   return words;
 }
 
-// Slots [first, slots) of an entry whose first slot is at `offset`.
+// Reads slots [first, slots) of an entry whose first slot is at `offset`.
 void read_words(const pmem::Region& region, uint64_t offset, uint32_t first, uint32_t slots,
                 EntryWords& words) {
   for (size_t i = first * kSlotWords; i < slots * kSlotWords; ++i) {
@@ -130,8 +130,8 @@ namespace {
 
 Result<DirEntry> decode_copy(const pmem::Region& region, uint64_t unit, uint32_t index) {
   const uint64_t at = slot_offset(unit, index);
-  if (region.load(at) == 0) return Error{ENOENT};  // as most are: nothing to read
-  EntryWords words;                                // as far as it has slots
+  if (region.load(at) == 0) return Error{ENOENT};  // most slots are free: read no more
+  EntryWords words;                                // filled as far as the entry has slots
   read_words(region, at, 0, 1, words);
   const DirSlot slot = first_slot(words);
   const uint32_t slots = slots_for(slot.name_length);
@@ -192,7 +192,7 @@ void Directory::load_unit(uint32_t ordinal) {
   }
 }
 
-// Lookups of the name it seems to have held will meet it, and fail.
+// Indexes the slot by the name that it seems to have held, so that lookups of that name fail.
 void Directory::load_damaged(uint32_t ordinal, uint32_t index) {
   EntryWords words{};
   read_words(heap_.store().region, slot_offset(units_[ordinal], index), 0, 1, words);
@@ -235,7 +235,7 @@ void Directory::set_free(uint32_t slot, uint32_t count) {
   roomy_.push_back(ordinal);
 }
 
-// A few units are tried: a long name need not search a directory full of single holes.
+// Tries a few units only, so that a long name does not search a directory full of single holes.
 std::optional<uint32_t> Directory::find_free(uint32_t count) {
   while (!roomy_.empty() && free_[roomy_.back()] == kListed) {
     free_[roomy_.back()] = 0;

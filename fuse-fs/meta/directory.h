@@ -1,14 +1,16 @@
-// One directory's entries: slots in META, an index by name hash in memory.
+// The entries of a directory: slots in META, and an index by name hash in memory.
 //
-// Slot number = ordinal of its unit × 63 + place in it; a slot never moves, so its number is the
-// readdir cookie. Names over 48 bytes go on in the slots right after, in the same unit.
+// The number of a slot is the ordinal of its unit × 63 + its place in the unit. A slot never moves,
+// so readdir cookies are made from slot numbers. A name of more than 48 bytes continues in the
+// slots that follow, in the same unit.
 //
-// A free slot's words but the first are written as a body (unlogged) when the watermark has passed
-// the last record that freed a slot here, and as journal patches otherwise: an older record's body
-// must stay as it was until that record is home.
+// If the watermark has passed the last record that freed a slot of this directory, all words but
+// the first of a free slot are written as a body (unlogged). Otherwise they are journal patches,
+// because the body of an older record must not change until that record is home.
 //
-// Thread safety: none of its own; the inode's mutex guards it.
-// What a crash leaves: see the journal. The index is memory only, built at the first use.
+// Thread safety: none; the inode's mutex guards it.
+// After a crash: entries are as the journal leaves them. The index is memory only and is built at
+// the first use.
 #pragma once
 
 #include <functional>
@@ -30,27 +32,28 @@ namespace streamfs::meta {
 uint32_t name_hash(std::string_view name);
 uint32_t slots_for(size_t name_length);
 
-// An entry as its slots say. Errors: EIO when they are damaged.
+// An entry, decoded from its slots.
 struct DirEntry {
   InodeId id;
   uint32_t type = 0;   // S_IFMT bits
   uint32_t slots = 1;  // how many it takes
   std::string name;
 };
-// META offset of a slot by its place in its unit.
+// Returns the META offset of a slot, given its place in its unit.
 inline uint64_t slot_offset(uint64_t unit, uint32_t index) {
   return unit + sizeof(UnitHeader) + uint64_t{index} * sizeof(DirSlot);
 }
-// `index`: place of the first slot in its unit. ENOENT: the slot is free.
+// Decodes the entry whose first slot has the place `index` in its unit.
+// Errors: ENOENT, the slot is free; EIO, a slot is damaged.
 Result<DirEntry> decode_entry(const pmem::Region& region, uint64_t unit, uint32_t index,
                               Look look = Look::kFirst);
-// The first word of the entry's first slot.
+// Returns the first word of the entry's first slot.
 uint64_t entry_word(InodeId id, uint32_t type);
 
 class Directory {
  public:
-  // Errors: EIO for a broken chain. A damaged slot is kept out of the way and fails only lookups
-  // of names it may hold.
+  // Errors: EIO, the chain is broken. A damaged slot is no error: it counts as an entry, is never
+  // written, and fails only lookups of names that it may hold.
   static Result<std::unique_ptr<Directory>> load(Heap& heap, InodeId id, const InodeImage& image);
 
   struct Found {
@@ -64,24 +67,24 @@ class Directory {
   uint64_t entries() const { return entries_; }
   uint64_t bytes() const;  // about what the index takes in memory
 
-  // ---- Changes: put_* adds to a transaction; the other follows its commit.
+  // ---- Changes: put_*() adds to a transaction; inserted() and removed() follow its commit.
   struct Insertion {
     uint32_t slot = 0, count = 0, hash = 0;
     Heap::Claim unit;  // a fresh one, or none
   };
-  // ENOSPC when a unit is needed and the heap is down to its reserve.
+  // Errors: ENOSPC, the entry needs a unit and the heap is down to its reserve.
   Result<Insertion> put_insert(Transaction& tx, std::string_view name, InodeId id, uint32_t type,
                                InodeImage& next);
   void inserted(Insertion insertion);
   void put_remove(Transaction& tx, const Found& found) const;
   void removed(const Found& found, TxId tx);
-  // The name leads to another inode; the index need not know.
+  // Makes the name lead to another inode. The index does not change.
   void put_replace(Transaction& tx, const Found& found, InodeId id, uint32_t type);
 
-  // Reads up to `most` entries from a slot on, for the visit that will begin there, and returns
-  // whom they lead to. They are kept until something changes here, or others are read ahead.
+  // Reads up to `most` entries from a slot on, for the visit() that will begin there, and returns
+  // their inodes. The entries are kept until the directory changes or the next read_ahead().
   std::vector<InodeId> read_ahead(uint64_t slot, size_t most);
-  // Entries from a slot on; stops when visit returns false.
+  // Visits the entries from a slot on, until `visit` returns false.
   void visit(uint64_t slot,
              const std::function<bool(uint32_t slot, const DirEntry& entry)>& visit) const;
 
@@ -100,7 +103,7 @@ class Directory {
   Heap& heap_;
   InodeId id_;
   std::vector<uint64_t> units_;  // META offsets, by ordinal
-  std::vector<uint64_t> free_;   // by ordinal: 1 bit a free slot, and whether it is in roomy_
+  std::vector<uint64_t> free_;   // by ordinal: a bit for each free slot, and "is in roomy_"
   std::vector<uint32_t> roomy_;  // ordinals that may have free slots
   std::unordered_multimap<uint32_t, uint32_t> index_;  // name hash → slot
   uint64_t entries_ = 0;

@@ -1,4 +1,4 @@
-// Opening and closing, and what every operation begins and ends with.
+// Opening and closing, and the steps that all operations begin and end with.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -115,7 +115,7 @@ Result<void> Engine::close_clean(uint64_t log_end) {
   journal_.stop_checkpointer();
   if (read_only_) return {};
   journal_.checkpoint();
-  SFS_TRY(region_.sync());  // before a page that says so may be written back
+  SFS_TRY(region_.sync());  // before a superblock that says "clean" may be written back
   SFS_TRY(change_superblock([&](Superblock& super) {
     super.clean = 1;
     super.log_end = log_end;
@@ -263,7 +263,8 @@ Result<void> Engine::store_vstream(uint32_t slot, const VStreamSlot& value) {
 }
 
 MetadataWords Engine::metadata_words() const {
-  // Read first: of words programmed meanwhile, checksums then count as metadata, never below 0.
+  // Read first, so that the difference is never below 0: checksums that are stored between the two
+  // reads count as metadata.
   const uint64_t checksums = checksums_.words_programmed();
   return {region_.counters().words_programmed - checksums, journal_.stats().block_words};
 }

@@ -1,17 +1,16 @@
 // The metadata engine: POSIX names, attributes, extents and blocks of one filesystem in META.
 //
-// It does no device I/O. Data floors give it what was written; it keeps two views of each inode:
-// *committed* is what META holds, *current* adds changes whose data is not yet durable (size,
-// times, new extents, truncations). Everything a caller reads is current. commit_inode() turns
+// The engine does no device I/O. The data path tells it about finished writes. It keeps two views
+// of each inode: *committed* is what META holds; *current* adds changes whose data is not durable
+// yet (size, times, new extents, truncations). Callers read the current view. commit_inode() turns
 // current into committed with journal records, after the caller has flushed the data device.
 //
-// Thread safety: every method may be called from any thread. Locks, in this order: the rename
-// mutex, inodes by ascending InodeId (any other is only tried, and never waited for), then leaves
-// (heap, allocator, orphans, journal rings). No lock is held across device I/O, because none
-// happens here.
+// Thread safety: any thread may call any method. Locks, in this order: the rename mutex, inodes by
+// ascending InodeId (an inode out of that order is only tried, never waited for), then leaves
+// (heap, allocator, orphans, journal rings). No lock is held across device I/O.
 //
-// What a crash leaves: every namespace and attribute change that returned is there whole; one that
-// did not return is there whole or not at all. Of current-only changes nothing is there.
+// After a crash: a change of names or attributes that returned is there whole; a change that did
+// not return is there whole or not at all. Changes of the current view alone are lost.
 #pragma once
 
 #include <array>
@@ -60,7 +59,7 @@ struct Attributes {
   uint64_t rdev = 0;
   VStreamId vstream;
   uint8_t vstream_generation = 0;  // placement's: which use of that number is meant
-  bool vstream_hinted = false;     // someone said it; then the generation is 0
+  bool vstream_hinted = false;     // set by a hint; then the generation is 0
 };
 
 struct Caller {
@@ -68,7 +67,7 @@ struct Caller {
   uint32_t umask = 0;  // applied unless the directory has a default ACL
 };
 
-// In set_xattr's flags: the caller may not keep the setgid bit where an access ACL sets the mode.
+// A flag of set_xattr(): an access ACL, which sets the mode, clears the setgid bit as well.
 inline constexpr int kXattrKillSgid = 1 << 16;
 
 struct CreateRequest {
@@ -81,16 +80,17 @@ struct CreateRequest {
   uint8_t vstream_generation = 0;
 };
 
-// What setattr changes; absent fields stay.
+// The fields that set_attributes() changes. Absent fields keep their values.
 struct AttributeChange {
   std::optional<uint32_t> mode;  // permission bits only
   std::optional<uint32_t> uid, gid;
   std::optional<Timestamp> atime, mtime, ctime;
   std::optional<VStreamId> vstream;  // 0 clears the hint
   bool clear_suid = false;           // setuid, and setgid where the group may execute
-  bool clear_sgid = false;           // setgid where it may not: it marks mandatory locking
-  // mtime and ctime of a regular file, nothing else, and current only: committed with the inode's
-  // next commit. The kernel sends these after each write, rename and unlink.
+  bool clear_sgid = false;           // setgid in any case, also where it marks mandatory locking
+  // Changes mtime and ctime of a regular file and ignores all other fields. The change is current
+  // only until the inode's next commit. The kernel sends such changes after each write, rename and
+  // unlink.
   bool lazily = false;
 };
 
@@ -98,7 +98,7 @@ struct DirectoryEntry {
   std::string_view name;
   InodeId id;
   uint32_t type;         // S_IFMT bits
-  uint64_t next_cookie;  // give it back to go on after this entry
+  uint64_t next_cookie;  // the cookie of the entry after this one
 };
 
 struct RenameResult {
@@ -112,10 +112,10 @@ struct Space {
   uint64_t inodes_possible = 0, inodes_free = 0;  // their difference: in use
 };
 
-// The words of META that changes of metadata programmed, the journal's included, and the words of
-// the 4 KiB blocks that each change touched at home: what a block file system would have written.
-// Checksums of data count in neither. A change's blocks are counted when the journal is
-// checkpointed.
+// `programmed`: the words of META that changes of metadata programmed, the journal's included.
+// `of_blocks`: the words of the 4 KiB blocks that each change touched at home, which a block file
+// system would have written. Neither counts checksums of data. A change's blocks are counted when
+// the journal is checkpointed.
 struct MetadataWords {
   uint64_t programmed = 0, of_blocks = 0;
 };
@@ -130,12 +130,12 @@ struct Piece {
   VStreamId vstream;  // of the last write
 };
 
-// What a write does to mtime and ctime. A kernel with a writeback cache keeps them and tells them
-// by itself, sometimes before the last of the writes they belong to has come.
+// How mtime and ctime follow a write. A kernel with a writeback cache keeps both times and sends
+// them itself, sometimes ahead of the last write that they belong to.
 enum class WriteTimes : uint8_t { kNow, kSetByKernel };
 
-// What a finished write adds to an inode's current view. New pieces name blocks reserved from the
-// allocator; overwritten blocks need only their checksums.
+// A finished write, to be added to an inode's current view. New pieces name blocks reserved from
+// the allocator; overwritten blocks need only their checksums.
 struct WriteResult {
   struct NewPiece {
     FileBlock first;
@@ -164,13 +164,15 @@ class Engine {
   struct Options {
     bool read_only = false;
     bool start_background = true;  // checkpointer; tests drive it by hand
-    // Of inodes, extents and directory indexes that are in memory only because they may be asked
-    // for again. What operations and pending commits need comes on top.
+    // Limit for cached inodes, extents and directory indexes. The memory that operations and
+    // pending commits need is not limited by it.
     uint64_t cache_bytes = 256ULL << 20;
   };
-  // Recovers the journal; what it takes does not depend on how much META holds: allocators, lists
-  // and indexes are read when they are used. `super` has been chosen by load_superblock().
-  // Errors: EIO (a committed record is out of bounds), EINVAL (geometry).
+  // Recovers the journal and opens META. The time that this takes does not depend on how much META
+  // holds, because allocators, lists and indexes are read at their first use.
+  // Requires: load_superblock() has chosen `super`.
+  // Errors: EIO, the journal, the orphan list or the root is damaged; EINVAL, the geometry is
+  // impossible or larger than the region.
   static Result<std::unique_ptr<Engine>> open(pmem::Region& region, const Superblock& super,
                                               Clock& clock, const Options& options);
   ~Engine();
@@ -178,151 +180,169 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   // ---- Names. Names are 1..255 bytes without '/' or NUL: EINVAL / ENAMETOOLONG otherwise.
-  // A successful lookup, create, mkdir, link … counts one reference for the returned inode;
-  // forget() gives them back. An inode without names and references is freed.
+  // A successful lookup, create, link … counts one reference for the returned inode; forget() gives
+  // references back. free_orphan() frees an inode that has neither names nor references.
   InodeId root() const { return InodeId{geometry_.super().root_inode}; }
-  // "." is `parent` itself, whatever its type, and ".." of a directory is where it lies. ESTALE: a
-  // number that no inode with a name has.
+  // Looks up a name. "." is `parent` itself, whatever its type, and ".." is a directory's parent.
+  // Errors: ENOENT; ESTALE, no inode with a name has the number `parent`.
   Result<Attributes> lookup(InodeId parent, std::string_view name);
-  // Files, directories, symlinks and nodes, by the type bits of mode. EEXIST, ENOSPC, EMLINK.
+  // Creates a file, directory, symlink or node, by the type bits of mode.
+  // Errors: EEXIST, ENOSPC, EMLINK.
   Result<Attributes> create(InodeId parent, std::string_view name, const CreateRequest& request);
   Result<Attributes> create_unnamed(InodeId parent, const CreateRequest& request);
   Result<Attributes> link(InodeId target, InodeId parent, std::string_view name);
-  // The inode that lost the name.
+  // unlink() and rmdir() return the inode that lost the name.
   Result<InodeId> unlink(InodeId parent, std::string_view name);
   Result<InodeId> rmdir(InodeId parent, std::string_view name);
-  // flags: RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT (leaves a whiteout, of `caller`, in
-  // the old place: character device 0, 0).
+  // flags: RENAME_NOREPLACE, RENAME_EXCHANGE, RENAME_WHITEOUT (leaves a whiteout under the old
+  // name: a character device 0, 0 that belongs to `caller`).
   Result<RenameResult> rename(InodeId from, std::string_view name, InodeId to,
                               std::string_view new_name, uint32_t flags, const Caller& caller = {});
-  // From cookie 0; "." and ".." included. Stops when visit returns false (that entry comes again).
-  // The directory is locked meanwhile: visit takes down what it needs, and asks nothing of it.
+  // Visits the entries from a cookie on (0: from the first), "." and ".." included. Stops at the
+  // entry for which `visit` returns false; the cookie before that entry leads to it again. The
+  // directory is locked meanwhile: `visit` must not ask the engine about it.
   Result<void> read_directory(InodeId directory, uint64_t cookie,
                               const std::function<bool(const DirectoryEntry&)>& visit);
-  // Up to `most` entries from the cookie on will be asked for soon: gets them and their inodes
-  // ready.
+  // Reads up to `most` entries from the cookie on, which the next read_directory() will ask for,
+  // and prefetches those of their inodes that are in memory.
   void look_ahead(InodeId directory, uint64_t cookie, size_t most);
-  // One more reference to an inode that was found in a directory. ESTALE: freed meanwhile.
+  // Counts one more reference to an inode that was found in a directory. Errors: ESTALE, the inode
+  // was freed meanwhile.
   Result<Attributes> reference(InodeId id);
-  // The same for many, in any order; what fails is left out. `found` is told each one's place among
-  // `ids`, with locks held: it must not call the engine.
+  // Does the same for many inodes, in any order, and leaves out those that fail. `found` gets each
+  // inode's place in `ids`. It runs with locks held and must not call the engine.
   void reference(std::span<const InodeId> ids, const Referenced& found);
-  // Every inode that has references, the root apart.
+  // Returns every inode that has references. (The kernel refers to the root without any.)
   std::vector<InodeId> referenced() { return cache_.looked_up(); }
-  // True when the inode has no name and no reference left: the caller frees it with free_orphan().
+  // Gives back `count` references. Returns true if the inode has no name and no reference left; the
+  // caller then frees it with free_orphan().
   bool forget(InodeId id, uint64_t count);
-  // Frees the blocks and the slot of such an inode. Bounded records; resumed after a crash.
+  // Frees the blocks and the slot of an inode without names and references, in bounded records.
+  // After a crash: the next mount frees the rest.
   Result<void> free_orphan(InodeId id);
-  // Orphans left by the run before, to be freed in the background. Reads the whole list.
+  // Returns the orphans that an earlier mount left, to be freed in the background. Reads the whole
+  // list.
   std::vector<InodeId> leftover_orphans() { return orphans_.leftovers(); }
 
   // ---- Attributes
   Result<Attributes> attributes(InodeId id);
   Result<Attributes> set_attributes(InodeId id, const AttributeChange& change);
   Result<std::string> read_symlink(InodeId id);
-  // Names: user.*, trusted.*, security.* and the two of ACLs, which are checked (EINVAL) and kept
-  // in step with the mode; EOPNOTSUPP otherwise.
+  // Names are user.*, trusted.*, security.* and the two of ACLs; other names fail with EOPNOTSUPP.
+  // ACLs are checked (EINVAL) and kept in step with the mode.
   Result<std::string> get_xattr(InodeId id, std::string_view name);  // ENODATA
-  // flags: XATTR_CREATE, XATTR_REPLACE, kXattrKillSgid. E2BIG: a value over 64 KiB; ENOSPC: all of
-  // an inode's over 64 KiB, or no room.
+  // flags: XATTR_CREATE, XATTR_REPLACE, kXattrKillSgid.
+  // Errors: E2BIG, the value has more than 64 KiB; ENOSPC, all attributes of the inode have more
+  // than 64 KiB, or META has no room.
   Result<void> set_xattr(InodeId id, std::string_view name, std::string_view value, int flags);
   Result<std::vector<std::string>> list_xattr(InodeId id);
   Result<void> remove_xattr(InodeId id, std::string_view name);
-  // Before the file's data changes. Costs nothing where there is no security.capability.
+  // Removes security.capability, if the inode has it. Called before the file's data changes.
   Result<void> drop_capability(InodeId id);
   // ---- Scrubbing
-  // Ids in use that are larger than `after`, ascending, about `most` of them; none: no more.
+  // Returns about `most` ids in use that are larger than `after`, ascending. Empty: there are none.
   std::vector<InodeId> inodes_after(InodeId after, size_t most);
-  // Reads what META holds of an inode: its image, chains, entries, extents, attributes. EIO says
-  // what is damaged; ESTALE: it is gone.
+  // Reads everything that META holds of an inode: its image, chains, entries, extents, attributes.
+  // Mends what is damaged in one copy of META only.
+  // Errors: EIO, which names the damage; ESTALE, the inode is gone.
   Result<void> verify(InodeId id);
-  // Of a META that is kept twice: EIO where the copies of what has no checksums (bitmaps, heap map,
-  // vStreams) differ, so that nobody can say which is right; fsck can.
+  // Compares the parts of a META that is kept twice that have no checksums: bitmaps, heap map,
+  // vStreams. Errors: EIO, the copies differ, so either may be wrong; fsck.streamfs repairs that.
   Result<void> verify_maps();
-  // Objects damaged in one copy of META and mended from the other, since it was opened.
+  // Returns how many objects were damaged in one copy of META and mended from the other since META
+  // was opened.
   uint64_t mended() const { return region_.counters().mended; }
   MetadataWords metadata_words() const;
-  // Free units and blocks are exact; inodes_free is, after a cut, no more than there are until
-  // count_inodes() has looked at all of them: a little at each call, false when it is done.
+  // Free units and blocks are exact. After a crash, the number of inodes in use is an upper bound
+  // until count_inodes() has looked at every inode unit.
   Space space();
+  // Looks at some more inode units. Returns false when it has looked at all.
   bool count_inodes() { return slots_.look_on(); }
-  // Nothing is left of META's heap but what is kept so that deletions always work.
+  // Returns whether META's heap is down to the reserve that keeps deletions possible.
   bool heap_scarce() { return heap_.scarce(); }
   // Returns whether 90 % of META's heap is in use, or a change of many units may soon fail.
   bool heap_nearly_full() { return heap_.nearly_full(); }
 
   // ---- Data. The caller serialises overlapping writes, reads and truncations of one inode.
-  // Pieces covering [first, first + count) in order, holes included; blocks past the end are holes.
+  // Returns the pieces that cover [first, first + count) in order, holes included. Blocks past the
+  // end of the file are holes or unwritten.
   Result<std::vector<Piece>> map(InodeId id, FileBlock first, uint64_t count);
-  // Next data (or hole) block at or after `from` within the file's size; ENXIO when there is none.
+  // Return the first block of data, or of a hole, at or after `from`. Unwritten blocks count as a
+  // hole, and so does the end of the file. Errors: ENXIO, there is none within the file's size.
   Result<FileBlock> seek_data(InodeId id, FileBlock from);
   Result<FileBlock> seek_hole(InodeId id, FileBlock from);
-  // Marks the checksums of blocks about to be overwritten as not known: durable when it returns
-  // (one fence at most, none if they are already). Forgets their pending checksums.
+  // Marks the checksums of blocks about to be overwritten as not known, durably when it returns
+  // (one fence at most, none if they are marked already). Forgets their pending checksums.
   Result<void> begin_overwrite(InodeId id, std::span<const Piece> overwritten);
-  // The write is complete on the device: current view follows, and mtime and ctime if they are to.
-  // New pieces that name the blocks of an unwritten extent make it written. `room` is from
-  // slot_room(), of two slots for each of them; what it does not take stays there.
+  // Adds a write that is complete on the device to the current view. A new piece that names the
+  // blocks of an unwritten extent makes them written. `room` is from slot_room(), with two slots
+  // for each such piece; units that are not needed stay in it.
   Result<void> finish_write(InodeId id, const WriteResult& result, SlotRoom& room);
   Result<void> finish_write(InodeId id, const WriteResult& result) {
     SlotRoom none;
     return finish_write(id, result, none);
   }
-  // Room for so many extents, whoever gets them. The reserve stays. ENOSPC.
+  // Takes units of META for so many extents, of any files. Errors: ENOSPC, only the reserve is
+  // left.
   Result<SlotRoom> slot_room(uint64_t slots);
-  // Current size; blocks past a smaller one leave the current view. The caller has zeroed the tail
-  // of the last block. Committed with the inode's next commit, but what is longer than it was no
-  // earlier than what a write before made longer.
+  // Sets the current size; blocks past a smaller size leave the current view. The inode's next
+  // commit has the new size, except that a larger size is not committed ahead of the growth by an
+  // earlier write. Requires: the caller has zeroed the tail of the last block.
   Result<void> set_size(InodeId id, uint64_t size);
-  // Removes whole blocks from the current view (punch).
+  // Removes whole blocks from the current view (punches a hole).
   Result<void> remove_range(InodeId id, FileBlock first, uint64_t count);
   // Unwritten extents need format version kUnwrittenVersion. The next two calls are durable when
   // they return, as changes of names are.
   //
-  // Fills holes with these pieces, of blocks reserved from the allocator; after an error those are
-  // free again. `room`: a slot for each of unwritten_extents(), and one more.
+  // Fills holes with unwritten extents of these pieces, whose blocks are reserved from the
+  // allocator. After an error the blocks are free again, or will be with the inode's next commit.
+  // `room`: a slot for each of unwritten_extents(), and one more.
   Result<void> preallocate(InodeId id, std::span<const WriteResult::NewPiece> pieces,
                            SlotRoom& room);
-  // Turns written blocks into unwritten ones: they read as zeroes, and the file keeps them. EBUSY
-  // while a change of the file is not committed. `room`: two slots for each of unwritten_extents(),
-  // and one more.
+  // Turns written blocks into unwritten ones: they read as zeroes, and the file keeps them.
+  // `room`: two slots for each of unwritten_extents(), and one more.
+  // Errors: EBUSY, the file has changes of extents or size that are not committed.
   Result<void> unwrite(InodeId id, FileBlock first, uint64_t count, SlotRoom& room);
-  // Makes what was finished up to `epoch` committed, and the size and times with it. One fence for
-  // an ordinary file; several ring-sized records for a badly fragmented one.
+  // Commits everything that was finished up to `epoch`, with size and times. An ordinary file takes
+  // one record and one fence; a badly fragmented one takes several records.
   Result<void> commit_inode(InodeId id, uint64_t epoch);
-  // The same ahead of the flush of data written after epoch `flushed`, by one conditional record
-  // (conditional_record.h). Returns false, and has done nothing, if the inode cannot be committed
-  // ahead. Requires: a journal whose sink keeps conditions.
+  // Does the same ahead of the flush of data written after epoch `flushed`, by one conditional
+  // record (conditional_record.h). Returns false, and has done nothing, if the inode cannot be
+  // committed ahead. Requires: a journal whose sink keeps conditions.
   Result<bool> commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed);
   bool dirty(InodeId id);  // current differs from committed
-  // Not only in its times: what was written cannot be read back without a commit.
+  // Returns whether current differs from committed in more than times, so that data written since
+  // cannot be read back without a commit.
   bool needs_commit(InodeId id);
-  // Stored checksums of blocks, 0 = not known.
+  // Reads the checksums that blocks should have. 0 = not known.
   void checksums(BlockNo first, std::span<uint32_t> out) { checksums_.read(first, out); }
-  // A block read and found intact whose checksum was not known: remember it (lazily flushed).
+  // Stores the checksum of a block that was read and whose checksum is not known. Does not flush.
   void learn_checksum(BlockNo block, uint32_t crc) { checksums_.learn(block, crc); }
-  // A block was read whose checksum is this one and not the stored one: true if a copy of META has
-  // it, from which the other is mended.
+  // A block was read whose checksum is `crc` and not the stored one. Returns whether another copy
+  // of META has this checksum; if so, the first copy is mended.
   bool mend_checksum(BlockNo block, uint32_t crc) { return checksums_.mend(block, crc); }
 
-  // Takes what `larger`, of plan_growth(), adds; the region is that large already. One caller at a
-  // time, beside everything else. `announce` is called with the superblock that META has then,
-  // durably, before anything of what is new is used; if it fails, nothing of it will be.
-  // What a crash leaves: the old size or the new one, and all files.
+  // Adds the space that `larger`, of plan_growth(), has more. `announce` is called with META's new
+  // superblock once that is durable, and before any new space is used. If `announce` fails, this
+  // mount uses no new space. Requires: the region has the new size already.
+  // Thread safety: one caller at a time, beside all other calls.
+  // After a crash: META has the old size or the new one, and all files.
   using Announce = std::function<Result<void>(const Superblock&)>;
   Result<void> grow(const Superblock& larger, const Announce& announce);
 
-  // META that was kept twice goes on with one copy: its superblock counts one attachment more and
-  // has this token from now on. Stored and fenced; the caller syncs. Beside everything else.
+  // The next three calls store and fence the superblock; the caller syncs. They may run beside all
+  // other calls.
+  //
+  // Lets a META that was kept twice go on with one copy: counts one attachment more and sets this
+  // token.
   Result<void> attach_again(uint32_t mirror_token);
-  // META has this format version, if it is higher. Stored and fenced; the caller syncs.
+  // Raises META's format version to this one, if it is lower.
   Result<void> raise_version(uint32_t version);
-  // META is not to be believed by the next mount: its superblock names a boot that never was.
-  // Stored and fenced; the caller syncs.
+  // Makes the next mount distrust META: the superblock names a boot that never was.
   Result<void> distrust();
   Superblock superblock();  // as META has it
 
-  // About what inodes, extents and directory indexes take in memory.
+  // Returns about how much memory inodes, extents and directory indexes take.
   uint64_t cached_bytes() const { return cache_.bytes(); }
 
   BlockAllocator& blocks() { return blocks_; }
@@ -334,9 +354,9 @@ class Engine {
   Result<void> store_vstream(uint32_t slot, const VStreamSlot& value);
   uint32_t vstream_capacity() const;
 
-  // Everything committed is home and the superblock says clean, and where the metadata log ends
-  // (LogEnd, packed; 0: there is none, or the next mount has to begin it). Nothing may follow but
-  // reads.
+  // Makes everything committed home and durable, and marks the superblock clean. `log_end` says
+  // where the metadata log ends (LogEnd, packed); 0: there is none, or the next mount must begin
+  // it. Only reads may follow.
   Result<void> close_clean(uint64_t log_end);
 
  private:
@@ -372,7 +392,7 @@ class Engine {
   Result<void> lock_all(InodeLocks& locks, std::initializer_list<InodeId> directories,
                         std::span<const InodeId> more);
   Result<bool> try_lock(InodeLocks& locks, InodeId id);
-  // Removes a name; with its last one, the inode joins the orphans.
+  // Adds to the change: the inode loses a name. If that is the last name, it joins the orphans.
   Result<Orphans::Claim> put_drop_name(Change& change, Inode& inode);
   Result<InodeId> remove_name(InodeId parent, std::string_view name, bool directory);
   Result<InodeId> remove_found(Inode& from, const Directory::Found& found, Inode& inode,
@@ -435,7 +455,7 @@ class Engine {
   Clock& clock_;
   const bool read_only_;
   Journal journal_;
-  // Each has a mutex that every thread takes, so each begins a cache line of its own.
+  // Each of these has a mutex that every thread takes, so each begins a cache line of its own.
   alignas(kLineSize) Heap heap_;
   alignas(kLineSize) InodeSlots slots_;
   alignas(kLineSize) Orphans orphans_;
@@ -462,30 +482,35 @@ struct FormatOptions {
   uint32_t random_seed = 0;
   uint32_t version = kFormatVersion;
 };
-// Bytes of META with one file for each mean_file_bytes of DATA: a META file grows to this size.
+// Return the bytes of a META with one file for each mean_file_bytes of DATA. A META file grows to
+// this size.
 uint64_t meta_size_max(const FormatOptions& options);
 uint64_t meta_size_max(const Superblock& super);
-// Bytes that a META file begins with.
+// Returns the bytes that a META file begins with.
 uint64_t first_meta_size(const FormatOptions& options);
-// Files that fit an empty filesystem with a META of so many bytes, and free heap units. A file has
-// one or two extents and a name of up to 48 bytes; a directory has 8 entries.
+// Return how many files fit: an empty filesystem whose META has so many bytes, or so many free heap
+// units. The estimate has one or two extents and a name of up to 48 bytes for each file, and 8
+// entries for each directory.
 uint64_t inodes_possible(const Superblock& super, uint64_t meta_size);
 uint64_t files_fitting(uint64_t heap_units);
-// The geometry a META of this size gets; ENOSPC with the needed size when too small.
+// Returns the geometry of a META of this size. Errors: ENOSPC, META or DATA is too small; the
+// message says how much is needed.
 Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
                                const FormatOptions& options);
-// Writes an empty filesystem; the superblocks last. META is zeroed first.
+// Zeroes META and writes an empty filesystem, the superblocks last.
 Result<void> format(pmem::Region& region, const Superblock& super, Timestamp now);
-// The valid superblock with the larger generation. EINVAL: not a streamfs META (foreign or empty);
-// EMEDIUMTYPE: of another format version; EIO: both copies damaged (magic seen, checksum wrong).
-// Repairs the damaged copy if `repair`.
+// Returns the valid superblock with the larger generation. If `repair`, replaces the other copy
+// where that is damaged or older.
+// Errors: EINVAL, no streamfs META (foreign or empty), or smaller than it was formatted;
+// EMEDIUMTYPE, another format version; EIO, both copies are damaged (magic seen, checksum wrong).
 Result<Superblock> load_superblock(pmem::Region& region, bool repair);
-Result<void> store_superblock(pmem::Region& region, Superblock super);  // both copies, alternating
+// Stores both copies, one after the other, with the next generation.
+Result<void> store_superblock(pmem::Region& region, Superblock super);
 
 // ---- META kept twice (pmem/mirror_region.h)
-// Makes `region` a copy of `from`, rings and all, whose superblock is this one. It is marked
-// unfinished first and gets its superblocks last; `from` is only read. Nobody uses either
-// meanwhile.
+// Makes `region` a copy of `from`, rings included, with this superblock. `from` is only read.
+// Requires: nothing else uses either region.
+// After a crash: `region` is marked unfinished until it gets its superblocks, which come last.
 Result<void> make_copy(const pmem::Region& from, pmem::Region& region, Superblock super);
 bool is_unfinished_copy(const pmem::Region& region);
 

@@ -15,7 +15,8 @@ namespace {
 
 constexpr uint32_t kPermissionBits = 07777;
 
-// As the kernel does when a file that could be run as someone else is written or given away.
+// Clears setuid and, if the group may execute, setgid, as the kernel does when such a file is
+// written or given away.
 uint32_t without_privileges(uint32_t mode) {
   mode &= ~uint32_t{S_ISUID};
   if ((mode & S_IXGRP) != 0) mode &= ~uint32_t{S_ISGID};

@@ -1,4 +1,5 @@
-// What the data floors need: maps of files, changes that wait for a device flush, their commit.
+// The engine's part for the data path: maps of files, changes that wait for a device flush, and
+// their commit.
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -94,7 +95,8 @@ Result<FileBlock> Engine::seek_hole(InodeId id, FileBlock from) {
 
 // ---- Changing the current view
 
-// They were written, most of them: a temporary file that is gone before it was committed.
+// Lets runs that left the overlay be trimmed. Most of them were written, for a temporary file that
+// was removed before it was committed.
 void Engine::discard(const std::vector<ExtentMap::Dropped>& runs) {
   for (const auto& [run, committed] : runs) {
     checksums_.drop_in_flux(run.first, run.count);
@@ -118,7 +120,7 @@ Result<void> Engine::finish_write(InodeId id, const WriteResult& result, SlotRoo
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   if (!result.added.empty()) {
     SFS_ASSIGN(ExtentMap * extents, this->extents(*inode));
-    // The commit may use the reserve, but a write that is likely to need it says so now.
+    // The commit may use the reserve. A write that is likely to need it fails now instead.
     const auto fills_hole = [&](const WriteResult::NewPiece& piece) {
       const std::optional<Extent> there = extents->next(piece.first.value);
       return !there || there->first > piece.first.value;
@@ -145,8 +147,8 @@ Result<void> Engine::finish_write(InodeId id, const WriteResult& result, SlotRoo
   return {};
 }
 
-// New blocks' checksums are stored at once (no committed extent names the blocks yet), all of
-// them: what an earlier owner left must not stay. Overwritten blocks' wait for the flush.
+// Stores the checksums of all new blocks at once, because no committed extent names the blocks yet
+// and no checksum of an earlier owner may stay. Checksums of overwritten blocks wait for the flush.
 void Engine::store_new_checksums(const WriteResult& result, Inode& inode) {
   if (!geometry_.checksums()) return;
   std::vector<std::vector<uint32_t>> fresh;
@@ -194,7 +196,7 @@ Result<void> Engine::set_size(InodeId id, uint64_t size) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   SFS_ASSIGN(ExtentMap * extents, this->extents(*inode));
   if (size < inode->size) discard(extents->remove(blocks_of(size), kMaxFileBlocks));
-  // What a write made longer waits for its epoch still.
+  // Growth by earlier writes still waits for their epochs.
   inode->ready_size = std::min(inode->ready_size, size);
   for (Inode::Growth& growth : inode->growth) growth.size = std::min(growth.size, size);
   if (size > inode->size)
@@ -287,7 +289,7 @@ pmem::Flushed Engine::flush_new_checksums(const Inode& inode, uint64_t epoch) {
   return flushed;
 }
 
-// One record's worth. False: there is more.
+// Commits one record. Returns false if the inode needs further records.
 Result<bool> Engine::commit_step(Inode& inode, uint64_t epoch, pmem::Flushed checksums,
                                  std::span<const DataCondition> conditions) {
   Change change = this->change();
@@ -310,7 +312,7 @@ Result<bool> Engine::commit_step(Inode& inode, uint64_t epoch, pmem::Flushed che
   return complete;
 }
 
-// The record that a plan of its extents is in.
+// Commits the change, together with a plan of the inode's extents.
 Result<void> Engine::commit_plan(Inode& inode, Change& change, ExtentMap::Plan plan) {
   InodeImage& next = change.next(inode);
   uint64_t blocks = block_count(next);
@@ -348,8 +350,8 @@ uint64_t size_at(const Inode& inode, uint64_t epoch) {
   return size;
 }
 
-// The flag that tells the next mount what to do with blocks past the size, if a crash makes this
-// record the last of several. Only a truncation frees blocks that were preallocated there.
+// Returns the flag that tells the next mount how to treat blocks past the size, if a crash makes
+// this record the last of several. Only a truncation frees blocks that were preallocated there.
 uint16_t resumed_as(const Inode& inode, const InodeImage& next, uint64_t size, bool in_place) {
   const bool shrinks = size < next.size || (next.flags & kTruncating) != 0;
   if (shrinks) return kTruncating;
@@ -360,7 +362,7 @@ uint16_t resumed_as(const Inode& inode, const InodeImage& next, uint64_t size, b
 
 }  // namespace
 
-// A change too large for one record: blocks past the size may exist until the last one.
+// If the change takes several records, blocks past the size may exist until the last of them.
 void Engine::put_current(Inode& inode, InodeImage& next, uint64_t epoch,
                          const ExtentMap::Plan& plan) {
   next.mtime = inode.mtime;

@@ -1,10 +1,10 @@
 // Growing while mounted.
 //
-//   clear what is new of META ─► superblock ─► announce (DATA's label) ─► geometry ─► allocators
+//   clear the new part of META ─► superblock ─► announce (DATA's label) ─► geometry ─► allocators
 //                                    └ from here on a mount finds the new size
 //
-// Until the geometry is extended no record names anything new, so that a cut before needs nothing
-// but the rings and the old or the new superblock.
+// After a crash: until the geometry is extended no record names new space, so the rings and the old
+// or the new superblock are enough.
 #include <cstdint>
 
 #include "base/result.h"
@@ -20,7 +20,7 @@ Result<void> Engine::grow(const Superblock& larger, const Announce& announce) {
   const uint64_t from = geometry_.meta_size(), length = larger.meta_size - from;
   region_.store_zeroes(from, length);
   region_.fence(region_.flush(from, length));
-  SFS_TRY(region_.sync());  // what is new may not hold anything else once the superblock names it
+  SFS_TRY(region_.sync());  // the new part must be zeroes before the superblock names it
   SFS_ASSIGN(const Superblock next,
              change_superblock([&](Superblock& super) { take_size(super, larger); }));
   SFS_TRY(region_.sync());

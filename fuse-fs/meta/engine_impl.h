@@ -1,5 +1,5 @@
-// The pieces that the engine's operations are put together from. Every engine_*.cc includes it; see
-// engine.h for thread safety and what a crash leaves.
+// The parts that the engine's operations are built from, for engine_*.cc. engine.h states thread
+// safety and the state after a crash.
 #pragma once
 
 #include <array>
@@ -22,13 +22,13 @@
 
 namespace streamfs::meta {
 
-// One change being put together: next images of locked inodes and the transaction around them.
+// A change being prepared: the next images of locked inodes and the transaction around them.
 // Nothing in memory changes before its commit succeeds.
 class Change {
  public:
   Change(Journal& journal, pmem::Region& region) : tx(region), journal_(journal) {}
 
-  // The image the inode will have; starts as the committed one.
+  // Returns the image that the inode will have. It starts as the committed one.
   InodeImage& next(Inode& inode);
   Result<TxId> commit();
 
@@ -42,7 +42,7 @@ class Change {
   std::span<Next> all() { return std::span(images_).first(count_); }
 
   Journal& journal_;
-  std::array<Next, 8> images_;  // a rename's at most; the first count_ are there
+  std::array<Next, 8> images_;  // enough for a rename; the first count_ are in use
   size_t count_ = 0;
 };
 
@@ -54,7 +54,7 @@ struct Locked {
   Inode& operator*() const { return *ref; }
 };
 
-// An inode on its way into META: its slot, its image, what it needs beside them.
+// A new inode before its commit: its slot, its image, and its blobs and place among the orphans.
 struct Engine::NewInode {
   InodeSlots::Claim slot;
   InodeImage image{};

@@ -25,7 +25,7 @@ namespace streamfs::meta {
 
 namespace {
 
-// The part of an inode that create writes: words 1 to 15, and what lies in the inline area.
+// Adds the body that a create writes: words 1 to 15, and the used part of the inline area.
 void put_inode_body(Transaction& tx, InodeId id, const InodeImage& image) {
   const auto words = std::bit_cast<InodeWords>(image);
   const auto put = [&](size_t first, size_t end) {
@@ -47,14 +47,14 @@ void Engine::touch(Change& change, Inode& directory) {
   next.mtime = next.ctime = now();
 }
 
-// The inode a name leads to, which must exist.
+// Returns the inode that a name leads to. Errors: EIO, there is none.
 Result<InodeRef> Engine::named(InodeId id) {
   auto ref = cache_.get(id);
   if (!ref && ref.error().code == ESTALE) return Error{EIO, "a name leads to no inode"};
   return ref;
 }
 
-// The inode of a file handle: of any type, known to the caller by its number alone.
+// Looks up the inode of a file handle: of any type, known to the caller by its number alone.
 Result<Attributes> Engine::lookup_itself(InodeId id) {
   SFS_ASSIGN(const Locked inode, lock_inode(id));
   if (inode->committed.nlink == 0) return Error{ESTALE, "no such inode"};
@@ -76,7 +76,7 @@ Result<Attributes> Engine::lookup(InodeId parent, std::string_view name) {
       if (!found) return Error{ENOENT};
       SFS_ASSIGN(child, named(found->id));
     }
-    // Counted while the name still leads there, so that what is found cannot be freed in between.
+    // Counted while the name still leads there, so that the inode cannot be freed in between.
     cache_.add_lookup(*child);
   }
   const std::unique_lock lock(child->mutex);
@@ -90,8 +90,8 @@ Result<Engine::NewInode> Engine::prepare_inode(Change& change, const Inode& pare
                                                const CreateRequest& request, uint32_t nlink) {
   SFS_ASSIGN(InodeSlots::Claim slot, slots_.take());
   NewInode made{std::move(slot), {}, {}, {}, {}};
-  // Words 16–31 stay what they are in META: the image must mirror it, and so must each copy, in
-  // which a cut may have left something else.
+  // Words 16–31 stay as they are in META, because the image must mirror META. All copies of META
+  // must have the same words; a crash may have left others in one of them.
   region_.equalise(0, inode_offset(made.slot.id()), kCellSize);
   auto blank = std::bit_cast<InodeWords>(load_image(region_, made.slot.id()));
   std::fill_n(blank.begin(), kInodeBodyWords, 0);
@@ -134,8 +134,8 @@ Result<void> Engine::put_symlink(Change& change, NewInode& made, std::string_vie
   return {};
 }
 
-// Commits a new inode. It is in memory, locked, before anyone can find it in META. What can still
-// fail comes before: a body tells the slot's next owner that its generation is used.
+// Commits a new inode. It is in memory and locked before anyone can find it in META. Steps that can
+// fail come before this call, because the body marks the slot's generation as used.
 std::pair<Result<TxId>, Locked> Engine::commit_new(Change& change, NewInode& made) {
   std::unique_lock<Mutex> lock;
   InodeRef inode = cache_.insert(made.slot.id(), made.image, lock);
@@ -218,7 +218,7 @@ Result<Attributes> Engine::link(InodeId target, InodeId parent, std::string_view
                                change.next(directory)));
   const bool was_orphan = inode.committed.nlink == 0;
   if (was_orphan) orphans_.put_remove(change.tx, target);
-  if (was_orphan) change.next(inode).mtime = inode.mtime;  // no commit has had it
+  if (was_orphan) change.next(inode).mtime = inode.mtime;  // not committed while it was an orphan
   ++change.next(inode).nlink;
   change.next(inode).ctime = now();
   touch(change, directory);
@@ -230,10 +230,10 @@ Result<Attributes> Engine::link(InodeId target, InodeId parent, std::string_view
 
 // ---- Remove
 
-// What a name leads to is known only while its directory is locked, and to wait for that inode
-// then would be against the order of locks. So it is tried: nearly always nobody has it. Where
-// somebody has, everything is unlocked and locked again in order, with that inode among `more`, and
-// the name is looked up anew.
+// Locks directories, and the inodes of `more` that exist, in order. The inode that a name leads to
+// is known only while its directory is locked, and waiting for it then would violate the order of
+// locks. Callers therefore only try_lock() it, which nearly always succeeds. If it fails, they
+// unlock everything, lock it again with that inode among `more`, and look the name up anew.
 Result<void> Engine::lock_all(InodeLocks& locks, std::initializer_list<InodeId> directories,
                               std::span<const InodeId> more) {
   for (const InodeId id : directories) {
@@ -243,7 +243,7 @@ Result<void> Engine::lock_all(InodeLocks& locks, std::initializer_list<InodeId> 
   }
   for (const InodeId id : more) {
     if (locks.contains(id)) continue;
-    // One that is gone, or damaged, is no concern before a name is found to lead to it.
+    // An inode that is gone or damaged does not matter before a name is found to lead to it.
     if (auto ref = cache_.get(id)) locks.add(std::move(ref).value());
   }
   locks.lock();
@@ -255,10 +255,10 @@ Result<void> Engine::lock_all(InodeLocks& locks, std::initializer_list<InodeId> 
 }
 
 Result<bool> Engine::try_lock(InodeLocks& locks, InodeId id) {
-  if (locks.contains(id)) return locks[id].alive;  // or freed since: all is locked anew
+  if (locks.contains(id)) return locks[id].alive;  // false if freed since: all is locked anew
   SFS_ASSIGN(InodeRef ref, named(id));
   if (!locks.try_lock(std::move(ref))) return false;
-  if (!locks[id].alive) return Error{EIO, "a name leads to no inode"};  // it had one link too few
+  if (!locks[id].alive) return Error{EIO, "a name leads to no inode"};  // its link count was wrong
   return true;
 }
 

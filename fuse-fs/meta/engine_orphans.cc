@@ -3,7 +3,7 @@
 //   named ──last name──► orphan ──last reference──► blocks and chains, a few units a record ──►
 //   gone
 //
-// What a crash leaves: the inode stays on the orphan list until its last record; each record before
+// After a crash: the inode is on the orphan list until its last record. Each record before that one
 // shortens its chain, so the next mount goes on where this one stopped.
 #include <algorithm>
 #include <cerrno>
@@ -49,7 +49,7 @@ Result<void> Engine::free_orphan(InodeId id) {
   return drop_inode(inode);
 }
 
-// Nothing of the current view will ever be committed.
+// Drops the current view, which will never be committed.
 void Engine::discard_current(Inode& inode) {
   if (inode.extents) {
     discard(inode.extents->overlay());
@@ -116,7 +116,7 @@ Result<TxId> Engine::commit_drop(Change& change, const std::vector<uint64_t>& un
   return committed;
 }
 
-// At most 17 units: one record.
+// Frees a blob in one record: it has at most kMaxBlobUnits (17) units.
 Result<void> Engine::drop_blob(Inode& inode, uint64_t InodeImage::* pointer) {
   if (inode.committed.*pointer == 0) return {};
   SFS_ASSIGN(const auto units, heap_.chain(inode.committed.*pointer, UnitKind::kBlob, inode.id));
@@ -127,7 +127,7 @@ Result<void> Engine::drop_blob(Inode& inode, uint64_t InodeImage::* pointer) {
   return {};
 }
 
-// The inline extents, the inode's slot and its place among the orphans.
+// Frees the inline extents, the inode's slot and its place among the orphans.
 Result<void> Engine::drop_inode(Inode& inode) {
   Change change = this->change();
   std::vector<BlockRun> runs;

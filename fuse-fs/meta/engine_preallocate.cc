@@ -1,4 +1,4 @@
-// Blocks that a file has before anything is written to them: fallocate() and what follows from it.
+// Unwritten extents: blocks that a file has before anything is written to them (fallocate()).
 //
 //   preallocate ──► unwritten extents ──write──► written in place ──unwrite──► unwritten
 //
@@ -17,7 +17,7 @@
 namespace streamfs::meta {
 namespace {
 
-constexpr uint64_t kAtOnce = 0;  // the epoch of what needs no flush
+constexpr uint64_t kAtOnce = 0;  // the epoch of changes that need no flush
 
 }  // namespace
 
@@ -47,7 +47,8 @@ Result<void> Engine::preallocate(InodeId id, std::span<const WriteResult::NewPie
   return done;
 }
 
-// Extents that an earlier record made committed go with the next commit.
+// Removes the pieces of a preallocation that failed. Pieces that an earlier record has committed go
+// with the next commit.
 void Engine::take_back(ExtentMap& extents, std::span<const WriteResult::NewPiece> pieces) {
   for (const auto& piece : pieces) {
     for (const auto& [run, committed] : extents.remove(piece.first.value, piece.length))
@@ -67,7 +68,8 @@ Result<void> Engine::unwrite(InodeId id, FileBlock first, uint64_t count, SlotRo
   return commit_steps(*inode, kAtOnce);
 }
 
-// A commit of several records was cut short. Without room in META the next commit goes on.
+// Finishes a commit of several records that a crash has cut short. If META has no room for that,
+// the next commit goes on with it.
 Result<void> Engine::finish_extending(Inode& inode) {
   if ((inode.committed.flags & kExtending) == 0) return {};
   Result<void> done = commit_steps(inode, kAtOnce);

@@ -22,7 +22,7 @@
 
 namespace streamfs::meta {
 
-// Two names, looked up, with everything they lead to locked.
+// Two names that have been looked up. Their directories and the inodes they lead to are locked.
 struct Engine::Rename {
   Inode& from;
   Inode& to;
@@ -32,7 +32,7 @@ struct Engine::Rename {
   std::optional<Directory::Found> target;
   Inode& moved;
   Inode* replaced;         // or exchanged; null without a target
-  const Caller* whiteout;  // who leaves one behind, or null
+  const Caller* whiteout;  // the caller that leaves one behind, or null
 };
 
 Result<RenameResult> Engine::rename(InodeId from, std::string_view name, InodeId to,
@@ -52,7 +52,8 @@ Result<RenameResult> Engine::rename(InodeId from, std::string_view name, InodeId
   }
 }
 
-// Nothing when somebody else has an inode that the names lead to: again, with these as hints.
+// Returns nullopt if another thread has locked an inode that the names lead to. The caller tries
+// again with `hints`, which then has these inodes.
 Result<std::optional<RenameResult>> Engine::try_rename(InodeId from, std::string_view name,
                                                        InodeId to, std::string_view new_name,
                                                        uint32_t flags, const Caller& caller,
@@ -119,7 +120,7 @@ Result<void> Engine::check_replaced(const Rename& rename) {
   return {};
 }
 
-// Parents change only under the rename mutex, so the way up holds still.
+// Parents change only under the rename mutex, so the way up does not change meanwhile.
 Result<void> Engine::check_not_inside(InodeId moved, InodeId directory) const {
   const uint64_t deepest = heap_.total() * kInodesPerUnit;
   InodeId at = directory;
@@ -132,7 +133,7 @@ Result<void> Engine::check_not_inside(InodeId moved, InodeId directory) const {
   return Error{EIO, "a directory's parents lead nowhere"};
 }
 
-// What follows a moved inode: its ctime, a directory's parent and both link counts.
+// Adds what a move changes besides names: the inode's ctime, a directory's parent, link counts.
 void Engine::put_moved(Change& change, Inode& moved, Inode& from, Inode& to) {
   change.next(moved).ctime = now();
   if (!is_directory(moved.committed) || &from == &to) return;
@@ -141,8 +142,8 @@ void Engine::put_moved(Change& change, Inode& moved, Inode& from, Inode& to) {
   ++change.next(to).nlink;
 }
 
-// The old name: gone, or a whiteout's, which overlay filesystems leave for a lower layer to be
-// hidden.
+// Removes the old name, or gives it to a whiteout, with which overlay filesystems hide a name of a
+// lower layer.
 Result<std::optional<Engine::NewInode>> Engine::put_vacate(Change& change, Rename& rename) {
   if (rename.whiteout == nullptr) {
     rename.from_names.put_remove(change.tx, rename.source);

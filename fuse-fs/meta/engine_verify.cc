@@ -1,4 +1,4 @@
-// What META holds of one inode, read again and held against its checksums and rules.
+// Scrubbing: reads all that META holds of an inode again, and checks it.
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>

@@ -1,7 +1,8 @@
 // Extended attributes, and access control lists among them.
 //
-// Few and small ones lie in the inode, others in a blob. A change writes all of them anew and
-// commits one record: what a crash leaves is all old or all new.
+// An inode's attributes lie in the inode if they fit, else in a blob. A change writes all of them
+// anew and commits one record.
+// After a crash: all attributes are old or all are new.
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -28,7 +29,7 @@ namespace {
 constexpr std::string_view kCapabilityName = "security.capability";
 constexpr uint32_t kPermissions = 0777;
 
-// Errors: as local filesystems have them.
+// Errors: the same as those of local filesystems.
 Result<void> check_xattr_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxNameLength) return Error{ERANGE, "attribute name"};
   for (const std::string_view space : {"user.", "trusted.", "security."}) {
@@ -46,7 +47,7 @@ std::string_view acl_key(std::string_view name) {
   return name == kAccessAclName ? kAccessAclKey : kDefaultAclKey;
 }
 
-// The name a stored attribute is listed by.
+// Returns the name under which a stored attribute is listed.
 std::string listed(std::string_view key) {
   if (key == kAccessAclKey) return std::string(kAccessAclName);
   if (key == kDefaultAclKey) return std::string(kDefaultAclName);
@@ -109,7 +110,7 @@ Result<void> Engine::set_xattr(InodeId id, std::string_view name, std::string_vi
   return commit_xattrs(change, *inode, all);
 }
 
-// The mode's permission bits follow an access ACL; one that says no more than they do is not kept.
+// An access ACL sets the mode's permission bits. If it says no more than they do, it is not kept.
 Result<void> Engine::set_acl(InodeId id, std::string_view name, std::string_view value,
                              bool kill_sgid) {
   SFS_ASSIGN(const Acl acl, parse_acl(value));
@@ -145,7 +146,8 @@ Result<void> Engine::remove_xattr(InodeId id, std::string_view name) {
   return commit_xattrs(change, *inode, all);
 }
 
-// Adds to the change: the image's attributes are these. ENOSPC: more than an inode may have.
+// Gives the image these attributes. Errors: ENOSPC, they are more than an inode may have, or META
+// has no room.
 Result<NewBlob> Engine::put_xattrs(Change& change, InodeId id, InodeImage& image,
                                    const XattrMap& attributes) {
   const std::string bytes = encode_xattrs(attributes);
@@ -167,7 +169,7 @@ Result<NewBlob> Engine::put_xattrs(Change& change, InodeId id, InodeImage& image
   return blob;
 }
 
-// Commits the change, with these attributes in the place of those there are.
+// Commits the change, with these attributes in place of the present ones.
 Result<void> Engine::commit_xattrs(Change& change, Inode& inode, const XattrMap& attributes) {
   SFS_ASSIGN(const auto old, heap_.chain(inode.committed.xattr, UnitKind::kBlob, inode.id));
   if (old.size() > kMaxBlobUnits) return Error{EIO, "blob too long"};
@@ -201,7 +203,7 @@ Result<std::optional<Acl>> Engine::default_acl(const Inode& directory) const {
   return std::optional(std::move(acl));
 }
 
-// The mode a new inode gets, and its ACLs: the parent's default ACL or the umask decides.
+// Sets the mode and the ACLs of a new inode, by the parent's default ACL or else by the umask.
 Result<NewBlob> Engine::put_permissions(Change& change, InodeId id, InodeImage& image,
                                         const Inode& parent, uint32_t umask) {
   if (is_symlink(image)) return NewBlob();

@@ -1,8 +1,8 @@
 // Moves an extent map's overlay into slots, a bounded record at a time.
 //
-// A plan changes committed_ at once, because later steps of the record build on earlier ones;
-// the overlay stays until done(). restore() reads committed_ again: a failed commit changed
-// nothing in META.
+// A plan changes committed_ at once, because later steps of the record build on earlier ones. The
+// overlay stays until done(). restore() loads committed_ again from META, in which a failed commit
+// has changed nothing.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -37,7 +37,7 @@ Result<ExtentMap::Plan> ExtentMap::plan(Transaction& tx, InodeImage& next, uint6
     plan.complete = end == added.extent.end();
     if (end == first) break;
     if (!plan.complete) split_added(first, end);
-    // In one record with what it replaces: after none would there be neither.
+    // The same record removes what the extent replaces, so that no crash leaves neither of them.
     SFS_ASSIGN(const uint64_t replaced, plan_removals_in(tx, next, plan, first, end, blocks));
     SFS_ASSERT(replaced == end);
     SFS_TRY(plan_added(tx, next, plan, added));
@@ -46,7 +46,8 @@ Result<ExtentMap::Plan> ExtentMap::plan(Transaction& tx, InodeImage& next, uint6
   return plan;
 }
 
-// How much of it a record has room for after so many steps, each part with what it replaces.
+// Returns the end of the part of `extent` that a record has room for after so many steps, together
+// with what that part replaces.
 uint64_t ExtentMap::room_up_to(const Extent& extent, uint32_t steps) const {
   if (steps++ >= Plan::kMaxSteps) return extent.first;
   auto old = first_past(committed_, extent.first, kEndOfExtent);
@@ -68,7 +69,8 @@ Result<void> ExtentMap::plan_removals(Transaction& tx, InodeImage& next, Plan& p
   return {};
 }
 
-// How far the record has room for what is committed there.
+// Plans the removal of committed extents in [first, end). Returns how far the record has room for
+// that.
 Result<uint64_t> ExtentMap::plan_removals_in(Transaction& tx, InodeImage& next, Plan& plan,
                                              uint64_t first, uint64_t end, Blocks blocks) {
   for (uint64_t at = first; at < end;) {
@@ -82,7 +84,7 @@ Result<uint64_t> ExtentMap::plan_removals_in(Transaction& tx, InodeImage& next, 
   return end;
 }
 
-// [first, end) leaves the committed extent at `key`, which covers it.
+// Removes [first, end) from the committed extent at `key`, which covers it.
 Result<void> ExtentMap::plan_removal(Transaction& tx, InodeImage& next, Plan& plan, uint64_t key,
                                      uint64_t first, uint64_t end, Blocks blocks) {
   ++plan.steps;
@@ -127,7 +129,8 @@ Result<void> ExtentMap::plan_added(Transaction& tx, InodeImage& next, Plan& plan
   return {};
 }
 
-// Into the slot of the extent before it, or after it, or one for all three. False: neither joins.
+// Joins the extent with the one before it, the one after it, or both, in one slot. Returns false if
+// neither joins.
 bool ExtentMap::join(Transaction& tx, InodeImage& next, const Extent& extent) {
   const auto after = committed_.lower_bound(extent.first);
   Extent whole = extent;
@@ -180,7 +183,8 @@ Result<uint64_t> ExtentMap::take_slot(Transaction& tx, InodeImage& next, Plan& p
   return slot;
 }
 
-// `old`: what the slot held before; only words that differ are patched then.
+// `old`: the extent that the slot holds, or null. If the new one differs from it in length only,
+// one word is patched.
 void ExtentMap::write_slot(Transaction& tx, InodeImage& next, uint64_t slot, const Extent& extent,
                            const Extent* old) const {
   const auto words = std::bit_cast<SlotWords>(encode_extent(extent));

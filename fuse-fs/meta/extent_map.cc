@@ -86,10 +86,11 @@ Result<std::unique_ptr<ExtentMap>> ExtentMap::load(Heap& heap, InodeId id, const
   std::unique_ptr<ExtentMap> map(new ExtentMap(heap, id, uncommitted));
   SFS_TRY(map->load_slots(image));
   if ((image.flags & kTruncating) != 0) {
-    // A truncation was cut between its records: go on with it at the next commit.
+    // A truncation was cut between its records: the next commit goes on with it.
     map->remove(div_round_up(image.size, kBlockSize), kMaxFileBlocks);
   }
-  // A commit that made the file longer was: what it wrote past the size must not show.
+  // A commit that made the file longer was cut between its records: blocks that it wrote past the
+  // size must not show.
   if ((image.flags & kExtending) != 0)
     map->unwrite(div_round_up(image.size, kBlockSize), kMaxFileBlocks);
   return map;
@@ -182,7 +183,7 @@ std::optional<Extent> ExtentMap::next(uint64_t from) const {
   return cut(extent, start, extent.end());
 }
 
-// Part by part: where it names the blocks of a committed extent it is in place.
+// Adds the extent in parts. A part that names the blocks of a committed extent is in place.
 std::vector<ExtentMap::Dropped> ExtentMap::add(const Extent& extent, uint64_t epoch) {
   std::vector<Dropped> dropped;
   for (uint64_t at = extent.first, stop = 0; at < extent.end(); at = stop) {
@@ -241,8 +242,8 @@ bool ExtentMap::unwritten_from(uint64_t block) const {
   return false;
 }
 
-// An extent that is added takes two slots at most, as does a removal; and a commit that has not
-// come to the end of an extent has it in two parts.
+// An added extent takes two slots at most, and a removal one. A further slot is for an extent that
+// a commit has to cut in two.
 void ExtentMap::absorb(SlotRoom& room) {
   const uint64_t needed = 2 * added_.size() + removed_.size() + 1;
   uint64_t there = free_slots_.size() + kInlineExtents - inline_used_;
@@ -305,7 +306,8 @@ void ExtentMap::hide(uint64_t first, uint64_t end, Replaced epoch) {
   removed_.emplace_hint(after, first, Removed{end, epoch});
 }
 
-// What replaced this is replaced in turn, or gone.
+// Lets removals in [first, end) that wait for their replacement wait for `epoch` instead: the
+// replacement is replaced in turn, or gone.
 void ExtentMap::let_wait(uint64_t first, uint64_t end, Replaced epoch) {
   for (auto at = first_past(removed_, first, kEndOfHidden); at != removed_.end(); ++at) {
     if (at->first >= end) break;

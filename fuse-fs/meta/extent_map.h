@@ -1,19 +1,21 @@
-// Which device blocks hold a file: the committed slots of META, and an overlay of what has changed
-// since. The current view is `added` over (`committed` without `removed`); a commit moves part of
-// the overlay into slots. So a write costs a step in a small map, and a commit costs what changed.
+// Maps the blocks of a file to device blocks: the committed slots of META, and an overlay of
+// changes since. The current view is `added` over (`committed` without `removed`). A commit moves a
+// part of the overlay into slots. A write therefore costs a step in a small map, and a commit costs
+// as much as has changed.
 //
 // Unwritten extents have blocks and read as zeroes. A write into one adds a written extent *in
-// place*: of the same blocks, over the committed unwritten one. Its commit neither allocates nor
-// frees; if it is dropped before, the committed extent still has the blocks.
+// place*: with the same blocks, over the committed unwritten one. Its commit neither allocates nor
+// frees blocks. If it is dropped before its commit, the committed extent still has the blocks.
 //
-// Room for slots: a conversion splits an extent in three at most and takes two slots. Its writer
-// brings them (SlotRoom), so that the commit needs no unit of META that could be missing.
+// A conversion splits an extent into three at most and takes two slots. The writer reserves room
+// for them (SlotRoom), so that the commit cannot fail for want of a unit of META.
 //
-// Slots: two inside the inode, then chains of kExtents units; unordered on the media. Slots are
-// only ever written by journal patches, so a cleared one may be used again at once.
+// The first two slots are inside the inode, the others in a chain of kExtents units; they are
+// unordered on the media. Slots are written by journal patches only, so a cleared slot may be used
+// again at once.
 //
-// Thread safety: none of its own; the inode's mutex guards it.
-// What a crash leaves: committed slots; the overlay is memory only.
+// Thread safety: none; the inode's mutex guards it.
+// After a crash: META has the committed slots; the overlay is lost.
 #pragma once
 
 #include <functional>
@@ -41,30 +43,31 @@ struct Extent {
   uint64_t end() const { return first + length; }
 };
 
-// No unwritten extent is longer: where META has no room to split one, all of it is written.
+// The longest unwritten extent. If META has no room to split an extent, a write into it writes all
+// of it.
 inline constexpr uint64_t kMaxUnwrittenBlocks = 1024;
 constexpr uint64_t unwritten_extents(uint64_t blocks) {
   return div_round_up(blocks, kMaxUnwrittenBlocks);
 }
 
-// Units of META for extents that are going to be added. What is not needed goes back.
+// Units of META for extents that will be added. Units that are not used go back to the heap.
 struct SlotRoom {
   std::vector<Heap::Claim> units;
 };
 
 ExtentSlot encode_extent(const Extent& extent);
-// Errors: EIO for a slot that is damaged or points outside the file or the data device.
+// Errors: EIO, the slot is damaged or points outside the file or the data device.
 Result<Extent> decode_extent(const ExtentSlot& slot, const Geometry& geometry);
-// Whether one slot can hold both.
+// Returns whether one slot can hold both.
 bool joins(const Extent& head, const Extent& tail);
 ExtentSlot read_extent_slot(const pmem::Region& region, uint64_t offset);
-// The extent in a slot outside the inode. ENOENT: the slot is free; EIO.
+// Reads the extent in a slot outside the inode. Errors: ENOENT, the slot is free; EIO, as above.
 Result<Extent> read_extent(const pmem::Region& region, const Geometry& geometry, uint64_t offset,
                            Look look = Look::kFirst);
 ExtentSlot inline_slot(const InodeImage& image, size_t slot);
 
-// Blocks of what waits for a commit. They stand in the inode: who lists a directory wants to know
-// how many blocks a file has, and nothing else of its extents.
+// Blocks of uncommitted changes. The inode has these counts, because a directory listing asks for a
+// file's blocks and for nothing else of its extents.
 struct UncommittedBlocks {
   uint64_t added = 0;    // current, not committed
   uint64_t removed = 0;  // committed, not current
@@ -74,36 +77,37 @@ class ExtentMap {
  public:
   static constexpr uint64_t kLastEpoch = std::numeric_limits<uint64_t>::max();
 
-  // Sets `uncommitted`, which must outlive it, and keeps it true.
-  // Errors: EIO when a slot or a chain is damaged, or two slots overlap.
+  // Loads the committed extents. Sets `uncommitted` and keeps it up to date; it must outlive the
+  // map. Errors: EIO, a slot or a chain is damaged, or two slots overlap.
   static Result<std::unique_ptr<ExtentMap>> load(Heap& heap, InodeId id, const InodeImage& image,
                                                  UncommittedBlocks& uncommitted);
 
   // ---- The current view
-  // The first mapped part at or after a file block, cut to start there.
+  // Returns the first mapped part at or after `from`, without the blocks before `from`.
   std::optional<Extent> next(uint64_t from) const;
-  // Of what is not new alone; and what waits to be replaced by something after this epoch is there.
+  // Like next(), but ignores `added_`. Extents whose replacement was written after `epoch` still
+  // count as mapped.
   std::optional<Extent> next_committed(uint64_t from, uint64_t epoch = kLastEpoch) const;
-  // A run of the overlay that left it. `committed`: an unwritten extent in META has it; else it was
-  // reserved, never committed, and is nobody's now.
+  // A run that left the overlay. `committed`: an unwritten extent in META has its blocks. If not,
+  // they were reserved and never committed, and no file has them.
   struct Dropped {
     BlockRun run;
     bool committed = false;
   };
-  // Maps a hole, or something else: what was mapped there before is removed by the record that this
-  // is in, and no earlier one.
+  // Maps `extent` over a hole or over mapped blocks. The record that commits it also removes the
+  // extents that it replaces; no earlier record does.
   std::vector<Dropped> add(const Extent& extent, uint64_t epoch);
   std::vector<Dropped> remove(uint64_t first, uint64_t count);
   // Turns written blocks into unwritten ones: they read as zeroes, and the file keeps them. The
   // change waits for no epoch.
   void unwrite(uint64_t first, uint64_t end);
-  // Keeps as much of `room` as the overlay may need.
+  // Takes as many units from `room` as the overlay may need.
   void absorb(SlotRoom& room);
-  // Whether META has an unwritten extent at or after this file block.
+  // Returns whether META has an unwritten extent at or after this file block.
   bool unwritten_from(uint64_t block) const;
   bool dirty() const { return !added_.empty() || !removed_.empty(); }
   uint64_t bytes() const;  // about what it takes in memory
-  // Extents (not slots) waiting for this epoch or an earlier one.
+  // Visits the added extents (not slots) that wait for this epoch or an earlier one.
   void for_each_added(uint64_t epoch,
                       const std::function<void(const Extent&, uint64_t epoch)>& visit) const;
   bool needs_unit() const { return free_slots_.empty() && inline_used_ == kInlineExtents; }
@@ -116,7 +120,7 @@ class ExtentMap {
     bool complete = true;  // nothing up to the epoch is left for another record
     std::vector<BlockRun> allocated, freed;
     uint64_t in_place = 0;        // blocks that became written, or unwritten
-    uint64_t removed_up_to = 0;   // the plan has removals below it that wait for no epoch
+    uint64_t removed_up_to = 0;   // the plan has all removals below it that wait for no epoch
     std::vector<uint64_t> added;  // keys of added_ that the plan has
     std::vector<Heap::Claim> units;
     uint32_t steps = 0;
@@ -125,7 +129,7 @@ class ExtentMap {
   void done(Plan plan);
   Result<void> restore(const InodeImage& image);
 
-  // All runs of the overlay, for a file that dies before its commit.
+  // Returns all runs of the overlay. Called for a file that dies before its commit.
   std::vector<Dropped> overlay() const;
 
  private:
@@ -136,9 +140,9 @@ class ExtentMap {
   struct Added {
     Extent extent;
     uint64_t epoch;
-    bool in_place;  // of blocks that the committed extent beneath has
+    bool in_place;  // the committed extent beneath has the same blocks
   };
-  // The epoch of what replaces it, in added_; none: it waits for nothing.
+  // The epoch of the added extent that replaces a removed part. nullopt: nothing replaces it.
   using Replaced = std::optional<uint64_t>;
   struct Removed {
     uint64_t end;
@@ -180,7 +184,7 @@ class ExtentMap {
   std::map<uint64_t, Added> added_;          // by first file block; never over visible committed
   std::map<uint64_t, Removed> removed_;      // by first file block
   std::vector<uint64_t> free_slots_;         // META offsets
-  std::vector<Heap::Claim> ahead_;           // units for what the overlay is going to need
+  std::vector<Heap::Claim> ahead_;           // units for slots that the overlay will need
   uint32_t inline_used_ = 0;
   UncommittedBlocks& uncommitted_;
 };

@@ -1,4 +1,4 @@
-// Looking up ranges in maps by where they begin.
+// Look-ups in maps of ranges, which are keyed by where a range begins.
 // Thread safety: pure functions.
 #pragma once
 
@@ -7,7 +7,8 @@
 
 namespace streamfs::meta {
 
-// The entry that reaches past `from`, or the one after it. `end_of` says where an entry ends.
+// Returns the entry that contains `from`, or else the first entry after it. `end_of` returns where
+// an entry ends.
 template <typename Map, typename EndOf>
 auto first_past(Map& map, uint64_t from, EndOf end_of) {
   auto found = map.upper_bound(from);

@@ -1,4 +1,4 @@
-// mkfs: from the sizes of the two devices to a geometry, and from that to an empty filesystem.
+// mkfs: plans a geometry for the sizes of the two devices, and writes an empty filesystem.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -31,7 +31,8 @@ uint64_t units(uint64_t bytes) {
   return round_up(std::max<uint64_t>(bytes, 1), kUnitSize);
 }
 
-// A directory takes a unit for its entries, a slot in its parent's, and an inode as each file does.
+// A directory takes a unit for its entries, a slot in its parent's unit, and an inode for itself
+// and for each of its entries.
 constexpr uint64_t kEntries = 8;
 constexpr uint64_t kPartsOfUnit = uint64_t{kInodesPerUnit} * kDirSlotsPerUnit;
 constexpr uint64_t kPartsOfDirectory =
@@ -60,14 +61,15 @@ uint64_t mean_file_blocks(const FormatOptions& options) {
   return std::clamp<uint64_t>(options.mean_file_bytes / kBlockSize, 1, ~uint32_t{0});
 }
 
-// The heap holds one file for each mean_file_bytes of DATA, and the reserve.
+// Returns the bytes of a heap with one file for each mean_file_bytes of DATA, and the reserve.
 uint64_t planned_heap(const FormatOptions& options) {
   const uint64_t files = options.data_blocks / mean_file_blocks(options);
   const uint64_t used = div_round_up(files * kPartsOfDirectory, kEntries * kPartsOfUnit) + 3;
   return std::max((used + heap_reserve(used + used / 16)) * kUnitSize, kMiB);
 }
 
-// The size of META in which its fixed regions leave so much heap and `map` bytes of heap map.
+// Returns the size of META in which the fixed regions leave so much heap and `map` bytes of heap
+// map.
 uint64_t size_with(const FormatOptions& options, uint64_t heap, uint64_t map) {
   uint64_t size = 0;
   for (uint64_t needed = heap; needed > size;) {
@@ -77,7 +79,8 @@ uint64_t size_with(const FormatOptions& options, uint64_t heap, uint64_t map) {
   return size;
 }
 
-// Bytes of heap map for the largest META: a heap that grows to it stays one segment.
+// Returns the bytes of heap map for the largest META. With such a map, a heap that grows to that
+// size stays one segment.
 uint64_t largest_map(const FormatOptions& options) {
   return units(meta_size_max(options) / kUnitSize);
 }

@@ -12,7 +12,7 @@
 
 namespace streamfs::meta {
 
-// Threads report in nearly, not exactly, the order of their records.
+// freed_ is nearly, not exactly, in the order of records, because several threads report.
 void FreedRuns::release_up_to(TxId tx) {
   std::deque<Freed> later;
   for (const Freed& each : freed_) {

@@ -1,7 +1,8 @@
-// Blocks between the record that freed them and their trim: waiting for what makes them safe to
-// reuse, then merged runs in order. Beside them blocks that were written and that no record names.
-// Thread safety: none; the allocator's mutex guards it. Crash: memory only; the untrimmed bitmap
-// says what waits.
+// Runs of blocks that wait for a trim. A freed run waits until release_up_to() makes it safe to
+// reuse; released runs are merged and in order. Discarded runs, which were written and which no
+// record names, are kept beside them.
+// Thread safety: none; the allocator's mutex guards it.
+// After a crash: nothing is left; the untrimmed bitmap has the freed runs.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +24,12 @@ class FreedRuns {
  public:
   void freed(BlockRun run, TxId tx) { freed_.push_back({run, tx}); }
   void release_up_to(TxId tx);
-  // Left by an earlier mount, bits of the bitmap word: their free records are home, so nothing else
-  // needs to be waited for.
+  // Adds blocks that an earlier mount left: `bits` of a word of the untrimmed bitmap. They are
+  // released at once, because the records that freed them are home.
   void found(uint64_t word, uint64_t bits);
 
   bool none_released() const { return released_.empty(); }
-  // The first released run, up to the next multiple of either number.
+  // Takes the first released run, cut at the next multiple of either number.
   std::optional<BlockRun> take(uint64_t max_blocks, uint64_t group_blocks);
 
   void discarded(BlockRun run) { merge(discarded_, run.first.value, run.first.value + run.count); }

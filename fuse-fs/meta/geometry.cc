@@ -46,8 +46,9 @@ Result<void> check_segments(const Superblock& super) {
   return {};
 }
 
-// Extensions of the log lie apart from each other and from what else is reserved, in DATA. They are
-// given from the first on, and none is empty: reserved_in() and valid_blocks() say the same then.
+// Extensions of the log must lie inside DATA, apart from each other and from the blocks reserved by
+// mkfs. The first ones are in use and not empty, the others are 0: reserved_in() and valid_blocks()
+// then agree.
 Result<void> check_extensions(const Superblock& super) {
   std::vector<std::pair<uint64_t, uint64_t>> taken{{0, super.first_data_block}};
   bool possible = true, last = false;
@@ -66,7 +67,7 @@ Result<void> check_extensions(const Superblock& super) {
   return {};
 }
 
-// Bits [from, end) of the word that begins with bit `base`.
+// Returns the bits [from, end) of the word that begins with bit `base`.
 uint64_t bits_between(uint64_t base, uint64_t from, uint64_t end) {
   const uint64_t first = std::max(from, base) - base;
   const uint64_t last = std::min(end, base + 64);

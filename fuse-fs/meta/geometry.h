@@ -1,9 +1,9 @@
-// Where things are in META: the superblock's segment lists as arithmetic, every index checked.
+// Computes the places of objects in META from the superblock's segment lists, and checks every
+// index.
 //
-// A geometry only grows: what lies somewhere stays there, and every index that was good stays good.
-// Thread safety: any thread; extend() beside all readers, one at a time. A reader sees the old or
-// the new superblock whole, and what super() refers to lives as long as the geometry.
-// Crash: memory only.
+// A geometry only grows: objects stay where they are, and an index that is valid stays valid.
+// Thread safety: any thread; one extend() at a time, beside all readers. A reader sees the old or
+// the new superblock whole. The superblock that super() returns lives as long as the geometry.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace streamfs::meta {
 
-// The length of a region: of all its segments.
+// Returns the length of a region: the sum of its segments.
 uint64_t region_bytes(const Superblock& super, RegionKind kind);
 
 class Geometry {
@@ -26,9 +26,9 @@ class Geometry {
   Geometry() : Geometry(Superblock{}) {}
   Geometry(const Geometry& other) : Geometry(other.super()) {}
   Geometry& operator=(const Geometry& other);
-  // Errors: EINVAL when a segment lies outside META, overlaps another or is too small.
+  // Errors: EINVAL, a segment lies outside META, overlaps another or is too small.
   static Result<Geometry> from(const Superblock& super);
-  // From now on this larger superblock, which from() accepts: nothing in it may have moved.
+  // Takes over a larger superblock. Requires: from() accepts it, and nothing in it has moved.
   void extend(const Superblock& larger);
 
   const Superblock& super() const { return *super_.load(std::memory_order_acquire); }
@@ -38,7 +38,7 @@ class Geometry {
   bool meta_log() const { return (super().features & kFeatureMetaLog) != 0; }
 
   uint64_t region_bytes(RegionKind kind) const { return meta::region_bytes(super(), kind); }
-  // META offset of byte `at` of a region; asserts at < region_bytes.
+  // Returns the META offset of byte `at` of a region. Asserts `at` < region_bytes().
   uint64_t region_offset(RegionKind kind, uint64_t at) const;
   uint64_t ring_offset(uint32_t ring) const;
   uint64_t bitmap_word(RegionKind bitmap, uint64_t word) const;
@@ -48,20 +48,22 @@ class Geometry {
   uint64_t unit_offset(uint64_t unit) const {
     return region_offset(RegionKind::kHeap, unit * kUnitSize);
   }
-  // Which byte of a region is at a META offset; nothing outside it.
+  // Returns which byte of a region is at a META offset. nullopt: the offset is outside the region.
   std::optional<uint64_t> region_byte(RegionKind kind, uint64_t offset) const;
-  // Unit index of a META offset inside the heap, else nothing.
+  // Returns the heap unit of a META offset. nullopt: the offset is outside the heap.
   std::optional<uint64_t> unit_of(uint64_t offset) const;
 
-  // Blocks of the label and the metadata log are reserved, by the superblock alone; no file ever
-  // has one, and what the bitmap says of them means nothing. The rest is room for data.
+  // Blocks of the label and of the metadata log are reserved: no file ever has one. The superblock
+  // alone says which they are; allocations ignore their bits in the block bitmap. All other blocks
+  // are room for data.
   bool valid_block(uint64_t block) const { return valid_blocks(block, 1); }
-  // True when all `count` blocks from `first` on are room for data.
+  // Returns whether all `count` blocks from `first` on are room for data.
   bool valid_blocks(uint64_t first, uint64_t count) const;
-  // Bits of a bitmap word that are reserved or lie behind the last block.
+  // Returns the bits of a bitmap word that are reserved or lie behind the last block.
   uint64_t reserved_in(uint64_t word) const;
   uint64_t reserved_blocks() const;
-  // True where a journal record may patch: anything but superblocks, watermark and rings.
+  // Returns whether patches, masks and bodies of a journal record may change these bytes: the heap,
+  // the heap map and the vStreams. (Runs change the block bitmaps.)
   bool journalable(uint64_t offset, uint64_t length) const;
 
  private:

@@ -24,7 +24,7 @@ uint64_t half_more(uint64_t value) {
   return value + value / 2;
 }
 
-// A region's further bytes.
+// Bytes to be added to a region.
 struct Addition {
   RegionKind kind;
   uint64_t bytes;
@@ -37,7 +37,7 @@ uint64_t sum(const Maps& maps) {
   return bytes;
 }
 
-// What the maps of so many blocks and so much heap have too little.
+// Returns the bytes that each map lacks for so many blocks and so much heap.
 Maps missing(const Superblock& super, uint64_t blocks, uint64_t heap_bytes) {
   const bool checksums = (super.features & kFeatureChecksums) != 0;
   Maps maps{{{RegionKind::kBlockBitmap, div_round_up(blocks, 8)},
@@ -51,7 +51,7 @@ Maps missing(const Superblock& super, uint64_t blocks, uint64_t heap_bytes) {
   return maps;
 }
 
-// The same, and if it is anything, for half as much again as there was.
+// Does the same. If any map lacks bytes, returns them for half as much again as there is.
 Maps missing_and_ahead(const Superblock& super, uint64_t blocks, uint64_t heap_bytes) {
   const Maps least = missing(super, blocks, heap_bytes);
   if (sum(least) == 0) return least;
@@ -59,8 +59,8 @@ Maps missing_and_ahead(const Superblock& super, uint64_t blocks, uint64_t heap_b
                  std::max(heap_bytes, half_more(region_bytes(super, RegionKind::kHeap))));
 }
 
-// The maps get what this growth needs. Where they are too short they are made long enough for later
-// growths as well: up to planned_meta, or for half as much again.
+// Returns the bytes that this growth adds to the maps. If a map is too short, all are made long
+// enough for later growths as well: up to planned_meta, or for half as much again.
 Maps maps_for(const Superblock& now, const Superblock& next, uint64_t planned_meta) {
   const uint64_t heap = region_bytes(now, RegionKind::kHeap) + next.meta_size - now.meta_size;
   if (planned_meta <= next.meta_size) return missing_and_ahead(now, next.data_blocks, heap);
@@ -69,7 +69,7 @@ Maps maps_for(const Superblock& now, const Superblock& next, uint64_t planned_me
   return missing(now, next.data_blocks, heap + planned_meta - next.meta_size);
 }
 
-// The heap that gives as many files per block of data as there were.
+// Returns the bytes of a heap with as many files per block of data as there are.
 uint64_t proportional_heap(const Superblock& super, uint64_t blocks) {
   const uint64_t heap = region_bytes(super, RegionKind::kHeap);
   const double share =
@@ -121,7 +121,7 @@ Result<void> append(Superblock& super, RegionKind kind, Segment segment) {
   return Error{ENOSPC, "this filesystem has grown as often as it can; copy it to a new one"};
 }
 
-// Lays out what is new of META: [now.meta_size, next.meta_size).
+// Lays out the new part of META: [now.meta_size, next.meta_size).
 Result<void> place(const Superblock& now, Superblock& next, uint64_t planned_meta) {
   const uint64_t room = next.meta_size - now.meta_size;
   const uint64_t heap = region_bytes(now, RegionKind::kHeap);
@@ -143,8 +143,8 @@ Result<void> place(const Superblock& now, Superblock& next, uint64_t planned_met
   return append(next, RegionKind::kHeap, {at, next.meta_size - at});
 }
 
-// The log gets room for a META three times as large, within planned_meta and the spare blocks: it
-// has few extensions, and META grows in small steps.
+// Returns the blocks of an extension of the log with room for a META three times as large, within
+// planned_meta and the spare blocks: the log has few extensions, and META grows in small steps.
 uint64_t log_ahead(const Superblock& next, uint64_t needed, uint64_t least,
                    const GrowthRequest& request) {
   if (request.planned_meta <= next.meta_size) return least;
@@ -153,7 +153,8 @@ uint64_t log_ahead(const Superblock& next, uint64_t needed, uint64_t least,
   return std::max(least, round_down(std::min(least + ahead, request.spare_blocks), kBlocksPerMiB));
 }
 
-// Room for the log: from what is new of DATA, at best ahead of need, else what is free of the old.
+// Finds room for the log: in the new blocks of DATA, ahead of need if they are many, else in free
+// old blocks.
 Result<BlockRange> log_room(const Superblock& now, const Superblock& next, uint64_t needed,
                             const GrowthRequest& request) {
   const uint64_t capacity = request.snapshot_blocks;

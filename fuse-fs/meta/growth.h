@@ -1,9 +1,10 @@
-// Growing: from larger devices to a larger geometry, in which nothing has moved.
+// Plans growth: a larger geometry for larger devices, in which nothing moves.
 //
-// What is new of META becomes heap, after what the maps of blocks and units need; a region takes a
-// further segment of it, or its last one becomes longer. Whenever a map has to grow, all of them
-// do, for half as much again where there is room: so the few segments last for many small growths.
-// Thread safety: pure functions, but for find_log_room. Crash: nothing is written here.
+// The new part of META goes to the maps of blocks and units, as far as they need it, and otherwise
+// to the heap. A region gets a further segment of it, or its last segment becomes longer. If a map
+// has to grow, all maps grow ahead of need where there is room: up to planned_meta, or for half as
+// much again. The few segments of a region therefore last for many small growths.
+// Thread safety: pure functions, but for find_log_room. Nothing is written here.
 #pragma once
 
 #include <algorithm>
@@ -17,22 +18,23 @@
 namespace streamfs::meta {
 
 struct GrowthRequest {
-  uint64_t data_blocks = 0;                  // that DATA has now
-  uint64_t meta_bytes = 0;                   // that META's medium has now
+  uint64_t data_blocks = 0;                  // size of DATA now
+  uint64_t meta_bytes = 0;                   // size of META's medium now
   bool extensible = false;                   // META is a file, which can be made longer
-  std::optional<uint64_t> wanted_meta = {};  // its size, if someone said one
+  std::optional<uint64_t> wanted_meta = {};  // the size of META that was asked for
   uint64_t planned_meta = 0;                 // a size that META may grow to later
-  uint64_t spare_blocks = 0;                 // of the old blocks, that the log may take ahead
+  uint64_t spare_blocks = 0;                 // old blocks that the log may take ahead of need
   uint64_t snapshot_blocks = 0;              // capacity of a snapshot area; 0: no metadata log
-  // Finds so many blocks for the log among the old ones, in one run, and holds them; asked only if
-  // the new blocks of DATA are too few, first for more than the least.
+  // Reserves so many old blocks for the log in one run. Called only if the new blocks of DATA are
+  // too few; the first call may ask for more than the log needs now.
   std::function<std::optional<BlockRange>(uint64_t blocks)> find_log_room = {};
 };
 
-// The superblock after growing to that; sizes as they are, if there is nothing to do. Without a
-// wanted size META becomes what it can, and a file long enough for as many files per block of data
-// as before. Errors: EOPNOTSUPP (it would shrink), ENOSPC (META or DATA is too small: how much is
-// needed; or no segment is left), EFBIG.
+// Returns the superblock after the growth; its sizes are the present ones if there is nothing to
+// do. Without wanted_meta, META takes all of its medium, and a META file becomes long enough for as
+// many files per block of data as there are.
+// Errors: EOPNOTSUPP, it would shrink; ENOSPC, META or DATA is too small (the message says how much
+// is needed) or no segment is left; EFBIG, DATA is too large.
 Result<Superblock> plan_growth(const Superblock& now, const GrowthRequest& request);
 
 // Makes `to` as large as `from`, and changes nothing else in it.

@@ -32,7 +32,7 @@ MapByte map_byte(const Geometry& geometry, uint64_t unit) {
   return {round_down(at, kWordSize), at % kWordSize * 8};
 }
 
-// A bit for each byte of a map word that says `kind`.
+// Returns a bit for each byte of a map word that says `kind`.
 uint64_t bytes_saying(UnitKind kind, uint64_t word) {
   constexpr uint64_t kOnes = 0x0101010101010101, kLow = 0x7f * kOnes;
   const uint64_t differs = word ^ static_cast<uint8_t>(kind) * kOnes;
@@ -74,7 +74,7 @@ Heap::Heap(const Store& store)
       reserve_(heap_reserve(units_)),
       groups_(div_round_up(units_, kGroupUnits)) {}
 
-// A map word at a time; a page of the map never crosses a segment.
+// Reads a group, a map word at a time. A page of the map never crosses a segment.
 void Heap::read(uint64_t number, bool keep_bits) {
   Group& group = groups_[number];
   const uint64_t first = number * kGroupUnits, end = std::min(first + kGroupUnits, units_);
@@ -120,14 +120,14 @@ void Heap::count_all() {
   for (; counted_ < groups_.size(); ++counted_) count(counted_);
 }
 
-// Counts only as far as it must.
+// Counts groups only until the answer is certain.
 bool Heap::more_than(uint64_t units) {
   for (; known() <= units && counted_ < groups_.size(); ++counted_) count(counted_);
   return known() > units;
 }
 
-// A group that was not counted yet is read as it is then; of the others only the last one has room
-// for more units.
+// A group that is not counted yet will be read with its new units. Among the counted groups only
+// the last can have room for more units.
 void Heap::grow() {
   const MutexLock lock(mutex_);
   const uint64_t before = units_, number = groups_.size() - 1;
@@ -179,7 +179,7 @@ std::optional<uint64_t> Heap::pick(Purpose purpose) {
 
 std::optional<uint64_t> Heap::pick_free() {
   while (const auto unit = pick_from(&Group::free)) {
-    // A published object where the map says "free" is damage: fsck's, not ours to overwrite.
+    // A published object where the map says "free" is damage, which fsck may repair: it stays.
     if (!published(store_.region, store_.geometry.unit_offset(*unit))) return unit;
   }
   return std::nullopt;
@@ -222,7 +222,7 @@ void Heap::clear(uint64_t offset) const {
   const bool zero = std::memcmp(store_.region.at(offset), kZeroUnit.data(), kUnitSize) == 0;
   if (zero && store_.region.alike(offset, kUnitSize)) return;
   store_.region.store(offset, kZeroUnit);
-  // A fence comes before any record that makes the unit somebody's can be valid.
+  // The fence comes before any record that gives the unit to an object can be valid.
   store_.region.fence(store_.region.flush(offset, kUnitSize));
 }
 

@@ -1,19 +1,20 @@
-// The heap's 4 KiB units: which are free, and chains of them.
+// Allocates the heap's 4 KiB units, and reads chains of them.
 //
 //   kFree ──take──► claimed ──record commits──► an object's ──record commits──► kDirty
 //     ▲                └─ claim dropped: back where it was                        │
 //     └───────────── take, once the watermark has passed the freeing record ◄─────┘
 //
-// A claimed unit reads as zeroes, whatever a cut or a dead object left in it: take() looks, and
-// clears what is not zero with a fence of its own, before any record can point there.
+// A claimed unit reads as zeroes, whatever a crash or a dead object left in it. take() reads the
+// unit and, if it is not all zeroes, clears it with a fence of its own, before any record can point
+// there.
 //
-// Opening reads nothing. The heap map is read in groups, when a unit of one is wanted or about to
-// change: a unit changes its kind only after its group was read, so that what is read is what the
-// mount found. Who must know how many are left (a create, that the reserve stays; statfs) counts
-// groups until the answer is sure.
+// Opening reads nothing. A group of the heap map is read when one of its units is wanted or about
+// to change. A unit changes its kind only after its group was read, so the map is read as the mount
+// found it. Callers that need the number of units left (a create, which leaves the reserve; statfs)
+// count groups until the answer is certain.
 //
-// Thread safety: all methods, any thread; one leaf mutex. take() may checkpoint the journal.
-// What a crash leaves: the heap map in META says everything; a claim leaves nothing.
+// Thread safety: any thread may call any method; one leaf mutex. take() may checkpoint the journal.
+// After a crash: the heap map in META says which units are free; claims leave nothing.
 #pragma once
 
 #include <deque>
@@ -29,10 +30,10 @@
 
 namespace streamfs::meta {
 
-// Units of a heap of this size that only unlink and truncate may use.
+// Returns how many units of a heap of this size are kept for Heap::Purpose::kMust.
 uint64_t heap_reserve(uint64_t units);
 UnitHeader read_header(const pmem::Region& region, uint64_t unit_offset);
-// The header's first word.
+// Returns the header's first word.
 constexpr uint64_t unit_owner(InodeId owner, UnitKind kind) {
   return owner.value | uint64_t{static_cast<uint8_t>(kind)} << 56;
 }
@@ -42,10 +43,11 @@ void put_unit_kind(Transaction& tx, const Geometry& geometry, uint64_t unit, Uni
 
 class Heap {
  public:
-  // kCreate leaves the reserve alone; kMust may use it: unlink and truncate always succeed.
+  // kCreate leaves the reserve alone. kMust may use it, so that unlink, truncate and the commit of
+  // a finished write succeed.
   enum class Purpose : uint8_t { kCreate, kMust };
 
-  // A unit nobody else can get, or none. Dropped without keep(), it goes back.
+  // Holds a unit that no one else can take, or none. The unit goes back unless keep() is called.
   class Claim {
    public:
     Claim() = default;
@@ -72,26 +74,26 @@ class Heap {
   static constexpr uint64_t kGroupUnits = 32768;  // 128 MiB
 
   explicit Heap(const Store& store);
-  void open_reserve();  // to kCreate, too: a repair names what would be lost
+  void open_reserve();  // lets kCreate use it too, for a repair that names lost inodes
 
   const Store& store() const { return store_; }
   Result<Claim> take(Purpose purpose);  // ENOSPC
-  // Adds to tx: the unit becomes `kind`, with this owner and next.
+  // Adds to `tx` that the unit becomes `kind`, with this owner and next unit.
   void put_unit(Transaction& tx, uint64_t offset, UnitKind kind, InodeId owner, uint64_t next);
   void put_kind(Transaction& tx, uint64_t offset, UnitKind kind);
   void freed(uint64_t offset, TxId tx);  // a record made it kDirty
 
   UnitKind kind(uint64_t unit) const;
   uint64_t unit_at(uint64_t offset) const;  // asserts that it lies in the heap
-  // The start of a unit of this kind that belongs to this owner.
+  // Returns whether a unit of this kind and owner begins at `offset`.
   bool is_unit(uint64_t offset, UnitKind kind, InodeId owner, Look look = Look::kFirst) const;
-  // Offsets of a chain's units in order. EIO: a link leads astray.
+  // Returns the offsets of a chain's units in order. Errors: EIO, a link leads astray.
   Result<std::vector<uint64_t>> chain(uint64_t first, UnitKind kind, InodeId owner,
                                       Look look = Look::kFirst) const;
-  // True for an id whose slot lies in an inode unit.
+  // Returns whether the slot of this id lies in an inode unit.
   bool is_inode_slot(InodeId id) const;
 
-  void grow();  // the geometry has been extended: its new units, all zeroes, are free
+  void grow();  // adds the new units of the extended geometry, which are free and all zeroes
 
   uint64_t total() const { return store_.geometry.heap_units(); }
   uint64_t available();            // exact, dirty ones too
@@ -100,10 +102,10 @@ class Heap {
   bool nearly_full();              // a tenth is left, or little more than the reserve
 
  private:
-  // Units of a group that can be had. Without bits: counted only.
+  // The units of a group that may be taken. Without bits they are only counted.
   struct Pool {
     uint32_t units = 0;
-    uint32_t word = 0;  // of bits to look at first
+    uint32_t word = 0;  // the word of `bits` to look at first
     std::vector<uint64_t> bits;
   };
   struct Group {
@@ -131,10 +133,10 @@ class Heap {
 
   Store store_;
   mutable Mutex mutex_;                          // leaf
-  uint64_t units_ SFS_GUARDED_BY(mutex_);        // that groups are there for
-  uint64_t reserve_ SFS_GUARDED_BY(mutex_) = 0;  // of them
+  uint64_t units_ SFS_GUARDED_BY(mutex_);        // covered by groups_
+  uint64_t reserve_ SFS_GUARDED_BY(mutex_) = 0;  // units
   std::vector<Group> groups_ SFS_GUARDED_BY(mutex_);
-  uint64_t counted_ SFS_GUARDED_BY(mutex_) = 0;         // all groups below are
+  uint64_t counted_ SFS_GUARDED_BY(mutex_) = 0;         // all groups below it are counted
   uint64_t free_ SFS_GUARDED_BY(mutex_) = 0;            // in counted groups
   uint64_t dirty_ SFS_GUARDED_BY(mutex_) = 0;           // the same
   uint64_t inode_units_ SFS_GUARDED_BY(mutex_) = 0;     // the same, at open

@@ -1,4 +1,4 @@
-// Whose a unit is, and chains of units: what one copy of META has lost is mended from another.
+// Owners and chains of units. Damage in one copy of META is mended from another.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,8 @@
 namespace streamfs::meta {
 namespace {
 
-// A unit's entry in the heap map shares its word with others' that may be changing.
+// Stores only the unit's own byte of the heap map, because other entries in the word may be
+// changing.
 void mend_unit_kind(pmem::Region& region, const Geometry& geometry, uint64_t unit, UnitKind kind) {
   bool damaged = false;
   for (size_t copy = 0; copy < region.copies(); ++copy) {
@@ -27,7 +28,8 @@ void mend_unit_kind(pmem::Region& region, const Geometry& geometry, uint64_t uni
 
 }  // namespace
 
-// Whether this copy says that the unit belongs there, and that no other follows but one like it.
+// Returns whether this copy has a unit of this kind and owner at `offset`, by its heap map and by
+// the unit's header.
 bool Heap::copy_has_unit(const pmem::Region& copy, uint64_t offset, UnitKind kind,
                          InodeId owner) const {
   const std::optional<uint64_t> unit = store_.geometry.unit_of(offset);
@@ -63,7 +65,7 @@ Result<std::vector<uint64_t>> Heap::chain(uint64_t first, UnitKind kind, InodeId
   return units;
 }
 
-// Any copy's word will do: the inode has a checksum.
+// It is enough that any copy says so, because the inode has a checksum.
 bool Heap::is_inode_slot(InodeId id) const {
   if (id.value >= store_.geometry.meta_size() / kCellSize) return false;
   const std::optional<uint64_t> unit = store_.geometry.unit_of(id.value * kCellSize);

@@ -1,6 +1,6 @@
-// The 4 KiB blocks of META that one change touches at home: what a block file system would have
-// written for it, to hold the words programmed against.
-// Thread safety: none; a value. Crash: memory only.
+// The 4 KiB blocks of META that one change touches at home. A block file system would write all of
+// them, so their words are compared with the words that were programmed.
+// Thread safety: none; a value.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class HomeBlocks {
       blocks_.push_back(at);
     }
   }
-  // Of the distinct blocks; empty afterwards.
+  // Returns the number of words in the distinct blocks, and removes all blocks.
   uint64_t take_words() {
     std::ranges::sort(blocks_);
     const auto repeated = std::ranges::unique(blocks_);

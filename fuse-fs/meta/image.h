@@ -1,4 +1,4 @@
-// Checksums of media objects, each over exactly the words that mean something.
+// Checksums of objects in META, each over exactly the words that carry meaning.
 // Thread safety: pure functions.
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace streamfs::meta {
 
-// The part of the inline area that extended attributes may take; none beside an inline symlink.
+// Returns the part of the inline area that extended attributes may take; none of it if there is an
+// inline symlink.
 template <typename Image>  // InodeImage, const or not
 auto inline_xattr_words(Image& image) {
   const bool regular = (image.mode & 0170000) == 0100000;

@@ -24,13 +24,13 @@
 namespace streamfs::meta {
 namespace {
 
-// Of InodeCache.
-constexpr int64_t kUnitBytes = sizeof(InodeEntries) + 64;  // a node of the map, its bucket
-constexpr uint64_t kControlBytes = 32;                     // beside an inode
+// InodeCache counts these bytes, and evicts in these steps.
+constexpr int64_t kUnitBytes = sizeof(InodeEntries) + 64;  // with a node of the map, its bucket
+constexpr uint64_t kControlBytes = 32;                     // allocated beside an inode
 constexpr int64_t kUncountedBytesMax = 4 * 1024;           // a shard adds more than these to bytes_
 constexpr size_t kEvictedAtOnce = 16, kBucketsAtOnce = 16;
-constexpr uint64_t kRoundsMost = 200;        // that an inode as large as the limit stays unused
-constexpr uint64_t kGrownBytes = 64 * 1024;  // until it is looked again
+constexpr uint64_t kRoundsMost = 200;  // rounds that an unused inode of the limit's size stays
+constexpr uint64_t kGrownBytes = 64 * 1024;  // growth before the next search after one in vain
 
 void prefetch(const void* object, size_t bytes) {
   const auto* const first = static_cast<const std::byte*>(object);
@@ -96,7 +96,8 @@ Result<InodeImage> checked_image(const pmem::Region& region, InodeId id) {
   return image;
 }
 
-// Inline extents have checksums of their own; a copy without damaged ones is the better one.
+// Returns whether the inline extents are whole. They have checksums of their own, and a copy of the
+// inode without damaged extents is preferred.
 bool inline_extents_whole(const InodeImage& image) {
   for (size_t slot = 0; slot < kInlineExtents; ++slot) {
     if ((image.flags & (kInlineExtent0 << slot)) == 0) continue;
@@ -221,7 +222,8 @@ uint64_t InodeCache::bytes() const {
   return static_cast<uint64_t>(std::max<int64_t>(bytes_.load(std::memory_order_relaxed), 0));
 }
 
-// The entry gives up its inode; whoever has that one pinned still must not touch the entry.
+// Detaches the inode from its entry. An operation that still has the inode pinned must not touch
+// the entry any more.
 void InodeCache::let_go(Entry& entry) {
   if (entry.inode) entry.inode->entry = nullptr;
 }
@@ -237,7 +239,7 @@ Result<InodeRef> InodeCache::get(InodeId id) {
   const MutexLock lock(at.mutex);
   Entry* const found = known(at, id);
   if (found != nullptr && found->inode) return pin(*found);
-  // No one can be changing an inode that is not in memory, so its image holds still.
+  // No operation can be changing an inode that is not in memory, so its image does not change.
   SFS_ASSIGN(const InodeImage image, read_inode(heap_, id));
   Entry& entry = to_use(at, id);
   entry.inode = std::make_shared<Inode>(id, image);
@@ -253,8 +255,8 @@ InodeRef InodeCache::find(InodeId id) {
 
 InodeRef InodeCache::insert(InodeId id, const InodeImage& image, std::unique_lock<Mutex>& lock) {
   auto inode = std::make_shared<Inode>(id, image);
-  // Nobody knows the new inode yet, so this never waits: its number may be below its parent's,
-  // whose lock is held.
+  // No other thread knows the new inode yet, so this need not wait. It must not: the inode's number
+  // may be below that of its parent, whose lock is held.
   lock = std::unique_lock(inode->mutex, std::try_to_lock);
   SFS_ASSERT(lock.owns_lock());
   Shard& at = shard(id);
@@ -287,8 +289,8 @@ bool InodeCache::add_lookup_if_free(Entry& entry, size_t place, const Show& show
   return true;
 }
 
-// Those of one unit follow each other, as files made one after the other do: one lock for them, and
-// the waits for their memory overlap.
+// Calls `visit` for each run of ids that share a unit, as files made one after the other do. Such a
+// run takes one lock, and the waits for its inodes' memory overlap.
 template <typename Visit>
 void InodeCache::visit_units(std::span<const InodeId> ids, Visit visit) {
   for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
@@ -340,7 +342,7 @@ uint64_t InodeCache::drop_lookups(InodeId id, uint64_t count) {
   Entry* const entry = known(at, id);
   if (entry == nullptr || !entry->used()) return 0;
   const uint64_t left = entry->lookups -= std::min(count, entry->lookups);
-  if (!entry->used()) unuse(at, *entry, id);  // it could not be read again
+  if (!entry->used()) unuse(at, *entry, id);  // it is not in memory and could not be read again
   return left;
 }
 
@@ -352,7 +354,7 @@ void InodeCache::unpin(const std::shared_ptr<Inode>& inode) {
     if (inode->entry == nullptr) return;
     Entry& entry = *inode->entry;
     if (--entry.pins > 0) return;
-    // Without pins nobody can reach it: its fields may be read without its mutex.
+    // Without pins no operation can reach the inode: its fields may be read without its mutex.
     const bool needed = entry.lookups > 0 || inode->dirty();
     charge(at, entry, needed ? kControlBytes + inode->bytes() : 0);
     const uint64_t rounds = kRoundsMost * entry.bytes / (limit_bytes_ + 1);
@@ -365,9 +367,9 @@ void InodeCache::unpin(const std::shared_ptr<Inode>& inode) {
   if (bytes() > std::max(limit_bytes_, in_vain_below_.load(std::memory_order_relaxed))) evict();
 }
 
-// The clock algorithm, over the shards in turn: what was used since the hand came by last stays,
-// and what took much work to read for more rounds of it. Where all is in use, or numbers only,
-// nobody looks again until there is more.
+// The clock algorithm, over the shards in turn. An inode that was used since the hand last came by
+// stays, and a large one, which took much work to read, stays for more rounds. If there is nothing
+// to evict, the next search waits until the cache has grown.
 void InodeCache::evict() {
   Evicted gone;  // destroyed outside the locks
   bool later = false;
@@ -379,7 +381,7 @@ void InodeCache::evict() {
   in_vain_below_.store(in_vain ? bytes() + kGrownBytes : 0, std::memory_order_relaxed);
 }
 
-// Whether another round may find more here.
+// Evicts from a shard. Returns whether another round may find more there.
 bool InodeCache::evict_from(Shard& at, Evicted& gone) {
   const MutexLock lock(at.mutex);
   bool later = false;

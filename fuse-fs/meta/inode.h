@@ -1,9 +1,9 @@
-// Inodes: their image in META and the object in memory that ties committed and current together.
+// Inodes: their image in META, and the object in memory that has the committed and the current
+// view.
 //
 // Thread safety: an Inode's fields are guarded by its mutex unless said otherwise; InodeCache is
 // safe from any thread (one leaf mutex a shard). Lock order: inodes by ascending InodeId.
-// What a crash leaves: `committed` always equals what META (with its journal) says; the rest is
-// memory only.
+// After a crash: META (with its journal) holds what `committed` said; all else was memory only.
 #pragma once
 
 #include <array>
@@ -37,18 +37,18 @@ Timestamp unpack_time(uint64_t packed);
 inline uint64_t inode_offset(InodeId id) {
   return id.value * kCellSize;
 }
-// What inodes are found by in memory: one number for those of a heap unit.
+// Returns the number by which inodes are found in memory: the same for all inodes of a heap unit.
 inline uint64_t inode_unit(InodeId id) {
   return id.value / kInodesPerUnit;
 }
 InodeImage load_image(const pmem::Region& region, InodeId id);
-// The image in this slot. Errors: ESTALE (a free slot), EIO (damaged).
+// Reads and checks the image in this slot. Errors: ESTALE (a free slot), EIO (damaged).
 Result<InodeImage> find_inode(const pmem::Region& region, InodeId id, Look look = Look::kFirst);
-// The same, and ESTALE where there is no slot at all.
+// Does the same, and returns ESTALE if no inode unit has such a slot.
 Result<InodeImage> read_inode(const Heap& heap, InodeId id, Look look = Look::kFirst);
-// What makes an image unbelievable, or nullptr.
+// Returns why an image cannot be right, or nullptr.
 const char* image_problem(const InodeImage& image, InodeId id);
-// Finishes next's checksum and patches the words in which it differs from what META holds.
+// Computes the checksum of `next` and patches the words in which it differs from `committed`.
 void put_image(Transaction& tx, InodeId id, const InodeImage& committed, InodeImage& next);
 
 inline bool is_directory(const InodeImage& image) {
@@ -84,10 +84,10 @@ class Inode {
   const InodeId id;
   Mutex mutex;
   InodeImage committed;
-  bool alive = true;            // false once freed: whoever still holds it finds nothing
-  InodeEntry* entry = nullptr;  // the cache's, under its shard's mutex; none once it has let go
+  bool alive = true;            // false once freed, for operations that still hold a reference
+  InodeEntry* entry = nullptr;  // guarded by its shard's mutex; null once the cache has let go
 
-  // The current view. Equal to committed where nothing waits for a device flush.
+  // The current view. It equals the committed one where nothing waits for a device flush.
   uint64_t size = 0, mtime = 0, ctime = 0;
   bool attributes_dirty = false;
   uint64_t ready_size = 0;  // the size that a commit may store without waiting for a flush
@@ -107,11 +107,12 @@ class Inode {
   bool dirty() const {
     return attributes_dirty || !overwritten.empty() || (extents && extents->dirty());
   }
-  // Not only its times: what was written cannot be read back without a commit.
+  // Returns whether current differs from committed in more than times, so that data written since
+  // cannot be read back without a commit.
   bool changed_place() const { return size != committed.size || (extents && extents->dirty()); }
   uint64_t blocks() const;  // current
   uint64_t bytes() const;   // about what it takes in memory
-  // `next` has been committed: explicit changes show in the current view too.
+  // Takes over `next`, which has been committed. Its explicit changes show in the current view too.
   void adopt(const InodeImage& next);
 
  private:
@@ -120,18 +121,19 @@ class Inode {
 
 class InodeCache;
 
-// What InodeCache knows of an inode. shared_ptr: a freed slot may be reused while a stale operation
-// still holds the old object.
+// InodeCache's entry for an inode. The inode is a shared_ptr, because a freed slot may be reused
+// while a stale operation still holds the old object.
 struct InodeEntry {
   std::shared_ptr<Inode> inode;  // none: evicted, or never asked for
   uint64_t lookups = 0;
   uint64_t bytes = 0;
   uint32_t pins = 0;
-  uint32_t rounds = 0;  // that the hand passes by
+  uint32_t rounds = 0;  // how often the hand passes it by before it may be evicted
   bool used() const { return inode != nullptr || lookups > 0; }
 };
 
-// Those of a heap unit side by side: who lists a directory asks for one after the other.
+// The entries of a heap unit's inodes. They are side by side, because listing a directory asks for
+// one after the other.
 struct InodeEntries {
   std::array<InodeEntry, kInodesPerUnit> all;
   uint32_t used = 0;
@@ -158,33 +160,34 @@ class InodeRef {
   std::shared_ptr<Inode> inode_;
 };
 
-// Inodes in memory: those pinned by an operation or dirty, and of the rest that the kernel
-// references as many as the limit allows. Of the others only the number of references is kept, so
-// that the limit holds unless the kernel knows of more files than it has room for such numbers.
+// The inodes in memory. Inodes that are dirty or pinned by an operation are always in memory. As
+// many others that the kernel references are kept as the limit allows; for the rest only the number
+// of references is kept. The limit is therefore exceeded only by dirty and pinned inodes, or by the
+// numbers of references alone.
 class InodeCache {
  public:
   InodeCache(const Heap& heap, uint64_t limit_bytes) : heap_(heap), limit_bytes_(limit_bytes) {}
 
   Result<InodeRef> get(InodeId id);
   InodeRef find(InodeId id);  // only if it is in memory
-  // A new inode, locked before anyone can see it; `lock` gets its mutex.
+  // Adds a new inode, which is locked before anyone can see it; `lock` gets its mutex.
   InodeRef insert(InodeId id, const InodeImage& image, std::unique_lock<Mutex>& lock);
   void erase(Inode& inode);        // freed, or never born
   void add_lookup(Inode& pinned);  // by the kernel
-  // One to each of these that is in memory and that nobody works on; it is shown, locked, and the
-  // places of the others are returned.
+  // Adds a lookup to each of these inodes that is in memory and not locked, and calls `show` with
+  // it locked. Returns the places of the others.
   using Show = std::function<void(size_t place, const Inode& inode)>;
   std::vector<size_t> add_lookups(std::span<const InodeId> ids, const Show& show);
-  // Asks for the memory of those that are there, so that add_lookups() need not wait for it.
+  // Prefetches these inodes, if in memory, into the CPU's cache for add_lookups().
   void warm(std::span<const InodeId> ids);
   std::vector<InodeId> looked_up();                   // every inode with lookups
-  uint64_t drop_lookups(InodeId id, uint64_t count);  // what is left
-  uint64_t bytes() const;                             // about what all of it takes
+  uint64_t drop_lookups(InodeId id, uint64_t count);  // returns how many are left
+  uint64_t bytes() const;                             // about what the cache takes in memory
 
  private:
   friend class InodeRef;
   using Entry = InodeEntry;
-  struct alignas(kLineSize) Shard {  // neighbours are others'
+  struct alignas(kLineSize) Shard {  // shares no cache line with another
     Mutex mutex;                     // leaf
     std::unordered_map<uint64_t, InodeEntries> units SFS_GUARDED_BY(mutex);  // by inode_unit()
     size_t hand SFS_GUARDED_BY(mutex) = 0;                                   // a bucket
@@ -199,8 +202,8 @@ class InodeCache {
   void visit_units(std::span<const InodeId> ids, Visit visit);
   static bool add_lookup_if_free(Entry& entry, size_t place, const Show& show);
   static void let_go(Entry& entry);
-  Entry* known(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);   // none: nobody asked for it
-  Entry& to_use(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);  // the caller does, now
+  Entry* known(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);   // null: there is none
+  Entry& to_use(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);  // the caller must use it at once
   void unuse(Shard& at, Entry& entry, InodeId id) SFS_REQUIRES(at.mutex);
   void count_bytes(Shard& at, int64_t bytes) SFS_REQUIRES(at.mutex);
   void charge(Shard& at, Entry& entry, uint64_t bytes) SFS_REQUIRES(at.mutex);
@@ -219,18 +222,20 @@ class InodeCache {
 // Locks several inodes, each once, and waits for them in ascending order of their ids only.
 class InodeLocks {
  public:
-  // A rename: two directories, what their names led to when it was tried before, and do now.
+  // Enough for a rename: two directories, the inodes that its names led to at the last try, and the
+  // inodes that they lead to now.
   static constexpr size_t kMost = 6;
   InodeLocks() = default;
   InodeLocks(const InodeLocks&) = delete;
   InodeLocks& operator=(const InodeLocks&) = delete;
   ~InodeLocks();
   bool contains(InodeId id) const { return find(id) != nullptr; }
-  void add(InodeRef ref);  // one that is not contained
-  void lock() SFS_NO_TSA;  // all that were added
-  // One more, after lock(), whatever its id; false: somebody else has it.
+  void add(InodeRef ref);  // requires: not contained
+  void lock() SFS_NO_TSA;  // locks all that were added
+  // Locks one more inode after lock(), whatever its id. Returns false if another thread has it
+  // locked.
   bool try_lock(InodeRef ref) SFS_NO_TSA;
-  // The locked inode of this id, which must be one of these.
+  // Returns the locked inode of this id. Requires: it is contained.
   Inode& operator[](InodeId id) const;
 
  private:

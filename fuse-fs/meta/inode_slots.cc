@@ -18,8 +18,8 @@ namespace {
 
 constexpr uint64_t kUnitsPerScan = 16;
 constexpr uint64_t kAllUnits = ~uint64_t{0};
-// Free slots that stay when units leave: a program that makes and removes a file over and over
-// shall not make and clear a unit each time.
+// Free slots that stay when units leave. With them, a program that makes and removes a file over
+// and over does not make and clear a unit each time.
 constexpr uint64_t kSlotsKept = 4 * uint64_t{kInodesPerUnit};
 constexpr uint16_t kAllSlots = 0xffff;
 
@@ -53,8 +53,9 @@ InodeSlots::Claim::~Claim() {
 uint32_t InodeSlots::Claim::generation() const {
   const Store& store = slots_->heap_.store();
   const uint32_t last = load_image(store.region, id_).generation;
-  // A unit that was cleared has forgotten who lived in it. The watermark has passed the record that
-  // freed it, and births there took records of their own before that one.
+  // A unit that was cleared has lost its slots' generations. The watermark is no less than any of
+  // them: it has passed the record that freed the unit, and each birth there took an earlier
+  // record.
   return (last != 0 ? last : static_cast<uint32_t>(store.journal.watermark().value)) + 1;
 }
 
@@ -108,7 +109,7 @@ Result<InodeSlots::Claim> InodeSlots::take() {
   Hand& mine = my_hand();
   if (const auto id = pick(mine, kUnitsPerScan)) return Claim(*this, *id, {});
   auto unit = heap_.take(Heap::Purpose::kCreate);
-  if (!unit || heap_.scarce()) {         // the last unit is for what needs a whole one
+  if (!unit || heap_.scarce()) {         // the last unit is for objects that need a whole one
     heap_.store().journal.checkpoint();  // Slots may only be waiting for the watermark.
     if (const auto id = pick(mine, kAllUnits)) return Claim(*this, *id, {});
     for (Hand& others : hands_) {
@@ -210,7 +211,8 @@ void InodeSlots::give_back(InodeId id) {
   add_free(heap_.unit_at(inode_offset(id)), bit_of(id));
 }
 
-// Before its record makes it an inode unit: scan() shall not take it for an older one.
+// Called before its record makes the unit an inode unit, so that scan() does not take it for an
+// older one.
 void InodeSlots::claimed_fresh(InodeId id, bool claimed) {
   const MutexLock lock(mutex_);
   unit_of(id).scanned = claimed;
@@ -222,8 +224,8 @@ void InodeSlots::born(InodeId id, bool fresh_unit) {
   Hand& mine = my_hand();
   const MutexLock hand_lock(mine.mutex);
   const MutexLock lock(mutex_);
-  // Slots that waited here in an earlier life of the unit: the watermark has passed them, or the
-  // heap would not have given it.
+  // Drops slots that waited in an earlier life of the unit. The watermark has passed them, or the
+  // heap would not have given the unit out again.
   promote();
   add_free(heap_.unit_at(inode_offset(id)), static_cast<uint16_t>(kAllSlots & ~bit_of(id)));
   if (mine.free == 0) fill_from_roomy(mine);
@@ -283,7 +285,7 @@ uint64_t InodeSlots::used() {
   const uint64_t at_open =
       used_at_open_ ? *used_at_open_ : heap_.inode_units_at_open() * kInodesPerUnit;
   const MutexLock lock(mutex_);
-  // Deaths first: none is counted whose birth is not.
+  // Deaths are summed first, so that no death is counted without its birth.
   const uint64_t gone = counters_.sum(kGone) + (used_at_open_ ? 0 : found_);
   const uint64_t ever = at_open + counters_.sum(kBorn);
   return ever - std::min(ever, gone);

@@ -1,14 +1,14 @@
-// Free inode slots: those freed by this mount, those found in older inode units, and fresh units.
-// A mount scans nothing; units from before it are looked at a few at a time, as slots are needed,
+// Allocates inode slots: slots freed by this mount, free slots of older inode units, and slots of
+// fresh units. A mount scans nothing. Older units are scanned a few at a time as slots are needed,
 // and always before one of their slots changes. A unit whose last inode goes returns to the heap,
-// unless that would leave too few slots, or some are in a thread's hand.
+// unless too few free slots would be left or a thread has some of the unit's slots in its hand.
 //
-// Each thread takes slots from a unit of its own while there are units for that. So what one thread
-// makes lies together, and where inodes are found again by their units, threads that work apart
-// seldom have a cache line in common.
+// Each thread takes slots from a unit of its own (its hand) while there are enough units. The
+// inodes that one thread makes therefore lie together. Tables that are keyed by an inode's unit
+// then seldom make two threads share a cache line.
 //
-// Thread safety: all methods, any thread; a hand's mutex, then one of them all, then the heap's.
-// What a crash leaves: a slot whose first word is 0 is free.
+// Thread safety: any thread may call any method. Lock order: a hand's mutex, `mutex_`, the heap's.
+// After a crash: a slot whose first word is 0 is free.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ namespace streamfs::meta {
 
 class InodeSlots {
  public:
-  // A slot nobody else can get. Dropped without keep(), it goes back.
+  // Holds a slot that no one else can take. The slot goes back unless keep() is called.
   class Claim {
    public:
     Claim(InodeSlots& slots, InodeId id, Heap::Claim fresh_unit);
@@ -41,7 +41,7 @@ class InodeSlots {
     ~Claim();
     InodeId id() const { return id_; }
     uint32_t generation() const;  // for its new owner
-    // Adds what makes the slot's unit an inode unit, if it is a fresh one.
+    // If the slot's unit is a fresh one, adds the change that makes it an inode unit.
     void put(Transaction& tx) const;
     void keep();  // its record has committed
 
@@ -51,8 +51,8 @@ class InodeSlots {
     Heap::Claim unit_;  // none: the slot's unit is an inode unit already
   };
 
-  // The unit of a slot about to be freed, if it goes with it. Nobody gets a slot of it meanwhile;
-  // dropped without keep(), it stays.
+  // The unit of a slot about to be freed, if the unit is freed with it. No one can take a slot of
+  // the unit meanwhile. The unit stays unless keep() is called.
   class Emptied {
    public:
     Emptied() = default;
@@ -62,7 +62,7 @@ class InodeSlots {
     Emptied& operator=(Emptied&&) = delete;
     ~Emptied();
     explicit operator bool() const { return slots_ != nullptr; }
-    void put(Transaction& tx) const;  // adds what frees the unit, if there is one
+    void put(Transaction& tx) const;  // adds the change that frees the unit, if there is one
     void keep(TxId tx);               // the record has committed
 
    private:
@@ -70,15 +70,15 @@ class InodeSlots {
     uint64_t unit_ = 0;
   };
 
-  // `used_hint`: inodes in use, as the superblock of a clean filesystem knows it.
+  // `used_hint`: the inodes in use, which the superblock of a clean filesystem has.
   InodeSlots(Heap& heap, std::optional<uint64_t> used_hint);
 
   Result<Claim> take();  // ENOSPC
   Emptied emptied_by(InodeId id);
   void freed(InodeId id, TxId tx);
   void grow(uint64_t units);  // the heap is about to have so many
-  uint64_t used();            // after a cut an upper bound, until every unit has been looked at
-  // Looks at some units nobody has needed yet. False: used() is exact.
+  uint64_t used();            // after a crash an upper bound, until every unit has been scanned
+  // Scans some more units. Returns false when used() is exact.
   bool look_on();
   std::optional<uint64_t> exactly_used();
 
@@ -89,18 +89,18 @@ class InodeSlots {
   };
   static_assert(kInodesPerUnit == 16);
   struct Unit {
-    uint16_t free = 0;         // bit: a slot that can be had, and is in no hand
+    uint16_t free = 0;         // bit: a free slot that is in no hand
     uint16_t waiting = 0;      // bit: a slot in freed_
-    bool scanned : 1 = false;  // free says all
+    bool scanned : 1 = false;  // `free` is complete
     bool listed : 1 = false;   // in roomy_
-    bool leaving : 1 = false;  // Emptied: its slots cannot be had
+    bool leaving : 1 = false;  // an Emptied has it: its slots cannot be taken
   };
   static constexpr uint64_t kGroup = 4096;  // units
   using Group = std::array<Unit, kGroup>;
   Unit& unit(uint64_t number) SFS_REQUIRES(mutex_);
   Unit& unit_of(InodeId id) SFS_REQUIRES(mutex_);
   bool scanned(uint64_t number) const SFS_REQUIRES(mutex_);
-  // What a thread takes its slots from.
+  // The slots of one unit that a thread takes from.
   struct alignas(kLineSize) Hand {
     Mutex mutex;  // before mutex_
     uint16_t free SFS_GUARDED_BY(mutex) = 0;
@@ -127,7 +127,7 @@ class InodeSlots {
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Group>> units_ SFS_GUARDED_BY(mutex_);  // by heap unit; none: new
   std::vector<uint64_t> roomy_ SFS_GUARDED_BY(mutex_);  // units that may have free slots
-  std::deque<Freed> freed_ SFS_GUARDED_BY(mutex_);      // not reusable yet, or left since
+  std::deque<Freed> freed_ SFS_GUARDED_BY(mutex_);      // not reusable yet, or gone with their unit
   uint64_t free_ SFS_GUARDED_BY(mutex_) = 0, waiting_ SFS_GUARDED_BY(mutex_) = 0;  // bits set
   uint64_t cursor_ SFS_GUARDED_BY(mutex_) = 0;
   const std::optional<uint64_t> used_at_open_;  // as a clean superblock knows it

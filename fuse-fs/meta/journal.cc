@@ -43,11 +43,11 @@ void seal(std::vector<uint64_t>& record, TxId sequence, uint32_t body_crc, Recor
 
 }  // namespace
 
-// One ring. Positions grow for ever; a record never crosses the ring's end.
+// A ring. Positions grow for ever; a record never crosses the ring's end.
 struct alignas(kLineSize) Journal::Ring {
   explicit Ring(uint64_t base_offset) : base(base_offset) {}
 
-  // Where a record of `words` may go, if it fits without touching an unfinished one.
+  // Returns where a record of `words` may go, if it fits without touching an unfinished one.
   std::optional<uint64_t> room_for(uint64_t words) SFS_REQUIRES(mutex) {
     const uint64_t bytes = round_up(words * kWordSize, kLineSize);
     uint64_t at = head;
@@ -94,7 +94,7 @@ Result<TxId> Journal::commit(Transaction& tx) {
   return committed;
 }
 
-// False when the ring is full or the proofs are too many: both end with a checkpoint.
+// Returns false if the ring is full or there are too many proofs. A checkpoint ends both.
 bool Journal::commit_in(Ring& ring, Transaction& tx, TxId& committed, bool& crowded) {
   const MutexLock lock(ring.mutex);
   const std::vector<uint64_t> proofs = find_proofs(tx);
@@ -147,7 +147,7 @@ void Journal::tell_sink(TxId tx, std::span<const uint64_t> record, const Transac
   sink_(tx, std::as_bytes(record), bodies, transaction.conditions_);
 }
 
-// Our objects are locked, so no body of theirs can become younger meanwhile.
+// The transaction's objects are locked, so none of their bodies can become younger meanwhile.
 std::vector<uint64_t> Journal::find_proofs(const Transaction& tx) const {
   std::vector<uint64_t> proofs;
   const auto add = [&](uint64_t line) {
@@ -166,7 +166,8 @@ std::vector<uint64_t> Journal::find_proofs(const Transaction& tx) const {
 }
 
 TxId Journal::quiesce() {
-  // Sequences are given out under a ring's mutex: once it was free, they are stored home.
+  // A sequence is given out and stored home under one hold of a ring's mutex. Once each ring's
+  // mutex was free, all sequences given out before are therefore stored home.
   const uint64_t last_given = next_sequence_.load(std::memory_order_acquire) - 1;
   for (const auto& ring : rings_) {
     const MutexLock lock(ring->mutex);
@@ -174,7 +175,7 @@ TxId Journal::quiesce() {
   return TxId{last_given};
 }
 
-// In the order of the rings, which nobody else takes more than one of.
+// Locks in the order of the rings. No other thread holds more than one of them.
 Journal::Stopped::Stopped(Journal& journal) SFS_NO_TSA : journal_(journal) {
   for (const auto& ring : journal_.rings_) ring->mutex.lock();
 }
@@ -200,8 +201,8 @@ void Journal::checkpoint() {
   checkpoint_locked();
 }
 
-// At half a ring, one thread checkpoints while the others go on in their other halves. If all went
-// on to the end they would come there together and wait for each other, time after time.
+// At half a ring, one thread checkpoints while the others go on in the other halves of their rings.
+// If all went on to the end, they would get there together and wait for each other every time.
 void Journal::checkpoint_unless_busy() {
   if (!checkpoint_mutex_.try_lock()) return;
   checkpoint_locked();

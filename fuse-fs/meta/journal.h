@@ -5,13 +5,13 @@
 // the bodies, fences once, and only then stores the home words. The checkpointer later flushes
 // those and advances the global watermark: every record of every ring at or below it is home.
 //
-// Thread safety: commit() may run on many threads at once; each takes one ring. Whoever changes an
-// object holds that object's lock from reading it until commit() returns.
+// Thread safety: many threads may run commit() at once; each takes one ring. A caller that changes
+// an object holds that object's lock from reading it until commit() returns.
 //
-// What a crash leaves: each transaction happened whole or not at all; one whose commit() returned
-// happened. A record that changes words of a body younger than the watermark carries that body's
-// sequence as a proof, because its home stores may have spoilt the body's checksum (commit() finds
-// these by itself).
+// After a crash: each transaction has happened whole or not at all; a transaction whose commit()
+// returned has happened. A record that changes words of a body younger than the watermark carries
+// that body's sequence as a proof, because its home stores may have spoilt the body's checksum
+// (commit() finds these by itself).
 #pragma once
 
 #include <array>
@@ -43,25 +43,25 @@ class Transaction {
   // Nothing that a failed commit would have made valid depends on the lines.
   ~Transaction() { flushed_.leave(); }
 
-  // A home word's new value; the last value given for an offset counts.
+  // Gives a home word a new value. The last value given for an offset counts.
   void patch(uint64_t offset, uint64_t value);
   void patch_words(uint64_t offset, std::span<const uint64_t> values);
-  // Bits of a word that other transactions may be changing other bits of.
+  // Changes some bits of a word. Other transactions may change other bits of it at the same time.
   void mask(uint64_t offset, uint64_t bits, uint64_t value);
   void run(BlockNo first, uint64_t count, RunKind kind);
   // Stores words into free space now, unlogged; the commit makes them durable. No patch of this
   // transaction may fall into it.
   void body(uint64_t offset, std::span<const uint64_t> words);
 
-  // The commit's fence makes these lines durable, too.
+  // Lets the commit's fence make these lines durable, too.
   void fences(pmem::Flushed lines) { flushed_ += std::move(lines); }
 
-  // For the sink; not in the record (conditional_record.h).
+  // Adds a condition for the sink. It is not in the record (conditional_record.h).
   void condition(DataCondition condition) { conditions_.push_back(condition); }
 
   bool empty() const { return patches_.empty() && masks_.empty() && runs_.empty(); }
   uint64_t record_words() const;  // without proofs
-  // Room is left for proofs: a transaction that fits() commits.
+  // Returns whether the transaction can be committed. Room for proofs is counted.
   bool fits() const {
     return record_words() + 256 <= kMaxRecordWords && patches_.size() < 200 &&
            masks_.size() < 200 && bodies_.size() < 200 && runs_.size() < 1000;
@@ -85,7 +85,7 @@ class Transaction {
   };
   pmem::Region& region_;
   pmem::Flushed flushed_;
-  // Most transactions need no more than this: the cells reserved for, and a little of the others.
+  // Enough memory for most transactions: the reserved cells, and a little of the other lists.
   std::array<std::byte, 2048> first_memory_;
   std::pmr::monotonic_buffer_resource memory_{first_memory_.data(), first_memory_.size()};
   std::pmr::vector<Patch> patches_{&memory_};
@@ -100,8 +100,8 @@ struct JournalStats {
   uint64_t commit_fences = 0;  // on the critical path
   uint64_t commit_lines = 0;
   uint64_t checkpoints = 0;
-  // Words of the distinct 4 KiB home blocks touched: by each change, as a block file system would
-  // have written them, and by all changes between two checkpoints together.
+  // Words of the distinct 4 KiB home blocks that were touched: by each change, as a block file
+  // system would write them, and by all changes between two checkpoints together.
   uint64_t block_words = 0;
   uint64_t checkpoint_block_words = 0;
 };
@@ -114,34 +114,38 @@ using RecordSink = std::function<void(TxId, ConstBytes record, std::span<const C
 struct Recovery {
   uint64_t records_found = 0;      // whole records above the watermark
   uint64_t records_replayed = 0;   // those that were committed
-  uint64_t records_completed = 0;  // of these, those that a copy of META lacked
+  uint64_t records_completed = 0;  // replayed records that a copy of META lacked
   uint64_t last_sequence = 0;
 };
 // Reads the rings, makes every committed record home and raises the watermark past all of them.
-// Errors: EIO when a committed record points outside what it may change, or the watermark is no
-// journal's. Idempotent: a cut during recovery leaves it to be done again. Of a mirror, both copies
-// are read, and each is given what only the other has before anything changes at home.
+// If META is kept twice, it reads both copies, and gives each copy the records and bodies that only
+// the other has, before any home word changes.
+// Errors: EIO, a committed record points outside what it may change, the watermark is no journal's,
+// or pages of every copy of META are lost.
+// After a crash during recovery: the next recovery does it again.
 Result<Recovery> recover_journal(pmem::Region& region, const Geometry& geometry);
 
 class Journal {
  public:
-  // After recover_journal(): the rings are taken to be empty above the watermark.
+  // Requires: recover_journal() has run, so no ring has a record above the watermark.
   Journal(pmem::Region& region, const Geometry& geometry);
   ~Journal();  // stops the checkpointer; does not checkpoint
 
-  // Checkpoints by itself from now on; without it rings are checkpointed when full.
+  // Starts a thread that checkpoints at intervals. Without it, commits checkpoint once a ring is
+  // half full.
   void start_checkpointer();
   void stop_checkpointer();
   void set_sink(RecordSink sink) { sink_ = std::move(sink); }
 
-  // Never fails for want of room: a full ring is checkpointed. E2BIG if the transaction does not
-  // fit() one record.
+  // Commits the transaction. If the ring is full, it is checkpointed first. Errors: E2BIG, the
+  // transaction does not fit() one record.
   Result<TxId> commit(Transaction& tx);
-  // Every record committed before the call is home afterwards.
+  // Makes every record home that was committed before the call.
   void checkpoint();
   TxId watermark() const { return TxId{watermark_.load(std::memory_order_acquire)}; }
   TxId last() const { return TxId{next_sequence_.load(std::memory_order_acquire) - 1}; }
-  // Nothing is committed while one lives; what was has reached the sink and is stored home.
+  // No record is committed while a Stopped lives. All earlier ones have reached the sink and are
+  // stored home.
   class Stopped {
    public:
     explicit Stopped(Journal& journal);
@@ -152,7 +156,8 @@ class Journal {
    private:
     Journal& journal_;
   };
-  // Every record up to the one returned has reached the sink and is stored home (not flushed).
+  // Returns a sequence such that every record up to it has reached the sink and is stored home (not
+  // flushed).
   TxId quiesce();
   JournalStats stats() const;
 

@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t kMinLogBlocks = 1024;   // 4 MiB
 constexpr uint64_t kMaxLogBlocks = 16384;  // 64 MiB
 
-// Pages a snapshot may hold: everything but superblocks, rings and checksums, with its index.
+// Returns how many pages a snapshot may hold: all but superblocks, rings and checksums.
 uint64_t pages_of(const Superblock& super) {
   uint64_t bytes = 0;
   for (const RegionKind kind : {RegionKind::kBlockBitmap, RegionKind::kUntrimmed,

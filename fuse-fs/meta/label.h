@@ -1,4 +1,4 @@
-// The data device's label: which META belongs to it and where its metadata log is.
+// The data device's label. It says which META belongs to the device and where its metadata log is.
 // Thread safety: pure functions.
 #pragma once
 
@@ -14,23 +14,26 @@ struct LabelPlan {
   DataLabel label;
   uint64_t reserved_blocks;  // label, snapshots and log; data begins after them
 };
-// Label and log places of a filesystem of this geometry (first_data_block is not read).
+// Plans the label and the log of a filesystem with this geometry (first_data_block is not read).
 LabelPlan make_label(const Superblock& super);
-// Blocks a snapshot of all of META may take.
+// Returns how many blocks a snapshot of all of META may take.
 uint64_t snapshot_blocks_for(const Superblock& super);
-// Where snapshots of this generation lie, in order: mkfs's area, then half of each extension.
+// Returns where snapshots of this generation lie, in order: the area that mkfs made, then half of
+// each extension.
 std::vector<BlockRange> snapshot_area(const DataLabel& label, uint64_t generation);
 uint64_t snapshot_capacity(const DataLabel& label);  // blocks
-// The same log, for a META that has grown.
+// Returns the label of a META that has grown to `super`, with the same log.
 DataLabel grown_label(const DataLabel& label, const Superblock& super);
 
-// The block that holds the label has two copies of it, each in sectors of its own: rewritten one
-// after the other, one is whole at every moment. The newer whole one counts.
-// EINVAL: no streamfs label; EIO: a damaged one.
+// Parses the block of the label. It has two copies of the label, each in sectors of its own. They
+// are rewritten one after the other, so one of them is whole at every moment. The newer whole copy
+// counts.
+// Errors: EINVAL, no streamfs label, or another version; EIO, the label is damaged.
 Result<DataLabel> parse_label(ConstBytes block);
-// The label of a dump of this filesystem's metadata: one snapshot area, its log of one block empty.
+// Returns the label of a dump of this filesystem's metadata. A dump has one snapshot area, and a
+// log of one empty block.
 DataLabel make_dump_label(const Superblock& super);
-// EINVAL: no dump, or of another version; EIO: a damaged or unfinished one.
+// Errors: EINVAL, no dump, or another version; EIO, the dump is damaged or unfinished.
 Result<DataLabel> parse_dump_label(ConstBytes block);
 
 }  // namespace streamfs::meta

@@ -1,8 +1,8 @@
 // The bytes of META. docs/FORMAT.md says the same in prose; the compiler checks the sizes.
 //
-// One idea holds everywhere: an object lives in a slot whose first word is zero while the slot is
-// free. Its body (all other words) is written into the free slot unlogged; one journalled store of
-// the first word publishes it. Everything is little-endian; unless said, offsets are bytes of META.
+// Every object lives in a slot whose first word is zero while the slot is free. Its body (all other
+// words) is written into the free slot unlogged; one journalled store of the first word publishes
+// it. Numbers are little-endian. Offsets are bytes of META unless their comment says otherwise.
 #pragma once
 
 #include <array>
@@ -90,12 +90,12 @@ struct Superblock {
   uint64_t boot;              // of the machine that attached it last, 0 = not known
   uint32_t mirror_token;      // drawn anew when one copy of META goes on without the other
   uint32_t mean_file_blocks;  // META is planned for one file for each so many blocks; 0 = 4
-  uint64_t log_end;  // LogEnd, packed, if everything is in the metadata log and nothing is in use
+  uint64_t log_end;  // LogEnd, packed, if META is clean and all of it is in the log; else 0
   SegmentList regions[static_cast<size_t>(RegionKind::kCount)];
 };
 static_assert(sizeof(Superblock) <= kUnitSize);
 static_assert(std::has_unique_object_representations_v<Superblock>);
-inline constexpr uint64_t kNoBoot = ~uint64_t{0};  // of a META that the log is to replace
+inline constexpr uint64_t kNoBoot = ~uint64_t{0};  // `boot` of a META to be rebuilt from the log
 inline constexpr uint32_t kFeatureChecksums = 1;   // data checksums are kept
 inline constexpr uint32_t kFeatureMetaLog = 2;     // a metadata log is on the data device
 inline constexpr uint32_t kFeatureMirror = 4;      // META is kept twice
@@ -141,9 +141,9 @@ inline constexpr uint16_t kInlineExtent0 = 1;  // the inline extent slot 0 is in
 inline constexpr uint16_t kInlineExtent1 = 2;
 inline constexpr uint16_t kInlineSymlink = 4;   // the target is in the inline area
 inline constexpr uint16_t kTruncating = 8;      // blocks past size are being freed (resumed)
-inline constexpr uint16_t kHintedVStream = 16;  // vstream was said by someone, not inferred
+inline constexpr uint16_t kHintedVStream = 16;  // the vStream comes from a hint
 inline constexpr uint16_t kHasCapability = 32;  // security.capability is among the attributes
-// 64 is reserved: an inode that has it is refused.
+// The flag 64 is reserved: an inode that has it is refused.
 inline constexpr uint16_t kExtending = 128;  // written blocks past size become unwritten (resumed)
 
 // An inode, 256 bytes. Words 0–7 are the hot line; words 16–31 mean what the flags say and are
@@ -170,8 +170,8 @@ struct InodeImage {
   uint64_t parent;              // directories: InodeId of the parent
   uint64_t self;                // own InodeId
   uint64_t inline_xattr_bytes;  // of extended attributes in the inline area, 0 = none there
-  // A symlink target, or two ExtentSlots (words 16–23) and extended attributes (words 24–31); what
-  // can have neither, leaves all of it to the attributes.
+  // A symlink target, or two ExtentSlots (words 16–23) and extended attributes (words 24–31). In an
+  // inode that can have neither target nor extents, attributes may take all of it.
   uint64_t inline_area[16];
 };
 static_assert(sizeof(InodeImage) == kCellSize);
@@ -183,11 +183,11 @@ inline constexpr uint32_t kInlineExtents = 2;
 inline constexpr uint32_t kInlineSymlinkMax = 128;
 using InodeWords = std::array<uint64_t, kInodeWords>;
 
-// Seconds since 1901-12-13 in 34 bits (to 2446), nanoseconds in 30.
+// A PackedTime has the seconds since 1901-12-13 in 34 bits (to 2446) and nanoseconds in 30.
 inline constexpr int64_t kTimeBias = int64_t{1} << 31;
 
-// A directory slot. Names up to 48 bytes take one; longer ones continue in the slots that follow
-// in the same unit. A slot never moves: its number is the readdir cookie.
+// A directory slot. A name of up to 48 bytes takes one; a longer name continues in the slots that
+// follow in the same unit. A slot never moves: readdir cookies are made from its number.
 struct DirSlot {
   uint64_t inode;  // InodeId | type << 56 | kContinuation; 0 = free. Stored last.
   uint32_t name_hash;
@@ -201,10 +201,10 @@ inline constexpr uint64_t kContinuation = uint64_t{1} << 63;  // type is 4 bits,
 inline constexpr uint32_t kDirSlotName = 48;
 inline constexpr uint32_t kContinuationName = 56;
 
-// An extent: `length` blocks of the file from file_block on are the device's from block on.
+// An extent maps `length` blocks of the file, from file_block on, to the device's from `block` on.
 struct ExtentSlot {
   uint64_t head;   // file_block (40 bits) | kExtent* << 40 | vStream << 48; 0 = free
-  uint64_t block;  // device block; one day, with a flag, an offset in META
+  uint64_t block;  // device block
   uint32_t length;
   uint32_t checksum;  // CRC32C of the slot with this field zero
   uint64_t reserved;
@@ -263,7 +263,7 @@ struct DataLabel {
 
 inline constexpr uint64_t kLabelOffset[2] = {0, 2048};  // of its two copies in the first block
 
-// How often META was attached to this DATA: the last sector of the label's block.
+// Counts how often META was attached to this DATA. It lies in the last sector of the label's block.
 struct AttachmentRecord {
   uint64_t magic;
   uint64_t count;

@@ -27,7 +27,7 @@ struct LogChunkHeader {
 static_assert(sizeof(LogChunkHeader) == 64);
 static_assert(std::has_unique_object_representations_v<LogChunkHeader>);
 
-// The record with this sequence holds good if the block does (DataCondition).
+// The record with this sequence counts only if the block meets this condition (DataCondition).
 struct LogCondition {
   uint64_t sequence;
   uint64_t block;
@@ -52,10 +52,10 @@ struct SnapshotHeader {
 static_assert(sizeof(SnapshotHeader) == 72);
 static_assert(std::has_unique_object_representations_v<SnapshotHeader>);
 
-// How far the log reached beyond the start of its newest snapshot. The superblock keeps it in a
+// How far the log reaches beyond the start of its newest snapshot. The superblock keeps it in one
 // word.
 struct LogEnd {
-  static constexpr unsigned kBits = 24;  // of either length; the generation has the rest
+  static constexpr unsigned kBits = 24;  // bits of either length; the generation has the rest
 
   uint64_t generation = 0;  // of the snapshot
   uint64_t chunks = 0, blocks = 0;
@@ -69,7 +69,8 @@ struct LogEnd {
     constexpr uint64_t kLength = (uint64_t{1} << kBits) - 1;
     return {word >> 2 * kBits, word >> kBits & kLength, word & kLength};
   }
-  // Whether it is that of this snapshot's generation, as far as a word can tell.
+  // Returns whether this is the end of the log after a snapshot of that generation, as far as the
+  // bits that are kept tell.
   constexpr bool is_after(uint64_t snapshot) const {
     return generation == snapshot << 2 * kBits >> 2 * kBits;
   }

@@ -25,9 +25,10 @@ class LogReader {
   LogReader(const DataLabel& label, const SnapshotHeader& snapshot, LogDevice& device)
       : label_(label), device_(device), next_(snapshot.first_chunk), at_(snapshot.first_block) {}
 
-  // Nothing at the end. Errors: the device's.
+  // Reads the next chunk. nullopt: the log ends here. Errors: the device's.
   Result<std::optional<LogChunk>> next();
-  // From the snapshot's first block to the end of what was read, whole turns included.
+  // Returns the blocks from the snapshot's first block to the end of the last chunk read. Blocks
+  // that are passed again in a further turn of the ring count again.
   uint64_t blocks() const { return blocks_; }
 
  private:

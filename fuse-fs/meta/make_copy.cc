@@ -1,5 +1,5 @@
-// A second copy of META, made from one that is current. Its superblocks come last: until then it
-// says of itself that it is unfinished, whatever the power does.
+// Makes a second copy of META from a current one. The copy gets its superblocks last.
+// After a crash: until then the copy is marked as unfinished.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -27,7 +27,8 @@ Result<void> mark_unfinished(pmem::Region& region) {
   return region.sync();
 }
 
-// What follows the marks, or a cut in the stores of the new superblocks could leave the old ones.
+// Clears the superblocks after their marks. Otherwise a crash in the stores of the new superblocks
+// could leave the old ones.
 pmem::Flushed clear_superblocks(pmem::Region& region) {
   constexpr uint64_t kRest = round_up(sizeof(Superblock), kWordSize) - kWordSize;
   pmem::Flushed flushed;

@@ -1,8 +1,8 @@
-// Reading objects that know whether they are whole from a META that may be kept twice: the one
-// place where damage in one copy is mended from the other.
+// Reads objects that have checksums from a META that may be kept twice, and mends a damaged copy
+// from the other.
 //
-// Thread safety: as the object's; whoever reads it holds what keeps it from changing.
-// What a crash leaves: the damage, or a part of it; the next read mends it again.
+// Thread safety: the object's. Requires: the caller keeps the object from changing meanwhile.
+// After a crash: the damage, or a part of it, is still there; the next read mends it.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -16,7 +16,8 @@
 
 namespace streamfs::meta {
 
-// A word that publishes an object, in any copy: what one side lost is not free.
+// Returns whether any copy publishes an object at this word. An object that one copy has lost is
+// not free space.
 inline bool published(const pmem::Region& region, uint64_t offset) {
   for (size_t copy = 0; copy < region.copies(); ++copy) {
     if (region.copy(copy).load(offset) != 0) return true;
@@ -24,7 +25,7 @@ inline bool published(const pmem::Region& region, uint64_t offset) {
   return false;
 }
 
-// Takes the bytes of copy `from` for the right ones.
+// Gives the other copy these bytes of copy `from`.
 inline void mend(const pmem::Region& region, const char* what, size_t from, uint64_t offset,
                  uint64_t length) {
   if (!region.equalise(from, offset, length)) return;
@@ -33,13 +34,14 @@ inline void mend(const pmem::Region& region, const char* what, size_t from, uint
                offset);
 }
 
-// Whether a read stops at a first copy that is whole, as all do but a scrub's and a check's, which
-// also mend the others.
+// kFirst: a read stops at the first copy that is whole. kAll: it also mends the other copies;
+// scrubs and checks do that.
 enum class Look : uint8_t { kFirst, kAll };
 
-// read(copy) returns a Result: EIO says damaged, any other error that nothing is there.
-// length(result): how many bytes that result was read from. A whole object counts for more than
-// none, and none for more than a damaged one.
+// Reads an object from a copy that has it whole. read(copy) returns a Result: EIO means that the
+// object is damaged, any other error that nothing is there. length(result) returns how many bytes
+// that result was read from. A whole object counts for more than none, and none for more than a
+// damaged one.
 template <typename Read, typename Length>
 auto read_mended(const pmem::Region& region, const char* what, uint64_t offset, Look look,
                  Read&& read, Length&& length) {

@@ -27,7 +27,8 @@
 namespace streamfs::meta {
 namespace {
 
-// From where the log after one began to where that after the next did.
+// Returns the blocks from the start of the log after `older` to the start of the log after
+// `newest`.
 uint64_t blocks_between(const SnapshotHeader& older, const SnapshotHeader& newest, uint64_t ring) {
   const uint64_t apart = (newest.first_block + ring - older.first_block) % ring;
   return apart == 0 && older.first_chunk != newest.first_chunk ? ring : apart;
@@ -73,7 +74,8 @@ Result<std::unique_ptr<MetadataLog>> MetadataLog::attach(pmem::Region& region,
   return log;
 }
 
-// Only if both snapshots belong to one run of chunk numbers; otherwise the log begins anew.
+// Goes on with the log if both snapshots belong to one run of chunk numbers. Otherwise the log
+// begins anew.
 void MetadataLog::go_on(const SnapshotHeader& newest, const SnapshotHeader& older,
                         const LogEnd& end) {
   const bool is_known = newest.generation != 0 && end.is_after(newest.generation);
@@ -104,8 +106,8 @@ Result<void> MetadataLog::begin_locked() {
   return {};
 }
 
-// A restore reads the old log until the first snapshot counts. That one takes the area of the
-// snapshot that a restore would not begin with.
+// Passes the old log, which a restore reads until the first new snapshot counts. That snapshot
+// takes the area of the one that a restore would not begin with.
 Result<void> MetadataLog::pass_old_log() {
   SFS_ASSIGN(const SnapshotChoice choice, choose_snapshot(geometry_, label_, device_));
   const SnapshotHeader& snapshot = choice.snapshot;
@@ -159,8 +161,8 @@ Result<MetadataLog::Shipped> MetadataLog::ship_to_settle() {
   return shipped;
 }
 
-// In the order of sequences, whatever a snapshot between two chunks ships by itself: records leave
-// the queue only when their chunk is the next to be written.
+// Ships in the order of sequences, although a snapshot between two chunks ships records too:
+// records leave the queue only when their chunk is the next to be written.
 Result<MetadataLog::Shipped> MetadataLog::ship_locked() {
   const uint64_t target = journal_.quiesce().value;
   {
@@ -198,7 +200,7 @@ uint64_t MetadataLog::blocks_of(const Chunk& chunk) {
                       kBlockSize);
 }
 
-// As many of the first records as a chunk holds, in order, none after `last_sequence`.
+// Takes as many of the first records as a chunk holds, in order, and none after `last_sequence`.
 std::vector<MetadataLog::Pending> MetadataLog::take_pending(uint64_t last_sequence) {
   const MutexLock lock(pending_mutex_);
   uint64_t bytes = sizeof(LogChunkHeader);
@@ -223,7 +225,7 @@ void MetadataLog::drop_pending(TxId through) {
   std::erase_if(pending_, [&](const Pending& record) { return record.sequence <= through.value; });
 }
 
-// Where a chunk of so many blocks begins: it never crosses the end of the ring.
+// Returns where a chunk of so many blocks begins. A chunk never crosses the end of the ring.
 uint64_t MetadataLog::place_of(uint64_t blocks) const {
   const uint64_t ring = label_.log_blocks;
   return head_block_ % ring + blocks > ring ? round_up(head_block_, ring) : head_block_;
@@ -233,7 +235,7 @@ bool MetadataLog::has_room(uint64_t blocks) const {
   return place_of(blocks) + blocks - needed_from_ <= label_.log_blocks;
 }
 
-// Whether a snapshot is taken before this chunk.
+// Returns whether a snapshot must be taken before this chunk.
 bool MetadataLog::is_due(const Chunk& chunk) const {
   const uint64_t blocks = blocks_of(chunk);
   return head_block_ + blocks - snapshot_at_ > snapshot_due() || !has_room(blocks);
@@ -277,9 +279,9 @@ void MetadataLog::made_durable(const Shipped& shipped) {
   conditions_.settle(shipped.settled);
 }
 
-// Records are committed meanwhile, and pages may have caught them. They are therefore durable in
-// the log before a restore may begin with this snapshot. If they outrun the log, they are made to
-// wait.
+// Commits go on meanwhile, and pages may have their changes. The records of these commits are
+// therefore durable in the log before a restore may begin with this snapshot. If commits outrun the
+// log, they have to wait.
 Result<void> MetadataLog::take_snapshot() {
   snapshotting_ = true;
   Result<void> done = write_snapshot_beside();
@@ -297,7 +299,8 @@ SnapshotHeader MetadataLog::next_snapshot(TxId as_of) const {
   return header;
 }
 
-// The newest snapshot is enough from here on: the other one's log may be overwritten.
+// Gives up the older snapshot, so that its log may be overwritten. From here on only the newest one
+// is left.
 Result<void> MetadataLog::give_up_older() {
   SFS_TRY(clear_snapshot(label_, snapshot_generation_ + 1, device_));
   const uint64_t ring = label_.log_blocks;
@@ -312,7 +315,7 @@ Result<void> MetadataLog::give_up_older() {
 Result<void> MetadataLog::write_snapshot_beside() {
   SFS_TRY(give_up_older());
   const uint64_t from = head_block_;
-  // Pages are looked for after that: they hold all that the header says they do.
+  // Pages are looked for after that, so they hold every record that the header promises.
   const SnapshotHeader begun = next_snapshot(journal_.quiesce());
   const std::vector<uint64_t> pages = used_pages_.look(geometry_);
   SFS_ASSIGN(const SnapshotHeader header,
@@ -321,7 +324,7 @@ Result<void> MetadataLog::write_snapshot_beside() {
   return snapshot_written(header, from);
 }
 
-// Commits wait. Both areas then hold everything, so no restore needs a pending record.
+// Makes commits wait. Both areas then hold everything, so no restore needs a pending record.
 Result<void> MetadataLog::write_both_snapshots() {
   const Journal::Stopped stopped(journal_);
   const TxId last = journal_.last();
@@ -348,12 +351,13 @@ Result<void> MetadataLog::snapshot_written(const SnapshotHeader& header, uint64_
   snapshot_chunk_ = header.first_chunk;
   snapshot_at_ = from;
   snapshot_blocks_ = snapshot_bytes(header) / kBlockSize;
-  made_durable({TxId{header.sequence}, TxId{settled}});  // its flushes were of the data too
+  made_durable({TxId{header.sequence}, TxId{settled}});  // its flushes covered the data too
   return {};
 }
 
-// The log is live to the device, and copied with the data that it lies among: so it is kept short,
-// as far as snapshots cost half of what it does.
+// Returns how long the log may get after a snapshot. The device counts the log as live, and copies
+// it with the data around it, so the log is kept short: twice a snapshot, so that snapshots cost
+// half as much as the log.
 uint64_t MetadataLog::snapshot_due() const {
   constexpr uint64_t kLeast = 128;
   const uint64_t half = label_.log_blocks / 2;

@@ -1,26 +1,26 @@
-// The metadata log: enough on the data device to rebuild META when META is lost (class volatile, or
-// asked for). Fuzzy snapshots of META plus every journal record since the older one's start.
+// The metadata log keeps enough on the data device to rebuild META if META is lost: fuzzy snapshots
+// of META, and every journal record since the older snapshot began.
 //
 //   journal commit ──sink──► pending (memory) ──ship()──► log blocks ──device flush──► durable
 //
-// On the device (places from the DataLabel): two snapshot areas, which grow with META, and a ring
-// of log chunks. A chunk is one or more blocks: LogChunkHeader, then records each followed by its
-// bodies, padded. Chunks carry a consecutive number; the newest snapshot names the chunk number at
-// its start. Snapshots leave out superblocks, rings and the checksum array: restored data is
-// accepted as read and checksummed again on first read.
+// On the device (at the places in the DataLabel) there are two snapshot areas, which grow with
+// META, and a ring of log chunks. A chunk is one or more blocks: a LogChunkHeader, then records,
+// each followed by its bodies, then conditions, padded. Chunks are numbered consecutively; each
+// snapshot names the first chunk after its start. Snapshots leave out superblocks, rings and the
+// checksum array: restored data is accepted as read and checksummed again on first read.
 //
 // Thread safety: any thread. ship() and snapshot() do device I/O and may wait; append() (the
 // journal's sink) does neither.
 //
-// What a crash leaves: after a device flush that follows ship(), a restore has every record that
-// was committed before ship() was called. The caller ships, flushes and settles before it trims or
+// After a crash: once a device flush has followed ship(), a restore has every record that was
+// committed before ship() was called. The caller ships, flushes and settles before it trims or
 // reuses a block, so a restored file never shows another file's bytes.
 //
 // Conditional records: see conditional_record.h.
 //
 // Either snapshot area alone is enough. The log since the older snapshot stays on the device, in
-// the order of sequences, and a condition is settled by a chunk only, never by a snapshot: so a
-// restore that begins with the older snapshot ends at the same record.
+// the order of sequences. Conditions are settled by chunks only, never by a snapshot. A restore
+// that begins with the older snapshot therefore ends at the same record.
 #pragma once
 
 #include <cstdint>
@@ -42,56 +42,63 @@
 
 namespace streamfs::meta {
 
-// The data device: the log's blocks, and, to read, those that its conditions name. Synchronous;
-// lengths are whole blocks.
+// The data device as the log uses it: it reads and writes the log's blocks, and reads the blocks
+// that conditions name. Synchronous; lengths are whole blocks.
 class LogDevice {
  public:
   virtual ~LogDevice() = default;
   virtual Result<void> write(BlockNo first, ConstBytes bytes) = 0;
   virtual Result<void> read(BlockNo first, Bytes bytes) = 0;
   virtual Result<void> flush() = 0;
-  // Frees blocks that the log will not read: their content may change.
+  // Tells the device that the log will not read these blocks again: their content may change.
   virtual void discard(BlockNo /*first*/, uint64_t /*count*/) {}
 };
 
 class MetadataLog {
  public:
-  // Attaches to the journal (set_sink), before the first commit after recovery. If `end` says where
-  // everything that was committed ended in the log, it goes on there; 0: it has to begin().
+  // Attaches to the journal (set_sink). `end` is the LogEnd, packed, of a log that has everything
+  // committed; the log goes on there. If it is 0 or does not fit the snapshots, the log must
+  // begin(). Requires: no commit since the recovery.
   static Result<std::unique_ptr<MetadataLog>> attach(pmem::Region& region, const Geometry& geometry,
                                                      Journal& journal, LogDevice& device,
                                                      const DataLabel& label, uint64_t end);
-  // That, anew, and begin().
+  // Attaches, and begins the log anew: attach() with 0 as `end`, then begin().
   static Result<std::unique_ptr<MetadataLog>> start(pmem::Region& region, const Geometry& geometry,
                                                     Journal& journal, LogDevice& device,
                                                     const DataLabel& label);
   ~MetadataLog();
 
-  // Takes two snapshots, so that a restore from either area finds this log. Every other call below
-  // does that first, too. Requires: nothing else on the data device has changed since the mount.
+  // Takes two snapshots, so that a restore from either area finds this log. ship(),
+  // ship_to_settle(), snapshot() and renew() also begin first, if need be.
+  // Requires: nothing else on the data device has changed since the mount.
   Result<void> begin();
-  // LogEnd, packed, for attach(): with everything shipped and settled.
+  // Returns the LogEnd, packed, for attach(); 0: the log has not begun. Requires: everything is
+  // shipped and settled.
   uint64_t end();
 
-  // What the log now holds: durable after the caller's device flush; tell it by made_durable().
+  // The state after a ship(). The caller flushes the device, which makes it durable, and then calls
+  // made_durable().
   struct Shipped {
     TxId last;     // every record up to it
     TxId settled;  // conditions up to it are settled
   };
-  // Writes every pending record. Takes a snapshot first when the log since the last one is twice as
-  // long as that, or half of the ring. Errors leave the records pending. After a chunk failed to be
-  // written nothing more is shipped: the chunk may have arrived, and a restore would go on with it.
+  // Writes every pending record. If the log since the last snapshot would exceed snapshot_due()
+  // (about twice a snapshot, half of the ring at most), it takes a snapshot first.
+  // Errors: those of the device; the records stay pending. After a failed write of a chunk nothing
+  // more is shipped, because the chunk may have arrived and a restore would go on with it.
   Result<Shipped> ship();
-  // The same; with none pending it writes a chunk all the same, if that settles something.
+  // Does the same. If durable records are not yet settled by the last chunk, it writes one more
+  // chunk, without records, that settles them.
   Result<Shipped> ship_to_settle();
   void made_durable(const Shipped& shipped);
   const OpenConditions& conditions() const { return conditions_; }
   TxId durable() const { return TxId{durable_.load(std::memory_order_acquire)}; }
-  // Before the geometry is extended to this label's: snapshots of what is new have room from now.
+  // Takes the label of a grown META, so that snapshots of it have room. Called before the geometry
+  // is extended.
   void grow(const DataLabel& label);
   // Takes one snapshot of everything committed.
   Result<void> snapshot();
-  // Takes two: no restore reads a record that was committed before the call.
+  // Takes two snapshots. No restore then reads a record that was committed before the call.
   Result<void> renew();
   uint64_t bytes_written() const { return bytes_written_.load(std::memory_order_relaxed); }
 
@@ -145,11 +152,11 @@ class MetadataLog {
   uint64_t next_chunk_ SFS_GUARDED_BY(ship_mutex_) = 1;
   uint64_t head_block_ SFS_GUARDED_BY(ship_mutex_) = 0;   // in the log area, grows for ever
   uint64_t snapshot_at_ SFS_GUARDED_BY(ship_mutex_) = 0;  // head_block_ when the last began
-  // head_block_ when the older of the two began. No chunk overwrites the log from here on.
+  // head_block_ when the older snapshot began. No chunk overwrites the log from here on.
   uint64_t needed_from_ SFS_GUARDED_BY(ship_mutex_) = 0;
   uint64_t snapshot_blocks_ SFS_GUARDED_BY(ship_mutex_) = 0;  // of the last; 0: not known
   uint64_t snapshot_generation_ SFS_GUARDED_BY(ship_mutex_) = 0;
-  uint64_t snapshot_chunk_ SFS_GUARDED_BY(ship_mutex_) = 0;  // next_chunk_ then
+  uint64_t snapshot_chunk_ SFS_GUARDED_BY(ship_mutex_) = 0;  // next_chunk_ when the last began
   std::atomic<bool> begun_{false};
   uint64_t shipped_ SFS_GUARDED_BY(ship_mutex_) = 0;
   uint64_t settled_ SFS_GUARDED_BY(ship_mutex_) = 0;  // as the last chunk says
@@ -159,10 +166,10 @@ class MetadataLog {
   std::atomic<uint64_t> bytes_written_{0};
 };
 
-// Rebuilds META from the data device: geometry from the label, the newest whole snapshot, the log
-// after it. The region has at least the label's META size. The superblocks are written last.
-// Errors: ENODATA (no log or no snapshot), EIO (no snapshot is whole, or the log is damaged before
-// its end).
+// Rebuilds META from the data device: the geometry is that of the label; a whole snapshot
+// (choose_snapshot()) and the log after it give the content. The superblocks are written last.
+// Errors: ENODATA, there is no log or no snapshot; ENOSPC, the region is smaller than the label's
+// META; EIO, the label is damaged, no snapshot is whole, or the log is damaged before its end.
 struct Restored {
   uint64_t snapshot_generation = 0, records = 0;
   std::string damage;        // of the snapshots; empty: none was found

@@ -75,7 +75,7 @@ std::optional<uint64_t> Orphans::pick(Part& part, InodeId id) {
   return slot;
 }
 
-// And the part gets what else is free of the slot's line.
+// Takes a slot, and gives the part the other free slots of the slot's cache line.
 Result<uint64_t> Orphans::pick_from_chain(Part& part, InodeId id) {
   const MutexLock lock(mutex_);
   if (free_.empty()) collect();
@@ -100,7 +100,7 @@ void Orphans::collect() {
   std::ranges::sort(free_, std::greater{});  // the slots of a line beside each other again
 }
 
-// Once in 504 nameless inodes, in a record of its own.
+// Adds a unit of 504 slots to the list, in a record of its own.
 Result<void> Orphans::grow() {
   SFS_ASSIGN(Heap::Claim unit, heap_.take(Heap::Purpose::kMust));
   Transaction tx(heap_.store().region);

@@ -1,13 +1,16 @@
-// Inodes without a name that still exist: removed while open, unnamed, or being freed. A crash
-// frees them at the next mount. A word a slot in chained kOrphans units; 0 = free slot. Opening
-// reads the first unit; the others are read when a slot is wanted or an inode leaves the list.
+// The list of inodes that exist without a name: removed while open, created without a name, or
+// being freed. In META it is a chain of kOrphans units with a word for each slot; 0 = free slot.
+// Opening reads the first unit. The other units are read when a slot is wanted or an inode leaves
+// the list.
 //
-// In memory the list is in parts, an inode in that of its heap unit, and each part takes free slots
-// a cache line of META at a time: threads whose inodes lie apart (InodeSlots) seldom meet here.
+// In memory the list has parts, and an inode belongs to the part of its heap unit. Each part takes
+// free slots a cache line of META at a time. Threads whose inodes lie apart (InodeSlots) therefore
+// seldom contend here.
 //
-// Thread safety: all methods, any thread; the chain's mutex is before the parts', which are leaves,
-// and before the heap's and the journal's.
-// What a crash leaves: the list changes in the record that takes the last name, or gives the first.
+// Thread safety: any thread may call any method. The chain's mutex is taken before those of the
+// parts, which are leaves, and before those of the heap and the journal.
+// After a crash: the list is as after the last record that took an inode's last name or gave it its
+// first. The next mount frees the inodes on it.
 #pragma once
 
 #include <array>
@@ -30,7 +33,7 @@ class Orphans {
  public:
   static constexpr size_t kParts = 16;
 
-  // A free slot for one inode, or none. Dropped without keep(), it goes back.
+  // Holds a free slot for one inode, or none. The slot goes back unless keep() is called.
   class Claim {
    public:
     Claim() = default;
@@ -57,10 +60,10 @@ class Orphans {
   Result<void> load(uint64_t head);  // EIO: broken chain
 
   Result<Claim> claim(InodeId id);  // ENOSPC, EROFS
-  // The inode leaves the list: put_remove in the record, removed after its commit.
+  // Take an inode off the list: put_remove() adds that to a record, removed() follows its commit.
   void put_remove(Transaction& tx, InodeId id);
   void removed(InodeId id);
-  // Those that were on the list when it was opened, and still are.
+  // Returns the inodes that were on the list when it was opened and still are.
   std::vector<InodeId> leftovers();
 
  private:
@@ -83,7 +86,7 @@ class Orphans {
   Mutex mutex_;  // the chain's
   uint64_t last_unit_ SFS_GUARDED_BY(mutex_) = 0, units_ SFS_GUARDED_BY(mutex_) = 0;
   uint64_t next_unit_ SFS_GUARDED_BY(mutex_) = 0;      // not read yet; 0 = all are
-  std::vector<InodeId> found_ SFS_GUARDED_BY(mutex_);  // when read
+  std::vector<InodeId> found_ SFS_GUARDED_BY(mutex_);  // in the units when they were read
   std::vector<uint64_t> free_ SFS_GUARDED_BY(mutex_);  // META offsets, of no part
 };
 

@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kMaskWords = 3;
 constexpr uint64_t kCellWords = kCellSize / kWordSize;
 
-// Words of `count` patches at the start of `words`, or nothing when they do not fit.
+// Returns the words of `count` patches at the start of `words`, or nullopt if they do not fit.
 std::optional<uint64_t> patch_words(std::span<const uint64_t> words, uint32_t count) {
   uint64_t at = 0;
   for (uint32_t i = 0; i < count; ++i) {

@@ -1,6 +1,5 @@
-// A journal record as bytes: encoded from a transaction, and read back section by section with
-// every count and offset checked, because a ring is media. Thread safety: pure functions over their
-// arguments.
+// Journal records as bytes. A record is read section by section, and every count and offset is
+// checked, because a ring is media. Thread safety: pure functions over their arguments.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +17,33 @@
 namespace streamfs::meta {
 
 inline constexpr uint64_t kSequenceMask = (uint64_t{1} << 48) - 1;
-// More than a journal lives to give out: what says it has more is damage, and is not gone on from.
+// The largest sequence that is believed. A journal does not live to give out more, so a larger one
+// is damage.
 inline constexpr uint64_t kMaxSequence = kSequenceMask - (uint64_t{1} << 40);
 inline constexpr uint32_t kHeaderWords = sizeof(RecordHeader) / kWordSize;
 
 // A checked view of a record's words.
 class RecordView {
  public:
-  // Nothing unless the lengths of the sections add up to the record's; offsets are not checked.
+  // Returns nullopt unless the lengths of the sections add up to the record's. Offsets are not
+  // checked.
   static std::optional<RecordView> parse(std::span<const uint64_t> words);
 
   TxId sequence() const { return TxId{header_.sequence_words & kSequenceMask}; }
   const RecordHeader& header() const { return header_; }
   std::span<const uint64_t> words() const { return words_; }
   bool checksum_ok(uint32_t seed) const;
-  // CRC32C of the bodies as META holds them now; nothing if one lies outside the heap.
+  // Returns the CRC32C of the bodies as META holds them now. nullopt: a body lies outside of what a
+  // record may change.
   std::optional<uint32_t> body_checksum(const pmem::Region& region, const Geometry& geometry) const;
   std::span<const uint64_t> bodies() const { return bodies_; }
   void add_bodies(HomeBlocks& blocks) const;
-  // Heap units that it makes somebody's.
+  // Returns the heap units that the record gives to an object.
   std::vector<uint64_t> units_taken(const Geometry& geometry) const;
   std::span<const uint64_t> proofs() const { return proofs_; }
-  // Every offset a replay would touch is inside what a record may change.
+  // Returns whether a replay would touch only what a record may change.
   bool in_bounds(const Geometry& geometry) const;
-  // Stores the home words; in_bounds() holds.
+  // Stores the home words. Requires: in_bounds().
   void apply(pmem::Region& region, const Geometry& geometry) const;
   // Appends the offset of each home line that apply() touches, unsorted.
   void home_lines(const Geometry& geometry, std::vector<uint64_t>& lines) const;

@@ -1,4 +1,4 @@
-// Recovery: which records of the rings were committed, and making them home.
+// Recovery: finds the records of the rings that were committed, and makes them home.
 //
 //   scan each copy ──► newest first: committed? ──► give each copy what it lacks, fence ──►
 //   oldest first: apply ──► flush, fence ──► watermark
@@ -6,9 +6,9 @@
 // A record is committed if its own checksum holds and either a committed, younger record proves it
 // (its bodies may have changed since) or its bodies' checksum holds too.
 //
-// Where META is kept twice, any copy will do for either checksum. Home words change only in copies
-// that hold the record and its bodies durably, so that each of them alone can finish what a second
-// cut interrupts.
+// If META is kept twice, each of the two checksums may hold in either copy. Home words change only
+// in copies that hold the record and its bodies durably, so that each of them alone can finish what
+// a second crash interrupts.
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -39,20 +39,20 @@ struct Found {
   std::vector<size_t> absent;  // copies in which it is torn or missing
 };
 
-// What scan_rings() found parses.
+// Requires: scan_rings() has found the record, so it parses.
 RecordView view_of(const Found& record) {
   const auto view = RecordView::parse(record.words);
   if (!view) assertion_failed("a scanned record parses", __FILE__, __LINE__);
   return *view;
 }
 
-// The words of a whole record at the start of `rest`; none if there is none.
+// Returns the words of a whole record at the start of `rest`. Empty: there is none.
 std::span<const uint64_t> record_in(std::span<const uint64_t> rest, uint32_t seed) {
   const auto view = RecordView::parse(rest);
   return view && view->checksum_ok(seed) ? view->words() : std::span<const uint64_t>();
 }
 
-// Whole records above the watermark, from every line of every ring where one may begin.
+// Returns the whole records above the watermark. A record may begin at any line of a ring.
 std::vector<Found> scan_rings(const pmem::Region& region, const Geometry& geometry,
                               uint64_t watermark) {
   std::vector<Found> found;
@@ -74,7 +74,7 @@ std::vector<Found> scan_rings(const pmem::Region& region, const Geometry& geomet
   return found;
 }
 
-// What any copy holds whole, and which do not.
+// Returns the records that any copy holds whole, each with the copies that do not.
 std::vector<Found> scan_copies(const pmem::Region& region, const Geometry& geometry,
                                uint64_t watermark) {
   std::vector<Found> all = scan_rings(region.copy(0), geometry, watermark);
@@ -97,14 +97,14 @@ std::vector<Found> scan_copies(const pmem::Region& region, const Geometry& geome
   return all;
 }
 
-// A committed record and the copy that has its bodies; of a proved one, every copy had them when it
-// was acknowledged.
+// A committed record, and the copy that has its bodies. nullopt: the record is proved, so every
+// copy had the bodies when it was acknowledged.
 struct Committed {
   Found record;
   std::optional<size_t> bodies_of;
 };
 
-// The first copy with these bodies whole.
+// Returns the first copy that has these bodies whole.
 std::optional<size_t> whole_bodies(const RecordView& view, const pmem::Region& region,
                                    const Geometry& geometry) {
   for (size_t copy = 0; copy < region.copies(); ++copy) {
@@ -113,7 +113,7 @@ std::optional<size_t> whole_bodies(const RecordView& view, const pmem::Region& r
   return std::nullopt;
 }
 
-// Keeps the committed ones, in order.
+// Returns the committed records, in order.
 std::vector<Committed> committed_of(std::vector<Found> found, const pmem::Region& region,
                                     const Geometry& geometry) {
   std::unordered_set<uint64_t> proved;
@@ -147,7 +147,7 @@ pmem::Flushed store_record(pmem::Region& region, const Found& record) {
   return region.flush(record.offset, record.words.size() * kWordSize);
 }
 
-// Each copy gets the records and bodies that it lacks. Returns how many records that were.
+// Gives each copy the records and bodies that it lacks. Returns how many records that were.
 uint64_t complete_copies(pmem::Region& region, const std::vector<Committed>& committed) {
   uint64_t completed = 0;
   pmem::Flushed flushed;
@@ -183,8 +183,8 @@ void make_home(pmem::Region& region, const Geometry& geometry,
   region.fence(std::move(flushed));
 }
 
-// The youngest of the copies' watermarks: what it says was true of all of them before any of them
-// was stored.
+// Returns the youngest of the copies' watermarks. It was true of all copies before it was stored in
+// any of them.
 uint64_t youngest_watermark(const pmem::Region& region) {
   uint64_t watermark = 0;
   for (size_t copy = 0; copy < region.copies(); ++copy) {
@@ -206,12 +206,13 @@ Result<Recovery> recover_journal(pmem::Region& region, const Geometry& geometry)
   const uint64_t watermark = youngest_watermark(region);
   if (watermark > kMaxSequence) return Error{EIO, "the journal's watermark is damaged"};
   std::vector<Found> found = scan_copies(region, geometry, watermark);
-  // A record on a lost page would be taken for one that never was, for good.
+  // A record on a lost page would be taken for a record that never was committed, for good.
   if (!any_copy_was_read(region))
     return Error{EIO, std::to_string(region.lost()) + " pages of META are lost"};
   Recovery result{found.size(), 0, 0, watermark};
   if (found.empty() && region.alike(kWatermarkOffset, kWordSize)) return result;
-  // Past every record seen, committed or not: a torn one must never be taken up later.
+  // The new watermark is past every record seen, committed or not: a torn record must never be
+  // taken up later.
   if (!found.empty()) result.last_sequence = found.back().sequence;
   const std::vector<Committed> committed = committed_of(std::move(found), region, geometry);
   SFS_TRY(check_bounds(geometry, committed));

@@ -1,4 +1,4 @@
-// Rebuilding META from the data device: the newest snapshot, then every chunk after it.
+// Rebuilds META from the data device: the chosen snapshot, then every chunk after it.
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -26,16 +26,16 @@
 namespace streamfs::meta {
 namespace {
 
-// Records, each followed by its bodies, up to one that is not to be had.
+// Replays records, each followed by its bodies, up to the first one with an unmet condition.
 class Replay {
  public:
-  // Of records after `begin`, which the snapshot has, and before `end`.
+  // Replays the records after `begin` and before `end`. The snapshot has those up to `begin`.
   Replay(pmem::Region& region, const Geometry& geometry, uint64_t begin, uint64_t end)
       : region_(region), geometry_(geometry), begin_(begin), end_(end) {}
 
   Result<void> add(const std::vector<std::byte>& payload) {
     std::vector<uint64_t> words(payload.size() / kWordSize);
-    if (words.empty()) return {};  // and nowhere to copy from
+    if (words.empty()) return {};  // memcpy() must not get null
     std::memcpy(words.data(), payload.data(), words.size() * kWordSize);
     for (std::span<const uint64_t> rest(words); !rest.empty() && !ended_;) {
       const auto view = RecordView::parse(rest);
@@ -68,7 +68,7 @@ class Replay {
     return {};
   }
 
-  // A heap unit is zeroed before a record makes it somebody's, which no record tells.
+  // Zeroes the heap units that a record gives to an object, as Heap::take() did without a record.
   void zero_units(const RecordView& view) {
     for (const uint64_t unit : view.units_taken(geometry_))
       region_.store_zeroes(geometry_.unit_offset(unit), kUnitSize);
@@ -81,7 +81,7 @@ class Replay {
   bool ended_ = false;
 };
 
-// Label, snapshots and log lie one after another, before the data.
+// Returns whether label, snapshots and log lie one after another, before the data.
 bool places_make_sense(const DataLabel& label) {
   const uint64_t end = label.geometry.first_data_block;
   uint64_t next = 1;

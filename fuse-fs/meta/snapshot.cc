@@ -34,7 +34,7 @@ uint32_t header_checksum(SnapshotHeader header) {
   return crc32c(std::as_bytes(std::span(&header, 1)));
 }
 
-// The blocks of one snapshot area as if they lay together.
+// Reads and writes the blocks of a snapshot area as if they were adjacent.
 class Area {
  public:
   Area(const DataLabel& label, uint64_t generation, LogDevice& device)
@@ -122,7 +122,7 @@ Result<ReadHeader> read_header(const DataLabel& label, uint64_t generation, LogD
   return ReadHeader{{}, header.magic != 0};
 }
 
-// Gives each page, found whole, to `take` with its offset in META.
+// Gives each page to `take`, with its offset in META. Errors: EIO, the index or a page is damaged.
 template <typename Take>
 Result<void> read_pages(const Geometry& geometry, const DataLabel& label,
                         const SnapshotHeader& header, LogDevice& device, Take&& take) {

@@ -11,7 +11,7 @@
 namespace streamfs::meta {
 namespace {
 
-// Whether the log after `older` has every record that `newest` has in its pages.
+// Returns whether the log after `older` has every record that `newest` has in its pages.
 Result<bool> leads_to(const SnapshotHeader& older, const SnapshotHeader& newest,
                       const DataLabel& label, LogDevice& device) {
   if (!share_a_log(older, newest)) return false;

@@ -1,4 +1,4 @@
-// Which of the two snapshots a restore begins with.
+// Chooses the snapshot that a restore begins with.
 // Thread safety: pure functions over the device. Nothing is written.
 #pragma once
 
@@ -22,8 +22,8 @@ struct SnapshotChoice {
   bool found_header = false;
 };
 
-// The newest snapshot if it is whole; else the other one, if it is whole and the log after it
-// reaches everything that the newest was made of. Errors: the device's.
+// Returns the newest snapshot if it is whole; else the other one, if it is whole and the log after
+// it has every record that the newest has in its pages. Errors: the device's.
 Result<SnapshotChoice> choose_snapshot(const Geometry& geometry, const DataLabel& label,
                                        LogDevice& device);
 

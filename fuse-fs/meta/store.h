@@ -1,4 +1,4 @@
-// What every part of the engine works on. Thread safety: see each member; this only borrows.
+// The objects that every part of the engine works on; it borrows them. Thread safety: see each.
 #pragma once
 
 #include "fuse-fs/meta/geometry.h"

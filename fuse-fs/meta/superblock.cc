@@ -64,7 +64,7 @@ Result<Superblock> load_superblock(pmem::Region& region, bool repair) {
     if (a.state == CopyState::kForeign && b.state == CopyState::kForeign) {
       return Error{EINVAL, "META holds no streamfs filesystem"};
     }
-    // Another version's may be of another size, so that its checksum says nothing here.
+    // A superblock of another version may have another size: its checksum says nothing here.
     const bool alike = a.super.magic == b.super.magic && a.super.version == b.super.version;
     if (alike && !known_version(a.super.version)) return of_version(a.super.version);
     return Error{EIO, "both superblocks of META are damaged"};
@@ -79,7 +79,7 @@ Result<Superblock> load_superblock(pmem::Region& region, bool repair) {
 Result<void> store_superblock(pmem::Region& region, Superblock super) {
   ++super.generation;
   super.checksum = superblock_checksum(super);
-  // One copy is whole at every moment.
+  // The other copy is whole while one is stored.
   write_copy(region, kSuperOffset[1], super);
   write_copy(region, kSuperOffset[0], super);
   return {};

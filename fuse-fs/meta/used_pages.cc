@@ -19,7 +19,7 @@ constexpr std::array kSnapshotRegions{RegionKind::kBlockBitmap, RegionKind::kUnt
 constexpr uint64_t kStride = pmem::PageSet::kBits * kUnitSize;
 static_assert(kUnitSize == pmem::PageSet::kPageBytes);
 
-// Word by word, as others store meanwhile.
+// Reads word by word, because other threads may be storing.
 bool all_zero(const pmem::Region& region, uint64_t page) {
   for (uint64_t at = page; at < page + kUnitSize; at += kWordSize) {
     if (region.load(at) != 0) return false;
@@ -27,7 +27,8 @@ bool all_zero(const pmem::Region& region, uint64_t page) {
   return true;
 }
 
-// Looks at those of which `may_hold(offset, length)` says so, asked of many pages before of each.
+// Adds the used pages of a region. Reads only pages for which `may_hold(offset, length)` is true;
+// it is asked about many pages at once before it is asked about each.
 template <typename MayHold>
 void add_used(const pmem::Region& region, const Geometry& geometry, RegionKind kind,
               const MayHold& may_hold, std::vector<uint64_t>& pages) {

@@ -1,5 +1,5 @@
-// Which pages of META hold anything: what a snapshot of it has.
-// Thread safety: META may change meanwhile. Crash: memory only.
+// Finds the pages of META that hold anything. A snapshot consists of them.
+// Thread safety: META may change meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace streamfs::meta {
 
-// What a restore can do without: a log's snapshot leaves the checksum array out, and so what is
-// restored is accepted as read.
+// A snapshot of the metadata log leaves the checksum array out; restored data is then accepted as
+// read.
 enum class SnapshotScope : uint8_t { kWithoutChecksums, kWithChecksums };
 
-// Offsets in META. Looks at all of it.
+// Returns the META offsets of the pages in use. Reads all of META.
 std::vector<uint64_t> used_pages(const pmem::Region& region, const Geometry& geometry,
                                  SnapshotScope scope);
 
-// For who asks again and again, as looking at gigabytes costs more than most snapshots. The first
-// look is at all of it; the others at what held something then, or was changed since this was made.
-// One look at a time.
+// Finds them again and again, because reading gigabytes costs more than most snapshots do. The
+// first look() reads all of META. Later ones read only the pages that held something then or may
+// have changed since this object was made.
+// Thread safety: one look() at a time.
 class UsedPages {
  public:
   explicit UsedPages(pmem::Region& region) : region_(region) { region.note_changes(); }

@@ -1,6 +1,6 @@
-// Which lines hold bodies younger than the watermark: a record that changes one must prove it. Kept
-// a heap unit at a time, because that is what most bodies fill.
-// Thread safety: any thread; a leaf mutex per shard. Crash: memory only.
+// Knows which lines of META hold bodies younger than the watermark: a record that changes such a
+// line must carry a proof. Lines are kept by heap unit, because bodies mostly fill whole units.
+// Thread safety: any thread; a leaf mutex per shard.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class Journal::YoungBodies {
     return tx > shard.forgotten ? std::optional(tx) : std::nullopt;
   }
 
-  // by_age is nearly sorted: a unit left behind by a younger neighbour goes at the next call.
+  // by_age is only nearly sorted: a unit behind a younger entry goes at the next call.
   void forget_up_to(TxId tx) {
     for (Shard& shard : shards_) {
       const MutexLock lock(shard.mutex);
@@ -52,7 +52,7 @@ class Journal::YoungBodies {
         const auto found = shard.young.find(next->second);
         if (found != shard.young.end() && found->second.youngest <= tx) shard.young.erase(found);
       }
-      shard.by_age.erase(shard.by_age.begin(), next);  // nearly all: a checkpoint forgets what is
+      shard.by_age.erase(shard.by_age.begin(), next);  // after a checkpoint, nearly all of them
     }
   }
 
@@ -61,7 +61,7 @@ class Journal::YoungBodies {
     std::array<TxId, kUnitSize / kLineSize> lines{};  // 0: none
     TxId youngest;
   };
-  struct alignas(kLineSize) Shard {  // neighbours are others'
+  struct alignas(kLineSize) Shard {  // shares no cache line with another
     mutable Mutex mutex;             // leaf
     TxId forgotten SFS_GUARDED_BY(mutex);
     std::unordered_map<uint64_t, Unit> young SFS_GUARDED_BY(mutex);

@@ -28,7 +28,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
 }
 
-// The separator and what no terminal should see become '_'.
+// Replaces separators and bytes that no terminal should get by '_'.
 std::string clean(std::string_view text) {
   std::string out(text);
   for (char& c : out) {

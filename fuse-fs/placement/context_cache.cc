@@ -22,7 +22,7 @@ namespace {
 
 using Seen = LifetimeTable::Seen;
 
-// The true lifetime lies between these, in pages.
+// Limits of the true lifetime, in pages.
 struct Bounds {
   double low, high;
 };

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, kLifeMost + 1> kHints{
 constexpr std::array<double, 6> kShares{0, 0, 1.0 / 64, 1.0 / 8, 1, 8};  // of the device
 constexpr std::array<std::string_view, 7> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 constexpr std::string_view kLife = "life-";
-constexpr double kPagesMost = 0x1p50;  // names are anyone's to choose; bytes still fit 63 bits
+constexpr double kPagesMost = 0x1p50;  // users choose names freely; bytes still fit 63 bits
 
 }  // namespace
 

@@ -34,7 +34,7 @@ constexpr uint64_t count_of(uint32_t mask) {
   return static_cast<uint64_t>(std::popcount(mask));
 }
 
-// Bits of the unit's pages that [first, last) covers.
+// Returns the bits of the unit's pages that [first, last) covers.
 constexpr uint32_t mask_of(uint64_t unit, uint64_t first, uint64_t last) {
   const uint64_t base = unit * kStampPages;
   const uint64_t from = std::max(first, base) - base;
@@ -61,8 +61,8 @@ LifetimeTable::LifetimeTable(uint64_t capacity_blocks)
 
 LifetimeTable::~LifetimeTable() = default;
 
-// A piece is an eighth of what there is or more, so that the pieces last. Where there is no memory,
-// blocks have no stamps: nothing is learnt from them.
+// A new piece has at least an eighth of the present units, so that kPiecesMax pieces last. If there
+// is no memory, blocks have no stamps and nothing is learnt from them.
 void LifetimeTable::grow(uint64_t capacity_blocks) {
   const uint64_t there = units_.load(kRelaxed);
   const uint64_t wanted = div_round_up(capacity_blocks, kStampPages);
@@ -83,7 +83,8 @@ std::atomic<uint64_t>& LifetimeTable::stamp(uint64_t unit) const {
   assertion_failed("a unit of the table", __FILE__, __LINE__);
 }
 
-// Signed: another thread's stamp may be a little ahead of the clock this one has seen.
+// The age is signed, because another thread's stamp may be a little ahead of the clock that this
+// thread has seen.
 uint64_t LifetimeTable::written_at(uint32_t stamp_clock) const {
   const uint64_t clock = now();
   const auto age = static_cast<int32_t>(static_cast<uint32_t>(clock) - stamp_clock);
@@ -113,8 +114,8 @@ void LifetimeTable::died(BlockNo first, uint64_t pages) {
   }
 }
 
-// Exchanges a unit's stamp, then moves the counts from what was there to what is there: since the
-// exchange is atomic, every stamp enters the sums once and leaves them once.
+// Exchanges a unit's stamp, then moves the counts from the old stamp to the new one. The exchange
+// is atomic, so every stamp enters the sums once and leaves them once.
 void LifetimeTable::replace(std::atomic<uint64_t>& unit, uint32_t dying, uint32_t newborn,
                             VStreamId vstream) {
   const uint64_t clock = now();
@@ -146,9 +147,9 @@ void LifetimeTable::enter(uint64_t stamp) {
   counts.written_sum.fetch_add(count_of(live_of(stamp)) * written_at(clock_of(stamp)), kRelaxed);
 }
 
-// The survivors of a unit carry their age into its new stamp. What the stamp cannot carry (all of
-// it under another vStream, a rounding else) stays with the old one as exposure without a death,
-// so that no exposure is ever lost.
+// The survivors of a unit carry their age into its new stamp. Age that the stamp cannot carry (all
+// of it if the vStream changes, else a rounding) stays with the old vStream as exposure without a
+// death, so that no exposure is ever lost.
 void LifetimeTable::carry_age(uint64_t old, uint64_t next, uint32_t surviving, uint64_t clock) {
   const uint64_t had = count_of(surviving) * (clock - written_at(clock_of(old)));
   const bool same = next != 0 && vstream_of(next) == vstream_of(old);
@@ -157,7 +158,7 @@ void LifetimeTable::carry_age(uint64_t old, uint64_t next, uint32_t surviving, u
   (*counts_)[vstream_of(old)].dead_sum.fetch_add(had - carried, kRelaxed);
 }
 
-// The mean write time of the pages that live on and of those born now.
+// Returns the mean write time of the surviving pages and the new ones.
 uint32_t LifetimeTable::shared_clock(uint64_t old, uint32_t live, uint16_t owner,
                                      uint64_t clock) const {
   const uint32_t surviving = live_of(old) & live;
@@ -284,7 +285,7 @@ void LifetimeTable::forget(VStreamId vstream) {
   }
 }
 
-// Stamps older than 2^30 pages are made exactly that old, before their age passes 2^31.
+// Makes stamps that are older than 2^30 pages exactly that old, before their age passes 2^31.
 void LifetimeTable::sweep() {
   const uint64_t clock = now();
   if (clock - swept_at_ < (uint64_t{1} << 29)) return;

@@ -36,7 +36,7 @@ std::bitset<256> streams_in(const wire::ModelBuffer& table) {
   return found;
 }
 
-// Up to the first NUL.
+// Returns the table's kind, up to the first NUL.
 std::string kind_of(const wire::ModelBuffer& table) {
   return {std::begin(table.kind), std::find(std::begin(table.kind), std::end(table.kind), '\0')};
 }

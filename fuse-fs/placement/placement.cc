@@ -30,7 +30,7 @@
 namespace streamfs::placement {
 namespace {
 
-constexpr double kScalePages = 65536;  // over so many the rate of writing is asked for
+constexpr double kScalePages = 65536;  // the rate of writing is measured over so many pages
 
 // Inodes may hold numbers that a crash lost from the table or that were displaced. Their
 // generations come from earlier mounts, so each mount starts at a pseudo-random value; 1 in 256
@@ -113,20 +113,22 @@ std::optional<double> PlacementImpl::expectation(const std::string& name) {
 
 std::optional<double> PlacementImpl::expect(VStreamId vstream, const std::string& name) {
   const std::optional<double> pages = expectation(name);
-  // Seconds say something once a rate is known, which no mount begins with: asked again then.
+  // A lifetime in seconds needs the rate of writing, which is not known at mount: it is asked again
+  // once the rate is known.
   const bool later = !pages && says_seconds(name) && lifetime_ms(kScalePages) == 0;
   lifetimes_.set_expected(vstream, pages.value_or(later ? 0 : -1));
   return pages;
 }
 
-// Where no pStream of its own was left, the first data goes to what is expected to die with it.
+// If no pStream of its own was left for the vStream, its first data goes to that of the vStream
+// with the nearest lifetime.
 void PlacementImpl::place_first(VStreamId vstream, double pages) {
   if (table_.pstream(vstream) != kDefaultPStream) return;
   table_.set_pstream(vstream, nearest(pages, vstream));
 }
 
-// The pStream of the vStream whose lifetime is nearest by ratio; the default one where none is
-// known.
+// Returns the pStream of the vStream whose lifetime is nearest by ratio; the default one if no
+// lifetime is known.
 PStreamId PlacementImpl::nearest(double lifetime_pages, VStreamId but) {
   PStreamId found = kDefaultPStream;
   double least = std::numeric_limits<double>::infinity();
@@ -304,7 +306,8 @@ Placement::SharedMemory PlacementImpl::shared_memory() {
           model_->memory().size()};
 }
 
-// Few vStreams: each has a pStream of its own, and the default is left to what nobody knows.
+// Maps vStreams to pStreams. If they are few, each gets a pStream of its own, and the default one
+// is left to data whose lifetime is not known.
 void PlacementImpl::remap() {
   std::vector<learning::Sample> samples;
   std::vector<bool> taken(options_.pstream_count, false);
@@ -315,7 +318,7 @@ void PlacementImpl::remap() {
     if (const auto pages = lifetimes_.estimate_pages(its)) {
       samples.push_back({v, *pages, its.recent_pages});
     } else {
-      taken[table_.pstream(v).value] = true;  // labelled, written too little to be moved
+      taken[table_.pstream(v).value] = true;  // labelled, and written too little to be moved
     }
   };
   look_at(kDefaultVStream);

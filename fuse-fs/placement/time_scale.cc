@@ -14,7 +14,7 @@ void TimeScale::sample(uint64_t clock_pages, uint64_t now_ms) {
   points_.push_back({clock_pages, now_ms});
   if (points_.size() < kPointsMax) return;
   size_t kept = 0;
-  for (size_t i = 0; i < points_.size(); ++i) {  // every other one of the older half goes
+  for (size_t i = 0; i < points_.size(); ++i) {  // drops every other point of the older half
     if (i < points_.size() / 2 && i % 2 == 1) continue;
     points_[kept++] = points_[i];
   }

@@ -76,7 +76,7 @@ void VStreamTable::load() {
   }
 }
 
-// Shows contexts as META says. Adds a program that META had no room for.
+// Shows contexts as META has them. Adds a program for which META had no room.
 void VStreamTable::load_contexts() {
   std::vector<VStreamId> contexts;
   for (const auto& [v, entry] : entries_) {
@@ -148,8 +148,9 @@ std::optional<VStreamId> VStreamTable::free_number(uint16_t& next, uint16_t end)
   return std::nullopt;
 }
 
-// What someone labelled gets a pStream of its own at once while there are any: waiting for
-// lifetimes would mix its first data with everything nobody knows. Measuring corrects it later.
+// Returns a free pStream for a labelled vStream, which gets it at once: until its lifetime is
+// measured, its first data would be mixed with all data that is not known. Measuring corrects the
+// choice later.
 PStreamId VStreamTable::unused_pstream() {
   if (none_unused_.load(std::memory_order_relaxed)) return kDefaultPStream;
   std::vector<bool> taken(pstream_count_, false);
@@ -195,7 +196,7 @@ VStreamId VStreamTable::by_number(uint16_t number, uint64_t clock) {
   return v;
 }
 
-// The stronger source counts: if somebody names a context, it leaves the cache.
+// The stronger source counts: if a hint or rule names a context, the context leaves the cache.
 void VStreamTable::said(VStreamId v, Source source) {
   Entry& entry = entries_[v];
   if (entry.source == Source::kContext && source < Source::kContext) {
@@ -247,8 +248,8 @@ bool VStreamTable::make_room(uint32_t owner, uint64_t clock) {
   return !evicted.empty();
 }
 
-// Data of a displaced context stays with the vStream it was shown as while the data lives. Its
-// number is not used again until then.
+// Displaces a context. Its data stays with the vStream that it was shown as. The context's number
+// is not used again before all of that data has died.
 void VStreamTable::give_up(VStreamId v) {
   const auto it = entries_.find(v);
   Entry& entry = it->second;
@@ -266,7 +267,7 @@ void VStreamTable::give_up(VStreamId v) {
 }
 
 std::vector<ContextSeen> VStreamTable::contexts_seen() const {
-  std::unordered_map<uint16_t, uint64_t> forgotten;  // pages alive, by what they are shown as
+  std::unordered_map<uint16_t, uint64_t> forgotten;  // live pages, by the vStream they are shown as
   for (uint32_t number = 1; number < kVStreams; ++number) {
     const VStreamId v{static_cast<uint16_t>(number)};
     if (shown(v) == v || entries_.contains(v)) continue;
@@ -393,7 +394,7 @@ Result<void> VStreamTable::save_changed(
     measure(v, now);
     if (!worth_storing(now, entry.saved)) continue;
     if (!entry.slot) entry.slot = free_slot();
-    if (!entry.slot) continue;  // more vStreams than META has room for: the rest live in memory
+    if (!entry.slot) continue;  // META has no room for it: it is in memory only
     SFS_TRY(store_.store(*entry.slot, now));
     entry.saved = now;
     ++stored;

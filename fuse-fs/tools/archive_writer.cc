@@ -104,7 +104,7 @@ void set_attributes(archive_entry* entry, const meta::Attributes& from) {
   archive_entry_set_size(entry, S_ISREG(from.mode) ? static_cast<int64_t>(from.size) : 0);
 }
 
-// A file that is one hole says so by an empty piece.
+// Tells libarchive the pieces of a file with holes. A file that is all hole has one empty piece.
 void set_holes(archive_entry* entry, const ExportedEntry& from) {
   const auto& pieces = from.data;
   const bool whole =
@@ -138,7 +138,7 @@ Entry entry_of(const ExportedEntry& from) {
 }  // namespace
 
 Result<std::unique_ptr<ArchiveWriter>> ArchiveWriter::open(const std::string& target) {
-  // Names are bytes, mostly UTF-8: the C locale would call those unspeakable.
+  // Names are bytes, mostly UTF-8. In the C locale libarchive could not convert them.
   setlocale(LC_CTYPE, "C.UTF-8");  // NOLINT(concurrency-mt-unsafe): before any thread reads it
   const std::optional<int> filter = filter_of(target);
   if (!filter) {
@@ -195,7 +195,7 @@ Result<void> ArchiveWriter::put(ConstBytes bytes) {
   return {};
 }
 
-// libarchive wants a file's holes too, and leaves them out again.
+// libarchive must be given a file's holes too, and leaves them out again.
 Result<void> ArchiveWriter::zeroes_up_to(uint64_t offset) {
   static const std::array<std::byte, 256 * 1024> zeroes{};
   while (written_ < offset) {
@@ -211,7 +211,7 @@ Result<void> ArchiveWriter::data(uint64_t offset, ConstBytes bytes) {
   }
   const auto done =
       archive_write_data_block(out_, bytes.data(), bytes.size(), static_cast<int64_t>(offset));
-  // A write that failed, for want of room say, is only a warning to it.
+  // libarchive only warns of a failed write, such as for want of room.
   return done < ARCHIVE_OK ? Result<void>(error("data")) : Result<void>();
 }
 

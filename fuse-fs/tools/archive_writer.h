@@ -1,9 +1,9 @@
-// Files written out of a filesystem: into a directory or a tar archive, by libarchive, with owners,
+// Writes files of a filesystem into a directory or a tar archive, by libarchive, with owners,
 // times, ACLs, extended attributes, holes and hard links.
 //
-// Nothing that is there is overwritten, and no name leads out of the directory.
-// Thread safety: one thread; into a directory, the process's working directory becomes that one.
-// What a crash leaves: what was written so far; an archive without its end.
+// It overwrites no existing file, and no name leads out of the directory.
+// Thread safety: one thread. A target directory becomes the working directory of the process.
+// After a crash: the target has what was written so far; an archive lacks its end.
 #pragma once
 
 #include <sys/types.h>
@@ -30,7 +30,7 @@ struct ExportedEntry {
   std::string path;  // relative, without "." and ".."
   meta::Attributes attributes;
   std::string symlink;
-  std::string hard_link;  // a path written before, of which this is another name
+  std::string hard_link;  // a path written before, if this is another name of the same file
   std::vector<std::pair<std::string, std::string>> xattrs;
   std::optional<meta::Acl> access_acl, default_acl;
   std::vector<std::pair<uint64_t, uint64_t>> data;  // of a regular file: offset, length; ascending
@@ -38,22 +38,24 @@ struct ExportedEntry {
 
 class ArchiveWriter {
  public:
-  // `target` ends in .tar, .tar.gz, .tar.xz or .tar.zst, or is "-" (a tar to standard output): an
-  // archive; else a directory, which is made or is empty. EEXIST, ENOTEMPTY: the sentence says what
-  // is there.
+  // Opens an archive if `target` ends in .tar, .tar.gz, .tar.xz or .tar.zst, or is "-" (a tar to
+  // standard output). Otherwise opens a directory, which is made or must be empty.
+  // Errors: EEXIST, ENOTEMPTY, with a sentence that says what is there.
   static Result<std::unique_ptr<ArchiveWriter>> open(const std::string& target);
   ~ArchiveWriter();
   ArchiveWriter(const ArchiveWriter&) = delete;
   ArchiveWriter& operator=(const ArchiveWriter&) = delete;
 
-  // An archive says a file's size before its bytes: they must be known to be readable before.
+  // An archive has a file's size before its bytes, so the caller must know that all of the file is
+  // readable before it begins the entry.
   bool is_archive() const { return is_archive_; }
-  // What could be written but not kept whole (an owner, an attribute) is a sentence; none: all is.
+  // begin() and end() return a sentence about what could not be kept (an owner, an attribute);
+  // nullopt: everything was kept.
   Result<std::optional<std::string>> begin(const ExportedEntry& entry);
   Result<void> data(uint64_t offset, ConstBytes bytes);  // ascending, pieces of `data` only
   Result<std::optional<std::string>> end();
-  void give_up(const std::string& path);  // into a directory: of the entry begun nothing stays
-  Result<void> finish();                  // after the last one
+  void give_up(const std::string& path);  // removes the entry that was begun, from a directory
+  Result<void> finish();                  // called after the last entry
 
  private:
   ArchiveWriter(struct archive* out, bool is_archive) : out_(out), is_archive_(is_archive) {}

@@ -1,6 +1,6 @@
-// What is wrong with a file that streamfs@.service reads (/etc/streamfs/PATH.conf), each problem
-// with its line.
-// Thread safety: reads files only. Crash: nothing is kept.
+// Checks a file that streamfs@.service reads (/etc/streamfs/PATH.conf), and gives each problem with
+// its line.
+// Thread safety: reads files only.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace streamfs::tools {
 
-// "FILE:LINE: what is wrong" each; empty where nothing is. A path that does not exist is no mistake
-// of the file: devices come later. Errors: of opening it.
+// Returns a text "FILE:LINE: problem" for each problem. A path that does not exist is no problem of
+// the file, because devices may appear later. Errors: those of opening the file.
 Result<std::vector<std::string>> problems_in(const std::string& file);
 
-// streamfs --check-config FILE: prints them; the exit code.
+// streamfs --check-config FILE: prints the problems. Returns the exit code.
 int check_config(const std::string& file);
 
 }  // namespace streamfs::tools

@@ -1,4 +1,4 @@
-// What every program's command line shares: CLI11 set up our way, sizes, paths that survive chdir.
+// Parts of every program's command line: CLI11 set up alike, sizes, paths that survive chdir.
 // Thread safety: pure functions.
 #pragma once
 
@@ -13,18 +13,19 @@
 
 namespace streamfs::tools {
 
-// --version, and errors as one line. Returns the exit code when there is nothing more to do.
+// prepare() adds --version and makes errors one line. parse() returns an exit code if there is
+// nothing more to do.
 void prepare(CLI::App& app);
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
-// "4096", "64M", "1.5G", "2TiB": bytes. EINVAL with a sentence otherwise.
+// Parses a size such as "4096", "64M", "1.5G" or "2TiB". Errors: EINVAL, with a sentence.
 Result<uint64_t> parse_size(std::string_view text);
 
-// DATA as the devices know it: a path made absolute, with "emu:" or the like kept before it.
+// Makes the path of DATA absolute, and keeps a prefix such as "emu:".
 std::string absolute_data(const std::string& data);
 std::string absolute_path(const std::string& path);
 
-// The body of a main(): what is thrown by a library ends as one line, too.
+// Runs the body of a main(). Exceptions of a library end as one line, too.
 int guarded(const char* program, const std::function<int()>& body) noexcept;
 
 }  // namespace streamfs::tools

@@ -1,5 +1,5 @@
-// The subcommands of a program: each with --json and -p, and what it does. A command lives in a
-// file of its own, which declares it here (declare_usage() and the like).
+// The subcommands of a program, each with --json, -p and an action. A command lives in a file of
+// its own, which declares it here (declare_usage() and the like).
 // Thread safety: one thread.
 #pragma once
 
@@ -15,7 +15,8 @@ namespace streamfs::tools {
 class CommandSet {
  public:
   using Action = std::function<Result<void>(const Style&)>;
-  // The last command that was named runs; `action` keeps what its options are bound to.
+  // Adds a command; run() runs the last one that was named. `action` owns the variables that the
+  // command's options are bound to.
   CLI::App* add(CLI::App& parent, const char* name, const char* help, Action action);
   Result<void> run() const;
 
@@ -24,10 +25,10 @@ class CommandSet {
   Action chosen_;
 };
 
-// A number of seconds between these; "nan" is none, which CLI::Range lets pass.
+// Accepts a number of seconds between these, and rejects "nan", which CLI::Range accepts.
 CLI::Validator seconds_between(double least, double most);
 
-// MOUNTPOINT, as every command that talks to a mount has it.
+// Adds MOUNTPOINT, which every command that talks to a mount has.
 void add_mountpoint(CLI::App* command, std::string& path);
 
 }  // namespace streamfs::tools

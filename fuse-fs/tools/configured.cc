@@ -49,7 +49,7 @@ std::optional<ConfiguredMeta> in_fstab(const std::string& data, const std::strin
   return std::nullopt;
 }
 
-// KEY=VALUE lines, values perhaps in quotes, as systemd's EnvironmentFile= reads them.
+// Returns the value of a KEY=VALUE line, without quotes, as systemd's EnvironmentFile= reads it.
 std::string variable(const std::filesystem::path& file, std::string_view key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {

@@ -1,6 +1,6 @@
-// Where the administrator wrote down what belongs to a data device: /etc/fstab, and the files that
+// Finds the META of a data device in the administrator's files: /etc/fstab, and the files that
 // streamfs@.service reads.
-// Thread safety: reads files only. Crash: nothing is kept.
+// Thread safety: reads files only.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,8 @@ struct ConfiguredMeta {
   std::string meta, mirror;  // the latter may be empty
 };
 
-// fsck(8) names the data device only. The first entry for it that says meta=; none otherwise.
+// Returns the first entry for the data device that has meta=; nullopt: there is none. fsck(8) needs
+// it, because it names the data device only.
 std::optional<ConfiguredMeta> configured_meta(const std::string& data,
                                               const std::string& fstab = "/etc/fstab",
                                               const std::string& folder = "/etc/streamfs");

@@ -36,7 +36,7 @@ Result<std::string> mount_root(const std::string& path) {
 
 namespace {
 
-// The server's sentence ends as Error::message() does; said again here it would be there twice.
+// Returns the server's sentence without its end, which Error::message() will add again.
 std::string without_reason(const nlohmann::json& refusal) {
   std::string sentence = refusal.value("error", std::string("refused"));
   const std::string reason = ": " + std::generic_category().message(refusal.value("errno", EIO));
@@ -88,7 +88,7 @@ Result<std::string> ControlClient::read_line() {
 Result<nlohmann::json> ControlClient::ask(const nlohmann::json& request) {
   const std::string line = request.dump() + "\n";
   const ssize_t sent = send(fd_, line.data(), line.size(), MSG_NOSIGNAL);
-  // Whoever is turned away finds the connection closed, and in it the reason.
+  // A server that turns this client away closes the connection, with the reason in it.
   const bool ended = sent < 0 && (errno == EPIPE || errno == ECONNRESET);
   if (!ended && sent != static_cast<ssize_t>(line.size())) return hung_up();
   SFS_ASSIGN(const std::string answer, read_line());

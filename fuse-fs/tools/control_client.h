@@ -1,5 +1,5 @@
-// The other end of the control socket: what streamctl says to a mounted streamfs.
-// Thread safety: one thread at a time on a client.
+// The client's end of the control socket, with which streamctl talks to a mounted streamfs.
+// Thread safety: one thread at a time uses a client.
 #pragma once
 
 #include <cerrno>
@@ -11,12 +11,13 @@
 
 namespace streamfs::tools {
 
-// The mountpoint above a path. ENOENT.
+// Returns the mountpoint above a path. Errors: ENOENT.
 Result<std::string> mount_root(const std::string& path);
 
 class ControlClient {
  public:
-  // To the streamfs mounted at (or above) `path`. ENODATA: not a streamfs, or without a socket.
+  // Connects to the streamfs that is mounted at (or above) `path`. Errors: ENODATA, it is no
+  // streamfs, or has no socket.
   static Result<ControlClient> connect(const std::string& path);
   ~ControlClient();
   ControlClient(ControlClient&& other) noexcept;
@@ -24,7 +25,7 @@ class ControlClient {
   ControlClient(const ControlClient&) = delete;
   ControlClient& operator=(const ControlClient&) = delete;
 
-  // The answer without its "ok"; the error the filesystem gave otherwise.
+  // Sends a request. Returns the answer without its "ok". Errors: those that the filesystem gave.
   Result<nlohmann::json> ask(const nlohmann::json& request);
 
  private:

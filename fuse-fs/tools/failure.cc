@@ -12,7 +12,7 @@
 namespace streamfs::tools {
 namespace {
 
-// Errors whose context is a whole sentence that already says what to do.
+// Returns whether the error's context is a whole sentence that already says what to do.
 bool speaks_for_itself(int code) {
   return code == EMEDIUMTYPE || code == EEXIST || code == ENOTEMPTY || code == EALREADY ||
          code == EUCLEAN || code == ENOMSG;
@@ -79,7 +79,7 @@ std::string_view advice(int exit_code) {
 Failure explain(const Error& error) {
   const int code = exit_code_of(error);
   if (speaks_for_itself(error.code) && !error.context.empty()) return {code, error.context};
-  // Root cannot write to it either.
+  // For EROFS there is no advice: root cannot write there either.
   const std::string_view more = error.code == EROFS ? "" : advice(code);
   return {code, error.message() + std::string(more)};
 }

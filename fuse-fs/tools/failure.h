@@ -1,4 +1,4 @@
-// How a program fails: one line on stderr saying what to do, and an exit code of its own.
+// Ends a program that fails: with one line on stderr that says what to do, and with an exit code.
 // Thread safety: pure functions.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Failure {
   std::string sentence;
 };
 
-// For what opening, making or mounting a filesystem returns.
+// Explains an error of opening, making or mounting a filesystem.
 Failure explain(const Error& error);
 
 // Prints "PROGRAM: SENTENCE" on stderr and returns the exit code.

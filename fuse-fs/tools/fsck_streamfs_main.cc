@@ -1,6 +1,6 @@
-// fsck.streamfs --meta META DATA: replays the journal, checks what must hold, repairs what it may.
+// fsck.streamfs --meta META DATA: replays the journal, checks META (meta/check.h) and repairs it.
 // Exit bits of fsck(8), added up: 1 something was repaired, 4 problems are left, 8 could not check,
-// 16 wrong use, 32 interrupted. Options as e2fsck's, where there is such a one.
+// 16 wrong use, 32 interrupted. Options are those of e2fsck, where it has such an option.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -54,11 +54,11 @@ struct Wishes {
   bool look_only = false;    // -n: nothing on the devices changes
   bool repair = false;       // -y
   bool restore = false;      // META from the log on DATA
-  bool without_log = false;  // META as it is, although the machine went down amid its use
+  bool without_log = false;  // META as it is, although the machine went down while it was in use
   bool degraded = false;     // one copy of a META that is kept twice
   bool resync = false;       // make the mirror a copy, whatever it holds
-  bool force = false;        // -f: although it was unmounted cleanly
-  bool automatic = false;    // -a, -p: at boot; a clean one is not looked at
+  bool force = false;        // -f: check a filesystem that was unmounted cleanly
+  bool automatic = false;    // -a, -p: at boot; skip a clean filesystem
   bool as_json = false;
   int progress = -1;  // -C: 0 a bar on the terminal, else lines on this descriptor
   bool repairs() const { return repair || automatic; }
@@ -113,7 +113,7 @@ int explain_refusal(const Error& error) {
   return damaged ? kProblemsLeft : kNotChecked;
 }
 
-// What e2fsck writes, so that fsck(8) and installers can read it.
+// Shows progress in e2fsck's form, so that fsck(8) and installers can read it.
 void show_progress(const Wishes& wishes, int pass, uint64_t done, uint64_t total) {
   if (wishes.progress > 0) {
     const std::string line = fmt::format("{} {} {} {}\n", pass, done, total, wishes.data);
@@ -180,7 +180,8 @@ void print_report(const Wishes& wishes, const meta::CheckReport& report, int cod
              report.orphans, human_bytes(report.blocks_in_use * kBlockSize));
 }
 
-// What was just checked and is right need not be looked at again, nor its inodes be counted.
+// Marks a filesystem clean that was checked and is right, so that the next mount need not count its
+// inodes.
 Result<void> mark_clean(pmem::Region& region, const meta::CheckReport& report) {
   SFS_ASSIGN(meta::Superblock super, meta::load_superblock(region, true));
   if (super.clean != 0) return {};
@@ -199,7 +200,7 @@ Result<int> examine(const Wishes& wishes) {
   options.degraded = wishes.degraded;
   options.make_mirror = wishes.resync;
   SFS_ASSIGN(pair::OpenPair pair, pair::open_pair(wishes.meta, wishes.data, options));
-  // What it changes alone, the other copy shall not be taken for its equal.
+  // After changes to one copy alone, the other copy must not count as its equal.
   if (!wishes.look_only && !pair.degraded.empty()) SFS_TRY(pair::attach(pair));
   if (wishes.automatic && !wishes.force && pair.super.clean != 0) {
     if (wishes.as_json) print_json({{"state", "clean"}});

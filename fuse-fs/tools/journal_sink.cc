@@ -1,4 +1,4 @@
-// CODE_FILE and its like would name this file, for every message.
+// CODE_FILE and similar fields would name this file for every message.
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include "fuse-fs/tools/journal_sink.h"
 

@@ -1,6 +1,6 @@
-// The log as systemd's journal keeps it: with priority, message id (base/event.h) and fields that
-// say which mount it was (STREAMFS_MOUNTPOINT, STREAMFS_DATA).
-// Thread safety: any thread, once journal_fields() were set.
+// Sends the log to systemd's journal, with priority, message id (base/event.h) and fields that name
+// the mount (STREAMFS_MOUNTPOINT, STREAMFS_DATA).
+// Thread safety: any thread, once journal_fields() are set.
 #pragma once
 
 #include <spdlog/common.h>
@@ -10,13 +10,13 @@
 
 namespace streamfs::tools {
 
-// "NAME=value" each, sent along with every message. Set before any thread is started.
+// The "NAME=value" fields that every message gets. Requires: they are set before any thread starts.
 std::vector<std::string>& journal_fields();
 
-// Null: the journal does not listen.
+// Returns a sink for the journal; null: the journal does not listen.
 spdlog::sink_ptr journal_sink();
 
-// Whether what is written to stderr goes to the journal: a service's does.
+// Returns whether stderr goes to the journal, as a service's does.
 bool stderr_is_journal();
 
 }  // namespace streamfs::tools

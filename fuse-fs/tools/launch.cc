@@ -21,7 +21,7 @@
 namespace streamfs::tools {
 namespace {
 
-// The first process: exits as its child says.
+// Waits in the first process, and exits as its child says.
 [[noreturn]] void wait_for(pid_t child, int hear_fd) {
   char byte = 0;
   while (read(hear_fd, &byte, 1) < 0 && errno == EINTR) {

@@ -1,9 +1,10 @@
-// Starting in the foreground or as a daemon, and telling whoever waits that the mount answers.
+// Starts in the foreground or as a daemon, and tells a waiting process that the mount answers.
 //
 //   background(): the first process waits; its child goes on. The child calls ready() once (the
 //   first process exits 0) or exits with a code of its own (the first process exits with the same).
 //
-// Thread safety: start before any other thread; ready() once, from any thread.
+// Thread safety: background() and foreground() run before any other thread starts. Any thread may
+// call ready(), once.
 #pragma once
 
 #include <optional>
@@ -16,10 +17,10 @@ class Launch {
   static Launch background();
   static Launch foreground() { return Launch(-1); }
 
-  // The mount answers: systemd and the waiting process are told, a daemon leaves its terminal and
+  // Tells systemd and the waiting process that the mount answers. A daemon leaves its terminal and
   // logs to syslog from now on.
   void ready();
-  // On the way out, for systemd.
+  // Tells systemd that the process is about to end.
   static void stopping();
 
  private:
@@ -27,7 +28,7 @@ class Launch {
   int tell_fd_;
 };
 
-// What goes to stderr: a program that succeeds is silent unless it was asked to stay and talk.
+// The messages that go to stderr. A program that succeeds is silent unless it was asked to log.
 enum class Talk : unsigned char { kWarnings, kInformation, kEverything };
 void log_to_stderr(Talk talk);
 

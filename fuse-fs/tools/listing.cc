@@ -16,7 +16,7 @@
 namespace streamfs::tools {
 namespace {
 
-// 0 where standard output is no terminal.
+// Returns 0 if standard output is no terminal.
 size_t terminal_width() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;

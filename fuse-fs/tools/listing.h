@@ -31,20 +31,21 @@ class Listing {
     Align align = Align::kRight;
     size_t width_min = 0;
   };
-  // A cell with a number is sorted by it, the largest first; one without comes last.
+  // Cells are sorted by their numbers, the largest first. Cells without a number come last.
   struct Cell {
     std::string text;
     std::optional<double> number;
   };
 
-  Listing(std::vector<Column> columns, std::string sort);  // `sort`: unless the user names another
+  Listing(std::vector<Column> columns, std::string sort);  // `sort`: the default sort column
   // Adds the options to `command`. Requires: `options` outlives it.
   void declare(CLI::App* command, ListingOptions& options) const;
 
   // Requires: one cell for each column.
   void row(std::vector<Cell> cells) { rows_.push_back(std::move(cells)); }
   bool empty() const { return rows_.empty(); }
-  // `style.raw` asks for every row, as --all does. Lines are cut off at the width of the terminal.
+  // Returns the table. `style.raw` gives every row, as --all does. Lines are cut off at the width
+  // of the terminal.
   std::string text(const ListingOptions& options, const Style& style) const;
 
  private:

@@ -1,4 +1,4 @@
-// mkfs.streamfs --meta META DATA: an empty filesystem on a pair of devices.
+// mkfs.streamfs --meta META DATA: makes an empty filesystem on a pair of devices.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -35,7 +35,8 @@ using namespace streamfs;         // NOLINT(google-build-using-namespace): a pro
 using namespace streamfs::tools;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kProgram = "mkfs.streamfs";
-// Fewer files than one for each of these: warn. The reserve and rounding take a part of the plan.
+// mkfs warns if fewer files fit than one for each of these bytes. They are more than the plan's,
+// because the reserve and rounding take a part of it.
 constexpr uint64_t kFewFilesBytes = meta::kMeanFileBytes + meta::kMeanFileBytes / 8;
 
 struct Words {
@@ -118,7 +119,8 @@ Result<void> read_words(const Words& words, pair::FormatPairOptions& options) {
   return {};
 }
 
-// An ordinary user's filesystem is that user's, or nobody could write to it.
+// Gives the root directory to an ordinary user who makes a filesystem, who could not write to it
+// otherwise.
 Result<void> give_root_to_caller(const std::string& meta, const std::string& mirror,
                                  const std::string& data) {
   if (geteuid() == 0) return {};
@@ -150,7 +152,7 @@ Result<void> restore_meta(const Words& words, const std::string& meta, const std
   return {};
 }
 
-// Where the space of both goes.
+// Prints how the space of META and DATA is used.
 void print_budget(const meta::Superblock& super) {
   const nlohmann::json layout = frontend::layout_json(super);
   if (!layout.is_object()) return;
@@ -164,7 +166,7 @@ void print_budget(const meta::Superblock& super) {
              human_bytes(bytes("data_bytes") - bytes("reserved_bytes")));
 }
 
-// On a terminal only: what takes long is said while it does.
+// Shows long steps while they run, on a terminal only.
 void show_progress_on_terminal(const Words& words, pair::FormatPairOptions& options) {
   if (words.quiet || isatty(STDERR_FILENO) != 1) return;
   options.progress = [](std::string_view step) {

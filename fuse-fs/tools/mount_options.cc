@@ -52,7 +52,7 @@ Result<void> set_placement(MountCommand& command, const std::string& value) {
   return {};
 }
 
-// Alone it means the model's own latencies.
+// Without a value the option means the model's own latencies.
 Result<void> set_real_time(MountCommand& command, const std::string& value) {
   double factor = 1;
   const char* end = value.data() + value.size();
@@ -76,7 +76,7 @@ Result<void> set_idle_work(MountCommand& command, const std::string& value) {
   return {};
 }
 
-// "none": only what is built in.
+// "none" means built-in profiles only.
 Result<void> set_profiles(MountCommand& command, const std::string& value) {
   if (value.empty()) return needs_value("profiles", "a folder or none");
   command.filesystem.profiles_folder = value == "none" ? "" : absolute_path(value);
@@ -132,7 +132,7 @@ Result<void> set_meta_size_max(MountCommand& command, const std::string& value) 
   return Error{EINVAL, "meta_size_max is 0"};
 }
 
-// Every option of our own.
+// The setters of streamfs's own options.
 const std::map<std::string, Setter, std::less<>>& setters() {
   using data::MountOptions;
   static const std::map<std::string, Setter, std::less<>> all = {

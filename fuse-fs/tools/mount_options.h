@@ -14,21 +14,21 @@ namespace streamfs::tools {
 struct MountCommand {
   std::string data, mountpoint, meta;
   data::MountOptions filesystem;
-  std::vector<std::string> generic;  // what the kernel and libfuse know: "ro", "nodev", …
+  std::vector<std::string> generic;  // for the kernel and libfuse: "ro", "nodev", …
   bool allow_other = false;
   bool io_uring = false;
   bool direct_io = false;
   uint32_t request_timeout_s = 300;  // 0: none
-  bool nonempty = false;             // mount over what is there
+  bool nonempty = false;             // mount over content or another mount
   bool foreground = false;
   bool debug = false;
 };
 
 // Splits at commas; a backslash keeps the next character.
 std::vector<std::string> split_options(std::string_view text);
-// EINVAL with a sentence that names the option.
+// Applies an option. Errors: EINVAL, with a sentence that names the option.
 Result<void> apply_option(MountCommand& command, const std::string& option);
-// True for what only fstab, mount(8) and systemd care about: nofail, _netdev, x-*, …
+// Returns whether only fstab, mount(8) and systemd use this option: nofail, _netdev, x-*, …
 bool is_for_others(std::string_view option);
 
 }  // namespace streamfs::tools

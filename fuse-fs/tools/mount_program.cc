@@ -37,10 +37,10 @@ namespace {
 constexpr const char* kProgram = "streamfs";
 constexpr int kWakeUp = SIGUSR2;  // ends the signal thread
 
-// Signals are taken by one thread, so that it may wait for the unmount.
+// Takes signals on a thread of its own, which may wait for the unmount.
 class SignalThread {
  public:
-  // Call before any thread is started: they inherit the mask.
+  // Requires: no thread has been started yet, because threads inherit the mask.
   static void block() {
     const sigset_t all = handled();
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
@@ -90,7 +90,7 @@ frontend::Session::Options session_options(const MountCommand& command, bool io_
   return out;
 }
 
-// A mount without its control socket works, but nobody can look into it.
+// Opens the control socket. A mount without it works, but cannot be inspected.
 std::unique_ptr<frontend::ControlServer> open_control(data::Filesystem& fs,
                                                       frontend::Meters& meters) {
   const std::string path = frontend::control_directory() + "/" +
@@ -113,7 +113,7 @@ void announce(const MountCommand& command, data::Filesystem& fs) {
                         now->meta_log ? " with a log on DATA" : "", mirror, now->placement_mode));
 }
 
-// For `systemctl status`.
+// Returns a line for `systemctl status`.
 std::string state_line(const MountCommand& command, data::Filesystem& fs) {
   const Result<data::Status> now = fs.status();
   if (!now) return now.error().message();
@@ -138,7 +138,7 @@ int serve(const MountCommand& command, Launch& launch, data::Filesystem& fs, boo
   const Result<void> served = (*session)->serve([&] {
     answered = true;
     stop_when_out_of_memory();
-    launch.ready();  // From here on the log is where a daemon's goes.
+    launch.ready();  // From here on a daemon logs to syslog.
     announce(command, fs);
   });
   if (served && answered) return exit_code::kOk;
@@ -146,8 +146,8 @@ int serve(const MountCommand& command, Launch& launch, data::Filesystem& fs, boo
   return fail(kProgram, served ? lost : served.error());
 }
 
-// What one thread takes another gives back here, and each of glibc's arenas (by default eight a
-// processor) keeps the pages that such pieces lie strewn over.
+// Limits glibc's arenas, by default eight for each processor. Memory that one thread allocates is
+// often freed by another here, and each arena keeps the pages over which such pieces are scattered.
 void limit_heap_arenas() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing runs beside it yet
   (void)mallopt(M_ARENA_MAX, static_cast<int>(std::max(2U, std::thread::hardware_concurrency())));

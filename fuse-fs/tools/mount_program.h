@@ -2,7 +2,7 @@
 //
 //   open devices ► mount ► answer requests ► (unmounted, or a signal) ► drain, mark clean
 //
-// Thread safety: once a process, on its first thread. Crash: what data::Filesystem leaves.
+// Thread safety: once in a process, on its first thread. After a crash: see data::Filesystem.
 #pragma once
 
 #include "fuse-fs/tools/launch.h"
@@ -10,7 +10,7 @@
 
 namespace streamfs::tools {
 
-// Returns the exit code; failures are told on stderr (or the log, once a daemon).
+// Returns the exit code. Failures are reported on stderr, by a daemon in the log.
 int run_mount(const MountCommand& command, Launch launch);
 
 }  // namespace streamfs::tools

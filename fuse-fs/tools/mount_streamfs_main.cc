@@ -1,6 +1,6 @@
-// mount.streamfs and mount.fuse.streamfs: what mount(8) runs for `mount -t streamfs` and
-// `-t fuse.streamfs`: SRC MNT [-sfnv] [-o OPTIONS]. Starts the streamfs program that lies beside
-// it. Exit codes of mount(8): 0 done, 1 wrong use, 32 the mount failed.
+// mount.streamfs and mount.fuse.streamfs, which mount(8) runs for `mount -t streamfs` and
+// `-t fuse.streamfs`: SRC MNT [-sfnv] [-o OPTIONS]. Starts the streamfs program in the same
+// directory. Exit codes of mount(8): 0 done, 1 wrong use, 32 the mount failed.
 #include <fmt/format.h>
 #include <spawn.h>
 #include <stdlib.h>

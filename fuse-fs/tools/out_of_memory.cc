@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kForTheMessage = size_t{1} << 20;
 
-// Given back before the message is written, which takes memory itself.
+// Memory that is freed before the message is written, because writing it takes memory.
 std::atomic<void*>& reserve() {
   static std::atomic<void*> memory{nullptr};
   return memory;

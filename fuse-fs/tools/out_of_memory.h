@@ -1,15 +1,16 @@
-// The end of a mount whose process gets no more memory: it says so and exits, as after a kill.
+// Ends the process of a mount that gets no more memory: it logs that and exits, as after a kill.
 //
 // An allocation may fail in the middle of a change, which could then neither go on nor be taken
-// back. What a kill leaves is always recovered, so nothing is tried: the kernel's connection ends
-// with the process, programs get ENOTCONN, and the next mount has all that was durable.
-// Thread safety: call once, before requests are served. After a crash: as after a kill.
+// back. A kill is always recovered from, so the process does not try to go on: the kernel's
+// connection ends with it, programs get ENOTCONN, and the next mount has everything that was
+// durable.
+// Thread safety: called once, before requests are served.
 #pragma once
 
 namespace streamfs::tools {
 
-// From now on an operator new that fails, or a thread that cannot be started and that nobody can do
-// without, ends the process with exit_code::kIo.
+// From now on the process ends with exit_code::kIo if operator new fails, or if a necessary thread
+// cannot be started.
 void stop_when_out_of_memory();
 
 }  // namespace streamfs::tools

@@ -16,19 +16,21 @@ struct Style {
   bool raw = false;     // -p: bytes and counts as plain numbers
   bool colour = false;  // on a terminal that has them, unless NO_COLOR is set
 };
-// Whether what this descriptor shows may be coloured.
+// Returns whether output to this descriptor may be coloured.
 bool may_colour(int fd);
 
-// The answer with "schema" (wire::kJsonSchema) put into it; on one line if it is one of many.
+// Adds "schema" (wire::kJsonSchema) to an answer and formats it; kOne: on one line, for an answer
+// that is one of many.
 enum class Lines : unsigned char { kOne, kMany };
 std::string json_text(nlohmann::json answer, Lines lines = Lines::kMany);
 void print_json(const nlohmann::json& answer, Lines lines = Lines::kMany);
 
 std::string bytes_text(uint64_t bytes, const Style& style);  // "1.5 GiB", or 1610612736
 std::string count_text(uint64_t count, const Style& style);  // "12.3K" from 10,000 on, or 12345
-// A rate, which need not be a whole number.
+// Formats a rate, which need not be a whole number.
 std::string rate_text(double bytes_per_second, const Style& style);
-// What a device does not tell (null, or not there) is "unknown"; alone in a column, "-".
+// A figure that the device does not report (null, or absent) is "unknown", or "-" alone in a
+// column.
 std::string bytes_of(const nlohmann::json& object, const char* key, const Style& style);
 std::string ratio_of(const nlohmann::json& object, const char* key);
 uint64_t count_of(const nlohmann::json& object, const char* key);

@@ -56,7 +56,7 @@ std::vector<uint64_t> counts_of(const json& metrics, const char* op) {
   return {};
 }
 
-// The bound that this share of all stayed within.
+// Returns the bound that this share of all requests stayed within.
 json quantile(const std::vector<uint64_t>& counts, const json& bounds, uint64_t all, double share) {
   const auto wanted = static_cast<uint64_t>(std::ceil(share * static_cast<double>(all)));
   uint64_t seen = 0;

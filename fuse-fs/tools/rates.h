@@ -1,4 +1,4 @@
-// What happened between two answers to "status": the figures of iostat and top.
+// Computes the figures of iostat and top from two answers to "status".
 // Thread safety: pure functions.
 #pragma once
 
@@ -9,20 +9,20 @@
 
 namespace streamfs::tools {
 
-// {"seconds", "app_bytes", "written_bytes", "read_bytes", "trimmed_bytes", "flushes", "nand_bytes",
-// "gc_bytes" (both null where the device does not tell), "waf" (NAND ÷ written in this interval),
-// "nand_per_app_byte", "streams" [{"stream", "written_bytes",
-// "gc_bytes", "waf"}]}. Bytes and flushes are those of the interval, not a second's. Counters that
-// began anew meanwhile count from zero; a ratio of nothing is null.
+// Returns {"seconds", "app_bytes", "written_bytes", "read_bytes", "trimmed_bytes", "flushes",
+// "nand_bytes", "gc_bytes" (both null if the device does not report them), "waf" (NAND ÷ written in
+// this interval), "nand_per_app_byte", "streams" [{"stream", "written_bytes", "gc_bytes", "waf"}]}.
+// Bytes and flushes are those of the interval, not of a second. Counters that began anew meanwhile
+// count from zero; a ratio to zero is null.
 nlohmann::json difference_of(const nlohmann::json& before, const nlohmann::json& after,
                              double seconds);
 
-// How long requests took between two answers to "metrics": {"read", "write", "fsync"}, each
-// {"count", "p50_us", "p99_us"}, where a quantile is the bound that so many stayed within. Null
-// where there were none, they took longer than any bound, or the mount does not tell.
+// Returns how long requests took between two answers to "metrics": {"read", "write", "fsync"}, each
+// {"count", "p50_us", "p99_us"}. A quantile is the bound that so many requests stayed within; null:
+// there were none, they took longer than any bound, or the mount does not report it.
 nlohmann::json latencies_between(const nlohmann::json& before, const nlohmann::json& after);
 
-// `key` of an interval, a second's share; "-" if it is not known.
+// Returns `key` of an interval, per second; "-" if it is not known.
 std::string per_second(const nlohmann::json& interval, const nlohmann::json& object,
                        const char* key, const Style& style);
 std::string short_ratio(const nlohmann::json& object, const char* key);  // "1.23", or "-"

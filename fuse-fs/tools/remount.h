@@ -1,5 +1,5 @@
-// Changing the flags of what is mounted.
-// Thread safety: any thread. Crash: it is done or not.
+// Changes the flags of a mount.
+// Thread safety: any thread.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace streamfs::tools {
 
-// Only the kernel's own flags can change while mounted: ro, rw, suid, dev, noexec, noatime and
-// their opposites; other options stay what they are. Errors: of mount(2).
+// Changes the kernel's own flags, which alone can change while mounted: ro, rw, suid, dev, noexec,
+// noatime and their opposites. Other options stay as they are. Errors: those of mount(2).
 Result<void> remount(const std::string& mountpoint, const std::vector<std::string>& options);
 
 }  // namespace streamfs::tools

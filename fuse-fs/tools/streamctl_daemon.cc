@@ -33,7 +33,7 @@ Result<void> become_daemon_command(int argc, char** argv) {
   setenv("CLASSIFIERD_PROGRAM", "streamctl", 1);  // NOLINT(concurrency-mt-unsafe): one thread yet
   std::string name = kClassifierd;
   arguments[0] = name.data();
-  // Beside this program, or where a build of the sources has it; else wherever PATH says.
+  // Looks beside this program, then where a build of the sources has it, then in PATH.
   std::error_code unknown;
   const auto here = std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path();
   for (const auto& folder : {here, here / "../../venv/bin"})

@@ -1,5 +1,5 @@
-// Commands of streamctl that the daemon's program does: it has the models and the plots.
-// Thread safety: for one thread.
+// Commands of streamctl that the daemon's program runs, because it has the models and the plots.
+// Thread safety: one thread.
 #pragma once
 
 #include "base/result.h"
@@ -15,8 +15,8 @@ inline constexpr DaemonCommand kDaemonCommands[] = {
     {"metrics", "Tell Prometheus of mounted filesystems"},
     {"report", "Write one page about MOUNTPOINT, with plots: -o FILE.html"}};
 
-// Becomes `classifierd argv[1] ...`, where argv[1] is one of these; it has --help of its own.
-// Returns nothing done where it is none, and ENOENT where classifierd is not installed.
+// If argv[1] is one of these commands, becomes `classifierd argv[1] ...`, which has a --help of its
+// own. Otherwise does nothing. Errors: ENOENT, classifierd is not installed.
 Result<void> become_daemon_command(int argc, char** argv);
 
 }  // namespace streamfs::tools

@@ -1,4 +1,4 @@
-// streamctl device DATA: what a data device that is not mounted is and can do.
+// streamctl device DATA: describes a data device that is not mounted.
 // Thread safety: one call at a time.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace streamfs::tools {
 
-// Whether the word names a device rather than a place in a mounted filesystem: "emu:PATH" and the
-// like, a block device, or a character device.
+// Returns whether the word names a device ("emu:PATH" and the like, a block or a character device)
+// rather than a place in a mounted filesystem.
 bool names_data(const std::string& word);
 
 struct DeviceArguments {
@@ -18,10 +18,10 @@ struct DeviceArguments {
   bool probe = false;  // write each pStream once: see blockdev/describe.h
   Style style;
 };
-// Every NVMe device of this machine. Errors: those of reading /sys.
+// Lists every NVMe device of this machine. Errors: those of reading /sys.
 Result<void> list_devices(const Style& style);
 
-// Prints it. Errors: those of open_device.
+// Prints the description. Errors: those of open_device().
 Result<void> describe_data(const DeviceArguments& arguments);
 
 }  // namespace streamfs::tools

@@ -58,7 +58,7 @@ void print_findings(const char* what, const std::vector<ExportReport::Finding>& 
     fmt::print(stderr, "{}: {}: {}\n", what, printable(each.path), printable(each.what));
 }
 
-// An archive may be on standard output: what is said then goes to standard error.
+// Prints the report, to standard error if the archive goes to standard output.
 void print_report(const ExportReport& report, const ExportArguments& arguments,
                   const Style& style) {
   std::FILE* const to = arguments.target == "-" ? stderr : stdout;
@@ -88,7 +88,7 @@ Result<void> export_files(const ExportArguments& arguments, const Style& style) 
   log_to_stderr(Talk::kWarnings);
   data::MountOptions options;
   options.read_only = true;
-  options.degraded = arguments.mirror.empty();  // one copy says it all
+  options.degraded = arguments.mirror.empty();  // one copy is enough
   options.meta_in_memory = arguments.from_log;
   if (!arguments.mirror.empty()) options.mirror_path = absolute_path(arguments.mirror);
   const std::string meta = arguments.from_log ? "META" : absolute_path(arguments.meta);

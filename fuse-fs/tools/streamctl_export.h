@@ -1,4 +1,4 @@
-// streamctl export: files out of a filesystem that is not mounted, without FUSE. Only reads it.
+// streamctl export: copies files out of an unmounted filesystem, without FUSE. Only reads it.
 // Thread safety: one call at a time.
 #pragma once
 

@@ -35,7 +35,7 @@ std::string_view kind_of(mode_t mode) {
   return "a device";
 }
 
-// What libstream's result means for people.
+// Turns libstream's result into an error with a sentence.
 Result<void> result_of(const std::string& path, int result) {
   if (result == STREAM_HONOURED) return {};
   if (result > 0) return Error{EMEDIUMTYPE, path + " is not on a streamfs"};
@@ -51,7 +51,7 @@ Result<void> result_of(const std::string& path, int result) {
   }
 }
 
-// Whether someone said the label, or rules and learning did.
+// Returns whether a user or program set the label, rather than rules or learning.
 bool is_said(const std::string& path) {
   std::vector<char> names(65536);
   const ssize_t length = listxattr(path.c_str(), names.data(), names.size());
@@ -128,7 +128,7 @@ class Walk {
     return arguments_.clear || arguments_.number != 0 || !arguments_.name.empty();
   }
 
-  // Says the error before, and keeps this one.
+  // Prints the error that was kept, and keeps this one.
   void note(Error error) {
     if (failed_) fail("streamctl", *failed_);
     failed_ = std::move(error);
@@ -138,7 +138,7 @@ class Walk {
     if (!result) note(result.error());
   }
 
-  // A symbolic link on the command line is followed, one below it is not.
+  // Follows symbolic links on the command line, but not those below them.
   void walk(const std::string& path) {
     std::string root = path;
     char* const roots[] = {root.data(), nullptr};
@@ -175,8 +175,8 @@ class Walk {
     }
   }
 
-  // Where neither the tree nor a listing goes on, what is in the directory is not looked at. Of
-  // another mount, fts still tells the root.
+  // Visits a directory. Its content is skipped unless the tree or a listing goes on there. fts
+  // still gives the root of another mount, which is left out.
   void enter(FTS* tree, FTSENT* entry) {
     if (entry->fts_level == 0) device_ = entry->fts_statp->st_dev;
     if (entry->fts_statp->st_dev != device_) return;
@@ -190,7 +190,7 @@ class Walk {
     return arguments_.list && !arguments_.all && entry->fts_level > 0 && entry->fts_name[0] == '.';
   }
 
-  // Met on the way, such things are passed by.
+  // Reports a file without label, if it was named on the command line. Others are passed over.
   void refuse(const FTSENT* entry) {
     if (entry->fts_level > 0) return;
     if (entry->fts_info == FTS_SLNONE) return note(Error{ENOENT, entry->fts_path});

@@ -1,6 +1,7 @@
-// streamctl hint: labels of files and directories, shown and said as lsattr(1) and chattr(1) do
-// with attributes. Thread safety: once a process. Crash: what was labelled by then stays so, as far
-// as the filesystem's metadata does.
+// streamctl hint: shows and sets labels of files and directories, as lsattr(1) and chattr(1) do
+// with attributes.
+// Thread safety: once in a process.
+// After a crash: labels that were set are kept, as the filesystem's metadata is.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +15,17 @@ namespace streamfs::tools {
 
 struct HintArguments {
   std::vector<std::string> paths;
-  std::string name;     // a vStream to label with; or
-  uint32_t number = 0;  // by its number; or
-  bool clear = false;   // take labels back; none of the three: show
+  std::string name;     // of the vStream to label with; or
+  uint32_t number = 0;  // its number; or
+  bool clear = false;   // remove labels; none of the three: show them
   bool recursive = false;
-  bool list = false;       // a line each, of what is in a directory; else of the paths themselves
-  bool all = false;        // of a listing: names that begin with a dot, too
-  bool directory = false;  // of a listing: directories themselves, not what is in them
-  Style style;             // of JSON, an object a line
+  bool list = false;       // list the content of directories; else the paths themselves
+  bool all = false;        // in a listing: names that begin with a dot, too
+  bool directory = false;  // in a listing: directories themselves, not their content
+  Style style;             // JSON has an object in each line
 };
 
-// Goes on where something fails and says so on stderr; the last such error is returned instead.
+// Goes on after errors. The last error is returned, the others are printed on stderr.
 Result<void> hint(const HintArguments& arguments);
 
 }  // namespace streamfs::tools

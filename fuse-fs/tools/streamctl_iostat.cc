@@ -99,7 +99,7 @@ void print_interval(const json& interval, const IostatArguments& arguments, uint
 }
 
 struct IostatSample {
-  json status, metrics;  // the latter null where the mount does not tell
+  json status, metrics;  // metrics: null if the mount does not report them
   WallClock::time_point at;
 };
 

@@ -1,4 +1,4 @@
-// streamctl iostat MOUNTPOINT [SECONDS [COUNT]]: what is written and read, a line an interval.
+// streamctl iostat MOUNTPOINT [SECONDS [COUNT]]: prints a line about I/O for each interval.
 // Thread safety: one call at a time.
 #pragma once
 

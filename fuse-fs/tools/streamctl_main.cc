@@ -1,4 +1,4 @@
-// streamctl: looks into a mounted streamfs and tells it what to do.
+// streamctl: inspects and controls a mounted streamfs.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -67,7 +67,7 @@ Result<json> ask(const Arguments& arguments, const json& request) {
   return client.ask(request);
 }
 
-// Asks, then prints the answer as JSON or for people.
+// Sends a request, and prints the answer as JSON or as text.
 Result<void> show(const Arguments& arguments, const char* op,
                   void (*print)(const json&, const Style&)) {
   SFS_ASSIGN(const json answer, ask(arguments, {{"op", op}}));
@@ -104,7 +104,8 @@ Result<void> push_dirty_pages(const std::string& path) {
   return pushed ? Result<void>() : Error{code, root};
 }
 
-// The kernel's dirty pages first: the filesystem cannot make durable what it was not given.
+// Has the kernel write its dirty pages back first, because the filesystem can only make durable
+// what it was given.
 Result<void> sync_all(const Arguments& arguments) {
   SFS_TRY(push_dirty_pages(arguments.path));
   SFS_ASSIGN(const json answer, ask(arguments, {{"op", "sync"}}));
@@ -135,7 +136,7 @@ bool running(const json& scrub) {
   return scrub.value("state", "") == "running";
 }
 
-// What a scrub found, and an error if that is damage.
+// Prints the result of a scrub. Errors: EUCLEAN, it found damage.
 Result<void> scrub_result(const Arguments& arguments, const json& scrub) {
   if (arguments.style.json) {
     print_json(scrub);
@@ -189,7 +190,8 @@ Result<void> grow(const Arguments& arguments) {
   return {};
 }
 
-// Those whose options are Arguments; what has a file of its own declares itself in a CommandSet.
+// The commands whose options are Arguments. A command with a file of its own declares itself in a
+// CommandSet.
 class Commands : public CommandSet {
  public:
   explicit Commands(Arguments& arguments) : arguments_(arguments) {}
@@ -289,7 +291,7 @@ void declare_device(CLI::App& app, Commands& commands, Arguments& arguments) {
       "is, through each pStream");
 }
 
-// A size that cannot be read is an error of the command line, not of the filesystem.
+// Makes an unreadable size an error of the command line, not of the filesystem.
 CLI::Validator size() {
   return {[](const std::string& text) -> std::string {
             const Result<uint64_t> bytes = parse_size(text);

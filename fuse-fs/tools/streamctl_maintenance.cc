@@ -24,12 +24,12 @@ namespace {
 using nlohmann::json;
 using WallClock = std::chrono::steady_clock;
 
-// logind waits 5 s (InhibitDelayMaxSec=), and a last slice may take its time.
+// logind waits 5 s (InhibitDelayMaxSec=), and the last slice may take longer than it should.
 constexpr double kBeforeSleepSeconds = 2.5;
 constexpr uint64_t kWorkMs = 500;                // a slice
 constexpr std::chrono::milliseconds kPause{20};  // between two, while programs are at work
 
-// Slice after slice until nothing is left or the time is over.
+// Runs slice after slice until no work is left or the time is over.
 Result<json> in_slices(const MaintenanceArguments& arguments, const char* op) {
   SFS_ASSIGN(ControlClient client, ControlClient::connect(arguments.path));
   const auto end = WallClock::now() + std::chrono::duration<double>(arguments.seconds);

@@ -1,6 +1,6 @@
-// streamctl trim, maintain, prepare-poweroff and watch-suspend: long work on a mounted filesystem,
-// asked for slice by slice, so that nothing waits for it. Thread safety: once a process. Crash:
-// what was done is done.
+// streamctl trim, maintain, prepare-poweroff and watch-suspend: long work on a mounted filesystem.
+// It is requested slice by slice, so that nothing has to wait for it.
+// Thread safety: once in a process. After a crash: finished slices stay done.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct MaintenanceArguments {
 
 Result<void> maintain(const MaintenanceArguments& arguments);
 Result<void> prepare_poweroff(const MaintenanceArguments& arguments);
-// Until the connection to logind is gone; tells systemd when it holds the inhibitor.
+// Runs until the connection to logind is gone. Tells systemd when it holds the inhibitor.
 Result<void> watch_suspend(const MaintenanceArguments& arguments);
 Result<void> trim(const MaintenanceArguments& arguments);
 

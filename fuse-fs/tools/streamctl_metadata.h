@@ -1,4 +1,4 @@
-// streamctl metadata: all of an unmounted filesystem's metadata in one file, and back.
+// streamctl metadata: dumps all metadata of an unmounted filesystem to a file, and restores it.
 // Thread safety: one call at a time.
 #pragma once
 
@@ -11,12 +11,12 @@ namespace streamfs::tools {
 
 struct MetadataArguments {
   std::string meta, data, file;
-  std::string mirror;  // of what is restored
+  std::string mirror;  // of the META to restore
   bool degraded = false;
   bool force = false;
   Style style;
 };
-// Both print what was done.
+// Both print a report.
 Result<void> dump_metadata(const MetadataArguments& arguments);
 Result<void> restore_metadata(const MetadataArguments& arguments);
 

@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// How requests come and how they go on, and why not another way.
+// Describes how requests come from the kernel and go to the device, with reasons.
 std::string transports_of(const json& status) {
   const std::string why = status.value("kernel_transport_reason", "");
   return fmt::format("{} from the kernel{}, {} to the device", status.value("kernel_transport", ""),
@@ -26,7 +26,7 @@ std::string transports_of(const json& status) {
                      printable(status.value("device_transport", "")));
 }
 
-// How the device keeps pStreams apart, or why it does not.
+// Describes how the device keeps pStreams apart, or why it does not.
 std::string mechanism_of(const json& status) {
   const std::string mechanism = status.value("device_mechanism", "none");
   if (mechanism != "none") return "by " + mechanism;
@@ -34,7 +34,7 @@ std::string mechanism_of(const json& status) {
   return why.empty() ? "one stream" : "one stream: " + printable(why);
 }
 
-// The daemon's table that places data, and how many the filesystem refused.
+// Describes the daemon's table that places data, and how many tables the filesystem refused.
 std::string model_of(const json& status) {
   const json model = status.value("model", json::object());
   std::string out = "none: no table of classifierd is in use";
@@ -49,7 +49,7 @@ std::string model_of(const json& status) {
                      printable(model.value("refusal", "")));
 }
 
-// Ratios that mean nothing yet are "–": NAND per byte before programs have written enough to hide
+// Ratios that mean nothing yet are "–": NAND per byte until programs have written much more than
 // the metadata of the mount itself, spare while the device is nearly empty.
 std::string nand_per_app_byte_text(const json& status) {
   constexpr uint64_t kEnough = 64 << 20;
@@ -275,7 +275,7 @@ void print_nvme(const json& device, const Style& style) {
              ratio_of(medium, "waf"), medium.value("source", ""));
 }
 
-// A word for what is there, what is not, and what nobody told.
+// Returns a phrase for a feature that is there, is not there, or is not known.
 std::string can(const json& subsystem, const char* key, const char* what) {
   const json& value = subsystem.at(key);
   return value.is_null() ? fmt::format("{} not known", what)

@@ -1,4 +1,4 @@
-// What streamctl shows people: tables from the JSON that --json prints as it is.
+// Prints streamctl's tables, from the JSON that --json prints as it is.
 // Thread safety: pure functions but for stdout.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace streamfs::tools {
 void print_status(const nlohmann::json& status, const Style& style);
 void print_device(const nlohmann::json& status, const Style& style);
 void print_nvme_list(const nlohmann::json& listed, const Style& style);
-void print_described(const nlohmann::json& device, const Style& style);  // one that is not mounted
-// Its last line says whether all was sound.
+void print_described(const nlohmann::json& device, const Style& style);  // it is not mounted
+// print_grown()'s last line says whether all was sound.
 void print_grown(const nlohmann::json& grown, const Style& style);
 void print_maintenance(const nlohmann::json& run, const Style& style);
 void print_scrub(const nlohmann::json& scrub, const Style& style);

@@ -46,7 +46,7 @@ class Opened {
   Opened(const Opened&) = delete;
   Opened& operator=(const Opened&) = delete;
   bool ok() const { return fd_ >= 0; }
-  // Whether all of it could be read; what is too short is no streamfs.
+  // Returns whether all of `out` could be read. A device that is too short holds no streamfs.
   Result<bool> read(uint64_t offset, Bytes out) const {
     while (!out.empty()) {
       const ssize_t got = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
@@ -68,7 +68,7 @@ Probed described(const char* type, const meta::Superblock& super) {
           std::string(super.label, strnlen(super.label, sizeof super.label)), super.version};
 }
 
-// Of whatever version: who asks what it is does not mount it.
+// Returns a whole superblock of any version, because a probe does not mount the filesystem.
 std::optional<meta::Superblock> superblock_in(ConstBytes bytes) {
   meta::Superblock super{};
   std::memcpy(&super, bytes.data(), sizeof super);
@@ -77,7 +77,7 @@ std::optional<meta::Superblock> superblock_in(ConstBytes bytes) {
   return super;
 }
 
-// The newer whole one of META's two superblocks.
+// Describes a META by the newer whole one of its two superblocks.
 Result<std::optional<Probed>> probe_meta(const Opened& device, ConstBytes start) {
   std::vector<std::byte> second(kBlockSize);
   SFS_ASSIGN(const bool whole, device.read(meta::kSuperOffset[1], second));

@@ -1,5 +1,5 @@
-// streamctl probe DEVICE…: which devices are a streamfs's DATA or META, as blkid(8) says it of the
-// filesystems it knows; for udev, whose rule asks it (systemd/65-streamfs.rules).
+// streamctl probe DEVICE…: tells which devices are the DATA or META of a streamfs, as blkid(8) does
+// for filesystems that it knows. udev's rule (systemd/65-streamfs.rules) runs it.
 // Thread safety: one call at a time; probe_device() only reads.
 #pragma once
 
@@ -19,11 +19,11 @@ struct Probed {
   std::string uuid, label;
   uint32_t version = 0;
 };
-// Takes no lock: a device may be mounted. Nothing: it is no streamfs, or a damaged one. Errors:
-// those of opening and reading it.
+// Takes no lock, because a device may be mounted. nullopt: it is no streamfs, or a damaged one.
+// Errors: those of opening and reading it.
 Result<std::optional<Probed>> probe_device(const std::string& path);
 
-// As udev wants it: every character that means something to it is \xNN.
+// Returns the text as udev wants it: every character with a meaning to udev is \xNN.
 std::string udev_escaped(const std::string& text);
 
 }  // namespace streamfs::tools

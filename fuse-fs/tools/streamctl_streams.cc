@@ -53,7 +53,7 @@ Cell copies_cell(const json& stream) {
   return {fmt::format("{:.1f} %", 100 * share->get<double>()), share->get<double>()};
 }
 
-// How a vStream came to be, in few words.
+// Describes the origin of a vStream in a few words.
 std::string origin_of(const json& stream) {
   std::string text;
   for (const char* key : {"name", "comm", "ext", "dir"}) {

@@ -12,7 +12,7 @@
 
 namespace streamfs::tools {
 
-// The table of an answer to {"op": "streams"}.
+// Returns the table of an answer to {"op": "streams"}.
 std::string streams_text(const nlohmann::json& streams, const ListingOptions& options,
                          const Style& style);
 void declare_streams(CLI::App& app, CommandSet& commands);

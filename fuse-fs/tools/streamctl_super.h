@@ -1,5 +1,5 @@
-// streamctl show-super DATA [--meta META]: what the label and the superblock of a filesystem that
-// is not mounted say. Nothing is written.
+// streamctl show-super DATA [--meta META]: prints the label and the superblock of an unmounted
+// filesystem. Nothing is written.
 // Thread safety: one call at a time.
 #pragma once
 

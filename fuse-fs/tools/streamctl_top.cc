@@ -47,7 +47,7 @@ void add_lines(std::vector<Line>& out, const std::string& text, bool title = fal
   }
 }
 
-// The heading is bold by Terminal, not by escape sequences.
+// Terminal makes the heading bold, so the text needs no escape sequences.
 Style without_colour(Style style) {
   style.colour = false;
   return style;
@@ -92,7 +92,8 @@ void add_pstreams(std::vector<Line>& out, const json& interval, const Style& sty
   add_lines(out, table_text(table, without_colour(style)), true);
 }
 
-// The bytes written to `stream` since `before`, the vStreams' counters of then.
+// Returns the bytes written to `stream` since `before`, which has the vStreams' counters at that
+// time.
 uint64_t written_since(const std::map<uint64_t, uint64_t>& before, const json& stream) {
   const uint64_t now = count_of(stream, "written_bytes");
   const auto found = before.find(count_of(stream, "vstream"));
@@ -180,7 +181,7 @@ Result<void> in_batch(ControlClient& client, const TopArguments& arguments, cons
   return {};
 }
 
-// Keys and new sizes are answered at once, figures change with each interval.
+// Runs on a terminal. Keys and new sizes take effect at once; figures change with each interval.
 Result<void> on_terminal(ControlClient& client, const TopArguments& arguments, const Style& style) {
   SFS_ASSIGN(TopSample before, sample(client));
   Terminal terminal;

@@ -1,6 +1,6 @@
-// streamctl top MOUNTPOINT: WAF and the rates of streams, live on a terminal; else, or with
-// --batch, frame after frame as text. Thread safety: one call at a time; top_frame() is a pure
-// function.
+// streamctl top MOUNTPOINT: shows WAF and the rates of streams live on a terminal. Without a
+// terminal, or with --batch, it prints frame after frame as text.
+// Thread safety: one call at a time; top_frame() is a pure function.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,7 @@ namespace streamfs::tools {
 
 void declare_top(CLI::App& app, CommandSet& commands);
 
-// What the mount said before and says now: "status" and "streams".
+// The mount's answers to "status" and "streams" at one time.
 struct TopSample {
   nlohmann::json status, streams;
 };

@@ -1,4 +1,4 @@
-// streamctl usage MOUNTPOINT: what takes up DATA and META.
+// streamctl usage MOUNTPOINT: tells how the space of DATA and META is used.
 // Thread safety: one call at a time; usage_json() is a pure function.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace streamfs::tools {
 
 void declare_usage(CLI::App& app, CommandSet& commands);
 
-// From what the mount answers to "status" and "streams". DATA's parts add up to its size, META's to
-// its own.
+// Computes the usage from the mount's answers to "status" and "streams". The parts of DATA add up
+// to its size, and so do those of META.
 nlohmann::json usage_json(const nlohmann::json& status, const nlohmann::json& streams);
 
 }  // namespace streamfs::tools

@@ -3,9 +3,9 @@
 //   Inhibit("sleep", "delay") ──PrepareForSleep(true)──► prepare() ──► let go ──► (sleep)
 //      ▲────────────────────────PrepareForSleep(false)──────────────────────────────┘
 //
-// logind waits 5 s at most (InhibitDelayMaxSec=): prepare() has to be done before. That data is
-// safe never depends on it.
-// Thread safety: one thread. Crash: the kernel lets the inhibitor go.
+// logind waits 5 s at most (InhibitDelayMaxSec=), so prepare() has to be done before that. The
+// safety of data never depends on it.
+// Thread safety: one thread. After a crash: the kernel releases the inhibitor.
 #pragma once
 
 #include <systemd/sd-bus.h>
@@ -19,14 +19,14 @@ namespace streamfs::tools {
 
 class SuspendWatch {
  public:
-  // `bus`: connected to whoever speaks as logind; taken over. Errors: those of the bus.
+  // Takes over `bus`, which is connected to logind (or to a test's). Errors: those of the bus.
   static Result<std::unique_ptr<SuspendWatch>> open(sd_bus* bus, std::function<void()> prepare);
   ~SuspendWatch();
   SuspendWatch(const SuspendWatch&) = delete;
   SuspendWatch& operator=(const SuspendWatch&) = delete;
 
   bool holds() const { return inhibitor_ >= 0; }
-  // Works on what has come, or waits for something so long; an error when the bus is gone.
+  // Handles messages that have come, or waits so long for one. Errors: the bus is gone.
   Result<void> step(uint64_t wait_us);
 
  private:

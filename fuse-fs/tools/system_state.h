@@ -1,11 +1,11 @@
-// What systemd says the machine is doing.
-// Thread safety: any thread. Crash: nothing is kept.
+// Asks systemd about the state of the machine.
+// Thread safety: any thread.
 #pragma once
 
 namespace streamfs::tools {
 
-// systemd is on its way to power-off, reboot, halt or kexec. False without systemd. Asked over
-// systemd's own socket, which root may use even when D-Bus has ended.
+// Returns whether systemd is on its way to power-off, reboot, halt or kexec; false without systemd.
+// It asks over systemd's own socket, which root may use even when D-Bus has ended.
 bool system_is_stopping();
 
 }  // namespace streamfs::tools

@@ -1,7 +1,7 @@
-// A terminal's whole screen, by ncurses: lines are drawn, keys are read, and it is as it was
-// afterwards.
-// Thread safety: one at a time in a process, on one thread. A crash leaves the terminal as it is;
-// reset(1) mends it.
+// Draws lines on a terminal's whole screen and reads keys, by ncurses. The destructor restores the
+// screen.
+// Thread safety: one object at a time in a process, on one thread.
+// After a crash: the terminal stays as it is; reset(1) mends it.
 #pragma once
 
 #include <chrono>
@@ -20,14 +20,14 @@ class Terminal {
   };
   enum class Key : unsigned char { kNone, kQuit, kPause, kResized, kOther };
 
-  // ENOTTY: standard output or input is no terminal that can be drawn on.
+  // Errors: ENOTTY, standard output or input is no terminal that can be drawn on.
   static Result<void> usable();
   Terminal();
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // What does not fit is cut off.
+  // Draws the lines, and cuts off what does not fit.
   void draw(const std::vector<Line>& lines);
   Key wait(std::chrono::milliseconds longest);
 

@@ -30,12 +30,12 @@ namespace {
 
 constexpr uint64_t kPieceBytes = 1024 * 1024;
 
-// The target has no room or is gone: the next file would fare no better.
+// Returns whether the target has no room or is gone, so that the next file would fail as well.
 bool is_the_end(const Error& error) {
   return error.code == ENOSPC || error.code == EDQUOT || error.code == EPIPE || error.code == EROFS;
 }
 
-// Names from the root on, without empty ones and ".".
+// Returns the names in a path from the root on, without empty ones and ".".
 Result<std::vector<std::string>> names_in(const std::string& path) {
   std::vector<std::string> out;
   for (size_t at = 0; at < path.size();) {
@@ -48,7 +48,8 @@ Result<std::vector<std::string>> names_in(const std::string& path) {
   return out;
 }
 
-// What lies in another one is taken with it, and only then: sorted, that one comes right before.
+// Leaves out paths that lie in another one, because they are taken with it. Sorted, the path above
+// them comes right before them.
 Result<std::vector<std::vector<std::string>>> apart(const std::vector<std::string>& paths) {
   std::vector<std::vector<std::string>> all, out;
   for (const std::string& path : paths) {
@@ -97,10 +98,10 @@ class Export {
   ExportReport& report_;
   std::vector<Place> pending_;             // a stack
   std::map<InodeId, std::string> linked_;  // where an inode with several names was written
-  std::set<std::string> written_;          // directories above what was asked for
+  std::set<std::string> written_;          // directories above the paths asked for
 };
 
-// Of the directories above it only themselves.
+// Takes a path with all below it. Of the directories above it, it takes only themselves.
 Result<void> Export::take(const std::vector<std::string>& names) {
   InodeId at = fs_.root();
   std::string so_far;
@@ -148,7 +149,7 @@ Result<void> Export::one(const Place& place) {
   return done;
 }
 
-// Names in their order, so that the stack hands out the first first.
+// Pushes the names of a directory so that the stack gives them out in order.
 Result<void> Export::list(const Place& place) {
   std::vector<Place> found;
   const Result<void> done = fs_.read_directory(place.id, 0, [&](const meta::DirectoryEntry& entry) {
@@ -164,7 +165,7 @@ Result<void> Export::list(const Place& place) {
 
 Result<void> Export::write_new(ExportedEntry& entry, InodeId id) {
   const meta::Attributes& attributes = entry.attributes;
-  if (S_ISSOCK(attributes.mode)) return {};  // of nobody: what listened on it is gone
+  if (S_ISSOCK(attributes.mode)) return {};  // no process listens on it any more
   const bool several = attributes.nlink > 1 && !S_ISDIR(attributes.mode);
   if (const auto before = linked_.find(id); several && before != linked_.end()) {
     entry.hard_link = before->second;
@@ -172,7 +173,7 @@ Result<void> Export::write_new(ExportedEntry& entry, InodeId id) {
   }
   Result<void> known = describe(entry, id);
   if (known.ok() && S_ISREG(attributes.mode)) known = find_data(entry, id);
-  // An archive's header promises the bytes: they are read once before.
+  // An archive's header promises the bytes, so they are read once before.
   if (known.ok() && out_.is_archive())
     known = each_piece(entry, id, [](uint64_t, ConstBytes) { return Result<void>(); });
   if (!known.ok()) {
@@ -248,7 +249,7 @@ Result<void> Export::write(ExportedEntry& entry) {
   };
   auto begun = out_.begin(entry);
   if (!begun.ok()) return refused(begun.error());
-  std::optional<Error> target;  // who failed: the target, or what is read
+  std::optional<Error> target;  // set if the target failed, not the file that is read
   const bool has_data = entry.hard_link.empty() && S_ISREG(entry.attributes.mode);
   Result<void> copied;
   if (has_data) {

@@ -1,6 +1,6 @@
-// Takes files out of a filesystem that is open for reading only, without a mount.
+// Copies files out of a filesystem that is open for reading only, without a mount.
 //
-// What is damaged is named and left out, and everything else is taken.
+// Damaged files are reported and left out; all others are copied.
 // Thread safety: one call at a time.
 #pragma once
 
@@ -26,9 +26,9 @@ struct ExportReport {
   std::vector<Finding> not_whole;    // written without an owner, an attribute, …
 };
 
-// `paths`: what to take, with all below; none: everything. ENOENT: one that is not there. Calls
-// `progress` now and then. Errors of the target as a whole, such as ENOSPC, end it; `report` tells
-// what was done until then.
+// Copies `paths` with all below them; if there are none, everything. Calls `progress` now and then.
+// Errors: ENOENT, a path is not there; those of the target as a whole, such as ENOSPC, which end
+// the export. `report` tells what was done until then.
 Result<void> export_tree(data::Filesystem& fs, const std::vector<std::string>& paths,
                          ArchiveWriter& out, ExportReport& report,
                          const std::function<void(const ExportReport&)>& progress);

@@ -54,7 +54,7 @@ std::chrono::milliseconds watchdog_interval() {
 Watchdog::Hooks watchdog_hooks(const std::string& mountpoint, std::function<std::string()> status) {
   return {[mountpoint] {
             struct statvfs answer{};
-            // EIO is an answer, too: that of a mount that is shut down.
+            // EIO is an answer too: a mount that is shut down gives it.
             return statvfs(mountpoint.c_str(), &answer) == 0 || errno == EIO;
           },
           std::move(status), [](const std::string& lines) { sd_notify(0, lines.c_str()); }};

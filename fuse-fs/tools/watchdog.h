@@ -1,9 +1,9 @@
-// Tells systemd that the mount answers, and in a few words how it is.
+// Tells systemd that the mount answers, with a line about its state.
 //
-// Each third of WatchdogSec= the mountpoint is asked through the kernel, as any program would: a
-// filesystem that answers nobody stays silent here and is ended. Once unmounting began nobody can
-// ask, and draining may take long: then it is alive as long as it lives.
-// Thread safety: one at a time; unmounting() from any thread. Crash: the watchdog's very case.
+// Every third of WatchdogSec= it asks the mountpoint through the kernel, as any program would. If
+// the filesystem does not answer, systemd hears nothing and ends it. Once unmounting has begun, the
+// mountpoint cannot be asked and draining may take long, so systemd is told that it is alive.
+// Thread safety: one object at a time; any thread may call unmounting().
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ class Watchdog {
     std::function<std::string()> status;           // a line
     std::function<void(const std::string&)> tell;  // sd_notify's lines
   };
-  // Does nothing where systemd does not ask for it: interval 0.
+  // Interval 0: does nothing, because systemd does not ask for it.
   Watchdog(Hooks hooks, std::chrono::milliseconds interval);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -44,7 +44,7 @@ class Watchdog {
   std::thread thread_;
 };
 
-// How often systemd wants to hear of this process; 0: not at all.
+// Returns how often systemd wants to hear of this process; 0: not at all.
 std::chrono::milliseconds watchdog_interval();
 Watchdog::Hooks watchdog_hooks(const std::string& mountpoint, std::function<std::string()> status);
 

@@ -24,8 +24,8 @@ namespace {
 
 constexpr double kFioCapacities = 10, kFioWarmup = 0.5;
 
-// Reads and writes a second of simulated time, from one batch of the workload to the next (2,048
-// pages: a tenth of a block, so that a collection shows).
+// Collects reads and writes per second of simulated time, from one batch of the workload to the
+// next (2,048 pages: a tenth of a block, so that a collection shows).
 class Rates {
  public:
   explicit Rates(uint64_t from_writes) : from_(from_writes) {}
@@ -47,7 +47,7 @@ class Rates {
   std::optional<ssd::Counters> before_;
 };
 
-// Standard deviation ÷ mean.
+// Returns the standard deviation ÷ mean.
 double variation(const std::vector<double>& rates) {
   double sum = 0, squares = 0;
   for (const double rate : rates) {

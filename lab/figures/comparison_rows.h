@@ -1,5 +1,6 @@
-// Several placements on one workload, over seeds, as rows: WAF, copies a host byte and a second,
-// simulated throughput; each beside the first placement's where the source normalises to it.
+// Compares placements on one workload, over seeds, as rows: WAF, copies per host byte and per
+// second, simulated throughput. Rows are relative to the first placement where the source
+// normalises to it.
 // Thread safety: pure functions.
 #pragma once
 
@@ -19,19 +20,19 @@ struct Contender {
   std::string label;      // the source's name for it
   std::string placement;  // ours
   uint32_t streams = 0;
-  MakeSource source = {};  // of the same writes, tagged in another way; else the run's
+  MakeSource source = {};  // the same writes with other tags; else the run's source
 };
 
-// A run per contender and seed.
+// The runs of all contenders, with every seed.
 class ContenderRuns {
  public:
-  // The same runs but for seed and placement. Errors: of the runs.
+  // Runs `common` with each contender's placement and each seed. Errors: those of the runs.
   static Result<ContenderRuns> run(const DeviceRun& common, std::vector<Contender> contenders,
                                    const FigureOptions& options);
 
   using Value = double (*)(const ReplayResult&);
   Measured measured(size_t contender, Value value) const;
-  // Divided by the first contender's of the same seed.
+  // Returns the values divided by the first contender's of the same seed.
   Measured relative(size_t contender, Value value) const;
   // Returns (value of `more` − value of `less`) ÷ the first contender's, by seed.
   Measured gap(const std::string& more, const std::string& less, Value value) const;

@@ -1,5 +1,5 @@
-// A workload on a device by name, smaller by `scale`, under one placement: what the figures of
-// stream devices are made of.
+// Runs a workload on a preset device, smaller by `scale`, under one placement. The figures of
+// stream devices consist of such runs.
 // Thread safety: pure; may run beside others.
 #pragma once
 
@@ -26,19 +26,19 @@ struct DeviceRun {
   std::string workload = {};
   // Makes a workload that has no name.
   MakeSource source = {};
-  double fill = 1;        // of the device, that the workload writes to
-  double capacities = 8;  // written, the prefill not counted
+  double fill = 1;        // share of the device that the workload writes to
+  double capacities = 8;  // to be written, without the prefill
   double read_share = 0;  // of the pages moved
   uint64_t seed = 1;
   std::string placement = {};
   uint32_t streams = 0;  // 0: as many as the placement has by itself
-  double prefill = 0.9;  // of those pages, in order, untagged, before the workload
+  double prefill = 0.9;  // share of those pages written in order, untagged, before the workload
   double warmup = 0;     // share of the workload's writes before counting starts
-  std::optional<ssd::GcMode> gc_mode = {};  // of placements that a host runs; else each one's own
+  std::optional<ssd::GcMode> gc_mode = {};  // for placements that a host runs; else each one's own
   std::function<void(const ssd::Counters&)> sample = {};  // ReplayOptions::sample
 };
 
-// The host's pages of that device. Errors: EINVAL for one that cannot exist at this scale.
+// Returns the host's pages of the device. Errors: EINVAL, it cannot exist at this scale.
 Result<uint64_t> device_pages(const DeviceRun& run);
 
 // Errors: those of device_pages(); ENOSPC.

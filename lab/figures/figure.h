@@ -1,6 +1,6 @@
 // Reproduces published figures: the source's values and ours, the facts that the source omits and
 // the assumptions in their place. Each figure is a small file; registry.cc lists their names.
-// Thread safety: values; a figure may be run by several threads, it has no state.
+// Thread safety: values. Several threads may run a figure, which has no state.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct Measured {
 
 Measured over_seeds(std::span<const double> values);
 
-// The same, for a member or function `value` of runs.
+// Does the same for a member or function `value` of runs.
 template <typename Run, typename Value>
 Measured over_seeds(const std::vector<Run>& runs, const Value& value) {
   std::vector<double> values;
@@ -43,22 +43,22 @@ Measured over_seeds(const std::vector<Run>& runs, const Value& value) {
 struct FigureRow {
   std::string label;
   std::string unit;
-  std::optional<double> paper;  // what the source prints; none: it does not say
+  std::optional<double> paper;  // the source's value; nullopt: it does not print one
   Measured ours;
 };
 
-// For a plot; and what is measured along it is in the rows, too.
+// A curve of a plot. The values measured from it are in the rows, too.
 struct Curve {
   std::string label;
   std::vector<std::pair<double, double>> points;
 };
 
 struct FigureResult {
-  std::vector<FigureRow> rows;  // the first one stands for the figure where there is room for one
+  std::vector<FigureRow> rows;          // the first one stands for the figure in short tables
   std::vector<std::string> notes = {};  // why it differs; true whatever comes out
   std::vector<Curve> curves = {};
-  std::string along = {}, height = {};     // what a curve's x and y are
-  std::vector<std::string> findings = {};  // what came out, beside the paper's values; computed
+  std::string along = {}, height = {};     // the names of a curve's x and y
+  std::vector<std::string> findings = {};  // computed results beside the paper's values
 };
 
 struct Figure {
@@ -74,7 +74,7 @@ struct Figure {
   Result<FigureResult> (*run)(const FigureOptions& options) = nullptr;
 };
 
-// In the order of their sources.
+// Returns all figures, in the order of their sources.
 const std::vector<Figure>& all_figures();
 
 // Errors: EINVAL; an unknown name lists the known ones.
@@ -86,7 +86,7 @@ struct FigureRun {
   FigureResult result;
 };
 
-// Errors: EINVAL for a scale where there is no device; the figure's own.
+// Errors: EINVAL, a scale for a figure without a device; the figure's own.
 Result<FigureRun> run_figure(const Figure& figure, FigureOptions options);
 
 }  // namespace streamfs::lab::figures

@@ -1,4 +1,4 @@
-// The figures, each from a file of its name; a new one is named here and in registry.cc.
+// The figures, each from a file of its name. A new figure must be added here and to registry.cc.
 // Thread safety: pure functions.
 #pragma once
 

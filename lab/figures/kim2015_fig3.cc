@@ -1,4 +1,4 @@
-// Kim 2015, figure 3: what trims and discards give to random writes and to the flash's life.
+// Kim 2015, figure 3: the gain of trims and discards for random writes and for the flash's life.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<double, 4> kFileShares = {0.04, 0.02, 0.08,
                                                0.16};            // the first is the figure's
-constexpr std::array<uint32_t, 4> kDiscardPages = {2, 1, 4, 8};  // so is this one
+constexpr std::array<uint32_t, 4> kDiscardPages = {2, 1, 4, 8};  // here too
 
 // The runs of one setup, by seed.
 Result<FigureResult> run_kim_fig3(const FigureOptions& options) {

@@ -1,4 +1,4 @@
-// Kim 2015, figure 4: trims and discards that end on page boundaries, and such that do not.
+// Kim 2015, figure 4: trims and discards that end on page boundaries, and others.
 #include <cstdint>
 #include <vector>
 

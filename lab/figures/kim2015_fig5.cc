@@ -28,11 +28,11 @@ namespace {
 constexpr std::array<double, 3> kUtilisations = {0.5, 0.7, 0.9};
 constexpr std::array<double, 3> kBursts = {0.01, 0.05, 0.2};  // of the spare
 constexpr std::array<double, 3> kIdleSeconds = {1, 10, 60};
-constexpr double kAnyCost = 1000;     // the command's: what a page given back may cost
-constexpr double kSmallSpare = 0.02;  // and twelve blocks: 3 %
+constexpr double kAnyCost = 1000;     // what the command may pay for a page given back
+constexpr double kSmallSpare = 0.02;  // with twelve more blocks: 3 %
 
-// Three ways to be off: without the command, with what the device does of itself in idle time, and
-// with everything that there is to do.
+// Three ways to power off: without the command, with the device's default work in idle time, and
+// with all work that there is.
 enum class Command : uint8_t { kNone, kDefault, kEverything };
 constexpr size_t kCommands = 3;
 
@@ -81,7 +81,7 @@ class BurstHost {
   }
 
  private:
-  // A burst, and power-off.
+  // Writes bursts, each followed by power-off.
   Result<void> bursts(uint64_t pages) {
     for (uint64_t written = 0; written < pages; written += burst_) {
       for (uint32_t i = 0; i < burst_; ++i) SFS_TRY(device_.write(random_.below(live_), 1));
@@ -123,7 +123,7 @@ class KimFig5 {
     });
   }
 
-  // % faster than without the command, the mean over those setups.
+  // Returns the % by which writes are faster than without the command, the mean over these setups.
   Measured gain(Command command, const Which& which) const {
     return over_setups(command, which, [](const BurstRates& with, const BurstRates& without) {
       return 100 * (with.mb_per_s / without.mb_per_s - 1);
@@ -134,7 +134,7 @@ class KimFig5 {
       return 100 * (with.erases / without.erases - 1);
     });
   }
-  // NAND bytes with the command ÷ without, where that is most.
+  // Returns NAND bytes with the command ÷ without, in the setup where that is largest.
   Measured most_nand(Command command) const {
     std::vector<double> most(options_.seeds);
     for (size_t setup = 0; setup < all_bursty().size(); ++setup)

@@ -21,13 +21,13 @@ namespace streamfs::lab::figures {
 
 struct KimSetup {
   uint32_t scale = 1;
-  double spare = 0.058;            // and twelve blocks: 7 % of the device
+  double spare = 0.058;            // with twelve more blocks: 7 % of the device
   uint64_t host_page_ns = 20'480;  // of the interface: 200 MB/s
   double dearer = ssd::IdleLimits{}.dearer;
 };
 
-// 16 GiB: two MLC dies of two planes on one channel, 1,024 superblocks of 16 MiB.
-// EINVAL for a scale that does not divide their wordlines.
+// Returns the geometry of 16 GiB: two MLC dies of two planes on one channel, 1,024 superblocks of
+// 16 MiB. Errors: EINVAL, the scale does not divide their wordlines.
 Result<ssd::Geometry> kim_geometry(const KimSetup& setup);
 
 class KimDevice {

@@ -18,7 +18,7 @@
 namespace streamfs::lab::figures {
 namespace {
 
-constexpr uint32_t kRoundShare = 20;  // of the device, one in so many, is written in a round
+constexpr uint32_t kRoundShare = 20;  // a round writes the device's size divided by this
 constexpr int kChurnBefore = 50, kChurnRounds = 30;
 
 class FileChurn {
@@ -54,7 +54,8 @@ class FileChurn {
     bool there = false;
   };
 
-  // A misaligned file ends in the middle of a page, too: its neighbours' halves are written again.
+  // A misaligned file also ends in the middle of a page, so its neighbours' halves are written
+  // again.
   Result<void> write_missing() {
     for (File& file : files_) {
       if (file.there) continue;

@@ -1,5 +1,5 @@
-// Kim 2015's synthetic workload as far as it is known: random writes on an eMMC on which files come
-// and go, and the host tells the device of deletions, or does not.
+// Kim 2015's synthetic workload as far as it is known: random writes on an eMMC on which files are
+// made and deleted. The host reports deletions to the device, or does not.
 // Thread safety: pure functions.
 #pragma once
 
@@ -17,19 +17,20 @@ enum class Told : uint8_t { kNothing, kTrim, kDiscard };
 struct KimFiles {
   Told told = Told::kNothing;
   bool misaligned = false;     // every file begins in the middle of a mapped page
-  double full = 0.9;           // of the device: what random writes go to, and files
-  double files = 0.04;         // of the device
+  double full = 0.9;           // share of the device for random writes and files
+  double files = 0.04;         // share of the device for files
   uint32_t file_pages = 8;     // at most
-  uint32_t discard_pages = 2;  // a discard frees what whole groups of so many pages it covers
+  uint32_t discard_pages = 2;  // a discard frees only whole groups of so many pages
 };
 
 struct KimRates {
   double mb_per_s = 0;  // of the random writes
-  double erases = 0;    // for all of the same work
+  double erases = 0;    // by the whole run, which is the same work for all setups
 };
 
-// Rounds of: half of the files are deleted, a 20th of the device is written at random, the deleted
-// files are written anew. By setup and seed. Errors: of the device.
+// Runs rounds of the workload: half of the files are deleted, a 20th of the device is written at
+// random, and the deleted files are written anew. Returns the rates by setup and seed. Errors:
+// those of the device.
 Result<std::vector<std::vector<KimRates>>> run_files(std::span<const KimFiles> setups,
                                                      const FigureOptions& options);
 

@@ -26,11 +26,11 @@ namespace streamfs::lab::figures {
 namespace {
 
 constexpr uint32_t kBlocks = 4096, kPagesPerBlock = 128;
-constexpr uint32_t kSpareShare = 32;  // one block in so many
+constexpr uint32_t kSpareShare = 32;  // one block of so many is spare
 constexpr uint64_t kWordProgramNs = 10'000, kWordReadNs = 80;
 
-// The source's rates of its driver, LLD: 4.25 MB/s read, 1.7 MB/s written. A spare area is a 32nd
-// of a page: tR, and its share of the rest.
+// Returns timings by the source's rates of its driver, LLD: 4.25 MB/s read, 1.7 MB/s written. The
+// read of a spare area, a 32nd of a page, takes tR and its share of the rest.
 ssd::SerialTiming lee_timing() {
   constexpr double kReadMbPerS = 4.25, kWriteMbPerS = 1.7;
   constexpr uint64_t kReadNs = 60'000, kEraseNs = 1'400'000;
@@ -144,7 +144,7 @@ uint64_t LeeDevice::words_read() const {
   return hybrid == nullptr || *hybrid == nullptr ? 0 : (*hybrid)->words_read();
 }
 
-// To program selectively, what is there is read first.
+// Selective programming reads the present words first.
 uint64_t LeeDevice::now_ns() const {
   const uint64_t compared = setup_.selective ? metadata().words : 0;
   const uint64_t programmed = metadata().programmed + (setup_.hybrid ? ftl_words() : 0);

@@ -30,7 +30,7 @@ inline constexpr double kLeeFull = 0.7, kLeeFile = 1.0 / 16;  // of the device
 inline constexpr uint32_t kLeeRecord = 4;                     // clusters: 16 KiB
 
 struct LeeSetup {
-  bool hybrid = false;     // hFTL; else LBFTL
+  bool hybrid = false;     // hFTL, else LBFTL
   bool separated = false;  // FSMS
   bool selective = true;
   uint32_t scale = 1;
@@ -38,7 +38,7 @@ struct LeeSetup {
 std::string name_of(const LeeSetup& setup);  // "hFTL + FSMS"
 const std::vector<LeeSetup>& lee_bars();     // the four, in the source's order
 
-// run(setup, seed) of each bar with every seed.
+// Calls run(setup, seed) for each bar with every seed.
 template <typename T, typename Run>
 Result<std::vector<std::vector<T>>> over_bars(const FigureOptions& options, const Run& run) {
   return over_setups<T>(options, lee_bars().size(), [&](size_t bar, uint64_t seed) {
@@ -48,7 +48,7 @@ Result<std::vector<std::vector<T>>> over_bars(const FigureOptions& options, cons
   });
 }
 
-// A row for each bar, by which `runs` are, from the last one back.
+// Adds a row for each bar, from the last one back. `runs` is in the order of the bars.
 template <typename Run, typename Value>
 void add_bars(FigureResult& result, const std::vector<std::vector<Run>>& runs, const Value& value,
               const std::string& what, const std::string& unit) {
@@ -57,8 +57,8 @@ void add_bars(FigureResult& result, const std::vector<std::vector<Run>>& runs, c
         {name_of(lee_bars()[bar]) + ", " + what, unit, {}, over_seeds(runs[bar], value)});
 }
 
-// K9G8G08U0M: 4096 blocks of 128 pages; a 32nd of them is spare. EINVAL for a scale that leaves
-// too few.
+// Returns the geometry of K9G8G08U0M: 4096 blocks of 128 pages; a 32nd of them is spare.
+// Errors: EINVAL, the scale leaves too few blocks.
 Result<ssd::Geometry> lee_geometry(uint32_t scale);
 FatShape lee_volume(const ssd::Geometry& geometry);
 
@@ -75,7 +75,7 @@ class LeeDevice final : public FatDevice {
   // Makes the FTL anew on the same flash. Returns the time in ns.
   Result<uint64_t> restart();
 
-  uint64_t now_ns() const;  // spent on everything so far
+  uint64_t now_ns() const;  // total time of all operations so far
   const ssd::Counters& counters() const { return counters_; }
   const ssd::PramBlocks::Counts& metadata() const { return blocks_->counts(); }
   uint64_t ftl_words() const { return ftl_region_->counters().words_programmed; }
@@ -108,12 +108,12 @@ class LeeVolume {
   // Returns the clusters in this share of the device.
   uint32_t clusters(double share) const;
 
-  // Return the MB/s of their writes. write_file() makes a file, in requests of `record`.
+  // These return the MB/s of their writes. write_file() makes a file, in requests of `record`.
   Result<double> write_file(uint32_t clusters, uint32_t record, FatVolume::File& file);
   Result<double> rewrite(FatVolume::File file, uint32_t record);
   Result<double> write_at_random(FatVolume::File file, uint64_t requests, uint64_t seed);
   Result<void> remove(FatVolume::File file, bool trim);
-  // Random writes into a file, half as many as the device holds: no flash is left unused.
+  // Writes half of the device's size at random into a file, so that no flash is left unused.
   Result<void> age(FatVolume::File file, uint64_t seed);
 
  private:

@@ -1,4 +1,4 @@
-// Lee (Samsung), "Life Span and Implementation Cost": erases, DRAM and PRAM of the four.
+// Lee (Samsung), "Life Span and Implementation Cost": erases, DRAM and PRAM of the four setups.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -22,7 +22,7 @@ Result<LeeCost> cost_of(const LeeSetup& setup, uint64_t seed) {
   SFS_ASSIGN(const std::unique_ptr<LeeVolume> volume, LeeVolume::make(setup, kLeeFull - kLeeFile));
   const LeeDevice& device = volume->device();
   const uint32_t clusters = volume->clusters(kLeeFile);
-  const double mib = clusters / 256.0;  // of 4 KiB
+  const double mib = clusters / 256.0;  // clusters have 4 KiB
   LeeCost cost;
   FatVolume::File old = 0, file = 0;
   SFS_TRY(volume->write_file(clusters, kLeeRecord, old));

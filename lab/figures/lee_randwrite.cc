@@ -27,7 +27,7 @@ struct BareRates {
   double sequential_write = 0, random_write = 0, sequential_read = 0, random_read = 0;  // MB/s
 };
 
-// The FTL alone: pages of the device, in order and at random.
+// Measures the FTL alone, with pages of the device in order and at random.
 class Bare {
  public:
   Bare(LeeDevice& device, uint64_t seed) : device_(device), random_(seed) {}
@@ -41,7 +41,7 @@ class Bare {
       return device_.write_data(first_ + at % kRequestPages, 1);
     };
     BareRates rates;
-    for (int pass = 0; pass < 3; ++pass) {  // the last one on flash that has been erased before
+    for (int pass = 0; pass < 3; ++pass) {  // the last pass is on flash that has been erased before
       SFS_ASSIGN(rates.sequential_write, rate(full, in_order));
     }
     SFS_ASSIGN(rates.sequential_read, rate(file, [&](uint32_t at) { return device_.read(at); }));
@@ -73,7 +73,7 @@ Result<BareRates> bare(bool hybrid, uint32_t scale, uint64_t seed) {
   return Bare(*device, seed).measure();
 }
 
-// Random writes into one file of a volume.
+// Writes at random into one file of a volume.
 Result<double> on_volume(LeeSetup setup, uint64_t seed) {
   SFS_ASSIGN(const std::unique_ptr<LeeVolume> volume, LeeVolume::make(setup, kLeeFull - kLeeFile));
   FatVolume::File file = 0;

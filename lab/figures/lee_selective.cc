@@ -1,4 +1,4 @@
-// Lee (Samsung), "Selective Programming": the words of metadata blocks that change.
+// Lee (Samsung), "Selective Programming": how many words of metadata blocks change.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace streamfs::lab::figures {
 namespace {
 
-constexpr uint32_t kSelectiveFiles = 200, kFewestFiles = 20;            // that come and go
+constexpr uint32_t kSelectiveFiles = 200, kFewestFiles = 20;            // made and deleted
 constexpr std::array<uint32_t, 4> kSelectiveRecords = {1, 4, 16, 256};  // clusters of a transaction
 
 struct SelectiveRun {
@@ -42,7 +42,7 @@ ssd::PramBlocks::Counts difference_of(const ssd::PramBlocks::Counts& now,
   return counts;
 }
 
-// Files that are written, overwritten in part and deleted.
+// Writes files, overwrites them in part and deletes them.
 Result<SelectiveRun> files_that_come_and_go(const LeeSetup& setup, uint32_t record, uint64_t seed) {
   SFS_ASSIGN(const std::unique_ptr<LeeVolume> volume, LeeVolume::make(setup, kLeeFull - kLeeFile));
   const LeeDevice& device = volume->device();

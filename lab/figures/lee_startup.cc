@@ -1,4 +1,4 @@
-// Lee (Samsung), "No scanning is required": how long power-up takes by the size of the device.
+// Lee (Samsung), "No scanning is required": the time of power-up by the size of the device.
 #include <fmt/format.h>
 
 #include <array>

@@ -1,5 +1,5 @@
 // Runs independent tasks on up to `jobs` threads.
-// Thread safety: these are called by one thread; `run` by several at once, each index once.
+// Thread safety: one thread calls these; several threads call `run` at once, each index once.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,13 @@
 
 namespace streamfs::lab::figures {
 
-// Calls run(0) … run(count − 1). After an error no call begins. Returns the first error by index.
+// Calls run(0) … run(count − 1). After an error no further call begins. Returns the first error by
+// index.
 Result<void> in_parallel(unsigned jobs, size_t count,
                          const std::function<Result<void>(size_t)>& run);
 
-// run(setup, seed) of every setup, 0 to setups − 1, with every seed, from 1: what they return, by
-// setup and then by seed.
+// Calls run(setup, seed) for every setup, 0 to setups − 1, with every seed, from 1. Returns the
+// results by setup and then by seed.
 template <typename T, typename Run>
 Result<std::vector<std::vector<T>>> over_setups(const FigureOptions& options, size_t setups,
                                                 const Run& run) {

@@ -28,7 +28,7 @@ std::string spread_of(const Measured& ours) {
   return fmt::format("{} over {}", rounded(ours.spread()), ours.seeds);
 }
 
-// In brackets behind the source, or nothing.
+// Returns the scale in brackets, to follow the source, or nothing.
 std::string scale_of(const FigureRun& run) {
   if (run.options.scale == 0) return "";
   if (run.options.scale == 1) return " (devices of its size)";
@@ -44,7 +44,7 @@ nlohmann::json json_of_row(const FigureRow& row) {
   return json;
 }
 
-// Each value of the paper beside ours, in words; and what else the figure found.
+// Returns a sentence for each value of the paper beside ours, and the figure's other findings.
 std::vector<std::string> findings_of(const FigureRun& run) {
   std::vector<std::string> all;
   for (const FigureRow& row : run.result.rows) {

@@ -1,4 +1,4 @@
-// Figures that were run, as people and programs want them.
+// Formats the results of figures, as JSON and as Markdown.
 // Thread safety: pure functions.
 #pragma once
 
@@ -12,14 +12,14 @@ namespace streamfs::lab::figures {
 
 std::string text_of(const FigureRun& run);
 
-// {"figures": [{"name", "paper", "ours", "unit", "spread", …}]}: a figure's first row stands for it
-// there, "rows" has all of them. paper is null where the source prints no number.
+// Returns {"figures": [{"name", "paper", "ours", "unit", "spread", …}]}, with the values of a
+// figure's first row; "rows" has all rows. "paper" is null if the source prints no number.
 nlohmann::json json_of(std::span<const FigureRun> runs);
 
-// docs/REPRODUCTION.md.
+// Returns the text of docs/REPRODUCTION.md.
 std::string markdown_of(std::span<const FigureRun> runs);
 
-// "4.24", "1,120", "0.0031": three digits, or all before the point.
+// Returns three digits, or all before the point: "4.24", "1,120", "0.0031".
 std::string rounded(double value);
 
 }  // namespace streamfs::lab::figures

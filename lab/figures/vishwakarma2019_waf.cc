@@ -1,4 +1,4 @@
-// Vishwakarma 2019, figure 5.2: an eMMC with streams and without, three jobs, over how full it is.
+// Vishwakarma 2019, figure 5.2: three jobs on an eMMC with streams and without, by its fill.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,10 +21,11 @@ namespace streamfs::lab::figures {
 namespace {
 
 constexpr std::array<int, 11> kFills = {50, 60, 70, 80, 84, 86, 88, 90, 91, 95, 100};
-// 1,400 GB written to 64 GB.
+// 1,400 GB are written to 64 GB.
 constexpr double kWritten = 1400.0 / 64;
 
-// Off: with an active block for copies, as such firmware has, or with copies among the host's data.
+// WAF at one fill. `off` has an active block for copies, as such firmware has; `mixed` has copies
+// among the host's data.
 struct AtFill {
   Measured on, off, mixed;
   double of_off, of_mixed;  // on ÷ off
@@ -44,7 +45,7 @@ Result<AtFill> at_fill(int fill, const FigureOptions& options) {
   return AtFill{on, off, mixed, on.mean / off.mean, on.mean / mixed.mean};
 }
 
-// Where the line through the fills first falls to half; 0: nowhere.
+// Returns the fill at which the line through the ratios first falls to half; 0: it does not.
 double half_at(const std::vector<AtFill>& found, double AtFill::* ratio) {
   for (size_t i = 1; i < found.size(); ++i) {
     const double before = found[i - 1].*ratio, after = found[i].*ratio;

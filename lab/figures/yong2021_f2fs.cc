@@ -1,4 +1,4 @@
-// Yong 2021, figure 6, on what a real F2FS wrote: a recording of one in a virtual machine.
+// Yong 2021, figure 6, on the writes of a real F2FS, which was recorded in a virtual machine.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,11 +23,11 @@ namespace streamfs::lab::figures {
 namespace {
 
 constexpr uint32_t kScale = 256;           // the recorded disk's size, 1 GiB
-constexpr double kOnceAround = 0.34;       // of what was written: as much as the disk holds
+constexpr double kOnceAround = 0.34;       // share of the writes that is as much as the disk holds
 using PStreams = std::array<uint16_t, 8>;  // by vStream
 constexpr PStreams kLinux = {0, 0, 0, 0, 0, 1, 2, 0};  // by reclaim unit handle
 
-// The recording, its pStreams those of table II or others.
+// The recording, with the pStreams of table II or with others.
 class Recorded final : public OpSource {
  public:
   static Result<std::unique_ptr<OpSource>> open(const std::optional<PStreams>& others) {

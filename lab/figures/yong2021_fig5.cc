@@ -37,7 +37,7 @@ Result<FigureResult> run_fig5(const FigureOptions& options) {
   const DeviceRun common{
       .preset = "vstream-256g", .workload = "vstream64", .capacities = 12, .warmup = 1.0 / 3};
   FigureOptions once = options;
-  once.seeds = 1;  // round robin: nothing is drawn
+  once.seeds = 1;  // round robin uses no random numbers
   SFS_ASSIGN(const ContenderRuns runs, ContenderRuns::run(common, fig5_contenders(), once));
   FigureResult result;
   const auto rows = [&](auto make) {

@@ -1,5 +1,5 @@
-// Yong 2021, figure 6: a phone's F2FS, seven vStreams on three pStreams; and the control for it,
-// the same without drift.
+// Yong 2021, figure 6: a phone's F2FS, seven vStreams on three pStreams. The control is the same
+// without drift.
 #include <cstddef>
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
-// Yong 2021, VI-D: what algorithm 2 costs. Timed on this machine's clock, the least of many rounds:
-// what else runs makes a round longer, never shorter.
+// Yong 2021, VI-D: the cost of algorithm 2. It is timed on this machine's clock, as the shortest of
+// many rounds: other programs make a round longer, never shorter.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -13,7 +13,7 @@
 namespace streamfs::lab::figures {
 namespace {
 
-// Whether all seeds agree.
+// Says whether all seeds agree.
 std::string copies_less(const Measured& gap) {
   if (gap.least > 0) return "less";
   return gap.most < 0 ? "more" : "with some seeds less and with others no less";

@@ -9,10 +9,10 @@
 
 namespace streamfs::lab::figures {
 
-// Copies, as shares of Legacy's, that one trace's contenders have more than vStream-SGC.
+// How many more copies than vStream-SGC a trace's contenders have, as shares of Legacy's copies.
 struct CopiesMore {
-  Measured ngc;  // vStream-NGC: its copies go anywhere
-  Measured own;  // not looked up again: its copies stay with their pStream
+  Measured ngc;  // vStream-NGC: copies go anywhere
+  Measured own;  // copies are not looked up again and stay with their pStream
 };
 
 std::vector<std::string> fig6_findings(const CopiesMore& drifting, const CopiesMore& steady);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kHalvings = 100;
 
-// Where `rising`, a function that grows from below zero, crosses it.
+// Returns where `rising`, a function that grows from below zero, crosses zero.
 template <typename Function>
 double root(double low, double high, Function rising) {
   for (int i = 0; i < kHalvings; ++i) {
@@ -27,10 +27,11 @@ double digamma(double x) {
   return shift + std::log(x) - 1 / (2 * x) - 1 / (12 * x * x) + 1 / (120 * x * x * x * x);
 }
 
-// The mean field of d choices. Q_i: share of closed blocks with at least i valid pages, b pages a
-// block, m: pages freed by a collection ÷ user pages in the closed blocks of one block. Between two
-// collections as many blocks fall below i valid pages as come in with b of them, which is one, less
-// the victim itself if it held i or more, of which the chance is Q_i^d:
+// The mean field of d choices. Q_i is the share of closed blocks with at least i valid pages, b is
+// the number of pages in a block, and m is the pages freed by a collection ÷ user pages in the
+// closed blocks of one block. Between two collections as many blocks fall below i valid pages as
+// come in with b of them. That is one, less the victim itself if it held i or more, with the chance
+// Q_i^d:
 //   i m (Q_i − Q_{i+1}) = 1 − Q_i^d,  Q_{b+1} = 0.
 // Returns ΣQ_i, the valid pages of the average block, and ΣQ_i^d, those of the average victim.
 struct MeanField {
@@ -51,7 +52,7 @@ MeanField mean_field(uint32_t pages, double m, uint32_t choices) {
   return sums;
 }
 
-// The least of a function with one valley.
+// Returns the minimum of a function with one valley.
 template <typename Function>
 double least(double low, double high, Function function) {
   for (int i = 0; i < kHalvings; ++i) {

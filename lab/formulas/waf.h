@@ -1,8 +1,9 @@
-// Write amplification in closed form, or as the root of one equation: what a correct simulator of
-// a page-mapped FTL converges to. NAND pages programmed per page written by the host.
+// Write amplification (NAND pages programmed for each page written by the host) in closed form, or
+// as the root of an equation. A correct simulator of a page-mapped FTL converges to it.
 //
-// α: closed blocks' pages ÷ user pages, 1 + spare ÷ user: free and open blocks come on top of it.
-// Every user page is alive and overwritten at random. Large devices; `pages` is those of a block.
+// α is the closed blocks' pages ÷ user pages, or 1 + spare ÷ user; free and open blocks are not
+// counted. Every user page is live and overwritten at random. The device is large; `pages` is the
+// number of pages in a block.
 // Thread safety: pure functions.
 #pragma once
 
@@ -27,13 +28,13 @@ struct TwoTemperatures {
   double pages;   // f
 };
 
-// Both in the same blocks, FIFO, large blocks: with n = α / A,
+// Both temperatures in the same blocks, FIFO, large blocks: with n = α / A,
 // n r / (1 − e^{−n r/f}) + n (1 − r) / (1 − e^{−n (1−r)/(1−f)}) = α (Desnoyers, TOS 2014).
 double mixed_fifo_waf(double alpha, TwoTemperatures heat);
 
-// Each in blocks of its own, FIFO, large blocks, the spare split to the least sum.
+// Each temperature in blocks of its own, FIFO, large blocks, the spare split to the least sum.
 double split_fifo_waf(double alpha, TwoTemperatures heat);
-// The same with greedy inside.
+// Does the same with greedy for each temperature.
 double split_greedy_waf(uint32_t pages, double alpha, TwoTemperatures heat);
 
 }  // namespace streamfs::lab::model

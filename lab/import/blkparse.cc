@@ -1,9 +1,10 @@
 // blkparse's default output, "%D %2c %8s %5T.%9t %5p %2a %3d" and then "sector + sectors
 // [process]":
 //   8,0    3        1     0.000000000  697  D  WS 223490 + 8 [kjournald]
-// One action of one device is the trace: D (issued to the driver) or what is asked for; Q for a
-// device without a request queue. RWBS: D discards, W writes, R reads; a flush (F) without data and
-// other events are skipped. The process becomes the context. The summary at the end ends the trace.
+// The trace consists of one action of one device: D (issued to the driver), or the action asked
+// for, such as Q for a device without a request queue. In RWBS, D discards, W writes and R reads; a
+// flush (F) without data and other events are skipped. The process becomes the context. The summary
+// at the end ends the trace.
 #include <fmt/format.h>
 
 #include <cmath>

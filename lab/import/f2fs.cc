@@ -1,14 +1,14 @@
 // The kernel's trace of F2FS's own events, as trace_pipe of tracefs prints them:
 //   PROCESS-PID [CPU] FLAGS SECONDS: f2fs_submit_folio_write: dev = (259,2), ..., newaddr = 0x1601,
 //       rw = WRITE(S), type = WARM_NODE
-// f2fs_submit_folio_write is a block written out of place, f2fs_submit_folio_bio one written in
-// place (or read), f2fs_issue_discard a discard; before Linux 6.15 the former two ended in
-// page_write and page_bio. Other events and headers are skipped. What the kernel dropped (LOST) is
-// an error: such a trace is not what the device was sent.
+// f2fs_submit_folio_write is a block written out of place, f2fs_submit_folio_bio a block written in
+// place (or read), and f2fs_issue_discard a discard. Before Linux 6.15 the names of the former two
+// ended in page_write and page_bio. Other events and headers are skipped. Events that the kernel
+// dropped (LOST) are an error: such a trace differs from the device's requests.
 //
-// Blocks of 4 KiB that follow one another, of one type, are one write. vStreams: 1 hot, 2 warm, 3
-// cold node; 4 hot, 5 warm, 6 cold data; 7 the filesystem's metadata. pStreams are those of Yong
-// 2021, table II: hot 0, warm and metadata 1, cold 2.
+// Adjacent blocks of 4 KiB of one type are one write. vStreams: 1 hot, 2 warm, 3 cold node; 4 hot,
+// 5 warm, 6 cold data; 7 the filesystem's metadata. pStreams are those of Yong 2021, table II: hot
+// 0, warm and metadata 1, cold 2.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ class F2fs final : public Importer {
   }
 
  private:
-  // What stands behind "NAME = " up to the next comma or the end.
+  // Returns the text after "NAME = ", up to the next comma or the end.
   static std::string_view field(std::string_view text, std::string_view name) {
     for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
       std::string_view rest = text.substr(at + name.size());
@@ -88,7 +88,7 @@ class F2fs final : public Importer {
     return blocks * kBlockSize;
   }
 
-  // What stands before an event ends in its time.
+  // Returns the time at the end of the text before an event.
   Result<uint64_t> time_before(std::string_view head) {
     while (head.ends_with(' ') || head.ends_with(':')) head.remove_suffix(1);
     double seconds = 0;
@@ -144,7 +144,7 @@ class F2fs final : public Importer {
     return true;
   }
 
-  // "259,2" of "(259,2)".
+  // Returns "259,2" of "(259,2)".
   static std::string_view device_of(std::string_view event) {
     std::string_view text = field(event, "dev");
     if (text.starts_with('(')) text.remove_prefix(1);
@@ -171,7 +171,7 @@ class F2fs final : public Importer {
     return {};
   }
 
-  // To what came before.
+  // Joins a write to the pending one, if they are adjacent.
   bool joined(const trace::TraceRecord& one) {
     if (one.op != trace::TraceOp::kWrite || pending_.op != trace::TraceOp::kWrite ||
         pending_.length == 0 || one.vstream != pending_.vstream ||

@@ -35,7 +35,7 @@ struct RecordV2 {
 };
 static_assert(sizeof(RecordV2) == 40);
 
-// Operation codes of SCSI block commands.
+// Maps operation codes of SCSI block commands.
 std::optional<trace::TraceOp> op_of(uint16_t command) {
   switch (command) {
     case 0x08:  // READ(6), (10), (12), (16)
@@ -76,7 +76,7 @@ class Vscsi final : public Importer {
   }
 
  private:
-  // The field lies at another place in each version; no other value of it is known.
+  // Finds the record's version. The field lies at another place in each version.
   Result<void> find_version() {
     std::array<char, sizeof(RecordV2)> start{};
     SFS_ASSIGN(const size_t bytes, input_.peek(start.data(), start.size()));

@@ -13,7 +13,7 @@ namespace {
 constexpr float kFade = 0.7F;
 constexpr float kSeen = 1e-3F;  // less exposure than this is none
 
-// The middle of an age, and what is left of a life that ends in the middle of `death`.
+// Return the middle of an age, and the rest of a life that ends in the middle of `death`.
 double middle_of(int age) {
   return std::exp2(age + 0.5);
 }
@@ -59,7 +59,7 @@ void LifeTable::count_living(uint64_t clock) {
   std::erase_if(cohorts_, [](const Cohort& cohort) { return cohort.alive == 0; });
 }
 
-// Those who outlive every age that was seen are taken to die in the age after the next.
+// Pages that outlive every age seen are assumed to die in the age after the next.
 void LifeTable::learn() {
   changed_ = false;
   int last = kAges - 1;

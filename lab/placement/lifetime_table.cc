@@ -19,13 +19,14 @@ constexpr double kEvidence = 512;  // pages at which a kind counts as much as th
 constexpr double kUnknownLog2 = 16;
 constexpr uint32_t kFirstEpochs = LifeTable::kEpochPages / 8;
 
-// The last page, the last but one, or any other; requests of one and two pages are of their own.
+// Returns the class of a page's place: the last page, the last but one, or any other. Requests of
+// one and two pages have classes of their own.
 uint64_t place_of(const PageWrite& write) {
   const uint32_t to_end = std::min(write.pages_to_request_end(), 2u);
   return write.request_pages < 3 ? 4 * uint64_t{write.request_pages} + to_end : to_end;
 }
 
-// Kinds of different depth never meet: each is marked by a bit of its own.
+// Kinds of different depth have different keys, because each depth has a bit of its own.
 uint64_t key_of(uint64_t depth, uint64_t overwrite, uint64_t context, uint64_t place) {
   return depth << 60 | overwrite << 48 | place << 32 | context;
 }
@@ -97,7 +98,7 @@ ssd::FrontierId LifetimeTable::for_write(const PageWrite& write, uint64_t clock)
 ssd::FrontierId LifetimeTable::for_copy(ssd::Lpn page, ssd::FrontierId, uint64_t clock) {
   if (!born_at_.known(page)) return streams_;
   const uint64_t age = born_at_.since(page, clock);
-  // Of what was never seen to live so long, as much again is as good a guess as any.
+  // For a kind that was never seen to live so long, the guess is that it lives as long again.
   const double as_much_again = std::log2(static_cast<double>(age + 1));
   const double left = blended(kind_[page], as_much_again,
                               [&](const LifeTable& lives) { return lives.left_at(age); });
@@ -119,7 +120,7 @@ void LifetimeTable::end_epoch(uint64_t clock) {
     if (whole || kind.lives.changed()) kind.lives.learn();
     if (whole) kind.lives.fade();
   }
-  // Edges fit the predictions they are used with: those of the epoch to come.
+  // Edges are made from the predictions that they will be used with, those of the next epoch.
   for (KindId id = 0; id < kinds_.size(); ++id) {
     if (kinds_[id].volume > 0) edges_.add(predicted(id), kinds_[id].volume);
     kinds_[id].volume /= 2;

@@ -71,7 +71,8 @@ void Warcip::end_period() {
   blocks_ = 0;
 }
 
-// The new centre lies half way to the next larger one; beyond the last, as far as the one before.
+// The new centre lies half way to the next larger one, or after the last centre as far as the
+// centre before it.
 void Warcip::split(const Cluster& large, Cluster& unused) {
   double below = 0, above = std::numeric_limits<double>::infinity();
   for (const Cluster& other : clusters_) {

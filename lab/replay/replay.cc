@@ -40,7 +40,8 @@ bool is_oracle(const std::string& placement) {
   return placement == "oracle" || placement == "oracle-host";
 }
 
-// A frontier a class, and the device must still be able to collect its garbage.
+// Returns the geometry with a frontier for each class. Errors: EINVAL, the device could not collect
+// its garbage any more.
 Result<ssd::Geometry> device_with(ssd::Geometry geometry, const WorkloadFacts& facts,
                                   uint16_t classes) {
   if (facts.footprint_pages > geometry.user_pages)
@@ -80,11 +81,11 @@ Result<ssd::Geometry> geometry_for(const WorkloadFacts& facts, const ReplayOptio
   return geometry;
 }
 
-// One pass of a workload over a device.
+// A pass of a workload over a device.
 template <typename Ftl>
 class Pass {
  public:
-  // requests: none when nobody asks for the time.
+  // `requests` is null if times are not asked for.
   Pass(Ftl& ftl, PlacementPolicy& policy, ssd::FlashWatcher* watcher, Workload& workload,
        ssd::Counters& counters, TimedRequests* requests, uint64_t baseline_at)
       : ftl_(ftl),
@@ -108,7 +109,7 @@ class Pass {
     return {};
   }
 
-  // What was counted since the write where counting starts.
+  // Returns the counts since the write at which counting starts.
   ssd::Counters counted() const { return ssd::difference(counters_, baseline_); }
 
  private:

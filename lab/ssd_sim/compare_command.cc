@@ -72,7 +72,7 @@ class CompareCommand final : public Command {
   }
 
  private:
-  // Before hours of work.
+  // Checks all names before hours of work.
   Result<void> check_names() {
     comparison_.placements = placements_;
     comparison_.victims = victims_;
@@ -83,7 +83,7 @@ class CompareCommand final : public Command {
       return Error{EINVAL,
                    fmt::format("no {} '{}'; there are {}", what, name, fmt::join(names, ", "))};
     };
-    for (const std::string& name : placements_)  // one with a slash is a shared object
+    for (const std::string& name : placements_)  // a name with a slash is a shared object
       if (name.find('/') == std::string::npos) SFS_TRY(known(placement_names(), name, "placement"));
     for (const std::string& name : victims_)
       SFS_TRY(known(ssd::victim_names(), name, "victim policy"));

@@ -26,7 +26,7 @@ void for_each(const Comparison& c, Visit visit) {
         visit(workload, victim, placement);
 }
 
-// A name that a comma or a quote would break.
+// Quotes a name for CSV if it has a comma, a quote or a newline.
 std::string quoted(const std::string& name) {
   if (name.find_first_of(",\"\n") == std::string::npos) return name;
   std::string result = "\"";

@@ -1,4 +1,4 @@
-// ssd-sim create: a new image.
+// ssd-sim create: makes a new image.
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -23,7 +23,7 @@ std::string preset_help() {
   return help + "\nthe other options change it.";
 }
 
-// What the line says, over what the preset says.
+// Options of the command line override those of the preset.
 class CreateCommand final : public Command {
  public:
   explicit CreateCommand(CLI::App& parent)

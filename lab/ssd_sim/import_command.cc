@@ -1,4 +1,4 @@
-// ssd-sim import: traces of others become ours.
+// ssd-sim import: converts traces of other formats to ours.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// ssd-sim list: what can be named on the command line.
+// ssd-sim list: lists all names for the command line.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,7 +19,7 @@
 namespace streamfs::lab::ssd_sim {
 namespace {
 
-// Names and what they are, a line each.
+// Returns a line with name and description for each item.
 std::string described(const auto& all) {
   using enum Table::Align;
   Table table({{"  name", kLeft}, {"what", kLeft}});

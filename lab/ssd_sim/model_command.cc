@@ -1,4 +1,5 @@
-// ssd-sim model: write amplification in closed form (model/waf.h), to hold a simulation against.
+// ssd-sim model: computes write amplification in closed form (formulas/waf.h), to compare a
+// simulation with.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

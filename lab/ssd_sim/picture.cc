@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOverride = "STREAMFS_PYTHON";
-// Exit code of the module where matplotlib cannot be imported; pictures.py has the same number.
+// The module's exit code if matplotlib cannot be imported; pictures.py has the same number.
 constexpr int kNoMatplotlib = 69;
 
 bool is_there(const fs::path& path) {
@@ -36,18 +36,19 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-// The directory of this program.
+// Returns the directory of this program.
 fs::path program_directory() {
   std::error_code error;
   return fs::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-// Where classifierd's package keeps its modules.
+// Returns the directory of modules of classifierd's package.
 fs::path packaged_modules() {
   return program_directory().parent_path() / "lib/streamfs/classifierd";
 }
 
-// The package's modules belong to the system's Python; a build has a virtual environment.
+// Returns the Python interpreter: the system's for the package's modules, that of the virtual
+// environment for a build.
 std::string interpreter() {
   const char* named = std::getenv(kOverride);  // NOLINT(concurrency-mt-unsafe): nobody sets it
   if (named != nullptr && *named != '\0') return named;

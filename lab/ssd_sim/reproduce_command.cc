@@ -1,4 +1,4 @@
-// ssd-sim reproduce: published figures, run again (lab/figures/).
+// ssd-sim reproduce: runs published figures again (lab/figures/).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ namespace {
 using figures::Figure;
 using figures::FigureRun;
 
-// "1/64" is 64.
+// Parses a scale: "1/64" is 64.
 Result<uint32_t> parse_scale(std::string_view text) {
   uint32_t by = 0;
   const char* end = text.data() + text.size();

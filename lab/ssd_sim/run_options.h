@@ -1,4 +1,4 @@
-// The options of replay, bench and compare: the device, the policies, what is counted.
+// The options of replay, bench and compare: the device, the policies, and what is counted.
 // Thread safety: none.
 #pragma once
 
@@ -23,27 +23,28 @@ class RunOptions {
   RunOptions& operator=(const RunOptions&) = delete;
 
   void add_policy_options(CLI::App& app);  // --placement and --victim
-  // All others. edges: the oracle's default; one policy by itself or a bound to measure gaps with.
+  // Adds all others. `edges` is the oracle's default, which differs between a policy by itself and
+  // a bound for gaps.
   void add_shared_options(CLI::App& app, const std::string& edges);
   void add_trace_options(CLI::App& app);
   void add_generator_options(CLI::App& app);
 
-  // Once the line is parsed. Errors: EINVAL, a value that cannot be.
+  // Resolves the options. Requires: the line is parsed. Errors: EINVAL, an impossible value.
   Result<void> resolve();
 
-  // Errors: EINVAL for a bad trace, with its line.
+  // Errors: EINVAL, a bad trace, with its line.
   Result<Workload> load(const std::vector<std::string>& traces, ProgressBar& bar) const;
-  // Errors: EINVAL for options that cannot be.
+  // Errors: EINVAL, impossible options.
   Result<Workload> generate(const std::string& name) const;
 
-  // tag_streams: how many streams the tags of the workload have, for "tags" and "tags-aged" without
-  // --streams.
+  // Replays a workload. `tag_streams` is the number of streams in the workload's tags, for "tags"
+  // and "tags-aged" without --streams.
   Result<ReplayResult> run(Workload& workload, const std::string& placement,
                            const std::string& victim, uint32_t tag_streams, bool prefill,
                            ProgressBar& bar) const;
 
   std::string placement = "nosep", victim = "greedy";
-  // As the user said, or what the workload wants.
+  // Returns the user's choice, or else `wanted`, the workload's.
   bool prefill_or(bool wanted) const { return prefill_option_->empty() ? wanted : prefill_; }
   uint64_t seed() const { return generator_.seed; }
 
@@ -63,9 +64,9 @@ class RunOptions {
   CLI::Option* streams_ = nullptr;
 };
 
-constexpr uint32_t kTagStreams = 8;  // of a trace
+constexpr uint32_t kTagStreams = 8;  // for a trace
 
-// Says what is wrong and returns the exit code: wrong options, too small a device, or as fail().
+// Prints the error and returns the exit code: wrong options, too small a device, or that of fail().
 int fail_run(const Error& error);
 
 }  // namespace streamfs::lab::ssd_sim

@@ -1,9 +1,9 @@
-// ssd-sim serve: an emulated SSD as the one file of a FUSE filesystem, for a loop device.
+// ssd-sim serve: serves an emulated SSD as the only file of a FUSE filesystem, for a loop device.
 //
-// The kernel has no streams to offer here: everything goes to stream 0, and copies of garbage
-// collection to a frontier of their own, as in a drive without streams. The file is direct I/O on
-// its way to us (the loop device and the filesystem on it have caches enough), so a write that
-// returned is in the emulated SSD. fallocate(PUNCH_HOLE) trims, fsync flushes.
+// The kernel has no streams here: all data goes to stream 0, and copies of garbage collection to a
+// frontier of their own, as in a drive without streams. The file uses direct I/O, because the loop
+// device and the filesystem on it have caches enough. A write that has returned is therefore in the
+// emulated SSD. fallocate(PUNCH_HOLE) trims, fsync flushes.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fuse_lowlevel.h>
@@ -44,7 +44,7 @@ ServedFile& served(fuse_req_t req) {
   return *static_cast<ServedFile*>(fuse_req_userdata(req));
 }
 
-// The program that asked sees a number; who runs the server sees why.
+// Prints the reason for the user who runs the server. The program that asked gets only a number.
 int reported(const Error& error) {
   fmt::print(stderr, "ssd-sim: {}\n", error.message());
   return error.code;

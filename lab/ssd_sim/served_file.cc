@@ -79,8 +79,8 @@ Result<void> ServedFile::flush() {
   return {};
 }
 
-// Inside one map unit. What is zero already is not written again, and a unit of zeroes is trimmed:
-// so discards that come in pieces free it in the end.
+// Zeroes a part of one map unit. If the part is zero already it is not written again, and a unit of
+// zeroes is trimmed. Discards that come in pieces therefore free the unit in the end.
 Result<void> ServedFile::zero_part(uint64_t offset, uint64_t length, ssd::Acknowledgement& done) {
   const uint64_t start = round_down(offset, map_unit_bytes());
   std::vector<std::byte> unit(std::min(map_unit_bytes(), size() - start));

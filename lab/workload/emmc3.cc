@@ -1,6 +1,6 @@
-// emmc3: three parallel jobs of lifetimes 2×, 101× and 709×, all of it writes (Vishwakarma 2019, on
-// a 64 GB eMMC in 1,365 blocks of 48 MB). Regions in proportion to lifetimes; equal ones would
-// hardly need streams. One tag a job.
+// emmc3: three parallel jobs of lifetimes 2×, 101× and 709×, which only write (Vishwakarma 2019, on
+// a 64 GB eMMC in 1,365 blocks of 48 MB). Regions are in proportion to lifetimes; equal regions
+// would hardly need streams. Each job has a tag.
 #include <array>
 #include <memory>
 

@@ -119,7 +119,7 @@ int FatVolume::remove(File file, bool trim) {
   return 0;
 }
 
-// Next fit, as FAT drivers have it.
+// Takes a free cluster by next fit, as FAT drivers do.
 uint32_t FatVolume::take_cluster() {
   while (fat_[next_cluster_ % fat_.size()] != 0) ++next_cluster_;
   --free_clusters_;
@@ -144,7 +144,7 @@ void FatVolume::set_fat(uint32_t cluster, uint32_t next) {
   }
 }
 
-// Time is the number of the transaction: it changes with each.
+// The time in the entry is the number of the transaction, so it changes with each.
 void FatVolume::set_entry(const Open& file, bool deleted) {
   const uint32_t first = file.clusters.empty() ? 0 : file.clusters.front() + kFirst;
   Entry entry{};
@@ -186,7 +186,7 @@ int FatVolume::commit() {
   return 0;
 }
 
-// The record goes behind the last one, round the log; each page that it touches is written.
+// Appends the record to the log, which is a ring. Each page that it touches is written.
 int FatVolume::write_log() {
   std::vector<std::byte> record;
   const auto add = [&](const auto& what) {

@@ -1,6 +1,7 @@
 // fio4: four sequential-write jobs of lifetimes 1×, 10×, 33× and 55×, 128 KiB at a time, in
-// parallel (Choi, multi-stream NVMe). Equal speed, so regions are in proportion to lifetimes. The
-// source's six random-read jobs place nothing. One tag a job.
+// parallel (Choi, multi-stream NVMe). The jobs have equal speed, so regions are in proportion to
+// lifetimes. The source's six random-read jobs are left out, because they place no data. Each job
+// has a tag.
 #include <array>
 #include <memory>
 

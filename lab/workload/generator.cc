@@ -43,7 +43,7 @@ constexpr Entry kMakers[] = {{"uniform", make_uniform},
                              {"iozone-sequential", make_iozone_sequential},
                              {"iozone-random", make_iozone_random}};
 
-constexpr uint32_t kMinPages = 4096;  // a request for each job of vstream64, and some
+constexpr uint32_t kMinPages = 4096;  // room for a request of each job of vstream64, and more
 constexpr uint32_t kGiBPages = kGiB / kBlockSize;
 
 Error out_of_range(const char* option, double value, const char* range) {

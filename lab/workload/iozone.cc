@@ -54,7 +54,7 @@ class Iozone final : public Generator {
 
   const bool random_order_;
   ssd::Lpn next_ = 0;
-  std::vector<ssd::Lpn> order_;  // of this pass; none: front to back
+  std::vector<ssd::Lpn> order_;  // of this pass; empty: front to back
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ Result<LifetimeFile> LifetimeFile::create(uint64_t writes) {
   const int fd = mkostemp(path.data(), O_CLOEXEC);  // NOLINT(misc-include-cleaner): <stdlib.h>
   if (fd < 0) return failed(errno, directory, bytes);
   (void)unlink(path.c_str());
-  // Space now, so that no store to the mapping finds the filesystem full.
+  // Reserves space now, so that no store to the mapping finds the filesystem full.
   if (const int error = posix_fallocate(fd, 0, static_cast<off_t>(bytes)); error != 0) {
     (void)::close(fd);
     return failed(error, directory, bytes);

@@ -23,7 +23,7 @@ Logs::Logs(const GeneratorOptions& options, std::span<const Job> jobs, Turn turn
   uint64_t before = 0;
   for (const Job& job : jobs) {
     before += job.share;
-    // Whole requests, so that jobs are equally fast.
+    // Regions are whole requests, so that jobs are equally fast.
     const auto even =
         static_cast<ssd::Lpn>(before * pages_ / shares / kRequestPages * kRequestPages);
     const ssd::Lpn end = before == shares ? pages_ : std::max(even, first + kRequestPages);

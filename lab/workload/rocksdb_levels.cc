@@ -45,7 +45,7 @@ struct File {
   std::vector<ssd::Lpn> pages;
 };
 
-// Files being written, and what dies when they are.
+// Files that are being written, and the pages that die once they are complete.
 struct Compaction {
   size_t level = 0;
   std::vector<File> outputs;
@@ -212,7 +212,7 @@ class RocksDb final : public Generator {
     job = Compaction{};
   }
 
-  // The next pages of a file, at most so many, as one request; how many they are.
+  // Writes the next pages of a file, at most so many, as one request. Returns their number.
   uint32_t write_file(File& file, size_t level, uint32_t at_most) {
     const auto written = static_cast<uint32_t>(file.pages.size());
     const uint32_t pages = std::min(at_most, static_cast<uint32_t>(file.keys.size()) - written);
@@ -232,7 +232,8 @@ class RocksDb final : public Generator {
     return pages;
   }
 
-  // The tree and what a compaction writes anew stay below nine tenths of the pages.
+  // Takes the next free page. There always is one: the tree and the output of a compaction stay
+  // below nine tenths of the pages.
   ssd::Lpn take_page() {
     for (uint32_t tries = 0; tries < pages_; ++tries) {
       const ssd::Lpn page = cursor_;

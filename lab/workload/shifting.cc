@@ -1,5 +1,5 @@
-// shifting: as hotcold, but the hot pages are a window that moves on by its own length every period
-// and wraps around: what was learned yesterday is wrong today. Tags as in hotcold.
+// shifting: like hotcold, but the hot pages are a window that moves on by its own length every
+// period and wraps around, so that knowledge of earlier periods is wrong. Tags are as in hotcold.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -1,18 +1,18 @@
-// smartphone: what a phone's F2FS sends its storage in two months, after the only facts that Yong
-// (2021, table I) gives of such a trace: 26.19 M writes of 390.74 GiB, 23.45 M reads of 794.43 GiB,
-// 5.56 M discards of 692.85 GiB on 256 GiB, in seven streams. vStreams: 1 hot, 2 warm, 3 cold node;
-// 4 hot, 5 warm, 6 cold data; 7 the file system's metadata. pStreams: table II's.
+// smartphone: the requests of a phone's F2FS to its storage in two months. Yong (2021, table I)
+// gives only these facts of such a trace: 26.19 M writes of 390.74 GiB, 23.45 M reads of 794.43
+// GiB, 5.56 M discards of 692.85 GiB on 256 GiB, in seven streams. vStreams: 1 hot, 2 warm, 3 cold
+// node; 4 hot, 5 warm, 6 cold data; 7 the file system's metadata. pStreams are those of table II.
 //
-// The rest is F2FS as it is known (Lee, FAST'15; its mount's defaults): a log of segments of 2 MiB
-// for each temperature, metadata rewritten in place in an area of its own; a page that is replaced
-// dies where it lies, runs of 16 dead pages and whole segments are discarded; where free segments
-// are few, the emptiest one is cleaned, its survivors going to the log of cold data. Files that
-// nobody deletes stay until the file system is 85 % full, then some go.
+// The rest follows F2FS as it is known (Lee, FAST'15; its mount's defaults). It has a log of
+// segments of 2 MiB for each temperature, and rewrites metadata in place in an area of its own. A
+// replaced page dies where it lies; runs of 16 dead pages and whole segments are discarded. If free
+// segments are few, the emptiest segment is cleaned, and its live pages go to the log of cold data.
+// Files without a lifetime stay until the file system is 85 % full; then some are deleted.
 //
-// Each request is of one stream; it lives for a time drawn for it: exponential, of a short and a
-// long kind (a database's journal, and its table). With drift, what is hot is another thing every
-// tenth of a capacity: all means are drawn anew around their centres, and how much of each is
-// written. Memory: 4 bytes a page, 24 a request that lives.
+// Each request belongs to one stream and has a lifetime drawn for it: exponential, of a short and a
+// long kind (a database's journal, and its table). With drift, every tenth of a capacity all means
+// are drawn anew around their centres, and so are the shares of the streams. Memory: 4 bytes for
+// each page, 24 for each request that lives.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -37,12 +37,12 @@ struct PhoneStream {
   double share;                  // of the bytes written
   double request_pages;          // mean
   double short_share;            // of the requests
-  double short_life, long_life;  // means, of the capacity; 0: until there is no room
+  double short_life, long_life;  // means, in capacities; 0: until there is no room
   uint16_t manual;               // the pStream of table II
 };
 
-// Node blocks are a quarter of what fsync'ing applications write; small requests make the mean one
-// 15.6 KiB, as in table I.
+// Node blocks are a quarter of the writes of applications that fsync. Small requests make the mean
+// request 15.6 KiB, as in table I.
 constexpr std::array<PhoneStream, 7> kPhone = {{{0.02, 1.5, 1, 0.003, 0, 0},
                                                 {0.22, 2, 0.85, 0.004, 0.6, 1},
                                                 {0.01, 1, 1, 0.2, 0, 2},
@@ -68,7 +68,8 @@ class Smartphone final : public Generator {
     restart();
   }
 
-  // Old files; and what was deleted, which the device does not know.
+  // The tag of pages that are there at the start: old files, and deleted pages that the device does
+  // not know of.
   Tag resident_tag(ssd::Lpn page) const override {
     return page < metadata_pages_ ? tag_of(kMetadata) : tag_of(kColdData);
   }
@@ -147,14 +148,14 @@ class Smartphone final : public Generator {
   }
   double exponential(double mean) { return -mean * std::log(1 - random_.unit()); }
 
-  // With and without drift as many numbers are drawn.
+  // Draws as many random numbers with drift as without.
   void begin_phase() {
     next_phase_ = written_ + static_cast<uint64_t>(kPhase * pages_);
     double total = 0;
     for (size_t s = 0; s < kPhone.size(); ++s) {
       const double life = normal(), share = normal();
       life_factor_[s] = drift_ ? std::clamp(std::exp(life), 0.125, 8.0) : 1;
-      // Shares are of bytes; what is drawn are requests.
+      // Shares are of bytes, but requests are drawn.
       total += kPhone[s].share / kPhone[s].request_pages * (drift_ ? std::exp(share / 2) : 1);
       below_[s] = total;
     }
@@ -168,7 +169,7 @@ class Smartphone final : public Generator {
     return stream;
   }
 
-  // Geometric from 1 on, of this mean.
+  // Draws a geometric number from 1 on, of this mean.
   uint32_t size_of(double mean) {
     if (mean <= 1) return 1;
     const double pages = 1 + std::floor(std::log(1 - random_.unit()) / std::log(1 - 1 / mean));
@@ -210,7 +211,7 @@ class Smartphone final : public Generator {
     return index;
   }
 
-  // As much of it as the open segment of the log takes.
+  // Writes as much of an extent as the open segment of the log takes.
   uint32_t write_extent(size_t log, uint32_t extent, uint32_t pages) {
     uint32_t& open = open_[log];
     if (open == kNoSegment) {
@@ -325,7 +326,7 @@ class Smartphone final : public Generator {
     free_if_dead(index);
   }
 
-  // Somewhere in what was written; nothing is told apart.
+  // Reads anywhere in the written pages; streams are not told apart.
   void read(uint64_t written) {
     for (reads_due_ += kReadsAWrite * static_cast<double>(written); reads_due_ >= kReadPages;
          reads_due_ -= kReadPages) {

@@ -66,7 +66,7 @@ Result<uint64_t> TraceSource::shifted(const trace::TraceRecord& record) const {
   return first;
 }
 
-// Into ahead_; false at the end of the last trace.
+// Reads a piece into ahead_. Returns false at the end of the last trace.
 Result<bool> TraceSource::read_piece() {
   if (options_.max_writes != 0 && writes_ >= options_.max_writes) return false;
   for (trace::TraceRecord record;;) {
@@ -113,7 +113,7 @@ Result<bool> TraceSource::read_request() {
   return true;
 }
 
-// A trim or a read: of the pages that were written.
+// Emits a trim or a read of those of its pages that were written.
 void TraceSource::emit_known(OpKind kind) {
   const Piece& piece = request_[0];
   known_.clear();

@@ -1,4 +1,4 @@
-// uniform: any page, as likely as any other. What the formulas for greedy and FIFO are about.
+// uniform: all pages are equally likely. The formulas for greedy and FIFO hold for this workload.
 #include <memory>
 #include <optional>
 

@@ -1,6 +1,6 @@
 // vstream64: 64 partitions (48 hot of 2 GB, 8 warm of 4 GB, 8 cold of 16 GB), each written from
 // front to back and again, one 128 KiB write after the other, round robin (Yong 2021, vStream-FTL).
-// One vStream a partition; three pStreams: hot, warm, cold.
+// Each partition has a vStream; there are three pStreams: hot, warm, cold.
 #include <cstdint>
 #include <memory>
 #include <vector>

@@ -83,7 +83,7 @@ Result<std::unique_ptr<HybridFtl>> HybridFtl::open(const Geometry& geometry, pme
 HybridFtl::HybridFtl(const Geometry& geometry, pmem::Region& region, Nand& nand, Counters& counters)
     : geometry_(geometry), layout_(geometry), region_(region), nand_(nand), counters_(counters) {}
 
-// Ends what a cut left: a frontier that is still free as well, a dead bit that is late.
+// Recovers after a power cut: takes a frontier out of the free pool, and sets late dead bits.
 int HybridFtl::start() {
   uint64_t never_used = load(HybridLayout::never_used());
   if (never_used > geometry_.blocks) return EIO;
@@ -104,7 +104,7 @@ int HybridFtl::start() {
 }
 
 int HybridFtl::find_end(Frontier& frontier) {
-  uint32_t none = geometry_.pages_per_block + 1, some = 0;  // as many are not programmed, are
+  uint32_t none = geometry_.pages_per_block + 1, some = 0;  // bounds of the programmed pages
   while (none - some > 1) {
     const uint32_t middle = some + (none - some) / 2;
     frontier.written = middle - 1;
@@ -114,8 +114,8 @@ int HybridFtl::find_end(Frontier& frontier) {
   return 0;
 }
 
-// The last page of a frontier that was programmed: either it counts, and what it replaced does
-// not; or it does not. What was replaced may have been erased and programmed anew since.
+// Settles the last programmed page of a frontier: either it counts and the page that it replaced
+// does not, or it does not count. The replaced page may have been erased and programmed anew since.
 int HybridFtl::redo_last(const Frontier& frontier) {
   if (frontier.block == kNoBlock || frontier.written == 0) return 0;
   const Ppn last = next_page(frontier) - 1;
@@ -181,7 +181,8 @@ void HybridFtl::bury(Ppn page) {
   store(offset, load(offset) | uint64_t{1} << (place % 64));
 }
 
-// The host leaves `low_water` free blocks to collections, which need one at a time.
+// Makes room for a write of the host, which leaves `low_water` free blocks to collections. A
+// collection needs one at a time.
 int HybridFtl::host_room() {
   while (full(open_[kHost])) {
     if (free_blocks() > geometry_.low_water) {
@@ -229,7 +230,7 @@ int HybridFtl::collect(BlockIndex victim) {
   return retire(victim);
 }
 
-// A page whose bit is late is left behind.
+// Moves a live page. A page whose dead bit is late is left behind.
 int HybridFtl::move(Ppn from) {
   const std::optional<Spare> found = nand_.spare(from);
   if (!found || found->page >= geometry_.user_pages || location(found->page) != from) return 0;

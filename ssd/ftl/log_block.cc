@@ -21,7 +21,7 @@
 namespace streamfs::ssd {
 namespace {
 
-constexpr uint32_t kMergeBlocks = 1;  // free for the next full merge
+constexpr uint32_t kMergeBlocks = 1;  // kept free for the next full merge
 
 uint32_t logical_blocks(const Geometry& geometry) {
   return static_cast<uint32_t>(div_round_up(geometry.user_pages, geometry.pages_per_block));
@@ -136,7 +136,7 @@ int LogBlockFtl::merge(Slot slot) {
   return 0;
 }
 
-// Switch and partial merge: the log block is the data block once it has the rest.
+// Switch and partial merge: the log block becomes the data block once it has the remaining pages.
 int LogBlockFtl::merge_in_place(Slot slot) {
   Log& log = logs_[slot];
   const uint32_t logical = log.owner, from = log.written, end = end_of(logical);
@@ -150,7 +150,8 @@ int LogBlockFtl::merge_in_place(Slot slot) {
   return become_data(logical, block, end);
 }
 
-// The newest of every page in a new data block; what held them before is erased.
+// Full merge: copies the newest version of every page to a new data block, and erases the old
+// blocks.
 int LogBlockFtl::rewrite(uint32_t logical) {
   const BlockIndex target = take_free();
   const uint32_t end = end_of(logical);
@@ -193,7 +194,7 @@ void LogBlockFtl::close_log(uint32_t logical) {
   if (slot != kNoSlot) logs_[slot] = Log{};
 }
 
-// kNoPage: nothing live.
+// Returns where the newest version of a page is; kNoPage: the page is not live.
 Ppn LogBlockFtl::newest(uint32_t logical, uint32_t place) const {
   const Lpn page = page_of(logical, place);
   if (page >= geometry_.user_pages || !live_bits_.test(page)) return kNoPage;
@@ -203,8 +204,8 @@ Ppn LogBlockFtl::newest(uint32_t logical, uint32_t place) const {
   return place < home.written ? page_of(home.block, place) : kNoPage;
 }
 
-// Past every page that was ever written since the last merge, trimmed ones too: recovery tells by
-// it that a full merge was finished.
+// Returns the place after the last page written since the last merge, trimmed pages included.
+// Recovery uses it to tell whether a full merge was finished.
 uint32_t LogBlockFtl::end_of(uint32_t logical) const {
   const Data& home = data_[logical];
   if (home.log == kNoSlot) return home.written;
@@ -225,7 +226,7 @@ void LogBlockFtl::trim(Lpn page) {
   drop_if_empty(page / geometry_.pages_per_block);
 }
 
-// A logical block without a live page needs no flash. An error leaves it for the next merge.
+// Releases the flash of a logical block without live pages. After an error the next merge does it.
 void LogBlockFtl::drop_if_empty(uint32_t logical) {
   const Lpn first = page_of(logical, 0);
   const uint32_t pages = std::min(geometry_.pages_per_block, geometry_.user_pages - first);

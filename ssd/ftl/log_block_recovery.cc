@@ -1,6 +1,6 @@
-// LogBlockFtl: what is where, from the spare areas.
+// LogBlockFtl: rebuilds the map from the spare areas.
 //
-// Of a logical block there may be found, T being the target of a full merge that was cut:
+// These blocks may be found for a logical block, T being the target of a full merge that was cut:
 //   one    in place: the data block (or a log block that replaced one); else a log block
 //   two    data and log; or T and, torn or not in place, what it replaces: T counts if it was
 //          finished
@@ -23,7 +23,7 @@ struct LogBlockFtl::Found {
   BlockIndex block = kNoBlock;
   uint32_t logical = 0;
   uint32_t written = 0;  // pages, without a torn last one
-  bool torn = false;     // there is one
+  bool torn = false;     // the last page is torn
   bool in_place = false;
   uint64_t first_sequence = 0, last_sequence = 0;
 };
@@ -45,7 +45,8 @@ int LogBlockFtl::recover() {
   return 0;
 }
 
-// A block whose first page says nothing was being erased, or nothing in it was ever acknowledged.
+// Reads a block's spare areas. If the first page has no entry, the block was being erased, or
+// nothing in it was ever acknowledged.
 int LogBlockFtl::find(BlockIndex block, std::vector<Found>& all) {
   const std::optional<Spare> first = nand_.spare(page_of(block, 0));
   if (!first) {
@@ -64,7 +65,7 @@ int LogBlockFtl::find(BlockIndex block, std::vector<Found>& all) {
 }
 
 int LogBlockFtl::find_end(Found& found) {
-  uint32_t some = 1, none = geometry_.pages_per_block + 1;  // as many are programmed, are not
+  uint32_t some = 1, none = geometry_.pages_per_block + 1;  // bounds of the programmed pages
   std::optional<Spare> last = nand_.spare(page_of(found.block, none - 2));
   if (last) some = none - 1;
   while (none - some > 1) {
@@ -83,7 +84,7 @@ int LogBlockFtl::find_end(Found& found) {
   return 0;
 }
 
-// `of_one`: what is found of one logical block, the oldest first.
+// Settles the blocks found for a logical block. `of_one` has them, the oldest first.
 int LogBlockFtl::settle(std::vector<Found>& of_one) {
   if (of_one.size() > 3) return EIO;
   if (of_one.size() == 3) {
@@ -95,7 +96,8 @@ int LogBlockFtl::settle(std::vector<Found>& of_one) {
     if (const int error = settle_two(of_one); error != 0) return error;
   for (const Found& found : of_one)
     if (const int error = adopt(found); error != 0) return error;
-  // Nothing may be programmed behind a torn page that is to lie in place: so it goes, at once.
+  // No page may be programmed behind a torn page that should lie in place, so the block is
+  // rewritten.
   const bool torn = std::ranges::any_of(of_one, &Found::torn);
   return torn ? rewrite(of_one.front().logical) : 0;
 }
@@ -104,7 +106,7 @@ int LogBlockFtl::settle_two(std::vector<Found>& of_one) {
   const Found &older = of_one[0], &newer = of_one[1];
   if (!older.in_place && !newer.in_place) return EIO;
   if (older.in_place && !older.torn) return 0;  // data and log
-  // T goes past everything in the other if it was finished.
+  // If T was finished, it reaches past all pages of the other block.
   uint32_t end = older.in_place ? older.written : 0;
   for (uint32_t i = 0; !older.in_place && i < older.written; ++i)
     if (const auto spare = nand_.spare(page_of(older.block, i)); spare && spare->page != kNoPage)

@@ -31,7 +31,8 @@ constexpr uint64_t kCopyBytes = 1 << 20;  // a whole number of map units
 
 static_assert(std::endian::native == std::endian::little);
 
-// One 8-byte store: state in the low half, erase count in the high half.
+// Publishes a block's record by one 8-byte store: state in the low half, erase count in the high
+// half.
 void publish(BlockRecord& record, uint32_t state, uint32_t erases) {
   auto& both = reinterpret_cast<uint64_t&>(record);
   std::atomic_ref(both).store(uint64_t{erases} << 32 | state, std::memory_order_release);
@@ -67,7 +68,7 @@ void ImageMedia::restore(const SpareScan& scan) {
   for (const BlockIndex block : scan.unclean) unclean_[block] = true;
 }
 
-// Asks for every wordline that these pages complete.
+// Returns whether every wordline that these pages complete can be programmed.
 bool ImageMedia::can_program(Ppn at, uint32_t pages) {
   const BlockIndex block = at / pages_per_block_;
   const uint32_t first = at % pages_per_block_;
@@ -107,7 +108,8 @@ int ImageMedia::move(std::span<const Ppn> from, Ppn to) {
   return 0;
 }
 
-// Copies take their checksum along unlooked at: what is damaged stays so for the host to see.
+// Copies pages with their checksums, which are not checked: damaged data stays damaged, and the
+// host will see it.
 int ImageMedia::move_some(std::span<const Ppn> from, Ppn to) {
   std::byte* buffer = copy_buffer_.get();
   const uint64_t bytes = uint64_t{unit_} * kPageBytes;
@@ -141,7 +143,7 @@ int ImageMedia::read_units(Ppn first, Bytes data) const {
   return 0;
 }
 
-// Pages of one map unit: its checksum needs all of it.
+// Reads pages of one map unit. All of the unit is read, because its checksum covers all of it.
 int ImageMedia::read_part(Ppn first, Bytes data) const {
   std::vector<std::byte> unit(unit_ * kPageBytes);
   if (const int error = read_units(first / unit_, unit)) return error;
@@ -183,7 +185,7 @@ void ImageMedia::opened(BlockIndex block, FrontierId frontier) {
   blocks_[block].frontier = frontier;
 }
 
-// Without power-loss protection, here the buffered wordlines are programmed.
+// Without power-loss protection, the buffered wordlines are programmed here.
 void ImageMedia::committed(BlockIndex block, uint32_t pages) {
   for (uint32_t first = committed_[block]; !plp_ && first < pages; first += wordline_) {
     if (!powered_) return;

@@ -26,7 +26,7 @@ int SerialNand::program(Ppn at, const Spare& spare, const std::byte* data) {
   return put(at, spare, data);
 }
 
-// A page whose spare area was just read is in the register already.
+// Copies a page. If its spare area was just read, the page is in the register already.
 int SerialNand::copy(Ppn from, Ppn to, const Spare& spare) {
   SFS_ASSERT(pages_[from].programmed);
   ++operations_.reads;

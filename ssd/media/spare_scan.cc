@@ -74,7 +74,7 @@ class Scanner {
       out_.unclean.push_back(block);
       return;
     }
-    if (base_ != nullptr && record.erases != base_->blocks[block].erases) return;  // and not used
+    if (base_ != nullptr && record.erases != base_->blocks[block].erases) return;  // erased, unused
     if (base_ != nullptr && base_->blocks[block].committed == per_block_) {
       into.written = per_block_;
       return;
@@ -82,7 +82,7 @@ class Scanner {
     ++blocks_read_;
     kinds_.clear();
     for (uint32_t first = 0; first < per_block_; first += wordline_) {
-      uint32_t used = 0;  // up to the last one that is not erased
+      uint32_t used = 0;  // pages up to the last one that is not erased
       for (uint32_t i = 0; i < wordline_; ++i) {
         kinds_.push_back(kind(block * per_block_ + first + i));
         if (kinds_.back() != SpareKind::kErased) used = i + 1;
@@ -93,7 +93,8 @@ class Scanner {
     judge(block);
   }
 
-  // What is missing between programmed pages: torn if a power cut can have taken it, else damage.
+  // Judges the missing pages between programmed ones: torn if a power cut can have caused that,
+  // else damaged.
   void judge(BlockIndex block) {
     const uint32_t written = out_.blocks[block].written;
     const bool doubtful = (image_.blocks()[block].state & kBlockDoubtful) != 0;
@@ -145,7 +146,7 @@ class Scanner {
            base_->blocks[block].committed == per_block_;
   }
 
-  // Of the base, what was neither trimmed nor erased since.
+  // Takes the pages of the base that were neither trimmed nor erased since.
   void take_base(std::span<const uint64_t> trims) {
     for (Lpn page = 0; page < base_->location.size(); ++page) {
       const Ppn at = base_->location[page];
@@ -155,8 +156,8 @@ class Scanner {
     }
   }
 
-  // Is what lies here newer than what the base says? Only what was in a buffer at its time is not
-  // newer by its sequence alone.
+  // Returns whether the base has a newer version of the page. Entries after the base's sequence are
+  // newer. Entries up to it were in a buffer when the base was made, and are compared.
   bool superseded_by_base(const SpareEntry& entry) const {
     if (base_ == nullptr || entry.sequence > base_->sequence) return false;
     const Ppn known = base_->location[entry.lpn];

@@ -40,7 +40,7 @@ Error invalid(const char* why) {
   return Error{EINVAL, why};
 }
 
-// Entries stand in this order, those of a mode exactly once:
+// Entries come in this order, and the entries that a mode has exactly once:
 //   owner, user*, group, group*, mask?, other
 class Parser {
  public:

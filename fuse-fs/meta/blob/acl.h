@@ -1,12 +1,11 @@
-// POSIX access control lists: as programs hand them over, as META keeps them, and what they and a
-// mode say of each other.
+// POSIX access control lists: the form that programs use, the form in META, and conversions from
+// and to the permission bits of a mode.
 //
 // An access ACL's permissions for the owner, the mask and others *are* those of the mode, and are
 // kept nowhere else: a chmod changes the mask without touching the list, and the two cannot differ.
-// An ACL that says no more than a mode is not kept at all.
+// An access ACL that says no more than a mode is not kept at all.
 //
-// Thread safety: pure functions. What a crash leaves: an ACL is an extended attribute, with all
-// that holds for these (xattr.h).
+// Thread safety: pure functions. After a crash: an ACL is an extended attribute (xattr.h).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ namespace streamfs::meta {
 
 inline constexpr std::string_view kAccessAclName = "system.posix_acl_access";
 inline constexpr std::string_view kDefaultAclName = "system.posix_acl_default";
-// Under these names ACLs lie among the extended attributes; no other attribute's can be like them.
+// The names of ACLs among the extended attributes. No other attribute can have such a name.
 inline constexpr std::string_view kAccessAclKey = "\1";
 inline constexpr std::string_view kDefaultAclKey = "\2";
 
@@ -36,25 +35,26 @@ struct Acl {
   std::optional<uint8_t> mask;
   std::vector<Named> named;  // users, then groups
 
-  // Whether the permission bits of a mode say the same.
+  // Returns whether the permission bits of a mode say the same.
   bool is_plain() const { return !mask && named.empty(); }
 };
 
 uint32_t permissions_of(const Acl& acl);  // the nine bits of a mode
 void take_permissions(Acl& acl, uint32_t mode);
 
-// The kernel's extended attribute (linux/posix_acl_xattr.h). EINVAL: a kind of entry that is
-// missing, doubled, unknown or out of order; named entries without a mask.
+// Parses and formats the kernel's extended attribute (linux/posix_acl_xattr.h).
+// Errors: EINVAL, a kind of entry is missing, doubled, unknown or out of order, or there are named
+// entries without a mask; EOPNOTSUPP, another version.
 Result<Acl> parse_acl(std::string_view bytes);
 std::string format_acl(const Acl& acl);
 
-// META's form (docs/FORMAT.md).
+// Conversions from and to META's form (docs/FORMAT.md).
 Result<Acl> decode_acl(std::string_view bytes);  // EIO
 std::string encode_default_acl(const Acl& acl);
 std::string encode_access_acl(const Acl& acl);  // without what the mode says
 
-// What a new object gets: from the directory's default ACL in the place of the umask. The mode's
-// bits are those asked for and granted.
+// The permissions of a new object in a directory with a default ACL, which replaces the umask.
+// `mode` has the bits that were asked for and are granted.
 struct Inherited {
   uint32_t mode = 0;
   std::optional<Acl> access;  // if a mode cannot say it

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kUnitHeaderWords = sizeof(UnitHeader) / kWordSize;
 
-// The unit's words but the first, as far as they mean something.
+// Returns the words of the unit without the first one, up to the end of the payload.
 std::vector<uint64_t> encode_unit(std::string_view part, uint64_t next) {
   UnitHeader header{};
   header.next = next;

@@ -1,10 +1,10 @@
-// Bytes of any length up to 64 KiB in chained kBlob units, and extended attributes as such bytes.
+// Blobs, which are up to 64 KiB in a chain of kBlob units, and the encoding of extended attributes.
 //
-// A blob never changes: a new one is written into units nobody uses (as bodies, unlogged), and one
-// record swaps the inode's pointer and gives the old units up.
+// A blob never changes. A new blob is written into unused units (as bodies, unlogged). One record
+// then swaps the inode's pointer and frees the old units.
 //
 // Thread safety: pure functions over a heap; the inode's mutex guards the pointer.
-// What a crash leaves: the old blob or the new one.
+// After a crash: the inode has the old blob or the new one.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ inline constexpr size_t kMaxXattrBytes =
 
 inline constexpr size_t kMaxBlobUnits = kMaxXattrBytes / kBlobBytesPerUnit + 1;
 
-// A blob written but not yet pointed to.
+// A blob that is written and to which no pointer leads yet.
 struct NewBlob {
   uint64_t first = 0;  // 0 for an empty one
   std::vector<Heap::Claim> units;
@@ -33,12 +33,14 @@ struct NewBlob {
     for (Heap::Claim& unit : units) unit.keep();
   }
 };
-// ENOSPC. The caller's record points somewhere at `first`.
+// Writes a blob into new units. The caller adds to `tx` a pointer to the blob's `first` unit.
+// Errors: ENOSPC.
 Result<NewBlob> put_blob(Transaction& tx, Heap& heap, InodeId owner, std::string_view bytes);
-// The payload of one unit; EIO: damaged.
+// Reads the payload of one unit. Errors: EIO, it is damaged.
 Result<std::string> read_blob_unit(const pmem::Region& region, uint64_t unit,
                                    Look look = Look::kFirst);
-// EIO: broken chain or checksum. ENOMEM never: at most `limit` bytes, else EIO.
+// Reads a blob of at most `limit` bytes. Errors: EIO, the blob is longer, its chain is broken or a
+// checksum is wrong.
 Result<std::string> read_blob(const Heap& heap, uint64_t first, InodeId owner, size_t limit);
 
 // An attribute in a blob: this header, the name, the value; unpadded.

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-// From f2fs_phone.S.
+// Defined in f2fs_phone.S.
 extern "C" const char kF2fsPhone[], kF2fsPhoneEnd[];
 
 namespace streamfs::lab::figures {

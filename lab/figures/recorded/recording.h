@@ -18,7 +18,7 @@ class Recording {
   Recording(Recording&& other) noexcept;
   Recording& operator=(Recording&&) = delete;
 
-  // For readers of traces, as long as this object lives.
+  // Returns a path for readers of traces, valid as long as this object lives.
   std::string path() const;
 
  private:

@@ -27,7 +27,7 @@ struct PageHead {
   uint32_t magic;
   uint32_t checksum;  // CRC32C of the page behind it
   uint64_t generation;
-  uint32_t place, pages;  // of the context
+  uint32_t place, pages;  // in the context
 };
 static_assert(sizeof(PageHead) == 24);
 constexpr size_t kPayload = kPageBytes - sizeof(PageHead);
@@ -48,7 +48,7 @@ void put(std::vector<std::byte>& bytes, std::span<const Value> values) {
   bytes.insert(bytes.end(), raw.begin(), raw.end());
 }
 
-// From the front; false when there is not so much.
+// Takes values from the front of `bytes`. Returns false if there are too few bytes.
 template <typename Value>
 bool take(ConstBytes& bytes, std::span<Value> values) {
   const Bytes raw = std::as_writable_bytes(values);
@@ -193,7 +193,8 @@ std::optional<ContextLog::Entry> ContextLog::read_entry(uint64_t page, uint64_t 
   return entry;
 }
 
-// Generations go up by one; what does not is left from before the half was erased, or torn.
+// Reads the contexts of a half. Generations go up by one; an entry that does not fit is torn, or
+// left from before the half was erased.
 std::optional<Context> ContextLog::read_half(uint32_t half, uint64_t& generation,
                                              uint64_t& end) const {
   std::optional<Context> found;
@@ -220,7 +221,7 @@ std::optional<Context> ContextLog::recover() {
     generation_ = generation;
     half_ = half;
   }
-  next_page_ = 0;  // behind the last one may lie torn pages: what follows begins the other half
+  next_page_ = 0;  // torn pages may follow the last entry, so the next one begins the other half
   return newest;
 }
 

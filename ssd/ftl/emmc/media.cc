@@ -109,7 +109,8 @@ void Media::committed(BlockIndex block, uint32_t pages) {
   std::ranges::replace(active_, block, kNoBlock);
 }
 
-// A page is committed; what was programmed before it may be committed after it.
+// Takes a committed page into the map, unless the map has a newer one: pages may be committed in
+// another order than they were programmed.
 void Media::learn(Ppn at) {
   const SpareEntry& entry = image_.spare()[at];
   if (entry.lpn == kNoPage || image_.trims()[entry.lpn] >= entry.sequence) return;

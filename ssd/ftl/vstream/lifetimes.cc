@@ -24,7 +24,8 @@ Lifetimes::Counts& Lifetimes::counts(Slot slot) {
   return counts_[slot];
 }
 
-// A superpage that fills gives its pages their mean: what lives there takes the change along.
+// Adds a page's write time. When a superpage fills, its pages get their mean time, and the sums of
+// the live pages there change with it.
 void Lifetimes::add(Ppn at, uint64_t time) {
   written_.add(at, time, [&](Ppn page, int64_t change) {
     if (spare_[page] != kDeadSlot)
@@ -43,7 +44,8 @@ void Lifetimes::stored(Ppn at, const WriteStamp& stamp) {
   add(at, clock_);
 }
 
-// What was about to be overwritten is copied dead.
+// Notes a copy. If the page's death is counted already, because it is about to be overwritten, its
+// copy is dead too.
 void Lifetimes::copied(Ppn to, Ppn from) {
   const uint64_t time = written_.written_at(from);
   spare_[to] = spare_[from];
@@ -85,7 +87,7 @@ std::vector<learning::Sample> Lifetimes::close_window(uint64_t clock) {
     one.exposure_at = total;
     one.dead_at = one.dead;
     one.written_at = one.written;
-    // What has lived long without dying is long-lived, however little of it died.
+    // Data that has lived long without dying is long-lived, however little of it has died.
     const bool old = total / static_cast<double>(one.written) > user_pages_ / 4;
     if (one.deaths >= learning::kDeathsMin)
       known.push_back({VStreamId{slot}, std::max(1.0, one.exposure / one.deaths), one.recent});
