@@ -1,11 +1,6 @@
-// Traces of a device's requests: written by the filesystem's recorder, read by ssd-sim.
-//
-// CSV, a header line optional (with one, columns are found by name):
-//   ts_us,op,offset_bytes,length_bytes[,vstream,context,request[,pstream]]
-// op is R, W or T; offsets and lengths are in bytes; a context that is not a number is hashed. The
-// reader skips empty lines and lines that start with #, and checks N in "# trace version N".
-// Binary: TraceFileHeader, then TraceRecords, little-endian. Either format may be gzipped. The
-// reader detects format and compression. The writer chooses by name: CSV for .csv or .csv.gz, else
+// Reads and writes traces of a device's requests. docs/FORMAT.md, "Traces", defines the format:
+// text or binary (TraceFileHeader, then TraceRecords, little-endian), either gzipped. The reader
+// detects format and compression. The writer chooses by name: text for .csv or .csv.gz, else
 // binary; .gz compresses.
 //
 // Thread safety: the writer from any thread; the reader from one at a time. After a crash: buffered

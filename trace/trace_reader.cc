@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::string_view kVersionLine = "# trace version ";
 constexpr uint64_t kMaxOffset = uint64_t{1} << 62;
+constexpr uint64_t kMaxWriteBytes = uint64_t{1} << 32;
 enum Column : uint8_t { kTs, kOp, kOffset, kLength, kVStream, kContext, kRequest, kPStream };
 constexpr std::array<std::string_view, 8> kColumns = {
     "ts_us", "op", "offset_bytes", "length_bytes", "vstream", "context", "request", "pstream"};
@@ -44,6 +45,8 @@ std::string complaint(const TraceRecord& record) {
   if (record.length == 0) return "length 0";
   if (record.offset > kMaxOffset || record.length > kMaxOffset - record.offset)
     return fmt::format("offset {} + length {} overflows", record.offset, record.length);
+  if (record.op == TraceOp::kWrite && record.length > kMaxWriteBytes)
+    return fmt::format("length {}: at most {} in one write", record.length, kMaxWriteBytes);
   return {};
 }
 

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "base/checksum.h"
 #include "base/wire/magic.h"
@@ -30,10 +32,12 @@
 #include "classifierd/src_core/shadow.h"
 #include "classifierd/src_core/simulator.h"
 #include "classifierd/src_core/telemetry_reader.h"
+#include "classifierd/src_core/trace_records.h"
 #include "classifierd/src_core/views.h"
 #include "learning/logistic.h"
 #include "learning/tokens.h"
 #include "ssd/geometry.h"
+#include "trace/trace.h"
 
 namespace py = pybind11;
 
@@ -255,6 +259,24 @@ py::array_t<float> score_logistic(const Logistic& model, const Array<uint32_t>& 
   return out;
 }
 
+// The records of a trace file as a structured array with the fields of trace::TraceRecord.
+// Raises OSError if the file cannot be opened, ValueError if it is no trace.
+py::array_t<trace::TraceRecord> read_trace(const std::string& path) {
+  const auto found = [&] {
+    const py::gil_scoped_release release;
+    return trace_records(path);
+  }();
+  if (!found.ok() && found.error().code == EINVAL) {
+    throw std::invalid_argument(found.error().context);
+  }
+  if (!found.ok()) {
+    errno = found.error().code;
+    PyErr_SetFromErrnoWithFilename(PyExc_OSError, path.c_str());
+    throw py::error_already_set();
+  }
+  return py::array_t<trace::TraceRecord>(static_cast<py::ssize_t>(found->size()), found->data());
+}
+
 py::array_t<uint64_t> lifetimes_of(const PageTrace& trace) {
   const auto lifetimes = trace.lifetimes();
   return py::array_t<uint64_t>(static_cast<py::ssize_t>(lifetimes.size()), lifetimes.data());
@@ -383,6 +405,9 @@ void bind_learning(py::module_& m) {
 }
 
 void bind_replay(py::module_& m) {
+  PYBIND11_NUMPY_DTYPE(trace::TraceRecord, ts_us, offset, length, context, request, vstream,
+                       pstream, op);
+  m.def("read_trace", &read_trace, py::arg("path"));
   m.def(
       "as_telemetry",
       [](const py::array& records) { return bytes_of(as_telemetry(records_of(records))); },

@@ -66,7 +66,7 @@ def test_long_commands_report_their_steps(
     caplog.set_level(logging.INFO)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("classifierd.progress._EVERY_SECONDS", 0.001)
-    rows = [f"{n},w,{n * 7919 % 5000 * 4096},4096" for n in range(60_000)]
+    rows = [f"{n},W,{n * 7919 % 5000 * 4096},4096" for n in range(60_000)]
     Path("a.csv").write_text("\n".join(["ts_us,op,offset_bytes,length_bytes", *rows]) + "\n")
     more = [] if words[0] == "advise" else ["--pages", "60000", "--live", "4096"]
     assert main([*words, *more]) == 0

@@ -29,7 +29,7 @@ def test_a_trace_of_a_long_time_is_read_in_little_memory(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "row", ["1,X,0,4096,0", "1,WX,0,4096,0", "1,W,0,4096", "1,W,0,4096,0,0", "1,W,x,4096,0",
+    "row", ["1,R,0,4096,0", "1,X,0,4096,0", "1,WX,0,4096,0", "1,W,0", "1,W,x,4096,0",
             "1,W,0,1.5,0", "1,W,0,99999999999999999999,0"]
 )  # fmt: skip
 def test_rows_that_are_no_writes_are_refused(tmp_path: Path, row: str) -> None:

@@ -165,7 +165,8 @@ def test_a_binary_trace_reads_as_its_csv_twin(tmp_path: Path) -> None:
     rows = b"".join(struct.pack("<QQQIIHHc3x", *part) for part in parts)
     path.write_bytes(gzip.compress(b"SFSTRC01" + struct.pack("<II", 1, 40) + rows))
     twin.write_text(
-        "op,offset_bytes,length_bytes,vstream,request\nW,4096,8192,3,9\nT,4096,4096,3,10\n"
+        "ts_us,op,offset_bytes,length_bytes,vstream,request\n"
+        "1,W,4096,8192,3,9\n2,T,4096,4096,3,10\n"
     )
     assert (read(path)[0] == read(twin)[0]).all()
     path.write_bytes(path.read_bytes()[:-9])
@@ -187,15 +188,16 @@ def test_a_tagged_trace_says_the_same_writes_with_their_streams(tmp_path: Path) 
     assert (before.lifetimes() == after.lifetimes()).all()
 
 
-@pytest.mark.parametrize(
-    "text", ["", "a,b\n1,2\n", "op,offset_bytes,length_bytes\nW,x,1\n", "op,offset_bytes\nW,1,2\n"]
-)
-def test_what_is_no_trace_is_refused_with_a_sentence(tmp_path: Path, text: str) -> None:
+def test_a_row_without_a_request_number_is_a_request_and_a_long_one_stays_whole(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "t.csv"
-    path.write_text(text)
-    with pytest.raises(TraceError, match=r"t\.csv"):
-        read(path)
-    assert main(["replay", str(path)]) == EXIT_NO_DEVICE
+    path.write_text(f"1,W,0,4096\n2,W,4096,{(1 << 30) + 1}\n3,T,100,8192\n4,T,1,4096\n")
+    records, _ = read(path)
+    assert records["pages"].tolist() == [1, 65536, 65536, 65536, 65536, 1, 1]
+    assert records["block"].tolist() == [0, *range(1, 5 * 65536, 65536), 1]
+    assert records["request_pages"].tolist() == [1, *[(1 << 18) + 1] * 5, 1]
+    assert records["request_offset"].tolist() == [0, *range(0, 5 * 65536, 65536), 0]
 
 
 def test_replay_prints_json_and_writes_a_tag_a_page(

@@ -21,7 +21,6 @@
 namespace streamfs::lab {
 namespace {
 
-constexpr uint64_t kMaxWriteBytes = uint64_t{1} << 32;  // in one record: more is damage
 constexpr size_t kMaxPieces = 4096;
 
 uint32_t narrowed(uint64_t pages) {
@@ -60,9 +59,6 @@ Result<uint64_t> TraceSource::shifted(const trace::TraceRecord& record) const {
       (first > options_.device_bytes || record.length > options_.device_bytes - first))
     return reader_->complain(fmt::format("offset {} + length {} lies beyond the device's {} bytes",
                                          first, record.length, options_.device_bytes));
-  if (record.op == trace::TraceOp::kWrite && record.length > kMaxWriteBytes)
-    return reader_->complain(
-        fmt::format("length {}: at most {} in one write", record.length, kMaxWriteBytes));
   return first;
 }
 

@@ -32,8 +32,8 @@ class TraceSource final : public OpSource {
   static Result<std::unique_ptr<TraceSource>> open(std::vector<std::string> paths,
                                                    const LoadOptions& options);
 
-  // Errors: those of the trace reader; EINVAL for a record beyond the device or below offset 0, a
-  // write of more than 4 GiB, or more than 16 TiB of different pages.
+  // Errors: those of the trace reader; EINVAL for a record beyond the device or below offset 0, or
+  // more than 16 TiB of different pages.
   Result<std::span<const PageOp>> next() override;
   Result<void> rewind() override;
 

@@ -15,15 +15,13 @@ from typing import TextIO
 
 import numpy as np
 
-from classifierd import owners
+from classifierd import owners, traces
 from classifierd.contexts import VSTREAMS
 from classifierd.records import BLOCK_BYTES, Ints
 from classifierd.requests import Requests
 from classifierd.traces import TraceError
 
 HEADER = "ts_us,op,offset_bytes,length_bytes,context"
-# An op is one letter; with the second one an operation of another name is seen to be one.
-_ROW = np.dtype([(name, "U2" if name == "op" else "<i8") for name in HEADER.split(",")])
 
 
 @dataclass(frozen=True)
@@ -68,38 +66,35 @@ def read(path: Path) -> Recording | None:
         if file.readline(100).strip() != HEADER.encode():
             return None
     try:
-        names, disk, lines, some = _said(path)
-        rows = np.zeros(0, _ROW)
-        if some:
-            rows = np.loadtxt(path, _ROW, None, delimiter=",", skiprows=lines, ndmin=1)
-        if not np.isin(rows["op"], ["W", "T"]).all():
+        names, disk = _said(path)
+        rows = traces.rows(path)
+        if (rows["op"] == traces.READ).any():
             msg = "rows that are no writes"
             raise ValueError(msg)
+    except TraceError:
+        raise
     except (ValueError, OverflowError) as error:
         msg = f"{path}: {error}"
         raise TraceError(msg) from error
     seconds = float(np.ptp(rows["ts_us"])) / 1e6 if len(rows) else 0.0
-    rows = rows[(rows["offset_bytes"] >= 0) & (rows["length_bytes"] > 0)]
-    time_us, offset, length = (
-        rows[name].copy() for name in ("ts_us", "offset_bytes", "length_bytes")
+    time_us, offset, length, context = (
+        rows[name].astype(np.int64) for name in ("ts_us", "offset", "length", "context")
     )
-    log = rows["context"] == owners.LOG
-    known = np.isin(rows["context"], list(names.values()))
-    owner = np.where(known, rows["context"], owners.NOBODY)
-    requests = Requests(rows["op"] == "T", offset, length, log, owner, time_us)
+    log = context == owners.LOG
+    owner = np.where(np.isin(context, list(names.values())), context, owners.NOBODY)
+    requests = Requests(rows["op"] == traces.TRIM, offset, length, log, owner, time_us)
     return Recording(requests, names, disk, seconds)
 
 
-def _said(path: Path) -> tuple[dict[tuple[str, str], int], Disk, int, bool]:
-    """What the comments say, how many lines they and the header are, and whether more follow."""
+def _said(path: Path) -> tuple[dict[tuple[str, str], int], Disk]:
+    """What the comments behind the header say."""
     names, held = dict[tuple[str, str], int](), list[tuple[int, int]]()
-    capacity, used, lines, some = 0, 0, 0, False
+    capacity, used = 0, 0
     with path.open() as file:
+        file.readline()
         for line in file:
-            some = lines > 0 and not line.startswith("#")
-            if some:
+            if not line.startswith("#"):
                 break
-            lines += 1
             kind, *words = line.rstrip("\n").split(",")
             if kind == "#context":
                 number, ext, directory = words
@@ -112,7 +107,7 @@ def _said(path: Path) -> tuple[dict[tuple[str, str], int], Disk, int, bool]:
                 first, pages = words
                 at = _within(first, 0, capacity // BLOCK_BYTES)
                 held.append((at, _within(pages, 1, capacity // BLOCK_BYTES - at)))
-    return names, Disk(capacity, used, np.array(held) if held else None), lines, some
+    return names, Disk(capacity, used, np.array(held) if held else None)
 
 
 def _within(text: str, least: int, most: int) -> int:

@@ -1,112 +1,48 @@
-"""Traces of what a device was sent, as ssd-sim and the filesystem's recorder write them.
+"""Traces of what a device was sent (docs/FORMAT.md, "Traces"), as records.
 
-CSV with a header line, columns found by name, or binary (trace/trace.h); either gzipped.
+The reader is that of ssd-sim (trace/trace.h), so both accept the same files.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import json
-import struct
+import os
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from classifierd import _core
-from classifierd.contexts import VSTREAMS, VStream, parse_streams
+from classifierd.contexts import VStream, parse_streams
 from classifierd.errors import sentence
 from classifierd.records import BLOCK_BYTES, KIND_TRIM, Ints, Records, make, pages_one_by_one
 
-Columns = dict[str, npt.NDArray[np.str_] | Ints]
+READ, WRITE, TRIM = b"RWT"  # a row's `op`
 
-_MAGIC, _VERSION = b"SFSTRC01", 1
-_BINARY = np.dtype(
-    [
-        ("ts_us", "<u8"),
-        ("offset_bytes", "<u8"),
-        ("length_bytes", "<u8"),
-        ("context", "<u4"),
-        ("request", "<u4"),
-        ("vstream", "<u2"),
-        ("pstream", "<u2"),
-        ("op", "S1"),
-        ("reserved", "u1", (3,)),
-    ]
-)
-assert _BINARY.itemsize == 40
+_RUN_PAGES_MAX = 1 << 16  # of a write record (record_check.h); a longer write becomes several
+_PAGES_MAX = (1 << 32) - 1  # of a trim record
 
 
 class TraceError(ValueError):
     """A trace file that cannot be read as one."""
 
 
-def _bytes(path: Path) -> bytes:
-    data = path.read_bytes()
-    if not data.startswith(b"\x1f\x8b"):
-        return data
+def rows(path: Path) -> npt.NDArray[np.void]:
+    """Read a trace's rows: a structured array with the fields of trace::TraceRecord.
+
+    Raises TraceError with the line and its fault, or OSError.
+    """
     try:
-        return gzip.decompress(data)
-    except (OSError, EOFError) as error:
-        msg = f"{path}: {error}"
-        raise TraceError(msg) from error
-
-
-def _binary(path: Path, data: bytes) -> Columns:
-    version, size = struct.unpack_from("<II", data.ljust(16, b"\0"), 8)
-    if version != _VERSION or size != _BINARY.itemsize or (len(data) - 16) % size:
-        msg = f"{path}: of another version, or cut off"
-        raise TraceError(msg)
-    rows = np.frombuffer(data, _BINARY, offset=16)
-    numbers = ("offset_bytes", "length_bytes", "vstream", "request")
-    return {"op": rows["op"].astype(str)} | {key: rows[key].astype(np.int64) for key in numbers}
-
-
-def _text(path: Path, data: bytes) -> Columns:
-    try:
-        lines = (line for line in io.StringIO(data.decode()) if not line.startswith("#"))
-        rows = list(csv.reader(lines))
-        if not rows or "op" not in rows[0]:
-            msg = "no header line with an op column"
-            raise TraceError(msg)
-        if any(len(row) != len(rows[0]) for row in rows):
-            msg = "lines of different widths"
-            raise TraceError(msg)
-        cells = dict(zip(rows[0], zip(*rows[1:], strict=True), strict=False))
-        texts = ("op", "comm", "ext", "dir")
-        numbers = ("offset_bytes", "length_bytes", "vstream", "request")
-        return {key: np.array(cells[key], str) for key in texts if key in cells} | {
-            key: np.array(cells[key], np.int64) for key in numbers if key in cells
-        }
-    except (ValueError, OverflowError) as error:
-        msg = f"{path}: {sentence(error)}"
-        raise TraceError(msg) from error
-
-
-def _vstreams(columns: Columns) -> tuple[npt.NDArray[np.generic] | int, list[VStream]]:
-    """By number if the trace has them, else one a (comm, ext, dir) met."""
-    if "vstream" in columns:
-        numbers = np.unique(columns["vstream"]).astype(np.int64)
-        if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < VSTREAMS:
-            msg = f"vStreams are 0 to {VSTREAMS - 1}"
-            raise TraceError(msg)
-        return columns["vstream"], [VStream(int(n)) for n in numbers]
-    if not {"comm", "ext", "dir"} <= columns.keys():
-        return 0, [VStream(0)]
-    keys = np.array([columns["comm"], columns["ext"], columns["dir"]]).T
-    names, inverse = np.unique(keys, axis=0, return_inverse=True)
-    known = [
-        VStream(i + 1, "context", "", str(comm), str(ext), str(directory))
-        for i, (comm, ext, directory) in enumerate(names)
-    ]
-    number = inverse.reshape(-1) + 1
-    return np.where(number < VSTREAMS, number, 0), known[: VSTREAMS - 1]
+        return _core.read_trace(os.fsencode(path))
+    except ValueError as error:
+        raise TraceError(str(error)) from error
 
 
 def _join_requests(out: Records, request: Ints) -> None:
     """Parts of one request know its length and their place in it."""
+    if len(out) == 0:
+        return
     order = np.argsort(request, kind="stable")
     pages = out["pages"][order].astype(np.int64)
     starts = np.flatnonzero(np.diff(request[order], prepend=request[order][:1] - 1))
@@ -136,27 +72,36 @@ def read_vstreams(path: Path) -> list[VStream]:
 def read(path: Path) -> tuple[Records, list[VStream]]:
     """Read a trace: its writes and trims as records, and its vStreams.
 
-    Parts of pages count as whole ones. Raises TraceError or OSError.
+    Writes widen to whole pages and trims shrink. Raises TraceError or OSError.
     """
-    data = _bytes(path)
-    columns = _binary(path, data) if data.startswith(_MAGIC) else _text(path, data)
-    if not {"offset_bytes", "length_bytes"} <= columns.keys():
-        msg = f"{path}: offset_bytes and length_bytes are needed"
-        raise TraceError(msg)
-    offset = columns["offset_bytes"].astype(np.int64)
-    length = columns["length_bytes"].astype(np.int64)
-    vstream, known = _vstreams(columns)
-    first = offset // BLOCK_BYTES
-    pages = (offset + length + BLOCK_BYTES - 1) // BLOCK_BYTES - first
-    op = np.char.upper(columns["op"].astype(str))
-    out = make(first, np.clip(pages, 0, None), trim=op == "T", vstream=vstream)
-    keep = np.isin(op, ["W", "T"]) & (pages > 0) & (first >= 0)
-    writes = keep & (op == "W")
-    if "request" in columns and writes.any():
-        joined = out[writes]
-        _join_requests(joined, columns["request"].astype(np.int64)[writes])
-        out[writes] = joined
-    return out[keep], known
+    found = rows(path)
+    known = [VStream(int(number)) for number in np.unique(found["vstream"])]
+    found = found[found["op"] != READ]
+    trim = found["op"] == TRIM
+    first, pages = _pages(found, trim)
+    runs = np.where(trim, np.minimum(pages, 1), -(-pages // _RUN_PAGES_MAX))
+    row, place = pages_one_by_one(runs)
+    begun = np.where(trim[row], 0, place * _RUN_PAGES_MAX)
+    left = pages[row] - begun
+    length = np.where(trim[row], left, np.minimum(left, _RUN_PAGES_MAX))
+    out = make(first[row] + begun, length, trim=trim[row], vstream=found["vstream"][row])
+    # A row without a request's number is a request of its own.
+    request = found["request"].astype(np.int64)
+    request = np.where(request != 0, request, -1 - np.arange(len(found)))[row]
+    writes = ~trim[row]
+    joined = out[writes]
+    _join_requests(joined, request[writes])
+    out[writes] = joined
+    return out, known
+
+
+def _pages(found: npt.NDArray[np.void], trim: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """The first page of each row, i64[rows], and how many there are, 0 for a trim of less."""
+    begin = found["offset"].astype(np.int64)
+    end = begin + found["length"].astype(np.int64)
+    first = np.where(trim, -(-begin // BLOCK_BYTES), begin // BLOCK_BYTES)
+    last = np.where(trim, end // BLOCK_BYTES, -(-end // BLOCK_BYTES))
+    return first, np.clip(last - first, 0, _PAGES_MAX)
 
 
 def write_tagged(path: Path, records: Records, tags: npt.NDArray[np.uint8]) -> None:
@@ -181,7 +126,7 @@ def write_tagged(path: Path, records: Records, tags: npt.NDArray[np.uint8]) -> N
             length * BLOCK_BYTES,
             source["vstream"],
             np.zeros(len(starts), np.int64),
-            row[starts],
+            row[starts] + 1,  # 0 is no request
             tag[starts],
         ]
     )
