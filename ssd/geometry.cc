@@ -92,6 +92,12 @@ std::string_view name_of(GcMode mode) {
   return "shared";
 }
 
+Result<GcMode> gc_mode_of(std::string_view name) {
+  for (const GcMode mode : {GcMode::kSameStream, GcMode::kOwnFrontier, GcMode::kShared})
+    if (name == name_of(mode)) return mode;
+  return Error{EINVAL, fmt::format("no GC mode {}; there are same, own, shared", name)};
+}
+
 std::string_view name_of(FtlKind ftl) {
   return ftl == FtlKind::kEmmc ? "emmc" : "page-map";
 }

@@ -34,6 +34,8 @@ enum class GcMode : uint8_t {
 };
 
 std::string_view name_of(GcMode mode);  // same, own, shared
+// Errors: EINVAL for another name.
+Result<GcMode> gc_mode_of(std::string_view name);
 
 // The FTL that wrote an image. No other FTL can read it.
 enum class FtlKind : uint8_t {

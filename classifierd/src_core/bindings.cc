@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "base/checksum.h"
+#include "base/or_throw.h"
 #include "base/wire/magic.h"
 #include "base/wire/model_table.h"
+#include "base/wire/record_arrays.h"
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/backoff.h"
 #include "classifierd/src_core/chunk_counter.h"
@@ -27,7 +29,6 @@
 #include "classifierd/src_core/own_places.h"
 #include "classifierd/src_core/page_trace.h"
 #include "classifierd/src_core/predictor.h"
-#include "classifierd/src_core/record_check.h"
 #include "classifierd/src_core/savings_shadow.h"
 #include "classifierd/src_core/shadow.h"
 #include "classifierd/src_core/simulator.h"
@@ -44,26 +45,11 @@ namespace py = pybind11;
 namespace streamfs::classifier {
 namespace {
 
+using wire::Array;
+using wire::bytes_of;
+using wire::records_of;
+using wire::span_of;
 using wire::TelemetryRecord;
-template <typename T>
-using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
-
-std::span<const TelemetryRecord> records_of(const py::array& array) {
-  const bool fits = array.ndim() == 1 && array.itemsize() == sizeof(TelemetryRecord) &&
-                    (array.flags() & py::array::c_style) != 0;
-  if (!fits) throw std::invalid_argument("a contiguous array of 40-byte records is needed");
-  return {static_cast<const TelemetryRecord*>(array.data()), static_cast<size_t>(array.size())};
-}
-
-py::array_t<uint8_t> bytes_of(std::span<const TelemetryRecord> records) {
-  py::array_t<uint8_t> out(static_cast<py::ssize_t>(records.size_bytes()));
-  std::memcpy(out.mutable_data(), records.data(), records.size_bytes());
-  return out;
-}
-
-std::span<const uint8_t> span_of(const Array<uint8_t>& array) {
-  return {array.data(), static_cast<size_t>(array.size())};
-}
 
 // u64[parts, 6], in the order of the fields.
 py::array_t<uint64_t> savings_counts(const SavingsShadow& shadow) {
@@ -79,8 +65,9 @@ void bind_savings(py::module_& m) {
       .def(py::init([](uint64_t capacity_pages, uint32_t pstreams, double spare,
                        uint32_t block_pages, const std::string& gc_mode, uint32_t one_in,
                        uint32_t parts) {
-             return std::make_unique<SavingsShadow>(SavingsShadow::Settings{
-                 capacity_pages, pstreams, spare, block_pages, gc_mode_of(gc_mode), one_in, parts});
+             return std::make_unique<SavingsShadow>(
+                 SavingsShadow::Settings{capacity_pages, pstreams, spare, block_pages,
+                                         or_throw(ssd::gc_mode_of(gc_mode)), one_in, parts});
            }),
            py::arg("capacity_pages"), py::arg("pstreams"), py::arg("spare"), py::arg("block_pages"),
            py::arg("gc_mode"), py::arg("one_in"), py::arg("parts"))
@@ -440,9 +427,9 @@ void bind_replay(py::module_& m) {
       .def(py::init([](uint64_t live_pages, uint32_t candidates, uint32_t classes, double spare,
                        uint32_t block_pages, uint64_t sampled_pages, const std::string& gc_mode,
                        double begins) {
-             return std::make_unique<Shadow>(Shadow::Settings{live_pages, candidates, classes,
-                                                              spare, block_pages, sampled_pages,
-                                                              gc_mode_of(gc_mode), begins});
+             return std::make_unique<Shadow>(
+                 Shadow::Settings{live_pages, candidates, classes, spare, block_pages,
+                                  sampled_pages, or_throw(ssd::gc_mode_of(gc_mode)), begins});
            }),
            py::arg("live_pages"), py::arg("candidates"), py::arg("classes"),
            py::arg("spare") = 0.07, py::arg("block_pages") = 256,

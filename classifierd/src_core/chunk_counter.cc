@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "classifierd/src_core/record_check.h"
+#include "base/wire/record_check.h"
 
 namespace streamfs::classifier {
 
@@ -17,7 +17,7 @@ ChunkCounter::ChunkCounter(double half_life_pages, size_t chunks_max)
 
 void ChunkCounter::feed(std::span<const TelemetryRecord> records) {
   for (const TelemetryRecord& record : records) {
-    if (!believable(record, kCapacityBlocksMax)) continue;
+    if (!believable(record, wire::kCapacityBlocksMax)) continue;
     const bool trim = record.kind == TelemetryKind::kTrim;
     if (!trim) clock_ += record.pages;
     if (trim ? record.pages <= kTrimPagesMax : record.kind == TelemetryKind::kOverwrite) {

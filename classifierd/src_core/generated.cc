@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/or_throw.h"
 #include "base/wire/telemetry.h"
-#include "classifierd/src_core/or_throw.h"
 #include "lab/workload/generator.h"
 #include "lab/workload/op_source.h"
 

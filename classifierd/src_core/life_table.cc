@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "classifierd/src_core/record_check.h"
+#include "base/wire/record_check.h"
 
 namespace streamfs::classifier {
 
@@ -48,7 +48,7 @@ Span span_of(const BirthMap::Birth& birth, uint64_t now) {
 
 LifeTable::LifeTable(uint64_t capacity_blocks, uint32_t epoch_pages, double decay,
                      size_t groups_max)
-    : capacity_blocks_(std::clamp<uint64_t>(capacity_blocks, 1, kCapacityBlocksMax)),
+    : capacity_blocks_(std::clamp<uint64_t>(capacity_blocks, 1, wire::kCapacityBlocksMax)),
       epoch_target_(std::max(epoch_pages, 1U)),
       decay_(decay),
       births_(groups_max),

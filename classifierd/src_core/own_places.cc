@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
-#include "classifierd/src_core/record_check.h"
 
 namespace streamfs::classifier {
 
@@ -26,7 +26,7 @@ constexpr uint64_t kEpochPages = (512ULL << 20) / 4096;
 
 OwnPlaces::OwnPlaces(uint64_t capacity_pages, uint64_t log_pages)
     : capacity_(capacity_pages), log_pages_(log_pages) {
-  if (log_pages >= capacity_pages || capacity_pages > kCapacityBlocksMax)
+  if (log_pages >= capacity_pages || capacity_pages > wire::kCapacityBlocksMax)
     throw std::invalid_argument("no room for files");
 }
 

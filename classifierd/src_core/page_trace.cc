@@ -6,8 +6,8 @@
 #include <unordered_set>
 
 #include "base/wire/model_table.h"
+#include "base/wire/record_check.h"
 #include "classifierd/src_core/life_table.h"
-#include "classifierd/src_core/record_check.h"
 #include "learning/write_ages.h"
 
 namespace streamfs::classifier {
@@ -63,7 +63,8 @@ void append_runs(const TelemetryRecord& whole, Contents& contents,
 uint64_t end_of(std::span<const TelemetryRecord> records) {
   uint64_t end = 1;
   for (const TelemetryRecord& record : records) {
-    if (believable(record, kCapacityBlocksMax)) end = std::max(end, record.block + record.pages);
+    if (believable(record, wire::kCapacityBlocksMax))
+      end = std::max(end, record.block + record.pages);
   }
   return end;
 }
@@ -75,7 +76,7 @@ std::vector<TelemetryRecord> as_telemetry(std::span<const TelemetryRecord> recor
   Contents contents(end_of(records), PageTrace(records).peak_live());
   uint64_t clock = 0;
   for (TelemetryRecord record : records) {
-    if (!believable(record, kCapacityBlocksMax)) continue;
+    if (!believable(record, wire::kCapacityBlocksMax)) continue;
     record.clock_pages = clock;
     if (record.kind == TelemetryKind::kTrim) {
       contents.trim(record);
@@ -93,7 +94,8 @@ std::vector<uint8_t> tags(std::span<const TelemetryRecord> records,
   if (entries.size() != wire::kModelEntries) throw std::invalid_argument("table of a wrong size");
   std::vector<uint8_t> out;
   for (const TelemetryRecord& record : records) {
-    if (record.kind == TelemetryKind::kTrim || !believable(record, kCapacityBlocksMax)) continue;
+    if (record.kind == TelemetryKind::kTrim || !believable(record, wire::kCapacityBlocksMax))
+      continue;
     for (uint32_t i = 0; i < record.pages; ++i) {
       const uint32_t shape =
           wire::shape_of(record.request_pages, record.request_offset + i, record.age);
@@ -111,7 +113,7 @@ PageTrace::PageTrace(std::span<const TelemetryRecord> records) {
 void PageTrace::number_pages(std::span<const TelemetryRecord> records) {
   std::unordered_map<uint64_t, uint32_t> numbers;
   for (const TelemetryRecord& record : records) {
-    if (!believable(record, kCapacityBlocksMax)) continue;
+    if (!believable(record, wire::kCapacityBlocksMax)) continue;
     const bool trim = record.kind == TelemetryKind::kTrim;
     for (uint32_t i = 0; i < record.pages; ++i) {
       const uint64_t block = record.block + i;

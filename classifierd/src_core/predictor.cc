@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/wire/model_table.h"
+#include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
-#include "classifierd/src_core/record_check.h"
 #include "learning/classes.h"
 #include "learning/lifetime_model.h"
 #include "learning/path_model.h"
@@ -60,7 +60,7 @@ template <typename Model>
 void Predictor::feed_to(Model& model, std::span<const TelemetryRecord> records,
                         std::span<const uint8_t> expected, std::vector<uint8_t>& out) {
   for (const TelemetryRecord& record : records) {
-    if (!believable(record, kCapacityBlocksMax)) continue;
+    if (!believable(record, wire::kCapacityBlocksMax)) continue;
     if (record.kind == wire::TelemetryKind::kTrim) {
       model.trim(record.block, record.pages);
       continue;

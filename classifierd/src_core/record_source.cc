@@ -4,8 +4,8 @@
 #include <span>
 
 #include "base/result.h"
+#include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
-#include "classifierd/src_core/record_check.h"
 #include "lab/workload/op_source.h"
 
 namespace streamfs::classifier {
@@ -18,7 +18,7 @@ Result<std::span<const PageOp>> RecordSource::next() {
   batch_.clear();
   for (; next_ < records_.size() && batch_.size() < lab::kBatchOps; ++next_) {
     const TelemetryRecord& record = records_[next_];
-    if (!believable(record, kCapacityBlocksMax)) continue;
+    if (!believable(record, wire::kCapacityBlocksMax)) continue;
     record.kind == wire::TelemetryKind::kTrim ? trim(record) : write(record);
   }
   return std::span<const PageOp>(batch_);

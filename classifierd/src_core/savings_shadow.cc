@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/chunk_sample.h"
-#include "classifierd/src_core/record_check.h"
 #include "classifierd/src_core/shadow_device.h"
 #include "classifierd/src_core/smaller_device.h"
 #include "ssd/geometry.h"
@@ -147,10 +147,10 @@ class SavingsShadow::Part {
 SavingsShadow::SavingsShadow(const Settings& settings)
     : capacity_(settings.capacity_pages),
       sample_(uint64_t{settings.one_in} * settings.parts, settings.parts) {
-  const bool sound = settings.capacity_pages > 0 && settings.capacity_pages <= kCapacityBlocksMax &&
-                     settings.pstreams > 0 && settings.pstreams <= ssd::kMaxStreams &&
-                     settings.block_pages > 0 && settings.one_in > 0 && settings.parts > 0 &&
-                     settings.spare > 0 && settings.spare <= 1;
+  const bool sound =
+      settings.capacity_pages > 0 && settings.capacity_pages <= wire::kCapacityBlocksMax &&
+      settings.pstreams > 0 && settings.pstreams <= ssd::kMaxStreams && settings.block_pages > 0 &&
+      settings.one_in > 0 && settings.parts > 0 && settings.spare > 0 && settings.spare <= 1;
   if (!sound) throw std::invalid_argument("no such device can be followed");
   for (uint32_t i = 0; i < settings.parts; ++i)
     parts_.push_back(std::make_unique<Part>(settings, sample_));

@@ -8,9 +8,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/chunk_sample.h"
-#include "classifierd/src_core/record_check.h"
 #include "classifierd/src_core/shadow_device.h"
 #include "classifierd/src_core/smaller_device.h"
 #include "ssd/geometry.h"
@@ -83,7 +83,7 @@ void Shadow::feed(std::span<const TelemetryRecord> records, std::span<const uint
   const size_t pages = tags.size() / devices_.size();
   size_t at = 0;
   for (const TelemetryRecord& record : records) {
-    if (!believable(record, kCapacityBlocksMax)) continue;
+    if (!believable(record, wire::kCapacityBlocksMax)) continue;
     if (record.kind == wire::TelemetryKind::kTrim) {
       known_.clear();
       numbers_.known(sample_.number_from(record.block),

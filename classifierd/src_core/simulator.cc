@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/or_throw.h"
+#include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
-#include "classifierd/src_core/or_throw.h"
-#include "classifierd/src_core/record_check.h"
 #include "classifierd/src_core/record_source.h"
 #include "lab/placement/policy.h"
 #include "lab/replay/replay.h"
@@ -22,21 +22,13 @@ namespace {
 uint64_t pages_written(std::span<const wire::TelemetryRecord> records) {
   uint64_t pages = 0;
   for (const wire::TelemetryRecord& record : records) {
-    const bool counts = believable(record, kCapacityBlocksMax);
+    const bool counts = believable(record, wire::kCapacityBlocksMax);
     if (counts && record.kind != wire::TelemetryKind::kTrim) pages += record.pages;
   }
   return pages;
 }
 
 }  // namespace
-
-ssd::GcMode gc_mode_of(const std::string& name) {
-  using ssd::GcMode;
-  for (const GcMode mode : {GcMode::kSameStream, GcMode::kOwnFrontier, GcMode::kShared}) {
-    if (name == name_of(mode)) return mode;
-  }
-  throw std::invalid_argument("no GC mode " + name + "; there are same, own, shared");
-}
 
 double waf_of(std::span<const wire::TelemetryRecord> records, const std::string& placement,
               uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings,
@@ -54,7 +46,7 @@ double waf_of(std::span<const wire::TelemetryRecord> records, const std::string&
   options.warmup = settings.warmup;
   options.policy.streams = streams;
   options.policy.pages_per_block = settings.block_pages;
-  options.policy.gc_mode = gc_mode_of(settings.gc_mode);
+  options.policy.gc_mode = or_throw(ssd::gc_mode_of(settings.gc_mode));
   auto workload =
       or_throw(lab::Workload::survey(std::make_unique<RecordSource>(records, tags, releases)));
   return or_throw(lab::replay(workload, options)).waf();

@@ -9,7 +9,6 @@
 
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/record_source.h"
-#include "ssd/geometry.h"
 
 namespace streamfs::classifier {
 
@@ -32,8 +31,5 @@ double waf_of(std::span<const wire::TelemetryRecord> records, const std::string&
               std::span<const Release> releases = {});
 
 std::vector<std::string> placements();
-
-// same, own or shared. Throws std::invalid_argument.
-ssd::GcMode gc_mode_of(const std::string& name);
 
 }  // namespace streamfs::classifier

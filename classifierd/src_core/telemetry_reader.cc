@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "base/wire/magic.h"
-#include "classifierd/src_core/record_check.h"
+#include "base/wire/record_check.h"
 
 namespace streamfs::classifier {
 
@@ -41,7 +41,8 @@ TelemetryReader::TelemetryReader(int fd)
   capacity_blocks_ = header().capacity_blocks;
   check(ring_count_ >= 1 && ring_count_ <= kRingsMax, "impossible ring count");
   check(std::has_single_bit(capacity_) && capacity_ <= kRingCapacityMax, "impossible capacity");
-  check(capacity_blocks_ >= 1 && capacity_blocks_ <= kCapacityBlocksMax, "impossible device size");
+  check(capacity_blocks_ >= 1 && capacity_blocks_ <= wire::kCapacityBlocksMax,
+        "impossible device size");
   check(map_.size() >= sizeof(TelemetryHeader) + ring_count_ * ring_bytes(capacity_),
         "smaller than its rings");
   for (uint32_t i = 0; i < ring_count_; ++i) {

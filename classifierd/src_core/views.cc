@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
-#include "classifierd/src_core/record_check.h"
 #include "learning/lifetime_model.h"
 #include "learning/write_view.h"
 
@@ -33,7 +33,7 @@ ViewRow row_of(const learning::WriteView& w) {
 std::vector<ViewRow> Views::feed(std::span<const wire::TelemetryRecord> records) {
   std::vector<ViewRow> out;
   for (const wire::TelemetryRecord& record : records) {
-    if (!believable(record, kCapacityBlocksMax)) continue;
+    if (!believable(record, wire::kCapacityBlocksMax)) continue;
     if (record.kind == wire::TelemetryKind::kTrim) {
       model_.trim(record.block, record.pages);
       continue;

@@ -7,24 +7,24 @@
 #include "base/wire/model_table.h"
 #include "base/wire/telemetry.h"
 
-namespace streamfs::classifier {
+namespace streamfs::wire {
 
 inline constexpr uint32_t kRunPagesMax = 1U << 16;          // of a write; requests are 1 MiB today
 inline constexpr uint64_t kCapacityBlocksMax = 1ULL << 34;  // 64 TiB of 4 KiB blocks
 inline constexpr uint32_t kPStreamsMax = 256;
 
-inline bool believable(const wire::TelemetryRecord& record, uint64_t capacity_blocks) {
-  if (record.kind > wire::TelemetryKind::kTrim) return false;
-  if (record.reserved != 0 || record.age > wire::kAgeOld) return false;
-  if ((record.kind == wire::TelemetryKind::kOverwrite) != (record.age != wire::kAgeNew)) {
+inline bool believable(const TelemetryRecord& record, uint64_t capacity_blocks) {
+  if (record.kind > TelemetryKind::kTrim) return false;
+  if (record.reserved != 0 || record.age > kAgeOld) return false;
+  if ((record.kind == TelemetryKind::kOverwrite) != (record.age != kAgeNew)) {
     return false;
   }
   if (record.pages == 0 || record.pages > capacity_blocks) return false;
   if (record.block > capacity_blocks - record.pages) return false;
-  if (record.kind == wire::TelemetryKind::kTrim) return true;
+  if (record.kind == TelemetryKind::kTrim) return true;
   if (record.pages > kRunPagesMax || record.pstream >= kPStreamsMax) return false;
   return record.request_pages >= record.pages &&
          record.request_offset <= record.request_pages - record.pages;
 }
 
-}  // namespace streamfs::classifier
+}  // namespace streamfs::wire

@@ -1,4 +1,4 @@
-// The simulator's errors as exceptions: at the pybind11 boundary they become Python's ValueError.
+// Errors as exceptions: at the boundary to Python, pybind11 makes them a ValueError.
 // Thread safety: pure function.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace streamfs::classifier {
+namespace streamfs {
 
 // Throws std::invalid_argument with the error's sentence.
 template <typename T>
@@ -16,4 +16,4 @@ T or_throw(Result<T> result) {
   return std::move(result).value();
 }
 
-}  // namespace streamfs::classifier
+}  // namespace streamfs
