@@ -21,10 +21,10 @@ from classifierd.contest import CANDIDATES, PUBLISHED, Contest, Device
 from classifierd.contexts import VStream
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.learner import Settings, epoch_pages_for
-from classifierd.policies import Workload, epochs, learned
 from classifierd.records import CHUNK_PAGES, KIND_TRIM, Records, make, make_overwrites
 from classifierd.traces import telemetry
-from classifierd.workloads import WORKLOADS
+from streamfs_lab.policies import Workload, epochs, learned
+from streamfs_lab.workloads import WORKLOADS
 
 Floats = npt.NDArray[np.float64]
 

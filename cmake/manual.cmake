@@ -1,5 +1,5 @@
 # Man pages and completion, made from the programs' own command lines (scripts/manual).
-# classifierd's need the Python that scripts/setup installed it into; without it they are left out.
+# Those of the Python packages need the Python that scripts/setup installed them into; without it they are left out.
 find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter)
 include(GNUInstallDirs)
 
@@ -11,12 +11,12 @@ foreach(program ${manual_programs})
   list(APPEND manual_files $<TARGET_FILE:${program}>)
 endforeach()
 set(manual_python ${CMAKE_SOURCE_DIR}/build/venv/bin/python)
-set(manual_classifierd)
+set(manual_modules)
 if(EXISTS ${manual_python})
-  execute_process(COMMAND ${manual_python} -c "import classifierd.cli" RESULT_VARIABLE missing
+  execute_process(COMMAND ${manual_python} -c "import classifierd.cli, streamfs_lab.cli" RESULT_VARIABLE missing
                   OUTPUT_QUIET ERROR_QUIET)
   if(missing EQUAL 0)
-    set(manual_classifierd --classifierd ${manual_python})
+    set(manual_modules --python ${manual_python})
   endif()
 endif()
 
@@ -25,13 +25,14 @@ add_custom_command(
   OUTPUT ${manual}/stamp
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${manual}
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/manual --version ${PROJECT_VERSION}
-          --date ${manual_date} --out ${manual} ${manual_classifierd} ${manual_files}
+          --date ${manual_date} --out ${manual} ${manual_modules} ${manual_files}
   COMMAND ${CMAKE_COMMAND} -E touch ${manual}/stamp
   DEPENDS ${manual_programs} ${manual_sources} ${CMAKE_SOURCE_DIR}/scripts/manual
           ${CMAKE_SOURCE_DIR}/classifierd/src/classifierd/cli.py
+          ${CMAKE_SOURCE_DIR}/lab/python/src/streamfs_lab/cli.py
   COMMENT "Man pages and completion" VERBATIM)
 add_custom_target(manual ALL DEPENDS ${manual}/stamp)
-add_custom_target(programs DEPENDS ${manual_programs})  # what can be built before classifierd is there
+add_custom_target(programs DEPENDS ${manual_programs})  # what needs no Python package
 
 foreach(section 1 5 7 8)
   install(DIRECTORY ${manual}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}

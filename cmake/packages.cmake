@@ -1,6 +1,6 @@
 # Debian packages by `cpack --config build/release/CPackConfig.cmake`: streamfs (the programs and the
 # units), streamfs-doc (the documents of this tree), libstream and python3-libstream (hints for programs),
-# classifierd (the learning daemon) and streamfs-source (what it takes to link streamfs with another
+# classifierd (the learning daemon), streamfs-lab (replays of traces) and streamfs-source (what it takes to link streamfs with another
 # libfuse, which is LGPL and linked statically). Each is for the Debian that it was built on: libfmt and
 # Python have other names in the next.
 set(CPACK_GENERATOR DEB)
@@ -21,7 +21,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_CORE_PACKAGE_NAME streamfs)
 set(CPACK_DEBIAN_CORE_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_CORE_PACKAGE_RECOMMENDS "fuse3, libstream")
-set(CPACK_DEBIAN_CORE_PACKAGE_SUGGESTS "classifierd, streamfs-doc")
+set(CPACK_DEBIAN_CORE_PACKAGE_SUGGESTS "classifierd, streamfs-doc, streamfs-lab")
 set(CPACK_COMPONENT_CORE_DESCRIPTION
     "file system for persistent memory and SSDs that separate data by lifetime
 Metadata lives on a little byte-addressable persistent memory; every write to
@@ -109,35 +109,58 @@ file(GLOB pages $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/doc/streamfs/*.md)
 execute_process(COMMAND sed -i -E "s,\\<docs/([A-Z]+\\.md|examples|grafana|pictures),\\1,g" ${pages} COMMAND_ERROR_IS_FATAL ANY)
 ]] COMPONENT doc)
 
-# The learning daemon, as scripts/setup built it. Its libraries are Debian's. A full installation leaves it
-# out: there it is build/venv's.
+# python_package(<component> <package> <module>): a Python package as scripts/setup installed it into the
+# folder `site`. All share one folder of modules; their libraries are Debian's.
+function(python_package component package module)
+  file(GLOB metadata ${site}/${module}-*.dist-info)
+  get_filename_component(metadata_name ${metadata} NAME)
+  set(modules lib/streamfs/classifierd)
+  install(DIRECTORY ${site}/${module} DESTINATION ${modules} COMPONENT ${component}
+          EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE PATTERN "*.pyi" EXCLUDE)
+  install(FILES ${metadata}/METADATA DESTINATION ${modules}/${metadata_name}
+          COMPONENT ${component} EXCLUDE_FROM_ALL)
+  configure_file(cmake/debian/program.py.in ${CMAKE_BINARY_DIR}/debian/${package}.py @ONLY)
+  install(PROGRAMS ${CMAKE_BINARY_DIR}/debian/${package}.py DESTINATION bin RENAME ${package}
+          COMPONENT ${component} EXCLUDE_FROM_ALL)
+  package_documents(${component} ${package})
+endfunction()
+
+# A full installation leaves both out: there they are build/venv's. The least versions of the libraries are
+# Debian 12's; the files pyproject.toml have the same.
 file(GLOB site ${CMAKE_SOURCE_DIR}/build/venv/lib/python3.*/site-packages)
-if(site AND EXISTS ${site}/classifierd/cli.py)
+if(site AND EXISTS ${site}/classifierd/cli.py AND EXISTS ${site}/streamfs_lab/cli.py)
   string(REGEX REPLACE ".*/python3\\.([0-9]+)/.*" "\\1" python_minor ${site})
   math(EXPR python_next "${python_minor} + 1")
-  file(GLOB metadata ${site}/classifierd-*.dist-info)
-  get_filename_component(metadata_name ${metadata} NAME)
-  install(DIRECTORY ${site}/classifierd DESTINATION lib/streamfs/classifierd COMPONENT classifierd
-          EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE PATTERN "*.pyi" EXCLUDE)
-  install(FILES ${metadata}/METADATA DESTINATION lib/streamfs/classifierd/${metadata_name}
-          COMPONENT classifierd EXCLUDE_FROM_ALL)
-  install(PROGRAMS cmake/debian/classifierd.py DESTINATION bin RENAME classifierd
-          COMPONENT classifierd EXCLUDE_FROM_ALL)
-  package_documents(classifierd classifierd)
-  list(APPEND CPACK_COMPONENTS_ALL classifierd)
+  set(python "python3 (>= 3.${python_minor}), python3 (<< 3.${python_next}), python3-numpy (>= 1:1.24), \
+python3-sklearn (>= 1.2)")
+  list(APPEND CPACK_COMPONENTS_ALL classifierd lab)
+
+  python_package(classifierd classifierd classifierd)
   set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_NAME classifierd)
   set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_SECTION admin)
   set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_CONTROL_EXTRA
       ${CMAKE_CURRENT_LIST_DIR}/debian/classifierd/postinst
       ${CMAKE_CURRENT_LIST_DIR}/debian/classifierd/prerm)
-  # The least versions are Debian 12's; classifierd/pyproject.toml has the same.
   set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_DEPENDS
-      "streamfs, python3 (>= 3.${python_minor}), python3 (<< 3.${python_next}), python3-numpy (>= 1:1.24), \
-python3-sklearn (>= 1.2), python3-prometheus-client (>= 0.16)")
+      "streamfs, ${python}, python3-prometheus-client (>= 0.16)")
   set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_RECOMMENDS "python3-matplotlib (>= 3.6)")  # only pictures need it
+  set(CPACK_DEBIAN_CLASSIFIERD_PACKAGE_SUGGESTS streamfs-lab)
   set(CPACK_COMPONENT_CLASSIFIERD_DESCRIPTION
       "learning daemon of streamfs
 Measures how long what is written lives, and publishes which stream it should
 go to. The filesystem does without it at any moment.")
+
+  python_package(lab streamfs-lab streamfs_lab)
+  set(CPACK_DEBIAN_LAB_PACKAGE_NAME streamfs-lab)
+  set(CPACK_DEBIAN_LAB_PACKAGE_SECTION science)
+  set(CPACK_DEBIAN_LAB_PACKAGE_CONTROL_EXTRA
+      ${CMAKE_CURRENT_LIST_DIR}/debian/streamfs-lab/postinst
+      ${CMAKE_CURRENT_LIST_DIR}/debian/streamfs-lab/prerm)
+  set(CPACK_DEBIAN_LAB_PACKAGE_DEPENDS "classifierd (= ${PROJECT_VERSION}), ${python}")
+  set(CPACK_DEBIAN_LAB_PACKAGE_RECOMMENDS "python3-matplotlib (>= 3.6)")
+  set(CPACK_COMPONENT_LAB_DESCRIPTION
+      "replays of traces under placements that learn
+Says what the learning of streamfs would have saved on a recorded trace,
+beside other placements and oracles, and draws the results of ssd-sim.")
 endif()
 include(CPack)

@@ -36,7 +36,7 @@ from classifierd import _core
 from classifierd.contest import CANDIDATES
 from classifierd.records import BLOCK_BYTES
 from classifierd.traces import telemetry
-from classifierd.workloads import WORKLOADS
+from streamfs_lab.workloads import WORKLOADS
 
 # Who learns: the life table alone, or all candidates in competition, the logistic model among them.
 LEARNERS: tuple[tuple[str, tuple[str, ...], float], ...] = (

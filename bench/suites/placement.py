@@ -37,7 +37,7 @@ GAP_CLOSED, GAP_CLOSED_HINTED, GAP_CLOSED_REVIEWED, WORTH_A_GAP = 0.85, 0.92, 0.
 RIVALS = ("sepgc", "sepbit")
 POLICIES = ("nosep", *RIVALS, "life-table", "logistic", "learned", "oracle", "oracle-host")
 # On the test set also: ours in a device that looks again at what it copies, and an oracle that
-# knows lifetimes in the mean only, those to come included (classifierd/hindsight.py).
+# knows lifetimes in the mean only, those to come included (streamfs_lab/hindsight.py).
 REVIEWED, MEAN = "learned-in-device", "oracle-mean"
 TESTED = (*POLICIES, REVIEWED, MEAN)
 ON_SOURCES = ("nosep", "life-table", "learned", "oracle", "oracle-host")
@@ -124,8 +124,8 @@ def _hints(*, said: bool) -> list[str]:
 
 
 def run(workload: str, *options: str, policies: Sequence[str] = POLICIES) -> dict[str, Any]:
-    """Return what classifierd replay says."""
-    words = [str(VENV_BIN / "classifierd"), "replay", workload, "--json", "--gc", GC_MODE]
+    """Return what streamfs-lab replay says."""
+    words = [str(VENV_BIN / "streamfs-lab"), "replay", workload, "--json", "--gc", GC_MODE]
     words += ["--streams", str(STREAMS), "--spare", str(SPARE)]
     words += ["--policies", ",".join(policies), *options]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -10,8 +10,8 @@ from classifierd import _core, config
 from classifierd.control import ControlClient
 from classifierd.daemon import Session
 from classifierd.records import from_bytes
-from classifierd.workloads import WORKLOADS
 from fake_filesystem import FakeFilesystem
+from streamfs_lab.workloads import WORKLOADS
 
 
 def write_some(fs: FakeFilesystem) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from classifierd import _core, advise, blocktrace, recording, spacemap
+from classifierd import advise, blocktrace, recording, spacemap
 from classifierd.advise import (
     MODELS,
     Log,
@@ -25,12 +25,14 @@ from classifierd.advise import (
     tagged,
     without,
 )
-from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
+from classifierd.cli import main
+from classifierd.command_line import EXIT_NO_DEVICE, EXIT_USAGE
 from classifierd.contest import Contest
 from classifierd.records import from_bytes, make
 from classifierd.requests import Requests
 from classifierd.spacemap import held
 from classifierd.traces import telemetry
+from streamfs_lab import _lab
 
 LINES = """\
      jbd2/loop0-8-812     [001] .....    10.000100: block_rq_issue: 7,0 WSM 8192 () 4096 + 16 be,3,0 [jbd2/loop0-8]
@@ -67,7 +69,7 @@ def test_a_partition_sees_its_own_writes_from_its_beginning() -> None:
 
 
 def hot_and_cold(writes: int = 300_000, live: int = 1 << 15) -> tuple[np.ndarray, Machine]:
-    data, _ = _core.generated("hotcold", live, writes, 1)
+    data, _ = _lab.generated("hotcold", live, writes, 1)
     return telemetry(from_bytes(data)), Machine(int(live * 1.1), live, 3600.0)
 
 

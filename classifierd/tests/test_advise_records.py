@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from classifierd import blocktrace, recording, spacemap
-from classifierd.cli import EXIT_NO_DEVICE, main
+from classifierd.cli import main
+from classifierd.command_line import EXIT_NO_DEVICE
 from classifierd.owners import vstreams
 
 

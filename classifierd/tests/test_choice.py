@@ -9,11 +9,12 @@ import pytest
 
 from classifierd import _core
 from classifierd.choice import Choice
-from classifierd.policies import epochs
 from classifierd.records import KIND_TRIM, Records, from_bytes, make
-from classifierd.replay import Device, prefilled, waf_of, workload_of
 from classifierd.traces import telemetry
-from classifierd.workloads import WORKLOADS
+from streamfs_lab import _lab
+from streamfs_lab.policies import epochs
+from streamfs_lab.replay import Device, prefilled, waf_of, workload_of
+from streamfs_lab.workloads import WORKLOADS
 
 LIVE = 65_536
 NAMES = ("apart", "mixed", "strewn")
@@ -66,7 +67,7 @@ def test_a_sampled_shadow_copies_what_the_device_would(name: str, live: int, one
     raw = (
         WORKLOADS[name](5 * live, 1, live)[0]
         if name in WORKLOADS
-        else prefilled(from_bytes(_core.generated(name, live, 4 * live, 1)[0]))
+        else prefilled(from_bytes(_lab.generated(name, live, 4 * live, 1)[0]))
     )
     records = telemetry(raw)
     by = records["vstream"] % 4 * 2 if name in WORKLOADS else np.minimum(records["age"], 7)

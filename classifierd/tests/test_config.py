@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from classifierd import config
-from classifierd.cli import EXIT_USAGE, main
+from classifierd.cli import main
+from classifierd.command_line import EXIT_USAGE
 
 
 @pytest.mark.parametrize(

@@ -9,19 +9,20 @@ from classifierd import _core
 from classifierd.contest import CANDIDATES, Contest, Device, pstreams_of
 from classifierd.contexts import VStream
 from classifierd.learner import Settings
-from classifierd.policies import learned
 from classifierd.records import KIND_TRIM, Records, from_bytes
-from classifierd.replay import Device as Simulated
-from classifierd.replay import prefilled, waf_of, workload_of
 from classifierd.traces import telemetry
-from classifierd.workloads import WORKLOADS
+from streamfs_lab import _lab
+from streamfs_lab.policies import learned
+from streamfs_lab.replay import Device as Simulated
+from streamfs_lab.replay import prefilled, waf_of, workload_of
+from streamfs_lab.workloads import WORKLOADS
 
 LIVE = 16_384
 
 
 def bare(name: str, pages: int, live: int = LIVE) -> Records:
     """One of ssd-sim's workloads as requests of which nobody said anything."""
-    data, starts_full = _core.generated(name, live, pages, 1)
+    data, starts_full = _lab.generated(name, live, pages, 1)
     raw = from_bytes(data).copy()
     raw["vstream"] = 0
     return prefilled(raw) if starts_full else raw

@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 
 from classifierd import _core, config, state
-from classifierd.cli import EXIT_BUSY, EXIT_NO_DEVICE, main
+from classifierd.cli import main
+from classifierd.command_line import EXIT_BUSY, EXIT_NO_DEVICE
 from classifierd.contest import Contest, Device
 from classifierd.control import Collection, ControlClient, ControlError
 from classifierd.daemon import Daemon, Session
@@ -29,8 +30,8 @@ from classifierd.knowledge import Identity, Knowledge
 from classifierd.records import from_bytes
 from classifierd.savings import Savings
 from classifierd.wishes import Wishes
-from classifierd.workloads import WORKLOADS
 from fake_filesystem import UUID, FakeFilesystem, ModelArea, Ring
+from streamfs_lab.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction

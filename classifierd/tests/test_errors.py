@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import subprocess
 import sys
@@ -10,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from classifierd import cli
-
-SMALL = ["replay", "uniform", "--pages", "5000", "--live", "4096", "--policies", "sepgc"]
+from classifierd.cli import main
+from classifierd.command_line import EXIT_USAGE
 
 
 def error_of(words: list[str], path: Path) -> str:
@@ -31,14 +29,10 @@ def error_of(words: list[str], path: Path) -> str:
     "words",
     [
         ["run", "PATH"],
-        ["replay", "PATH"],
         ["explain", "PATH"],
-        ["plot", "PATH", "-o", "x.png"],
         ["advise", "PATH"],
         ["report", "PATH", "-o", "x.html"],
         ["--check-config", "PATH"],
-        [*SMALL, "--out", "PATH/tags"],
-        [*SMALL, "--out", "PATH/tags.csv"],
     ],
 )
 def test_a_missing_file_is_told_in_a_sentence(words: list[str], tmp_path: Path) -> None:
@@ -51,30 +45,6 @@ def test_a_file_that_is_no_text_is_called_so(tmp_path: Path) -> None:
     noise = tmp_path / "noise"
     noise.write_bytes(bytes(range(255, 0, -1)) * 20)
     assert f"{noise}: not a text file" in error_of(["--check-config", "PATH"], noise)
-
-
-@pytest.mark.parametrize("content", [None, b"no JSON", b"{}", bytes(range(255, 0, -1))])
-@pytest.mark.parametrize("command", [["replay", "T"], ["plot", "T", "-o", "PATH.png"]])
-def test_a_bad_file_of_vstreams_is_refused(
-    command: list[str], content: bytes | None, tmp_path: Path
-) -> None:
-    trace, file = tmp_path / "trace.csv", tmp_path / "vstreams.json"
-    trace.write_text("ts_us,op,offset_bytes,length_bytes\n1,W,0,4096\n")
-    if content is not None:
-        file.write_bytes(content)
-    words = [word.replace("T", str(trace)) for word in command]
-    assert f"{file}: " in error_of([*words, "--vstreams", "PATH"], file)
-
-
-@pytest.mark.parametrize(
-    "command", [SMALL, ["replay", "zipf"], ["plot", "hot-cold", "-o", "PATH.png"]]
-)
-def test_a_file_of_vstreams_is_refused_beside_a_generated_workload(
-    command: list[str], tmp_path: Path
-) -> None:
-    said = error_of([*command, "--vstreams", "PATH"], tmp_path / "gone")
-    assert f"--vstreams {tmp_path / 'gone'}: " in said
-    assert "is generated and brings its own vStreams" in said
 
 
 @pytest.mark.parametrize("program", ["streamctl", "classifierd", None])
@@ -93,26 +63,18 @@ def test_errors_begin_with_the_program_that_the_user_called(
         assert said.startswith((f"{program or 'classifierd'}: ", f"{program or 'classifierd'} "))
 
 
-@pytest.mark.parametrize("spare", ["nan", "inf", "0", "-1", "x"])
-def test_a_spare_that_cannot_be_is_refused(spare: str, tmp_path: Path) -> None:
-    assert "--spare" in error_of([*SMALL, f"--spare={spare}"], tmp_path)
+def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.startswith("classifierd 0.")
 
 
-def test_a_directory_cannot_take_the_tags_and_nothing_is_replayed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("words", [[], ["fly"], ["run"], ["run", "/", "-z"]])
+def test_usage_errors_have_their_exit_code(
+    words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "compare", lambda *_: pytest.fail("it replayed"))
-    assert cli.main([*SMALL, "--out", str(tmp_path)]) == cli.EXIT_NO_DEVICE
-    assert f"{tmp_path}: Is a directory" in caplog.text
-
-
-def test_a_replay_that_fails_leaves_the_tags_that_were_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: object) -> None:
-        raise OSError(errno.ENOMEM, "Cannot allocate memory")
-
-    monkeypatch.setattr(cli, "compare", fails)
-    (tmp_path / "tags").write_bytes(b"old")
-    assert cli.main([*SMALL, "--out", str(tmp_path / "tags")]) == cli.EXIT_NO_DEVICE
-    assert (tmp_path / "tags").read_bytes() == b"old"
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == EXIT_USAGE
+    assert "usage" in capsys.readouterr().err

@@ -18,7 +18,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from classifierd import exporter
-from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
+from classifierd.cli import main
+from classifierd.command_line import EXIT_NO_DEVICE, EXIT_USAGE
 from classifierd.exporter import Endpoint, keep_textfile, render
 from fake_filesystem import FakeFilesystem
 

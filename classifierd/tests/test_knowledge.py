@@ -16,8 +16,8 @@ from classifierd.knowledge import Identity, Knowledge
 from classifierd.publication import publish
 from classifierd.records import Records, make
 from classifierd.traces import telemetry
-from classifierd.workloads import WORKLOADS
 from fake_filesystem import UUID, ModelArea
+from streamfs_lab.workloads import WORKLOADS
 
 LIVE = 8192
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from classifierd.cli import EXIT_NO_DEVICE, main
+from classifierd.cli import main
+from classifierd.command_line import EXIT_NO_DEVICE
 from fake_filesystem import FakeFilesystem
 
 

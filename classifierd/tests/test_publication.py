@@ -13,8 +13,8 @@ from classifierd.contest import Device
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.publication import pages_misread, publish
 from classifierd.traces import telemetry
-from classifierd.workloads import WORKLOADS
 from fake_filesystem import UUID, ModelArea
+from streamfs_lab.workloads import WORKLOADS
 
 LIVE = 8192
 

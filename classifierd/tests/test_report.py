@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from classifierd.charts import Bar, Dots, Line, bars, binary_bytes, dots, lines, nice_ticks, seconds
-from classifierd.cli import EXIT_NO_DEVICE, main
+from classifierd.cli import main
+from classifierd.command_line import EXIT_NO_DEVICE
 from classifierd.report import page, quantile
 from fake_filesystem import FakeFilesystem
 from test_exporter import METRICS, PERIOD, STATUS, STREAM

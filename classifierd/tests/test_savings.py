@@ -13,8 +13,9 @@ from classifierd import _core
 from classifierd.contest import Device
 from classifierd.records import BLOCK_BYTES, KIND_TRIM, Records, from_bytes, make
 from classifierd.savings import Period, Savings, month_of, sampling, state_path
-from classifierd.workloads import WORKLOADS
 from fake_filesystem import UUID
+from streamfs_lab import _lab
+from streamfs_lab.workloads import WORKLOADS
 
 NOVEMBER, DECEMBER = 1_763_000_000_000, 1_765_000_000_000
 LIVE = 1 << 16
@@ -51,15 +52,15 @@ def test_a_device_wholly_followed_counts_as_the_simulator_does() -> None:
     # The simulator's device is as large as what is live, and has twelve blocks besides.
     spare = (1.07 * peak + 12 * 256) / capacity - 1
     off, placed = counts(records, capacity, 1, 1, spare)
-    want = _core.waf(records, "tags", 4, tags, warmup=0.0, gc_mode="own")
-    alone = _core.waf(records, "tags", 1, tags * 0, warmup=0.0, gc_mode="own")
+    want = _lab.waf(records, "tags", 4, tags, warmup=0.0, gc_mode="own")
+    alone = _lab.waf(records, "tags", 1, tags * 0, warmup=0.0, gc_mode="own")
     assert alone > want > 1.01
     np.testing.assert_allclose([off, placed], [alone, want], rtol=0.01)
 
 
 @pytest.mark.parametrize(("one_in", "parts"), [(2, 4), (4, 4)])
 def test_a_sample_says_what_the_whole_device_does(one_in: int, parts: int) -> None:
-    data, full = _core.generated("hotcold", 1 << 18, 1_200_000, 1)
+    data, full = _lab.generated("hotcold", 1 << 18, 1_200_000, 1)
     assert full
     records = from_bytes(data).copy()
     records["pstream"] = records["vstream"] % 4

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from classifierd.cli import EXIT_NO_DEVICE, main
+from classifierd.cli import main
+from classifierd.command_line import EXIT_NO_DEVICE
 from classifierd.control import ControlClient, ControlError
 from classifierd.why import as_json, lines, why_block
 from fake_filesystem import FakeFilesystem, ModelArea, Ring

@@ -42,7 +42,7 @@ fs::path program_directory() {
   return fs::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-// Returns the directory of modules of classifierd's package.
+// Returns the directory of modules of the packages classifierd and streamfs-lab.
 fs::path packaged_modules() {
   return program_directory().parent_path() / "lib/streamfs/classifierd";
 }
@@ -135,9 +135,10 @@ std::string last_line(std::string text) {
 }
 
 Error no_python(const std::string& python, const char* lacks) {
-  return {ENOPKG, fmt::format("cannot draw: {} has no {}; install it (apt-get install classifierd) "
-                              "or name a Python that has it in {}",
-                              python, lacks, kOverride)};
+  return {ENOPKG,
+          fmt::format("cannot draw: {} has no {}; install it (apt-get install streamfs-lab) "
+                      "or name a Python that has it in {}",
+                      python, lacks, kOverride)};
 }
 
 Result<std::string> drawn(const std::string& results, const char* format) {
@@ -146,14 +147,14 @@ Result<std::string> drawn(const std::string& results, const char* format) {
   SFS_TRY(in.write(results));
   const std::string python = interpreter();
   const Result<int> code =
-      run({python, "-m", "classifierd.pictures", format}, in.fd(), out.fd(), errors.fd());
+      run({python, "-m", "streamfs_lab.pictures", format}, in.fd(), out.fd(), errors.fd());
   if (!code.ok())
     return Error{code.error().code,
                  fmt::format("cannot draw with {}; name a Python that has matplotlib in {}", python,
                              kOverride)};
   const std::string said = last_line(errors.content());
   if (*code == kNoMatplotlib) return no_python(python, "matplotlib");
-  if (said.find("No module named") != std::string::npos) return no_python(python, "classifierd");
+  if (said.find("No module named") != std::string::npos) return no_python(python, "streamfs_lab");
   if (*code != 0) return Error{EIO, fmt::format("cannot draw with {}: {}", python, said)};
   return out.content();
 }

@@ -1,6 +1,5 @@
-// Pictures of results. matplotlib draws them, in classifierd's Python module `pictures`, which gets
-// the results as JSON.
-// Thread safety: pure functions.
+// Pictures of results. matplotlib draws them, in the Python module streamfs_lab.pictures, which
+// gets the results as JSON. Thread safety: pure functions.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -15,6 +15,7 @@ PROGRAMS = ("streamfs", "mkfs.streamfs", "fsck.streamfs", "mount.streamfs", "str
 PAGES = {
     "streamfs.5", "streamfs.7", "streamfs.8", "mkfs.streamfs.8", "fsck.streamfs.8",
     "mount.streamfs.8", "streamctl.8", "ssd-sim.1", "classifierd.8",
+    "streamfs-lab.1",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""One reader of traces: `ssd-sim replay` and classifierd's replay accept the same files."""
+"""One reader of traces: `ssd-sim replay` and `streamfs-lab replay` accept the same files."""
 
 import gzip
 import struct
@@ -23,7 +23,7 @@ def binary(version: int, record_bytes: int, cut: int = 0) -> bytes:
 
 def answers(path: Path) -> tuple[tuple[int, str], tuple[int, str]]:
     """Exit code and standard error of ssd-sim, and of the replay in Python."""
-    replays = ([BIN / "ssd-sim", "replay"], [sys.executable, "-m", "classifierd", "replay"])
+    replays = ([BIN / "ssd-sim", "replay"], [sys.executable, "-m", "streamfs_lab", "replay"])
     found = [run(*words, path, check=False) for words in replays]
     one, other = ((each.returncode, each.stderr) for each in found)
     return one, other

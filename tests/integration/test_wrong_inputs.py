@@ -12,6 +12,7 @@ import pytest
 from tests.integration.pairs import BIN, ROOT, Pair
 
 VENV = ROOT / "build/venv/bin"
+OF_PYTHON = ("classifierd", "streamfs-lab")
 FOREVER_SECONDS = 20
 
 # Places that command lines name: MNT is a mounted filesystem of META and DATA; OTHER and OTHERMETA
@@ -317,9 +318,10 @@ WRONG: list[tuple[str, int, str]] = [
     ),
     ("classifierd", 64, "the following arguments are required: command"),
     ("classifierd frobnicate", 64, "argument command: invalid choice: 'frobnicate' (choose from"),
-    ("classifierd replay {NONE}", 66, "{NONE}: No such file or directory"),
-    ("classifierd replay {TEXT}", 66, "{TEXT}: line 1: ts_us 'root:x:0:0:root:/root:/bin/bash'"),
-    ("classifierd replay uniform --streams 0", 64, "argument --streams: between 1 and 128"),
+    ("classifierd replay {NONE}", 66, "deprecated; use streamfs-lab replay"),
+    ("streamfs-lab replay {NONE}", 66, "{NONE}: No such file or directory"),
+    ("streamfs-lab replay {TEXT}", 66, "{TEXT}: line 1: ts_us 'root:x:0:0:root:/root:/bin/bash'"),
+    ("streamfs-lab replay uniform --streams 0", 64, "argument --streams: between 1 and 128"),
     ("classifierd advise {NONE}", 66, "{NONE}: No such file or directory"),
     ("fsck.streamfs -C -3 -n --meta {OTHERMETA} {OTHER}", 16, "-C: -3 is not 0 or more"),
     ("streamfs --meta {OTHERMETA} {OTHER} {DIR}", 64, "not expected"),
@@ -369,7 +371,7 @@ class World:
     def words(self, line: str) -> list[str]:
         """Split a command line; the program is taken from the build."""
         program, *words = shlex.split(line.format(**self.places))
-        return [str((VENV if program == "classifierd" else BIN) / program), *words]
+        return [str((VENV if program in OF_PYTHON else BIN) / program), *words]
 
     def things(self) -> dict[str, object]:
         """Every file but those that the mount itself writes, and every mount."""
@@ -445,6 +447,6 @@ def test_every_program_is_in_the_table() -> None:
     programs = {row[0].split()[0] for row in WRONG}
     assert programs == {
         "mkfs.streamfs", "fsck.streamfs", "streamfs", "mount.streamfs", "streamctl", "ssd-sim",
-        "stream-run", "classifierd",
+        "stream-run", *OF_PYTHON,
     }  # fmt: skip
     assert len(WRONG) >= 100

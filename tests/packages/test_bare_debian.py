@@ -19,14 +19,14 @@ pytestmark = pytest.mark.long
 SUITES = ("bookworm", "trixie")
 BUILD_SECONDS = 3600
 APT_SECONDS = 1800
-COMPONENTS = "CPACK_COMPONENTS_ALL=core;doc;libstream;python;source;classifierd"
-COUNT = 6
-DAEMON = "classifierd"
-# The daemon's modules are the package's; the rest of the tree is there for the tests alone.
+COMPONENTS = "CPACK_COMPONENTS_ALL=core;doc;libstream;python;source;classifierd;lab"
+COUNT = 7
+OF_PYTHON = ("classifierd", "streamfs-lab")
+# The modules are the packages'; the rest of the tree is there for the tests alone.
 TESTS = """
-cd /src/streamfs/classifierd
+cd /src/streamfs
 export PYTHONPATH=/usr/lib/streamfs/classifierd:/src/streamfs STREAMFS_BIN=/usr/bin
-exec /usr/bin/python3 -m pytest -q -m "not long" tests
+exec /usr/bin/python3 -m pytest -q -m "not long" classifierd/tests lab/python/tests
 """
 
 
@@ -115,7 +115,7 @@ def installed(
 
 
 def test_packages_install_work_and_purge(base: Path, debs: list[Path], folder: Path) -> None:
-    some = [path for path in debs if not path.name.startswith(DAEMON)]
+    some = [path for path in debs if not path.name.startswith(OF_PYTHON)]
     said = system_with(base, folder / "some", some).run("sh", "-c", USE).stdout.splitlines()
     assert said.pop(0).endswith("of free space trimmed")
     assert said.pop(0) == "kept"

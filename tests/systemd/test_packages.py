@@ -17,7 +17,7 @@ from tests.systemd.world import BUILD, ROOT, World, execute, why_not
 LIBFUSE = ROOT / "build/deps"
 
 
-COMPONENTS = ("core", "doc", "libstream", "python", "source", "classifierd")
+COMPONENTS = ("core", "doc", "libstream", "python", "source", "classifierd", "lab")
 # A package that carries a library of its own is larger than this at once.
 DAEMON_KIB_MAX = 2048
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
@@ -63,7 +63,18 @@ def test_the_daemon_needs_debians_libraries_and_carries_none(packages: Path) -> 
     assert int(field(daemon, "Installed-Size")) < DAEMON_KIB_MAX
     listed = execute("dpkg-deb", "-c", daemon).stdout
     assert "/usr/lib/streamfs/classifierd/classifierd/cli.py" in listed
+    assert "streamfs_lab" not in listed
     assert "direct_url.json" not in listed, "it names the folder that the package was built in"
+
+
+def test_the_lab_is_a_package_of_its_own(packages: Path) -> None:
+    lab = next(packages.glob("streamfs-lab_*.deb"))
+    assert "classifierd (= " in field(lab, "Depends")
+    assert int(field(lab, "Installed-Size")) < DAEMON_KIB_MAX
+    listed = execute("dpkg-deb", "-c", lab).stdout
+    for path in ("bin/streamfs-lab", "lib/streamfs/classifierd/streamfs_lab/cli.py"):
+        assert f"/usr/{path}" in listed
+    assert "/classifierd/classifierd/" not in listed
 
 
 def test_every_link_in_the_packaged_documents_leads_to_a_file(
@@ -129,7 +140,8 @@ def bare_with(folder: Path, *debs: Path) -> World:
 def test_packages_install_work_and_purge(
     packages: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    debs = [path for path in packages.glob("*.deb") if not path.name.startswith("classifierd_")]
+    of_python = ("classifierd_", "streamfs-lab_")
+    debs = [path for path in packages.glob("*.deb") if not path.name.startswith(of_python)]
     bare = bare_with(tmp_path_factory.mktemp("system"), *debs)
     said = bare.chrooted("sh", "-c", USE).stdout.splitlines()
     assert said.pop(0).endswith("of free space trimmed")
@@ -160,7 +172,7 @@ def errors_of(*packages: Path) -> list[str]:
     "names",
     [
         pytest.param(("streamfs", "libstream"), id="programs"),
-        pytest.param(("classifierd", "streamfs-doc"), id="daemon"),
+        pytest.param(("classifierd", "streamfs-lab", "streamfs-doc"), id="daemon"),
         pytest.param(("python3-libstream", "streamfs-source"), id="more", marks=pytest.mark.long),
     ],
 )

@@ -6,8 +6,6 @@ import numpy.typing as npt
 SHAPES: int
 SHAPE_STRIDE: int
 VSTREAMS: int
-TOKENS: int
-TOKEN_VALUES: int
 MODEL_BYTES: int
 MODEL_BUFFER_BYTES: int
 MODEL_MAGIC: int
@@ -19,7 +17,6 @@ AGE_OLD: int
 RESERVE_BLOCKS: int
 FEATURES: dict[str, int]
 CHUNK_FEATURES: tuple[str, ...]
-VIEW_FIELDS: tuple[str, ...]
 
 _Records = npt.NDArray[np.void]
 _Bytes = npt.NDArray[np.uint8]
@@ -30,21 +27,6 @@ def crc32c(data: bytes) -> int: ...
 def as_telemetry(records: _Records) -> _Bytes: ...
 def read_trace(path: bytes) -> npt.NDArray[np.void]: ...
 def tags(records: _Records, entries: _Bytes) -> _Bytes: ...
-def placements() -> list[str]: ...
-def waf(
-    records: _Records,
-    placement: str,
-    streams: int = ...,
-    tags: _Bytes = ...,
-    spare: float = ...,
-    block_pages: int = ...,
-    warmup: float = ...,
-    victim: str = ...,
-    gc_mode: str = ...,
-    releases: npt.NDArray[np.uint64] = ...,
-) -> float: ...
-def generator_names() -> list[str]: ...
-def generated(name: str, pages: int, writes: int, seed: int = ...) -> tuple[_Bytes, bool]: ...
 
 class TelemetryReader:
     def __init__(self, fd: int) -> None: ...
@@ -127,10 +109,6 @@ class Backoff:
     def fit(self, table: LifeTable, contexts: npt.NDArray[np.uint32]) -> None: ...
     def predict(self, vstreams: npt.NDArray[np.uint16]) -> tuple[_Floats, _Floats]: ...
 
-class Logistic:
-    def train(self, landmark: int, tokens: npt.NDArray[np.uint32], lived: _Bytes) -> None: ...
-    def score(self, tokens: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]: ...
-
 class Predictor:
     def __init__(
         self, device_pages: int, live_pages: int, classes: list[int], features: str = ...
@@ -141,10 +119,6 @@ class Predictor:
     def clock(self) -> int: ...
     @property
     def landmarks(self) -> list[int]: ...
-
-class Views:
-    def __init__(self, device_pages: int, live_pages: int) -> None: ...
-    def feed(self, records: _Records) -> npt.NDArray[np.float32]: ...
 
 class Shadow:
     def __init__(

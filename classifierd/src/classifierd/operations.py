@@ -29,6 +29,7 @@ from classifierd.advise import (
     predict,
 )
 from classifierd.charts import binary_bytes
+from classifierd.command_line import EXIT_NO_DEVICE, EXIT_USAGE
 from classifierd.control import socket_path
 from classifierd.errors import sentence
 from classifierd.exporter import Endpoint, keep_textfile, render, write_textfile
@@ -40,8 +41,6 @@ from classifierd.recording import write as write_recording
 from classifierd.records import BLOCK_BYTES, KIND_TRIM
 from classifierd.wishes import Wishes
 
-# As base/exit_codes.h.
-_USAGE, _NO_DEVICE = 64, 66
 _PORT = 9763
 
 log = logging.getLogger(__name__)
@@ -134,7 +133,7 @@ def write_report(args: argparse.Namespace) -> int:
         report.write(args.mountpoint.resolve(), args.output)
     except OSError as error:
         log.error("%s", sentence(error))
-        return _NO_DEVICE
+        return EXIT_NO_DEVICE
     return 0
 
 
@@ -224,18 +223,18 @@ def _advise(args: argparse.Namespace, progress: Progress) -> int:
             seconds = recording.seconds if path.is_block_device() else seconds or recording.seconds
     except (OSError, traces.TraceError) as error:
         log.error("%s", sentence(error))
-        return _NO_DEVICE
+        return EXIT_NO_DEVICE
     if not (raw["kind"] != KIND_TRIM).any():
         log.error("%s: nothing was written, so nothing can be said", args.target)
-        return _USAGE
+        return EXIT_USAGE
     end = int((raw["block"] + raw["pages"]).max())
     capacity = (args.capacity or disk.capacity_bytes or end * BLOCK_BYTES) // BLOCK_BYTES
     if end > capacity:
         log.error("--capacity is less than what was written to")
-        return _USAGE
+        return EXIT_USAGE
     if not LEAST_PAGES <= capacity <= MOST_PAGES:
         log.error("of an SSD of %s nothing can be said", binary_bytes(capacity * BLOCK_BYTES))
-        return _USAGE
+        return EXIT_USAGE
     used = min((args.used or disk.used_bytes) // BLOCK_BYTES, capacity)
     machine = Machine(capacity, used, seconds, None if args.used else disk.held)
     if recording is None:
@@ -281,5 +280,5 @@ def metrics(args: argparse.Namespace) -> int:
                 thread.join()
     except OSError as error:
         log.error("%s", sentence(error))
-        return _NO_DEVICE
+        return EXIT_NO_DEVICE
     return 0

@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 
 from classifierd import _core
-from classifierd.cli import EXIT_NO_DEVICE, EXIT_USAGE, main
+from classifierd.command_line import EXIT_NO_DEVICE, EXIT_USAGE
 from classifierd.contest import Contest
 from classifierd.contest import Device as Shadowed
 from classifierd.contexts import VStream
 from classifierd.learner import Settings
-from classifierd.policies import Tags
 from classifierd.records import Records, from_bytes, make
-from classifierd.replay import (
+from classifierd.traces import TraceError, read, read_vstreams, telemetry
+from streamfs_lab import _lab
+from streamfs_lab.cli import main
+from streamfs_lab.policies import Tags
+from streamfs_lab.replay import (
     POLICIES,
     Device,
     Outcome,
@@ -27,8 +30,8 @@ from classifierd.replay import (
     requests_forgotten,
     workload_of,
 )
-from classifierd.traces import TraceError, read, read_vstreams, telemetry, write_tagged
-from classifierd.workloads import WORKLOADS
+from streamfs_lab.tagged import write_tagged
+from streamfs_lab.workloads import WORKLOADS
 
 PAGES, LIVE = 600_000, 65_536
 
@@ -57,7 +60,7 @@ def test_the_place_in_the_request_alone_tells_log_tails() -> None:
 
 
 def test_the_age_of_what_is_overwritten_alone_tells_often_written_pages() -> None:
-    made, full = _core.generated("zipf", LIVE // 2, PAGES // 2)
+    made, full = _lab.generated("zipf", LIVE // 2, PAGES // 2)
     raw = from_bytes(made)
     raw["vstream"] = 0
     assert full
@@ -248,12 +251,17 @@ def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["--version"])
     assert stopped.value.code == 0
-    assert capsys.readouterr().out.startswith("classifierd 0.")
+    assert capsys.readouterr().out.startswith("streamfs-lab 0.")
 
 
 def test_usage_errors_have_their_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", "logs-only", "--pages", "9000", "--policies", "none"]) == EXIT_USAGE
-    for arguments in (["fly"], ["replay"], ["replay", "x", "--streams", "999"], ["run", "/", "-z"]):
+    for arguments in (
+        ["fly"],
+        ["replay"],
+        ["replay", "x", "--streams", "999"],
+        ["plot", "x", "-z"],
+    ):
         with pytest.raises(SystemExit) as stopped:
             main(arguments)
         assert stopped.value.code == EXIT_USAGE

@@ -10,7 +10,7 @@
 #include "base/wire/telemetry.h"
 #include "learning/lifetime_model.h"
 
-namespace streamfs::classifier {
+namespace streamfs::lab::python {
 
 // By column; the page's address in MiB. What a life table expects is not among them.
 inline constexpr std::array kViewFields = {
@@ -31,4 +31,4 @@ class Views {
   learning::LifetimeModel model_;
 };
 
-}  // namespace streamfs::classifier
+}  // namespace streamfs::lab::python

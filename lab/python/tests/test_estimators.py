@@ -10,8 +10,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from classifierd.estimators import LifeTableRegressor, LogisticRegressor
-from classifierd.ordered_clusters import CLUSTERERS, OrderedClusters
+from streamfs_lab.estimators import LifeTableRegressor, LogisticRegressor
+from streamfs_lab.ordered_clusters import CLUSTERERS, OrderedClusters
 
 Rows = npt.NDArray[np.int64]
 OURS = [LifeTableRegressor(kappa=8.0), LogisticRegressor(live_pages=4096)]

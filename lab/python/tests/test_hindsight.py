@@ -7,18 +7,19 @@ import pytest
 
 from classifierd import _core
 from classifierd.contexts import VStream
-from classifierd.hindsight import mean_lifetimes, mean_tags
-from classifierd.policies import Workload
 from classifierd.records import from_bytes, make
-from classifierd.replay import Device, compare, prefilled, waf_of, workload_of
 from classifierd.traces import telemetry
+from streamfs_lab import _lab
+from streamfs_lab.hindsight import mean_lifetimes, mean_tags
+from streamfs_lab.policies import Workload
+from streamfs_lab.replay import Device, compare, prefilled, waf_of, workload_of
 
 LIVE = 32_768
 
 
 @pytest.fixture(scope="module")
 def zipf() -> Workload:
-    data, full = _core.generated("zipf", LIVE, 8 * LIVE, 1)
+    data, full = _lab.generated("zipf", LIVE, 8 * LIVE, 1)
     assert full
     raw = from_bytes(data).copy()
     raw["vstream"] = 0

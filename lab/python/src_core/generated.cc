@@ -1,4 +1,4 @@
-#include "classifierd/src_core/generated.h"
+#include "lab/python/src_core/generated.h"
 
 #include <cstdint>
 #include <memory>
@@ -11,7 +11,7 @@
 #include "lab/workload/generator.h"
 #include "lab/workload/op_source.h"
 
-namespace streamfs::classifier {
+namespace streamfs::lab::python {
 namespace {
 
 using lab::OpKind;
@@ -64,4 +64,4 @@ std::vector<std::string> generator_names() {
   return names;
 }
 
-}  // namespace streamfs::classifier
+}  // namespace streamfs::lab::python

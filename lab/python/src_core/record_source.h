@@ -12,7 +12,7 @@
 #include "lab/workload/op_source.h"
 #include "ssd/page_numbers.h"
 
-namespace streamfs::classifier {
+namespace streamfs::lab::python {
 
 // From the page write of this number on, nothing more is written to the stream for long.
 struct Release {
@@ -46,4 +46,4 @@ class RecordSource final : public lab::OpSource {
   size_t released_ = 0;  // of releases_
 };
 
-}  // namespace streamfs::classifier
+}  // namespace streamfs::lab::python

@@ -7,28 +7,29 @@ import json
 import numpy as np
 import pytest
 
-from classifierd import _core
-from classifierd.cli import EXIT_USAGE, main
+from classifierd.command_line import EXIT_USAGE
 from classifierd.records import KIND_TRIM, from_bytes
-from classifierd.replay import Device, waf_of, workload_of
+from streamfs_lab import _lab
+from streamfs_lab.cli import main
+from streamfs_lab.replay import Device, waf_of, workload_of
 
 PAGES = 1 << 15
 
 
-@pytest.mark.parametrize("name", _core.generator_names())
+@pytest.mark.parametrize("name", _lab.generator_names())
 def test_a_generated_workload_writes_what_it_says(name: str) -> None:
-    data, _ = _core.generated(name, PAGES, 4 * PAGES, 7)
+    data, _ = _lab.generated(name, PAGES, 4 * PAGES, 7)
     records = from_bytes(data)
     writes = records[records["kind"] != KIND_TRIM]
     assert int(writes["pages"].sum()) == 4 * PAGES
     inside = writes["request_offset"] + writes["pages"] <= writes["request_pages"]
     assert inside[:-1].all()  # the last request may be cut short
-    again, _ = _core.generated(name, PAGES, 4 * PAGES, 7)
+    again, _ = _lab.generated(name, PAGES, 4 * PAGES, 7)
     assert (again == data).all()
 
 
 def test_requests_stay_whole() -> None:
-    data, starts_full = _core.generated("fio4", PAGES, 4 * PAGES, 1)
+    data, starts_full = _lab.generated("fio4", PAGES, 4 * PAGES, 1)
     records = from_bytes(data)
     assert starts_full
     assert set(records["request_pages"].tolist()) == {32}  # 128 KiB, its source says
@@ -38,13 +39,13 @@ def test_requests_stay_whole() -> None:
 
 def test_a_workload_nobody_knows_is_refused_with_those_there_are() -> None:
     with pytest.raises(ValueError, match="fio4"):
-        _core.generated("fio5", PAGES, PAGES)
+        _lab.generated("fio5", PAGES, PAGES)
     with pytest.raises(ValueError, match="at least"):
-        _core.generated("fio4", 1, PAGES)
+        _lab.generated("fio4", 1, PAGES)
 
 
 def test_where_copies_go_is_the_devices_affair() -> None:
-    data, _ = _core.generated("hotcold", PAGES, 12 * PAGES, 1)
+    data, _ = _lab.generated("hotcold", PAGES, 12 * PAGES, 1)
     records = from_bytes(data)
     workload = workload_of(records, [], 2)
     mixed = np.zeros(12 * PAGES, np.uint8)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from classifierd import _core
 from classifierd.contexts import VStream
-from classifierd.policies import Tags, Workload
 from classifierd.records import KIND_TRIM, Records
-from classifierd.replay import Device, compare, waf_of, workload_of
-from classifierd.rivals import RIVALS, _Past, rival
-from classifierd.workloads import WORKLOADS
+from streamfs_lab import _lab
+from streamfs_lab.policies import Tags, Workload
+from streamfs_lab.replay import Device, compare, waf_of, workload_of
+from streamfs_lab.rivals import RIVALS, _Past, rival
+from streamfs_lab.workloads import WORKLOADS
 
 LIVE = 2048
 
@@ -27,9 +27,9 @@ def written(records: Records) -> int:
 
 def test_a_view_is_what_was_known_of_each_page_before_it_was_written() -> None:
     workload = hot_and_cold(1)
-    rows = _core.Views(workload.end, LIVE).feed(workload.records)
-    assert rows.shape == (written(workload.records), len(_core.VIEW_FIELDS))
-    field = dict(zip(_core.VIEW_FIELDS, rows.T, strict=True))
+    rows = _lab.Views(workload.end, LIVE).feed(workload.records)
+    assert rows.shape == (written(workload.records), len(_lab.VIEW_FIELDS))
+    field = dict(zip(_lab.VIEW_FIELDS, rows.T, strict=True))
     records = workload.records[workload.records["kind"] != KIND_TRIM]
     pages = records["pages"].astype(np.int64)
     place = np.arange(len(rows)) - np.repeat(np.cumsum(pages) - pages, pages)

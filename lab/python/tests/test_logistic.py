@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import roc_auc_score
 
-from classifierd import _core
+from streamfs_lab import _lab
 
 FIELDS, VALUES = 6, 12
 Tokens = npt.NDArray[np.uint32]
@@ -21,9 +21,9 @@ def drawn(writes: int, seed: int) -> tuple[Tokens, npt.NDArray[np.uint8], npt.ND
     values = randomness.integers(0, VALUES, (writes, FIELDS))
     odds = says[np.arange(FIELDS), values].sum(axis=1)
     lived = (randomness.random(writes) < 1 / (1 + np.exp(-odds))).astype(np.uint8)
-    tokens = np.zeros((writes, _core.TOKENS), np.uint32)
+    tokens = np.zeros((writes, _lab.TOKENS), np.uint32)
     tokens[:, :FIELDS] = 1 + values + VALUES * np.arange(FIELDS)
-    tokens[:, FIELDS:] = 1000 + np.arange(_core.TOKENS - FIELDS)  # of every write: a bias
+    tokens[:, FIELDS:] = 1000 + np.arange(_lab.TOKENS - FIELDS)  # of every write: a bias
     return tokens, lived, odds
 
 
@@ -38,7 +38,7 @@ def test_it_puts_writes_in_the_order_that_scikit_learns_sgd_does() -> None:
     """As well as can be known; how far apart they are is another matter (logistic.h)."""
     tokens, lived, _ = drawn(60_000, 1)
     later, fate, odds = drawn(20_000, 2)
-    ours = _core.Logistic()
+    ours = _lab.Logistic()
     ours.train(3, tokens, lived)
     said = ours.score(later)[:, 3]
     rival = SGDClassifier(loss="log_loss", alpha=1e-5, random_state=0)
@@ -54,7 +54,7 @@ def test_it_puts_writes_in_the_order_that_scikit_learns_sgd_does() -> None:
 def test_a_landmark_learns_by_itself() -> None:
     """The others still know nothing."""
     tokens, lived, _ = drawn(1000, 1)
-    model = _core.Logistic()
+    model = _lab.Logistic()
     model.train(5, tokens, lived)
     scores = model.score(tokens)
     assert np.abs(scores[:, 5]).max() > 0.1
@@ -64,10 +64,10 @@ def test_a_landmark_learns_by_itself() -> None:
 @pytest.mark.parametrize(
     ("landmark", "tokens", "lived"),
     [
-        (16, np.zeros((1, _core.TOKENS)), [1]),
-        (0, np.zeros((1, _core.TOKENS - 1)), [1]),
-        (0, np.zeros((2, _core.TOKENS)), [1]),
-        (0, np.full((1, _core.TOKENS), _core.TOKEN_VALUES), [1]),
+        (16, np.zeros((1, _lab.TOKENS)), [1]),
+        (0, np.zeros((1, _lab.TOKENS - 1)), [1]),
+        (0, np.zeros((2, _lab.TOKENS)), [1]),
+        (0, np.full((1, _lab.TOKENS), _lab.TOKEN_VALUES), [1]),
     ],
 )
 def test_what_is_no_write_is_refused(
@@ -75,4 +75,4 @@ def test_what_is_no_write_is_refused(
 ) -> None:
     """With a sentence; nothing is learned of it."""
     with pytest.raises(ValueError, match=r"needed|no token"):
-        _core.Logistic().train(landmark, tokens.astype(np.uint32), np.array(lived, np.uint8))
+        _lab.Logistic().train(landmark, tokens.astype(np.uint32), np.array(lived, np.uint8))

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from classifierd import _core
 from classifierd.classes import Floats
-from classifierd.policies import Tags, Workload
 from classifierd.records import KIND_TRIM, pages_one_by_one
+from streamfs_lab.policies import Tags, Workload
 
 # Edges between classes, log2 of what is live: thresholds as the oracle's, and even ones.
 _EDGES = ((-9, -7, -5, -3, -2, -1), (-5, -4, -3, -2, -1, 0, 1))

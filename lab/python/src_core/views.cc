@@ -1,4 +1,4 @@
-#include "classifierd/src_core/views.h"
+#include "lab/python/src_core/views.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include "learning/lifetime_model.h"
 #include "learning/write_view.h"
 
-namespace streamfs::classifier {
+namespace streamfs::lab::python {
 namespace {
 
 constexpr float kPagesAMib = 256;
@@ -48,4 +48,4 @@ std::vector<ViewRow> Views::feed(std::span<const wire::TelemetryRecord> records)
   return out;
 }
 
-}  // namespace streamfs::classifier
+}  // namespace streamfs::lab::python

@@ -1,22 +1,21 @@
-#include "classifierd/src_core/simulator.h"
+#include "lab/python/src_core/simulator.h"
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "base/or_throw.h"
 #include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
-#include "classifierd/src_core/record_source.h"
 #include "lab/placement/policy.h"
+#include "lab/python/src_core/record_source.h"
 #include "lab/replay/replay.h"
 #include "lab/replay/workload.h"
 #include "ssd/geometry.h"
 
-namespace streamfs::classifier {
+namespace streamfs::lab::python {
 namespace {
 
 uint64_t pages_written(std::span<const wire::TelemetryRecord> records) {
@@ -52,8 +51,4 @@ double waf_of(std::span<const wire::TelemetryRecord> records, const std::string&
   return or_throw(lab::replay(workload, options)).waf();
 }
 
-std::vector<std::string> placements() {
-  return lab::placement_names();
-}
-
-}  // namespace streamfs::classifier
+}  // namespace streamfs::lab::python

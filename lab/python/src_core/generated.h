@@ -8,7 +8,7 @@
 
 #include "base/wire/telemetry.h"
 
-namespace streamfs::classifier {
+namespace streamfs::lab::python {
 
 struct Generated {
   std::vector<wire::TelemetryRecord> records;
@@ -21,4 +21,4 @@ Generated generated(const std::string& name, uint32_t pages, uint64_t writes, ui
 
 std::vector<std::string> generator_names();
 
-}  // namespace streamfs::classifier
+}  // namespace streamfs::lab::python

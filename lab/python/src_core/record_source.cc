@@ -1,4 +1,4 @@
-#include "classifierd/src_core/record_source.h"
+#include "lab/python/src_core/record_source.h"
 
 #include <cstdint>
 #include <span>
@@ -8,7 +8,7 @@
 #include "base/wire/telemetry.h"
 #include "lab/workload/op_source.h"
 
-namespace streamfs::classifier {
+namespace streamfs::lab::python {
 
 using lab::OpKind;
 using lab::PageOp;
@@ -59,4 +59,4 @@ void RecordSource::write(const TelemetryRecord& record) {
   }
 }
 
-}  // namespace streamfs::classifier
+}  // namespace streamfs::lab::python

@@ -1,6 +1,6 @@
 """scikit-learn's estimators in the place of ours: what they would make of the same writes.
 
-Each sees of a write what the logistic model sees (_core.Views), is fitted at an epoch's end on what
+Each sees of a write what the logistic model sees (_lab.Views), is fitted at an epoch's end on what
 is known by then, and tags the next epoch: strictly causal. Lifetimes are known of what was written
 a horizon ago, dead or not, so none is missing from those that live long.
 """
@@ -19,8 +19,9 @@ from sklearn.preprocessing import OneHotEncoder
 
 from classifierd import _core
 from classifierd.classes import Floats, spread_edges, squash
-from classifierd.ordered_clusters import CLUSTERERS, OrderedClusters
-from classifierd.policies import Tags, Workload, epochs
+from streamfs_lab import _lab
+from streamfs_lab.ordered_clusters import CLUSTERERS, OrderedClusters
+from streamfs_lab.policies import Tags, Workload, epochs
 
 Rows = npt.NDArray[np.float32]
 
@@ -119,7 +120,7 @@ class _Past:
 
 def tags_by(workload: Workload, fit: Fit) -> Tags:
     """Return the class of each page written, by what was fitted on the epochs before its own."""
-    views = _core.Views(workload.end, workload.live_pages)
+    views = _lab.Views(workload.end, workload.live_pages)
     lifetimes = _core.PageTrace(workload.records).lifetimes()
     past, model = _Past(workload.live_pages), None
     out = [np.zeros(0, np.uint8)]

@@ -13,7 +13,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from classifierd.validation import validate_data
+from streamfs_lab.validation import validate_data
 
 Labels = npt.NDArray[np.int64]
 

@@ -16,7 +16,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from classifierd import _core
 from classifierd.classes import Floats
-from classifierd.validation import validate_data
+from streamfs_lab import _lab
+from streamfs_lab.validation import validate_data
 
 Rows = npt.NDArray[np.int64]
 
@@ -148,15 +149,15 @@ class LogisticRegressor(_Lifetimes):
         columns = rows.shape[1]
         pairs = [(i, j) for i in range(columns) for j in range(i)]
         wanted: list[list[int]] = [[], *([i] for i in range(columns)), *map(list, pairs)]
-        out = np.empty((len(rows), _core.TOKENS), np.uint32)
-        for at in range(_core.TOKENS):
+        out = np.empty((len(rows), _lab.TOKENS), np.uint32)
+        for at in range(_lab.TOKENS):
             token = wanted[at] if at < len(wanted) else []
-            out[:, at] = _hashed(rows[:, token], at) % np.uint64(_core.TOKEN_VALUES)
+            out[:, at] = _hashed(rows[:, token], at) % np.uint64(_lab.TOKEN_VALUES)
         return out
 
     def _learn(self, rows: Rows, y: Floats, weight: Floats, alive: npt.NDArray[np.bool_]) -> None:
         if not hasattr(self, "model_"):
-            self.model_ = _core.Logistic()
+            self.model_ = _lab.Logistic()
             ages = _core.Predictor(1, self.live_pages, [1]).landmarks
             self.landmarks_ = np.log2(np.array(ages, np.float64))
         tokens = self._tokens(rows)

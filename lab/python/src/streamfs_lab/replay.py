@@ -14,9 +14,13 @@ import numpy as np
 
 from classifierd import _core
 from classifierd.contexts import VStream
-from classifierd.hindsight import mean_tags
 from classifierd.learner import Settings
-from classifierd.policies import (
+from classifierd.progress import Progress
+from classifierd.records import KIND_TRIM, Records, pages_one_by_one
+from classifierd.traces import telemetry
+from streamfs_lab import _lab
+from streamfs_lab.hindsight import mean_tags
+from streamfs_lab.policies import (
     HOST_ONLY,
     IN_DEVICE,
     TAGGED,
@@ -26,10 +30,7 @@ from classifierd.policies import (
     chunk_kmeans,
     learned,
 )
-from classifierd.progress import Progress
-from classifierd.records import KIND_TRIM, Records, pages_one_by_one
-from classifierd.rivals import RIVALS, rival
-from classifierd.traces import telemetry
+from streamfs_lab.rivals import RIVALS, rival
 
 ORACLES = ("oracle", "oracle-host")
 POLICIES = ("nosep", *IN_DEVICE, *HOST_ONLY, *TAGGED, "learned", *ORACLES)
@@ -122,7 +123,7 @@ def waf_of(
     `tagged`: the simulator's policy that goes by tags.
     """
     streams = 0 if policy in (*IN_DEVICE, *HOST_ONLY) else workload.pstreams
-    return _core.waf(
+    return _lab.waf(
         workload.records,
         policy if tags is None else tagged,
         streams,

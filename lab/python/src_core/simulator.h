@@ -5,12 +5,11 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/wire/telemetry.h"
-#include "classifierd/src_core/record_source.h"
+#include "lab/python/src_core/record_source.h"
 
-namespace streamfs::classifier {
+namespace streamfs::lab::python {
 
 struct DeviceSettings {
   double spare = 0.07;  // ÷ peak live pages; reserve blocks come on top
@@ -21,8 +20,8 @@ struct DeviceSettings {
       "same";  // where the device puts copies of what a host tagged (ssd/geometry.h)
 };
 
-// Write amplification by `placement`, one of placements(); "tags" takes `tags`, one pStream a page
-// written. `streams` 0 is the policy's own number. `gc_mode` is for tags and for what only
+// Write amplification by `placement`, one of placement_names(); "tags" takes `tags`, one pStream a
+// page written. `streams` 0 is the policy's own number. `gc_mode` is for tags and for what only
 // hosts can run; the others say themselves where copies go.
 // `releases` of pStreams go with tags. Throws std::invalid_argument for unknown names, for tags
 // that are too few and for releases of what is no stream.
@@ -30,6 +29,4 @@ double waf_of(std::span<const wire::TelemetryRecord> records, const std::string&
               uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings,
               std::span<const Release> releases = {});
 
-std::vector<std::string> placements();
-
-}  // namespace streamfs::classifier
+}  // namespace streamfs::lab::python

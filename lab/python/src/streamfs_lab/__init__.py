@@ -1,0 +1,1 @@
+"""Research on placement: replays of traces under what streamfs learns, rivals and oracles."""
