@@ -11,12 +11,12 @@ from classifierd.control import ControlClient
 from classifierd.daemon import Session
 from classifierd.records import from_bytes
 from fake_filesystem import FakeFilesystem
-from streamfs_lab.workloads import WORKLOADS
+from writes import logs_and_files
 
 
 def write_some(fs: FakeFilesystem) -> None:
     """Telemetry of log tails."""
-    raw, _ = WORKLOADS["log-tail-mix"](60_000, 1, 32_768)
+    raw, _ = logs_and_files(60_000, 1, 32_768)
     fs.ring.produce(from_bytes(_core.as_telemetry(raw)))
 
 

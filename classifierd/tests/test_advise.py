@@ -28,11 +28,11 @@ from classifierd.advise import (
 from classifierd.cli import main
 from classifierd.command_line import EXIT_NO_DEVICE, EXIT_USAGE
 from classifierd.contest import Contest
-from classifierd.records import from_bytes, make
+from classifierd.records import make
 from classifierd.requests import Requests
 from classifierd.spacemap import held
 from classifierd.traces import telemetry
-from streamfs_lab import _lab
+from writes import hot_and_cold_files
 
 LINES = """\
      jbd2/loop0-8-812     [001] .....    10.000100: block_rq_issue: 7,0 WSM 8192 () 4096 + 16 be,3,0 [jbd2/loop0-8]
@@ -69,8 +69,8 @@ def test_a_partition_sees_its_own_writes_from_its_beginning() -> None:
 
 
 def hot_and_cold(writes: int = 300_000, live: int = 1 << 15) -> tuple[np.ndarray, Machine]:
-    data, _ = _lab.generated("hotcold", live, writes, 1)
-    return telemetry(from_bytes(data)), Machine(int(live * 1.1), live, 3600.0)
+    raw, _ = hot_and_cold_files(writes, 1, live)
+    return telemetry(raw), Machine(int(live * 1.1), live, 3600.0)
 
 
 def test_streams_are_predicted_to_save_where_hot_is_mixed_with_cold() -> None:

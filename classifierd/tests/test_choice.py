@@ -9,12 +9,9 @@ import pytest
 
 from classifierd import _core
 from classifierd.choice import Choice
-from classifierd.records import KIND_TRIM, Records, from_bytes, make
+from classifierd.records import KIND_TRIM, Records, make
 from classifierd.traces import telemetry
-from streamfs_lab import _lab
-from streamfs_lab.policies import epochs
-from streamfs_lab.replay import Device, prefilled, waf_of, workload_of
-from streamfs_lab.workloads import WORKLOADS
+from writes import epochs, hot_and_cold_files
 
 LIVE = 65_536
 NAMES = ("apart", "mixed", "strewn")
@@ -22,74 +19,18 @@ NAMES = ("apart", "mixed", "strewn")
 
 def hot_and_cold(pages: int, seed: int) -> tuple[Records, list[np.ndarray]]:
     """Two programs; tags that keep them apart, that do not, and that mean nothing."""
-    raw, _ = WORKLOADS["hot-cold"](pages, seed, LIVE)
+    raw, _ = hot_and_cold_files(pages, seed, LIVE)
     records = telemetry(raw)
     apart = np.repeat(records["vstream"] - 1, records["pages"]).astype(np.uint8)
     strewn = np.random.default_rng(seed).integers(0, 2, len(apart)).astype(np.uint8)
     return records, [apart, np.zeros(len(apart), np.uint8), strewn]
 
 
-def whole_spare(live_pages: int, block_pages: int = 256) -> float:
-    """What the simulator has at 7 %, its reserve counted."""
-    return 0.07 + _core.RESERVE_BLOCKS * block_pages / live_pages
-
-
-@pytest.mark.parametrize("gc_mode", ["same", "own", "shared"])
-def test_a_shadow_of_all_chunks_copies_what_the_device_would(gc_mode: str) -> None:
-    records, tags = hot_and_cold(400_000, 1)
-    workload = workload_of(records, [], 2)
-    live = workload.live_pages
-    shadow = _core.Shadow(live, 3, 2, whole_spare(live), gc_mode=gc_mode)
-    shadow.feed(records, np.concatenate(tags))
-    assert shadow.one_in == 1
-    assert shadow.refused == 0
-    shadowed = 1 + np.array(shadow.copied) / shadow.written
-    device = Device(warmup=0.0, gc_mode=gc_mode)
-    real = [waf_of(workload, "tags", device, tag) for tag in tags]
-    assert shadowed == pytest.approx(real, rel=0.005)
-
-
-@pytest.mark.parametrize(
-    ("name", "live", "one_in"),
-    [
-        ("hot-cold", LIVE, 2),
-        ("hot-cold", 2 * LIVE, 2),
-        ("log-tail-mix", LIVE, 2),
-        ("log-tail-mix", 2 * LIVE, 3),
-        ("whole-files", 2 * LIVE, 3),
-        ("zipf", LIVE, 2),
-        ("shifting", 2 * LIVE, 2),
-        ("fio4", 2 * LIVE, 2),
-    ],
-)
-def test_a_sampled_shadow_copies_what_the_device_would(name: str, live: int, one_in: int) -> None:
-    """Without separation, and apart by vStream or by the age of what is overwritten."""
-    raw = (
-        WORKLOADS[name](5 * live, 1, live)[0]
-        if name in WORKLOADS
-        else prefilled(from_bytes(_lab.generated(name, live, 4 * live, 1)[0]))
-    )
-    records = telemetry(raw)
-    by = records["vstream"] % 4 * 2 if name in WORKLOADS else np.minimum(records["age"], 7)
-    pages = np.where(records["kind"] == KIND_TRIM, 0, records["pages"]).astype(np.int64)
-    tags = [np.repeat(each, pages).astype(np.uint8) for each in (by * 0, by)]
-    workload = workload_of(raw, [], 8)
-    peak = workload.live_pages
-    shadow = _core.Shadow(peak, 2, 8, whole_spare(peak), 256, peak // one_in)
-    shadow.feed(records, np.concatenate(tags))
-    assert shadow.one_in == one_in
-    assert shadow.refused == 0
-    shadowed = 1 + np.array(shadow.copied) / shadow.written
-    real = [waf_of(workload, "tags", Device(warmup=0.0), tag) for tag in tags]
-    assert real[0] > 1.3
-    assert shadowed == pytest.approx(real, rel=0.1)
-
-
 @pytest.mark.parametrize("one_in", [1, 4])
 def test_a_shadow_that_grows_is_full_before_the_device_is(one_in: int) -> None:
     """A quarter of the device lives: what grows copies as a device of that size would."""
     live = LIVE // 4
-    records = telemetry(WORKLOADS["hot-cold"](300_000, 4, live)[0])
+    records = telemetry(hot_and_cold_files(300_000, 4, live)[0])
     tags = np.zeros(int(records["pages"].sum()), np.uint8)
 
     def shadow(pages: int, begins: float) -> _core.Shadow:
@@ -141,7 +82,7 @@ def test_a_trim_kills_what_it_names_and_nothing_beside_it(one_in: int) -> None:
 
 def test_a_released_class_keeps_no_block_open() -> None:
     """Three classes once used hold three blocks of a small spare until they are released."""
-    raw, _ = WORKLOADS["hot-cold"](300_000, 3, LIVE // 4)
+    raw, _ = hot_and_cold_files(300_000, 3, LIVE // 4)
     records = telemetry(raw)
     pages = int(records["pages"].sum())
     copied = []

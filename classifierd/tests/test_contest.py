@@ -7,25 +7,12 @@ import pytest
 
 from classifierd import _core
 from classifierd.contest import CANDIDATES, Contest, Device, pstreams_of
-from classifierd.contexts import VStream
 from classifierd.learner import Settings
-from classifierd.records import KIND_TRIM, Records, from_bytes
+from classifierd.records import KIND_TRIM, RECORD, Records
 from classifierd.traces import telemetry
-from streamfs_lab import _lab
-from streamfs_lab.policies import learned
-from streamfs_lab.replay import Device as Simulated
-from streamfs_lab.replay import prefilled, waf_of, workload_of
-from streamfs_lab.workloads import WORKLOADS
+from writes import logs, logs_and_files
 
 LIVE = 16_384
-
-
-def bare(name: str, pages: int, live: int = LIVE) -> Records:
-    """One of ssd-sim's workloads as requests of which nobody said anything."""
-    data, starts_full = _lab.generated(name, live, pages, 1)
-    raw = from_bytes(data).copy()
-    raw["vstream"] = 0
-    return prefilled(raw) if starts_full else raw
 
 
 def test_the_longest_lived_lie_in_the_last_pstream_however_few_classes() -> None:
@@ -38,52 +25,8 @@ def test_the_longest_lived_lie_in_the_last_pstream_however_few_classes() -> None
             pstreams_of(classes, 8)
 
 
-def test_nosep_serves_in_the_last_pstream_until_something_is_copied() -> None:
-    fill = telemetry(bare("fio4", LIVE))
-    contest = Contest(2 * LIVE, Device(2 * LIVE, 8))
-    for tags, serving, _ in contest.run(fill[: len(fill) // 2]):
-        assert serving == "nosep"
-        assert (tags["nosep"] == 7).all()
-
-
-def test_what_a_device_that_is_not_full_will_cost_is_known_before() -> None:
-    """Half of it lives, so nothing is copied; when all does, who is to serve is decided."""
-    served = [
-        serving
-        for _, serving, _ in Contest(2 * LIVE, Device(2 * LIVE, 8)).run(
-            telemetry(bare("fio4", 5 * LIVE))
-        )
-    ]
-    assert (served[0], served[-1] == "nosep") == ("nosep", False)
-
-
-def test_the_life_table_begins_where_contexts_tell_writes_apart() -> None:
-    raw, vstreams = WORKLOADS["log-tail-mix"](LIVE, 1, 4 * LIVE)  # too little to copy anything
-    for known, begins in ((vstreams, "life-table"), ([VStream(0)], "nosep")):
-        served = learned(workload_of(raw, known, 8)).served
-        assert {name for name, epochs in served.items() if epochs} == {begins}
-
-
-@pytest.mark.parametrize("name", ["rocksdb-levels", "sequential", "fio4"])
-def test_what_is_learned_is_never_worse_than_no_separation(name: str) -> None:
-    # Going over has a price, and some of these decide late: it must have the time to be repaid.
-    pages = 10 * LIVE
-    raw = WORKLOADS[name](pages, 1, LIVE)[0] if name in WORKLOADS else bare(name, pages)
-    workload = workload_of(raw, [VStream(0)], 8)
-    found = learned(workload)
-    served = found.served
-    assert sum(served.values()) > 8
-    device = Simulated()
-    ours = waf_of(workload, "tags", device, found.tags["learned"], found.releases["learned"])
-    none = waf_of(workload, "nosep", device)
-    assert ours <= none + 0.01
-    if name == "fio4":
-        assert served["nosep"] < sum(served.values()) / 2
-        assert ours < 0.7 * none, "and here it is worth it"
-
-
 def test_everything_said_depends_on_the_past_only() -> None:
-    raw, vstreams = WORKLOADS["log-tail-mix"](60_000, 1, LIVE // 2)
+    raw, vstreams = logs_and_files(60_000, 1, LIVE // 2)
     records = telemetry(raw)
 
     def run(part: Records) -> dict[str, np.ndarray]:
@@ -107,7 +50,7 @@ def test_everything_said_depends_on_the_past_only() -> None:
 
 
 def test_a_candidate_alone_serves_from_the_first_page_on() -> None:
-    raw, vstreams = WORKLOADS["logs-only"](40_000, 1, LIVE // 2)
+    raw, vstreams = logs(40_000, 1, LIVE // 2)
     contest = Contest(1 << 18, Device(LIVE // 2, 8), candidates=("life-table",))
     contest.know(vstreams)
     for tags, serving, _ in contest.run(telemetry(raw)):
@@ -117,7 +60,7 @@ def test_a_candidate_alone_serves_from_the_first_page_on() -> None:
 
 
 def test_models_of_fewer_classes_use_fewer_pstreams() -> None:
-    raw, vstreams = WORKLOADS["logs-only"](40_000, 1, LIVE // 2)
+    raw, vstreams = logs(40_000, 1, LIVE // 2)
     contest = Contest(1 << 18, Device(LIVE // 2, 8))
     contest.know(vstreams)
     seen: dict[str, set[int]] = {name: set() for name in CANDIDATES}
@@ -130,7 +73,7 @@ def test_models_of_fewer_classes_use_fewer_pstreams() -> None:
 
 
 def test_tables_filled_by_rows_say_what_they_would_if_made_whole() -> None:
-    raw, vstreams = WORKLOADS["log-tail-mix"](60_000, 1, LIVE // 2)
+    raw, vstreams = logs_and_files(60_000, 1, LIVE // 2)
     contest = Contest(1 << 18, Device(LIVE // 2, 8), candidates=("life-table", "life-table-few"))
     contest.know(vstreams)
     for _ in contest.run(telemetry(raw)):
@@ -151,7 +94,7 @@ def test_tables_filled_by_rows_say_what_they_would_if_made_whole() -> None:
 
 @pytest.mark.parametrize("pstreams", [1, 2, 200])
 def test_any_number_of_pstreams_will_do(pstreams: int) -> None:
-    raw, vstreams = WORKLOADS["log-tail-mix"](30_000, 1, LIVE // 2)
+    raw, vstreams = logs_and_files(30_000, 1, LIVE // 2)
     contest = Contest(1 << 18, Device(LIVE // 2, pstreams))
     contest.know(vstreams)
     for tags, _, _ in contest.run(telemetry(raw)):
@@ -160,7 +103,7 @@ def test_any_number_of_pstreams_will_do(pstreams: int) -> None:
 
 def test_an_epoch_of_nothing_says_nothing() -> None:
     contest = Contest(1 << 18, Device(LIVE, 8))
-    assert contest.feed(telemetry(bare("fio4", 64))[:0]) == 0
+    assert contest.feed(np.zeros(0, RECORD)) == 0
     verdict = contest.end_epoch()
     assert not verdict.switched
     assert set(verdict.copies.values()) == {0.0}

@@ -31,7 +31,7 @@ from classifierd.records import from_bytes
 from classifierd.savings import Savings
 from classifierd.wishes import Wishes
 from fake_filesystem import UUID, FakeFilesystem, ModelArea, Ring
-from streamfs_lab.workloads import WORKLOADS
+from writes import logs, logs_and_files
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction
@@ -42,7 +42,7 @@ BODY = _core.shape_of(8, 2, _core.AGE_OLD)
 
 def write_logs(fs: FakeFilesystem, pages: int = 120_000) -> None:
     """A workload of log tails, as telemetry of one vStream with a name."""
-    raw, vstreams = WORKLOADS["log-tail-mix"](pages, 1, 32_768)
+    raw, vstreams = logs_and_files(pages, 1, 32_768)
     fs.streams = [
         {"vstream": v.number, "source": v.source, "name": v.name, "comm": v.comm}
         | {"ext": v.ext, "dir": v.dir}
@@ -153,7 +153,7 @@ def a_contest() -> Contest:
 def test_a_damaged_state_means_a_cold_start_and_a_line(
     damage: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    raw, vstreams = WORKLOADS["logs-only"](50_000, 1, 8192)
+    raw, vstreams = logs(50_000, 1, 8192)
     contest = a_contest()
     contest.know(vstreams)
     contest.feed(from_bytes(_core.as_telemetry(raw)))

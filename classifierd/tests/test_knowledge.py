@@ -17,7 +17,7 @@ from classifierd.publication import publish
 from classifierd.records import Records, make
 from classifierd.traces import telemetry
 from fake_filesystem import UUID, ModelArea
-from streamfs_lab.workloads import WORKLOADS
+from writes import hot_and_cold_files, logs, logs_and_files
 
 LIVE = 8192
 
@@ -28,8 +28,8 @@ def knowledge(state_dir: Path | None = None, used: int = 0) -> Knowledge:
     return Knowledge(identity, Device(LIVE, 8), config, state_dir)
 
 
-def logs(pages: int) -> tuple[Records, list[VStream]]:
-    raw, vstreams = WORKLOADS["logs-only"](pages, 1, LIVE)
+def some_logs(pages: int) -> tuple[Records, list[VStream]]:
+    raw, vstreams = logs(pages, 1, LIVE)
     return telemetry(raw), vstreams
 
 
@@ -46,7 +46,7 @@ def test_what_serves_is_published_and_a_switch_is_said(
 ) -> None:
     caplog.set_level(logging.INFO)
     known, writer = knowledge(), _core.ModelWriter(model.fd)
-    records, vstreams = logs(10 * LIVE)
+    records, vstreams = some_logs(10 * LIVE)
     known.know(vstreams)
     learn(known, records[: len(records) // 8])
     assert len(np.unique(known.contest.tables_["life-table"])) > 1, "the table would speak already"
@@ -65,7 +65,7 @@ def test_a_table_names_the_model_that_it_is_of(
 ) -> None:
     """A logistic model has no table, so the life table is published where it wins."""
     known, writer = knowledge(), _core.ModelWriter(model.fd)
-    records, vstreams = logs(LIVE)
+    records, vstreams = some_logs(LIVE)
     known.know(vstreams)
     learn(known, records)
     monkeypatch.setattr(Contest, "serving", "logistic")
@@ -77,7 +77,7 @@ def test_a_table_names_the_model_that_it_is_of(
 def test_the_life_table_serves_until_something_else_is_better(model: ModelArea) -> None:
     known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), None)
     writer = _core.ModelWriter(model.fd)
-    records, vstreams = logs(LIVE)
+    records, vstreams = some_logs(LIVE)
     known.know(vstreams)
     learn(known, records)
     publish(writer, known, 0)
@@ -96,7 +96,7 @@ def test_that_no_separation_is_best_is_published_too(model: ModelArea) -> None:
 
 
 def test_who_serves_is_remembered(tmp_path: Path) -> None:
-    records, vstreams = logs(10 * LIVE)
+    records, vstreams = some_logs(10 * LIVE)
     known = knowledge(tmp_path)
     known.know(vstreams)
     learn(known, records)
@@ -111,7 +111,7 @@ def test_who_serves_is_remembered(tmp_path: Path) -> None:
 
 def test_a_restart_moves_nothing_to_another_class(tmp_path: Path) -> None:
     """Whose lifetime lies near an edge stays where its data is."""
-    raw, vstreams = WORKLOADS["log-tail-mix"](12 * LIVE, 1, LIVE)
+    raw, vstreams = logs_and_files(12 * LIVE, 1, LIVE)
     known = knowledge(tmp_path)
     known.know(vstreams)
     learn(known, telemetry(raw))
@@ -136,7 +136,7 @@ def test_a_restart_moves_nothing_to_another_class(tmp_path: Path) -> None:
 
 
 def test_what_was_not_decided_is_not_remembered_as_decided(tmp_path: Path) -> None:
-    records, vstreams = logs(2 * LIVE)
+    records, vstreams = some_logs(2 * LIVE)
     known = knowledge(tmp_path)
     known.know(vstreams)
     learn(known, records[: len(records) // 2])
@@ -149,14 +149,17 @@ def test_what_was_not_decided_is_not_remembered_as_decided(tmp_path: Path) -> No
 
 
 def test_what_was_there_before_counts_as_full() -> None:
-    """A device that was full when the daemon came copies long before it is written once."""
-    raw, vstreams = WORKLOADS["hot-cold"](LIVE, 1, LIVE)
+    """A device that was full when the daemon came copies sooner than one that was empty."""
+    raw, vstreams = hot_and_cold_files(LIVE * 3 // 4, 1, LIVE)
     records = telemetry(raw)[LIVE // 8 :]  # behind what is written first
-    for used, copying in ((0, False), (LIVE, True)):
+    copies = []
+    for used in (0, LIVE):
         known = knowledge(used=used)
         known.know(vstreams)
         learn(known, records)
-        assert (known.end_epoch().copies["nosep"] > 0) == copying
+        copies.append(known.end_epoch().copies["nosep"])
+    empty, full = copies
+    assert full > 2 * empty
 
 
 def test_a_small_device_that_is_nearly_full_has_one_stream(
@@ -165,7 +168,7 @@ def test_a_small_device_that_is_nearly_full_has_one_stream(
     """It has them again when there is room, and does not waver in between."""
     caplog.set_level(logging.INFO)
     config = Config(daemon=DaemonSettings(candidates=("life-table",)))
-    records, vstreams = logs(2 * LIVE)
+    records, vstreams = some_logs(2 * LIVE)
     known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), config, None)
     known.know(vstreams)
     learn(known, records)

@@ -14,7 +14,7 @@ from classifierd.knowledge import Identity, Knowledge
 from classifierd.publication import pages_misread, publish
 from classifierd.traces import telemetry
 from fake_filesystem import UUID, ModelArea
-from streamfs_lab.workloads import WORKLOADS
+from writes import logs_and_files
 
 LIVE = 8192
 
@@ -22,7 +22,7 @@ LIVE = 8192
 def taught() -> Knowledge:
     config = Config(daemon=DaemonSettings(candidates=("life-table",)))
     known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), config, None)
-    raw, vstreams = WORKLOADS["log-tail-mix"](4 * LIVE, 1, LIVE)
+    raw, vstreams = logs_and_files(4 * LIVE, 1, LIVE)
     known.know(vstreams)
     records, at = telemetry(raw), 0
     while at < len(records):
@@ -32,7 +32,7 @@ def taught() -> Knowledge:
 
 
 def test_every_shape_reads_as_it_is_written() -> None:
-    raw, _ = WORKLOADS["log-tail-mix"](4 * LIVE, 1, LIVE)
+    raw, _ = logs_and_files(4 * LIVE, 1, LIVE)
     records = telemetry(raw)
     assert len(np.unique(records["age"])) == _core.AGE_OLD + 1
     own = np.arange(_core.VSTREAMS * _core.SHAPE_STRIDE) * 7919 % 251

@@ -11,64 +11,12 @@ import pytest
 
 from classifierd import _core
 from classifierd.contest import Device
-from classifierd.records import BLOCK_BYTES, KIND_TRIM, Records, from_bytes, make
+from classifierd.records import BLOCK_BYTES, Records, from_bytes, make
 from classifierd.savings import Period, Savings, month_of, sampling, state_path
 from fake_filesystem import UUID
-from streamfs_lab import _lab
-from streamfs_lab.workloads import WORKLOADS
 
 NOVEMBER, DECEMBER = 1_763_000_000_000, 1_765_000_000_000
 LIVE = 1 << 16
-
-
-def by_vstream(name: str, pages: int, live: int) -> Records:
-    """A workload, each vStream in the pStream of its number."""
-    raw, _ = WORKLOADS[name](pages, 1, live)
-    records = from_bytes(_core.as_telemetry(raw)).copy()
-    records["pstream"] = records["vstream"] % 4
-    return records
-
-
-def counts(
-    records: Records, capacity: int, one_in: int, parts: int, spare: float = 0.07, fill: int = 0
-) -> np.ndarray:
-    shadow = _core.SavingsShadow(capacity, 4, spare, 256, "own", one_in, parts)
-    shadow.fill(fill)
-    shadow.feed(records)
-    told = shadow.counts().astype(float).mean(axis=0) * shadow.stride
-    out: np.ndarray = 1 + told[[1, 2]] / shadow.written
-    return out
-
-
-def fitting(records: Records) -> int:
-    return int((records["block"] + records["pages"]).max())
-
-
-def test_a_device_wholly_followed_counts_as_the_simulator_does() -> None:
-    records = by_vstream("log-tail-mix", 600_000, LIVE)
-    pages = np.where(records["kind"] == KIND_TRIM, 0, records["pages"]).astype(np.int64)
-    tags = np.repeat(records["pstream"], pages).astype(np.uint8)
-    peak, capacity = _core.PageTrace(records).peak_live, fitting(records)
-    # The simulator's device is as large as what is live, and has twelve blocks besides.
-    spare = (1.07 * peak + 12 * 256) / capacity - 1
-    off, placed = counts(records, capacity, 1, 1, spare)
-    want = _lab.waf(records, "tags", 4, tags, warmup=0.0, gc_mode="own")
-    alone = _lab.waf(records, "tags", 1, tags * 0, warmup=0.0, gc_mode="own")
-    assert alone > want > 1.01
-    np.testing.assert_allclose([off, placed], [alone, want], rtol=0.01)
-
-
-@pytest.mark.parametrize(("one_in", "parts"), [(2, 4), (4, 4)])
-def test_a_sample_says_what_the_whole_device_does(one_in: int, parts: int) -> None:
-    data, full = _lab.generated("hotcold", 1 << 18, 1_200_000, 1)
-    assert full
-    records = from_bytes(data).copy()
-    records["pstream"] = records["vstream"] % 4
-    capacity = int(fitting(records) * 1.2)
-    ways = ((1, 1), (one_in, parts))
-    whole, sample = (counts(records, capacity, *how, fill=1 << 18) for how in ways)
-    assert whole[0] > 1.4
-    np.testing.assert_allclose(sample, whole, rtol=0.1)
 
 
 def test_a_stream_that_is_released_holds_no_block_open() -> None:
