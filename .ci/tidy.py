@@ -1,8 +1,11 @@
 """House rules no compiler knows: floors include only downwards; big files and functions are shown.
 
+The daemon imports no research either. A call of importlib is no import statement.
+
 usage: tidy.py [ROOT]
 
-Exits 1 when an include points up, sideways or out of the project. Sizes are a report, not a limit.
+Exits 1 when an include points up, sideways or out of the project, or an import is forbidden. Sizes
+are a report, not a limit.
 """
 
 import ast
@@ -39,7 +42,7 @@ FLOORS = {
 }
 # Numbers alone would allow these: meta and placement meet only in data; NVMe is the data device's
 # affair; the daemon is another process, and what it shares with the filesystem lies in base/wire.
-# lab is research: only the daemon, which replays with it, bench and tests include it.
+# lab is research: only bench and tests include it.
 FORBIDDEN = {
     ("fuse-fs/placement", "fuse-fs/meta"),
     *(
@@ -47,9 +50,11 @@ FORBIDDEN = {
         for floor in ("fuse-fs/meta", "fuse-fs/placement", "fuse-fs/pair", "fuse-fs/data")
     ),
     *((floor, "classifierd") for floor in FLOORS if floor != "classifierd"),
-    *((floor, "lab") for floor in FLOORS if floor not in ("lab", "classifierd", "bench", "tests")),
+    *((floor, "lab") for floor in FLOORS if floor not in ("lab", "bench", "tests")),
     *((floor, "libstream") for floor in FLOORS if floor not in ("libstream", "bench", "tests")),
 }
+# Python of the folder imports nothing of the package.
+FORBIDDEN_IMPORTS = {("classifierd", "streamfs_lab")}
 # libstream is libc only, but the ioctl it sends is defined where both ends see it.
 # The name rules are one table for the preload library and the filesystem.
 # streamctl is a program that uses the library.
@@ -104,6 +109,23 @@ def include_errors(root: Path) -> Iterator[str]:
                 yield f"{place}: {here} may not include {there} ({include.target})"
 
 
+def imported(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and the package of each import statement of a Python file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name.partition(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.lineno, node.module.partition(".")[0]
+
+
+def import_errors(root: Path) -> Iterator[str]:
+    """Yield one line for each import that the house does not allow."""
+    for source in python_files(root):
+        for line, package in imported(root / source):
+            if (source.parts[0], package) in FORBIDDEN_IMPORTS:
+                yield f"{source}:{line}: {source.parts[0]} may not import {package}"
+
+
 def cpp_functions(root: Path, source: Path) -> Iterator[Size]:
     """Yield the functions of a formatted C++ file: from the head to ``}`` at the same indent."""
     head, start, indent = 0, 0, ""
@@ -127,7 +149,7 @@ def python_functions(root: Path, source: Path) -> Iterator[Size]:
 
 def python_files(root: Path) -> list[Path]:
     """Every Python file of the project, relative to ``root``."""
-    folders = ("classifierd", "tests", "bench", ".ci", "scripts")
+    folders = ("classifierd", "lab/python", "tests", "bench", ".ci", "scripts")
     return sorted(p.relative_to(root) for f in folders for p in (root / f).rglob("*.py"))
 
 
@@ -149,7 +171,7 @@ def report_sizes(root: Path) -> None:
 def main(arguments: list[str]) -> int:
     """Check one tree and return the exit code."""
     root = Path(arguments[0]) if arguments else Path(__file__).resolve().parent.parent
-    errors = list(include_errors(root))
+    errors = [*include_errors(root), *import_errors(root)]
     for error in errors:
         print(error)
     report_sizes(root)

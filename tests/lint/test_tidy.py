@@ -1,4 +1,4 @@
-"""What .ci/tidy.py promises about includes."""
+"""What .ci/tidy.py promises about includes and imports."""
 
 from pathlib import Path
 
@@ -48,6 +48,8 @@ def test_an_upward_include_is_an_error(tmp_path: Path, source: str, target: str)
         ("base/clock.cc", "libstream/include/libstream.h"),
         ("libstream/hint.c", "base/types.h"),
         ("fuse-fs/frontend/session.cc", "classifierd/native/core.h"),
+        ("classifierd/native/core.cc", "lab/replay/replay.h"),
+        ("lab/python/src_core/views.cc", "classifierd/native/core.h"),
     ],
 )
 def test_an_include_of_a_neighbour_is_an_error(tmp_path: Path, source: str, target: str) -> None:
@@ -68,6 +70,37 @@ def test_an_include_of_a_neighbour_is_an_error(tmp_path: Path, source: str, targ
 )
 def test_a_downward_include_is_allowed(tmp_path: Path, source: str, target: str) -> None:
     assert errors_of(tmp_path, source, target) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import streamfs_lab\n",
+        "import json, streamfs_lab.cli\n",
+        "from streamfs_lab import replay\n",
+        "def f() -> None:\n    from streamfs_lab.replay import compare\n",
+    ],
+)
+def test_the_daemon_may_not_import_the_lab(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "classifierd/src/classifierd/cli.py", text)
+    assert main([str(tmp_path)]) == 1
+    assert "classifierd may not import streamfs_lab" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("classifierd/src/classifierd/cli.py", 'importlib.import_module("streamfs_lab.cli")\n'),
+        ("classifierd/src/classifierd/cli.py", "from . import streamfs_lab\n"),
+        ("lab/python/src/streamfs_lab/cli.py", "from classifierd import records\n"),
+        ("bench/learner.py", "from streamfs_lab.workloads import WORKLOADS\n"),
+    ],
+)
+def test_other_imports_are_allowed(tmp_path: Path, source: str, text: str) -> None:
+    write(tmp_path, source, text)
+    assert main([str(tmp_path)]) == 0
 
 
 def test_an_include_that_is_no_path_from_the_root_is_an_error(tmp_path: Path) -> None:
