@@ -20,7 +20,8 @@ static_assert(magic("SSTRFS01") == 0x3130534652545353);
 
 // ---- META
 inline constexpr uint64_t kSuperMagic = magic("SSTRFS01");
-inline constexpr uint64_t kUnfinishedMagic = magic("SFSCPY01");  // both superblocks of an unfinished copy
+inline constexpr uint64_t kUnfinishedMagic =
+    magic("SFSCPY01");  // both superblocks of an unfinished copy
 
 // ---- DATA
 inline constexpr uint64_t kDataMagic = magic("SSDATA01");        // the label

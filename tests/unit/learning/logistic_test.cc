@@ -46,7 +46,8 @@ TEST(Tokens, TellWritesApartAndAreTheSameForTheSame) {
   other.tail = 3;
   EXPECT_NE(tokens_of(one), tokens_of(other));
   EXPECT_LT(row_of<kHistoryTokens>(kHistoryTokens - 1, UINT16_MAX), kRows);
-  EXPECT_NE(row_of<kHistoryTokens>(0, 7), row_of<kHistoryTokens>(kHistoryTokens - 1, 7)) << "they share no rows";
+  EXPECT_NE(row_of<kHistoryTokens>(0, 7), row_of<kHistoryTokens>(kHistoryTokens - 1, 7))
+      << "they share no rows";
 }
 
 }  // namespace
