@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include "learning/landmarks.h"
@@ -15,12 +16,17 @@ namespace {
 // The logistic function of a sum of weights, in kUnit; beyond the ends it is 0 or 1 to three
 // digits.
 constexpr int32_t kSumMax = 255;
+using Chances = std::array<float, 2 * kSumMax + 1>;
 
-const std::array<float, 2 * kSumMax + 1>& chances() {
-  static const auto table = [] {
-    std::array<float, 2 * kSumMax + 1> out;
+size_t place_of(int32_t sum) {
+  return static_cast<size_t>(std::clamp(sum, -kSumMax, kSumMax) + kSumMax);
+}
+
+const Chances& chances() {
+  static const Chances table = [] {
+    Chances out;
     for (int32_t sum = -kSumMax; sum <= kSumMax; ++sum)
-      out[sum + kSumMax] = 1 / (1 + std::exp(-static_cast<float>(sum) * PathWeights::kUnit));
+      out[place_of(sum)] = 1 / (1 + std::exp(-static_cast<float>(sum) * PathWeights::kUnit));
     return out;
   }();
   return table;
@@ -45,8 +51,7 @@ float PathWeights::lifetime(const Tokens<kPathTokens>& tokens, const Landmarks& 
   }
   const auto& chance = chances();
   std::array<float, kLandmarks> lives;
-  for (uint32_t j = 0; j < kLandmarks; ++j)
-    lives[j] = chance[std::clamp<int32_t>(sums[j], -kSumMax, kSumMax) + kSumMax];
+  for (uint32_t j = 0; j < kLandmarks; ++j) lives[j] = chance[place_of(sums[j])];
   return landmarks.lifetime_of(lives);
 }
 
