@@ -262,7 +262,7 @@ Result<void> Engine::store_vstream(uint32_t slot, const VStreamSlot& value) {
   return {};
 }
 
-MetadataWords Engine::metadata_words() const {
+MetadataWords Engine::metadata_words() {
   // Read first, so that the difference is never below 0: checksums that are stored between the two
   // reads count as metadata.
   const uint64_t checksums = checksums_.words_programmed();

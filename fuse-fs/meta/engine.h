@@ -252,7 +252,7 @@ class Engine {
   // Returns how many objects were damaged in one copy of META and mended from the other since META
   // was opened.
   uint64_t mended() const { return region_.counters().mended; }
-  MetadataWords metadata_words() const;
+  MetadataWords metadata_words();
   // Free units and blocks are exact. After a crash, the number of inodes in use is an upper bound
   // until count_inodes() has looked at every inode unit.
   Space space();

@@ -213,18 +213,8 @@ void Journal::checkpoint_locked() {
   const uint64_t target = quiesce().value;
   if (target == watermark_.load(std::memory_order_relaxed)) return;
   std::vector<uint64_t> lines;
-  HomeBlocks touched_blocks;
-  for (const Place& place : unfinished_up_to(target)) {
-    std::vector<uint64_t> record(place.words);
-    std::memcpy(record.data(), region_.at(place.offset), place.words * kWordSize);
-    const auto view = RecordView::parse(record);
-    SFS_ASSERT(view && view->sequence().value == place.sequence);
-    const size_t first = lines.size();
-    view->home_lines(geometry_, lines);
-    for (size_t i = first; i < lines.size(); ++i) touched_blocks.add(lines[i], kLineSize);
-    view->add_bodies(touched_blocks);
-    counters_.add(kBlockWords, touched_blocks.take_words());
-  }
+  for (const Place& place : unfinished_up_to(target))
+    counters_.add(kBlockWords, add_home_lines(place, lines));
   make_home_durable(std::move(lines));
   store_watermark(target);
   for (const auto& ring : rings_) {
@@ -235,6 +225,19 @@ void Journal::checkpoint_locked() {
   }
   young_->forget_up_to(TxId{target});
   counters_.add(kCheckpoints, 1);
+}
+
+uint64_t Journal::add_home_lines(const Place& place, std::vector<uint64_t>& lines) const {
+  std::vector<uint64_t> record(place.words);
+  std::memcpy(record.data(), region_.at(place.offset), place.words * kWordSize);
+  const auto view = RecordView::parse(record);
+  SFS_ASSERT(view && view->sequence().value == place.sequence);
+  HomeBlocks blocks;
+  const size_t first = lines.size();
+  view->home_lines(geometry_, lines);
+  for (size_t i = first; i < lines.size(); ++i) blocks.add(lines[i], kLineSize);
+  view->add_bodies(blocks);
+  return blocks.take_words();
 }
 
 void Journal::make_home_durable(std::vector<uint64_t> lines) {
@@ -281,10 +284,18 @@ void Journal::checkpointer_loop() {
   }
 }
 
-JournalStats Journal::stats() const {
-  return {counters_.sum(kCommits),     counters_.sum(kCommitFences),
-          counters_.sum(kCommitLines), counters_.sum(kCheckpoints),
-          counters_.sum(kBlockWords),  counters_.sum(kCheckpointBlockWords)};
+JournalStats Journal::stats() {
+  const MutexLock lock(checkpoint_mutex_);  // a checkpoint ends records, and counts their blocks
+  uint64_t block_words = counters_.sum(kBlockWords);
+  std::vector<uint64_t> lines;
+  for (const Place& place : unfinished_up_to(quiesce().value))
+    block_words += add_home_lines(place, lines);
+  return {counters_.sum(kCommits),
+          counters_.sum(kCommitFences),
+          counters_.sum(kCommitLines),
+          counters_.sum(kCheckpoints),
+          block_words,
+          counters_.sum(kCheckpointBlockWords)};
 }
 
 }  // namespace streamfs::meta

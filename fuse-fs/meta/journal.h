@@ -159,7 +159,8 @@ class Journal {
   // Returns a sequence such that every record up to it has reached the sink and is stored home (not
   // flushed).
   TxId quiesce();
-  JournalStats stats() const;
+  // Reads every record since the last checkpoint. May wait for a checkpoint.
+  JournalStats stats();
 
  private:
   struct Ring;
@@ -176,6 +177,8 @@ class Journal {
   void publish(Ring& ring, std::span<const uint64_t> record, uint64_t at, Transaction& tx);
   void tell_sink(TxId tx, std::span<const uint64_t> record, const Transaction& transaction);
   std::vector<Place> unfinished_up_to(uint64_t sequence);
+  // Adds the lines that a record changes at home. Returns the words of their blocks.
+  uint64_t add_home_lines(const Place& place, std::vector<uint64_t>& lines) const;
   void make_home_durable(std::vector<uint64_t> lines);
   void store_watermark(uint64_t sequence);
   void checkpointer_loop();
