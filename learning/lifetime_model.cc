@@ -1,11 +1,13 @@
 #include "learning/lifetime_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 
 #include "learning/page_history.h"
 #include "learning/regions.h"
+#include "learning/request.h"
 #include "learning/steps.h"
 #include "learning/tokens.h"
 #include "learning/write_view.h"

@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "pmem/flushed.h"
 #include "pmem/page_set.h"
 
 namespace streamfs::pmem {

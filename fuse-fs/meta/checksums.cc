@@ -9,6 +9,7 @@
 #include "base/mutex.h"
 #include "base/types.h"
 #include "fuse-fs/meta/layout.h"
+#include "pmem/flushed.h"
 
 namespace streamfs::meta {
 

@@ -16,6 +16,7 @@
 #include "fuse-fs/meta/conditional_record.h"
 #include "fuse-fs/meta/engine_impl.h"
 #include "fuse-fs/meta/layout.h"
+#include "pmem/flushed.h"
 
 namespace streamfs::meta {
 
@@ -260,10 +261,9 @@ Result<bool> Engine::commit_ahead(InodeId id, uint64_t epoch, uint64_t flushed) 
 }
 
 Result<void> Engine::commit_steps(Inode& inode, uint64_t epoch, pmem::Flushed checksums) {
-  for (;;) {
-    SFS_ASSIGN(const bool complete, commit_step(inode, epoch, std::move(checksums)));
-    if (complete) return {};
-  }
+  Result<bool> complete = commit_step(inode, epoch, std::move(checksums));
+  while (complete.ok() && !*complete) complete = commit_step(inode, epoch, {});
+  return complete.ok() ? Result<void>() : complete.error();
 }
 
 pmem::Flushed Engine::publish_checksums(Inode& inode, uint64_t epoch) {

@@ -22,6 +22,7 @@
 #include "base/types.h"
 #include "fuse-fs/meta/record.h"
 #include "fuse-fs/meta/young_bodies.h"
+#include "pmem/flushed.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/magic.h"
 #include "fuse-fs/meta/engine.h"
+#include "pmem/flushed.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {

@@ -25,6 +25,7 @@
 #include "base/types.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/record.h"
+#include "pmem/flushed.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {

@@ -30,7 +30,6 @@
 #include "fuse-fs/pair/log_blocks.h"
 #include "fuse-fs/pair/meta_copies.h"
 #include "pmem/region.h"
-#include "ssd/layout.h"
 
 namespace streamfs::pair {
 namespace {

@@ -19,7 +19,6 @@
 #include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/meta/layout.h"
 #include "pmem/region.h"
-#include "ssd/layout.h"
 
 namespace streamfs::pair {
 namespace {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/table.h"
 #include "base/wire/control.h"
 #include "fuse-fs/tools/failure.h"
 #include "fuse-fs/tools/output.h"
