@@ -14,7 +14,7 @@
 namespace streamfs {
 namespace {
 
-using Words = std::array<uint64_t, 512>;
+using Block = std::array<uint64_t, 512>;
 
 TEST(ReadMostly, ReadersFindNothingBeforeTheFirstVersion) {
   ReadMostly<int> value;
@@ -42,8 +42,8 @@ TEST(ReadMostly, AVersionIsFilledAgainOnlyWhenItsReadersAreGone) {
 }
 
 TEST(ReadMostly, AReaderSeesOneVersionWhole) {
-  ReadMostly<Words> value;
-  value.replace([](Words& version) { version.fill(0); });
+  ReadMostly<Block> value;
+  value.replace([](Block& version) { version.fill(0); });
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> torn{0}, reads{0};
   std::vector<std::thread> threads;
@@ -61,7 +61,7 @@ TEST(ReadMostly, AReaderSeesOneVersionWhole) {
     });
   }
   for (uint64_t next = 1; next <= 2000 || reads < 1000; ++next)
-    value.replace([&](Words& version) { version.fill(next); });
+    value.replace([&](Block& version) { version.fill(next); });
   stop = true;
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(torn, 0U);
