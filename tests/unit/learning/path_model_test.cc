@@ -18,7 +18,7 @@
 namespace streamfs::learning {
 namespace {
 
-constexpr uint64_t kLive = 16384;
+constexpr uint64_t kLivePages = 16384;
 
 PathView random_view(std::mt19937& random) {
   const auto below = [&](uint32_t end) { return static_cast<uint8_t>(random() % end); };
@@ -52,7 +52,7 @@ TEST(PathWeights, ABytePerWeightPredictsAsTheModelDoes) {
     const double chance = (view.age + 1.0) / (wire::kAgeClasses + 1.0);
     model.train(landmark, tokens_of(view), uniform(random) < chance);
   }
-  const Landmarks landmarks(kLive);
+  const Landmarks landmarks(kLivePages);
   const PathWeights weights(model), none;
   double error = 0, moved = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -67,25 +67,25 @@ TEST(PathWeights, ABytePerWeightPredictsAsTheModelDoes) {
 
 // Two vStreams take turns. Their pages die after a 64th and after half of what is live.
 TEST(PathModel, TellsVStreamsApart) {
-  PathModel model(2 * kLive, kLive);
+  PathModel model(2 * kLivePages, kLivePages);
   std::array<double, 2> sum{};
   std::array<uint64_t, 2> written{};
-  constexpr std::array<uint64_t, 2> kPages = {kLive / 128, kLive / 4};
-  for (uint64_t i = 0; i < 20 * kLive; ++i) {
+  constexpr std::array<uint64_t, 2> kOwnPages = {kLivePages / 128, kLivePages / 4};
+  for (uint64_t i = 0; i < 20 * kLivePages; ++i) {
     const uint32_t v = i % 2;
-    const uint64_t page = v * kLive + written[v]++ % kPages[v];
+    const uint64_t page = v * kLivePages + written[v]++ % kOwnPages[v];
     model.write({.page = page, .pages = 1, .whole_pages = 1, .vstream = static_cast<uint16_t>(v)},
                 [&](float lifetime, bool follows) {
                   EXPECT_FALSE(follows);
-                  if (i >= 15 * kLive) sum[v] += double{lifetime};
+                  if (i >= 15 * kLivePages) sum[v] += double{lifetime};
                 });
   }
-  EXPECT_EQ(model.clock(), 20 * kLive);
-  EXPECT_GT(sum[1] / (2.5 * kLive), sum[0] / (2.5 * kLive) + 2);
+  EXPECT_EQ(model.clock(), 20 * kLivePages);
+  EXPECT_GT(sum[1] / (2.5 * kLivePages), sum[0] / (2.5 * kLivePages) + 2);
 }
 
 TEST(PathModel, APageBeyondTheDeviceGetsTheLongestLifetime) {
-  PathModel model(8, kLive);
+  PathModel model(8, kLivePages);
   int placed = 0;
   model.write({.page = 7, .pages = 2, .whole_pages = 2}, [&](float lifetime, bool follows) {
     EXPECT_EQ(follows, placed == 1);
