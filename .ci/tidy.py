@@ -1,6 +1,6 @@
 """House rules no compiler knows: floors include only downwards; big files and functions are shown.
 
-The daemon imports no research either. A call of importlib is no import statement.
+Nor may the daemon import streamfs_lab. Only import statements are checked: importlib is allowed.
 
 usage: tidy.py [ROOT]
 
@@ -53,7 +53,7 @@ FORBIDDEN = {
     *((floor, "lab") for floor in FLOORS if floor not in ("lab", "bench", "tests")),
     *((floor, "libstream") for floor in FLOORS if floor not in ("libstream", "bench", "tests")),
 }
-# Python of the folder imports nothing of the package.
+# (folder, package): Python in the folder must not import the package.
 FORBIDDEN_IMPORTS = {("classifierd", "streamfs_lab")}
 # libstream is libc only, but the ioctl it sends is defined where both ends see it.
 # The name rules are one table for the preload library and the filesystem.

@@ -1,4 +1,4 @@
-// Errors as exceptions: at the boundary to Python, pybind11 makes them a ValueError.
+// Turns errors into exceptions at the boundary to Python, where pybind11 raises ValueError.
 // Thread safety: pure function.
 #pragma once
 

@@ -3,7 +3,7 @@
 // few threads share, so the writer knows when a version is free ("left-right", Ramalhete and
 // Correia, 2013).
 // Thread safety: read(), any thread; replace(), one thread at a time.
-// Crash: memory only.
+// After a crash: memory only.
 #pragma once
 
 #include <array>
@@ -52,8 +52,9 @@ class ReadMostly {
       const uint32_t current = current_.load(std::memory_order_acquire);
       if (current == kNone) return Reader();
       auto& count = lines_[thread_number() % kLines].readers[current];
-      // In one order with the writer's store of current_ and its look at the counts: either it
-      // sees this reader, or this reader sees that the version is no longer current.
+      // seq_cst puts this increment into one order with the writer's store of current_ and its
+      // check of the counts. Either the writer sees this reader, or this reader sees that its
+      // version is not current.
       count.fetch_add(1, std::memory_order_seq_cst);
       if (current_.load(std::memory_order_seq_cst) == current)
         return Reader(versions_[current].get(), &count);

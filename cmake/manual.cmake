@@ -1,5 +1,5 @@
 # Man pages and completion, made from the programs' own command lines (scripts/manual).
-# Those of the Python packages need the Python that scripts/setup installed them into; without it they are left out.
+# The pages of the Python packages need the Python that scripts/setup installed them into; without it they are left out.
 find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter)
 include(GNUInstallDirs)
 

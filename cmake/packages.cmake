@@ -125,8 +125,8 @@ function(python_package component package module)
   package_documents(${component} ${package})
 endfunction()
 
-# A full installation leaves both out: there they are build/venv's. The least versions of the libraries are
-# Debian 12's; the files pyproject.toml have the same.
+# "ninja install" leaves both Python packages out, because build/venv has them. The minimum versions of libraries are
+# Debian 12's; both files pyproject.toml have the same.
 file(GLOB site ${CMAKE_SOURCE_DIR}/build/venv/lib/python3.*/site-packages)
 if(site AND EXISTS ${site}/classifierd/cli.py AND EXISTS ${site}/streamfs_lab/cli.py)
   string(REGEX REPLACE ".*/python3\\.([0-9]+)/.*" "\\1" python_minor ${site})

@@ -1,5 +1,6 @@
-// Keeps writes until they have reached every landmark, and trains a logistic model when they reach
-// one, dead or not. On a large device only one write in some is kept.
+// Trains a logistic model. A write is kept until it is as old as the last landmark. At the age of
+// each landmark, the model learns whether the write's data is still alive. If the last landmark is
+// beyond kWaitingMax pages, only one write in every_ is kept.
 // Thread safety: none. Crash: memory only.
 #pragma once
 
@@ -52,7 +53,7 @@ class LandmarkTrainer {
 
   Logistic<kCount> model_;
   const Landmarks landmarks_;
-  const uint64_t every_;         // one write in so many may teach
+  const uint64_t every_;         // one write in this many is kept
   std::deque<Waiting> waiting_;  // writes that have not reached every landmark, oldest first
   uint64_t first_waiting_ = 0;   // number of the oldest, counted from the first ever
   std::array<uint64_t, kLandmarks> trained_{};  // by landmark: number of the next write to train

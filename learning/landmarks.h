@@ -25,7 +25,7 @@ class Landmarks {
   const std::array<uint64_t, kLandmarks>& ages() const { return ages_; }
   // Returns the expected lifetime on the bent axis, 0 to longest().
   float lifetime(const Scores& scores) const;
-  // The same from the chance to live to each landmark.
+  // Does the same, given the probability of living to each landmark.
   float lifetime_of(const std::array<float, kLandmarks>& lives) const;
   float longest() const { return longest_; }
 

@@ -1,10 +1,10 @@
 // Learns the logistic model that the filesystem can evaluate when it places a write: its features
 // are the request, the place, the vStream and the age class of the overwritten data (PathView).
 //
-// Predictions come from a snapshot of the weights (PathWeights), because the filesystem has them
-// so. A snapshot is taken each time a sixteenth of the live data was written; less often on a small
-// device, where it would cost more than the learning.
-// Thread safety: none. Crash: memory only.
+// Predictions use a snapshot of the weights (PathWeights), because a filesystem has only published
+// snapshots. A snapshot is taken after each live_pages / 16 pages written. If less than 1 GiB
+// lives, it is taken after the smaller of 16,384 pages and live_pages / 4, because snapshots would
+// cost more than the learning. Thread safety: none. Crash: memory only.
 #pragma once
 
 #include <cstddef>

@@ -31,8 +31,8 @@ struct Request {
   uint32_t tail_of(uint32_t index) const {
     return whole_pages - 1 - std::min(offset + index, whole_pages - 1);
   }
-  // Returns whether a model learns from the page at `index` of this part. Inner pages mostly share
-  // their fate: a model that learned from each would be sure of what it saw once.
+  // Returns whether a model learns from the page at `index` of this part. Inner pages of a request
+  // mostly die together, so a model that learned from each would count one observation many times.
   bool teaches(uint32_t index) const {
     constexpr uint64_t kInnerOneIn = 16;
     const bool inner = offset + index > 0 && offset + index + 2 < whole_pages;

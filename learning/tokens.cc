@@ -13,7 +13,7 @@ namespace {
 class Writer {
  public:
   explicit Writer(std::span<Token> out) : out_(out) {}
-  // Values of one kind of token; small, or spread by the mixing.
+  // Adds the next token: a hash of its index and these values.
   void put(std::initializer_list<uint64_t> values) {
     uint64_t hash = next_ + 1;
     for (const uint64_t value : values) hash = (hash ^ value) * 0x9e3779b97f4a7c15 + (hash >> 29);

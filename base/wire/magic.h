@@ -8,7 +8,7 @@
 
 namespace streamfs::wire {
 
-// The value whose little-endian bytes are `text`.
+// Returns the value whose little-endian bytes are `text`.
 template <typename Word = uint64_t>
 constexpr Word magic(const char (&text)[sizeof(Word) + 1]) {
   Word value = 0;

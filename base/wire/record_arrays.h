@@ -18,8 +18,8 @@ namespace streamfs::wire {
 template <typename T>
 using Array = pybind11::array_t<T, pybind11::array::c_style | pybind11::array::forcecast>;
 
-// Returns the records of a contiguous array of 40-byte items; they are the array's.
-// Throws std::invalid_argument for any other array.
+// Returns the records of a contiguous array of 40-byte items. The span borrows its memory. Throws
+// std::invalid_argument for any other array.
 inline std::span<const TelemetryRecord> records_of(const pybind11::array& array) {
   const bool fits = array.ndim() == 1 && array.itemsize() == sizeof(TelemetryRecord) &&
                     (array.flags() & pybind11::array::c_style) != 0;

@@ -29,7 +29,7 @@ Model model_of(const std::string& features, uint64_t device_pages, uint64_t live
     return Model(std::in_place_type<learning::PathModel>, device_pages, live_pages);
   if (features == "history")
     return Model(std::in_place_type<learning::LifetimeModel>, device_pages, live_pages);
-  throw std::invalid_argument("features are path or history");
+  throw std::invalid_argument("unknown features: choose path or history");
 }
 
 }  // namespace

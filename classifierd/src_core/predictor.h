@@ -19,9 +19,10 @@ namespace streamfs::classifier {
 
 class Predictor {
  public:
-  // `classes`: how many, for each way of cutting. `features`: "path", those that the filesystem
-  // knows (learning/path_model.h), or "history" (learning/lifetime_model.h). Throws
-  // std::invalid_argument for other features, no classes, or a number of them outside 1..128.
+  // `classes`: the number of classes of each cut. `features`: "path", the features that the
+  // filesystem knows (learning/path_model.h), or "history", those of learning/lifetime_model.h.
+  // Throws std::invalid_argument for other features, for no cut, and for a number of classes
+  // outside 1..128.
   Predictor(uint64_t device_pages, uint64_t live_pages, const std::vector<uint32_t>& classes,
             const std::string& features);
 

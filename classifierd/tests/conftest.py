@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-# As in cli.py, before numpy and scikit-learn start theirs: threads that wait take more than work.
+# As in cli.py, before numpy and scikit-learn start threads: waiting threads cost time.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from collections.abc import Iterator

@@ -100,7 +100,7 @@ def test_a_context_without_history_gets_what_its_relatives_know() -> None:
     assert table[3] == table[1] < table[2]
 
 
-# Uses between the two of which no record tells may take the generation anywhere.
+# Unrecorded uses of the number in between may have moved the generation to any of these values.
 @pytest.mark.parametrize("generation", [201, (200 + 2 * 64) % 256, (200 + 2 * 127) % 256])
 def test_a_number_that_is_given_again_starts_without_a_past(generation: int) -> None:
     learner = Learner(1 << 18, 8, Settings(epoch_pages=4096))

@@ -10,7 +10,7 @@ import numpy as np
 from classifierd.contexts import VStream
 from classifierd.records import BLOCK_BYTES, KIND_TRIM, Ints, Records, make
 
-# From a random generator, pages to write and pages of the region: first pages and lengths.
+# (random generator, pages to write, pages of the region) -> (first pages, lengths).
 Writes = Callable[[np.random.Generator, int, int], tuple[Ints, Ints]]
 
 
@@ -50,7 +50,7 @@ def large(_: np.random.Generator, pages: int, region: int) -> tuple[Ints, Ints]:
 
 
 def mixed(writers: list[Writer], pages: int, seed: int) -> tuple[Records, list[VStream]]:
-    """About so many pages of all writers, mixed, and what fills regions before."""
+    """Interleave about `pages` pages of all writers; `filled` regions are written once before."""
     rng = np.random.default_rng(seed)
     parts, times, base = [], [], 0
     for writer in writers:
@@ -117,7 +117,7 @@ def hot_and_cold_files(pages: int, seed: int, live: int) -> tuple[Records, list[
 
 
 def epochs(records: Records, pages: int) -> list[Records]:
-    """The records in parts of about so many pages written."""
+    """Split the records into parts of about `pages` pages written."""
     written = np.cumsum(np.where(records["kind"] != KIND_TRIM, records["pages"], 0).astype(int))
     cuts = np.searchsorted(written, np.arange(pages, written[-1], pages), side="left") + 1
     return np.split(records, np.unique(cuts))

@@ -31,10 +31,10 @@
 namespace streamfs::blockdev {
 namespace {
 
-constexpr int kTakesMost = 100;  // tries to take streams, if each time a reset takes them away
-// How often a command is sent that may be sent again: as often as Linux does (max_retries). While a
-// controller is reset, commands do not reach it. The kernel's block layer would keep them until
-// then; this class keeps its own, for half a minute.
+constexpr int kTakesMost = 100;  // bound on tries to enable streams while resets disable them
+// Bounds on the tries of one command. kSendsMost is Linux's max_retries. While a controller is
+// reset, no command reaches it; the kernel's block layer would keep its commands until then, and
+// kSendsWithoutPath tries keep a command of this class for half a minute.
 constexpr int kSendsMost = 6, kSendsWithoutPath = 40;
 // If a controller hangs, each command is cancelled only after a minute.
 constexpr std::chrono::seconds kSendsLongest{35};

@@ -57,8 +57,8 @@ Result<void> Epochs::flush_device() {
   return {};
 }
 
-// A running flush may cover the data but have begun too early for the record; the next one has
-// both. A caller that waited for the first and then flushed by itself would flush beside that one.
+// A running flush may cover the data but have begun before the record was shipped; the next flush
+// covers both. Sharing that flush keeps a caller from starting a second one in parallel.
 Result<void> Epochs::flush_through(uint64_t epoch, TxId through) {
   return flushes_.run_until([&] { return flushed() >= epoch && !flush_hook_.flush_helps(through); },
                             [this] { return flush_device(); });

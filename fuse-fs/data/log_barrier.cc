@@ -20,9 +20,9 @@
 namespace streamfs::data {
 namespace {
 
-// The log's blocks. If a flush is not free, the log shares the pages that a flush pads with the
-// epoch's data. In a file a trim makes a hole, and flushes after the log's return there would wait
-// for blocks to be allocated, so files are not trimmed.
+// The log's blocks. If flushes pad pages, the log writes to the pStream of the epoch's data, so
+// that both share the padded pages. DATA in a file is not trimmed: a trim would punch a hole, and
+// the flush after the log reuses it would wait for block allocation.
 class EpochLogBlocks final : public pair::LogBlocks {
  public:
   EpochLogBlocks(EpochStream& device, bool trims)

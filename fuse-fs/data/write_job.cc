@@ -196,8 +196,9 @@ void WriteJob::convert(uint64_t page, uint64_t count, BlockNo block) {
   near_ = BlockNo{block.value + count};
 }
 
-// Overwrites in place. If a restore may still look at the block, another block, if one can be
-// spared, costs less than the flush that would settle its condition.
+// Overwrites in place, with one exception: if a restore may still read the block and META has room,
+// the write takes a new block, because that costs less than the flush that would settle the
+// condition.
 void WriteJob::overwrite(uint64_t page, uint64_t count, BlockNo block) {
   const bool moves =
       !stays_ && core_.epochs.forbids(block, image(page, count)) && !core_.engine.heap_scarce();

@@ -16,9 +16,9 @@ namespace streamfs::frontend {
 
 class ControlPlaces {
  public:
-  // Limits: of all connections; of one user who is neither root nor the user who mounted; of all
-  // such users together, but the daemon's; of the user who mounted. Root may have all that are
-  // free.
+  // Limits on connections: in total; for one ordinary user (neither root nor the user who mounted);
+  // for all ordinary users together, the daemon's not counted; for the user who mounted. Root may
+  // take every free connection.
   static constexpr size_t kMost = 48, kOfOneUser = 8, kOfStrangers = 16, kOfOwner = 16;
   ControlPlaces(uid_t owner, std::optional<uid_t> daemon) : owner_(owner), daemon_(daemon) {}
   // Errors: EUSERS, with the reason as the text for the user who is turned away.

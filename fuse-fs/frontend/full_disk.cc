@@ -18,10 +18,10 @@ namespace streamfs::frontend {
 namespace {
 
 constexpr uint64_t kMib = uint64_t{1} << 20;
-constexpr uint64_t kDirtyLeastBytes = 32 * kMib;  // that the kernel may hold dirty in any case
+constexpr uint64_t kDirtyLeastBytes = 32 * kMib;  // lower bound of the kernel's dirty limit
 constexpr uint64_t kLookLeastBytes = 4 * kMib, kLookMostBytes = 256 * kMib;
-// After these times a loss ends that no write(2) has asked about. It ends sooner if there is space
-// again, because a new writer had nothing to do with it.
+// A loss that no write(2) asks about ends after kToldWithinMs; once there is space again, after
+// kToldWithinIfSpaceMs, because a later writer did not cause it.
 constexpr uint64_t kToldWithinMs = 30'000, kToldWithinIfSpaceMs = 1'000;
 constexpr uint64_t kSpaceBytes = 16 * kMib;
 constexpr uint64_t kUnderWayMs = 1'000;

@@ -8,10 +8,11 @@
 //   the next write(2) ─► GETATTR with a handle, sent by fuse_cache_write_iter() in fs/fuse/file.c
 //                     ─► ask() ─► ENOSPC, once
 //
-// Each loss is reported to one write(2), so a program that overwrites blocks of the file goes on.
-// Until then no reply makes the attributes valid. WRITEs that fail within a second after the report
-// were under way, and belong to the same loss. Until the loss ends, a WRITE that would leave a hole
-// where pages were dropped is refused. A loss that no write(2) asks about ends after a while.
+// Each loss is reported to exactly one write(2), so later overwrites of the file succeed. Until the
+// report, no reply lets the kernel cache the file's attributes. WRITEs that fail within a second
+// after the report were under way, and belong to the same loss. Until the loss ends, a WRITE that
+// would leave a hole where pages were dropped is refused. A loss that no write(2) asks about ends
+// after a while.
 //
 // The kernel may hold more dirty pages than there is free space, so its limit is lowered with the
 // free space.

@@ -14,8 +14,8 @@
 
 namespace streamfs::frontend {
 
-// Exempts this process from writeback throttling, because it is the process that takes the writes
-// back. Returns false if that is not permitted. Requires: no thread has been started yet.
+// Exempts this process from writeback throttling, because the mount's write-back waits for this
+// process. Returns false if that is not permitted. Requires: no thread has been started yet.
 bool become_io_flusher();
 
 // `device` is st_dev of the mount. `flusher`: what become_io_flusher() said; only then may the
@@ -33,8 +33,8 @@ void limit_dirty(dev_t device, std::optional<uint64_t> bytes, bool flusher,
 unsigned connection_of(const std::string& mountpoint);
 // Returns whether the connection exists. Once it has ended, another mount may get its number.
 bool is_connected(unsigned connection);
-// Ends a connection: programs that wait for its answers, or ask later, get an error. It stays
-// mounted, so that no program writes into the directory beneath.
+// Ends a connection: programs that wait for its answers, or ask later, get an error. The
+// mountpoint stays mounted, so that no program writes into the directory beneath.
 // Errors: EACCES; EPERM, fusectl is not mounted and this user may not mount it; ENOENT, there is no
 // such connection.
 Result<void> end_connection(unsigned connection);

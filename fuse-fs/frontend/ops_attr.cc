@@ -28,9 +28,9 @@ Timestamp to_timestamp(const timespec& time) {
   return {time.tv_sec, static_cast<uint32_t>(time.tv_nsec)};
 }
 
-// Returns whether a SETATTR takes setuid and setgid away. A chown always does; a truncate does if
-// the kernel says so. Before a write(2) or fallocate(2) that does, the kernel sends a SETATTR of
-// nothing (file_remove_privs()).
+// Returns whether a SETATTR clears setuid and setgid. A chown always does; a truncate does if the
+// kernel says so. Before a write(2) or fallocate(2) that must clear them, the kernel sends a
+// SETATTR without fields (file_remove_privs()).
 bool loses_privileges(int to_set) {
   constexpr int kTaking = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID | kKillPrivileges;
   return (to_set & kSettable) == 0 || (to_set & kTaking) != 0;

@@ -15,7 +15,8 @@ unsigned InHand::look() {
   const unsigned now = looks_.fetch_add(1, std::memory_order_relaxed) + 1;
   for (unsigned age = kLooks - 1; age > 0; --age) {
     const unsigned slot = (now - age) % kLooks;
-    // Ends are summed first: a request that begins and ends in between counts as begun at most.
+    // Ends are summed before begins. A request that begins and ends between the two sums then looks
+    // unanswered; the other order could hide an unanswered one.
     const uint64_t ended = counters_.sum(kLooks + slot);
     if (counters_.sum(slot) > ended) return age;
   }

@@ -4,10 +4,10 @@
 //   tree      inode units that the heap map hides, orphans, unreachable inodes, parents, links
 //   space     heap units, blocks, vStreams
 //
-// If a chain owns a unit that the heap map gives to inodes, the chain is right. By the time that
-// this is known, the walk has reported problems of those inodes. Another walk therefore begins
-// anew without these units. A walk is told which units chains own, and reports which it found so;
-// its findings count if the two sets are equal.
+// A chain's claim on a unit outweighs a heap map that gives the unit to inodes. A walk finds such a
+// chain only after it has reported problems of those inodes. The walk is therefore repeated: each
+// walk is told the units that the last one found in chains, and does not read them as inodes. The
+// findings count once a walk finds exactly the units that it was told.
 //
 // Facts about inodes lie in arrays by slot, facts about units and blocks in arrays by number. A
 // path is built only for a problem's text. A unit's header names its one owner, so two threads

@@ -160,10 +160,10 @@ class InodeRef {
   std::shared_ptr<Inode> inode_;
 };
 
-// The inodes in memory. Inodes that are dirty or pinned by an operation are always in memory. As
-// many others that the kernel references are kept as the limit allows; for the rest only the number
-// of references is kept. The limit is therefore exceeded only by dirty and pinned inodes, or by the
-// numbers of references alone.
+// The inodes in memory. Inodes that are dirty or pinned by an operation are always in memory. The
+// limit decides how many other inodes that the kernel references stay; for the rest only the
+// reference count is kept. Memory exceeds the limit only by dirty and pinned inodes and by
+// reference counts.
 class InodeCache {
  public:
   InodeCache(const Heap& heap, uint64_t limit_bytes) : heap_(heap), limit_bytes_(limit_bytes) {}

@@ -40,7 +40,7 @@ class Transaction {
   explicit Transaction(pmem::Region& region) : region_(region) { patches_.reserve(4); }
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
-  // Nothing that a failed commit would have made valid depends on the lines.
+  // Without a commit no valid object depends on the flushed lines, so they need no fence.
   ~Transaction() { flushed_.leave(); }
 
   // Gives a home word a new value. The last value given for an offset counts.

@@ -40,8 +40,8 @@ enum class Look : uint8_t { kFirst, kAll };
 
 // Reads an object from a copy that has it whole. read(copy) returns a Result: EIO means that the
 // object is damaged, any other error that nothing is there. length(result) returns how many bytes
-// that result was read from. A whole object counts for more than none, and none for more than a
-// damaged one.
+// that result was read from. The order of preference among copies: a whole object, no object, a
+// damaged object.
 template <typename Read, typename Length>
 auto read_mended(const pmem::Region& region, const char* what, uint64_t offset, Look look,
                  Read&& read, Length&& length) {

@@ -106,8 +106,8 @@ Result<void> MetadataLog::begin_locked() {
   return {};
 }
 
-// Passes the old log, which a restore reads until the first new snapshot counts. That snapshot
-// takes the area of the one that a restore would not begin with.
+// Moves the head past the old log, because a restore reads it until the first new snapshot is
+// valid. The new snapshot overwrites the one that a restore would not choose.
 Result<void> MetadataLog::pass_old_log() {
   SFS_ASSIGN(const SnapshotChoice choice, choose_snapshot(geometry_, label_, device_));
   const SnapshotHeader& snapshot = choice.snapshot;

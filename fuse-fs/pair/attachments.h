@@ -27,10 +27,10 @@ struct Attached {
 // Returns nullopt if DATA has no count, or a damaged one.
 Result<std::optional<Attached>> read_attachments(blockdev::Device& device);
 Result<void> write_attachments(blockdev::Device& device, Attached attached);
-// Raises DATA's count to the one in `super`, META's superblock in `region`. Call it before META
-// counts once more. A cut between the two, a rebuild of a mirrored META or the loss of a copy
-// leaves META ahead by one; another cut in the next count would then leave it ahead by two, as if
-// DATA were an older copy.
+// Raises DATA's count to that of `super`, META's superblock in `region`. META may be ahead by one,
+// after a cut between the two counts, a rebuild of a mirrored META or the loss of a copy. A further
+// cut in the next count would put it ahead by two, and a mount would take DATA for an older copy.
+// Requires: META has not counted again yet.
 Result<void> bring_data_level(blockdev::Device& device, pmem::Region& region,
                               const meta::Superblock& super);
 

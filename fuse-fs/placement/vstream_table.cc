@@ -148,9 +148,9 @@ std::optional<VStreamId> VStreamTable::free_number(uint16_t& next, uint16_t end)
   return std::nullopt;
 }
 
-// Returns a free pStream for a labelled vStream, which gets it at once: until its lifetime is
-// measured, its first data would be mixed with all data that is not known. Measuring corrects the
-// choice later.
+// Returns a free pStream for a labelled vStream. Without one, the vStream's first data would share
+// the default pStream with all data of unknown lifetime until its own is measured. Measuring
+// corrects the choice later.
 PStreamId VStreamTable::unused_pstream() {
   if (none_unused_.load(std::memory_order_relaxed)) return kDefaultPStream;
   std::vector<bool> taken(pstream_count_, false);

@@ -211,7 +211,7 @@ Result<void> ArchiveWriter::data(uint64_t offset, ConstBytes bytes) {
   }
   const auto done =
       archive_write_data_block(out_, bytes.data(), bytes.size(), static_cast<int64_t>(offset));
-  // libarchive only warns of a failed write, such as for want of room.
+  // libarchive reports a failed write, such as on a full disk, only as a warning.
   return done < ARCHIVE_OK ? Result<void>(error("data")) : Result<void>();
 }
 

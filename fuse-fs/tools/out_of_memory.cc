@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kForTheMessage = size_t{1} << 20;
 
-// Memory that is freed before the message is written, because writing it takes memory.
+// The reserve is freed before the message is written, because writing takes memory.
 std::atomic<void*>& reserve() {
   static std::atomic<void*> memory{nullptr};
   return memory;

@@ -48,8 +48,8 @@ Result<std::vector<std::string>> names_in(const std::string& path) {
   return out;
 }
 
-// Leaves out paths that lie in another one, because they are taken with it. Sorted, the path above
-// them comes right before them.
+// Drops each path below another one, because the export takes that one whole. In sorted order, the
+// paths below a path follow it directly.
 Result<std::vector<std::vector<std::string>>> apart(const std::vector<std::string>& paths) {
   std::vector<std::vector<std::string>> all, out;
   for (const std::string& path : paths) {
@@ -101,7 +101,7 @@ class Export {
   std::set<std::string> written_;          // directories above the paths asked for
 };
 
-// Takes a path with all below it. Of the directories above it, it takes only themselves.
+// Takes a path with everything below it. Directories above it are taken without other content.
 Result<void> Export::take(const std::vector<std::string>& names) {
   InodeId at = fs_.root();
   std::string so_far;

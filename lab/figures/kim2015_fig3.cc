@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<double, 4> kFileShares = {0.04, 0.02, 0.08,
                                                0.16};            // the first is the figure's
-constexpr std::array<uint32_t, 4> kDiscardPages = {2, 1, 4, 8};  // here too
+constexpr std::array<uint32_t, 4> kDiscardPages = {2, 1, 4, 8};  // the first is the figure's
 
 // The runs of one setup, by seed.
 Result<FigureResult> run_kim_fig3(const FigureOptions& options) {

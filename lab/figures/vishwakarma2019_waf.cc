@@ -24,8 +24,8 @@ constexpr std::array<int, 11> kFills = {50, 60, 70, 80, 84, 86, 88, 90, 91, 95, 
 // 1,400 GB are written to 64 GB.
 constexpr double kWritten = 1400.0 / 64;
 
-// WAF at one fill. `off` has an active block for copies, as such firmware has; `mixed` has copies
-// among the host's data.
+// WAF at one fill. `on`: with streams. `off`: without, and copies have an active block of their
+// own, as in such firmware. `mixed`: without, and copies go to the host's active block.
 struct AtFill {
   Measured on, off, mixed;
   double of_off, of_mixed;  // on ÷ off

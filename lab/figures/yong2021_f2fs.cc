@@ -23,7 +23,7 @@ namespace streamfs::lab::figures {
 namespace {
 
 constexpr uint32_t kScale = 256;           // the recorded disk's size, 1 GiB
-constexpr double kOnceAround = 0.34;       // share of the writes that is as much as the disk holds
+constexpr double kOnceAround = 0.34;       // this share of the writes fills the disk once
 using PStreams = std::array<uint16_t, 8>;  // by vStream
 constexpr PStreams kLinux = {0, 0, 0, 0, 0, 1, 2, 0};  // by reclaim unit handle
 

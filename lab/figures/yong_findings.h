@@ -9,7 +9,7 @@
 
 namespace streamfs::lab::figures {
 
-// How many more copies than vStream-SGC a trace's contenders have, as shares of Legacy's copies.
+// Copies of each contender beyond vStream-SGC's on one trace, as shares of Legacy's copies.
 struct CopiesMore {
   Measured ngc;  // vStream-NGC: copies go anywhere
   Measured own;  // copies are not looked up again and stay with their pStream

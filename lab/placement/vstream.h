@@ -1,8 +1,9 @@
 // vStream-FTL (Yong 2021): the host names vStreams, the device measures their lifetimes (vSLI,
 // ssd/ftl/vstream/lifetimes.h) and maps them to its few pStreams every remap_pages (vSCM, algorithm
-// 2). Data of unknown lifetime goes to the default pStream. Copies have their own open blocks:
-// kNormal one, kAware one for each pStream, by the VSID's present pStream (vSGC, algorithm 3), and
-// kOwnPStream one for each pStream, by the source block's, to measure the gain of looking again.
+// 2). Data of unknown lifetime goes to the default pStream. Copies have open blocks of their own.
+// kNormal: one for all. kAware: one for each pStream, chosen by the VSID's current pStream (vSGC,
+// algorithm 3). kOwnPStream: one for each pStream, chosen by the source block's pStream; the
+// difference from kAware is the gain of the second look-up.
 //
 // kLiteral never moves a vStream off the default pStream: all begin there, so no other pStream has
 // a mean lifetime. kLiteralSpread starts them on the pStreams in turn. kOurs clusters with seeded

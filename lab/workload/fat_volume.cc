@@ -144,7 +144,7 @@ void FatVolume::set_fat(uint32_t cluster, uint32_t next) {
   }
 }
 
-// The time in the entry is the number of the transaction, so it changes with each.
+// The entry's time field holds the transaction's number, so each transaction changes the entry.
 void FatVolume::set_entry(const Open& file, bool deleted) {
   const uint32_t first = file.clusters.empty() ? 0 : file.clusters.front() + kFirst;
   Entry entry{};

@@ -2,11 +2,12 @@
 // in persistent memory, changed word by word. Nothing is scanned at start, and RAM holds only the
 // two frontiers. A page write costs two words, or one if the logical page was not mapped.
 //
-// Order of stores, where | is a fence. A write programs the page and its spare area on NAND, then
-// stores the map's word | the replaced page's dead bit, which the next fence completes. A cut may
-// lose the bit: the spare area names the replaced page, and open() sets the bit. A collection
-// trusts the map, not the bits. It erases the block and puts it into the pool | . Opening a block
-// clears its bits | makes it a frontier | takes it out of the pool.
+// Order of stores, where | is a fence:
+//   write       page and spare area on NAND, the map's word | dead bit of the replaced page
+//   collection  erase the block, put it into the pool |
+//   open block  clear its bits | make it a frontier | take it out of the pool |
+// The next fence completes a dead bit. A cut may lose it: the spare area names the replaced page,
+// and open() sets the bit again. A collection trusts the map, not the bits.
 //
 // Invariants: a live page is where the map says, and its spare area names it. A page's bit is set
 // exactly if it is programmed and not live; only a trim just before a cut may leave it unset.

@@ -84,7 +84,7 @@ def _declare_run(commands: argparse._SubParsersAction[Parser]) -> argparse.Argum
 
 
 def _declare_plot(commands: argparse._SubParsersAction[Parser]) -> None:
-    plotted = commands.add_parser("plot", help="a picture of the lifetimes measured on a mount")
+    plotted = commands.add_parser("plot", help="draw the lifetimes measured on a mount")
     source = plotted.add_mutually_exclusive_group(required=True)
     source.add_argument("mountpoint", nargs="?", metavar="MOUNT", help="a mounted streamfs")
     source.add_argument("--socket", type=Path, help="the control socket of a mounted streamfs")
@@ -172,7 +172,7 @@ def _is_for_lab(args: argparse.Namespace) -> bool:
 
 
 def _run_lab(command: str, words: list[str]) -> int:
-    """Run a command of streamfs-lab, which classifierd has until the next release."""
+    """Pass a deprecated command on to streamfs-lab; the next release removes it."""
     say = sys.stderr.write
     say(f"{_program()}: {command} of a trace is deprecated; use streamfs-lab {command}\n")
     try:

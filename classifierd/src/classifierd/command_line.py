@@ -14,15 +14,15 @@ from typing import TextIO
 from classifierd import config as configuration
 from classifierd.errors import sentence
 
-# As base/exit_codes.h.
+# The same values as in base/exit_codes.h.
 EXIT_USAGE, EXIT_NO_DEVICE, EXIT_IO, EXIT_BUSY = 64, 66, 70, 75
 
-# As base/wire/control.h.
+# The same value as in base/wire/control.h.
 JSON_SCHEMA = 1
 
 log = logging.getLogger(__name__)
 
-# From which level of logging's on each of syslog's is.
+# (lowest level of `logging`, its level in syslog), the highest first.
 _JOURNAL_LEVELS = (
     (logging.CRITICAL, 2),
     (logging.ERROR, 3),
@@ -69,7 +69,7 @@ def config_of(args: argparse.Namespace) -> configuration.Config:
 
 
 class _WithLevels(logging.Formatter):
-    """Lines that the journal files under their level, as sd-daemon(3) says."""
+    """Puts the syslog level before each line, so that the journal files it (sd-daemon(3))."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One prefix a line."""
@@ -78,7 +78,7 @@ class _WithLevels(logging.Formatter):
 
 
 def _is_journal(stream: TextIO) -> bool:
-    """Whether the journal reads this stream; systemd says which it does."""
+    """Whether this stream goes to the journal, which systemd names in JOURNAL_STREAM."""
     try:
         found = os.fstat(stream.fileno())
     except (OSError, ValueError):

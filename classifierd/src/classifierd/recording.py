@@ -87,7 +87,7 @@ def read(path: Path) -> Recording | None:
 
 
 def _said(path: Path) -> tuple[dict[tuple[str, str], int], Disk]:
-    """What the comments behind the header say."""
+    """The vStreams by (extension, directory), and the disk, from the comments after the header."""
     names, held = dict[tuple[str, str], int](), list[tuple[int, int]]()
     capacity, used = 0, 0
     with path.open() as file:

@@ -95,7 +95,7 @@ def read(path: Path) -> tuple[Records, list[VStream]]:
 
 
 def _pages(found: npt.NDArray[np.void], trim: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """The first page of each row, i64[rows], and how many there are, 0 for a trim of less."""
+    """Each row's first page and number of pages, both i64[rows]; 0 for a trim of less than one."""
     begin = found["offset"].astype(np.int64)
     end = begin + found["length"].astype(np.int64)
     first = np.where(trim, -(-begin // BLOCK_BYTES), begin // BLOCK_BYTES)

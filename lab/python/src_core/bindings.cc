@@ -31,18 +31,20 @@ using wire::bytes_of;
 using wire::records_of;
 using wire::span_of;
 
-// u64[n, 2]: the page write, the stream.
+// Parses releases, u64[n, 2]: the number of a page write, and a stream.
 std::vector<Release> releases_of(const Array<uint64_t>& rows) {
-  if (rows.size() % 2 != 0) throw std::invalid_argument("releases: pairs are needed");
+  if (rows.size() % 2 != 0)
+    throw std::invalid_argument("releases: each row must be a page write and a stream");
   std::vector<Release> out;
   for (const uint64_t* row = rows.data(); row != rows.data() + rows.size(); row += 2) {
-    if (row[1] > UINT8_MAX) throw std::invalid_argument("a release of what is no stream");
+    if (row[1] > UINT8_MAX)
+      throw std::invalid_argument("releases: a stream number is out of range");
     out.push_back({row[0], static_cast<uint8_t>(row[1])});
   }
   return out;
 }
 
-// A row for each page written, of what VIEW_FIELDS names.
+// Returns a row of VIEW_FIELDS for each page written.
 py::array_t<float> feed_views(Views& views, const py::array& records) {
   const std::vector<ViewRow> rows = views.feed(records_of(records));
   py::array_t<float> out({rows.size(), kViewFields.size()});
@@ -53,15 +55,15 @@ py::array_t<float> feed_views(Views& views, const py::array& records) {
 using Tokens = learning::Tokens<learning::kHistoryTokens>;
 using Logistic = learning::Logistic<learning::kHistoryTokens>;
 
-// A row of tokens a write. Throws std::invalid_argument for rows of another width, or what is no
-// token.
+// Parses a row of tokens for each write. Throws std::invalid_argument for rows of another width and
+// for a token that is too large.
 std::vector<Tokens> tokens_in(const Array<uint32_t>& tokens) {
   if (tokens.ndim() != 2 || tokens.shape(1) != learning::kHistoryTokens) {
-    throw std::invalid_argument("so many tokens a write as TOKENS says are needed");
+    throw std::invalid_argument("a row of TOKENS tokens for each write is needed");
   }
   const std::span<const uint32_t> flat(tokens.data(), static_cast<size_t>(tokens.size()));
   if (std::ranges::any_of(flat, [](uint32_t token) { return token >= learning::kTokenValues; })) {
-    throw std::invalid_argument("what is no token: it is too large");
+    throw std::invalid_argument("a number is no token: it is too large");
   }
   std::vector<Tokens> out(flat.size() / learning::kHistoryTokens);
   for (size_t i = 0; i < flat.size(); ++i) {
@@ -76,7 +78,7 @@ void train_logistic(Logistic& model, uint32_t landmark, const Array<uint32_t>& t
   const auto writes = tokens_in(tokens);
   const auto labels = span_of(lived);
   if (landmark >= learning::kLandmarks || labels.size() != writes.size()) {
-    throw std::invalid_argument("a landmark that is one, and a label for each write, are needed");
+    throw std::invalid_argument("a landmark that exists, and a label for each write, are needed");
   }
   for (size_t i = 0; i < writes.size(); ++i) model.train(landmark, writes[i], labels[i] != 0);
 }

@@ -15,7 +15,8 @@ struct Generated {
   bool starts_full = false;  // by its source or by custom, every page was written once before
 };
 
-// `pages` are live, about, `writes` written; the vStreams are the workload's own labels.
+// Generates `writes` page writes over about `pages` live pages, labelled with the workload's own
+// vStreams.
 // Throws std::invalid_argument for an unknown name (with the known ones) or impossible sizes.
 Generated generated(const std::string& name, uint32_t pages, uint64_t writes, uint64_t seed);
 

@@ -14,7 +14,7 @@
 
 namespace streamfs::lab::python {
 
-// From the page write of this number on, nothing more is written to the stream for long.
+// The stream gets no more data for a long time, from the page write of this number on.
 struct Release {
   uint64_t write = 0;
   uint8_t stream = 0;

@@ -33,10 +33,10 @@ double waf_of(std::span<const wire::TelemetryRecord> records, const std::string&
               uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings,
               std::span<const Release> releases) {
   if (placement.starts_with("tags") && tags.size() != pages_written(records)) {
-    throw std::invalid_argument("as many tags as pages written are needed");
+    throw std::invalid_argument("tags: one is needed for each page written");
   }
   if (std::ranges::any_of(releases, [&](const Release& each) { return each.stream >= streams; })) {
-    throw std::invalid_argument("a release of what is no stream");
+    throw std::invalid_argument("releases: a stream number is out of range");
   }
   lab::ReplayOptions options;
   options.placement = placement;

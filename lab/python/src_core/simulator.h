@@ -20,11 +20,11 @@ struct DeviceSettings {
       "same";  // where the device puts copies of what a host tagged (ssd/geometry.h)
 };
 
-// Write amplification by `placement`, one of placement_names(); "tags" takes `tags`, one pStream a
-// page written. `streams` 0 is the policy's own number. `gc_mode` is for tags and for what only
-// hosts can run; the others say themselves where copies go.
-// `releases` of pStreams go with tags. Throws std::invalid_argument for unknown names, for tags
-// that are too few and for releases of what is no stream.
+// Returns the write amplification of `placement`, one of placement_names(). "tags" reads `tags`,
+// one pStream for each page written, and `releases`. `streams` 0 is the policy's own number.
+// `gc_mode` applies to "tags" and to host-only policies; the others choose where copies go.
+// Throws std::invalid_argument for an unknown name, too few tags, or a release of a number that is
+// no stream.
 double waf_of(std::span<const wire::TelemetryRecord> records, const std::string& placement,
               uint32_t streams, std::span<const uint8_t> tags, const DeviceSettings& settings,
               std::span<const Release> releases = {});

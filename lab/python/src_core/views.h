@@ -1,5 +1,6 @@
-// What was known of each page written at the moment it came (learning/write_view.h), as numbers:
-// what rivals of the logistic model learn from. Thread safety: none. Crash: nothing persistent.
+// The features of each page write at its arrival (learning/write_view.h), as numbers. The rivals of
+// the logistic model learn from them.
+// Thread safety: none. After a crash: memory only.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 
 namespace streamfs::lab::python {
 
-// By column; the page's address in MiB. What a life table expects is not among them.
+// The columns. "mib" is the page's address in MiB. The life table's expectation is left out.
 inline constexpr std::array kViewFields = {
     "mib",       "vstream",   "length",     "offset",   "tail",        "run",        "overlap",
     "overlaps",  "age",       "last",       "before",   "trim_length", "alive",      "left_age",
@@ -24,7 +25,7 @@ class Views {
  public:
   Views(uint64_t device_pages, uint64_t live_pages) : model_(device_pages, live_pages) {}
 
-  // A row for each page written, in order. Unbelievable records are left out.
+  // Returns a row for each page written, in order. Records that fail believable() are left out.
   std::vector<ViewRow> feed(std::span<const wire::TelemetryRecord> records);
 
  private:

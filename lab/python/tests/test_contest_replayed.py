@@ -18,7 +18,7 @@ LIVE = 16_384
 
 
 def bare(name: str, pages: int, live: int = LIVE) -> Records:
-    """One of ssd-sim's workloads as requests of which nobody said anything."""
+    """One of ssd-sim's workloads as requests without labels."""
     data, starts_full = _lab.generated(name, live, pages, 1)
     raw = from_bytes(data).copy()
     raw["vstream"] = 0
@@ -34,7 +34,7 @@ def test_nosep_serves_in_the_last_pstream_until_something_is_copied() -> None:
 
 
 def test_what_a_device_that_is_not_full_will_cost_is_known_before() -> None:
-    """Half of it lives, so nothing is copied; when all does, who is to serve is decided."""
+    """While half of it lives, nothing is copied; once all of it lives, a candidate is chosen."""
     served = [
         serving
         for _, serving, _ in Contest(2 * LIVE, Device(2 * LIVE, 8)).run(
@@ -53,7 +53,7 @@ def test_the_life_table_begins_where_contexts_tell_writes_apart() -> None:
 
 @pytest.mark.parametrize("name", ["rocksdb-levels", "sequential", "fio4"])
 def test_what_is_learned_is_never_worse_than_no_separation(name: str) -> None:
-    # Going over has a price, and some of these decide late: it must have the time to be repaid.
+    # A switch costs copies, and some workloads switch late, so the run must be long enough.
     pages = 10 * LIVE
     raw = WORKLOADS[name](pages, 1, LIVE)[0] if name in WORKLOADS else bare(name, pages)
     workload = workload_of(raw, [VStream(0)], 8)

@@ -16,7 +16,7 @@ LIVE = 65_536
 
 
 def hot_and_cold(pages: int, seed: int) -> tuple[Records, list[np.ndarray]]:
-    """Two programs; tags that keep them apart, that do not, and that mean nothing."""
+    """Records of two programs, and three taggings: by program, all in one stream, random."""
     raw, _ = WORKLOADS["hot-cold"](pages, seed, LIVE)
     records = telemetry(raw)
     apart = np.repeat(records["vstream"] - 1, records["pages"]).astype(np.uint8)
@@ -25,7 +25,7 @@ def hot_and_cold(pages: int, seed: int) -> tuple[Records, list[np.ndarray]]:
 
 
 def whole_spare(live_pages: int, block_pages: int = 256) -> float:
-    """What the simulator has at 7 %, its reserve counted."""
+    """The simulator's spare at 7 %, its reserve included, as a share of the live pages."""
     return 0.07 + _core.RESERVE_BLOCKS * block_pages / live_pages
 
 
@@ -58,7 +58,7 @@ def test_a_shadow_of_all_chunks_copies_what_the_device_would(gc_mode: str) -> No
     ],
 )
 def test_a_sampled_shadow_copies_what_the_device_would(name: str, live: int, one_in: int) -> None:
-    """Without separation, and apart by vStream or by the age of what is overwritten."""
+    """Two taggings: one stream, and by vStream or by the age of the overwritten data."""
     raw = (
         WORKLOADS[name](5 * live, 1, live)[0]
         if name in WORKLOADS
@@ -108,7 +108,7 @@ def test_a_device_wholly_followed_counts_as_the_simulator_does() -> None:
     pages = np.where(records["kind"] == KIND_TRIM, 0, records["pages"]).astype(np.int64)
     tags = np.repeat(records["pstream"], pages).astype(np.uint8)
     peak, capacity = _core.PageTrace(records).peak_live, fitting(records)
-    # The simulator's device is as large as what is live, and has twelve blocks besides.
+    # The simulator's device holds the peak of live pages, 7 % spare and twelve blocks.
     spare = (1.07 * peak + 12 * 256) / capacity - 1
     off, placed = counts(records, capacity, 1, 1, spare)
     want = _lab.waf(records, "tags", 4, tags, warmup=0.0, gc_mode="own")

@@ -65,7 +65,7 @@ TEST(PathWeights, ABytePerWeightPredictsAsTheModelDoes) {
   EXPECT_GT(moved, 20 * error) << "the test shows nothing if the model learned nothing";
 }
 
-// Two vStreams take turns. Their pages die after a 64th and after half of what is live.
+// Two vStreams take turns. Their pages die after 1/64 and 1/2 of the live pages are written.
 TEST(PathModel, TellsVStreamsApart) {
   PathModel model(2 * kLivePages, kLivePages);
   std::array<double, 2> sum{};

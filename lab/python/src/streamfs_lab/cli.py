@@ -10,7 +10,7 @@ import os
 from importlib import metadata
 from pathlib import Path
 
-# As in classifierd: threads that wait take more than work.
+# One OpenMP thread, as in classifierd: waiting threads cost more time than they save.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
@@ -46,7 +46,7 @@ from streamfs_lab.replay import (
 from streamfs_lab.tagged import write_tagged
 from streamfs_lab.workloads import WORKLOADS
 
-_BLOCKS_MIN = 16  # of a simulated device: of fewer the reserve would be most
+_BLOCKS_MIN = 16  # of a simulated device; with fewer, the reserve would be most of it
 
 log = logging.getLogger("streamfs_lab")
 
@@ -73,9 +73,9 @@ def _declare_replay(commands: argparse._SubParsersAction[Parser]) -> argparse.Ar
         type=lambda text: [name for name in text.split(",") if name],
         default=[],
         metavar="A,B",
-        help=f"beside nosep, learned and the oracles: {', '.join(POLICIES)} (default: all these), "
-        f"or scikit-learn's in their place, an oracle of means, ours where copies are looked at "
-        f"again: {', '.join(ON_DEMAND)}",
+        help=f"run these beside nosep, learned and the oracles: {', '.join(POLICIES)} (default: "
+        f"all); by name only: scikit-learn's estimators, an oracle of mean lifetimes, and learned "
+        f"with copies placed anew: {', '.join(ON_DEMAND)}",
     )
     play.add_argument(
         "--spare", type=_positive, default=0.07, help="effective spare (default 0.07)"
@@ -91,13 +91,14 @@ def _declare_replay(commands: argparse._SubParsersAction[Parser]) -> argparse.Ar
         "--gc",
         choices=("same", "own", "shared"),
         default="same",
-        help="copies of tagged pages go to their class, to an own block a class, to one of all",
+        help="put copies of tagged pages into: same, the block of their class; own, a copy block "
+        "for each class; shared, one copy block (default same)",
     )
     play.add_argument(
         "--vstreams",
         type=Path,
         metavar="FILE",
-        help="what streamctl streams --json said where the trace was recorded; of a trace only",
+        help="output of streamctl streams --json from where the trace was recorded; traces only",
     )
     play.add_argument("--no-hints", action="store_true", help="forget the trace's vStreams")
     play.add_argument(
@@ -105,10 +106,18 @@ def _declare_replay(commands: argparse._SubParsersAction[Parser]) -> argparse.Ar
     )
     play.add_argument("--prefill", action="store_true", help="write the footprint once before")
     play.add_argument(
-        "--pages", type=between(1, 1 << 28), default=2_000_000, help="of a generated workload"
+        "--pages",
+        type=between(1, 1 << 28),
+        default=2_000_000,
+        metavar="N",
+        help="4 KiB pages that a generated workload writes (default 2000000)",
     )
     play.add_argument(
-        "--live", type=between(4096, 1 << 26), default=262_144, help="its live pages, about"
+        "--live",
+        type=between(4096, 1 << 26),
+        default=262_144,
+        metavar="N",
+        help="4 KiB pages that it keeps live, about (default 262144)",
     )
     play.add_argument("--seed", type=int, default=1)
     return play
@@ -138,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 class _MisplacedError(ValueError):
-    """An option that the source of the writes has no use for."""
+    """An option that does not apply to this source of writes."""
 
 
 def _source(args: argparse.Namespace) -> tuple[Records, list[VStream]]:
@@ -158,7 +167,7 @@ def _source(args: argparse.Namespace) -> tuple[Records, list[VStream]]:
 
 
 def _without_hints(raw: Records, vstreams: list[VStream]) -> tuple[Records, list[VStream]]:
-    """The same writes, of which nobody said anything."""
+    """The writes without labels: all in vStream 0."""
     del vstreams
     unlabelled = raw.copy()
     unlabelled["vstream"] = 0

@@ -1,8 +1,8 @@
-"""What _core learns with, as scikit-learn's estimators: the life table and the logistic model.
+"""The daemon's life table and logistic model as scikit-learn estimators.
 
 Rows are writes: numbers that are rounded and taken as categories. Targets are log2 lifetimes in
-pages written. The daemon and replay feed _core's own classes, which see records; these are for
-comparing what they do with everything else that has fit() and predict().
+pages written. The daemon and the replay use _core's classes, which take records; these serve
+comparisons with other estimators.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _hashed(columns: Rows, seed: int) -> npt.NDArray[np.uint64]:
 
 
 class _Lifetimes(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """What both have in common: how rows and targets are checked."""
+    """Common to both: how rows and targets are checked."""
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, **more: Any) -> _Lifetimes:
         """Learn anew from rows [n, columns] and log2 lifetimes [n]; see partial_fit."""
@@ -53,9 +53,9 @@ class _Lifetimes(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight: npt.ArrayLike | None = None,
         alive: npt.ArrayLike | None = None,
     ) -> _Lifetimes:
-        """Learn from more. Where `alive` [n] is true, y is the age so far of what lives on.
+        """Learn from more rows. Where `alive` [n] is true, y is the log2 age of a live page.
 
-        Raises ValueError for what is not finite, or has other columns than before.
+        Raises ValueError if a value is not finite or the number of columns differs.
         """
         first = not hasattr(self, "n_features_in_")
         rows, lives = validate_data(self, X, y, reset=first, y_numeric=True)
@@ -113,7 +113,9 @@ class LifeTableRegressor(_Lifetimes):
         np.add.at(ended, (alive.astype(np.int64), np.searchsorted(cells, here), bins), weight)
         deaths, left = ended
         passed = ended[:, :, ::-1].cumsum(axis=2)[:, :, ::-1].sum(axis=0)
-        entered = passed - left  # Of the last age of those alive is not known how it ends.
+        entered = (
+            passed - left
+        )  # The last age bin of a live page is left out: its end is not known.
         if len(old):
             at = np.searchsorted(cells, old)
             deaths[at] += self.decay * self.deaths_
@@ -137,8 +139,9 @@ class LifeTableRegressor(_Lifetimes):
 class LogisticRegressor(_Lifetimes):
     """Log2 lifetime to be expected, by _core's online hashed logistic model of landmarks.
 
-    Tokens are the columns, alone and by pairs while there is room. The order is to be trusted
-    rather than the distance (learning/logistic.h). Cannot be pickled: its weights live in C++.
+    Tokens are the columns, alone and by pairs while there is room. The order of
+    predictions is reliable, their distances are not (learning/logistic.h). Cannot be pickled: its
+    weights live in C++.
     """
 
     def __init__(self, live_pages: int = 1 << 16, passes: int = 1) -> None:
@@ -161,7 +164,7 @@ class LogisticRegressor(_Lifetimes):
             ages = _core.Predictor(1, self.live_pages, [1]).landmarks
             self.landmarks_ = np.log2(np.array(ages, np.float64))
         tokens = self._tokens(rows)
-        # A weight is so many times the same write.
+        # A write of weight w is trained w times.
         times = np.rint(weight).astype(np.int64)
         for _ in range(self.passes):
             for j, age in enumerate(self.landmarks_):
@@ -170,7 +173,7 @@ class LogisticRegressor(_Lifetimes):
                 self.model_.train(j, tokens[told], (y[told] >= age).astype(np.uint8))
 
     def predict(self, X: npt.ArrayLike) -> Floats:
-        """Return log2 lifetimes [n]: what is lived to of each step between landmarks."""
+        """Return log2 lifetimes [n]: steps between landmarks times the chance to outlive each."""
         tokens = self._tokens(self._rows(X))
         scores = self.model_.score(tokens).astype(np.float64)
         lives = np.minimum.accumulate(1 / (1 + np.exp(-scores)), axis=1)

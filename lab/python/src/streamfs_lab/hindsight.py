@@ -1,9 +1,9 @@
-"""How far averages take a placement: an oracle that knows lifetimes in the mean, and no death.
+"""An oracle that knows mean lifetimes but no single death: the limit of predicting by averages.
 
-Of each page, place in its request and age of what it overwrites it knows how long such writes live
-on average, those to come included. What it leaves to the true oracle is the luck of single writes,
-which no prediction from where and how a page is written can know. It is no strict bound: a model
-may also see what happens around a page at the moment.
+It knows how long writes of one kind live on average, future writes included. A kind is the page,
+its place in the request and the age of the overwritten data. The true oracle also knows the
+deviation of each write, which no prediction from place and shape can. The limit is not strict: a
+model may also see recent writes around a page.
 """
 
 from __future__ import annotations

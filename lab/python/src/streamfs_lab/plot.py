@@ -1,8 +1,9 @@
 """Pictures of what was learned: lifetimes by class, and how far predictions can be believed.
 
-What is computed is plain arrays, for tests; only the drawing needs matplotlib, imported there.
-Lifetimes are in pages written in between. Nothing knows how long what lives at the end would have
-lived, so of an age only those pages count that were written that long before the end.
+Results are plain arrays, so that tests need no matplotlib; only draw_learned() imports it.
+Lifetimes are in pages written in between. The lifetime of a page that is alive at the end is
+unknown. At each age, therefore, only pages count that were written at least that long before the
+end.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _IMMORTAL = np.uint64(2**64 - 1)
-_SCORE_CLASSES = 64  # of the logistic model, whose order is its score
+_SCORE_CLASSES = 64  # of the logistic model; a page's class number is its score
 _QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _WARMUP = 0.3  # of the pages, as in a replay
-_PAGES_MIN = 50  # fewer in a point say nothing
+_PAGES_MIN = 50  # a point of fewer pages is not drawn
 
 
 @dataclass(frozen=True)
 class Learned:
-    """Of each page written past the warm-up: what became of it and what was said before."""
+    """The fate of each page written after the warm-up, and the predictions made for it."""
 
     age: Ints  # pages written until its death, or until the end
     watched: Ints  # pages written from its write to the end
@@ -107,7 +108,7 @@ def aucs(found: Learned, model: str) -> Floats:
 def calibration(found: Learned, landmark: int) -> tuple[Floats, Floats]:
     """(share said, share seen) of pages that reach a landmark, by what the life table expected.
 
-    Said is what an even rate of death makes of the expected lifetime: exp(-landmark / expected).
+    The share said assumes a constant death rate: exp(-landmark / expected).
     """
     sure = decided(found, landmark) & ~np.isnan(found.table_log2)
     said, seen = [], []
@@ -120,7 +121,7 @@ def calibration(found: Learned, landmark: int) -> tuple[Floats, Floats]:
 
 
 def quantiles(found: Learned) -> dict[int, Floats]:
-    """By class: quantiles of its pages' log2 lifetimes, [5]; what lives on counts as it is old."""
+    """By class: quantiles of log2 lifetimes, [5]. A page alive at the end counts with its age."""
     out = {}
     for cls in np.unique(found.cls):
         ages = found.age[found.cls == cls]

@@ -21,16 +21,16 @@ from classifierd.records import CHUNK_PAGES, KIND_TRIM, Records, pages_one_by_on
 Tags = npt.NDArray[np.uint8]
 Releases = npt.NDArray[np.uint64]  # [n, 2]: from this page write on, this pStream is used no more
 
-# The simulator's, beside ours. The first learn from copies, so they run inside the device.
+# The simulator's policies. The ones that learn from copies run inside the device.
 IN_DEVICE = ("sepgc", "sepbit", "dac")
 HOST_ONLY = ("autostream-sfr", "autostream-mq", "warcip")
-# Ours: two of the candidates alone, and the source's own idea.
+# Policies that tag: two candidates by themselves, and the source's own idea.
 TAGGED = ("life-table", "logistic", "chunk-kmeans")
 
 
 @dataclass
 class Workload:
-    """Records as the filesystem reports them, and what is known before the first of them."""
+    """Records as the filesystem reports them, and the facts known before the first record."""
 
     records: Records
     vstreams: list[VStream]
@@ -45,7 +45,7 @@ class Workload:
 
     @property
     def epoch_pages(self) -> int:
-        """Addresses may be sparse: the epoch goes by what is live."""
+        """The epoch's length. It depends on the live pages, because addresses may be sparse."""
         return self.settings.epoch_pages or epoch_pages_for(self.live_pages)
 
     @property
@@ -55,7 +55,7 @@ class Workload:
 
 
 def chunk_kmeans(workload: Workload) -> Tags:
-    """By how what lies in a page's chunk dies: the source's own idea."""
+    """Tag each page by how the data in its chunk dies: K-means, the source's own idea."""
     counter = _core.ChunkCounter(4.0 * workload.epoch_pages)
     clusters = ChunkClusters(workload.pstreams)
     known, labels = np.zeros(0, np.uint64), np.zeros(0, np.int32)
@@ -74,7 +74,7 @@ def chunk_kmeans(workload: Workload) -> Tags:
 def _labels_of(
     chunk: npt.NDArray[np.uint64], known: npt.NDArray[np.uint64], labels: npt.NDArray[np.int32]
 ) -> Tags:
-    """The class of each chunk; of one not met yet, the first."""
+    """The class of each chunk; a chunk not met yet has the first class."""
     if len(known) == 0:
         return np.zeros(len(chunk), np.uint8)
     at = np.minimum(np.searchsorted(known, chunk), len(known) - 1)
@@ -94,7 +94,7 @@ def epochs(records: Records, pages: int) -> list[Records]:
 class Learned:
     """What streamfs does, and each of its candidates alone."""
 
-    # Of each candidate, and of what came of them ("learned"); u8[pages written].
+    # By candidate, and "learned" for the result of the contest; u8[pages written].
     tags: dict[str, Tags]
     releases: dict[str, Releases]
     served: dict[str, int]  # epochs
@@ -109,9 +109,9 @@ def learned(
 ) -> Learned:
     """What streamfs does: candidates in competition (contest.py).
 
-    As on a mount the life table begins where contexts tell writes apart; where all are of one kind
-    it has little to go by at first, and no separation begins. The simulator has its reserve beside
-    `spare`; a filesystem is told of both as one.
+    As on a mount, the life table serves first if the workload has several vStreams. If it has one,
+    the table knows too little at first, and "nosep" serves. The simulator's reserve comes on top of
+    `spare`, so the contest gets the sum of both.
     """
     live = max(workload.live_pages, 1)
     whole = spare + _core.RESERVE_BLOCKS * block_pages / live

@@ -1,4 +1,4 @@
-"""Replay of a trace through every placement, strictly causally, and what each would have cost.
+"""Replays a trace under every placement, strictly causally, and measures the WAF of each.
 
 The device is the simulator's page-mapped FTL (ssd-sim's): greedy victims. Tags are the
 host's, except for policies that learn from copies. Every figure is at the stated effective spare
@@ -34,8 +34,9 @@ from streamfs_lab.rivals import RIVALS, rival
 
 ORACLES = ("oracle", "oracle-host")
 POLICIES = ("nosep", *IN_DEVICE, *HOST_ONLY, *TAGGED, "learned", *ORACLES)
-# Only when asked for by name: RIVALS are fitted anew every epoch; one knows the future, in the mean
-# (hindsight.py); the last is ours in a device that looks again at what it copies.
+# Policies that run only if named. RIVALS are slow: each is fitted anew every epoch. MEAN knows
+# future lifetimes, but only their means (hindsight.py). REVIEWED is "learned" in a device that
+# chooses the stream of each copy anew.
 MEAN, REVIEWED = "oracle-mean", "learned-in-device"
 ON_DEMAND = (*RIVALS, MEAN, REVIEWED)
 _ALWAYS = ("nosep", "learned", *ORACLES)
@@ -49,12 +50,12 @@ class Device:
     block_pages: int = 256
     warmup: float = 0.3
     victim: str = "greedy"
-    gc_mode: str = "same"  # where it puts copies of what the host tagged: same, own, shared
+    gc_mode: str = "same"  # where the device puts copies of tagged pages: same, own, shared
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """WAF of each policy; a gap is measured to the best oracle, of either kind and any edges."""
+    """WAF of each policy. The gap is measured to the best run of either oracle, of any edges."""
 
     waf: dict[str, float]
     pages_written: int
@@ -77,7 +78,7 @@ class Outcome:
 
 
 def prefilled(records: Records) -> Records:
-    """The same with its footprint written once, in order, before: as the field measures traces."""
+    """The records after one sequential write of their footprint, as the field measures traces."""
     writes = records[records["kind"] != KIND_TRIM]
     if len(writes) == 0:
         return records
@@ -120,7 +121,7 @@ def waf_of(
 ) -> float:
     """Write amplification by a policy of the simulator, or by tags and releases of pStreams.
 
-    `tagged`: the simulator's policy that goes by tags.
+    `tagged`: the simulator's policy that reads the tags.
     """
     streams = 0 if policy in (*IN_DEVICE, *HOST_ONLY) else workload.pstreams
     return _lab.waf(

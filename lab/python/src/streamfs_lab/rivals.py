@@ -1,8 +1,8 @@
-"""scikit-learn's estimators in the place of ours: what they would make of the same writes.
+"""scikit-learn's estimators as placements of the same writes.
 
-Each sees of a write what the logistic model sees (_lab.Views), is fitted at an epoch's end on what
-is known by then, and tags the next epoch: strictly causal. Lifetimes are known of what was written
-a horizon ago, dead or not, so none is missing from those that live long.
+Each estimator gets the features of the logistic model (_lab.Views). It is fitted at the end of an
+epoch on writes of the past, and tags the next epoch: strictly causal. It is fitted only on pages
+written at least a horizon ago, dead or not, so that long-lived pages are not under-represented.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from streamfs_lab.policies import Tags, Workload, epochs
 
 Rows = npt.NDArray[np.float32]
 
-# Fitted on no more writes than this, evenly drawn.
+# Upper bound on the writes of one fit, drawn evenly.
 _WRITES_MAX = 20_000
 
 
 class Predicts(Protocol):
-    """What rows of writes are turned into classes with."""
+    """An estimator that turns rows of writes into classes."""
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return a class or a lifetime a row."""
 
 
-# From rows, their lifetimes on squash()'s axis and the number of classes.
+# fit(rows, lifetimes on squash()'s axis, number of classes) returns an estimator.
 Fit = Callable[[Rows, Floats, int], Predicts]
 
 
@@ -81,7 +81,7 @@ class _Constant:
 
 
 class _Whole:
-    """Of numbers only the whole part counts: they are categories."""
+    """Cuts numbers to integers, because they are categories."""
 
     def __init__(self, model: Predicts) -> None:
         self._model = model
@@ -100,15 +100,15 @@ class _Past:
         self._written = 0
 
     def add(self, rows: Rows) -> None:
-        """Take what was written next."""
+        """Add the next writes."""
         self._rows.append(rows[-self._written % self._one_in :: self._one_in])
         self._written += len(rows)
 
     def known(self, lifetimes: npt.NDArray[np.uint64]) -> tuple[Rows, Floats]:
         """Return rows and log2 lifetimes, of pages that were written a horizon ago.
 
-        `lifetimes` are of the whole trace: of what outlives the horizon no more is said than that,
-        so nothing after now has a say.
+        `lifetimes` covers the whole trace. Lifetimes are cut off at the horizon, so no event after
+        the current write changes the result.
         """
         horizon = min(self._written // 2, self._horizon_max)
         rows = np.concatenate(self._rows)
@@ -119,7 +119,7 @@ class _Past:
 
 
 def tags_by(workload: Workload, fit: Fit) -> Tags:
-    """Return the class of each page written, by what was fitted on the epochs before its own."""
+    """Return the class of each page written, by an estimator fitted on earlier epochs."""
     views = _lab.Views(workload.end, workload.live_pages)
     lifetimes = _core.PageTrace(workload.records).lifetimes()
     past, model = _Past(workload.live_pages), None
