@@ -62,15 +62,14 @@ class ReadMostly {
     }
   }
   // Waits until no reader uses the version that is not current, calls fill(T&) with it and makes it
-  // current. fill() finds what an earlier call left there.
+  // current if fill() returns true. fill() finds what an earlier call left there.
   template <typename Fill>
   void replace(const Fill& fill) {
     const uint32_t current = current_.load(std::memory_order_relaxed);
     const uint32_t idle = current == 0 ? 1 : 0;
     while (in_use(idle)) std::this_thread::sleep_for(std::chrono::microseconds(50));
     if (versions_[idle] == nullptr) versions_[idle] = std::make_unique<T>();
-    fill(*versions_[idle]);
-    current_.store(idle, std::memory_order_seq_cst);
+    if (fill(*versions_[idle])) current_.store(idle, std::memory_order_seq_cst);
   }
 
  private:

@@ -34,12 +34,8 @@ uint32_t Classes::bin_of(float lifetime) const {
   return static_cast<uint32_t>(std::clamp(at, 0.0F, static_cast<float>(kBins - 1)));
 }
 
-// What is written together mostly dies together, and a doubt that falls now to one side and now to
-// the other would strew it over the device: pages of a request stay where the first of them went
-// unless there is reason.
 uint32_t Classes::place(float lifetime, bool follows) {
-  uint32_t cls = of(lifetime);
-  if (follows && of(lifetime - kDoubt) <= last_ && last_ <= of(lifetime + kDoubt)) cls = last_;
+  const uint32_t cls = follows ? class_after(last_, lifetime, edges_) : of(lifetime);
   last_ = cls;
   ++volume_[bin_of(lifetime)];
   if (--left_ == 0) {

@@ -6,11 +6,30 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "learning/landmarks.h"
 
 namespace streamfs::learning {
+
+// How far a lifetime is uncertain, on its axis.
+inline constexpr float kLifetimeDoubt = 1;
+
+// Returns the class of a lifetime: the number of `edges`, ascending, that it reaches.
+inline uint32_t class_of(float lifetime, std::span<const float> edges) {
+  uint32_t cls = 0;
+  while (cls < edges.size() && lifetime >= edges[cls]) ++cls;
+  return cls;
+}
+// Returns the class of a page that follows one of class `before` in its request. Data written
+// together mostly dies together: the page keeps that class unless its lifetime lies more than
+// kLifetimeDoubt outside.
+inline uint32_t class_after(uint32_t before, float lifetime, std::span<const float> edges) {
+  const bool near = class_of(lifetime - kLifetimeDoubt, edges) <= before &&
+                    before <= class_of(lifetime + kLifetimeDoubt, edges);
+  return near ? before : class_of(lifetime, edges);
+}
 
 class Classes {
  public:
@@ -22,22 +41,16 @@ class Classes {
 
   uint32_t count() const { return static_cast<uint32_t>(edges_.size()) + 1; }
   // Returns the class of a page that is written, counts the page, and cuts again at the end of an
-  // epoch. `follows`: the page placed last belongs to the same request; the page keeps that page's
-  // class unless its lifetime lies more than kDoubt outside it.
+  // epoch. `follows`: the page placed last belongs to the same request (class_after()).
   uint32_t place(float lifetime, bool follows);
   // Returns the class of a lifetime. Changes nothing.
-  uint32_t of(float lifetime) const {
-    uint32_t cls = 0;
-    while (cls < edges_.size() && lifetime >= edges_[cls]) ++cls;
-    return cls;
-  }
+  uint32_t of(float lifetime) const { return class_of(lifetime, edges_); }
   // Returns the lower bound of each class but the first, ascending.
   const std::vector<float>& edges() const { return edges_; }
 
  private:
   static constexpr uint32_t kBins = 128;
   static constexpr uint64_t kFirstEpoch = 1024;  // pages; epochs double up to epoch_pages_
-  static constexpr float kDoubt = 1;             // uncertainty of a lifetime, on its axis
   uint32_t bin_of(float lifetime) const;
   void cut();
   std::vector<float> best() const;

@@ -29,7 +29,7 @@ PathModel::PathModel(uint64_t device_pages, uint64_t live_pages, size_t history_
       trainer_(landmarks_),
       snapshot_pages_(std::max(live_pages / 16, std::min<uint64_t>(live_pages / 4, 16384))) {
   tokens_ = tokens_of(seen_);
-  lifetime_ = weights_.lifetime(tokens_, landmarks_);
+  lifetime_ = lifetime_of(tokens_, weights_.rows(), landmarks_);
 }
 
 float PathModel::write_page(const Request& request, uint32_t index) {
@@ -44,7 +44,7 @@ float PathModel::write_page(const Request& request, uint32_t index) {
   if (fresh || !view.like(seen_)) {
     seen_ = view;
     tokens_ = tokens_of(view);
-    lifetime_ = weights_.lifetime(tokens_, landmarks_);
+    lifetime_ = lifetime_of(tokens_, weights_.rows(), landmarks_);
   }
   ++clock_;
   PageLife& life = pages_.group_of(page).pages[page % PageHistory::kGroupPages];

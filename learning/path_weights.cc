@@ -13,7 +13,7 @@
 namespace streamfs::learning {
 namespace {
 
-// The logistic function of a sum of weights, in kUnit; beyond the ends it is 0 or 1 to three
+// The logistic function of a sum of weights, in kWeightUnit; beyond the ends it is 0 or 1 to three
 // digits.
 constexpr int32_t kSumMax = 255;
 using Chances = std::array<float, 2 * kSumMax + 1>;
@@ -26,7 +26,7 @@ const Chances& chances() {
   static const Chances table = [] {
     Chances out;
     for (int32_t sum = -kSumMax; sum <= kSumMax; ++sum)
-      out[place_of(sum)] = 1 / (1 + std::exp(-static_cast<float>(sum) * PathWeights::kUnit));
+      out[place_of(sum)] = 1 / (1 + std::exp(-static_cast<float>(sum) * kWeightUnit));
     return out;
   }();
   return table;
@@ -37,16 +37,16 @@ const Chances& chances() {
 PathWeights::PathWeights(const Logistic<kPathTokens>& model) : rows_(kRows) {
   for (uint32_t row = 0; row < kRows; ++row) {
     for (uint32_t j = 0; j < kLandmarks; ++j) {
-      const float units = std::clamp(model.weight(row, j) / kUnit, -127.0F, 127.0F);
+      const float units = std::clamp(model.weight(row, j) / kWeightUnit, -127.0F, 127.0F);
       rows_[row][j] = static_cast<int8_t>(units + (units < 0 ? -0.5F : 0.5F));
     }
   }
 }
 
-float PathWeights::lifetime(const Tokens<kPathTokens>& tokens, const Landmarks& landmarks) const {
+float lifetime_of(const Tokens<kPathTokens>& tokens, WeightRows rows, const Landmarks& landmarks) {
   std::array<int16_t, kLandmarks> sums{};
   for (uint32_t i = 0; i < kPathTokens; ++i) {
-    const Row& row = rows_[row_of<kPathTokens>(i, tokens[i])];
+    const WeightRow& row = rows[row_of<kPathTokens>(i, tokens[i])];
     for (uint32_t j = 0; j < kLandmarks; ++j) sums[j] = static_cast<int16_t>(sums[j] + row[j]);
   }
   const auto& chance = chances();

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -15,23 +14,22 @@
 
 namespace streamfs::learning {
 
+using WeightRow = std::array<int8_t, kLandmarks>;
+using WeightRows = std::span<const WeightRow, kRows>;
+inline constexpr float kWeightUnit = 1.0F / 32;  // weights beyond ±127 units are clamped
+
+// Returns the expected lifetime on the axis of `landmarks`. It takes no lock and allocates nothing.
+float lifetime_of(const Tokens<kPathTokens>& tokens, WeightRows rows, const Landmarks& landmarks);
+
 class PathWeights {
  public:
-  using Row = std::array<int8_t, kLandmarks>;
-  static constexpr float kUnit = 1.0F / 32;  // weights beyond ±127 units are clamped
-  static constexpr size_t kBytes = size_t{kRows} * sizeof(Row);
-
   PathWeights() : rows_(kRows) {}
   explicit PathWeights(const Logistic<kPathTokens>& model);
 
-  // Returns the expected lifetime on the axis of `landmarks`.
-  float lifetime(const Tokens<kPathTokens>& tokens, const Landmarks& landmarks) const;
-
-  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(rows_)); }
-  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(rows_)); }
+  WeightRows rows() const { return WeightRows(rows_); }
 
  private:
-  HugeVector<Row> rows_;
+  HugeVector<WeightRow> rows_;
 };
 
 }  // namespace streamfs::learning

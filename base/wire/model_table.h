@@ -1,22 +1,26 @@
-// The model table: (vStream, shape) → pStream, published by the daemon, read on the write path.
+// The placement model, published by the daemon and evaluated on the write path. It has two parts,
+// and `serves` names the one that places data: a table (vStream, shape) → pStream, or a logistic
+// model whose classes of lifetime have pStreams (learning/placement_model.h).
 //
 // A page's shape is its place in the request and the age of the data it overwrites.
 // Layout of the shared memory (a memfd, sealed against shrinking): ModelHeader, then two
 // ModelBuffers. The daemon fills the buffer that `active` does not name, sets its fields and
 // checksum, then stores `active` = generation with release order; buffer = generation % 2.
-// The filesystem checks magic, version, uuid, size, checksum and every entry < pstream_count,
-// copies the buffer into memory of its own and only then uses it: the write path never reads shared
-// memory. A table that fails any check is refused and logged; the last good one serves on. `kind`
-// names the daemon's model for people and decides nothing; it may be empty.
+// The filesystem copies the buffer into memory of its own, checks it and only then uses it: the
+// write path never reads shared memory. A model that fails any check is refused and logged; the
+// last good one serves on. `kind` names the daemon's model for people and decides nothing; it may
+// be empty.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace streamfs::wire {
 
-inline constexpr uint32_t kModelVersion = 2;
+inline constexpr uint32_t kModelVersion = 3;
 
 // End class: a page's distance from the end of its request (0, 1, or 2 and more); requests of one
 // and of two pages have classes of their own. Age class: 0 if the page overwrites nothing; 1 to 4
@@ -47,17 +51,37 @@ constexpr uint32_t shape_of(uint32_t request_pages, uint32_t offset, uint8_t age
 inline constexpr uint32_t kModelVStreams = 65536;
 inline constexpr uint32_t kModelEntries = kModelVStreams * kShapeStride;
 inline constexpr uint32_t kModelKindBytes = 24;
+inline constexpr uint32_t kModelClasses = 128;    // at most
+inline constexpr uint32_t kModelRows = 1U << 17;  // of weights
+inline constexpr uint32_t kModelLandmarks = 16;   // weights a row
+
+enum class ModelServes : uint32_t { kTable = 0, kLogistic = 1 };
 
 struct ModelBuffer {
   uint64_t generation;
-  uint32_t pstream_count;      // every entry is below this
-  uint32_t checksum;           // CRC32C of entries
+  uint32_t pstream_count;      // every pStream below is less than this
+  uint32_t checksum;           // CRC32C of all bytes from `serves` on
   uint64_t clock_pages;        // device clock up to which the model has learned
   char kind[kModelKindBytes];  // lower-case letters, digits and '-', padded with NULs
-  uint64_t reserved[2];
-  uint8_t entries[kModelEntries];  // [vstream * kShapeStride + shape]
+  ModelServes serves;
+  uint32_t classes;                 // of the logistic model, 1 to kModelClasses
+  uint64_t live_pages;              // for its landmarks (learning/landmarks.h); 1 or more
+  float edges[kModelClasses];       // classes - 1 lower bounds, ascending, on the landmarks' axis
+  uint8_t pstreams[kModelClasses];  // of each class
+  uint8_t entries[kModelEntries];   // the table: [vstream * kShapeStride + shape]
+  // Expected lifetimes, a feature of the logistic model: half_log2 plus one, 0 if unknown
+  // (learning/steps.h). [vstream * kShapeStride + shape]
+  uint8_t expected[kModelEntries];
+  int8_t weights[kModelRows][kModelLandmarks];  // in 32nds
 };
-static_assert(sizeof(ModelBuffer) == 64 + kModelEntries);
+static_assert(sizeof(ModelBuffer) ==
+              64 + 5 * kModelClasses + 2 * kModelEntries + kModelRows * kModelLandmarks);
+static_assert(offsetof(ModelBuffer, serves) == 48);
+
+// Returns the bytes that the checksum covers.
+inline std::span<const std::byte> summed(const ModelBuffer& model) {
+  return std::as_bytes(std::span(&model, 1)).subspan(offsetof(ModelBuffer, serves));
+}
 
 struct ModelHeader {
   uint64_t magic;

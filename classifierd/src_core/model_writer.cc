@@ -2,17 +2,52 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
 #include "base/checksum.h"
+#include "base/result.h"
 #include "base/wire/magic.h"
+#include "base/wire/model_table.h"
+#include "base/wire/telemetry.h"
+#include "classifierd/src_core/predictor.h"
+#include "classifierd/src_core/record_check.h"
+#include "learning/path_model.h"
+#include "learning/path_weights.h"
+#include "learning/placement_model.h"
+#include "learning/request.h"
 
 namespace streamfs::classifier {
 
 using wire::ModelBuffer;
 using wire::ModelHeader;
+
+namespace {
+
+void put(const ServingLogistic& logistic, ModelBuffer& out) {
+  const learning::PathModel* const model = logistic.model.path();
+  if (model == nullptr) throw std::invalid_argument("model: its features are not the write path's");
+  const std::vector<float> edges = logistic.model.edges(logistic.cut);
+  if (logistic.pstreams.size() != edges.size() + 1)
+    throw std::invalid_argument("model: a pStream for each class is needed");
+  if (logistic.expected.size() != wire::kModelEntries)
+    throw std::invalid_argument("expected lifetimes: a row for each vStream there can be");
+  out.classes = static_cast<uint32_t>(logistic.pstreams.size());
+  out.live_pages = model->landmarks().live_pages();
+  std::ranges::copy(edges, out.edges);
+  std::ranges::copy(logistic.pstreams, out.pstreams);
+  std::ranges::copy(logistic.expected, out.expected);
+  const learning::WeightRows rows = model->weights().rows();
+  static_assert(sizeof(out.weights) == rows.size_bytes());
+  std::memcpy(out.weights, rows.data(), sizeof(out.weights));
+}
+
+}  // namespace
 
 ModelWriter::ModelWriter(int fd) : map_(fd, SharedMap::Access::kReadWrite, wire::kModelBytes) {
   if (header().magic != wire::kModelMagic) throw std::runtime_error("model: wrong magic");
@@ -23,24 +58,41 @@ ModelWriter::ModelWriter(int fd) : map_(fd, SharedMap::Access::kReadWrite, wire:
 }
 
 uint64_t ModelWriter::publish(std::span<const uint8_t> entries, uint32_t pstream_count,
-                              uint64_t clock_pages, std::string_view kind) {
+                              uint64_t clock_pages, std::string_view kind,
+                              const std::optional<ServingLogistic>& logistic) {
   if (entries.size() != wire::kModelEntries) throw std::invalid_argument("model: wrong size");
-  const auto too_high = [=](uint8_t entry) { return entry >= pstream_count; };
-  if (std::ranges::any_of(entries, too_high)) {
-    throw std::invalid_argument("model: an entry names a pStream the device does not have");
-  }
   if (kind.size() > wire::kModelKindBytes) throw std::invalid_argument("model: kind too long");
   const uint64_t next = generation() + 1;
   ModelBuffer& idle = buffer(next);
   idle.generation = next;
   idle.pstream_count = pstream_count;
-  idle.checksum = crc32c(std::as_bytes(entries));
   idle.clock_pages = clock_pages;
   std::ranges::fill(idle.kind, '\0');
   std::ranges::copy(kind, idle.kind);
   std::ranges::copy(entries, idle.entries);
+  idle.serves = logistic ? wire::ModelServes::kLogistic : wire::ModelServes::kTable;
+  idle.classes = 1;
+  idle.live_pages = 1;
+  std::ranges::fill(idle.pstreams, uint8_t{0});
+  if (logistic) put(*logistic, idle);
+  idle.checksum = crc32c(wire::summed(idle));
+  const Result<void> taken = published_.deserialize(idle, pstream_count);
+  if (!taken.ok()) throw std::invalid_argument("model: " + taken.error().context);
   header().active.store(next, std::memory_order_release);
   return next;
+}
+
+std::vector<uint8_t> ModelWriter::place(std::span<const wire::TelemetryRecord> records) const {
+  std::vector<uint8_t> out;
+  learning::PlacementModel::Cursor cursor;
+  for (const wire::TelemetryRecord& record : records) {
+    if (!believable(record, kCapacityBlocksMax) || record.kind == wire::TelemetryKind::kTrim)
+      continue;
+    const learning::Request request = request_of(record);
+    for (uint32_t i = 0; i < record.pages; ++i)
+      out.push_back(static_cast<uint8_t>(published_.place(request, i, cursor).value));
+  }
+  return out;
 }
 
 void ModelWriter::heartbeat(uint64_t now_ms) {

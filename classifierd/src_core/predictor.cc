@@ -34,6 +34,15 @@ Model model_of(const std::string& features, uint64_t device_pages, uint64_t live
 
 }  // namespace
 
+learning::Request request_of(const TelemetryRecord& record) {
+  return {.page = record.block,
+          .pages = record.pages,
+          .whole_pages = record.request_pages,
+          .offset = record.request_offset,
+          .vstream = record.vstream,
+          .age = record.age};
+}
+
 Predictor::Predictor(uint64_t device_pages, uint64_t live_pages,
                      const std::vector<uint32_t>& classes, const std::string& features)
     : model_(model_of(features, device_pages, live_pages)) {
@@ -65,12 +74,7 @@ void Predictor::feed_to(Model& model, std::span<const TelemetryRecord> records,
       model.trim(record.block, record.pages);
       continue;
     }
-    learning::Request request{.page = record.block,
-                              .pages = record.pages,
-                              .whole_pages = record.request_pages,
-                              .offset = record.request_offset,
-                              .vstream = record.vstream,
-                              .age = record.age};
+    learning::Request request = request_of(record);
     const uint32_t row = uint32_t{record.vstream} * wire::kShapeStride;
     if (!expected.empty()) request.expected = expected.subspan(row, wire::kShapes);
     model.write(request, [&](float lifetime, bool follows) {

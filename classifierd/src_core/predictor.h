@@ -17,6 +17,9 @@
 
 namespace streamfs::classifier {
 
+// Returns a written record as a request, without expected lifetimes.
+learning::Request request_of(const wire::TelemetryRecord& record);
+
 class Predictor {
  public:
   // `classes`: the number of classes of each cut. `features`: "path", the features that the
@@ -34,6 +37,8 @@ class Predictor {
                             std::span<const uint8_t> expected);
 
   size_t cuts() const { return cuts_.size(); }
+  // Returns the model if it has path features, else null.
+  const learning::PathModel* path() const { return std::get_if<learning::PathModel>(&model_); }
   uint64_t clock() const {
     return std::visit([](const auto& model) { return model.clock(); }, model_);
   }

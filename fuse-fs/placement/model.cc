@@ -5,48 +5,23 @@
 #include <atomic>
 #include <bitset>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/checksum.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/magic.h"
 #include "base/wire/model_table.h"
+#include "learning/placement_model.h"
 
 namespace streamfs::placement {
-
-namespace {
-
-std::bitset<256> streams_in(const wire::ModelBuffer& table) {
-  std::bitset<256> found;
-  for (size_t i = 0; i < wire::kModelEntries; ++i) {
-    if (i % wire::kShapeStride < wire::kShapes) found.set(table.entries[i]);
-  }
-  return found;
-}
-
-// Returns the table's kind, up to the first NUL.
-std::string kind_of(const wire::ModelBuffer& table) {
-  return {std::begin(table.kind), std::find(std::begin(table.kind), std::end(table.kind), '\0')};
-}
-
-bool is_kind(std::string_view text) {
-  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-";
-  return text.find_first_not_of(kAllowed) == std::string_view::npos;
-}
-
-}  // namespace
 
 std::vector<PStreamId> Model::take_released() {
   std::vector<PStreamId> out;
@@ -86,17 +61,13 @@ Result<void> Model::check_header() const {
   return {};
 }
 
-Result<void> Model::check_buffer(const wire::ModelBuffer& copy, uint64_t generation) const {
-  if (copy.generation != generation) return Error{EINVAL, "buffer of another generation"};
-  if (copy.pstream_count == 0 || copy.pstream_count > pstream_count_) {
-    return Error{EINVAL, "made for another number of pStreams"};
-  }
-  if (crc32c(std::as_bytes(std::span(copy.entries))) != copy.checksum) {
-    return Error{EINVAL, "wrong checksum"};
-  }
-  const uint8_t largest = *std::max_element(std::begin(copy.entries), std::end(copy.entries));
-  if (largest >= copy.pstream_count) return Error{EINVAL, "names a pStream that is not there"};
-  if (!is_kind(kind_of(copy))) return Error{EINVAL, "its kind is no name"};
+Result<void> Model::take(learning::PlacementModel& model, uint64_t generation) const {
+  SFS_TRY(check_header());
+  const std::byte* const buffers = memory_.data() + sizeof(wire::ModelHeader);
+  const auto* const published = std::launder(reinterpret_cast<const wire::ModelBuffer*>(
+      buffers + generation % 2 * sizeof(wire::ModelBuffer)));
+  SFS_TRY(model.deserialize(*published, pstream_count_));
+  if (model.generation() != generation) return Error{EINVAL, "buffer of another generation"};
   return {};
 }
 
@@ -104,15 +75,12 @@ std::optional<std::string> Model::adopt() {
   const uint64_t published = header().active.load(std::memory_order_acquire);
   if (published == 0 || published == seen_) return std::nullopt;
   seen_ = published;
-  if (copy_ == nullptr) copy_ = std::make_unique<wire::ModelBuffer>();
-  std::memcpy(
-      copy_.get(),
-      memory_.data() + sizeof(wire::ModelHeader) + (published % 2) * sizeof(wire::ModelBuffer),
-      sizeof(wire::ModelBuffer));
-  Result<void> checked = check_header();
-  if (checked.ok()) checked = check_buffer(*copy_, published);
-  if (!checked.ok()) return refuse(published, checked.error().context);
-  return adopt_copy(published);
+  Result<void> taken;
+  model_.replace([&](learning::PlacementModel& idle) {
+    taken = take(idle, published);
+    return taken.ok();
+  });
+  return taken.ok() ? adopted(*model_.read()) : refuse(published, taken.error().context);
 }
 
 ModelStatus Model::status() const {
@@ -128,24 +96,16 @@ std::string Model::refuse(uint64_t generation, const std::string& why) {
   return "model " + std::to_string(generation) + " refused: " + why;
 }
 
-std::string Model::adopt_copy(uint64_t generation) {
-  auto& idle =
-      active_.load(std::memory_order_relaxed) == tables_[0].get() ? tables_[1] : tables_[0];
-  if (idle == nullptr) idle = std::make_unique<Table>();
-  for (size_t i = 0; i < idle->entries.size(); ++i) {
-    idle->entries[i].store(copy_->entries[i], std::memory_order_relaxed);
-  }
-  idle->clock_pages.store(copy_->clock_pages, std::memory_order_relaxed);
-  active_.store(idle.get(), std::memory_order_release);
-  const std::bitset<256> used = streams_in(*copy_);
+std::string Model::adopted(const learning::PlacementModel& model) {
+  const std::bitset<256> used = model.pstreams();
   released_ = (released_ | used_) & ~used;
   used_ = used;
   const MutexLock lock(status_mutex_);
   status_.adopted = true;
-  status_.generation = status_.looked_at = generation;
-  status_.kind = kind_of(*copy_);
+  status_.generation = status_.looked_at = model.generation();
+  status_.kind = model.kind();
   ++status_.adoptions;
-  return "model " + std::to_string(generation) +
+  return "model " + std::to_string(model.generation()) +
          (status_.kind.empty() ? "" : " (" + status_.kind + ")") + " adopted";
 }
 

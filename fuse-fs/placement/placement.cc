@@ -26,6 +26,8 @@
 #include "fuse-fs/placement/name_rules.h"
 #include "fuse-fs/placement/placement_impl.h"
 #include "learning/cluster.h"
+#include "learning/placement_model.h"
+#include "learning/request.h"
 
 namespace streamfs::placement {
 namespace {
@@ -225,31 +227,41 @@ std::string PlacementImpl::describe(VStreamId vstream) {
   return entry && !entry->name.empty() ? entry->name : std::to_string(vstream.value);
 }
 
-PStreamId PlacementImpl::placed(VStreamId vstream, uint32_t shape) const {
-  if (options_.mode == Mode::kOff) return kDefaultPStream;
-  const VStreamId shown = table_.shown(vstream);
-  auto learned = model_->lookup(shown, shape, table_.born_clock(shown));
-  if (!learned) {  // the model may know what a younger vStream was split from
-    const VStreamId parent = table_.parent(shown);
-    learned = model_->lookup(parent, shape, table_.born_clock(parent));
+std::optional<VStreamId> PlacementImpl::known_to(const learning::PlacementModel& model,
+                                                 VStreamId shown) const {
+  for (const VStreamId v : {shown, table_.parent(shown)}) {
+    if (table_.born_clock(v) <= model.clock_pages()) return v;
   }
-  return learned ? *learned : table_.pstream(shown);
+  return std::nullopt;
 }
 
 PStreamId PlacementImpl::route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
                                uint8_t age) const {
-  return placed(vstream, wire::shape_of(request_pages, offset, age));
+  if (options_.mode == Mode::kOff) return kDefaultPStream;
+  const VStreamId shown = table_.shown(vstream);
+  const auto model = model_->read();
+  const auto known = model ? known_to(*model, shown) : std::nullopt;
+  if (!known) return table_.pstream(shown);
+  return model->in_table(*known, wire::shape_of(request_pages, offset, age));
 }
 
 void PlacementImpl::route_run(const PageRun& run, bool overwrite,
                               std::vector<RoutedRun>& out) const {
   const uint64_t now = lifetimes_.now();
-  uint32_t asked = wire::kShapes;  // none
-  PStreamId stream;
+  const VStreamId shown = table_.shown(run.vstream);
+  const auto model = model_->read();
+  const auto known = model ? known_to(*model, shown) : std::nullopt;
+  const PStreamId unlearned = options_.mode == Mode::kOff ? kDefaultPStream : table_.pstream(shown);
+  learning::Request request{.page = run.block.value,
+                            .pages = run.pages,
+                            .whole_pages = run.request_pages,
+                            .offset = run.offset,
+                            .vstream = known.value_or(shown).value};
+  learning::PlacementModel::Cursor cursor;
   for (uint32_t i = 0; i < run.pages; ++i) {
     const uint8_t age = overwrite ? ages_.age_class(run.block.value + i, now) : wire::kAgeNew;
-    const uint32_t shape = wire::shape_of(run.request_pages, run.offset + i, age);
-    if (shape != asked) stream = placed(run.vstream, asked = shape);
+    request.age = age;
+    const PStreamId stream = known ? model->place(request, i, cursor) : unlearned;
     if (i > 0 && out.back().stream == stream && out.back().age == age) {
       ++out.back().pages;
     } else {

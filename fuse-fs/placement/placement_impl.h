@@ -65,7 +65,9 @@ class PlacementImpl final : public Placement {
   // Moves a vStream off the default pStream to that of the vStream with the nearest lifetime.
   void place_first(VStreamId vstream, double pages);
   PStreamId nearest(double lifetime_pages, VStreamId but);
-  PStreamId placed(VStreamId vstream, uint32_t shape) const;
+  // Returns the vStream by which the model knows the writes of `shown`: itself, or the one that it
+  // was split from if it is younger than the model; nothing if that is younger, too.
+  std::optional<VStreamId> known_to(const learning::PlacementModel& model, VStreamId shown) const;
   void remap();
 
   const Options options_;

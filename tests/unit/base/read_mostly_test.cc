@@ -19,20 +19,22 @@ using Block = std::array<uint64_t, 512>;
 TEST(ReadMostly, ReadersFindNothingBeforeTheFirstVersion) {
   ReadMostly<int> value;
   EXPECT_FALSE(value.read());
-  value.replace([](int& version) { version = 7; });
+  value.replace([](int& version) { return version = 7, true; });
   ASSERT_TRUE(value.read());
   EXPECT_EQ(*value.read(), 7);
+  value.replace([](int& version) { return version = 8, false; });
+  EXPECT_EQ(*value.read(), 7) << "a refused version does not become current";
 }
 
 TEST(ReadMostly, AVersionIsFilledAgainOnlyWhenItsReadersAreGone) {
   ReadMostly<int> value;
-  for (const int next : {1, 2}) value.replace([&](int& version) { version = next; });
+  for (const int next : {1, 2}) value.replace([&](int& version) { return version = next, true; });
   std::future<void> fourth;  // outlives the reader that it waits for
   {
     const auto reader = value.read();
-    value.replace([](int& version) { version = 3; });
-    fourth =
-        std::async(std::launch::async, [&] { value.replace([](int& version) { version = 4; }); });
+    value.replace([](int& version) { return version = 3, true; });
+    fourth = std::async(std::launch::async,
+                        [&] { value.replace([](int& version) { return version = 4, true; }); });
     EXPECT_EQ(fourth.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
     EXPECT_EQ(*reader, 2);
     EXPECT_EQ(*value.read(), 3);
@@ -43,7 +45,7 @@ TEST(ReadMostly, AVersionIsFilledAgainOnlyWhenItsReadersAreGone) {
 
 TEST(ReadMostly, AReaderSeesOneVersionWhole) {
   ReadMostly<Block> value;
-  value.replace([](Block& version) { version.fill(0); });
+  value.replace([](Block& version) { return version.fill(0), true; });
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> torn{0}, reads{0};
   std::vector<std::thread> threads;
@@ -61,7 +63,7 @@ TEST(ReadMostly, AReaderSeesOneVersionWhole) {
     });
   }
   for (uint64_t next = 1; next <= 2000 || reads < 1000; ++next)
-    value.replace([&](Block& version) { version.fill(next); });
+    value.replace([&](Block& version) { return version.fill(next), true; });
   stop = true;
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(torn, 0U);

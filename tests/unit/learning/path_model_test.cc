@@ -58,8 +58,9 @@ TEST(PathWeights, ABytePerWeightPredictsAsTheModelDoes) {
   for (int i = 0; i < 1000; ++i) {
     const Tokens<kPathTokens> tokens = tokens_of(random_view(random));
     const float exact = landmarks.lifetime(model.score(tokens));
-    error += std::abs(double{weights.lifetime(tokens, landmarks)} - double{exact}) / 1000;
-    moved += std::abs(double{none.lifetime(tokens, landmarks)} - double{exact}) / 1000;
+    error +=
+        std::abs(double{lifetime_of(tokens, weights.rows(), landmarks)} - double{exact}) / 1000;
+    moved += std::abs(double{lifetime_of(tokens, none.rows(), landmarks)} - double{exact}) / 1000;
   }
   EXPECT_LT(error, 0.05);
   EXPECT_GT(moved, 20 * error) << "the test shows nothing if the model learned nothing";

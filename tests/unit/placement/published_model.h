@@ -3,10 +3,10 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "base/checksum.h"
 #include "base/wire/model_table.h"
@@ -40,7 +40,17 @@ class PublishedModel {
       out.entries[i] = static_cast<uint8_t>(stream_of(i % wire::kShapeStride));
     }
     std::strncpy(out.kind, "life-table", sizeof out.kind);
-    out.checksum = crc32c(std::as_bytes(std::span(out.entries)));
+    out.serves = wire::ModelServes::kTable;
+    out.classes = 1;
+    std::ranges::fill(out.pstreams, uint8_t{0});
+    out.live_pages = 1;
+    say(generation);
+  }
+
+  // Sums the generation's buffer and makes it active.
+  void say(uint64_t generation) {
+    wire::ModelBuffer& out = buffer(generation);
+    out.checksum = crc32c(wire::summed(out));
     header().active.store(generation);
   }
 

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -179,10 +180,22 @@ TEST_F(Route, AModelIsRefusedForEveryFault) {
   EXPECT_TRUE(refused_after([](B& b, H&) { b.generation += 2; }));
   EXPECT_TRUE(refused_after([](B& b, H&) { b.pstream_count = 5; }));
   EXPECT_TRUE(refused_after([](B& b, H&) { b.pstream_count = 0; }));
-  EXPECT_TRUE(refused_after([](B& b, H&) {
-    b.entries[0] = 4;
-    b.checksum = crc32c(std::as_bytes(std::span(b.entries)));
-  }));
+  const auto refused_with = [&](auto spoil) {
+    return refused_after([&](B& b, H&) {
+      spoil(b);
+      b.checksum = crc32c(wire::summed(b));
+    });
+  };
+  EXPECT_TRUE(refused_with([](B& b) { b.entries[0] = 4; }));
+  EXPECT_TRUE(refused_with([](B& b) { b.pstreams[1] = 4; }));
+  EXPECT_TRUE(refused_with([](B& b) { b.serves = static_cast<wire::ModelServes>(2); }));
+  EXPECT_TRUE(refused_with([](B& b) { b.classes = 0; }));
+  EXPECT_TRUE(refused_with([](B& b) { b.classes = wire::kModelClasses + 1; }));
+  EXPECT_TRUE(refused_with([](B& b) { b.live_pages = 0; }));
+  EXPECT_TRUE(refused_with([](B& b) { b.live_pages = UINT64_MAX; }));
+  EXPECT_TRUE(refused_with([](B& b) { b.classes = 3, b.edges[0] = 2, b.edges[1] = 1; }));
+  EXPECT_TRUE(refused_with([](B& b) { b.classes = 2, b.edges[0] = std::nanf(""); }));
+  EXPECT_TRUE(refused_after([](B& b, H&) { b.weights[wire::kModelRows - 1][15] ^= 1; }));
   EXPECT_TRUE(refused_after([](B&, H& h) { h.magic ^= 1; }));
   EXPECT_TRUE(refused_after([](B&, H& h) { ++h.version; }));
   EXPECT_TRUE(refused_after([](B&, H& h) { --h.buffer_size; }));

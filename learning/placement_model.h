@@ -1,0 +1,58 @@
+// The placement model: a table of pStreams and a logistic model, one of which places data. The
+// filesystem, the daemon's shadow devices and the replay evaluate this class, so a model means the
+// same to all of them. base/wire/model_table.h is its serial form.
+// Thread safety: const methods, any thread. place() takes no lock and allocates nothing.
+// Crash: memory only.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "base/wire/model_table.h"
+#include "learning/landmarks.h"
+#include "learning/request.h"
+#include "learning/write_view.h"
+
+namespace streamfs::learning {
+
+class PlacementModel {
+ public:
+  // The page that was placed last. place() uses it if the next page follows in the same request.
+  struct Cursor {
+    bool placed = false;  // false: none was
+    uint64_t page = 0;
+    uint32_t cls = 0;
+    PathView view;       // the page's, or an earlier one that is alike
+    float lifetime = 0;  // of `view`
+  };
+
+  // Replaces this model by a published one, for a device of `pstream_count` pStreams. After an
+  // error this model is undefined. Errors: EINVAL, with the reason, for a checksum that is wrong, a
+  // pStream that the device does not have, a kind that is no name, or numbers out of their range.
+  Result<void> deserialize(const wire::ModelBuffer& published, uint32_t pstream_count);
+
+  // Returns the pStream of the page at `index` of a request (`expected` is not read).
+  PStreamId place(const Request& request, uint32_t index, Cursor& cursor) const;
+  // Returns the table's pStream.
+  PStreamId in_table(VStreamId vstream, uint32_t shape) const {
+    return PStreamId{buffer_->entries[uint32_t{vstream.value} * wire::kShapeStride + shape]};
+  }
+
+  uint64_t generation() const { return buffer_->generation; }
+  uint64_t clock_pages() const { return buffer_->clock_pages; }
+  std::string kind() const;
+  // Returns the pStreams that the model may name.
+  std::bitset<256> pstreams() const;
+
+ private:
+  PStreamId by_lifetime(const Request& request, uint32_t index, Cursor& cursor) const;
+
+  std::unique_ptr<wire::ModelBuffer> buffer_ = std::make_unique<wire::ModelBuffer>();
+  Landmarks landmarks_{1};
+};
+
+}  // namespace streamfs::learning
