@@ -10,9 +10,11 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/checksum.h"
@@ -245,16 +247,30 @@ void bind_seams(py::module_& m) {
         const auto uuid = reader.uuid();
         return py::bytes(reinterpret_cast<const char*>(uuid.data()), uuid.size());
       });
+  // The predictor, which of its cuts, the pStream of each class, and expected lifetimes.
+  using Logistic = std::tuple<const Predictor*, size_t, Array<uint8_t>, Array<uint8_t>>;
   py::class_<ModelWriter>(m, "ModelWriter")
       .def(py::init<int>(), py::arg("fd"))
       .def(
           "publish",
           [](ModelWriter& writer, const Array<uint8_t>& entries, uint32_t pstreams, uint64_t clock,
-             const std::string& kind) {
-            return writer.publish(span_of(entries), pstreams, clock, kind);
+             const std::string& kind, const std::optional<Logistic>& logistic) {
+            std::optional<ServingLogistic> serves;
+            if (logistic) {
+              const auto& [model, cut, of_class, expected] = *logistic;
+              serves.emplace(*model, cut, span_of(of_class), span_of(expected));
+            }
+            return writer.publish(span_of(entries), pstreams, clock, kind, serves);
           },
           py::arg("entries"), py::arg("pstream_count"), py::arg("clock_pages"),
-          py::arg("kind") = "")
+          py::arg("kind") = "", py::arg("logistic") = py::none())
+      .def(
+          "place",
+          [](const ModelWriter& writer, const py::array& records) {
+            const std::vector<uint8_t> placed = writer.place(records_of(records));
+            return py::array_t<uint8_t>(static_cast<py::ssize_t>(placed.size()), placed.data());
+          },
+          py::arg("records"))
       .def("heartbeat", &ModelWriter::heartbeat, py::arg("now_ms"))
       .def_property_readonly("generation", &ModelWriter::generation)
       .def_property_readonly("uuid", [](const ModelWriter& writer) {
@@ -298,7 +314,7 @@ void bind_learning(py::module_& m) {
   py::class_<Predictor>(m, "Predictor")
       .def(py::init<uint64_t, uint64_t, std::vector<uint32_t>, std::string>(),
            py::arg("device_pages"), py::arg("live_pages"), py::arg("classes"),
-           py::arg("features") = "history")
+           py::arg("features") = "path")
       .def("feed", &feed_model, py::arg("records"), py::arg("expected") = Array<uint8_t>(0))
       .def_property_readonly("clock", &Predictor::clock)
       .def_property_readonly("landmarks", &Predictor::landmarks)

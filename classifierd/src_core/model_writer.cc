@@ -14,9 +14,9 @@
 #include "base/result.h"
 #include "base/wire/magic.h"
 #include "base/wire/model_table.h"
+#include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/predictor.h"
-#include "classifierd/src_core/record_check.h"
 #include "learning/path_model.h"
 #include "learning/path_weights.h"
 #include "learning/placement_model.h"
@@ -86,7 +86,7 @@ std::vector<uint8_t> ModelWriter::place(std::span<const wire::TelemetryRecord> r
   std::vector<uint8_t> out;
   learning::PlacementModel::Cursor cursor;
   for (const wire::TelemetryRecord& record : records) {
-    if (!believable(record, kCapacityBlocksMax) || record.kind == wire::TelemetryKind::kTrim)
+    if (!believable(record, wire::kCapacityBlocksMax) || record.kind == wire::TelemetryKind::kTrim)
       continue;
     const learning::Request request = request_of(record);
     for (uint32_t i = 0; i < record.pages; ++i)

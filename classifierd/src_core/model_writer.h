@@ -19,8 +19,8 @@ namespace streamfs::classifier {
 
 // A logistic model that places data.
 struct ServingLogistic {
-  const Predictor& model;  // with path features
-  size_t cut = 0;          // of its ways of cutting
+  const Predictor& model;             // with path features
+  size_t cut = 0;                     // of its ways of cutting
   std::span<const uint8_t> pstreams;  // of each class
   std::span<const uint8_t> expected;  // as Predictor::feed() takes it
 };

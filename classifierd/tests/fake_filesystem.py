@@ -105,19 +105,25 @@ class ModelArea:
         generation, count, crc = struct.unpack_from("<QII", self.map, at)
         assert generation == self.active > 0
         assert 1 <= count <= pstreams
-        entries = self.map[at + 64 : at + _core.MODEL_BUFFER_BYTES]
-        assert _core.crc32c(entries) == crc
+        assert _core.crc32c(self.map[at + 48 : at + _core.MODEL_BUFFER_BYTES]) == crc
+        first = at + 64 + 5 * 128  # after the classes' edges and pStreams
+        entries = self.map[first : first + _core.VSTREAMS * _core.SHAPE_STRIDE]
         table = np.frombuffer(entries, np.uint8).reshape(_core.VSTREAMS, _core.SHAPE_STRIDE)
         assert table.max() < count
         return table
 
+    def serves(self) -> int:
+        """Which part of the active model places data: 0 the table, 1 the logistic model."""
+        at = 64 + (self.active % 2) * _core.MODEL_BUFFER_BYTES + 48
+        return int(struct.unpack_from("<I", self.map, at)[0])
+
     def kind(self) -> str:
-        """The name of the active table's model."""
+        """The name of the active model."""
         at = 64 + (self.active % 2) * _core.MODEL_BUFFER_BYTES + 24
         return self.map[at : at + 24].rstrip(b"\0").decode()
 
     def clock_pages(self) -> int:
-        """The device clock the active table was made at."""
+        """The device clock the active model was made at."""
         at = 64 + (self.active % 2) * _core.MODEL_BUFFER_BYTES
         return int(struct.unpack_from("<Q", self.map, at + 16)[0])
 

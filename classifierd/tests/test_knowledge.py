@@ -10,7 +10,7 @@ import pytest
 
 from classifierd import _core
 from classifierd.config import Config, DaemonSettings
-from classifierd.contest import PUBLISHED, Contest, Device
+from classifierd.contest import Contest, Device
 from classifierd.contexts import VStream
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.publication import publish
@@ -56,22 +56,32 @@ def test_what_serves_is_published_and_a_switch_is_said(
     learn(known, records[len(records) // 8 :])
     publish(writer, known, 0)
     assert "wins the contest, not nosep" in caplog.text
-    assert known.contest.serving in PUBLISHED, "what won is what is said"
+    assert model.kind() == known.contest.serving != "nosep"
     assert len(np.unique(model.checked_table(8)[vstreams[0].number])) > 1
 
 
-def test_a_table_names_the_model_that_it_is_of(
-    model: ModelArea, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["logistic", "logistic-few"])
+def test_a_logistic_model_is_published_as_the_shadow_devices_know_it(
+    model: ModelArea, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """A logistic model has no table, so the life table is published where it wins."""
-    known, writer = knowledge(), _core.ModelWriter(model.fd)
-    records, vstreams = some_logs(LIVE)
+    """The next pages go where its candidate says, until either learns more."""
+    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), None)
+    writer = _core.ModelWriter(model.fd)
+    raw, vstreams = logs_and_files(12 * LIVE, 1, LIVE)
+    records = telemetry(raw)
     known.know(vstreams)
-    learn(known, records)
-    monkeypatch.setattr(Contest, "serving", "logistic")
-    publish(writer, known, 0)
-    assert model.kind() == "life-table"
-    assert (known.placements() == known.contest.tables_["life-table"]).all()
+    end = len(records) - 200
+    learn(known, records[:end])
+    monkeypatch.setattr(Contest, "serving", name)
+    named = publish(writer, known, 0)
+    assert named is not None
+    assert (model.kind(), model.serves()) == (name, 1)
+    assert (model.checked_table(8) == known.contest.tables_["life-table"]).all()
+    tags, *_ = next(known.contest.run(records[end:]))
+    placed = writer.place(records[end:])[: len(tags[name])]
+    assert len(np.unique(placed)) > 1
+    assert set(placed.tolist()) <= named
+    assert (placed == tags[name]).mean() > 0.99
 
 
 def test_the_life_table_serves_until_something_else_is_better(model: ModelArea) -> None:

@@ -1,15 +1,18 @@
 """classifierd beside a mount that is written to: it may come, go and hang as it likes."""
 
 import json
+import mmap
 import os
 import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from bench import disturbed
 from tests.integration.pairs import BIN, Mount, Pair, run, until
@@ -210,6 +213,57 @@ def test_status_metrics_and_log_name_the_model_that_is_adopted(
     told = run(*classifierd("metrics", mounted.point, "--once")).stdout
     assert f'streamfs_model_info{{kind="life-table",mountpoint="{mounted.point}"}} 1.0' in told
     assert f"model {generation} (life-table) adopted" in mounted.log.read_text()
+
+
+def test_a_logistic_model_tells_pages_of_one_file_apart(
+    make_pair: Callable[..., Pair], tmp_path: Path
+) -> None:
+    """A table has one pStream for both: only the place and the age of a page differ."""
+    pair = make_pair(size="128M")
+    pair.mkfs()
+    mount = pair.mount()
+    path = mount / "table"
+    path.write_bytes(bytes(FILE_PAGES * BLOCK))
+    overwrite(path, hot=36_000, cold=4_000)
+    config = tmp_path / "config.toml"
+    config.write_text('[daemon]\ncandidates = ["logistic"]\n')
+    run(*classifierd("run", mount.point, "--once", "--config", config))
+    until(lambda: mount.status()["model"]["kind"] == "logistic", 10, "the adoption")
+    written = [pages_by_pstream(mount)]
+    for hot, cold in ((500, 0), (0, 500)):
+        overwrite(path, hot, cold)
+        written.append(pages_by_pstream(mount))
+    hot_pages, cold_pages = written[1] - written[0], written[2] - written[1]
+    assert hot_pages.sum() >= 500
+    assert cold_pages.sum() >= 500
+    assert hot_pages.argmax() != cold_pages.argmax()
+
+
+FILE_PAGES, HOT_PAGES = 8192, 256
+
+
+def pages_by_pstream(mount: Mount) -> npt.NDArray[np.int64]:
+    """Return the pages that the device was sent on each pStream."""
+    pages = np.zeros(8, np.int64)
+    for row in mount.status()["device"]["streams"]:
+        pages[row["stream"]] = row["written_bytes"] // BLOCK
+    return pages
+
+
+def overwrite(path: Path, hot: int, cold: int) -> None:
+    """Overwrite so many random pages of the first MiB and of the rest, in a random order."""
+    rng = np.random.default_rng(hot)
+    pages = np.concatenate(
+        [rng.integers(0, HOT_PAGES, hot), rng.integers(HOT_PAGES, FILE_PAGES, cold)]
+    )
+    page = mmap.mmap(-1, BLOCK)
+    file = os.open(path, os.O_WRONLY | os.O_DIRECT)
+    try:
+        for each in rng.permutation(pages).tolist():
+            os.pwrite(file, page, each * BLOCK)
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def words_of(mount: Mount) -> str:

@@ -1,5 +1,7 @@
 """Types of the C++ part; see classifierd/src_core/bindings.cc."""
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
@@ -46,11 +48,20 @@ class TelemetryReader:
     @property
     def uuid(self) -> bytes: ...
 
+# The predictor, which of its cuts, the pStream of each class, and expected lifetimes.
+ServingLogistic: TypeAlias = tuple[Predictor, int, _Bytes, _Bytes]
+
 class ModelWriter:
     def __init__(self, fd: int) -> None: ...
     def publish(
-        self, entries: _Bytes, pstream_count: int, clock_pages: int, kind: str = ""
+        self,
+        entries: _Bytes,
+        pstream_count: int,
+        clock_pages: int,
+        kind: str = "",
+        logistic: ServingLogistic | None = None,
     ) -> int: ...
+    def place(self, records: _Records) -> _Bytes: ...
     def heartbeat(self, now_ms: int) -> None: ...
     @property
     def generation(self) -> int: ...

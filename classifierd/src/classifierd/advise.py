@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from classifierd import _core
 from classifierd.choice import Tags
-from classifierd.contest import PUBLISHED, Contest, Device
+from classifierd.contest import CANDIDATES, Contest, Device
 from classifierd.contexts import VStream
 from classifierd.learner import Settings, epoch_pages_for
 from classifierd.records import (
@@ -197,7 +197,7 @@ def _learned(recorded: Recorded, device: Device, held: Ints) -> _Placed:
     end = int((data["block"] + data["pages"]).max(initial=1))
     live = max(_core.PageTrace(data).peak_live, int(held[:, 1].sum()), 1)
     settings = Settings(epoch_pages=epoch_pages_for(live))
-    contest = Contest(end, device, settings, PUBLISHED, PUBLISHED[0])
+    contest = Contest(end, device, settings, CANDIDATES, "life-table")
     contest.know(recorded.vstreams)
     for first, pages in held.tolist():
         contest.fill(pages, first)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from classifierd.contest import CANDIDATES, PUBLISHED
+from classifierd.contest import CANDIDATES
 from classifierd.errors import sentence
 from classifierd.learner import Settings
 
@@ -33,7 +33,7 @@ class DaemonSettings:
     retry_ms: int = 1000
     chunk_classes: int = 4
     save_seconds: int = 60
-    candidates: tuple[str, ...] = PUBLISHED  # who competes (contest.py), the first serves first
+    candidates: tuple[str, ...] = CANDIDATES  # of contest.py
 
     def __post_init__(self) -> None:
         """Raise ConfigError for what cannot be."""

@@ -21,8 +21,8 @@ from classifierd.records import RECORD, Records
 _MODELS = {"logistic": 1, "logistic-few": 2, "logistic-fewer": 4}  # pStreams for a class
 # In this order: where several are nearly alike, the first is gone over to (choice.py).
 CANDIDATES = (*_MODELS, "life-table", "life-table-few", "nosep")
-# Those whose placements a table can say (placements()): what is not published must not win.
-PUBLISHED = ("life-table", "life-table-few", "nosep")
+# Those whose placements are a table.
+TABLES = ("life-table", "life-table-few", "nosep")
 # A filesystem that holds less than this share of its device is judged as if it held as much: of
 # fewer blocks too many would be open.
 _BEGINS = 1 / 16
@@ -83,7 +83,7 @@ class Contest:
         }
         if self._cuts:
             cuts = list(self._cuts.values())
-            self._model = _core.Predictor(capacity_blocks, device.live_pages, cuts)
+            self._model = _core.Predictor(capacity_blocks, device.live_pages, cuts, "path")
         begins = "nosep" if "nosep" in candidates else candidates[0]
         shadow = _core.Shadow(
             device.live_pages,
@@ -95,9 +95,9 @@ class Contest:
             begins=_BEGINS,
         )
         self._choice = Choice(candidates, shadow, serving or begins)
-        # What each of PUBLISHED says, u8[vStreams, shapes]; written in place at each epoch.
+        # What each of TABLES says, u8[vStreams, shapes]; written in place at each epoch.
         mixed = np.full_like(self.learner.table_, self.pstreams - 1)
-        self.tables_: dict[str, Table] = {name: mixed.copy() for name in PUBLISHED}
+        self.tables_: dict[str, Table] = {name: mixed.copy() for name in TABLES}
         # The pStreams that each candidate writes to; what one uses no more is released.
         self.used_: dict[str, frozenset[int]] = {}
         self._use()
@@ -169,14 +169,21 @@ class Contest:
             if self.epoch_due:
                 self.end_epoch()
 
-    @property
-    def published(self) -> str:
-        """The candidate whose table the filesystem gets.
+    def table_of(self, name: str) -> Table:
+        """The table that is published with a candidate, u8[vStreams, shapes].
 
-        A table has a pStream for each vStream and shape. A logistic model looks at more than these
-        two, so the life table is published where a logistic model serves.
+        A logistic model has the life table beside it, which says where a new file's first block
+        goes.
         """
-        return self.serving if self.serving in self.tables_ else "life-table"
+        return self.tables_.get(name, self.tables_["life-table"])
+
+    def logistic_of(self, name: str) -> _core.ServingLogistic | None:
+        """The logistic model of a candidate as ModelWriter.publish() takes it; None for a table."""
+        if name not in self._cuts or self._model is None:
+            return None
+        cut = list(self._cuts).index(name)
+        pstreams = pstreams_of(self._cuts[name], self.pstreams)
+        return self._model, cut, pstreams, self.learner.lifetimes_.reshape(-1)
 
     def fill(self, pages: int, first: int = 0) -> None:
         """So many pages, from `first` on, were written before anyone looked, by no separation."""

@@ -18,7 +18,7 @@ from classifierd.choice import Verdict
 from classifierd.classes import LifetimeKMeans
 from classifierd.clusters import ChunkClusters
 from classifierd.config import Config
-from classifierd.contest import Contest, Device
+from classifierd.contest import TABLES, Contest, Device
 from classifierd.contexts import VStream
 from classifierd.errors import sentence
 from classifierd.learner import Learner, Table
@@ -58,7 +58,9 @@ class Knowledge:
         self._spoke = False
         self._state_dir = state_dir
         candidates = config.daemon.candidates
-        self.contest = Contest(capacity, device, config.learner, candidates, candidates[0])
+        # The first candidate begins, but a logistic model only where no table competes.
+        begins = next((name for name in candidates if name in TABLES), candidates[0])
+        self.contest = Contest(capacity, device, config.learner, candidates, begins)
         # A daemon that comes late sees little of what is live; an eighth is a modest guess.
         self.learner.live_pages = max(capacity // 8, 4096)
         self.contest.fill(identity.used_blocks)
@@ -108,8 +110,8 @@ class Knowledge:
         verdict = self.contest.end_epoch()
         if verdict.switched:
             copies = ", ".join(f"{name} {each:.3f}" for name, each in verdict.copies.items())
-            log.info("%s wins the contest, not %s; the table of %s is offered (copied for a page "
-                     "written: %s)", verdict.serving, before, self.published, copies)  # fmt: skip
+            log.info("%s wins the contest, not %s; %s is offered (copied for a page written: %s)",
+                     verdict.serving, before, self.published, copies)  # fmt: skip
         self._chunks.fit_when_due(self._chunk_counter, self.learner.life.clock_pages)
         for line in (
             *explain.class_lines(self.learner),
@@ -129,12 +131,12 @@ class Knowledge:
 
     @property
     def published(self) -> str:
-        """The candidate whose table the filesystem gets."""
-        return "nosep" if self.crowded else self.contest.published
+        """The candidate that the filesystem gets."""
+        return "nosep" if self.crowded else self.contest.serving
 
     def placements(self) -> Table:
         """The pStream of each (vStream, shape), u8[vStreams, shapes], as published."""
-        return self.contest.tables_[self.published]
+        return self.contest.table_of(self.published)
 
     def load(self) -> bool:
         """Take up where the last run ended; whether there was anything. Needs the vStreams."""

@@ -1,4 +1,4 @@
-"""What the daemon says to the filesystem: tables of placements, looked over before they go out."""
+"""What the daemon says to the filesystem: placement models, looked over before they go out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def publish(
 
     Not before there is something to say: by hints and lifetimes measured the filesystem places by
     itself (docs/DESIGN.md). And not if the filesystem would understand another thing by it. Returns
-    the pStreams that the table names, as the filesystem reads it (Model::adopt); None: no table.
+    the pStreams that the model names, as the filesystem reads it (Model::adopt); None: no model.
     """
     life = knowledge.learner.life
     if not knowledge.speaks:
@@ -31,6 +31,7 @@ def publish(
                  explain.size(life.clock_pages))  # fmt: skip
         return None
     table = knowledge.placements()
+    logistic = knowledge.contest.logistic_of(knowledge.published)
     if misread := pages_misread(table, knowledge.sample_):
         log.error("nothing published: %d of %d pages would be placed otherwise than is meant",
                   misread, _pages(knowledge.sample_).sum())  # fmt: skip
@@ -40,9 +41,11 @@ def publish(
         knowledge.contest.pstreams,
         max(met_clock, life.device_clock_pages),
         knowledge.published,
+        logistic,
     )
     log.debug("model %d published", generation)
-    return frozenset(np.unique(table[:, : _core.SHAPES]).tolist())
+    named = np.unique(table[:, : _core.SHAPES])
+    return frozenset(named.tolist()) | frozenset([] if logistic is None else logistic[2].tolist())
 
 
 def basis_of(knowledge: Knowledge) -> str:

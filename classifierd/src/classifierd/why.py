@@ -164,7 +164,7 @@ class Memory:
 
     def __init__(self, contest: Contest) -> None:
         self._learner = contest.learner
-        self._placed = contest.tables_[contest.published]
+        self._placed = contest.table_of(contest.serving)
 
     @staticmethod
     def of(status: Mapping[str, object], rows: list[Row], state_dir: Path | None) -> Memory | None:
