@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "learning/landmarks.h"
@@ -37,12 +38,24 @@ uint32_t Classes::bin_of(float lifetime) const {
 uint32_t Classes::place(float lifetime, bool follows) {
   const uint32_t cls = follows ? class_after(last_, lifetime, edges_) : of(lifetime);
   last_ = cls;
-  ++volume_[bin_of(lifetime)];
-  if (--left_ == 0) {
-    cut();
-    left_ = epoch_ = std::min(2 * epoch_, epoch_pages_);
-  }
+  count(lifetime);
   return cls;
+}
+
+void Classes::count(float lifetime) {
+  ++volume_[bin_of(lifetime)];
+  if (--left_ > 0) return;
+  cut();
+  left_ = epoch_ = std::min(2 * epoch_, epoch_pages_);
+}
+
+bool Classes::restore(std::vector<float> edges) {
+  const auto on_axis = [&](float edge) { return edge >= 0 && edge <= longest_; };
+  if (edges.size() != edges_.size() || !std::ranges::all_of(edges, on_axis) ||
+      !std::ranges::is_sorted(edges))
+    return false;
+  edges_ = std::move(edges);
+  return cut_ = true;
 }
 
 void Classes::cut() {

@@ -40,13 +40,18 @@ class Classes {
   static constexpr uint32_t kCountMax = 128;
 
   uint32_t count() const { return static_cast<uint32_t>(edges_.size()) + 1; }
-  // Returns the class of a page that is written, counts the page, and cuts again at the end of an
-  // epoch. `follows`: the page placed last belongs to the same request (class_after()).
+  // Returns the class of a page that is written, and counts the page. `follows`: the page placed
+  // last belongs to the same request (class_after()).
   uint32_t place(float lifetime, bool follows);
+  // Counts a page that is written, and cuts again at the end of an epoch.
+  void count(float lifetime);
   // Returns the class of a lifetime. Changes nothing.
   uint32_t of(float lifetime) const { return class_of(lifetime, edges_); }
   // Returns the lower bound of each class but the first, ascending.
   const std::vector<float>& edges() const { return edges_; }
+  // Takes the edges that classes of this count had. Returns false, and changes nothing, if they
+  // cannot be such.
+  bool restore(std::vector<float> edges);
 
  private:
   static constexpr uint32_t kBins = 128;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <utility>
 
 #include "learning/landmarks.h"
 #include "learning/logistic.h"
@@ -42,6 +43,7 @@ class LandmarkTrainer {
     }
   }
   const Logistic<kCount>& model() const { return model_; }
+  void restore(Logistic<kCount> model) { model_ = std::move(model); }
 
  private:
   static constexpr uint64_t kWaitingMax = 1U << 18;  // bound on waiting_

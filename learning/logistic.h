@@ -9,6 +9,7 @@
 // Thread safety: none. Crash: nothing persistent.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -29,6 +30,17 @@ class Logistic {
   void train(uint32_t landmark, const Tokens<kCount>& tokens, bool lived);
   float weight(uint32_t row, uint32_t landmark) const {
     return rows_[row][landmark / kHalf].weights[landmark % kHalf];
+  }
+  // Returns the sum of the squared gradients of a weight's steps, slowly forgotten. A large sum
+  // makes small steps.
+  float gradients(uint32_t row, uint32_t landmark) const {
+    return rows_[row][landmark / kHalf].gradients[landmark % kHalf];
+  }
+  // Sets a weight and its sum of squared gradients, as weight() and gradients() returned them.
+  void set(uint32_t row, uint32_t landmark, float weight, float gradients) {
+    Half& half = rows_[row][landmark / kHalf];
+    half.weights[landmark % kHalf] = weight;
+    half.gradients[landmark % kHalf] = std::max(gradients, kGradientsMin);
   }
 
  private:

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
+#include "learning/logistic.h"
 #include "learning/page_history.h"
 #include "learning/path_weights.h"
 #include "learning/request.h"
@@ -24,24 +26,26 @@ PathView path_view(const Request& request, uint32_t index) {
 }
 
 PathModel::PathModel(uint64_t device_pages, uint64_t live_pages, size_t history_bytes)
-    : pages_(device_pages, history_bytes),
-      landmarks_(live_pages),
-      trainer_(landmarks_),
-      snapshot_pages_(std::max(live_pages / 16, std::min<uint64_t>(live_pages / 4, 16384))) {
+    : pages_(device_pages, history_bytes), landmarks_(live_pages), trainer_(landmarks_) {
   tokens_ = tokens_of(seen_);
   lifetime_ = lifetime_of(tokens_, weights_.rows(), landmarks_);
+}
+
+void PathModel::snapshot() {
+  weights_ = PathWeights(trainer_.model());
+  lifetime_ = lifetime_of(tokens_, weights_.rows(), landmarks_);
+}
+
+void PathModel::restore(Logistic<kPathTokens> learned) {
+  trainer_.restore(std::move(learned));
+  snapshot();
 }
 
 float PathModel::write_page(const Request& request, uint32_t index) {
   const uint64_t page = request.page + index;
   if (page >= pages_.size()) return landmarks_.longest();
   const PathView view = path_view(request, index);
-  const bool fresh = clock_ - snapshot_at_ >= snapshot_pages_;
-  if (fresh) {
-    weights_ = PathWeights(trainer_.model());
-    snapshot_at_ = clock_;
-  }
-  if (fresh || !view.like(seen_)) {
+  if (!view.like(seen_)) {
     seen_ = view;
     tokens_ = tokens_of(view);
     lifetime_ = lifetime_of(tokens_, weights_.rows(), landmarks_);

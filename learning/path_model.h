@@ -1,10 +1,8 @@
 // Learns the logistic model that the filesystem can evaluate when it places a write: its features
 // are the request, the place, the vStream and the age class of the overwritten data (PathView).
 //
-// Predictions use a snapshot of the weights (PathWeights), because a filesystem has only published
-// snapshots. A snapshot is taken after each live_pages / 16 pages written. If less than 1 GiB
-// lives, it is taken after the smaller of 16,384 pages and live_pages / 4, because snapshots would
-// cost more than the learning. Thread safety: none. Crash: memory only.
+// Predictions use the weights of the last snapshot, as a filesystem does to which snapshots are
+// published. Thread safety: none. Crash: memory only.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +10,7 @@
 
 #include "learning/landmark_trainer.h"
 #include "learning/landmarks.h"
+#include "learning/logistic.h"
 #include "learning/page_history.h"
 #include "learning/path_weights.h"
 #include "learning/request.h"
@@ -29,19 +28,27 @@ class PathModel {
   PathModel(uint64_t device_pages, uint64_t live_pages,
             size_t history_bytes = PageHistory::kBytesMax);
 
-  // Calls place(lifetime, follows) for each page of the request and learns from it, like
-  // LifetimeModel::write().
+  // Calls place(lifetime, follows) for each page of the request and learns from it. `lifetime` is
+  // on the landmarks' axis; `follows`: Request::follows().
   template <typename Place>
   void write(const Request& request, const Place& place) {
     for (uint32_t i = 0; i < request.pages; ++i) {
-      place(write_page(request, i), request.offset + i > 0);
+      const bool follows = request.follows(i, before_);
+      before_ = request.page + i;
+      place(write_page(request, i), follows);
     }
   }
   void trim(uint64_t page, uint64_t pages);
+  // Takes a snapshot: later predictions use the weights learned so far.
+  void snapshot();
 
   uint64_t clock() const { return clock_; }
   const Landmarks& landmarks() const { return landmarks_; }
   const PathWeights& weights() const { return weights_; }
+  // The weights and the squared gradients of the model that is learning.
+  const Logistic<kPathTokens>& learned() const { return trainer_.model(); }
+  // Continues with what another model had learned, and takes a snapshot.
+  void restore(Logistic<kPathTokens> learned);
 
  private:
   float write_page(const Request& request, uint32_t index);
@@ -49,10 +56,10 @@ class PathModel {
   PageHistory pages_;
   Landmarks landmarks_;
   LandmarkTrainer<kPathTokens> trainer_;
-  PathWeights weights_;
-  const uint64_t snapshot_pages_;  // written between two snapshots
-  uint64_t clock_ = 0, snapshot_at_ = 0;
-  PathView seen_;                 // of the page placed last
+  PathWeights weights_;  // of the last snapshot
+  uint64_t clock_ = 0;
+  uint64_t before_ = kNoPage;     // the page placed last
+  PathView seen_;                 // of a page placed lately
   Tokens<kPathTokens> tokens_{};  // of seen_
   float lifetime_ = 0;            // of seen_, by weights_
 };

@@ -79,7 +79,7 @@ Result<void> PlacementModel::deserialize(const ModelBuffer& published, uint32_t 
 }
 
 PStreamId PlacementModel::place(const Request& request, uint32_t index, Cursor& cursor) const {
-  if (buffer_->serves == wire::ModelServes::kLogistic) return by_lifetime(request, index, cursor);
+  if (is_logistic()) return by_lifetime(request, index, cursor);
   const uint32_t shape = wire::shape_of(request.whole_pages, request.offset + index, request.age);
   return in_table(VStreamId{request.vstream}, shape);
 }
@@ -97,7 +97,7 @@ PStreamId PlacementModel::by_lifetime(const Request& request, uint32_t index,
     cursor.view = view;
   }
   const std::span<const float> edges = edges_of(*buffer_);
-  const bool follows = cursor.placed && request.offset + index > 0 && view.page == cursor.page + 1;
+  const bool follows = cursor.placed && request.follows(index, cursor.page);
   cursor.cls =
       follows ? class_after(cursor.cls, cursor.lifetime, edges) : class_of(cursor.lifetime, edges);
   cursor.page = view.page;
@@ -111,11 +111,14 @@ std::string PlacementModel::kind() const {
 
 std::bitset<256> PlacementModel::pstreams() const {
   std::bitset<256> found;
+  if (is_logistic()) {
+    for (const uint8_t pstream : std::span(buffer_->pstreams).first(buffer_->classes))
+      found.set(pstream);
+    return found;
+  }
   for (size_t i = 0; i < wire::kModelEntries; ++i) {
     if (i % wire::kShapeStride < wire::kShapes) found.set(buffer_->entries[i]);
   }
-  if (buffer_->serves == wire::ModelServes::kLogistic)
-    for (uint32_t cls = 0; cls < buffer_->classes; ++cls) found.set(buffer_->pstreams[cls]);
   return found;
 }
 

@@ -21,7 +21,8 @@ namespace streamfs::learning {
 
 class PlacementModel {
  public:
-  // The page that was placed last. place() uses it if the next page follows in the same request.
+  // The page of a request that was placed last. A new request has a new cursor. If another model
+  // is adopted within a request, the cursor serves that model as well.
   struct Cursor {
     bool placed = false;  // false: none was
     uint64_t page = 0;
@@ -42,10 +43,12 @@ class PlacementModel {
     return PStreamId{buffer_->entries[uint32_t{vstream.value} * wire::kShapeStride + shape]};
   }
 
+  // Returns whether the logistic model serves, else the table does.
+  bool is_logistic() const { return buffer_->serves == wire::ModelServes::kLogistic; }
   uint64_t generation() const { return buffer_->generation; }
   uint64_t clock_pages() const { return buffer_->clock_pages; }
   std::string kind() const;
-  // Returns the pStreams that the model may name.
+  // Returns the pStreams that place() may return.
   std::bitset<256> pstreams() const;
 
  private:

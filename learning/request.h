@@ -11,6 +11,9 @@
 
 namespace streamfs::learning {
 
+// No page of a device, and none follows it: the page before the first one that is placed.
+inline constexpr uint64_t kNoPage = ~uint64_t{1};
+
 struct Request {
   uint64_t page = 0;  // on the device, of this part
   uint32_t pages = 0;
@@ -30,6 +33,11 @@ struct Request {
   // Returns the pages of the request that follow the page at `index` of this part.
   uint32_t tail_of(uint32_t index) const {
     return whole_pages - 1 - std::min(offset + index, whole_pages - 1);
+  }
+  // Returns whether the page at `index` of this part continues its request right after `before`,
+  // the page that was placed last.
+  bool follows(uint32_t index, uint64_t before) const {
+    return offset + index > 0 && page + index == before + 1;
   }
   // Returns whether a model learns from the page at `index` of this part. Inner pages of a request
   // mostly die together, so a model that learned from each would count one observation many times.

@@ -252,7 +252,7 @@ void bind_seams(py::module_& m) {
   py::class_<ModelWriter>(m, "ModelWriter")
       .def(py::init<int>(), py::arg("fd"))
       .def(
-          "publish",
+          "prepare",
           [](ModelWriter& writer, const Array<uint8_t>& entries, uint32_t pstreams, uint64_t clock,
              const std::string& kind, const std::optional<Logistic>& logistic) {
             std::optional<ServingLogistic> serves;
@@ -260,7 +260,7 @@ void bind_seams(py::module_& m) {
               const auto& [model, cut, of_class, expected] = *logistic;
               serves.emplace(*model, cut, span_of(of_class), span_of(expected));
             }
-            return writer.publish(span_of(entries), pstreams, clock, kind, serves);
+            writer.prepare(span_of(entries), pstreams, clock, kind, serves);
           },
           py::arg("entries"), py::arg("pstream_count"), py::arg("clock_pages"),
           py::arg("kind") = "", py::arg("logistic") = py::none())
@@ -271,6 +271,7 @@ void bind_seams(py::module_& m) {
             return py::array_t<uint8_t>(static_cast<py::ssize_t>(placed.size()), placed.data());
           },
           py::arg("records"))
+      .def("publish", &ModelWriter::publish)
       .def("heartbeat", &ModelWriter::heartbeat, py::arg("now_ms"))
       .def_property_readonly("generation", &ModelWriter::generation)
       .def_property_readonly("uuid", [](const ModelWriter& writer) {
@@ -312,10 +313,38 @@ void bind_learning(py::module_& m) {
       .def("fit", &fit_backoff, py::arg("table"), py::arg("contexts"))
       .def("predict", &predict, py::arg("vstreams"));
   py::class_<Predictor>(m, "Predictor")
-      .def(py::init<uint64_t, uint64_t, std::vector<uint32_t>, std::string>(),
-           py::arg("device_pages"), py::arg("live_pages"), py::arg("classes"),
-           py::arg("features") = "path")
+      .def(py::init<uint64_t, uint64_t, std::vector<uint32_t>>(), py::arg("device_pages"),
+           py::arg("live_pages"), py::arg("classes"))
       .def("feed", &feed_model, py::arg("records"), py::arg("expected") = Array<uint8_t>(0))
+      .def(
+          "classes_of",
+          [](const Predictor& model, const py::array& records, const Array<uint8_t>& expected,
+             size_t cut) {
+            const auto classes = model.classes_of(records_of(records), span_of(expected), cut);
+            return py::array_t<uint8_t>(static_cast<py::ssize_t>(classes.size()), classes.data());
+          },
+          py::arg("records"), py::arg("expected"), py::arg("cut"))
+      .def("end_epoch", &Predictor::end_epoch)
+      .def_property_readonly("weights",
+                             [](const Predictor& model) {
+                               const auto rows = model.model().weights().rows();
+                               return py::array_t<int8_t>({rows.size(), rows[0].size()},
+                                                          rows[0].data());
+                             })
+      .def_property_readonly("gradients",
+                             [](const Predictor& model) {
+                               const std::vector<int8_t> all = model.gradients();
+                               return py::array_t<int8_t>(static_cast<py::ssize_t>(all.size()),
+                                                          all.data());
+                             })
+      .def(
+          "restore",
+          [](Predictor& model, const Array<int8_t>& weights, const Array<int8_t>& gradients,
+             const std::vector<std::vector<float>>& edges) {
+            model.restore({weights.data(), static_cast<size_t>(weights.size())},
+                          {gradients.data(), static_cast<size_t>(gradients.size())}, edges);
+          },
+          py::arg("weights"), py::arg("gradients"), py::arg("edges"))
       .def_property_readonly("clock", &Predictor::clock)
       .def_property_readonly("landmarks", &Predictor::landmarks)
       .def("edges", &Predictor::edges, py::arg("cut"));

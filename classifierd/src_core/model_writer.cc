@@ -17,7 +17,6 @@
 #include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/predictor.h"
-#include "learning/path_model.h"
 #include "learning/path_weights.h"
 #include "learning/placement_model.h"
 #include "learning/request.h"
@@ -30,19 +29,17 @@ using wire::ModelHeader;
 namespace {
 
 void put(const ServingLogistic& logistic, ModelBuffer& out) {
-  const learning::PathModel* const model = logistic.model.path();
-  if (model == nullptr) throw std::invalid_argument("model: its features are not the write path's");
-  const std::vector<float> edges = logistic.model.edges(logistic.cut);
+  const std::vector<float>& edges = logistic.model.edges(logistic.cut);
   if (logistic.pstreams.size() != edges.size() + 1)
     throw std::invalid_argument("model: a pStream for each class is needed");
   if (logistic.expected.size() != wire::kModelEntries)
     throw std::invalid_argument("expected lifetimes: a row for each vStream there can be");
   out.classes = static_cast<uint32_t>(logistic.pstreams.size());
-  out.live_pages = model->landmarks().live_pages();
+  out.live_pages = logistic.model.model().landmarks().live_pages();
   std::ranges::copy(edges, out.edges);
   std::ranges::copy(logistic.pstreams, out.pstreams);
   std::ranges::copy(logistic.expected, out.expected);
-  const learning::WeightRows rows = model->weights().rows();
+  const learning::WeightRows rows = logistic.model.model().weights().rows();
   static_assert(sizeof(out.weights) == rows.size_bytes());
   std::memcpy(out.weights, rows.data(), sizeof(out.weights));
 }
@@ -57,9 +54,10 @@ ModelWriter::ModelWriter(int fd) : map_(fd, SharedMap::Access::kReadWrite, wire:
   }
 }
 
-uint64_t ModelWriter::publish(std::span<const uint8_t> entries, uint32_t pstream_count,
-                              uint64_t clock_pages, std::string_view kind,
-                              const std::optional<ServingLogistic>& logistic) {
+void ModelWriter::prepare(std::span<const uint8_t> entries, uint32_t pstream_count,
+                          uint64_t clock_pages, std::string_view kind,
+                          const std::optional<ServingLogistic>& logistic) {
+  is_prepared_ = false;
   if (entries.size() != wire::kModelEntries) throw std::invalid_argument("model: wrong size");
   if (kind.size() > wire::kModelKindBytes) throw std::invalid_argument("model: kind too long");
   const uint64_t next = generation() + 1;
@@ -76,13 +74,20 @@ uint64_t ModelWriter::publish(std::span<const uint8_t> entries, uint32_t pstream
   std::ranges::fill(idle.pstreams, uint8_t{0});
   if (logistic) put(*logistic, idle);
   idle.checksum = crc32c(wire::summed(idle));
-  const Result<void> taken = published_.deserialize(idle, pstream_count);
+  const Result<void> taken = prepared_.deserialize(idle, pstream_count);
   if (!taken.ok()) throw std::invalid_argument("model: " + taken.error().context);
-  header().active.store(next, std::memory_order_release);
-  return next;
+  is_prepared_ = true;
+}
+
+uint64_t ModelWriter::publish() {
+  if (!is_prepared_ || prepared_.generation() <= generation())
+    throw std::logic_error("model: none is prepared");
+  header().active.store(prepared_.generation(), std::memory_order_release);
+  return prepared_.generation();
 }
 
 std::vector<uint8_t> ModelWriter::place(std::span<const wire::TelemetryRecord> records) const {
+  if (!is_prepared_) throw std::logic_error("model: none is prepared");
   std::vector<uint8_t> out;
   learning::PlacementModel::Cursor cursor;
   for (const wire::TelemetryRecord& record : records) {
@@ -90,7 +95,7 @@ std::vector<uint8_t> ModelWriter::place(std::span<const wire::TelemetryRecord> r
       continue;
     const learning::Request request = request_of(record);
     for (uint32_t i = 0; i < record.pages; ++i)
-      out.push_back(static_cast<uint8_t>(published_.place(request, i, cursor).value));
+      out.push_back(static_cast<uint8_t>(prepared_.place(request, i, cursor).value));
   }
   return out;
 }

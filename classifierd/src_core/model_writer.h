@@ -1,5 +1,5 @@
-// Publishes placement models by the protocol of base/wire/model_table.h: fills the idle buffer,
-// sums it, then names it active. If the writer is killed, the last model serves on.
+// Publishes placement models by the protocol of base/wire/model_table.h: prepare() fills the idle
+// buffer and sums it, publish() names it active. If the writer is killed, the last model serves on.
 // Thread safety: one thread; one writer a model area.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace streamfs::classifier {
 
 // A logistic model that places data.
 struct ServingLogistic {
-  const Predictor& model;             // with path features
+  const Predictor& model;
   size_t cut = 0;                     // of its ways of cutting
   std::span<const uint8_t> pstreams;  // of each class
   std::span<const uint8_t> expected;  // as Predictor::feed() takes it
@@ -30,13 +30,17 @@ class ModelWriter {
   // Throws std::runtime_error if the memory is not a model area of this version.
   explicit ModelWriter(int fd);
 
-  // Returns the new generation. `entries` is the table, which places data unless `logistic` does.
-  // `kind` names the model for people. Throws std::invalid_argument, and publishes nothing, if a
-  // span has the wrong size or the filesystem would refuse the model.
-  uint64_t publish(std::span<const uint8_t> entries, uint32_t pstream_count, uint64_t clock_pages,
-                   std::string_view kind, const std::optional<ServingLogistic>& logistic = {});
-  // Returns the pStream of each page written, by the model that was published last.
+  // Prepares a model. `entries` is the table, which places data unless `logistic` does. `kind`
+  // names the model for people. Throws std::invalid_argument, and nothing is prepared, if a span
+  // has the wrong size or the filesystem would refuse the model.
+  void prepare(std::span<const uint8_t> entries, uint32_t pstream_count, uint64_t clock_pages,
+               std::string_view kind, const std::optional<ServingLogistic>& logistic = {});
+  // Returns the pStream of each page written, by the model prepared last, as the filesystem
+  // evaluates it. Throws std::logic_error if there is none.
   std::vector<uint8_t> place(std::span<const wire::TelemetryRecord> records) const;
+  // Publishes the prepared model and returns its generation. Throws std::logic_error if none was
+  // prepared since the last one.
+  uint64_t publish();
   void heartbeat(uint64_t now_ms);
   uint64_t generation() const;
   std::vector<uint8_t> uuid() const;
@@ -46,7 +50,8 @@ class ModelWriter {
   wire::ModelBuffer& buffer(uint64_t generation) const;
 
   SharedMap map_;
-  learning::PlacementModel published_;
+  learning::PlacementModel prepared_;  // a copy of the buffer, if is_prepared_
+  bool is_prepared_ = false;
 };
 
 }  // namespace streamfs::classifier

@@ -1,38 +1,28 @@
 #include "classifierd/src_core/predictor.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/wire/model_table.h"
 #include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
 #include "learning/classes.h"
-#include "learning/lifetime_model.h"
+#include "learning/logistic.h"
 #include "learning/path_model.h"
+#include "learning/path_weights.h"
 #include "learning/request.h"
+#include "learning/tokens.h"
 
 namespace streamfs::classifier {
 
+using learning::Classes;
 using wire::TelemetryRecord;
-
-namespace {
-
-using Model = std::variant<learning::LifetimeModel, learning::PathModel>;
-
-Model model_of(const std::string& features, uint64_t device_pages, uint64_t live_pages) {
-  if (features == "path")
-    return Model(std::in_place_type<learning::PathModel>, device_pages, live_pages);
-  if (features == "history")
-    return Model(std::in_place_type<learning::LifetimeModel>, device_pages, live_pages);
-  throw std::invalid_argument("unknown features: choose path or history");
-}
-
-}  // namespace
 
 learning::Request request_of(const TelemetryRecord& record) {
   return {.page = record.block,
@@ -43,46 +33,119 @@ learning::Request request_of(const TelemetryRecord& record) {
           .age = record.age};
 }
 
+namespace {
+
+constexpr size_t kWeights = size_t{learning::kRows} * learning::kLandmarks;
+constexpr float kGradientSteps = 4;  // a doubling
+
+void check(std::span<const uint8_t> expected) {
+  if (!expected.empty() && expected.size() != wire::kModelEntries)
+    throw std::invalid_argument("expected lifetimes: a row for each vStream there can be");
+}
+
+// Returns a written record as a request that knows its row of `expected`, if there are rows.
+learning::Request request_with(const TelemetryRecord& record, std::span<const uint8_t> expected) {
+  learning::Request out = request_of(record);
+  const uint32_t row = uint32_t{record.vstream} * wire::kShapeStride;
+  if (!expected.empty()) out.expected = expected.subspan(row, wire::kShapes);
+  return out;
+}
+
+}  // namespace
+
 Predictor::Predictor(uint64_t device_pages, uint64_t live_pages,
-                     const std::vector<uint32_t>& classes, const std::string& features)
-    : model_(model_of(features, device_pages, live_pages)) {
+                     const std::vector<uint32_t>& classes)
+    : model_(device_pages, live_pages) {
   if (classes.empty()) throw std::invalid_argument("no number of classes");
   for (const uint32_t count : classes) {
-    if (count < 1 || count > learning::Classes::kCountMax) {
+    if (count < 1 || count > Classes::kCountMax)
       throw std::invalid_argument("between 1 and 128 classes");
-    }
-    cuts_.emplace_back(count, axis());
+    const Classes equally_wide(count, model_.landmarks());
+    cuts_.push_back({equally_wide, equally_wide.edges()});
   }
 }
 
 std::vector<uint8_t> Predictor::feed(std::span<const TelemetryRecord> records,
                                      std::span<const uint8_t> expected) {
-  if (!expected.empty() && expected.size() != wire::kModelEntries) {
-    throw std::invalid_argument("expected lifetimes: a row for each vStream there can be");
-  }
+  check(expected);
   std::vector<uint8_t> out;
-  std::visit([&](auto& model) { feed_to(model, records, expected, out); }, model_);
-  return out;
-}
-
-template <typename Model>
-void Predictor::feed_to(Model& model, std::span<const TelemetryRecord> records,
-                        std::span<const uint8_t> expected, std::vector<uint8_t>& out) {
   for (const TelemetryRecord& record : records) {
     if (!believable(record, wire::kCapacityBlocksMax)) continue;
     if (record.kind == wire::TelemetryKind::kTrim) {
-      model.trim(record.block, record.pages);
+      model_.trim(record.block, record.pages);
       continue;
     }
-    learning::Request request = request_of(record);
-    const uint32_t row = uint32_t{record.vstream} * wire::kShapeStride;
-    if (!expected.empty()) request.expected = expected.subspan(row, wire::kShapes);
-    model.write(request, [&](float lifetime, bool follows) {
-      for (learning::Classes& cut : cuts_) {
-        out.push_back(static_cast<uint8_t>(cut.place(lifetime, follows)));
+    model_.write(request_with(record, expected), [&](float lifetime, bool follows) {
+      for (Cut& cut : cuts_) {
+        cut.last = follows ? learning::class_after(cut.last, lifetime, cut.edges)
+                           : learning::class_of(lifetime, cut.edges);
+        cut.classes.count(lifetime);
+        out.push_back(static_cast<uint8_t>(cut.last));
       }
     });
   }
+  return out;
+}
+
+std::vector<uint8_t> Predictor::classes_of(std::span<const TelemetryRecord> records,
+                                           std::span<const uint8_t> expected, size_t cut) const {
+  check(expected);
+  const std::vector<float>& edges = cuts_.at(cut).edges;
+  const learning::WeightRows rows = model_.weights().rows();
+  std::vector<uint8_t> out;
+  uint32_t cls = 0;
+  uint64_t before = learning::kNoPage;
+  for (const TelemetryRecord& record : records) {
+    if (!believable(record, wire::kCapacityBlocksMax) || record.kind == wire::TelemetryKind::kTrim)
+      continue;
+    const learning::Request request = request_with(record, expected);
+    for (uint32_t i = 0; i < request.pages; ++i) {
+      const float lifetime =
+          lifetime_of(tokens_of(path_view(request, i)), rows, model_.landmarks());
+      cls = request.follows(i, before) ? learning::class_after(cls, lifetime, edges)
+                                       : learning::class_of(lifetime, edges);
+      before = request.page + i;
+      out.push_back(static_cast<uint8_t>(cls));
+    }
+  }
+  return out;
+}
+
+void Predictor::end_epoch() {
+  model_.snapshot();
+  for (Cut& cut : cuts_) cut.edges = cut.classes.edges();
+}
+
+std::vector<int8_t> Predictor::gradients() const {
+  std::vector<int8_t> out;
+  out.reserve(kWeights);
+  for (uint32_t row = 0; row < learning::kRows; ++row) {
+    for (uint32_t j = 0; j < learning::kLandmarks; ++j) {
+      const float steps = kGradientSteps * std::log2(model_.learned().gradients(row, j));
+      out.push_back(static_cast<int8_t>(std::clamp(std::round(steps), -128.0F, 127.0F)));
+    }
+  }
+  return out;
+}
+
+void Predictor::restore(std::span<const int8_t> weights, std::span<const int8_t> gradients,
+                        const std::vector<std::vector<float>>& edges) {
+  if (weights.size() != kWeights || gradients.size() != kWeights || edges.size() != cuts_.size())
+    throw std::invalid_argument("a logistic model of another size");
+  std::vector<Cut> cuts = cuts_;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    if (!cuts[i].classes.restore(edges[i])) throw std::invalid_argument("classes that cannot be");
+  }
+  learning::Logistic<learning::kPathTokens> learned;
+  for (size_t i = 0; i < kWeights; ++i) {
+    const auto row = static_cast<uint32_t>(i / learning::kLandmarks);
+    learned.set(row, static_cast<uint32_t>(i % learning::kLandmarks),
+                static_cast<float>(weights[i]) * learning::kWeightUnit,
+                std::exp2(static_cast<float>(gradients[i]) / kGradientSteps));
+  }
+  cuts_ = std::move(cuts);
+  model_.restore(std::move(learned));
+  end_epoch();
 }
 
 }  // namespace streamfs::classifier

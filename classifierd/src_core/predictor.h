@@ -1,4 +1,8 @@
-// A logistic model fed with records, its lifetimes cut into classes in one way or several at once.
+// The logistic model of path features (learning/path_model.h), fed with records. Its lifetimes are
+// cut into classes in one way or several at once.
+//
+// Predictions use the snapshot that end_epoch() took last, of the weights and of the edges of the
+// classes. ModelWriter publishes that snapshot, so the filesystem places as feed() says.
 // Thread safety: none.
 #pragma once
 
@@ -6,14 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
-#include <variant>
 #include <vector>
 
 #include "base/wire/telemetry.h"
 #include "learning/classes.h"
-#include "learning/lifetime_model.h"
+#include "learning/landmarks.h"
 #include "learning/path_model.h"
+#include "learning/request.h"
 
 namespace streamfs::classifier {
 
@@ -22,42 +25,48 @@ learning::Request request_of(const wire::TelemetryRecord& record);
 
 class Predictor {
  public:
-  // `classes`: the number of classes of each cut. `features`: "path", the features that the
-  // filesystem knows (learning/path_model.h), or "history", those of learning/lifetime_model.h.
-  // Throws std::invalid_argument for other features, for no cut, and for a number of classes
-  // outside 1..128.
-  Predictor(uint64_t device_pages, uint64_t live_pages, const std::vector<uint32_t>& classes,
-            const std::string& features);
+  // `classes`: the number of classes of each cut. Throws std::invalid_argument for no cut, and for
+  // a number of classes outside 1..128.
+  Predictor(uint64_t device_pages, uint64_t live_pages, const std::vector<uint32_t>& classes);
 
-  // Returns as many classes as there are cuts for each page written, page by page: what was known
-  // before the page says. `expected`: what a life table says of each (vStream, shape), in half
-  // steps of log2 plus one, laid out as in model_table.h, or nothing. Unbelievable records are left
-  // out. Throws std::invalid_argument if it is of another size.
+  // Returns as many classes as there are cuts for each page written, page by page, and learns from
+  // the pages. `expected`: what a life table says of each (vStream, shape), in half steps of log2
+  // plus one, laid out as in model_table.h, or nothing. Unbelievable records are left out. Throws
+  // std::invalid_argument if `expected` is of another size.
   std::vector<uint8_t> feed(std::span<const wire::TelemetryRecord> records,
                             std::span<const uint8_t> expected);
+  // Returns the class of each page written by one cut of the snapshot. Learns nothing. Throws as
+  // feed() does, and std::out_of_range for a cut that is not there.
+  std::vector<uint8_t> classes_of(std::span<const wire::TelemetryRecord> records,
+                                  std::span<const uint8_t> expected, size_t cut) const;
+  // Takes a snapshot: later predictions use what was learned so far.
+  void end_epoch();
 
   size_t cuts() const { return cuts_.size(); }
-  // Returns the model if it has path features, else null.
-  const learning::PathModel* path() const { return std::get_if<learning::PathModel>(&model_); }
-  uint64_t clock() const {
-    return std::visit([](const auto& model) { return model.clock(); }, model_);
-  }
-  std::array<uint64_t, learning::kLandmarks> landmarks() const { return axis().ages(); }
-  // Lifetimes at which classes begin, on the axis of learning/landmarks.h. Throws
-  // std::out_of_range.
-  std::vector<float> edges(size_t cut) const { return cuts_.at(cut).edges(); }
+  const learning::PathModel& model() const { return model_; }
+  uint64_t clock() const { return model_.clock(); }
+  std::array<uint64_t, learning::kLandmarks> landmarks() const { return model_.landmarks().ages(); }
+  // Returns the lifetimes at which the snapshot's classes begin, on the axis of
+  // learning/landmarks.h. Throws std::out_of_range.
+  const std::vector<float>& edges(size_t cut) const { return cuts_.at(cut).edges; }
+
+  // The state that outlives a process: a byte for each weight, [row][landmark], in 32nds, and one
+  // for its squared gradients, in quarters of log2. restore() takes them and the edges of each cut
+  // and takes a snapshot. Throws std::invalid_argument, and changes nothing, if a size or an edge
+  // is wrong.
+  std::vector<int8_t> gradients() const;
+  void restore(std::span<const int8_t> weights, std::span<const int8_t> gradients,
+               const std::vector<std::vector<float>>& edges);
 
  private:
-  const learning::Landmarks& axis() const {
-    return std::visit(
-        [](const auto& model) -> const learning::Landmarks& { return model.landmarks(); }, model_);
-  }
-  template <typename Model>
-  void feed_to(Model& model, std::span<const wire::TelemetryRecord> records,
-               std::span<const uint8_t> expected, std::vector<uint8_t>& out);
+  struct Cut {
+    learning::Classes classes;  // what the pages say
+    std::vector<float> edges;   // of the snapshot
+    uint32_t last = 0;          // class of the page placed last
+  };
 
-  std::variant<learning::LifetimeModel, learning::PathModel> model_;
-  std::vector<learning::Classes> cuts_;
+  learning::PathModel model_;
+  std::vector<Cut> cuts_;
 };
 
 }  // namespace streamfs::classifier

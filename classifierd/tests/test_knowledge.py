@@ -81,7 +81,52 @@ def test_a_logistic_model_is_published_as_the_shadow_devices_know_it(
     placed = writer.place(records[end:])[: len(tags[name])]
     assert len(np.unique(placed)) > 1
     assert set(placed.tolist()) <= named
-    assert (placed == tags[name]).mean() > 0.99
+    assert (placed == tags[name]).all()
+
+
+def test_a_logistic_model_serves_on_after_a_restart(
+    model: ModelArea, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), tmp_path)
+    raw, vstreams = logs_and_files(12 * LIVE, 1, LIVE)
+    records = telemetry(raw)
+    known.know(vstreams)
+    learn(known, records)
+    assert known.contest.serve("nosep")
+    assert not known.contest.serve("logistic"), "only a restored model serves at once"
+    monkeypatch.setattr(Contest, "serving", "logistic")
+    monkeypatch.setattr(Contest, "decided", True)
+    known.save()
+    monkeypatch.undo()
+    later = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), tmp_path)
+    later.know(vstreams)
+    assert later.load()
+    assert later.contest.serving == "logistic"
+    placed = []
+    for each in (known, later):
+        writer = _core.ModelWriter(model.fd)
+        monkeypatch.setattr(Contest, "serving", "logistic")
+        each.sample_ = records[-500:]
+        publish(writer, each, 0)
+        placed.append(writer.place(records[-500:]))
+    assert len(np.unique(placed[0])) > 1
+    assert (placed[0] == placed[1]).all()
+
+
+def test_a_logistic_model_does_not_serve_where_its_memory_is_gone(tmp_path: Path) -> None:
+    few = Config(daemon=DaemonSettings(candidates=("logistic-few", "life-table")))
+    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), few, tmp_path)
+    raw, vstreams = logs_and_files(2 * LIVE, 1, LIVE)
+    known.know(vstreams)
+    learn(known, telemetry(raw))
+    known.contest.restore_logistic(known.contest.logistic_edges(), known.contest.logistic_arrays())
+    assert known.contest.serve("logistic-few")
+    known.save()
+    for config, serving in ((few, "logistic-few"), (Config(), "life-table")):
+        later = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), config, tmp_path)
+        later.know(vstreams)
+        assert later.load()
+        assert later.contest.serving == serving, "another number of cuts is another model"
 
 
 def test_the_life_table_serves_until_something_else_is_better(model: ModelArea) -> None:

@@ -111,7 +111,9 @@ def test_a_published_table_passes_the_readers_checks(model: ModelArea) -> None:
     rng = np.random.default_rng(3)
     for generation in (1, 2, 3):
         entries = rng.integers(0, 5, _core.VSTREAMS * _core.SHAPE_STRIDE).astype(np.uint8)
-        assert writer.publish(entries, 5, 77) == generation
+        writer.prepare(entries, 5, 77)
+        assert model.active == generation - 1
+        assert writer.publish() == generation
         assert (model.checked_table(8).reshape(-1) == entries).all()
         assert model.clock_pages() == 77
 
@@ -120,8 +122,10 @@ def test_a_table_naming_a_missing_pstream_is_never_published(model: ModelArea) -
     writer = _core.ModelWriter(model.fd)
     entries = np.zeros(_core.VSTREAMS * _core.SHAPE_STRIDE, np.uint8)
     entries[-1] = 4
-    with pytest.raises(ValueError, match="pStream"):
-        writer.publish(entries, 4, 0)
-    with pytest.raises(ValueError, match="size"):
-        writer.publish(entries[:-1], 8, 0)
+    writer.prepare(entries, 8, 0)
+    for wrong, pstreams, reason in ((entries, 4, "pStream"), (entries[:-1], 8, "size")):
+        with pytest.raises(ValueError, match=reason):
+            writer.prepare(wrong, pstreams, 0)
+        with pytest.raises(RuntimeError, match="none is prepared"):
+            writer.publish()
     assert model.active == 0

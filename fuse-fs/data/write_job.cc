@@ -173,6 +173,7 @@ Result<void> WriteJob::place_or_reclaim() {
 }
 
 Result<void> WriteJob::place() {
+  cursor_ = {};
   for (const meta::Piece& piece : pieces_) {
     const uint64_t page = piece.first.value - first_;
     if (piece.hole) {
@@ -233,7 +234,7 @@ placement::PageRun WriteJob::run(uint64_t page, uint64_t count, BlockNo block) c
 
 void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite) {
   runs_.clear();
-  core_.placement.route_run(run(page, count, block), overwrite, runs_);
+  core_.placement.route_run(run(page, count, block), overwrite, cursor_, runs_);
   for (const placement::RoutedRun& part : runs_) {
     const BlockNo first{block.value + part.offset_pages - page};
     segments_.push_back({part.offset_pages, part.pages, first, part.stream, part.age});
@@ -269,8 +270,9 @@ Result<void> WriteJob::begin_overwrite() {
 Result<void> WriteJob::submit() {
   blockdev::IoBatch batch(core_.device);
   if (!core_.device.flush_is_free()) {
-    const PStreamId plain = core_.placement.plain_route(vstream_);
-    for (Segment& each : segments_) each.stream = core_.device.of(each.stream, each.count, plain);
+    const PStreamId beginning = core_.placement.epoch_route(vstream_, segments_.front().stream);
+    for (Segment& each : segments_)
+      each.stream = core_.device.of(each.stream, each.count, beginning);
   }
   for (size_t i = 0; i < segments_.size();) {
     const Segment& head = segments_[i];

@@ -99,6 +99,7 @@ class WriteJob {
   std::vector<meta::BlockRun> reserved_;
   std::vector<meta::BlockRun> converted_;  // of unwritten extents
   std::vector<placement::RoutedRun> runs_;
+  placement::Placement::Cursor cursor_;
 };
 
 }  // namespace streamfs::data

@@ -245,7 +245,14 @@ PStreamId PlacementImpl::route(VStreamId vstream, uint32_t request_pages, uint32
   return model->in_table(*known, wire::shape_of(request_pages, offset, age));
 }
 
-void PlacementImpl::route_run(const PageRun& run, bool overwrite,
+PStreamId PlacementImpl::epoch_route(VStreamId vstream, PStreamId first) const {
+  if (options_.mode == Mode::kOff) return kDefaultPStream;
+  const auto model = model_->read();
+  const bool by_page = model && model->is_logistic() && known_to(*model, table_.shown(vstream));
+  return by_page ? first : plain_route(vstream);
+}
+
+void PlacementImpl::route_run(const PageRun& run, bool overwrite, Cursor& cursor,
                               std::vector<RoutedRun>& out) const {
   const uint64_t now = lifetimes_.now();
   const VStreamId shown = table_.shown(run.vstream);
@@ -257,7 +264,6 @@ void PlacementImpl::route_run(const PageRun& run, bool overwrite,
                             .whole_pages = run.request_pages,
                             .offset = run.offset,
                             .vstream = known.value_or(shown).value};
-  learning::PlacementModel::Cursor cursor;
   for (uint32_t i = 0; i < run.pages; ++i) {
     const uint8_t age = overwrite ? ages_.age_class(run.block.value + i, now) : wire::kAgeNew;
     request.age = age;

@@ -26,6 +26,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/placement/model_status.h"
+#include "learning/placement_model.h"
 
 namespace streamfs::placement {
 
@@ -160,9 +161,16 @@ class Placement {
                           uint8_t age) const = 0;
   // Returns the pStream of an early page of a long request that overwrites nothing.
   virtual PStreamId plain_route(VStreamId vstream) const = 0;
+  // Returns the pStream of the first blocks of an epoch (data/epoch_stream.h) that a write of
+  // `vstream` begins whose first page would go to `first`: `first` if the model that serves places
+  // page by page, else plain_route().
+  virtual PStreamId epoch_route(VStreamId vstream, PStreamId first) const = 0;
   // Appends to `out` the parts of the run, one for each change of pStream or age class.
-  // `overwrite`: the run overwrites data in place.
-  virtual void route_run(const PageRun& run, bool overwrite, std::vector<RoutedRun>& out) const = 0;
+  // `overwrite`: the run overwrites data in place. `cursor`: the same for all runs of a request,
+  // which come in order; a new one for each request.
+  using Cursor = learning::PlacementModel::Cursor;
+  virtual void route_run(const PageRun& run, bool overwrite, Cursor& cursor,
+                         std::vector<RoutedRun>& out) const = 0;
   // Counts the births of a routed run and the deaths they cause, and sends telemetry. Requires: the
   // device completed the write; `stream` and `age` are as routed.
   virtual void wrote(const PageRun& run, PStreamId stream, uint8_t age) = 0;

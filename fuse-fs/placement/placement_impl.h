@@ -42,7 +42,9 @@ class PlacementImpl final : public Placement {
   PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
                   uint8_t age) const override;
   PStreamId plain_route(VStreamId vstream) const override;
-  void route_run(const PageRun& run, bool overwrite, std::vector<RoutedRun>& out) const override;
+  PStreamId epoch_route(VStreamId vstream, PStreamId first) const override;
+  void route_run(const PageRun& run, bool overwrite, Cursor& cursor,
+                 std::vector<RoutedRun>& out) const override;
   void wrote(const PageRun& run, PStreamId stream, uint8_t age) override;
   void trimmed(BlockNo first, uint64_t pages) override;
   void grow(uint64_t capacity_blocks) override;

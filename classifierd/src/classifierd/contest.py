@@ -6,10 +6,11 @@ knew before, shadow devices show what that would have cost, and only then is it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from classifierd import _core
 from classifierd.choice import Choice, Tags, Verdict
@@ -76,6 +77,7 @@ class Contest:
         self.pstreams = min(device.pstreams, PSTREAMS_MAX)
         self.learner = Learner(capacity_blocks, self.pstreams, settings)
         self._model: _core.Predictor | None = None
+        self._taught = False  # restored
         self._cuts = {
             name: min(self.pstreams, max(2, self.pstreams // share))
             for name, share in _MODELS.items()
@@ -83,7 +85,7 @@ class Contest:
         }
         if self._cuts:
             cuts = list(self._cuts.values())
-            self._model = _core.Predictor(capacity_blocks, device.live_pages, cuts, "path")
+            self._model = _core.Predictor(capacity_blocks, device.live_pages, cuts)
         begins = "nosep" if "nosep" in candidates else candidates[0]
         shadow = _core.Shadow(
             device.live_pages,
@@ -142,6 +144,8 @@ class Contest:
         self.learner.end_epoch()
         self._spread()
         self._use()
+        if self._model is not None:
+            self._model.end_epoch()
         return verdict
 
     def _use(self) -> None:
@@ -185,13 +189,45 @@ class Contest:
         pstreams = pstreams_of(self._cuts[name], self.pstreams)
         return self._model, cut, pstreams, self.learner.lifetimes_.reshape(-1)
 
+    def logistic_edges(self) -> dict[str, list[float]]:
+        """Return the lifetimes at which the classes of each logistic candidate begin."""
+        if self._model is None:
+            return {}
+        return {name: self._model.edges(cut) for cut, name in enumerate(self._cuts)}
+
+    def logistic_arrays(self) -> dict[str, npt.NDArray[np.int8]]:
+        """Return what the logistic model has learned, i8[rows, landmarks]; {} if none competes."""
+        if self._model is None:
+            return {}
+        return {"weights": self._model.weights, "gradients": self._model.gradients}
+
+    def restore_logistic(
+        self, edges: Mapping[str, list[float]], arrays: Mapping[str, npt.NDArray[np.generic]]
+    ) -> None:
+        """Continue with what logistic_edges() and logistic_arrays() returned.
+
+        Does nothing if other logistic candidates competed. Raises KeyError or ValueError for arrays
+        or edges that cannot be.
+        """
+        counts = {name: len(each) + 1 for name, each in edges.items()}
+        if self._model is None or counts != self._cuts:
+            return
+        weights, gradients = (
+            arrays[name].reshape(-1).astype(np.int8) for name in ("weights", "gradients")
+        )
+        self._model.restore(weights, gradients, [list(edges[name]) for name in self._cuts])
+        self._taught = True
+
     def fill(self, pages: int, first: int = 0) -> None:
         """So many pages, from `first` on, were written before anyone looked, by no separation."""
         self._choice.fill(pages, first)
 
     def serve(self, name: str) -> bool:
-        """Let a candidate serve, as it did in an earlier run; whether it is one."""
-        return self._choice.serve(name)
+        """Let a candidate serve, as it did in an earlier run; whether it can.
+
+        A logistic model can only if restore_logistic() has what that run had learned.
+        """
+        return (self._taught or name not in self._cuts) and self._choice.serve(name)
 
     def _tag(self, records: Records) -> list[Tags]:
         """The pStream of each page written, u8[pages], by each candidate."""

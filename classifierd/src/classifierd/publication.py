@@ -7,6 +7,7 @@ import logging
 import numpy as np
 
 from classifierd import _core, explain
+from classifierd.choice import Tags
 from classifierd.knowledge import Knowledge
 from classifierd.learner import Table
 from classifierd.records import KIND_TRIM, Ints, Records, pages_one_by_one
@@ -30,22 +31,20 @@ def publish(
         log.info("nothing decided after %s of writes: no placement has copied less yet",
                  explain.size(life.clock_pages))  # fmt: skip
         return None
-    table = knowledge.placements()
+    table, records = knowledge.placements(), knowledge.sample_
     logistic = knowledge.contest.logistic_of(knowledge.published)
-    if misread := pages_misread(table, knowledge.sample_):
-        log.error("nothing published: %d of %d pages would be placed otherwise than is meant",
-                  misread, _pages(knowledge.sample_).sum())  # fmt: skip
-        return None
-    generation = writer.publish(
-        table.reshape(-1),
-        knowledge.contest.pstreams,
-        max(met_clock, life.device_clock_pages),
-        knowledge.published,
-        logistic,
+    clock_pages = max(met_clock, life.device_clock_pages)
+    writer.prepare(
+        table.reshape(-1), knowledge.contest.pstreams, clock_pages, knowledge.published, logistic
     )
-    log.debug("model %d published", generation)
-    named = np.unique(table[:, : _core.SHAPES])
-    return frozenset(named.tolist()) | frozenset([] if logistic is None else logistic[2].tolist())
+    meant = by_table(table, records) if logistic is None else by_model(logistic, records)
+    if misread := int((writer.place(records) != meant).sum()):
+        log.error("nothing published: %d of %d pages would be placed otherwise than is meant",
+                  misread, len(meant))  # fmt: skip
+        return None
+    log.debug("model %d published", writer.publish())
+    named = table[:, : _core.SHAPES] if logistic is None else logistic[2]
+    return frozenset(np.unique(named).tolist())
 
 
 def basis_of(knowledge: Knowledge) -> str:
@@ -57,12 +56,19 @@ def basis_of(knowledge: Knowledge) -> str:
     )
 
 
-def pages_misread(table: Table, records: Records) -> int:
-    """How many pages of `records` the filesystem's code places otherwise than numpy by `table`."""
+def by_table(table: Table, records: Records) -> Tags:
+    """Return the pStream that a table means for each page written, u8[pages]."""
     writes = records[records["kind"] != KIND_TRIM]
-    row, place = pages_one_by_one(_pages(writes))
-    meant = table[writes["vstream"][row], shapes_of(writes[row], place)]
-    return int((_core.tags(writes, table.reshape(-1)) != meant).sum())
+    row, place = pages_one_by_one(writes["pages"].astype(np.int64))
+    meant: Tags = table[writes["vstream"][row], shapes_of(writes[row], place)]
+    return meant
+
+
+def by_model(logistic: _core.ServingLogistic, records: Records) -> Tags:
+    """Return the pStream that a logistic model means for each page written, u8[pages]."""
+    model, cut, pstreams, expected = logistic
+    meant: Tags = pstreams[model.classes_of(records, expected, cut)]
+    return meant
 
 
 def shapes_of(records: Records, place: Ints) -> Ints:
@@ -71,7 +77,3 @@ def shapes_of(records: Records, place: Ints) -> Ints:
     to_end = request - 1 - (records["request_offset"].astype(np.int64) + place)
     end = np.select([request == 1, request == 2], [0, 1 + to_end], 3 + np.minimum(to_end, 2))
     return end + records["age"].astype(np.int64) * _END_CLASSES
-
-
-def _pages(records: Records) -> Ints:
-    return np.where(records["kind"] != KIND_TRIM, records["pages"], 0).astype(np.int64)

@@ -24,7 +24,8 @@ from classifierd.contexts import VStream
 log = logging.getLogger(__name__)
 
 _MAGIC = b"SFSLIFE1"
-_VERSION = 3
+_VERSION = 4
+_VERSIONS = (3, _VERSION)  # 3 has no logistic model
 _BYTES_MAX = 1 << 30
 _IDENTITY = ("source", "name", "comm", "ext", "dir")
 
@@ -56,6 +57,7 @@ def save(directory: Path, uuid: bytes, contest: Contest) -> None:
         "serving": contest.serving if contest.decided else "",
         "uuid": uuid.hex(),
         "live_pages": learner.live_pages,
+        "logistic": contest.logistic_edges(),
         "vstreams": [
             [v.number, *(getattr(v, key) for key in _IDENTITY)] for v in learner.vstreams.values()
         ],
@@ -71,6 +73,7 @@ def save(directory: Path, uuid: bytes, contest: Contest) -> None:
         entered=entered.astype(np.float32),
         edges=edges,
         classes=learner.table_.reshape(-1)[cells],
+        **contest.logistic_arrays(),
     )
     body = archive.getvalue()
     replace_whole(path_of(directory, uuid), _MAGIC + struct.pack("<I", _core.crc32c(body)) + body)
@@ -117,7 +120,7 @@ def _restore(path: Path, uuid: bytes, contest: Contest) -> int:
     with np.load(io.BytesIO(_body(path)), allow_pickle=False) as archive:
         arrays: Arrays = {name: archive[name] for name in archive.files}
     meta = json.loads(bytes(arrays["meta"].astype(np.uint8)))
-    if meta["version"] != _VERSION or meta["uuid"] != uuid.hex():
+    if meta["version"] not in _VERSIONS or meta["uuid"] != uuid.hex():
         msg = "made for another filesystem or by another version"
         raise ValueError(msg)
     cells = arrays["cells"].astype(np.int64)
@@ -142,6 +145,7 @@ def _restore(path: Path, uuid: bytes, contest: Contest) -> int:
     learner.edges_ = edges if sound and (np.sort(edges) == edges).all() else None
     if learner.edges_ is not None:
         learner.stay(fresh[keep], arrays["classes"][keep].astype(np.uint8), int(meta["live_pages"]))
+    contest.restore_logistic(meta.get("logistic", {}), arrays)
     contest.serve(str(meta.get("serving", "")))
     return int(keep.sum())
 

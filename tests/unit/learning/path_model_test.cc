@@ -73,6 +73,7 @@ TEST(PathModel, TellsVStreamsApart) {
   std::array<uint64_t, 2> written{};
   constexpr std::array<uint64_t, 2> kOwnPages = {kLivePages / 128, kLivePages / 4};
   for (uint64_t i = 0; i < 20 * kLivePages; ++i) {
+    if (i % (kLivePages / 16) == 0) model.snapshot();
     const uint32_t v = i % 2;
     const uint64_t page = v * kLivePages + written[v]++ % kOwnPages[v];
     model.write({.page = page, .pages = 1, .whole_pages = 1, .vstream = static_cast<uint16_t>(v)},
@@ -83,6 +84,24 @@ TEST(PathModel, TellsVStreamsApart) {
   }
   EXPECT_EQ(model.clock(), 20 * kLivePages);
   EXPECT_GT(sum[1] / (2.5 * kLivePages), sum[0] / (2.5 * kLivePages) + 2);
+}
+
+TEST(PathModel, PredictsByTheLastSnapshot) {
+  PathModel model(kLivePages, kLivePages);
+  const auto lifetime_of_a_write = [&] {
+    float found = 0;
+    model.write({.page = 1, .pages = 1, .whole_pages = 1}, [&](float l, bool) { found = l; });
+    return found;
+  };
+  const float untaught = lifetime_of_a_write();
+  for (uint64_t i = 0; i < 4 * kLivePages; ++i) ASSERT_EQ(lifetime_of_a_write(), untaught);
+  model.snapshot();
+  const float taught = lifetime_of_a_write();
+  EXPECT_LT(taught, untaught - 2) << "the page dies at once";
+  PathModel other(kLivePages, kLivePages);
+  other.restore(model.learned());
+  other.write({.page = 1, .pages = 1, .whole_pages = 1},
+              [&](float l, bool) { EXPECT_EQ(l, taught); });
 }
 
 TEST(PathModel, APageBeyondTheDeviceGetsTheLongestLifetime) {

@@ -2,6 +2,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +20,11 @@
 #include "base/wire/magic.h"
 #include "base/wire/model_table.h"
 #include "base/wire/telemetry.h"
+#include "learning/landmarks.h"
+#include "learning/logistic.h"
+#include "learning/path_model.h"
+#include "learning/request.h"
+#include "learning/tokens.h"
 #include "tests/unit/placement/memory_store.h"
 #include "tests/unit/placement/published_model.h"
 
@@ -62,7 +69,8 @@ class Route : public testing::Test {
   }
   std::vector<RoutedRun> route_over(uint64_t first, uint32_t pages) {
     std::vector<RoutedRun> runs;
-    placement_->route_run({kDefaultVStream, pages, 0, pages, BlockNo{first}}, true, runs);
+    Placement::Cursor cursor;
+    placement_->route_run({kDefaultVStream, pages, 0, pages, BlockNo{first}}, true, cursor, runs);
     return runs;
   }
   void rewrite(VStreamId v, uint64_t first, uint64_t units, int rounds) {
@@ -86,7 +94,8 @@ TEST_F(Route, TheShapeOfTheRequestDecides) {
   publish(1);
   ASSERT_TRUE(placement_->tick().has_value());
   std::vector<RoutedRun> runs;
-  placement_->route_run({kDefaultVStream, 10, 0, 10, BlockNo{0}}, false, runs);
+  Placement::Cursor cursor;
+  placement_->route_run({kDefaultVStream, 10, 0, 10, BlockNo{0}}, false, cursor, runs);
   ASSERT_EQ(runs.size(), 2U);
   EXPECT_EQ(runs[0].pages, 9U);
   EXPECT_EQ(runs[0].stream.value, 1);
@@ -102,7 +111,9 @@ TEST_F(Route, RunsCoverExactlyWhatWasAskedForAnySplit) {
     for (uint32_t from = 0; from < n; ++from) {
       for (uint32_t to = from + 1; to <= n; ++to) {
         std::vector<RoutedRun> runs;
-        placement_->route_run({kDefaultVStream, n, from, to - from, BlockNo{0}}, false, runs);
+        Placement::Cursor cursor;
+        placement_->route_run({kDefaultVStream, n, from, to - from, BlockNo{0}}, false, cursor,
+                              runs);
         uint64_t at = from;
         for (const RoutedRun& run : runs) {
           EXPECT_EQ(run.offset_pages, at);
@@ -162,48 +173,93 @@ TEST_F(Route, WhatATableNamesNoMoreIsReleasedOnce) {
 
 TEST_F(Route, AModelIsRefusedForEveryFault) {
   uint64_t generation = 1;
-  const auto refused_after = [&](auto spoil) {
+  // Returns the reason for which the spoiled model is refused; empty: it is adopted.
+  const auto refusal_after = [&](auto spoil) -> std::string {
     publish(++generation);
     spoil(buffer(generation), header());
     const uint64_t before = placement_->model_status().refused;
     placement_->tick();
-    const bool refused = placement_->model_status().refused == before + 1;
+    const ModelStatus status = placement_->model_status();
     header().magic = wire::kModelMagic;
     header().version = wire::kModelVersion;
     header().buffer_size = sizeof(wire::ModelBuffer);
     header().uuid[0] = 1;
-    return refused;
+    return status.refused == before + 1 ? status.refusal : "";
   };
   using B = wire::ModelBuffer;
   using H = wire::ModelHeader;
-  EXPECT_TRUE(refused_after([](B& b, H&) { b.entries[77] ^= 1; }));
-  EXPECT_TRUE(refused_after([](B& b, H&) { b.generation += 2; }));
-  EXPECT_TRUE(refused_after([](B& b, H&) { b.pstream_count = 5; }));
-  EXPECT_TRUE(refused_after([](B& b, H&) { b.pstream_count = 0; }));
-  const auto refused_with = [&](auto spoil) {
-    return refused_after([&](B& b, H&) {
+  const std::string sum = "wrong checksum", count = "made for another number of pStreams";
+  EXPECT_EQ(refusal_after([](B& b, H&) { b.entries[77] ^= 1; }), sum);
+  EXPECT_EQ(refusal_after([](B& b, H&) { b.weights[wire::kModelRows - 1][15] ^= 1; }), sum);
+  EXPECT_EQ(refusal_after([](B& b, H&) { b.generation += 2; }), "buffer of another generation");
+  EXPECT_EQ(refusal_after([](B& b, H&) { b.pstream_count = 5; }), count);
+  EXPECT_EQ(refusal_after([](B& b, H&) { b.pstream_count = 0; }), count);
+  EXPECT_EQ(refusal_after([](B&, H& h) { h.magic ^= 1; }), "no model table there");
+  EXPECT_EQ(refusal_after([](B&, H& h) { ++h.version; }), "another version");
+  EXPECT_EQ(refusal_after([](B&, H& h) { --h.buffer_size; }), "another size");
+  EXPECT_EQ(refusal_after([](B&, H& h) { h.uuid[0] ^= 1; }), "made for another filesystem");
+  EXPECT_EQ(refusal_after([](B& b, H&) { b.kind[0] = '\n'; }), "its kind is no name");
+  const auto refusal_with = [&](auto spoil) {
+    return refusal_after([&](B& b, H&) {
       spoil(b);
       b.checksum = crc32c(wire::summed(b));
     });
   };
-  EXPECT_TRUE(refused_with([](B& b) { b.entries[0] = 4; }));
-  EXPECT_TRUE(refused_with([](B& b) { b.pstreams[1] = 4; }));
-  EXPECT_TRUE(refused_with([](B& b) { b.serves = static_cast<wire::ModelServes>(2); }));
-  EXPECT_TRUE(refused_with([](B& b) { b.classes = 0; }));
-  EXPECT_TRUE(refused_with([](B& b) { b.classes = wire::kModelClasses + 1; }));
-  EXPECT_TRUE(refused_with([](B& b) { b.live_pages = 0; }));
-  EXPECT_TRUE(refused_with([](B& b) { b.live_pages = UINT64_MAX; }));
-  EXPECT_TRUE(refused_with([](B& b) { b.classes = 3, b.edges[0] = 2, b.edges[1] = 1; }));
-  EXPECT_TRUE(refused_with([](B& b) { b.classes = 2, b.edges[0] = std::nanf(""); }));
-  EXPECT_TRUE(refused_after([](B& b, H&) { b.weights[wire::kModelRows - 1][15] ^= 1; }));
-  EXPECT_TRUE(refused_after([](B&, H& h) { h.magic ^= 1; }));
-  EXPECT_TRUE(refused_after([](B&, H& h) { ++h.version; }));
-  EXPECT_TRUE(refused_after([](B&, H& h) { --h.buffer_size; }));
-  EXPECT_TRUE(refused_after([](B&, H& h) { h.uuid[0] ^= 1; }));
-  EXPECT_TRUE(refused_after([](B& b, H&) { b.kind[0] = '\n'; }));
+  const std::string stream = "names a pStream that is not there",
+                    classes = "a number of classes that cannot be",
+                    live = "live pages that cannot be", order = "its classes are out of order";
+  EXPECT_EQ(refusal_with([](B& b) { b.entries[0] = 4; }), stream);
+  EXPECT_EQ(refusal_with([](B& b) { b.pstreams[1] = 4; }), stream);
+  EXPECT_EQ(refusal_with([](B& b) { b.serves = static_cast<wire::ModelServes>(2); }),
+            "an unknown part serves");
+  EXPECT_EQ(refusal_with([](B& b) { b.classes = 0; }), classes);
+  EXPECT_EQ(refusal_with([](B& b) { b.classes = wire::kModelClasses + 1; }), classes);
+  EXPECT_EQ(refusal_with([](B& b) { b.live_pages = 0; }), live);
+  EXPECT_EQ(refusal_with([](B& b) { b.live_pages = UINT64_MAX; }), live);
+  EXPECT_EQ(refusal_with([](B& b) { b.classes = 3, b.edges[0] = 2, b.edges[1] = 1; }), order);
+  EXPECT_EQ(refusal_with([](B& b) { b.classes = 2, b.edges[0] = std::nanf(""); }), order);
   EXPECT_FALSE(placement_->model_status().adopted);
-  EXPECT_FALSE(refused_after([](B&, H&) {}));
+  EXPECT_EQ(refusal_after([](B&, H&) {}), "");
   EXPECT_TRUE(placement_->model_status().adopted);
+}
+
+// A model whose pages in the first MiB live longer than those elsewhere: pStreams 3 and 2.
+TEST_F(Route, ALogisticModelTellsPlacesApart) {
+  constexpr uint64_t kHere = 5, kThere = 5000;
+  learning::Request one{.page = kHere, .pages = 1, .whole_pages = 1}, other = one;
+  other.page = kThere;
+  const auto here = tokens_of(path_view(one, 0)), there = tokens_of(path_view(other, 0));
+  publish(1);
+  const auto serve_logistic = [&] {
+    wire::ModelBuffer& out = buffer(1);
+    out.serves = wire::ModelServes::kLogistic;
+    out.classes = 2;
+    out.live_pages = kCapacity;
+    const learning::Landmarks landmarks(kCapacity);
+    std::array<float, learning::kLandmarks> even{};
+    even.fill(0.5F);
+    out.edges[0] = landmarks.lifetime_of(even) + 1;
+    out.pstreams[0] = 2;
+    out.pstreams[1] = 3;
+    for (uint32_t i = 0; i < learning::kPathTokens; ++i) {
+      if (here[i] == there[i]) continue;
+      auto& row = out.weights[learning::row_of<learning::kPathTokens>(i, here[i])];
+      std::ranges::fill(row, int8_t{127});
+    }
+    model_->say(1);
+  };
+  serve_logistic();
+  ASSERT_TRUE(placement_->tick().has_value());
+  ASSERT_TRUE(placement_->model_status().adopted) << placement_->model_status().refusal;
+  const auto stream_at = [&](uint64_t page) { return route_over(page, 1).at(0).stream.value; };
+  EXPECT_EQ(stream_at(kHere), 3);
+  EXPECT_EQ(stream_at(kThere), 2);
+  EXPECT_EQ(placement_->plain_route(kDefaultVStream).value, 1) << "the table has no places";
+  EXPECT_EQ(placement_->epoch_route(kDefaultVStream, PStreamId{2}).value, 2);
+  publish(2);
+  placement_->tick();
+  EXPECT_EQ(placement_->epoch_route(kDefaultVStream, PStreamId{2}).value, 1);
+  EXPECT_EQ(placement_->take_released(), std::vector{PStreamId{2}});
 }
 
 TEST_F(Route, TheModelIsNamedThatIsInUseAndNotTheRefusedOne) {

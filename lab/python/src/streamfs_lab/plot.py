@@ -59,6 +59,7 @@ def learned(workload: Workload, progress: Progress | None = None) -> Learned:
             progress.reached(at, len(records))
         if learner.life.epoch_due:
             learner.end_epoch()
+            model.end_epoch()
     lives = _core.PageTrace(records).lifetimes()
     warm = int(len(lives) * _WARMUP)
     step = np.concatenate(steps)[warm:].astype(np.int64)
