@@ -17,7 +17,7 @@ from bench.system import BenchError
 from classifierd import _core
 from classifierd.clusters import ChunkClusters
 from classifierd.config import Config, DaemonSettings
-from classifierd.contest import CANDIDATES, PUBLISHED, Contest, Device
+from classifierd.contest import CANDIDATES, Contest, Device
 from classifierd.contexts import VStream
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.learner import Settings, epoch_pages_for
@@ -136,7 +136,7 @@ def tagged_on_a_mount(records: Records, live: int) -> npt.NDArray[np.uint8]:
     device = Device(live, STREAMS, _whole_spare(live), BLOCK_PAGES)
     end = int((records["block"] + records["pages"]).max())
     settings = Settings(epoch_pages=epoch_pages_for(live))
-    contest = Contest(end, device, settings, PUBLISHED, PUBLISHED[0])
+    contest = Contest(end, device, settings, CANDIDATES, "life-table")
     contest.know([VStream(0)])
     contest.fill(live)
     return np.concatenate([tags[server] for tags, server, _ in contest.run(records)])

@@ -64,17 +64,17 @@ def save(directory: Path, uuid: bytes, contest: Contest) -> None:
     }
     archive = io.BytesIO()
     edges = learner.edges_ if learner.edges_ is not None else np.zeros(0)
-    np.savez_compressed(
-        archive,
-        meta=np.frombuffer(json.dumps(meta).encode(), np.uint8),
-        cells=cells,
-        volume=volume,
-        deaths=deaths.astype(np.float32),
-        entered=entered.astype(np.float32),
-        edges=edges,
-        classes=learner.table_.reshape(-1)[cells],
+    arrays: Arrays = {
+        "meta": np.frombuffer(json.dumps(meta).encode(), np.uint8),
+        "cells": cells,
+        "volume": volume,
+        "deaths": deaths.astype(np.float32),
+        "entered": entered.astype(np.float32),
+        "edges": edges,
+        "classes": learner.table_.reshape(-1)[cells],
         **contest.logistic_arrays(),
-    )
+    }
+    np.savez_compressed(archive, **arrays)  # type: ignore[arg-type]
     body = archive.getvalue()
     replace_whole(path_of(directory, uuid), _MAGIC + struct.pack("<I", _core.crc32c(body)) + body)
 
