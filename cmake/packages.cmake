@@ -101,12 +101,12 @@ install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/streamfs COMPONE
 file(GLOB documents CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.md)
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CONTRIBUTING.md ${documents}
         DESTINATION share/doc/streamfs COMPONENT doc)
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/examples ${CMAKE_SOURCE_DIR}/docs/grafana
-                  ${CMAKE_SOURCE_DIR}/docs/pictures
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/design ${CMAKE_SOURCE_DIR}/docs/examples
+                  ${CMAKE_SOURCE_DIR}/docs/grafana ${CMAKE_SOURCE_DIR}/docs/pictures
         DESTINATION share/doc/streamfs COMPONENT doc)
 install(CODE [[
 file(GLOB pages $ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/doc/streamfs/*.md)
-execute_process(COMMAND sed -i -E "s,\\<docs/([A-Z]+\\.md|examples|grafana|pictures),\\1,g" ${pages} COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND sed -i -E "s,\\<docs/([A-Z]+\\.md|design|examples|grafana|pictures),\\1,g" ${pages} COMMAND_ERROR_IS_FATAL ANY)
 ]] COMPONENT doc)
 
 # python_package(<component> <package> <module>): a Python package as scripts/setup installed it into the

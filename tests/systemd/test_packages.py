@@ -82,10 +82,11 @@ def test_every_link_in_the_packaged_documents_leads_to_a_file(
 ) -> None:
     execute("dpkg-deb", "-x", next(packages.glob("streamfs-doc_*.deb")), tmp_path)
     folder = tmp_path / "usr/share/doc/streamfs"
-    pages = list(folder.glob("*.md"))
-    links = [(page.name, link) for page in pages for link in LINK.findall(page.read_text())]
-    assert ("README.md", "OPERATIONS.md") in links
-    assert [each for each in links if not (folder / each[1]).exists()] == []
+    pages = list(folder.rglob("*.md"))
+    links = [(page, link) for page in pages for link in LINK.findall(page.read_text())]
+    assert (folder / "README.md", "OPERATIONS.md") in links
+    assert (folder / "DESIGN.md", "design/metadata.md") in links
+    assert [each for each in links if not (each[0].parent / each[1]).exists()] == []
     assert "docs/" not in (folder / "FAQ.md").read_text()
     for name in ("examples/libstream_label.c", "grafana/streamfs.json", "pictures/report.png"):
         assert (folder / name).is_file(), name
