@@ -15,7 +15,7 @@ from bench.table import Row, Target, row, unavailable
 MEMORY = Path("/dev/shm")  # META shall cost no time of a device
 INODES, INODES_QUICK = 10_000_000, 200_000
 FIT, FIT_QUICK = 1_000_000, 50_000
-# docs/DESIGN.md "Numbers"
+# docs/EXPERIMENTS.md, "The engine"
 MOUNT_MS = 10
 CHECK_S = 10
 META_SHARE = 0.45  # % of DATA at 256 KiB a file, in directories of 8

@@ -32,7 +32,7 @@
 
 namespace streamfs::pmem {
 
-// Durability of the metadata device: docs/DESIGN.md "META class".
+// Durability of the metadata device: docs/design/metadata.md, "META classes".
 enum class MetaClass : uint8_t { kPersistent = 1, kSynced = 2, kVolatile = 3 };
 std::string_view to_string(MetaClass meta_class);
 

@@ -5,7 +5,7 @@ import sys
 from bench.google import run
 from bench.table import Row, Target, main, row
 
-# docs/DESIGN.md "Numbers": placement on a write, the table only.
+# Target: placement on a write, the table only.
 ROUTE_NS = 100
 
 

@@ -36,7 +36,7 @@ MEMORY = Path("/dev/shm")  # META there is volatile
 ROUNDS, ROUNDS_QUICK = 5, 1
 SECONDS, SECONDS_QUICK = 3, 1
 WRITERS, CLIENTS, MAILERS = 8, 8, 16
-# docs/DESIGN.md "Numbers"
+# docs/EXPERIMENTS.md, "Speed beside ext4"
 OF_EXT4, OF_ONE_WRITER = 1.5, 3.0
 
 

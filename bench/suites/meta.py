@@ -17,7 +17,7 @@ from bench.paths import BIN
 from bench.system import output_of
 from bench.table import Row, Target, main, ratio, row, unavailable
 
-OF_LIMIT = 0.85  # docs/DESIGN.md "Numbers"
+OF_LIMIT = 0.85  # docs/EXPERIMENTS.md, "Operations on a mount"
 DEVICE_BYTES = 2 << 30
 FILES, ROUNDS = 5_000, 25  # passthrough_hp keeps a descriptor for each file and folder
 FILES_QUICK, ROUNDS_QUICK = 2_000, 2

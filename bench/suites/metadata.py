@@ -8,7 +8,7 @@ from bench.scale import scale
 from bench.table import Row, Target, main, row
 
 NAMES = ("Create", "Lookup", "Rename", "Chmod", "Unlink")
-# docs/DESIGN.md "Numbers": one fence; lines flushed on the critical path.
+# docs/EXPERIMENTS.md, "The engine": one fence; lines flushed on the critical path.
 LINES = {"Create": 5, "Unlink": 3, "Rename": 5, "Chmod": 1}
 CPU_NS = {"Create": 2000, "Lookup": 2000, "Rename": 2000, "Unlink": 2000}
 MEDIA = {"pram": "PRAM", "optane": "Optane"}  # modelled: pmem/latency_region.h

@@ -11,7 +11,7 @@ BLOCKS = (32, 64, 128, 256, 1024)  # pages per block
 LOW_WATER = 2  # blocks that are free while one is collected
 GREEDY_OFF, FIFO_OFF, OTHER_OFF = 0.01, 0.01, 0.02
 TWO_HEATS = ((0.07, 0.9, 0.1), (0.15, 0.9, 0.1), (0.28, 0.9, 0.1), (0.15, 0.8, 0.2))
-# docs/DESIGN.md "Numbers": a core, uniform, greedy, 16 Mi pages, no data.
+# Targets: a core, uniform, greedy, 16 Mi pages, no data.
 PROGRAMS_A_SECOND, HOST_A_SECOND, SEPBIT_A_SECOND, BYTES_A_PAGE = 50e6, 8e6, 3e6, 12
 
 

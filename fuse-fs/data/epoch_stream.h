@@ -23,7 +23,7 @@ namespace streamfs::data {
 
 class EpochStream final : public blockdev::ForwardingDevice {
  public:
-  static constexpr uint64_t kTogetherBlocks = 256;  // measured by bench/apps: docs/DESIGN.md
+  static constexpr uint64_t kTogetherBlocks = 256;  // docs/EXPERIMENTS.md, "Tried without gain"
 
   EpochStream(blockdev::Device& beneath, bool flush_is_free)
       : ForwardingDevice(beneath), flush_is_free_(flush_is_free) {}

@@ -212,7 +212,7 @@ struct ExtentSlot {
 static_assert(sizeof(ExtentSlot) == 32);
 inline constexpr uint64_t kExtentUsed = uint64_t{1} << 40;
 inline constexpr uint64_t kExtentUnwritten = uint64_t{1} << 41;  // allocated, reads as zeroes
-inline constexpr uint64_t kExtentInMeta = uint64_t{1} << 42;  // reserved, see DESIGN "absorption"
+inline constexpr uint64_t kExtentInMeta = uint64_t{1} << 42;     // reserved: data inside META
 
 // A persisted vStream.
 inline constexpr uint64_t kVStreamEarned = uint64_t{1} << 32;

@@ -24,7 +24,8 @@ from classifierd.records import Records
 
 Table = npt.NDArray[np.uint8]
 
-# Coarse to fine. Found best of the orders tried (docs/DESIGN.md has the figures).
+# Coarse to fine. Age and place apart come before both together (docs/EXPERIMENTS.md, "Placement of
+# generated workloads").
 DEFAULT_LEVELS = (
     "overwrite",
     "age",

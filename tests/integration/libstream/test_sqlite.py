@@ -1,7 +1,8 @@
 """SQLite's nine temporary files on a mount: which vStream the filesystem wrote each to.
 
-docs/DESIGN.md has the table. The mount is without page cache (direct_io), so that what SQLite
-writes to a file that it deletes a moment later is written to the device all the same, and counted.
+docs/design/placement.md has the table. The mount is without page cache (direct_io), so that what
+SQLite writes to a file that it deletes a moment later is written to the device all the same, and
+counted.
 """
 
 import json
