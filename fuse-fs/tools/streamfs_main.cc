@@ -29,7 +29,7 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   degraded             mount one copy of a META that is kept twice
   placement=MODE       place data by off, learned, hints or auto (default)
   profile=NAME         know the file names of this profile only (default: all that hold everywhere)
-  profiles=FOLDER      read profiles from FOLDER, or from none (default /etc/streamfs/profiles.d)
+  profiles=FOLDER      read profiles from FOLDER (/etc/streamfs/profiles.d); none: built-in ones only
   ro, rw               mount read-only, or read-write (default)
   dirsync              make changes of names durable before the call returns
   discard, nodiscard   trim freed space (default), or do not
