@@ -27,18 +27,18 @@ struct options {
 static void usage(FILE* out) {
   fputs(
       "usage: stream-run [OPTION]... [--] COMMAND [ARGUMENT]...\n"
-      "Runs COMMAND; its files on a streamfs mount are labelled with their expected lifetimes.\n"
+      "Runs COMMAND and labels its files on a streamfs mount with their expected lifetimes.\n"
       "\n"
-      "  --profile NAME   which names of files are known (STREAMFS_PROFILE): one\n"
-      "                   built in, or in profiles.d, or the path of a file\n"
-      "  --vstream NAME   one label for every file opened for writing (STREAMFS_VSTREAM)\n"
-      "  --tmp MOUNT      temporary files go there (TMPDIR, SQLITE_TMPDIR)\n"
-      "  --explain        at exit, say on standard error which files were labelled, by which\n"
+      "  --profile NAME   know the file names of this profile only: one built in, one in\n"
+      "                   profiles.d, or the path of a file (default: STREAMFS_PROFILE)\n"
+      "  --vstream NAME   label every file opened for writing NAME (default: STREAMFS_VSTREAM)\n"
+      "  --tmp MOUNT      put temporary files on MOUNT (sets TMPDIR, SQLITE_TMPDIR)\n"
+      "  --explain        print at exit, on standard error, which files were labelled, by which\n"
       "                   rule, and whether the mount honoured it\n"
       "  --help, --version\n"
       "\n"
-      "A hint of the program's own always wins. Programs that are static or run with another\n"
-      "user's rights cannot be helped: the filesystem knows their files by name only.\n"
+      "A hint of the program's own always wins. Static programs, and programs that run with\n"
+      "another user's rights, are not reached: the filesystem knows their files by name only.\n"
       "Exit status: COMMAND's; 64 usage, 66 a path that is not there, 126 COMMAND cannot be run,\n"
       "127 COMMAND not found.\n",
       out);

@@ -70,35 +70,34 @@ std::atomic<bool> cancelled{false};  // NOLINT(cppcoreguidelines-avoid-non-const
 void declare(CLI::App& app, Wishes& wishes) {
   app.add_option(
       "--meta", wishes.meta,
-      "The metadata device; without, what /etc/fstab or /etc/streamfs/*.conf says of DATA");
-  auto* mirror = app.add_option("--mirror", wishes.mirror, "META a second time");
+      "Use this metadata device (default: the META of DATA in /etc/fstab or /etc/streamfs/*.conf)");
+  auto* mirror = app.add_option("--mirror", wishes.mirror, "Use this second copy of META");
   app.add_option("DATA", wishes.data, "The data device")->required();
   auto* look = app.add_flag("-n", wishes.look_only,
-                            "Repair nothing, change nothing: not even replay the journal");
-  auto* yes = app.add_flag("-y", wishes.repair, "Repair what can be repaired")->excludes(look);
-  app.add_flag("-a,-p", wishes.automatic, "The same, but skip a filesystem that is clean")
+                            "Check only: repair nothing and do not replay the journal");
+  auto* yes =
+      app.add_flag("-y", wishes.repair, "Repair all damage that can be repaired")->excludes(look);
+  app.add_flag("-a,-p", wishes.automatic, "Repair as -y, but skip a clean filesystem")
       ->excludes(look)
       ->excludes(yes);
   app.add_flag("--restore", wishes.restore,
-               "Rebuild META, lost or an older copy, from the log on DATA; then check")
+               "Rebuild a META that is lost or old from the log on DATA, then check it")
       ->excludes(look);
-  app.add_flag("--without-log", wishes.without_log,
-               "After the machine went down, check what META itself holds, where the log on DATA "
-               "cannot be read");
   app.add_flag(
-         "--resync", wishes.resync,
-         "Make what --mirror names a copy of META, whatever it holds; also the first such copy "
-         "of a filesystem that has had none")
+      "--without-log", wishes.without_log,
+      "Check META's own content if the machine went down and the log on DATA cannot be read");
+  app.add_flag("--resync", wishes.resync,
+               "Make the device of --mirror a copy of META, whatever it holds; also a filesystem's "
+               "first copy")
       ->needs(mirror)
       ->excludes(look);
-  app.add_flag("--degraded", wishes.degraded, "Go on with one copy of a META that is kept twice")
+  app.add_flag("--degraded", wishes.degraded, "Use one copy of a META that is kept twice")
       ->excludes(mirror);
-  app.add_flag("-f,--force", wishes.force, "Check a clean filesystem too");
+  app.add_flag("-f,--force", wishes.force, "Check a clean filesystem, too");
   app.add_flag("--json", wishes.as_json, "Print JSON");
-  app.add_option(
-         "-C", wishes.progress,
-         "Show progress: 0 as a bar on the terminal, else as lines \"pass done total DATA\" "
-         "on this file descriptor")
+  app.add_option("-C", wishes.progress,
+                 "Show progress: 0 draws a bar on the terminal, another number prints lines \"pass "
+                 "done total DATA\" to that file descriptor")
       ->check(at_least(0))
       ->type_name("FD");
 }
@@ -243,8 +242,8 @@ void give_up_when_told() {
 
 int run(int argc, char** argv) {
   CLI::App app(
-      "Checks the metadata of a streamfs that is not mounted. Reads no file data: that is checked "
-      "against its checksums whenever it is read.",
+      "Checks the metadata of an unmounted streamfs. Reads no file data: each read of a mount "
+      "compares that with its checksums.",
       kProgram);
   Wishes wishes;
   prepare(app);

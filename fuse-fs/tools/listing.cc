@@ -55,10 +55,11 @@ void Listing::declare(CLI::App* command, ListingOptions& options) const {
       fmt::format("Print every row, not only the first {}, as -H, -p and --json do", kListed));
   command->add_flag("-H,--noheadings", options.bare, "Print every row and nothing else");
   command
-      ->add_option("--sort", options.sort,
-                   fmt::format("Sort by this column: numbers from the largest, texts by the "
-                               "alphabet ({})",
-                               sort_))
+      ->add_option(
+          "--sort", options.sort,
+          fmt::format(
+              "Sort by this column: numbers from the largest, texts by the alphabet (default {})",
+              sort_))
       ->transform(known);
   command->add_option("-o,--output", options.columns, "Print these columns, separated by commas")
       ->delimiter(',')

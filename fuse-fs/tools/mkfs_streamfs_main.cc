@@ -50,32 +50,31 @@ struct Words {
 };
 
 void declare(CLI::App& app, Words& words, pair::FormatPairOptions& options) {
-  app.add_option("--meta", words.meta, "The metadata device; a file that is missing is made")
+  app.add_option("--meta", words.meta, "Use this metadata device; a missing file is created")
       ->required();
   app.add_option("DATA", words.data,
                  "The data device: a block device, a file, an NVMe /dev/ngXnY, or emu:PATH")
       ->required();
-  app.add_option("--mirror", words.mirror, "META a second time, kept in step; as --meta");
+  app.add_option("--mirror", words.mirror, "Keep META on this device, too");
   app.add_option("--meta-size", words.meta_size,
-                 "First size of a new META file (default: room for an eighth of its files)")
+                 "Make a new META file this large (default: room for an eighth of its files)")
       ->type_name("SIZE");
   app.add_option("--mean-file-size", words.mean_file_size,
-                 "Let META grow until one file for each so many bytes of DATA fits (16K)")
+                 "Let META grow until it has room for one file in each SIZE of DATA (default 16K)")
       ->type_name("SIZE");
-  app.add_option("-L,--label", options.label, "A name, up to 31 bytes");
-  app.add_option("-U,--uuid", words.uuid, "This UUID instead of a random one");
-  app.add_flag("-f,--force", options.force, "Overwrite whatever is there");
-  app.add_flag("-n,--dry-run", options.dry_run, "Say what would be made, write nothing");
-  app.add_flag("-q,--quiet", words.quiet, "Print nothing but errors");
+  app.add_option("-L,--label", options.label, "Set the label, at most 31 bytes");
+  app.add_option("-U,--uuid", words.uuid, "Set the UUID (default: random)");
+  app.add_flag("-f,--force", options.force, "Overwrite existing content of DATA and META");
+  app.add_flag("-n,--dry-run", options.dry_run, "Print what would be made; write nothing");
+  app.add_flag("-q,--quiet", words.quiet, "Print errors only");
   app.add_flag("--json", words.as_json, "Print JSON");
-  app.add_flag("--no-checksums", words.no_checksums, "Keep no checksums of data");
+  app.add_flag("--no-checksums", words.no_checksums, "Keep no data checksums");
   app.add_flag("--meta-log,!--no-meta-log", words.meta_log,
-               "Log metadata on DATA too, so that META can be rebuilt (default), or do not");
-  auto* restore =
-      app.add_flag("--restore", words.restore,
-                   "Make no new filesystem: rebuild the META of DATA's, lost or an older copy, "
-                   "from the log on DATA");
-  app.add_flag("--degraded", words.degraded, "With --restore: one copy of a META kept twice")
+               "Log metadata on DATA, so that META can be rebuilt (default), or do not");
+  auto* restore = app.add_flag(
+      "--restore", words.restore,
+      "Make no new filesystem: rebuild a META that is lost or old from the log on DATA");
+  app.add_flag("--degraded", words.degraded, "Rebuild one copy of a META that is kept twice")
       ->needs(restore);
   for (CLI::Option* option : app.get_options()) {
     const bool goes_along = option->get_required() || option->check_name("--quiet") ||

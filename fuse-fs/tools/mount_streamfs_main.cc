@@ -93,12 +93,13 @@ int run(int argc, char** argv) {
   prepare(app);
   app.footer("Exit codes, as mount(8) wants them: 0 done, 1 wrong use, 32 the mount failed.");
   app.add_option("SOURCE", source, "The data device")->required();
-  app.add_option("MOUNTPOINT", mountpoint, "A directory")->required();
-  app.add_option("-o", lists, "Options, as streamfs has them and fstab(5)")
+  app.add_option("MOUNTPOINT", mountpoint, "The mountpoint, a directory")->required();
+  app.add_option("-o", lists, "Set mount options: those of streamfs(8) and of fstab(5)")
       ->allow_extra_args(false);
-  app.add_flag("-f", fake, "Do everything but mount");
-  app.add_flag("-s,-n,-v", ignored, "Accepted for mount(8)");
-  app.add_option("-t,-N", ignored_value, "The type and the namespace, accepted for mount(8)");
+  app.add_flag("-f", fake, "Do everything except mount");
+  app.add_flag("-s,-n,-v", ignored, "Accept and ignore, for mount(8)");
+  app.add_option("-t,-N", ignored_value,
+                 "Accept and ignore the type and the namespace, for mount(8)");
   if (const auto code = parse(app, argc, argv)) return *code == 0 ? 0 : kWrongUse;
   const Wanted wanted = sort_out(lists);
   if (wanted.remount) {

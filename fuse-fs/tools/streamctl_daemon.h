@@ -11,8 +11,8 @@ struct DaemonCommand {
   const char* help;
 };
 inline constexpr DaemonCommand kDaemonCommands[] = {
-    {"advise", "What streams would save of what is written to DEVICE, or was in TRACE"},
-    {"metrics", "Tell Prometheus of mounted filesystems"},
+    {"advise", "Predict the savings of streams for writes to DEVICE, or for TRACE"},
+    {"metrics", "Serve metrics of mounted filesystems to Prometheus"},
     {"report", "Write one page about MOUNTPOINT, with plots: -o FILE.html"}};
 
 // If argv[1] is one of these commands, becomes `classifierd argv[1] ...`, which has a --help of its

@@ -115,21 +115,21 @@ Result<void> export_files(const ExportArguments& arguments, const Style& style) 
 void declare_export(CLI::App& app, CommandSet& commands) {
   const auto arguments = std::make_shared<ExportArguments>();
   CLI::App* command = commands.add(
-      app, "export",
-      "Take files out of a filesystem that is not mounted, without FUSE; it is only read",
+      app, "export", "Copy files out of an unmounted filesystem, which is only read, without FUSE",
       [arguments](const Style& style) { return export_files(*arguments, style); });
   command->add_option("DATA", arguments->data, "The data device")->required();
-  command->add_option("PATH", arguments->paths, "What to take, from the root on (everything)");
+  command->add_option("PATH", arguments->paths,
+                      "Copy only these paths, from the root on (default: everything)");
   command
       ->add_option("-o,--output", arguments->target,
-                   "A new or empty directory; or an archive: NAME.tar, .tar.gz, .tar.xz, .tar.zst, "
-                   "- for standard output")
+                   "Write to a new or empty directory, or to an archive: NAME.tar, .tar.gz, "
+                   ".tar.xz, .tar.zst, - for standard output")
       ->required();
-  auto* meta = command->add_option("--meta", arguments->meta, "The metadata device");
-  command->add_option("--mirror", arguments->mirror, "META a second time")->needs(meta);
+  auto* meta = command->add_option("--meta", arguments->meta, "Use this metadata device");
+  command->add_option("--mirror", arguments->mirror, "Use this second copy of META")->needs(meta);
   command
       ->add_flag("--from-log", arguments->from_log,
-                 "META is lost: rebuild it in memory from the log on DATA")
+                 "Rebuild a lost META in memory from the log on DATA")
       ->excludes(meta);
 }
 

@@ -135,17 +135,19 @@ Result<void> iostat(const IostatArguments& arguments, const Style& style) {
 void declare_iostat(CLI::App& app, CommandSet& commands) {
   const auto arguments = std::make_shared<IostatArguments>();
   CLI::App* command = commands.add(
-      app, "iostat", "Bytes that programs write, that reach the device and its NAND, and WAF",
+      app, "iostat",
+      "Print bytes that programs write, bytes that reach the device and its NAND, and WAF",
       [arguments](const Style& style) { return iostat(*arguments, style); });
   add_mountpoint(command, arguments->path);
-  command->add_option("SECONDS", arguments->seconds, "A line for every so many seconds (1)")
+  command
+      ->add_option("SECONDS", arguments->seconds, "Print a line every so many seconds (default 1)")
       ->check(seconds_between(kShortest, kLongest))
       ->each([arguments](const std::string&) { arguments->count = 0; });
   command
       ->add_option("COUNT", arguments->count,
-                   "So many lines (without SECONDS 1, else until interrupted)")
+                   "Print so many lines (default: 1 without SECONDS, else until interrupted)")
       ->check(at_least(1));
-  command->add_flag("--streams", arguments->streams, "Each pStream, too");
+  command->add_flag("--streams", arguments->streams, "Print each pStream, too");
 }
 
 }  // namespace streamfs::tools

@@ -210,11 +210,11 @@ class Commands : public CommandSet {
 };
 
 void declare_trace(CLI::App& app, Commands& commands, Arguments& arguments) {
-  CLI::App* trace = app.add_subcommand("trace", "Record what is written");
+  CLI::App* trace = app.add_subcommand("trace", "Record all writes and trims");
   trace->require_subcommand(1);
-  CLI::App* start = commands.add(*trace, "start", "Record into FILE",
+  CLI::App* start = commands.add(*trace, "start", "Start to record into FILE",
                                  [](const Arguments& a) { return record(a, true); });
-  start->add_option("FILE", arguments.file, "The trace")->required();
+  start->add_option("FILE", arguments.file, "The trace file")->required();
   commands.add_mountpoint(start);
   commands.add_mountpoint(commands.add(*trace, "stop", "Stop recording",
                                        [](const Arguments& a) { return record(a, false); }));
@@ -222,73 +222,72 @@ void declare_trace(CLI::App& app, Commands& commands, Arguments& arguments) {
 
 void declare_scrub(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* scrub = app.add_subcommand(
-      "scrub", "Read all metadata and data, and say what is damaged; gives way to programs");
+      "scrub", "Read all metadata and data, and report damage; gives way to programs");
   scrub->require_subcommand(1);
-  CLI::App* start = commands.add(*scrub, "start", "Start one", scrub_start);
-  start->add_flag("--wait", arguments.wait, "Until it is done; then as status");
+  CLI::App* start = commands.add(*scrub, "start", "Start a scrub", scrub_start);
+  start->add_flag("--wait", arguments.wait, "Wait until it is done, then print its status");
   commands.add_mountpoint(start);
-  CLI::App* stop =
-      commands.add(*scrub, "stop", "Stop it (also: cancel); fails if none is running", scrub_stop);
+  CLI::App* stop = commands.add(
+      *scrub, "stop", "Stop the scrub (also: cancel); fails if none is running", scrub_stop);
   stop->alias("cancel");
   commands.add_mountpoint(stop);
   commands.add_mountpoint(commands.add(
-      *scrub, "status", "How far it is and what it found; exit code 76: damage", scrub_status));
+      *scrub, "status", "Print progress and damage found; exit code 76: damage", scrub_status));
 }
 
 void declare_maintenance(CLI::App& app, Commands& commands, Arguments& arguments) {
   commands.add_mountpoint(commands.add(app, "trim", "Trim all free space, as fstrim(8) does",
                                        [](const Arguments& a) { return trim(a.maintenance()); }));
-  CLI::App* now =
-      commands.add(app, "maintain", "Do now what is done when programs are idle; gives way to them",
-                   [](const Arguments& a) { return maintain(a.maintenance()); });
-  now->add_option("--seconds", arguments.seconds, "For so long at most (60)")->check(at_least(0));
+  CLI::App* now = commands.add(app, "maintain", "Do idle work now; gives way to programs",
+                               [](const Arguments& a) { return maintain(a.maintenance()); });
+  now->add_option("--seconds", arguments.seconds, "Work at most so many seconds (default 60)")
+      ->check(at_least(0));
   commands.add_mountpoint(now);
-  CLI::App* off =
-      commands.add(app, "prepare-poweroff",
-                   "Make everything durable, then let the SSD collect garbage, so that it starts "
-                   "with free blocks",
-                   [](const Arguments& a) { return prepare_poweroff(a.maintenance()); });
-  off->add_option("--deadline", arguments.seconds, "Seconds for the SSD's work (60)")
+  CLI::App* off = commands.add(
+      app, "prepare-poweroff", "Make everything durable, then let the SSD collect garbage",
+      [](const Arguments& a) { return prepare_poweroff(a.maintenance()); });
+  off->add_option("--deadline", arguments.seconds, "Give the SSD so many seconds (default 60)")
       ->check(at_least(0));
   off->add_flag("--if-stopping", arguments.if_stopping,
-                "Only while systemd shuts the machine down; otherwise nothing is done");
+                "Do nothing unless systemd is shutting the machine down");
   commands.add_mountpoint(off);
   commands.add_mountpoint(commands.add(
-      app, "watch-suspend", "Stay, and do that for up to 3 s before the machine sleeps (logind)",
+      app, "watch-suspend",
+      "Stay, and do as prepare-poweroff for at most 3 s before each sleep of the machine (logind)",
       [](const Arguments& a) { return watch_suspend(a.maintenance()); }));
 }
 
 void declare_metadata(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* metadata = app.add_subcommand(
-      "metadata", "Metadata of an unmounted filesystem as one file: to move META, to keep a copy");
+      "metadata", "Save or load the metadata of an unmounted filesystem as one file");
   metadata->require_subcommand(1);
-  CLI::App* dump = commands.add(*metadata, "dump", "Write it to FILE",
+  CLI::App* dump = commands.add(*metadata, "dump", "Write all metadata to FILE",
                                 [](const Arguments& a) { return dump_metadata(a.metadata()); });
-  CLI::App* restore =
-      commands.add(*metadata, "restore", "Make META what FILE says, if DATA was not mounted since",
-                   [](const Arguments& a) { return restore_metadata(a.metadata()); });
-  restore->add_flag("-f,--force", arguments.force, "Overwrite what META holds");
-  restore->add_option("--mirror", arguments.mirror, "META a second time, if it was kept twice");
-  restore->add_flag("--degraded", arguments.degraded, "Or else only one copy of it");
+  CLI::App* restore = commands.add(
+      *metadata, "restore", "Write the metadata of FILE to META, if DATA was not mounted since",
+      [](const Arguments& a) { return restore_metadata(a.metadata()); });
+  restore->add_flag("-f,--force", arguments.force, "Overwrite META's content");
+  restore->add_option("--mirror", arguments.mirror,
+                      "Use this second copy of a META that was kept twice");
+  restore->add_flag("--degraded", arguments.degraded,
+                    "Write one copy of a META that was kept twice");
   for (CLI::App* command : {dump, restore}) {
-    command->add_option("--meta", arguments.meta, "The metadata device")->required();
+    command->add_option("--meta", arguments.meta, "Use this metadata device")->required();
     command->add_option("DATA", arguments.data, "The data device")->required();
-    command->add_option("FILE", arguments.file, "The dump")->required();
+    command->add_option("FILE", arguments.file, "The dump file")->required();
   }
 }
 
 void declare_device(CLI::App& app, Commands& commands, Arguments& arguments) {
-  CLI::App* command = commands.add(
-      app, "device",
-      "The data device's figures; of one that is not mounted, what it can do; of none, which NVMe "
-      "devices there are",
-      show_device);
+  CLI::App* command = commands.add(app, "device",
+                                   "Print a mount's device figures; of an unmounted device, its "
+                                   "abilities; without a name, the machine's NVMe devices",
+                                   show_device);
   command->add_option("MOUNTPOINT", arguments.path,
-                      "A mounted streamfs; or a device: block, NVMe /dev/ngXnY, emu:PATH");
-  command->add_flag(
-      "--probe", arguments.probe,
-      "See whether placement is honoured: writes the device's last block again, as it "
-      "is, through each pStream");
+                      "A mounted streamfs, or a device: block device, NVMe /dev/ngXnY, emu:PATH");
+  command->add_flag("--probe", arguments.probe,
+                    "Find out whether placement is honoured: write the device's last block again, "
+                    "unchanged, through each pStream");
 }
 
 // Makes an unreadable size an error of the command line, not of the filesystem.
@@ -302,25 +301,26 @@ CLI::Validator size() {
 
 void declare_grow(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* command = commands.add(
-      app, "grow", "Take the room that DATA and META have got, while programs run", grow);
+      app, "grow", "Use the room that was added to DATA and META, while programs run", grow);
   command
       ->add_option("--meta-size", arguments.meta_size,
-                   "META's new size (512M, 2G); a file is made longer")
+                   "Make META this large (512M, 2G); a file becomes longer")
       ->type_name("SIZE")
       ->check(size());
-  command->add_flag("--dry-run", arguments.dry_run, "Say what would become of them");
+  command->add_flag("--dry-run", arguments.dry_run,
+                    "Print the sizes that would result; change nothing");
   commands.add_mountpoint(command);
 }
 
 void declare_shutdown(CLI::App& app, Commands& commands, Arguments& arguments) {
   CLI::App* command = commands.add(
       app, "shutdown",
-      "Fail every request with EIO and write nothing, until it is unmounted: for tests of programs",
+      "Fail every request with EIO and write nothing until the unmount, to test programs",
       shut_down);
   command
       ->add_option("--mode", arguments.mode,
-                   "Before that: default, a sync; logflush, the metadata log alone; nologflush, "
-                   "nothing")
+                   "Before that, make durable: default, everything; logflush, the metadata log; "
+                   "nologflush, nothing")
       ->required()
       ->check(CLI::IsMember({"default", "logflush", "nologflush"}));
   commands.add_mountpoint(command);
@@ -340,26 +340,26 @@ CLI::Validator vstream_name() {
 
 void declare_hint(CLI::App& app, Commands& commands, Arguments& arguments) {
   HintArguments& hints = arguments.hints;
-  CLI::App* command = commands.add(app, "hint", "Show, list or say which vStream files belong to",
-                                   [](const Arguments& a) {
-                                     HintArguments said = a.hints;
-                                     said.style = a.style;
-                                     return hint(said);
-                                   });
+  CLI::App* command =
+      commands.add(app, "hint", "Show, list or set the vStreams of files", [](const Arguments& a) {
+        HintArguments said = a.hints;
+        said.style = a.style;
+        return hint(said);
+      });
   command->add_option("PATH", hints.paths, "Files and directories on a streamfs")->required();
   auto* name = command->add_option("--name", hints.name, "Label them with the vStream of this name")
                    ->check(vstream_name());
-  auto* number = command->add_option("--number", hints.number, "Or with the one of this number")
-                     ->check(CLI::Range(1, 65535));
-  auto* clear =
-      command->add_flag("--clear", hints.clear, "Or go back to what rules and learning say");
-  auto* list = command->add_flag(
-      "-l,--list", hints.list,
-      "A line each, as lsattr(1), of what is in a directory: s: someone said so; d: what is made "
-      "in it inherits; the vStream; its lifetime; the path");
+  auto* number =
+      command->add_option("--number", hints.number, "Label them with the vStream of this number")
+          ->check(CLI::Range(1, 65535));
+  auto* clear = command->add_flag("--clear", hints.clear,
+                                  "Remove the label, so that rules and learning decide");
+  auto* list =
+      command->add_flag("-l,--list", hints.list,
+                        "List a directory as lsattr(1) does, a line for each entry: s, labelled; "
+                        "d, new files in it inherit; the vStream; its lifetime; the path");
   command->add_flag("-R,--recursive", hints.recursive,
-                    "And all that is below a directory; links are not followed, other mounts not "
-                    "entered");
+                    "Include everything below a directory; follow no links, enter no other mounts");
   command->add_flag("-a,--all", hints.all, "List names that begin with a dot, too")->needs(list);
   command->add_flag("-d,--directory", hints.directory, "List directories themselves")->needs(list);
   name->excludes(number)->excludes(clear)->excludes(list);
@@ -370,7 +370,7 @@ void declare_hint(CLI::App& app, Commands& commands, Arguments& arguments) {
 void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
   app.require_subcommand(1);
   commands.add_mountpoint(
-      commands.add(app, "status", "What it is, has written and holds",
+      commands.add(app, "status", "Print a mount's devices, counters, memory and placement model",
                    [](const Arguments& a) { return show(a, "status", print_status); }));
   declare_streams(app, commands);
   declare_device(app, commands, arguments);
@@ -395,7 +395,7 @@ void declare(CLI::App& app, Commands& commands, Arguments& arguments) {
 int run(int argc, char** argv) {
   if (const auto became = become_daemon_command(argc, argv); !became)
     return fail(kProgram, became.error());
-  CLI::App app("Looks into a streamfs, mounted or not, and tells it what to do.", kProgram);
+  CLI::App app("Shows and controls a streamfs, mounted or not.", kProgram);
   Arguments arguments;
   Commands commands(arguments);
   prepare(app);

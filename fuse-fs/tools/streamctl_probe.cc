@@ -157,12 +157,13 @@ Result<std::optional<Probed>> probe_device(const std::string& path) {
 
 void declare_probe(CLI::App& app, CommandSet& commands) {
   const auto arguments = std::make_shared<ProbeArguments>();
-  CLI::App* command = commands.add(
-      app, "probe",
-      "Which devices are a streamfs's DATA or META, as blkid(8) tells of others; exit code 2: none",
-      [arguments](const Style& style) { return probe(*arguments, style); });
+  CLI::App* command =
+      commands.add(app, "probe",
+                   "Print which devices are a streamfs's DATA or META, as blkid(8) does for "
+                   "others; exit code 2: none",
+                   [arguments](const Style& style) { return probe(*arguments, style); });
   command->add_option("DEVICE", arguments->devices, "Devices or files")->required();
-  command->add_flag("--udev", arguments->udev, "As udev's rules import it");
+  command->add_flag("--udev", arguments->udev, "Print in the form that udev's rules import");
 }
 
 }  // namespace streamfs::tools

@@ -112,9 +112,8 @@ void declare_streams(CLI::App& app, CommandSet& commands) {
   const auto arguments = std::make_shared<StreamsArguments>();
   CLI::App* command =
       commands.add(app, "streams",
-                   "List vStreams: their pStream and the share of its writes that were copies, the "
-                   "bytes written and live, the lifetime in bytes written and its 95 % confidence "
-                   "limits",
+                   "List vStreams: pStream, share of its writes that were copies, bytes written "
+                   "and live, lifetime in bytes written with 95 % confidence limits",
                    [arguments](const Style& style) { return streams(*arguments, style); });
   add_mountpoint(command, arguments->path);
   streams_listing().declare(command, arguments->listing);

@@ -174,11 +174,12 @@ Result<void> show_super(const SuperArguments& arguments, const Style& style) {
 
 void declare_show_super(CLI::App& app, CommandSet& commands) {
   const auto arguments = std::make_shared<SuperArguments>();
-  CLI::App* command = commands.add(
-      app, "show-super", "What the label of a DATA that is not mounted says, and META's superblock",
-      [arguments](const Style& style) { return show_super(*arguments, style); });
+  CLI::App* command =
+      commands.add(app, "show-super", "Print the label of an unmounted DATA, and META's superblock",
+                   [arguments](const Style& style) { return show_super(*arguments, style); });
   command->add_option("DATA", arguments->data, "The data device")->required();
-  command->add_option("--meta", arguments->meta, "The metadata device: its superblock too");
+  command->add_option("--meta", arguments->meta,
+                      "Print the superblock of this metadata device, too");
 }
 
 }  // namespace streamfs::tools

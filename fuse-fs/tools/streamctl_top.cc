@@ -230,12 +230,14 @@ std::vector<Line> top_frame(const TopSample& before, const TopSample& after, dou
 void declare_top(CLI::App& app, CommandSet& commands) {
   const auto arguments = std::make_shared<TopArguments>();
   CLI::App* command = commands.add(
-      app, "top", "WAF and what each stream writes, live; q quits, space stops and goes on",
+      app, "top", "Show WAF and the writes of each stream, live; q quits, space pauses",
       [arguments](const Style& style) { return top(*arguments, style); });
   add_mountpoint(command, arguments->path);
-  command->add_option("-d,--delay", arguments->seconds, "Seconds between two pictures (2)")
+  command
+      ->add_option("-d,--delay", arguments->seconds,
+                   "Wait so many seconds between two pictures (default 2)")
       ->check(seconds_between(kQuickest, kSlowest));
-  command->add_option("-n,--count", arguments->count, "So many pictures, then end")
+  command->add_option("-n,--count", arguments->count, "Show so many pictures, then end")
       ->check(at_least(1));
   command->add_flag("-b,--batch", arguments->batch,
                     "Print one picture after the other, as without a terminal");

@@ -160,7 +160,7 @@ json usage_json(const json& status, const json& streams) {
 void declare_usage(CLI::App& app, CommandSet& commands) {
   const auto arguments = std::make_shared<UsageArguments>();
   CLI::App* command =
-      commands.add(app, "usage", "What takes up DATA and META, and how much is free",
+      commands.add(app, "usage", "Print the use of DATA and META, and the free space",
                    [arguments](const Style& style) { return usage(*arguments, style); });
   add_mountpoint(command, arguments->path);
   streams_held().declare(command, arguments->streams);

@@ -24,37 +24,39 @@ using namespace streamfs;         // NOLINT(google-build-using-namespace): a pro
 using namespace streamfs::tools;  // NOLINT(google-build-using-namespace)
 
 constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslash keeps a comma):
-  meta=PATH            the metadata device: devdax, a file on a DAX filesystem, or any file
-  mirror=PATH          where META is a second time (mkfs.streamfs --mirror)
-  degraded             go on with one copy of a META that is kept twice
-  placement=MODE       off, learned, hints or auto (default)
-  profile=NAME         which names of files are known (default: all that hold everywhere)
-  profiles=FOLDER      where profiles lie (/etc/streamfs/profiles.d), or none
-  ro, rw               read-only or not
-  dirsync              namespace changes are durable before they return
-  discard, nodiscard   trim freed space (default) or not
-  plp                  the SSD is power-loss protected although it says that it has a volatile
-                       cache: writes keep to their streams however often programs fsync
-  verify, noverify     check data against checksums on read (default) or not
+  meta=PATH            use this metadata device: devdax, a file on a DAX filesystem, or any file
+  mirror=PATH          use this second copy of META (mkfs.streamfs --mirror)
+  degraded             mount one copy of a META that is kept twice
+  placement=MODE       place data by off, learned, hints or auto (default)
+  profile=NAME         know the file names of this profile only (default: all that hold everywhere)
+  profiles=FOLDER      read profiles from FOLDER (/etc/streamfs/profiles.d); none: built-in ones only
+  ro, rw               mount read-only, or read-write (default)
+  dirsync              make changes of names durable before the call returns
+  discard, nodiscard   trim freed space (default), or do not
+  plp                  trust the SSD's power-loss protection although it reports a volatile cache:
+                       writes keep to their streams however often programs call fsync
+  verify, noverify     compare data with checksums at each read (default), or do not
   trace=FILE           record a trace of every write from the start
-  direct_io            no page cache
-  idle_work=WHEN       when the SSD may collect garbage while programs ask nothing: auto (not on
+  direct_io            bypass the page cache
+  idle_work=WHEN       let the SSD collect garbage while programs send no requests: auto (not on
                        battery; default), always, off
-  real_time[=FACTOR]   an emulated SSD answers no sooner than its flash would, times FACTOR
-  io_uring             talk to the kernel over io_uring where it can
+  real_time[=FACTOR]   let an emulated SSD answer no sooner than its flash would, times FACTOR
+  io_uring             talk to the kernel over io_uring if it can
   request_timeout=S    end the mount when a request waits S seconds for a device that never
-                       answers; programs then get errors, and nothing hangs (300; 0: never)
+                       answers; programs then get errors (default 300; 0: never)
   epoch_idle_ms=N, epoch_age_ms=N
-                       when data becomes durable by itself (1000, 5000)
-  write_behind_mib=N   memory for new data that is not written if it is deleted first (32)
-  meta_growth=WHEN     auto (default): a META file grows when it is 90 % full; off
-  meta_size_max=SIZE   the largest size that META grows to by itself (what mkfs planned)
-  cache_mib=N          memory for inodes, extents and names that nothing uses now (256)
+                       make data durable N ms after the last write, or after the first one
+                       (default 1000, 5000)
+  write_behind_mib=N   keep up to N MiB of new data in memory until it must be durable; data that
+                       is deleted first is never written (default 32)
+  meta_growth=WHEN     let a META file grow when it is 90 % full: auto (default), off
+  meta_size_max=SIZE   let META grow to at most SIZE by itself (default: as mkfs planned)
+  cache_mib=N          keep up to N MiB of unused inodes, extents and names (default 256)
   nonempty             mount although the directory has content, or is a mountpoint already
-  allow_other          other users too (always on for root; others need user_allow_other)
-  remount              change ro, rw, suid, dev, noexec or noatime of what is mounted
+  allow_other          let other users in (always on for root; others need user_allow_other)
+  remount              change ro, rw, suid, dev, noexec or noatime of a mount
   suid, dev, noexec, sync, noatime, …
-                       as in fstab(5)
+                       work as in fstab(5)
 )";
 
 Result<MountCommand> read_command(const std::string& data, const std::string& mountpoint,
@@ -81,17 +83,17 @@ int run(int argc, char** argv) {
   app.footer(std::string(kOptionsHelp) + kExitCodesHelp);
   auto* check =
       app.add_option("--check-config", config,
-                     "Mount nothing: say what is wrong with a file in /etc/streamfs, with "
-                     "its line");
+                     "Mount nothing: print each mistake in a file of /etc/streamfs, with its line");
   check->option_text("FILE");
   auto* device =
       app.add_option("DATA", data,
                      "The data device: a block device, a file, an NVMe /dev/ngXnY, or emu:PATH")
           ->excludes(check);
-  auto* point = app.add_option("MOUNTPOINT", mountpoint, "A directory")->excludes(check);
-  app.add_option("-o", option_lists, "Options")->allow_extra_args(false);
-  app.add_flag("-f", foreground, "Stay in the foreground, log to stderr");
-  app.add_flag("-d", debug, "As -f, and print every request");
+  auto* point =
+      app.add_option("MOUNTPOINT", mountpoint, "The mountpoint, a directory")->excludes(check);
+  app.add_option("-o", option_lists, "Set mount options")->allow_extra_args(false);
+  app.add_flag("-f", foreground, "Stay in the foreground and log to standard error");
+  app.add_flag("-d", debug, "Do as -f, and print every request");
   app.final_callback([&] {
     if (*check) return;
     if (!*device) throw CLI::RequiredError("DATA");

@@ -133,11 +133,10 @@ Result<FigureResult> run_choi_fio(const FigureOptions& options) {
   result.along = "windows of equal work, the first ones";
   result.height = "read kiops";
   result.notes = {
-      "The source prints its curves of read IOPS and write throughput without numbers: what can be "
-      "held against it is that with streams both are steadier, and lifetime more than doubles.",
-      "Reads and writes come in one order here, so both rates move together; and reads to "
-      "anywhere, "
-      "64 on their way, take most of the flash's time: so throughput gains less than WAF falls."};
+      "The source's curves of read IOPS and write throughput have no numbers. Only two statements "
+      "can be compared: with streams both are steadier, and lifetime more than doubles.",
+      "Reads and writes come in one order here, so both rates move together. Random reads, 64 at "
+      "once, take most of the flash's time, so throughput gains less than WAF falls."};
   return result;
 }
 
@@ -148,15 +147,15 @@ Figure choi_fio() {
   return {
       .name = "choi-fio",
       .source = "Choi (Samsung), FIO",
-      .shows = "WAF and steadiness of four sequential writers beside random reads, 70 to 30",
+      .shows = "WAF and steadiness of four sequential writers beside random reads, 70 % to 30 %",
       .unsaid = {"the device, its spare and how full it is",
                  "whether lifetimes are the jobs' regions at equal speed",
-                 "the numbers behind its curves; only that lifetime is more than 2 ×"},
+                 "the numbers of its curves, but for a lifetime of more than 2 ×"},
       .assumed =
-          {"the preset enterprise-fdp, full; regions in proportion to lifetimes, equally "
-           "fast",
-           "10 capacities written, the first half not counted, reads to anywhere, up to "
-           "64 on their way, as fast as it goes",
+          {"the preset enterprise-fdp, full; regions in proportion to lifetimes, written at equal "
+           "speed",
+           "10 capacities written, the first half not counted; random reads, up to 64 at once, at "
+           "full speed",
            "copies of all streams share an open block (initially isolated)",
            "steadiness: standard deviation over mean of windows of 2,048 pages moved, a tenth of "
            "a block"},

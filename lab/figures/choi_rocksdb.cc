@@ -57,11 +57,10 @@ Result<FigureResult> run_choi_rocksdb(const FigureOptions& options) {
     result.rows.push_back(
         {runs.contenders()[i].label + ", WAF", "", std::nullopt, runs.measured(i, waf_of)});
   result.notes = {
-      "54 % more lifetime takes a WAF of 1.54 at least without streams: the row beside says what "
-      "there was here to save.",
-      "A tree's tables die as a whole, so how much is copied depends on how many tables share a "
-      "block "
-      "of flash: 27 here, with streams, too. The source does not say."};
+      "54 % more lifetime needs a WAF of at least 1.54 without streams; the row \"off, WAF\" has "
+      "ours.",
+      "A tree's tables die as a whole, so the number of copies depends on how many tables share a "
+      "block of flash: 27 here, also with streams. The source does not say."};
   return result;
 }
 
@@ -72,18 +71,19 @@ Figure choi_rocksdb() {
   return {
       .name = "choi-rocksdb",
       .source = "Choi (Samsung), RocksDB",
-      .shows = "RocksDB with a stream for each level against none, YCSB with half reads",
+      .shows =
+          "RocksDB with a stream for each level, and without streams, under YCSB with half reads",
       .unsaid = {"the device, its spare, how full it is, and the WAF without streams",
                  "sizes of tables and erase blocks",
-                 "by what a level's two or three streams are told apart"},
-      .assumed = {"the preset enterprise-fdp; a made tree of six levels on 70 % of it, a table a "
-                  "8,192nd of the device (lab/workload/rocksdb_levels.cc); within a level "
-                  "by key range",
-                  "8 capacities written, a quarter not counted; as many pages read as written, "
-                  "from anywhere",
-                  "copies of all streams share an open block; vStream: 8 pStreams, vSGC",
-                  "latency: of reads and writes of a host that offers half of what the flash "
-                  "takes; the source's is of a database's operations"},
+                 "how a level's two or three streams are chosen"},
+      .assumed =
+          {"the preset enterprise-fdp; a generated tree of six levels on 70 % of it, each table an "
+           "8,192nd of the device (lab/workload/rocksdb_levels.cc); streams within a level by key "
+           "range",
+           "8 capacities written, a quarter not counted; as many pages read as written, at random",
+           "copies of all streams share an open block; vStream: 8 pStreams, vSGC",
+           "latency: reads and writes of a host that offers half of the flash's bandwidth; the "
+           "source's is that of a database's operations"},
       .seeds = 5,
       .scale = 256,
       .smallest = 512,

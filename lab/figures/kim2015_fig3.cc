@@ -59,40 +59,39 @@ Result<FigureResult> run_kim_fig3(const FigureOptions& options) {
   }
   for (Curve& curve : result.curves) std::ranges::sort(curve.points);
   result.notes = {
-      "What trims give depends on how full the device is, on how much is deleted and on how much "
-      "is "
-      "written before it is written anew, and the source says none of it. Files of 4 % and rounds "
-      "of "
-      "a 20th were chosen because trims then gain what the source has, in speed and in life: those "
-      "two are fitted, not confirmed. Figure 4 follows from the same.",
-      "Trims save no erases of the files' own writes. Those erases count for life, not for speed.",
-      "Why discards gain less is not said. A device may leave a discard undone where it likes "
-      "(eMMC "
-      "4.5); here it heeds whole flash pages of 8 KiB, and a trim every mapped page of 4 KiB: "
-      "chosen, too. Larger groups find next to nothing in such files."};
+      "The gain of trims depends on the fill, on how much is deleted, and on how much is written "
+      "before it is written again. The source says none of it. Files of 4 % and rounds of a 20th "
+      "were chosen because trims then gain as much as in the source, in speed and in lifetime: "
+      "both are fitted, not confirmed. Figure 4 follows from the same values.",
+      "Trims save no erases of the files' own writes. Such erases count for lifetime, not for "
+      "speed.",
+      "The source does not say why discards gain less. A device may ignore a discard (eMMC 4.5). "
+      "Here a discard frees whole flash pages of 8 KiB and a trim each mapped page of 4 KiB; this "
+      "too was chosen. Larger units find next to nothing in such files."};
   return result;
 }
 
 }  // namespace
 
 Figure kim2015_fig3() {
-  return {.name = "kim2015-fig3",
-          .source = "Kim 2015, figure 3",
-          .shows = "what trims and discards give to random writes and to life, beside neither",
-          .unsaid = {"the workload, how full the device is, how much is deleted",
-                     "what the device does with a trim and does not with a discard",
-                     "geometry, spare and mapping of the eMMC; how life was measured"},
-          .assumed = {"16 GiB eMMC of two MLC dies of 2012 (25 nm: 8 KiB pages, 1.3 ms to program, "
-                      "75 µs to read, 3.8 ms to erase), 7 % spare, 4 KiB mapped, interface of 200 "
-                      "MB/s, greedy collection; a host that sends the next write as soon as it may",
-                      "90 % full; 4 % of the device is files of 4 to 32 KiB, half of which are "
-                      "deleted, whereupon a 20th of the device is written at random, and then "
-                      "written anew",
-                      "life is host bytes for an erase, over all of that"},
-          .seeds = 3,
-          .scale = 16,
-          .smallest = 64,
-          .run = run_kim_fig3};
+  return {
+      .name = "kim2015-fig3",
+      .source = "Kim 2015, figure 3",
+      .shows = "the gain of trims and of discards in random write speed and lifetime, over neither",
+      .unsaid = {"the workload, how full the device is, how much is deleted",
+                 "how the device treats a trim differently from a discard",
+                 "the geometry, spare and mapping of the eMMC; how lifetime was measured"},
+      .assumed = {"16 GiB eMMC of two MLC dies of 2012 (25 nm: 8 KiB pages, 1.3 ms to program, "
+                  "75 µs to read, 3.8 ms to erase), 7 % spare, 4 KiB mapped, interface of 200 "
+                  "MB/s, greedy collection; a host that sends the next write as soon as it may",
+                  "the device is 90 % full; 4 % of it is files of 4 to 32 KiB; half of the files "
+                  "are deleted, then a 20th of the device is written at random, then the files are "
+                  "written again",
+                  "lifetime is host bytes per erase, over all of this work"},
+      .seeds = 3,
+      .scale = 16,
+      .smallest = 64,
+      .run = run_kim_fig3};
 }
 
 }  // namespace streamfs::lab::figures

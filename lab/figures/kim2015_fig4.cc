@@ -47,8 +47,8 @@ Result<FigureResult> run_kim_fig4(const FigureOptions& options) {
        {},
        life_gain(runs[7], runs[8])}};
   result.notes = {
-      "A page of which a trim covers a part stays: it holds the rest. So files of few pages gain "
-      "most from alignment, and large ones next to nothing."};
+      "A page that a trim covers only in part stays, because it holds other data. Files of few "
+      "pages therefore gain most from alignment, and large ones next to nothing."};
   return result;
 }
 
@@ -58,12 +58,12 @@ Figure kim2015_fig4() {
   return {
       .name = "kim2015-fig4",
       .source = "Kim 2015, figure 4",
-      .shows = "trims and discards of ranges aligned to pages, beside misaligned ones",
+      .shows = "the gain of trims and discards of page-aligned ranges over misaligned ones",
       .unsaid = {"by how much ranges were misaligned, how long they are, and whether writes were "
-                 "misaligned, too"},
-      .assumed = {"as kim2015-fig3; misaligned files begin and end in the middle of a page, are "
-                  "written so (their neighbours' halves with them) and trimmed so; nothing "
-                  "joins two halves"},
+                 "misaligned as well"},
+      .assumed =
+          {"as kim2015-fig3; misaligned files begin and end in the middle of a page, and are "
+           "written (with their neighbours' halves) and trimmed there; nothing joins two halves"},
       .seeds = 3,
       .scale = 16,
       .smallest = 64,

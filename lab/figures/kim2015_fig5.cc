@@ -245,14 +245,13 @@ Result<FigureResult> run_kim_fig5(const FigureOptions& options) {
       {"everything, NAND bytes at most", "× none", {}, figure.most_nand(Command::kEverything)});
   result.findings = kim_fig5_findings(figure);
   result.notes = {
-      "A burst that finds its free blocks is as fast as if there were no copies; so the time of "
-      "copies and erases without the command is the most that can be gained, and that is little "
-      "where half of the device is full.",
-      "The default limits were made on bench/maintain's device, for at most 1.05 times the NAND "
-      "bytes. On a fuller device what is collected early is dearer.",
-      "It takes flash that is slow beside its interface, as it was then: where the interface is "
-      "the slower one, it alone sets the pace of a burst, and a command before it gains next to "
-      "nothing."};
+      "A burst that finds free blocks runs as if there were no copies. The most that can be gained "
+      "is therefore the time of copies and erases without the command, which is little on a device "
+      "that is half full.",
+      "The default limits were chosen on bench/maintain's device, for at most 1.05 times the NAND "
+      "bytes. On a fuller device, early collection costs more.",
+      "The gain needs flash that is slower than the interface, as in 2012. If the interface is "
+      "slower, it alone limits a burst, and the command gains next to nothing."};
   return result;
 }
 
@@ -263,21 +262,22 @@ Figure kim2015_fig5() {
       .name = "kim2015-fig5",
       .source = "Kim 2015, figure 5",
       .shows =
-          "random writes in bursts, with the background command before each power-off and "
-          "without, over how full the device is",
-      .unsaid = {"utilisations, how much is written between two power-offs, how long the command "
-                 "may take",
-                 "what the device does of itself when it is idle or on",
-                 "the speed of the eMMC's flash and interface"},
-      .assumed = {"device as kim2015-fig3; uniform random writes to what is written, 50, 70 and "
-                  "90 % of the device, in bursts of 1, 5 and 20 % of the spare, before 1, 10 or "
-                  "60 s of idle time; on a device N times smaller a burst and the time are, too",
-                  fmt::format("everything: blocks are collected until as many are free as the last "
-                              "bursts took, half of the spare at most; default limits: as "
-                              "Ssd::run_idle, no page given back may cost more than {} times what "
-                              "it cost the host's writes",
-                              ssd::IdleLimits{}.dearer),
-                  "means are over utilisations and bursts"},
+          "random writes in bursts, with and without the background command before each power-off, "
+          "by fill",
+      .unsaid =
+          {"the fills, how much is written between two power-offs, how long the command may take",
+           "which background work the device does by itself",
+           "the speed of the eMMC's flash and interface"},
+      .assumed =
+          {"device as kim2015-fig3; uniform random writes to the written part, which is 50, 70 or "
+           "90 % of the device, in bursts of 1, 5 or 20 % of the spare, each before 1, 10 or 60 s "
+           "of idle time; on a device N times smaller, burst and time are N times smaller",
+           fmt::format(
+               "everything: the device collects until as many blocks are free as the last bursts "
+               "took, at most half of the spare; default limits: as in Ssd::run_idle, a freed page "
+               "may cost at most {} times as much as in the host's own collections",
+               ssd::IdleLimits{}.dearer),
+           "means are over fills and bursts"},
       .seeds = 3,
       .scale = 16,
       .smallest = 128,

@@ -55,12 +55,11 @@ Result<FigureResult> run_erases(const FigureOptions& options) {
   result.rows.push_back({"hFTL, PRAM for 1 GiB of NAND", "MiB", 2.5, {both.ftl_pram_mib}});
   result.rows.push_back({"FSMS, PRAM for 1 GiB of NAND", "MiB", 2, {both.metadata_pram_mib}});
   result.notes = {
-      "PRAM of hFTL: four bytes a page, a bit a page and a word a block. Of FSMS: both FATs, and "
-      "the log and directories of a small volume.",
-      "Without a block map in DRAM hFTL keeps two open blocks there and nothing that grows with "
-      "the "
-      "device. What LBFTL needs is the block map, the tables of its log blocks and, which a "
-      "log-block FTL without trim spares itself, a bit a page."};
+      "hFTL's PRAM holds four bytes and a bit a page, and a word a block. FSMS's PRAM holds both "
+      "FATs, and the log and directories of a small volume.",
+      "hFTL has no block map in DRAM: it keeps two open blocks there, and nothing that grows with "
+      "the device. LBFTL needs the block map, the tables of its log blocks and a bit a page, which "
+      "a log-block FTL without trim can do without."};
   return result;
 }
 
@@ -69,12 +68,12 @@ Result<FigureResult> run_erases(const FigureOptions& options) {
 Figure lee_erase() {
   return {.name = "lee-erase",
           .source = "Lee (Samsung), life span and implementation cost",
-          .shows = "erases for what IOzone writes, and the DRAM and PRAM of each combination",
-          .unsaid = {"the numbers of its bars for erases and DRAM, which are pictures",
-                     "what lies in the PRAM of hFTL beside the map"},
+          .shows = "erases under IOzone, and the DRAM and PRAM of each combination",
+          .unsaid = {"the numbers of its bars for erases and DRAM; they are only drawn",
+                     "the content of hFTL's PRAM beside the map"},
           .assumed = {"workload as lee-iozone, device as lee-randwrite",
-                      "DRAM as a small controller packs it: 2 bytes a block, 1 a page of a log "
-                      "block, a bit a page for trims"},
+                      "DRAM as a small controller packs it: 2 bytes a block, 1 byte a page of a "
+                      "log block, a bit a page for trims"},
           .seeds = 3,
           .scale = 1,
           .smallest = 16,

@@ -39,33 +39,32 @@ Result<FigureResult> run_iozone(const FigureOptions& options) {
   add_bars(result, rates, &IozoneRates::write, "sequential write", "MB/s");
   add_bars(result, rates, &IozoneRates::rewrite, "sequential rewrite", "MB/s");
   result.notes = {
-      "Below the filesystem lee-randwrite has the sequential writes of both FTLs. With FAT's "
-      "metadata on NAND a 16 KiB record costs a page each of log, directory and both FATs beside "
-      "its eight; on LBFTL those pages, written again and again, fill log blocks that must be "
-      "merged."};
+      "lee-randwrite has the sequential writes of both FTLs without a filesystem. With FAT's "
+      "metadata on NAND, a record of 16 KiB costs its eight pages and one page each of the log, "
+      "the directory and both FATs. On LBFTL these metadata pages are rewritten again and again "
+      "and fill log blocks that must be merged."};
   return result;
 }
 
 }  // namespace
 
 Figure lee_iozone() {
-  return {
-      .name = "lee-iozone",
-      .source = "Lee (Samsung), file-system-level evaluation",
-      .shows = "IOzone's write, rewrite and random write on a FAT volume",
-      .unsaid = {"the numbers of its bars, which are pictures", "file and record sizes",
-                 "how often TFS4 writes metadata, and how full the volume is"},
-      .assumed = {"a file of a 16th of the device on a volume 70 % full; records of 16 KiB in "
-                  "order, of 4 KiB at random, as many as fill the file once; before "
-                  "that another such file is overwritten at random, as much as half of the "
-                  "device, and deleted",
-                  "FAT32 in clusters of 4 KiB, two FATs; each record is a transaction: the log, "
-                  "then every metadata page that changed, written through",
-                  "device as lee-randwrite"},
-      .seeds = 3,
-      .scale = 1,
-      .smallest = 16,
-      .run = run_iozone};
+  return {.name = "lee-iozone",
+          .source = "Lee (Samsung), file-system-level evaluation",
+          .shows = "IOzone's write, rewrite and random write on a FAT volume",
+          .unsaid = {"the numbers of its bars; they are only drawn", "file and record sizes",
+                     "how often TFS4 writes metadata, and how full the volume is"},
+          .assumed =
+              {"a file of a 16th of the device on a volume that is 70 % full; records of 16 KiB in "
+               "order and of 4 KiB at random, as many as fill the file once; before that, another "
+               "such file is overwritten at random by half of the device's size and deleted",
+               "FAT32 with clusters of 4 KiB and two FATs; each record is a transaction: the log, "
+               "then every changed metadata page, written through",
+               "device as lee-randwrite"},
+          .seeds = 3,
+          .scale = 1,
+          .smallest = 16,
+          .run = run_iozone};
 }
 
 }  // namespace streamfs::lab::figures

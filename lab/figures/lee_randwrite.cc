@@ -116,10 +116,10 @@ Result<FigureResult> run_randwrite(const FigureOptions& options) {
         {name_of(lee_bars()[bar]) + ", random write on FAT", "MB/s", {}, over_seeds(volumes[bar])});
   result.findings = {beside_lbftl(rates)};
   result.notes = {
-      "The source has reads and sequential writes alike on both FTLs. Its FTLs add 5 % to the "
-      "driver's time for a page written, ours an erase and, on hFTL, two words of 10 µs.",
-      "Merges limit random writes on LBFTL: every log block of our LBFTL holds the pages of one "
-      "block, so 4 KiB can cost a block copied."};
+      "In the source, reads and sequential writes are alike on both FTLs. Its FTLs add 5 % to the "
+      "driver's time for a page written; ours add an erase and, on hFTL, two words of 10 µs.",
+      "Merges limit random writes on LBFTL: each log block of our LBFTL holds the pages of one "
+      "block, so a write of 4 KiB can cost the copy of a block."};
   return result;
 }
 
@@ -132,17 +132,16 @@ Figure lee_randwrite() {
       .shows =
           "reads and writes of the log-block FTL and the hybrid one, with and without FAT "
           "metadata on NAND",
-      .unsaid = {"the numbers of its bars for random writes, which are a picture",
+      .unsaid = {"the numbers of its bars for random writes; they are only drawn",
                  "request size, how full the device is, and where random writes go",
                  "log blocks and spare blocks of either FTL, and the kind of log-block FTL"},
-      .assumed = {"K9G8G08U0M: 4,096 blocks of 128 pages of 2 KiB; one thing at a time, a page "
-                  "at the driver's rates (4.25 and 1.7 MB/s), copies too; erases 1.4 ms, words "
-                  "of PRAM 10 µs to program and 80 ns to read",
-                  "random writes of 4 KiB into a 16th of a device that is 70 % full, as much "
-                  "as that holds; a 32nd of all blocks is spare, and to LBFTL all of it but one "
-                  "is log blocks, each for one block (Kim et al. 2002)",
-                  "on FAT: each write changes its directory entry, by a transaction through a "
-                  "log"},
+      .assumed = {"K9G8G08U0M: 4,096 blocks of 128 pages of 2 KiB; one operation at a time; pages, "
+                  "copies included, at the driver's rates (4.25 and 1.7 MB/s); erases 1.4 ms; "
+                  "words of PRAM 10 µs to program and 80 ns to read",
+                  "random writes of 4 KiB into a 16th of a device that is 70 % full, as many as "
+                  "fill it once; a 32nd of all blocks is spare; LBFTL uses all of them but one as "
+                  "log blocks, each for one block (Kim et al. 2002)",
+                  "on FAT, each write changes its directory entry by a transaction through a log"},
       .seeds = 3,
       .scale = 1,
       .smallest = 16,

@@ -125,7 +125,7 @@ Result<FigureResult> run_selective(const FigureOptions& options) {
           share(1, 0), ssd::PramBlocks::kWordBytes[0], share(1, 2),
           ssd::PramBlocks::kWordBytes[2])};
   result.notes = {
-      "Without selective programming PRAM is slower than NAND: 256 words of 10 µs, beside 1.2 ms "
+      "Without selective programming, PRAM is slower than NAND: 256 words of 10 µs against 1.2 ms "
       "for a page of the same size."};
   return result;
 }
@@ -136,15 +136,15 @@ Figure lee_selective() {
   return {.name = "lee-selective",
           .source = "Lee (Samsung), selective programming",
           .shows =
-              "the share of a metadata block's words that change, and what programming only "
-              "those saves",
+              "the share of a metadata block's words that change, and the savings if only these "
+              "are programmed",
           .unsaid = {"the workload behind its 16 %", "the size of a metadata block, and of a word",
                      "how much one transaction writes"},
-          .assumed = {"200 files of 4 KiB to 2 MiB that are written, overwritten by a quarter and "
-                      "deleted, one after the other; log, directories and two FATs are measured as "
-                      "bytes, not assumed",
-                      "a word is 8 bytes, as in the rest of this project; a sector 512 bytes; only "
-                      "sectors in which anything changed count"},
+          .assumed =
+              {"200 files of 4 KiB to 2 MiB, one after the other written, overwritten by a quarter "
+               "and deleted; the bytes of log, directories and two FATs are measured, not assumed",
+               "a word is 8 bytes, as in the rest of this project; a sector is 512 bytes; only "
+               "changed sectors count"},
           .seeds = 3,
           .scale = 1,
           .smallest = 16,

@@ -63,9 +63,9 @@ Result<FigureResult> run_startup(const FigureOptions& options) {
     result.curves.push_back(std::move(curve));
   }
   result.notes = {
-      "hFTL reads a few words of PRAM and searches its two open blocks for their ends: the same "
-      "for "
-      "any device. LBFTL reads at least two spare areas a block and all of those of a log block."};
+      "hFTL reads a few words of PRAM and searches its two open blocks for their ends, which takes "
+      "the same time on any device. LBFTL reads at least two spare areas of each block and all "
+      "spare areas of a log block."};
   return result;
 }
 
@@ -74,10 +74,13 @@ Result<FigureResult> run_startup(const FigureOptions& options) {
 Figure lee_startup() {
   return {.name = "lee-startup",
           .source = "Lee (Samsung), implementation of hybrid FTL",
-          .shows = "the time to start after power-up: constant without a scan, growing with one",
-          .unsaid = {"how long either takes", "what LBFTL would keep on NAND to shorten its scan"},
-          .assumed = {"LBFTL finds its tables in the spare areas alone, and no checkpoint of them; "
-                      "every spare area is a read of 60 µs and its share of the driver's time",
+          .shows =
+              "the time to start after power-up: constant without a scan, growing with the device "
+              "with one",
+          .unsaid = {"how long either takes",
+                     "whether LBFTL keeps a checkpoint on NAND to shorten its scan"},
+          .assumed = {"LBFTL finds its tables in the spare areas alone, without a checkpoint; each "
+                      "spare area costs a read of 60 µs and its share of the driver's time",
                       "devices of an eighth to the whole of 1 GB, used as in lee-iozone"},
           .seeds = 3,
           .scale = 1,

@@ -31,8 +31,8 @@ std::string spread_of(const Measured& ours) {
 // Returns the scale in brackets, to follow the source, or nothing.
 std::string scale_of(const FigureRun& run) {
   if (run.options.scale == 0) return "";
-  if (run.options.scale == 1) return " (devices of its size)";
-  return fmt::format(" (devices of 1/{} of its size)", run.options.scale);
+  if (run.options.scale == 1) return " (devices of the source's size)";
+  return fmt::format(" (devices of 1/{} of the source's size)", run.options.scale);
 }
 
 nlohmann::json json_of_row(const FigureRow& row) {
@@ -121,9 +121,13 @@ nlohmann::json json_of(std::span<const FigureRun> runs) {
 std::string markdown_of(std::span<const FigureRun> runs) {
   std::string text =
       "# Published figures, run again\n\n"
-      "Made by `ssd-sim reproduce --all --markdown`; `ssd-sim reproduce FIGURE` runs one, `--svg "
-      "FILE` draws it. Everything\nhere is simulated: no row is a device's. Spread is the largest "
-      "minus the smallest over so many seeds; where nothing is drawn\nat random there is none.\n";
+      "Figures that papers published about devices that are not for sale, simulated on models of "
+      "these\n"
+      "devices; nothing here was measured on a device. `ssd-sim reproduce --all --markdown` writes "
+      "this page,\n"
+      "`ssd-sim reproduce FIGURE` runs one figure, and `--svg FILE` draws it. *Spread* is the "
+      "largest value\n"
+      "minus the smallest over the number of seeds; a figure without randomness has none.\n";
   for (const FigureRun& run : runs) {
     const Figure& figure = *run.figure;
     text += fmt::format("\n## {}\n\n{}{}: {}.\n\n", figure.name, figure.source, scale_of(run),
@@ -134,7 +138,7 @@ std::string markdown_of(std::span<const FigureRun> runs) {
                           rounded(row.ours.mean), spread_of(row.ours), row.unit);
     list_markdown(text, "Found", findings_of(run));
     list_markdown(text, "Notes", run.result.notes);
-    list_markdown(text, "The source leaves unsaid", figure.unsaid);
+    list_markdown(text, "The source does not say", figure.unsaid);
     list_markdown(text, "Assumed", figure.assumed);
   }
   return text;

@@ -98,11 +98,10 @@ Result<FigureResult> run_vishwakarma(const FigureOptions& options) {
   result.along = "% full";
   result.height = "waf";
   result.notes = {
-      "Above 90 % fill the device has no streams (the source's section 5): there the curves of on "
-      "and "
-      "off meet.",
-      "What streams save is what there is to save: an emptier device copies little without them. "
-      "Half is saved from the fill named here on, up to 90 %."};
+      "Above 90 % fill the device has no streams (the source's section 5), so the curves of on and "
+      "off meet there.",
+      "Streams can save only what the device would copy without them, and an emptier device copies "
+      "little. Streams halve the WAF from the fill named here up to 90 %."};
   return result;
 }
 
@@ -115,17 +114,17 @@ Figure vishwakarma2019_waf() {
       .source = "Vishwakarma 2019, figure 5.2",
       .shows = "WAF of an eMMC with streams and without, three jobs of lifetimes 2, 101, 709",
       .unsaid = {"how full the device is, and its spare",
-                 "whether the jobs' lifetimes are their regions' sizes at equal speed, and "
-                 "whether the regions are written in order",
-                 "how its firmware collects garbage; what bytes of the 27 are beside three of "
-                 "them"},
-      .assumed = {"7 % of spare and 12 blocks; greedy, copies on an active block of their own",
-                  "regions in proportion to lifetimes, equally fast, each from front to back in "
-                  "requests of 128 KiB: equal regions would leave nothing to save",
-                  "from a secure erase on 1,400 GB on 64 GB, all of it counted",
-                  "pages of the global context are not counted",
-                  "regions fill the share of the device given; half is where the line between "
-                  "two fills crosses it"},
+                 "whether the jobs' lifetimes come from the sizes of their regions at equal speed, "
+                 "and whether the regions are written in order",
+                 "how its firmware collects garbage; the purpose of all but three of the 27 bytes"},
+      .assumed =
+          {"7 % spare and 12 blocks; greedy collection; copies go to an active block of their own",
+           "regions in proportion to lifetimes, written at equal speed, each from front to back in "
+           "requests of 128 KiB; equal regions would leave nothing to save",
+           "1,400 GB are written to 64 GB after a secure erase, all of it counted",
+           "pages of the global context are not counted",
+           "the regions fill the given share of the device; the fill for half is interpolated "
+           "between two fills"},
       .seeds = 2,
       .scale = 8,
       .smallest = 128,

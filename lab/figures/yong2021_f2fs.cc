@@ -87,8 +87,8 @@ Result<FigureResult> run_f2fs(const FigureOptions& asked) {
   }
   result.rows.push_back({"Legacy, WAF", "", std::nullopt, runs.measured(0, waf_of)});
   result.notes = {
-      "Linux places by the temperature of data only: nodes and the file system's metadata share a "
-      "handle with hot data. Table II and vStreams tell them apart."};
+      "Linux places by the temperature of data only, so nodes and the file system's metadata share "
+      "a handle with hot data. Table II and vStreams separate them."};
   return result;
 }
 
@@ -96,21 +96,20 @@ Result<FigureResult> run_f2fs(const FigureOptions& asked) {
 
 // NOLINTBEGIN(bugprone-suspicious-missing-comma): sentences longer than a line
 Figure yong2021_f2fs() {
-  return {
-      .name = "yong2021-f2fs",
-      .source = "Yong 2021, figure 6",
-      .shows = "throughput and copies of what Linux 7.2's F2FS wrote, as recorded",
-      .unsaid = {"the trace, as in yong2021-fig6"},
-      .assumed = {"recorded in a virtual machine, from an empty file system on: photographs, "
-                  "apps, two SQLite databases, a browser's cache and a log, 70 to 85 % full, "
-                  "3.0 GiB in all (lab/figures/recorded/README.md); one recording",
-                  "the device at 1/256, as large as the recorded disk; counted from when as much "
-                  "is written as it holds",
-                  "replayed as fast as it goes, discards in their places, without reads",
-                  "as Linux 7.2 places it: by reclaim unit handles as seen on QEMU's FDP SSD, "
-                  "warm data 1, cold data 2, all else 0 (tests/vm/test_f2fs.py)"},
-      .seeds = 1,
-      .run = run_f2fs};
+  return {.name = "yong2021-f2fs",
+          .source = "Yong 2021, figure 6",
+          .shows = "throughput and copies of a recording of Linux 7.2's F2FS",
+          .unsaid = {"the trace, as in yong2021-fig6"},
+          .assumed = {"recorded in a virtual machine, from an empty file system on: photographs, "
+                      "apps, two SQLite databases, a browser's cache and a log, 70 to 85 % full, "
+                      "3.0 GiB in all (lab/figures/recorded/README.md); one recording",
+                      "the device at 1/256, as large as the recorded disk; counting begins when as "
+                      "much is written as it holds",
+                      "replayed at full speed, with discards in their places, without reads",
+                      "as Linux 7.2 places it: by reclaim unit handles as seen on QEMU's FDP SSD, "
+                      "warm data 1, cold data 2, all else 0 (tests/vm/test_f2fs.py)"},
+          .seeds = 1,
+          .run = run_f2fs};
 }
 // NOLINTEND(bugprone-suspicious-missing-comma)
 

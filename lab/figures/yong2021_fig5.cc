@@ -75,17 +75,17 @@ Result<FigureResult> run_fig5(const FigureOptions& options) {
       fmt::format("vStream-SGC has {} times Legacy's throughput, {} than Legacy's WAF of {}.",
                   rounded(faster), faster > waf ? "more" : "no more", rounded(waf))};
   result.notes = {
-      "3.7 × and −35 % cannot both hold a host byte: if copies fall to .65 of what they were, NAND "
-      "does at most 1 ÷ .65 = 1.54 times as much for the host. A second they can: a device that is "
-      "3.7 times as fast and copies .65 as much a second copies .18 as much a host byte.",
-      "What is copied is read first, and copies leave dies idle: so a device without copies can be "
-      "faster than Legacy by more than Legacy's WAF.",
-      "In lock step as it is, this workload resonates: Legacy's WAF depends on whether a block "
-      "holds whole rounds of all partitions, and three open blocks meet on the same dies more or "
-      "less often. So the figures depend on the scale.",
-      "Algorithm 2 to the letter never moves a vStream off the default pStream: where all begin "
-      "there, no other has a mean lifetime. Begun one after the other round the pStreams, it "
-      "separates as far as that start lets it."};
+      "3.7 × and −35 % cannot both be per host byte: if copies fall to .65, NAND does at most 1 ÷ "
+      ".65 = 1.54 times as much for the host. Per second they can: a device that is 3.7 times as "
+      "fast and copies .65 as much a second copies .18 as much per host byte.",
+      "Each copy is also a read, and copies leave dies idle. A device without copies can therefore "
+      "be faster than Legacy by more than Legacy's WAF.",
+      "The partitions write in lock step, so this workload resonates: Legacy's WAF depends on "
+      "whether a block holds whole rounds of all partitions, and three open blocks meet on the "
+      "same dies more or less often. The figures therefore depend on the scale.",
+      "Algorithm 2 as printed never moves a vStream off the default pStream: if all vStreams begin "
+      "there, no other pStream has a mean lifetime. If vStreams begin spread over the pStreams, it "
+      "separates as far as that start allows."};
   return result;
 }
 
@@ -97,16 +97,16 @@ Figure yong2021_fig5() {
           .source = "Yong 2021, figure 5",
           .shows = "throughput and copies, 64 partitions with a vStream each on 3 pStreams",
           .unsaid = {"how long it ran and whether the first rounds count",
-                     "what the cost of GC is counted by: in all, a host byte, or a second",
-                     "where vStreams begin, and what becomes of a pStream that has none",
+                     "whether the cost of GC is counted in all, per host byte, or per second",
+                     "where vStreams begin, and the fate of a pStream without vStreams",
                      "whether the prefill carries a vStream, and how fast host and buses are"},
           .assumed = {"12 capacities after the prefill, the first 4 not counted",
                       "the device as printed: 270 GiB of flash, collection below 3 % free; its 7 % "
                       "of spare would be 274 GiB",
-                      "the prefill has no vStream: it goes to the default pStream and is measured "
-                      "as a vStream of its own",
-                      "a round of clustering each 64th of the capacity written, where the source "
-                      "has 10 minutes: at this speed one or two capacities",
+                      "the prefill has no vStream: it goes to the default pStream, and its "
+                      "lifetime is measured like a vStream's",
+                      "a round of clustering after each 64th of the capacity written; the source's "
+                      "10 minutes are one or two capacities at this speed",
                       "a write buffer of two programs a die, buses of 1.2 GB/s, a host interface "
                       "of 3.1 GB/s; AutoStream in both its kinds, on "
                       "chunks of 1 and 2 MiB"},

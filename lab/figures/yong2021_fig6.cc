@@ -58,11 +58,10 @@ Result<FigureResult> run_fig6(const FigureOptions& options) {
         {label + ", no drift, WAF", "", std::nullopt, steady.measured(i, waf_of)});
   }
   result.findings = fig6_findings(copies_more(drifting), copies_more(steady));
-  result.notes = {
-      "In the source's figure 5, too, nothing drifts; it has vSGC ahead there.",
-      "In this trace one vStream holds short and long lives (a database's journal and its tables), "
-      "which no map from vStreams to pStreams tells apart; and twice as much is read as is "
-      "written, at the same speed whatever is copied."};
+  result.notes = {"Nothing drifts in the source's figure 5 either, and vSGC is ahead there.",
+                  "In this trace one vStream holds short and long lifetimes (a database's journal "
+                  "and its tables), which no map from vStreams to pStreams can separate. Twice as "
+                  "much is read as is written, and copies do not slow reads."};
   return result;
 }
 
@@ -76,17 +75,17 @@ Figure yong2021_fig6() {
       .shows = "throughput and copies of a phone's F2FS, seven vStreams on 3 pStreams",
       .unsaid = {"the trace: only its totals (table I); neither sizes, lifetimes, the share of "
                  "each stream, nor how full the file system is",
-                 "whether it is replayed as fast as it goes, and how often",
-                 "what 10 minutes between two rounds of clustering are in a trace of two months "
-                 "that is replayed faster"},
-      .assumed = {"a made trace with table I's sizes and shares of reads, as large in writes; "
-                  "its F2FS 85 % full (lab/workload/smartphone.cc, committed before any "
-                  "policy had run on it)",
-                  "F2FS discards 1.4 times what is written, table I 1.77 times: what is "
-                  "discarded again does not matter to an FTL",
-                  "replayed once, as fast as it goes, all of it counted, reads beside",
-                  "a round of clustering each 64th of the capacity written",
-                  "the prefill has no vStream; AutoStream is its multi-queue kind"},
+                 "whether it is replayed at full speed, and how often",
+                 "the meaning of 10 minutes between two rounds of clustering in a trace of two "
+                 "months that is replayed faster"},
+      .assumed =
+          {"a generated trace with table I's sizes, shares of reads and bytes written; its F2FS is "
+           "85 % full (lab/workload/smartphone.cc, committed before any policy had run on it)",
+           "F2FS discards 1.4 times the bytes written, table I has 1.77 times; repeated discards "
+           "do not matter to an FTL",
+           "replayed once at full speed, with reads, all of it counted",
+           "a round of clustering after each 64th of the capacity written",
+           "the prefill has no vStream; AutoStream is its multi-queue kind"},
       .seeds = 10,
       .scale = 32,
       .smallest = 256,

@@ -34,9 +34,9 @@ class CompareCommand final : public Command {
   explicit CompareCommand(CLI::App& parent)
       : Command(parent.add_subcommand(
             "compare", "Compare policies on traces and workloads, each on a device of its own.")) {
-    app_->add_option("trace", traces_, "Traces, each for itself.");
+    app_->add_option("trace", traces_, "Traces; each is replayed by itself.");
     app_->add_option("--workload", generated_,
-                     "Workloads of bench, with its options; ssd-sim list.")
+                     "Add these workloads of bench, with its options (ssd-sim list).")
         ->delimiter(',');
     app_->add_option("--placement", placements_,
                      fmt::format("Compare these placements: some of {}.",

@@ -17,7 +17,7 @@ namespace streamfs::lab::ssd_sim {
 namespace {
 
 std::string preset_help() {
-  std::string help = "A device by name:";
+  std::string help = "Take a device by name:";
   for (const ssd::Preset& preset : ssd::presets())
     help += fmt::format("\n{}: {};", preset.name, preset.what);
   return help + "\nthe other options change it.";
@@ -31,35 +31,39 @@ class CreateCommand final : public Command {
     app_->add_option("path", path_, "The image file.")->required();
     app_->add_option("--preset", preset_, preset_help());
     app_->add_option("--scale", scale_,
-                     "1/N: the preset N times smaller at unchanged ratios (as many blocks, each "
-                     "of fewer wordlines).");
-    size_ = app_->add_option("--size", given_.user_bytes, "What the host sees: 4G, 512M, ...")
+                     "Make the preset N times smaller (1/N) at unchanged ratios: as many blocks, "
+                     "each of fewer wordlines.");
+    size_ = app_->add_option("--size", given_.user_bytes,
+                             "Set the capacity that the host sees: 4G, 512M, ...")
                 ->transform(CLI::AsSizeValue(false));
-    streams_ = app_->add_option("--streams", given_.streams,
-                                "Streams or reclaim-unit handles, the default one included.")
-                   ->capture_default_str();
-    spare_ = app_->add_option("--op", given_.spare, "Spare flash ÷ what the host sees.")
+    streams_ =
+        app_->add_option("--streams", given_.streams,
+                         "Make so many streams or reclaim-unit handles, the default one included.")
+            ->capture_default_str();
+    spare_ = app_->add_option("--op", given_.spare,
+                              "Set the spare: spare flash ÷ the capacity that the host sees.")
                  ->capture_default_str();
     pages_ = app_->add_option("--pages-per-block", given_.pages_per_block,
-                              "4 KiB pages of an erase block (default: the preset's; else 256, "
-                              "fewer on small devices).");
+                              "Set the 4 KiB pages of an erase block (default: the preset's; else "
+                              "256, fewer on small devices).");
     unit_ = app_->add_option("--map-unit", given_.map_unit_bytes,
-                             "What the FTL maps together: 4k to 64k; smaller writes are read, "
-                             "changed and written.")
+                             "Map so many bytes together, 4k to 64k; a smaller write reads the "
+                             "unit, changes it and writes it.")
                 ->transform(CLI::AsSizeValue(false));
     gc_ = app_->add_option("--gc", given_.gc_mode,
-                           "Where copies go: their stream's own open block for copies (own, "
-                           "persistently-isolated), its open block (same), one open block for all "
-                           "(shared, initially-isolated).")
+                           "Put copies into: own (persistently-isolated), an open block for the "
+                           "copies of each stream; same, the stream's open block; shared "
+                           "(initially-isolated), one open block for all.")
               ->transform(CLI::CheckedTransformer(gc_modes()))
               ->option_text("MODE [own]");
     plp_ = app_->add_flag("--plp,!--no-plp", given_.plp,
-                          "Power-loss protection: a flush is free (default: the preset's; yes).");
-    app_->add_option("--bad-blocks", given_.bad_blocks, "Blocks that are bad from the factory.");
+                          "Give the SSD power-loss protection, which makes a flush free (default: "
+                          "the preset's; yes).");
+    app_->add_option("--bad-blocks", given_.bad_blocks, "Make so many blocks bad from the start.");
     app_->add_option("--program-failures", program_failures_,
-                     "Share of wordline programs that fail, 0 to 1.");
-    app_->add_option("--erase-failures", erase_failures_, "Share of erases that fail, 0 to 1.");
-    app_->add_option("--seed", given_.failures.seed, "Which blocks are bad, what fails.")
+                     "Let this share of wordline programs fail, 0 to 1.");
+    app_->add_option("--erase-failures", erase_failures_, "Let this share of erases fail, 0 to 1.");
+    app_->add_option("--seed", given_.failures.seed, "Draw bad blocks and failures from this seed.")
         ->capture_default_str();
     app_->add_flag("--force", force_, "Replace an existing file.");
   }

@@ -29,20 +29,19 @@ struct Imported {
 class ImportCommand final : public Command {
  public:
   explicit ImportCommand(CLI::App& parent)
-      : Command(
-            parent.add_subcommand("import", "Make a trace of ours from one of another format.")) {
+      : Command(parent.add_subcommand("import", "Convert a trace of another format.")) {
     app_->add_option("format", format_, fmt::format("{}.", fmt::join(import_formats(), ", ")))
         ->required()
         ->check(CLI::IsMember(import_formats()));
-    app_->add_option("file", path_, "Plain or gzipped.")->required();
-    app_->add_option("-o,--output", output_,
-                     "CSV if it ends in .csv or .csv.gz, else binary; .gz compresses.")
-        ->required();
+    app_->add_option("file", path_, "The trace, plain or gzipped.")->required();
     app_->add_option(
-        "--device", options_.device,
-        "The one to take, if the trace has several: fio: the file's name; blkparse and "
-        "f2fs: major,minor; msr: host.disk; alibaba: the id.");
-    app_->add_option("--action", action_, "blkparse: which one is the trace, D, Q or C.")
+            "-o,--output", output_,
+            "Write to this file: CSV if it ends in .csv or .csv.gz, else binary; .gz compresses.")
+        ->required();
+    app_->add_option("--device", options_.device,
+                     "Take this device of a trace with several: fio: the file's name; blkparse and "
+                     "f2fs: major,minor; msr: host.disk; alibaba: the id.");
+    app_->add_option("--action", action_, "Take these events of blkparse: D, Q or C.")
         ->check(CLI::IsMember({"D", "Q", "C"}))
         ->capture_default_str();
     app_->footer(kExitCodes);

@@ -44,7 +44,7 @@ class InfoCommand final : public Command {
   explicit InfoCommand(CLI::App& parent)
       : Command(parent.add_subcommand("info", "Show an image's geometry and statistics.")) {
     app_->add_option("path", path_, "The image file.")->required();
-    app_->add_flag("--json", json_, "One JSON object.");
+    app_->add_flag("--json", json_, "Print one JSON object.");
   }
 
   int run() override {
@@ -138,7 +138,7 @@ class ResetStatsCommand final : public Command {
  public:
   explicit ResetStatsCommand(CLI::App& parent)
       : Command(parent.add_subcommand("reset-stats",
-                                      "Count anew from now on; peak live becomes live.")) {
+                                      "Set the counters to zero; peak live becomes live.")) {
     app_->add_option("path", path_, "The image file.")->required();
   }
 

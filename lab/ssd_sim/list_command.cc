@@ -30,10 +30,9 @@ std::string described(const auto& all) {
 class ListCommand final : public Command {
  public:
   explicit ListCommand(CLI::App& parent)
-      : Command(parent.add_subcommand("list",
-                                      "Show the placements, victims, workloads, device presets and "
-                                      "trace formats there are.")) {
-    app_->add_flag("--json", json_, "One JSON object.");
+      : Command(parent.add_subcommand(
+            "list", "List placements, victims, workloads, device presets and trace formats.")) {
+    app_->add_flag("--json", json_, "Print one JSON object.");
   }
 
   int run() override {

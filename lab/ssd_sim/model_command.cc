@@ -46,28 +46,32 @@ const std::map<std::string, Formula>& formulas() {
 class ModelCommand final : public Command {
  public:
   explicit ModelCommand(CLI::App& parent)
-      : Command(parent.add_subcommand(
-            "model", "Write amplification by formula, of random overwrites on a full device.")) {
+      : Command(parent.add_subcommand("model",
+                                      "Compute the write amplification of random overwrites on a "
+                                      "full device by a formula.")) {
     app_->add_option("formula", name_,
                      fmt::format("{}.", fmt::join(formulas() | std::views::keys, ", ")))
         ->required();
-    app_->add_option("--alpha", in_.alpha,
-                     "Pages of closed blocks ÷ user pages: free and open blocks are not counted.")
+    app_->add_option(
+            "--alpha", in_.alpha,
+            "Set pages of closed blocks ÷ user pages; free and open blocks are not counted.")
         ->check(CLI::Range(1.0001, 100.0))
         ->capture_default_str();
-    app_->add_option("--pages-per-block", in_.pages, "greedy, d-choices, split-greedy.")
+    app_->add_option("--pages-per-block", in_.pages,
+                     "Set the pages of a block, for greedy, d-choices and split-greedy.")
         ->check(CLI::Range(2u, 1u << 20))
         ->capture_default_str();
-    app_->add_option("--choices", in_.choices, "d-choices: blocks drawn.")
+    app_->add_option("--choices", in_.choices, "Draw so many blocks, for d-choices.")
         ->check(CLI::Range(1u, 1u << 20))
         ->capture_default_str();
-    app_->add_option("--hot-writes", in_.heat.writes, "Two temperatures: share of the writes …")
+    app_->add_option("--hot-writes", in_.heat.writes,
+                     "With two temperatures, send this share of the writes …")
         ->check(CLI::Range(0.001, 0.999))
         ->capture_default_str();
-    app_->add_option("--hot-pages", in_.heat.pages, "… that go to this share of the pages.")
+    app_->add_option("--hot-pages", in_.heat.pages, "… to this share of the pages.")
         ->check(CLI::Range(0.001, 0.999))
         ->capture_default_str();
-    app_->add_flag("--json", json_, "One JSON object.");
+    app_->add_flag("--json", json_, "Print one JSON object.");
   }
 
   int run() override {

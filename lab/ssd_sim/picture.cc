@@ -162,8 +162,8 @@ Result<std::string> drawn(const std::string& results, const char* format) {
 }  // namespace
 
 void PictureFiles::add_options(CLI::App& app) {
-  app.add_option("--png", png, "draw the results into this file, at 200 dpi");
-  app.add_option("--svg", svg, "draw the results into this file, as vector graphics");
+  app.add_option("--png", png, "Draw the results into this file, at 200 dpi.");
+  app.add_option("--svg", svg, "Draw the results into this file, as vector graphics.");
 }
 
 Result<void> PictureFiles::draw(const nlohmann::json& results) const {

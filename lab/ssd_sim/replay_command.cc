@@ -30,7 +30,7 @@ class RunCommand : public Command {
   explicit RunCommand(CLI::App* app) : Command(app) {
     options_.add_policy_options(*app_);
     options_.add_shared_options(*app_, "log2");
-    app_->add_flag("--json", json_, "One JSON object.");
+    app_->add_flag("--json", json_, "Print one JSON object.");
     pictures_.add_options(*app_);
   }
 
@@ -93,7 +93,7 @@ class ReplayCommand final : public RunCommand {
       : RunCommand(parent.add_subcommand(
             "replay", "Replay traces, one after the other, on a device without data.")) {
     app_->add_option("trace", paths_,
-                     "CSV or binary, plain or gzipped, as ssd-sim import makes them.")
+                     "Traces, CSV or binary, plain or gzipped, as ssd-sim import writes them.")
         ->required();
     options_.add_trace_options(*app_);
     app_->footer(kExitCodes);
@@ -116,7 +116,7 @@ class ReplayCommand final : public RunCommand {
 class BenchCommand final : public RunCommand {
  public:
   explicit BenchCommand(CLI::App& parent)
-      : RunCommand(parent.add_subcommand("bench", "As replay, on a workload that is made.")) {
+      : RunCommand(parent.add_subcommand("bench", "Run replay on a generated workload.")) {
     std::string what = "One of\n";
     for (const GeneratorKind& kind : generators())
       what += fmt::format("{}: {}\n", kind.name, kind.what);

@@ -67,22 +67,22 @@ class Ticker {
 class ReproduceCommand final : public Command {
  public:
   explicit ReproduceCommand(CLI::App& parent)
-      : Command(parent.add_subcommand(
-            "reproduce",
-            "Run a published figure again: the source's numbers beside ours, and what "
-            "the source leaves unsaid.")) {
-    auto* figure = app_->add_option("figure", name_, "Which; without one they are listed.");
-    auto* all = app_->add_flag("--all", all_, "Every figure there is.");
-    auto* json = app_->add_flag("--json", json_, "One JSON object.");
+      : Command(parent.add_subcommand("reproduce",
+                                      "Run a published figure again: print the source's numbers "
+                                      "beside ours, and the facts that the source omits.")) {
+    auto* figure =
+        app_->add_option("figure", name_, "The figure; without it, the figures are listed.");
+    auto* all = app_->add_flag("--all", all_, "Run every figure.");
+    auto* json = app_->add_flag("--json", json_, "Print one JSON object.");
     auto* markdown =
         app_->add_flag("--markdown", markdown_, "Print Markdown, with notes and assumptions.");
     pictures_.add_options(*app_);
     app_->add_option("--seeds", options_.seeds,
-                     "Runs of what is drawn at random; else the figure's.")
+                     "Run random parts with so many seeds (default: the figure's).")
         ->check(CLI::Range(1u, 1000u));
-    auto* scale =
-        app_->add_option("--scale", scale_, "1/N: the size of the devices; else the figure's.");
-    app_->add_option("--jobs", options_.jobs, "Threads; else one for each core.")
+    auto* scale = app_->add_option(
+        "--scale", scale_, "Make devices 1/N of the source's size (default: the figure's).");
+    app_->add_option("--jobs", options_.jobs, "Use so many threads (default: one for each core).")
         ->check(CLI::Range(1u, 1024u));
     all->excludes(figure)->excludes("--png")->excludes("--svg")->excludes(scale);
     markdown->excludes(json);

@@ -51,87 +51,90 @@ void RunOptions::add_policy_options(CLI::App& app) {
 
 void RunOptions::add_shared_options(CLI::App& app, const std::string& edges) {
   replay_.edges = edges;
-  app.add_option("--op", replay_.spare, "Spare flash ÷ pages it is a share of.")
+  app.add_option("--op", replay_.spare, "Set the spare: spare flash ÷ the pages of --size.")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
   auto* size = app.add_option(
       "--size", size_,
-      "What the spare is a share of: bytes (4G), or footprint: all pages that are ever written. "
-      "Default: the peak of live pages. 12 blocks of reserve come on top.");
+      "Take the spare as a share of this size: bytes (4G), or footprint, all pages that are ever "
+      "written (default: the peak of live pages). 12 blocks of reserve are added.");
   auto* blocks = app.add_option("--physical-blocks", replay_.physical_blocks,
-                                "Exactly so many blocks in all.");
-  app.add_option("--physical-pages", physical_pages_, "Exactly so many pages in all.")
+                                "Make exactly so many blocks in all.");
+  app.add_option("--physical-pages", physical_pages_, "Make exactly so many pages in all.")
       ->excludes(blocks)
       ->excludes(size);
   blocks->excludes(size);
   app.add_option("--pages-per-block", replay_.policy.pages_per_block,
-                 "4 KiB pages of an erase block.")
+                 "Set the 4 KiB pages of an erase block.")
       ->check(CLI::Range(1u, 1u << 20))
       ->capture_default_str();
   streams_ = app.add_option("--streams", replay_.policy.streams,
-                            "Classes of placements that can have more or fewer (default: what each "
-                            "has; tags: the workload's, 8 for traces).")
+                            "Use so many classes in placements that can have more or fewer "
+                            "(default: each placement's; tags: the workload's, 8 for traces).")
                  ->check(CLI::Range(1u, unsigned{ssd::kMaxStreams / 2}));
-  app.add_option("--choices", replay_.victim_options.choices, "d-choices: blocks drawn.")
+  app.add_option("--choices", replay_.victim_options.choices, "Draw so many blocks, for d-choices.")
       ->capture_default_str();
   app.add_option("--gc", replay_.policy.gc_mode,
-                 "tags, oracle-host, --host-only: where copies go: own, same, shared, "
-                 "persistently-isolated (own) or initially-isolated (shared), as in create. "
-                 "Default: own for tags, else same.")
+                 "Put copies as in create, for tags, oracle-host and --host-only: own, same, "
+                 "shared, persistently-isolated (own) or initially-isolated (shared) (default: own "
+                 "for tags, else same).")
       ->transform(CLI::CheckedTransformer(gc_modes()))
       ->option_text("MODE");
-  app.add_option(
-         "--edges", replay_.edges,
-         "oracle, between its classes: log2, quantile, threshold, or best, the one of the three "
-         "with the lowest WAF: the bound that a gap is measured with.")
+  app.add_option("--edges", replay_.edges,
+                 "Cut the oracle's lifetimes by log2, quantile, threshold, or best: the cut with "
+                 "the lowest WAF, the bound that gaps are measured against.")
       ->check(CLI::IsMember({"log2", "quantile", "threshold", "best"}))
       ->capture_default_str();
   app.add_flag("--host-only", replay_.policy.host_only,
-               "The placement tags host writes only, as on a real device.");
-  prefill_option_ = app.add_flag("--prefill,!--no-prefill", prefill_,
-                                 "Write every page once, in order, before all else.");
+               "Let the placement tag host writes only, as on a real device.");
+  prefill_option_ =
+      app.add_flag("--prefill,!--no-prefill", prefill_, "Write every page once, in order, first.");
   auto* cell =
       app.add_option("--cell", cell_,
-                     "Reckon virtual time too: throughput and latencies of NAND of these cells, "
-                     "slc, mlc or tlc. --pages-per-block must be whole wordlines of 16, 32 or 48.")
+                     "Compute virtual time, too: throughput and latencies of NAND of slc, mlc or "
+                     "tlc cells. --pages-per-block must be whole wordlines of 16, 32 or 48.")
           ->check(CLI::IsMember({"slc", "mlc", "tlc"}));
-  app.add_option("--load", replay_.load,
-                 "With --cell: share of the bandwidth without GC that the host offers whose "
-                 "latencies are reckoned.")
+  app.add_option(
+         "--load", replay_.load,
+         "Let the host offer this share of the bandwidth without GC, for the latencies of --cell.")
       ->check(CLI::Range(0.01, 2.0))
       ->capture_default_str()
       ->needs(cell);
-  app.add_option("--warmup", replay_.warmup, "Share of the writes before counting starts.")
+  app.add_option("--warmup", replay_.warmup, "Count after this share of the writes.")
       ->check(CLI::Range(0.0, 0.99))
       ->capture_default_str();
-  app.add_option("--seed", generator_.seed, "Of everything that is drawn.")->capture_default_str();
+  app.add_option("--seed", generator_.seed, "Draw from this seed.")->capture_default_str();
 }
 
 void RunOptions::add_trace_options(CLI::App& app) {
-  app.add_option("--shift", load_.shift_bytes, "Bytes added to every offset.");
+  app.add_option("--shift", load_.shift_bytes, "Add so many bytes to each offset.");
   app.add_flag("--ignore-trims", load_.ignore_trims, "Leave trims out.");
   app.add_option("--max-writes", load_.max_writes,
                  "Stop after so many page writes (default: at the end).");
 }
 
 void RunOptions::add_generator_options(CLI::App& app) {
-  app.add_option("--footprint", footprint_bytes_, "What the workload writes to (default: 1G).")
+  app.add_option("--footprint", footprint_bytes_,
+                 "Let the workload write to so many bytes (default: 1G).")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--writes", generator_.writes,
-                 "4 KiB page writes (default: ten for each page of the footprint).");
+                 "Write so many 4 KiB pages (default: ten for each page of the footprint).");
   app.add_option("--fill", fill_,
-                 "Live data ÷ what the spare is a share of, if --size does not say it.")
+                 "Fill this share of the device with live data, if --size is not given.")
       ->check(CLI::Range(0.01, 1.0))
       ->capture_default_str();
-  app.add_option("--hot", hot_, "hotcold, shifting: share of writes / share of pages.")
+  app.add_option("--hot", hot_,
+                 "Send this share of writes / to this share of pages, for hotcold and shifting.")
       ->default_str("0.9/0.1");
-  app.add_option("--theta", generator_.theta, "zipf: the exponent.")->capture_default_str();
-  app.add_option("--read-share", generator_.read_share,
-                 "Random reads of 4 KiB ÷ all bytes moved; for latencies (--cell).")
+  app.add_option("--theta", generator_.theta, "Set the exponent of zipf.")->capture_default_str();
+  app.add_option(
+         "--read-share", generator_.read_share,
+         "Add random reads of 4 KiB: their bytes ÷ all bytes moved, for latencies (--cell).")
       ->check(CLI::Range(0.0, 0.99))
       ->capture_default_str();
-  app.add_option("--period", generator_.period,
-                 "shifting: page writes between moves (default: as many as pages).");
+  app.add_option(
+      "--period", generator_.period,
+      "Move the hot pages of shifting every so many page writes (default: as many as pages).");
 }
 
 Result<void> RunOptions::resolve() {

@@ -223,15 +223,14 @@ class ServeCommand final : public Command {
     app_->add_option("path", path_, "The image file.")->required();
     app_->add_option("mountpoint", mountpoint_, "An empty directory.")->required();
     app_->add_flag("-f,--foreground", foreground_, "Stay in the foreground.");
-    app_->add_flag("--allow-other", allow_other_, "Other users may open it too.");
-    app_->add_option(
-            "--idle-gc", idle_ms_,
-            "Collect garbage in the background once nothing was sent for so long. Default: "
-            "never, so that what is counted does not depend on how fast the machine is.")
+    app_->add_flag("--allow-other", allow_other_, "Let other users open it, too.");
+    app_->add_option("--idle-gc", idle_ms_,
+                     "Collect garbage in the background after so many ms without a request "
+                     "(default: never, so that counters do not depend on the machine's speed).")
         ->check(CLI::Range(1u, 3'600'000u))
         ->option_text("MS");
     app_->add_flag("--real-time", real_time_,
-                   "Answer no sooner than the flash would, times FACTOR if --real-time=FACTOR.")
+                   "Answer no sooner than the flash would, times FACTOR.")
         ->check(CLI::Range(1e-3, 1e6))
         ->transform([](const std::string& value) { return value == "true" ? "1" : value; })
         ->option_text("[=FACTOR]");

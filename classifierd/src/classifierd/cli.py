@@ -55,31 +55,31 @@ class _CheckConfig(argparse.Action):
 
 def _declare_explain(commands: argparse._SubParsersAction[Parser]) -> None:
     explained = commands.add_parser(
-        "explain", help="why data of a mount, a file or a block is where it is"
+        "explain", help="say why the data of a mount, a file or a block goes where it goes"
     )
     explained.add_argument(
         "what",
         metavar="MOUNT|PATH|LBA",
-        help="a mount point; a file; or a number, a block of 4 KiB of DATA",
+        help="a mountpoint, a file, or the number of a 4 KiB block of DATA",
     )
     explained.add_argument(
         "--mount",
         type=Path,
         metavar="DIR",
-        help="whose block: what is mounted there (default: where the working directory is)",
+        help="take the block from the mount at DIR (default: that of the working directory)",
     )
-    explained.add_argument("--state", type=Path, metavar="DIR", help="the daemon's memory")
-    explained.add_argument("--json", action="store_true")
+    explained.add_argument("--state", type=Path, metavar="DIR", help="read the daemon's state here")
+    explained.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _declare_run(commands: argparse._SubParsersAction[Parser]) -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="learn from a mounted streamfs and publish placements")
-    run.add_argument("mountpoint", type=Path)
-    run.add_argument("--once", action="store_true", help="one epoch over what the ring holds")
+    run.add_argument("mountpoint", type=Path, help="a mounted streamfs")
     run.add_argument(
-        "--wait", action="store_true", help="wait for the mount if no streamfs is mounted there"
+        "--once", action="store_true", help="learn one epoch from the telemetry ring, and end"
     )
-    run.add_argument("--state", type=Path, metavar="DIR", help="remember between runs, here")
+    run.add_argument("--wait", action="store_true", help="wait for the mount if there is none")
+    run.add_argument("--state", type=Path, metavar="DIR", help="keep state between runs in DIR")
     return run
 
 
@@ -87,8 +87,15 @@ def _declare_plot(commands: argparse._SubParsersAction[Parser]) -> None:
     plotted = commands.add_parser("plot", help="draw the lifetimes measured on a mount")
     source = plotted.add_mutually_exclusive_group(required=True)
     source.add_argument("mountpoint", nargs="?", metavar="MOUNT", help="a mounted streamfs")
-    source.add_argument("--socket", type=Path, help="the control socket of a mounted streamfs")
-    plotted.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.png|svg")
+    source.add_argument("--socket", type=Path, help="ask this control socket of a mount")
+    plotted.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE.png|svg",
+        help="write the picture to this file",
+    )
     for option in _LAB_OPTIONS:
         plotted.add_argument(option, help=argparse.SUPPRESS)
 
@@ -99,14 +106,18 @@ def _program() -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog=_program(), description=__doc__)
+    parser = Parser(
+        prog=_program(),
+        description="Learns which data of a mounted streamfs dies together; explains, draws and "
+        "predicts.",
+    )
     version = f"classifierd {metadata.version('classifierd')}"
     parser.add_argument("--version", action="version", version=version)
     parser.add_argument(
         "--check-config",
         action=_CheckConfig,
         metavar="FILE.toml",
-        help="say whether it can be used, or the line that cannot, and exit",
+        help="check a configuration, name the line of a mistake, and exit",
     )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     add_learner_options(_declare_run(commands))
@@ -115,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     _declare_plot(commands)
     operations.declare(commands)
     for command in commands.choices.values():
-        command.add_argument("-v", "--verbose", action="store_true")
+        command.add_argument("-v", "--verbose", action="store_true", help="log details, too")
     return parser
 
 

@@ -56,8 +56,16 @@ def between(low: int, high: int) -> Callable[[str], int]:
 
 def add_learner_options(command: argparse.ArgumentParser) -> None:
     """Add --config and --epoch-pages, which config_of() reads."""
-    command.add_argument("--config", type=Path, metavar="FILE.toml")
-    command.add_argument("--epoch-pages", type=between(1, 1 << 24), metavar="N")
+    command.add_argument(
+        "--config", type=Path, metavar="FILE.toml", help="read the settings of this file"
+    )
+    command.add_argument(
+        "--epoch-pages",
+        type=between(1, 1 << 24),
+        metavar="N",
+        help="learn after every N pages written, 1 to 16777216 (default: a sixteenth of the "
+        "device, 8192 to 65536)",
+    )
 
 
 def config_of(args: argparse.Namespace) -> configuration.Config:

@@ -73,58 +73,77 @@ def _size(text: str) -> int:
 
 def declare(commands: Any) -> None:
     """Add the commands' arguments."""
-    told = commands.add_parser("metrics", help="tell Prometheus of mounted filesystems")
-    told.add_argument("mountpoints", type=Path, nargs="+", metavar="MOUNTPOINT")
+    told = commands.add_parser("metrics", help="serve metrics of mounts to Prometheus")
+    told.add_argument(
+        "mountpoints", type=Path, nargs="+", metavar="MOUNTPOINT", help="mounted filesystems"
+    )
     where = told.add_mutually_exclusive_group()
     where.add_argument(
         "--listen",
         type=_place,
         default=("127.0.0.1", _PORT),
         metavar="[ADDRESS:]PORT",
-        help=f"answer GET /metrics there (127.0.0.1:{_PORT})",
+        help=f"answer GET /metrics at this address (default 127.0.0.1:{_PORT})",
     )
     where.add_argument(
         "--textfile", type=Path, metavar="FILE.prom", help="keep a file for node_exporter instead"
     )
     told.add_argument(
-        "--every", type=_seconds, default=15.0, metavar="SECONDS", help="of the file (15)"
+        "--every",
+        type=_seconds,
+        default=15.0,
+        metavar="SECONDS",
+        help="write the file this often, in seconds (default 15)",
     )
-    told.add_argument("--once", action="store_true", help="print them, or write the file, and end")
+    told.add_argument(
+        "--once", action="store_true", help="print the metrics or write the file once, and end"
+    )
     told.add_argument(
         "--wait",
         action="store_true",
-        help="begin also where no streamfs is mounted yet, and report it as down",
+        help="start before the mount, and report a missing mount as down",
     )
-    page = commands.add_parser("report", help="one page about a mounted filesystem, with plots")
-    page.add_argument("mountpoint", type=Path)
-    page.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.html")
+    page = commands.add_parser("report", help="write one page about a mount, with plots")
+    page.add_argument("mountpoint", type=Path, help="a mounted streamfs")
+    page.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE.html",
+        help="write the page to this file",
+    )
     advised = commands.add_parser(
-        "advise", help="what streams would save of what is written to a device"
+        "advise", help="predict the savings of streams for a device's writes or a trace"
     )
     advised.add_argument(
-        "target", metavar="DEVICE|TRACE", help="a block device; or a recorded trace"
+        "target", metavar="DEVICE|TRACE", help="a block device, or a recorded trace"
     )
     advised.add_argument(
         "--seconds",
         type=_seconds,
         metavar="N",
-        help="how long to record (60); of a trace: how long it took, where it does not say",
+        help="record for N seconds (default 60); for a trace without times: its duration",
     )
-    advised.add_argument("--record", type=Path, metavar="FILE.csv", help="keep what was recorded")
-    advised.add_argument("--model", choices=[each.name for each in MODELS], help="(all)")
+    advised.add_argument("--record", type=Path, metavar="FILE.csv", help="keep the recording here")
+    advised.add_argument(
+        "--model",
+        choices=[each.name for each in MODELS],
+        help="predict for this SSD model only (default: all)",
+    )
     advised.add_argument(
         "--capacity",
         type=_size,
         metavar="SIZE",
-        help="of the SSD (the device's; of a trace: its end)",
+        help="assume an SSD of this capacity (default: the device's; a trace's last address)",
     )
     advised.add_argument(
         "--used",
         type=_size,
         metavar="SIZE",
-        help="of it, before (what the mounted file system holds)",
+        help="assume that SIZE is used before (default: the mounted filesystem's use)",
     )
-    advised.add_argument("--json", action="store_true")
+    advised.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def write_report(args: argparse.Namespace) -> int:

@@ -61,13 +61,22 @@ def _positive(text: str) -> float:
 
 def _declare_replay(commands: argparse._SubParsersAction[Parser]) -> argparse.ArgumentParser:
     names = [*WORKLOADS, *_lab.generator_names()]
-    play = commands.add_parser("replay", help="what learning would have saved on a trace")
+    play = commands.add_parser("replay", help="compute the savings of learning on a trace")
     play.add_argument("trace", help=f"a trace file, or one of: {', '.join(names)}")
-    play.add_argument("--streams", type=between(1, 128), default=8, metavar="K")
     play.add_argument(
-        "--out", type=Path, metavar="TAGS", help="one byte a page; .csv[.gz]: a trace for ssd-sim"
+        "--streams",
+        type=between(1, 128),
+        default=8,
+        metavar="K",
+        help="use K streams, 1 to 128 (default 8)",
     )
-    play.add_argument("--json", action="store_true")
+    play.add_argument(
+        "--out",
+        type=Path,
+        metavar="TAGS",
+        help="write one byte a page; .csv[.gz]: a trace for ssd-sim",
+    )
+    play.add_argument("--json", action="store_true", help="print one JSON object")
     play.add_argument(
         "--policies",
         type=lambda text: [name for name in text.split(",") if name],
@@ -78,14 +87,14 @@ def _declare_replay(commands: argparse._SubParsersAction[Parser]) -> argparse.Ar
         f"with copies placed anew: {', '.join(ON_DEMAND)}",
     )
     play.add_argument(
-        "--spare", type=_positive, default=0.07, help="effective spare (default 0.07)"
+        "--spare", type=_positive, default=0.07, help="set the effective spare (default 0.07)"
     )
     play.add_argument(
         "--block-pages",
         type=between(2, 1 << 20),
         default=Device.block_pages,
         metavar="N",
-        help=f"4 KiB pages of an erase block (default {Device.block_pages})",
+        help=f"set the 4 KiB pages of an erase block (default {Device.block_pages})",
     )
     play.add_argument(
         "--gc",
@@ -98,51 +107,77 @@ def _declare_replay(commands: argparse._SubParsersAction[Parser]) -> argparse.Ar
         "--vstreams",
         type=Path,
         metavar="FILE",
-        help="output of streamctl streams --json from where the trace was recorded; traces only",
+        help="read the output of streamctl streams --json of the traced mount; traces only",
     )
-    play.add_argument("--no-hints", action="store_true", help="forget the trace's vStreams")
+    play.add_argument("--no-hints", action="store_true", help="ignore the trace's vStreams")
     play.add_argument(
-        "--no-requests", action="store_true", help="forget which pages were written together"
+        "--no-requests", action="store_true", help="treat each page as a request of its own"
     )
-    play.add_argument("--prefill", action="store_true", help="write the footprint once before")
+    play.add_argument("--prefill", action="store_true", help="write the footprint once, first")
     play.add_argument(
         "--pages",
         type=between(1, 1 << 28),
         default=2_000_000,
         metavar="N",
-        help="4 KiB pages that a generated workload writes (default 2000000)",
+        help="let a generated workload write N pages of 4 KiB (default 2000000)",
     )
     play.add_argument(
         "--live",
         type=between(4096, 1 << 26),
         default=262_144,
         metavar="N",
-        help="4 KiB pages that it keeps live, about (default 262144)",
+        help="let it keep about N pages of 4 KiB live (default 262144)",
     )
-    play.add_argument("--seed", type=int, default=1)
+    play.add_argument("--seed", type=int, default=1, help="generate from this seed (default 1)")
     return play
 
 
 def _declare_plot(commands: argparse._SubParsersAction[Parser]) -> argparse.ArgumentParser:
-    plotted = commands.add_parser("plot", help="a picture of what is learned of a trace")
+    plotted = commands.add_parser("plot", help="draw what is learned from a trace")
     plotted.add_argument("trace", metavar="TRACE|WORKLOAD", help="as for replay")
-    plotted.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.png|svg")
+    plotted.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE.png|svg",
+        help="write the picture to this file",
+    )
     plotted.add_argument("--vstreams", type=Path, metavar="FILE", help="as for replay")
-    plotted.add_argument("--streams", type=between(1, 128), default=8, metavar="K")
-    plotted.add_argument("--pages", type=between(1, 1 << 28), default=1_000_000)
-    plotted.add_argument("--live", type=between(4096, 1 << 26), default=65_536)
-    plotted.add_argument("--seed", type=int, default=1)
+    plotted.add_argument(
+        "--streams",
+        type=between(1, 128),
+        default=8,
+        metavar="K",
+        help="use K streams, 1 to 128 (default 8)",
+    )
+    plotted.add_argument(
+        "--pages",
+        type=between(1, 1 << 28),
+        default=1_000_000,
+        help="let a generated workload write so many 4 KiB pages (default 1000000)",
+    )
+    plotted.add_argument(
+        "--live",
+        type=between(4096, 1 << 26),
+        default=65_536,
+        help="let it keep about so many 4 KiB pages live (default 65536)",
+    )
+    plotted.add_argument("--seed", type=int, default=1, help="generate from this seed (default 1)")
     return plotted
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="streamfs-lab", description=__doc__)
+    parser = Parser(
+        prog="streamfs-lab",
+        description="Replays traces under placements that learn, and draws what they learn.",
+    )
     version = f"streamfs-lab {metadata.version('streamfs-lab')}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     for command in (_declare_replay(commands), _declare_plot(commands)):
         add_learner_options(command)
-        command.add_argument("-v", "--verbose", action="store_true")
+        command.add_argument("-v", "--verbose", action="store_true", help="log details, too")
     return parser
 
 
