@@ -1,0 +1,202 @@
+"""The tables of measurements: docs/results holds the figures, documents show them.
+
+usage: results.py [--check] [ROOT]
+
+Rewrites each table in README.md and docs/ that stands between two markers, from the JSON file that
+the first one names:
+
+    <!-- result: installed-sizes -->
+    | package | Debian 12 |
+    ...
+    <!-- end -->
+
+--check changes nothing and exits 1 if a table differs from its file. The gate does that.
+
+To add a result:
+ 1. Measure on a quiet machine, at a commit without local changes.
+ 2. Write docs/results/NAME.json with these fields. null stands for what nobody knows; never guess.
+      schema    1
+      title     a sentence: the quantity and the conditions
+      commit    the commit that was measured; of a result older than these files, the commit that
+                recorded it
+      machine   processors, memory, kernel, devices
+      date      YYYY-MM-DD
+      seeds     a list of the seeds; [] where nothing is drawn at random
+      command   the command that repeats the measurement
+      columns   the headings
+      rows      lists of cells, as long as columns. A cell is a text in Markdown, as a reader is to
+                see it: "1,137", "6.38 %", "`streamfs`"
+ 3. Put the two markers where the table shall stand, docs/EXPERIMENTS.md as a rule, and say above
+    them what a reader learns from the table.
+ 4. Run scripts/results, and commit the JSON file together with the document.
+
+To change a figure, change the JSON file and run scripts/results. A figure in a table of README.md
+must be in some row of docs/results (.ci/prose.py).
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SCHEMA = 1
+_FIELDS = {
+    "schema": int,
+    "title": str,
+    "commit": str | None,
+    "machine": str | None,
+    "date": str | None,
+    "seeds": list | None,
+    "command": str | None,
+    "columns": list,
+    "rows": list,
+}
+_TABLE = re.compile(
+    r"^<!-- result: (?P<name>[\w-]+) -->\n(?P<table>.*?)^<!-- end -->$", re.M | re.S
+)
+
+
+class ResultError(Exception):
+    """A file in docs/results that is no result."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"docs/results/{path.name}: {problem}")
+
+
+class Result(NamedTuple):
+    """One file of docs/results."""
+
+    name: str
+    fields: dict[str, Any]
+
+    def text(self) -> str:
+        """Return all cells of the rows."""
+        return " ".join(cell for row in self.fields["rows"] for cell in row)
+
+    def table(self) -> str:
+        """Return the table in Markdown."""
+        columns, rows = self.fields["columns"], self.fields["rows"]
+        return "".join([_line(columns), "|" + "---|" * len(columns) + "\n", *map(_line, rows)])
+
+
+def _line(cells: list[str]) -> str:
+    inner = " | ".join(cell.replace("|", "\\|") for cell in cells)
+    return f"| {inner} |\n".replace("|  |", "| |").replace("|  |", "| |")
+
+
+def read(path: Path) -> Result:
+    """Read one result.
+
+    Raises ResultError.
+    """
+    try:
+        fields = json.loads(path.read_text())
+    except ValueError as error:
+        raise ResultError(path, str(error)) from error
+    if problem := _problem(fields):
+        raise ResultError(path, problem)
+    return Result(path.stem, fields)
+
+
+def _problem(fields: Any) -> str | None:
+    if not isinstance(fields, dict) or set(fields) != set(_FIELDS):
+        return f"the fields must be {', '.join(_FIELDS)}"
+    for name, kind in _FIELDS.items():
+        if not isinstance(fields[name], kind):
+            return f"{name} is {fields[name]!r}"
+    if fields["schema"] != SCHEMA:
+        return f"schema {fields['schema']} is unknown"
+    for row in [fields["columns"], *fields["rows"]]:
+        if not isinstance(row, list) or not all(isinstance(cell, str) for cell in row):
+            return f"a cell is no text: {row}"
+        if len(row) != len(fields["columns"]):
+            return f"a row of {len(row)} cells: {row}"
+    return None
+
+
+def load(root: Path) -> list[Result]:
+    """Read all results of a tree.
+
+    Raises ResultError.
+    """
+    return [read(path) for path in sorted((root / "docs/results").glob("*.json"))]
+
+
+def documents(root: Path) -> list[Path]:
+    """Every document that may show a result."""
+    return [p for p in [root / "README.md", *sorted((root / "docs").rglob("*.md"))] if p.is_file()]
+
+
+def shown(text: str) -> set[str]:
+    """Return the names of the results that a document shows."""
+    return {match["name"] for match in _TABLE.finditer(text)}
+
+
+def rendered(text: str, results: dict[str, Result]) -> str:
+    """Return a document with its tables as the results say; unknown names are left alone."""
+
+    def table(match: re.Match[str]) -> str:
+        name = match["name"]
+        body = results[name].table() if name in results else match["table"]
+        return f"<!-- result: {name} -->\n{body}<!-- end -->"
+
+    return _TABLE.sub(table, text)
+
+
+def differences(root: Path) -> Iterator[str]:
+    """Yield each difference between the documents of a tree and its results."""
+    try:
+        results = {one.name: one for one in load(root)}
+    except ResultError as error:
+        yield str(error)
+        return
+    places: set[str] = set()
+    for path in documents(root):
+        text, name = path.read_text(), str(path.relative_to(root))
+        if rendered(text, results) != text:
+            yield f"{name} differs from docs/results; run scripts/results"
+        yield from (f"{name} shows {one}, which is not there" for one in shown(text) - set(results))
+        places |= shown(text)
+    yield from (
+        f"docs/results/{one}.json is shown nowhere" for one in sorted(set(results) - places)
+    )
+
+
+def render(root: Path) -> None:
+    """Rewrite the tables of all documents.
+
+    Raises ResultError.
+    """
+    results = {one.name: one for one in load(root)}
+    for path in documents(root):
+        text = path.read_text()
+        new = rendered(text, results)
+        if new != text:
+            path.write_text(new)
+            print(f"{path.relative_to(root)} rewritten")
+
+
+def main(arguments: list[str]) -> int:
+    """Render or check one tree, and return the exit code."""
+    checks = "--check" in arguments
+    roots = [one for one in arguments if not one.startswith("-")]
+    if {one for one in arguments if one.startswith("-")} - {"--check"} or len(roots) > 1:
+        print(__doc__, file=sys.stderr)
+        return 2
+    root = Path(roots[0]) if roots else Path(__file__).resolve().parent.parent
+    if not checks:
+        try:
+            render(root)
+        except ResultError as error:
+            print(f"results: {error}", file=sys.stderr)
+            return 1
+    errors = list(differences(root))
+    for line in errors:
+        print(f"results: {line}", file=sys.stderr)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,90 @@
+"""docs/results and the tables that show it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import results
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULT: dict[str, Any] = {
+    "schema": 1,
+    "title": "t",
+    "commit": None,
+    "machine": "2 cores",
+    "date": "2026-01-02",
+    "seeds": [1, 2],
+    "command": "bench/x",
+    "columns": ["", "b"],
+    "rows": [["`a|b`", ".76"], ["y", ""]],
+}
+TABLE = "| | b |\n|---|---|\n| `a\\|b` | .76 |\n| y | |\n"
+
+
+def tree(root: Path, document: str, **changes: Any) -> Path:
+    (root / "docs/results").mkdir(parents=True)
+    (root / "docs/results/r.json").write_text(json.dumps(RESULT | changes))
+    (root / "docs/E.md").write_text(document)
+    return root
+
+
+def marked(table: str) -> str:
+    return f"Before.\n\n<!-- result: r -->\n{table}<!-- end -->\n\nAfter.\n"
+
+
+def test_rendering_the_project_gives_no_difference() -> None:
+    assert list(results.differences(ROOT)) == []
+    assert len(results.load(ROOT)) > 5
+
+
+@pytest.mark.parametrize("table", ["", "| old |\n|---|\n| 1 |\n", TABLE])
+def test_a_table_is_rewritten_in_its_place(tmp_path: Path, table: str) -> None:
+    tree(tmp_path, marked(table))
+    assert results.main([str(tmp_path)]) == 0
+    assert (tmp_path / "docs/E.md").read_text() == marked(TABLE)
+    assert list(results.differences(tmp_path)) == []
+
+
+def test_a_check_changes_nothing(tmp_path: Path) -> None:
+    tree(tmp_path, marked("| old |\n"))
+    assert results.main(["--check", str(tmp_path)]) == 1
+    assert (tmp_path / "docs/E.md").read_text() == marked("| old |\n")
+
+
+def test_a_document_without_markers_stays_as_it_is(tmp_path: Path) -> None:
+    tree(tmp_path, marked(TABLE))
+    (tmp_path / "README.md").write_text("| old |\n|---|\n")
+    assert results.main([str(tmp_path)]) == 0
+    assert (tmp_path / "README.md").read_text() == "| old |\n|---|\n"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"schema": 2}, "schema 2 is unknown"),
+        ({"seeds": "1"}, "seeds is '1'"),
+        ({"more": 1}, "the fields must be"),
+        ({"rows": [["a"]]}, "a row of 1 cells"),
+        ({"rows": [["a", 1]]}, "a cell is no text"),
+    ],
+)
+def test_a_bad_file_is_named_with_its_mistake(
+    tmp_path: Path, changes: dict[str, Any], error: str
+) -> None:
+    tree(tmp_path, marked(TABLE), **changes)
+    (found,) = results.differences(tmp_path)
+    assert found.startswith("docs/results/r.json: ")
+    assert error in found
+    assert results.main([str(tmp_path)]) == 1
+
+
+def test_a_result_that_no_document_shows_is_found(tmp_path: Path) -> None:
+    assert list(results.differences(tree(tmp_path, "Before.\n"))) == [
+        "docs/results/r.json is shown nowhere"
+    ]
+
+
+def test_a_table_of_no_result_is_found(tmp_path: Path) -> None:
+    tree(tmp_path, marked(TABLE) + marked(TABLE).replace(" r ", " other "))
+    assert list(results.differences(tmp_path)) == ["docs/E.md shows other, which is not there"]
