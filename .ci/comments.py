@@ -42,7 +42,7 @@ HASH_SUFFIXES = (
 
 
 class Piece(NamedTuple):
-    """One line of a comment, without its sign."""
+    """A line of a comment, without its sign."""
 
     line: int
     column: int

@@ -53,7 +53,7 @@ def figures_of(text: str) -> Iterator[float]:
 
 
 class Document:
-    """One Markdown file, parsed when it is first needed."""
+    """A Markdown file, parsed when it is first needed."""
 
     def __init__(self, root: Path, name: str) -> None:
         self.root, self.name = root, name

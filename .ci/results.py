@@ -66,7 +66,7 @@ class ResultError(Exception):
 
 
 class Result(NamedTuple):
-    """One file of docs/results."""
+    """A file of docs/results."""
 
     name: str
     fields: dict[str, Any]

@@ -38,7 +38,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. ``met`` is None where there is no target, ``value`` where none could be had."""
+    """A figure. ``met`` is None where there is no target, ``value`` where none could be had."""
 
     name: str
     value: float | None

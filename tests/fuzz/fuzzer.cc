@@ -1,4 +1,4 @@
-// One libFuzzer program; TARGET is its function in targets.h.
+// A libFuzzer program; TARGET is its function in targets.h.
 #include <malloc.h>
 
 #include <cstddef>

@@ -172,7 +172,7 @@ def test_four_jobs_live_twice_as_long_with_streams_at_seven_percent_spare() -> N
 
 
 def test_streams_help_less_where_a_neighbour_is_random() -> None:
-    """One sequential stream and two random ones: published for real FDP drives, 2.6 to 4.5."""
+    """A sequential stream and two random ones: published for real FDP drives, 2.6 to 4.5."""
     pages = 1 << 18
     words = ("--footprint", str(pages * PAGE), "--writes", str(8 * pages), "--warmup", "0.5")
 

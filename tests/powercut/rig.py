@@ -106,7 +106,7 @@ class Disk:
 
 
 class Machine:
-    """One filesystem and all that was ever promised of it."""
+    """A filesystem and all that was ever promised of it."""
 
     def __init__(self, folder: Path, variant: Variant, seed: int, lie: str = "") -> None:
         self.folder, self.variant, self.lie = folder, variant, lie

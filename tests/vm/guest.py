@@ -21,7 +21,7 @@ RUAMW = re.compile(r"\(RUAMW\): (\d+)")
 
 
 class Setup:
-    """One pair of devices in the guest. Devices' names change from boot to boot."""
+    """A pair of devices in the guest. Devices' names change from boot to boot."""
 
     def __init__(self, machine: Machine, name: str) -> None:
         self.machine = machine

@@ -81,7 +81,7 @@ def kernel_words(folder: Path) -> list[str]:
 
 
 class Machine:
-    """One machine, its media in a folder: they outlive each boot. For one thread."""
+    """A machine, its media in a folder: they outlive each boot. For one thread."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ for i in $(seq 60); do
 done
 echo all
 """
-# One entry of an MBR, from the first MiB on, 64 MiB.
+# An entry of an MBR, from the first MiB on, 64 MiB.
 PARTITION = """
 import struct, sys
 mbr = bytearray(512)

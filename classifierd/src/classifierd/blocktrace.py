@@ -39,7 +39,7 @@ class RecordError(OSError):
 
 @dataclass(frozen=True)
 class Write:
-    """One request: a write, or a discard."""
+    """A request: a write, or a discard."""
 
     ts_us: int
     trim: bool
@@ -50,7 +50,7 @@ class Write:
 
 
 def parse(line: str) -> Write | None:
-    """One line of trace_pipe; None for what is no write of data."""
+    """A line of trace_pipe; None for what is no write of data."""
     found = _LINE.match(line)
     if found is None or int(found["sectors"]) == 0:
         return None

@@ -27,7 +27,7 @@ _LEAST, _MOST = np.float32(2.0**-10), np.float32(2.0**40)
 
 @dataclass(frozen=True)
 class ChunkClass:
-    """One group of chunks and its centre; ``features`` by the names of CHUNK_FEATURES."""
+    """A group of chunks and its centre; ``features`` by the names of CHUNK_FEATURES."""
 
     identity: int
     chunks: int

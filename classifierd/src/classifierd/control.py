@@ -73,7 +73,7 @@ class Attachment:
 
 
 class ControlClient:
-    """One connection; the filesystem takes its end for the end of the daemon."""
+    """A connection; the filesystem takes its end for the end of the daemon."""
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -51,7 +51,7 @@ def _steady_ms() -> int:
 
 
 class Session:
-    """One attachment to one mounted filesystem."""
+    """An attachment to one mounted filesystem."""
 
     def __init__(
         self, client: ControlClient, attachment: Attachment, config: Config, state_dir: Path | None

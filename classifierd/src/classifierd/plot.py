@@ -14,7 +14,7 @@ _VSTREAMS_SHOWN = 30
 
 @dataclass(frozen=True)
 class Measured:
-    """One vStream of a mounted filesystem, in bytes written in between."""
+    """A vStream of a mounted filesystem, in bytes written in between."""
 
     label: str
     pstream: int

@@ -1,4 +1,4 @@
-"""One page about a mounted filesystem: no scripts, nothing fetched, light and dark.
+"""A page about a mounted filesystem: no scripts, nothing fetched, light and dark.
 
 Everything comes from the control socket: what it is told now, and the moments that the daemon
 told of (without a daemon there are none, and the page says so).

@@ -46,7 +46,7 @@ class Result(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One question to the fake mount."""
+    """A question to the fake mount."""
 
     command: str
     name: str

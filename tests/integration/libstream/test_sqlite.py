@@ -15,7 +15,7 @@ from tests.integration.pairs import run as checked
 
 
 class Kind(NamedTuple):
-    """One kind of temporary file: what makes SQLite write it, and where it should go."""
+    """A kind of temporary file: what makes SQLite write it, and where it should go."""
 
     what: str
     sql: str

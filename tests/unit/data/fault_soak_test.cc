@@ -108,7 +108,7 @@ class Stamped {
     size_ = fs.attributes(id_)->size / kSector;
     allowed_.erase(allowed_.lower_bound(size_), allowed_.end());
   }
-  // One write, of which the next flush says that it may be lost.
+  // A write, of which the next flush says that it may be lost.
   void write_what_may_be_lost() {
     const auto before = allowed_;
     write();

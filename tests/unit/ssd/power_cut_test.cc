@@ -53,7 +53,7 @@ class PowerCut : public SsdTest {
   // Versions that each page may read as after a cut.
   using Allowed = std::vector<std::vector<uint64_t>>;
 
-  // One random request beside the model; false once the power is gone.
+  // A random request beside the model; false once the power is gone.
   bool step(Ssd& ssd, std::mt19937_64& random) {
     const uint64_t what = random() % 16;
     if (what == 0) {
