@@ -109,7 +109,7 @@ def fix(unit: Unit, build: Path) -> None:
 
 
 class Cache(NamedTuple):
-    """The units known to be clean. A unit that the analyzer passed is clean for a quick look too."""
+    """The units known to be clean. The analyzer's pass makes a unit clean for a quick look too."""
 
     folder: Path
     quick: bool

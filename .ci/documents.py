@@ -26,6 +26,7 @@ _HISTORY = re.compile(
     r"\bused\s+to\b",
     re.I,
 )
+_QUOTED = re.compile(r'"[^"\n]*"')
 _TARGET = re.compile(r"\]\([^)]*\)|<?https?://\S+|^\[[^\]]+\]: .*")
 _FIGURE = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?![\w])")
 _ELSEWHERE = re.compile(r"[a-z][a-z+.-]*:")
@@ -41,8 +42,8 @@ class Finding(NamedTuple):
 
 
 def history_words(text: str) -> Iterator[re.Match[str]]:
-    """Yield each phrase that tells how things were."""
-    return _HISTORY.finditer(text)
+    """Yield each phrase that tells how things were; a phrase in double quotes is only named."""
+    return _HISTORY.finditer(_QUOTED.sub(lambda quoted: "_" * len(quoted[0]), text))
 
 
 def figures_of(text: str) -> Iterator[float]:

@@ -11,7 +11,7 @@ participle  A comment sentence opens with a past participle before a comma, a pr
             ("Dropped blocks go …") is an adjective and passes. Participles that are spelled like
             an imperative (read, put, cut) pass, and so do words in -ing, which may be subjects.
 history     Comments, README.md and docs/DESIGN* say "no longer", "used to" (but not "is used to"),
-            "was tried", "by hand" or "previously".
+            "was tried", "by hand" or "previously", outside double quotes.
 length      README.md or docs/DESIGN.md is too long (documents.LINES_MAX).
 line        A document's line is over 100 columns. Tables, code and link targets do not count.
 paragraph   A document's paragraph is over eight lines.

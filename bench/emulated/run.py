@@ -180,7 +180,7 @@ def run(job: Job, folders: Folders, progress: Progress) -> Outcome:
         )
         workload.ask("prepare")
         target = target_live_bytes(ssd.counters())
-        # The peak counts: the space that an LSM tree takes while it compacts is needed in each round.
+        # The peak counts: each round needs the space that an LSM tree takes while it compacts.
         top_up(workload, max(0, int(target * (1 - MARGIN)) - ssd.counters().peak_live_bytes))
         warm_up(workload, ssd, plan, progress)
         control.check_alive()

@@ -102,6 +102,10 @@ def test_a_purpose_is_no_history(tmp_path: Path) -> None:
     assert of_comment(tmp_path, "The key is used to sign, and may only be used to sign.") == []
 
 
+def test_a_history_word_that_is_quoted_passes(tmp_path: Path) -> None:
+    assert of_comment(tmp_path, 'Prints "no longer mapped".') == []
+
+
 def test_history_in_a_document_that_states_what_is_is_found(tmp_path: Path) -> None:
     text = "# T\n\nThe log\nno longer waits.\n"
     for name in ("README.md", "docs/DESIGN.md", "docs/design/data.md", "docs/EXPERIMENTS.md"):

@@ -64,7 +64,7 @@ def colour_of(pstream: object) -> int:
 
 
 def quantile(counts: Sequence[float], bounds: Sequence[float], share: float) -> float:
-    """Of a histogram, inside its bucket as if evenly spread; beyond the last bound, that bound."""
+    """Quantile of a histogram, linear inside a bucket; beyond the last bound, that bound."""
     wanted, below = share * sum(counts), 0.0
     for i, bound in enumerate(bounds):
         if below + counts[i] >= wanted and counts[i] > 0:
