@@ -21,7 +21,7 @@ _STATES = re.compile(r"README\.md$|docs/DESIGN[^/]*$|docs/design/")
 
 # "is used to do", "be used to do": a purpose. "the tool used to do": history.
 _HISTORY = re.compile(
-    r"\bno\s+longer\b|\bwas\s+tried\b|\bwere\s+tried\b|\bby\s+hand\b|\bpreviously\b"
+    r"\bno\s+longer\b|\bwas\s+tried\b|\bby\s+hand\b|\bpreviously\b"
     r"|(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bwas )(?<!\bwere )(?<!\bbeen )(?<!\bonly )(?<!\bnot )"
     r"\bused\s+to\b",
     re.I,
