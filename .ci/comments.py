@@ -91,9 +91,8 @@ def _c_pieces(text: str) -> Iterator[Piece]:
         edge = text.rfind("\n", 0, at) + 1
         alone = not text[edge:at].strip()
         for number, part in enumerate(match[0].removesuffix("*/").split("\n")):
-            column = at - edge if number == 0 else len(part) - len(part.lstrip())
             body = _C_SIGN.sub("", part.strip(), count=1)
-            yield Piece(line + number, column, body, alone or number > 0)
+            yield Piece(line + number, at - edge, body, alone or number > 0)
 
 
 def _python_pieces(text: str) -> Iterator[Piece]:

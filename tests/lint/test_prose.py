@@ -139,6 +139,7 @@ def test_every_kind_of_comment_is_read(tmp_path: Path, path: str, text: str, lin
 @pytest.mark.parametrize(
     ("path", "text"),
     [
+        ("a.c", "/* A line ends. A page\n * that waits. */\n"),
         ("a.cc", 'auto s = "// What waits.";\n'),
         ("a.cc", 'auto s = R"x(\n// What waits.\n)x";\n'),
         ("a.py", 's = "# What waits."\n'),

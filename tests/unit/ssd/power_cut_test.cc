@@ -87,7 +87,7 @@ class PowerCut : public SsdTest {
     for (uint64_t page = 0; page < kCutPages; ++page) settle(page);
   }
 
-  // What is read is from now on what is there.
+  // The content that is read counts from now on.
   void look(Ssd& ssd) {
     for (uint64_t page = 0; page < kCutPages; ++page) {
       const auto bytes = get(ssd, page, 1);
