@@ -1,4 +1,4 @@
-"""What benches print: figures against targets, and JSON of one form."""
+"""The benches' output: figures against targets, and JSON of one form."""
 
 import json
 import subprocess

@@ -6,8 +6,9 @@
 
 #include "tests/fuzz/targets.h"
 
-// What a run frees the next one takes: without this malloc gives pages back to the kernel and gets
-// them again a thousand times a second. The address sanitizer has an allocator of its own.
+// The next run takes the memory that a run frees: without this, malloc gives pages back to the
+// kernel and gets them again a thousand times a second. The address sanitizer has its own
+// allocator.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   constexpr int kKept = 256 << 20;
   ::mallopt(M_MMAP_THRESHOLD, kKept);

@@ -28,7 +28,7 @@ NOTES_SECONDS = 10.0
 
 
 class Variant(NamedTuple):
-    """What is different about a filesystem."""
+    """The peculiarities of a filesystem."""
 
     name: str
     mixes: tuple[str, ...] = ("data", "names")
@@ -183,7 +183,7 @@ class Machine:
         self.unmount()
 
     def start_writers(self) -> list[Path]:
-        """One writer for each mix, in a folder of its own that is durable."""
+        """Start a writer for each mix, in a folder of its own that is durable."""
         fresh = []
         for number, mix in enumerate(self.variant.mixes):
             name = f"b{self.boots}w{number}"

@@ -68,7 +68,7 @@ BESIDE = {"journal", "wal", "shm"}
 
 
 def streams(mount: Mount) -> dict[str, Any]:
-    """What the filesystem says of each vStream that has a name."""
+    """The filesystem's row of each vStream that has a name."""
     text = checked(BIN / "streamctl", "streams", mount.point, "--json").stdout
     told = json.loads(text)
     rows = told["streams"] if isinstance(told, dict) else told

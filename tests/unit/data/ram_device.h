@@ -117,7 +117,7 @@ class RamDevice final : public blockdev::Device {
   static constexpr uint64_t kWordsABlock = kBlockSize / sizeof(uint64_t);
   using Block = std::array<uint64_t, kWordsABlock>;
 
-  // Stores each word by itself: a device may be read while it is being written (device.h). That is
+  // Stores each word by itself: a device may be read while it is being written (device.h). This is
   // no race of the device, and it orders nothing, so that races of the callers are found. A builtin
   // does it, as std::atomic_ref is calls where nothing is optimized.
   void fill(BlockNo first, ConstBytes bytes) {
