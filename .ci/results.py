@@ -1,6 +1,6 @@
 """The tables of measurements: docs/results holds the figures, documents show them.
 
-usage: results.py [--check] [ROOT]
+usage: results.py [--check | --adopt NAME] [ROOT]
 
 Rewrites each table in README.md and docs/ that stands between two markers, from the JSON file that
 the first one names:
@@ -11,6 +11,8 @@ the first one names:
     <!-- end -->
 
 --check changes nothing and exits 1 if a table differs from its file. The gate does that.
+--adopt makes docs/results/NAME.json from a table that stands between the markers of NAME already.
+Its title is the heading above; all that the table does not say is null, to be filled in.
 
 To add a result:
  1. Measure on a quiet machine, at a commit without local changes.
@@ -34,6 +36,7 @@ To change a figure, change the JSON file and run scripts/results. A figure in a 
 must be in some row of docs/results (.ci/prose.py).
 """
 
+import argparse
 import json
 import re
 import sys
@@ -145,6 +148,45 @@ def rendered(text: str, results: dict[str, Result]) -> str:
     return _TABLE.sub(table, text)
 
 
+def adopt(root: Path, name: str) -> None:
+    """Make the file of a result from the table that a document shows between its markers.
+
+    Raises ResultError.
+    """
+    target = root / "docs/results" / f"{name}.json"
+    if target.exists():
+        raise ResultError(target, "is there already")
+    for path in documents(root):
+        text = path.read_text()
+        for match in _TABLE.finditer(text):
+            if match["name"] == name:
+                lines = [_cells(line) for line in match["table"].splitlines()]
+                titles = re.findall(r"^#+ (.*)$", text[: match.start()], re.M)
+                fields = dict.fromkeys(_FIELDS) | {
+                    "schema": SCHEMA,
+                    "title": (titles or [name])[-1],
+                }
+                fields |= {"columns": lines[0], "rows": lines[2:]}
+                target.parent.mkdir(exist_ok=True)
+                target.write_text(_written(fields))
+                return
+    raise ResultError(target, "no document has these markers")
+
+
+def _cells(line: str) -> list[str]:
+    cells = re.split(r"(?<!\\)\|", line.strip())[1:-1]
+    return [cell.strip().replace("\\|", "|") for cell in cells]
+
+
+def _written(fields: dict[str, Any]) -> str:
+    def text(value: object) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    head = "".join(f"  {text(k)}: {text(v)},\n" for k, v in fields.items() if k != "rows")
+    rows = ",\n".join(f"    {text(row)}" for row in fields["rows"])
+    return f'{{\n{head}  "rows": [\n{rows}\n  ]\n}}\n'
+
+
 def differences(root: Path) -> Iterator[str]:
     """Yield each difference between the documents of a tree and its results."""
     try:
@@ -179,20 +221,23 @@ def render(root: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Render or check one tree, and return the exit code."""
-    checks = "--check" in arguments
-    roots = [one for one in arguments if not one.startswith("-")]
-    if {one for one in arguments if one.startswith("-")} - {"--check"} or len(roots) > 1:
-        print(__doc__, file=sys.stderr)
-        return 2
-    root = Path(roots[0]) if roots else Path(__file__).resolve().parent.parent
-    if not checks:
-        try:
-            render(root)
-        except ResultError as error:
-            print(f"results: {error}", file=sys.stderr)
-            return 1
-    errors = list(differences(root))
+    """Render, check or adopt, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="results", description="Tables from docs/results.")
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument("--check", action="store_true", help="change nothing; exit 1 if one differs")
+    modes.add_argument("--adopt", metavar="NAME", help="make NAME.json from the table NAME")
+    root = Path(__file__).resolve().parent.parent
+    parser.add_argument("root", nargs="?", type=Path, default=root, help="another tree")
+    options = parser.parse_args(arguments)
+    try:
+        if options.adopt:
+            adopt(options.root, options.adopt)
+        if not options.check:
+            render(options.root)
+    except ResultError as error:
+        print(f"results: {error}", file=sys.stderr)
+        return 1
+    errors = list(differences(options.root))
     for line in errors:
         print(f"results: {line}", file=sys.stderr)
     return 1 if errors else 0

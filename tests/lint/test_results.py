@@ -59,6 +59,19 @@ def test_a_document_without_markers_stays_as_it_is(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").read_text() == "| old |\n|---|\n"
 
 
+def test_a_table_between_markers_is_adopted_without_a_change(tmp_path: Path) -> None:
+    tree(tmp_path, "# All\n\n## Widths\n\n" + marked(TABLE))
+    (tmp_path / "docs/results/r.json").unlink()
+    assert results.main(["--adopt", "r", str(tmp_path)]) == 0
+    assert (tmp_path / "docs/E.md").read_text().endswith(marked(TABLE))
+    (adopted,) = results.load(tmp_path)
+    assert adopted.fields["rows"] == RESULT["rows"]
+    assert adopted.fields["title"] == "Widths"
+    assert adopted.fields["commit"] is None
+    assert results.main(["--adopt", "r", str(tmp_path)]) == 1
+    assert results.main(["--adopt", "other", str(tmp_path)]) == 1
+
+
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
