@@ -1,6 +1,6 @@
 """The tables of measurements: docs/results holds the figures, documents show them.
 
-usage: results.py [--check | --adopt NAME] [ROOT]
+usage: results.py [--check | --adopt NAME | --bench FILE NAME] [ROOT]
 
 Rewrites each table in README.md and docs/ that stands between two markers, from the JSON file that
 the first one names:
@@ -13,10 +13,12 @@ the first one names:
 --check changes nothing and exits 1 if a table differs from its file. The gate does that.
 --adopt makes docs/results/NAME.json from a table that stands between the markers of NAME already.
 Its title is the heading above; all that the table does not say is null, to be filled in.
+--bench makes docs/results/NAME.json from FILE, which a bench wrote with --json.
 
 To add a result:
  1. Measure on a quiet machine, at a commit without local changes.
- 2. Write docs/results/NAME.json with these fields. null stands for what nobody knows; never guess.
+ 2. Make docs/results/NAME.json: bench/X --json FILE, then scripts/results --bench FILE NAME. The
+    result of another program is written with the same fields. null is for an unknown; never guess.
       schema    1
       title     a sentence: the quantity and the conditions
       commit    the commit that was measured; of a result older than these files, the commit that
@@ -173,6 +175,41 @@ def adopt(root: Path, name: str) -> None:
     raise ResultError(target, "no document has these markers")
 
 
+def take_bench(root: Path, source: Path, name: str) -> None:
+    """Make the file of a result from a bench's JSON (bench/table.py).
+
+    Raises ResultError.
+    """
+    target = root / "docs/results" / f"{name}.json"
+    try:
+        told = json.loads(source.read_text())
+        machine = told["machine"]
+        memory = round(machine["memory_bytes"] / 2**30)
+        fields = {
+            "schema": SCHEMA,
+            "title": f"bench/{told['bench']}",
+            "commit": told["commit"],
+            "machine": f"{machine['cores']} cores ({machine['cpu']}), {memory} GiB, "
+            f"Linux {machine['kernel']}",
+            "date": told["date"],
+            "seeds": None,
+            "command": told["command"],
+            "columns": ["", "value", "unit", "target"],
+            "rows": [
+                [row["name"], _value(row["value"]), row["unit"], row["target"] or ""]
+                for row in told["rows"]
+            ],
+        }
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ResultError(target, f"{source} is no bench's JSON: {error!r}") from error
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(_written(fields))
+
+
+def _value(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:,.4g}"
+
+
 def _cells(line: str) -> list[str]:
     cells = re.split(r"(?<!\\)\|", line.strip())[1:-1]
     return [cell.strip().replace("\\|", "|") for cell in cells]
@@ -226,12 +263,17 @@ def main(arguments: list[str]) -> int:
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument("--check", action="store_true", help="change nothing; exit 1 if one differs")
     modes.add_argument("--adopt", metavar="NAME", help="make NAME.json from the table NAME")
+    modes.add_argument(
+        "--bench", nargs=2, metavar=("FILE", "NAME"), help="make NAME.json from a bench's JSON"
+    )
     root = Path(__file__).resolve().parent.parent
     parser.add_argument("root", nargs="?", type=Path, default=root, help="another tree")
     options = parser.parse_args(arguments)
     try:
         if options.adopt:
             adopt(options.root, options.adopt)
+        if options.bench:
+            take_bench(options.root, Path(options.bench[0]), options.bench[1])
         if not options.check:
             render(options.root)
     except ResultError as error:

@@ -9,7 +9,7 @@ install_commit_hook() {
   local hook
   git -C "$ROOT" rev-parse --git-dir >/dev/null 2>&1 || return 0
   [[ -z $(git -C "$ROOT" config core.hooksPath) ]] || return 0
-  hook=$(cd "$ROOT" && realpath "$(git rev-parse --git-path hooks/commit-msg)")
+  hook=$(cd "$ROOT" && realpath -m "$(git rev-parse --git-path hooks/commit-msg)")
   [[ ! -e $hook ]] || grep -qxF "$HOOK_MARK" "$hook" || return 0
   mkdir -p "${hook%/*}"
   cat >"$hook" <<END

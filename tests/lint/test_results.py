@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import results
+from bench.table import Target, row, to_json, unavailable
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULT: dict[str, Any] = {
@@ -70,6 +71,22 @@ def test_a_table_between_markers_is_adopted_without_a_change(tmp_path: Path) -> 
     assert adopted.fields["commit"] is None
     assert results.main(["--adopt", "r", str(tmp_path)]) == 1
     assert results.main(["--adopt", "other", str(tmp_path)]) == 1
+
+
+def test_a_benchs_json_becomes_a_result(tmp_path: Path) -> None:
+    tree(tmp_path, marked(TABLE))
+    rows = [row("slow", 1234, "ns", Target(2)), unavailable("none", "no disk")]
+    (tmp_path / "bench.json").write_text(json.dumps(to_json("meta", rows)))
+    results.main(["--bench", str(tmp_path / "bench.json"), "r", str(tmp_path)])
+    (made,) = results.load(tmp_path)
+    assert made.fields["rows"] == [
+        ["slow", "1,234", "ns", "≤ 2"],
+        ["none", "not measured", "no disk", ""],
+    ]
+    assert made.fields["commit"] == to_json("meta", [])["commit"]
+    assert "| slow | 1,234 | ns | ≤ 2 |" in (tmp_path / "docs/E.md").read_text()
+    (tmp_path / "bench.json").write_text("{}")
+    assert results.main(["--bench", str(tmp_path / "bench.json"), "r", str(tmp_path)]) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Commit messages: which break the rules, which commits are checked, and who gets the hook."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -114,6 +115,12 @@ def test_the_hook_refuses_a_bad_subject(tmp_path: Path) -> None:
     install(tmp_path)
     commit(tmp_path, "The log is replayed", code=1)
     commit(tmp_path, "Replay the log")
+
+
+def test_a_repository_without_a_folder_of_hooks_gets_one(tmp_path: Path) -> None:
+    shutil.rmtree(repository(tmp_path) / ".git/hooks", ignore_errors=True)
+    install(tmp_path)
+    assert os.access(tmp_path / ".git/hooks/commit-msg", os.X_OK)
 
 
 def test_a_commit_without_the_rules_is_not_checked(tmp_path: Path) -> None:
