@@ -1,6 +1,6 @@
 """The tables of measurements: docs/results holds the figures, documents show them.
 
-usage: results.py [--check | --adopt NAME | --bench FILE NAME] [ROOT]
+usage: results.py [--check | --adopt DOCUMENT | --bench FILE NAME] [ROOT]
 
 Rewrites each table in README.md and docs/ that stands between two markers, from the JSON file that
 the first one names:
@@ -11,8 +11,9 @@ the first one names:
     <!-- end -->
 
 --check changes nothing and exits 1 if a table differs from its file. The gate does that.
---adopt makes docs/results/NAME.json from a table that stands between the markers of NAME already.
-Its title is the heading above; all that the table does not say is null, to be filled in.
+--adopt gives each table of a document that has no markers yet its markers and its file, named after
+the heading above. The commit and the date are those that recorded the table's newest row; all else
+that the table does not say is null, to be filled in.
 --bench makes docs/results/NAME.json from FILE, which a bench wrote with --json.
 
 To add a result:
@@ -39,8 +40,10 @@ must be in some row of docs/results (.ci/prose.py).
 """
 
 import argparse
+import itertools
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,6 +64,10 @@ _FIELDS = {
 _TABLE = re.compile(
     r"^<!-- result: (?P<name>[\w-]+) -->\n(?P<table>.*?)^<!-- end -->$", re.M | re.S
 )
+
+
+_SHOWN = re.compile(rf"{_TABLE.pattern}|^```.*?^```$", re.M | re.S)
+_ANY_TABLE = re.compile(r"^\|.*\n\|[-|: ]+\|\n(?:\|.*\n)*", re.M)
 
 
 class ResultError(Exception):
@@ -126,7 +133,8 @@ def load(root: Path) -> list[Result]:
 
     Raises ResultError.
     """
-    return [read(path) for path in sorted((root / "docs/results").glob("*.json"))]
+    paths = (root / "docs/results").glob("*.json")
+    return [read(path) for path in sorted(paths, key=lambda path: path.stem)]
 
 
 def documents(root: Path) -> list[Path]:
@@ -150,29 +158,47 @@ def rendered(text: str, results: dict[str, Result]) -> str:
     return _TABLE.sub(table, text)
 
 
-def adopt(root: Path, name: str) -> None:
-    """Make the file of a result from the table that a document shows between its markers.
+def adopt(root: Path, document: Path) -> None:
+    """Make results of a document's tables that have no markers."""
+    text = document.read_text()
+    shown = [match.span() for match in _SHOWN.finditer(text)]
+    names = {path.stem for path in (root / "docs/results").glob("*.json")}
+    (root / "docs/results").mkdir(exist_ok=True)
 
-    Raises ResultError.
-    """
-    target = root / "docs/results" / f"{name}.json"
-    if target.exists():
-        raise ResultError(target, "is there already")
-    for path in documents(root):
-        text = path.read_text()
-        for match in _TABLE.finditer(text):
-            if match["name"] == name:
-                lines = [_cells(line) for line in match["table"].splitlines()]
-                titles = re.findall(r"^#+ (.*)$", text[: match.start()], re.M)
-                fields = dict.fromkeys(_FIELDS) | {
-                    "schema": SCHEMA,
-                    "title": (titles or [name])[-1],
-                }
-                fields |= {"columns": lines[0], "rows": lines[2:]}
-                target.parent.mkdir(exist_ok=True)
-                target.write_text(_written(fields))
-                return
-    raise ResultError(target, "no document has these markers")
+    def marked(match: re.Match[str]) -> str:
+        if any(begin <= match.start() < end for begin, end in shown):
+            return match[0]
+        lines = match[0].splitlines()
+        titles = [document.stem, *re.findall(r"^#+ (.*)$", text[: match.start()], re.M)]
+        title = titles[-1]
+        name = _free_name(title, names)
+        names.add(name)
+        commit, date = _recorded(root, lines[2:])
+        fields = dict.fromkeys(_FIELDS) | {"schema": SCHEMA, "title": title}
+        fields |= {"commit": commit, "date": date}
+        fields |= {"columns": _cells(lines[0]), "rows": [_cells(line) for line in lines[2:]]}
+        (root / "docs/results" / f"{name}.json").write_text(_written(fields))
+        return f"<!-- result: {name} -->\n{match[0]}<!-- end -->\n"
+
+    document.write_text(_ANY_TABLE.sub(marked, text))
+
+
+def _free_name(title: str, names: set[str]) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "result"
+    taken = (f"{slug}-{number}" if number > 1 else slug for number in itertools.count(1))
+    return next(name for name in taken if name not in names)
+
+
+def _recorded(root: Path, rows: list[str]) -> tuple[str | None, str | None]:
+    """Return the commit and the date that brought the newest of these lines."""
+    found = []
+    for row in rows:
+        command = ["git", "-C", str(root), "log", f"-S{row}", "--reverse", "--format=%at %h %as"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        first = done.stdout.split("\n")[0].split()
+        if first:
+            found.append((int(first[0]), first[1], first[2]))
+    return max(found)[1:] if found else (None, None)
 
 
 def take_bench(root: Path, source: Path, name: str) -> None:
@@ -262,7 +288,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="results", description="Tables from docs/results.")
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument("--check", action="store_true", help="change nothing; exit 1 if one differs")
-    modes.add_argument("--adopt", metavar="NAME", help="make NAME.json from the table NAME")
+    modes.add_argument("--adopt", type=Path, metavar="DOCUMENT", help="make results of its tables")
     modes.add_argument(
         "--bench", nargs=2, metavar=("FILE", "NAME"), help="make NAME.json from a bench's JSON"
     )

@@ -60,17 +60,21 @@ def test_a_document_without_markers_stays_as_it_is(tmp_path: Path) -> None:
     assert (tmp_path / "README.md").read_text() == "| old |\n|---|\n"
 
 
-def test_a_table_between_markers_is_adopted_without_a_change(tmp_path: Path) -> None:
-    tree(tmp_path, "# All\n\n## Widths\n\n" + marked(TABLE))
-    (tmp_path / "docs/results/r.json").unlink()
-    assert results.main(["--adopt", "r", str(tmp_path)]) == 0
-    assert (tmp_path / "docs/E.md").read_text().endswith(marked(TABLE))
-    (adopted,) = results.load(tmp_path)
-    assert adopted.fields["rows"] == RESULT["rows"]
-    assert adopted.fields["title"] == "Widths"
-    assert adopted.fields["commit"] is None
-    assert results.main(["--adopt", "r", str(tmp_path)]) == 1
-    assert results.main(["--adopt", "other", str(tmp_path)]) == 1
+def test_tables_without_markers_are_adopted_without_another_change(tmp_path: Path) -> None:
+    code = f"```\n{TABLE}```\n"
+    tree(tmp_path, f"# All\n\n{marked(TABLE)}\n## The widths\n\n{TABLE}\n{TABLE}\n{code}")
+    assert results.main(["--adopt", str(tmp_path / "docs/E.md"), str(tmp_path)]) == 0
+    adopted = {one.name: one.fields for one in results.load(tmp_path)}
+    assert list(adopted) == ["r", "the-widths", "the-widths-2"]
+    assert adopted["the-widths"]["rows"] == RESULT["rows"]
+    assert adopted["the-widths"]["title"] == "The widths"
+    assert adopted["the-widths"]["seeds"] is None
+    tables = [marked(TABLE).replace(" r ", f" {name} ").split("\n\n")[1] for name in adopted]
+    text = (tmp_path / "docs/E.md").read_text()
+    assert text == (
+        f"# All\n\nBefore.\n\n{tables[0]}\n\nAfter.\n\n## The widths\n\n"
+        f"{tables[1]}\n\n{tables[2]}\n\n{code}"
+    )
 
 
 def test_a_benchs_json_becomes_a_result(tmp_path: Path) -> None:
