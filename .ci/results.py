@@ -66,6 +66,8 @@ _TABLE = re.compile(
 )
 
 
+# A shorter figure stands in many places.
+_TELLING_CHARACTERS = 5
 _SHOWN = re.compile(rf"{_TABLE.pattern}|^```.*?^```$", re.M | re.S)
 _ANY_TABLE = re.compile(r"^\|.*\n\|[-|: ]+\|\n(?:\|.*\n)*", re.M)
 
@@ -173,10 +175,11 @@ def adopt(root: Path, document: Path) -> None:
         title = titles[-1]
         name = _free_name(title, names)
         names.add(name)
-        commit, date = _recorded(root, lines[2:])
+        rows = [_cells(line) for line in lines[2:]]
+        commit, date = _recorded(root, rows)
         fields = dict.fromkeys(_FIELDS) | {"schema": SCHEMA, "title": title}
         fields |= {"commit": commit, "date": date}
-        fields |= {"columns": _cells(lines[0]), "rows": [_cells(line) for line in lines[2:]]}
+        fields |= {"columns": _cells(lines[0]), "rows": rows}
         (root / "docs/results" / f"{name}.json").write_text(_written(fields))
         return f"<!-- result: {name} -->\n{match[0]}<!-- end -->\n"
 
@@ -184,19 +187,25 @@ def adopt(root: Path, document: Path) -> None:
 
 
 def _free_name(title: str, names: set[str]) -> str:
-    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "result"
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower().replace("'", "")).strip("-") or "result"
     taken = (f"{slug}-{number}" if number > 1 else slug for number in itertools.count(1))
     return next(name for name in taken if name not in names)
 
 
-def _recorded(root: Path, rows: list[str]) -> tuple[str | None, str | None]:
-    """Return the commit and the date that brought the newest of these lines."""
+def _recorded(root: Path, rows: list[list[str]]) -> tuple[str | None, str | None]:
+    """Return the commit and the date that brought the newest row of a table into a document.
+
+    A row is looked for by its longest figure, so that it is found where it stood before a move.
+    """
     found = []
     for row in rows:
-        command = ["git", "-C", str(root), "log", f"-S{row}", "--reverse", "--format=%at %h %as"]
+        figure = max((cell for cell in row[1:] if re.search(r"\d", cell)), key=len, default="")
+        if len(figure) < _TELLING_CHARACTERS:
+            continue
+        log = ["git", "-C", str(root), "log", f"-S{figure}", "--reverse", "--format=%at %h %as"]
+        command = [*log, "--", "docs/*.md", "README.md"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        first = done.stdout.split("\n")[0].split()
-        if first:
+        if first := done.stdout.split("\n")[0].split():
             found.append((int(first[0]), first[1], first[2]))
     return max(found)[1:] if found else (None, None)
 
