@@ -38,6 +38,8 @@ HASH_SUFFIXES = (
     ".preset",
     ".map",
     ".clang-tidy",
+    ".clang-format",
+    ".gitignore",
 )
 
 
@@ -63,7 +65,9 @@ class Paragraph(NamedTuple):
 
 def comment_paragraphs(path: Path) -> Iterator[Paragraph]:
     """Yield the prose of a source file; nothing for a file in no known language."""
-    if path.suffix not in C_SUFFIXES + PYTHON_SUFFIXES + HASH_SUFFIXES and not _is_script(path):
+    if not path.name.endswith(C_SUFFIXES + PYTHON_SUFFIXES + HASH_SUFFIXES) and not _is_script(
+        path
+    ):
         return
     text = path.read_text()
     if path.suffix in C_SUFFIXES:
@@ -77,8 +81,11 @@ def comment_paragraphs(path: Path) -> Iterator[Paragraph]:
 
 
 def _is_script(path: Path) -> bool:
+    """Whether a file without a suffix begins as a script does, with a comment."""
+    if path.suffix:
+        return False
     with path.open("rb") as file:
-        return file.read(2) == b"#!"
+        return file.read(1) == b"#"
 
 
 def _c_pieces(text: str) -> Iterator[Piece]:
