@@ -9,6 +9,7 @@ from typing import NamedTuple
 import results
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from sentences import history_words, sentence_errors
 
 # The lines that a document may have.
 LINES_MAX = {"README.md": 130, "docs/DESIGN.md": 450}
@@ -19,14 +20,6 @@ GENERATED = frozenset({"docs/REPRODUCTION.md"})
 # Documents that state what is.
 _STATES = re.compile(r"README\.md$|docs/DESIGN[^/]*$|docs/design/")
 
-# "is used to do", "be used to do": a purpose. "the tool used to do": history.
-_HISTORY = re.compile(
-    r"\bno\s+longer\b|\bwas\s+tried\b|\bby\s+hand\b|\bpreviously\b"
-    r"|(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bwas )(?<!\bwere )(?<!\bbeen )(?<!\bonly )(?<!\bnot )"
-    r"\bused\s+to\b",
-    re.I,
-)
-_QUOTED = re.compile(r'"[^"\n]*"')
 _TARGET = re.compile(r"\]\([^)]*\)|<?https?://\S+|^\[[^\]]+\]: .*")
 _FIGURE = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?![\w])")
 _ELSEWHERE = re.compile(r"[a-z][a-z+.-]*:")
@@ -39,11 +32,6 @@ class Finding(NamedTuple):
     place: str
     rule: str
     text: str
-
-
-def history_words(text: str) -> Iterator[re.Match[str]]:
-    """Yield each phrase that tells how things were; a phrase in double quotes is only named."""
-    return _HISTORY.finditer(_QUOTED.sub(lambda quoted: "_" * len(quoted[0]), text))
 
 
 def figures_of(text: str) -> Iterator[float]:
@@ -109,6 +97,17 @@ class Document:
                         line = token.map[0] + token.content.count("\n", 0, match.start())
                         yield self.finding(line, "history", f'"{match[0]}" tells history')
 
+    def openers(self) -> Iterator[Finding]:
+        """Yield the paragraphs' sentences that open with no name."""
+        for before, token in zip(self.tokens, self.tokens[1:], strict=False):
+            if before.type == "paragraph_open" and token.map:
+                # As long as the text, so that places stay: emphasis may begin a sentence.
+                text = token.content.replace("**", "  ").replace("\n", " ")
+                blank = len(text) - len(text.lstrip())
+                for at, rule, said in sentence_errors(text.lstrip()):
+                    line = token.map[0] + token.content.count("\n", 0, at + blank)
+                    yield self.finding(line, rule, said)
+
     def dead_links(self) -> Iterator[Finding]:
         """Yield the links to a file or a heading that is not there."""
         for token in self.tokens:
@@ -156,4 +155,5 @@ def document_findings(root: Path, name: str) -> Iterator[Finding]:
     yield from document.dead_links()
     if name not in GENERATED:
         yield from document.long()
+        yield from document.openers()
         yield from document.history()

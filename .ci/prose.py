@@ -4,12 +4,13 @@ usage: prose.py [ROOT]
 
 Prints one line for each finding and the number of findings by rule; exits 1 if there are any.
 
-opener      A comment sentence opens with What, Who, Whoever, Whose, Of, Those, That, One or And.
-            A comment that is no sentence must not open with what, who, whoever, whose, those, that.
-participle  A comment sentence opens with a past participle before a comma, a preposition or its
-            end, and has no auxiliary verb: "Flushed, but not fenced." A participle before a noun
-            ("Dropped blocks go …") is an adjective and passes. Participles that are spelled like
-            an imperative (read, put, cut) pass, and so do words in -ing, which may be subjects.
+opener      A sentence of a comment, or of a paragraph of a document, opens with What, Who, Whoever,
+            Whose, Of, Those, That, One or And; or a comment or a paragraph opens with what, who,
+            whoever, whose, those or that.
+participle  A sentence opens with a past participle before a comma, a preposition or its end, and
+            has no auxiliary verb: "Flushed, but not fenced." A participle before a noun ("Dropped
+            blocks go …") is an adjective and passes. Participles that are spelled like an
+            imperative (read, put, cut) pass, and so do words in -ing, which may be subjects.
 history     Comments, README.md and docs/DESIGN* say "no longer", "used to" (but not "is used to"),
             "was tried", "by hand" or "previously", outside double quotes.
 length      README.md or docs/DESIGN.md is too long (documents.LINES_MAX).
@@ -22,7 +23,6 @@ result      A table of a document differs from its file in docs/results (scripts
 commit      A commit since these rules exist breaks those of subjects.py.
 """
 
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -31,28 +31,12 @@ from pathlib import Path
 
 import results
 from comments import comment_paragraphs
-from documents import Finding, document_findings, figure_findings, history_words
+from documents import Finding, document_findings, figure_findings
+from sentences import history_words, sentence_errors
 from subjects import history_errors
 
 # Other people's text, and text that a program writes.
 EXCLUDED = ("third_party/", "build/", "requirements.lock")
-
-_SENTENCE = re.compile(r"""(?:^|(?<=[.!?])["')`]*\s+)(?=\S)""")
-_OPENER = re.compile(r"(?:What|Who|Whoever|Whose|Of|Those|That|One|And)\b")
-_FRAGMENT = re.compile(r"(?:what|who|whoever|whose|those|that)\b")
-_PARTICIPLE = re.compile(
-    r"(?:[A-Z][a-z]+ed|Held|Kept|Made|Taken|Given|Known|Done|Seen|Found|Sent|Told|Lost|Left|Drawn"
-    r"|Set|Shown|Meant|Built|Begun|Chosen|Broken|Hidden|Written)"
-    r"(?:[;:.]|$|,(?! (?:it|they|this|these|the|a|an|each|no)\b)"
-    r"| (?:after|again|alone|also|anew|apart|as|at|because|before|beside|but|"
-    r"by|even|first|for|from|here|if|in|inside|into|last|not|of|on|once|"
-    r"only|out|outside|over|per|since|so|then|there|through|to|together|"
-    r"too|under|unless|until|up|when|where|while|whole|with|without)\b)"
-)
-_AUXILIARY = re.compile(
-    r"\b(?:is|are|was|were|be|has|have|had|does|do|did|can|cannot|may|must|will|would|should|could"
-    r"|might|needs?)\b"
-)
 
 
 def project_files(root: Path) -> Iterator[str]:
@@ -69,22 +53,11 @@ def project_files(root: Path) -> Iterator[str]:
             yield name
 
 
-def sentence_errors(sentence: str, *, first: bool) -> Iterator[tuple[str, str]]:
-    """Yield the rule that a sentence of a comment breaks, and what it is."""
-    if match := _OPENER.match(sentence) or (_FRAGMENT.match(sentence) if first else None):
-        yield "opener", f'opens with "{match[0]}": {sentence[:60]}'
-    elif _PARTICIPLE.match(sentence) and not _AUXILIARY.search(sentence):
-        yield "participle", f"participle without a verb: {sentence[:60]}"
-
-
 def comment_findings(root: Path, name: str) -> Iterator[Finding]:
     """Yield the findings in the comments of a source file."""
     for paragraph in comment_paragraphs(root / name):
-        begins = [match.end() for match in _SENTENCE.finditer(paragraph.text)]
-        for begin, end in zip(begins, [*begins[1:], len(paragraph.text)], strict=True):
-            sentence = paragraph.text[begin:end].strip()
-            for rule, text in sentence_errors(sentence, first=begin == 0):
-                yield Finding(f"{name}:{paragraph.line_of(begin)}", rule, text)
+        for at, rule, text in sentence_errors(paragraph.text):
+            yield Finding(f"{name}:{paragraph.line_of(at)}", rule, text)
         for match in history_words(paragraph.text):
             place = f"{name}:{paragraph.line_of(match.start())}"
             yield Finding(place, "history", f'"{match[0]}" tells history')

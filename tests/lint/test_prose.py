@@ -155,6 +155,12 @@ def test_text_that_is_no_comment_of_ours_passes(tmp_path: Path, path: str, text:
     assert rules(tmp_path) == []
 
 
+def test_an_opener_in_a_documents_paragraph_is_found(tmp_path: Path) -> None:
+    text = "# What it is\n\nA page\nwaits. **What** waits\n\n- Flushed, but not fenced.\n"
+    write(tmp_path, "docs/A.md", text + "\n| What |\n|---|\n| What |\n\n```\nWhat\n```\n")
+    assert rules(tmp_path) == [("docs/A.md:4", "opener"), ("docs/A.md:6", "participle")]
+
+
 def test_a_long_document_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(documents.LINES_MAX, "README.md", 3)
     write(tmp_path, "README.md", "# T\n\na\n")
