@@ -159,7 +159,8 @@ class ThreadRing {
   std::deque<std::unique_ptr<Request>> waiting_;
 };
 
-// The thread rings of one Ring. Shared, because a thread may outlive the Ring and vice versa.
+// The thread rings of one Ring. They are shared, because a thread may outlive the Ring and vice
+// versa.
 struct ThreadRings {
   Mutex mutex;  // leaf
   std::vector<std::shared_ptr<ThreadRing>> all SFS_GUARDED_BY(mutex);

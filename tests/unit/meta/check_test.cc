@@ -414,7 +414,7 @@ TEST_F(CheckTest, ADirectoryUnitMarkedAsInodesIsMarkedAgain) {
   expect_repairable("/directory: its heap unit at offset");
 }
 
-// A directory entry that was taken for an inode of that unit is none.
+// A slot of a directory unit that is marked as inodes is no inode.
 TEST_F(CheckTest, AnOrphanInADirectoryUnitMarkedAsInodesDoesNotExist) {
   const uint64_t chain = image(directory_).chain;
   set_kind(*geometry_->unit_of(chain), UnitKind::kInodes);
