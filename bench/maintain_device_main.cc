@@ -1,7 +1,7 @@
 // bench/maintain's device: an emulated SSD under bursts with idle time between, or under files that
-// are deleted with and without trims. Prints a JSON object with the device's counters, on its virtual
-// clock. The work is the same whatever the device does in between; nothing here takes the wall's
-// time into account.
+// are deleted with and without trims. Prints a JSON object with the device's counters, on its
+// virtual clock. The work is the same whatever the device does in between; nothing here takes the
+// wall's time into account.
 //   maintain_device --image FILE idle --utilisation 0.9 --burst 64M --idle 1 [--off]
 //   maintain_device --image FILE trim --trims none|misaligned|joined|aligned
 #include <fmt/format.h>
