@@ -20,14 +20,14 @@ Features = npt.NDArray[np.float32]
 _SAMPLE = 1 << 16
 # A new grouping waits until so many pages were written, or as many as there are chunks.
 _PAUSE_PAGES = 1 << 18
-# Counts and times are compared as log2, and clipped to these limits.
+# What is counted or timed is compared as log2, and is between these.
 _LOGGED = [_core.CHUNK_FEATURES.index(n) for n in ("relative", "recency_pages", "interval_pages")]
 _LEAST, _MOST = np.float32(2.0**-10), np.float32(2.0**40)
 
 
 @dataclass(frozen=True)
 class ChunkClass:
-    """A group of chunks and its centre; ``features`` by the names of CHUNK_FEATURES."""
+    """One group of chunks and its centre; ``features`` by the names of CHUNK_FEATURES."""
 
     identity: int
     chunks: int

@@ -22,7 +22,7 @@ from classifierd.records import RECORD, Records
 _MODELS = {"logistic": 1, "logistic-few": 2, "logistic-fewer": 4}  # pStreams for a class
 # In this order: where several are nearly alike, the first is gone over to (choice.py).
 CANDIDATES = (*_MODELS, "life-table", "life-table-few", "nosep")
-# The candidates whose placements are a table.
+# Those whose placements are a table.
 TABLES = ("life-table", "life-table-few", "nosep")
 # A filesystem that holds less than this share of its device is judged as if it held as much: of
 # fewer blocks too many would be open.
@@ -97,7 +97,7 @@ class Contest:
             begins=_BEGINS,
         )
         self._choice = Choice(candidates, shadow, serving or begins)
-        # The table of each of TABLES, u8[vStreams, shapes]; written in place at each epoch.
+        # What each of TABLES says, u8[vStreams, shapes]; written in place at each epoch.
         mixed = np.full_like(self.learner.table_, self.pstreams - 1)
         self.tables_: dict[str, Table] = {name: mixed.copy() for name in TABLES}
         # The pStreams that each candidate writes to; what one uses no more is released.
@@ -233,7 +233,7 @@ class Contest:
         """The pStream of each page written, u8[pages], by each candidate."""
         learner, out = self.learner, dict[str, Tags]()
         if self._model is not None:
-            # The table's present lifetimes are among the inputs of the model.
+            # What the table knows by now is one of the things the model learns from.
             rows = self._model.feed(records, learner.lifetimes_.reshape(-1))
             for (name, cut), row in zip(self._cuts.items(), rows, strict=True):
                 out[name] = pstreams_of(cut, self.pstreams)[row]
