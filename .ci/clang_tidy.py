@@ -32,7 +32,7 @@ TOOL = Path(sys.executable).parent / "clang-tidy"
 
 
 class Unit(NamedTuple):
-    """One file to look at, and the name under which its being clean is remembered."""
+    """A file to look at, and the name under which its being clean is remembered."""
 
     source: Path
     key: str
@@ -92,7 +92,7 @@ def that_show(recent: set[Path], reached: dict[Path, set[Path]]) -> set[Path]:
 
 
 def wanted(everything: list[Unit]) -> list[Unit]:
-    """Those that a quick look takes."""
+    """Select the units that a quick look takes."""
     shipped = [unit for unit in everything if unit.source.parts[0] in SHIPPED]
     recent = recently_changed()
     if recent is None:
@@ -109,7 +109,7 @@ def fix(unit: Unit, build: Path) -> None:
 
 
 class Cache(NamedTuple):
-    """What is known to be clean; what the analyzer passed is clean for the quick look as well."""
+    """The units known to be clean. The analyzer's pass makes a unit clean for a quick look too."""
 
     folder: Path
     quick: bool

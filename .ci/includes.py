@@ -14,7 +14,7 @@ _QUOTED_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
 class Include(NamedTuple):
-    """One quoted include: where it stands and what it names."""
+    """A quoted include: where it stands and what it names."""
 
     line: int
     target: str

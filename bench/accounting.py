@@ -3,8 +3,8 @@
 The kernel counts the bytes of every write system call (``wchar`` of /proc/PID/io) and adds a dead
 child's count to the parent that waited for it. Summed over a live process tree that is every byte
 its programs handed to write(2) and its kin, the same on every filesystem: before any page cache,
-and whatever the filesystem makes of it. Left out: stores into mapped files (SQLite's -shm).
-Counted in, but small: writes to pipes. Sockets are not counted.
+and whatever the filesystem makes of it. Stores into mapped files (SQLite's -shm) are left out.
+Writes to pipes are counted, but small. Sockets are not counted.
 """
 
 import ctypes

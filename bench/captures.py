@@ -44,7 +44,7 @@ WORKS = {
 }
 
 
-# Recorded as well, and no part of the test set.
+# These are recorded as well, but are no part of the test set.
 MORE_WORKS = {"SQLite WAL": Work(("sqlite-wal",), 60)}
 _ALL = {**WORKS, **MORE_WORKS}
 _SERVERS = {server.name: server.programs for server in (MariaDb, Etcd)}

@@ -1,4 +1,4 @@
-// What the filesystem itself costs on the data path: a device that does nothing, META in memory.
+// The filesystem's own cost on the data path: a device that does nothing, META in memory.
 //   data_bench --benchmark_filter=Write
 #include <benchmark/benchmark.h>
 

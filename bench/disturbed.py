@@ -35,13 +35,13 @@ SYNC_EVERY, FILE_EVERY = 16, 8  # rounds
 WARM_UP_TABLES = 16  # published before anything is measured: the device was written twice by then
 WAIT_SECONDS = 300.0
 STOPPED_ROUNDS = 50  # go by while the daemon is stopped
-# What is killed must have kept what it knew, or it would be a beginner each time.
+# A killed daemon must have saved its state, or each successor would begin without one.
 CONFIG = "[daemon]\nsave_seconds = 1\n[learner]\nepoch_pages = 2048\n"
 
 
 @dataclass(frozen=True)
 class Disturbed:
-    """What a run came to."""
+    """The outcome of a run."""
 
     rounds: int
     waf: float
@@ -125,7 +125,7 @@ class Program:
 
 
 class Daemons:
-    """One classifierd after another on a mount, none of which outlives the stack."""
+    """Run one classifierd after another on a mount; none outlives the stack."""
 
     def __init__(self, stack: ExitStack, mount: Path, work: Path) -> None:
         self._mount, self._work, self._log = mount, work, work / "classifierd.log"

@@ -40,7 +40,7 @@ class Size:
     random_mib: int  # overwritten at random in a round
     mixed_mib: int  # read and written in a round
     tree_files: int
-    rounds: int  # that count; one to warm up comes before
+    rounds: int  # counted; one more, to warm up, comes first
 
 
 QUICK = Size(device_mib=1024, file_mib=320, random_mib=48, mixed_mib=256, tree_files=600, rounds=1)

@@ -1,4 +1,4 @@
-"""What programs notice of maintenance on a mount: latencies of direct writes that come in bursts.
+"""The effect of maintenance on programs: latencies of direct writes that come in bursts.
 
 The emulated SSD answers no sooner than its flash would. With maintenance the SSD collects garbage
 in the pauses, and trims and maintenance are asked for while bursts go on; without, neither.

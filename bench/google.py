@@ -12,7 +12,7 @@ NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 @dataclass(frozen=True)
 class Measured:
-    """One benchmark: medians over its repetitions."""
+    """A benchmark: medians over its repetitions."""
 
     name: str
     cpu_ns: float  # of one iteration, over all threads

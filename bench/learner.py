@@ -173,7 +173,7 @@ def waf_by_window(records: Records, tags: npt.NDArray[np.uint8], live: int) -> F
 def settled(waf: Floats, steady: float) -> float:
     """Return after how much, in shares of what is live, WAF is within 10 % of steady.
 
-    That is its mean over the AHEAD windows that follow. All that is there if it never is.
+    The mean over the AHEAD windows that follow counts. Otherwise return the length of ``waf``.
     """
     ahead = np.convolve(waf, np.full(AHEAD, 1 / AHEAD), mode="valid")
     near = np.flatnonzero(ahead <= 1.1 * steady)

@@ -1,4 +1,4 @@
-// What it costs to judge a page's write, to learn from it, and to tell the daemon of it.
+// The cost of judging a page's write, of learning from it, and of telling the daemon of it.
 //   learning_bench --benchmark_filter=Judge
 #include <benchmark/benchmark.h>
 

@@ -1,7 +1,7 @@
 // bench/maintain's device: an emulated SSD under bursts with idle time between, or under files that
-// are deleted with and without trims. One JSON object with what the device counted, on its virtual
-// clock. The work is the same whatever the device does in between; nothing here takes the wall's
-// time into account.
+// are deleted with and without trims. Prints a JSON object with the device's counters, on its
+// virtual clock. The work is the same whatever the device does in between; nothing here takes the
+// wall's time into account.
 //   maintain_device --image FILE idle --utilisation 0.9 --burst 64M --idle 1 [--off]
 //   maintain_device --image FILE trim --trims none|misaligned|joined|aligned
 #include <fmt/format.h>
@@ -107,7 +107,7 @@ void print(Host& host, json more) {
   fmt::print("{}\n", more.dump());
 }
 
-// Random overwrites of 4 KiB in bursts. What idle time is there is there either way.
+// Random overwrites of 4 KiB in bursts. Runs with and without idle work have the same idle time.
 void run_idle(const Options& options) {
   Host host(options);
   const auto live = static_cast<uint64_t>(static_cast<double>(host.pages()) * options.utilisation);
@@ -155,7 +155,7 @@ class Files {
       file.there = true;
     }
   }
-  // Those deleted last time are all there again.
+  // Requires: all files exist.
   void remove_half(const std::string& trims) {
     for (size_t i = 0; i < all_.size(); ++i) {
       if (host_.draw(2) == 0) continue;
@@ -170,7 +170,7 @@ class Files {
   }
 
  private:
-  // Joined: with what its neighbours left of the units that it begins and ends in.
+  // `joined` extends the trim to whole units on the side where the neighbouring file is gone.
   void trim(size_t at, bool joined) {
     uint64_t first = all_[at].first, end = first + all_[at].pages;
     if (joined && at > 0 && !all_[at - 1].there) first = round_down(first, unit_);

@@ -1,4 +1,4 @@
-// What the metadata engine costs without FUSE: time, fences and lines of each operation, and the
+// The metadata engine's cost without FUSE: time, fences and lines of each operation, and the
 // words it programs against those of the blocks a block file system would have written.
 // META is ordinary memory that claims to be persistent: line flushes are counted, not executed; or,
 // where a benchmark's name says so, memory as slow as a modelled medium.
@@ -52,7 +52,7 @@ void populate(pmem::Region& region) {
 
 class Mounted {
  public:
-  // Without a checkpointer, rings are checkpointed when they are full, or by hand.
+  // Without a checkpointer, rings are checkpointed when they are full or the bench asks for it.
   explicit Mounted(bool checkpointer = true, const pmem::LatencyModel* medium = nullptr,
                    uint64_t bytes = kMetaBytes)
       : region_(medium == nullptr
@@ -88,7 +88,7 @@ class Mounted {
   std::unique_ptr<Engine> engine_;
 };
 
-// What commits cost from here to report().
+// The cost of the commits between construction and report().
 class CommitCost {
  public:
   explicit CommitCost(const Mounted& mounted) : mounted_(mounted), before_(mounted.commits()) {}
@@ -281,7 +281,7 @@ void UnlinkAmong(benchmark::State& state) {
   measure_among(state, &Tree::unlink);
 }
 
-// One step of the mixed work over `kBatch` files: creates, appends, renames over, chmods, unlinks.
+// A step of the mixed work over `kBatch` files: creates, appends, renames over, chmods, unlinks.
 class Mix {
  public:
   explicit Mix(Mounted& mounted) : mounted_(mounted), files_(mounted, 0) { files_.create_all(); }
@@ -356,7 +356,7 @@ void MixedWords(benchmark::State& state) {
       words / static_cast<double>(now.checkpoint_block_words - before.checkpoint_block_words);
 }
 
-// What is under "2 threads": how long a line takes that two cores hand to and fro.
+// The floor of "2 threads": the time in which two cores hand a line to each other and back.
 void LineTravel(benchmark::State& state) {
   alignas(kLineSize) std::atomic<uint64_t> turn = 0;
   const auto hand_over = [&](uint64_t mine) {

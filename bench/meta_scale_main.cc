@@ -87,7 +87,8 @@ class Filler {
   const Superblock& super() const { return super_; }
   uint64_t made() const { return made_; }
 
-  // One file more, and a directory where the last one is full. ENOSPC: META is full.
+  // Creates one more file, in a new directory if the last one is full. Errors: ENOSPC if META is
+  // full.
   Result<void> add() {
     if (files_ % kFilesPerDirectory == 0) {
       const InodeId full = std::exchange(directory_, engine_->root());

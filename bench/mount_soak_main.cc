@@ -56,7 +56,7 @@ class Worker {
   Worker(std::string folder, uint64_t seed) : folder_(std::move(folder)), random_(seed) {}
   void begin();  // makes the folder it works in
   void run(std::atomic<int64_t>& left);
-  // What this thread does since when; 0: nothing.
+  // The start of this thread's operation, 0 if there is none, and the operation's name.
   std::atomic<uint64_t> began_ns{0};
   std::atomic<const char*> doing{""};
   std::array<uint64_t, 16> counts{};

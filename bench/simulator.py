@@ -14,7 +14,7 @@ PAGE_BYTES = 4096
 
 @dataclass(frozen=True)
 class Run:
-    """One simulated run, and what simulating it cost."""
+    """A simulated run, and what simulating it cost."""
 
     figures: dict[str, Any]
     cpu_seconds: float

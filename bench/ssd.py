@@ -13,7 +13,7 @@ PAGE_BYTES = 4096
 
 @dataclass(frozen=True)
 class Counters:
-    """What the device counted since the last reset."""
+    """The device's counters since the last reset."""
 
     written_bytes: int
     nand_bytes: int
@@ -56,7 +56,7 @@ class Counters:
 
 
 class Ssd:
-    """One image file."""
+    """An image file."""
 
     def __init__(self, path: Path, *options: str | float, paced: bool = False) -> None:
         """Make it; the options are those of ``ssd-sim create``. Paced: slow as its flash is."""

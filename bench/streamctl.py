@@ -1,4 +1,4 @@
-"""What a mounted streamfs says of itself."""
+"""The status of a mounted streamfs, as streamctl prints it."""
 
 import json
 from pathlib import Path

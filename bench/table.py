@@ -4,11 +4,13 @@ import argparse
 import json
 import os
 import platform
+import shlex
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. ``met`` is None where there is no target, ``value`` where none could be had."""
+    """A figure. ``met`` is None where there is no target, ``value`` where none could be had."""
 
     name: str
     value: float | None
@@ -90,7 +92,9 @@ def to_json(bench: str, rows: list[Row]) -> dict[str, Any]:
     """Return a bench's figures as plain values."""
     values = [asdict(one) for one in rows]
     what = {"schema": 1, "bench": bench, "commit": commit(), "machine": machine()}
-    return what | {"rows": values}
+    today = datetime.now(tz=UTC).date().isoformat()
+    command = shlex.join([f"bench/{bench}", *sys.argv[1:]])
+    return what | {"date": today, "command": command, "rows": values}
 
 
 def print_rows(console: Console, bench: str, rows: list[Row]) -> None:

@@ -32,7 +32,7 @@ add_custom_command(
           ${CMAKE_SOURCE_DIR}/lab/python/src/streamfs_lab/cli.py
   COMMENT "Man pages and completion" VERBATIM)
 add_custom_target(manual ALL DEPENDS ${manual}/stamp)
-add_custom_target(programs DEPENDS ${manual_programs})  # what needs no Python package
+add_custom_target(programs DEPENDS ${manual_programs})  # everything that needs no Python package
 
 foreach(section 1 5 7 8)
   install(DIRECTORY ${manual}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section}

@@ -90,8 +90,8 @@ function(streamfs_archives variable)
 endfunction()
 
 # streamfs_compile_quickly(<test> <dependency>...)
-# What is tested is looked at thoroughly; of the tests' own code only memory and threads are, as
-# compiling it was a quarter of the gate. What both have (templates, inline functions) comes from the
+# The code under test is sanitized thoroughly; the tests' own code only for memory and threads, as
+# compiling it was a quarter of the gate. Shared code (templates, inline functions) comes from the
 # libraries, where it is optimized: so they are linked first.
 function(streamfs_compile_quickly test)
   target_compile_options(${test} PRIVATE -O0 -fno-sanitize=undefined ${STREAMFS_UNCOUNTED})
@@ -106,7 +106,7 @@ function(streamfs_compile_quickly test)
 endfunction()
 
 # streamfs_test(<name> DIR <folder> LABEL <label> TIMEOUT <seconds> DEPS ...)
-# One binary from every .cc in the folder, each of its tests known to ctest as <name>.<Suite>.<Promise>.
+# Makes a binary from all .cc in the folder; ctest knows its tests as <name>.<Suite>.<Promise>.
 function(streamfs_test name)
   cmake_parse_arguments(ARG "" "DIR;LABEL;TIMEOUT" "DEPS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${ARG_DIR}/*.cc)
@@ -134,6 +134,6 @@ endfunction()
 
 include(GoogleTest)
 add_custom_target(unit_tests)
-# Those that start threads: what the thread sanitizer is built for.
+# Tests that start threads: the thread sanitizer is built for these.
 set(STREAMFS_THREADED_TESTS base_test pmem_test uring_test trace_test ssd_test lab_test blockdev_test meta_test placement_test data_test)
 add_custom_target(threaded_tests)

@@ -99,7 +99,7 @@ class Clusters {
     return sum / weight;
   }
 
-  // One round: every point to the nearest centroid, which is a cut at each midpoint.
+  // Assigns every point to the nearest centroid, which is a cut at each midpoint.
   bool move_bounds() {
     bool moved = false;
     std::vector<double> centres;

@@ -39,7 +39,7 @@ class LifetimeModel {
   }
   void trim(uint64_t page, uint64_t pages);
 
-  // Returns the view from which the last page on the device was predicted. Meant for place().
+  // Returns the view from which the last page on the device was predicted. It is meant for place().
   const WriteView& seen() const { return seen_; }
   uint64_t clock() const { return clock_; }
   const Landmarks& landmarks() const { return landmarks_; }

@@ -4,7 +4,7 @@
 
 enum { kRepeatMax = 255 };
 
-/* One step of a pattern: a literal, a set or '?'; never '*'. */
+/* A step of a pattern: a literal, a set or '?'; never '*'. */
 struct step {
   const char* set;    /* behind '['; NULL for a literal or '?' */
   const char* end;    /* of the step in the pattern; NULL: malformed */
@@ -88,7 +88,7 @@ static const char* next_start(const char* pattern, const char* name, const char*
   return is_plain(*pattern) ? memchr(name, *pattern, (size_t)(end - name)) : name;
 }
 
-/* One step of the pattern, and what it takes of the name. 0: it does not fit here. */
+/* A step of the pattern, and what it takes of the name. 0: it does not fit here. */
 static int advance(const char** pattern, const char** name, const char* end) {
   if (is_plain(**pattern)) {
     if (*name == end || **name != **pattern) return 0;

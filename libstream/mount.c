@@ -66,7 +66,7 @@ static int ask(int fd, struct streamfs_hint* hint) {
   hint->version = STREAMFS_HINT_VERSION;
   const struct streamfs_hint asked = *hint;
   if (ioctl(fd, STREAMFS_IOC_HINT, hint) == 0) return took_it(&asked, hint) ? 0 : -EOPNOTSUPP;
-  /* What an older filesystem says to a command that it has not heard of. */
+  /* An older filesystem answers EINVAL to a command that it does not know. */
   if (errno == EINVAL && asked.command > STREAMFS_HINT_CLEAR) return -ENOSYS;
   if (errno != ENOTTY && errno != ENOSYS) return -errno;
   remember_foreign(status.st_dev);

@@ -36,8 +36,8 @@ preload_pointer preload_look_up(enum preload_function function) {
 static _Atomic int config_begun;
 static struct preload_config config __attribute__((aligned(64)));
 
-/* Copied, because programs rewrite their environment in place. secure_getenv: a privileged program
- * must not be made to write to a file of somebody's choice. */
+/* Copies a variable, because programs rewrite their environment in place. secure_getenv: a
+ * privileged program must not be made to write to a file of somebody's choice. */
 static void copy_variable(const char* name, char* out, size_t size) {
   const char* value = secure_getenv(name);
   if (value != NULL && strlen(value) < size) strcpy(out, value);

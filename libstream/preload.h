@@ -38,7 +38,7 @@
   X(fcntl) X(fcntl64) X(posix_fadvise) X(posix_fadvise64)
 /* clang-format on */
 
-/* Declared by headers only under _FORTIFY_SOURCE. */
+/* System headers declare these only under _FORTIFY_SOURCE. */
 int __open_2(const char* path, int flags);
 int __open64_2(const char* path, int flags);
 int __openat_2(int directory, const char* path, int flags);

@@ -14,8 +14,9 @@ _Thread_local const char* preload_merges __attribute__((tls_model("initial-exec"
 /* The descriptor that was last said to be read at random, + 1; 0: it is read whole since then. */
 static _Thread_local int at_random __attribute__((tls_model("initial-exec")));
 
-/* A table is opened to be read at random. One that is then read whole is an input; one that is not
- * is what a compaction made, looked at when it is done: so the next input begins another. */
+/* A table is opened to be read at random. A table that is then read whole is an input of a
+ * compaction. A table that is not is an output, looked at after it: the next input begins another.
+ */
 static void begin_to_read(int fd) {
   const struct preload_config* config = preload_config();
   const int begins = at_random != 0 && at_random != fd + 1;

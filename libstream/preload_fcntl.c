@@ -37,8 +37,8 @@ static int fail(int code) {
   return -1;
 }
 
-/* What was said per descriptor: identity of the file << 8 | hint. A descriptor that has come to
- * mean another file no longer matches; descriptors above the table are not remembered. */
+/* The hint given to each descriptor: identity of the file << 8 | hint. An entry of a descriptor
+ * that now means another file does not match; descriptors above the table are not remembered. */
 enum { kRememberedMax = 4096 };
 static _Atomic uint64_t remembered[kRememberedMax];
 

@@ -72,7 +72,7 @@ int creat64(const char* path, mode_t mode) {
   return preload_opened(fd, path, kCreatFlags);
 }
 
-/* What a program compiled with _FORTIFY_SOURCE calls. The real ones stop a program that forgot the
+/* Programs compiled with _FORTIFY_SOURCE call these. The real ones stop a program that forgot the
  * mode; without them there is nothing to check with. */
 int __open_2(const char* path, int flags) {
   __typeof__(&__open_2) real = REAL(__open_2);

@@ -7,7 +7,7 @@
 
 enum { kWriting = O_RDWR | O_CREAT, kModeLettersMax = 7 };
 
-/* "r" alone only reads. What follows a comma names a character set. */
+/* "r" alone only reads. The part after a comma names a character set. */
 static int flags_of(const char* mode) {
   if (mode[0] == 'w' || mode[0] == 'a') return kWriting;
   for (int i = 0; i < kModeLettersMax && mode[i] != '\0' && mode[i] != ','; ++i) {

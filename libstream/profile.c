@@ -35,7 +35,7 @@ static void say(struct parser* parser, unsigned line, unsigned column, const cha
   if (parser->report != NULL) parser->report(parser->context, parser->file, line, column, what);
 }
 
-/* What was just read is wrong; in a rule, all of the rule is left out. */
+/* Reports an error at the reader's place; in a rule, all of the rule is left out. */
 static void wrong(struct parser* parser, const char* what) {
   say(parser, parser->toml.line, parser->toml.column, what);
   parser->draft.broken = 1;

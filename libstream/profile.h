@@ -25,7 +25,7 @@ int stream_join_path(char out[PATH_MAX], const char* folder, const char* name);
 /* Returns a phrase for an error of stream_rules_load_file(). */
 const char* stream_words_for_load(int code);
 
-/* Generated from profiles/ (compile_profiles.c). */
+/* compile_profiles.c generates these from profiles/. */
 /* NOLINTNEXTLINE(readability-identifier-naming) */
 extern const struct stream_profile stream_built_in_profiles[];
 extern const size_t stream_built_in_count; /* NOLINT(readability-identifier-naming) */

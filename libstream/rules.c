@@ -79,7 +79,7 @@ static int is_inside(const struct stream_rules_cues* cues, const unsigned char* 
 
 /* A byte that any other may follow is not looked for: no profile of ours has such a pattern. */
 static void add_inside(struct stream_rules_cues* cues, const unsigned char inside[4]) {
-  if (is_inside(cues, inside, 4)) return; /* what is looked for already lets its names pass */
+  if (is_inside(cues, inside, 4)) return; /* the cues already let its names pass */
   const int known = memchr(cues->begins, inside[0], cues->begins_count) != NULL;
   if (inside[1] == 0 || (!known && cues->begins_count == sizeof(cues->begins)) ||
       cues->inside_count == sizeof(cues->inside) / sizeof(cues->inside[0])) {
@@ -115,7 +115,7 @@ static int has_inside(const struct stream_rules_cues* cues, unsigned char byte,
 }
 
 /* Most names fit no rule; this says so without looking at the rules, which the kernel has driven
- * out of the cache since the last open. Of the parent it looks at the end only. */
+ * out of the cache since the last open. It looks at the parent's end only. */
 static int may_fit(const struct stream_rules_cues* cues, const struct tail* tail) {
   const unsigned char* name = (const unsigned char*)tail->name;
   const size_t length = tail->name_length;
@@ -143,7 +143,7 @@ static int fits_thread(const struct stream_rule* rule, const char* thread) {
   return stream_glob_fits(rule->thread, thread, strlen(thread));
 }
 
-/* A name's first two and last two bytes. One that has not two has none that a pattern asks for. */
+/* A name's first two and last two bytes. A shorter name has no bytes that a pattern asks for. */
 static uint32_t ends_of(const char* name, size_t length) {
   const unsigned char* bytes = (const unsigned char*)name;
   if (length < 2) return 0;
@@ -163,7 +163,7 @@ static int fits_part(const char* pattern, const char* name, size_t length) {
   return pattern == NULL || stream_glob_fits(pattern, name, length);
 }
 
-/* Who opens the file. */
+/* The opener of the file. */
 struct opener {
   const char* thread;
   const char* merges;
@@ -230,7 +230,7 @@ static void choose_rule(struct stream_rules* set, const struct stream_rule* rule
   add_cue(&set->cues, rule);
 }
 
-/* Those that hold `everywhere` only, or all of them. */
+/* Adds a profile's rules that hold `everywhere` only, or all of them. */
 static void choose_profile(struct stream_rules* set, const struct stream_profile* profile,
                            int everywhere) {
   for (size_t i = 0; i < profile->count; ++i) {

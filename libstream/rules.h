@@ -85,7 +85,7 @@ struct stream_rules {
   size_t text_used;
 };
 
-/* Called for each error in a profile. Line 0: the error concerns the whole file or folder. */
+/* Receives each error in a profile. Line 0: the error concerns the whole file or folder. */
 typedef void (*stream_rules_report)(void* context, const char* file, unsigned line, unsigned column,
                                     const char* what);
 

@@ -59,7 +59,7 @@ static void report_profile(void* context, const char* file, unsigned line, unsig
   }
 }
 
-/* What the command's preload library will load too; it says nothing of what is wrong. */
+/* Checks a profile that the command's preload library will load too, as that reports no mistake. */
 static int check_profile(const char* name) {
   char whole[PATH_MAX]; /* the command may go to another folder */
   if (name != NULL && strchr(name, '/') != NULL && realpath(name, whole) != NULL) name = whole;
@@ -138,7 +138,7 @@ static int parse(int argc, char** argv, struct options* out) {
   return fail_usage();
 }
 
-/* A variable set by hand is as good as an option, and checked alike. */
+/* A variable from the environment is as good as an option, and checked alike. */
 static int check(struct options* options) {
   if (options->vstream == NULL) options->vstream = getenv("STREAMFS_VSTREAM");
   int status = check_profile(options->profile);

@@ -83,9 +83,9 @@ class Region {
   Flushed flush(uint64_t offset, uint64_t length);
   // Makes every line durable that this thread has flushed; takes `flushed`, lines among them.
   void fence(Flushed flushed = {});
-  // Returns once everything fenced so far is as durable as the META class allows. Synced: msync,
-  // which concurrent callers share; the other classes wait for nothing. Errors: those of msync, for
-  // good after the first; EIO if the medium lost pages (lost()).
+  // Returns once everything fenced so far is as durable as the META class allows. The class synced
+  // calls msync, which concurrent callers share; the other classes wait for nothing. Errors: those
+  // of msync, for good after the first; EIO if the medium lost pages (lost()).
   Result<void> sync();
 
   // Returns the current size of the medium in bytes, whole blocks: a file or device may have grown

@@ -42,7 +42,7 @@ install_everyday() {
     die "apt could not install stress-ng and dbench: see build/apt.log"
 }
 
-# What opens the report's page, for --long and for scripts/pictures.
+# Installs a browser for the report's page, for --long and for scripts/pictures.
 install_browser() {
   [[ -z $(command -v chromedriver) ]] || return 0
   as_root "install chromium with apt" env DEBIAN_FRONTEND=noninteractive \

@@ -1,4 +1,4 @@
-# Shared by the scripts of this folder and .ci/. Source it; it runs nothing.
+# The scripts of this folder and of .ci/ share this. Source it; it runs nothing.
 # shellcheck shell=bash
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -36,8 +36,8 @@ hash_of() {
 is_stamped() { [[ -f $STAMPS/$1 && $(<"$STAMPS/$1") == "$2" ]]; }
 stamp() { printf '%s\n' "$2" >"$STAMPS/$1"; }
 
-# What was compiled before, in this checkout or another, is not compiled again; meson asks for ccache
-# by itself.
+# A file that was compiled before, in this checkout or another, is not compiled again; meson asks for
+# ccache by itself.
 use_ccache() {
   command -v ccache >/dev/null || return 0
   export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache

@@ -1,5 +1,5 @@
 # build_libfuse: libfuse with io_uring into build/deps, static, from Debian's own source package.
-# Debian's binaries are built without io_uring. Sourced by scripts/setup. Never fails the set-up:
+# Debian's binaries are built without io_uring. scripts/setup sources this. It never fails the set-up:
 # without the pinned version it tries the newest of the suite, then leaves the distribution's.
 # shellcheck shell=bash
 

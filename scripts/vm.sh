@@ -4,7 +4,7 @@
 
 readonly VM_QEMU=10 # bookworm's 7.2 knows no FDP
 readonly VM_SUITE=forky
-# What the guest is made of, beside its kernel.
+# The guest's packages, beside its kernel.
 readonly VM_PACKAGES=nvme-cli,ndctl,e2fsprogs,f2fs-tools,fuse3,kmod,nfs-kernel-server,procps,acl,attr,rsync,udev,python3-pytest
 readonly VM_TOOLS=(mmdebstrap fdisk e2fsprogs debian-archive-keyring)
 readonly VM_INIT=$ROOT/tests/vm/inside/init

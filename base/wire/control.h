@@ -1,7 +1,7 @@
 // The control socket: how streamctl, the daemon and scripts talk to a mounted streamfs.
 //
 // A Unix stream socket; its path is the value of the virtual xattr `user.streamfs.control` of the
-// mount's root. One request a line, JSON; one answer a line, JSON. Every answer has "ok"; on
+// mount's root. Requests and answers are JSON, one a line. Every answer has "ok"; on
 // failure "error" (a sentence) and "errno". Requests are {"op": NAME, ...}:
 //   status    → the object that streamctl status --json prints. Its "saved" is the last report of
 //               savings with "told_ms" (since 1970), or null. Its "model" describes the daemon's

@@ -1,1 +1,1 @@
-"""What bench/apps measures: its rows, its figures, and what it says of them."""
+"""The measurement of bench/apps: its rows, its figures, and its report of them."""

@@ -1,4 +1,4 @@
-"""What runs came to, as figures over seeds; and what these are held against.
+"""The outcomes of runs, as figures over seeds, and the targets of these figures.
 
 Every figure is of the rounds that count. A run whose effective spare is out of its range is void:
 it counts in no figure, and the table says how many there were.
@@ -16,7 +16,7 @@ from bench.table import Row, Target, row, unavailable
 
 MIXED_GAP_CLOSED = Target(0.8, at_least=True)
 BELOW_CONTROLS = Target(1)
-# Of RocksDB under YCSB, half reads: the multi-stream SSD's authors, against the same SSD without.
+# RocksDB under YCSB, half reads: the multi-stream SSD's authors, against the same SSD without.
 SOURCE_LIFETIME, SOURCE_THROUGHPUT = 0.54, 0.15
 SOURCE_WAF_MIN = 1 + SOURCE_LIFETIME  # of less than that no placement can save so much
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -24,7 +24,7 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 @dataclass(frozen=True)
 class Run:
-    """One run that ended, by its seed."""
+    """A run that ended, by its seed."""
 
     seed: int
     outcome: Outcome
@@ -80,8 +80,8 @@ class Figure:
 
 
 def _gap(cell: Cell, run: Run, start: Callable[[Replays], float]) -> float | None:
-    # A replay flushes nothing, so it has no padding: without protection there is no such gap. And
-    # what is replayed is streamfs's trace: other filesystems write something else.
+    # A replay flushes nothing, so it has no padding: without protection there is no such gap. The
+    # replayed trace is streamfs's, because other filesystems write something else.
     replays = cell.replays.get(run.seed)
     if replays is None or not cell.plp or run.outcome.mode in CONTROLS:
         return None

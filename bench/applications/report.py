@@ -1,4 +1,4 @@
-"""What bench/apps shows: a table a cell, a picture of them all."""
+"""The report of bench/apps: a table for each cell, a picture of them all."""
 
 from collections.abc import Sequence
 from pathlib import Path

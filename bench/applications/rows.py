@@ -23,7 +23,7 @@ CONTROLS, SEPARATING = ("ext4", "xfs"), ("learned", "hints", "both")
 
 @dataclass(frozen=True)
 class AppRow:
-    """One row: programs, and a plan that says how much they do."""
+    """A row: programs, and a plan that says how much they do."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""What the demo says: a table, a picture, and the JSON."""
+"""The demo's report: a table, a picture, and the JSON."""
 
 import json
 from collections.abc import Callable

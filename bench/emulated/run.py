@@ -1,4 +1,4 @@
-"""One run: a fresh device, warm-up, ballast to the wanted spare, then the rounds that count."""
+"""A run: a fresh device, warm-up, ballast to the wanted spare, then the rounds that count."""
 
 import json
 import signal
@@ -34,7 +34,7 @@ Progress = Callable[[str], None]  # called once a step with what comes next
 
 @dataclass(frozen=True)
 class Job:
-    """One run: what is done, and how it is stored."""
+    """A run: what is done, and how it is stored."""
 
     mode: str  # the way's name
     way: Way
@@ -46,7 +46,7 @@ class Job:
 
 
 class Workload(Protocol):
-    """What is run, round by round."""
+    """The work, round by round."""
 
     def ask(self, operation: str, **arguments: int) -> dict[str, Any]:
         """Send one request and wait for its answer."""
@@ -67,7 +67,7 @@ class Device(Protocol):
 
 @dataclass(frozen=True)
 class Counted:
-    """What the rounds that count came to: all three over the same rounds."""
+    """The outcome of the rounds that count: all three values are of the same rounds."""
 
     counters: Counters
     app_bytes: int
@@ -76,7 +76,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run measured, over the counted rounds only."""
+    """The measurements of one run, over the counted rounds only."""
 
     mode: str
     meta_class: str
@@ -180,7 +180,7 @@ def run(job: Job, folders: Folders, progress: Progress) -> Outcome:
         )
         workload.ask("prepare")
         target = target_live_bytes(ssd.counters())
-        # Of the peak: what an LSM tree takes while it compacts comes back in each round.
+        # The peak counts: each round needs the space that an LSM tree takes while it compacts.
         top_up(workload, max(0, int(target * (1 - MARGIN)) - ssd.counters().peak_live_bytes))
         warm_up(workload, ssd, plan, progress)
         control.check_alive()

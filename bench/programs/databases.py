@@ -40,7 +40,7 @@ max_connections = 32
 class Cluster:
     """A PostgreSQL of its own in a place's mount, on a socket outside of it.
 
-    Whoever starts it has to end it, by ``stop`` or ``abort``, also when starting failed.
+    The caller of ``start`` has to end it, by ``stop`` or ``abort``, also when starting failed.
     """
 
     def __init__(self, place: Place, max_wal_mib: int) -> None:

@@ -1,4 +1,4 @@
-"""What a developer's machine writes: commits into a repository, and builds."""
+"""The writes of a developer's machine: commits into a repository, and builds."""
 
 import random
 import shutil

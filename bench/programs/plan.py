@@ -77,7 +77,7 @@ class FilesPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """One size of the demo."""
+    """A size of the demo."""
 
     name: str
     live_bytes: int  # peak live data, with the cold ballast: 1 ÷ 1.07 of the physical pages

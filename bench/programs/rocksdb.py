@@ -79,7 +79,7 @@ class RocksFill(RocksDb):
 
 
 class RocksReadWhileWriting(RocksDb):
-    """One thread overwrites random keys, another reads as many; writes are counted, not timed."""
+    """A thread overwrites random keys, another reads as many; writes are counted, not timed."""
 
     name = "rocksdb-readwhilewriting"
 
@@ -115,8 +115,8 @@ class RocksYcsbA(RocksDb):
             "key_dist_b": self._POWER,
             "value_theta": plan.value_bytes,
             "value_sigma": 0,
-            # mixgraph keeps to no rate. What compactions delete is free a journal commit later on
-            # ext4: at their full pace they would fill the device.
+            # mixgraph keeps to no rate. On ext4, space that compactions free is free only a journal
+            # commit later, so at their full pace they would fill the device.
             "rate_limiter_bytes_per_sec": plan.mib_a_second * self._COMPACTED << 20,
             "level0_slowdown_writes_trigger": 6,
             "level0_stop_writes_trigger": 10,

@@ -35,7 +35,7 @@ ROCKS = (RocksDb, RocksFill, RocksReadWhileWriting, RocksYcsbA)
 
 
 class Program(Protocol):
-    """One program of the workload."""
+    """A program of the workload."""
 
     name: str
 
@@ -88,7 +88,7 @@ class Workload:
         with ThreadPoolExecutor(len(lanes)) as pool:
             calls = [pool.submit(_round_of, lane, number) for lane in lanes]
             seconds = {name: value for call in calls for name, value in call.result().items()}
-        # What a round asked for reaches the device within the round, on every filesystem.
+        # The round's writes reach the device within the round, on every filesystem.
         self._sync()
         return seconds
 
@@ -119,7 +119,7 @@ class Workload:
 
 
 def _apart(programs: list[Program]) -> tuple[list[Program], list[Program]]:
-    """Those that work all the time, and those that take turns."""
+    """Split the programs into those that work all the time and those that take turns."""
     steady: list[Program] = [each for each in programs if isinstance(each, Postgres)]
     return steady, [program for program in programs if program not in steady]
 

@@ -1,1 +1,1 @@
-"""What each bench/NAME measures, one module a name."""
+"""The measurements: bench/NAME is the module NAME."""

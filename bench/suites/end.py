@@ -1,4 +1,4 @@
-"""What of the learned gain is owed to a page's place in its request, on what servers write."""
+"""The share of the learned gain owed to a page's place in its request, on servers' writes."""
 
 import statistics
 import sys

@@ -1,4 +1,4 @@
-"""What fsync costs on mounts: streamfs of two META classes beside ext4 on the same disk.
+"""The cost of fsync on mounts: streamfs of two META classes beside ext4 on the same disk.
 
 Appends that are fsync'd one by one, by one writer and by eight; commits of SQLite, RocksDB and
 PostgreSQL; a mail server's files. A value is the median of the rounds' ratios.

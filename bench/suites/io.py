@@ -1,10 +1,10 @@
 """File data on mounts: streamfs beside the limit of any FUSE server, ext4 and another.
 
 The same fio jobs on all of them in turn, in the other order every other round; a value is the
-median of the rounds' ratios. What checksums cost is the ratio to a streamfs made without them. fio
-has the page cache forget the file before it reads; passthrough_hp's stays in the cache of the ext4
-beneath it. A server that does nothing has no disk: what is written to it is gone. Where a request
-waits for the one before it, a server's own time and the disk's add up.
+median of the rounds' ratios. The cost of checksums is the ratio to a streamfs made without them.
+fio has the page cache forget the file before it reads; passthrough_hp's stays in the cache of the
+ext4 beneath it. A server that does nothing has no disk: it drops all writes. Where a request waits
+for the one before it, a server's own time and the disk's add up.
 """
 
 import statistics
@@ -32,7 +32,7 @@ UNCHECKED, SEQUENTIAL_OF_UNCHECKED = "itself without checksums", 0.95
 
 @dataclass(frozen=True)
 class Figure:
-    """What a job was done with on one filesystem, and the CPU time that its server took."""
+    """The result of a job on one filesystem, and the CPU time that its server took."""
 
     speed: float
     server_us: float = 0.0  # a MiB, or a request of a random job; 0: the kernel's
@@ -43,7 +43,7 @@ Figures = dict[str, dict[str, Figure]]  # by job, then by filesystem, of one rou
 
 @dataclass(frozen=True)
 class Job:
-    """What fio does, and how it is counted."""
+    """A job of fio, and how it is counted."""
 
     name: str
     direction: str

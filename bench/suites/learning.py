@@ -1,4 +1,4 @@
-"""What learning costs the daemon, how soon it knows, and what it costs others that it dies.
+"""The cost of learning in the daemon, how soon it knows, and the cost of the daemon's death.
 
 In this process, on simulated devices; who is killed is the daemon of a mount.
 """
@@ -38,7 +38,7 @@ from classifierd.records import BLOCK_BYTES
 from classifierd.traces import telemetry
 from streamfs_lab.workloads import WORKLOADS
 
-# Who learns: the life table alone, or all candidates in competition, the logistic model among them.
+# The learners: the life table alone, or all candidates in competition, the logistic model included.
 LEARNERS: tuple[tuple[str, tuple[str, ...], float], ...] = (
     ("table alone", ("life-table",), 2.0),
     ("contest with the logistic model", CANDIDATES, 10.0),
@@ -47,7 +47,7 @@ LIVE_PAGES = 1 << 18  # 1 GiB
 ACTIVE_CHUNKS, EPOCH_SECONDS, EPOCH_MIB = 1 << 20, 2.0, 256.0
 SHIFT, COLD_GIB = 0.05, 1.0
 KILLS, KILLS_WAF = 50, 1.05
-GROWN_MIB = 8.0  # what an allocator may hold on to
+GROWN_MIB = 8.0  # memory that an allocator may hold on to
 
 
 def measure(quick: bool) -> list[Row]:
@@ -107,8 +107,8 @@ def _phase_starts(windows: int, phases: int, capacities: int) -> list[int]:
 def cold(quick: bool) -> Iterator[Row]:
     """Yield how much a daemon sees that comes to a full device, before WAF is steady.
 
-    And how much it takes where lifetimes are known from the first page on: what lies in the wrong
-    blocks must die first, whoever places.
+    Also yield how long that takes where lifetimes are known from the first page on. Data in the
+    wrong blocks must die first, under any placement.
     """
     live = LIVE_PAGES // 16 if quick else LIVE_PAGES
     for name in ("log-tail-mix", "hot-cold"):

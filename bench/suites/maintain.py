@@ -1,4 +1,4 @@
-"""What trims and idle time do for an emulated SSD: random writes, erases, NAND bytes, latency."""
+"""The effect of trims and idle time on an emulated SSD: erases, NAND bytes, latency."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ PICTURE = ROOT / "build" / "maintain.png"
 
 @dataclass(frozen=True)
 class Device:
-    """What a device counted, on its virtual clock."""
+    """A device's counters, on its virtual clock."""
 
     mb_per_s: float
     p99_us: float
@@ -50,7 +50,7 @@ class Point:
 
     @property
     def name(self) -> str:
-        """What it is called in the table."""
+        """Its name in the table."""
         kind = "80 % of writes to 20 %" if self.skewed else "uniform"
         return f"{100 * self.utilisation:g} % full, {kind}, bursts of {self.burst}"
 

@@ -22,9 +22,9 @@ from bench.table import Row, Target, main, row, unavailable
 SPARE, STREAMS, GC_MODE = 0.07, 8, "same"
 LIVE_PAGES = 1 << 18  # 1 GiB, of what is generated
 WRITES_A_PAGE = 10
-# Designing on a workload and reporting on it is not testing. What is generated was there while the
-# models were made; what real programs write (captures.WORKS) is recorded anew in each run, shows
-# what they are worth, and changes no setting.
+# Designing on a workload and reporting on it is not testing. The generated workloads existed while
+# the models were made. The writes of real programs (captures.WORKS) are recorded anew in each run,
+# show what the models are worth, and change no setting.
 DEVELOPMENT = (
     *("fio4", "emmc3", "vstream64", "zipf", "shifting", "rocksdb-levels", "sequential"),
     *("log-tail-mix", "whole-files", "logs-only", "hot-cold"),
@@ -42,7 +42,7 @@ REVIEWED, MEAN = "learned-in-device", "oracle-mean"
 TESTED = (*POLICIES, REVIEWED, MEAN)
 ON_SOURCES = ("nosep", "life-table", "learned", "oracle", "oracle-host")
 LABELS = {False: "no labels", True: "labels"}
-# What scikit-learn makes of the same writes, and the source's own idea.
+# scikit-learn's estimators on the same writes, and the source's own idea.
 ESTIMATED = ("sk-kmeans", "sk-minibatch", "sk-gmm", "sk-sgd", "sk-histgb", "chunk-kmeans")
 
 
@@ -65,7 +65,7 @@ SOURCES = (
 
 @dataclass(frozen=True)
 class Replays:
-    """One workload, with labels or without, under every policy: WAF by seed."""
+    """A workload, with labels or without, under every policy: WAF by seed."""
 
     workload: str
     waf: dict[str, list[float]]
@@ -81,7 +81,7 @@ class Replays:
 
     @property
     def gap(self) -> float:
-        """What the best oracle found would save, in pages copied for one written."""
+        """The saving of the best oracle found, in pages copied for one written."""
         return self.mean("nosep") - min(self.mean("oracle"), self.mean("oracle-host"))
 
     def closed(self, policy: str) -> float:

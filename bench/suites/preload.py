@@ -1,4 +1,4 @@
-"""What the preload library costs a program: time and instructions of opens, size, start.
+"""The preload library's cost to a program: time and instructions of opens, size, start.
 
 Times are medians of the rounds' ratios, with and without the library by turns, on tmpfs, where an
 open costs least. Instructions are those of the process, counted by valgrind: those of so many

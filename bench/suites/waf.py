@@ -127,7 +127,7 @@ def four_jobs_timed(pages: int) -> list[Row]:
 
 
 def noisy(quick: bool) -> list[Row]:
-    """One sequential stream and two random ones: why streams do not always help."""
+    """A sequential stream and two random ones: why streams do not always help."""
     pages = 1 << (18 if quick else 20)
     common = ["--footprint", str(pages * PAGE_BYTES), "--writes", str(8 * pages), "--warmup", "0.5"]
     settings = (

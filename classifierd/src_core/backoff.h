@@ -15,7 +15,7 @@
 
 namespace streamfs::classifier {
 
-// What a level groups by; a level is an or of these.
+// The features that a level groups by; a level is an or of these.
 enum Feature : uint32_t {
   kComm = 1,
   kExtension = 2,

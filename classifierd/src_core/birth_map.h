@@ -1,8 +1,8 @@
 // Block → when it was written and in which cell, for blocks alive, in at most 45 MiB whatever the
 // device's size. Blocks go by groups of 64 KiB. While all groups with something alive fit, all are
-// followed; when they do not, one in N is, chosen by a hash of its number, and N doubles: those
-// that are followed no longer are given back to the caller. What is followed stands for N times as
-// much, and which groups those are has nothing to do with what happens to them (spatial sampling:
+// followed; when they do not, one in N is, chosen by a hash of its number, and N doubles: the
+// caller gets back the births of the groups that are dropped. The groups followed stand for N times
+// as much, and which groups they are has nothing to do with what happens to them (spatial sampling:
 // Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST'15).
 // Thread safety: none. Crash: rebuilt by watching; nothing persistent.
 #pragma once
@@ -65,7 +65,7 @@ class BirthMap {
   }
 
   bool full() const { return groups_.size() > groups_max_; }
-  // Follows half as many. Calls visit(Birth) for every block alive that is followed no longer.
+  // Follows half as many groups. Calls visit(Birth) for every live block of the dropped ones.
   template <typename Visit>
   void thin(const Visit& visit) {
     one_in_ *= 2;

@@ -1,5 +1,5 @@
-// What is each range of the device like, beside the others? (Vishwakarma 2019, future work.) Of
-// each 1 MiB chunk in which something died lately: how often it is overwritten, how long ago that
+// The activity of each range of the device, beside the others (Vishwakarma 2019, future work).
+// Counts, for each 1 MiB chunk with a recent death: how often it is overwritten, how long ago that
 // was, at what intervals, and how much of it goes by trim. Counts halve every `half_life_pages` of
 // device clock. Sparse: the least active half is dropped when there are too many. Thread safety:
 // none. Crash: nothing persistent.
@@ -17,7 +17,7 @@ namespace streamfs::classifier {
 
 inline constexpr uint32_t kChunkPages = 256;
 
-// What is known of a chunk, by column. NaN where nothing is known yet.
+// The features of a chunk, by column. NaN where nothing is known yet.
 inline constexpr std::array kChunkFeatures = {
     "relative",         // pages overwritten lately ÷ average of the active chunks
     "recency_pages",    // device clock since the last death

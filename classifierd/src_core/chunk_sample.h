@@ -1,9 +1,9 @@
-// Which pages do small devices follow? Of each group of `stride` neighbouring chunks of 64 KiB one
-// for each of `parts`, another for each; which ones is drawn for each group (spatial sampling:
-// Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST'15). Drawn from all chunks
-// alike, a sample would hold a few per cent more than its share of what is live, or less, and that
-// is spare taken or given. A part numbers what it follows in the order of addresses, without gaps.
-// Thread safety: const.
+// Which pages do small devices follow? In each group of `stride` neighbouring chunks of 64 KiB,
+// each of `parts` follows one chunk of its own, drawn for each group (spatial sampling: Waldspurger
+// et al., "Efficient MRC Construction with SHARDS", FAST'15). A sample drawn from all chunks alike
+// would hold a few per cent more than its share of the live data, or less, and that is spare taken
+// or given. A part numbers its chunks in the order of addresses, without gaps. Thread safety:
+// const.
 #pragma once
 
 #include <algorithm>

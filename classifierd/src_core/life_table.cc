@@ -33,7 +33,7 @@ bool sound(const CellLife& life) {
          std::ranges::all_of(life.known.entered, [](double v) { return sound(v); });
 }
 
-// Of a birth only the low half of its clock is kept; one a little ahead of now came out of order.
+// A birth keeps only the low half of its clock; a clock a little ahead of now came out of order.
 struct Span {
   uint64_t born = 0, age = 0;
 };

@@ -27,7 +27,7 @@ constexpr uint32_t cell_of(uint16_t vstream, uint32_t shape) {
   return uint32_t{vstream} * wire::kShapeStride + shape;
 }
 
-// What one cell has shown.
+// The observations of one cell.
 struct CellLife {
   uint32_t cell = 0;
   double volume_pages = 0;  // written lately: halves every epoch

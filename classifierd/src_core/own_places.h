@@ -1,7 +1,7 @@
-// What streamfs would send of files that were recorded on another file system: a file's new data go
-// where something is free, what replaces data lies where they lay, and what was freed is trimmed
-// when streamfs trims. Meanwhile it is live to the SSD, which another file system's trims, and the
-// blocks that it uses again at once, do not tell.
+// The requests that streamfs would send of files that were recorded on another file system: a
+// file's new data go to free blocks, overwrites lie where the old data lay, and freed blocks are
+// trimmed when streamfs trims. Until then they are live to the SSD, although the other file system
+// trimmed them or used them again at once.
 //
 // Times are the filesystem's (fuse-fs/data/epoch.h, maintenance.h, trim_queue.h): data that no
 // epoch has committed wait for the next pass, others for the end of their epoch first. Thread
@@ -25,11 +25,11 @@ class OwnPlaces {
   // room.
   OwnPlaces(uint64_t capacity_pages, uint64_t log_pages);
 
-  // Files lie there from the beginning: before the first take(). What is not on the device is left
+  // Files lie there from the beginning: before the first take(). Pages beyond the device are left
   // out.
   void hold(uint64_t first, uint64_t pages);
-  // Requests in order, with times; what is not believable is left out. What comes of it says trim
-  // or not, but neither age nor clock (page_trace.h).
+  // Requests in order, with times; what is not believable is left out. The results say trim or not,
+  // but neither age nor clock (page_trace.h).
   std::vector<wire::TelemetryRecord> take(std::span<const wire::TelemetryRecord> records);
   // Pages that were freed and not yet trimmed, in the mean over pages written.
   double waiting() const { return written_ == 0 ? 0 : waited_ / static_cast<double>(written_); }

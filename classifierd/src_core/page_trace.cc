@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kAgeBytesMax = 1U << 30;
 
-// What is alive, and how old.
+// The live pages and their ages.
 class Contents {
  public:
   Contents(uint64_t end, uint64_t scale_pages)

@@ -60,7 +60,7 @@ class Predictor {
 
  private:
   struct Cut {
-    learning::Classes classes;  // what the pages say
+    learning::Classes classes;  // from the pages
     std::vector<float> edges;   // of the snapshot
     uint32_t last = 0;          // class of the page placed last
   };

@@ -1,4 +1,4 @@
-// What do streams save on this device? Three small devices without data see the same writes: with
+// The saving by streams on this device. Three small devices without data see the same writes: with
 // streams off, as the filesystem placed them, and with the deaths known that have been seen by now.
 //
 // A sample of chunks is followed (chunk_sample.h), and the devices are that much smaller. The
@@ -31,7 +31,7 @@ class SavingsShadow {
     uint32_t one_in = 64;  // chunks; all parts together
     uint32_t parts = 8;
   };
-  // Of one part, ever: 4 KiB pages.
+  // All counts of one part, in 4 KiB pages.
   struct Counts {
     uint64_t written = 0, off_copied = 0, placed_copied = 0;
     uint64_t oracle_written = 0, oracle_copied = 0;
@@ -44,8 +44,7 @@ class SavingsShadow {
   SavingsShadow& operator=(const SavingsShadow&) = delete;
 
   void feed(std::span<const wire::TelemetryRecord> records);
-  // What was there before anyone looked: `pages` of the device from `first` on, written once in
-  // order.
+  // The device's content at the start: `pages` from `first` on, written once in order.
   void fill(uint64_t pages, uint64_t first = 0);
   // Placement has no use for the stream for long: its open block is closed.
   void release(uint32_t stream);

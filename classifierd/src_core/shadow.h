@@ -46,8 +46,8 @@ class Shadow {
   // Throws std::invalid_argument if they are too few or too high.
   void feed(std::span<const wire::TelemetryRecord> records, std::span<const uint8_t> tags);
 
-  // What was there before anyone looked: `pages` of the device from `first` on, written once with
-  // class `cls`. Throws std::invalid_argument if it is too high.
+  // The device's content at the start: `pages` from `first` on, written once with class `cls`.
+  // Throws std::invalid_argument if that is too high.
   void fill(uint64_t pages, uint8_t cls, uint64_t first = 0);
   // All candidates' devices become what the one that serves has: each shows what going over to it
   // would cost from here. Throws std::invalid_argument for no candidate.

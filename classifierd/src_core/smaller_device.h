@@ -12,7 +12,7 @@
 namespace streamfs::classifier {
 
 struct WholeDevice {
-  uint64_t pages = 0;          // that hold data at most
+  uint64_t pages = 0;          // limit of those that hold data
   double spare = 0.07;         // all there is: physical ÷ pages − 1
   uint32_t block_pages = 256;  // erased together
   ssd::GcMode gc_mode = ssd::GcMode::kSameStream;

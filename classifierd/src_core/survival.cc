@@ -67,7 +67,7 @@ void Cohorts::died(uint64_t birth, uint64_t age, double weight, Hazard& known) {
     ++cohort->pending[bin];
     return;
   }
-  // Counted as a survivor of this bin and those after: take that back.
+  // The page was counted as a survivor of this bin and the later ones: take that back.
   known.deaths[bin] += weight;
   for (uint32_t j = bin + 1; j < cohort->committed; ++j) {
     known.entered[j] = std::max(0.0, known.entered[j] - weight);

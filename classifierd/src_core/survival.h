@@ -45,13 +45,13 @@ class Cohorts {
   void born(uint64_t epoch_start);
   // `known` gets a late death in a bin that its cohort has committed already.
   void died(uint64_t birth, uint64_t age, double weight, Hazard& known);
-  // A page alive is followed no longer, since fewer are that stand for more each.
+  // Stops following a live page, because fewer pages now stand for more each.
   void lost(uint64_t birth);
-  // From now on each stands for twice as many; so must those do that have died.
+  // From now on each page stands for twice as many; so the pending deaths are halved.
   void halve_deaths();
   // To be called at the end of an epoch.
   void commit(uint64_t now, double weight, Hazard& known);
-  // The pages alive are no longer watched; what they have shown stays.
+  // Stops watching the live pages; their committed observations stay.
   void forget() { cohorts_.clear(); }
   size_t size() const { return cohorts_.size(); }
 

@@ -73,8 +73,8 @@ void TelemetryReader::read_ring(uint32_t index, size_t records_max,
   const uint64_t last = first + std::min<uint64_t>(head - first, records_max);
   const size_t before = out.size();
   for (; cursor != last; ++cursor) out.push_back(load(index, cursor));
-  // What the producer may have reached while we copied is not ours: it may be torn. The slot at
-  // head itself may be half written, so one more goes.
+  // Slots that the producer may have reached while we copied are dropped: they may be torn. The
+  // slot at head itself may be half written, so one more goes.
   std::atomic_thread_fence(std::memory_order_acquire);
   const uint64_t reached = ring(index).head.load(std::memory_order_relaxed);
   const uint64_t oldest_safe = reached >= capacity_ ? reached - capacity_ + 1 : 0;

@@ -33,7 +33,7 @@ def model() -> Iterator[ModelArea]:
 def filesystem(
     tmp_path: Path, ring: Ring, model: ModelArea, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[FakeFilesystem]:
-    """One that is found at any mount point given."""
+    """A fake filesystem that is found at any mount point given."""
     fs = FakeFilesystem(tmp_path / "control", ring, model)
     monkeypatch.setattr("classifierd.control.os.getxattr", lambda *_: bytes(fs.path))
     yield fs

@@ -96,7 +96,7 @@ class ModelArea:
         return int(struct.unpack_from("<Q", self.map, 40)[0])
 
     def checked_table(self, pstreams: int, uuid: bytes = UUID) -> np.ndarray:
-        """What a filesystem would take over: raises AssertionError where it would refuse."""
+        """The table that a filesystem would adopt. Raises AssertionError if it would refuse."""
         magic, version, size = struct.unpack_from("<QII", self.map, 0)
         assert (magic, version) == (_core.MODEL_MAGIC, _core.MODEL_VERSION)
         assert size == _core.MODEL_BUFFER_BYTES

@@ -28,7 +28,7 @@ def looked_at(generation: int, adopted: int, refusal: str = "") -> dict[str, dic
 
 
 def session_with_a_table(client: ControlClient, candidates: tuple[str, ...]) -> Session:
-    """One that published its first table."""
+    """A writer that published its first table."""
     attachment = client.attach()
     settings = config.Config(daemon=config.DaemonSettings(candidates=candidates))
     session = Session(client, attachment, settings, None)

@@ -65,7 +65,7 @@ def test_events_are_read_as_the_kernel_prints_them() -> None:
 def test_a_partition_sees_its_own_writes_from_its_beginning() -> None:
     found = blocktrace.collect(LINES.splitlines(), 4096 * 512, 4100 * 512).requests
     assert found.offset_bytes.tolist() == [0, 4096 * 512]
-    assert found.length_bytes[1] == 4 * 512  # what is behind the end is another's
+    assert found.length_bytes[1] == 4 * 512  # space behind the end is another's
 
 
 def hot_and_cold(writes: int = 300_000, live: int = 1 << 15) -> tuple[np.ndarray, Machine]:
@@ -170,7 +170,7 @@ Row = tuple[int, int, int, int, int]
 def told_by(
     monkeypatch: pytest.MonkeyPatch, answers: Sequence[list[Row]], flags: int
 ) -> list[list[int]]:
-    """What space_map() makes of answers of rows: device, flags, first byte, owner, bytes."""
+    """Let space_map() read answers of rows: device, flags, first byte, owner, bytes."""
     asked: list[tuple[int, ...]] = []
 
     def ioctl(_: int, request: int, buffer: bytearray) -> None:

@@ -170,7 +170,7 @@ def test_odd_chunks_are_grouped_without_a_murmur(points: list[float]) -> None:
 
 
 def test_what_a_chunk_counter_says_of_chunks_that_are_known() -> None:
-    """One overwritten every 1,000 pages, one by turns sooner and later, one trimmed, one once."""
+    """A chunk is overwritten every 1,000 pages, another unevenly, one is trimmed, one once."""
     counter = _core.ChunkCounter(half_life_pages=1e9)
     steady = [(at, make(0, 4)) for at in range(0, 400_000, 1000)]
     uneven = [(at, make(256, 4)) for at in np.cumsum(np.tile([100, 3200], 100)).tolist()]
@@ -178,7 +178,7 @@ def test_what_a_chunk_counter_says_of_chunks_that_are_known() -> None:
     once = [(200_000, make(768, 1))]
     clock = 0
     for at, record in sorted(steady + uneven + gone + once, key=lambda each: each[0]):
-        if at > clock:  # What is new makes time pass and nothing else.
+        if at > clock:  # New data makes time pass and nothing else.
             counter.feed(make(1 << 20, at - clock))
         if record["kind"][0] != KIND_TRIM:
             record["kind"], record["age"] = KIND_OVERWRITE, _core.AGE_OLD

@@ -53,7 +53,7 @@ def write_logs(fs: FakeFilesystem, pages: int = 120_000) -> None:
 
 @pytest.fixture
 def table_alone(tmp_path: Path) -> list[str]:
-    """What makes the life table serve from the start."""
+    """A configuration with which the life table serves from the start."""
     path = tmp_path / "table.toml"
     path.write_text('[daemon]\ncandidates = ["life-table"]\n')
     return ["--config", str(path)]

@@ -94,7 +94,7 @@ def test_what_the_filesystem_says_is_told(served: FakeFilesystem) -> None:
     assert told["streamfs_saved_nand_bytes", saved] == 16
     off = labelled(streams="off")
     assert told["streamfs_shadow_nand_written_bytes_total", off] == 30
-    # What is not told is left out, not 0.
+    # A value that the filesystem does not tell is left out, not 0.
     names = {name for name, _ in told}
     assert "streamfs_device_nand_written_bytes_total" not in names
     assert "streamfs_vstream_lifetime_bytes" not in names
@@ -197,7 +197,7 @@ PIECES = (
 
 
 def bad_request(rng: random.Random) -> bytes:
-    """What is almost a request, or pieces of one, or noise."""
+    """Almost a request, or pieces of one, or noise."""
     kind = rng.randrange(3)
     if kind == 0:
         return rng.randbytes(rng.randrange(1, 400))

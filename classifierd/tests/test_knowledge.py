@@ -1,4 +1,4 @@
-"""What the daemon knows of one filesystem, without sockets."""
+"""The daemon's knowledge of one filesystem, without sockets."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_who_serves_is_remembered(tmp_path: Path) -> None:
 
 
 def test_a_restart_moves_nothing_to_another_class(tmp_path: Path) -> None:
-    """Whose lifetime lies near an edge stays where its data is."""
+    """A cell whose lifetime lies near an edge stays where its data is."""
     raw, vstreams = logs_and_files(12 * LIVE, 1, LIVE)
     known = knowledge(tmp_path)
     known.know(vstreams)

@@ -18,7 +18,7 @@ NEW_SINGLE = _core.shape_of(1, 0, 0)
 
 
 def pages_with_lives(lives: npt.NDArray[np.int64], vstream: int = 0) -> Records:
-    """One page a write, trimmed once that many more pages were written; never if beyond the end."""
+    """Writes of one page, each trimmed once that many more were written, unless past the end."""
     born = np.arange(len(lives))
     dead = born + lives
     seen = dead < len(lives)

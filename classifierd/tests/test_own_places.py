@@ -1,4 +1,4 @@
-"""What streamfs would send of another file system's requests: where, and when it is trimmed."""
+"""streamfs's requests in place of another file system's: where, and when they are trimmed."""
 
 from __future__ import annotations
 

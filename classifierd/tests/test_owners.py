@@ -1,4 +1,4 @@
-"""Whose pages are written: contexts of files as streamfs would know them, and where they lie."""
+"""The owners of written pages: contexts of files as streamfs would know them, and places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes out is what is meant."""
+"""The published model places as the daemon means it to."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_a_reader_too_slow_counts_what_it_lost(small: Ring) -> None:
     small.produce(numbered(100, 1000))
     got = from_bytes(reader.read(10_000))
     assert len(got) + reader.lost == 1000
-    # One slot may be half written at any time, so one less than the capacity is safe.
+    # A slot may be half written at any time, so one less than the capacity is safe.
     assert (got == numbered(1100 - 255, 255)).all()
     small.close()
 

@@ -1,4 +1,4 @@
-"""What streams save: sampled against whole devices, kept, told."""
+"""The saving by streams: sampled against whole devices, kept, told."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def test_what_an_earlier_run_dated_in_the_future_holds_up_nothing(tmp_path: Path
 def test_moments_of_one_date_do_not_bring_later_ones_closer(tmp_path: Path) -> None:
     again = kept(tmp_path, 0, 60_000, 120_000)
     for moment in again.moments[1:]:
-        moment[0] = NOVEMBER + 60_000  # what a clock that was set back leaves
+        moment[0] = NOVEMBER + 60_000  # as a clock that was set back leaves them
     again.save(tmp_path, UUID)
     later = Savings(LIVE, Device(LIVE, 4), 0, NOVEMBER)
     assert later.load(tmp_path, UUID)

@@ -60,7 +60,7 @@ class Transfer final : public uring::Request {
   const int fd_;
   const bool is_write_;
   const uint8_t stream_;
-  Bytes data_;  // what is left; of a write, only read
+  Bytes data_;  // the rest of the buffer; a write only reads it
   uint64_t offset_;
   IoDone done_;
 };

@@ -46,7 +46,7 @@ class Epochs {
   // flush is durable.
   Result<void> flush_through(uint64_t epoch, TxId through = {});
   // Flushes and commits the inode's data up to `epoch`. If `data_only`, commits only data that
-  // could not be read back otherwise. One flush does both if a conditional record can hold the
+  // could not be read back otherwise. A single flush does both if a conditional record can hold the
   // commit. Returns the last record that the caller has to make durable. Errors: EIO, a cached
   // write of the inode failed; those of the flush and of commit().
   Result<TxId> flush_and_commit(InodeId id, uint64_t epoch, bool data_only);

@@ -45,7 +45,7 @@ class MetaGrowth {
   bool make_room(uint64_t before);
 
   MetaRoom room() const;
-  uint64_t growable_files() const;  // that fit into the bytes META may still get
+  uint64_t growable_files() const;  // files that fit into the bytes META may still get
 
  private:
   static constexpr uint64_t kFirstRetryMs = 1000, kLastRetryMs = 60'000;  // after a failure

@@ -55,9 +55,9 @@ class Context {
   CommCache comms;
   const Settings settings;
   FullDisk full_disk;
-  // Whether the kernel obeys ACLs. Set at INIT, before any other request.
+  // Whether the kernel obeys ACLs. INIT sets it, before any other request.
   std::atomic<bool> acls{true};
-  // Whether there is a write-back cache: then writes change times in the kernel. Set at INIT.
+  // Whether there is a write-back cache: then writes change times in the kernel. INIT sets it.
   std::atomic<bool> kernel_keeps_times{true};
   // Makes the kernel write a file's dirty pages back and waits for that. Requires: Wait::kKernel.
   std::function<void(InodeId)> push_dirty = [](InodeId) {};

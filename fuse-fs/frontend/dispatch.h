@@ -37,7 +37,7 @@ class Dispatcher {
  public:
   Dispatcher() : pushers_("fs-pusher", 16), device_("fs-device", 32), kernel_("fs-kernel", 16) {}
 
-  // Set at INIT, before any other request.
+  // INIT sets it, before any other request.
   void set_over_io_uring(bool on) { over_io_uring_.store(on, std::memory_order_relaxed); }
   bool over_io_uring() const { return over_io_uring_.load(std::memory_order_relaxed); }
 

@@ -62,7 +62,7 @@ class FullDisk {
   bool is_beyond_loss(InodeId id, uint64_t offset) const;
   // Returns whether a loss is still to be reported to a write(2).
   bool is_losing(InodeId id) const;
-  // Called when a write(2) asks. Returns true if it gets ENOSPC.
+  // Takes note of a write(2) that asks for space. Returns true if it gets ENOSPC.
   bool ask(InodeId id);
   // Ends a loss: a program changed the size, or the kernel does not know the inode any more.
   void forget(InodeId id);

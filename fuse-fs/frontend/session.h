@@ -33,7 +33,7 @@ Result<void> check_mountpoint(const std::string& mountpoint, bool nonempty);
 class Session {
  public:
   struct Options {
-    std::string source;                      // what `mount` shows as the device
+    std::string source;                      // the device as `mount` shows it
     std::string mountpoint;                  // absolute
     std::vector<std::string> mount_options;  // fstab's generic ones: "ro", "nodev", …
     bool nonempty = false;                   // mount over content or another mount

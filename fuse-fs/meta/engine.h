@@ -75,7 +75,7 @@ struct CreateRequest {
   Caller caller;
   uint64_t rdev = 0;
   std::string_view symlink_target;
-  VStreamId vstream;  // what placement chose
+  VStreamId vstream;  // chosen by placement
   bool vstream_hinted = false;
   uint8_t vstream_generation = 0;
 };
@@ -154,7 +154,7 @@ struct WriteResult {
   WriteTimes times = WriteTimes::kNow;
 };
 
-// Used by the operations; defined in engine_impl.h.
+// The operations use these; engine_impl.h defines them.
 class Change;
 struct Locked;
 
@@ -163,7 +163,7 @@ class Engine {
   using Referenced = std::function<void(size_t place, const Attributes& attributes)>;
   struct Options {
     bool read_only = false;
-    bool start_background = true;  // checkpointer; tests drive it by hand
+    bool start_background = true;  // checkpointer; tests call its steps themselves
     // Limit for cached inodes, extents and directory indexes. The memory that operations and
     // pending commits need is not limited by it.
     uint64_t cache_bytes = 256ULL << 20;
@@ -237,7 +237,7 @@ class Engine {
   Result<void> set_xattr(InodeId id, std::string_view name, std::string_view value, int flags);
   Result<std::vector<std::string>> list_xattr(InodeId id);
   Result<void> remove_xattr(InodeId id, std::string_view name);
-  // Removes security.capability, if the inode has it. Called before the file's data changes.
+  // Removes security.capability, if the inode has it. Call it before the file's data changes.
   Result<void> drop_capability(InodeId id);
   // ---- Scrubbing
   // Returns about `most` ids in use that are larger than `after`, ascending. Empty: there are none.

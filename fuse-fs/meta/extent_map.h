@@ -129,7 +129,7 @@ class ExtentMap {
   void done(Plan plan);
   Result<void> restore(const InodeImage& image);
 
-  // Returns all runs of the overlay. Called for a file that dies before its commit.
+  // Returns all runs of the overlay, for a file that dies before its commit.
   std::vector<Dropped> overlay() const;
 
  private:

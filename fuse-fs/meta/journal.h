@@ -75,7 +75,7 @@ class Transaction {
     explicit Patch(uint32_t number) : cell(number) {}
     uint32_t cell;
     uint32_t mask = 0;
-    InodeWords values;  // those of the mask
+    InodeWords values;  // of the mask's words
   };
   struct Mask {
     uint64_t offset, bits, value;
@@ -113,7 +113,7 @@ using RecordSink = std::function<void(TxId, ConstBytes record, std::span<const C
 
 struct Recovery {
   uint64_t records_found = 0;      // whole records above the watermark
-  uint64_t records_replayed = 0;   // those that were committed
+  uint64_t records_replayed = 0;   // the committed ones
   uint64_t records_completed = 0;  // replayed records that a copy of META lacked
   uint64_t last_sequence = 0;
 };

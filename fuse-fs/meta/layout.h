@@ -14,7 +14,7 @@
 namespace streamfs::meta {
 
 inline constexpr uint32_t kFormatVersion = 2;     // of a new filesystem
-inline constexpr uint32_t kOldestVersion = 1;     // that this program reads and writes
+inline constexpr uint32_t kOldestVersion = 1;     // the oldest that this program reads and writes
 inline constexpr uint32_t kUnwrittenVersion = 2;  // the first with unwritten extents and kExtending
 constexpr bool known_version(uint32_t version) {
   return version >= kOldestVersion && version <= kFormatVersion;
@@ -121,7 +121,7 @@ enum class UnitKind : uint8_t {
 
 // First line of every heap unit but kInodes.
 struct UnitHeader {
-  uint64_t owner;     // InodeId + kind in the top byte; 0 = not in use. Stored last.
+  uint64_t owner;     // InodeId + kind in the top byte; 0 = not in use. It is stored last.
   uint64_t next;      // offset of the next unit of this chain, 0 = last
   uint64_t length;    // blobs: payload bytes in this unit
   uint32_t checksum;  // blobs: CRC32C of the payload
@@ -177,7 +177,7 @@ struct InodeImage {
 static_assert(sizeof(InodeImage) == kCellSize);
 static_assert(std::has_unique_object_representations_v<InodeImage>);
 inline constexpr uint32_t kInodeWords = kCellSize / kWordSize;
-inline constexpr uint32_t kInodeBodyWords = 16;   // what create writes
+inline constexpr uint32_t kInodeBodyWords = 16;   // the words that create writes
 inline constexpr uint32_t kInlineXattrWord = 24;  // of regular files: after the extents
 inline constexpr uint32_t kInlineExtents = 2;
 inline constexpr uint32_t kInlineSymlinkMax = 128;
@@ -189,7 +189,7 @@ inline constexpr int64_t kTimeBias = int64_t{1} << 31;
 // A directory slot. A name of up to 48 bytes takes one; a longer name continues in the slots that
 // follow in the same unit. A slot never moves: readdir cookies are made from its number.
 struct DirSlot {
-  uint64_t inode;  // InodeId | type << 56 | kContinuation; 0 = free. Stored last.
+  uint64_t inode;  // InodeId | type << 56 | kContinuation; 0 = free. It is stored last.
   uint32_t name_hash;
   uint16_t name_length;
   uint16_t checksum;  // low 16 bits of CRC32C over the entry's slots, inode word included, this 0

@@ -116,7 +116,8 @@ Result<Discovery> discover(Controller& controller) {
 
 namespace {
 
-// Of a namespace whose Streams are enabled.
+// Returns the number of streams that the namespace may use, at most `wanted`. Requires: its Streams
+// are enabled.
 Result<uint16_t> allocate_up_to(Controller& controller, uint16_t wanted) {
   SFS_ASSIGN(const StreamsParameters parameters, streams_parameters(controller));
   if (parameters.nsa > 0) return std::min(parameters.nsa, wanted);

@@ -17,7 +17,7 @@
 namespace streamfs::nvme {
 namespace {
 
-constexpr size_t kLogStepBytes = 4096;  // what every controller transfers in one command
+constexpr size_t kLogStepBytes = 4096;  // every controller transfers so many in one command
 constexpr size_t kMostLogBytes = 1024 * 1024;
 constexpr size_t kMostStreams = 65535;
 

@@ -60,7 +60,7 @@ SeenNamespace described(nvme_ns_t space) {
   return seen;
 }
 
-// Of a namespace "nvme0n1" that has several, the path through nvme3 is "nvme0c3n1".
+// The path through nvme3 to a namespace "nvme0n1" that has several paths is "nvme0c3n1".
 std::string namespace_of(const std::string& path_name) {
   const size_t at = path_name.find('c');
   return at == std::string::npos
@@ -99,7 +99,7 @@ void add_paths(Subsystem& into, nvme_ctrl_t controller) {
   }
 }
 
-// What the subsystem's controllers are, by the first that answers.
+// Learns the subsystem's features from the first controller that answers.
 void ask_controller(nvme_ctrl_t controller, Subsystem& into) {
   if (into.has_fdp) return;
   nvme_id_ctrl identity{};

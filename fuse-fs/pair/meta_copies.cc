@@ -27,7 +27,7 @@
 namespace streamfs::pair {
 namespace {
 
-// What lies in one of the two places.
+// The content of one of the two places.
 struct Side {
   std::string path;
   std::unique_ptr<pmem::Region> region;   // nothing: missing, or an empty file
@@ -54,7 +54,7 @@ bool any_superblock_has(const pmem::Region& region, uint64_t field, const void* 
   });
 }
 
-// Of a side that has one.
+// Requires: the side has a superblock.
 const meta::Superblock& super_of(const Side& side) {
   if (!side.super) assertion_failed("a copy with a superblock", __FILE__, __LINE__);
   return *side.super;

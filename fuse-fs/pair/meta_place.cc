@@ -47,7 +47,7 @@ Result<MetaPlace> MetaPlace::open(const std::string& path, const Wish& wish) {
   if (wish.force) return place;
   const Result<void> empty = check_empty(place.region(), path);
   if (empty) return place;
-  place.keep();  // what is there is somebody's, and came while the lock was waited for if it is new
+  place.keep();  // the content is somebody's; if it is new, it came during the wait for the lock
   return empty.error();
 }
 

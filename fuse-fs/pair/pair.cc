@@ -123,7 +123,7 @@ Result<meta::Superblock> restore(const Search& search, OpenPair& pair, std::stri
     label.geometry.attachments = search.attached->count;
     label.geometry.mirror_token = search.attached->mirror_token;
   }
-  // What comes back is not in step with a copy that turns up again, and counts for more.
+  // The rebuilt META is not in step with a copy that turns up again, and counts for more.
   if ((label.geometry.features & meta::kFeatureMirror) != 0) {
     ++label.geometry.attachments;
     label.geometry.mirror_token = draw_token(label.geometry.mirror_token);
@@ -173,13 +173,13 @@ Result<void> open_in_memory(const Search& search, OpenPair& pair) {
   return {};
 }
 
-// What is left of META where its superblock is gone: it is rebuilt, or it is said why not.
+// Rebuilds a META whose superblock is gone, or returns why it may not be rebuilt.
 Result<meta::Superblock> replace_lost(const Search& search, OpenPair& pair, const Error& failure) {
   const ConstBytes start(pair.region->at(0), std::min<uint64_t>(pair.region->size(), kBlockSize));
   if (magic_of(start) == wire::kDataMagic) {
     return wrong_medium(search.meta_path + " is a data device, named as META: " + kHowToName);
   }
-  // Of another version: it is somebody's, whatever it is on and whoever asked.
+  // A META of another version is somebody's and stays, on any medium and under any option.
   if (failure.code == EMEDIUMTYPE)
     return wrong_medium(fmt::format("{}: {}", search.meta_path, failure.context));
   const bool is_volatile = pair.region->meta_class() == pmem::MetaClass::kVolatile;
@@ -215,9 +215,9 @@ Result<meta::Superblock> find_superblock(const Search& search, OpenPair& pair) {
   return *super;
 }
 
-// What the kernel had not written back when the machine went down, no ring tells of: only a copy
-// whose stores reach its medium in order is what it was. The log on DATA is. Who only reads has
-// META mapped privately, and rebuilds it in memory.
+// After a power cut no ring tells which pages the kernel had not written back: only a copy whose
+// stores reach its medium in order is as it was, and the log on DATA is such a copy. A read-only
+// mount has META mapped privately, and rebuilds it in memory.
 Result<void> rebuild_after_power_cut(const Search& search, OpenPair& pair) {
   if (pair.in_order || !machine_went_down(pair.super)) return {};
   if (!search.has_log() || search.options.meta_as_it_is) {
@@ -268,7 +268,7 @@ Result<void> open_both(const Search& search, OpenPair& pair) {
   return {};
 }
 
-// One place was named; a second copy that is not may not be left behind unasked.
+// If a single place was named, a second copy must not be left behind unasked.
 Result<void> check_is_all(const Search& search, const meta::Superblock& super) {
   if ((super.features & meta::kFeatureMirror) == 0) return {};
   return wrong_medium(fmt::format(

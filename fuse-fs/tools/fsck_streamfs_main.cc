@@ -64,7 +64,7 @@ struct Wishes {
   bool repairs() const { return repair || automatic; }
 };
 
-// Set by SIGINT and SIGTERM. Repairs are not interrupted.
+// SIGINT and SIGTERM set it. Repairs are not interrupted.
 std::atomic<bool> cancelled{false};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 void declare(CLI::App& app, Wishes& wishes) {

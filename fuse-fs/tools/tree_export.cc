@@ -110,7 +110,7 @@ Result<void> Export::take(const std::vector<std::string>& names) {
     if (!next.ok()) return Error{next.error().code, so_far.append("/").append(name)};
     if (!so_far.empty() && written_.insert(so_far).second) {
       SFS_TRY(one({so_far, at}));
-      pending_.clear();  // what else lies in it was not asked for
+      pending_.clear();  // its other content was not asked for
     }
     so_far += (so_far.empty() ? "" : "/") + name;
     at = next->id;

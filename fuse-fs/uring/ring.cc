@@ -22,7 +22,7 @@
 namespace streamfs::uring {
 namespace {
 
-constexpr unsigned kAtOnce = 16;  // what is refused is sent again, then a millisecond apart
+constexpr unsigned kAtOnce = 16;  // refused requests are sent again, then a millisecond apart
 constexpr auto kRefusedLongest = std::chrono::seconds(2);  // each time may take the device's limit
 constexpr unsigned kAnswersAtOnce = 32;
 
@@ -51,7 +51,7 @@ std::string refusal(int error, const std::filesystem::path& proc) {
   return error == ENOSYS ? "no io_uring in this kernel, or a sandbox hides it" : "io_uring_setup";
 }
 
-// One thread's ring. What is more than it holds waits in memory.
+// The ring of one thread. Requests beyond its depth wait in memory.
 class ThreadRing {
  public:
   static Result<std::shared_ptr<ThreadRing>> open(unsigned depth, unsigned flags, int file) {
@@ -69,7 +69,7 @@ class ThreadRing {
   ThreadRing(const ThreadRing&) = delete;
   ThreadRing& operator=(const ThreadRing&) = delete;
 
-  // Whoever closes it knows that its thread does nothing with it.
+  // Requires: the ring's thread does nothing with it.
   void close() {
     if (!is_open_.exchange(false)) return;
     SFS_ASSERT(in_flight_ == 0 && waiting_.empty());
@@ -117,7 +117,7 @@ class ThreadRing {
     }
   }
 
-  // What could not be submitted now is by the next to enter.
+  // Requests that could not be submitted now are submitted by the next call to enter.
   static void entered(int result) {
     SFS_ASSERT(result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY);
   }
@@ -159,7 +159,8 @@ class ThreadRing {
   std::deque<std::unique_ptr<Request>> waiting_;
 };
 
-// Those of one Ring, by whoever outlives whom.
+// The thread rings of one Ring. They are shared, because a thread may outlive the Ring and vice
+// versa.
 struct ThreadRings {
   Mutex mutex;  // leaf
   std::vector<std::shared_ptr<ThreadRing>> all SFS_GUARDED_BY(mutex);

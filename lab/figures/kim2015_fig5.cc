@@ -28,7 +28,7 @@ namespace {
 constexpr std::array<double, 3> kUtilisations = {0.5, 0.7, 0.9};
 constexpr std::array<double, 3> kBursts = {0.01, 0.05, 0.2};  // of the spare
 constexpr std::array<double, 3> kIdleSeconds = {1, 10, 60};
-constexpr double kAnyCost = 1000;     // what the command may pay for a page given back
+constexpr double kAnyCost = 1000;     // the most that the command may pay for a page given back
 constexpr double kSmallSpare = 0.02;  // with twelve more blocks: 3 %
 
 // Three ways to power off: without the command, with the device's default work in idle time, and

@@ -30,7 +30,7 @@ double digamma(double x) {
 // The mean field of d choices. Q_i is the share of closed blocks with at least i valid pages, b is
 // the number of pages in a block, and m is the pages that a collection frees ÷ user pages per
 // closed block. Between two collections as many blocks fall below i valid pages (left) as join
-// those with at least i (right). One full block joins; the victim leaves if it held i or more, with
+// those with at least i (right). A full block joins; the victim leaves if it held i or more, with
 // the probability Q_i^d:
 //   i m (Q_i − Q_{i+1}) = 1 − Q_i^d,  Q_{b+1} = 0.
 // Returns ΣQ_i, the valid pages of the average block, and ΣQ_i^d, those of the average victim.

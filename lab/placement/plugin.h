@@ -59,8 +59,9 @@ struct streamfs_placement { /* NOLINT(readability-identifier-naming) */
   void* (*create)(const struct streamfs_placement_facts* facts);
   void (*destroy)(void* policy);
 
-  /* Called after create. Answers of for_write are below host_classes, all answers below classes;
-   * 1 <= host_classes <= classes <= 128. With --host-only only for_write and trimmed are called. */
+  /* The replay calls it after create. Answers of for_write are below host_classes, all answers
+   * below classes; 1 <= host_classes <= classes <= 128. With --host-only only for_write and trimmed
+   * are called. */
   uint16_t (*host_classes)(const void* policy);
   uint16_t (*classes)(const void* policy);
 

@@ -40,7 +40,7 @@ struct PageWrite {
   uint32_t request_first, request_pages;  // the request it came in, in pages of the host's device
   uint32_t context;
   uint32_t address = 0;  // where the host has the page, in pages, modulo 2^32
-  bool prefill = false;  // what the device held before the stream began
+  bool prefill = false;  // the device's content before the stream began
 
   // The pages before and after this one in its request. Neighbours in the request are neighbours
   // in address, not necessarily in number.
@@ -51,8 +51,10 @@ struct PageWrite {
 class PlacementPolicy {
  public:
   virtual ~PlacementPolicy() = default;
-  virtual uint16_t classes() const = 0;                        // answers are below this
-  virtual uint16_t host_classes() const { return classes(); }  // those of for_write are below this
+  virtual uint16_t classes() const = 0;  // answers are below this
+  virtual uint16_t host_classes() const {
+    return classes();
+  }  // answers of for_write are below this
   virtual ssd::FrontierId for_write(const PageWrite& write, uint64_t clock) = 0;
   virtual ssd::FrontierId for_copy(ssd::Lpn page, ssd::FrontierId source, uint64_t clock) = 0;
   // A block of this class, opened at this time, is about to be collected.
@@ -61,10 +63,10 @@ class PlacementPolicy {
   // The policy will soon be asked about this page: memory is what a large replay waits for.
   virtual void prefetch(ssd::Lpn /*page*/) const {}
   virtual void trimmed(ssd::Lpn /*page*/, uint64_t /*clock*/) {}
-  // Called before the first write. Returns an observer of the device's flash, which lives as long
-  // as the policy; null if it needs none.
+  // Returns an observer of the device's flash, which lives as long as the policy; null if it needs
+  // none. The replay calls it before the first write.
   virtual ssd::FlashWatcher* watch(const ssd::Geometry& /*geometry*/) { return nullptr; }
-  // Returns the policy's own error, if any. Called when a replay ends.
+  // Returns the policy's own error, if any. The replay calls it at its end.
   virtual Result<void> status() const { return {}; }
 };
 

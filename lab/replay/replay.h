@@ -35,7 +35,8 @@ struct ReplayOptions {
   double load = 0.5;              // of the paced host (ssd/latency.h)
   double warmup = 0;  // share, below 1, of the writes after the prefill that are not counted
   Progress progress;
-  // Called after each batch with the counts since the start, including the prefill and the warm-up.
+  // The replay calls it after each batch with the counts since the start, prefill and warm-up
+  // included.
   std::function<void(const ssd::Counters&)> sample;
 };
 

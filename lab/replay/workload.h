@@ -22,7 +22,8 @@
 
 namespace streamfs::lab {
 
-// Called after each batch with the host pages written so far in this pass and in all (0: unknown).
+// A replay calls it after each batch with the host pages written so far in this pass and in all (0:
+// unknown).
 using Progress = std::function<void(uint64_t writes, uint64_t of)>;
 
 class Workload {

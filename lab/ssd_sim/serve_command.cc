@@ -168,7 +168,8 @@ void op_flush(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
 
 void op_statfs(fuse_req_t req, fuse_ino_t) {
   struct statvfs st{};
-  st.f_bsize = served(req).map_unit_bytes();  // what the loop device calls its discard granularity
+  st.f_bsize =
+      served(req).map_unit_bytes();  // the loop device takes this for its discard granularity
   st.f_frsize = ssd::kPageBytes;
   st.f_blocks = served(req).size() / ssd::kPageBytes;
   st.f_namemax = 255;

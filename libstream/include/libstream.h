@@ -54,7 +54,7 @@ struct stream_vstream {
   char name[STREAM_NAME_MAX + 1];
 };
 
-/* What the filesystem knows of one file. */
+/* The filesystem's knowledge of one file. */
 struct stream_info {
   uint32_t vstream; /* 0 = none */
   uint32_t pstream; /* where a plain new write would go on the device now */
@@ -65,7 +65,7 @@ struct stream_info {
   char name[STREAM_NAME_MAX + 1]; /* "" for a vStream without a name */
 };
 
-/* What the device under a mount makes of labels. */
+/* How the device under a mount honours labels. */
 struct stream_device {
   uint32_t pstreams;     /* how many streams it keeps apart; 1: none, labels are only measured */
   uint32_t takes_labels; /* 0: the mount ignores them (placement=learned or off) */
@@ -114,13 +114,13 @@ int stream_clear_directory(const char* path);
 int stream_query_fd(int fd, struct stream_info* out);
 int stream_query_path(const char* path, struct stream_info* out);
 
-/* What is known of a vStream on the mount of a file or directory, whatever that file has;
+/* Describes a vStream on the mount of a file or directory, whatever label that file has;
  * `out->life` is not filled in. -ENOENT: the mount has no such vStream. */
 int stream_measure_fd(int fd, const struct stream_vstream* stream, struct stream_info* out);
 int stream_measure_path(const char* path, const struct stream_vstream* stream,
                         struct stream_info* out);
 
-/* What the device under the mount of a file or directory honours. */
+/* Describes how the device under the mount of a file or directory honours labels. */
 int stream_device_fd(int fd, struct stream_device* out);
 int stream_device_path(const char* path, struct stream_device* out);
 

@@ -117,7 +117,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Info:
-    """What a mount knows of a file's vStream; ``lifetime_bytes`` 0: not measured yet."""
+    """A mount's knowledge of a file's vStream; ``lifetime_bytes`` 0: not measured yet."""
 
     vstream: int
     pstream: int
@@ -128,7 +128,7 @@ class Info:
 
 @dataclass(frozen=True)
 class Device:
-    """What the device under a mount makes of labels."""
+    """How the device under a mount honours labels."""
 
     pstreams: int
     takes_labels: bool
@@ -220,7 +220,7 @@ class VStream:
         return Outcome(int(_library.stream_tag_tree(*arguments))), labelled.value
 
     def measure(self, file: File) -> Info | None:
-        """What the mount of a file knows of this vStream; None: no streamfs; ENOENT: no such."""
+        """Describe this vStream on the mount of a file; None: no streamfs; ENOENT: no such."""
         raw = _Info()
         return _info(_call("measure", file, ctypes.byref(self._raw), ctypes.byref(raw)), raw)
 
@@ -241,13 +241,13 @@ def clear_directory(path: str | os.PathLike[str]) -> Outcome:
 
 
 def query(file: File) -> Info | None:
-    """What a file has; None where it is not on a streamfs mount. OSError: it could not be asked."""
+    """Describe a file's vStream; None off a streamfs mount. OSError: it could not be asked."""
     raw = _Info()
     return _info(_call("query", file, ctypes.byref(raw)), raw)
 
 
 def device(file: File) -> Device | None:
-    """What the device under a file honours; None where it is not on a streamfs mount."""
+    """Describe the device under a file; None off a streamfs mount."""
     raw = _Device()
     code = _call("device", file, ctypes.byref(raw))
     _raise_for(code)

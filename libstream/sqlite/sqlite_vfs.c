@@ -9,7 +9,7 @@
  * it is unlinked at once and its name says nothing. "-shm" files come without a kind and are known
  * by their name.
  *
- * What holds: results and errors are the default VFS's; a label that fails is forgotten; the main
+ * Promises: results and errors are the default VFS's; a label that fails is forgotten; the main
  * database is left alone. Any thread: the kind is thread-local. It stays loaded till the process
  * ends. Crash: SQLite's files are as ever. */
 #include <fcntl.h>

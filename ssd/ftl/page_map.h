@@ -119,8 +119,8 @@ class PageMap {
     uint64_t opened_at = 0;
     uint64_t uncommitted_since = UINT64_MAX;  // sequence of the first page in the buffer
     // The pages that must be committed before this block is erased, because they made its pages
-    // dead: those up to this sequence on these frontiers (bit: frontier % 64). Used only without
-    // power-loss protection.
+    // dead: those up to this sequence on these frontiers (bit: frontier % 64). Without power-loss
+    // protection only.
     uint64_t superseded_sequence = 0;
     uint64_t superseded_by = 0;
 

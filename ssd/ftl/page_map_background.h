@@ -1,4 +1,4 @@
-// PageMap: work while the host is idle. Included by page_map.h.
+// PageMap: work while the host is idle. page_map.h includes this.
 #pragma once
 
 #include "ssd/ftl/page_map.h"

@@ -1,4 +1,4 @@
-// PageMap: blocks that NAND can no longer program or erase. Included by page_map.h.
+// PageMap: blocks that NAND fails to program or erase. page_map.h includes this.
 #pragma once
 
 #include "ssd/ftl/page_map.h"

@@ -1,4 +1,4 @@
-// PageMap: garbage collection and erasing. Included by page_map.h.
+// PageMap: garbage collection and erasing. page_map.h includes this.
 #pragma once
 
 #include "ssd/ftl/page_map.h"

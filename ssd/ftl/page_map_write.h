@@ -1,4 +1,4 @@
-// PageMap: host writes, trims, flushes, open blocks. Included by page_map.h.
+// PageMap: host writes, trims, flushes, open blocks. page_map.h includes this.
 #pragma once
 
 #include "ssd/ftl/page_map.h"

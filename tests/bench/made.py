@@ -9,7 +9,7 @@ REPLAYS = Replays(nosep_waf=2.0, sepgc_waf=1.5, oracle_waf=1.0)
 
 
 def outcome(way: str, nand_gib: float, *, spare: float = 0.07, seconds: float = 10) -> Outcome:
-    """One whose programs asked for a GiB, which the device was sent as it is."""
+    """An outcome whose programs asked for a GiB, which the device was sent unchanged."""
     nand = int(nand_gib * GIB)
     counters = Counters(
         written_bytes=GIB,

@@ -31,7 +31,7 @@ from tests.bench.made import GIB, REPLAYS, outcome
 
 
 def cell(name: str, *, plp: bool = True, **nand_gib: float) -> Cell:
-    """One seed in these ways."""
+    """A cell with one seed, run in these ways."""
     runs = {way: [Run(1, outcome(way, value))] for way, value in nand_gib.items()}
     return Cell(ROWS[name], plp, runs, {1: REPLAYS})
 

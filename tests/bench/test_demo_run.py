@@ -51,7 +51,7 @@ class World:
         self.peak = self.written = 0
 
     def counters(self) -> Counters:
-        """What a device of PHYSICAL bytes says."""
+        """The counters of a device of PHYSICAL bytes."""
         return Counters(self.written, self.written, 0, 0, max(self.peak, 1), PHYSICAL, 1, 2, 3)
 
 

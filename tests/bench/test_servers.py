@@ -45,7 +45,7 @@ class Gateway(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection to it."""
+    """A connection to the gateway."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = 1 << 16  # head and body in one packet

@@ -1,4 +1,4 @@
-"""What benches print: figures against targets, and JSON of one form."""
+"""The benches' output: figures against targets, and JSON of one form."""
 
 import json
 import subprocess
@@ -30,7 +30,7 @@ def test_a_missed_target_is_shown_as_missed() -> None:
 
 def test_json_has_the_promised_keys() -> None:
     told = json.loads(json.dumps(to_json("bench", [row("slow", 3, "ns", Target(2))])))
-    assert set(told) == {"schema", "bench", "commit", "machine", "rows"}
+    assert set(told) == {"schema", "bench", "commit", "machine", "date", "command", "rows"}
     assert told["schema"] == 1
     assert told["rows"] == [
         {"name": "slow", "value": 3, "unit": "ns", "target": "≤ 2", "met": False}

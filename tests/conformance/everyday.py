@@ -1,4 +1,4 @@
-"""What people do on a filesystem all day, on a mount of its own.
+"""Everyday work on a filesystem, on a mount of its own.
 
 usage: python -m tests.conformance.everyday [NAME...]
 

@@ -25,7 +25,7 @@ RUN_SECONDS = 600
 READ_ONLY = "erofs"
 # The kernel tells no LINK_MAX of a FUSE filesystem. (XFS is left out too: its limit is too high.)
 NOT_TOLD = {"link::link_count_max"}
-# What mount(8) does for a remount once the helper is installed in /sbin.
+# A mount(8) that remounts as it does once the helper is installed in /sbin.
 MOUNT = """#!/bin/sh
 case "$1 $2" in
 "-o remount,"*) exec "{helper}" none "$3" -o "$2,suid,dev" ;;

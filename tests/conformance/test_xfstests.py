@@ -1,4 +1,4 @@
-"""What comes of a run of xfstests is compared with what is expected of it, both ways."""
+"""The results of a run of xfstests are compared with the expected ones, both ways."""
 
 import tomllib
 from pathlib import Path

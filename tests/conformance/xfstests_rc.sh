@@ -1,5 +1,5 @@
-# What xfstests' common/rc does for filesystems with programs of their own, for streamfs. Sourced
-# after it, so that these take the place of functions that do nothing for FSTYP=fuse.
+# For streamfs, the functions by which xfstests' common/rc handles filesystems with programs of their
+# own. Source it after common/rc, whose functions do nothing for FSTYP=fuse.
 # STREAMFS_META_<name of a loop device>: its META; STREAMFS_FILE_<name>: the file beneath it.
 # shellcheck shell=bash
 

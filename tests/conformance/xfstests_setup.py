@@ -95,7 +95,7 @@ class Place(NamedTuple):
 
     @property
     def report(self) -> Path:
-        """What xfstests writes down of each test."""
+        """The file in which xfstests writes each test's result."""
         return self.folder / "results/result.xml"
 
 

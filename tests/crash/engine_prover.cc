@@ -116,7 +116,7 @@ void finish(Engine& engine, std::string& problems) {
   engine.journal().checkpoint();
 }
 
-// What a mount finds.
+// Mounts the words as a new process would.
 Recovered mount(pmem::Region& region) {
   TickingClock clock(1'000'000);
   Recovered found;

@@ -54,7 +54,7 @@ class EngineProver {
 
   enum class Kept : uint8_t { kOnce, kTwice };
   explicit EngineProver(Kept kept = Kept::kOnce);  // a fresh filesystem
-  // One that was recorded: words() of another prover.
+  // A recorded filesystem: words() of another prover.
   explicit EngineProver(const std::vector<uint64_t>& words, Kept kept = Kept::kOnce);
   ~EngineProver();
 
@@ -72,7 +72,7 @@ class EngineProver {
   struct Outcome {
     uint64_t images = 0;             // distinct ones
     uint64_t in_recovery = 0;        // of cuts in the recovery of some of them
-    std::vector<std::string> wrong;  // what was expected and what was found
+    std::vector<std::string> wrong;  // sentences: expected this, found that
   };
   // After any cut the tree is that before or after the step under way, and check() finds nothing.
   Outcome prove(const std::vector<Step>& steps, const Options& options);
@@ -88,7 +88,7 @@ class EngineProver {
   };
   void open();
   Recovered recover(std::vector<uint64_t>& words) const;
-  // What of these words is wrong; `tree` is what was recovered.
+  // Returns the mistakes in these words, "" if there are none. Stores the recovered tree in `tree`.
   std::string judge(std::vector<uint64_t>& words, const Allowed& allowed, std::string& tree) const;
   // Cuts the recovery of these words everywhere: the next recovery ends as one without a cut does.
   void prove_recovery(const pmem::CrashImage& image, const Allowed& allowed,

@@ -65,7 +65,7 @@ class JournalCrash : public testing::Test {
     ASSERT_TRUE(journal_->commit(tx).ok());
   }
 
-  // What counts: used objects' words, first words of free ones, and the bitmaps.
+  // The words that count: all of used objects, the first of free ones, and the bitmaps.
   using State = std::vector<uint64_t>;
   State state_of(const pmem::Region& region) const {
     State state;
@@ -105,7 +105,7 @@ class JournalCrash : public testing::Test {
   bool recovers_to_one_of(const pmem::CrashImage& image, const std::vector<State>& states) {
     pmem::RecordingRegion after(image.words);
     if (!same(recover(after), image, states)) return false;
-    // And the same if the power goes again while recovering.
+    // The same holds if the power goes again while recovering.
     bool ok = true;
     pmem::ExploreOptions few;
     few.exhaustive_up_to = 4;

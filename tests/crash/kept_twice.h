@@ -16,7 +16,7 @@
 
 namespace streamfs::meta {
 
-// One of them. Its sync fails while `*fails`, where that is given.
+// A copy of META. Its sync fails while `*fails`, if that is given.
 class Side final : public pmem::Region {
  public:
   Side(pmem::Region& both, size_t which, const bool* fails = nullptr)

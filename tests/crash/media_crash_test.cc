@@ -1,7 +1,6 @@
-// What is made durable outside the journal: superblocks, a new filesystem, a restored one,
-// snapshots in the log, cleared heap units, block checksums. Each is cut at every point, and is
-// then either not there or whole; tests/crash/mutation.py deletes the flushes and fences that make
-// it so.
+// Durable changes outside the journal: superblocks, a new filesystem, a restored one, snapshots in
+// the log, cleared heap units, block checksums. Each is cut at every point, and is then either not
+// there or whole; tests/crash/mutation.py deletes the flushes and fences that make it so.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -235,7 +234,7 @@ class CutDevice final : public LogDevice {
   }
   void cut_in_flush(uint64_t number) { flushes_left_ = number; }
   bool is_off() const { return off_; }
-  // What was not flushed is gone; on again.
+  // Drops all unflushed writes and switches the device on again.
   void cut_power() {
     unflushed_.clear();
     off_ = false;
@@ -400,7 +399,7 @@ TEST_F(MediaCrashLog, RestoreIsWholeOrNoFilesystemAtAll) {
   const std::vector<uint64_t> whole = target.words();
   expect_in_every_image(target, [&](pmem::Region& after, size_t marks) {
     if (!load_superblock(after, false).ok()) return marks == 0;
-    const uint64_t from = kSuperAreaSize;  // what is in it was just read
+    const uint64_t from = kSuperAreaSize;  // load_superblock() has read this area
     return after.load(kWatermarkOffset) == whole[kWatermarkOffset / kWordSize] &&
            std::memcmp(after.at(from), &whole[from / kWordSize], kMetaBytes - from) == 0;
   });

@@ -1,7 +1,7 @@
 // META kept twice: the power goes at any point, and each copy keeps its own choice of what was not
-// fenced. What the mount of both finds, and that of either alone, is the tree before or after the
-// operation under way, with everything that returned; and a mount of both leaves either able to go
-// on alone.
+// fenced. A mount of both finds the tree before or after the operation under way, with everything
+// that returned, and so does a mount of either alone; a mount of both leaves either able to go on
+// alone.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -122,7 +122,7 @@ class MirrorCrash : public testing::Test {
     e.journal().checkpoint();
   }
 
-  // What the words hold, seen by a mount of both and of either, before and after that of both.
+  // Checks the tree that the words hold, by mounts of either copy before and after one of both.
   void examine(std::vector<uint64_t>& words, const std::vector<std::string>& allowed,
                const std::string& where) {
     const auto expect = [&](const Found& found, const char* who) {
@@ -374,7 +374,7 @@ TEST_F(MirrorCrash, MakingACopy) {
       const Found mounted = find(found);
       EXPECT_EQ(mounted.tree + mounted.problems, tree) << image.description();
       ++finished;
-    } else {  // what it was before
+    } else {  // the copy is as it was at the start
       constexpr auto kFrom = static_cast<ptrdiff_t>(kSuperAreaSize / kWordSize);
       EXPECT_TRUE(
           std::equal(image.words.begin() + kFrom, image.words.end(), to.initial().begin() + kFrom))

@@ -29,8 +29,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "fuse-fs"
-# The object of a call is a region or a device. What else has a method of these names forwards to
-# such a call, or is how a device does it.
+# The object of a call is a region or a device. Other objects with a method of these names forward
+# to such a call, or implement it for a device.
 CALL = re.compile(r"\b((?:store_\.)?region_?|device_?|blocks_)\.(flush|fence)\(")
 ANY_CALL = re.compile(r"([\w)\]]+)(?:\.|->)(flush|fence)\(")
 # Among them a dump, a file of the host's: nothing here cuts its power.
@@ -93,7 +93,7 @@ class Site:
 
 
 def say(text: str) -> None:
-    """One line to standard output, at once."""
+    """Print a line to standard output, at once."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

@@ -1,6 +1,6 @@
 // Every sequence of one and of two operations from a list, cut everywhere (the bounded black-box
-// method of CrashMonkey and ACE, OSDI 2018); longer ones are drawn at random. Of a sequence only
-// the cuts in its last operation are tried: those before are another sequence's.
+// method of CrashMonkey and ACE, OSDI 2018); longer ones are drawn at random. A sequence is cut
+// only in its last operation: earlier cuts are another sequence's.
 //
 // The same list runs with META kept twice, where each copy keeps its own choice of what was not
 // fenced: all sequences of one operation, and a tenth as many of two as are drawn of a longer
@@ -147,7 +147,7 @@ Result<void> set_xattr(Engine& e, std::string_view path, const char* name, std::
   return e.set_xattr(id, name, value, 0);
 }
 
-// One that fits the inode, and one that needs a blob there.
+// Sets an ACL: with few entries it fits the inode, with many it needs a blob.
 Result<void> set_acl(Engine& e, std::string_view path, std::string_view name, uint32_t entries) {
   SFS_ASSIGN(const InodeId id, node(e, path));
   Acl list{7, 5, 4, 6, {}};
@@ -401,7 +401,7 @@ bool finish(const Child& child, Tally& sum, std::unordered_set<uint64_t>& states
   return told;
 }
 
-// What the processes did, and whether all of them lived.
+// The sum of the processes' work, and whether all of them lived.
 struct Done {
   Tally tally;
   bool lived = true;

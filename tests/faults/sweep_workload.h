@@ -27,7 +27,7 @@ class SweepWorkload {
   bool writes() { return recreate("again", 0); }
 
   struct Found {
-    uint64_t files = 0;  // that were promised
+    uint64_t files = 0;  // all promised files
     std::vector<std::string> lost;
   };
   // Compares every file of the mounted filesystem with what fsync() promised.

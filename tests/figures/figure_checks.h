@@ -1,4 +1,4 @@
-// What tests of figures share: a figure run small, its rows by label, the committed report.
+// The tests of figures share this: a figure run small, its rows by label, the committed report.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Of docs/REPRODUCTION.md.
+// Returns the lines of a section of docs/REPRODUCTION.md.
 inline std::vector<std::string> committed_section(const std::string& name) {
   std::ifstream file(std::string(STREAMFS_DOCS) + "/REPRODUCTION.md");
   std::vector<std::string> section;
@@ -37,7 +37,7 @@ inline std::vector<std::string> committed_section(const std::string& name) {
   return section;
 }
 
-// Of each row of a section's table what is not measured: label, paper's number, unit.
+// Returns the unmeasured cells of each row of a section's table: label, paper's number, unit.
 inline std::vector<std::string> structure_of(const std::vector<std::string>& section) {
   std::vector<std::string> structure;
   for (const std::string& line : section) {

@@ -39,8 +39,8 @@ INPUT_BYTES_MAX = 258  # tests/fuzz/input.h: kInputBytesMax
 # A run takes a millisecond. Memory is that of the images; no allocation comes near the bound unless
 # media decided its size. The time is the wall's: a run that the machine halted is made again.
 LIMITS = ["-rss_limit_mb=1024", "-malloc_limit_mb=16", "-timeout=60", "-report_slow_units=60"]
-# What costs a third is left out: stacks of allocations, which the command that reproduces a crash
-# prints, and stack use after return, which the unit tests look for.
+# Two checks that cost a third are left out: stacks of allocations, which the command that
+# reproduces a crash prints, and stack use after return, which the unit tests look for.
 SANITIZERS = {
     "ASAN_OPTIONS": "quarantine_size_mb=4:malloc_context_size=0:detect_leaks=1"
     ":detect_stack_use_after_return=0",
@@ -71,19 +71,19 @@ class Outcome:
 
 
 def say(text: str) -> None:
-    """One line to standard output, at once."""
+    """Print a line to standard output, at once."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def number(text: str) -> int:
-    """Of 50M and 500k as well."""
+    """Read a count; "50M" and "500k" are counts, too."""
     units = {"k": 1000, "M": 1_000_000}
     return int(float(text[:-1]) * units[text[-1]]) if text[-1:] in units else int(text)
 
 
 class Target:
-    """One target: its programs, its corpus, its count. Used by one thread."""
+    """A target: its programs, its corpus, its count. For one thread."""
 
     def __init__(self, name: str, build: Path, fast: Path | None, corpus: Path) -> None:
         """Count from nothing."""
@@ -208,19 +208,19 @@ def run_until(executions: int, targets: list[Target], jobs: int) -> None:
 
 
 def run_for(seconds: int, seed: int, targets: list[Target], jobs: int) -> None:
-    """One leg of each."""
+    """Run one leg of each target."""
     until = [f"-max_total_time={seconds}", f"-seed={seed}"]
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         list(pool.map(lambda target: target.leg("checked", *until), targets))
 
 
 def digest(program: Path) -> str:
-    """Of a program's bytes: the count is of these and no others."""
+    """The digest of a program's bytes: a count is of one digest."""
     return hashlib.sha256(program.read_bytes()).hexdigest()[:16]
 
 
 def closing_line(outcome: Outcome) -> str:
-    """What a target did."""
+    """The summary of a target's run."""
     speeds = ", ".join(
         f"{outcome.speed(kind)} {kind} ones a CPU second" for kind in sorted(outcome.made)
     )

@@ -1,4 +1,4 @@
-// One libFuzzer program; TARGET is its function in targets.h.
+// A libFuzzer program; TARGET is its function in targets.h.
 #include <malloc.h>
 
 #include <cstddef>
@@ -6,8 +6,9 @@
 
 #include "tests/fuzz/targets.h"
 
-// What a run frees the next one takes: without this malloc gives pages back to the kernel and gets
-// them again a thousand times a second. The address sanitizer has an allocator of its own.
+// The next run takes the memory that a run frees: without this, malloc gives pages back to the
+// kernel and gets them again a thousand times a second. The address sanitizer has its own
+// allocator.
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   constexpr int kKept = 256 << 20;
   ::mallopt(M_MMAP_THRESHOLD, kKept);

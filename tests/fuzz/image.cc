@@ -194,7 +194,7 @@ Result<void> write_blocks(Engine& engine, InodeId id, uint64_t first, uint64_t c
     }
     for (uint64_t done = 0; done < piece.length;) {
       const auto run = engine.blocks().reserve(piece.length - done, kDefaultPStream, {});
-      if (!run.ok()) break;  // what there was room for is written
+      if (!run.ok()) break;  // the pieces before had room and are written
       result.added.push_back({FileBlock{piece.first.value + done}, run->first, run->count, {}});
       checksum(run->first, run->count);
       done += run->count;

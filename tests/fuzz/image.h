@@ -47,7 +47,7 @@ inline constexpr uint64_t kMetaBytes = 1024 * 1024;
 inline constexpr uint64_t kDataBlocks = 2048;
 inline constexpr uint8_t kImages = 3;
 
-// What the region holds, guarded, and which of its words are live.
+// Returns the region's content, guarded, and the places of its live words.
 Image finish_image(const pmem::Region& region, const meta::Geometry& geometry);
 
 // A region that a run's end puts back.

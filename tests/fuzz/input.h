@@ -1,4 +1,4 @@
-// What a fuzzer's input says: damage to an image, then operations on it. Few and fixed shapes, so
+// A fuzzer's input: damage to an image, then operations on it. Its shapes are few and fixed, so
 // that a mutation changes one thing and a crash can be read.
 //
 //   byte 0       flags (each target says which)

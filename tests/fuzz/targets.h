@@ -10,7 +10,7 @@
 
 namespace streamfs::fuzz {
 
-// Of a target's flags; the images are image(flags % kImages).
+// Bits of a target's flags; the images are image(flags % kImages).
 inline constexpr uint8_t kFixChecksums = 0x80;
 inline constexpr uint8_t kDamageTwice = 0x40;  // also between the operations and the next mount
 inline constexpr uint8_t kReadTwice = 0x20;    // everything is read by the next mount as well

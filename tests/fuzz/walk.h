@@ -1,4 +1,4 @@
-// What a mount does with a filesystem, whatever is in it: everything that can be reached is read,
+// Uses a filesystem as a mount does, whatever is in it: everything that can be reached is read,
 // and then changed as the input's operations say. Answers are taken as they come; only what would
 // make the floors above misbehave stops the process (a block outside the data area, an endless
 // directory).

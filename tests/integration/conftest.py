@@ -70,7 +70,7 @@ def io_uring_allowed(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def connections(tmp_path: Path) -> Iterator[Path]:
-    """What the kernel tells of each FUSE connection."""
+    """The kernel's folder of FUSE connections."""
     folder = tmp_path / "connections"
     folder.mkdir()
     run("mount", "-t", "fusectl", "none", folder)

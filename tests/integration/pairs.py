@@ -75,14 +75,14 @@ class Mount:
         return self.point / name
 
     def status(self) -> dict[str, Any]:
-        """What streamctl status --json says."""
+        """The object that streamctl status --json prints."""
         answer: dict[str, Any] = json.loads(
             run(BIN / "streamctl", "status", self.point, "--json").stdout
         )
         return answer
 
     def streams(self) -> list[dict[str, Any]]:
-        """What streamctl streams --json lists."""
+        """The rows that streamctl streams --json lists."""
         rows: list[dict[str, Any]] = json.loads(
             run(BIN / "streamctl", "streams", self.point, "--json").stdout
         )["streams"]

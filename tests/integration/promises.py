@@ -26,7 +26,7 @@ def content(word: str, size: int) -> bytes:
 
 
 def slot_content(version: int) -> bytes:
-    """What a slot of the file that is overwritten in place holds."""
+    """The content of a slot of the file that is overwritten in place."""
     return f"{version:015}|".encode() * (SLOT_BYTES // 16 + 1)
 
 

@@ -19,7 +19,7 @@ USAGE, FOREIGN, NO_DEVICE, NOT_EMPTY, BUSY = 64, 65, 66, 73, 75
 
 
 class Result(NamedTuple):
-    """What a program shows of itself."""
+    """The exit code and output of a program."""
 
     status: int
     out: str

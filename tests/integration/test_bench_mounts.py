@@ -1,4 +1,4 @@
-"""What bench/meta measures: every operation on each of its FUSE servers, and nothing is left."""
+"""bench/meta measures every operation on each of its FUSE servers and leaves nothing behind."""
 
 import os
 from contextlib import ExitStack

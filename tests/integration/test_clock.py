@@ -29,7 +29,7 @@ OFTEN = (
 
 
 class WallClock:
-    """What programs that are started under it take for the time of day."""
+    """The time of day, as programs started under it see it."""
 
     def __init__(self, folder: Path) -> None:
         library, path = folder / "clock.so", folder / "off"
@@ -117,7 +117,7 @@ class Content:
 
 
 def ssd(pair: Pair) -> dict[str, int]:
-    """What the emulated SSD counts."""
+    """The counters of the emulated SSD."""
     told = json.loads(run(BIN / "ssd-sim", "info", pair.image, "--json").stdout)
     counted: dict[str, int] = told.get("device", told)
     return counted
@@ -156,7 +156,7 @@ def runnable_seconds(pid: int) -> dict[str, float]:
 
 
 def busiest(pid: int) -> float:
-    """Of one second, how much the busiest thread wanted to run; a spin does all the time.
+    """The share of a second in which the busiest thread wanted to run; a spin does all the time.
 
     Whether it got a processor does not matter.
     """
@@ -194,7 +194,7 @@ def test_epochs_and_trims_go_on(
         until(lambda before=epochs: mount.status()["epochs"] > before, 60, "an epoch")  # type: ignore[misc]
         until(lambda: mount.status()["dirty_inodes"] == 0, 60, "a flush by itself")
         until(lambda: mount.status()["trims_pending_blocks"] == 0, 60, "trims")
-    # Of three, for on a busy machine who wakes up waits.
+    # The least of three counts: on a busy machine a thread that wakes up waits.
     assert min(busiest(mount.process.pid) for _ in range(3)) < 0.5, "nothing spins"
     look_again(pair, mount, content)
 

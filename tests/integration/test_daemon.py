@@ -21,7 +21,7 @@ START_SECONDS = 30.0
 BLOCK = 4096
 
 
-# One candidate serves from its first epoch on; several must first have copied.
+# A single candidate serves from its first epoch on; several must first have copied.
 ALONE = '[daemon]\ncandidates = ["life-table"]\n'
 
 
@@ -128,7 +128,7 @@ def test_killed_stopped_and_restarted_nobody_waits_for_it(tmp_path: Path) -> Non
     work = tmp_path / "disturbed"
     found = disturbed.run(work, times=3, rounds=600, warm_up_tables=4, stop_seconds=3)
     assert_unharmed(found, 3)
-    # Who waited for a stopped daemon would wait until it is killed.
+    # A call that waited for a stopped daemon would wait until it is killed.
     assert found.latencies_ms.max() < found.shortest_stop_ms / 2
 
 
@@ -282,7 +282,7 @@ def test_explain_refuses_what_lies_elsewhere(tmp_path: Path) -> None:
 
 
 def test_a_filesystem_made_anew_is_not_taken_for_the_old_one(pair: Pair, tmp_path: Path) -> None:
-    """What was learned of one filesystem is no other's, though devices and mount point are."""
+    """Each filesystem's knowledge is its own, though devices and mount point are the same."""
     mount = pair.mount()
     one = Writer(mount.point)
     one.start()

@@ -144,7 +144,7 @@ def test_sectors_of_512_and_of_4096_bytes_work(
 
 
 def shown_status(pair: Pair) -> str:
-    """What streamctl status says to people."""
+    """The text that streamctl status prints for people."""
     return run(BIN / "streamctl", "status", pair.point).stdout
 
 
@@ -160,7 +160,7 @@ PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, MODE_FILTER = 38, 22, 2
 
 
 def refuse_rings() -> None:
-    """What sandboxes do, for this process and what it becomes."""
+    """Refuse io_uring as sandboxes do, to this process and the program that it becomes."""
     libc = ctypes.CDLL(None, use_errno=True)
     program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *each) for each in FILTER))
     filters = struct.pack("<HxxxxxxQ", len(FILTER), ctypes.addressof(program))

@@ -55,7 +55,7 @@ def fill(root: Path) -> None:
 
 
 def facts(root: Path) -> dict[str, Any]:
-    """Of every file all that an export must keep."""
+    """The properties of every file that an export must keep."""
     out = {}
     for path in sorted(root.rglob("*")):
         status = path.lstat()

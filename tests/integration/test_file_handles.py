@@ -67,7 +67,7 @@ def opened(mount: Mount, handles: list[Handle], flags: int = os.O_RDONLY) -> Ite
 
 
 def numbers(mount: Mount, handles: list[Handle]) -> list[int]:
-    """Of the inodes that the handles lead to, a few open at a time."""
+    """The numbers of the inodes that the handles lead to; a few are open at a time."""
     found: list[int] = []
     for first in range(0, len(handles), PER_FOLDER):
         with opened(mount, handles[first : first + PER_FOLDER]) as fds:

@@ -31,7 +31,7 @@ def observe(folder: Path) -> Observed:
 
 @pytest.fixture(scope="module")
 def on_ext4(tmp_path_factory: pytest.TempPathFactory) -> Observed:
-    """What the script sees on ext4."""
+    """The script's results on ext4."""
     with ExitStack() as stack:
         return observe(MOUNTERS["ext4"](stack, tmp_path_factory.mktemp("ext4"), 512 << 20).point)
 
@@ -87,7 +87,7 @@ def write_and_sync(fd: int, piece: memoryview) -> None:
     os.fdatasync(fd)
 
 
-# What promises that the data is durable when it returns: flags of open(2), and the call.
+# Writes that promise that the data is durable when they return: flags of open(2), and the call.
 DURABLE: dict[str, tuple[int, Callable[[int, memoryview], object]]] = {
     "O_SYNC": (os.O_SYNC, lambda fd, piece: os.writev(fd, [piece])),
     "O_DSYNC": (os.O_DSYNC, lambda fd, piece: os.writev(fd, [piece])),
@@ -101,7 +101,7 @@ DURABLE: dict[str, tuple[int, Callable[[int, memoryview], object]]] = {
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_was_synced_outlives_the_daemon(pair: Pair, mode: str) -> None:
-    """Killed at once after it, with epochs that never close by themselves."""
+    """The daemon is killed right after the sync, with epochs that never close by themselves."""
     mount = pair.mount("epoch_idle_ms=600000", "epoch_age_ms=600000", *MODES[mode])
     piece = memoryview(mmap.mmap(-1, 20480))
     piece[:] = os.urandom(len(piece))

@@ -1,4 +1,4 @@
-"""What the journal is told: messages with ids that the catalog explains, and whose they are.
+"""The messages in the journal: their ids, which the catalog explains, and their subjects.
 
 Each runs in a mount namespace of its own, with a socket of ours where the journal's would be.
 """
@@ -54,7 +54,7 @@ while time.monotonic() < end:
 
 
 def ids() -> list[str]:
-    """Those that the programs send."""
+    """The message ids that the programs send."""
     return re.findall(r'"([0-9a-f]{32})"', EVENTS.read_text())
 
 

@@ -18,7 +18,7 @@ STOP_US_MOST = 10_000
 
 
 def ssd(pair: Pair) -> dict[str, Any]:
-    """What the emulated SSD counts, whoever holds it."""
+    """The counters of the emulated SSD, whichever program holds it."""
     told: dict[str, Any] = json.loads(run(BIN / "ssd-sim", "info", pair.image, "--json").stdout)
     counted: dict[str, Any] = told.get("device", told)
     return counted

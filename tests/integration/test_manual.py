@@ -81,7 +81,7 @@ def test_a_page_and_completion_know_all_that_help_knows(manual: Path, name: str)
 
 
 def complete(manual: Path, *words: str) -> list[str]:
-    """What bash offers for the last of these words."""
+    """The completions that bash offers for the last of these words."""
     script = (
         'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); '
         '"$(complete -p "$1" | sed "s/.*-F \\([^ ]*\\).*/\\1/")"; printf "%s\\n" "${COMPREPLY[@]}"'

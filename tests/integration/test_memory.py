@@ -1,4 +1,4 @@
-"""What the daemon has in memory stays within its limit, and is told."""
+"""The daemon's memory stays within its limit, and is told."""
 
 import os
 import random
@@ -13,7 +13,7 @@ MIB = 1 << 20
 THREADS = 4
 FILE_MIB = 256  # of each thread: what is written beyond that is written over
 LIMIT_MIB = 256
-BESIDE_MIB = 64  # what the limit leaves out: program, stacks, requests under way
+BESIDE_MIB = 64  # outside the limit: program, stacks, requests under way
 FILES = 30_000
 FILE_BYTES_MAX = 250  # of a file that is only known; with all that is kept of it, over 500
 

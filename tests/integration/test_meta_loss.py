@@ -203,7 +203,7 @@ def test_meta_lost_amid_overwrites_unlinks_trims_and_reuse(lossy: Pair, seed: in
     for _ in range(3):
         drill.write_synced()
         drill.go_on_without_fsync()
-    # What was freed is trimmed and reused by a file that nobody fsyncs.
+    # Freed blocks are trimmed and reused by a file that nobody fsyncs.
     overwrite(mount / "big", blocks("big", 1, 8000 + drill.dice.randrange(8000)))
     (mount / "big").unlink()
     overwrite(mount / "filler", blocks("filler", 1, 4000))

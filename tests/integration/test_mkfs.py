@@ -88,7 +88,7 @@ def test_mkfs_and_fsck_speak_json_too(make_pair: Callable[..., Pair]) -> None:
 @pytest.mark.parametrize("before", ["absent", "empty", "there"])
 @pytest.mark.usefixtures("needs_fuse")
 def test_a_mkfs_that_fails_leaves_what_was_there(tmp_path: Path, before: str) -> None:
-    """Of every kind of failure: before META is open, while it is, and after."""
+    """mkfs fails in every way: before META is open, while it is, and after."""
     meta, data = tmp_path / "meta", tmp_path / "data"
     data.write_bytes(b"")
     os.truncate(data, 320 << 20)

@@ -1,4 +1,4 @@
-"""What a change of metadata costs, as streamctl status counts it."""
+"""The cost of a change of metadata, as streamctl status counts it."""
 
 import os
 import random

@@ -14,7 +14,7 @@ FILE_BYTES = 1 << 20
 
 
 def device(*words: str | Path) -> dict[str, Any]:
-    """What streamctl device says."""
+    """The object that streamctl device prints."""
     answer: dict[str, Any] = json.loads(run(BIN / "streamctl", "device", "--json", *words).stdout)
     return answer
 
@@ -47,7 +47,7 @@ def test_each_label_has_a_stream_of_the_device(
         assert told["nand_bytes"] is None
     assert told["gc_bytes"] is None
     mounted.unmount()
-    # What NVMe commands said reached the flash: its own count of what each stream was written.
+    # The labels of NVMe commands reached the flash: it counts the bytes written to each stream.
     info = json.loads(run(BIN / "ssd-sim", "info", pair.image, "--json").stdout)
     written = [stream["written_bytes"] for stream in info["streams"]]
     assert sum(1 for each in written[1:] if each >= FILE_BYTES - 10) == len(LABELS), written

@@ -1,4 +1,4 @@
-"""What programs may rely on: POSIX, seen through a real mount."""
+"""The behaviour that programs may rely on: POSIX, seen through a real mount."""
 
 import ctypes
 import errno

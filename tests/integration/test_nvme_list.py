@@ -1,4 +1,4 @@
-"""What streamctl device says of a machine's NVMe devices: a made /sys, and answers to Identify.
+"""streamctl device lists a machine's NVMe devices: a made /sys, and answers to Identify.
 
 The rest is libnvme's, the one that is installed.
 """
@@ -44,7 +44,7 @@ class Sys:
         self.put(f"class/nvme-subsystem/nvme-subsys{subsystem}/nvme{number}")
 
     def say(self, *words: str, check: bool = True) -> str:
-        """What streamctl device says on such a machine."""
+        """The output of streamctl device on such a machine."""
         command = [str(BIN / "streamctl"), "device", *words]
         inside = ["bash", "-ec", IN_SYS, str(self.root), str(self.preload), *command]
         done = run("unshare", "--mount", *inside, check=check)

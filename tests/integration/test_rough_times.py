@@ -34,7 +34,7 @@ class Writer(threading.Thread):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.folder = folder
-        self.synced: dict[int, bytes] = {}  # what each block certainly holds, or a later version
+        self.synced: dict[int, bytes] = {}  # a block's content is this or a later version
         self.rounds = 0
         self.over = False
         self.draw = random.Random(7)
@@ -137,7 +137,7 @@ def test_a_signal_during_everything_loses_nothing_synced(small: Pair, sent: int)
             _, wrong = one.communicate(timeout=60)
             assert one.returncode in (0, *range(1, 78)), (one.args, wrong)
             assert one.returncode == 0 or wrong, "who could not go on says so"
-        writer.over = True  # whoever has a file open is served until it closes it
+        writer.over = True  # a program that has a file open is served until it closes it
         writer.join(DRAIN_SECONDS)
         assert mounted.process.wait(DRAIN_SECONDS) == (0 if sent == signal.SIGTERM else -sent)
         mounted.end()

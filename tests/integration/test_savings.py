@@ -58,7 +58,7 @@ def work(mount: Mount, rounds: int = 120) -> None:
 
 
 def told(mount: Mount, written_bytes: int) -> dict[str, int]:
-    """What the daemon says once it has seen about so much."""
+    """The daemon's report once it has seen about so many bytes."""
 
     def everything() -> dict[str, int]:
         figures: dict[str, int] = mount.status()["saved"]["all"]

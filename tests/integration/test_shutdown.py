@@ -39,7 +39,7 @@ def digests(pair: Pair) -> list[str]:
 
 
 def operations(mount: Mount, descriptor: int) -> dict[str, Callable[[], object]]:
-    """One of every kind, most of them on what the kernel has in its caches."""
+    """An operation of every kind, most of them on content of the kernel's caches."""
     file, link = mount / "folder/file", mount / "folder/link"
     return {
         "stat": lambda: file.stat(),
@@ -109,7 +109,7 @@ def test_all_fails_nothing_is_written_and_a_remount_recovers(
         time.sleep(TIMERS_SECONDS)
         assert mount.process.poll() is None, "the daemon stays until the unmount"
     finally:
-        with suppress(OSError):  # what it has written since is lost
+        with suppress(OSError):  # its writes since then are lost
             os.close(descriptor)
     mount.unmount()
     assert digests(files) == written, "something was written after the shutdown"

@@ -27,7 +27,7 @@ SMALL = ("--footprint", "64M", "--pages-per-block", "64", "--writes", "100000", 
 
 
 class Result(NamedTuple):
-    """What a program shows of itself."""
+    """The exit code and output of a program."""
 
     status: int
     out: str
@@ -105,7 +105,7 @@ def test_prefill_and_footprint_are_the_reference_setup(tmp_path: Path) -> None:
     assert got["physical_pages"] == (math.ceil(got["footprint_pages"] * 1.07 / 64) + 12) * 64
     assert got["peak_live_pages"] == got["footprint_pages"]
     bare = shown("replay", trace, "--pages-per-block", "64")
-    assert got["host_pages"] == bare["host_pages"]  # what prefills is not counted
+    assert got["host_pages"] == bare["host_pages"]  # the prefill is not counted
 
 
 def test_several_traces_are_one_after_the_other(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_four_jobs_live_twice_as_long_with_streams_at_seven_percent_spare() -> N
 
 
 def test_streams_help_less_where_a_neighbour_is_random() -> None:
-    """One sequential stream and two random ones: published for real FDP drives, 2.6 to 4.5."""
+    """A sequential stream and two random ones: published for real FDP drives, 2.6 to 4.5."""
     pages = 1 << 18
     words = ("--footprint", str(pages * PAGE), "--writes", str(8 * pages), "--warmup", "0.5")
 

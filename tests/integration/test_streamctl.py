@@ -1,4 +1,4 @@
-"""What streamctl shows of a mount and of devices: as tables, raw, as JSON, live; bad input."""
+"""streamctl's views of a mount and of devices: as tables, raw, as JSON, live; bad input."""
 
 import fcntl
 import json
@@ -106,7 +106,7 @@ def test_iostat_counts_what_happens_in_its_interval(pair: Pair) -> None:
             while sum(line["app_bytes"] for line in lines) < 8 * MIB:
                 assert time.monotonic() < deadline, lines
                 lines.append(json.loads(process.stdout.readline()))
-            lines.append(json.loads(process.stdout.readline()))  # what was written last is synced
+            lines.append(json.loads(process.stdout.readline()))  # the last write is synced
         finally:
             process.terminate()
     assert sum(line["app_bytes"] for line in lines) == 8 * MIB
@@ -190,7 +190,7 @@ class Screen:
         fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read(self) -> str:
-        """What has come until now."""
+        """The output until now."""
         while select.select([self.leader], [], [], 0)[0]:
             try:
                 self.shown += os.read(self.leader, 65536).decode(errors="replace")

@@ -21,7 +21,7 @@ def hint(*words: str | Path, before: tuple[str, ...] = ()) -> CompletedProcess[s
 
 
 def told(*words: str | Path) -> list[dict[str, Any]]:
-    """What it says in JSON, an object a line."""
+    """The objects that streamctl hint prints as JSON, one a line."""
     done = hint("--json", *words)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -23,7 +23,7 @@ Done = subprocess.CompletedProcess[str]
 
 
 def refused(code: int, pattern: str, done: Done) -> None:
-    """Failed with this code and exactly one line that says this."""
+    """Assert that it failed with this code and exactly one line that says this."""
     assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
     lines = done.stderr.splitlines()
     assert len(lines) == 1, done.stderr

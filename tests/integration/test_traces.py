@@ -1,4 +1,4 @@
-"""One reader of traces: `ssd-sim replay` and `streamfs-lab replay` accept the same files."""
+"""Traces have one reader: `ssd-sim replay` and `streamfs-lab replay` accept the same files."""
 
 import gzip
 import struct

@@ -15,7 +15,7 @@ MakePair = Callable[..., Pair]
 
 
 def info(pair: Pair) -> dict[str, Any]:
-    """What the SSD says and counts."""
+    """The shape and the counters of the SSD."""
     said: dict[str, Any] = json.loads(run(BIN / "ssd-sim", "info", pair.image, "--json").stdout)
     return said
 

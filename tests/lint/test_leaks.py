@@ -1,4 +1,4 @@
-"""What .ci/leaks.py and .ci/pytest_fuse.py promise: no leftovers, no convenient skips."""
+"""The promises of .ci/leaks.py and .ci/pytest_fuse.py: no leftovers, no convenient skips."""
 
 import os
 import subprocess

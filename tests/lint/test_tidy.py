@@ -1,4 +1,4 @@
-"""What .ci/tidy.py promises about includes and imports."""
+"""The promises of .ci/tidy.py about includes and imports."""
 
 from pathlib import Path
 

@@ -24,7 +24,7 @@ INSIDE = "STREAMFS_POWERCUT_NAMESPACE"
 
 
 class Tally:
-    """What came of it."""
+    """The sums of all cuts."""
 
     def __init__(self) -> None:
         self.cuts = self.promises = 0

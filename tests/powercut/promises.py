@@ -1,4 +1,4 @@
-"""What a writer's notes promise, and whether a folder keeps it.
+"""The promises in a writer's notes, and whether a folder keeps them.
 
 Names: the folder is as after some change since the last `names`, all before it included. Data: each
 slot of a file holds a version that was durable, or one that was written after it.
@@ -26,13 +26,13 @@ class File:
             self.fresh[place] = version
 
     def sync(self) -> None:
-        """What was written last is what is there."""
+        """Each slot holds the version that was written last."""
         for place, version in self.fresh.items():
             self.slots[place] = {version}
         self.fresh.clear()
 
     def doubt(self) -> None:
-        """What was written last may be there or not, whatever later fsyncs say."""
+        """The last writes may be there or not, whatever later fsyncs say."""
         self.fresh.clear()
 
     def faults(self, path: Path, number: int) -> Iterator[str]:

@@ -28,7 +28,7 @@ NOTES_SECONDS = 10.0
 
 
 class Variant(NamedTuple):
-    """What is different about a filesystem."""
+    """The peculiarities of a filesystem."""
 
     name: str
     mixes: tuple[str, ...] = ("data", "names")
@@ -106,7 +106,7 @@ class Disk:
 
 
 class Machine:
-    """One filesystem and all that was ever promised of it."""
+    """A filesystem and all that was ever promised of it."""
 
     def __init__(self, folder: Path, variant: Variant, seed: int, lie: str = "") -> None:
         self.folder, self.variant, self.lie = folder, variant, lie
@@ -183,7 +183,7 @@ class Machine:
         self.unmount()
 
     def start_writers(self) -> list[Path]:
-        """One writer for each mix, in a folder of its own that is durable."""
+        """Start a writer for each mix, in a folder of its own that is durable."""
         fresh = []
         for number, mix in enumerate(self.variant.mixes):
             name = f"b{self.boots}w{number}"

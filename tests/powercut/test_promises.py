@@ -25,7 +25,7 @@ def content(*versions: int) -> bytes:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """What the notes promise, and nothing else."""
+    """A folder with all that the notes promise, and nothing else."""
     (tmp_path / "a").write_bytes(content(1, 1))
     os.link(tmp_path / "a", tmp_path / "b")
     return tmp_path

@@ -1,4 +1,4 @@
-"""One writer, which notes what it does before it does it and what is durable afterwards.
+"""A writer, which notes what it does before it does it and what is durable afterwards.
 
 usage: workload.py FOLDER SEED MIX      (notes go to the standard output, a line each)
 
@@ -29,7 +29,7 @@ WEIGHTS = {"data": (3, 10, 1, 1, 1), "names": (4, 3, 4, 5, 2)}
 
 
 def slot(number: int, place: int, version: int) -> bytes:
-    """What a slot of a file holds; version 0 is a hole."""
+    """The content of a slot of a file; version 0 is a hole."""
     if version == 0:
         return bytes(SLOT_BYTES)
     word = f"{number}.{place}.{version}|".encode()

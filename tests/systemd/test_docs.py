@@ -31,7 +31,7 @@ class Block:
 
     @property
     def commands(self) -> str:
-        """What is run: the devices that are there in the place of those that are named."""
+        """The commands to run: with the test's devices in place of the named ones."""
         text = self.text
         for name, instead in IN_PLACE_OF.items():
             text = text.replace(name, instead)

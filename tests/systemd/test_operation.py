@@ -38,7 +38,7 @@ def make_pair(folder: Path) -> None:
 
 
 def ssd(world: World, name: str) -> dict[str, Any]:
-    """What an emulated SSD counts."""
+    """The counters of an emulated SSD."""
     said = execute(BUILD / "bin/ssd-sim", "info", world.folder / "media" / name / "ssd", "--json")
     told: dict[str, Any] = json.loads(said.stdout)
     counted: dict[str, Any] = told.get("device", told)
@@ -46,7 +46,7 @@ def ssd(world: World, name: str) -> dict[str, Any]:
 
 
 def status(world: World, point: str) -> dict[str, Any]:
-    """What streamctl says of a mount."""
+    """The status of a mount, by streamctl."""
     told: dict[str, Any] = json.loads(world.run("streamctl", "status", "--json", point).stdout)
     return told
 
@@ -102,7 +102,7 @@ def world(off: World) -> World:
 
 @pytest.fixture(scope="module")
 def contents(world: World) -> list[Content]:
-    """What was written to both."""
+    """The content written to both mounts."""
     both = [Content(world, POINT), Content(world, BY_FSTAB)]
     for content in both:
         content.write()
@@ -243,7 +243,7 @@ def test_without_logind_nobody_waits_for_suspend_and_says_why(world: World) -> N
     assert watch.returncode == EXIT_IO
     assert watch.stderr.startswith("streamctl: ")
     assert watch.stderr.count("\n") == 1
-    # And nobody shuts down.
+    # Nobody shuts down either.
     asked = world.run("streamctl", "prepare-poweroff", "--if-stopping", POINT)
     assert asked.stdout == ""
 
@@ -341,7 +341,7 @@ def test_at_power_off_both_ssds_collect_garbage_and_keep_everything(
 def test_devices_missing_at_boot_stop_nothing_and_are_named(
     world: World, contents: list[Content]
 ) -> None:
-    """DATA, and META. What is missing in /dev is systemd's own to tell."""
+    """DATA is missing, or META. A device missing in /dev is systemd's own to tell."""
     make_pair(world.folder / "media/alone")  # a pair of its own, which nobody else holds
     data_gone, meta_gone = (f"{MEDIA}/gone-{name}" for name in ("DATA", "META"))
     lines = (

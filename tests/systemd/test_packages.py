@@ -1,6 +1,6 @@
 """The Debian packages: installed, used and purged in a copy of this machine's system.
 
-That system may lack the libraries that classifierd needs, so tests/packages installs that package.
+The system may lack the libraries that classifierd needs, so tests/packages installs that package.
 """
 
 import os
@@ -102,7 +102,7 @@ def test_the_readme_has_commands_for_the_first_hour_with_packages() -> None:
 
 
 def test_the_programs_can_be_linked_with_another_libfuse(packages: Path, tmp_path: Path) -> None:
-    """What is linked statically is LGPL; the shipped source names whichever is given."""
+    """The statically linked libfuse is LGPL; the shipped source takes whichever is given."""
     if not (LIBFUSE / "lib/libfuse3.a").exists():
         pytest.skip("libfuse is the distribution's here, and linked shared")
     execute("dpkg-deb", "-x", next(packages.glob("streamfs-source_*.deb")), tmp_path)
@@ -163,7 +163,7 @@ def test_a_daemon_whose_modules_are_gone_can_be_removed(tmp_path: Path) -> None:
 
 
 def errors_of(*packages: Path) -> list[str]:
-    """What lintian calls errors."""
+    """The lines that lintian calls errors."""
     words = ("lintian", "--allow-root", "--fail-on", "none", "--tag-display-limit", "0")
     said = execute(*words, *packages, seconds=600).stdout
     return [line for line in said.splitlines() if line.startswith("E:")]

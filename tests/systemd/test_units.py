@@ -8,7 +8,7 @@ from tests.systemd.world import ROOT, World
 
 UNITS = sorted(path.name for path in (ROOT / "systemd").glob("*@.*"))
 SERVICES = [name for name in UNITS if name.endswith(".service")]
-# What it may reach by systemd's own measure, of 10. The mount itself needs CAP_SYS_ADMIN and the
+# The most exposure by systemd's own measure, of 10. The mount itself needs CAP_SYS_ADMIN and the
 # machine's mount namespace, which most of the measure is about; the others need nothing.
 EXPOSURE_MOST = {
     "streamfs@.service": 4.5,

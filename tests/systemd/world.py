@@ -1,7 +1,7 @@
 """A systemd that is init of namespaces of its own, on a copy-on-write copy of this system.
 
-The project is installed in it as a package would, with `cmake --install`. What happens in it stays
-in a folder, and ends with it; services of the machine itself are neither seen nor touched.
+The project is installed in it as a package would, with `cmake --install`. Its changes stay in a
+folder, and end with it; services of the machine itself are neither seen nor touched.
 """
 
 import os
@@ -18,7 +18,7 @@ VENV = ROOT / "build/venv"
 MEDIA = Path("/media/test")  # the folder `media` inside
 REPOSITORY = Path("/media/repository")  # ROOT inside
 BOOT_SECONDS = 60.0
-# What a machine starts that nobody needs here, or that would reach out of it.
+# Units that nobody needs here, or that would reach out of the system.
 MASKED = (
     "getty.target",
     "getty@tty1.service",
@@ -121,8 +121,8 @@ class World:
             ["cmake", "--install", str(BUILD), "--prefix", "/usr"],
             env=environment, check=True, capture_output=True, timeout=120,
         )  # fmt: skip
-        # Whose merged /usr has /sbin as a link finds it there; Debian's has.
-        # The one that these tests would import themselves.
+        # With a merged /usr, as Debian has it, /sbin is a link and the mount helper is found there.
+        # The program runs the classifierd that these tests would import themselves.
         paths = [path for path in os.environ.get("PYTHONPATH", "").split(":") if path[:1] == "/"]
         python = REPOSITORY / VENV.relative_to(ROOT) / "bin/python"
         program = f'PYTHONPATH={":".join(paths)} exec {python} -m classifierd "$@"'
@@ -206,7 +206,7 @@ class World:
         return self.show(unit, "ActiveState") == "active"
 
     def journal(self, unit: str = "") -> str:
-        """What was said, at this boot and before; also when the system is off."""
+        """The journal, of this boot and earlier ones; also when the system is off."""
         folder = self.upper / "var/log/journal"
         which = ["-u", unit] if unit else []
         return execute("journalctl", "-D", folder, "-o", "cat", "--no-pager", *which).stdout

@@ -21,7 +21,7 @@ RUAMW = re.compile(r"\(RUAMW\): (\d+)")
 
 
 class Setup:
-    """One pair of devices in the guest. Devices' names change from boot to boot."""
+    """A pair of devices in the guest. Devices' names change from boot to boot."""
 
     def __init__(self, machine: Machine, name: str) -> None:
         self.machine = machine
@@ -60,7 +60,7 @@ class Setup:
         self.machine.run("mkfs.ext4", "-q", "-b", "4096", PMEM)
 
     def power_on(self) -> None:
-        """What has to be done at each boot."""
+        """Prepare the mount, at each boot."""
         self.machine.run("mkdir", "-p", self.point, DAX_FOLDER)
         if self.name == "block":
             self.machine.run("mount", "-o", "dax=always", PMEM, DAX_FOLDER)
@@ -75,7 +75,7 @@ class Setup:
         self.machine.run("streamfs", self.data, self.point, "-o", listed)
 
     def unmount(self) -> None:
-        """Unmount. Whoever opens the devices next waits until the server has let go of them."""
+        """Unmount. The next program to open the devices waits until the server has let go."""
         self.machine.run("umount", self.point)
 
     def fsck(self, *options: str) -> Done:
@@ -93,7 +93,7 @@ class Setup:
         self.machine.run("umount", "-l", self.point, check=False)
 
     def status(self) -> dict[str, Any]:
-        """What streamctl status says of the mount."""
+        """The mount's status, by streamctl status."""
         return self._told("streamctl", "status", "--json", self.point)
 
     def growth(self) -> dict[str, Any]:
@@ -101,12 +101,12 @@ class Setup:
         return self._told("streamctl", "grow", "--dry-run", "--json", self.point)
 
     def devices(self) -> list[dict[str, Any]]:
-        """What streamctl device says of the whole machine."""
+        """The whole machine's subsystems, by streamctl device."""
         told: list[dict[str, Any]] = self._told("streamctl", "device", "--json")["subsystems"]
         return told
 
     def device(self) -> dict[str, Any]:
-        """What streamctl device says of DATA while it is not mounted."""
+        """The description of DATA while it is not mounted, by streamctl device."""
         return self._told("streamctl", "device", "--json", self.data)
 
     def writable(self) -> list[int]:

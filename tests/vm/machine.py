@@ -1,7 +1,7 @@
 """A virtual machine with two FDP SSDs and two NVDIMMs, whose power can be cut.
 
-The host asks an agent in the guest to run commands. What the guest writes into a port of notes is
-in a file of the host at once, and stays there whatever happens to the guest.
+The host asks an agent in the guest to run commands. Notes that the guest writes into a port are in
+a file of the host at once, and stay there whatever happens to the guest.
 """
 
 import contextlib
@@ -81,7 +81,7 @@ def kernel_words(folder: Path) -> list[str]:
 
 
 class Machine:
-    """One machine, its media in a folder: they outlive each boot. For one thread."""
+    """A machine, its media in a folder: they outlive each boot. For one thread."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Machine:
         self._heard = b""
 
     def notes(self, name: str) -> Path:
-        """What the guest wrote into a port."""
+        """The file of the guest's notes from a port."""
         return self.folder / f"notes-{name}"
 
     def _words(self, agent: int) -> list[str]:
@@ -170,7 +170,7 @@ class Machine:
         return done
 
     def find_controllers(self) -> None:
-        """Wait for all. One that comes back may have other numbers, and two different ones."""
+        """Wait for all. A controller that comes back may have other numbers than before."""
         deadline = time.monotonic() + FIND_SECONDS
         while not set(SETUPS) <= self.controllers.keys() & self.namespaces.keys():
             assert time.monotonic() < deadline, (self.controllers, self.namespaces)
@@ -182,7 +182,7 @@ class Machine:
         self.controllers, self.namespaces = {}, {}
 
     def _by_serial(self, places: str, serial: str) -> dict[str, str]:
-        # Of a namespace with several paths each has a hidden disk: nvme0c1n1.
+        # Each path of a namespace with several paths has a hidden disk: nvme0c1n1.
         script = f"for p in {places}; do echo ${{p##*/}} $(cat $p/{serial}); done"
         lines = (line.split() for line in self.run("bash", "-c", script).out.splitlines())
         named = [words for words in lines if len(words) == 2 and "c" not in words[0]]

@@ -18,7 +18,7 @@ MKFS = "/usr/sbin/mkfs.ext4"  # not in the path of ordinary users
 
 
 def libraries(program: Path) -> dict[str, Path]:
-    """What a program is linked with, by the name it asks for."""
+    """The libraries that a program is linked with, by the name it asks for."""
     said = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     assert "not found" not in said, said
     found = {name: Path(path) for name, path in LIBRARY.findall(said)}

@@ -31,7 +31,7 @@ for i in $(seq 60); do
 done
 echo all
 """
-# One entry of an MBR, from the first MiB on, 64 MiB.
+# An entry of an MBR, from the first MiB on, 64 MiB.
 PARTITION = """
 import struct, sys
 mbr = bytearray(512)
@@ -39,7 +39,7 @@ struct.pack_into("<8xII", mbr, 446, 2048, 131072)
 mbr[450], mbr[510], mbr[511] = 0x83, 0x55, 0xAA
 open(sys.argv[1], "r+b").write(mbr)
 """
-# What Linux's own block layer makes of it is looked at with --long.
+# --long looks at the effect on Linux's own block layer, too.
 COMMANDS_FIRST = pytest.mark.parametrize(
     "setup", ["passthrough", pytest.param("block", marks=pytest.mark.long)], indirect=True
 )

@@ -1,4 +1,4 @@
-"""What only a real controller and real NVDIMMs show: where writes land, and what META is."""
+"""Facts that only a real controller and real NVDIMMs show: where writes land, what META is."""
 
 import re
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_each_vstream_lands_on_its_own_reclaim_unit_handle(setup: Setup) -> None
     pairs = zip(before, setup.writable(), strict=True)
     landed = [(b - a) % RECLAIM_UNIT_BYTES for b, a in pairs]
     assert setup.device()["pstreams"] == HANDLES
-    # What has no label, the filesystem's own blocks included, stays on the first.
+    # Data without a label, the filesystem's own blocks included, stays on the first.
     assert sorted(landed[1:]) == sizes, landed
     assert landed[0] > 0
 
@@ -97,14 +97,14 @@ udevadm test --action=add "$(udevadm info --query=path --name="$0")" 2>&1
 
 @pytest.mark.parametrize("setup", ["passthrough"], indirect=True)
 def test_fstab_can_wait_for_both_devices(setup: Setup) -> None:
-    """Of character devices systemd knows those only that a rule of udev tags."""
+    """systemd knows only those character devices that a rule of udev tags."""
     for device in (setup.data.removeprefix("nvme:fdp:"), setup.meta):
         said = setup.machine.run("sh", "-ec", UDEV, device).out
         assert re.search(r"\bTAGS=:systemd:|: tag: .*systemd", said), said
 
 
 def test_contents_are_there_after_a_remount(setup: Setup) -> None:
-    """Written over one transport from the kernel and read over the other, each once."""
+    """The content is written over one kernel transport and read over the other, each once."""
     ways = list(TRANSPORTS.items())
     if setup.name == "block":
         ways.reverse()

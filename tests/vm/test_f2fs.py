@@ -27,8 +27,8 @@ RECORDED = ROOT / "build/vm-f2fs/f2fs_phone.csv.gz"
 MEBIBYTES, SEED = 1536, 1
 PHONE_SECONDS = 1800.0
 FILE_BYTES = 4 << 20
-# Of files by F2FS's own list of suffixes, and what Linux 7.2 makes of their temperatures. Nodes and
-# metadata go to the first, too.
+# The files are hot and cold by F2FS's own list of suffixes; the numbers are the handles by which
+# Linux 7.2 writes each temperature. Nodes and metadata go to the first, too.
 HANDLES = {"a.db": 0, "a.txt": 1, "a.jpg": 2}
 COLUMNS = ("ts_us", "op", "offset_bytes", "length_bytes", "vstream", "pstream")
 HOT_NODE, WARM_NODE, HOT_DATA, WARM_DATA, COLD_DATA, METADATA = 1, 2, 4, 5, 6, 7
@@ -103,7 +103,7 @@ def test_a_phones_work_is_recorded_with_its_temperatures(f2fs: Setup, tmp_path: 
     words = ["python3", f"{PAYLOAD}/phone.py", POINT, str(MEBIBYTES), str(SEED)]
     said = f2fs.machine.run(*words, seconds=PHONE_SECONDS).out
     assert "done" in said
-    # What is on its way is in the notes once the guest is off.
+    # Lines under way are in the notes once the guest is off.
     f2fs.machine.run("umount", POINT)
     f2fs.machine.off()
     rows = imported(f2fs.machine.notes("block"), tmp_path)

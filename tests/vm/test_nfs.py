@@ -34,7 +34,7 @@ os.rename(sys.argv[1], sys.argv[1] + ".done")
 
 @pytest.fixture(scope="module")
 def server(machine: Machine) -> Iterator[Machine]:
-    """What NFS needs of the guest, but no threads that serve it yet."""
+    """Give the guest all that NFS needs, but no threads that serve it yet."""
     machine.run("modprobe", "-a", "nfsd", "nfs", "nfsv3")
     machine.run("python3", "-c", LOOPBACK)
     machine.run("mkdir", "-p", CLIENT, "/run/rpcbind", "/var/lib/nfs")

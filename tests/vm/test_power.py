@@ -11,7 +11,7 @@ PROMISES = f"{PAYLOAD}/tests/integration/promises.py"
 CUTS = 20 if os.environ.get("STREAMFS_LONG") else 2
 WORK_SECONDS = (4.0, 10.0)
 PROMISED_SECONDS = 120.0
-DOMAINS = ("cpu", "mem-ctrl")  # what the machine comes back with, in turns
+DOMAINS = ("cpu", "mem-ctrl")  # the machine comes back with these, in turns
 MEDIA = {"cpu": "cpu_cache", "mem-ctrl": "memory_controller, clwb"}
 
 

@@ -15,7 +15,7 @@ class Offer:
 
     generation: int
     kind: str  # the candidate whose table it is
-    basis: str  # what it was learned from, for people
+    basis: str  # its evidence, in words for people
 
 
 def model_of(status: Mapping[str, object]) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""What would streams save here? Predicts NAND bytes and a drive's years from a recorded trace.
+"""The saving of streams here: NAND bytes and a drive's years predicted from a recorded trace.
 
 For each model of SSD, made as large as the device recorded and filled as far: what it programs for
 the trace as it is; for the same data on streamfs without streams (its metadata goes to META, so a
@@ -90,7 +90,7 @@ class Machine:
     held: Ints | None = None
 
     def holding(self) -> Ints:
-        """What it held, i64[runs, 2]."""
+        """The pages in use, i64[runs, 2]: first page and pages."""
         return np.array([[0, self.used_pages]]) if self.held is None else self.held
 
 
@@ -99,7 +99,7 @@ NOWHERE = np.zeros((0, 2), np.int64)
 
 @dataclass(frozen=True)
 class Log:
-    """What the file system wrote beside data: where, i64[runs, 2], and how often it had to."""
+    """The file system's own log: its place, i64[runs, 2], and how often it had to be written."""
 
     runs: Ints = field(default_factory=NOWHERE.copy)
     commits: int = 0
@@ -107,7 +107,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was written in all, what of it is file data, and whose. Records are telemetry's."""
+    """All writes, those of file data, and the data's vStreams. Records are telemetry's."""
 
     everything: Records
     data: Records
@@ -139,7 +139,7 @@ def without(held: Ints, runs: Ints) -> Ints:
 
 
 def log_pages(capacity_pages: int) -> int:
-    """What streamfs's log takes of a device."""
+    """The pages that streamfs's log takes of a device."""
     return int(np.clip(capacity_pages // _LOG_SHARE, _LOG_PAGES_MIN, _LOG_PAGES_MAX))
 
 
@@ -173,7 +173,7 @@ def tagged(records: Records, tags: Tags) -> Records:
 
 
 def on_streamfs(requests: Requests, machine: Machine, vstreams: Sequence[VStream]) -> Recorded:
-    """Of what another file system sent: what streamfs would have, where and when it would."""
+    """The writes that streamfs would have sent instead of another file system: where and when."""
     log = Log(requests.log_runs(), requests.commits())
     held = machine.holding()
     places = _core.OwnPlaces(machine.capacity_pages, log_pages(machine.capacity_pages))
@@ -192,7 +192,7 @@ class _Placed:
 
 
 def _learned(recorded: Recorded, device: Device, held: Ints) -> _Placed:
-    """What the daemon would have published, attached to what holds data already."""
+    """The placements that a daemon would have published on a device that holds data already."""
     data = recorded.data
     end = int((data["block"] + data["pages"]).max(initial=1))
     live = max(_core.PageTrace(data).peak_live, int(held[:, 1].sum()), 1)

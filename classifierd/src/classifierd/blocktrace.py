@@ -34,23 +34,23 @@ _LOST = re.compile(r"^CPU:\d+ \[LOST (\d+) EVENTS\]")
 
 
 class RecordError(OSError):
-    """What cannot be recorded, and why."""
+    """The device cannot be recorded; the message says why."""
 
 
 @dataclass(frozen=True)
 class Write:
-    """One request: a write, or a discard."""
+    """A request: a write, or a discard."""
 
     ts_us: int
     trim: bool
     offset_bytes: int
     length_bytes: int
     journal: bool  # of a file system's own log, or metadata
-    context: int = owners.NOBODY  # whose it is
+    context: int = owners.NOBODY  # the owner's
 
 
 def parse(line: str) -> Write | None:
-    """One line of trace_pipe; None for what is no write of data."""
+    """A line of trace_pipe; None for what is no write of data."""
     found = _LINE.match(line)
     if found is None or int(found["sectors"]) == 0:
         return None
@@ -58,8 +58,8 @@ def parse(line: str) -> Write | None:
     if "D" not in kind and "W" not in kind:
         return None
     comm = found["comm"].strip()
-    # What a file system marks as metadata: XFS writes its log from kworkers, its other metadata
-    # from xfsaild, both with REQ_META. ext4's log is jbd2's, marked or not.
+    # A file system marks its metadata: XFS writes its log from kworkers, its other metadata from
+    # xfsaild, both with REQ_META. ext4's log is jbd2's, marked or not.
     journal = comm.startswith("jbd2/") or "M" in kind
     return Write(
         int(found["seconds"]) * 1_000_000 + int(found["micros"]),
@@ -158,7 +158,7 @@ def record(
     stopped: Callable[[], bool] = lambda: False,
     found: Owners | None = None,
 ) -> Recording:
-    """What is written to a device or partition for so long, and whose it is, begun with `found`.
+    """Record the writes to a device or partition for so long, with their owners, from `found` on.
 
     Offsets are from its beginning. Raises RecordError.
     """
@@ -223,6 +223,6 @@ def mounted_at(device: Path) -> Path | None:
 
 
 def used_bytes(mount: Path) -> int:
-    """What a file system holds."""
+    """The bytes in use on a file system."""
     found = os.statvfs(mount)
     return (found.f_blocks - found.f_bfree) * found.f_frsize

@@ -24,7 +24,7 @@ Format = Callable[[float], str]
 
 @dataclass(frozen=True)
 class Line:
-    """One series over time; gaps are None."""
+    """A series over time; gaps are None."""
 
     name: str
     colour: int

@@ -37,7 +37,7 @@ _CAPACITIES_MIN, _CAPACITIES_MAX = 2.0, 4.0  # since a fork
 
 @dataclass(frozen=True)
 class Verdict:
-    """One epoch's end: who serves from now on, and what each would have cost lately."""
+    """The end of an epoch: the candidate that serves from now on, and the recent cost of each."""
 
     serving: str
     copies: dict[str, float]  # for a page written, of those that the shadow devices follow
@@ -153,8 +153,8 @@ class Choice:
     def _better(self) -> int | None:
         """The candidate to go over to, if there is one.
 
-        Of those surely better than what serves, the first that is not surely worse than the best of
-        them: a moment's luck says little of placements that are nearly alike.
+        Among the candidates surely better than the serving one, it is the first that is not surely
+        worse than the best: a moment's luck says little of placements that are nearly alike.
         """
         rows = np.array(self._history)
         better = _surely_positive(rows[:, [self._serving]] - rows)
@@ -166,7 +166,7 @@ class Choice:
 
 
 def _surely_positive(saved: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Of differences, f64[periods, candidates]: whose mean is worth it and beyond doubt."""
+    """Whether a candidate's mean saving, of f64[periods, candidates], is worth it and sure."""
     mean = saved.mean(axis=0)
     error = saved.std(axis=0, ddof=1) / np.sqrt(len(saved))
     positive: npt.NDArray[np.bool_] = (mean > _WORTH) & (mean > _SURE * error)

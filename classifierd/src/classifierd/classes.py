@@ -2,7 +2,7 @@
 
 Values are mean log2 lifetimes in pages, volumes the pages written lately with that value.
 
-What dies long before garbage collection comes round costs nothing wherever it lies, so short
+Data that dies long before garbage collection comes round costs nothing wherever it lies, so short
 lifetimes need not be told apart; long ones must. squash() bends the axis accordingly, and the cuts
 are made where they take most from the volume-weighted spread within classes on the bent axis.
 """
@@ -193,7 +193,7 @@ class LifetimeKMeans:
     def fit(self, values: Floats, volumes: Floats) -> LifetimeKMeans:
         """Learn the centres; keeps the old ones if there is nothing to learn from."""
         keep = volumes > 0
-        # What differs by rounding only is one lifetime to K-means as well.
+        # Lifetimes that differ by rounding only are one lifetime to K-means as well.
         values, volumes = values[keep].round(_SAME_DIGITS), volumes[keep]
         if len(values) == 0:
             return self

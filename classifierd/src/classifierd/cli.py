@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-# One thread is plenty for K-means on a few thousand points, and keeps the daemon small.
+# A single thread is plenty for K-means on a few thousand points, and keeps the daemon small.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from classifierd import command_line, operations, pictures, plot, why_mount

@@ -38,8 +38,8 @@ class ChunkClusters:
     """K-means on all of CHUNK_FEATURES, standardised, started where the last one ended.
 
     The first fit orders the classes by frequency, hottest first; later ones keep their numbers,
-    because each centre starts from its own last place. What is not known of a chunk (NaN) counts
-    as the average; a feature that is the same everywhere counts for nothing.
+    because each centre starts from its own last place. A feature that is unknown for a chunk (NaN)
+    counts as the average; a feature that is the same everywhere counts for nothing.
     """
 
     def __init__(self, k: int = 4) -> None:
@@ -79,7 +79,7 @@ class ChunkClusters:
             self._fitted_pages = clock_pages if len(self.labels_) else None
 
     def classes(self) -> list[ChunkClass]:
-        """What each class holds now."""
+        """The classes, each with the number of its chunks now."""
         counts = np.bincount(self.labels_, minlength=len(self.centres_))
         centres = self.centres_.astype(np.float64)
         centres[:, _LOGGED] = np.exp2(centres[:, _LOGGED])

@@ -80,7 +80,7 @@ class _WithLevels(logging.Formatter):
     """Puts the syslog level before each line, so that the journal files it (sd-daemon(3))."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One prefix a line."""
+        """Prefix each line."""
         level = next(n for least, n in _JOURNAL_LEVELS if record.levelno >= least)
         return "\n".join(f"<{level}>{line}" for line in super().format(record).splitlines())
 

@@ -18,7 +18,7 @@ class ConfigError(ValueError):
 
 
 class _MistakeError(ConfigError):
-    """One in a section, at a key where that is known."""
+    """A mistake in a section, at a key if that is known."""
 
     def __init__(self, sentence: str, section: str, key: str = "") -> None:
         super().__init__(sentence)

@@ -27,12 +27,12 @@ TABLES = ("life-table", "life-table-few", "nosep")
 # A filesystem that holds less than this share of its device is judged as if it held as much: of
 # fewer blocks too many would be open.
 _BEGINS = 1 / 16
-PSTREAMS_MAX = 128  # that are told apart
+PSTREAMS_MAX = 128  # limit of the pStreams that are told apart
 
 
 @dataclass(frozen=True)
 class Device:
-    """What the shadow devices imitate."""
+    """The device that the shadow devices imitate."""
 
     live_pages: int  # at most so many are live at once
     pstreams: int

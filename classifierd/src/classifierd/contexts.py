@@ -1,4 +1,4 @@
-"""What the filesystem says about each vStream, as numbers the life table can group by."""
+"""The filesystem's description of each vStream, as numbers the life table can group by."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEXT_MAX = 256
 
 @dataclass(frozen=True)
 class VStream:
-    """One vStream's descriptor: where the label came from and what is known of its writer."""
+    """The descriptor of a vStream: the label's source and the known facts about its writer."""
 
     number: int
     source: str = "default"
@@ -34,7 +34,7 @@ class VStream:
 
     @property
     def identity(self) -> tuple[str, str, str, str, str]:
-        """What stays the same when the filesystem numbers its vStreams anew."""
+        """The identity, which stays the same when the filesystem numbers its vStreams anew."""
         return (self.source, self.name, self.comm, self.ext, self.dir)
 
 
@@ -67,7 +67,7 @@ class ContextIds:
         return self._ids.setdefault(text, len(self._ids))
 
     def rows(self, vstreams: Iterable[VStream]) -> npt.NDArray[np.uint32]:
-        """One row of (comm, ext, dir) a vStream number; zeros where nothing is known."""
+        """A row of (comm, ext, dir) for each vStream number; zeros where nothing is known."""
         known = list(vstreams)
         out = np.zeros((1 + max((v.number for v in known), default=0), 3), np.uint32)
         for v in known:

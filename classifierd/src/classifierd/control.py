@@ -59,7 +59,7 @@ class Collection:
 
 @dataclass(frozen=True)
 class Attachment:
-    """What attach hands over; the descriptors are the holder's to close."""
+    """The answer to attach. Its holder closes the descriptors."""
 
     telemetry_fd: int
     model_fd: int
@@ -73,7 +73,7 @@ class Attachment:
 
 
 class ControlClient:
-    """One connection; the filesystem takes its end for the end of the daemon."""
+    """A connection; the filesystem takes its end for the end of the daemon."""
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -101,7 +101,7 @@ class ControlClient:
     def _exchange(self, request: dict[str, object]) -> tuple[dict[str, object], list[int]]:
         answer, fds = bytearray(), list[int]()
         try:
-            # Whoever is turned away finds the connection closed, and in it the reason.
+            # A client that is turned away finds the connection closed, and in it the reason.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 self._socket.sendall(json.dumps(request).encode() + b"\n")
             while not answer.endswith(b"\n"):
@@ -157,7 +157,7 @@ class ControlClient:
         return max(0, blocks - free) if isinstance(blocks, int) and isinstance(free, int) else 0
 
     def device_bytes(self) -> tuple[int, int]:
-        """What the device was sent and what it programmed; 0 each where it is not told."""
+        """The bytes sent to the device and programmed by it; 0 where it does not tell."""
         answer, fds = self.request("status")
         _close(fds)
         device = answer.get("device")

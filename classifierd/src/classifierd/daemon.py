@@ -51,7 +51,7 @@ def _steady_ms() -> int:
 
 
 class Session:
-    """One attachment to one mounted filesystem."""
+    """An attachment to one mounted filesystem."""
 
     def __init__(
         self, client: ControlClient, attachment: Attachment, config: Config, state_dir: Path | None
@@ -232,7 +232,7 @@ class Daemon:
             log.info("the configuration was read again")
 
     def run_once(self) -> None:
-        """One epoch over what the ring holds. Raises ControlError or RuntimeError."""
+        """Learn an epoch from the ring's records. Raises ControlError or RuntimeError."""
         with ControlClient(socket_path(self._mountpoint)) as client:
             session = self._open(client)
             while session.poll() > 0:

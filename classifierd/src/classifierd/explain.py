@@ -19,7 +19,7 @@ def size(pages: float) -> str:
 
 
 def class_lines(learner: Learner) -> Iterator[str]:
-    """One line a class: how long its data lives, how much of the writes it takes, and whose."""
+    """A line for each class: its lifetime, its share of the writes, and its vStreams."""
     for each in learner.report():
         members = ", ".join(f"{v.label} {share:.0%}" for v, share in each.members)
         yield (
@@ -29,7 +29,7 @@ def class_lines(learner: Learner) -> Iterator[str]:
 
 
 def chunk_lines(clusters: ChunkClusters) -> Iterator[str]:
-    """One line a class of chunks."""
+    """A line for each class of chunks."""
     for each in clusters.classes():
         f = each.features
         yield (

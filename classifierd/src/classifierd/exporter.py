@@ -1,7 +1,7 @@
 """Where metrics go: an HTTP endpoint on loopback, or a file for node_exporter's textfile collector.
 
 The endpoint answers GET /metrics and nothing else, has no state, and asks the filesystems only
-when it is asked. What comes in is input: too much, too slow or no HTTP ends that connection alone.
+when it is asked. A request is input: too much, too slow or no HTTP ends that connection alone.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND)
 
     def _tell_metrics(self) -> None:
-        # One at a time: a filesystem has few connections for one user, and the daemon's is of
-        # the same one. Who waits in vain says so, and gives back its place.
+        # Requests ask one at a time: a filesystem has few connections for one user, the daemon's
+        # included. A request that waits in vain says so, and gives back its place.
         if not self.asking.acquire(timeout=self.patience_seconds):
             self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, "others are being answered")
             return

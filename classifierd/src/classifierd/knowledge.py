@@ -1,4 +1,4 @@
-"""What the daemon knows of one filesystem: the contest and its memory on disk.
+"""The daemon's knowledge of one filesystem: the contest and its memory on disk.
 
 Records come in; what is said is publication.py's, sockets and timing are daemon.py's.
 """
@@ -44,7 +44,7 @@ class Identity:
 
 
 class Knowledge:
-    """One filesystem's contest, chunks and state. Not thread-safe."""
+    """The contest, chunks and state of a filesystem. Not thread-safe."""
 
     def __init__(
         self, identity: Identity, device: Device, config: Config, state_dir: Path | None

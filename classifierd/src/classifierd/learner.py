@@ -1,4 +1,4 @@
-"""One learner a filesystem: records in, tables of (vStream, shape) → pStream out."""
+"""The learner of a filesystem: records in, tables of (vStream, shape) → pStream out."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ METHODS = ("spread", "quantile", "kmeans")
 
 @dataclass(frozen=True)
 class Settings:
-    """What can be tuned; the defaults are those measured."""
+    """The settings that can be tuned; the defaults are those measured."""
 
     epoch_pages: int = 0  # 0 = by the size of the device
     decay: float = 0.7
@@ -92,7 +92,7 @@ def epoch_pages_for(capacity_blocks: int) -> int:
 
 @dataclass(frozen=True)
 class ClassReport:
-    """What one class holds, for the log."""
+    """The content of a class, for the log."""
 
     pstream: int
     life_log2: float  # volume-weighted mean
@@ -247,7 +247,7 @@ class Learner:
         return mean[0], evidence[0]
 
     def report(self) -> list[ClassReport]:
-        """What each class in use holds, shortest lifetime first."""
+        """The content of each class in use, shortest lifetime first."""
         cells, volume, _, _ = self.life.cells()
         total = float(volume.sum())
         if total <= 0 or self.edges_ is None:

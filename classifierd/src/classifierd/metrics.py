@@ -1,4 +1,4 @@
-"""What Prometheus is told of mounted filesystems, read from their control sockets at each scrape.
+"""Prometheus' metrics of mounted filesystems, read from their control sockets at each scrape.
 
 Names follow its conventions: base units, `_total` for what only grows, `_info` for facts. A
 filesystem that does not answer is `streamfs_up 0`, and the others are told all the same.
@@ -23,7 +23,7 @@ from classifierd.control import ControlClient, socket_path
 from classifierd.records import BLOCK_BYTES
 
 Answer = Mapping[str, object]
-_VSTREAMS_MAX = 64  # those that were written most; more would be more series than they are worth
+_VSTREAMS_MAX = 64  # the most written ones; more would be more series than they are worth
 
 # Name, help, and where in the status. Counters grow while the filesystem is mounted.
 _COUNTERS = (
@@ -87,7 +87,7 @@ _LIMITS = (("low", "saved_low_bytes"), ("estimate", "saved_bytes"), ("high", "sa
 
 
 def at(answer: object, path: tuple[str, ...]) -> object:
-    """What is there in nested objects; None where there is nothing."""
+    """The value at a path of nested objects; None if there is none."""
     for name in path:
         answer = answer.get(name) if isinstance(answer, dict) else None
     return answer

@@ -1,4 +1,4 @@
-"""Whose pages are written? What streamfs knows of a file, looked up for another file system.
+"""The owners of written pages: streamfs's knowledge of a file, for another file system.
 
 A stock kernel tells where ext4 puts each file (ext4_allocate_blocks); the file's name is asked for
 by its inode, at once, while it still has one. Files that were there before are walked through; of
@@ -52,7 +52,7 @@ _LAST, _NOWHERE = 0x1, 0x2 | 0x4 | 0x200  # not known yet, not written yet; data
 
 
 def fold_extension(name: str) -> str:
-    """What follows the last dot; "#" for a number."""
+    """The part after the last dot; "#" for a number."""
     if name.isascii() and name.isdigit():
         return "#"
     stem, dot, ext = name.rpartition(".")
@@ -134,7 +134,7 @@ class Owners:
         found = _LINE.search(line)
         if found is None:
             return False
-        # What is no data is of the file's extent tree, which is metadata.
+        # A write that is not data is of the file's extent tree, which is metadata.
         context = NOBODY
         if "HINT_DATA" in found["flags"]:
             context = self.context(names.of(int(found["inode"])))

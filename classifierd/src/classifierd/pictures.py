@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DPI = 200
-# Told apart by colour-blind readers, too (Okabe and Ito).
+# Colour-blind readers can tell these apart, too (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5a5a5a", "#f0e442")
 Format = Literal["png", "svg"]
 

@@ -14,7 +14,7 @@ _VSTREAMS_SHOWN = 30
 
 @dataclass(frozen=True)
 class Measured:
-    """One vStream of a mounted filesystem, in bytes written in between."""
+    """A vStream of a mounted filesystem, in bytes written in between."""
 
     label: str
     pstream: int
@@ -25,7 +25,7 @@ class Measured:
 
 
 def measured(rows: object) -> list[Measured]:
-    """Of the vStreams with a known lifetime the 30 that wrote most, short-lived first."""
+    """The 30 vStreams that wrote most, of those with a known lifetime, short-lived first."""
     found = []
     for row in rows if isinstance(rows, list) else []:
         numbers = [row.get(f"lifetime_{key}bytes") for key in ("", "low_", "high_")]

@@ -1,4 +1,4 @@
-"""What the daemon says to the filesystem: placement models, looked over before they go out."""
+"""Publication of placement models to the filesystem; each is checked before it goes out."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def publish(
 ) -> frozenset[int] | None:
     """Hand over what serves; it speaks for vStreams born before `met_clock`, in pages written.
 
-    Not before there is something to say: by hints and lifetimes measured the filesystem places by
-    itself (docs/DESIGN.md). And not if the filesystem would understand another thing by it. Returns
-    the pStreams that the model names, as the filesystem reads it (Model::adopt); None: no model.
+    Publishes nothing before there is something to say: by hints and lifetimes measured the
+    filesystem places by itself (docs/DESIGN.md). Nor if it would understand the model otherwise.
+    Returns the pStreams that the model names, as the filesystem reads it; None: no model.
     """
     life = knowledge.learner.life
     if not knowledge.speaks:
@@ -48,7 +48,7 @@ def publish(
 
 
 def basis_of(knowledge: Knowledge) -> str:
-    """What a table rests on, for people."""
+    """The evidence of a table, in words for people."""
     life = knowledge.learner.life
     return (
         f"learned from {explain.size(life.clock_pages)} of writes, {life.deaths} deaths seen, "

@@ -1,4 +1,4 @@
-"""What was written to a device, kept as a file: a trace that ssd-sim reads as well.
+"""The writes to a device, kept as a file: a trace that ssd-sim reads as well.
 
 CSV (trace/trace.h). Context 1 is a file system's log or metadata, 0 data of nobody knows
 whom. Comments behind the header say what the others are and what the device held before:
@@ -26,7 +26,7 @@ HEADER = "ts_us,op,offset_bytes,length_bytes,context"
 
 @dataclass(frozen=True)
 class Disk:
-    """What was there before: i64[runs, 2], first page and pages, or None where nobody says."""
+    """The device's content before: i64[runs, 2], first page and pages; None if unknown."""
 
     capacity_bytes: int = 0  # 0: not known
     used_bytes: int = 0
@@ -61,7 +61,7 @@ def write(file: TextIO, recording: Recording) -> None:
 
 
 def read(path: Path) -> Recording | None:
-    """What write() kept; None if that is another's trace. Raises OSError and TraceError."""
+    """Read a file of write(); None if it is another's trace. Raises OSError and TraceError."""
     with path.open("rb") as file:
         if file.readline(100).strip() != HEADER.encode():
             return None

@@ -64,6 +64,6 @@ def make_overwrites(
 
 
 def pages_one_by_one(pages: Ints) -> tuple[Ints, Ints]:
-    """Of each page of records of so many pages: which record's it is, and its place in it."""
+    """The record of each page, of records of so many pages, and the page's place in it."""
     row = np.repeat(np.arange(len(pages)), pages)
     return row, np.arange(len(row)) - (np.cumsum(pages) - pages)[row]

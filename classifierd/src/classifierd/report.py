@@ -1,4 +1,4 @@
-"""One page about a mounted filesystem: no scripts, nothing fetched, light and dark.
+"""A page about a mounted filesystem: no scripts, nothing fetched, light and dark.
 
 Everything comes from the control socket: what it is told now, and the moments that the daemon
 told of (without a daemon there are none, and the page says so).
@@ -64,7 +64,7 @@ def colour_of(pstream: object) -> int:
 
 
 def quantile(counts: Sequence[float], bounds: Sequence[float], share: float) -> float:
-    """Of a histogram, inside its bucket as if evenly spread; beyond the last bound, that bound."""
+    """Quantile of a histogram, linear inside a bucket; beyond the last bound, that bound."""
     wanted, below = share * sum(counts), 0.0
     for i, bound in enumerate(bounds):
         if below + counts[i] >= wanted and counts[i] > 0:

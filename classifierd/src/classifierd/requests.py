@@ -1,7 +1,7 @@
 """Requests recorded below another file system: what the device got, and what streamfs would send.
 
-That file system's blocks may be smaller than a page, or lie across pages: to the SSD each page that
-is touched is written. On streamfs a file's page is a page.
+The other file system's blocks may be smaller than a page, or lie across pages: to the SSD each page
+that is touched is written. On streamfs a file's page is a page.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What streams save on this device: the shadow devices' counts, by month, kept across restarts.
+"""The saving by streams on this device: shadow devices' counts, by month, kept across restarts.
 
-_core.SavingsShadow says what would have been copied without streams and was by placement, in each
-of a few disjoint samples of the chunks. Here that becomes bytes of NAND with 95 % limits: what the
-samples differ by (Student's t), and nothing where all of the device is followed. A daemon that
-starts knows nothing of where on the device things lie: to the shadow they are written once, in
-order, with and without streams. What is saved is too low then until that is overwritten.
+_core.SavingsShadow counts the copies without streams and by placement, in each of a few disjoint
+samples of the chunks. Here they become bytes of NAND with 95 % limits: by the differences between
+the samples (Student's t), or without limits where all of the device is followed. A daemon that
+starts does not know where on the device data lies: to the shadow it is written once, in order, with
+and without streams. Until that data is overwritten, the saving is too low.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Sums = npt.NDArray[np.float64]
 
 
 def sampling(capacity_pages: int) -> tuple[int, int]:
-    """Of a device of this size: one chunk in how many is followed, and in how many parts."""
+    """How the shadow samples a device: one chunk in how many it follows, and in how many parts."""
     if capacity_pages <= _ALL_FOLLOWED:
         return 1, 1
     one_in = min(max(capacity_pages // _FOLLOWED_MIN, 1), _ONE_IN)
@@ -59,7 +59,7 @@ def sampling(capacity_pages: int) -> tuple[int, int]:
 
 @dataclass
 class Period:
-    """What was counted since a moment: pages, estimated for the whole device."""
+    """The counts since a moment: pages, estimated for the whole device."""
 
     since_ms: int
     written: float = 0.0
@@ -97,7 +97,7 @@ class Period:
 
     @property
     def variance(self) -> float:
-        """Of what was saved: what the parts differ by."""
+        """The variance of the saving, from the differences between the parts."""
         parts = len(self.off)
         now = float(np.var(self.off - self.placed, ddof=1)) / parts if parts > 1 else 0.0
         return self.variance_before + now
@@ -148,7 +148,7 @@ def month_of(now_ms: int) -> str:
 
 
 class Savings:
-    """One filesystem's shadow devices and their sums. Not thread-safe.
+    """The shadow devices of a filesystem and their sums. Not thread-safe.
 
     `used_blocks` of the device hold data already. Times are milliseconds since 1970.
     """
@@ -179,7 +179,7 @@ class Savings:
         self._complained = False
 
     def _counts(self) -> dict[str, Sums]:
-        """What each part says of the whole device."""
+        """Each part's estimate for the whole device."""
         columns = self._shadow.counts().astype(np.float64).T
         return dict(zip(_ORDER, columns * float(self._shadow.stride), strict=True))
 
@@ -240,9 +240,9 @@ class Savings:
     def _date(self, now_ms: int, steady_ms: int) -> None:
         """Date all moments anew.
 
-        This run's by how long ago they were, but after the last of an earlier run. Those of earlier
-        runs stay, but none is later than now: a clock that was ahead dated it. Once, and not by a
-        clock that has not been set.
+        This run's moments are dated by how long ago they were, but after the last of an earlier
+        run. Moments of earlier runs stay, but none is later than now: a clock that was ahead dated
+        it. They are dated once, and not by a clock that has not been set.
         """
         late = self._loaded_in_doubt and now_ms >= _CLOCK_IS_SET_MS
         if late:
@@ -261,7 +261,7 @@ class Savings:
         return written * float(more["oracle"].sum()) / settled
 
     def report(self, now_ms: int) -> dict[str, object]:
-        """What the filesystem is told (base/wire/control.h, savings)."""
+        """The report to the filesystem (base/wire/control.h, savings)."""
         month = self.months.get(month_of(now_ms), Period(now_ms))
         return {
             "version": REPORT_VERSION,
@@ -312,8 +312,8 @@ class Savings:
         self._steady_ms = [None] * len(moments)
         self._loaded_ms = moments[-1][0] if moments else 0
         self._loaded_in_doubt = True
-        # A gap while no daemon ran is no distance kept: the smallest is. One date of several is a
-        # wrong clock's, and none either.
+        # A gap while no daemon ran is no distance kept: the smallest is. Two moments of one date
+        # come from a wrong clock, and are no distance either.
         apart = {late[0] - early[0] for early, late in pairwise(self.moments)} - {0}
         self._moment_ms = max(self._moment_ms, min(apart, default=0))
 

@@ -45,7 +45,7 @@ def held_pages(mount: Path) -> Ints | None:
 
 
 def held(rows: Ints) -> Ints:
-    """What lies between those rows of space_map() that are free or the file system's own tables.
+    """The pages between the rows of space_map() that are free or the file system's own tables.
 
     Tables: a young one has written little of them, and statfs does not count them either.
     """
@@ -60,7 +60,7 @@ def held(rows: Ints) -> Ints:
 
 
 def space_map(mount: Path) -> Ints:
-    """What a file system says of its device's bytes, i64[rows, 3]: owner, first byte, bytes.
+    """The file system's map of its device's bytes, i64[rows, 3]: owner, first byte, bytes.
 
     The owner is 0 for a file's. Other devices of it (a log's, XFS's for realtime data) are left
     out: their addresses are others. Raises OSError (FS_IOC_GETFSMAP: linux/fsmap.h).
@@ -69,7 +69,7 @@ def space_map(mount: Path) -> Ints:
     try:
         device, rows = None, [np.zeros((0, 3), np.int64)]
         for told, numbers in _answers(root):
-            if device is None:  # Those that have no numbers are counted, its own first.
+            if device is None:  # Devices without numbers are counted; the own is first.
                 device = os.fstat(root).st_dev if numbers else int(told["device"][0])
             owner = np.where(told["flags"] & _SPECIAL, told["owner"], 0)
             columns = np.column_stack([owner, told["physical"], told["length"]])

@@ -104,5 +104,5 @@ def _pages(found: npt.NDArray[np.void], trim: npt.NDArray[np.bool_]) -> tuple[In
 
 
 def telemetry(raw: Records) -> Records:
-    """What the filesystem would have reported for these requests."""
+    """The records that the filesystem would have reported for these requests."""
     return _core.as_telemetry(raw).view(raw.dtype)

@@ -1,4 +1,4 @@
-"""Why does data go where it goes? What the filesystem and the daemon's memory say."""
+"""Why data goes where it goes, by the filesystem and the daemon's memory."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ _AGES = (
 
 @dataclass(frozen=True)
 class Shape:
-    """What the daemon's table says of one kind of write into the file."""
+    """The daemon's placement of one kind of write into the file."""
 
     write: str
     lifetime_bytes: int  # expected: written to the device until it dies
-    evidence_pages: float  # what that rests on, this vStream's and those like it
+    evidence_pages: float  # behind the lifetime, of this vStream and those like it
     pstream: int
 
 
 @dataclass(frozen=True)
 class Block:
-    """What the filesystem knows of a block of DATA, to the 64 KiB around it."""
+    """The filesystem's knowledge of a block of DATA, to the 64 KiB around it."""
 
     number: int
     known: bool  # it was written since the mount, and lives

@@ -25,7 +25,7 @@ class WhyMount:
     table: int  # generation of the daemon's table in use; 0: none
     kind: str  # of that table
     refused: int  # tables that the filesystem refused
-    vstreams: list[Why]  # those that wrote most, the largest first
+    vstreams: list[Why]  # the most written ones, largest first
     written_bytes: list[int]  # by each of them
     vstreams_known: int
 

@@ -1,4 +1,4 @@
-"""What signals ask of a program that waits: to end, or to begin again.
+"""The requests of signals to a program that waits: to end, or to begin again.
 
 A handler runs within whatever the main thread is doing, so it must take no lock which that may
 hold: threading.Event does. Here it sets a flag and writes to a pipe, and the wait looks at both.

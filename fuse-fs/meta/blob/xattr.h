@@ -1,7 +1,7 @@
 // Blobs, which are up to 64 KiB in a chain of kBlob units, and the encoding of extended attributes.
 //
-// A blob never changes. A new blob is written into unused units (as bodies, unlogged). One record
-// then swaps the inode's pointer and frees the old units.
+// A blob never changes. A new blob is written into unused units (as bodies, unlogged). A single
+// record then swaps the inode's pointer and frees the old units.
 //
 // Thread safety: pure functions over a heap; the inode's mutex guards the pointer.
 // After a crash: the inode has the old blob or the new one.

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-// Defined in f2fs_phone.S.
+// f2fs_phone.S defines these.
 extern "C" const char kF2fsPhone[], kF2fsPhoneEnd[];
 
 namespace streamfs::lab::figures {

@@ -18,7 +18,7 @@ LIVE = 16_384
 
 
 def bare(name: str, pages: int, live: int = LIVE) -> Records:
-    """One of ssd-sim's workloads as requests without labels."""
+    """A workload of ssd-sim as requests without labels."""
     data, starts_full = _lab.generated(name, live, pages, 1)
     raw = from_bytes(data).copy()
     raw["vstream"] = 0

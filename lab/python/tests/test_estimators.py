@@ -18,7 +18,7 @@ OURS = [LifeTableRegressor(kappa=8.0), LogisticRegressor(live_pages=4096)]
 
 
 def writes(count: int, seed: int) -> tuple[Rows, npt.NDArray[np.float64]]:
-    """Of four contexts and three shapes, of which each has a say in the log2 lifetime."""
+    """Rows of four contexts and three shapes; each has a say in the log2 lifetime."""
     rng = np.random.default_rng(seed)
     rows = np.column_stack([rng.integers(0, 4, count), rng.integers(0, 3, count)])
     return rows, 3.0 * rows[:, 0] + 1.5 * rows[:, 1] + rng.normal(0, 0.5, count)

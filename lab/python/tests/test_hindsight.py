@@ -1,4 +1,4 @@
-"""What averages and a second look at copies come to."""
+"""Averages, and a second look at copies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def test_a_mean_is_that_of_all_writes_of_its_kind() -> None:
     kinds = list(zip(blocks.tolist(), records["age"].tolist(), strict=True))
     for at, kind in enumerate(kinds):
         later = np.flatnonzero(blocks[at + 1 :] == blocks[at])
-        # What is alive at the end lives for four times what is live, twice what is left at least.
+        # A page alive at the end lives for four times the live pages, and at least for twice the
+        # rest of the trace.
         life = later[0] + 1 if len(later) else max(4 * 2, 2 * (len(blocks) - at))
         lives.setdefault(kind, []).append(float(np.log2(life)))
     assert max(map(len, lives.values())) > 2

@@ -1,4 +1,4 @@
-"""What one process sees of each mode of I/O."""
+"""The results of each mode of I/O in one process."""
 
 import ctypes
 import fcntl

@@ -1,4 +1,4 @@
-"""What several processes see that use a file at once, in one mode or in several."""
+"""The results of several processes that use a file at once, in one mode or in several."""
 
 import mmap
 import os

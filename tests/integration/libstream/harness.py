@@ -1,4 +1,4 @@
-"""What the tests of libstream share: programs and their results, and a folder that is a mount.
+"""The tests of libstream share this: programs and their results, and a folder that is a mount.
 
 Neither FUSE nor root is needed: the mount is fake_streamfs.c, a second preload library that answers
 the hint ioctl.
@@ -38,7 +38,7 @@ SELECT sum(length(b)) FROM t; PRAGMA integrity_check;
 
 
 class Result(NamedTuple):
-    """What a program shows of itself."""
+    """The exit code and output of a program."""
 
     status: int
     out: str
@@ -46,7 +46,7 @@ class Result(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One question to the fake mount."""
+    """A question to the fake mount."""
 
     command: str
     name: str

@@ -112,7 +112,7 @@ def test_files_that_are_none_are_opened_as_ever(mount: FakeMount) -> None:
 def test_a_link_out_of_a_folder_of_the_mount_does_not_silence_the_folder(
     mounted: pairs.Mount, tmp_path: Path
 ) -> None:
-    """That a folder is not on streamfs is remembered; of one that is, never."""
+    """The library remembers that a folder is off streamfs, but never for a folder on it."""
     (tmp_path / "x-wal").touch()
     (tmp_path / "y-wal").touch()
     (mounted / "link-wal").symlink_to(tmp_path / "x-wal")

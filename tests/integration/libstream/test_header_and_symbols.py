@@ -54,7 +54,7 @@ def test_the_cplusplus_header_compiles_alone(standard: str, tmp_path: Path) -> N
     assert run(program).status == 0
 
 
-# What compiled programs hold of the library: sizes, places of fields, values.
+# The parts of the ABI that programs compile in: sizes, places of fields, values.
 ABI_PROGRAM = r"""
 #include <libstream.h>
 #include <stddef.h>
@@ -142,7 +142,7 @@ def test_the_preload_library_is_small(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What installing puts below a prefix."""
+    """The prefix of an installation."""
     prefix = tmp_path_factory.mktemp("prefix")
     done = run("cmake", "--install", BIN.parent / "libstream", "--prefix", prefix)
     assert done.status == 0, done.err

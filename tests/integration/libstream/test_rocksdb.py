@@ -63,7 +63,7 @@ def labels_in(explained: str) -> dict[int, str]:
 
 @pytest.mark.skipif(shutil.which("db_bench") is None, reason="db_bench is not installed")
 def test_wal_flushes_and_compactions_are_told_apart_by_name_and_thread(pair: Pair) -> None:
-    """What FUSE keeps of RocksDB's hints: nothing. The filesystem's own rules see names."""
+    """FUSE keeps nothing of RocksDB's hints. The filesystem's own rules see names."""
     mount = pair.mount("direct_io")
     fill(mount)
     found = written(mount)

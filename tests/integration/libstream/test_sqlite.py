@@ -16,7 +16,7 @@ from tests.integration.pairs import run as checked
 
 
 class Kind(NamedTuple):
-    """One kind of temporary file: what makes SQLite write it, and where it should go."""
+    """A kind of temporary file: what makes SQLite write it, and where it should go."""
 
     what: str
     sql: str
@@ -69,7 +69,7 @@ BESIDE = {"journal", "wal", "shm"}
 
 
 def streams(mount: Mount) -> dict[str, Any]:
-    """What the filesystem says of each vStream that has a name."""
+    """The filesystem's row of each vStream that has a name."""
     text = checked(BIN / "streamctl", "streams", mount.point, "--json").stdout
     told = json.loads(text)
     rows = told["streams"] if isinstance(told, dict) else told

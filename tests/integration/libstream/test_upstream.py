@@ -16,7 +16,7 @@ from tests.integration.pairs import BIN, Mount, Pair
 from tests.integration.pairs import run as checked
 
 PYTHON = "/usr/bin/python3"
-# What opens, makes, labels, maps, copies and removes files.
+# Modules that open, make, label, map, copy and remove files.
 MODULES = ("test_fileio", "test_file", "test_tempfile", "test_shutil", "test_fcntl", "test_mmap")
 MORE_MODULES = (
     *("test_os", "test_posix", "test_gzip", "test_dbm", "test_dbm_dumb", "test_fileinput"),
@@ -53,7 +53,7 @@ def start(mount: Mount, name: str, before: tuple[str, ...], *words: str) -> subp
 
 
 def outcomes(result: Path) -> dict[str, str]:
-    """What became of each test: completed, skipped with its reason, failed with its message."""
+    """The result of each test: completed, skipped with its reason, failed with its message."""
     found = {}
     for case in ET.parse(result).getroot().iter("testcase"):
         told = [child for child in case if not child.tag.startswith("system-")]

@@ -1,5 +1,5 @@
-/* Preloaded: NVMe devices that are not there, as far as identifying them goes. What is in /sys is
- * the test's; this answers open(2), fstat(2) and ioctl(2) of /dev/nvme*. */
+/* A library to preload: NVMe devices that are not there, as far as identifying them goes. The test
+ * makes /sys; this answers open(2), fstat(2) and ioctl(2) of /dev/nvme*. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-// What device.h promises, for each kind of device; and the decorator that breaks it on purpose.
+// The promises of device.h, for each kind of device; and the decorator that breaks them on purpose.
 #include "fuse-fs/blockdev/device.h"
 
 #include <fcntl.h>
@@ -243,7 +243,7 @@ TEST_F(DeviceTest, InRealTimeAnEmulatedSsdAnswersAsLateAsItsFlash) {
     EXPECT_TRUE(action().ok());
     return std::chrono::steady_clock::now() - start;
   };
-  // Of the host interface: 10 µs a request, 1.3 µs a page.
+  // The host interface takes 10 µs a request and 1.3 µs a page.
   EXPECT_GT(lasts([&] { return put(**device, 0, filled(4, 1), 0); }), milliseconds(30));
   EXPECT_GT(lasts([&] { return (*device)->flush(); }), milliseconds(19));
   std::vector<std::byte> bytes(kBlockSize);

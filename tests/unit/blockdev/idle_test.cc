@@ -1,4 +1,4 @@
-// What each kind of device does with idle time.
+// The use that each kind of device makes of idle time.
 #include "fuse-fs/blockdev/idle.h"
 
 #include <gtest/gtest.h>

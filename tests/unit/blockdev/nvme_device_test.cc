@@ -306,7 +306,7 @@ TEST_F(NvmeTest, OpenForReadingChangesNothing) {
   (void)put(*device(kStreamsSsd), 0, 1, 7, 0);
   log_ = {};
   const auto ssd = device(kStreamsSsd, true);
-  EXPECT_EQ(ssd->info().mechanism, "Streams");  // what it has; it is not used
+  EXPECT_EQ(ssd->info().mechanism, "Streams");  // the device has them; they are not used
   EXPECT_TRUE(holds(*ssd, 0, 1, 7));
   EXPECT_EQ(put(*ssd, 0, 1, 1, 0).error().code, EROFS);
   EXPECT_EQ(ssd->trim(BlockNo{0}, 1).error().code, EROFS);

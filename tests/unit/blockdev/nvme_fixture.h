@@ -33,7 +33,7 @@ namespace streamfs::blockdev {
 
 class Witness final : public nvme::Controller {
  public:
-  // What it answers itself, and how it changes what the controller answered.
+  // `Instead` answers in place of the controller; `After` changes the controller's answer.
   using Instead = std::function<std::optional<Result<uint32_t>>(const nvme::Command&, Bytes)>;
   using After = std::function<void(const nvme::Command&, Bytes)>;
   struct Log {
@@ -147,7 +147,7 @@ class NvmeTest : public ::testing::Test {
       if (command.opcode == opcode) transfers.push_back(nvme::transfer_of(command));
     return transfers;
   }
-  // What the emulated flash says that each of its streams was written.
+  // Returns the pages that the emulated flash counts for a stream.
   uint64_t pages_of_stream(size_t stream) const {
     return ssd::observe_stats(directory_ + "/ssd")->streams.at(stream).written_bytes / kBlockSize;
   }

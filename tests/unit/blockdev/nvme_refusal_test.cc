@@ -235,7 +235,7 @@ TEST_F(NvmeTest, WhatAResetCutsOffIsSentAgainForHalfAMinute) {
             1 + 4 + 16 + 64 + 256 + 34 * 1024);
 }
 
-// One system call sends and waits where the controller has a ring.
+// A single system call sends and waits if the controller has a ring.
 TEST_F(NvmeTest, FlushesAndTrimsGoTheWayOfReadsAndWrites) {
   make_ssd(false);
   const auto ssd = device(kFdpSsd);

@@ -69,7 +69,7 @@ TEST_F(WriteStreamsTest, TheQueueSaysHowManyThereAre) {
     EXPECT_EQ(streams.why.empty(), count > 0) << said;
   }
   EXPECT_EQ(write_streams_of(root_).granularity_bytes, 0u);
-  put("queue/write_stream_granularity", "4294967295");  // what Linux 6.16 says of every SSD
+  put("queue/write_stream_granularity", "4294967295");  // Linux 6.16 says this of every SSD
   EXPECT_EQ(write_streams_of(root_).granularity_bytes, 0u);
   put("queue/write_stream_granularity", "100663296");
   EXPECT_EQ(write_streams_of(root_).granularity_bytes, 96u << 20);
@@ -107,7 +107,7 @@ class Recorder final : public IoEngine {
  public:
   struct Log {
     std::vector<int> streams;
-    int refuse_with = 0;  // what names a stream
+    int refuse_with = 0;  // writes that name a stream
     int fail_with = 0;    // everything
   };
   explicit Recorder(Log& log) : log_(log) {}

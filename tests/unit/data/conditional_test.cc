@@ -1,5 +1,5 @@
-// One flush for data and the record that names it, where META is rebuilt from the log after a power
-// cut: what was acknowledged is there, and of the rest all or nothing, whatever the device kept.
+// A flush covers both data and the record that names it, where META is rebuilt from the log after a
+// power cut: acknowledged data is there, and the rest is there as a whole or not at all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,8 +62,8 @@ TEST(Conditional, AnFsyncOfNewBlocksTakesOneFlush) {
   }
 }
 
-// Of those who come while one flush runs, some have their data in it and only their record to be
-// flushed, others both.
+// Several files are synced while one flush runs. For some the flush covers the data already, so
+// only their record has to be flushed; for others both.
 TEST(Conditional, FsyncsSideBySideShareOneFlushForDataAndRecords) {
   Rig::Options options = Rig::with_log();
   options.faulty = false;
@@ -237,8 +237,8 @@ class ChangingFile {
   std::vector<std::byte> bytes_;
 };
 
-// What comes after the last fsync are appends: they are there as far as a record says, and what
-// they stand behind is as it was.
+// All changes after the last fsync are appends: they are there as far as a record says, and the
+// data before them is as it was.
 TEST(Conditional, AppendsTakeNothingBackOfWhatTheyStandBehind) {
   uint64_t old = 0, fresh = 0;
   for (uint64_t seed = 1; seed <= 2 * kCuts; ++seed) {
@@ -316,7 +316,7 @@ TEST(Conditional, WhatWasNotAcknowledgedIsThereAsAWholeOrNotAtAll) {
   EXPECT_GT(fresh, 0U);
 }
 
-// Who changes a block that a restore would look at makes it look no more.
+// A change of a block that a condition names settles the condition: a restore does not look at it.
 TEST(Conditional, AnOverwriteDoesNotTakeBackWhatWasAcknowledged) {
   for (uint64_t seed = 1; seed <= kCuts; ++seed) {
     Rig rig(Rig::with_log());
@@ -428,7 +428,7 @@ TEST(Conditional, ManyRecordsRunThroughTheLogAndItsSnapshots) {
   }
 }
 
-// What a record names is all that is not committed, also what another file's fsync has flushed.
+// A record names all uncommitted blocks, also those that another file's fsync has flushed.
 TEST(Conditional, ManyScatteredBlocksFlushedBeforeAreCommittedAfterTheFlush) {
   Rig rig(Rig::with_log());
   const InodeId scattered = rig.create("scattered");

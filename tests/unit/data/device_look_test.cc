@@ -39,7 +39,7 @@ class DeviceLook : public ::testing::Test {
     ASSERT_TRUE(rig_.write(file_, 0, content_).ok());
     ASSERT_TRUE(rig_.fs().fsync(file_, false).ok());
   }
-  // What formatting leaves: zeroes.
+  // Formatting leaves zeroes.
   void format() {
     const blockdev::BlockBuffer zeroes;
     blockdev::IoBatch batch(rig_.ram());

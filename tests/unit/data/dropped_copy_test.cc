@@ -114,7 +114,7 @@ class DroppedCopy : public testing::TestWithParam<size_t> {
     EXPECT_TRUE((*mounted)->unmount().ok());
     return names;
   }
-  // One copy fails in a mount, and after `writes` writes so does DATA.
+  // A copy fails in a mount, and after `writes` writes so does DATA.
   void expect_mounts_after_cut(uint64_t writes) {
     EXPECT_TRUE(make("before").ok());
     EXPECT_TRUE(fs_->unmount().ok());

@@ -36,7 +36,7 @@ TEST(Epoch, ConcurrentFsyncsShareOneFlush) {
   std::vector<std::thread> threads;
   threads.emplace_back(fsync, 0);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  // Written while the first flush runs: that one does not cover them, the next covers all.
+  // The first flush runs during these writes: it does not cover them, the next covers all.
   for (size_t t = 1; t < kThreads; ++t) {
     ASSERT_TRUE(rig.write(files[t], 0, Rig::filled(4096, 2)).ok());
     threads.emplace_back(fsync, t);
@@ -45,8 +45,8 @@ TEST(Epoch, ConcurrentFsyncsShareOneFlush) {
   EXPECT_EQ(rig.ram().flushes - before, 2U);
 }
 
-// Whoever waits beside others waits for a flush of its own data, whoever makes it. Between a write
-// and its fsync others' flushes begin: for some who then wait together one of those is enough.
+// A thread in fsync() waits for a flush that covers its own data, whichever thread issues it. Other
+// threads' flushes begin between a write and its fsync, so several fsyncs share one flush.
 TEST(Epoch, WritersThatFsyncSideBySideAllSucceed) {
   Rig::Options options;
   options.faulty = false;

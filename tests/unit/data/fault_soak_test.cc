@@ -43,7 +43,7 @@ constexpr size_t kWriters = 3;
 constexpr int kStepsOfRound = 400;
 constexpr uint32_t kOneIn = 12;
 
-// What happened in this thread's requests since it was looked at.
+// Failures in this thread's requests since the last look.
 thread_local int failures_here = 0;
 
 // Counts what the log says of trims, and keeps the rest of a storm's noise off the terminal.
@@ -79,7 +79,7 @@ class Stamped {
     }
   }
 
-  // Of what is allowed a sector holds one from then on, for the device has settled.
+  // A sector holds one of its allowed values, and keeps it from now on: the device has settled.
   void check(uint64_t first, uint64_t count) {
     std::vector<uint64_t> words(count * kSector / 8);
     failures_here = 0;
@@ -108,7 +108,7 @@ class Stamped {
     size_ = fs.attributes(id_)->size / kSector;
     allowed_.erase(allowed_.lower_bound(size_), allowed_.end());
   }
-  // One write, of which the next flush says that it may be lost.
+  // A write, of which the next flush says that it may be lost.
   void write_what_may_be_lost() {
     const auto before = allowed_;
     write();
@@ -169,7 +169,7 @@ class Stamped {
     if (done.ok()) {
       ASSERT_EQ(size, to);
     }
-    // What is cut off of a block is zeroed first.
+    // The cut part of a block is zeroed first.
     const uint64_t block_end = round_up(to, kBlockSize / kSector);
     for (uint64_t s = to; s < std::min(block_end, size) && !done.ok(); ++s)
       if (!allowed_[s].empty()) allowed_[s].insert(0);

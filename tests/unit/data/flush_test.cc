@@ -1,5 +1,5 @@
-// What the data floor promises to be on DATA when it returns is there after a power cut, whatever
-// else the device forgets. tests/crash/mutation.py deletes the flushes that make it so.
+// Data that the data floor reports as durable is on DATA after a power cut, whatever else the
+// device forgets. tests/crash/mutation.py deletes the flushes that make it so.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -198,7 +198,7 @@ TEST(Freed, BlocksAreReclaimedSoonerWhereLittleIsFree) {
   EXPECT_EQ(rig.fs().maintenance().reclaim_interval_ms(), kResting);
 }
 
-// What it replaces is live to the device until it is committed, and so would eat its spare.
+// The replaced blocks are live to the device until the commit, and so would eat its spare.
 TEST(Freed, WhatAFileWrittenAnewReplacesIsReclaimedWithinASecondWhereLittleIsFree) {
   for (const bool little : {false, true}) {
     Rig rig;

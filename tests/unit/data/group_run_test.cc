@@ -110,7 +110,7 @@ TEST(GroupRun, AnErrorIsOfWhoActedAndTheOthersTakeTheirTurns) {
   EXPECT_EQ(actions, 1 + static_cast<int>(kOthers));
 }
 
-// Whose turn it is comes at any time between others' calls.
+// A caller's turn comes at any time between others' calls.
 TEST(GroupRun, ManyCallersAreAllServed) {
   GroupRun group;
   std::atomic<uint64_t> level{0};

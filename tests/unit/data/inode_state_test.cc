@@ -1,5 +1,5 @@
-// What the data floor remembers of inodes: nothing is forgotten that is still needed, and little
-// else is kept.
+// The data floor's memory of inodes: it forgets nothing that is still needed, and keeps little
+// else.
 #include "fuse-fs/data/inode_state.h"
 
 #include <gtest/gtest.h>

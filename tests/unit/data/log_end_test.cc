@@ -64,7 +64,7 @@ TEST(LogEnd, WhatAnyMountMadeDurableComesBack) {
   }
 }
 
-// Whoever restores would look for what the blocks held: they are conditions that nobody settled.
+// A restore would look for the blocks' old content: their conditions are not settled.
 TEST(LogEnd, AfterAKillTheLogBeginsBeforeDataChanges) {
   Rig rig(Rig::with_log());
   create_durably(rig, "f", 1);

@@ -75,7 +75,7 @@ class MirroredPair : public testing::Test {
     if (kill) return;
     ASSERT_TRUE((*mounted)->unmount().ok());
   }
-  // What a mount of these finds; "" as mirror: of one copy alone.
+  // Returns the names that a mount of these finds; with "" as mirror, a mount of one copy alone.
   std::string found(const std::string& meta, const std::string& mirror, std::string* state) {
     auto mounted = mount(meta, mirror);
     if (!mounted.ok()) return mounted.error().message();
@@ -274,7 +274,7 @@ TEST_F(MirroredPair, ACutBetweenTheSuperblocksOfTheCopiesLeavesThemInStep) {
   }
 }
 
-// What a plain file had not written back when the machine went down, no ring tells of.
+// No ring tells which pages of a plain file were not written back when the machine went down.
 TEST_F(MirroredPair, AfterARebootWithoutUnmountTheSecondIsMadeAnew) {
   use(a_, b_, "one", true);
   for (const std::string& copy : {a_, b_})

@@ -1,5 +1,5 @@
 // META in an ordinary file: the kernel writes its pages back whenever it likes, in any order, and a
-// power cut leaves any mix of old and new ones. What was promised is there all the same.
+// power cut leaves any mix of old and new ones. Everything promised is there all the same.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -39,7 +39,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file's pages as programs see them, and as its disk has them. One thread at a time.
+// A file's pages as programs see them, and as its disk has them. For a single thread.
 class PageCacheRegion final : public pmem::Region {
  public:
   PageCacheRegion(const std::string& path, uint64_t seed) : path_(path), random_(seed) {

@@ -117,9 +117,9 @@ class RamDevice final : public blockdev::Device {
   static constexpr uint64_t kWordsABlock = kBlockSize / sizeof(uint64_t);
   using Block = std::array<uint64_t, kWordsABlock>;
 
-  // Word by word: a device may be read where it is being written (device.h). That is no race of its
-  // own, and it orders nothing, so that those of the callers are found. By a builtin, as
-  // std::atomic_ref is calls where nothing is optimized.
+  // Stores each word by itself: a device may be read while it is being written (device.h). This is
+  // no race of the device, and it orders nothing, so that races of the callers are found. A builtin
+  // does it, as std::atomic_ref is calls where nothing is optimized.
   void fill(BlockNo first, ConstBytes bytes) {
     uint64_t* to = &words_.items()[first.value * kWordsABlock];
     for (uint64_t done = 0; done < bytes.size(); done += kBlockSize) {

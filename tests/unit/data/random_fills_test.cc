@@ -67,7 +67,7 @@ class Fills {
   void preallocate() {
     constexpr std::array kModes = {0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_ZERO_RANGE,
                                    FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE};
-    // What a block's owner before left is there to be seen.
+    // Blocks keep their earlier owner's data, so that a leak would be seen.
     fill(rig_, "before");
     for (int i = 0; rig_.fs().unlink(rig_.fs().root(), "before" + std::to_string(i)).ok(); ++i) {
     }
@@ -109,7 +109,7 @@ class Fills {
     if (below(20) == 0) (void)rig_.fs().maintenance().reclaim();
   }
 
-  // What was not made durable may be there or not.
+  // Writes that were not made durable may be there or not.
   void come_back() {
     const uint64_t how = below(4);
     lost_ = how >= 2;

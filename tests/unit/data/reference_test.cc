@@ -166,7 +166,7 @@ class CutFile {
     durable_ = current_;
     ever_durable_ = true;
   }
-  // What the cut left becomes what is known.
+  // Checks the content after a cut, which becomes the known content.
   void check(Rig& rig, uint64_t seed) {
     const std::vector<std::byte> bytes = rig.read(id_, 0, 1 << 20);
     std::map<uint64_t, uint64_t> found;

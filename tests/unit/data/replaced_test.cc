@@ -1,5 +1,5 @@
-// What replaces a block that a restore looks at, and what a record is conditional on while that
-// waits: no cut shows a file as it never was, nor what another one had.
+// Overwrites of blocks that a restore looks at, and the conditions of a record while they wait: no
+// cut shows a file as it never was, nor another file's data.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void fill_up(Rig& rig, uint64_t left) {
   ASSERT_TRUE(rig.fs().sync().ok());
 }
 
-// What is free afterwards holds this still: the device forgets nothing of what is trimmed.
+// Blocks that are free afterwards still hold `value`: the device keeps trimmed data.
 void leave_behind(Rig& rig, uint64_t blocks, int value) {
   const InodeId gone = rig.create("gone");
   ASSERT_TRUE(rig.write(gone, 0, whole_blocks(blocks, value)).ok());
@@ -91,7 +91,7 @@ TEST(Replaced, NoRecordTakesAwayWhatTheNextOneReplaces) {
   EXPECT_TRUE(rig.check().problems.empty());
 }
 
-// One extent replaces many: a record has room for some of them, and for its part of the one.
+// An extent replaces many: a record has room for some of them, and for its part of the new one.
 TEST(Replaced, AnExtentIsCommittedInPartsWhereItReplacesMany) {
   Rig rig(Rig::with_log());
   const InodeId id = rig.create("f");
@@ -184,7 +184,7 @@ TEST(Replaced, ALongerFileShowsNothingOfWhoHadItsBlockBefore) {
   }
 }
 
-// What is cut off does not come back with what is appended.
+// A truncated tail does not come back with an append.
 TEST(Replaced, AnAppendBehindACutIsThereAsAWholeOrNotAtAll) {
   uint64_t fresh = 0;
   for (const bool appends : {true, false}) {
@@ -218,7 +218,7 @@ TEST(Replaced, AnAppendBehindACutIsThereAsAWholeOrNotAtAll) {
   EXPECT_GT(fresh, 0U);
 }
 
-// What another file's fsync flushed of a new block is appended to before its own fsync.
+// A new block, flushed by another file's fsync, is appended to before its own fsync.
 TEST(Replaced, AnAppendToABlockThatNoRecordNamesIsThereAsAWholeOrNotAtAll) {
   uint64_t fresh = 0;
   for (uint64_t seed = 1; seed <= kPowerCuts; ++seed) {

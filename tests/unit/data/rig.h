@@ -87,7 +87,7 @@ class Rig {
  public:
   struct Options {
     uint64_t blocks = 4096;
-    uint64_t most_blocks = 0;  // that it may grow to
+    uint64_t most_blocks = 0;  // limit of a growth
     uint16_t pstreams = 4;
     uint64_t meta_bytes = 12 << 20;
     bool checksums = true;

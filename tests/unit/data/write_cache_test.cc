@@ -188,7 +188,7 @@ TEST(WriteCache, WhatCannotBeWrittenStaysCachedAndItsInodeIsNotSafe) {
   EXPECT_EQ(one.there(10, 3), Values({4, 0, 0}));
 }
 
-// What the device holds there may be unreadable; nobody needs it.
+// The device's blocks there may be unreadable; nobody needs them.
 TEST(WriteCache, WhatIsAllCachedIsReadWithoutTheDevice) {
   Buffered one;
   ASSERT_TRUE(one.put(8, 3, 2));
@@ -382,8 +382,8 @@ TEST(WriteCache, OneFileThatCannotBeWrittenIsNobodyElsesTrouble) {
   EXPECT_EQ(rig.read(rig.lookup("good"), 0, kFileBytes), Rig::filled(kFileBytes, 5));
 }
 
-// What is written while an fsync writes out is on the device when its record names it, and when its
-// flush covers it. With a log the record comes first.
+// A write during an fsync is on the device when the fsync's record names it, and when its flush
+// covers it. With a log the record comes first.
 TEST(WriteCache, NothingIsCachedThatAnFsyncUnderWayWouldName) {
   for (const bool log : {false, true}) {
     Rig::Options options = log ? Rig::with_log() : Rig::Options();

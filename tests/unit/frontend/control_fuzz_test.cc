@@ -35,7 +35,7 @@ namespace streamfs::frontend {
 namespace {
 
 constexpr uid_t kFuzzStranger = 4711;
-constexpr uint64_t kGrownMost = 8 << 20;  // what an allocator may keep
+constexpr uint64_t kGrownMost = 8 << 20;  // memory that an allocator may keep
 constexpr uint64_t kSeed = 20261124;
 
 uint64_t requests_of(uint64_t quick, uint64_t all) {
@@ -128,7 +128,7 @@ class Requests {
   std::mt19937_64 random_;
 };
 
-// That it is flat is asserted after a first part, in which everything is allocated once.
+// Expects flat memory after a first part, in which everything is allocated once.
 class FlatMemory {
  public:
   void begin() { begun_ = process_memory().anonymous_bytes; }

@@ -71,7 +71,7 @@ class Client {
   void say(const std::string& text) const {
     (void)!send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
   }
-  // One line, or what came before the end.
+  // Returns a line, or the bytes before the end.
   std::string hear() {
     std::string line;
     char byte = 0;

@@ -1,4 +1,4 @@
-// What a full disk tells to whom, without a kernel.
+// The answers of a full disk to each caller, without a kernel.
 #include "fuse-fs/frontend/full_disk.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the kernel sees of a mount, over a filesystem that only remembers.
+// A mount as the kernel sees it, over a filesystem that only remembers.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>

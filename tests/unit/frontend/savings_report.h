@@ -1,4 +1,4 @@
-// What a learning daemon would tell of savings (base/wire/control.h).
+// A learning daemon's report of savings (base/wire/control.h).
 #pragma once
 
 #include <nlohmann/json.hpp>

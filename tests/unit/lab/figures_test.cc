@@ -1,4 +1,4 @@
-// The figures as a whole: names, options, the report. What each shows is in tests/figures.
+// The figures as a whole: names, options, the report. tests/figures checks each figure's rows.
 #include <gtest/gtest.h>
 
 #include <array>

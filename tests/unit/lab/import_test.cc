@@ -1,4 +1,4 @@
-// Traces of others: small ones written by hand, and what each refuses.
+// Traces of others: small examples, and the lines that each format refuses.
 #include "lab/import/import.h"
 
 #include <fmt/format.h>

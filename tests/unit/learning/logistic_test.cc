@@ -12,8 +12,9 @@
 namespace streamfs::learning {
 namespace {
 
-// Writes that differ in length only live with a probability that only length tells. What is learned
-// online trembles, so it is the mean that has to be right: in order, and on the right side of even.
+// Writes that differ in length only live with a probability that only length tells. A weight
+// learned online trembles, so the mean score has to be right: in order, and on the right side of
+// even.
 TEST(Logistic, ItsScoresAreInTheOrderOfWhatItWasShown) {
   constexpr int kWarmUp = 100'000, kBetween = 10'000, kLooks = 30;
   Logistic<kHistoryTokens> model;

@@ -56,7 +56,7 @@ int answer_about(streamfs_hint* hint) {
   return 0;
 }
 
-// What the filesystem does with a hint, as far as the library can see it.
+// Handles a hint as the filesystem does, as far as the library can see it.
 int answer(const std::string& path, streamfs_hint* hint) {
   FakeMount& mount = fake_mount();
   mount.asked.push_back(*hint);

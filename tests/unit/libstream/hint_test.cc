@@ -310,7 +310,7 @@ TEST(Hint, AnotherFilesystemIsAskedOnceASecondAndAMountInItsPlaceIsNoticed) {
   const Fd file(folder.file("a"));
   fake_mount().root.clear();
   fake_mount().questions_elsewhere = 0;
-  std::this_thread::sleep_for(std::chrono::milliseconds(2100));  // what earlier tests learned
+  std::this_thread::sleep_for(std::chrono::milliseconds(2100));  // forget earlier tests' answers
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 1000; ++i) stream_hint_fd(file.get(), STREAM_LIFE_SHORT);
   const auto seconds =

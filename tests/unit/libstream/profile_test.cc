@@ -90,7 +90,7 @@ TEST_F(Profiles, AllThatIsUnderstood) {
 
 constexpr const char* kGood = "[[rule]]\nname = 'good'\nvstream = 'good'\n";
 
-// One mistake, where it is said to be, and that what stands around it still counts.
+// Each mistake is reported at its place, and the rules around it still count.
 TEST_F(Profiles, EachMistakeIsSaidWithLineAndColumnAndTheRestCounts) {
   const struct {
     const char* text;

@@ -12,7 +12,7 @@
 
 namespace {
 
-// What is built in, with one profile chosen.
+// The built-in rules, with one profile chosen.
 struct BuiltIn {
   explicit BuiltIn(const char* profile) {
     stream_rules_clear(set.get());
@@ -189,7 +189,7 @@ TEST(Rules, AFlushOfRocksdbIsKnownByItsThread) {
   EXPECT_EQ(label("default", "/db/000013.sst", O_RDWR, "rocksdb:low"), "rocksdb-sst");
 }
 
-// What a thread makes that reads these, in this order; a '|' before the first of another merge.
+// Returns the label of a thread's output after it reads these, in order; '|' begins another merge.
 std::string made_of(const std::vector<std::string>& inputs) {
   const BuiltIn rules("rocksdb");
   const char* merges = nullptr;

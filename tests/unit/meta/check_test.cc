@@ -63,7 +63,7 @@ class CheckTest : public ::testing::Test {
       if (!there) ADD_FAILURE() << "instead: " << problem.text;
     }
   }
-  // Found, repaired, and then gone.
+  // Expects that the problem is found, repaired, and then gone.
   void expect_repairable(std::string_view text) {
     expect_problem(text);
     const CheckReport repaired = report(true);
@@ -161,7 +161,7 @@ TEST_F(CheckTest, AnInodeWithoutANameGoesToLostAndFound) {
   EXPECT_EQ(fs_.attributes(file_).blocks, 20U);
 }
 
-// What is left for unlink and truncate is left for this, too.
+// The reserve for unlink and truncate is for this, too.
 TEST(CheckFull, AnInodeWithoutANameIsNamedWhereOnlyTheReserveIsLeft) {
   Filesystem fs({.meta_bytes = 3 << 20});
   const InodeId lost = fs.file("lost");
@@ -414,7 +414,7 @@ TEST_F(CheckTest, ADirectoryUnitMarkedAsInodesIsMarkedAgain) {
   expect_repairable("/directory: its heap unit at offset");
 }
 
-// What was taken for an inode of that unit is none.
+// A slot of a directory unit that is marked as inodes is no inode.
 TEST_F(CheckTest, AnOrphanInADirectoryUnitMarkedAsInodesDoesNotExist) {
   const uint64_t chain = image(directory_).chain;
   set_kind(*geometry_->unit_of(chain), UnitKind::kInodes);

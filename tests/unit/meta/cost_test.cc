@@ -1,4 +1,4 @@
-// What an operation costs on its critical path, by the region's own counters.
+// The cost of an operation on its critical path, by the region's own counters.
 #include <cstdint>
 
 #include "pmem/region.h"

@@ -30,7 +30,7 @@ class GrowthCrash : public testing::Test {
     const auto super = plan_format(kSmallMeta, pmem::MetaClass::kPersistent, options);
     ASSERT_TRUE(super.ok());
     ASSERT_TRUE(format(region_, *super, clock_.now()).ok());
-    // What was never META's may hold anything.
+    // The new space was never META's and may hold anything.
     for (uint64_t at = kSmallMeta; at < kLargeMeta; at += kUnitSize) {
       region_.store_word(at, ~uint64_t{0});
       region_.store_word(at + kUnitSize / 2, at);

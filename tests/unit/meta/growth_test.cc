@@ -75,7 +75,7 @@ TEST(PlanGrowth, NothingMovesAndFilesKeepTheirShare) {
   EXPECT_LE(files_per_block(*next), files_per_block(now) * 1.2);
 }
 
-// One block more, a tenth more, twice as much: maps that grow ahead make the segments last.
+// DATA grows by a block or by a tenth at a time: maps that grow ahead make the segments last.
 TEST(PlanGrowth, ManySmallGrowthsDoNotUseUpTheSegments) {
   Superblock now = planned(1 << 18);
   const Superblock first = now;
@@ -141,7 +141,7 @@ TEST(PlanGrowth, TheLogHasRoomForALargerMeta) {
   ASSERT_TRUE(next.ok()) << next.error().message();
   const DataLabel grown = grown_label(label, *next);
   EXPECT_GE(snapshot_capacity(grown), snapshot_blocks_for(*next));
-  // What belongs to the log is nobody else's, and belongs to it once.
+  // A block of the log is nobody else's, and belongs to it once.
   const Geometry geometry = Geometry::from(*next).value();
   std::set<uint64_t> logs;
   for (const uint64_t generation : {uint64_t{0}, uint64_t{1}}) {

@@ -1,5 +1,5 @@
-// Media that somebody made: what a fuzzer found in it (tests/fuzz), each as a test of its own. What
-// is damaged is refused or said, never an assert, never a read outside, never somebody else's.
+// Hostile media: each medium that a fuzzer found a mistake with (tests/fuzz) is a test of its own.
+// Damage is refused or reported: no assert, no read outside, nothing of another file is given away.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ namespace {
 
 class HostileMedia : public ::testing::Test {
  protected:
-  // Closed from here on, for damaging.
+  // Closes the filesystem, so that its media can be damaged.
   void close() {
     fs_.close();
     geometry_.emplace(*Geometry::from(super()));
@@ -198,7 +198,7 @@ TEST_F(HostileMedia, ANameIsFollowedAgainOnceItsUnitIsKnownToHoldInodes) {
   const auto damaged = std::ranges::find_if(
       made, [&](InodeId id) { return unit_of(id) != unit_of(InodeId{super().root_inode}); });
   ASSERT_LT(damaged + 1, made.end());
-  ASSERT_EQ(unit_of(*damaged), unit_of(damaged[1]));  // whose name is met later, and believed
+  ASSERT_EQ(unit_of(*damaged), unit_of(damaged[1]));  // the second name is met later, and believed
   region().store_word(inode_offset(*damaged) + offsetof(InodeImage, mtime), 1);
   set_kind(unit_of(*damaged).value_or(0), UnitKind::kExtents);
   const auto first = check(region(), super(), {.repair = true});
@@ -348,7 +348,7 @@ TEST_F(HostileLog, ASnapshotOfImpossibleSizeOrPlaceIsNone) {
   EXPECT_EQ(restore_error(label_), 0);
 }
 
-// Whoever asserts something of it is the sanitizer.
+// The sanitizer is the judge of this test.
 TEST_F(HostileLog, AChunkWithoutRecordsIsNothingToReplay) {
   SnapshotHeader snapshot;
   std::memcpy(&snapshot, &device_.bytes[label_.snapshot_first_block[1] * kBlockSize],

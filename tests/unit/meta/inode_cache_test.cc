@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kLimit = 1 << 20;
 constexpr uint64_t kFiles = 20000;
 constexpr uint64_t kNumberBytes = 56;  // of a file of which only the references are kept
-constexpr uint64_t kSlack = 2 << 20;   // what shards have not told yet
+constexpr uint64_t kSlack = 2 << 20;   // bytes that shards have not told yet
 
 std::vector<InodeId> make_files(Filesystem& fs, uint64_t count) {
   std::vector<InodeId> files;

@@ -66,7 +66,7 @@ TEST_F(InodeUnits, StayForOneFileThatSurvives) {
   for (uint64_t i = 0; i < kManyFiles; ++i)
     if (i % 100 != 50) remove(i);
   fs_->journal().checkpoint();
-  // What took the units' place does not touch the files between.
+  // New content of freed units does not touch the files between.
   for (int i = 0; i < 300; ++i)
     fs_.file("new-" + std::to_string(i), fs_.directory("d" + std::to_string(i)));
   fs_.crash();

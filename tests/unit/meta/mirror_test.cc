@@ -90,7 +90,7 @@ TEST_P(EitherCopy, DamageInOneCopyIsMendedFromTheOther) {
       [&] { flip(copy, inode_at(extents_) + 16 * kWordSize + 9); },  // an inline extent
       [&] { flip(copy, names + sizeof(UnitHeader) + 20); },
       [&] { wipe(copy, names + sizeof(UnitHeader), sizeof(DirSlot)); },
-      [&] { flip(copy, names); },  // whose it is
+      [&] { flip(copy, names); },  // the unit's owner
       [&] { wipe(copy, names, kUnitSize); },
       [&] { flip(copy, slots + sizeof(UnitHeader) + 9); },
       [&] { wipe(copy, slots, kUnitSize); },
@@ -196,7 +196,7 @@ TEST_F(Mirrored, ADataChecksumIsMendedOnceTheDataHasProvedIt) {
   EXPECT_EQ(stored, right);
 }
 
-// One copy kept a checksum of before, the other the zero that announces an overwrite.
+// A single store announces an overwrite in both copies, also if one of them holds the zero already.
 TEST_F(Mirrored, AnOverwriteIsAnnouncedInBothCopies) {
   const auto piece = fs_->map(extents_, FileBlock{0}, 1)->front();
   const uint64_t at = fs_->geometry().checksum_offset(piece.block);

@@ -102,7 +102,7 @@ TEST(Open, TouchesAsMuchOfAFullMetaAsOfAnEmptyOne) {
   const uint64_t empty = pages_after_a_cut(0), some = pages_after_a_cut(5'000);
   const uint64_t many = pages_after_a_cut(50'000);
   EXPECT_GT(empty, 100U) << "the rings at least";
-  // What 20 records replayed touch: their inodes may lie in more units than in an empty one.
+  // The inodes of the 20 replayed records may lie in more units than in an empty META.
   EXPECT_LE(some, empty + 8);
   EXPECT_LE(many, empty + 8);
 }
@@ -217,7 +217,7 @@ TEST(Open, InodesAreCountedExactlyAfterACut) {
   EXPECT_FALSE(fs->count_inodes());
 }
 
-// What mkfs and statfs say: one file more than that may fit, one fewer not.
+// mkfs and statfs say how many files fit: perhaps one more fits, but never one fewer.
 TEST(Open, AsManyFilesFitAsMkfsSays) {
   Filesystem fs({.meta_bytes = 4 * kMiB, .data_blocks = 1 << 12});
   const uint64_t said = inodes_possible(fs->geometry().super(), fs->geometry().meta_size());
@@ -266,7 +266,7 @@ TEST(Open, FreeBlocksAreExactThoughSomeChangedBeforeTheyWereCounted) {
   fs.commit(more);
   EXPECT_EQ(fs->blocks().free_blocks() + fs->blocks().pending_blocks(), unmarked_blocks(fs));
   EXPECT_EQ(fs->blocks().pending_blocks(), 200'000U);
-  // What is trimmed was freed, by this mount or an earlier one, and comes once.
+  // A trimmed block was freed, by this mount or an earlier one, and comes once.
   fs.crash();
   uint64_t trimmed = 0;
   while (const auto run = fs->blocks().next_trim(16384)) {

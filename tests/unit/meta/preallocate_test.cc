@@ -97,7 +97,7 @@ TEST(Preallocated, ACrashBeforeTheCommitLeavesItUnwritten) {
   fs.expect_sound();
 }
 
-// What was written and not committed is dropped; the blocks belong to the committed extent.
+// An uncommitted write is dropped; the blocks belong to the committed extent.
 TEST(Preallocated, BlocksOfAWriteThatIsTakenAwayAreFreedOnce) {
   Filesystem fs;
   const InodeId f = fs.file("f");

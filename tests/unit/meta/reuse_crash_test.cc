@@ -1,6 +1,6 @@
-// What was freed is not used again too early: a body written over what an unfinished record still
-// needs would undo that record at the next recovery. Cut everywhere, every image is sound and shows
-// the names of some moment between the last operation that returned and the next.
+// Freed units are not used again too early: a body written over words that an unfinished record
+// still needs would undo that record at the next recovery. META is cut everywhere; every image is
+// sound and shows the names of some moment between the last operation that returned and the next.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -151,7 +151,7 @@ TEST_F(ReuseCrash, AUnitOfInodesThatBecomesADirectory) {
   while (directory(directories)) ++directories;
   for (int i = 0; i < 400; ++i) remove(file(i));
   engine_->journal().checkpoint();
-  // Those units that never held anything are handed out first.
+  // Units that never held anything are handed out first.
   for (int i = 0; i < 14; ++i) ASSERT_TRUE(directory(++directories));
   constexpr int kLast = 420;  // all others of its unit go before it
   for (int i = 400; i < 440; ++i)

@@ -26,7 +26,7 @@ namespace {
 
 class SnapshotAreas : public MetadataLogTest {
  protected:
-  // What a restore finds in the second word of object 0, and what it says of the snapshots.
+  // A restore's error, the second word of object 0, and the message about damaged snapshots.
   struct Found {
     int error = 0;
     uint64_t value = 0;

@@ -1,4 +1,4 @@
-// What a snapshot of META has, and what it takes to find it.
+// The pages that a snapshot of META has, and the cost of finding them.
 #include "fuse-fs/meta/used_pages.h"
 
 #include <gtest/gtest.h>

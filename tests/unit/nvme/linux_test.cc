@@ -1,5 +1,5 @@
-// What the kernel is handed, byte by byte; what /sys is read for; and the ring, on files of the
-// kernel's own. No NVMe device has taken part.
+// Requests to the kernel, byte by byte; the files of /sys that are read; and the ring, on files of
+// the kernel's own. No NVMe device has taken part.
 #include "fuse-fs/nvme/linux.h"
 
 #include <fcntl.h>

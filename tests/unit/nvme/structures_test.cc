@@ -21,7 +21,7 @@
 namespace streamfs::nvme {
 namespace {
 
-// What libnvme takes the bytes for.
+// The bytes as libnvme reads them.
 template <typename T>
 T as(const std::vector<std::byte>& bytes) {
   EXPECT_GE(bytes.size(), sizeof(T));
@@ -322,7 +322,7 @@ TEST(Statuses, BecomeAnErrnoAndASentence) {
   EXPECT_EQ(outcome({0x0280, 42}, "x").error().code, EIO);
 }
 
-// What a write's stream is refused with, and nothing else.
+// Only the status that refuses a write's stream is EINVAL.
 TEST(Statuses, OnlyInvalidFieldIsEinval) {
   for (uint16_t status = 1; status < 0x0800; ++status)
     EXPECT_EQ(error_of(status, "x").code == EINVAL, status == 0x0002) << status;

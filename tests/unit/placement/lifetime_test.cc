@@ -17,7 +17,7 @@ namespace {
 
 const VStreamId kA{1}, kB{2};
 
-// One stamp a page and every page's life counted one by one: what O(1) must agree with.
+// The reference for the O(1) account: a stamp for each page, and each page's life counted.
 struct Reference {
   std::map<uint64_t, std::pair<uint16_t, uint64_t>> pages;  // page → vStream, written
   std::map<uint16_t, uint64_t> exposure;

@@ -54,7 +54,7 @@ class Route : public testing::Test {
   }
   wire::ModelHeader& header() { return model_->header(); }
   wire::ModelBuffer& buffer(uint64_t generation) { return model_->buffer(generation); }
-  // What the daemon does: last pages of a request on 3, the rest on 1.
+  // Publishes as the daemon would: last pages of a request on 3, the rest on 1.
   void publish(uint64_t generation) {
     publish(generation, [](uint32_t shape) { return shape == 3 || shape == 0 ? 3 : 1; });
   }

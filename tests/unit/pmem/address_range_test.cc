@@ -1,4 +1,4 @@
-// What lies beside a range, or comes to lie in an opening of it, is never mapped over or unmapped.
+// A mapping beside a range, or in an opening of it, is never mapped over or unmapped.
 #include "pmem/address_range.h"
 
 #include <gtest/gtest.h>

@@ -156,7 +156,7 @@ TEST_F(BusErrorsDeathTest, ElsewhereTheyStillKill) {
       testing::KilledBySignal(SIGBUS), "");
 }
 
-// What a program had for itself.
+// A handler that the program had before.
 void their_handler(int) {
   _exit(42);
 }

@@ -143,7 +143,7 @@ uint64_t first_word(ConstBytes bytes) {
   return word;
 }
 
-// Of content(), without making all of it.
+// Returns the first word of content(), without making all of it.
 uint64_t first_word_of(uint64_t page, uint64_t version) {
   return version == 0 ? 0 : page << 32 ^ version * 0x9e3779b97f4a7c15;
 }

@@ -86,7 +86,7 @@ TEST_P(WornOut, LosesNothingUntilTheSpareIsUsedUpAndNothingThen) {
   EXPECT_GT(stats.erase_failures, 0u);
   EXPECT_GT(stats.gc_bytes, 0u);
   check(*ssd, model_);
-  if (!plp) return;  // what was not flushed may go with the process
+  if (!plp) return;  // unflushed data may go with the process
   ssd.reset();
   ssd = open();
   EXPECT_EQ(ssd->stats().bad_blocks, stats.bad_blocks);

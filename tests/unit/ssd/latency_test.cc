@@ -1,4 +1,4 @@
-// Virtual time: shapes that can be reckoned by hand, and what must hold for any work.
+// Virtual time: shapes whose result is known exactly, and promises that hold for any work.
 #include "ssd/latency.h"
 
 #include <gtest/gtest.h>
@@ -104,7 +104,7 @@ TEST(Latency, AReadOfAnIdleDeviceTakesTheFlashAndTheChannel) {
   latency.end_read(read);
   const double us = latency_quantile_us(counters.read_latency, 0.5);
   EXPECT_NEAR(us, (80'000 + 13'653 + 10'000) / 1e3, us * 0.05);
-  // Behind a program it waits. That came 10 µs after the first read and had to wait for it.
+  // A read behind a program waits. The program came 10 µs after the first read and waited for it.
   latency.begin_write(48);
   latency.programmed(0, 48, true);
   latency.end_write();

@@ -150,7 +150,7 @@ TEST(LogBlock, EveryCutLeavesWhatWasAcknowledged) {
     const uint32_t logs = seed % 2 == 0 ? 1 : 0;
     LogBlockDevice device(serial_geometry(60, 4, logs == 1 ? 17 : 20), logs);
     std::mt19937_64 random(seed);
-    std::vector<uint64_t> trimmed(60);  // what a page held that was trimmed
+    std::vector<uint64_t> trimmed(60);  // the content of trimmed pages
     Lpn next = 0;
     for (int cut = 0; cut < 25; ++cut) {
       device.nand.cut_after(random() % 40, random());

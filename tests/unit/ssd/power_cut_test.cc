@@ -53,7 +53,7 @@ class PowerCut : public SsdTest {
   // Versions that each page may read as after a cut.
   using Allowed = std::vector<std::vector<uint64_t>>;
 
-  // One random request beside the model; false once the power is gone.
+  // A random request beside the model; false once the power is gone.
   bool step(Ssd& ssd, std::mt19937_64& random) {
     const uint64_t what = random() % 16;
     if (what == 0) {
@@ -87,7 +87,7 @@ class PowerCut : public SsdTest {
     for (uint64_t page = 0; page < kCutPages; ++page) settle(page);
   }
 
-  // What is read is from now on what is there.
+  // The content that is read counts from now on.
   void look(Ssd& ssd) {
     for (uint64_t page = 0; page < kCutPages; ++page) {
       const auto bytes = get(ssd, page, 1);

@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-// One TLC die of one plane: 12 pages every 2 ms.
+// A TLC die of one plane: 12 pages every 2 ms.
 constexpr NandShape kSlowShape = {1, 1, 1, 1, 16, Cell::kTlc};
 constexpr double kBytesASecond = 12 * 4096 / 2e-3;
 

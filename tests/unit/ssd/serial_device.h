@@ -47,7 +47,7 @@ class SerialHost {
     ftl.trim(page);
     if (nand.powered()) holds[page] = 0;
   }
-  // What the page reads as; 0 where nothing is live.
+  // Returns the page's content, 0 if nothing is live.
   template <Ftl F>
   uint64_t read(const F& ftl, Lpn page) {
     if (!ftl.live(page)) return 0;

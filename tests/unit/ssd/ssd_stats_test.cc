@@ -1,4 +1,4 @@
-// What an emulated SSD tells about itself.
+// The statistics of an emulated SSD.
 #include <gtest/gtest.h>
 
 #include <cstdint>

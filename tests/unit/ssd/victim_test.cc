@@ -118,7 +118,7 @@ constexpr Lpn kUserPages = 4096;
 // must still get on, and a device without any must say so and not turn for ever.
 class AnyVictim : public ::testing::TestWithParam<std::string> {
  protected:
-  // What `work` returns on a device with so many blocks more than user data needs.
+  // Returns the result of `work` on a device with so many blocks more than user data needs.
   template <typename Work>
   int on_device(int spare_blocks, Work work) {
     Geometry geometry;

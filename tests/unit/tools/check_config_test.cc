@@ -1,4 +1,4 @@
-// What streamfs --check-config says of the files that units read.
+// The verdicts of streamfs --check-config on the files that units read.
 #include "fuse-fs/tools/check_config.h"
 
 #include <gmock/gmock.h>

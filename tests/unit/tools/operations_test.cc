@@ -1,4 +1,4 @@
-// What the programs do for systemd, logind and fsck(8).
+// The programs' duties towards systemd, logind and fsck(8).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -120,7 +120,7 @@ class Logind {
   Logind(const Logind&) = delete;
   Logind& operator=(const Logind&) = delete;
 
-  sd_bus* client() { return client_; }  // whoever takes it frees it
+  sd_bus* client() { return client_; }  // the caller frees it
   void say(bool sleeps) { says_ = sleeps ? 1 : 0; }
   bool was_let_go(int wait_ms) const {
     pollfd end{pipe_, POLLIN, 0};

@@ -1,4 +1,4 @@
-// What the programs make of their words.
+// The programs' reading of their command lines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 """Runs commands in the guest for the host: a line of JSON each, asked and answered over a port.
 
-Asked: {"words": [...], "seconds": N, "input": TEXT} waits for the command; {"start": [...],
+Requests: {"words": [...], "seconds": N, "input": TEXT} waits for the command; {"start": [...],
 "notes": PORT} leaves it running with the port as its standard output; {"off": true} ends the guest.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 TRIES = 100
-STARTED = Path("/tmp/started")  # what those that were left running complain of
+STARTED = Path("/tmp/started")  # errors of the programs that were left running
 
 
 def port(name: str) -> Path:

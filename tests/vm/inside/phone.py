@@ -26,7 +26,7 @@ REST_AFTER, REST_SECONDS = 128 * MIB, 8.0  # F2FS discards after five idle secon
 
 
 class Phone:
-    """What is on it, and what is done with it."""
+    """The content of a phone, and its use."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder

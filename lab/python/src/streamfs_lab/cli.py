@@ -10,7 +10,7 @@ import os
 from importlib import metadata
 from pathlib import Path
 
-# One OpenMP thread, as in classifierd: waiting threads cost more time than they save.
+# Use one OpenMP thread, as in classifierd: waiting threads cost more time than they save.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np

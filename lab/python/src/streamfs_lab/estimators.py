@@ -29,7 +29,7 @@ def _categories(X: npt.ArrayLike) -> Rows:
 
 
 def _hashed(columns: Rows, seed: int) -> npt.NDArray[np.uint64]:
-    """One number a row, of all its columns (splitmix64's finalizer)."""
+    """Hash all columns of each row to one number (splitmix64's finalizer)."""
     out = np.full(len(columns), seed + 1, np.uint64)
     for column in columns.T:
         out = (out ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)

@@ -18,7 +18,7 @@ from streamfs_lab.policies import Tags, Workload
 
 # Edges between classes, log2 of what is live: thresholds as the oracle's, and even ones.
 _EDGES = ((-9, -7, -5, -3, -2, -1), (-5, -4, -3, -2, -1, 0, 1))
-_LIVES_ON = 4  # what outlives the trace: at least so many times what is live
+_LIVES_ON = 4  # pages that outlive the trace live at least so many times the live pages
 
 
 def mean_lifetimes(workload: Workload) -> Floats:

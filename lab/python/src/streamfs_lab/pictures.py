@@ -101,7 +101,7 @@ def _range(row: Json) -> tuple[float, float]:
 
 
 def _draw_rows(axes: Axes, unit: str, rows: Sequence[Json]) -> None:
-    """One line a row: ours with its range over seeds, and the paper's value."""
+    """Draw a line for each row: ours with its range over seeds, and the paper's value."""
     notes = []
     for y, row in enumerate(rows):
         ours, paper = row["ours"], row["paper"]

@@ -92,7 +92,7 @@ def epochs(records: Records, pages: int) -> list[Records]:
 
 @dataclass
 class Learned:
-    """What streamfs does, and each of its candidates alone."""
+    """streamfs's own placement, and each of its candidates alone."""
 
     # By candidate, and "learned" for the result of the contest; u8[pages written].
     tags: dict[str, Tags]
@@ -107,7 +107,7 @@ def learned(
     gc_mode: str = "same",
     progress: Progress | None = None,
 ) -> Learned:
-    """What streamfs does: candidates in competition (contest.py).
+    """streamfs's own placement: candidates in competition (contest.py).
 
     As on a mount, the life table serves first if the workload has several vStreams. If it has one,
     the table knows too little at first, and "nosep" serves. The simulator's reserve comes on top of

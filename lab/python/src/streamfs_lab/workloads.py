@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Requests:
-    """One source's requests in order: parallel arrays."""
+    """The requests of a source, in order: parallel arrays."""
 
     block: Ints
     pages: Ints
@@ -47,7 +47,7 @@ def log_appends(rng: Generator, writes: int, region: int, bytes_mean: float) -> 
 def overwrites(
     rng: Generator, writes: int, region: int, *, hot: float = 0.1, share: float = 0.9
 ) -> Requests:
-    """One-page overwrites at random: `share` of them go to the first `hot` part of the region."""
+    """Overwrite single pages at random: `share` of them in the first `hot` part of the region."""
     hot_pages = max(1, int(region * hot))
     is_hot = rng.random(writes) < share
     block = np.where(
@@ -73,7 +73,7 @@ def file_churn(rng: Generator, writes: int, region: int, file_pages: int) -> Req
 
 
 def sequential(rng: Generator, writes: int, region: int) -> Requests:
-    """One region written from end to end in 512 KiB requests, over and over."""
+    """Write a region from end to end in 512 KiB requests, over and over."""
     del rng
     run = 128
     count = writes // run + 1
