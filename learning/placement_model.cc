@@ -5,6 +5,7 @@
 #include <bitset>
 #include <cerrno>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -67,6 +68,11 @@ Result<void> PlacementModel::deserialize(const ModelBuffer& published, uint32_t 
   if (model.pstream_count == 0 || model.pstream_count > pstream_count)
     return Error{EINVAL, "made for another number of pStreams"};
   if (crc32c(wire::summed(model)) != model.checksum) return Error{EINVAL, "wrong checksum"};
+  if (model.table_rows < 1 || model.table_rows > wire::kModelTableRows ||
+      std::ranges::max(model.row_of) >= model.table_rows)
+    return Error{EINVAL, "its table has a row that is not there"};
+  if (std::ranges::max(model.chunks) >= wire::kChunkClasses)
+    return Error{EINVAL, "a chunk class that is not there"};
   if (std::ranges::max(model.entries) >= model.pstream_count ||
       std::ranges::max(model.pstreams) >= model.pstream_count)
     return Error{EINVAL, "names a pStream that is not there"};
@@ -79,16 +85,16 @@ Result<void> PlacementModel::deserialize(const ModelBuffer& published, uint32_t 
 }
 
 PStreamId PlacementModel::place(const Request& request, uint32_t index, Cursor& cursor) const {
-  if (is_logistic()) return by_lifetime(request, index, cursor);
-  const uint32_t shape = wire::shape_of(request.whole_pages, request.offset + index, request.age);
-  return in_table(VStreamId{request.vstream}, shape);
+  Request known = request;
+  known.chunks = {buffer_->chunks};
+  if (is_logistic()) return by_lifetime(known, index, cursor);
+  return in_table(VStreamId{request.vstream}, known.shape(index));
 }
 
 PStreamId PlacementModel::by_lifetime(const Request& request, uint32_t index,
                                       Cursor& cursor) const {
   Request known = request;
-  const uint32_t row = uint32_t{request.vstream} * wire::kShapeStride;
-  known.expected = std::span(buffer_->expected).subspan(row, wire::kShapes);
+  known.expected = table_of(buffer_->expected).row(request.vstream);
   const PathView view = path_view(known, index);
   if (!cursor.placed || !view.like(cursor.view)) {
     // std::array has the layout of the array that it wraps.
@@ -116,9 +122,8 @@ std::bitset<256> PlacementModel::pstreams() const {
       found.set(pstream);
     return found;
   }
-  for (size_t i = 0; i < wire::kModelEntries; ++i) {
-    if (i % wire::kShapeStride < wire::kShapes) found.set(buffer_->entries[i]);
-  }
+  const size_t entries = size_t{buffer_->table_rows} * wire::kShapes;
+  for (const uint8_t pstream : std::span(buffer_->entries).first(entries)) found.set(pstream);
   return found;
 }
 

@@ -8,6 +8,7 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -15,6 +16,7 @@
 #include "base/wire/model_table.h"
 #include "learning/landmarks.h"
 #include "learning/request.h"
+#include "learning/table.h"
 #include "learning/write_view.h"
 
 namespace streamfs::learning {
@@ -36,11 +38,12 @@ class PlacementModel {
   // pStream that the device does not have, a kind that is no name, or numbers out of their range.
   Result<void> deserialize(const wire::ModelBuffer& published, uint32_t pstream_count);
 
-  // Returns the pStream of the page at `index` of a request (`expected` is not read).
+  // Returns the pStream of the page at `index` of a request, whose `expected` and `chunks` are not
+  // read.
   PStreamId place(const Request& request, uint32_t index, Cursor& cursor) const;
   // Returns the table's pStream.
   PStreamId in_table(VStreamId vstream, uint32_t shape) const {
-    return PStreamId{buffer_->entries[uint32_t{vstream.value} * wire::kShapeStride + shape]};
+    return PStreamId{table_of(buffer_->entries).row(vstream.value)[shape]};
   }
 
   // Returns whether the logistic model serves, else the table does.
@@ -52,6 +55,7 @@ class PlacementModel {
   std::bitset<256> pstreams() const;
 
  private:
+  Table table_of(std::span<const uint8_t> rows) const { return {buffer_->row_of, rows}; }
   PStreamId by_lifetime(const Request& request, uint32_t index, Cursor& cursor) const;
 
   std::unique_ptr<wire::ModelBuffer> buffer_ = std::make_unique<wire::ModelBuffer>();

@@ -8,6 +8,7 @@
 
 #include "base/mix.h"
 #include "base/wire/model_table.h"
+#include "learning/table.h"
 
 namespace streamfs::learning {
 
@@ -24,11 +25,16 @@ struct Request {
   // The life table's row for the vStream: by shape (base/wire/model_table.h), half_log2 of the
   // expected lifetime plus one, or 0 if unknown. Empty: no row.
   std::span<const uint8_t> expected = {};
+  ChunkMap chunks = {};
 
+  // Returns the shape of the page at `index` of this part.
+  uint32_t shape(uint32_t index) const {
+    return wire::shape_of(whole_pages, offset + index, age, chunks.of(page + index));
+  }
   // Returns what the life table expects of the page at `index` of this part; 0: nothing.
   uint8_t expected_of(uint32_t index) const {
-    const uint32_t shape = wire::shape_of(whole_pages, offset + index, age);
-    return shape < expected.size() ? expected[shape] : uint8_t{0};
+    const uint32_t at = shape(index);
+    return at < expected.size() ? expected[at] : uint8_t{0};
   }
   // Returns the pages of the request that follow the page at `index` of this part.
   uint32_t tail_of(uint32_t index) const {

@@ -2,7 +2,8 @@
 // and `serves` names the one that places data: a table (vStream, shape) → pStream, or a logistic
 // model whose classes of lifetime have pStreams (learning/placement_model.h).
 //
-// A page's shape is its place in the request and the age of the data it overwrites.
+// A page's shape is its place in the request, the age of the data it overwrites, and the class of
+// its chunk: the daemon groups the chunks of DATA by how often their data is overwritten.
 // Layout of the shared memory (a memfd, sealed against shrinking): ModelHeader, then two
 // ModelBuffers. The daemon fills the buffer that `active` does not name, sets its fields and
 // checksum, then stores `active` = generation with release order; buffer = generation % 2.
@@ -29,8 +30,10 @@ inline constexpr uint32_t kModelVersion = 3;
 inline constexpr uint32_t kEndClasses = 6;
 inline constexpr uint8_t kAgeNew = 0, kAgeOld = 5;
 inline constexpr uint32_t kAgeClasses = kAgeOld + 1;
-inline constexpr uint32_t kShapes = kAgeClasses * kEndClasses;
-inline constexpr uint32_t kShapeStride = 40;  // entries per vStream in the table
+// Chunk class: 0 if nothing is known of the chunk, else its group.
+inline constexpr uint32_t kChunkPages = 256;
+inline constexpr uint32_t kChunkClasses = 9;
+inline constexpr uint32_t kShapes = kAgeClasses * kEndClasses * kChunkClasses;
 
 constexpr uint32_t end_class(uint32_t request_pages, uint32_t offset) {
   if (request_pages <= 1) return 0;
@@ -44,12 +47,15 @@ constexpr uint8_t age_class(uint64_t age, uint64_t capacity) {
   for (uint64_t part = 64; part > 0 && age >= capacity / part; part /= 4) ++found;
   return found;
 }
-constexpr uint32_t shape_of(uint32_t request_pages, uint32_t offset, uint8_t age) {
-  return end_class(request_pages, offset) + age * kEndClasses;
+constexpr uint32_t shape_of(uint32_t request_pages, uint32_t offset, uint8_t age,
+                            uint8_t chunk_class = 0) {
+  return end_class(request_pages, offset) + (age + chunk_class * kAgeClasses) * kEndClasses;
 }
 
 inline constexpr uint32_t kModelVStreams = 65536;
-inline constexpr uint32_t kModelEntries = kModelVStreams * kShapeStride;
+inline constexpr uint32_t kModelTableRows = 4096;  // at most
+inline constexpr uint32_t kModelEntries = kModelTableRows * kShapes;
+inline constexpr uint32_t kModelChunks = 1U << 20;  // later chunks have class 0
 inline constexpr uint32_t kModelKindBytes = 24;
 inline constexpr uint32_t kModelClasses = 128;    // at most
 inline constexpr uint32_t kModelRows = 1U << 17;  // of weights
@@ -64,18 +70,23 @@ struct ModelBuffer {
   uint64_t clock_pages;        // device clock up to which the model has learned
   char kind[kModelKindBytes];  // lower-case letters, digits and '-', padded with NULs
   ModelServes serves;
-  uint32_t classes;                 // of the logistic model, 1 to kModelClasses
+  uint32_t classes;     // of the logistic model, 1 to kModelClasses
+  uint32_t table_rows;  // 1 to kModelTableRows
+  uint32_t reserved;
   uint64_t live_pages;              // for its landmarks (learning/landmarks.h); 1 or more
   float edges[kModelClasses];       // classes - 1 lower bounds, ascending, on the landmarks' axis
   uint8_t pstreams[kModelClasses];  // of each class
-  uint8_t entries[kModelEntries];   // the table: [vstream * kShapeStride + shape]
+  uint16_t row_of[kModelVStreams];  // 0: the row of vStreams that have none of their own
+  uint8_t entries[kModelEntries];   // the table: [row * kShapes + shape]
   // Expected lifetimes, a feature of the logistic model: half_log2 plus one, 0 if unknown
-  // (learning/steps.h). [vstream * kShapeStride + shape]
+  // (learning/steps.h). [row * kShapes + shape]
   uint8_t expected[kModelEntries];
   int8_t weights[kModelRows][kModelLandmarks];  // in 32nds
+  uint8_t chunks[kModelChunks];                 // the class of each chunk
 };
-static_assert(sizeof(ModelBuffer) ==
-              64 + 5 * kModelClasses + 2 * kModelEntries + kModelRows * kModelLandmarks);
+static_assert(sizeof(ModelBuffer) == 72 + 5 * kModelClasses + 2 * kModelVStreams +
+                                         2 * kModelEntries + kModelRows * kModelLandmarks +
+                                         kModelChunks);
 static_assert(offsetof(ModelBuffer, serves) == 48);
 
 // Returns the bytes that the checksum covers.

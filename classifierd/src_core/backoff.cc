@@ -10,6 +10,8 @@ namespace streamfs::classifier {
 
 namespace {
 
+constexpr uint32_t kShapesOfChunk = wire::kShapes / wire::kChunkClasses;
+
 uint64_t mix(uint64_t hash, uint64_t value) {
   return mix64(hash + value + 0x9e3779b97f4a7c15);
 }
@@ -32,7 +34,8 @@ uint64_t Backoff::key(size_t level, uint16_t vstream, uint32_t shape) const {
   if ((features & kExtension) != 0) hash = mix(hash, context.extension);
   if ((features & kDirectory) != 0) hash = mix(hash, context.directory);
   if ((features & kVStream) != 0) hash = mix(hash, vstream);
-  const uint32_t age = shape / wire::kEndClasses;
+  const uint32_t age = shape / wire::kEndClasses % wire::kAgeClasses;
+  if ((features & kChunk) != 0) hash = mix(hash, shape / wire::kEndClasses / wire::kAgeClasses);
   if ((features & kEnd) != 0) hash = mix(hash, shape % wire::kEndClasses);
   if ((features & kAge) != 0) return mix(hash, age);
   if ((features & kOverwrite) != 0) return mix(hash, age == wire::kAgeNew ? 0 : 1);
@@ -41,12 +44,14 @@ uint64_t Backoff::key(size_t level, uint16_t vstream, uint32_t shape) const {
 
 void Backoff::fit(std::span<const CellLife> cells, std::vector<VStreamContext> contexts) {
   contexts_ = std::move(contexts);
+  chunk_classes_.reset();
+  for (const CellLife& life : cells) chunk_classes_.set(life.cell % wire::kShapes / kShapesOfChunk);
   std::unordered_map<uint64_t, Hazard> sums;
   for (size_t level = 0; level < levels_.size(); ++level) {
     sums.clear();
     for (const CellLife& life : cells) {
-      const auto vstream = static_cast<uint16_t>(life.cell / wire::kShapeStride);
-      sums[key(level, vstream, life.cell % wire::kShapeStride)].add(life.known);
+      const auto vstream = static_cast<uint16_t>(life.cell / wire::kShapes);
+      sums[key(level, vstream, life.cell % wire::kShapes)].add(life.known);
     }
     known_[level].clear();
     for (const auto& [hash, hazard] : sums) {
@@ -56,6 +61,7 @@ void Backoff::fit(std::span<const CellLife> cells, std::vector<VStreamContext> c
 }
 
 Estimate Backoff::predict(uint16_t vstream, uint32_t shape) const {
+  if (!chunk_classes_[shape / kShapesOfChunk]) shape %= kShapesOfChunk;
   double guess = prior_log2_;
   double own = 0;
   bool any = false;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
@@ -25,6 +26,7 @@ enum Feature : uint32_t {
   kAge = 32,  // implies kOverwrite
   kEnd = 64,  // place in the request
   kShape = kAge | kEnd,
+  kChunk = 128,  // class of the chunk
 };
 
 struct VStreamContext {
@@ -40,6 +42,7 @@ class Backoff {
  public:
   Backoff(std::vector<uint32_t> levels, double kappa, double deadband_log2, double prior_log2);
   void fit(std::span<const CellLife> cells, std::vector<VStreamContext> contexts);
+  // A chunk class that no cell has is taken for class 0.
   Estimate predict(uint16_t vstream, uint32_t shape) const;
 
  private:
@@ -53,7 +56,8 @@ class Backoff {
   double kappa_;
   double deadband_log2_;
   double prior_log2_;
-  std::vector<VStreamContext> contexts_;  // by vStream; those beyond are unknown
+  std::bitset<wire::kChunkClasses> chunk_classes_;  // of the cells
+  std::vector<VStreamContext> contexts_;            // by vStream; those beyond are unknown
   std::vector<std::unordered_map<uint64_t, Known>> known_;
 };
 

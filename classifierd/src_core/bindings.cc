@@ -139,7 +139,7 @@ void fit_backoff(Backoff& backoff, const LifeTable& table, const Array<uint32_t>
   backoff.fit(table.cells(), std::move(rows));
 }
 
-// vStreams u16[n] → (mean log2 life f64[n, 12], evidence f64[n, 12])
+// vStreams u16[n] → (mean log2 life f64[n, SHAPES], evidence f64[n, SHAPES])
 py::tuple predict(const Backoff& backoff, const Array<uint16_t>& vstreams) {
   const py::ssize_t n = vstreams.size();
   py::array_t<double> mean({n, py::ssize_t{wire::kShapes}});
@@ -168,10 +168,22 @@ py::tuple view_chunks(const ChunkCounter& counter) {
                         py::array_t<float>(shape, features, owner));
 }
 
+learning::Table table_of(const Array<uint16_t>& row_of, const Array<uint8_t>& rows) {
+  return {{row_of.data(), static_cast<size_t>(row_of.size())}, span_of(rows)};
+}
+
+// As Predictor::Known: (row of each vStream, expectations, classes of chunks).
+using KnownArrays = std::tuple<Array<uint16_t>, Array<uint8_t>, Array<uint8_t>>;
+Predictor::Known known_of(const KnownArrays& known) {
+  const auto& [row_of, rows, chunks] = known;
+  return {table_of(row_of, rows), {span_of(chunks)}};
+}
+
 // A row of classes for each number of them asked for, a column for each page written.
 py::array_t<uint8_t> feed_model(Predictor& model, const py::array& records,
-                                const Array<uint8_t>& expected) {
-  const std::vector<uint8_t> classes = model.feed(records_of(records), span_of(expected));
+                                const std::optional<KnownArrays>& known) {
+  const std::vector<uint8_t> classes =
+      model.feed(records_of(records), known ? known_of(*known) : Predictor::Known{});
   const auto rows = static_cast<py::ssize_t>(model.cuts());
   const auto columns = static_cast<py::ssize_t>(classes.size()) / rows;
   py::array_t<uint8_t> out({rows, columns});
@@ -208,7 +220,9 @@ py::array_t<uint64_t> lifetimes_of(const PageTrace& trace) {
 
 void bind_wire(py::module_& m) {
   m.attr("SHAPES") = wire::kShapes;
-  m.attr("SHAPE_STRIDE") = wire::kShapeStride;
+  m.attr("CHUNK_CLASSES") = wire::kChunkClasses;
+  m.attr("CHUNKS") = wire::kModelChunks;
+  m.attr("TABLE_ROWS") = wire::kModelTableRows;
   m.attr("VSTREAMS") = wire::kModelVStreams;
   m.attr("MODEL_BYTES") = wire::kModelBytes;
   m.attr("MODEL_BUFFER_BYTES") = sizeof(wire::ModelBuffer);
@@ -222,9 +236,11 @@ void bind_wire(py::module_& m) {
       py::dict(py::arg("comm") = uint32_t{kComm}, py::arg("ext") = uint32_t{kExtension},
                py::arg("dir") = uint32_t{kDirectory}, py::arg("vstream") = uint32_t{kVStream},
                py::arg("overwrite") = uint32_t{kOverwrite}, py::arg("age") = uint32_t{kAge},
-               py::arg("end") = uint32_t{kEnd}, py::arg("shape") = uint32_t{kShape});
+               py::arg("end") = uint32_t{kEnd}, py::arg("shape") = uint32_t{kShape},
+               py::arg("chunk") = uint32_t{kChunk});
   m.attr("AGE_OLD") = uint32_t{wire::kAgeOld};
-  m.def("shape_of", &wire::shape_of, py::arg("request_pages"), py::arg("offset"), py::arg("age"));
+  m.def("shape_of", &wire::shape_of, py::arg("request_pages"), py::arg("offset"), py::arg("age"),
+        py::arg("chunk_class") = uint8_t{0});
   m.def("crc32c", [](const py::bytes& data) {
     const std::string_view view = data;
     return crc32c(std::as_bytes(std::span(view.data(), view.size())));
@@ -248,21 +264,23 @@ void bind_seams(py::module_& m) {
         return py::bytes(reinterpret_cast<const char*>(uuid.data()), uuid.size());
       });
   // The predictor, which of its cuts, the pStream of each class, and expected lifetimes.
-  using Logistic = std::tuple<const Predictor*, size_t, Array<uint8_t>, Array<uint8_t>>;
+  using Logistic = std::tuple<const Predictor*, size_t, Array<uint8_t>>;
   py::class_<ModelWriter>(m, "ModelWriter")
       .def(py::init<int>(), py::arg("fd"))
       .def(
           "prepare",
-          [](ModelWriter& writer, const Array<uint8_t>& entries, uint32_t pstreams, uint64_t clock,
-             const std::string& kind, const std::optional<Logistic>& logistic) {
+          [](ModelWriter& writer, const Array<uint8_t>& pstreams, const KnownArrays& known,
+             uint32_t pstream_count, uint64_t clock, const std::string& kind,
+             const std::optional<Logistic>& logistic) {
             std::optional<ServingLogistic> serves;
             if (logistic) {
-              const auto& [model, cut, of_class, expected] = *logistic;
-              serves.emplace(*model, cut, span_of(of_class), span_of(expected));
+              const auto& [model, cut, of_class] = *logistic;
+              serves.emplace(*model, cut, span_of(of_class));
             }
-            writer.prepare(span_of(entries), pstreams, clock, kind, serves);
+            writer.prepare({span_of(pstreams), known_of(known)}, pstream_count, clock, kind,
+                           serves);
           },
-          py::arg("entries"), py::arg("pstream_count"), py::arg("clock_pages"),
+          py::arg("pstreams"), py::arg("known"), py::arg("pstream_count"), py::arg("clock_pages"),
           py::arg("kind") = "", py::arg("logistic") = py::none())
       .def(
           "place",
@@ -287,10 +305,10 @@ void bind_learning(py::module_& m) {
            py::arg("groups_max") = BirthMap::kGroupsMax)
       .def(
           "feed",
-          [](LifeTable& table, const py::array& records) {
-            return table.feed(records_of(records));
+          [](LifeTable& table, const py::array& records, const Array<uint8_t>& chunks) {
+            return table.feed(records_of(records), {span_of(chunks)});
           },
-          py::arg("records"))
+          py::arg("records"), py::arg("chunks") = Array<uint8_t>(0))
       .def("end_epoch", &LifeTable::end_epoch)
       .def("forget_births", &LifeTable::forget_births)
       .def("cells", &export_cells)
@@ -315,15 +333,15 @@ void bind_learning(py::module_& m) {
   py::class_<Predictor>(m, "Predictor")
       .def(py::init<uint64_t, uint64_t, std::vector<uint32_t>>(), py::arg("device_pages"),
            py::arg("live_pages"), py::arg("classes"))
-      .def("feed", &feed_model, py::arg("records"), py::arg("expected") = Array<uint8_t>(0))
+      .def("feed", &feed_model, py::arg("records"), py::arg("known") = py::none())
       .def(
           "classes_of",
-          [](const Predictor& model, const py::array& records, const Array<uint8_t>& expected,
+          [](const Predictor& model, const py::array& records, const KnownArrays& known,
              size_t cut) {
-            const auto classes = model.classes_of(records_of(records), span_of(expected), cut);
+            const auto classes = model.classes_of(records_of(records), known_of(known), cut);
             return py::array_t<uint8_t>(static_cast<py::ssize_t>(classes.size()), classes.data());
           },
-          py::arg("records"), py::arg("expected"), py::arg("cut"))
+          py::arg("records"), py::arg("known"), py::arg("cut"))
       .def("end_epoch", &Predictor::end_epoch)
       .def_property_readonly("weights",
                              [](const Predictor& model) {
@@ -371,11 +389,13 @@ void bind_replay(py::module_& m) {
       py::arg("records"));
   m.def(
       "tags",
-      [](const py::array& records, const Array<uint8_t>& entries) {
-        const auto out = tags(records_of(records), span_of(entries));
+      [](const py::array& records, const Array<uint16_t>& row_of, const Array<uint8_t>& rows,
+         const Array<uint8_t>& chunks) {
+        const auto out = tags(records_of(records), table_of(row_of, rows), {span_of(chunks)});
         return py::array_t<uint8_t>(static_cast<py::ssize_t>(out.size()), out.data());
       },
-      py::arg("records"), py::arg("entries"));
+      py::arg("records"), py::arg("row_of"), py::arg("rows"),
+      py::arg("chunks") = Array<uint8_t>(0));
   py::class_<OwnPlaces>(m, "OwnPlaces")
       .def(py::init<uint64_t, uint64_t>(), py::arg("capacity_pages"), py::arg("log_pages"))
       .def("hold", &OwnPlaces::hold, py::arg("first"), py::arg("pages"))

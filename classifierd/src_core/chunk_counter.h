@@ -11,11 +11,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/wire/model_table.h"
 #include "base/wire/telemetry.h"
 
 namespace streamfs::classifier {
 
-inline constexpr uint32_t kChunkPages = 256;
+using wire::kChunkPages;
 
 // The features of a chunk, by column. NaN where nothing is known yet.
 inline constexpr std::array kChunkFeatures = {

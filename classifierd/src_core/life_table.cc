@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "base/wire/record_check.h"
 
@@ -26,8 +27,7 @@ bool sound(double value) {
 }
 
 bool sound(const CellLife& life) {
-  return life.cell < wire::kModelEntries && life.cell % wire::kShapeStride < wire::kShapes &&
-         sound(life.volume_pages) &&
+  return life.cell < kCells && sound(life.volume_pages) &&
          std::ranges::all_of(
              life.known.deaths, [](double v) { return sound(v); }) &&
          std::ranges::all_of(life.known.entered, [](double v) { return sound(v); });
@@ -52,16 +52,18 @@ LifeTable::LifeTable(uint64_t capacity_blocks, uint32_t epoch_pages, double deca
       epoch_target_(std::max(epoch_pages, 1U)),
       decay_(decay),
       births_(groups_max),
-      index_(wire::kModelEntries),
+      index_(kCells),
       uses_(wire::kModelVStreams),
-      epoch_now_(std::min(epoch_target_, kFirstEpochPages)) {}
+      epoch_now_(std::min(epoch_target_, kFirstEpochPages)) {
+  if (index_.items().empty()) throw std::bad_alloc();
+}
 
-size_t LifeTable::feed(std::span<const TelemetryRecord> records) {
+size_t LifeTable::feed(std::span<const TelemetryRecord> records, learning::ChunkMap chunks) {
   size_t taken = 0;
   while (taken < records.size() && !epoch_due()) {
     const TelemetryRecord& record = records[taken++];
     if (believable(record, capacity_blocks_)) {
-      learn(record);
+      learn(record, chunks);
     } else {
       ++rejected_;
     }
@@ -69,7 +71,7 @@ size_t LifeTable::feed(std::span<const TelemetryRecord> records) {
   return taken;
 }
 
-void LifeTable::learn(const TelemetryRecord& record) {
+void LifeTable::learn(const TelemetryRecord& record, learning::ChunkMap chunks) {
   const uint64_t now = local_clock(record.clock_pages);
   ++records_;
   if (record.kind == TelemetryKind::kTrim) {
@@ -79,8 +81,8 @@ void LifeTable::learn(const TelemetryRecord& record) {
   }
   const uint16_t vstream = vstream_of(record);
   for (uint32_t i = 0; i < record.pages; ++i) {
-    const uint32_t shape =
-        wire::shape_of(record.request_pages, record.request_offset + i, record.age);
+    const uint32_t shape = wire::shape_of(record.request_pages, record.request_offset + i,
+                                          record.age, chunks.of(record.block + i));
     write_page(record.block + i, now + i, cell_of(vstream, shape));
   }
   clock_ = std::max(clock_, now + record.pages);
@@ -98,7 +100,7 @@ uint16_t LifeTable::vstream_of(const TelemetryRecord& record) {
 }
 
 void LifeTable::forget(uint16_t vstream) {
-  const auto of_it = [vstream](uint32_t cell) { return cell / wire::kShapeStride == vstream; };
+  const auto of_it = [vstream](uint32_t cell) { return cell / wire::kShapes == vstream; };
   births_.forget([&](const BirthMap::Birth& birth) { return of_it(birth.cell_plus - 1); });
   for (Cell& cell : cells_) {
     if (!of_it(cell.life.cell)) continue;
@@ -154,7 +156,7 @@ void LifeTable::follow_fewer(uint64_t now) {
 }
 
 uint32_t LifeTable::index_of(uint32_t cell) {
-  uint32_t& place = index_[cell];
+  uint32_t& place = index_.items()[cell];
   if (place == 0) {
     cells_.emplace_back();
     cells_.back().life.cell = cell;
@@ -194,7 +196,7 @@ std::vector<CellLife> LifeTable::cells() const {
 bool LifeTable::restore(std::span<const CellLife> cells) {
   if (!std::ranges::all_of(cells, [](const CellLife& life) { return sound(life); })) return false;
   forget_births();
-  std::ranges::fill(index_, 0);
+  for (const Cell& cell : cells_) index_.items()[cell.life.cell] = 0;
   cells_.clear();
   for (const CellLife& life : cells) cells_[index_of(life.cell)].life = life;
   epoch_now_ = epoch_target_;

@@ -18,14 +18,17 @@
 
 #include "base/wire/model_table.h"
 #include "base/wire/telemetry.h"
+#include "base/zeroed_array.h"
 #include "classifierd/src_core/birth_map.h"
 #include "classifierd/src_core/survival.h"
+#include "learning/table.h"
 
 namespace streamfs::classifier {
 
 constexpr uint32_t cell_of(uint16_t vstream, uint32_t shape) {
-  return uint32_t{vstream} * wire::kShapeStride + shape;
+  return uint32_t{vstream} * wire::kShapes + shape;
 }
+inline constexpr uint32_t kCells = wire::kModelVStreams * wire::kShapes;
 
 // The observations of one cell.
 struct CellLife {
@@ -44,8 +47,9 @@ class LifeTable {
             size_t groups_max = BirthMap::kGroupsMax);
 
   // Learns from records in clock order, up to the one that completes the epoch; returns how many
-  // it took. Unbelievable records are skipped and counted.
-  size_t feed(std::span<const wire::TelemetryRecord> records);
+  // it took. `chunks` are the chunks' classes when the pages were written. Unbelievable records are
+  // skipped and counted.
+  size_t feed(std::span<const wire::TelemetryRecord> records, learning::ChunkMap chunks);
   bool epoch_due() const { return clock_ - epoch_start_ >= epoch_now_; }
   // Commits and decays. Call when due, or early at will (then decay is in proportion).
   void end_epoch();
@@ -79,7 +83,7 @@ class LifeTable {
     int16_t now = -1, before = -1;
   };
   uint64_t local_clock(uint64_t device_clock);
-  void learn(const wire::TelemetryRecord& record);
+  void learn(const wire::TelemetryRecord& record, learning::ChunkMap chunks);
   uint16_t vstream_of(const wire::TelemetryRecord& record);
   void forget(uint16_t vstream);
   void write_page(uint64_t block, uint64_t now, uint32_t cell);
@@ -92,7 +96,7 @@ class LifeTable {
   uint32_t epoch_target_;
   double decay_;
   BirthMap births_;
-  std::vector<uint32_t> index_;  // cell → place in cells_ + 1
+  ZeroedArray<uint32_t> index_;  // cell → place in cells_ + 1
   std::vector<Uses> uses_;       // by vStream
   std::vector<Cell> cells_;
   uint32_t epoch_now_;

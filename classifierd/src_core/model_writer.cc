@@ -28,17 +28,19 @@ using wire::ModelHeader;
 
 namespace {
 
+// Copies `from` and fills the rest with zeroes.
+void fill(std::span<uint8_t> to, std::span<const uint8_t> from) {
+  std::ranges::fill(std::ranges::copy(from, to.begin()).out, to.end(), uint8_t{0});
+}
+
 void put(const ServingLogistic& logistic, ModelBuffer& out) {
   const std::vector<float>& edges = logistic.model.edges(logistic.cut);
   if (logistic.pstreams.size() != edges.size() + 1)
     throw std::invalid_argument("model: a pStream for each class is needed");
-  if (logistic.expected.size() != wire::kModelEntries)
-    throw std::invalid_argument("expected lifetimes: a row for each vStream there can be");
   out.classes = static_cast<uint32_t>(logistic.pstreams.size());
   out.live_pages = logistic.model.model().landmarks().live_pages();
   std::ranges::copy(edges, out.edges);
   std::ranges::copy(logistic.pstreams, out.pstreams);
-  std::ranges::copy(logistic.expected, out.expected);
   const learning::WeightRows rows = logistic.model.model().weights().rows();
   static_assert(sizeof(out.weights) == rows.size_bytes());
   std::memcpy(out.weights, rows.data(), sizeof(out.weights));
@@ -54,11 +56,13 @@ ModelWriter::ModelWriter(int fd) : map_(fd, SharedMap::Access::kReadWrite, wire:
   }
 }
 
-void ModelWriter::prepare(std::span<const uint8_t> entries, uint32_t pstream_count,
-                          uint64_t clock_pages, std::string_view kind,
-                          const std::optional<ServingLogistic>& logistic) {
+void ModelWriter::prepare(const ServingTable& table, uint32_t pstream_count, uint64_t clock_pages,
+                          std::string_view kind, const std::optional<ServingLogistic>& logistic) {
   is_prepared_ = false;
-  if (entries.size() != wire::kModelEntries) throw std::invalid_argument("model: wrong size");
+  const auto& [expected, chunks] = table.known;
+  if (!expected.is_sound() || expected.rows.size() > wire::kModelEntries ||
+      table.pstreams.size() != expected.rows.size() || chunks.classes.size() > wire::kModelChunks)
+    throw std::invalid_argument("model: wrong size");
   if (kind.size() > wire::kModelKindBytes) throw std::invalid_argument("model: kind too long");
   const uint64_t next = generation() + 1;
   ModelBuffer& idle = buffer(next);
@@ -67,7 +71,11 @@ void ModelWriter::prepare(std::span<const uint8_t> entries, uint32_t pstream_cou
   idle.clock_pages = clock_pages;
   std::ranges::fill(idle.kind, '\0');
   std::ranges::copy(kind, idle.kind);
-  std::ranges::copy(entries, idle.entries);
+  idle.table_rows = static_cast<uint32_t>(expected.rows.size() / wire::kShapes);
+  std::ranges::copy(expected.row_of, idle.row_of);
+  fill(idle.entries, table.pstreams);
+  fill(idle.expected, expected.rows);
+  fill(idle.chunks, chunks.classes);
   idle.serves = logistic ? wire::ModelServes::kLogistic : wire::ModelServes::kTable;
   idle.classes = 1;
   idle.live_pages = 1;

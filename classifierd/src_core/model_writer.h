@@ -22,7 +22,12 @@ struct ServingLogistic {
   const Predictor& model;
   size_t cut = 0;                     // of its ways of cutting
   std::span<const uint8_t> pstreams;  // of each class
-  std::span<const uint8_t> expected;  // as Predictor::feed() takes it
+};
+// The table of pStreams, which places data unless a logistic model does, and the knowledge that
+// both share.
+struct ServingTable {
+  std::span<const uint8_t> pstreams;  // rows of the table
+  Predictor::Known known;             // expectations of the same rows
 };
 
 class ModelWriter {
@@ -30,10 +35,9 @@ class ModelWriter {
   // Throws std::runtime_error if the memory is not a model area of this version.
   explicit ModelWriter(int fd);
 
-  // Prepares a model. `entries` is the table, which places data unless `logistic` does. `kind`
-  // names the model for people. Throws std::invalid_argument, and nothing is prepared, if a span
-  // has the wrong size or the filesystem would refuse the model.
-  void prepare(std::span<const uint8_t> entries, uint32_t pstream_count, uint64_t clock_pages,
+  // Prepares a model. `kind` names it for people. Throws std::invalid_argument, and nothing is
+  // prepared, if a span has the wrong size or the filesystem would refuse the model.
+  void prepare(const ServingTable& table, uint32_t pstream_count, uint64_t clock_pages,
                std::string_view kind, const std::optional<ServingLogistic>& logistic = {});
   // Returns the pStream of each page written, by the model prepared last, as the filesystem
   // evaluates it. Throws std::logic_error if there is none.

@@ -89,17 +89,18 @@ std::vector<TelemetryRecord> as_telemetry(std::span<const TelemetryRecord> recor
   return out;
 }
 
-std::vector<uint8_t> tags(std::span<const TelemetryRecord> records,
-                          std::span<const uint8_t> entries) {
-  if (entries.size() != wire::kModelEntries) throw std::invalid_argument("table of a wrong size");
+std::vector<uint8_t> tags(std::span<const TelemetryRecord> records, learning::Table table,
+                          learning::ChunkMap chunks) {
+  if (!table.is_sound()) throw std::invalid_argument("table of a wrong size");
   std::vector<uint8_t> out;
   for (const TelemetryRecord& record : records) {
     if (record.kind == TelemetryKind::kTrim || !believable(record, wire::kCapacityBlocksMax))
       continue;
+    const std::span<const uint8_t> row = table.row(record.vstream);
     for (uint32_t i = 0; i < record.pages; ++i) {
-      const uint32_t shape =
-          wire::shape_of(record.request_pages, record.request_offset + i, record.age);
-      out.push_back(entries[cell_of(record.vstream, shape)]);
+      const uint32_t shape = wire::shape_of(record.request_pages, record.request_offset + i,
+                                            record.age, chunks.of(record.block + i));
+      out.push_back(row[shape]);
     }
   }
   return out;

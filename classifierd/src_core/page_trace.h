@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/wire/telemetry.h"
+#include "learning/table.h"
 
 namespace streamfs::classifier {
 
@@ -19,9 +20,10 @@ inline constexpr uint64_t kImmortal = std::numeric_limits<uint64_t>::max();
 // records are left out.
 std::vector<wire::TelemetryRecord> as_telemetry(std::span<const wire::TelemetryRecord> records);
 
-// The pStream of every page written, in order, by one table (model_table.h).
-std::vector<uint8_t> tags(std::span<const wire::TelemetryRecord> records,
-                          std::span<const uint8_t> entries);
+// Returns the table's byte for every page written, in order. Throws std::invalid_argument if the
+// table is not sound.
+std::vector<uint8_t> tags(std::span<const wire::TelemetryRecord> records, learning::Table table,
+                          learning::ChunkMap chunks);
 
 class PageTrace {
  public:

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/wire/model_table.h"
 #include "base/wire/record_check.h"
 #include "base/wire/telemetry.h"
 #include "learning/classes.h"
@@ -38,16 +37,15 @@ namespace {
 constexpr size_t kWeights = size_t{learning::kRows} * learning::kLandmarks;
 constexpr float kGradientSteps = 4;  // a doubling
 
-void check(std::span<const uint8_t> expected) {
-  if (!expected.empty() && expected.size() != wire::kModelEntries)
+void check(const learning::Table& expected) {
+  if (!expected.rows.empty() && !expected.is_sound())
     throw std::invalid_argument("expected lifetimes: a row for each vStream there can be");
 }
 
-// Returns a written record as a request that knows its row of `expected`, if there are rows.
-learning::Request request_with(const TelemetryRecord& record, std::span<const uint8_t> expected) {
+learning::Request request_with(const TelemetryRecord& record, Predictor::Known known) {
   learning::Request out = request_of(record);
-  const uint32_t row = uint32_t{record.vstream} * wire::kShapeStride;
-  if (!expected.empty()) out.expected = expected.subspan(row, wire::kShapes);
+  out.expected = known.expected.row(record.vstream);
+  out.chunks = known.chunks;
   return out;
 }
 
@@ -65,9 +63,8 @@ Predictor::Predictor(uint64_t device_pages, uint64_t live_pages,
   }
 }
 
-std::vector<uint8_t> Predictor::feed(std::span<const TelemetryRecord> records,
-                                     std::span<const uint8_t> expected) {
-  check(expected);
+std::vector<uint8_t> Predictor::feed(std::span<const TelemetryRecord> records, Known known) {
+  check(known.expected);
   std::vector<uint8_t> out;
   for (const TelemetryRecord& record : records) {
     if (!believable(record, wire::kCapacityBlocksMax)) continue;
@@ -75,7 +72,7 @@ std::vector<uint8_t> Predictor::feed(std::span<const TelemetryRecord> records,
       model_.trim(record.block, record.pages);
       continue;
     }
-    model_.write(request_with(record, expected), [&](float lifetime, bool follows) {
+    model_.write(request_with(record, known), [&](float lifetime, bool follows) {
       for (Cut& cut : cuts_) {
         cut.last = follows ? learning::class_after(cut.last, lifetime, cut.edges)
                            : learning::class_of(lifetime, cut.edges);
@@ -87,9 +84,9 @@ std::vector<uint8_t> Predictor::feed(std::span<const TelemetryRecord> records,
   return out;
 }
 
-std::vector<uint8_t> Predictor::classes_of(std::span<const TelemetryRecord> records,
-                                           std::span<const uint8_t> expected, size_t cut) const {
-  check(expected);
+std::vector<uint8_t> Predictor::classes_of(std::span<const TelemetryRecord> records, Known known,
+                                           size_t cut) const {
+  check(known.expected);
   const std::vector<float>& edges = cuts_.at(cut).edges;
   const learning::WeightRows rows = model_.weights().rows();
   std::vector<uint8_t> out;
@@ -98,7 +95,7 @@ std::vector<uint8_t> Predictor::classes_of(std::span<const TelemetryRecord> reco
   for (const TelemetryRecord& record : records) {
     if (!believable(record, wire::kCapacityBlocksMax) || record.kind == wire::TelemetryKind::kTrim)
       continue;
-    const learning::Request request = request_with(record, expected);
+    const learning::Request request = request_with(record, known);
     for (uint32_t i = 0; i < request.pages; ++i) {
       const float lifetime =
           lifetime_of(tokens_of(path_view(request, i)), rows, model_.landmarks());

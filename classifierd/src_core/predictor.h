@@ -17,6 +17,7 @@
 #include "learning/landmarks.h"
 #include "learning/path_model.h"
 #include "learning/request.h"
+#include "learning/table.h"
 
 namespace streamfs::classifier {
 
@@ -29,16 +30,20 @@ class Predictor {
   // a number of classes outside 1..128.
   Predictor(uint64_t device_pages, uint64_t live_pages, const std::vector<uint32_t>& classes);
 
+  // The life table's expectations, in half steps of log2 plus one, and the classes of chunks; both
+  // may be empty.
+  struct Known {
+    learning::Table expected;
+    learning::ChunkMap chunks;
+  };
   // Returns as many classes as there are cuts for each page written, page by page, and learns from
-  // the pages. `expected`: what a life table says of each (vStream, shape), in half steps of log2
-  // plus one, laid out as in model_table.h, or nothing. Unbelievable records are left out. Throws
-  // std::invalid_argument if `expected` is of another size.
-  std::vector<uint8_t> feed(std::span<const wire::TelemetryRecord> records,
-                            std::span<const uint8_t> expected);
+  // the pages. Unbelievable records are left out. Throws std::invalid_argument if the table of
+  // expectations is neither empty nor sound.
+  std::vector<uint8_t> feed(std::span<const wire::TelemetryRecord> records, Known known);
   // Returns the class of each page written by one cut of the snapshot. Learns nothing. Throws as
   // feed() does, and std::out_of_range for a cut that is not there.
-  std::vector<uint8_t> classes_of(std::span<const wire::TelemetryRecord> records,
-                                  std::span<const uint8_t> expected, size_t cut) const;
+  std::vector<uint8_t> classes_of(std::span<const wire::TelemetryRecord> records, Known known,
+                                  size_t cut) const;
   // Takes a snapshot: later predictions use what was learned so far.
   void end_epoch();
 

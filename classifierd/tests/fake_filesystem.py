@@ -106,9 +106,11 @@ class ModelArea:
         assert generation == self.active > 0
         assert 1 <= count <= pstreams
         assert _core.crc32c(self.map[at + 48 : at + _core.MODEL_BUFFER_BYTES]) == crc
-        first = at + 64 + 5 * 128  # after the classes' edges and pStreams
-        entries = self.map[first : first + _core.VSTREAMS * _core.SHAPE_STRIDE]
-        table = np.frombuffer(entries, np.uint8).reshape(_core.VSTREAMS, _core.SHAPE_STRIDE)
+        first = at + 72 + 5 * 128  # after the classes' edges and pStreams
+        row_of = np.frombuffer(self.map[first : first + 2 * _core.VSTREAMS], np.uint16)
+        first += 2 * _core.VSTREAMS
+        entries = self.map[first : first + _core.TABLE_ROWS * _core.SHAPES]
+        table = np.frombuffer(entries, np.uint8).reshape(_core.TABLE_ROWS, _core.SHAPES)[row_of]
         assert table.max() < count
         return table
 

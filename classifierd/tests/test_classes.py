@@ -116,7 +116,7 @@ def test_an_empty_lifetime_class_is_given_to_the_widest() -> None:
 
 def test_chunk_classes_keep_their_identity_over_epochs() -> None:
     rng = np.random.default_rng(7)
-    clusters = ChunkClusters(3)
+    clusters = ChunkClusters(k=3)
     frequency = np.repeat([50.0, 1.0, 0.01], 200)
     recency = np.repeat([100.0, 10_000.0, 1_000_000.0], 200)
     first = None
@@ -130,15 +130,54 @@ def test_chunk_classes_keep_their_identity_over_epochs() -> None:
     assert relative == sorted(relative, reverse=True)
 
 
-def test_chunks_are_grouped_at_once_and_then_not_before_much_was_written() -> None:
-    counter, clusters = _core.ChunkCounter(1e6), ChunkClusters(2)
-    grouped = []
-    for clock in range(0, 1 << 20, 1 << 16):
-        record = make_overwrites(256 * np.arange(1 + clock // (1 << 16)), 1, age=_core.AGE_OLD)
-        counter.feed(record)
-        clusters.fit_when_due(counter, clock)
+def test_chunks_are_grouped_again_once_as_many_pages_were_written() -> None:
+    clusters, grouped = ChunkClusters(1e6, 2), []
+    for number in range(6):
+        overwritten = 256 * np.arange(4 + 4 * number)
+        clusters.feed(make_overwrites(overwritten, 1, age=_core.AGE_OLD))
+        clusters.fit_when_due()
         grouped.append(len(clusters.labels_))
-    assert grouped == [1] * 4 + [5] * 4 + [9] * 4 + [13] * 4
+    # The pages written are 4, 12, 24, 40, 60 and 84.
+    assert grouped == [4, 8, 12, 16, 20, 24]
+    for part in range(4):
+        clusters.feed(make_overwrites(256 * np.arange(10 * part, 10 * part + 10), 1, age=5))
+        clusters.fit_when_due()
+        grouped.append(len(clusters.labels_))
+    assert grouped[6:] == [24, 24, 30, 30], "24 chunks were known at 84 pages"
+
+
+def test_the_map_of_chunks_names_the_classes_by_rank() -> None:
+    rng, clusters = np.random.default_rng(3), ChunkClusters(1e6, 2)
+    clusters.fit_when_due()
+    assert len(clusters.map_) == 0
+    assert clusters.ranks().tolist() == [0] * _core.CHUNK_CLASSES
+    # Chunk 1 is overwritten seldom, chunk 3 often, the others never.
+    for hot in (9, 9, 9, 0, 9):
+        pages = 256 * np.array([3] * hot + [1]) + rng.integers(0, 256, hot + 1)
+        clusters.feed(make_overwrites(pages, 1, age=_core.AGE_OLD))
+    clusters.fit_when_due()
+    assert len(clusters.map_) == 4
+    assert clusters.map_[[0, 2]].tolist() == [0, 0]
+    ranks = clusters.ranks()[clusters.map_]
+    assert ranks.tolist() == [2, 1, 2, 0], "chunks of which nothing is known come last"
+    again = ChunkClusters(1e6, 2)
+    again.restore(clusters.map_, clusters.centres_)
+    assert (again.ranks()[again.map_] == ranks).all()
+
+
+@pytest.mark.parametrize("wrong", ["class", "centres", "nan", "shape"])
+def test_a_map_of_chunks_that_cannot_be_is_not_restored(wrong: str) -> None:
+    chunks_of, centres = np.array([0, 1, 2], np.uint8), np.ones((2, 5), np.float32)
+    if wrong == "class":
+        chunks_of[0] = 3
+    elif wrong == "centres":
+        centres = np.ones((3, 5), np.float32)
+    elif wrong == "nan":
+        centres[0, 0] = np.nan
+    else:
+        centres = centres[:, :4]
+    with pytest.raises(ValueError, match="chunks"):
+        ChunkClusters(1e6, 2).restore(chunks_of, centres)
 
 
 def chunks(**known: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
@@ -154,7 +193,7 @@ def test_every_feature_alone_can_tell_chunks_apart(name: str) -> None:
     """Whatever its scale is, and though it is known of nine in ten only."""
     values = np.tile([0.001, 0.002, 0.9, 0.901], 100)
     values[::10] = np.nan
-    clusters = ChunkClusters(2).fit(chunks(**{name: values}))
+    clusters = ChunkClusters(k=2).fit(chunks(**{name: values}))
     low, high = clusters.labels_[values < 0.1], clusters.labels_[values > 0.1]
     assert len(np.unique(low)) == len(np.unique(high)) == 1
     assert low[0] != high[0]
@@ -164,7 +203,7 @@ def test_every_feature_alone_can_tell_chunks_apart(name: str) -> None:
 def test_odd_chunks_are_grouped_without_a_murmur(points: list[float]) -> None:
     values = np.array(points, np.float64)
     odd = np.repeat(values[:, None], len(_core.CHUNK_FEATURES), axis=1)
-    clusters = ChunkClusters(4).fit(odd.astype(np.float32))
+    clusters = ChunkClusters(k=4).fit(odd.astype(np.float32))
     assert len(clusters.labels_) == len(points)
     assert np.isfinite(clusters.centres_).all()
 

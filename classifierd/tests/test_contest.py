@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from classifierd import _core
-from classifierd.contest import CANDIDATES, Contest, Device, pstreams_of
+from classifierd.contest import CANDIDATES, TABLES, Contest, Device, pstreams_of
 from classifierd.learner import Settings
 from classifierd.records import KIND_TRIM, RECORD, Records
 from classifierd.traces import telemetry
@@ -72,9 +72,9 @@ def test_models_of_fewer_classes_use_fewer_pstreams() -> None:
         assert contest.used_[name] == seen[name], name
 
 
-def test_tables_filled_by_rows_say_what_they_would_if_made_whole() -> None:
+def test_tables_spread_the_classes_over_the_pstreams() -> None:
     raw, vstreams = logs_and_files(60_000, 1, LIVE // 2)
-    contest = Contest(1 << 18, Device(LIVE // 2, 8), candidates=("life-table", "life-table-few"))
+    contest = Contest(1 << 18, Device(LIVE // 2, 8), candidates=TABLES)
     contest.know(vstreams)
     for _ in contest.run(telemetry(raw)):
         pass
@@ -85,11 +85,17 @@ def test_tables_filled_by_rows_say_what_they_would_if_made_whole() -> None:
     whole = {
         "life-table": pstreams_of(classes, 8)[table],
         "life-table-few": pstreams_of((classes + 1) // 2, 8)[table // 2],
+        "nosep": np.full_like(table, 7),
     }
     for name, said in whole.items():
-        shapes = said[:, : _core.SHAPES]
-        assert (contest.tables_[name][:, : _core.SHAPES] == shapes).all(), name
-        assert contest.used_[name] == frozenset(np.unique(shapes).tolist()), name
+        assert (contest.tables_[name] == said).all(), name
+        assert contest.used_[name] == frozenset(np.unique(said).tolist()), name
+    by_chunk = contest.tables_["chunk-kmeans"].reshape(len(table), _core.CHUNK_CLASSES, -1)
+    assert (by_chunk == by_chunk[:1, :, :1]).all(), "the class of the chunk alone decides"
+    classes_used = len(contest.chunks.centres_)
+    assert len(np.unique(by_chunk[0, 1 : classes_used + 1])) > 2
+    hottest, unknown = 1 + int(contest.chunks.centres_[:, 0].argmax()), 0
+    assert by_chunk[0, hottest, 0] == by_chunk.min() < by_chunk[0, unknown, 0] == 7
 
 
 @pytest.mark.parametrize("pstreams", [1, 2, 200])

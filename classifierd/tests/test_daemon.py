@@ -108,7 +108,7 @@ def test_once_learns_what_the_ring_holds_and_publishes_it(
     assert filesystem.model.heartbeat > 0
     assert filesystem.model.clock_pages() > 0
     assert "postgres:pg_wal" in caplog.text
-    assert "chunks, class 0" in caplog.text
+    assert "chunks, class 1" in caplog.text
     assert state.path_of(tmp_path / "state", UUID).exists()
 
 
@@ -130,7 +130,7 @@ def test_a_restart_begins_where_the_last_run_ended(
     assert main(arguments) == 0
     assert "restored" in caplog.text
     after = filesystem.model.checked_table(8)
-    assert (after[101, : _core.SHAPES] == before[1, : _core.SHAPES]).mean() > 0.8
+    assert (after[101] == before[1]).mean() > 0.7, "all shapes that were written"
     assert after[101, TAIL] < after[101, BODY]
     assert filesystem.model.clock_pages() == 987_654, "it speaks for every vStream born by then"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from classifierd import _core
+from classifierd import _core, clusters
 from classifierd.config import Config, DaemonSettings
 from classifierd.contest import Contest, Device
 from classifierd.contexts import VStream
@@ -31,6 +31,11 @@ def knowledge(state_dir: Path | None = None, used: int = 0) -> Knowledge:
 def some_logs(pages: int) -> tuple[Records, list[VStream]]:
     raw, vstreams = logs(pages, 1, LIVE)
     return telemetry(raw), vstreams
+
+
+def published_table(known: Knowledge, name: str) -> np.ndarray:
+    table: np.ndarray = known.contest.tables_[name][known.learner.row_of_]
+    return table
 
 
 def learn(known: Knowledge, records: Records) -> None:
@@ -76,7 +81,7 @@ def test_a_logistic_model_is_published_as_the_shadow_devices_know_it(
     named = publish(writer, known, 0)
     assert named is not None
     assert (model.kind(), model.serves()) == (name, 1)
-    assert (model.checked_table(8) == known.contest.tables_["life-table"]).all()
+    assert (model.checked_table(8) == published_table(known, "life-table")).all()
     tags, *_ = next(known.contest.run(records[end:]))
     placed = writer.place(records[end:])[: len(tags[name])]
     assert len(np.unique(placed)) > 1
@@ -119,7 +124,7 @@ def test_a_logistic_model_does_not_serve_where_its_memory_is_gone(tmp_path: Path
     raw, vstreams = logs_and_files(2 * LIVE, 1, LIVE)
     known.know(vstreams)
     learn(known, telemetry(raw))
-    known.contest.restore_logistic(known.contest.logistic_edges(), known.contest.logistic_arrays())
+    known.contest.restore_logistic(known.contest.logistic_axis(), known.contest.logistic_arrays())
     assert known.contest.serve("logistic-few")
     known.save()
     for config, serving in ((few, "logistic-few"), (Config(), "life-table")):
@@ -127,6 +132,10 @@ def test_a_logistic_model_does_not_serve_where_its_memory_is_gone(tmp_path: Path
         later.know(vstreams)
         assert later.load()
         assert later.contest.serving == serving, "another number of cuts is another model"
+    grown = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE + 1, 8), few, tmp_path)
+    grown.know(vstreams)
+    assert grown.load()
+    assert grown.contest.serving == "life-table", "lifetimes would be on another axis"
 
 
 def test_the_life_table_serves_until_something_else_is_better(model: ModelArea) -> None:
@@ -174,16 +183,16 @@ def test_a_restart_moves_nothing_to_another_class(tmp_path: Path) -> None:
     # As hysteresis leaves it: whoever may stay in the class below has.
     edges = known.learner.edges_
     assert edges is not None
-    table = known.learner.table_.reshape(-1)
-    mean = np.array([known.learner.expected(int(c) // _core.SHAPE_STRIDE)[0] for c in cells])
-    mean = mean[np.arange(len(cells)), cells % _core.SHAPE_STRIDE]
-    table[cells] = np.searchsorted(edges, mean - known.learner.settings.margin_log2, side="right")
-    before = table[cells].copy()
+    vstream, shape = cells // _core.SHAPES, cells % _core.SHAPES
+    mean = np.array([known.learner.expected(int(c) // _core.SHAPES)[0] for c in cells])
+    mean = mean[np.arange(len(cells)), cells % _core.SHAPES]
+    before = np.searchsorted(edges, mean - known.learner.settings.margin_log2, side="right")
+    known.learner.table_[known.learner.row_of_[vstream], shape] = before
     known.save()
     again = knowledge(tmp_path)
     again.know(vstreams)
     assert again.load()
-    after = again.learner.table_.reshape(-1)[cells]
+    after = again.learner.table_[again.learner.row_of_[vstream], shape]
     assert (after == before).all()
     assert (np.searchsorted(edges, mean, side="right") != before).any(), "or it would be easy"
     assert again.learner.live_pages == known.learner.live_pages
@@ -239,3 +248,41 @@ def test_a_large_device_keeps_its_streams_however_full() -> None:
     identity = Identity(UUID, 2 * LIVE, 2 * LIVE)
     device = Device(LIVE, 8, block_pages=4)
     assert not Knowledge(identity, device, Config(), None).crowded
+
+
+class IdleKMeans:
+    """A K-means that learns nothing: every chunk is in the first class."""
+
+    def __init__(self, k: int, **_: object) -> None:
+        self.cluster_centers_ = np.zeros((k, len(_core.CHUNK_FEATURES)), np.float32)
+
+    def fit(self, points: np.ndarray) -> IdleKMeans:
+        self.cluster_centers_ = np.tile(points.mean(axis=0), (len(self.cluster_centers_), 1))
+        return self
+
+    def predict(self, points: np.ndarray) -> np.ndarray:
+        return np.zeros(len(points), np.int32)
+
+
+def test_the_published_model_depends_on_scikit_learns_clusters(
+    model: ModelArea, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw, vstreams = hot_and_cold_files(12 * LIVE, 1, LIVE)
+    raw["vstream"] = 0
+    records = telemetry(raw)
+
+    def tables() -> tuple[np.ndarray, np.ndarray]:
+        known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), None)
+        known.know(vstreams[:1])
+        learn(known, records)
+        writer = _core.ModelWriter(model.fd)
+        monkeypatch.setattr(Contest, "serving", "life-table")
+        assert publish(writer, known, 0) is not None
+        return model.checked_table(8)[0], writer.place(records[-500:])
+
+    real, idle = tables(), None
+    monkeypatch.setattr(clusters, "KMeans", IdleKMeans)
+    idle = tables()
+    assert (real[0] != idle[0]).mean() > 0.05
+    assert (real[1] != idle[1]).mean() > 0.05
+    assert len(np.unique(real[1])) > len(np.unique(idle[1]))

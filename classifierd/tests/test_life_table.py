@@ -96,7 +96,7 @@ def test_a_context_without_history_gets_what_its_relatives_know() -> None:
     assert at[2] == pytest.approx(at[0], abs=1.0), "the sibling follows its program"
     assert at[0] < at[3] < at[1], "a stranger gets the average"
     assert evidence[2, NEW_SINGLE] == 0
-    table = learner.table_[:, NEW_SINGLE]
+    table = learner.table_[learner.row_of_, NEW_SINGLE]
     assert table[3] == table[1] < table[2]
 
 
@@ -118,10 +118,10 @@ def test_a_number_that_is_given_again_starts_without_a_past(generation: int) -> 
     learn(learner, np.concatenate([again, late]))
     learner.end_epoch()
     cells, volume, deaths, _ = learner.life.cells()
-    mine = cells // _core.SHAPE_STRIDE == 5
+    mine = cells // _core.SHAPES == 5
     assert volume[mine].sum() == pytest.approx(100, rel=0.5)
     assert deaths[mine].sum() == 0
-    assert volume[cells // _core.SHAPE_STRIDE == 0].sum() > 0  # the late record
+    assert volume[cells // _core.SHAPES == 0].sum() > 0  # the late record
 
 
 def test_pages_that_die_together_are_one_witness() -> None:
@@ -141,7 +141,7 @@ def test_pages_that_die_together_are_one_witness() -> None:
     learner.end_epoch()
     cells, *_ = learner.life.cells()
     events = learner.life.events()
-    by_vstream = [events[cells // _core.SHAPE_STRIDE == v].max() for v in (1, 2)]
+    by_vstream = [events[cells // _core.SHAPES == v].max() for v in (1, 2)]
     assert by_vstream[0] == files - 2
     assert by_vstream[1] == len(singles) - 100
     margins = learner._margins(np.array([1, 2], np.uint16))
@@ -156,7 +156,7 @@ def test_little_evidence_moves_the_estimate_little() -> None:
     deaths, entered = np.zeros((2, _core.AGE_BINS)), np.zeros((2, _core.AGE_BINS))
     entered[0, :17], deaths[0, 16] = 1e6, 1e6
     entered[1, :5], deaths[1, 4] = 512, 512
-    cells = np.array([1, 2], np.uint32) * _core.SHAPE_STRIDE
+    cells = np.array([1, 2], np.uint32) * _core.SHAPES
     assert life.restore(cells, np.ones(2), deaths, entered)
     backoff.fit(life, ContextIds().rows([]))
     mean, _ = backoff.predict(np.array([1, 2], np.uint16))
@@ -196,11 +196,11 @@ def test_a_clock_that_jumps_makes_no_absurd_ages() -> None:
 def test_tables_that_cannot_be_are_not_restored() -> None:
     life = _core.LifeTable(1 << 18)
     one = np.ones((1, _core.AGE_BINS))
-    cell, volume = np.array([_core.SHAPE_STRIDE], np.uint32), np.ones(1)
+    cell, volume = np.array([_core.SHAPES], np.uint32), np.ones(1)
     assert not life.restore(cell, volume, one * np.nan, one)
     assert not life.restore(cell, volume, one, -one)
-    assert not life.restore(np.array([_core.SHAPES], np.uint32), volume, one, one), "no such shape"
-    assert not life.restore(np.array([1 << 24], np.uint32), volume, one, one)
+    beyond = np.array([_core.VSTREAMS * _core.SHAPES], np.uint32)
+    assert not life.restore(beyond, volume, one, one)
     assert not life.restore(cell, volume, one[:, :5], one)
     assert len(life.cells()[0]) == 0
     assert life.restore(cell, volume, one, one)

@@ -12,6 +12,7 @@ from classifierd.config import Config, DaemonSettings
 from classifierd.contest import Device
 from classifierd.knowledge import Identity, Knowledge
 from classifierd.publication import by_table, publish
+from classifierd.records import CHUNK_PAGES
 from classifierd.traces import telemetry
 from fake_filesystem import UUID, ModelArea
 from writes import logs_and_files
@@ -35,11 +36,16 @@ def test_every_shape_reads_as_it_is_written(model: ModelArea) -> None:
     raw, _ = logs_and_files(4 * LIVE, 1, LIVE)
     records = telemetry(raw)
     assert len(np.unique(records["age"])) == _core.AGE_OLD + 1
-    own = np.arange(_core.VSTREAMS * _core.SHAPE_STRIDE) * 7919 % 251
-    table = own.astype(np.uint8).reshape(_core.VSTREAMS, _core.SHAPE_STRIDE)
+    rows = 16
+    own = np.arange(rows * _core.SHAPES) * 7919 % 251
+    table = own.astype(np.uint8).reshape(rows, _core.SHAPES)
+    row_of = (np.arange(_core.VSTREAMS) % rows).astype(np.uint16)
+    chunks = (np.arange(20) % _core.CHUNK_CLASSES).astype(np.uint8)
+    known = row_of, table.reshape(-1), chunks
     writer = _core.ModelWriter(model.fd)
-    writer.prepare(table.reshape(-1), 251, 0)
-    assert (writer.place(records) == by_table(table, records)).all()
+    writer.prepare(table.reshape(-1), known, 251, 0)
+    assert records["block"].max() > len(chunks) * CHUNK_PAGES
+    assert (writer.place(records) == by_table(table, known, records)).all()
 
 
 def test_a_table_that_would_be_misread_is_not_published(
@@ -50,11 +56,9 @@ def test_a_table_that_would_be_misread_is_not_published(
     named = publish(writer, known, 0)
     assert writer.generation == 1
     table = model.checked_table(known.contest.pstreams)
-    assert named == frozenset(table[:, : _core.SHAPES].ravel().tolist()), (
-        "what the filesystem reads"
-    )
+    assert named == frozenset(np.unique(table).tolist()), "what the filesystem reads"
     real = publication.shapes_of
-    monkeypatch.setattr(publication, "shapes_of", lambda records, place: real(records, place) // 2)
+    monkeypatch.setattr(publication, "shapes_of", lambda *shape: real(*shape) // 2)
     assert publish(writer, known, 0) is None
     assert writer.generation == 1
     assert "placed otherwise than is meant" in caplog.text

@@ -110,22 +110,34 @@ def test_a_published_table_passes_the_readers_checks(model: ModelArea) -> None:
     writer = _core.ModelWriter(model.fd)
     rng = np.random.default_rng(3)
     for generation in (1, 2, 3):
-        entries = rng.integers(0, 5, _core.VSTREAMS * _core.SHAPE_STRIDE).astype(np.uint8)
-        writer.prepare(entries, 5, 77)
+        row_of = rng.integers(0, 3, _core.VSTREAMS).astype(np.uint16)
+        entries = rng.integers(0, 5, 3 * _core.SHAPES).astype(np.uint8)
+        chunks = rng.integers(0, _core.CHUNK_CLASSES, 7).astype(np.uint8)
+        writer.prepare(entries, (row_of, entries, chunks), 5, 77)
         assert model.active == generation - 1
         assert writer.publish() == generation
-        assert (model.checked_table(8).reshape(-1) == entries).all()
+        rows = entries.reshape(3, _core.SHAPES)
+        assert (model.checked_table(8) == rows[row_of]).all()
         assert model.clock_pages() == 77
 
 
 def test_a_table_naming_a_missing_pstream_is_never_published(model: ModelArea) -> None:
     writer = _core.ModelWriter(model.fd)
-    entries = np.zeros(_core.VSTREAMS * _core.SHAPE_STRIDE, np.uint8)
+    entries = np.zeros(2 * _core.SHAPES, np.uint8)
     entries[-1] = 4
-    writer.prepare(entries, 8, 0)
-    for wrong, pstreams, reason in ((entries, 4, "pStream"), (entries[:-1], 8, "size")):
+    row_of = np.ones(_core.VSTREAMS, np.uint16)
+    known = row_of, entries, np.zeros(9, np.uint8)
+    writer.prepare(entries, known, 8, 0)
+    for pstreams, rows, wrong, reason in (
+        (4, entries, known, "pStream"),
+        (8, entries[:-1], known, "size"),
+        (8, entries, (row_of[1:], entries, known[2]), "size"),
+        (8, entries, (row_of + np.uint16(1), entries, known[2]), "size"),
+        (8, entries, (row_of, entries, np.full(1, 9, np.uint8)), "chunk class"),
+        (8, entries, (row_of, entries, np.zeros(_core.CHUNKS + 1, np.uint8)), "size"),
+    ):
         with pytest.raises(ValueError, match=reason):
-            writer.prepare(wrong, pstreams, 0)
+            writer.prepare(rows, wrong, pstreams, 0)
         with pytest.raises(RuntimeError, match="none is prepared"):
             writer.publish()
     assert model.active == 0

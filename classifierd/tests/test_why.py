@@ -11,9 +11,15 @@ import pytest
 
 from classifierd.cli import main
 from classifierd.command_line import EXIT_NO_DEVICE
+from classifierd.config import Config
+from classifierd.contest import Device
 from classifierd.control import ControlClient, ControlError
+from classifierd.knowledge import Identity, Knowledge
+from classifierd.records import CHUNK_PAGES
+from classifierd.traces import telemetry
 from classifierd.why import as_json, lines, why_block
-from fake_filesystem import FakeFilesystem, ModelArea, Ring
+from fake_filesystem import UUID, FakeFilesystem, ModelArea, Ring
+from writes import logs_and_files
 
 
 @pytest.fixture
@@ -40,6 +46,29 @@ def test_a_block_is_explained_by_what_wrote_it(fs: FakeFilesystem) -> None:
     said = "\n".join(lines(found))
     assert "block 77, written 1 MiB of writes ago: vStream 9, by hint: wal" in said
     assert "8 MiB of writes" in said
+
+
+def test_the_class_of_a_blocks_chunk_is_told(fs: FakeFilesystem, tmp_path: Path) -> None:
+    known = Knowledge(Identity(UUID, 1 << 14), Device(1 << 13, 8), Config(), tmp_path)
+    raw, vstreams = logs_and_files(1 << 16, 1, 1 << 13)
+    records, at = telemetry(raw), 0
+    known.know(vstreams)
+    while at < len(records):
+        at += known.feed(records[at:])
+        known.end_epoch()
+    assert known.contest.serve("nosep")
+    known.save()
+    fs.more["status"]["uuid"] = UUID.hex()
+    fs.streams = []
+    chunk, cls = next((c, int(k)) for c, k in enumerate(known.contest.chunks.map_) if k > 0)
+    with ControlClient(fs.path) as client:
+        inside = why_block(client, chunk * CHUNK_PAGES + 5, tmp_path)
+        beyond = why_block(client, (len(known.contest.chunks.map_) + 9) * CHUNK_PAGES, tmp_path)
+    assert inside.chunk is not None
+    assert inside.chunk.identity == cls
+    assert inside.chunk.chunks == (known.contest.chunks.map_ == cls).sum()
+    assert f"its chunks, class {cls}: {inside.chunk.chunks} chunks, overw" in "".join(lines(inside))
+    assert beyond.chunk is None
 
 
 def test_a_block_nobody_knows_is_said_to_be_unknown(fs: FakeFilesystem) -> None:

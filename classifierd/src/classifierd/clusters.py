@@ -1,7 +1,8 @@
-"""Chunks of the device grouped by how what lies there dies, beside the rest of the device.
+"""Chunks of the device grouped by how often their data is overwritten, beside the other chunks.
 
-The source's own idea (Vishwakarma 2019, future work). Shown in the log beside the life table,
-which places better: lifetimes within a chunk are of two kinds as soon as a log lives in it.
+Vishwakarma 2019 proposes it (future work). The group of a chunk is part of a page's shape
+(base/wire/model_table.h): the life table tells apart writes to chunks of different groups, and one
+candidate of the contest places by the group alone.
 """
 
 from __future__ import annotations
@@ -13,21 +14,24 @@ import numpy.typing as npt
 from sklearn.cluster import KMeans
 
 from classifierd import _core
+from classifierd.records import KIND_TRIM, Records
 
 Features = npt.NDArray[np.float32]
 
 # K-means learns from no more chunks than this, evenly drawn; all are then assigned.
 _SAMPLE = 1 << 16
-# A new grouping waits until so many pages were written, or as many as there are chunks.
-_PAUSE_PAGES = 1 << 18
-# What is counted or timed is compared as log2, and is between these.
+CHUNK_CLASSES = 8  # the default
+# Counts and times are compared as log2, and clipped to these bounds.
 _LOGGED = [_core.CHUNK_FEATURES.index(n) for n in ("relative", "recency_pages", "interval_pages")]
 _LEAST, _MOST = np.float32(2.0**-10), np.float32(2.0**40)
 
 
 @dataclass(frozen=True)
 class ChunkClass:
-    """One group of chunks and its centre; ``features`` by the names of CHUNK_FEATURES."""
+    """A group of chunks and its centre.
+
+    `identity`: its number in ChunkClusters.map_. `features`: by the names of CHUNK_FEATURES.
+    """
 
     identity: int
     chunks: int
@@ -42,11 +46,19 @@ class ChunkClusters:
     counts as the average; a feature that is the same everywhere counts for nothing.
     """
 
-    def __init__(self, k: int = 4) -> None:
+    def __init__(self, half_life_pages: float = 4096.0, k: int = CHUNK_CLASSES) -> None:
+        if not 1 <= k < _core.CHUNK_CLASSES:
+            msg = f"1 to {_core.CHUNK_CLASSES - 1} classes of chunks"
+            raise ValueError(msg)
         self.k = k
+        self._half_life_pages = half_life_pages
+        self._counter = _core.ChunkCounter(half_life_pages)
+        self._clock_pages = 0
+        # The class of each chunk, u8[chunks]: its label plus one; 0: nothing died there lately.
+        self.map_: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
         self.centres_: Features = np.zeros((0, len(_core.CHUNK_FEATURES)), np.float32)
         self.labels_: npt.NDArray[np.int32] = np.zeros(0, np.int32)
-        self._fitted_pages: int | None = None
+        self._fitted_pages = 0
 
     def fit(self, features: Features) -> ChunkClusters:
         """Group chunks: a row each. Fewer distinct chunks than classes: fewer classes."""
@@ -70,13 +82,53 @@ class ChunkClusters:
         self.labels_ = np.concatenate(labels)
         return self
 
-    def fit_when_due(self, counter: _core.ChunkCounter, clock_pages: int) -> None:
-        """Group what is counted, not more often than is worth it: a million take half a second."""
-        pause = max(len(counter), _PAUSE_PAGES)
-        if self._fitted_pages is None or clock_pages - self._fitted_pages >= pause:
-            self.fit(counter.view()[1])
-            # With nothing to group yet, the next epoch may have more.
-            self._fitted_pages = clock_pages if len(self.labels_) else None
+    def feed(self, records: Records) -> None:
+        """Count what dies in each chunk."""
+        self._counter.feed(records)
+        written = records["pages"][records["kind"] != KIND_TRIM]
+        self._clock_pages += int(written.sum(dtype=np.int64))
+
+    def fit_when_due(self) -> None:
+        """Group the chunks again once as many pages were written as there are chunks.
+
+        A million chunks take half a second.
+        """
+        chunks, due = len(self._counter), self._fitted_pages + len(self._counter)
+        # After a restart the counter has seen little of what the restored map knows.
+        starting = 2 * chunks < len(self.labels_) and self._clock_pages < self._half_life_pages
+        if self._clock_pages < due or starting or chunks == 0:
+            return
+        numbers, features = self._counter.view()
+        self.fit(features)
+        self._fitted_pages = self._clock_pages
+        numbers = numbers[: np.searchsorted(numbers, _core.CHUNKS)]
+        self.map_ = np.zeros(int(numbers[-1]) + 1 if len(numbers) else 0, np.uint8)
+        self.map_[numbers] = self.labels_[: len(numbers)] + 1
+
+    def restore(self, chunks: npt.NDArray[np.generic], centres: npt.NDArray[np.generic]) -> None:
+        """Continue with another run's map_ and centres_. Raises ValueError if they cannot be."""
+        sound = (
+            centres.ndim == 2
+            and len(centres) <= self.k
+            and centres.shape[1] == len(_core.CHUNK_FEATURES)
+            and np.isfinite(centres.astype(np.float32)).all()
+        )
+        classes = chunks.astype(np.uint8)
+        if not sound or classes.ndim != 1 or not len(classes) <= _core.CHUNKS:
+            msg = "classes of chunks that cannot be"
+            raise ValueError(msg)
+        if classes.max(initial=0) > len(centres):
+            msg = "a class of chunks that is not there"
+            raise ValueError(msg)
+        self.map_, self.centres_ = classes, centres.astype(np.float32)
+        self.labels_ = classes[classes > 0].astype(np.int32) - 1
+
+    def ranks(self) -> npt.NDArray[np.int64]:
+        """Return the rank of each class in map_, i64[CHUNK_CLASSES]; 0 is overwritten most."""
+        out = np.full(_core.CHUNK_CLASSES, len(self.centres_))
+        hottest_first = np.argsort(-self.centres_[:, 0], kind="stable")
+        out[1 + hottest_first] = np.arange(len(self.centres_))
+        return out
 
     def classes(self) -> list[ChunkClass]:
         """The classes, each with the number of its chunks now."""
@@ -84,7 +136,7 @@ class ChunkClusters:
         centres = self.centres_.astype(np.float64)
         centres[:, _LOGGED] = np.exp2(centres[:, _LOGGED])
         return [
-            ChunkClass(i, int(counts[i]), dict(zip(_core.CHUNK_FEATURES, row, strict=True)))
+            ChunkClass(i + 1, int(counts[i]), dict(zip(_core.CHUNK_FEATURES, row, strict=True)))
             for i, row in enumerate(centres.tolist())
         ]
 

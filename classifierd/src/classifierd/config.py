@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from classifierd import _core
+from classifierd.clusters import CHUNK_CLASSES
 from classifierd.contest import CANDIDATES
 from classifierd.errors import sentence
 from classifierd.learner import Settings
@@ -31,7 +33,7 @@ class DaemonSettings:
 
     poll_ms: int = 50
     retry_ms: int = 1000
-    chunk_classes: int = 4
+    chunk_classes: int = CHUNK_CLASSES
     save_seconds: int = 60
     candidates: tuple[str, ...] = CANDIDATES  # of contest.py
 
@@ -42,6 +44,9 @@ class DaemonSettings:
             raise ConfigError(msg)
         if min(self.poll_ms, self.retry_ms, self.chunk_classes, self.save_seconds) < 1:
             msg = "all of [daemon] are at least 1"
+            raise ConfigError(msg)
+        if self.chunk_classes >= _core.CHUNK_CLASSES:
+            msg = f"chunk_classes is at most {_core.CHUNK_CLASSES - 1}"
             raise ConfigError(msg)
 
 

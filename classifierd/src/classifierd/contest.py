@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from classifierd import _core
 from classifierd.choice import Choice, Tags, Verdict
+from classifierd.clusters import CHUNK_CLASSES, ChunkClusters
 from classifierd.contexts import VStream
-from classifierd.learner import Learner, Settings, Table, fill_rows
+from classifierd.learner import Learner, Settings, Table
 from classifierd.records import RECORD, Records
 
 # Streams are not free where spare blocks are few, hence fewer of them as well: a half, a quarter.
 _MODELS = {"logistic": 1, "logistic-few": 2, "logistic-fewer": 4}  # pStreams for a class
 # In this order: where several are nearly alike, the first is gone over to (choice.py).
-CANDIDATES = (*_MODELS, "life-table", "life-table-few", "nosep")
-# Those whose placements are a table.
-TABLES = ("life-table", "life-table-few", "nosep")
+CANDIDATES = (*_MODELS, "life-table", "life-table-few", "chunk-kmeans", "nosep")
+# The candidates whose placements are a table.
+TABLES = ("life-table", "life-table-few", "chunk-kmeans", "nosep")
 # A filesystem that holds less than this share of its device is judged as if it held as much: of
 # fewer blocks too many would be open.
 _BEGINS = 1 / 16
@@ -58,7 +60,8 @@ class Contest:
 
     `capacity_blocks`: the block behind the last one. `candidates` are some of CANDIDATES, the first
     preferred where they are nearly alike, and `serving` the one that begins: nosep where it
-    competes, else the first. Raises ValueError for what is no candidate.
+    competes, else the first. `chunk_classes`: groups of the device's chunks (clusters.py). Raises
+    ValueError for what is no candidate.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Contest:
         settings: Settings | None = None,
         candidates: tuple[str, ...] = CANDIDATES,
         serving: str | None = None,
+        chunk_classes: int = CHUNK_CLASSES,
     ) -> None:
         unknown = set(candidates) - set(CANDIDATES)
         if unknown or not candidates:
@@ -78,6 +82,7 @@ class Contest:
         self.learner = Learner(capacity_blocks, self.pstreams, settings)
         self._model: _core.Predictor | None = None
         self._taught = False  # restored
+        self._live_pages = device.live_pages
         self._cuts = {
             name: min(self.pstreams, max(2, self.pstreams // share))
             for name, share in _MODELS.items()
@@ -97,9 +102,10 @@ class Contest:
             begins=_BEGINS,
         )
         self._choice = Choice(candidates, shadow, serving or begins)
-        # What each of TABLES says, u8[vStreams, shapes]; written in place at each epoch.
+        self.chunks = ChunkClusters(max(device.live_pages / 2, 4096.0), chunk_classes)
+        # The pStreams of each of TABLES, u8[rows, shapes], by the learner's rows.
         mixed = np.full_like(self.learner.table_, self.pstreams - 1)
-        self.tables_: dict[str, Table] = {name: mixed.copy() for name in TABLES}
+        self.tables_: dict[str, Table] = dict.fromkeys(TABLES, mixed)
         # The pStreams that each candidate writes to; what one uses no more is released.
         self.used_: dict[str, frozenset[int]] = {}
         self._use()
@@ -132,6 +138,7 @@ class Contest:
         taken = max(1, self.learner.feed(records))
         self._records.append(records[:taken])
         self._tags.append(self._tag(records[:taken]))
+        self.chunks.feed(records[:taken])
         return taken
 
     def end_epoch(self) -> Verdict:
@@ -141,6 +148,8 @@ class Contest:
         tags = [np.concatenate([none, *parts]) for parts in zip(*self._tags, strict=True)]
         verdict = self._choice.end_epoch(records, tags or [none] * len(self.candidates))
         self._records, self._tags = [], []
+        self.chunks.fit_when_due()
+        self.learner.chunks_ = self.chunks.map_
         self.learner.end_epoch()
         self._spread()
         self._use()
@@ -155,9 +164,7 @@ class Contest:
     def _streams_of(self, name: str) -> frozenset[int]:
         if name in self._cuts:
             return frozenset(pstreams_of(self._cuts[name], self.pstreams).tolist())
-        said = self.tables_[name][:, : _core.SHAPES]
-        mine, others = said[self.learner.rows_], said[self.learner.stranger_]
-        return frozenset(np.unique(np.append(mine, others)).tolist())
+        return frozenset(np.unique(self.tables_[name]).tolist())
 
     def run(self, records: Records) -> Iterator[tuple[dict[str, Tags], str, bool]]:
         """Take all of it, part by part.
@@ -174,7 +181,7 @@ class Contest:
                 self.end_epoch()
 
     def table_of(self, name: str) -> Table:
-        """The table that is published with a candidate, u8[vStreams, shapes].
+        """The table that is published with a candidate, u8[rows, shapes], by the learner's rows.
 
         A logistic model has the life table beside it, which says where a new file's first block
         goes.
@@ -187,13 +194,14 @@ class Contest:
             return None
         cut = list(self._cuts).index(name)
         pstreams = pstreams_of(self._cuts[name], self.pstreams)
-        return self._model, cut, pstreams, self.learner.lifetimes_.reshape(-1)
+        return self._model, cut, pstreams
 
-    def logistic_edges(self) -> dict[str, list[float]]:
-        """Return the lifetimes at which the classes of each logistic candidate begin."""
+    def logistic_axis(self) -> dict[str, object]:
+        """Return the live pages of the landmarks, and the classes' edges by logistic candidate."""
         if self._model is None:
             return {}
-        return {name: self._model.edges(cut) for cut, name in enumerate(self._cuts)}
+        edges = {name: self._model.edges(cut) for cut, name in enumerate(self._cuts)}
+        return {"live_pages": self._live_pages, "edges": edges}
 
     def logistic_arrays(self) -> dict[str, npt.NDArray[np.int8]]:
         """Return what the logistic model has learned, i8[rows, landmarks]; {} if none competes."""
@@ -202,15 +210,16 @@ class Contest:
         return {"weights": self._model.weights, "gradients": self._model.gradients}
 
     def restore_logistic(
-        self, edges: Mapping[str, list[float]], arrays: Mapping[str, npt.NDArray[np.generic]]
+        self, axis: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[np.generic]]
     ) -> None:
-        """Continue with what logistic_edges() and logistic_arrays() returned.
+        """Continue with what logistic_axis() and logistic_arrays() returned.
 
-        Does nothing if other logistic candidates competed. Raises KeyError or ValueError for arrays
-        or edges that cannot be.
+        Does nothing if other logistic candidates competed, or if as many pages could not live.
+        Raises KeyError, TypeError or ValueError for what cannot be.
         """
+        edges = axis.get("edges", {})
         counts = {name: len(each) + 1 for name, each in edges.items()}
-        if self._model is None or counts != self._cuts:
+        if self._model is None or counts != self._cuts or axis["live_pages"] != self._live_pages:
             return
         weights, gradients = (
             arrays[name].reshape(-1).astype(np.int8) for name in ("weights", "gradients")
@@ -233,13 +242,19 @@ class Contest:
         """The pStream of each page written, u8[pages], by each candidate."""
         learner, out = self.learner, dict[str, Tags]()
         if self._model is not None:
-            # What the table knows by now is one of the things the model learns from.
-            rows = self._model.feed(records, learner.lifetimes_.reshape(-1))
+            # The life table's expectation is a feature of the model.
+            rows = self._model.feed(records, learner.known_)
             for (name, cut), row in zip(self._cuts.items(), rows, strict=True):
                 out[name] = pstreams_of(cut, self.pstreams)[row]
         for name in self.tables_.keys() & set(self.candidates):
-            out[name] = _core.tags(records, self.tables_[name].reshape(-1))
+            out[name] = self._placed(records, self.tables_[name])
         return [out[name] for name in self.candidates]
+
+    def _placed(self, records: Records, table: Table) -> Tags:
+        placed: Tags = _core.tags(
+            records, self.learner.row_of_, table.reshape(-1), self.learner.chunks_
+        )
+        return placed
 
     def refresh(self) -> None:
         """Make the tables from what is known now."""
@@ -251,14 +266,20 @@ class Contest:
         edges = self.learner.edges_
         classes = 1 if edges is None else 1 + int(np.isfinite(edges).sum())
         every = np.minimum(np.arange(256), classes - 1)
-        self._say("life-table", pstreams_of(classes, self.pstreams)[every])
-        self._say("life-table-few", pstreams_of((classes + 1) // 2, self.pstreams)[every // 2])
+        table = self.learner.table_
+        self.tables_ = {
+            "life-table": pstreams_of(classes, self.pstreams)[every][table],
+            "life-table-few": pstreams_of((classes + 1) // 2, self.pstreams)[every // 2][table],
+            "chunk-kmeans": np.broadcast_to(self._by_chunk(), table.shape).copy(),
+            "nosep": np.full_like(table, self.pstreams - 1),
+        }
 
-    def _say(self, name: str, pstream: Tags) -> None:
-        """Make a table of the learner's classes, the pStream of each given."""
-        learner, shapes = self.learner, slice(_core.SHAPES)
-        mine, others = (
-            learner.table_[learner.rows_, shapes],
-            learner.table_[learner.stranger_, shapes],
-        )
-        fill_rows(self.tables_[name], learner.rows_, pstream[others], pstream[mine])
+    def _by_chunk(self) -> Tags:
+        """The pStream of each shape by its chunk's class alone, u8[shapes].
+
+        The chunks overwritten least come last, and with them those that nothing is known of.
+        """
+        ranks = self.chunks.ranks()
+        pstreams = pstreams_of(min(ranks.max() + 1, self.pstreams), self.pstreams)
+        of_class = pstreams[ranks * len(pstreams) // (ranks.max() + 1)]
+        return np.repeat(of_class, _core.SHAPES // _core.CHUNK_CLASSES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -31,13 +31,17 @@ def class_lines(learner: Learner) -> Iterator[str]:
 def chunk_lines(clusters: ChunkClusters) -> Iterator[str]:
     """A line for each class of chunks."""
     for each in clusters.classes():
-        f = each.features
-        yield (
-            f"chunks, class {each.identity}: {each.chunks} chunks, overwritten "
-            f"{f['relative']:.3g} times the average, last {size(f['recency_pages'])} ago, each "
-            f"{size(f['interval_pages'])} (times 2 to the ±{f['interval_spread']:.2g}), "
-            f"{f['trim_ratio']:.0%} by trim"
-        )
+        yield chunk_line(each.identity, each.chunks, each.features)
+
+
+def chunk_line(identity: int, chunks: int, features: Mapping[str, float]) -> str:
+    """Describe a class of chunks by its centre."""
+    return (
+        f"chunks, class {identity}: {chunks} chunks, overwritten "
+        f"{features['relative']:.3g} times the average, last {size(features['recency_pages'])} "
+        f"ago, each {size(features['interval_pages'])} (times 2 to the "
+        f"±{features['interval_spread']:.2g}), {features['trim_ratio']:.0%} by trim"
+    )
 
 
 def kmeans_line(learner: Learner, kmeans: LifetimeKMeans) -> str:

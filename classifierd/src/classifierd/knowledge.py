@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from classifierd import _core, explain, state
+from classifierd import explain, state
 from classifierd.choice import Verdict
 from classifierd.classes import LifetimeKMeans
-from classifierd.clusters import ChunkClusters
 from classifierd.config import Config
 from classifierd.contest import TABLES, Contest, Device
 from classifierd.contexts import VStream
@@ -60,13 +59,12 @@ class Knowledge:
         candidates = config.daemon.candidates
         # The first candidate begins, but a logistic model only where no table competes.
         begins = next((name for name in candidates if name in TABLES), candidates[0])
-        self.contest = Contest(capacity, device, config.learner, candidates, begins)
+        classes = config.daemon.chunk_classes
+        self.contest = Contest(capacity, device, config.learner, candidates, begins, classes)
         # A daemon that comes late sees little of what is live; an eighth is a modest guess.
         self.learner.live_pages = max(capacity // 8, 4096)
         self.contest.fill(identity.used_blocks)
         self.fill(identity.used_blocks)
-        self._chunk_counter = _core.ChunkCounter(half_life_pages=max(capacity / 2, 4096.0))
-        self._chunks = ChunkClusters(config.daemon.chunk_classes)
         self._kmeans = LifetimeKMeans(device.pstreams)
         self.sample_: Records = np.zeros(0, RECORD)  # of what was fed last
 
@@ -88,7 +86,6 @@ class Knowledge:
         """Learn up to the end of the epoch; returns how many records that took."""
         taken = self.contest.feed(records)
         self.sample_ = records[max(0, taken - _SAMPLED) : taken]
-        self._chunk_counter.feed(records[:taken])
         return taken
 
     def fill(self, used_blocks: int) -> None:
@@ -112,10 +109,9 @@ class Knowledge:
             copies = ", ".join(f"{name} {each:.3f}" for name, each in verdict.copies.items())
             log.info("%s wins the contest, not %s; %s is offered (copied for a page written: %s)",
                      verdict.serving, before, self.published, copies)  # fmt: skip
-        self._chunks.fit_when_due(self._chunk_counter, self.learner.life.clock_pages)
         for line in (
             *explain.class_lines(self.learner),
-            *explain.chunk_lines(self._chunks),
+            *explain.chunk_lines(self.contest.chunks),
             explain.kmeans_line(self.learner, self._kmeans),
         ):
             log.info("  %s", line)
@@ -135,7 +131,7 @@ class Knowledge:
         return "nosep" if self.crowded else self.contest.serving
 
     def placements(self) -> Table:
-        """The pStream of each (vStream, shape), u8[vStreams, shapes], as published."""
+        """The pStreams of the table that is published, u8[rows, shapes]."""
         return self.contest.table_of(self.published)
 
     def load(self) -> bool:

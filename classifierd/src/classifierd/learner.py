@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,8 @@ from classifierd.contexts import ContextIds, VStream
 from classifierd.records import Records
 
 Table = npt.NDArray[np.uint8]
+# (row_of u16[vStreams], expected lifetimes u8[rows * shapes], chunks u8[chunks])
+Known: TypeAlias = tuple[npt.NDArray[np.uint16], Table, Table]
 
 # Coarse to fine. Age and place apart come before both together (docs/EXPERIMENTS.md, "Placement of
 # generated workloads").
@@ -41,6 +44,8 @@ DEFAULT_LEVELS = (
     "vstream+age",
     "vstream+overwrite+end",
     "vstream+shape",
+    "vstream+chunk+age",
+    "vstream+chunk+shape",
 )
 
 
@@ -122,14 +127,19 @@ class Learner:
         self._kmeans = LifetimeKMeans(self.pstreams)
         self.vstreams: dict[int, VStream] = {}
         self.edges_: Floats | None = None
-        # Written in place at each epoch: copy what is to be kept. Only `rows_` say another thing
-        # than row `stranger_` does, which is what is known of a vStream that nobody has met yet.
-        self.table_: Table = np.zeros((_core.VSTREAMS, _core.SHAPE_STRIDE), np.uint8)
+        # Tables are u8[rows, shapes], and row_of_ u16[vStreams] names the row of each vStream.
+        # Row 0 is that of every vStream without a row of its own.
+        self.row_of_: npt.NDArray[np.uint16] = np.zeros(_core.VSTREAMS, np.uint16)
+        self.table_: Table = np.zeros((1, _core.SHAPES), np.uint8)
         self.lifetimes_: Table = np.zeros_like(self.table_)  # half steps of log2, plus one
-        self.rows_: npt.NDArray[np.uint16] = np.zeros(0, np.uint16)
-        self.stranger_ = 0
+        self.chunks_: Table = np.zeros(0, np.uint8)  # class of each chunk (clusters.py)
         self._speaking = False  # a table made from evidence exists
         self._stay: tuple[npt.NDArray[np.int64], Table] | None = None
+
+    @property
+    def known_(self) -> Known:
+        """The knowledge that the models of _core share."""
+        return self.row_of_, self.lifetimes_.reshape(-1), self.chunks_
 
     def know(self, vstreams: Iterable[VStream]) -> None:
         """Take the filesystem's descriptors; later ones replace earlier ones."""
@@ -148,7 +158,7 @@ class Learner:
 
     def feed(self, records: Records) -> int:
         """Learn up to the end of the epoch; returns how many records that took."""
-        return self.life.feed(records)
+        return self.life.feed(records, self.chunks_)
 
     def end_epoch(self) -> Table:
         """Close the epoch and make the table anew."""
@@ -161,21 +171,29 @@ class Learner:
         if len(cells) == 0:
             return self.table_
         self._backoff.fit(self.life, self._ids.rows(self.vstreams.values()))
-        numbers = np.union1d(
-            np.array(list(self.vstreams), np.uint16),
-            (cells // _core.SHAPE_STRIDE).astype(np.uint16),
-        ).astype(np.uint16)
+        numbers = self._with_rows(cells, volume)
         mean, _ = self._backoff.predict(numbers)
-        self._cut(self._of_cells(mean, numbers, cells), volume)
+        mine = np.isin(cells // _core.SHAPES, numbers)
+        self._cut(self._of_cells(mean, numbers, cells[mine]), volume[mine])
         self._fill(numbers, mean)
         return self.table_
+
+    def _with_rows(self, cells: npt.NDArray[np.uint32], volume: Floats) -> npt.NDArray[np.uint16]:
+        """Return the vStreams that get a row, ascending: all that fit, the most written first."""
+        written = np.bincount(cells // _core.SHAPES, weights=volume, minlength=_core.VSTREAMS)
+        met = np.zeros(_core.VSTREAMS, np.bool_)
+        met[list(self.vstreams)] = True
+        met[cells // _core.SHAPES] = True
+        numbers = np.flatnonzero(met)
+        most = np.argsort(-written[numbers], kind="stable")[: _core.TABLE_ROWS - 1]
+        return np.sort(numbers[most]).astype(np.uint16)
 
     @staticmethod
     def _of_cells(
         mean: Floats, numbers: npt.NDArray[np.uint16], cells: npt.NDArray[np.uint32]
     ) -> Floats:
-        row = np.searchsorted(numbers, cells // _core.SHAPE_STRIDE)
-        out: Floats = mean[row, cells % _core.SHAPE_STRIDE]
+        row = np.searchsorted(numbers, cells // _core.SHAPES)
+        out: Floats = mean[row, cells % _core.SHAPES]
         return out
 
     def _cut(self, values: Floats, volume: Floats) -> None:
@@ -194,13 +212,15 @@ class Learner:
     def _previous(self, numbers: npt.NDArray[np.uint16], mean: Floats) -> Table | None:
         """The class of each lifetime until now, if there was any table."""
         if self._speaking:
-            return self.table_[numbers, : _core.SHAPES]
+            return self.table_[self.row_of_[numbers]]
         if self._stay is None or self.edges_ is None:
             return None
         (cells, classes), self._stay = self._stay, None
         previous = assign(mean, self.edges_)
-        row = np.searchsorted(numbers, cells // _core.SHAPE_STRIDE)
-        previous[row, cells % _core.SHAPE_STRIDE] = classes
+        mine = np.isin(cells // _core.SHAPES, numbers)
+        cells, classes = cells[mine], classes[mine]
+        row = np.searchsorted(numbers, cells // _core.SHAPES)
+        previous[row, cells % _core.SHAPES] = classes
         return previous
 
     def _margins(self, numbers: npt.NDArray[np.uint16]) -> Floats:
@@ -209,35 +229,35 @@ class Learner:
         Files deleted whole are one event each, and a mean over few wanders.
         """
         cells, *_ = self.life.cells()
-        events = np.zeros((len(numbers), _core.SHAPE_STRIDE))
-        events[
-            np.searchsorted(numbers, cells // _core.SHAPE_STRIDE), cells % _core.SHAPE_STRIDE
-        ] = self.life.events()
-        error = _ERRORS / np.sqrt(np.maximum(events[:, : _core.SHAPES], 1.0))
+        mine = np.isin(cells // _core.SHAPES, numbers)
+        row = np.searchsorted(numbers, cells[mine] // _core.SHAPES)
+        events = np.zeros((len(numbers), _core.SHAPES))
+        events[row, cells[mine] % _core.SHAPES] = self.life.events()[mine]
+        error = _ERRORS / np.sqrt(np.maximum(events, 1.0))
         return np.clip(error, self.settings.margin_log2, self.settings.margin_most_log2)
 
     def _fill(self, numbers: npt.NDArray[np.uint16], mean: Floats) -> None:
         assert self.edges_ is not None
         margin = self._margins(numbers)
         previous = self._previous(numbers, mean)
-        met = np.zeros(_core.VSTREAMS, np.bool_)
-        met[numbers] = True
-        self.rows_, self.stranger_ = numbers, int(met.argmin())
         fresh = assign(mean, self.edges_, previous, margin)
-        fallback, _ = self._backoff.predict(np.array([self.stranger_], np.uint16))
-        fill_rows(self.table_, numbers, assign(fallback[0], self.edges_), fresh)
-        fill_rows(self.lifetimes_, numbers, _steps(fallback[0]), _steps(mean))
+        self.row_of_ = np.zeros(_core.VSTREAMS, np.uint16)
+        self.row_of_[numbers] = np.arange(1, len(numbers) + 1)
+        stranger = int(self.row_of_.argmin())
+        fallback, _ = self._backoff.predict(np.array([stranger], np.uint16))
+        self.table_ = np.concatenate([assign(fallback, self.edges_), fresh])
+        self.lifetimes_ = np.concatenate([_steps(fallback), _steps(mean)])
         self._speaking = True
 
     def vstream_lifetimes(self) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
         """(number, mean log2 life in pages, pages written lately) of each vStream with volume."""
         cells, volume, _, _ = self.life.cells()
-        numbers, inverse = np.unique(cells // _core.SHAPE_STRIDE, return_inverse=True)
+        numbers, inverse = np.unique(cells // _core.SHAPES, return_inverse=True)
         if len(numbers) == 0:
             return numbers.astype(np.int64), np.zeros(0), np.zeros(0)
         mean, _ = self._backoff.predict(numbers.astype(np.uint16))
         total = np.bincount(inverse, weights=volume).astype(np.float64)
-        life = np.bincount(inverse, weights=volume * mean[inverse, cells % _core.SHAPE_STRIDE])
+        life = np.bincount(inverse, weights=volume * mean[inverse, cells % _core.SHAPES])
         keep = total > 0
         return numbers[keep].astype(np.int64), life[keep] / total[keep], total[keep]
 
@@ -252,11 +272,11 @@ class Learner:
         total = float(volume.sum())
         if total <= 0 or self.edges_ is None:
             return []
-        vstream, shape = cells // _core.SHAPE_STRIDE, cells % _core.SHAPE_STRIDE
+        vstream, shape = cells // _core.SHAPES, cells % _core.SHAPES
         numbers = np.unique(vstream).astype(np.uint16)
         mean, _ = self._backoff.predict(numbers)
         values = self._of_cells(mean, numbers, cells)
-        cls = self.table_[vstream, shape]
+        cls = self.table_[self.row_of_[vstream], shape]
         out = []
         for p in np.unique(cls):
             mine = (cls == p) & (volume > 0)
@@ -273,15 +293,6 @@ class Learner:
             life = float((values[mine] * volume[mine]).sum() / weight)
             out.append(ClassReport(int(p), life, weight / total, members))
         return out
-
-
-def fill_rows(table: Table, numbers: npt.NDArray[np.uint16], other: Table, rows: Table) -> None:
-    """Write `rows` [n, shapes] at `numbers` of a table, and `other` [shapes] everywhere else."""
-    # Nobody reads what is behind the shapes, but it must not name a pStream that is not used.
-    row = np.full(table.shape[1], other[-1], np.uint8)
-    row[: len(other)] = other
-    table[:] = row
-    table[numbers, : rows.shape[1]] = rows
 
 
 def _steps(mean_log2: Floats) -> Table:

@@ -9,8 +9,8 @@ import numpy as np
 from classifierd import _core, explain
 from classifierd.choice import Tags
 from classifierd.knowledge import Knowledge
-from classifierd.learner import Table
-from classifierd.records import KIND_TRIM, Ints, Records, pages_one_by_one
+from classifierd.learner import Known, Table
+from classifierd.records import CHUNK_PAGES, KIND_TRIM, Ints, Records, pages_one_by_one
 
 log = logging.getLogger(__name__)
 
@@ -34,16 +34,20 @@ def publish(
     table, records = knowledge.placements(), knowledge.sample_
     logistic = knowledge.contest.logistic_of(knowledge.published)
     clock_pages = max(met_clock, life.device_clock_pages)
+    known, contest = knowledge.learner.known_, knowledge.contest
     writer.prepare(
-        table.reshape(-1), knowledge.contest.pstreams, clock_pages, knowledge.published, logistic
+        table.reshape(-1), known, contest.pstreams, clock_pages, knowledge.published, logistic
     )
-    meant = by_table(table, records) if logistic is None else by_model(logistic, records)
+    if logistic is None:
+        meant = by_table(table, known, records)
+    else:
+        meant = by_model(logistic, known, records)
     if misread := int((writer.place(records) != meant).sum()):
         log.error("nothing published: %d of %d pages would be placed otherwise than is meant",
                   misread, len(meant))  # fmt: skip
         return None
     log.debug("model %d published", writer.publish())
-    named = table[:, : _core.SHAPES] if logistic is None else logistic[2]
+    named = table if logistic is None else logistic[2]
     return frozenset(np.unique(named).tolist())
 
 
@@ -56,24 +60,29 @@ def basis_of(knowledge: Knowledge) -> str:
     )
 
 
-def by_table(table: Table, records: Records) -> Tags:
+def by_table(table: Table, known: Known, records: Records) -> Tags:
     """Return the pStream that a table means for each page written, u8[pages]."""
+    row_of, _, chunks = known
     writes = records[records["kind"] != KIND_TRIM]
     row, place = pages_one_by_one(writes["pages"].astype(np.int64))
-    meant: Tags = table[writes["vstream"][row], shapes_of(writes[row], place)]
+    meant: Tags = table[row_of[writes["vstream"][row]], shapes_of(writes[row], place, chunks)]
     return meant
 
 
-def by_model(logistic: _core.ServingLogistic, records: Records) -> Tags:
+def by_model(logistic: _core.ServingLogistic, known: Known, records: Records) -> Tags:
     """Return the pStream that a logistic model means for each page written, u8[pages]."""
-    model, cut, pstreams, expected = logistic
-    meant: Tags = pstreams[model.classes_of(records, expected, cut)]
+    model, cut, pstreams = logistic
+    meant: Tags = pstreams[model.classes_of(records, known, cut)]
     return meant
 
 
-def shapes_of(records: Records, place: Ints) -> Ints:
+def shapes_of(records: Records, place: Ints, chunks: Table) -> Ints:
     """The shape of the page at `place` in each record (base/wire/model_table.h), by itself."""
     request = records["request_pages"].astype(np.int64)
     to_end = request - 1 - (records["request_offset"].astype(np.int64) + place)
     end = np.select([request == 1, request == 2], [0, 1 + to_end], 3 + np.minimum(to_end, 2))
-    return end + records["age"].astype(np.int64) * _END_CLASSES
+    chunk = (records["block"].astype(np.int64) + place) // CHUNK_PAGES
+    classes = np.append(chunks, np.uint8(0))[np.minimum(chunk, len(chunks))].astype(np.int64)
+    age = records["age"].astype(np.int64)
+    shapes: Ints = end + (age + classes * (_core.AGE_OLD + 1)) * _END_CLASSES
+    return shapes

@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 _MAGIC = b"SFSLIFE1"
 _VERSION = 4
-_VERSIONS = (3, _VERSION)  # 3 has no logistic model
+_BEFORE_CHUNKS, _STRIDE_BEFORE = 3, 40  # without a logistic model and classes of chunks
+_VERSIONS = (_BEFORE_CHUNKS, _VERSION)
 _BYTES_MAX = 1 << 30
 _IDENTITY = ("source", "name", "comm", "ext", "dir")
 
@@ -57,12 +58,13 @@ def save(directory: Path, uuid: bytes, contest: Contest) -> None:
         "serving": contest.serving if contest.decided else "",
         "uuid": uuid.hex(),
         "live_pages": learner.live_pages,
-        "logistic": contest.logistic_edges(),
+        "logistic": contest.logistic_axis(),
         "vstreams": [
             [v.number, *(getattr(v, key) for key in _IDENTITY)] for v in learner.vstreams.values()
         ],
     }
     archive = io.BytesIO()
+    vstream, shape = cells // _core.SHAPES, cells % _core.SHAPES
     edges = learner.edges_ if learner.edges_ is not None else np.zeros(0)
     arrays: Arrays = {
         "meta": np.frombuffer(json.dumps(meta).encode(), np.uint8),
@@ -71,7 +73,9 @@ def save(directory: Path, uuid: bytes, contest: Contest) -> None:
         "deaths": deaths.astype(np.float32),
         "entered": entered.astype(np.float32),
         "edges": edges,
-        "classes": learner.table_.reshape(-1)[cells],
+        "classes": learner.table_[learner.row_of_[vstream], shape],
+        "chunks": contest.chunks.map_,
+        "centres": contest.chunks.centres_,
         **contest.logistic_arrays(),
     }
     np.savez_compressed(archive, **arrays)  # type: ignore[arg-type]
@@ -124,12 +128,14 @@ def _restore(path: Path, uuid: bytes, contest: Contest) -> int:
         msg = "made for another filesystem or by another version"
         raise ValueError(msg)
     cells = arrays["cells"].astype(np.int64)
-    if cells.ndim != 1 or ((cells < 0) | (cells >= _core.VSTREAMS * _core.SHAPE_STRIDE)).any():
+    if meta["version"] == _BEFORE_CHUNKS:
+        cells = cells // _STRIDE_BEFORE * _core.SHAPES + cells % _STRIDE_BEFORE
+    if cells.ndim != 1 or ((cells < 0) | (cells >= _core.VSTREAMS * _core.SHAPES)).any():
         msg = "cells that do not exist"
         raise ValueError(msg)
     numbers = renumber(_known_then(meta["vstreams"]), learner.vstreams)
-    moved = numbers[cells // _core.SHAPE_STRIDE]
-    fresh = moved * _core.SHAPE_STRIDE + cells % _core.SHAPE_STRIDE
+    moved = numbers[cells // _core.SHAPES]
+    fresh = moved * _core.SHAPES + cells % _core.SHAPES
     # Where two vStreams of then are one now, the first speaks.
     first = np.zeros(len(fresh), np.bool_)
     first[np.unique(fresh, return_index=True)[1]] = True
@@ -145,6 +151,9 @@ def _restore(path: Path, uuid: bytes, contest: Contest) -> int:
     learner.edges_ = edges if sound and (np.sort(edges) == edges).all() else None
     if learner.edges_ is not None:
         learner.stay(fresh[keep], arrays["classes"][keep].astype(np.uint8), int(meta["live_pages"]))
+    if "chunks" in arrays:
+        contest.chunks.restore(arrays["chunks"], arrays["centres"])
+        learner.chunks_ = contest.chunks.map_
     contest.restore_logistic(meta.get("logistic", {}), arrays)
     contest.serve(str(meta.get("serving", "")))
     return int(keep.sum())

@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from classifierd import _core, state
-from classifierd.contest import Contest, Device
+from classifierd.clusters import ChunkClass
+from classifierd.contest import TABLES, Contest, Device
 from classifierd.contexts import VStream, parse_streams
 from classifierd.control import ControlClient, ControlError, socket_path
-from classifierd.explain import size
-from classifierd.records import BLOCK_BYTES
+from classifierd.explain import chunk_line, size
+from classifierd.records import BLOCK_BYTES, CHUNK_PAGES
 
 Row = dict[str, object]
 
@@ -42,6 +43,7 @@ _AGES = (
     "overwriting what was written less than the device's size ago",
     "overwriting what is older, or of unknown age",
 )
+_SHAPES = len(_PLACES) * len(_AGES)  # of each class of chunks
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class Why:
     pstream: int  # of a plain new write
     shapes: list[Shape]  # empty: there is no memory of the daemon's to look at
     block: Block | None = None
+    chunk: ChunkClass | None = None  # of the block's MiB; None: nothing is remembered of it
 
 
 def why(path: Path, state_dir: Path | None) -> Why:
@@ -106,7 +109,9 @@ def why_block(client: ControlClient, number: int, state_dir: Path | None) -> Why
     vstream = number_of(said, "vstream")
     row = _row_of(rows, vstream) | {"pstream": number_of(said, "pstream")}
     block = Block(number, known=True, age_bytes=number_of(said, "age_bytes"))
-    return replace(of_row(row, Memory.of(status, rows, state_dir)), block=block)
+    memory = Memory.of(status, rows, state_dir)
+    chunk = None if memory is None else memory.chunk_of(number)
+    return replace(of_row(row, memory), block=block, chunk=chunk)
 
 
 def number_of(row: Mapping[str, object], key: str) -> int:
@@ -164,6 +169,7 @@ class Memory:
 
     def __init__(self, contest: Contest) -> None:
         self._learner = contest.learner
+        self._chunks = contest.chunks
         self._placed = contest.table_of(contest.serving)
 
     @staticmethod
@@ -172,12 +178,20 @@ class Memory:
         if state_dir is None:
             return None
         uuid = bytes.fromhex(str(status.get("uuid", "")).replace("-", ""))
-        contest = Contest(1, Device(_core.SHAPES, max(number_of(status, "pstreams"), 1)))
+        device = Device(_SHAPES, max(number_of(status, "pstreams"), 1))
+        # With a logistic model, too, the life table says where a plain new write goes.
+        contest = Contest(1, device, candidates=TABLES, serving="life-table")
         contest.know(parse_streams(rows))
         if not state.load(state_dir, uuid, contest):
             return None
         contest.refresh()
         return Memory(contest)
+
+    def chunk_of(self, block: int) -> ChunkClass | None:
+        """Return the class of the chunk that holds a block; None if it has none."""
+        number = block // CHUNK_PAGES
+        identity = int(self._chunks.map_[number]) if number < len(self._chunks.map_) else 0
+        return {each.identity: each for each in self._chunks.classes()}.get(identity)
 
     def shapes(self, vstream: int) -> Iterator[Shape]:
         """Each kind of write with evidence, most evidence first."""
@@ -185,13 +199,15 @@ class Memory:
         for shape in np.argsort(-evidence, kind="stable"):
             if evidence[shape] >= 1:
                 place = _PLACES[shape % len(_PLACES)]
-                kind = _AGES[shape // len(_PLACES)]
+                kind = _AGES[shape // len(_PLACES) % len(_AGES)]
+                chunks = shape // _SHAPES
+                where = f", in chunks of class {chunks}" if chunks else ""
                 pages = round(2.0 ** float(mean[shape]))
                 yield Shape(
-                    f"{place}, {kind}",
+                    f"{place}, {kind}{where}",
                     pages * BLOCK_BYTES,
                     round(float(evidence[shape]), 1),
-                    int(self._placed[vstream, shape]),
+                    int(self._placed[self._learner.row_of_[vstream], shape]),
                 )
 
 
@@ -213,6 +229,8 @@ def lines(found: Why) -> Iterator[str]:
     measured = size(found.lifetime_bytes / BLOCK_BYTES) if found.lifetime_bytes else "not known yet"
     yield f"  its data lives, as measured so far: {measured} of writes"
     yield f"  a new write of one page goes to pStream {found.pstream}"
+    if found.chunk is not None:
+        yield f"  its {chunk_line(found.chunk.identity, found.chunk.chunks, found.chunk.features)}"
     if not found.shapes:
         yield "  no memory of the daemon's to look at (--state DIR says where it is)"
     yield from shape_lines(found)
@@ -227,4 +245,4 @@ def shape_lines(found: Why) -> Iterator[str]:
         )
 
 
-assert len(_PLACES) * len(_AGES) == _core.SHAPES
+assert _SHAPES * _core.CHUNK_CLASSES == _core.SHAPES

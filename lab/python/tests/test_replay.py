@@ -114,7 +114,8 @@ def test_a_cold_table_speaks_within_a_quarter_of_a_gibibyte() -> None:
     tags = by_life_table(records, vstreams)
     shapes = _core.tags(
         records,
-        (np.arange(_core.VSTREAMS * _core.SHAPE_STRIDE) % _core.SHAPE_STRIDE).astype(np.uint8),
+        np.zeros(_core.VSTREAMS, np.uint16),
+        (np.arange(_core.SHAPES) % 36).astype(np.uint8),
     )
     writes = records[records["kind"] != 2]
     log = np.repeat(writes["vstream"], writes["pages"]) == 1

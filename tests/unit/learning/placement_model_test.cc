@@ -35,8 +35,15 @@ std::unique_ptr<wire::ModelBuffer> published(const PathModel& model, const Class
   out->live_pages = model.landmarks().live_pages();
   std::ranges::copy(classes.edges(), out->edges);
   for (uint32_t cls = 0; cls < kClasses; ++cls) out->pstreams[cls] = static_cast<uint8_t>(cls);
-  for (uint32_t v = 0; v < 4; ++v)
-    std::fill_n(out->expected + v * wire::kShapeStride, wire::kShapes, static_cast<uint8_t>(9 * v));
+  out->table_rows = 4;
+  for (uint16_t v = 0; v < 4; ++v) {
+    out->row_of[v] = v;
+    std::fill_n(out->expected + v * wire::kShapes, wire::kShapes, static_cast<uint8_t>(9 * v));
+  }
+  for (uint64_t chunk = 0; chunk < 4 * kLive / wire::kChunkPages; ++chunk) {
+    out->chunks[chunk] = static_cast<uint8_t>(chunk % wire::kChunkClasses);
+    out->expected[chunk % (4 * wire::kShapes)] = static_cast<uint8_t>(chunk % 40);
+  }
   const WeightRows rows = model.weights().rows();
   static_assert(sizeof(out->weights) == sizeof(rows[0]) * kRows);
   std::memcpy(out->weights, rows.data(), sizeof(out->weights));
@@ -53,9 +60,9 @@ Request random_request(std::mt19937& random, const wire::ModelBuffer* expected) 
               .whole_pages = pages,
               .vstream = vstream,
               .age = age};
-  if (expected != nullptr)
-    out.expected =
-        std::span(expected->expected).subspan(vstream * wire::kShapeStride, wire::kShapes);
+  if (expected == nullptr) return out;
+  out.chunks = {expected->chunks};
+  out.expected = std::span(expected->expected).subspan(vstream * wire::kShapes, wire::kShapes);
   return out;
 }
 
@@ -87,6 +94,7 @@ TEST(PlacementModel, PlacesAsTheModelThatWasPublished) {
       last = follows ? class_after(last, lifetime, edges) : class_of(lifetime, edges);
       Request without = request;
       without.expected = {};
+      without.chunks = {};
       ASSERT_EQ(model.place(without, page++, cursor).value, last);
       seen.insert(last);
     });

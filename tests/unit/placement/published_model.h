@@ -36,8 +36,11 @@ class PublishedModel {
     out.generation = generation;
     out.pstream_count = 4;
     out.clock_pages = 1'000'000;
-    for (uint32_t i = 0; i < wire::kModelEntries; ++i) {
-      out.entries[i] = static_cast<uint8_t>(stream_of(i % wire::kShapeStride));
+    out.table_rows = 1;
+    std::ranges::fill(out.row_of, uint16_t{0});
+    std::ranges::fill(out.chunks, uint8_t{0});
+    for (uint32_t shape = 0; shape < wire::kShapes; ++shape) {
+      out.entries[shape] = static_cast<uint8_t>(stream_of(shape));
     }
     std::strncpy(out.kind, "life-table", sizeof out.kind);
     out.serves = wire::ModelServes::kTable;

@@ -161,7 +161,7 @@ TEST_F(Route, WhatATableNamesNoMoreIsReleasedOnce) {
   publish(1);
   placement_->tick();
   EXPECT_TRUE(placement_->take_released().empty());
-  publish(2, [](uint32_t shape) { return shape < wire::kShapes ? 2 : 1; });
+  publish(2, [](uint32_t) { return 2; });
   placement_->tick();
   EXPECT_EQ(placement_->take_released(), (std::vector{PStreamId{1}, PStreamId{3}}));
   EXPECT_TRUE(placement_->take_released().empty());
@@ -207,11 +207,18 @@ TEST_F(Route, AModelIsRefusedForEveryFault) {
   };
   const std::string stream = "names a pStream that is not there",
                     classes = "a number of classes that cannot be",
-                    live = "live pages that cannot be", order = "its classes are out of order";
+                    live = "live pages that cannot be", order = "its classes are out of order",
+                    row = "its table has a row that is not there",
+                    chunk = "a chunk class that is not there";
   EXPECT_EQ(refusal_with([](B& b) { b.entries[0] = 4; }), stream);
   EXPECT_EQ(refusal_with([](B& b) { b.pstreams[1] = 4; }), stream);
   EXPECT_EQ(refusal_with([](B& b) { b.serves = static_cast<wire::ModelServes>(2); }),
             "an unknown part serves");
+  EXPECT_EQ(refusal_with([](B& b) { b.table_rows = 0; }), row);
+  EXPECT_EQ(refusal_with([](B& b) { b.table_rows = wire::kModelTableRows + 1; }), row);
+  EXPECT_EQ(refusal_with([](B& b) { b.row_of[wire::kModelVStreams - 1] = 1; }), row);
+  EXPECT_EQ(refusal_with([](B& b) { b.chunks[wire::kModelChunks - 1] = wire::kChunkClasses; }),
+            chunk);
   EXPECT_EQ(refusal_with([](B& b) { b.classes = 0; }), classes);
   EXPECT_EQ(refusal_with([](B& b) { b.classes = wire::kModelClasses + 1; }), classes);
   EXPECT_EQ(refusal_with([](B& b) { b.live_pages = 0; }), live);
@@ -221,6 +228,23 @@ TEST_F(Route, AModelIsRefusedForEveryFault) {
   EXPECT_FALSE(placement_->model_status().adopted);
   EXPECT_EQ(refusal_after([](B&, H&) {}), "");
   EXPECT_TRUE(placement_->model_status().adopted);
+}
+
+TEST_F(Route, TheClassOfTheChunkDecides) {
+  constexpr uint32_t kHot = 3;  // class of the second chunk
+  constexpr uint32_t kShapesOfChunk = wire::kShapes / wire::kChunkClasses;
+  publish(1, [](uint32_t shape) { return shape / kShapesOfChunk == kHot ? 2 : 1; });
+  buffer(1).chunks[1] = kHot;
+  model_->say(1);
+  ASSERT_TRUE(placement_->tick().has_value());
+  const auto runs = route_over(wire::kChunkPages - 2, wire::kChunkPages + 4);
+  ASSERT_EQ(runs.size(), 3U);
+  EXPECT_EQ(runs[0].stream.value, 1);
+  EXPECT_EQ(runs[1].offset_pages, 2U);
+  EXPECT_EQ(runs[1].pages, wire::kChunkPages);
+  EXPECT_EQ(runs[1].stream.value, 2);
+  EXPECT_EQ(runs[2].stream.value, 1);
+  EXPECT_EQ(placement_->plain_route(kDefaultVStream).value, 1) << "without a place";
 }
 
 // A model whose pages in the first MiB live longer than those elsewhere: pStreams 3 and 2.

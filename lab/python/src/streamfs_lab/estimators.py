@@ -103,7 +103,7 @@ class LifeTableRegressor(_Lifetimes):
     def _cells(self, rows: Rows) -> npt.NDArray[np.uint32]:
         context = _hashed(rows[:, :-1], 0) % np.uint64(_core.VSTREAMS)
         shape = rows[:, -1].astype(np.uint64) % np.uint64(_core.SHAPES)
-        return (context * np.uint64(_core.SHAPE_STRIDE) + shape).astype(np.uint32)
+        return (context * np.uint64(_core.SHAPES) + shape).astype(np.uint32)
 
     def _learn(self, rows: Rows, y: Floats, weight: Floats, alive: npt.NDArray[np.bool_]) -> None:
         old = getattr(self, "cells_", np.zeros(0, np.uint32))
@@ -127,12 +127,13 @@ class LifeTableRegressor(_Lifetimes):
         cells = self._cells(self._rows(X))
         table = _core.LifeTable(1)
         table.restore(self.cells_, self.entered_.max(axis=1), self.deaths_, self.entered_)
-        levels = [_core.FEATURES["shape"], _core.FEATURES["vstream"]]
+        shape = _core.FEATURES["shape"] | _core.FEATURES["chunk"]
+        levels = [shape, _core.FEATURES["vstream"]]
         backoff = _core.Backoff([*levels, levels[0] | levels[1]], self.kappa)
         backoff.fit(table, np.zeros((0, 3), np.uint32))
-        vstreams, row = np.unique(cells // _core.SHAPE_STRIDE, return_inverse=True)
+        vstreams, row = np.unique(cells // _core.SHAPES, return_inverse=True)
         mean, _ = backoff.predict(vstreams.astype(np.uint16))
-        out: Floats = mean[row, cells % _core.SHAPE_STRIDE]
+        out: Floats = mean[row, cells % _core.SHAPES]
         return out
 
 

@@ -51,9 +51,9 @@ def learned(workload: Workload, progress: Progress | None = None) -> Learned:
     steps, said, at = [], [], 0
     while at < len(records):
         part = records[at : at + max(1, learner.feed(records[at:]))]
-        known = learner.lifetimes_.reshape(-1)
-        steps.append(_core.tags(part, known))
-        said.append(model.feed(part, known))
+        row_of, lifetimes, chunks = learner.known_
+        steps.append(_core.tags(part, row_of, lifetimes, chunks))
+        said.append(model.feed(part, learner.known_))
         at += len(part)
         if progress is not None:
             progress.reached(at, len(records))

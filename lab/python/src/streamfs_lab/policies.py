@@ -11,12 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from classifierd import _core
-from classifierd.clusters import ChunkClusters
 from classifierd.contest import CANDIDATES, Contest, Device
 from classifierd.contexts import VStream
 from classifierd.learner import Settings, epoch_pages_for
 from classifierd.progress import Progress
-from classifierd.records import CHUNK_PAGES, KIND_TRIM, Records, pages_one_by_one
+from classifierd.records import KIND_TRIM, Records
 
 Tags = npt.NDArray[np.uint8]
 Releases = npt.NDArray[np.uint64]  # [n, 2]: from this page write on, this pStream is used no more
@@ -24,7 +23,7 @@ Releases = npt.NDArray[np.uint64]  # [n, 2]: from this page write on, this pStre
 # The simulator's policies. The ones that learn from copies run inside the device.
 IN_DEVICE = ("sepgc", "sepbit", "dac")
 HOST_ONLY = ("autostream-sfr", "autostream-mq", "warcip")
-# Policies that tag: two candidates by themselves, and the source's own idea.
+# Policies that tag: candidates of the contest by themselves.
 TAGGED = ("life-table", "logistic", "chunk-kmeans")
 
 
@@ -52,33 +51,6 @@ class Workload:
     def epoch_settings(self) -> Settings:
         """The settings with the epoch's length."""
         return replace(self.settings, epoch_pages=self.epoch_pages)
-
-
-def chunk_kmeans(workload: Workload) -> Tags:
-    """Tag each page by how the data in its chunk dies: K-means, the source's own idea."""
-    counter = _core.ChunkCounter(4.0 * workload.epoch_pages)
-    clusters = ChunkClusters(workload.pstreams)
-    known, labels = np.zeros(0, np.uint64), np.zeros(0, np.int32)
-    out = []
-    for part in epochs(workload.records, workload.epoch_pages):
-        writes = part[part["kind"] != KIND_TRIM]
-        row, place = pages_one_by_one(writes["pages"].astype(np.int64))
-        chunk = (writes["block"][row] + place.astype(np.uint64)) // CHUNK_PAGES
-        out.append(_labels_of(chunk, known, labels))
-        counter.feed(part)
-        known, features = counter.view()
-        labels = clusters.fit(features).labels_
-    return np.concatenate(out) if out else np.zeros(0, np.uint8)
-
-
-def _labels_of(
-    chunk: npt.NDArray[np.uint64], known: npt.NDArray[np.uint64], labels: npt.NDArray[np.int32]
-) -> Tags:
-    """The class of each chunk; a chunk not met yet has the first class."""
-    if len(known) == 0:
-        return np.zeros(len(chunk), np.uint8)
-    at = np.minimum(np.searchsorted(known, chunk), len(known) - 1)
-    return np.where(known[at] == chunk, labels[at], 0).astype(np.uint8)
 
 
 def epochs(records: Records, pages: int) -> list[Records]:

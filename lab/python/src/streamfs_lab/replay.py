@@ -27,7 +27,6 @@ from streamfs_lab.policies import (
     Releases,
     Tags,
     Workload,
-    chunk_kmeans,
     learned,
 )
 from streamfs_lab.rivals import RIVALS, rival
@@ -154,8 +153,6 @@ def compare(
     progress.step("learning")
     ours = learned(workload, device.spare, device.block_pages, device.gc_mode, progress)
     tags = ours.tags
-    if "chunk-kmeans" in wanted:
-        tags["chunk-kmeans"] = chunk_kmeans(workload)
     for name in [each for each in wanted if each in RIVALS]:
         progress.step(f"fitting {name}")
         tags[name] = rival(name)(workload)
