@@ -97,6 +97,10 @@ class Control:
         meta = status(self.mount)["meta"]
         return MetaWords(meta["metadata_words"], meta["block_words"])
 
+    def model_kind(self) -> str:
+        """Return the kind of the placement model that serves; empty where none does."""
+        return "" if self.way.filesystem in MAKE else str(status(self.mount)["model"]["kind"])
+
     def vstreams(self) -> list[dict[str, Any]]:
         """Return the vStreams that streamfs has; none where there are none."""
         return [] if self.way.filesystem in MAKE else vstreams(self.mount)

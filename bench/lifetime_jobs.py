@@ -1,0 +1,147 @@
+"""Writers whose data has a few lifetimes, for a mounted filesystem.
+
+A job makes its files when it starts and then writes without end, one request at a time, with
+O_DIRECT, so that each request reaches the filesystem as it is.
+"""
+
+import mmap
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+PAGE_BYTES = 4096
+LONG_PAGES = 32  # a sequential request: 128 KiB
+BATCH = 1 << 14  # random numbers drawn at once
+
+Floats = npt.NDArray[np.float64]
+# Writes so many pages, at least. The label of each file is its folder.
+Job = Callable[["Folder", int, int], Iterator[int]]
+
+
+@dataclass
+class Folder:
+    """Where a job's files lie: in one folder, or in a folder for each label."""
+
+    root: Path
+    labelled: bool
+    files: dict[str, int] = field(default_factory=dict)  # open files by name
+
+    def open(self, name: str, label: str) -> int:
+        """Make a file, which close() closes."""
+        folder = self.root / label if self.labelled else self.root
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_DIRECT
+        self.files[name] = os.open(folder / name, flags, 0o644)
+        return self.files[name]
+
+    def remove(self, name: str, label: str) -> None:
+        """Delete a file, open or closed."""
+        os.close(self.files.pop(name))
+        (self.root / label / name if self.labelled else self.root / name).unlink()
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in self.files.values():
+            os.close(file)
+        self.files.clear()
+
+
+def sequential(lifetimes: Sequence[int]) -> Job:
+    """Make a job that rewrites a file for each lifetime from its start to its end, in turns.
+
+    The files get equal shares of the writes, so their sizes are in proportion to the lifetimes
+    (Choi's four, Vishwakarma's three: lab/workload/fio4.cc, emmc3.cc).
+    """
+
+    def run(folder: Folder, pages: int, seed: int) -> Iterator[int]:
+        rng, whole = np.random.default_rng(seed), sum(lifetimes)
+        sizes = [max(1, pages * each // whole // LONG_PAGES) for each in lifetimes]  # requests
+        files = [folder.open(f"data-{i}", f"life-{i}") for i in range(len(lifetimes))]
+        at = [0] * len(files)
+        for i, size in enumerate(sizes):
+            for request in range(size):
+                yield _write(files[i], request * LONG_PAGES, LONG_PAGES)
+        while True:
+            for i in rng.integers(0, len(files), BATCH).tolist():
+                yield _write(files[i], at[i] * LONG_PAGES, LONG_PAGES)
+                at[i] = (at[i] + 1) % sizes[i]
+
+    return run
+
+
+def whole_files(folder: Folder, pages: int, seed: int) -> Iterator[int]:
+    """Rewrite files of three sizes and paces as a whole: delete one and write another."""
+    rng = np.random.default_rng(seed)
+    kinds = [(64, 0.4, 8), (1024, 0.4, 4), (4096, 0.2, 2)]  # pages a file, share, part of `pages`
+    live: list[list[str]] = [[], [], []]
+    made = 0
+    weight = np.array([share / size for size, share, _ in kinds])
+
+    def make(kind: int) -> Iterator[int]:
+        nonlocal made
+        name, made = f"data-{made}", made + 1
+        file = folder.open(name, f"life-{kind}")
+        live[kind].append(name)
+        for at in range(0, kinds[kind][0], LONG_PAGES):
+            yield _write(file, at, LONG_PAGES)
+
+    for kind, (size, _, part) in enumerate(kinds):
+        for _ in range(max(2, pages // part // size)):
+            yield from make(kind)
+    while True:
+        for kind in rng.choice(3, BATCH, p=weight / weight.sum()).tolist():
+            folder.remove(live[kind].pop(int(rng.integers(len(live[kind])))), f"life-{kind}")
+            yield from make(kind)
+
+
+def zipf(folder: Folder, pages: int, seed: int) -> Iterator[int]:
+    """Overwrite pages of one file at random, the page of rank k in proportion to 1 ÷ k^.99."""
+    ranks = np.cumsum(np.arange(1, pages + 1) ** -0.99)
+    stride = int(pages * 0.618) | 1
+    while np.gcd(stride, pages) != 1:
+        stride += 2
+
+    def draw(rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        rank = np.searchsorted(ranks, rng.random(BATCH) * ranks[-1])
+        at: npt.NDArray[np.int64] = rank.astype(np.int64) * stride % pages
+        return at
+
+    yield from _at_random(folder, pages, seed, draw)
+
+
+def hot_and_cold(folder: Folder, pages: int, seed: int) -> Iterator[int]:
+    """Overwrite pages of one file at random, nine writes in ten to one tenth of it."""
+
+    def draw(rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        hot = rng.random(BATCH) < 0.9
+        return np.where(
+            hot, rng.integers(0, pages // 10, BATCH), rng.integers(pages // 10, pages, BATCH)
+        )
+
+    yield from _at_random(folder, pages, seed, draw)
+
+
+def _at_random(
+    folder: Folder,
+    pages: int,
+    seed: int,
+    draw: Callable[[np.random.Generator], npt.NDArray[np.int64]],
+) -> Iterator[int]:
+    rng, file = np.random.default_rng(seed), folder.open("data-0", "life-0")
+    for at in range(0, pages - pages % LONG_PAGES, LONG_PAGES):
+        yield _write(file, at, LONG_PAGES)
+    while True:
+        for page in draw(rng).tolist():
+            yield _write(file, page, 1)
+
+
+def _write(file: int, page: int, pages: int) -> int:
+    """Write pages of no meaning and return their number."""
+    os.pwrite(file, memoryview(_BUFFER)[: pages * PAGE_BYTES], page * PAGE_BYTES)
+    return pages
+
+
+_BUFFER = mmap.mmap(-1, LONG_PAGES * PAGE_BYTES)  # aligned, as O_DIRECT wants it

@@ -1,0 +1,161 @@
+"""Write amplification of jobs on a mount: streams off, learned, labelled; and the oracle's bound.
+
+The emulated SSD has 7 % spare. WAF is counted after a warm-up. The bound is the trace of the run
+without streams, replayed with true lifetimes.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import lifetime_jobs as jobs
+from bench.emulated.controls import Way, mounted
+from bench.emulated.folders import fresh_folders
+from bench.emulated.replays import share_closed
+from bench.emulated.ssd import STREAMS, replay_waf, target_live_bytes
+from bench.lifetime_jobs import Folder, Job
+from bench.paths import BIN, ROOT
+from bench.programs.plan import QUICK
+from bench.ssd import PAGE_BYTES, Ssd
+from bench.system import output_of
+from bench.table import Row, Target, main, row
+
+SEED = 1
+GUARD = 0.004  # of the device: live data that the metadata log takes beside what it has at first
+
+
+@dataclass(frozen=True)
+class Work:
+    """A job and its targets: the share of the gap that is closed without labels."""
+
+    name: str
+    job: Job
+    labels: int  # files' lifetimes that can be labelled; 0: one file
+    closed: float | None = None
+
+
+WORKS = (
+    Work("four files, lifetimes 1:10:33:55", jobs.sequential((1, 10, 33, 55)), 4, 0.85),
+    Work("three files, lifetimes 2:101:709", jobs.sequential((2, 101, 709)), 3, 0.85),
+    Work("whole files", jobs.whole_files, 3),
+    Work("Zipf, one file", jobs.zipf, 0),
+    Work("hot and cold, one file", jobs.hot_and_cold, 0),
+)
+WAYS = {
+    "off": Way(),
+    "learned": Way(placement="learned", daemon=True),
+    "labels": Way(placement="hints"),
+    "labels and learned": Way(placement="hints", daemon=True),
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large the device is, and how much is written."""
+
+    device_bytes: int
+    block_pages: int
+    warm_up: float  # capacities
+    counted: float
+
+
+FULL = Size(512 << 20, 256, 6, 6)
+SMALL = Size(256 << 20, 64, 3, 3)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """WAF over the counted writes of a run, and the bound, if its trace was recorded."""
+
+    waf: float
+    spare: float
+    kind: str  # the model that served in the end; empty: none
+    bound: float | None
+
+
+def measure(quick: bool) -> list[Row]:
+    """Return every row."""
+    size = SMALL if quick else FULL
+    return [each for work in WORKS for each in rows(work, size)]
+
+
+def rows(work: Work, size: Size) -> Iterator[Row]:
+    """Yield a job's figures."""
+    off = run(work, WAYS["off"], size)
+    if off.bound is None:
+        raise AssertionError
+    yield row(f"{work.name}: off", off.waf, f"WAF, spare {off.spare:.3f}")
+    yield row(f"{work.name}: bound", off.bound, "WAF")
+    for name, way in WAYS.items():
+        if name == "off" or (name.startswith("labels") and work.labels == 0):
+            continue
+        ran = run(work, way, size)
+        closed = share_closed(off.waf, ran.waf, off.bound) or 0.0
+        target = Target(work.closed, at_least=True) if work.closed and name == "learned" else None
+        yield row(f"{work.name}: {name}", ran.waf, f"WAF, spare {ran.spare:.3f}, {ran.kind}")
+        yield row(f"{work.name}: gap closed, {name}", closed, "of off to bound", target)
+
+
+def run(work: Work, way: Way, size: Size) -> Ran:
+    """Run a job on a fresh device; everything is undone at the end."""
+    with fresh_folders(ROOT / "build" / "mounted", QUICK, keep=False) as folders, ExitStack() as up:
+        options = {"--size": size.device_bytes, "--op": 0.03, "--streams": STREAMS}
+        options["--pages-per-block"] = size.block_pages
+        ssd = Ssd(folders.images / "ssd", *(str(w) for pair in options.items() for w in pair))
+        control = mounted(up, way, ssd, folders, None)
+        folder = Folder(control.mount, labelled=way.placement == "hints")
+        if folder.labelled:
+            label(control.mount, work.labels)
+        counters = ssd.counters()
+        room = target_live_bytes(counters) - counters.live_bytes
+        room = min(room - GUARD * size.device_bytes, free_bytes(control.mount) * (1 - GUARD))
+        pages = int(room) // PAGE_BYTES
+        up.callback(folder.close)
+        writes = work.job(folder, pages, SEED)
+        write(writes, int(pages * (1 + size.warm_up)))
+        ssd.reset()
+        write(writes, int(pages * size.counted))
+        control.check_alive()
+        counted, model = ssd.counters(), control.model_kind()
+        share = ssd.pages_before_reset / ssd.pages_written()
+        folder.close()
+        trace = control.trace
+        up.close()
+        bound = None
+        if trace is not None:
+            bound = oracle(trace, counted.physical_bytes, size.block_pages, share)
+        return Ran(counted.waf, counted.effective_spare, model, bound)
+
+
+def oracle(trace: Path, physical_bytes: int, block_pages: int, warmup_share: float) -> float:
+    """Return the WAF of the trace with true lifetimes."""
+    return replay_waf(trace, "oracle", physical_bytes, block_pages, warmup_share)
+
+
+def free_bytes(mount: Path) -> int:
+    """Return what the filesystem has room for."""
+    room = os.statvfs(mount)
+    return room.f_bavail * room.f_frsize
+
+
+def label(mount: Path, labels: int) -> None:
+    """Make a folder for each lifetime and label it."""
+    for number in range(labels):
+        folder = mount / f"life-{number}"
+        folder.mkdir()
+        output_of([BIN / "streamctl", "hint", "--name", folder.name, folder])
+
+
+def write(writes: Iterator[int], pages: int) -> None:
+    """Let a job write so many pages, at least."""
+    for written in writes:
+        pages -= written
+        if pages <= 0:
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(main("mounted", __doc__.splitlines()[0], measure))
