@@ -277,10 +277,6 @@ void say_unnamed(const Repairer::Unnamed& unnamed, CheckReport& report) {
 
 }  // namespace
 
-bool CheckReport::all_repaired() const {
-  return std::ranges::all_of(problems, &Problem::repaired);
-}
-
 Result<CheckReport> check(pmem::Region& region, const Superblock& super,
                           const CheckOptions& options) {
   SFS_ASSIGN(const Geometry geometry, Geometry::from(super));

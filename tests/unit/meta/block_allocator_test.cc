@@ -77,7 +77,7 @@ TEST(BlockAllocator, ACancelledRunIsFreeAgain) {
   EXPECT_EQ(fs->blocks().free_blocks(), free - run->count);
   fs->blocks().cancel(*run);
   EXPECT_EQ(fs->blocks().free_blocks(), free);
-  EXPECT_FALSE(fs->blocks().is_allocated(run->first));
+  EXPECT_FALSE(fs.is_allocated(run->first));
 }
 
 TEST(BlockAllocator, ADiscardedRunIsTrimmedBeforeItIsFreeAndWaitsForNoRecord) {

@@ -128,6 +128,12 @@ Attributes Filesystem::attributes(InodeId id) {
   return expect(engine_->attributes(id));
 }
 
+bool Filesystem::is_allocated(BlockNo block) {
+  const uint64_t word =
+      region_->load(engine_->geometry().bitmap_word(RegionKind::kBlockBitmap, block.value / 64));
+  return (word >> block.value % 64 & 1) != 0;
+}
+
 void Filesystem::write(InodeId id, uint64_t first, uint64_t count, uint64_t epoch) {
   WriteResult result;
   uint64_t parts = 0;  // of unwritten extents

@@ -149,7 +149,7 @@ TEST_F(HostileMedia, WithoutARootDirectoryNothingIsNamedAgainAndNothingMounts) {
   EXPECT_EQ(Engine::open(region(), super(), fs_.clock(), {false, false}).error().code, EIO);
   const auto first = check(region(), super(), {.repair = true});
   ASSERT_TRUE(first.ok());
-  EXPECT_FALSE(first->all_repaired());
+  EXPECT_FALSE(std::ranges::all_of(first->problems, &CheckReport::Problem::repaired));
   const auto second = check(region(), super(), {.repair = true});
   ASSERT_TRUE(second.ok());
   for (const auto& problem : second->problems) EXPECT_FALSE(problem.repaired) << problem.text;

@@ -175,7 +175,7 @@ TEST_F(Mirrored, WhatHasNoChecksumIsHeldAgainstTheOtherCopyAndRepaired) {
   const Superblock super = load_superblock(fs_.region(), false).value();
   const auto repaired = check(fs_.region(), super, {.repair = true});
   EXPECT_FALSE(repaired->sound());
-  EXPECT_TRUE(repaired->all_repaired());
+  EXPECT_TRUE(std::ranges::all_of(repaired->problems, &CheckReport::Problem::repaired));
   EXPECT_EQ(mended(), 1U);
   for (size_t each = 0; each < 2; ++each) {
     auto& alone = const_cast<pmem::Region&>(mirror().copy(each));
