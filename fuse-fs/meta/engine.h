@@ -39,6 +39,7 @@
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/inode.h"
+#include "fuse-fs/meta/inode_cache.h"
 #include "fuse-fs/meta/inode_slots.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/layout.h"
