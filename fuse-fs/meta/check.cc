@@ -21,9 +21,9 @@
 #include "base/wire/magic.h"
 #include "fuse-fs/meta/check_walk.h"
 #include "fuse-fs/meta/copies.h"
-#include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/inode_slots.h"
 #include "fuse-fs/meta/record.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {

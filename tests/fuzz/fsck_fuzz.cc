@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/recording_region.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/image.h"

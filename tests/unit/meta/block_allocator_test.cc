@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "fuse-fs/meta/superblock.h"
 #include "tests/unit/meta/filesystem.h"
 
 namespace streamfs::meta {

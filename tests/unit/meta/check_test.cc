@@ -20,6 +20,7 @@
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/inode.h"
 #include "fuse-fs/meta/record.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 #include "tests/unit/meta/filesystem.h"
 

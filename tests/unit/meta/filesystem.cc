@@ -11,7 +11,9 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/check.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/inode.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/mirror_region.h"
 #include "pmem/region.h"
 

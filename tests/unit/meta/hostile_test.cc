@@ -25,6 +25,7 @@
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/directory.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/inode.h"
 #include "fuse-fs/meta/journal.h"
@@ -32,6 +33,7 @@
 #include "fuse-fs/meta/log_format.h"
 #include "fuse-fs/meta/metadata_log.h"
 #include "fuse-fs/meta/record.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 #include "tests/unit/meta/filesystem.h"
 

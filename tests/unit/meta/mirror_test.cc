@@ -18,6 +18,7 @@
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/inode.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/mirror_region.h"
 #include "pmem/region.h"
 #include "tests/unit/meta/filesystem.h"

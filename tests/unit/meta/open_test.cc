@@ -18,8 +18,10 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/check.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/inode_slots.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 #include "tests/unit/meta/filesystem.h"
 
