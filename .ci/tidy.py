@@ -137,7 +137,8 @@ def cpp_functions(root: Path, source: Path) -> Iterator[Size]:
         elif edge := _EDGE.match(text):
             head, indent = 0 if _NO_FUNCTION.match(text) else number, edge.group(1)
         if head and text.endswith(("{", ";", "}")):
-            start, head = (head if text.endswith("{") else 0), 0
+            opens = text.endswith("{") and not text.endswith("= {")  # a table of constants
+            start, head = (head if opens else 0), 0
 
 
 def python_functions(root: Path, source: Path) -> Iterator[Size]:

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/pair/format_pair.h"
 #include "pmem/region.h"
 

@@ -25,6 +25,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
 #include "pmem/latency_region.h"
 #include "pmem/region.h"
 

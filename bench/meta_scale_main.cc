@@ -24,7 +24,9 @@
 #include "base/types.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/journal.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 
 namespace {

@@ -110,9 +110,8 @@ def run(work: Work, way: Way, size: Size) -> Ran:
         if folder.labelled:
             label(control.mount, work.labels)
         counters = ssd.counters()
-        room = target_live_bytes(counters) - counters.live_bytes
-        room = min(room - GUARD * size.device_bytes, free_bytes(control.mount) * (1 - GUARD))
-        pages = int(room) // PAGE_BYTES
+        wanted = target_live_bytes(counters) - counters.live_bytes - GUARD * size.device_bytes
+        pages = int(min(wanted, free_bytes(control.mount) * (1 - GUARD))) // PAGE_BYTES
         up.callback(folder.close)
         writes = work.job(folder, pages, SEED)
         write(writes, int(pages * (1 + size.warm_up)))

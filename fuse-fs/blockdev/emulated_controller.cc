@@ -211,24 +211,23 @@ Status EmulatedController::set_features(const Command& command) {
 
 Status EmulatedController::get_log_page(const Command& command, Bytes data) {
   const auto page = static_cast<uint8_t>(command.cdw10());
-  const auto specific = static_cast<uint8_t>(command.cdw10() >> 8 & 0x7f);
   const uint32_t count = command.cdw10() >> 16 | command.cdw11() << 16;
   if ((uint64_t{count} + 1) * 4 != data.size()) return Status::kInvalidField;
   const bool of_fdp =
-      page >= nvme::log_page::kFdpConfigurations && page <= nvme::log_page::kFdpEvents;
+      page >= nvme::log_page::kFdpConfigurations && page <= nvme::log_page::kFdpStatistics;
   if (of_fdp && !has(Mechanism::kFdp)) return Status::kInvalidLogPage;
   const uint32_t group = command.cdw11() >> 16;
   if ((of_fdp || page == nvme::log_page::kEnduranceGroup) && group != kGroup)
     return Status::kInvalidField;
   if (of_fdp && page != nvme::log_page::kFdpConfigurations && !fdp_on())
     return Status::kFdpDisabled;
-  const std::optional<std::vector<std::byte>> content = log_page(page, specific);
+  const std::optional<std::vector<std::byte>> content = log_page(page);
   if (!content) return Status::kInvalidLogPage;
   answer(data, *content, command.cdw12() | uint64_t{command.cdw13()} << 32);
   return Status::kSuccess;
 }
 
-std::optional<std::vector<std::byte>> EmulatedController::log_page(uint8_t page, uint8_t specific) {
+std::optional<std::vector<std::byte>> EmulatedController::log_page(uint8_t page) {
   switch (page) {
     case nvme::log_page::kSmart:
       return smart_log();
@@ -238,8 +237,6 @@ std::optional<std::vector<std::byte>> EmulatedController::log_page(uint8_t page,
       return fdp_configurations();
     case nvme::log_page::kFdpStatistics:
       return fdp_statistics();
-    case nvme::log_page::kFdpEvents:
-      return fdp_event_log((specific & 1) != 0);
     case nvme::log_page::kOcpSmart:
       if (kind_.ocp_log) return ocp_log();
       return std::nullopt;
@@ -291,14 +288,6 @@ std::vector<std::byte> EmulatedController::endurance_log() {
   constexpr uint64_t kUnit = nvme::EnduranceGroupLog::kUnitBytes;
   return nvme::encode(nvme::EnduranceGroupLog{{div_round_up(stats.written_bytes, kUnit)},
                                               {div_round_up(stats.nand_bytes, kUnit)}});
-}
-
-std::vector<std::byte> EmulatedController::fdp_event_log(bool of_host) {
-  const MutexLock lock(mutex_);
-  std::vector<nvme::FdpEvent> events;
-  for (const nvme::FdpEvent& event : events_)
-    if ((event.type < nvme::FdpEvent::kReallocated) == of_host) events.push_back(event);
-  return nvme::encode_fdp_events(events);
 }
 
 }  // namespace streamfs::blockdev

@@ -8,13 +8,13 @@
 // FDP: one reclaim group; each stream is a reclaim unit handle and a superblock the reclaim unit.
 // The space left in a unit is computed from the bytes written to the stream. A handle update closes
 // the stream's open block, and the next write begins another. A write with an unknown placement
-// goes to the first handle and is logged as an event.
+// goes to the first handle. There is no log of FDP events.
 //
 // A read or write that covers a 4 KiB page in part is refused. A deallocation frees whole pages
 // only.
 //
 // Thread safety: see controller.h. Commands run in the caller's thread. Crash: see ssd.h;
-// directives and events live in memory only.
+// directives live in memory only.
 #pragma once
 
 #include <atomic>
@@ -65,7 +65,9 @@ class EmulatedController final : public nvme::Controller {
   Result<uint32_t> io(const nvme::Command& command, Bytes data) override;
   void start(const nvme::Command& command, Bytes data, nvme::Done done) override;
 
-  void reset();  // a controller level reset
+  // A controller level reset. Only tests call it: a reset is what NvmeDevice has to survive, and a
+  // host cannot ask for one through nvme::Controller.
+  void reset();
 
  private:
   struct Stream {
@@ -85,13 +87,12 @@ class EmulatedController final : public nvme::Controller {
   nvme::CompletionEntry get_features(const nvme::Command& command) const;
   nvme::Status set_features(const nvme::Command& command);
   nvme::Status get_log_page(const nvme::Command& command, Bytes data);
-  std::optional<std::vector<std::byte>> log_page(uint8_t page, uint8_t specific);
+  std::optional<std::vector<std::byte>> log_page(uint8_t page);
   std::vector<std::byte> fdp_configurations() const;
   std::vector<std::byte> fdp_statistics();
   std::vector<std::byte> smart_log();
   std::vector<std::byte> ocp_log();
   std::vector<std::byte> endurance_log();
-  std::vector<std::byte> fdp_event_log(bool of_host);
 
   nvme::CompletionEntry directive_receive(const nvme::Command& command, Bytes data);
   nvme::Status directive_send(const nvme::Command& command);
@@ -113,7 +114,6 @@ class EmulatedController final : public nvme::Controller {
   bool covers_pages(uint64_t first_lba, uint64_t lbas) const;
   std::vector<uint64_t> written_lbas();
   std::vector<nvme::RuhStatus> handles() SFS_REQUIRES(mutex_);
-  void log_event(uint8_t type, uint16_t placement, uint8_t handle) SFS_REQUIRES(mutex_);
 
   uint64_t lbas_per_page() const { return kBlockSize / kind_.lba_bytes; }
   uint64_t unit_lbas() const { return ssd_->geometry().pages_per_block * lbas_per_page(); }
@@ -128,8 +128,7 @@ class EmulatedController final : public nvme::Controller {
   Mutex mutex_;  // locked before the Ssd's own
   bool streams_enabled_ SFS_GUARDED_BY(mutex_) = false;
   uint16_t allocated_ SFS_GUARDED_BY(mutex_) = 0;
-  std::deque<Stream> open_ SFS_GUARDED_BY(mutex_);  // in order of opening
-  std::deque<nvme::FdpEvent> events_ SFS_GUARDED_BY(mutex_);
+  std::deque<Stream> open_ SFS_GUARDED_BY(mutex_);           // in order of opening
   std::vector<uint64_t> updated_at_ SFS_GUARDED_BY(mutex_);  // LBAs written before a handle update
 };
 

@@ -1,7 +1,6 @@
 // EmulatedController: directives, placements and the I/O commands.
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -50,11 +49,6 @@ bool exceeds(const std::vector<nvme::Range>& ranges, const nvme::CommandSetLimit
     lbas += range.lbas;
   }
   return above(ranges.size(), limits.dmrl) || above(lbas, limits.dmsl);
-}
-
-uint64_t now_ms() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(now).count());
 }
 
 }  // namespace
@@ -192,21 +186,7 @@ Status EmulatedController::place(const nvme::Transfer& transfer, PStreamId& stre
   if (transfer.directive_type != nvme::directive::kPlacement || !fdp_on())
     return Status::kInvalidField;
   stream = PStreamId{transfer.specific};  // the SSD counts an unknown one, and takes the first
-  if (transfer.specific >= ssd_->geometry().streams)
-    log_event(nvme::FdpEvent::kInvalidPlacement, transfer.specific, 0);
   return Status::kSuccess;
-}
-
-void EmulatedController::log_event(uint8_t type, uint16_t placement, uint8_t handle) {
-  nvme::FdpEvent event;
-  event.type = type;
-  event.flags = nvme::FdpEvent::kHasPlacement | nvme::FdpEvent::kHasNamespace;
-  event.placement = placement;
-  event.timestamp = now_ms();
-  event.nsid = nsid();
-  event.handle = handle;
-  events_.push_back(event);
-  if (events_.size() > nvme::kMaxFdpEvents) events_.pop_front();
 }
 
 bool EmulatedController::covers_pages(uint64_t first_lba, uint64_t lbas) const {
@@ -301,12 +281,9 @@ Status EmulatedController::ruh_update(const Command& command, Bytes data) {
   if (std::ranges::any_of(placements, unknown)) return Status::kInvalidField;
   const MutexLock lock(mutex_);
   const std::vector<uint64_t> lbas = written_lbas();
-  const std::vector<nvme::RuhStatus> before = handles();
   for (const uint16_t each : placements) {
     if (const auto closed = ssd_->release(PStreamId{each}); !closed.ok())
       return Status::kInternalError;
-    if (before[each].writable_lbas != unit_lbas())
-      log_event(nvme::FdpEvent::kNotFullyWritten, each, static_cast<uint8_t>(each));
     updated_at_[each] = lbas[each];
   }
   return Status::kSuccess;

@@ -69,7 +69,6 @@ class NvmeDevice final : public Device {
   // Returns the discovery at open; its `streams` are those after Streams were enabled.
   const nvme::Discovery& found() const { return found_; }
   uint64_t max_transfer_bytes() const { return max_transfer_bytes_; }  // of one command
-  nvme::WafSource waf_source() const { return written_at_open_.source; }
   nvme::Controller& controller() { return *controller_; }
   // Returns whether each pStream written so far shows at its handle, or as an open stream. Returns
   // nothing before any write to a pStream other than the default one.

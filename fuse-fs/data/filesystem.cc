@@ -77,9 +77,9 @@ FilesystemImpl::FilesystemImpl(pair::OpenPair pair, const MountOptions& options,
   device_ = std::make_unique<EpochStream>(*write_cache_, flush_is_free);
 }
 
-Result<void> FilesystemImpl::assemble(bool background) {
+// META: the engine, what makes its records durable, and what makes it larger.
+Result<void> FilesystemImpl::open_engine(bool background) {
   pmem::Region& region = *pair_.region;
-  EpochStream& device = *device_;
   meta::Engine::Options engine_options;
   engine_options.read_only = options_.read_only;
   engine_options.cache_bytes = uint64_t{options_.cache_mib} << 20;
@@ -93,7 +93,8 @@ Result<void> FilesystemImpl::assemble(bool background) {
       [this](pmem::Region& left, const std::string& why) { return go_on_alone(left, why); });
   barrier_ = make_region_barrier(region);
   if (geometry().meta_log() && !options_.read_only) {
-    SFS_ASSIGN(barrier_, make_log_barrier(region, *engine_, device, pair_.label, options_.discard));
+    SFS_ASSIGN(barrier_,
+               make_log_barrier(region, *engine_, *device_, pair_.label, options_.discard));
   }
   meta_growth_ = std::make_unique<MetaGrowth>(
       *engine_, clock_,
@@ -104,10 +105,14 @@ Result<void> FilesystemImpl::assemble(bool background) {
         return done ? Result<void>() : done.error();
       },
       [this] { return await_growth(); });
+  return {};
+}
+
+Result<void> FilesystemImpl::open_placement() {
   vstreams_ = std::make_unique<VStreamStore>(*engine_);
   placement::Placement::Options placement_options;
   placement_options.mode = options_.placement;
-  placement_options.pstream_count = pstreams_of(device.info());
+  placement_options.pstream_count = pstreams_of(device_->info());
   placement_options.capacity_blocks = pair_.super.data_blocks;
   std::copy(std::begin(pair_.super.uuid), std::end(pair_.super.uuid),
             placement_options.uuid.begin());
@@ -115,6 +120,14 @@ Result<void> FilesystemImpl::assemble(bool background) {
   placement_options.profile = options_.profile;
   SFS_ASSIGN(placement_, placement::Placement::open(*vstreams_, clock_, placement_options));
   for (const std::string& wrong : placement_->complaints()) spdlog::warn("{}", wrong);
+  return {};
+}
+
+Result<void> FilesystemImpl::assemble(bool background) {
+  SFS_TRY(open_engine(background));
+  SFS_TRY(open_placement());
+  pmem::Region& region = *pair_.region;
+  EpochStream& device = *device_;
   checksums_ = std::make_unique<Checksums>(*engine_, options_.verify_checksums);
   epochs_ = std::make_unique<Epochs>(*engine_, device, *write_cache_, *barrier_, *barrier_, health_,
                                      clock_,
@@ -143,6 +156,12 @@ Result<void> FilesystemImpl::assemble(bool background) {
                            [] { return on_battery(); },
                            [this] { return maintenance_->reclaim(TrimQueue::Pace::kGivesWay); }});
   scrub_ = std::make_unique<Scrub>(*core_, *path_, [this] { return activity_.begun(); });
+  connect_core();
+  return {};
+}
+
+// Gives the data path its ways to the parts that are built on it.
+void FilesystemImpl::connect_core() {
   core_->reclaim = [this](const std::function<bool()>& is_enough) {
     constexpr auto kPace = TrimQueue::Pace::kForRoom;
     const TrimQueue::Haste haste(*trims_, kPace);  // for all rounds together
@@ -153,7 +172,6 @@ Result<void> FilesystemImpl::assemble(bool background) {
   core_->make_meta_room = [this](uint64_t bytes) { return meta_growth_->make_room(bytes); };
   core_->keep_meta_room = [this] { meta_growth_->keep_room(); };
   core_->look_at_device = [this] { look_at_device(); };
-  return {};
 }
 
 meta::Space FilesystemImpl::space() {

@@ -116,6 +116,9 @@ class FilesystemImpl final : public Filesystem {
  private:
   FilesystemImpl(pair::OpenPair pair, const MountOptions& options, Clock& clock);
   Result<void> assemble(bool background);
+  Result<void> open_engine(bool background);
+  Result<void> open_placement();
+  void connect_core();
   Result<void> start(bool background);
   Result<void> check_device();
   void look_at_device();

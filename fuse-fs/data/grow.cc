@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/data/filesystem_impl.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/growth.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/pair/pair.h"

@@ -1,6 +1,6 @@
-// Detects idle time: no request for wanted_ms(). Hysteresis: an idle time shorter than that doubles
-// wanted_ms(), a longer one halves it. So short gaps between bursts do not count as idle.
-// Thread safety: one thread. After a crash: memory only.
+// Detects idle time: no request for the wanted time. Hysteresis: an idle time shorter than that
+// doubles the wanted time, a longer one halves it. So short gaps between bursts do not count as
+// idle. Thread safety: one thread. After a crash: memory only.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,6 @@ class IdleDetector {
     }
     return idle_;
   }
-  uint64_t wanted_ms() const { return wanted_ms_; }
 
  private:
   void adapt(uint64_t idle_ms) {

@@ -13,6 +13,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/geometry.h"
 
 namespace streamfs::data {

@@ -158,7 +158,6 @@ bool WriteCache::add(InodeId owner, BlockNo first, ConstBytes bytes, blockdev::W
   const uint64_t charge = std::min(allowance_, count);
   allowance_ -= charge;
   if (charge > 0) charged_[owner] += charge;
-  taken_ += count;
   count_entries();
   return true;
 }
@@ -194,7 +193,7 @@ void WriteCache::discard(BlockNo first, uint64_t count) {
 
 WriteCache::Counts WriteCache::counts() const {
   const MutexLock lock(mutex_);
-  return {cached_.size(), taken_, discarded_};
+  return {cached_.size(), discarded_};
 }
 
 void WriteCache::write(BlockNo first, ConstBytes bytes, blockdev::WriteTag tag,

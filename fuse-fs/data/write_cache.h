@@ -76,7 +76,7 @@ class WriteCache final : public blockdev::ForwardingDevice {
 
   struct Counts {
     uint64_t cached_blocks = 0;  // now
-    uint64_t taken_blocks = 0, discarded_blocks = 0;
+    uint64_t discarded_blocks = 0;
   };
   Counts counts() const;
 
@@ -145,9 +145,9 @@ class WriteCache final : public blockdev::ForwardingDevice {
   // Blocks that put() may take until the rate stops it.
   uint64_t allowance_ SFS_GUARDED_BY(mutex_), refilled_ms_ SFS_GUARDED_BY(mutex_);
   std::unordered_map<InodeId, uint64_t> charged_ SFS_GUARDED_BY(mutex_);  // blocks
-  Owners unsafe_ SFS_GUARDED_BY(mutex_);  // until a flush covers the failed data
-  uint64_t taken_ SFS_GUARDED_BY(mutex_) = 0, discarded_ SFS_GUARDED_BY(mutex_) = 0;  // blocks
-  std::atomic<uint64_t> entries_{0};  // in both maps; mostly 0
+  Owners unsafe_ SFS_GUARDED_BY(mutex_);           // until a flush covers the failed data
+  uint64_t discarded_ SFS_GUARDED_BY(mutex_) = 0;  // blocks
+  std::atomic<uint64_t> entries_{0};               // in both maps; mostly 0
 };
 
 }  // namespace streamfs::data

@@ -327,9 +327,4 @@ uint64_t BlockAllocator::pending_blocks() const {
   return impl_->pending;
 }
 
-bool BlockAllocator::is_allocated(BlockNo block) const {
-  if (block.value >= impl_->geometry.data_blocks()) return false;
-  return (impl_->word(RegionKind::kBlockBitmap, block.value / 64) >> block.value % 64 & 1) != 0;
-}
-
 }  // namespace streamfs::meta

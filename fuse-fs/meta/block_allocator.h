@@ -85,7 +85,6 @@ class BlockAllocator {
   // Exact. The first call reads the groups that no one has needed yet.
   uint64_t free_blocks() const;     // free now
   uint64_t pending_blocks() const;  // freed, released or trimming: free soon
-  bool is_allocated(BlockNo block) const;
 
  private:
   struct Impl;

@@ -21,9 +21,9 @@
 #include "base/wire/magic.h"
 #include "fuse-fs/meta/check_walk.h"
 #include "fuse-fs/meta/copies.h"
-#include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/inode_slots.h"
 #include "fuse-fs/meta/record.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {
@@ -276,10 +276,6 @@ void say_unnamed(const Repairer::Unnamed& unnamed, CheckReport& report) {
 }
 
 }  // namespace
-
-bool CheckReport::all_repaired() const {
-  return std::ranges::all_of(problems, &Problem::repaired);
-}
 
 Result<CheckReport> check(pmem::Region& region, const Superblock& super,
                           const CheckOptions& options) {

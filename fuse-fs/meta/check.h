@@ -64,7 +64,6 @@ struct CheckReport {
   uint64_t blocks_in_use = 0, units_in_use = 0;
 
   bool sound() const { return problems.empty(); }
-  bool all_repaired() const;
 };
 
 // Mends objects of a META that is kept twice from their whole copy, with or without

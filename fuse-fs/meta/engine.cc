@@ -18,6 +18,8 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine_impl.h"
+#include "fuse-fs/meta/format.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {

@@ -35,10 +35,12 @@
 #include "fuse-fs/meta/block_allocator.h"
 #include "fuse-fs/meta/checksums.h"
 #include "fuse-fs/meta/conditional_record.h"
+#include "fuse-fs/meta/engine_values.h"
 #include "fuse-fs/meta/extent_map.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/inode.h"
+#include "fuse-fs/meta/inode_cache.h"
 #include "fuse-fs/meta/inode_slots.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/layout.h"
@@ -47,112 +49,6 @@
 #include "pmem/region.h"
 
 namespace streamfs::meta {
-
-struct Attributes {
-  InodeId id;
-  uint32_t generation = 0;
-  uint32_t mode = 0;  // type and permissions, as st_mode
-  uint32_t nlink = 0, uid = 0, gid = 0;
-  uint64_t size = 0;
-  uint64_t blocks = 0;  // 4 KiB, current (delayed ones counted)
-  Timestamp atime, mtime, ctime, btime;
-  uint64_t rdev = 0;
-  VStreamId vstream;
-  uint8_t vstream_generation = 0;  // placement's: which use of that number is meant
-  bool vstream_hinted = false;     // set by a hint; then the generation is 0
-};
-
-struct Caller {
-  uint32_t uid = 0, gid = 0;
-  uint32_t umask = 0;  // applied unless the directory has a default ACL
-};
-
-// A flag of set_xattr(): an access ACL, which sets the mode, clears the setgid bit as well.
-inline constexpr int kXattrKillSgid = 1 << 16;
-
-struct CreateRequest {
-  uint32_t mode = 0;  // with the file type, as asked for
-  Caller caller;
-  uint64_t rdev = 0;
-  std::string_view symlink_target;
-  VStreamId vstream;  // chosen by placement
-  bool vstream_hinted = false;
-  uint8_t vstream_generation = 0;
-};
-
-// The fields that set_attributes() changes. Absent fields keep their values.
-struct AttributeChange {
-  std::optional<uint32_t> mode;  // permission bits only
-  std::optional<uint32_t> uid, gid;
-  std::optional<Timestamp> atime, mtime, ctime;
-  std::optional<VStreamId> vstream;  // 0 clears the hint
-  bool clear_suid = false;           // setuid, and setgid where the group may execute
-  bool clear_sgid = false;           // setgid in any case, also where it marks mandatory locking
-  // Changes mtime and ctime of a regular file and ignores all other fields. The change is current
-  // only until the inode's next commit. The kernel sends such changes after each write, rename and
-  // unlink.
-  bool lazily = false;
-};
-
-struct DirectoryEntry {
-  std::string_view name;
-  InodeId id;
-  uint32_t type;         // S_IFMT bits
-  uint64_t next_cookie;  // the cookie of the entry after this one
-};
-
-struct RenameResult {
-  InodeId moved;
-  std::optional<InodeId> replaced;  // lost this name; maybe its last
-};
-
-struct Space {
-  uint64_t data_blocks = 0, free_blocks = 0;  // allocatable or becoming so (trims pending)
-  uint64_t heap_units = 0, free_units = 0;
-  uint64_t inodes_possible = 0, inodes_free = 0;  // their difference: in use
-};
-
-// `programmed`: the words of META that changes of metadata programmed, the journal's included.
-// `of_blocks`: the words of the 4 KiB blocks that each change touched at home, which a block file
-// system would have written. Neither counts checksums of data. A change's blocks are counted when
-// the journal is checkpointed.
-struct MetadataWords {
-  uint64_t programmed = 0, of_blocks = 0;
-};
-
-// A piece of a file on the device; hole and unwritten pieces read as zeroes.
-struct Piece {
-  FileBlock first;
-  uint64_t length = 0;
-  BlockNo block;  // valid unless hole
-  bool hole = false;
-  bool unwritten = false;
-  VStreamId vstream;  // of the last write
-};
-
-// How mtime and ctime follow a write. A kernel with a writeback cache keeps both times and sends
-// them itself, sometimes ahead of the last write that they belong to.
-enum class WriteTimes : uint8_t { kNow, kSetByKernel };
-
-// A finished write, to be added to an inode's current view. New pieces name blocks reserved from
-// the allocator; overwritten blocks need only their checksums.
-struct WriteResult {
-  struct NewPiece {
-    FileBlock first;
-    BlockNo block;
-    uint64_t length;
-    VStreamId vstream;
-  };
-  struct BlockChecksum {
-    BlockNo block;
-    uint32_t crc;  // 0 is stored as 1
-  };
-  std::vector<NewPiece> added;
-  std::vector<BlockChecksum> checksums;
-  uint64_t end_offset = 0;  // the file is at least this long afterwards
-  uint64_t epoch = 0;       // the data is durable once this epoch's flush returned
-  WriteTimes times = WriteTimes::kNow;
-};
 
 // The operations use these; engine_impl.h defines them.
 class Change;
@@ -465,53 +361,5 @@ class Engine {
   InodeRef root_;       // held until the end: the kernel refers to the root without a lookup
   Mutex rename_mutex_;  // before every inode: directories change parents one at a time
 };
-
-// ---- Making and finding a filesystem
-inline constexpr uint64_t kMeanFileBytes = 16 * 1024;  // as mke2fs plans its inodes
-
-struct FormatOptions {
-  uint64_t data_blocks = 0;
-  uint64_t mean_file_bytes = kMeanFileBytes;
-  bool checksums = true;
-  bool meta_log = false;
-  bool mirror = false;  // META is kept twice
-  std::string label;
-  std::array<uint8_t, 16> uuid{};
-  std::string data_identity;
-  uint64_t created_seconds = 0;
-  uint32_t random_seed = 0;
-  uint32_t version = kFormatVersion;
-};
-// Return the bytes of a META with one file for each mean_file_bytes of DATA. A META file grows to
-// this size.
-uint64_t meta_size_max(const FormatOptions& options);
-uint64_t meta_size_max(const Superblock& super);
-// Returns the bytes that a META file begins with.
-uint64_t first_meta_size(const FormatOptions& options);
-// Return how many files fit: an empty filesystem whose META has so many bytes, or so many free heap
-// units. The estimate has one or two extents and a name of up to 48 bytes for each file, and 8
-// entries for each directory.
-uint64_t inodes_possible(const Superblock& super, uint64_t meta_size);
-uint64_t files_fitting(uint64_t heap_units);
-// Returns the geometry of a META of this size. Errors: ENOSPC, META or DATA is too small; the
-// message says how much is needed.
-Result<Superblock> plan_format(uint64_t meta_size, pmem::MetaClass meta_class,
-                               const FormatOptions& options);
-// Zeroes META and writes an empty filesystem, the superblocks last.
-Result<void> format(pmem::Region& region, const Superblock& super, Timestamp now);
-// Returns the valid superblock with the larger generation. If `repair`, replaces the other copy
-// where that is damaged or older.
-// Errors: EINVAL, no streamfs META (foreign or empty), or smaller than it was formatted;
-// EMEDIUMTYPE, another format version; EIO, both copies are damaged (magic seen, checksum wrong).
-Result<Superblock> load_superblock(pmem::Region& region, bool repair);
-// Stores both copies, one after the other, with the next generation.
-Result<void> store_superblock(pmem::Region& region, Superblock super);
-
-// ---- META kept twice (pmem/mirror_region.h)
-// Makes `region` a copy of `from`, rings included, with this superblock. `from` is only read.
-// Requires: nothing else uses either region.
-// After a crash: `region` is marked unfinished until it gets its superblocks, which come last.
-Result<void> make_copy(const pmem::Region& from, pmem::Region& region, Superblock super);
-bool is_unfinished_copy(const pmem::Region& region);
 
 }  // namespace streamfs::meta

@@ -14,6 +14,7 @@
 #include "fuse-fs/meta/blob/xattr.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/inode.h"
+#include "fuse-fs/meta/inode_cache.h"
 #include "fuse-fs/meta/inode_slots.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/layout.h"

@@ -1,4 +1,6 @@
 // mkfs: plans a geometry for the sizes of the two devices, and writes an empty filesystem.
+#include "fuse-fs/meta/format.h"
+
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -13,11 +15,11 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/magic.h"
-#include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/label.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {

@@ -1,5 +1,7 @@
 // Makes a second copy of META from a current one. The copy gets its superblocks last.
 // After a crash: until then the copy is marked as unfinished.
+#include "fuse-fs/meta/make_copy.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -10,7 +12,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/magic.h"
-#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/flushed.h"
 #include "pmem/region.h"
 

@@ -14,13 +14,13 @@
 #include "base/types.h"
 #include "base/wire/magic.h"
 #include "fuse-fs/meta/conditional_record.h"
-#include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/log_format.h"
 #include "fuse-fs/meta/log_reader.h"
 #include "fuse-fs/meta/metadata_log.h"
 #include "fuse-fs/meta/record.h"
 #include "fuse-fs/meta/snapshot.h"
 #include "fuse-fs/meta/snapshot_choice.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {

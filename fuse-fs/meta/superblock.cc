@@ -1,3 +1,5 @@
+#include "fuse-fs/meta/superblock.h"
+
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -7,7 +9,6 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/magic.h"
-#include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/image.h"
 #include "pmem/region.h"
 

@@ -46,8 +46,8 @@ Command get_log_page(const LogPage& log, uint32_t nsid, size_t bytes) {
   const uint32_t count = dwords(bytes);
   return {opcode::kGetLogPage,
           nsid,
-          {log.page | uint32_t{log.specific} << 8 | (count & 0xffff) << 16,
-           count >> 16 | uint32_t{log.identifier} << 16, low(log.offset), high(log.offset)}};
+          {log.page | (count & 0xffff) << 16, count >> 16 | uint32_t{log.identifier} << 16,
+           low(log.offset), high(log.offset)}};
 }
 
 Command get_features(uint8_t feature, uint32_t cdw11) {
@@ -116,15 +116,6 @@ Command ruh_update(uint32_t nsid, size_t placements) {
   SFS_ASSERT(placements >= 1 && placements <= 65536);
   return {
       opcode::kIoManagementSend, nsid, {kManageRuhs | static_cast<uint32_t>(placements - 1) << 16}};
-}
-
-std::array<std::byte, 64> submission_entry(const Command& command) {
-  std::array<std::byte, 64> entry{};
-  const Writer field{entry};
-  field(0, command.opcode);
-  field(4, command.nsid);
-  field(40, command.cdw);
-  return entry;
 }
 
 }  // namespace streamfs::nvme

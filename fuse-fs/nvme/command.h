@@ -45,7 +45,7 @@ inline constexpr uint8_t kReleaseId = 1, kReleaseResources = 2;                 
 
 namespace log_page {
 inline constexpr uint8_t kSmart = 0x02, kEnduranceGroup = 0x09, kFdpConfigurations = 0x20,
-                         kFdpStatistics = 0x22, kFdpEvents = 0x23, kOcpSmart = 0xc0;
+                         kFdpStatistics = 0x22, kOcpSmart = 0xc0;
 }  // namespace log_page
 
 inline constexpr uint8_t kCnsNamespace = 0x00, kCnsController = 0x01,
@@ -63,7 +63,6 @@ inline constexpr uint32_t kMaxTransferLbas = 65536;
 Command identify(uint8_t cns, uint32_t nsid);
 struct LogPage {
   uint8_t page = 0;
-  uint8_t specific = 0;     // LSP: for FDP events 1: the host's, 0: the controller's
   uint16_t identifier = 0;  // LSI: the endurance group
   uint64_t offset = 0;
 };
@@ -91,8 +90,5 @@ Command flush(uint32_t nsid);
 Command deallocate(uint32_t nsid, size_t ranges);  // 1 to kMaxRanges
 Command ruh_status(uint32_t nsid, size_t bytes);
 Command ruh_update(uint32_t nsid, size_t placements);  // 1 to 65536
-
-// Returns the 64 bytes of the entry, with pointers and identifier zero.
-std::array<std::byte, 64> submission_entry(const Command& command);
 
 }  // namespace streamfs::nvme

@@ -103,7 +103,7 @@ Result<std::optional<uint8_t>> fdp_feature(Controller& controller, uint16_t endu
 
 Result<std::vector<FdpConfiguration>> fdp_configurations(Controller& controller,
                                                          uint16_t endurance_group) {
-  const LogPage page{log_page::kFdpConfigurations, 0, endurance_group};
+  const LogPage page{log_page::kFdpConfigurations, endurance_group};
   constexpr size_t kSizeAt = 4;
   SFS_ASSIGN(const std::vector<std::byte> header, log_bytes(controller, page, 0, 16));
   const size_t size = std::min<size_t>(load<uint32_t>(header, kSizeAt), kMostLogBytes);
@@ -113,15 +113,7 @@ Result<std::vector<FdpConfiguration>> fdp_configurations(Controller& controller,
 }
 
 Result<FdpStatistics> fdp_statistics(Controller& controller, uint16_t endurance_group) {
-  return log_of<FdpStatistics>(controller, {log_page::kFdpStatistics, 0, endurance_group}, 0);
-}
-
-Result<std::vector<FdpEvent>> fdp_events(Controller& controller, uint16_t endurance_group,
-                                         bool of_host) {
-  const LogPage page{log_page::kFdpEvents, static_cast<uint8_t>(of_host ? 1 : 0), endurance_group};
-  SFS_ASSIGN(const std::vector<std::byte> bytes,
-             log_bytes(controller, page, 0, (kMaxFdpEvents + 1) * FdpEvent::kBytes));
-  return decode_fdp_events(bytes);
+  return log_of<FdpStatistics>(controller, {log_page::kFdpStatistics, endurance_group}, 0);
 }
 
 // The header first: a controller may refuse a buffer that is longer than its answer (Data SGL
@@ -145,7 +137,7 @@ Written written(Controller& controller, const ControllerIdentity& identity,
   if ((identity.ctratt & ControllerIdentity::kCtrattEnduranceGroups) == 0 || endurance_group == 0)
     return {};
   const auto group =
-      log_of<EnduranceGroupLog>(controller, {log_page::kEnduranceGroup, 0, endurance_group}, 0);
+      log_of<EnduranceGroupLog>(controller, {log_page::kEnduranceGroup, endurance_group}, 0);
   if (!group.ok()) return {};
   return {WafSource::kEnduranceGroupLog,
           times(group->data_units_written.value, EnduranceGroupLog::kUnitBytes),

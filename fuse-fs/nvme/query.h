@@ -29,8 +29,6 @@ Result<std::optional<uint8_t>> fdp_feature(Controller& controller, uint16_t endu
 Result<std::vector<FdpConfiguration>> fdp_configurations(Controller& controller,
                                                          uint16_t endurance_group);
 Result<FdpStatistics> fdp_statistics(Controller& controller, uint16_t endurance_group);
-Result<std::vector<FdpEvent>> fdp_events(Controller& controller, uint16_t endurance_group,
-                                         bool of_host);
 Result<std::vector<RuhStatus>> ruh_statuses(Controller& controller);
 
 // The bytes that hosts sent and that the medium was written, since the device was made. Some

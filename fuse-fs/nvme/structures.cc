@@ -20,7 +20,6 @@ namespace streamfs::nvme {
 namespace {
 
 constexpr size_t kConfigurationsHeader = 16, kConfigurationHeader = 64, kHandleBytes = 4;
-constexpr size_t kEventsHeader = 64;
 constexpr size_t kRuhCountAt = 14;
 constexpr uint8_t kPageBits = 12;
 
@@ -116,21 +115,6 @@ std::vector<std::byte> encode_fdp_configurations(std::span<const FdpConfiguratio
   }
   store(bytes, 0, static_cast<uint16_t>(all.size() - 1));
   store(bytes, 4, static_cast<uint32_t>(bytes.size()));
-  return bytes;
-}
-
-Result<std::vector<FdpEvent>> decode_fdp_events(ConstBytes bytes) {
-  if (bytes.size() < kEventsHeader) return too_short("log page of FDP events");
-  const size_t count = load<uint32_t>(bytes, 0);
-  if (!fits(bytes, kEventsHeader, count, FdpEvent::kBytes))
-    return too_short("log page of FDP events");
-  return decode_all<FdpEvent>(bytes, kEventsHeader, count);
-}
-
-std::vector<std::byte> encode_fdp_events(std::span<const FdpEvent> events) {
-  std::vector<std::byte> bytes(kEventsHeader);
-  store(bytes, 0, static_cast<uint32_t>(events.size()));
-  for (const FdpEvent& event : events) append(bytes, event);
   return bytes;
 }
 

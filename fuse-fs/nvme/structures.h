@@ -139,7 +139,6 @@ struct DirectiveParameters {
   static constexpr size_t kBytes = 4096;
   uint8_t supported = 0, enabled = 0;
   bool supports(uint8_t type) const { return (supported >> type & 1) != 0; }
-  bool enables(uint8_t type) const { return (enabled >> type & 1) != 0; }
 
   template <typename Field, typename Self>
   static void each_field(Field field, Self& self) {
@@ -254,34 +253,6 @@ struct FdpConfiguration {
 };
 Result<std::vector<FdpConfiguration>> decode_fdp_configurations(ConstBytes bytes);
 std::vector<std::byte> encode_fdp_configurations(std::span<const FdpConfiguration> all);
-
-// Log page 23h.
-struct FdpEvent {
-  static constexpr uint8_t kNotFullyWritten = 0, kTimeLimit = 1, kReset = 2, kInvalidPlacement = 3,
-                           kReallocated = 0x80, kImplicitChange = 0x81;             // types
-  static constexpr uint8_t kHasPlacement = 1, kHasNamespace = 2, kHasLocation = 4;  // flags
-  uint8_t type = 0, flags = 0;
-  uint16_t placement = 0;
-  uint64_t timestamp = 0;  // milliseconds 47:0
-  uint32_t nsid = 0;
-  uint16_t reclaim_group = 0;
-  uint8_t handle = 0;
-
-  template <typename Field, typename Self>
-  static void each_field(Field field, Self& self) {
-    field(0, self.type);
-    field(1, self.flags);
-    field(2, self.placement);
-    field(4, self.timestamp);
-    field(12, self.nsid);
-    field(32, self.reclaim_group);
-    field(34, self.handle);
-  }
-  static constexpr size_t kBytes = 64;
-};
-inline constexpr size_t kMaxFdpEvents = 63;
-Result<std::vector<FdpEvent>> decode_fdp_events(ConstBytes bytes);
-std::vector<std::byte> encode_fdp_events(std::span<const FdpEvent> events);
 
 // I/O Management Receive, Reclaim Unit Handle Status.
 struct RuhStatus {

@@ -18,9 +18,9 @@
 #include "base/types.h"
 #include "base/wire/magic.h"
 #include "fuse-fs/blockdev/buffer.h"
-#include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 
 namespace streamfs::pair {

@@ -3,14 +3,17 @@
 // written last, after META and its superblocks; what the devices held may be lost.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "fuse-fs/blockdev/device.h"
-#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
 #include "pmem/region.h"
 
 namespace streamfs::pair {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/result.h"
-#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/superblock.h"
 #include "fuse-fs/pair/signature.h"
 #include "pmem/region.h"
 

@@ -21,6 +21,7 @@
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/frontend/status_json.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/pair/format_pair.h"
 #include "fuse-fs/pair/pair.h"
 #include "fuse-fs/tools/command_line.h"

@@ -88,12 +88,8 @@ void print_saved(const json& status, const Style& style) {
              saved_text(found->at("month"), style), since, saved_text(all, style));
 }
 
-}  // namespace
-
-void print_status(const json& status, const Style& style) {
-  const json& device = status.at("device");
-  const json& meta = status.at("meta");
-  const json& space = status.at("space");
+// The mounted filesystem, and the ways that its requests take.
+void print_identity(const json& status, const Style& style) {
   const std::string label = status.value("label", std::string{});
   fmt::print("{} {}{}{}\n", inked("streamfs", Ink::kTitle, style), status.value("uuid", ""),
              label.empty() ? "" : " ", printable(label));
@@ -108,11 +104,10 @@ void print_status(const json& status, const Style& style) {
   fmt::print("  placement   {}, {}\n", status.value("placement", ""), mechanism_of(status));
   fmt::print("  model       {}\n", model_of(status));
   fmt::print("  requests    {}\n", transports_of(status));
-  fmt::print("  written     {} by applications, {} to the device, {} NAND\n",
-             bytes_of(status, "app_bytes", style), bytes_of(device, "written_bytes", style),
-             bytes_of(device, "nand_bytes", style));
-  fmt::print("  NAND per application byte {}, WAF {}, effective spare {}\n",
-             nand_per_app_byte_text(status), ratio_of(device, "waf"), effective_spare_text(device));
+}
+
+void print_space(const json& status, const Style& style) {
+  const json& space = status.at("space");
   const uint64_t blocks = count_of(space, "data_blocks");
   fmt::print("  space       {} of data blocks used, {} of files\n",
              percent_text(blocks - count_of(space, "free_blocks"), blocks),
@@ -126,12 +121,10 @@ void print_status(const json& status, const Style& style) {
              room.value("grows", false) ? ", grows to " + bytes_of(room, "bytes_max", style) : "");
   if (const std::string advice = room.value("advice", ""); !advice.empty())
     fmt::print("  {}        {}\n", inked("FULL", Ink::kBad, style), advice);
-  fmt::print(
-      "  metadata    {} fences, {} lines flushed, {} words programmed ({} of the words of the "
-      "blocks "
-      "changed)\n",
-      count_of(meta, "fences"), count_of(meta, "lines_flushed"), count_of(meta, "metadata_words"),
-      count_of(meta, "block_words") == 0 ? "–" : ratio_of(meta, "words_ratio"));
+}
+
+// Memory of the process, writes that it spared the device, and idle time.
+void print_process(const json& status, const Style& style) {
   if (status.contains("memory")) {
     const json& memory = status.at("memory");
     fmt::print("  memory      {} and {} of mapped META; caches {} of at most {}\n",
@@ -148,6 +141,26 @@ void print_status(const json& status, const Style& style) {
                idle.value("state", ""), idle.value("device", ""), count_of(idle, "periods"),
                count_of(idle, "interrupted"), bytes_of(idle, "copied_bytes", style));
   }
+}
+
+}  // namespace
+
+void print_status(const json& status, const Style& style) {
+  const json& device = status.at("device");
+  const json& meta = status.at("meta");
+  print_identity(status, style);
+  fmt::print("  written     {} by applications, {} to the device, {} NAND\n",
+             bytes_of(status, "app_bytes", style), bytes_of(device, "written_bytes", style),
+             bytes_of(device, "nand_bytes", style));
+  fmt::print("  NAND per application byte {}, WAF {}, effective spare {}\n",
+             nand_per_app_byte_text(status), ratio_of(device, "waf"), effective_spare_text(device));
+  print_space(status, style);
+  fmt::print(
+      "  metadata    {} fences, {} lines flushed, {} words programmed ({} of the words of the "
+      "blocks changed)\n",
+      count_of(meta, "fences"), count_of(meta, "lines_flushed"), count_of(meta, "metadata_words"),
+      count_of(meta, "block_words") == 0 ? "–" : ratio_of(meta, "words_ratio"));
+  print_process(status, style);
   print_saved(status, style);
   fmt::print("  epochs      {}, {} files dirty, {} checksum errors\n", count_of(status, "epochs"),
              count_of(status, "dirty_inodes"), count_of(status, "checksum_errors"));

@@ -299,15 +299,6 @@ uint32_t HybridFtl::free_blocks() const {
   return free;
 }
 
-bool HybridFtl::collect_one(uint32_t valid_limit) {
-  const uint64_t fresh = geometry_.blocks - load(HybridLayout::never_used());
-  if (free_blocks() == 0 || free_blocks() - fresh >= kHybridPool) return false;
-  const BlockIndex victim = choose_victim();
-  if (victim == kNoBlock || geometry_.pages_per_block - dead_pages(victim) > valid_limit)
-    return false;
-  return collect(victim) == 0;
-}
-
 uint64_t HybridFtl::load(uint64_t offset) const {
   ++words_read_;
   return region_.load(offset);

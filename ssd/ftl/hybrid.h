@@ -58,11 +58,6 @@ class HybridFtl {
   Ppn location(Lpn page) const;
   bool live(Lpn page) const { return location(page) != kNoPage; }
 
-  // Background work: collects the next victim if it holds at most `valid_limit` live pages.
-  // Returns false if there is nothing to do, no free block or pool slot, or after an error.
-  bool collect_one(uint32_t valid_limit);
-  uint32_t free_blocks() const;
-
   uint64_t words_read() const { return words_read_; }  // of the region, by this object
   // Returns the bytes of RAM that it keeps between two calls.
   static uint64_t ram_bytes() { return sizeof(Frontier) * kHybridFrontiers + 3 * kWordSize; }
@@ -91,6 +86,7 @@ class HybridFtl {
   void bury(Ppn page);
   bool in_use(BlockIndex block) const;
   bool in_pool(BlockIndex block) const;
+  uint32_t free_blocks() const;
   uint64_t load(uint64_t offset) const;
   void store(uint64_t offset, uint64_t value);  // durable after fence()
   void fence();

@@ -242,15 +242,6 @@ void LogBlockFtl::drop_if_empty(uint32_t logical) {
   if (log != kNoBlock) (void)release(log);
 }
 
-bool LogBlockFtl::merge_oldest() {
-  const Slot oldest = oldest_log();
-  return oldest != kNoSlot && merge(oldest) == 0;
-}
-
-uint32_t LogBlockFtl::free_log_blocks() const {
-  return static_cast<uint32_t>(std::ranges::count(logs_, kNoBlock, &Log::block));
-}
-
 uint64_t LogBlockFtl::ram_bytes() const {
   const uint64_t block_bytes = geometry_.blocks > UINT16_MAX ? 4 : 2;
   const uint64_t place_bytes = geometry_.pages_per_block > UINT8_MAX ? 2 : 1;

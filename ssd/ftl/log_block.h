@@ -57,12 +57,7 @@ class LogBlockFtl {
   Ppn location(Lpn page) const;
   bool live(Lpn page) const { return live_bits_.test(page); }
 
-  // Background work: merges the log block that was written to longest ago. Returns false if there
-  // is none, or after an error.
-  bool merge_oldest();
-
   uint32_t log_blocks() const { return static_cast<uint32_t>(logs_.size()); }
-  uint32_t free_log_blocks() const;
   const Merges& merges() const { return merges_; }
   // Returns the bytes of the tables as a controller would pack them.
   uint64_t ram_bytes() const;

@@ -41,7 +41,8 @@ class SerialNand final : public Nand {
   uint64_t busy_ns() const { return busy_ns_; }
 
   // Cuts the power after `operations` more programs and erases, inside the next one. `seed` decides
-  // whether that one is done, torn or not begun.
+  // whether that one is done, torn or not begun. Only tests call it: it is the medium's seam for
+  // power cuts, as NandFaults is that of the other media.
   void cut_after(uint64_t operations, uint64_t seed);
   bool powered() const { return powered_; }
   void power_on();

@@ -19,6 +19,8 @@
 #include "base/types.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/recording_region.h"
 #include "pmem/region.h"
 #include "tests/crash/kept_twice.h"

@@ -11,8 +11,9 @@
 
 #include "base/clock.h"
 #include "base/types.h"
-#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/journal.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/recording_region.h"
 #include "pmem/region.h"
 

@@ -17,7 +17,9 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/blob/acl.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/layout.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 
 namespace streamfs::fuzz {

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/recording_region.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/image.h"

@@ -8,6 +8,7 @@
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/engine.h"
 #include "fuse-fs/meta/record.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/recording_region.h"
 #include "tests/fuzz/image.h"
 #include "tests/fuzz/targets.h"

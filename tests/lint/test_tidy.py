@@ -147,3 +147,13 @@ def test_every_floor_of_the_project_is_known() -> None:
     unknown -= {"fuse-fs", "systemd"}  # no code of their own
     assert unknown == set()
     assert len(folders) > len(FLOORS) / 2
+
+
+def test_a_long_table_of_constants_is_no_function(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "    1,\n" * 80
+    text = f"const std::array kOne = {{\n{rows}}};\nconstexpr int kTwo[] = {{\n    1, 2}};\n"
+    write(tmp_path, "pmem/table.cc", text + "void work() {}\n" * 80 + "}\n")
+    assert main([str(tmp_path)]) == 0
+    assert "table.cc" not in capsys.readouterr().out

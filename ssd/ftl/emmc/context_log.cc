@@ -152,7 +152,6 @@ bool ContextLog::program(uint64_t page, Bytes bytes) {
     faults_->tear(bytes, none);
     powered_ = false;
   }
-  ++pages_written_;
   SFS_ASSERT(image_.write_flash(static_cast<Ppn>(page), bytes) == 0);
   return powered_;
 }

@@ -45,9 +45,6 @@ class ContextLog {
   // half. Returns false after a power cut, also inside this call.
   bool append(const Context& context, std::span<const uint32_t> dirty_chunks);
 
-  uint64_t pages_written() const { return pages_written_; }
-  uint64_t contexts_written() const { return generation_; }
-
  private:
   struct Entry {
     uint64_t generation = 0;
@@ -72,7 +69,6 @@ class ContextLog {
   uint32_t half_ = 0;
   uint64_t next_page_ = 0;   // 0: the next context begins a half
   uint64_t generation_ = 0;  // of the last context
-  uint64_t pages_written_ = 0;
   bool powered_ = true;
 };
 

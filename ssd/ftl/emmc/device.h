@@ -54,7 +54,6 @@ class Device {
   bool streams_on() const { return switch_.on(live().live_pages); }
   const Counters& counters() const { return image_->shared().now; }
   const LiveCounts& live() const { return image_->shared().live; }
-  uint64_t context_pages_written() const { return media_.log().pages_written(); }
   // Returns the number of blocks that power-up read; all blocks if there was no context.
   uint32_t blocks_read() const { return blocks_read_; }
 

@@ -31,7 +31,6 @@ class Media {
   ImageMedia& flash() { return flash_; }
   // Returns false after a power cut.
   bool write_context();
-  const ContextLog& log() const { return log_; }
   ContextLog& log() { return log_; }
   bool powered() const { return flash_.powered() && powered_; }
 

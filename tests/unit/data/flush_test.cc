@@ -9,6 +9,7 @@
 
 #include "base/types.h"
 #include "fuse-fs/blockdev/faulty_device.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/pair/attachments.h"
 #include "fuse-fs/pair/format_pair.h"
 #include "fuse-fs/pair/pair.h"

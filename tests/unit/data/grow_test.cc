@@ -15,6 +15,7 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/growth.h"
 #include "fuse-fs/meta/label.h"
 #include "tests/unit/data/rig.h"

@@ -51,21 +51,23 @@ TEST(IdleDetectorTest, ARequestThatTakesLongIsNoIdleTime) {
 TEST(IdleDetectorTest, ShortGapsTakeLongerQuietAndLongOnesLess) {
   IdleDetector detector;
   uint64_t now = 0, begun = 0;
-  const auto gap = [&](uint64_t idle_ms) {
+  // Idle time of `idle_ms`, and what it took to be seen.
+  const auto quiet_before = [&](uint64_t idle_ms) {
+    const uint64_t since = now;
     detector.look(now, ++begun, false);
-    now += detector.wanted_ms();
-    EXPECT_TRUE(detector.look(now, begun, false));
+    while (!detector.look(now, begun, false)) now += 10;
+    const uint64_t quiet_ms = now - since;
     now += idle_ms;
     detector.look(now, ++begun, false);
+    return quiet_ms;
   };
-  gap(10);
-  EXPECT_EQ(detector.wanted_ms(), 2 * kQuiet);
-  for (int i = 0; i < 10; ++i) gap(10);
-  EXPECT_EQ(detector.wanted_ms(), IdleDetector::kQuietMsMost);
-  gap(60'000);
-  EXPECT_EQ(detector.wanted_ms(), IdleDetector::kQuietMsMost / 2);
-  for (int i = 0; i < 10; ++i) gap(60'000);
-  EXPECT_EQ(detector.wanted_ms(), kQuiet);
+  EXPECT_EQ(quiet_before(10), kQuiet);
+  EXPECT_EQ(quiet_before(10), 2 * kQuiet);
+  for (int i = 0; i < 10; ++i) quiet_before(10);
+  EXPECT_EQ(quiet_before(60'000), IdleDetector::kQuietMsMost);
+  EXPECT_EQ(quiet_before(60'000), IdleDetector::kQuietMsMost / 2);
+  for (int i = 0; i < 10; ++i) quiet_before(60'000);
+  EXPECT_EQ(quiet_before(60'000), kQuiet);
 }
 
 class IdleSchedulerTest : public testing::Test {

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
 #include "tests/unit/data/rig.h"
 
 namespace streamfs::data {

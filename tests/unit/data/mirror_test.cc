@@ -17,6 +17,7 @@
 #include "base/wire/magic.h"
 #include "fuse-fs/data/filesystem.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/superblock.h"
 #include "fuse-fs/pair/format_pair.h"
 #include "fuse-fs/pair/pair.h"
 

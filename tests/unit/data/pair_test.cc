@@ -20,7 +20,7 @@
 #include "base/types.h"
 #include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/data/filesystem.h"
-#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/superblock.h"
 #include "fuse-fs/pair/attachments.h"
 #include "fuse-fs/pair/format_pair.h"
 

@@ -17,6 +17,8 @@
 #include "fuse-fs/blockdev/faulty_device.h"
 #include "fuse-fs/data/filesystem_impl.h"
 #include "fuse-fs/meta/check.h"
+#include "fuse-fs/meta/format.h"
+#include "fuse-fs/meta/superblock.h"
 #include "fuse-fs/pair/format_pair.h"
 #include "fuse-fs/pair/log_blocks.h"
 #include "fuse-fs/pair/pair.h"

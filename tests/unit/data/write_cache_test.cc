@@ -110,7 +110,6 @@ TEST(WriteCache, WhatIsDiscardedOrTrimmedIsNeverWritten) {
   ASSERT_TRUE(one.flush().ok());
   EXPECT_EQ(one.there(8, 6), Values({3, 0, 0, 3, 0, 3}));
   EXPECT_EQ(one.cache.counts().discarded_blocks, 3U);
-  EXPECT_EQ(one.cache.counts().taken_blocks, 6U);
 }
 
 TEST(WriteCache, AWriteWinsOverWhatWasCached) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "fuse-fs/meta/superblock.h"
 #include "tests/unit/meta/filesystem.h"
 
 namespace streamfs::meta {
@@ -77,7 +78,7 @@ TEST(BlockAllocator, ACancelledRunIsFreeAgain) {
   EXPECT_EQ(fs->blocks().free_blocks(), free - run->count);
   fs->blocks().cancel(*run);
   EXPECT_EQ(fs->blocks().free_blocks(), free);
-  EXPECT_FALSE(fs->blocks().is_allocated(run->first));
+  EXPECT_FALSE(fs.is_allocated(run->first));
 }
 
 TEST(BlockAllocator, ADiscardedRunIsTrimmedBeforeItIsFreeAndWaitsForNoRecord) {

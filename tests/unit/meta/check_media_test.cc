@@ -17,6 +17,7 @@
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/inode.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 #include "tests/unit/meta/filesystem.h"
 

@@ -68,7 +68,7 @@ TEST(Data, ACommittedWriteSurvivesACrashWithItsChecksums) {
   const BlockNo block = fs->map(f, FileBlock{0}, 100)->front().block;
   const auto crcs = stored(fs, block, 100);
   for (size_t i = 0; i < crcs.size(); ++i) EXPECT_EQ(crcs[i], block.value + i + 1);
-  EXPECT_TRUE(fs->blocks().is_allocated(block));
+  EXPECT_TRUE(fs.is_allocated(block));
 }
 
 TEST(Data, OnlyWhatTheEpochCoversIsCommitted) {
@@ -141,7 +141,7 @@ TEST(Data, ATruncatedAndRewrittenFileHasOnlyItsNewBlocks) {
   fs.crash();
   EXPECT_EQ(shape(fs, f, 0, 10), "data@0+2 hole@2+8");
   EXPECT_NE(fs->map(f, FileBlock{0}, 1)->front().block, old);
-  EXPECT_FALSE(fs->blocks().is_allocated(old));
+  EXPECT_FALSE(fs.is_allocated(old));
 }
 
 TEST(Data, SeekFindsDataAndHoles) {

@@ -11,7 +11,9 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/check.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/inode.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/mirror_region.h"
 #include "pmem/region.h"
 
@@ -126,6 +128,12 @@ std::vector<std::string> Filesystem::names(InodeId directory) {
 
 Attributes Filesystem::attributes(InodeId id) {
   return expect(engine_->attributes(id));
+}
+
+bool Filesystem::is_allocated(BlockNo block) {
+  const uint64_t word =
+      region_->load(engine_->geometry().bitmap_word(RegionKind::kBlockBitmap, block.value / 64));
+  return (word >> block.value % 64 & 1) != 0;
 }
 
 void Filesystem::write(InodeId id, uint64_t first, uint64_t count, uint64_t epoch) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/types.h"
 #include "fuse-fs/meta/engine.h"
 #include "pmem/region.h"
 
@@ -79,6 +80,7 @@ class Filesystem {
   }
   std::vector<std::string> names(InodeId directory);  // without "." and ".."
   Attributes attributes(InodeId id);
+  bool is_allocated(BlockNo block);  // by the block bitmap in META
   // Reserves and finishes a write of whole blocks; checksums are block + 1.
   void write(InodeId id, uint64_t first, uint64_t count, uint64_t epoch = 1);
   void commit(InodeId id, uint64_t epoch = 1);

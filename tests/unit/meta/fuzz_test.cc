@@ -319,7 +319,7 @@ class Fuzz {
       uint32_t crc = 0;
       fs_->checksums(BlockNo{block}, {&crc, 1});
       EXPECT_TRUE(crc == block + 1 || crc == 0) << "another block's checksum";
-      EXPECT_TRUE(fs_->blocks().is_allocated(BlockNo{block}));
+      EXPECT_TRUE(fs_.is_allocated(BlockNo{block}));
     }
   }
 

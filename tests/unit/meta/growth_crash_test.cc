@@ -11,7 +11,9 @@
 #include "base/types.h"
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/growth.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/recording_region.h"
 #include "tests/unit/meta/filesystem.h"
 

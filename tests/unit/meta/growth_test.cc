@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/label.h"
 #include "tests/unit/meta/filesystem.h"

@@ -25,6 +25,7 @@
 #include "fuse-fs/meta/check.h"
 #include "fuse-fs/meta/directory.h"
 #include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/inode.h"
 #include "fuse-fs/meta/journal.h"
@@ -32,6 +33,7 @@
 #include "fuse-fs/meta/log_format.h"
 #include "fuse-fs/meta/metadata_log.h"
 #include "fuse-fs/meta/record.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 #include "tests/unit/meta/filesystem.h"
 
@@ -149,7 +151,7 @@ TEST_F(HostileMedia, WithoutARootDirectoryNothingIsNamedAgainAndNothingMounts) {
   EXPECT_EQ(Engine::open(region(), super(), fs_.clock(), {false, false}).error().code, EIO);
   const auto first = check(region(), super(), {.repair = true});
   ASSERT_TRUE(first.ok());
-  EXPECT_FALSE(first->all_repaired());
+  EXPECT_FALSE(std::ranges::all_of(first->problems, &CheckReport::Problem::repaired));
   const auto second = check(region(), super(), {.repair = true});
   ASSERT_TRUE(second.ok());
   for (const auto& problem : second->problems) EXPECT_FALSE(problem.repaired) << problem.text;

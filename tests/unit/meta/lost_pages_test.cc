@@ -13,10 +13,11 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/check.h"
-#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/journal.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/snapshot.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 #include "tests/unit/pmem/borrowed_region.h"
 

@@ -18,11 +18,12 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/label.h"
 #include "fuse-fs/meta/metadata_log.h"
 #include "fuse-fs/meta/record.h"
 #include "fuse-fs/meta/snapshot.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 
 namespace streamfs::meta {

@@ -18,8 +18,10 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "fuse-fs/meta/check.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/heap.h"
 #include "fuse-fs/meta/inode_slots.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 #include "tests/unit/meta/filesystem.h"
 
@@ -243,7 +245,7 @@ uint64_t unmarked_blocks(Filesystem& fs) {
   const Geometry& geometry = fs->geometry();
   uint64_t count = 0;
   for (uint64_t block = geometry.super().first_data_block; block < geometry.data_blocks(); ++block)
-    count += fs->blocks().is_allocated(BlockNo{block}) ? 0 : 1;
+    count += fs.is_allocated(BlockNo{block}) ? 0 : 1;
   return count;
 }
 
@@ -271,7 +273,7 @@ TEST(Open, FreeBlocksAreExactThoughSomeChangedBeforeTheyWereCounted) {
   uint64_t trimmed = 0;
   while (const auto run = fs->blocks().next_trim(16384)) {
     trimmed += run->count;
-    EXPECT_FALSE(fs->blocks().is_allocated(run->first));
+    EXPECT_FALSE(fs.is_allocated(run->first));
     Transaction tx(fs.region());
     tx.run(run->first, run->count, RunKind::kTrimmed);
     ASSERT_TRUE(fs->journal().commit(tx).ok());

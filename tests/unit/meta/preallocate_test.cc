@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "base/types.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/image.h"
 #include "fuse-fs/meta/inode.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 #include "tests/unit/meta/filesystem.h"
 

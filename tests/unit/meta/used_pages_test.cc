@@ -10,8 +10,9 @@
 
 #include "base/clock.h"
 #include "base/types.h"
-#include "fuse-fs/meta/engine.h"
+#include "fuse-fs/meta/format.h"
 #include "fuse-fs/meta/geometry.h"
+#include "fuse-fs/meta/superblock.h"
 #include "pmem/region.h"
 #include "tests/unit/pmem/borrowed_region.h"
 

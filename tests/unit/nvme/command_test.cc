@@ -3,12 +3,14 @@
 #include "fuse-fs/nvme/command.h"
 
 #include <gtest/gtest.h>
+#include <linux/nvme_ioctl.h>
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
+#include <ostream>
+#include <span>
 #include <string>
 
+#include "fuse-fs/nvme/linux.h"
 #include "tests/unit/nvme/bytes.h"
 
 namespace streamfs::nvme {
@@ -23,8 +25,10 @@ struct Entry {
   }
 };
 
+// The structure begins as a submission queue entry does. Without data its pointers are zero.
 Entry entry(const Command& command) {
-  const std::array<std::byte, 64> bytes = submission_entry(command);
+  const nvme_uring_cmd kernel = ring_command(command, {});
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(&kernel, 1));
   for (size_t i = 8; i < 40; ++i) EXPECT_EQ(bytes[i], std::byte{0}) << i;
   return {hex(bytes, 0, 8), hex(bytes, 40, 24)};
 }
@@ -39,12 +43,12 @@ TEST(Commands, IdentifySaysOfWhat) {
                    "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00"}));
 }
 
-// Base 2.0, Get Log Page: LID 7:0, LSP 14:8, NUMDL 31:16; NUMDU 15:0, LSI 31:16; LPOL; LPOU.
+// Base 2.0, Get Log Page: LID 7:0, NUMDL 31:16; NUMDU 15:0, LSI 31:16; LPOL; LPOU.
 TEST(Commands, ALogPageIsAskedForInDwordsCountedFromZero) {
-  EXPECT_EQ(entry(get_log_page({log_page::kFdpEvents, 1, 7, 0x1'0000'1000}, kAllNamespaces, 4096)),
+  EXPECT_EQ(entry(get_log_page({log_page::kFdpStatistics, 7, 0x1'0000'1000}, kAllNamespaces, 4096)),
             (Entry{"02 00 00 00 ff ff ff ff",
-                   "23 01 ff 03 00 00 07 00 00 10 00 00 01 00 00 00 00 00 00 00 00 00 00 00"}));
-  EXPECT_EQ(entry(get_log_page({log_page::kFdpConfigurations, 0, 1, 0}, 0, 512 * 1024)),
+                   "22 00 ff 03 00 00 07 00 00 10 00 00 01 00 00 00 00 00 00 00 00 00 00 00"}));
+  EXPECT_EQ(entry(get_log_page({log_page::kFdpConfigurations, 1, 0}, 0, 512 * 1024)),
             (Entry{"02 00 00 00 00 00 00 00",
                    "20 00 ff ff 01 00 01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00"}));
 }

@@ -135,7 +135,6 @@ TEST(Queries, NoAnswerIsTrusted) {
       (void)written(controller, found->controller, found->space.endgid);
     }
     (void)take_streams(controller, 7);
-    (void)fdp_events(controller, 1, true);
     (void)open_streams(controller, 4096);
   }
 }

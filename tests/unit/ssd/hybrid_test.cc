@@ -82,7 +82,6 @@ TEST(Hybrid, PagesReadAsWrittenThroughCollections) {
     std::mt19937_64 random(seed);
     for (int i = 0; i < 20'000; ++i) {
       if (random() % 20 == 0) device.trim(*device.ftl, static_cast<Lpn>(random() % 500));
-      if (random() % 200 == 0) (void)device.ftl->collect_one(6);
       if (random() % 100 == 0) device.reopen();
       ASSERT_EQ(device.put(static_cast<Lpn>(random() % 500)), 0);
       if (i % 500 != 0) continue;
@@ -255,8 +254,6 @@ TEST(Hybrid, EveryCutAtAFenceRecovers) {
     const uint64_t what = random() % 16;
     if (what == 0) {
       device.trim(*device.ftl, static_cast<Lpn>(random() % 24));
-    } else if (what == 1) {
-      (void)device.ftl->collect_one(3);
     } else {
       ASSERT_EQ(device.put(static_cast<Lpn>(random() % 24)), 0);
     }
