@@ -51,6 +51,8 @@ class PlacementModel {
   uint64_t generation() const { return buffer_->generation; }
   uint64_t clock_pages() const { return buffer_->clock_pages; }
   std::string kind() const;
+  // The class of each chunk (base/wire/model_table.h).
+  std::span<const uint8_t> chunks() const { return buffer_->chunks; }
   // Returns the pStreams that place() may return.
   std::bitset<256> pstreams() const;
 

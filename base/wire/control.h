@@ -35,6 +35,9 @@
 //               {"vstream", "pstream" (where a new write of that vStream would go),
 //               "written_clock_bytes", "age_bytes"}. A block is known if it is live and was written
 //               since the mount; its values are shared by 64 KiB. Errors: ERANGE beyond DATA.
+//   chunks    → {"chunk_bytes", "chunks": [how many chunks of DATA have class 0, 1, …],
+//               "chunks_a_cell", "map"}: a digit for each cell of neighbouring chunks, 4,096 at
+//               most, the class that most of them have (base/wire/model_table.h)
 //   attach    → {"telemetry_bytes", "model_bytes", "pstream_count", "capacity_blocks", "uuid",
 //               "device": {"gc_mode" ("same", "own", "shared"), "spare" (physical ÷ capacity − 1),
 //               "erase_unit_blocks"}} with two file descriptors (SCM_RIGHTS): the telemetry ring
@@ -54,12 +57,12 @@
 //   shutdown  {"mode": "default", "logflush" or "nologflush"} → waits for a sync, for the metadata
 //             log alone, or for nothing. Then nothing is written, and every request of the mount
 //             fails with EIO until it is unmounted, as do requests here other than shutdown,
-//             status, metrics, streams, block and savings
+//             status, metrics, streams, block, chunks and savings
 //   scrub     {"action": "start"} or {"action": "stop"}. Without an action, or with "status", the
 //               state of the last: {"state": "never", "running", "stopped" or "done", "inodes",
 //               "inodes_in_all", "bytes", "damaged", "findings": [{"inode", "what"}]}
-// Anyone may ask for status, metrics, streams, block, savings and the state of a scrub. The other
-// requests are for root and the user who mounted; attach also for the user classifierd.
+// Anyone may ask for status, metrics, streams, block, chunks, savings and the state of a scrub. The
+// other requests are for root and the user who mounted; attach also for the user classifierd.
 // Limits: a request is at most 64 KiB. There are 48 connections: at most 8 of one user, 16 of all
 // users together but root, the user who mounted and the daemon's, 16 of the user who mounted; root
 // may use all. A connection beyond a limit is answered with EUSERS at once and closed.

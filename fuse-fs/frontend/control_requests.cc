@@ -183,6 +183,10 @@ ControlAnswer block(data::Filesystem& fs, const json& request) {
   return done(block_json(asked, fs.placement().birth(asked)));
 }
 
+ControlAnswer chunks(data::Filesystem& fs) {
+  return done(chunks_json(fs.placement().chunk_classes(), fs.geometry().data_blocks()));
+}
+
 // Answers the requests that any user may make. nullopt: `op` is none of them.
 std::optional<ControlAnswer> look(data::Filesystem& fs, const Meters& meters,
                                   const ControlPeer& peer, const std::string& op,
@@ -190,6 +194,7 @@ std::optional<ControlAnswer> look(data::Filesystem& fs, const Meters& meters,
   if (op == "status") return status(fs, meters);
   if (op == "streams") return streams(fs, peer, request);
   if (op == "block") return block(fs, request);
+  if (op == "chunks") return chunks(fs);
   if (op == "metrics") return done(metrics_json(meters.ops));
   return std::nullopt;
 }

@@ -10,12 +10,14 @@
 #include <cstring>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/types.h"
 #include "base/wire/control.h"
+#include "base/wire/model_table.h"
 #include "fuse-fs/blockdev/stats_json.h"
 #include "fuse-fs/meta/geometry.h"
 #include "fuse-fs/meta/layout.h"
@@ -271,6 +273,26 @@ json block_json(BlockNo block, const std::optional<placement::BlockBirth>& birth
           {"pstream", birth->pstream.value},
           {"written_clock_bytes", birth->clock_pages * kBlockSize},
           {"age_bytes", (birth->now_pages - birth->clock_pages) * kBlockSize}};
+}
+
+json chunks_json(std::span<const uint8_t> classes, uint64_t data_blocks) {
+  constexpr uint64_t kCellsMax = 4096;
+  const uint64_t chunks = (data_blocks + wire::kChunkPages - 1) / wire::kChunkPages;
+  const uint64_t per_cell = std::max<uint64_t>(1, (chunks + kCellsMax - 1) / kCellsMax);
+  using Counts = std::array<uint64_t, wire::kChunkClasses>;
+  Counts all{};
+  std::string map;
+  for (uint64_t first = 0; first < chunks; first += per_cell) {
+    Counts cell{};
+    for (uint64_t chunk = first; chunk < std::min(first + per_cell, chunks); ++chunk)
+      ++cell[chunk < classes.size() ? classes[chunk] : 0];
+    for (size_t cls = 0; cls < all.size(); ++cls) all[cls] += cell[cls];
+    map += static_cast<char>('0' + (std::ranges::max_element(cell) - cell.begin()));
+  }
+  return {{"chunk_bytes", wire::kChunkPages * kBlockSize},
+          {"chunks", all},
+          {"chunks_a_cell", per_cell},
+          {"map", map}};
 }
 
 }  // namespace streamfs::frontend

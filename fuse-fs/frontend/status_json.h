@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,5 +38,7 @@ nlohmann::json streams_json(const std::vector<placement::VStreamInfo>& streams,
 nlohmann::json metrics_json(const OpTimes& ops);
 // nullopt: nothing is known of the block, and "known" is false.
 nlohmann::json block_json(BlockNo block, const std::optional<placement::BlockBirth>& birth);
+// `classes`: of the first chunks of DATA; the others have class 0.
+nlohmann::json chunks_json(std::span<const uint8_t> classes, uint64_t data_blocks);
 
 }  // namespace streamfs::frontend

@@ -1,4 +1,4 @@
-// One thread's part of the scan: checks each inode and everything that it owns.
+// The part of a scan that a thread runs: it checks each inode and everything that it owns.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>

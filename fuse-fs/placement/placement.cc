@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -400,6 +401,15 @@ ModelStatus PlacementImpl::model_status() {
   ModelStatus out = model_->status();
   out.telemetry_records = telemetry_->records();
   return out;
+}
+
+std::vector<uint8_t> PlacementImpl::chunk_classes() {
+  const auto model = model_->read();
+  if (!model) return {};
+  const std::span<const uint8_t> all = model->chunks();
+  size_t end = all.size();
+  while (end > 0 && all[end - 1] == 0) --end;
+  return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
 Result<Mode> parse_mode(std::string_view name) {

@@ -192,6 +192,8 @@ class Placement {
   // Returns and forgets the pStreams that the model stopped using; the device may release them.
   virtual std::vector<PStreamId> take_released() = 0;
   virtual ModelStatus model_status() = 0;
+  // Returns the class of each chunk of 1 MiB by the model in use, up to the last one with a class.
+  virtual std::vector<uint8_t> chunk_classes() = 0;
 };
 
 }  // namespace streamfs::placement

@@ -53,6 +53,7 @@ class PlacementImpl final : public Placement {
   std::optional<std::string> tick() override;
   std::vector<PStreamId> take_released() override;
   ModelStatus model_status() override;
+  std::vector<uint8_t> chunk_classes() override;
 
  private:
   static constexpr uint32_t kSavesPerTick = 256;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -17,9 +18,12 @@ namespace {
 using nlohmann::json;
 using Cell = Listing::Cell;
 
+constexpr size_t kMapColumns = 64;
+
 struct StreamsArguments {
   std::string path;
   ListingOptions listing;
+  bool chunks = false;
 };
 
 Cell count_cell(const json& stream, const char* key) {
@@ -81,11 +85,12 @@ Listing streams_listing() {
 
 Result<void> streams(const StreamsArguments& arguments, const Style& style) {
   SFS_ASSIGN(ControlClient client, ControlClient::connect(arguments.path));
-  SFS_ASSIGN(const json answer, client.ask({{"op", "streams"}}));
+  SFS_ASSIGN(const json answer, client.ask({{"op", arguments.chunks ? "chunks" : "streams"}}));
   if (style.json) {
     print_json(answer);
   } else {
-    fmt::print("{}", streams_text(answer, arguments.listing, style));
+    fmt::print("{}", arguments.chunks ? chunks_text(answer, style)
+                                      : streams_text(answer, arguments.listing, style));
   }
   return {};
 }
@@ -108,6 +113,26 @@ std::string streams_text(const json& streams, const ListingOptions& options, con
   return listing.text(options, style);
 }
 
+std::string chunks_text(const json& chunks, const Style& style) {
+  const uint64_t chunk_bytes = count_of(chunks, "chunk_bytes");
+  Table classes({{"class"}, {"chunks"}, {"size"}});
+  const json& counts = chunks.at("chunks");
+  for (size_t cls = 0; cls < counts.size(); ++cls) {
+    const auto count = counts[cls].get<uint64_t>();
+    if (count > 0)
+      classes.row(
+          {fmt::to_string(cls), fmt::to_string(count), bytes_text(count * chunk_bytes, style)});
+  }
+  const uint64_t cell_bytes = count_of(chunks, "chunks_a_cell") * chunk_bytes;
+  std::string out = classes.text() + "\nThe classes by place, 0 is unknown; a digit is " +
+                    bytes_text(cell_bytes, style) + ":\n";
+  const auto map = chunks.at("map").get<std::string>();
+  for (size_t at = 0; at < map.size(); at += kMapColumns)
+    out += fmt::format("{:>12}  {}\n", bytes_text(at * cell_bytes, style),
+                       map.substr(at, kMapColumns));
+  return out;
+}
+
 void declare_streams(CLI::App& app, CommandSet& commands) {
   const auto arguments = std::make_shared<StreamsArguments>();
   CLI::App* command =
@@ -117,6 +142,9 @@ void declare_streams(CLI::App& app, CommandSet& commands) {
                    [arguments](const Style& style) { return streams(*arguments, style); });
   add_mountpoint(command, arguments->path);
   streams_listing().declare(command, arguments->listing);
+  command->add_flag("--chunks", arguments->chunks,
+                    "Show instead how often the data of each MiB of DATA is overwritten: the "
+                    "classes that the placement model tells apart, and a map of them");
 }
 
 }  // namespace streamfs::tools

@@ -15,6 +15,8 @@ namespace streamfs::tools {
 // Returns the table of an answer to {"op": "streams"}.
 std::string streams_text(const nlohmann::json& streams, const ListingOptions& options,
                          const Style& style);
+// Returns the counts and the map of an answer to {"op": "chunks"}.
+std::string chunks_text(const nlohmann::json& chunks, const Style& style);
 void declare_streams(CLI::App& app, CommandSet& commands);
 
 }  // namespace streamfs::tools

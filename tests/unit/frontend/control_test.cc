@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "base/wire/model_table.h"
 #include "fuse-fs/blockdev/device.h"
 #include "fuse-fs/frontend/control_requests.h"
 #include "fuse-fs/frontend/meters.h"
@@ -231,6 +232,24 @@ TEST(ControlRequest, ABlockIsToldOfAndOneBeyondTheDeviceIsRefused) {
   for (const char* line : {R"({"op": "block"})", R"({"op": "block", "block": -1})",
                            R"({"op": "block", "block": "7"})", R"({"op": "block", "block": 7.5})"})
     EXPECT_EQ(ask(fs, 0, line).at("errno"), EINVAL) << line;
+}
+
+TEST(ControlRequest, ChunksAreCountedAndMapped) {
+  FakeFilesystem fs;
+  fs.make_data_blocks(5 * wire::kChunkPages + 1);
+  const json answer = ask(fs, kStranger, R"({"op": "chunks"})");
+  EXPECT_EQ(answer.at("chunk_bytes"), 1 << 20);
+  EXPECT_EQ(answer.at("chunks"), json({3, 1, 2, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(answer.at("chunks_a_cell"), 1);
+  EXPECT_EQ(answer.at("map"), "022100");
+}
+
+TEST(ControlRequest, ACellOfManyChunksHasTheirCommonestClass) {
+  const std::vector<uint8_t> classes = {1, 2, 2, 0, 0, 3};
+  const json told = chunks_json(classes, 3 * 4096 * uint64_t{wire::kChunkPages});
+  EXPECT_EQ(told.at("chunks_a_cell"), 3);
+  EXPECT_EQ(told.at("map").get<std::string>().size(), 4096U);
+  EXPECT_EQ(told.at("map").get<std::string>().substr(0, 3), "200");
 }
 
 // ---- Savings and times

@@ -60,6 +60,7 @@ class FakePlacement final : public placement::Placement {
   void grow(uint64_t /*capacity_blocks*/) override {}
   SharedMemory shared_memory() override { return {telemetry_, model_, 64, 128}; }
   std::optional<std::string> tick() override { return std::nullopt; }
+  std::vector<uint8_t> chunk_classes() override { return {0, 2, 2, 1}; }
   std::vector<PStreamId> take_released() override { return {}; }
   placement::ModelStatus model_status() override { return {}; }
 
