@@ -39,7 +39,7 @@ struct CreateRequest {
   Caller caller;
   uint64_t rdev = 0;
   std::string_view symlink_target;
-  VStreamId vstream;  // what placement chose
+  VStreamId vstream;  // chosen by placement
   bool vstream_hinted = false;
   uint8_t vstream_generation = 0;
 };
