@@ -62,7 +62,7 @@ class Size:
     counted: float
 
 
-FULL = Size(512 << 20, 256, 6, 6)
+FULL = Size(512 << 20, 64, 6, 6)
 SMALL = Size(256 << 20, 64, 3, 3)
 
 

@@ -61,7 +61,8 @@ void Backoff::fit(std::span<const CellLife> cells, std::vector<VStreamContext> c
 }
 
 Estimate Backoff::predict(uint16_t vstream, uint32_t shape) const {
-  if (!chunk_classes_[shape / kShapesOfChunk]) shape %= kShapesOfChunk;
+  const bool known_class = chunk_classes_[shape / kShapesOfChunk];
+  if (!known_class) shape %= kShapesOfChunk;
   double guess = prior_log2_;
   double own = 0;
   bool any = false;
@@ -81,7 +82,7 @@ Estimate Backoff::predict(uint16_t vstream, uint32_t shape) const {
       guess += apart * own / (own + kappa_);
     any = true;
   }
-  return {guess, own};
+  return {guess, known_class ? own : 0};
 }
 
 }  // namespace streamfs::classifier

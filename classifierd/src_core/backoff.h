@@ -42,7 +42,7 @@ class Backoff {
  public:
   Backoff(std::vector<uint32_t> levels, double kappa, double deadband_log2, double prior_log2);
   void fit(std::span<const CellLife> cells, std::vector<VStreamContext> contexts);
-  // A chunk class that no cell has is taken for class 0.
+  // A chunk class that no cell has is taken for class 0, and has no evidence. and has no evidence.
   Estimate predict(uint16_t vstream, uint32_t shape) const;
 
  private:

@@ -146,7 +146,7 @@ def test_chunks_are_grouped_again_once_as_many_pages_were_written() -> None:
     assert grouped[6:] == [24, 24, 30, 30], "24 chunks were known at 84 pages"
 
 
-def test_the_map_of_chunks_names_the_classes_by_rank() -> None:
+def test_the_classes_of_the_map_have_ranks() -> None:
     rng, clusters = np.random.default_rng(3), ChunkClusters(1e6, 2)
     clusters.fit_when_due()
     assert len(clusters.map_) == 0

@@ -118,6 +118,42 @@ def test_a_logistic_model_serves_on_after_a_restart(
     assert (placed[0] == placed[1]).all()
 
 
+def test_with_fewer_classes_of_chunks_the_rest_of_the_state_is_used(tmp_path: Path) -> None:
+    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), tmp_path)
+    raw, vstreams = logs_and_files(4 * LIVE, 1, LIVE)
+    known.know(vstreams)
+    learn(known, telemetry(raw))
+    known.save()
+    fewer = Config(daemon=DaemonSettings(chunk_classes=3))
+    later = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), fewer, tmp_path)
+    later.know(vstreams)
+    assert len(known.contest.chunks.centres_) > 3
+    assert later.load()
+    cells, *_ = later.learner.life.cells()
+    assert len(cells) > 0
+    assert (cells % _core.SHAPES < _core.SHAPES // _core.CHUNK_CLASSES).all()
+    assert len(later.contest.chunks.map_) == 0
+
+
+def test_a_state_that_cannot_be_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), tmp_path)
+    raw, vstreams = logs_and_files(4 * LIVE, 1, LIVE)
+    known.know(vstreams)
+    learn(known, telemetry(raw))
+    wrongs: tuple[object, ...] = ([], {"edges": []}, {"edges": {"logistic": 3}})
+    for wrong in wrongs:
+        monkeypatch.setattr(Contest, "logistic_axis", lambda _, wrong=wrong: wrong)
+        known.save()
+        later = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), tmp_path)
+        later.know(vstreams)
+        assert not later.load()
+        assert len(later.learner.life.cells()[0]) == 0
+        assert later.learner.edges_ is None
+        assert later.learner.vstreams.keys() == known.learner.vstreams.keys()
+
+
 def test_a_logistic_model_does_not_serve_where_its_memory_is_gone(tmp_path: Path) -> None:
     few = Config(daemon=DaemonSettings(candidates=("logistic-few", "life-table")))
     known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), few, tmp_path)

@@ -164,6 +164,33 @@ def test_little_evidence_moves_the_estimate_little() -> None:
     assert mean[1, 0] == pytest.approx((16.5 + 4.5) / 2, abs=0.2), "512 pages weigh half"
 
 
+def test_a_class_of_chunks_that_no_page_was_in_has_no_evidence() -> None:
+    backoff = _core.Backoff([_core.FEATURES["vstream"] | _core.FEATURES["chunk"]])
+    life = _core.LifeTable(1 << 18)
+    ones = np.ones((1, _core.AGE_BINS))
+    assert life.restore(np.array([_core.SHAPES], np.uint32), np.ones(1), ones, ones)
+    backoff.fit(life, ContextIds().rows([]))
+    mean, evidence = (each.reshape(9, -1) for each in backoff.predict(np.array([1], np.uint16)))
+    assert (mean == mean[0]).all()
+    assert evidence[0].max() > 0
+    assert (evidence[1:] == 0).all()
+
+
+def test_a_vstream_without_a_row_is_placed_as_one_that_nobody_met() -> None:
+    learner = Learner(1 << 22, 8)
+    numbers = np.arange(_core.TABLE_ROWS + 50)
+    records = make(np.tile(4 * numbers, 2), 1, vstream=np.tile(numbers, 2))
+    records["clock_pages"] = np.arange(len(records))
+    learn(learner, records)
+    learner.end_epoch()
+    assert len(learner.table_) == _core.TABLE_ROWS
+    without = numbers[learner.row_of_[numbers] == 0]
+    assert len(without) == 51
+    stranger, _ = learner._backoff.predict(np.array([_core.VSTREAMS - 1], np.uint16))
+    expected = np.clip(2 * stranger[0], 0, 126) + 1
+    assert (learner.lifetimes_[0] == expected.astype(np.uint8)).all()
+
+
 def test_garbage_records_are_counted_and_change_nothing() -> None:
     rng = np.random.default_rng(7)
     garbage = from_bytes(rng.integers(0, 256, 200_000 * RECORD.itemsize, dtype=np.uint8))

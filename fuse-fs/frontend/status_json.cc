@@ -283,9 +283,11 @@ json chunks_json(std::span<const uint8_t> classes, uint64_t data_blocks) {
   Counts all{};
   std::string map;
   for (uint64_t first = 0; first < chunks; first += per_cell) {
+    const uint64_t end = std::min(first + per_cell, chunks);
+    const uint64_t known = std::clamp<uint64_t>(classes.size(), first, end);
     Counts cell{};
-    for (uint64_t chunk = first; chunk < std::min(first + per_cell, chunks); ++chunk)
-      ++cell[chunk < classes.size() ? classes[chunk] : 0];
+    for (uint64_t chunk = first; chunk < known; ++chunk) ++cell[classes[chunk]];
+    cell[0] += end - known;
     for (size_t cls = 0; cls < all.size(); ++cls) all[cls] += cell[cls];
     map += static_cast<char>('0' + (std::ranges::max_element(cell) - cell.begin()));
   }

@@ -96,7 +96,9 @@ class ChunkClusters:
         chunks, due = len(self._counter), self._fitted_pages + len(self._counter)
         # After a restart the counter has seen little of what the restored map knows.
         starting = 2 * chunks < len(self.labels_) and self._clock_pages < self._half_life_pages
-        if self._clock_pages < due or starting or chunks == 0:
+        # Fewer chunks than classes would give the classes other numbers.
+        few = chunks < max(len(self.centres_), 1)
+        if self._clock_pages < due or starting or few:
             return
         numbers, features = self._counter.view()
         self.fit(features)

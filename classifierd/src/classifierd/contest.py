@@ -189,7 +189,7 @@ class Contest:
         return self.tables_.get(name, self.tables_["life-table"])
 
     def logistic_of(self, name: str) -> _core.ServingLogistic | None:
-        """The logistic model of a candidate as ModelWriter.publish() takes it; None for a table."""
+        """The logistic model of a candidate as ModelWriter.prepare() takes it; None for a table."""
         if name not in self._cuts or self._model is None:
             return None
         cut = list(self._cuts).index(name)

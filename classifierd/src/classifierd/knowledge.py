@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -60,13 +61,20 @@ class Knowledge:
         # The first candidate begins, but a logistic model only where no table competes.
         begins = next((name for name in candidates if name in TABLES), candidates[0])
         classes = config.daemon.chunk_classes
-        self.contest = Contest(capacity, device, config.learner, candidates, begins, classes)
-        # A daemon that comes late sees little of what is live; an eighth is a modest guess.
-        self.learner.live_pages = max(capacity // 8, 4096)
-        self.contest.fill(identity.used_blocks)
+        self._used_blocks = identity.used_blocks
+        self._make = partial(Contest, capacity, device, config.learner, candidates, begins, classes)
+        self.contest = self._cold()
         self.fill(identity.used_blocks)
         self._kmeans = LifetimeKMeans(device.pstreams)
         self.sample_: Records = np.zeros(0, RECORD)  # of what was fed last
+
+    def _cold(self) -> Contest:
+        """Return a contest that has learned nothing."""
+        contest = self._make()
+        # A daemon that comes late sees little of what is live; an eighth is a modest guess.
+        contest.learner.live_pages = max(self._capacity_blocks // 8, 4096)
+        contest.fill(self._used_blocks)
+        return contest
 
     @property
     def learner(self) -> Learner:
@@ -136,7 +144,12 @@ class Knowledge:
 
     def load(self) -> bool:
         """Take up where the last run ended; whether there was anything. Needs the vStreams."""
-        if self._state_dir is None or not state.load(self._state_dir, self._uuid, self.contest):
+        if self._state_dir is None:
+            return False
+        if not state.load(self._state_dir, self._uuid, self.contest):
+            known = self.learner.vstreams.values()
+            self.contest = self._cold()  # the state may have filled a part of the other one
+            self.contest.know(known)
             return False
         self.contest.refresh()
         return True

@@ -171,22 +171,27 @@ class Learner:
         if len(cells) == 0:
             return self.table_
         self._backoff.fit(self.life, self._ids.rows(self.vstreams.values()))
-        numbers = self._with_rows(cells, volume)
+        numbers, stranger = self._with_rows(cells, volume)
         mean, _ = self._backoff.predict(numbers)
         mine = np.isin(cells // _core.SHAPES, numbers)
         self._cut(self._of_cells(mean, numbers, cells[mine]), volume[mine])
-        self._fill(numbers, mean)
+        self._fill(numbers, mean, stranger)
         return self.table_
 
-    def _with_rows(self, cells: npt.NDArray[np.uint32], volume: Floats) -> npt.NDArray[np.uint16]:
-        """Return the vStreams that get a row, ascending: all that fit, the most written first."""
+    def _with_rows(
+        self, cells: npt.NDArray[np.uint32], volume: Floats
+    ) -> tuple[npt.NDArray[np.uint16], int]:
+        """Return the vStreams that get a row, ascending, and a vStream that nobody has met.
+
+        All vStreams that fit get one, the most written first.
+        """
         written = np.bincount(cells // _core.SHAPES, weights=volume, minlength=_core.VSTREAMS)
         met = np.zeros(_core.VSTREAMS, np.bool_)
         met[list(self.vstreams)] = True
         met[cells // _core.SHAPES] = True
-        numbers = np.flatnonzero(met)
+        numbers, strangers = np.flatnonzero(met), np.flatnonzero(~met)
         most = np.argsort(-written[numbers], kind="stable")[: _core.TABLE_ROWS - 1]
-        return np.sort(numbers[most]).astype(np.uint16)
+        return np.sort(numbers[most]).astype(np.uint16), int(np.append(0, strangers)[-1])
 
     @staticmethod
     def _of_cells(
@@ -236,22 +241,26 @@ class Learner:
         error = _ERRORS / np.sqrt(np.maximum(events, 1.0))
         return np.clip(error, self.settings.margin_log2, self.settings.margin_most_log2)
 
-    def _fill(self, numbers: npt.NDArray[np.uint16], mean: Floats) -> None:
+    def _fill(self, numbers: npt.NDArray[np.uint16], mean: Floats, stranger: int) -> None:
         assert self.edges_ is not None
         margin = self._margins(numbers)
         previous = self._previous(numbers, mean)
         fresh = assign(mean, self.edges_, previous, margin)
         self.row_of_ = np.zeros(_core.VSTREAMS, np.uint16)
         self.row_of_[numbers] = np.arange(1, len(numbers) + 1)
-        stranger = int(self.row_of_.argmin())
         fallback, _ = self._backoff.predict(np.array([stranger], np.uint16))
         self.table_ = np.concatenate([assign(fallback, self.edges_), fresh])
         self.lifetimes_ = np.concatenate([_steps(fallback), _steps(mean)])
         self._speaking = True
 
+    def _written_lately(self) -> tuple[npt.NDArray[np.uint32], Floats]:
+        """Return the cells that were written lately, and their volume in pages."""
+        cells, volume, _, _ = self.life.cells()
+        return cells[volume > 0], volume[volume > 0]
+
     def vstream_lifetimes(self) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
         """(number, mean log2 life in pages, pages written lately) of each vStream with volume."""
-        cells, volume, _, _ = self.life.cells()
+        cells, volume = self._written_lately()
         numbers, inverse = np.unique(cells // _core.SHAPES, return_inverse=True)
         if len(numbers) == 0:
             return numbers.astype(np.int64), np.zeros(0), np.zeros(0)
@@ -268,7 +277,7 @@ class Learner:
 
     def report(self) -> list[ClassReport]:
         """The content of each class in use, shortest lifetime first."""
-        cells, volume, _, _ = self.life.cells()
+        cells, volume = self._written_lately()
         total = float(volume.sum())
         if total <= 0 or self.edges_ is None:
             return []

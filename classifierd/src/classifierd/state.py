@@ -140,6 +140,10 @@ def _restore(path: Path, uuid: bytes, contest: Contest) -> int:
     first = np.zeros(len(fresh), np.bool_)
     first[np.unique(fresh, return_index=True)[1]] = True
     keep = first & (moved >= 0)
+    # Cells of chunk classes mean nothing without the map that they were counted by.
+    mapped = "chunks" in arrays and len(arrays["centres"]) <= contest.chunks.k
+    if not mapped:
+        keep &= fresh % _core.SHAPES < _core.SHAPES // _core.CHUNK_CLASSES
     volume, deaths, entered = (
         arrays[name][keep].astype(np.float64) for name in ("volume", "deaths", "entered")
     )
@@ -151,7 +155,7 @@ def _restore(path: Path, uuid: bytes, contest: Contest) -> int:
     learner.edges_ = edges if sound and (np.sort(edges) == edges).all() else None
     if learner.edges_ is not None:
         learner.stay(fresh[keep], arrays["classes"][keep].astype(np.uint8), int(meta["live_pages"]))
-    if "chunks" in arrays:
+    if mapped:
         contest.chunks.restore(arrays["chunks"], arrays["centres"])
         learner.chunks_ = contest.chunks.map_
     contest.restore_logistic(meta.get("logistic", {}), arrays)
@@ -160,7 +164,10 @@ def _restore(path: Path, uuid: bytes, contest: Contest) -> int:
 
 
 def load(directory: Path, uuid: bytes, contest: Contest) -> bool:
-    """Take up where the last run ended, if its state is sound; else say why not and start cold."""
+    """Take up where the last run ended, if its state is sound; else say why not and start cold.
+
+    After a state that is not sound, `contest` has a part of it: make another one.
+    """
     path = path_of(directory, uuid)
     if not path.exists():
         log.info("no state of this filesystem in %s: starting cold", directory)
@@ -175,6 +182,8 @@ def load(directory: Path, uuid: bytes, contest: Contest) -> bool:
         TypeError,
         EOFError,
         NotImplementedError,
+        AttributeError,
+        OverflowError,
         zipfile.BadZipFile,
     ) as error:
         log.warning("state %s not used (%s): starting cold", path, error)

@@ -179,7 +179,7 @@ class Memory:
             return None
         uuid = bytes.fromhex(str(status.get("uuid", "")).replace("-", ""))
         device = Device(_SHAPES, max(number_of(status, "pstreams"), 1))
-        # With a logistic model, too, the life table says where a plain new write goes.
+        # If a logistic model serves, the life table is what can be explained.
         contest = Contest(1, device, candidates=TABLES, serving="life-table")
         contest.know(parse_streams(rows))
         if not state.load(state_dir, uuid, contest):
