@@ -1,4 +1,4 @@
-# What the two native Python modules share: classifierd._core and streamfs_lab._lab. pip drives each
+# The two native Python modules share this: classifierd._core and streamfs_lab._lab. pip drives each
 # build through scikit-build-core (pyproject.toml), apart from the project's own build.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

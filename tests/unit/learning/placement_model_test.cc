@@ -22,25 +22,25 @@
 namespace streamfs::learning {
 namespace {
 
-constexpr uint64_t kLive = 16384;
-constexpr uint32_t kClasses = 8;
+constexpr uint64_t kModelLive = 16384;
+constexpr uint32_t kModelClasses = 8;
 
 // A buffer that says what `model` and `classes` know; class c has pStream c.
 std::unique_ptr<wire::ModelBuffer> published(const PathModel& model, const Classes& classes) {
   auto out = std::make_unique<wire::ModelBuffer>();
   out->generation = 1;
-  out->pstream_count = kClasses;
+  out->pstream_count = kModelClasses;
   out->serves = wire::ModelServes::kLogistic;
   out->classes = classes.count();
   out->live_pages = model.landmarks().live_pages();
   std::ranges::copy(classes.edges(), out->edges);
-  for (uint32_t cls = 0; cls < kClasses; ++cls) out->pstreams[cls] = static_cast<uint8_t>(cls);
+  for (uint32_t cls = 0; cls < kModelClasses; ++cls) out->pstreams[cls] = static_cast<uint8_t>(cls);
   out->table_rows = 4;
   for (uint16_t v = 0; v < 4; ++v) {
     out->row_of[v] = v;
     std::fill_n(out->expected + v * wire::kShapes, wire::kShapes, static_cast<uint8_t>(9 * v));
   }
-  for (uint64_t chunk = 0; chunk < 4 * kLive / wire::kChunkPages; ++chunk) {
+  for (uint64_t chunk = 0; chunk < 4 * kModelLive / wire::kChunkPages; ++chunk) {
     out->chunks[chunk] = static_cast<uint8_t>(chunk % wire::kChunkClasses);
     out->expected[chunk % (4 * wire::kShapes)] = static_cast<uint8_t>(chunk % 40);
   }
@@ -55,7 +55,7 @@ Request random_request(std::mt19937& random, const wire::ModelBuffer* expected) 
   const auto vstream = static_cast<uint16_t>(random() % 4);
   const auto pages = static_cast<uint32_t>(1 + random() % 40);
   const auto age = static_cast<uint8_t>(random() % wire::kAgeClasses);
-  Request out{.page = vstream * kLive + random() % (kLive / (vstream + 1)),
+  Request out{.page = vstream * kModelLive + random() % (kModelLive / (vstream + 1)),
               .pages = pages,
               .whole_pages = pages,
               .vstream = vstream,
@@ -70,10 +70,10 @@ Request random_request(std::mt19937& random, const wire::ModelBuffer* expected) 
 // PlacementModel.
 TEST(PlacementModel, PlacesAsTheModelThatWasPublished) {
   std::mt19937 random(7);
-  PathModel trained(8 * kLive, kLive);
-  Classes cut(kClasses, trained.landmarks());
+  PathModel trained(8 * kModelLive, kModelLive);
+  Classes cut(kModelClasses, trained.landmarks());
   const auto expected = published(trained, cut);
-  while (trained.clock() < 20 * kLive)
+  while (trained.clock() < 20 * kModelLive)
     trained.write(random_request(random, expected.get()),
                   [&](float lifetime, bool) { cut.count(lifetime); });
   trained.snapshot();
@@ -83,7 +83,7 @@ TEST(PlacementModel, PlacesAsTheModelThatWasPublished) {
   PlacementModel model;
   const auto buffer = published(trained, cut);
   const std::vector<float> edges = cut.edges();
-  ASSERT_TRUE(model.deserialize(*buffer, kClasses).ok());
+  ASSERT_TRUE(model.deserialize(*buffer, kModelClasses).ok());
   std::set<uint32_t> seen;
   PlacementModel::Cursor cursor;
   uint32_t last = 0;
@@ -103,12 +103,12 @@ TEST(PlacementModel, PlacesAsTheModelThatWasPublished) {
 }
 
 TEST(PlacementModel, APageFollowsOnlyItsNeighbourInTheSameRequest) {
-  PathModel untrained(8 * kLive, kLive);
-  Classes cut(kClasses, untrained.landmarks());
+  PathModel untrained(8 * kModelLive, kModelLive);
+  Classes cut(kModelClasses, untrained.landmarks());
   const auto buffer = published(untrained, cut);
   // Without weights all pages have one lifetime. A cursor may name another class.
   PlacementModel model;
-  ASSERT_TRUE(model.deserialize(*buffer, kClasses).ok());
+  ASSERT_TRUE(model.deserialize(*buffer, kModelClasses).ok());
   PlacementModel::Cursor first;
   const Request request{.page = 10, .pages = 2, .whole_pages = 4, .offset = 1};
   const uint32_t own = model.place(request, 0, first).value;
