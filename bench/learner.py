@@ -224,18 +224,24 @@ def day_of(live: int, pages: int) -> Day:
         return own.submit(_day_of, live, pages).result()
 
 
+def _classes(known: Knowledge) -> npt.NDArray[np.uint8]:
+    """Return the class of each (vStream, shape), one after the other."""
+    classes: npt.NDArray[np.uint8] = known.learner.table_[known.learner.row_of_].reshape(-1)
+    return classes
+
+
 def _day_of(live: int, pages: int) -> Day:
     raw, vstreams = WORKLOADS["log-tail-mix"](pages, 1, live)
     records = telemetry(raw)
     del raw
     known = knowledge(2 * live, live)
     known.know(vstreams)
-    moved, memory, before = [], [], known.learner.table_.reshape(-1).copy()
+    moved, memory, before = [], [], _classes(known)
     for hour in epochs(records, pages_of(records) // HOURS):
         for at in range(0, len(hour), POLL_RECORDS):
             feed(known, hour[at : at + POLL_RECORDS])
         cells, volume, *_ = known.learner.life.cells()
-        table = known.learner.table_.reshape(-1)
+        table = _classes(known)
         changed = table[cells] != before[cells]
         moved.append(float(volume[changed].sum() / volume.sum()))
         memory.append(_resident_mib())
