@@ -87,15 +87,16 @@ Result<void> PlacementModel::deserialize(const ModelBuffer& published, uint32_t 
 PStreamId PlacementModel::place(const Request& request, uint32_t index, Cursor& cursor) const {
   Request known = request;
   known.chunks = {buffer_->chunks};
-  if (is_logistic()) return by_lifetime(known, index, cursor);
+  if (is_logistic()) {
+    known.expected = table_of(buffer_->expected).row(request.vstream);
+    return by_lifetime(known, index, cursor);
+  }
   return in_table(VStreamId{request.vstream}, known.shape(index));
 }
 
 PStreamId PlacementModel::by_lifetime(const Request& request, uint32_t index,
                                       Cursor& cursor) const {
-  Request known = request;
-  known.expected = table_of(buffer_->expected).row(request.vstream);
-  const PathView view = path_view(known, index);
+  const PathView view = path_view(request, index);
   if (!cursor.placed || !view.like(cursor.view)) {
     // std::array has the layout of the array that it wraps.
     const auto* const rows = reinterpret_cast<const WeightRow*>(buffer_->weights);

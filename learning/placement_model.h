@@ -58,6 +58,7 @@ class PlacementModel {
 
  private:
   Table table_of(std::span<const uint8_t> rows) const { return {buffer_->row_of, rows}; }
+  // `request` has its `expected` and `chunks`.
   PStreamId by_lifetime(const Request& request, uint32_t index, Cursor& cursor) const;
 
   std::unique_ptr<wire::ModelBuffer> buffer_ = std::make_unique<wire::ModelBuffer>();
