@@ -18,7 +18,7 @@ LONG_PAGES = 32  # a sequential request: 128 KiB
 BATCH = 1 << 14  # random numbers drawn at once
 
 Floats = npt.NDArray[np.float64]
-# Writes so many pages, at least. The label of each file is its folder.
+# A job for files of so many pages in all, and a seed; yields the pages of each request written.
 Job = Callable[["Folder", int, int], Iterator[int]]
 
 
@@ -139,7 +139,7 @@ def _at_random(
 
 
 def _write(file: int, page: int, pages: int) -> int:
-    """Write pages of no meaning and return their number."""
+    """Write pages of zeroes and return their number."""
     os.pwrite(file, memoryview(_BUFFER)[: pages * PAGE_BYTES], page * PAGE_BYTES)
     return pages
 

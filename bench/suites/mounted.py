@@ -125,17 +125,13 @@ def run(work: Work, way: Way, size: Size) -> Ran:
         up.close()
         bound = None
         if trace is not None:
-            bound = oracle(trace, counted.physical_bytes, size.block_pages, share)
+            physical = counted.physical_bytes
+            bound = replay_waf(trace, "oracle", physical, size.block_pages, share)
         return Ran(counted.waf, counted.effective_spare, model, bound)
 
 
-def oracle(trace: Path, physical_bytes: int, block_pages: int, warmup_share: float) -> float:
-    """Return the WAF of the trace with true lifetimes."""
-    return replay_waf(trace, "oracle", physical_bytes, block_pages, warmup_share)
-
-
 def free_bytes(mount: Path) -> int:
-    """Return what the filesystem has room for."""
+    """Return the free bytes of a mounted filesystem."""
     room = os.statvfs(mount)
     return room.f_bavail * room.f_frsize
 

@@ -263,7 +263,7 @@ void bind_seams(py::module_& m) {
         const auto uuid = reader.uuid();
         return py::bytes(reinterpret_cast<const char*>(uuid.data()), uuid.size());
       });
-  // The predictor, which of its cuts, the pStream of each class, and expected lifetimes.
+  // The predictor, which of its cuts, and the pStream of each class.
   using Logistic = std::tuple<const Predictor*, size_t, Array<uint8_t>>;
   py::class_<ModelWriter>(m, "ModelWriter")
       .def(py::init<int>(), py::arg("fd"))

@@ -53,7 +53,7 @@ class TelemetryReader:
     @property
     def uuid(self) -> bytes: ...
 
-# The predictor, which of its cuts, the pStream of each class, and expected lifetimes.
+# The predictor, which of its cuts, and the pStream of each class.
 ServingLogistic: TypeAlias = tuple[Predictor, int, _Bytes]
 
 class ModelWriter:
