@@ -1,7 +1,6 @@
 #include "learning/placement_model.h"
 
 #include <algorithm>
-#include <bit>
 #include <bitset>
 #include <cerrno>
 #include <cmath>
@@ -19,6 +18,7 @@
 #include "base/wire/model_table.h"
 #include "learning/classes.h"
 #include "learning/landmarks.h"
+#include "learning/logistic.h"
 #include "learning/path_model.h"
 #include "learning/path_weights.h"
 #include "learning/request.h"

@@ -80,7 +80,10 @@ std::optional<std::string> Model::adopt() {
     taken = take(idle, published);
     return taken.ok();
   });
-  return taken.ok() ? adopted(*model_.read()) : refuse(published, taken.error().context);
+  if (taken.ok()) return adopted(*model_.read());
+  // The daemon overwrites a buffer once the other one is active, also while it is being copied.
+  if (header().active.load(std::memory_order_acquire) != published) return std::nullopt;
+  return refuse(published, taken.error().context);
 }
 
 ModelStatus Model::status() const {

@@ -28,9 +28,10 @@ class Model {
                                              const std::array<uint8_t, 16>& uuid);
   // Returns the model in use, which does not change while the reader lives; false: none is adopted.
   ReadMostly<learning::PlacementModel>::Reader read() const { return model_.read(); }
-  // Adopts or refuses a newly published model. Returns a sentence for the log in either case;
-  // nothing if none was published since the last call. Waits for readers of the model before the
-  // current one.
+  // Adopts or refuses a newly published model. Returns a sentence for the log in either case.
+  // Returns nothing if none was published since the last call, or if the model failed its checks
+  // and the daemon has published another one meanwhile: the next call looks at that one. Waits for
+  // readers of the model before the current one.
   std::optional<std::string> adopt();
 
   // Returns and forgets the pStreams that an adopted model named since the last call and that the

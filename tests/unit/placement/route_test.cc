@@ -11,7 +11,9 @@
 #include <memory>
 #include <random>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -306,6 +308,17 @@ TEST_F(Route, TheModelIsNamedThatIsInUseAndNotTheRefusedOne) {
   status = placement_->model_status();
   EXPECT_EQ(status.kind, std::string(wire::kModelKindBytes, 'k')) << "no NUL ends it";
   EXPECT_EQ(status.generation, 3U);
+}
+
+// The daemon may overwrite a buffer while the filesystem copies it.
+TEST_F(Route, AModelThatIsOverwrittenWhileItIsCopiedIsNotRefused) {
+  const std::jthread daemon([&](const std::stop_token& stop) {
+    for (uint64_t generation = 1; !stop.stop_requested(); ++generation) {
+      publish(generation, [&](uint32_t) { return generation % 4; });
+    }
+  });
+  while (header().active.load() < 50) placement_->tick();
+  EXPECT_EQ(placement_->model_status().refused, 0U) << placement_->model_status().refusal;
 }
 
 TEST_F(Route, RandomSharedMemoryNeverGivesAPStreamThatIsNotThere) {
