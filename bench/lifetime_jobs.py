@@ -4,10 +4,12 @@ A job makes its files when it starts and then writes without end, one request at
 O_DIRECT, so that each request reaches the filesystem as it is.
 """
 
+import itertools
 import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -73,28 +75,36 @@ def sequential(lifetimes: Sequence[int]) -> Job:
 
 
 def whole_files(folder: Folder, pages: int, seed: int) -> Iterator[int]:
-    """Rewrite files of three sizes and paces as a whole: delete one and write another."""
+    """Let three writers replace whole files, each of its size and pace, side by side.
+
+    They take turns request by request, so that their data shares erase blocks without streams.
+    """
+    kinds = ((64, 0.4, 8), (1024, 0.4, 4), (4096, 0.2, 2))  # pages a file, share, part of `pages`
     rng = np.random.default_rng(seed)
-    kinds = [(64, 0.4, 8), (1024, 0.4, 4), (4096, 0.2, 2)]  # pages a file, share, part of `pages`
-    live: list[list[str]] = [[], [], []]
-    made = 0
-    weight = np.array([share / size for size, share, _ in kinds])
-
-    def make(kind: int) -> Iterator[int]:
-        nonlocal made
-        name, made = f"data-{made}", made + 1
-        file = folder.open(name, f"life-{kind}")
-        live[kind].append(name)
-        for at in range(0, kinds[kind][0], LONG_PAGES):
-            yield _write(file, at, LONG_PAGES)
-
-    for kind, (size, _, part) in enumerate(kinds):
-        for _ in range(max(2, pages // part // size)):
-            yield from make(kind)
+    counts = [max(2, pages // part // size) for size, _, part in kinds]
+    writers = [
+        _replace_files(folder, f"life-{kind}", size, counts[kind], np.random.default_rng(seed))
+        for kind, (size, _, _) in enumerate(kinds)
+    ]
+    for writer, count, (size, _, _) in zip(writers, counts, kinds, strict=True):
+        yield from islice(writer, count * size // LONG_PAGES)
     while True:
-        for kind in rng.choice(3, BATCH, p=weight / weight.sum()).tolist():
-            folder.remove(live[kind].pop(int(rng.integers(len(live[kind])))), f"life-{kind}")
-            yield from make(kind)
+        for kind in rng.choice(len(kinds), BATCH, p=[share for _, share, _ in kinds]).tolist():
+            yield next(writers[kind])
+
+
+def _replace_files(
+    folder: Folder, label: str, size: int, count: int, rng: np.random.Generator
+) -> Iterator[int]:
+    """Write so many files of a size, then delete a random one before each new one."""
+    live: list[str] = []
+    for number in itertools.count():
+        if len(live) == count:
+            folder.remove(live.pop(int(rng.integers(count))), label)
+        live.append(f"{label}-{number}")
+        file = folder.open(live[-1], label)
+        for at in range(0, size, LONG_PAGES):
+            yield _write(file, at, LONG_PAGES)
 
 
 def zipf(folder: Folder, pages: int, seed: int) -> Iterator[int]:
