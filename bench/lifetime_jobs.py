@@ -5,6 +5,7 @@ O_DIRECT, so that each request reaches the filesystem as it is.
 """
 
 import itertools
+import math
 import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ PAGE_BYTES = 4096
 LONG_PAGES = 32  # a sequential request: 128 KiB
 BATCH = 1 << 14  # random numbers drawn at once
 
-Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 # A job for files of so many pages in all, and a seed; yields the pages of each request written.
 Job = Callable[["Folder", int, int], Iterator[int]]
 
@@ -108,44 +109,65 @@ def _replace_files(
 
 
 def zipf(folder: Folder, pages: int, seed: int) -> Iterator[int]:
-    """Overwrite pages of one file at random, the page of rank k in proportion to 1 ÷ k^.99."""
-    ranks = np.cumsum(np.arange(1, pages + 1) ** -0.99)
-    stride = int(pages * 0.618) | 1
-    while np.gcd(stride, pages) != 1:
-        stride += 2
+    """Overwrite pages at random, the page of rank k in proportion to 1 ÷ k^.99.
 
-    def draw(rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        rank = np.searchsorted(ranks, rng.random(BATCH) * ranks[-1])
-        at: npt.NDArray[np.int64] = rank.astype(np.int64) * stride % pages
+    The labels tell apart four parts that take equal shares of the writes.
+    """
+    ranks = np.cumsum(np.arange(1, pages + 1) ** -0.99)
+
+    def draw(rng: np.random.Generator) -> Ints:
+        at: Ints = np.searchsorted(ranks, rng.random(BATCH) * ranks[-1]).astype(np.int64)
         return at
 
-    yield from _at_random(folder, pages, seed, draw)
+    parts = np.searchsorted(ranks, ranks[-1] * np.array([0.25, 0.5, 0.75])) + 1
+    yield from _at_random(folder, [0, *parts.tolist(), pages], seed, draw, _coprime)
 
 
 def hot_and_cold(folder: Folder, pages: int, seed: int) -> Iterator[int]:
-    """Overwrite pages of one file at random, nine writes in ten to one tenth of it."""
+    """Overwrite pages at random, nine writes in ten to one tenth of them, which a label names."""
+    hot = pages // 10
 
-    def draw(rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        hot = rng.random(BATCH) < 0.9
-        return np.where(
-            hot, rng.integers(0, pages // 10, BATCH), rng.integers(pages // 10, pages, BATCH)
-        )
+    def draw(rng: np.random.Generator) -> Ints:
+        is_hot = rng.random(BATCH) < 0.9
+        return np.where(is_hot, rng.integers(0, hot, BATCH), rng.integers(hot, pages, BATCH))
 
-    yield from _at_random(folder, pages, seed, draw)
+    yield from _at_random(folder, [0, hot, pages], seed, draw, lambda _: 1)
 
 
 def _at_random(
     folder: Folder,
-    pages: int,
+    parts: list[int],
     seed: int,
-    draw: Callable[[np.random.Generator], npt.NDArray[np.int64]],
+    draw: Callable[[np.random.Generator], Ints],
+    stride_in: Callable[[int], int],
 ) -> Iterator[int]:
-    rng, file = np.random.default_rng(seed), folder.open("data-0", "life-0")
-    for at in range(0, pages - pages % LONG_PAGES, LONG_PAGES):
-        yield _write(file, at, LONG_PAGES)
+    """Fill one file, or with labels one for each part, and then write a page for each rank drawn.
+
+    Part i holds the ranks from parts[i] to parts[i + 1]. Ranks that follow each other are
+    stride_in(pages of the file) apart.
+    """
+    starts = np.array(parts if folder.labelled else [0, parts[-1]])
+    sizes = np.diff(starts)
+    rng = np.random.default_rng(seed)
+    files = [folder.open(f"data-{i}", f"life-{i}") for i in range(len(sizes))]
+    for file, size in zip(files, sizes.tolist(), strict=True):
+        for at in range(0, size, LONG_PAGES):
+            yield _write(file, at, min(LONG_PAGES, size - at))
+    strides = np.array([stride_in(size) for size in sizes.tolist()])
     while True:
-        for page in draw(rng).tolist():
-            yield _write(file, page, 1)
+        rank = draw(rng)
+        part = np.searchsorted(starts, rank, side="right") - 1
+        page = (rank - starts[part]) * strides[part] % sizes[part]
+        for i, at in zip(part.tolist(), page.tolist(), strict=True):
+            yield _write(files[i], at, 1)
+
+
+def _coprime(size: int) -> int:
+    """Return a number near the golden section of `size` that has no divisor in common with it."""
+    stride = max(1, int(size * 0.618))
+    while math.gcd(stride, size) != 1:
+        stride += 1
+    return stride
 
 
 def _write(file: int, page: int, pages: int) -> int:

@@ -1,7 +1,8 @@
 """Write amplification of jobs on a mount: streams off, learned, labelled; and the oracle's bound.
 
 The emulated SSD has 7 % spare. WAF is counted after a warm-up. The bound is the trace of the run
-without streams, replayed with true lifetimes.
+without streams, replayed with true lifetimes. Labelled runs of a job that has one file without
+labels keep each part of it in a file of its own.
 """
 
 import os
@@ -29,20 +30,21 @@ GUARD = 0.004  # of the device: live data that the metadata log takes beside wha
 
 @dataclass(frozen=True)
 class Work:
-    """A job and its targets: the share of the gap that is closed without labels."""
+    """A job and its targets without labels: shares of the gap, and of what labels save."""
 
     name: str
     job: Job
-    labels: int  # files' lifetimes that can be labelled; 0: one file
+    labels: int  # lifetimes that can be labelled
     closed: float | None = None
+    of_labels: float | None = None
 
 
 WORKS = (
     Work("four files, lifetimes 1:10:33:55", jobs.sequential((1, 10, 33, 55)), 4, 0.85),
     Work("three files, lifetimes 2:101:709", jobs.sequential((2, 101, 709)), 3, 0.85),
-    Work("whole files", jobs.whole_files, 3),
-    Work("Zipf, one file", jobs.zipf, 0),
-    Work("hot and cold, one file", jobs.hot_and_cold, 0),
+    Work("whole files", jobs.whole_files, 3, of_labels=0.7),
+    Work("Zipf, one file", jobs.zipf, 4, of_labels=0.7),
+    Work("hot and cold, one file", jobs.hot_and_cold, 2, of_labels=0.7),
 )
 WAYS = {
     "off": Way(),
@@ -84,19 +86,26 @@ def measure(quick: bool) -> list[Row]:
 
 def rows(work: Work, size: Size) -> Iterator[Row]:
     """Yield a job's figures."""
-    off = run(work, WAYS["off"], size)
-    if off.bound is None:
+    ran = {name: run(work, way, size) for name, way in WAYS.items()}
+    off, bound = ran["off"].waf, ran["off"].bound
+    if bound is None:
         raise AssertionError
-    yield row(f"{work.name}: off", off.waf, f"WAF, spare {off.spare:.3f}")
-    yield row(f"{work.name}: bound", off.bound, "WAF")
-    for name, way in WAYS.items():
-        if name == "off" or (name.startswith("labels") and work.labels == 0):
-            continue
-        ran = run(work, way, size)
-        closed = share_closed(off.waf, ran.waf, off.bound) or 0.0
-        target = Target(work.closed, at_least=True) if work.closed and name == "learned" else None
-        yield row(f"{work.name}: {name}", ran.waf, f"WAF, spare {ran.spare:.3f}, {ran.kind}")
+    yield row(f"{work.name}: bound", bound, "WAF")
+    for name, each in ran.items():
+        unit = ", ".join(filter(None, ["WAF", f"spare {each.spare:.3f}", each.kind]))
+        yield row(f"{work.name}: {name}", each.waf, unit)
+    for name in ("learned", "labels", "labels and learned"):
+        target = at_least(work.closed) if name == "learned" else None
+        closed = share_closed(off, ran[name].waf, bound) or 0.0
         yield row(f"{work.name}: gap closed, {name}", closed, "of off to bound", target)
+    saved = share_closed(off, ran["learned"].waf, ran["labels"].waf) or 0.0
+    unit = "of what labels save"
+    yield row(f"{work.name}: saved, learned", saved, unit, at_least(work.of_labels))
+
+
+def at_least(value: float | None) -> Target | None:
+    """Return the target, if there is one."""
+    return None if value is None else Target(value, at_least=True)
 
 
 def run(work: Work, way: Way, size: Size) -> Ran:
