@@ -22,7 +22,8 @@ PathView path_view(const Request& request, uint32_t index) {
           .length = half_log2(request.whole_pages),
           .offset = half_log2(request.offset + index),
           .tail = half_log2(request.tail_of(index)),
-          .age = request.age};
+          .age = request.age,
+          .file_place = request.file_place};
 }
 
 PathModel::PathModel(uint64_t device_pages, uint64_t live_pages, size_t history_bytes)

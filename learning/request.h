@@ -21,7 +21,8 @@ struct Request {
   uint32_t whole_pages = 0;  // of the whole request
   uint32_t offset = 0;       // of this part in the request, pages
   uint16_t vstream = 0;
-  uint8_t age = 0;  // age class of the overwritten data (base/wire/model_table.h)
+  uint8_t age = 0;         // age class of the overwritten data (base/wire/model_table.h)
+  uint8_t file_place = 0;  // of the request (file_place(), steps.h); 0: unknown
   // The life table's row for the vStream: by shape (base/wire/model_table.h), half_log2 of the
   // expected lifetime plus one, or 0 if unknown. Empty: no row.
   std::span<const uint8_t> expected = {};

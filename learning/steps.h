@@ -17,4 +17,10 @@ constexpr uint8_t half_log2(uint64_t value) {
   return static_cast<uint8_t>(2 * whole + (half ? 1 : 0));
 }
 
+// Returns the class, 1 to 128, of a request's place in its file. `pages`: the number of the file's
+// pages before the request's first one.
+constexpr uint8_t file_place(uint64_t pages) {
+  return static_cast<uint8_t>(1 + half_log2(pages));
+}
+
 }  // namespace streamfs::learning

@@ -103,6 +103,10 @@ Tokens<kPathTokens> tokens_of(const PathView& w) {
   to.put({w.expected});
   to.put({w.expected, w.length, w.tail});
   to.put({w.expected, w.age, w.tail});
+  to.put({w.file_place});
+  to.put({w.file_place, w.length, w.tail});
+  to.put({w.file_place, w.age});
+  to.put({w.file_place, w.vstream});
   to.put({});  // bias
   return out;
 }

@@ -13,7 +13,7 @@ namespace streamfs::learning {
 
 inline constexpr uint32_t kTokenValues = 1U << 16;
 inline constexpr uint32_t kRows = 2 * kTokenValues;  // of weights
-inline constexpr uint32_t kHistoryTokens = 40, kPathTokens = 20;
+inline constexpr uint32_t kHistoryTokens = 40, kPathTokens = 24;
 
 // The first half of the tokens shares one half of the rows, the second half the other. A token
 // thus fits two bytes, because many writes keep their tokens until they reach the last landmark.

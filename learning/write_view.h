@@ -12,13 +12,14 @@ struct PathView {
   uint16_t vstream = 0;
   uint8_t expected = 0;                      // as in WriteView
   uint8_t length = 0, offset = 0, tail = 0;  // as in WriteView
-  uint8_t age = 0;  // age class of the overwritten data (base/wire/model_table.h)
+  uint8_t age = 0;         // age class of the overwritten data (base/wire/model_table.h)
+  uint8_t file_place = 0;  // of the request (file_place(), steps.h); 0: unknown
 
   // Returns whether both have the same tokens.
   bool like(const PathView& other) const {
     return page >> kPageShift == other.page >> kPageShift && vstream == other.vstream &&
            expected == other.expected && length == other.length && offset == other.offset &&
-           tail == other.tail && age == other.age;
+           tail == other.tail && age == other.age && file_place == other.file_place;
   }
   static constexpr uint32_t kPageShift = 8;  // the finest place that tokens tell apart: 1 MiB
 };

@@ -34,7 +34,8 @@ struct TraceRecord {
   uint16_t vstream = 0;
   uint16_t pstream = 0;
   TraceOp op = TraceOp::kRead;
-  uint8_t reserved[3] = {};
+  uint8_t file_place = 0;  // of the request in its file (learning/steps.h); 0: unknown
+  uint8_t reserved[2] = {};
 };
 static_assert(sizeof(TraceRecord) == 40);
 
@@ -62,8 +63,7 @@ class TraceWriter {
 
   // Compresses and writes in the caller's thread, to the page cache. Does nothing after close() or
   // a failed write.
-  void append(uint64_t ts_us, TraceOp op, uint64_t offset, uint64_t length, uint16_t vstream,
-              uint32_t context, uint32_t request, uint16_t pstream);
+  void append(const TraceRecord& record);
   // Writes the buffered records, without a sync. May be called again. Errors: EIO if any write
   // since open() failed.
   Result<void> close();

@@ -24,9 +24,20 @@ namespace {
 constexpr std::string_view kVersionLine = "# trace version ";
 constexpr uint64_t kMaxOffset = uint64_t{1} << 62;
 constexpr uint64_t kMaxWriteBytes = uint64_t{1} << 32;
-enum Column : uint8_t { kTs, kOp, kOffset, kLength, kVStream, kContext, kRequest, kPStream };
-constexpr std::array<std::string_view, 8> kColumns = {
-    "ts_us", "op", "offset_bytes", "length_bytes", "vstream", "context", "request", "pstream"};
+enum Column : uint8_t {
+  kTs,
+  kOp,
+  kOffset,
+  kLength,
+  kVStream,
+  kContext,
+  kRequest,
+  kPStream,
+  kFilePlace
+};
+constexpr std::array<std::string_view, 9> kColumns = {"ts_us",        "op",      "offset_bytes",
+                                                      "length_bytes", "vstream", "context",
+                                                      "request",      "pstream", "file_place"};
 
 Error other_version(const std::string& path, const std::string& version) {
   return {EINVAL, fmt::format("{}: trace version {}, this program knows version {}", path, version,
@@ -153,8 +164,11 @@ Result<void> TraceReader::set_column(int column, std::string_view value,
     case kRequest:
       good = value.empty() || parse_number(value, record.request);
       break;
-    default:
+    case kPStream:
       good = value.empty() || parse_number(value, record.pstream);
+      break;
+    default:
+      good = value.empty() || parse_number(value, record.file_place);
       break;
   }
   if (good) return {};

@@ -22,7 +22,7 @@ namespace {
 
 constexpr unsigned kZipBuffer = 256 * 1024;
 constexpr std::string_view kHeaderLine =
-    "ts_us,op,offset_bytes,length_bytes,vstream,context,request,pstream\n";
+    "ts_us,op,offset_bytes,length_bytes,vstream,context,request,pstream,file_place\n";
 
 // How zlib opens a file of this name: quickly compressed, or as it is.
 std::string mode_of(const std::string& path) {
@@ -73,18 +73,14 @@ void TraceWriter::put(const void* data, size_t size) {
   failed_ = gzwrite(file_.get(), data, static_cast<unsigned>(size)) != static_cast<int>(size);
 }
 
-void TraceWriter::append(uint64_t ts_us, TraceOp op, uint64_t offset, uint64_t length,
-                         uint16_t vstream, uint32_t context, uint32_t request, uint16_t pstream) {
+void TraceWriter::append(const TraceRecord& record) {
   const MutexLock lock(mutex_);
-  if (!text_) {
-    const TraceRecord record{ts_us, offset, length, context, request, vstream, pstream, op, {}};
-    put(&record, sizeof(record));
-    return;
-  }
+  if (!text_) return put(&record, sizeof(record));
   char line[160];
   const auto end =
-      fmt::format_to_n(line, sizeof(line), "{},{},{},{},{},{},{},{}\n", ts_us,
-                       static_cast<char>(op), offset, length, vstream, context, request, pstream);
+      fmt::format_to_n(line, sizeof(line), "{},{},{},{},{},{},{},{},{}\n", record.ts_us,
+                       static_cast<char>(record.op), record.offset, record.length, record.vstream,
+                       record.context, record.request, record.pstream, record.file_place);
   put(line, end.size);
 }
 

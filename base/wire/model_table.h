@@ -21,7 +21,7 @@
 
 namespace streamfs::wire {
 
-inline constexpr uint32_t kModelVersion = 3;
+inline constexpr uint32_t kModelVersion = 4;
 
 // End class: a page's distance from the end of its request (0, 1, or 2 and more); requests of one
 // and of two pages have classes of their own. Age class: 0 if the page overwrites nothing; 1 to 4

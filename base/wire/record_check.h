@@ -15,7 +15,7 @@ inline constexpr uint32_t kPStreamsMax = 256;
 
 inline bool believable(const TelemetryRecord& record, uint64_t capacity_blocks) {
   if (record.kind > TelemetryKind::kTrim) return false;
-  if (record.reserved != 0 || record.age > kAgeOld) return false;
+  if (record.age > kAgeOld) return false;
   if ((record.kind == TelemetryKind::kOverwrite) != (record.age != kAgeNew)) {
     return false;
   }

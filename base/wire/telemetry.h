@@ -15,7 +15,7 @@
 
 namespace streamfs::wire {
 
-inline constexpr uint32_t kTelemetryVersion = 3;
+inline constexpr uint32_t kTelemetryVersion = 4;
 
 enum class TelemetryKind : uint8_t { kNew = 0, kOverwrite = 1, kTrim = 2 };
 
@@ -33,7 +33,8 @@ struct TelemetryRecord {
   TelemetryKind kind;
   uint8_t age;         // age class (model_table.h) if kind is kOverwrite, else 0
   uint8_t generation;  // of the vStream's number
-  uint8_t reserved;
+  uint8_t
+      file_place;  // of the request: 1 + half_log2 of the pages before it in its file; 0: unknown
 };
 static_assert(sizeof(TelemetryRecord) == 40);
 

@@ -381,7 +381,7 @@ void bind_learning(py::module_& m) {
 
 void bind_replay(py::module_& m) {
   PYBIND11_NUMPY_DTYPE(trace::TraceRecord, ts_us, offset, length, context, request, vstream,
-                       pstream, op);
+                       pstream, op, file_place);
   m.def("read_trace", &read_trace, py::arg("path"));
   m.def(
       "as_telemetry",

@@ -29,7 +29,8 @@ learning::Request request_of(const TelemetryRecord& record) {
           .whole_pages = record.request_pages,
           .offset = record.request_offset,
           .vstream = record.vstream,
-          .age = record.age};
+          .age = record.age,
+          .file_place = record.file_place};
 }
 
 namespace {

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from classifierd import _core, clusters
+from classifierd import _core, clusters, state
 from classifierd.config import Config, DaemonSettings
 from classifierd.contest import Contest, Device
 from classifierd.contexts import VStream
@@ -116,6 +116,26 @@ def test_a_logistic_model_serves_on_after_a_restart(
         placed.append(writer.place(records[-500:]))
     assert len(np.unique(placed[0])) > 1
     assert (placed[0] == placed[1]).all()
+
+
+def test_weights_of_an_older_state_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Version 4 knew no place in the file, so its weights are those of other features."""
+    known = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), tmp_path)
+    raw, vstreams = logs_and_files(4 * LIVE, 1, LIVE)
+    known.know(vstreams)
+    learn(known, telemetry(raw))
+    monkeypatch.setattr(Contest, "serving", "logistic")
+    monkeypatch.setattr(Contest, "decided", True)
+    monkeypatch.setattr(state, "_VERSION", 4)
+    known.save()
+    monkeypatch.undo()
+    later = Knowledge(Identity(UUID, 2 * LIVE), Device(LIVE, 8), Config(), tmp_path)
+    later.know(vstreams)
+    assert later.load()
+    assert len(later.learner.life.cells()[0]) > 0
+    assert later.contest.serving == "life-table"
 
 
 def test_with_fewer_classes_of_chunks_the_rest_of_the_state_is_used(tmp_path: Path) -> None:

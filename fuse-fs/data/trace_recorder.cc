@@ -37,7 +37,8 @@ Result<void> TraceRecorder::stop() {
 }
 
 void TraceRecorder::append(trace::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
-                           VStreamId context, uint32_t request, PStreamId pstream) {
+                           VStreamId context, uint32_t request, PStreamId pstream,
+                           uint8_t file_place) {
   std::shared_ptr<trace::TraceWriter> writer;
   std::chrono::steady_clock::time_point started;
   {
@@ -48,8 +49,15 @@ void TraceRecorder::append(trace::TraceOp op, BlockNo first, uint64_t blocks, VS
   if (writer == nullptr) return;
   const auto elapsed = std::chrono::duration_cast<std::chrono::microseconds>(
       std::chrono::steady_clock::now() - started);
-  writer->append(static_cast<uint64_t>(elapsed.count()), op, first.value * kBlockSize,
-                 blocks * kBlockSize, vstream.value, context.value, request, pstream.value);
+  writer->append({.ts_us = static_cast<uint64_t>(elapsed.count()),
+                  .offset = first.value * kBlockSize,
+                  .length = blocks * kBlockSize,
+                  .context = context.value,
+                  .request = request,
+                  .vstream = vstream.value,
+                  .pstream = pstream.value,
+                  .op = op,
+                  .file_place = file_place});
 }
 
 }  // namespace streamfs::data

@@ -32,16 +32,14 @@ class TraceRecorder {
   // Records one contiguous run of a request on one pStream, in blocks of the device. `context`: the
   // vStream that was inferred for the file; it differs from `vstream` if a hint overrides it.
   void record(trace::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
-              VStreamId context, uint32_t request, PStreamId pstream) {
-    if (on()) {
-      append(op, first, blocks, vstream, context, request, pstream);
-    }
+              VStreamId context, uint32_t request, PStreamId pstream, uint8_t file_place = 0) {
+    if (on()) append(op, first, blocks, vstream, context, request, pstream, file_place);
   }
   uint32_t next_request() { return requests_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   void append(trace::TraceOp op, BlockNo first, uint64_t blocks, VStreamId vstream,
-              VStreamId context, uint32_t request, PStreamId pstream);
+              VStreamId context, uint32_t request, PStreamId pstream, uint8_t file_place);
   std::atomic<bool> on_{false};
   std::atomic<uint32_t> requests_{1};
   Mutex mutex_;  // leaf

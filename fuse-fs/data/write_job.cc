@@ -15,6 +15,7 @@
 #include "base/wire/model_table.h"
 #include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/data/meta_units.h"
+#include "learning/steps.h"
 #include "fuse-fs/data/slot_room.h"
 #include "trace/trace.h"
 
@@ -228,8 +229,12 @@ Result<void> WriteJob::allocate(uint64_t page, uint64_t count) {
 }
 
 placement::PageRun WriteJob::run(uint64_t page, uint64_t count, BlockNo block) const {
-  return {vstream_, static_cast<uint32_t>(count_), static_cast<uint32_t>(page),
-          static_cast<uint32_t>(count), block};
+  return {vstream_,
+          static_cast<uint32_t>(count_),
+          static_cast<uint32_t>(page),
+          static_cast<uint32_t>(count),
+          block,
+          learning::file_place(first_)};
 }
 
 void WriteJob::add_segments(uint64_t page, uint64_t count, BlockNo block, bool overwrite) {
@@ -348,7 +353,8 @@ void WriteJob::report_write() const {
                                 : shown;
   for (const Segment& s : segments_) {
     core_.placement.wrote(run(s.page, s.count, s.block), s.stream, s.age);
-    core_.trace.record(trace::TraceOp::kWrite, s.block, s.count, shown, context, request, s.stream);
+    core_.trace.record(trace::TraceOp::kWrite, s.block, s.count, shown, context, request, s.stream,
+                       learning::file_place(first_));
   }
 }
 

@@ -264,7 +264,8 @@ void PlacementImpl::route_run(const PageRun& run, bool overwrite, Cursor& cursor
                             .pages = run.pages,
                             .whole_pages = run.request_pages,
                             .offset = run.offset,
-                            .vstream = known.value_or(shown).value};
+                            .vstream = known.value_or(shown).value,
+                            .file_place = run.file_place};
   for (uint32_t i = 0; i < run.pages; ++i) {
     const uint8_t age = overwrite ? ages_.age_class(run.block.value + i, now) : wire::kAgeNew;
     request.age = age;
@@ -282,18 +283,10 @@ void PlacementImpl::wrote(const PageRun& run, PStreamId stream, uint8_t age) {
   table_.wrote(run.vstream, clock);
   ages_.wrote(run.block.value, run.pages, clock);
   const VStreamId shown = table_.shown(run.vstream);
-  telemetry_->record({clock,
-                      run.block.value,
-                      run.pages,
-                      run.request_pages,
-                      run.offset,
-                      now_ms_.load(std::memory_order_relaxed),
-                      shown.value,
-                      stream.value,
-                      age == wire::kAgeNew ? TelemetryKind::kNew : TelemetryKind::kOverwrite,
-                      age,
-                      table_.generation_of(shown),
-                      {}});
+  telemetry_->record({clock, run.block.value, run.pages, run.request_pages, run.offset,
+                      now_ms_.load(std::memory_order_relaxed), shown.value, stream.value,
+                      age == wire::kAgeNew ? TelemetryKind::kNew : TelemetryKind::kOverwrite, age,
+                      table_.generation_of(shown), run.file_place});
   telemetry_->set_clock(clock + run.pages);
 }
 

@@ -105,7 +105,8 @@ struct PageRun {
   uint32_t request_pages = 0;  // length of the whole request
   uint32_t offset = 0;         // of the run in the request, pages
   uint32_t pages = 0;
-  BlockNo block;  // the first
+  BlockNo block;           // the first
+  uint8_t file_place = 0;  // of the request (learning/steps.h); 0: unknown
 };
 // A part of a run that goes to one pStream and whose pages all overwrite data of one age class.
 struct RoutedRun {

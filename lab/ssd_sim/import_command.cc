@@ -70,8 +70,7 @@ class ImportCommand final : public Command {
       SFS_ASSIGN(const bool more, importer->next(record));
       if (!more) break;
       ++imported.of(record.op);
-      writer->append(record.ts_us, record.op, record.offset, record.length, record.vstream,
-                     record.context, record.request, record.pstream);
+      writer->append(record);
       if (imported.all() % 65536 == 0) bar.show(imported.all(), 0);
     }
     skipped_ = importer->skipped();

@@ -1,6 +1,8 @@
 """Bad input and good manners of the programs: one line saying what to do, and an exit code each."""
 
+import csv
 import json
+import mmap
 import os
 import re
 import shutil
@@ -415,6 +417,24 @@ def test_streamctl_shows_and_tells(pair: Pair) -> None:
     run(BIN / "streamctl", "sync", mounted.point)
     run(BIN / "streamctl", "trace", "stop", mounted.point)
     assert trace.stat().st_size > 0
+
+
+def test_a_trace_tells_a_requests_place_in_its_file(pair: Pair) -> None:
+    """The class is 1 + 2 * log2(pages before the request + 1), rounded down."""
+    mounted = pair.mount()
+    trace = pair.folder / "trace.csv"
+    run(BIN / "streamctl", "trace", "start", trace, mounted.point)
+    page = mmap.mmap(-1, 4096)  # aligned, as O_DIRECT wants it
+    file = os.open(mounted / "a", os.O_CREAT | os.O_WRONLY | os.O_DIRECT)
+    try:
+        for before in (0, 1, 1000):
+            os.pwrite(file, page, before * 4096)
+    finally:
+        os.close(file)
+    run(BIN / "streamctl", "trace", "stop", mounted.point)
+    with trace.open() as lines:
+        found = [row["file_place"] for row in csv.DictReader(lines) if row["op"] == "W"]
+    assert found == ["1", "3", "20"]
 
 
 def test_streamctl_refuses_what_would_do_nothing(pair: Pair) -> None:

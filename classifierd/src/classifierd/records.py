@@ -22,7 +22,7 @@ RECORD = np.dtype(
         ("kind", "u1"),
         ("age", "u1"),  # class of what is overwritten
         ("generation", "u1"),  # of the use of the vStream's number
-        ("reserved", "u1"),
+        ("file_place", "u1"),  # of the request: 1 + half_log2 of the pages before it; 0: unknown
     ]
 )
 assert RECORD.itemsize == 40

@@ -24,9 +24,10 @@ from classifierd.contexts import VStream
 log = logging.getLogger(__name__)
 
 _MAGIC = b"SFSLIFE1"
-_VERSION = 4
+_VERSION = 5
+_BEFORE_FILE_PLACES = 4  # its logistic model has other features
 _BEFORE_CHUNKS, _STRIDE_BEFORE = 3, 40  # without a logistic model and classes of chunks
-_VERSIONS = (_BEFORE_CHUNKS, _VERSION)
+_VERSIONS = (_BEFORE_CHUNKS, _BEFORE_FILE_PLACES, _VERSION)
 _BYTES_MAX = 1 << 30
 _IDENTITY = ("source", "name", "comm", "ext", "dir")
 
@@ -158,7 +159,8 @@ def _restore(path: Path, uuid: bytes, contest: Contest) -> int:
     if mapped:
         contest.chunks.restore(arrays["chunks"], arrays["centres"])
         learner.chunks_ = contest.chunks.map_
-    contest.restore_logistic(meta.get("logistic", {}), arrays)
+    if meta["version"] == _VERSION:
+        contest.restore_logistic(meta["logistic"], arrays)
     contest.serve(str(meta.get("serving", "")))
     return int(keep.sum())
 

@@ -84,6 +84,7 @@ def read(path: Path) -> tuple[Records, list[VStream]]:
     left = pages[row] - begun
     length = np.where(trim[row], left, np.minimum(left, _RUN_PAGES_MAX))
     out = make(first[row] + begun, length, trim=trim[row], vstream=found["vstream"][row])
+    out["file_place"] = found["file_place"][row]
     # A row without a request's number is a request of its own.
     request = found["request"].astype(np.int64)
     request = np.where(request != 0, request, -1 - np.arange(len(found)))[row]

@@ -39,7 +39,13 @@ class TraceSourceTest : public ::testing::Test {
     const std::string path = directory_.file(name);
     auto writer = trace::TraceWriter::open(path);
     for (const Line& line : lines)
-      (*writer)->append(0, line.op, line.offset, line.length, 7, 9, line.request, line.pstream);
+      (*writer)->append({.offset = line.offset,
+                         .length = line.length,
+                         .context = 9,
+                         .request = line.request,
+                         .vstream = 7,
+                         .pstream = line.pstream,
+                         .op = line.op});
     return path;
   }
 

@@ -22,13 +22,14 @@ constexpr uint64_t kLivePages = 16384;
 
 PathView random_view(std::mt19937& random) {
   const auto below = [&](uint32_t end) { return static_cast<uint8_t>(random() % end); };
-  return {.page = random() % 4096,
+  return {.page = random() % 2048,
           .vstream = below(2),
           .expected = below(2),
           .length = below(3),
           .offset = below(2),
           .tail = below(2),
-          .age = below(wire::kAgeClasses)};
+          .age = below(wire::kAgeClasses),
+          .file_place = below(2)};
 }
 
 TEST(PathTokens, AreEqualExactlyForViewsThatAreAlike) {
@@ -62,7 +63,7 @@ TEST(PathWeights, ABytePerWeightPredictsAsTheModelDoes) {
         std::abs(double{lifetime_of(tokens, weights.rows(), landmarks)} - double{exact}) / 1000;
     moved += std::abs(double{lifetime_of(tokens, none.rows(), landmarks)} - double{exact}) / 1000;
   }
-  EXPECT_LT(error, 0.05);
+  EXPECT_LT(error, 0.06);
   EXPECT_GT(moved, 20 * error) << "the test shows nothing if the model learned nothing";
 }
 

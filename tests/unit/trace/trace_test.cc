@@ -52,11 +52,17 @@ TEST_F(TraceTest, EveryFormatGivesBackWhatWasAppended) {
       auto writer = TraceWriter::open(path);
       ASSERT_TRUE(writer.ok());
       for (uint32_t i = 0; i < 10'000; ++i)
-        (*writer)->append(i, i % 3 == 0 ? TraceOp::kTrim : TraceOp::kWrite, uint64_t{i} << 30,
-                          i + 1, static_cast<uint16_t>(i), i * 7, i / 2,
-                          static_cast<uint16_t>(i % 8));
+        (*writer)->append({.ts_us = i,
+                           .offset = uint64_t{i} << 30,
+                           .length = i + 1,
+                           .context = i * 7,
+                           .request = i / 2,
+                           .vstream = static_cast<uint16_t>(i),
+                           .pstream = static_cast<uint16_t>(i % 8),
+                           .op = i % 3 == 0 ? TraceOp::kTrim : TraceOp::kWrite,
+                           .file_place = static_cast<uint8_t>(i)});
       ASSERT_TRUE((*writer)->close().ok());
-      (*writer)->append(0, TraceOp::kRead, 0, 1, 0, 0, 0, 0);  // after close: nothing
+      (*writer)->append({.length = 1});  // after close: nothing
     }
     const auto [records, error] = read(path);
     EXPECT_EQ(error, "");
@@ -67,6 +73,7 @@ TEST_F(TraceTest, EveryFormatGivesBackWhatWasAppended) {
     EXPECT_EQ(r.context, 4321u * 7);
     EXPECT_EQ(r.request, 4321u / 2);
     EXPECT_EQ(r.pstream, 4321 % 8);
+    EXPECT_EQ(r.file_place, 4321 % 256);
     EXPECT_EQ(r.op, TraceOp::kWrite);
   }
 }
@@ -80,7 +87,8 @@ TEST_F(TraceTest, AppendsOfSeveralThreadsDoNotMix) {
     for (uint16_t t = 1; t <= 4; ++t)
       threads.emplace_back([&, t] {
         for (int i = 0; i < 5000; ++i)
-          (*writer)->append(t, TraceOp::kWrite, t * 4096u, t, t, t, t, t);
+          (*writer)->append(
+              {.ts_us = t, .offset = t * 4096u, .length = t, .vstream = t, .op = TraceOp::kWrite});
       });
     for (std::thread& thread : threads) thread.join();
   }
@@ -117,7 +125,11 @@ TEST_F(TraceTest, ACompressedTraceThatIsCutOffIsRefused) {
     {
       auto writer = TraceWriter::open(path);
       for (uint32_t i = 0; i < 5000; ++i)
-        (*writer)->append(i, TraceOp::kWrite, uint64_t{i} * 7919 % 4096 * 4096, 4096, 0, i, 0, 0);
+        (*writer)->append({.ts_us = i,
+                           .offset = uint64_t{i} * 7919 % 4096 * 4096,
+                           .length = 4096,
+                           .context = i,
+                           .op = TraceOp::kWrite});
     }
     const auto whole = static_cast<off_t>(std::filesystem::file_size(path));
     for (const off_t size : {whole - 1, whole - 9, whole / 2}) {  // each cuts more
@@ -145,7 +157,7 @@ TEST_F(TraceTest, CutOffAndOtherVersionsAreRefused) {
   const std::string path = directory_.file("a.trace");
   {
     auto writer = TraceWriter::open(path);
-    (*writer)->append(1, TraceOp::kWrite, 0, 1, 0, 0, 0, 0);
+    (*writer)->append({.ts_us = 1, .length = 1, .op = TraceOp::kWrite});
   }
   ASSERT_EQ(truncate(path.c_str(), sizeof(TraceFileHeader) + 20), 0);
   EXPECT_NE(read(path).second.find("record 1: cut off"), std::string::npos);
