@@ -8,7 +8,6 @@
 
 #include "base/result.h"
 #include "base/types.h"
-#include "base/wire/model_table.h"
 #include "fuse-fs/data/data_path.h"
 #include "fuse-fs/data/slot_room.h"
 #include "fuse-fs/data/write_job.h"
@@ -76,7 +75,7 @@ Result<void> DataPath::reserve_or_reclaim(VStreamId vstream, const std::vector<m
 
 Result<void> DataPath::reserve(VStreamId vstream, const std::vector<meta::Piece>& pieces,
                                NewPieces& added) {
-  const PStreamId home = core_.placement.route(vstream, kLongRequest, 0, wire::kAgeNew);
+  const PStreamId home = core_.placement.plain_route(vstream);
   std::optional<BlockNo> near;
   for (const meta::Piece& piece : pieces) {
     if (!piece.hole) {

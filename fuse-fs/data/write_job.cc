@@ -12,11 +12,10 @@
 #include "base/assert.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "base/wire/model_table.h"
 #include "fuse-fs/blockdev/buffer.h"
 #include "fuse-fs/data/meta_units.h"
-#include "learning/steps.h"
 #include "fuse-fs/data/slot_room.h"
+#include "learning/steps.h"
 #include "trace/trace.h"
 
 namespace streamfs::data {
@@ -216,7 +215,7 @@ void WriteJob::overwrite(uint64_t page, uint64_t count, BlockNo block) {
 // The device's tag depends on each page's shape. The place depends on the file only, so that
 // extents stay long.
 Result<void> WriteJob::allocate(uint64_t page, uint64_t count) {
-  const PStreamId home = core_.placement.route(vstream_, kLongRequest, 0, wire::kAgeNew);
+  const PStreamId home = core_.placement.plain_route(vstream_);
   while (count > 0) {
     SFS_ASSIGN(const meta::BlockRun run, core_.engine.blocks().reserve(count, home, near_));
     reserved_.push_back(run);
@@ -275,7 +274,8 @@ Result<void> WriteJob::begin_overwrite() {
 Result<void> WriteJob::submit() {
   blockdev::IoBatch batch(core_.device);
   if (!core_.device.flush_is_free()) {
-    const PStreamId beginning = core_.placement.epoch_route(vstream_, segments_.front().stream);
+    const PStreamId beginning =
+        core_.placement.epoch_route(vstream_, segments_.front().block, segments_.front().stream);
     for (Segment& each : segments_)
       each.stream = core_.device.of(each.stream, each.count, beginning);
   }

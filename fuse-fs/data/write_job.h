@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -24,9 +23,6 @@
 #include "fuse-fs/data/core.h"
 
 namespace streamfs::data {
-
-// The length in pages of a request whose length is not known.
-inline constexpr uint32_t kLongRequest = std::numeric_limits<uint32_t>::max();
 
 // Returns the vStream of the file's writes: the hinted one, else the inferred one.
 VStreamId vstream_of(const placement::Placement& placement, const InodeState& state,

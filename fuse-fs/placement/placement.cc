@@ -29,11 +29,13 @@
 #include "learning/cluster.h"
 #include "learning/placement_model.h"
 #include "learning/request.h"
+#include "learning/table.h"
 
 namespace streamfs::placement {
 namespace {
 
 constexpr double kScalePages = 65536;  // the rate of writing is measured over so many pages
+constexpr uint32_t kLongRequest = std::numeric_limits<uint32_t>::max();  // pages
 
 // Inodes may hold numbers that a crash lost from the table or that were displaced. Their
 // generations come from earlier mounts, so each mount starts at a pseudo-random value; 1 in 256
@@ -195,7 +197,7 @@ VStreamInfo PlacementImpl::measure(VStreamId vstream, const VStreamTable::Entry&
 }
 
 PStreamId PlacementImpl::plain_route(VStreamId vstream) const {
-  return route(vstream, std::numeric_limits<uint32_t>::max(), 0, wire::kAgeNew);
+  return route(vstream, kLongRequest, 0, wire::kAgeNew);
 }
 
 std::optional<BlockBirth> PlacementImpl::birth(BlockNo block) {
@@ -246,11 +248,15 @@ PStreamId PlacementImpl::route(VStreamId vstream, uint32_t request_pages, uint32
   return model->in_table(*known, wire::shape_of(request_pages, offset, age));
 }
 
-PStreamId PlacementImpl::epoch_route(VStreamId vstream, PStreamId first) const {
+PStreamId PlacementImpl::epoch_route(VStreamId vstream, BlockNo block, PStreamId first) const {
   if (options_.mode == Mode::kOff) return kDefaultPStream;
+  const VStreamId shown = table_.shown(vstream);
   const auto model = model_->read();
-  const bool by_page = model && model->is_logistic() && known_to(*model, table_.shown(vstream));
-  return by_page ? first : plain_route(vstream);
+  const auto known = model ? known_to(*model, shown) : std::nullopt;
+  if (!known) return table_.pstream(shown);
+  if (model->is_logistic()) return first;
+  const uint8_t chunk_class = learning::ChunkMap{model->chunks()}.of(block.value);
+  return model->in_table(*known, wire::shape_of(kLongRequest, 0, wire::kAgeNew, chunk_class));
 }
 
 void PlacementImpl::route_run(const PageRun& run, bool overwrite, Cursor& cursor,

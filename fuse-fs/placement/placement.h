@@ -163,9 +163,9 @@ class Placement {
   // Returns the pStream of an early page of a long request that overwrites nothing.
   virtual PStreamId plain_route(VStreamId vstream) const = 0;
   // Returns the pStream of the first blocks of an epoch (data/epoch_stream.h) that a write of
-  // `vstream` begins whose first page would go to `first`: `first` if the model that serves places
-  // page by page, else plain_route().
-  virtual PStreamId epoch_route(VStreamId vstream, PStreamId first) const = 0;
+  // `vstream` to `block` begins. A logistic model gives `first`, the pStream of the write's first
+  // page; a table gives that of an early page of a long request in the block's chunk.
+  virtual PStreamId epoch_route(VStreamId vstream, BlockNo block, PStreamId first) const = 0;
   // Appends to `out` the parts of the run, one for each change of pStream or age class.
   // `overwrite`: the run overwrites data in place. `cursor`: the same for all runs of a request,
   // which come in order; a new one for each request.

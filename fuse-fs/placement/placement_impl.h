@@ -42,7 +42,7 @@ class PlacementImpl final : public Placement {
   PStreamId route(VStreamId vstream, uint32_t request_pages, uint32_t offset,
                   uint8_t age) const override;
   PStreamId plain_route(VStreamId vstream) const override;
-  PStreamId epoch_route(VStreamId vstream, PStreamId first) const override;
+  PStreamId epoch_route(VStreamId vstream, BlockNo block, PStreamId first) const override;
   void route_run(const PageRun& run, bool overwrite, Cursor& cursor,
                  std::vector<RoutedRun>& out) const override;
   void wrote(const PageRun& run, PStreamId stream, uint8_t age) override;

@@ -52,7 +52,9 @@ class FakePlacement final : public placement::Placement {
     return PStreamId{0};
   }
   PStreamId plain_route(VStreamId /*vstream*/) const override { return PStreamId{0}; }
-  PStreamId epoch_route(VStreamId /*vstream*/, PStreamId first) const override { return first; }
+  PStreamId epoch_route(VStreamId /*vstream*/, BlockNo /*block*/, PStreamId first) const override {
+    return first;
+  }
   void route_run(const placement::PageRun& /*run*/, bool /*overwrite*/, Cursor& /*cursor*/,
                  std::vector<placement::RoutedRun>& /*out*/) const override {}
   void wrote(const placement::PageRun& /*run*/, PStreamId /*stream*/, uint8_t /*age*/) override {}

@@ -247,6 +247,8 @@ TEST_F(Route, TheClassOfTheChunkDecides) {
   EXPECT_EQ(runs[1].stream.value, 2);
   EXPECT_EQ(runs[2].stream.value, 1);
   EXPECT_EQ(placement_->plain_route(kDefaultVStream).value, 1) << "without a place";
+  const BlockNo hot{wire::kChunkPages};
+  EXPECT_EQ(placement_->epoch_route(kDefaultVStream, hot, PStreamId{3}).value, 2);
 }
 
 // A model whose pages in the first MiB live longer than those elsewhere: pStreams 3 and 2.
@@ -281,10 +283,10 @@ TEST_F(Route, ALogisticModelTellsPlacesApart) {
   EXPECT_EQ(stream_at(kHere), 3);
   EXPECT_EQ(stream_at(kThere), 2);
   EXPECT_EQ(placement_->plain_route(kDefaultVStream).value, 1) << "the table has no places";
-  EXPECT_EQ(placement_->epoch_route(kDefaultVStream, PStreamId{2}).value, 2);
+  EXPECT_EQ(placement_->epoch_route(kDefaultVStream, BlockNo{0}, PStreamId{2}).value, 2);
   publish(2);
   placement_->tick();
-  EXPECT_EQ(placement_->epoch_route(kDefaultVStream, PStreamId{2}).value, 1);
+  EXPECT_EQ(placement_->epoch_route(kDefaultVStream, BlockNo{0}, PStreamId{2}).value, 1);
   EXPECT_EQ(placement_->take_released(), std::vector{PStreamId{2}});
 }
 
