@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "base/types.h"
 
@@ -20,9 +21,12 @@ Bytes scratch(size_t bytes) {
   thread_local std::unique_ptr<std::byte, Free> memory;
   thread_local size_t size = 0;
   if (size < bytes) {
-    size = round_up(bytes, size_t{64} * 1024);
-    memory.reset(static_cast<std::byte*>(std::aligned_alloc(kBlockSize, size)));
-    if (memory == nullptr) throw std::bad_alloc();
+    const size_t wanted = round_up(bytes, size_t{64} * 1024);
+    std::unique_ptr<std::byte, Free> fresh(
+        static_cast<std::byte*>(std::aligned_alloc(kBlockSize, wanted)));
+    if (fresh == nullptr) throw std::bad_alloc();
+    memory = std::move(fresh);
+    size = wanted;
   }
   return {memory.get(), bytes};
 }

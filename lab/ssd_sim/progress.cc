@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -39,7 +40,7 @@ void ProgressBar::show(uint64_t done, uint64_t of) {
   if (of == 0) {
     fmt::print(stderr, "\r\x1b[K{} {:.1f} M pages", label_, static_cast<double>(done) / 1e6);
   } else {
-    const uint64_t full = done * kWidth / of;
+    const uint64_t full = std::min(done, of) * kWidth / of;
     fmt::print(stderr, "\r\x1b[K{} [{}{}] {:3} %", label_, std::string(full, '#'),
                std::string(kWidth - full, '.'), done * 100 / of);
   }
