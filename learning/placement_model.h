@@ -38,6 +38,10 @@ class PlacementModel {
   // pStream that the device does not have, a kind that is no name, or numbers out of their range.
   Result<void> deserialize(const wire::ModelBuffer& published, uint32_t pstream_count);
 
+  // Makes this the model of a mount that begins: it has learned up to clock 0, and vStreams outside
+  // `same` have the row of vStreams that have none of their own. Requires: deserialize() succeeded.
+  void begin_mount(const std::bitset<wire::kModelVStreams>& same);
+
   // Returns the pStream of the page at `index` of a request, whose `expected` and `chunks` are not
   // read.
   PStreamId place(const Request& request, uint32_t index, Cursor& cursor) const;
@@ -46,6 +50,8 @@ class PlacementModel {
     return PStreamId{table_of(buffer_->entries).row(vstream.value)[shape]};
   }
 
+  // Returns the serial form of the model.
+  const wire::ModelBuffer& serialized() const { return *buffer_; }
   // Returns whether the logistic model serves, else the table does.
   bool is_logistic() const { return buffer_->serves == wire::ModelServes::kLogistic; }
   uint64_t generation() const { return buffer_->generation; }

@@ -30,9 +30,10 @@ inline constexpr uint64_t kChunkMagic = magic("SFSLOG01");       // a chunk of t
 inline constexpr uint64_t kSnapshotMagic = magic("SFSDSN01");    // a snapshot of META
 
 // ---- Files
-inline constexpr uint64_t kDumpMagic = magic("SSDUMP01");   // `streamctl metadata dump`
-inline constexpr uint64_t kTraceMagic = magic("SFSTRC01");  // a trace
-inline constexpr uint64_t kImageMagic = magic("STFESSD1");  // an emulated SSD
+inline constexpr uint64_t kDumpMagic = magic("SSDUMP01");         // `streamctl metadata dump`
+inline constexpr uint64_t kTraceMagic = magic("SFSTRC01");        // a trace
+inline constexpr uint64_t kStoredModelMagic = magic("SFSMDF01");  // the daemon's model
+inline constexpr uint64_t kImageMagic = magic("STFESSD1");        // an emulated SSD
 
 // ---- Shared memory
 inline constexpr uint64_t kModelMagic = magic("SFSMDL01");

@@ -120,7 +120,18 @@ Result<void> FilesystemImpl::open_placement() {
   placement_options.profile = options_.profile;
   SFS_ASSIGN(placement_, placement::Placement::open(*vstreams_, clock_, placement_options));
   for (const std::string& wrong : placement_->complaints()) spdlog::warn("{}", wrong);
+  adopt_stored_model();
   return {};
+}
+
+// A filesystem without a stored model had no daemon yet, and mounts without a word.
+void FilesystemImpl::adopt_stored_model() {
+  if (options_.model_path.empty() || options_.placement == placement::Mode::kOff) return;
+  const Result<std::string> adopted = placement_->adopt_stored(options_.model_path);
+  if (adopted) return spdlog::info("{}", *adopted);
+  const Error& why = adopted.error();
+  if (why.code != ENOENT && why.code != ENOTDIR)
+    spdlog::warn("the stored placement model is not used: {}", why.context);
 }
 
 Result<void> FilesystemImpl::assemble(bool background) {

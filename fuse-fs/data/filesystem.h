@@ -45,6 +45,7 @@ struct MountOptions : pair::PairOptions {
   placement::Mode placement = placement::Mode::kAuto;
   std::string profiles_folder;  // of name rules; empty: built-in ones only
   std::string profile;          // one of them, by name; empty: all that hold everywhere
+  std::string model_path;       // stored placement model (Placement::adopt_stored); empty: none
   std::string trace_path;       // record a trace from the start
   bool meta_growth = false;     // a META file grows when it is nearly full
   uint64_t meta_size_max = 0;   // the largest such size, in bytes; 0: as mkfs planned

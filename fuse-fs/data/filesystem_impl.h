@@ -118,6 +118,7 @@ class FilesystemImpl final : public Filesystem {
   Result<void> assemble(bool background);
   Result<void> open_engine(bool background);
   Result<void> open_placement();
+  void adopt_stored_model();
   void connect_core();
   Result<void> start(bool background);
   Result<void> check_device();

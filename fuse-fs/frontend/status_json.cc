@@ -63,10 +63,15 @@ json space_json(const meta::Space& space) {
 }
 
 json model_json(const placement::ModelStatus& model) {
-  return {{"adopted", model.adopted},     {"generation", model.generation},
-          {"kind", model.kind},           {"looked_at", model.looked_at},
-          {"adoptions", model.adoptions}, {"refused", model.refused},
-          {"refusal", model.refusal},     {"telemetry_records", model.telemetry_records}};
+  return {{"adopted", model.adopted},
+          {"generation", model.generation},
+          {"stored", model.stored},
+          {"kind", model.kind},
+          {"looked_at", model.looked_at},
+          {"adoptions", model.adoptions},
+          {"refused", model.refused},
+          {"refusal", model.refusal},
+          {"telemetry_records", model.telemetry_records}};
 }
 
 const char* name_of(blockdev::Pressure pressure) {

@@ -71,6 +71,18 @@ Result<void> Model::take(learning::PlacementModel& model, uint64_t generation) c
   return {};
 }
 
+Result<std::string> Model::adopt_stored(const wire::ModelBuffer& stored,
+                                        const std::bitset<wire::kModelVStreams>& same) {
+  Result<void> taken;
+  model_.replace([&](learning::PlacementModel& idle) {
+    taken = idle.deserialize(stored, pstream_count_);
+    if (taken.ok()) idle.begin_mount(same);
+    return taken.ok();
+  });
+  SFS_TRY(taken);
+  return adopted(*model_.read(), true);
+}
+
 std::optional<std::string> Model::adopt() {
   const uint64_t published = header().active.load(std::memory_order_acquire);
   if (published == 0 || published == seen_) return std::nullopt;
@@ -80,7 +92,7 @@ std::optional<std::string> Model::adopt() {
     taken = take(idle, published);
     return taken.ok();
   });
-  if (taken.ok()) return adopted(*model_.read());
+  if (taken.ok()) return adopted(*model_.read(), false);
   // The daemon overwrites a buffer once the other one is active, also while it is being copied.
   if (header().active.load(std::memory_order_acquire) != published) return std::nullopt;
   return refuse(published, taken.error().context);
@@ -99,13 +111,15 @@ std::string Model::refuse(uint64_t generation, const std::string& why) {
   return "model " + std::to_string(generation) + " refused: " + why;
 }
 
-std::string Model::adopted(const learning::PlacementModel& model) {
+std::string Model::adopted(const learning::PlacementModel& model, bool stored) {
   const std::bitset<256> used = model.pstreams();
   released_ = (released_ | used_) & ~used;
   used_ = used;
   const MutexLock lock(status_mutex_);
   status_.adopted = true;
-  status_.generation = status_.looked_at = model.generation();
+  status_.generation = model.generation();
+  status_.stored = stored;
+  if (!stored) status_.looked_at = model.generation();
   status_.kind = model.kind();
   ++status_.adoptions;
   return "model " + std::to_string(model.generation()) +

@@ -1,7 +1,7 @@
 // The daemon's placement model. It is copied from shared memory, and adopted only if it passes
 // every check (learning/placement_model.h). The write path reads the copy alone.
-// Thread safety: read() any thread, wait-free; status() any thread; adopt() and take_released()
-// one thread at a time. Crash: memory only.
+// Thread safety: read() any thread, wait-free; status() any thread; adopt(), adopt_stored()
+// and take_released() one thread at a time. Crash: memory only.
 #pragma once
 
 #include <array>
@@ -28,6 +28,10 @@ class Model {
                                              const std::array<uint8_t, 16>& uuid);
   // Returns the model in use, which does not change while the reader lives; false: none is adopted.
   ReadMostly<learning::PlacementModel>::Reader read() const { return model_.read(); }
+  // Adopts a model that was stored during an earlier mount; vStreams in `same` are those that it
+  // knew. Returns a sentence for the log. Errors: those of PlacementModel::deserialize().
+  Result<std::string> adopt_stored(const wire::ModelBuffer& stored,
+                                   const std::bitset<wire::kModelVStreams>& same);
   // Adopts or refuses a newly published model. Returns a sentence for the log in either case.
   // Returns nothing if none was published since the last call, or if the model failed its checks
   // and the daemon has published another one meanwhile: the next call looks at that one. Waits for
@@ -48,7 +52,8 @@ class Model {
   Result<void> check_header() const;
   Result<void> take(learning::PlacementModel& model, uint64_t generation) const;
   std::string refuse(uint64_t generation, const std::string& why) SFS_EXCLUDES(status_mutex_);
-  std::string adopted(const learning::PlacementModel& model) SFS_EXCLUDES(status_mutex_);
+  std::string adopted(const learning::PlacementModel& model, bool stored)
+      SFS_EXCLUDES(status_mutex_);
 
   SharedMapping memory_;
   const uint16_t pstream_count_;

@@ -1,4 +1,4 @@
-// The status of the daemon's model tables since the mount.
+// The status of the daemon's models since the mount.
 // Thread safety: a value.
 #pragma once
 
@@ -10,8 +10,9 @@ namespace streamfs::placement {
 struct ModelStatus {
   bool adopted = false;     // a table is in use
   uint64_t generation = 0;  // of the table in use; 0: none
+  bool stored = false;      // the table in use was stored during an earlier mount
   std::string kind;         // of the table in use, as the daemon names it
-  uint64_t looked_at = 0;   // the last generation adopted or refused
+  uint64_t looked_at = 0;   // the last generation published on this mount, adopted or refused
   uint64_t adoptions = 0, refused = 0;
   std::string refusal;  // why the last refused table was refused; empty: none was
   uint64_t telemetry_records = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bitset>
 #include <cerrno>
 #include <cmath>
 #include <cstddef>
@@ -21,11 +22,13 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/wire/model_table.h"
+#include "base/wire/stored_model.h"
 #include "base/wire/telemetry.h"
 #include "fuse-fs/placement/confidence.h"
 #include "fuse-fs/placement/expected.h"
 #include "fuse-fs/placement/name_rules.h"
 #include "fuse-fs/placement/placement_impl.h"
+#include "fuse-fs/placement/stored_model.h"
 #include "learning/cluster.h"
 #include "learning/placement_model.h"
 #include "learning/request.h"
@@ -317,6 +320,32 @@ void PlacementImpl::trimmed(BlockNo first, uint64_t pages) {
                       wire::kAgeNew,
                       0,
                       {}});
+}
+
+std::bitset<wire::kModelVStreams> PlacementImpl::same_uses(const wire::StoredModel& stored) const {
+  std::bitset<wire::kModelVStreams> same;
+  same.set(kDefaultVStream.value);
+  for (const VStreamId v : table_.used()) {
+    if (stored.uses[v.value] == table_.generation_of(v) + 1) same.set(v.value);
+  }
+  return same;
+}
+
+Result<std::string> PlacementImpl::adopt_stored(const std::string& path) {
+  const std::string file = stored_model_path(path, options_.uuid);
+  const auto named = [&](const Error& error) {
+    return Error{error.code, file + ": " + error.context};
+  };
+  const MutexLock lock(tick_mutex_);
+  const auto stored = read_stored_model(file, options_.uuid);
+  if (!stored) return named(stored.error());
+  const auto same = same_uses(**stored);
+  const auto adopted = model_->adopt_stored((*stored)->model, same);
+  if (!adopted) return named(adopted.error());
+  for (const VStreamId v : table_.used()) {
+    if (!same.test(v.value)) table_.set_born_clock(v, 1);  // the model has learned up to clock 0
+  }
+  return *adopted + " from " + file;
 }
 
 Placement::SharedMemory PlacementImpl::shared_memory() {

@@ -12,7 +12,7 @@
 //
 // Thread safety: every method, any thread. The calls of the write path take no lock and never wait.
 // Crash: tick() stores the vStream table through a Store, so a crash loses about a second of
-// statistics, which is harmless. The model is not stored.
+// statistics, which is harmless. The daemon stores the model, and adopt_stored() takes it up.
 #pragma once
 
 #include <array>
@@ -178,6 +178,13 @@ class Placement {
   virtual void trimmed(BlockNo first, uint64_t pages) = 0;
   // Requires: nothing was written to the new blocks yet.
   virtual void grow(uint64_t capacity_blocks) = 0;
+
+  // Adopts the model that the daemon stored during an earlier mount, in `path`: a file, or the
+  // folder of the daemon's state. The next model that is published replaces it. vStreams whose
+  // number was used again since are placed as if they were younger than the model. Returns a
+  // sentence for the log. Requires: nothing was written since the mount, and the mode is not off.
+  // Errors, with the path: those of read_stored_model() and PlacementModel::deserialize().
+  virtual Result<std::string> adopt_stored(const std::string& path) = 0;
 
   // ---- For the control server
   struct SharedMemory {

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <atomic>
+#include <bitset>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/wire/model_table.h"
+#include "base/wire/stored_model.h"
 #include "fuse-fs/placement/lifetime.h"
 #include "fuse-fs/placement/model.h"
 #include "fuse-fs/placement/name_rules.h"
@@ -49,6 +52,7 @@ class PlacementImpl final : public Placement {
   void trimmed(BlockNo first, uint64_t pages) override;
   void grow(uint64_t capacity_blocks) override;
 
+  Result<std::string> adopt_stored(const std::string& path) override;
   SharedMemory shared_memory() override;
   std::optional<std::string> tick() override;
   std::vector<PStreamId> take_released() override;
@@ -68,6 +72,8 @@ class PlacementImpl final : public Placement {
   // Moves a vStream off the default pStream to that of the vStream with the nearest lifetime.
   void place_first(VStreamId vstream, double pages);
   PStreamId nearest(double lifetime_pages, VStreamId but);
+  // Returns the vStreams whose number means the same as in the model.
+  std::bitset<wire::kModelVStreams> same_uses(const wire::StoredModel& stored) const;
   // Returns the vStream by which the model knows the writes of `shown`: itself, or the one that it
   // was split from if it is younger than the model; nothing if that is younger, too.
   std::optional<VStreamId> known_to(const learning::PlacementModel& model, VStreamId shown) const;

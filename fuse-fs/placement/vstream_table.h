@@ -96,6 +96,11 @@ class VStreamTable {
   uint64_t born_clock(VStreamId v) const {
     return hot_[v.value].born.load(std::memory_order_relaxed);
   }
+  // Sets the clock of the birth. A model that has learned up to an earlier clock does not know the
+  // vStream.
+  void set_born_clock(VStreamId v, uint64_t clock) {
+    hot_[v.value].born.store(clock, std::memory_order_relaxed);
+  }
   void wrote(VStreamId v, uint64_t clock) {
     hot_[v.value].written.store(clock, std::memory_order_relaxed);
   }

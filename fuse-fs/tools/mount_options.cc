@@ -83,6 +83,12 @@ Result<void> set_profiles(MountCommand& command, const std::string& value) {
   return {};
 }
 
+Result<void> set_model(MountCommand& command, const std::string& value) {
+  if (value.empty()) return needs_value("model", "a file, a folder or none");
+  command.filesystem.model_path = value == "none" ? "" : absolute_path(value);
+  return {};
+}
+
 Result<void> set_path(std::string_view name, const std::string& value, std::string& out) {
   if (value.empty()) return needs_value(name, "a path");
   out = absolute_path(value);
@@ -145,6 +151,7 @@ const std::map<std::string, Setter, std::less<>>& setters() {
       {"trace", [](MountCommand& c,
                    const std::string& v) { return set_path("trace", v, c.filesystem.trace_path); }},
       {"placement", set_placement},
+      {"model", set_model},
       {"idle_work", set_idle_work},
       {"profile",
        [](MountCommand& c, const std::string& v) -> Result<void> {

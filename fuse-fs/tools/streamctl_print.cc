@@ -40,8 +40,9 @@ std::string model_of(const json& status) {
   std::string out = "none: no table of classifierd is in use";
   if (model.value("adopted", false)) {
     const std::string kind = model.value("kind", "");
-    out = fmt::format("{}table {} of classifierd", kind.empty() ? "" : printable(kind) + ", ",
-                      count_of(model, "generation"));
+    out = fmt::format("{}table {} of classifierd{}", kind.empty() ? "" : printable(kind) + ", ",
+                      count_of(model, "generation"),
+                      model.value("stored", false) ? ", from its state directory" : "");
   }
   const uint64_t refused = count_of(model, "refused");
   if (refused == 0) return out;

@@ -1,7 +1,10 @@
 // streamfs DATA MOUNTPOINT -o meta=META[,OPTION…]: mounts, and serves the mount until it is gone.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -28,6 +31,9 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
   mirror=PATH          use this second copy of META (mkfs.streamfs --mirror)
   degraded             mount one copy of a META that is kept twice
   placement=MODE       place data by off, learned, hints or auto (default)
+  model=PATH           begin with the placement model that classifierd stored in PATH, a file or its
+                       --state folder (default: /var/lib/classifierd; of a user's mount,
+                       ~/.local/state/classifierd); none: begin without
   profile=NAME         know the file names of this profile only (default: all that hold everywhere)
   profiles=FOLDER      read profiles from FOLDER (/etc/streamfs/profiles.d); none: built-in ones only
   ro, rw               mount read-only, or read-write (default)
@@ -59,11 +65,21 @@ constexpr const char* kOptionsHelp = R"(Options (-o, comma-separated; a backslas
                        work as in fstab(5)
 )";
 
+// Returns the folder that systemd gives classifierd, or its user's one; empty: there is none.
+std::string state_folder_of_classifierd() {
+  if (geteuid() == 0) return "/var/lib/classifierd";
+  const char* const state = secure_getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state == '/') return std::string(state) + "/classifierd";
+  const char* const home = secure_getenv("HOME");
+  return home == nullptr || *home != '/' ? "" : std::string(home) + "/.local/state/classifierd";
+}
+
 Result<MountCommand> read_command(const std::string& data, const std::string& mountpoint,
                                   const std::vector<std::string>& options) {
   MountCommand command;
   command.filesystem.meta_growth = true;
   command.filesystem.profiles_folder = placement::kProfilesFolder;
+  command.filesystem.model_path = state_folder_of_classifierd();
   for (const std::string& option : options) SFS_TRY(apply_option(command, option));
   if (command.meta.empty()) return Error{EINVAL, "-o meta=PATH is missing"};
   command.data = absolute_data(data);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -60,6 +61,7 @@ class FakePlacement final : public placement::Placement {
   void wrote(const placement::PageRun& /*run*/, PStreamId /*stream*/, uint8_t /*age*/) override {}
   void trimmed(BlockNo /*first*/, uint64_t /*pages*/) override {}
   void grow(uint64_t /*capacity_blocks*/) override {}
+  Result<std::string> adopt_stored(const std::string& /*path*/) override { return Error{ENOENT}; }
   SharedMemory shared_memory() override { return {telemetry_, model_, 64, 128}; }
   std::optional<std::string> tick() override { return std::nullopt; }
   std::vector<uint8_t> chunk_classes() override { return {0, 2, 2, 1}; }
