@@ -290,6 +290,14 @@ void bind_seams(py::module_& m) {
           },
           py::arg("records"))
       .def("publish", &ModelWriter::publish)
+      .def(
+          "stored",
+          [](const ModelWriter& writer, const Array<uint16_t>& uses) {
+            const auto stored =
+                writer.stored(std::span(uses.data(), static_cast<size_t>(uses.size())));
+            return py::bytes(reinterpret_cast<const char*>(stored.get()), sizeof(*stored));
+          },
+          py::arg("uses"))
       .def("heartbeat", &ModelWriter::heartbeat, py::arg("now_ms"))
       .def_property_readonly("generation", &ModelWriter::generation)
       .def_property_readonly("uuid", [](const ModelWriter& writer) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -15,6 +16,7 @@
 #include "base/wire/magic.h"
 #include "base/wire/model_table.h"
 #include "base/wire/record_check.h"
+#include "base/wire/stored_model.h"
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/predictor.h"
 #include "learning/path_weights.h"
@@ -105,6 +107,22 @@ std::vector<uint8_t> ModelWriter::place(std::span<const wire::TelemetryRecord> r
     for (uint32_t i = 0; i < record.pages; ++i)
       out.push_back(static_cast<uint8_t>(prepared_.place(request, i, cursor).value));
   }
+  return out;
+}
+
+std::unique_ptr<wire::StoredModel> ModelWriter::stored(std::span<const uint16_t> uses) const {
+  if (!is_prepared_ || prepared_.generation() != generation())
+    throw std::logic_error("model: the prepared one is not published");
+  if (uses.size() != wire::kModelVStreams) throw std::invalid_argument("model: wrong size");
+  auto out = std::make_unique<wire::StoredModel>();
+  out->magic = wire::kStoredModelMagic;
+  out->version = wire::kStoredModelVersion;
+  out->model_version = wire::kModelVersion;
+  out->buffer_size = sizeof(ModelBuffer);
+  std::ranges::copy(header().uuid, out->uuid);
+  std::ranges::copy(uses, out->uses);
+  out->model = prepared_.serialized();
+  out->checksum = crc32c(wire::summed(*out));
   return out;
 }
 

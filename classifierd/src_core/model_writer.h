@@ -4,12 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/wire/model_table.h"
+#include "base/wire/stored_model.h"
 #include "base/wire/telemetry.h"
 #include "classifierd/src_core/predictor.h"
 #include "classifierd/src_core/shared_map.h"
@@ -45,6 +47,9 @@ class ModelWriter {
   // Publishes the prepared model and returns its generation. Throws std::logic_error if none was
   // prepared since the last one.
   uint64_t publish();
+  // Returns the published model as the file with which the next mount begins. `uses`: see
+  // wire::StoredModel. Throws std::logic_error if the model prepared last is not published.
+  std::unique_ptr<wire::StoredModel> stored(std::span<const uint16_t> uses) const;
   void heartbeat(uint64_t now_ms);
   uint64_t generation() const;
   std::vector<uint8_t> uuid() const;

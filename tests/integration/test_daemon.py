@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -239,7 +240,74 @@ def test_a_logistic_model_tells_pages_of_one_file_apart(
     assert hot_pages.argmax() != cold_pages.argmax()
 
 
+def test_a_mount_without_a_daemon_places_as_the_last_one_with_it(
+    make_pair: Callable[..., Pair], tmp_path: Path
+) -> None:
+    """The model that the daemon stored tells places of one file apart; without it nothing does."""
+    pair = make_pair(size="128M")
+    pair.mkfs()
+    mount = pair.mount("model=none")
+    (mount / "table").write_bytes(bytes(FILE_PAGES * BLOCK))
+    overwrite(mount / "table", hot=36_000, cold=4_000)
+    state, config = tmp_path / "state", tmp_path / "config.toml"
+    config.write_text('[daemon]\ncandidates = ["logistic"]\n')
+    run(*classifierd("run", mount.point, "--once", "--config", config, "--state", state))
+    until(lambda: mount.status()["model"]["kind"] == "logistic", 10, "the adoption")
+    hot, cold = hot_and_cold(mount)
+    assert hot != cold
+    mount.unmount()
+    stored = next(state.glob("*.model"))
+    assert stored.stat().st_mode & 0o777 == 0o600
+
+    mount = pair.mount(f"model={state}")
+    model = mount.status()["model"]
+    assert model["stored"]
+    assert model["kind"] == "logistic"
+    assert f"model {model['generation']} (logistic) adopted from {stored}" in mount.log.read_text()
+    source = f"model logistic, table {model['generation']} of classifierd, from its state directory"
+    assert source in words_of(mount)
+    assert hot_and_cold(mount) == (hot, cold)
+    # A daemon that comes later publishes a model of its own.
+    run(*classifierd("run", mount.point, "--once", "--config", config, "--state", state))
+    until(lambda: not mount.status()["model"]["stored"], 10, "the adoption")
+    mount.unmount()
+
+    mount = pair.mount(f"model={tmp_path / 'none'}")
+    assert not mount.status()["model"]["adopted"]
+    hot, cold = hot_and_cold(mount)
+    assert hot == cold
+
+
+def test_a_damaged_stored_model_costs_a_line_and_no_mount(
+    make_pair: Callable[..., Pair], tmp_path: Path
+) -> None:
+    """The line names file and reason; a missing file costs nothing."""
+    pair = make_pair(size="128M")
+    pair.mkfs()
+    bad = tmp_path / "bad.model"
+    bad.write_bytes(b"no model")
+    mount = pair.mount(f"model={bad}")
+    line = f"the stored placement model is not used: {bad}: not as long as a stored model"
+    assert mount.log.read_text().count(line) == 1
+    assert not mount.status()["model"]["adopted"]
+    mount.unmount()
+    mount = pair.mount(f"model={tmp_path / 'missing'}", "placement=auto")
+    assert mount.log.read_text().count("stored placement model") == 1
+
+
 FILE_PAGES, HOT_PAGES = 8192, 256
+
+
+def hot_and_cold(mount: Mount) -> tuple[int, int]:
+    """Return the pStreams that most pages of the table's first MiB go to, and of the rest."""
+    path = mount / "table"
+    overwrite(path, hot=2000, cold=0)  # from then on their ages are known
+    written = [pages_by_pstream(mount)]
+    for hot, cold in ((500, 0), (0, 500)):
+        overwrite(path, hot, cold)
+        written.append(pages_by_pstream(mount))
+    most = [int((after - before).argmax()) for before, after in pairwise(written)]
+    return most[0], most[1]
 
 
 def pages_by_pstream(mount: Mount) -> npt.NDArray[np.int64]:

@@ -33,7 +33,7 @@ def settled(offer: Offer, status: Mapping[str, object]) -> bool:
         return True
     if looked_at < offer.generation:
         return False
-    if generation == offer.generation:
+    if generation == offer.generation and model.get("stored") is not True:
         log.info("model %d (%s) adopted: %s", offer.generation, offer.kind, offer.basis)
     else:
         log.warning("model %d was refused by the filesystem: %s",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ class VStream:
     comm: str = ""
     ext: str = ""
     dir: str = ""
+    # The generation of the number's use, by this mount or an earlier one; -1: not known.
+    generation: int = field(default=-1, kw_only=True)
 
     @property
     def label(self) -> str:
@@ -53,8 +55,19 @@ def parse_streams(rows: object) -> list[VStream]:
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < VSTREAMS:
             continue
         texts = {key: _text(row, key) for key in ("source", "name", "comm", "ext", "dir")}
-        known[number] = VStream(number, **texts)
+        use = row.get("generation")
+        known[number] = VStream(
+            number, **texts, generation=use if isinstance(use, int) and 0 <= use < 256 else -1
+        )
     return list(known.values())
+
+
+def uses_of(vstreams: Iterable[VStream]) -> npt.NDArray[np.uint16]:
+    """The use of each number as a stored model names it (base/wire/stored_model.h), u16[65536]."""
+    out = np.zeros(VSTREAMS, np.uint16)
+    for v in vstreams:
+        out[v.number] = v.generation + 1
+    return out
 
 
 class ContextIds:

@@ -12,10 +12,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from classifierd import _core, explain
+import numpy as np
+import numpy.typing as npt
+
+from classifierd import _core, explain, state
 from classifierd.adoption import Offer, settled
 from classifierd.config import Config, ConfigError
 from classifierd.contest import Device
+from classifierd.contexts import uses_of
 from classifierd.control import Attachment, ControlClient, ControlError, socket_path
 from classifierd.errors import sentence
 from classifierd.knowledge import Identity, Knowledge
@@ -77,6 +81,8 @@ class Session:
         # pStreams that the last table names, and those that only ones before it did.
         self._named, self._unnamed = frozenset[int](), frozenset[int]()
         self._named_at = 0.0
+        # The vStreams that the published model knows, while its file is not written.
+        self._unsaved_uses: npt.NDArray[np.uint16] | None = None
         self._offer: Offer | None = None  # published, and not known to be adopted or refused
         self._told = True  # whether the filesystem wants to know what streams save
         log.info(
@@ -134,7 +140,9 @@ class Session:
 
     def _publish(self) -> None:
         named = publish(self._writer, self._knowledge, self._met_clock)
+        self._unsaved_uses = None
         if named is not None:
+            self._unsaved_uses = uses_of(self._knowledge.learner.vstreams.values())
             self._unnamed = (self._unnamed | self._named) - named
             self._named, self._named_at = named, time.monotonic()
             # An older table that the filesystem did not look at yet is replaced by this one.
@@ -167,11 +175,25 @@ class Session:
         self._knowledge.save()
         if self._state_dir is None:
             return
+        self._save_model(self._state_dir)
         self._savings.count(_now_ms())
         try:
             self._savings.save(self._state_dir, self._uuid)
         except OSError as error:
             log.warning("savings not saved: %s", sentence(error))
+
+    def _save_model(self, directory: Path) -> None:
+        """Store the published model, with which a mount without a daemon begins."""
+        if self._unsaved_uses is None:
+            return
+        try:
+            state.replace_whole(
+                state.model_path_of(directory, self._uuid), self._writer.stored(self._unsaved_uses)
+            )
+        except OSError as error:
+            log.warning("model not saved: %s", sentence(error))
+        else:
+            self._unsaved_uses = None
 
     def tell_savings(self) -> None:
         """Tell the filesystem what streams save, for whoever asks it."""

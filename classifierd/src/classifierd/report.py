@@ -245,9 +245,10 @@ def _decided(status: Answer, streams: Answer) -> str:
     table = f'<div class="scroll"><table>{head}<th>pStream</th></tr>{"".join(body)}</table></div>'
     generation = number(at(status, ("model", "generation"))) or 0.0
     refused = number(at(status, ("model", "refused"))) or 0.0
+    stored = ", from its state directory," if at(status, ("model", "stored")) is True else ""
     note = (
         f"Placement {escape(str(status.get('placement')))}. "
-        f"Table {generation:.0f} of the daemon is in use, {refused:.0f} were refused. "
+        f"Table {generation:.0f} of the daemon{stored} is in use, {refused:.0f} were refused. "
         "Where a write goes also depends on its place in the request and on the age of what it "
         "overwrites; shown is a new write."
     )

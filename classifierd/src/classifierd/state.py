@@ -1,5 +1,7 @@
 """The daemon's memory between runs: one file a filesystem, replaced whole, checked before use.
 
+The published model is a file of its own, which the filesystem reads (base/wire/stored_model.h).
+
 Layout: magic, CRC32C of what follows it, then a numpy archive. Anything wrong with a file means a
 cold start and a line in the log, never a crash and never half a memory.
 """
@@ -39,11 +41,21 @@ def path_of(directory: Path, uuid: bytes) -> Path:
     return directory / f"{uuid.hex()}.life"
 
 
+def model_path_of(directory: Path, uuid: bytes) -> Path:
+    """The file with the model that a mount of the filesystem begins with, if it has no daemon."""
+    return directory / f"{uuid.hex()}.model"
+
+
 def replace_whole(path: Path, body: bytes) -> None:
-    """Write a file; after a crash either the old or the new one is there. Raises OSError."""
+    """Write a file that only its owner reads; after a crash the old or the new one is there.
+
+    Raises OSError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.new")
-    with temporary.open("wb") as file:
+    temporary.unlink(missing_ok=True)
+    created = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(created, "wb") as file:
         file.write(body)
         file.flush()
         os.fsync(file.fileno())

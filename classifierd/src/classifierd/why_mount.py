@@ -24,6 +24,7 @@ class WhyMount:
     pstreams: int
     table: int  # generation of the daemon's table in use; 0: none
     kind: str  # of that table
+    stored: bool  # whether an earlier mount's daemon stored that table
     refused: int  # tables that the filesystem refused
     vstreams: list[Why]  # the most written ones, largest first
     written_bytes: list[int]  # by each of them
@@ -47,6 +48,7 @@ def why_mount(mount: Path, state_dir: Path | None) -> WhyMount:
         number_of(status, "pstreams"),
         number_of(model, "generation") if model.get("adopted") is True else 0,
         str(model.get("kind", "")),
+        model.get("stored") is True,
         number_of(model, "refused"),
         [of_row(row, memory) for row in shown],
         [number_of(row, "written_bytes") for row in shown],
@@ -63,7 +65,8 @@ def lines(found: WhyMount) -> Iterator[str]:
     """Yield the answer as sentences: the table in use, then one line for each vStream."""
     yield f"{found.mount}: placement {found.placement} on {found.pstreams} pStreams"
     if found.table:
-        yield f"  table {found.table} ({found.kind}) of the daemon decides"
+        source = ", from its state directory," if found.stored else ""
+        yield f"  table {found.table} ({found.kind}) of the daemon{source} decides"
     else:
         yield "  no table of classifierd is in use"
     if found.refused:
