@@ -1,14 +1,18 @@
 """A program at work on a mount whose daemon is killed, stopped and started again, or is not.
 
+The models that the daemon publishes may be corrupted as well.
+
 Rounds are the same in every run: pages appended to a log that comes round, pages overwritten at
 random, files made and deleted whole; a device small and full enough to collect its garbage.
 """
 
 import math
+import mmap
 import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import threading
 import time
@@ -26,6 +30,9 @@ from bench.paths import BIN, VENV_BIN
 from bench.ssd import PAGE_BYTES, Ssd
 from bench.streamctl import status
 from bench.system import BenchError, finish, output_of, start, wait_until
+
+from classifierd import _core
+from classifierd.control import ControlClient, socket_path
 
 MIB = 1 << 20
 DEVICE_MIB, TABLE_MIB, LOG_MIB, FILES, FILE_KIB = 48, 18, 2, 16, 256
@@ -47,6 +54,7 @@ class Disturbed:
     waf: float
     latencies_ms: npt.NDArray[np.float64]  # of each call that wrote or waited
     daemons: int  # started
+    corruptions: int  # models published with wrong bytes
     status: dict[str, Any]  # of the filesystem, in the end
     shortest_stop_ms: float  # infinite where the daemon was never stopped
 
@@ -63,6 +71,42 @@ class Disturbed:
     def beyond(self, limit_ms: float) -> float:
         """Return the share of the calls that took longer."""
         return float((self.latencies_ms > limit_ms).mean())
+
+
+class ModelMemory:
+    """The model area of a mount, in the hands of a program that was its daemon once."""
+
+    HEADER_BYTES, ACTIVE_AT = 64, 32  # base/wire/model_table.h
+    CHECKSUM_AT, SUMMED_AT = 12, 48  # in a buffer
+
+    def __init__(self, mount: Path) -> None:
+        self._random, self._corrupted = random.Random(2), 0
+        with ControlClient(socket_path(mount)) as client:
+            attachment = client.attach()
+            self._map = mmap.mmap(attachment.model_fd, _core.MODEL_BYTES)
+            attachment.close()
+
+    def corrupt(self) -> int:
+        """Publish the model again with a few wrong bytes; returns its generation.
+
+        Half of them have a right checksum, so the filesystem judges their fields.
+        """
+        before = int(struct.unpack_from("<Q", self._map, self.ACTIVE_AT)[0])
+        size, generation = _core.MODEL_BUFFER_BYTES, before + 1
+        last, at = (self.HEADER_BYTES + each % 2 * size for each in (before, generation))
+        self._map[at : at + size] = self._map[last : last + size]
+        struct.pack_into("<Q", self._map, at, generation)
+        for _ in range(self._random.randint(1, 8)):
+            # Half of them among the fields before the arrays.
+            end = self._random.choice((self.SUMMED_AT + 64, size))
+            place = at + self._random.randrange(self.SUMMED_AT, end)
+            self._map[place] ^= self._random.randint(1, 255)
+        self._corrupted += 1
+        if self._corrupted % 4 > 1:  # with and without a living daemon
+            checksum = _core.crc32c(self._map[at + self.SUMMED_AT : at + size])
+            struct.pack_into("<I", self._map, at + self.CHECKSUM_AT, checksum)
+        struct.pack_into("<Q", self._map, self.ACTIVE_AT, generation)
+        return generation
 
 
 @dataclass
@@ -159,11 +203,46 @@ def generation(mount: Path) -> int:
     return model["generation"]
 
 
+class Corruption:
+    """Publishes wrong bytes each time that it is called, and waits until they were looked at."""
+
+    def __init__(self, mount: Path) -> None:
+        self._mount, self._memory = mount, ModelMemory(mount)
+        self.times = 0
+
+    def __call__(self) -> None:
+        """Return once the filesystem looked at the model, or at a later one."""
+        generation, deadline = self._memory.corrupt(), time.monotonic() + WAIT_SECONDS
+        self.times += 1
+        while looked_at(self._mount) < generation:
+            if time.monotonic() > deadline:
+                message = "the filesystem looks at no model"
+                raise BenchError(message)
+            time.sleep(0.05)
+
+
+def looked_at(mount: Path) -> int:
+    """Return which model the filesystem adopted or refused last."""
+    model: dict[str, int] = status(mount)["model"]
+    return model["looked_at"]
+
+
 def disturb(
-    daemons: Daemons, program: Program, times: int, stop_seconds: float, over: threading.Event
+    daemons: Daemons,
+    program: Program,
+    times: int,
+    stop_seconds: float,
+    over: threading.Event,
+    corrupt: Callable[[], None] | None,
 ) -> None:
-    """Kill the daemon so many times: at once, stopped, after a while, by turns; start the next."""
+    """Kill the daemon so many times: at once, stopped, after a while, by turns; start the next.
+
+    ``corrupt`` is called once for each kill: while the daemon lives, or after its death, when none
+    publishes another model at once.
+    """
     for number in range(times):
+        if corrupt is not None and number % 2 == 0:
+            corrupt()
         if number % 3 == 1:
             daemons.last.send_signal(signal.SIGSTOP)
         begun = time.monotonic()
@@ -175,6 +254,8 @@ def disturb(
             daemons.shortest_stop_ms = min(daemons.shortest_stop_ms, lasted)
         daemons.last.kill()
         finish(daemons.last, WAIT_SECONDS)
+        if corrupt is not None and number % 2 == 1:
+            corrupt()
         daemons.begin()
 
 
@@ -194,11 +275,13 @@ def run(
     rounds: int,
     warm_up_tables: int = WARM_UP_TABLES,
     stop_seconds: float = 0.0,
+    corrupt: bool = False,
 ) -> Disturbed:
     """Work for `rounds`, or longer: until the daemon was killed so many times.
 
     Before, the daemon publishes `warm_up_tables`, of which nothing is measured. It stays stopped
-    for `stop_seconds`, or longer: for STOPPED_ROUNDS.
+    for `stop_seconds`, or longer: for STOPPED_ROUNDS. With `corrupt`, a model with wrong bytes is
+    published before or after each kill.
     Raises BenchError or OSError for whatever the program or the filesystem suffers from that.
     """
     work.mkdir()
@@ -209,20 +292,24 @@ def run(
         program = Program(mount)
         stack.callback(program.close)
         _fill(mount)
+        corruption = Corruption(mount) if corrupt else None
         daemons = Daemons(stack, mount, work)
         _work_while(program, partial(daemons.first_words, warm_up_tables), 0)
         output_of([BIN / "streamctl", "sync", mount])
         ssd.reset()
         program.latencies_ms.clear()
         begun, over = program.rounds, threading.Event()
-        beside = partial(disturb, daemons, program, times, stop_seconds, over)
+        beside = partial(disturb, daemons, program, times, stop_seconds, over, corruption)
         _work_while(program, beside, rounds, over)
         output_of([BIN / "streamctl", "sync", mount])
         latencies = np.array(program.latencies_ms)
         waf = ssd.counters().waf
         rounds = program.rounds - begun
         stop_ms = daemons.shortest_stop_ms
-        return Disturbed(rounds, waf, latencies, daemons.started, status(mount), stop_ms)
+        corruptions = corruption.times if corruption is not None else 0
+        return Disturbed(
+            rounds, waf, latencies, daemons.started, corruptions, status(mount), stop_ms
+        )
 
 
 def _work_while(
