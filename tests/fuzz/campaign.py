@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fuzz the metadata engine: every target from its seeds, and what earlier runs found.
+"""Fuzz the metadata engine and the placement model, from seeds and what earlier runs found.
 
 Usage: campaign.py [--seconds N [--seed N] | --executions N [--fast BUILD]] [--corpus DIR]
                    [--jobs N] [--json FILE] BUILD
@@ -34,7 +34,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-TARGETS = ["image", "fsck", "journal", "log"]
+TARGETS = ["image", "fsck", "journal", "log", "model"]
 INPUT_BYTES_MAX = 258  # tests/fuzz/input.h: kInputBytesMax
 # A run takes a millisecond. Memory is that of the images; no allocation comes near the bound unless
 # media decided its size. The time is the wall's: a run that the machine halted is made again.

@@ -1,6 +1,7 @@
 // usage: fuzz_seeds FOLDER
-// Writes what the fuzzers begin with into FOLDER/{image,fsck,journal,log}: every operation, and
-// every kind of damage to every part of the images, with and without right checksums.
+// Writes what the fuzzers begin with into FOLDER/{image,fsck,journal,log,model}: every operation,
+// and every kind of damage to every part of the images and models, with and without right
+// checksums.
 #include <sys/stat.h>
 
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace streamfs::fuzz {
 namespace {
 
 constexpr uint8_t kKindsOfOperation = 16;
-constexpr uint8_t kKindsOfRecordItem = 8;
+constexpr uint8_t kKindsOfRecordItem = 8, kKindsOfModelItem = 8;
 
 class Seeds {
  public:
@@ -60,6 +61,19 @@ class Seeds {
       }
     }
   }
+  void model() {
+    for (uint8_t kind = 0; kind < kKindsOfModelItem; ++kind) {
+      for (uint8_t i = 0; i < 16; ++i) {
+        Input input{static_cast<uint8_t>(i % 4), {}, {}};
+        if (i % 8 != 0) input.flags |= kFixChecksums;
+        input.items.push_back({kind, byte(), half(), value()});
+        for (int more = 0; more < 6; ++more) {
+          input.operations.push_back({byte(), byte(), byte(), byte()});
+        }
+        add(input);
+      }
+    }
+  }
   void records() {
     for (uint8_t kind = 0; kind < kKindsOfRecordItem; ++kind) {
       for (uint8_t i = 0; i < 12; ++i) {
@@ -85,12 +99,14 @@ class Seeds {
 };
 
 void write_all(const std::filesystem::path& folder) {
-  for (const char* name : {"image", "fsck", "journal", "log"}) {
+  for (const char* name : {"image", "fsck", "journal", "log", "model"}) {
     Seeds seeds(folder / name);
     const std::string target = name;
     if (target != "fsck") seeds.operations();
     if (target == "journal") {
       seeds.records();
+    } else if (target == "model") {
+      seeds.model();
     } else {
       seeds.damage();
     }

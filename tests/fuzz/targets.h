@@ -1,4 +1,4 @@
-// The four fuzz targets as functions, so that the fuzzers, the seeds and the coverage run call the
+// The fuzz targets as functions, so that the fuzzers, the seeds and the coverage run call the
 // same thing. Each stops the process on a broken promise, and otherwise leaves nothing behind.
 //
 // Thread safety: none.
@@ -24,5 +24,9 @@ void run_fsck(const Input& input);
 void run_journal(const Input& input);
 // A damaged metadata log on DATA: META rebuilt from it, checked, mounted.
 void run_log(const Input& input);
+// A damaged placement model (learning/placement_model.h): read; if it is adopted, it places pages
+// on pStreams that are there, also as the model of a mount that begins. Flag 1: a logistic model
+// serves; flag 2: the device has more pStreams than the model.
+void run_model(const Input& input);
 
 }  // namespace streamfs::fuzz
