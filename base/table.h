@@ -27,7 +27,7 @@ class Table {
   void row(std::vector<std::string> cells);
   size_t rows() const { return rows_.size(); }
 
-  // Truncates the last column if a line is wider than this many columns; 0: never.
+  // Truncates the last column if a line is wider than this many characters; 0: never.
   void set_width_max(size_t columns) { width_max_ = columns; }
 
   // Each line ends with a newline and has no trailing blanks.

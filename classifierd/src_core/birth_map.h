@@ -1,10 +1,11 @@
-// Block → when it was written and in which cell, for blocks alive, in at most 45 MiB whatever the
-// device's size. Blocks go by groups of 64 KiB. While all groups with something alive fit, all are
-// followed; when they do not, one in N is, chosen by a hash of its number, and N doubles: the
-// caller gets back the births of the groups that are dropped. The groups followed stand for N times
-// as much, and which groups they are has nothing to do with what happens to them (spatial sampling:
-// Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST'15).
-// Thread safety: none. Crash: rebuilt by watching; nothing persistent.
+// Remembers when each live block was written, and in which cell, for a sample of the device.
+//
+// Blocks are followed in groups of 64 KiB. At first all groups are followed. When full() says so,
+// the caller calls thin(), which drops half of the groups and doubles N: from then on one group in
+// N is followed. A hash of the group's number chooses it, so the followed groups are a fair sample,
+// and a caller multiplies its counts by N (spatial sampling: Waldspurger et al., "Efficient MRC
+// Construction with SHARDS", FAST'15). With kGroupsMax groups the map takes at most 45 MiB.
+// Thread safety: none. Crash: memory only.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,7 @@ class BirthMap {
   bool follows(uint64_t block) const {
     return one_in_ == 1 || (mix64(block / kGroupBlocks) & (one_in_ - 1)) == 0;
   }
-  // Returns what was alive there before. Precondition: follows(block).
+  // Stores the birth of a block and returns the birth that it had. Requires: follows(block).
   Birth set(uint64_t block, uint64_t clock, uint32_t cell) {
     Group& group = groups_[number_of(block)];
     Birth& birth = group.births[block % kGroupBlocks];
@@ -43,8 +44,7 @@ class BirthMap {
     return before;
   }
 
-  // Calls visit(Birth) for every block that is followed and alive in the range, which is dead
-  // afterwards.
+  // Removes the births of all blocks in the range, and calls visit(Birth) for each.
   template <typename Visit>
   void take(uint64_t block, uint64_t pages, const Visit& visit) {
     const uint64_t end = block + pages;
@@ -91,6 +91,7 @@ class BirthMap {
   uint64_t one_in() const { return one_in_; }  // a power of two
   uint64_t alive() const { return alive_; }    // of those followed
 
+  // Forgets all births and follows all groups again.
   void clear() {
     groups_ = {};
     alive_ = 0;
@@ -108,7 +109,7 @@ class BirthMap {
 
   static uint32_t number_of(uint64_t block) { return static_cast<uint32_t>(block / kGroupBlocks); }
 
-  // Calls over(first block, group) for every group, which goes if it says so.
+  // Calls over(first block, group) for every group, and erases the group if that returns true.
   template <typename Over>
   void erase_where(const Over& over) {
     for (auto at = groups_.begin(); at != groups_.end();) {

@@ -9,7 +9,7 @@
 // If a vStream's number is used again, its generation is another. The life table then forgets what
 // the earlier use taught it, and counts a late record of that use for vStream 0.
 //
-// Thread safety: none. Crash: state() of the last epoch, if the caller kept it.
+// Thread safety: none. Crash: memory only; a caller keeps cells() and passes them to restore().
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ inline constexpr uint32_t kCells = wire::kModelVStreams * wire::kShapes;
 // The observations of one cell.
 struct CellLife {
   uint32_t cell = 0;
-  double volume_pages = 0;  // written lately: halves every epoch
+  double volume_pages = 0;  // written lately: halves with each 65,536 pages written to the device
   Hazard known;
   // Writes and trims that something died by, fading as `known` does: pages that die together are
   // one witness. Not kept between runs.
@@ -42,23 +42,25 @@ struct CellLife {
 
 class LifeTable {
  public:
-  // `groups_max`: so many of 64 KiB with something alive are followed at most.
+  // `groups_max`: the most groups of 64 KiB whose births are remembered (birth_map.h).
+  // `decay`: the factor by which evidence shrinks with each 65,536 pages written.
   LifeTable(uint64_t capacity_blocks, uint32_t epoch_pages, double decay,
             size_t groups_max = BirthMap::kGroupsMax);
 
-  // Learns from records in clock order, up to the one that completes the epoch; returns how many
-  // it took. `chunks` are the chunks' classes when the pages were written. Unbelievable records are
-  // skipped and counted.
+  // Learns from records in clock order, up to the record that completes the epoch; returns how many
+  // it took. `chunks` has the class that each chunk of the device had when the pages were written.
+  // Unbelievable records are skipped and counted in rejected().
   size_t feed(std::span<const wire::TelemetryRecord> records, learning::ChunkMap chunks);
   bool epoch_due() const { return clock_ - epoch_start_ >= epoch_now_; }
-  // Commits and decays. Call when due, or early at will (then decay is in proportion).
+  // Commits the epoch's evidence and decays all evidence by the pages that the epoch had, as for
+  // 65,536 pages at most. May be called before the epoch is due.
   void end_epoch();
-  // Stops watching the pages alive: to be called when records were lost in number.
+  // Forgets when the live pages were written. Call it when many records were lost.
   void forget_births();
 
   std::vector<CellLife> cells() const;
-  // Takes cells as evidence in place of all it has; refuses (false) what is not finite,
-  // not positive or not a cell.
+  // Replaces all evidence by `cells`. Returns false, and changes nothing, if a number is negative
+  // or not finite, or a cell does not exist.
   bool restore(std::span<const CellLife> cells);
 
   uint64_t clock_pages() const { return clock_; }
@@ -66,10 +68,11 @@ class LifeTable {
   uint64_t epochs() const { return epochs_; }
   uint64_t rejected() const { return rejected_; }
   uint64_t clock_jumps() const { return clock_jumps_; }
-  // As far as seen; scaled where a sample is followed.
+  // Live pages whose writes were seen; scaled if only a sample is followed.
   uint64_t live_pages() const { return births_.alive() * births_.one_in(); }
   uint64_t deaths() const { return deaths_; }
-  uint64_t one_in() const { return births_.one_in(); }  // group of blocks is followed
+  // Returns N if one in N groups of blocks is followed.
+  uint64_t one_in() const { return births_.one_in(); }
   uint32_t epoch_pages() const { return epoch_now_; }
 
  private:

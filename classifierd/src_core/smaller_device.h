@@ -1,7 +1,8 @@
-// The geometry of a device that imitates one `stride` times as large.
+// Plans a small device that imitates a whole device, which is `stride` times as large.
 //
-// Its blocks are as much smaller, so that one fills in the time it takes on the whole device, but
-// for a least: greedy collection of small blocks finds emptier ones than the whole device would.
+// Its erase blocks are smaller by the same factor, so that a block fills as fast as one of the
+// whole device. They never fall below 64 pages (or the whole device's block): in smaller blocks,
+// greedy collection would find emptier victims than the whole device does.
 // Thread safety: pure.
 #pragma once
 
@@ -12,15 +13,16 @@
 namespace streamfs::classifier {
 
 struct WholeDevice {
-  uint64_t pages = 0;          // limit of those that hold data
-  double spare = 0.07;         // all there is: physical ÷ pages − 1
+  uint64_t pages = 0;          // the capacity that the host sees
+  double spare = 0.07;         // physical pages ÷ pages − 1
   uint32_t block_pages = 256;  // erased together
   ssd::GcMode gc_mode = ssd::GcMode::kSameStream;
   uint32_t streams = 1;
 };
 
-// Without more spare than the whole device has, but for the blocks without which none could collect
-// its garbage. `pages` of it are followed: user_pages.
+// Returns a device of `pages` user pages with the whole device's share of spare, and two additions.
+// If its blocks stopped at 64 pages, open and reserved blocks take more of the spare than on the
+// whole device; that difference is added. It also has the blocks that collection needs at least.
 ssd::Geometry smaller(const WholeDevice& whole, uint64_t stride, uint64_t pages);
 
 }  // namespace streamfs::classifier

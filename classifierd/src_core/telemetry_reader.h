@@ -18,10 +18,11 @@ class TelemetryReader {
   // Throws std::runtime_error if the memory is not a telemetry area of this version.
   explicit TelemetryReader(int fd);
 
-  // Appends what is new, at most `records_max`, in order of the device clock.
+  // Returns new records of all rings, sorted by device clock, about `records_max` at most: each
+  // ring gives up to records_max ÷ rings + 1. A later call may return an earlier clock.
   std::vector<wire::TelemetryRecord> read(size_t records_max);
 
-  uint64_t lost() const { return lost_; }          // overwritten before we came
+  uint64_t lost() const { return lost_; }          // overwritten before they were read
   uint64_t rejected() const { return rejected_; }  // unbelievable
   uint64_t dropped() const;                        // by the producers, by their own count
   uint64_t capacity_blocks() const { return capacity_blocks_; }

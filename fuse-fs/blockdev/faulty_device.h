@@ -3,15 +3,17 @@
 // Faults: after `fail_writes_after` more writes every write fails with EIO. A failing write does
 // not reach the device; with `tear_failing_writes` its first half does, and all of it does with
 // `failing_writes_arrive`. Reads and flushes likewise fail after `fail_reads_after` and
-// `fail_flushes_after`. At most `failures` calls fail. With `lose_on_failed_flush` a failing flush
-// drops unflushed writes as a power cut does, and the device stays on.
+// `fail_flushes_after`. At most `failures` calls fail, of all three kinds together. With
+// `lose_on_failed_flush`, which needs `volatile_cache`, a failing flush drops unflushed writes as a
+// power cut does, and the device stays on.
 //
 // Storm: requests fail at random, each in a way that real devices have. Flushes never do.
 //
-// Power: with `volatile_cache`, writes and trims since the last flush are kept in memory here.
-// power_cut() chooses for each such block, or for each of its 512-byte sectors, one of its versions
-// since the flush or the one before it. Every state that device.h allows can result. After a cut
-// reads, writes, trims and flushes fail with EIO until power_on(), which also clears the faults.
+// Power: with `volatile_cache`, writes and trims since the last flush are kept in memory here. A
+// block then has several versions: the flushed one, and one for each write or trim since. A
+// power_cut() keeps one of them at random. For one block in four it chooses anew for each sector of
+// 512 bytes. Every state that device.h allows can result. After a cut, reads, writes, trims and
+// flushes fail with EIO until power_on(), which also clears what set_faults() has set.
 //
 // Thread safety: as device.h.
 #pragma once

@@ -1,16 +1,19 @@
 // A regular file or a block device as the data device.
 //
-// If a file is truncated while it is open, every later write, trim and flush fails with EIO: a
-// write past the end would extend the file again, with zeroes in place of the lost data.
+// Each write, trim and flush compares the file's size with its largest size at a measure(). Once a
+// file is shorter, all writes, trims and flushes fail with EIO for good: a write past the end would
+// extend the file again, with zeroes in place of the lost data. Reads go on.
 //
 // Uses direct I/O if the file supports it (an unaligned buffer is copied), else the page cache.
 // flush() is fdatasync. trim() punches a hole in a file and sends a discard to a block device, for
 // the whole units inside the range (discard.h). Discarded blocks may read as anything until they
-// are written; zeroing them instead may program them. A file or device without support ignores
-// trims. pStreams are the kernel's write streams if the block device has them (write_streams.h),
-// else there is one. Idle time is used on eMMC and UFS (block_maintenance.h).
+// are written. (A request for zeroes is not used, because the device may program them.) A file or
+// device without support ignores trims. pStreams are the kernel's write streams if the block device
+// has them (write_streams.h), else there is one. Idle time is used on eMMC and UFS
+// (block_maintenance.h).
 //
-// Thread safety and crashes: see device.h. Statistics are counted since open; the NAND is unknown.
+// Thread safety and crashes: see device.h. Statistics are counted since open and have no figures of
+// the NAND.
 #pragma once
 
 #include <sys/stat.h>

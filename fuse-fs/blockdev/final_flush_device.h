@@ -24,13 +24,14 @@ class FinalFlushDevice final : public ForwardingDevice {
   explicit FinalFlushDevice(std::unique_ptr<Device> inner)
       : ForwardingDevice(*inner), inner_(std::move(inner)) {}
   void write(BlockNo first, ConstBytes bytes, WriteTag tag, Completion done) override;
-  // Waits until every flush that began before this one ended has ended too, because the device may
-  // report an error to any one of them. Errors: that of the first flush that failed.
+  // Flushes the device beneath. The device may report an error to any one of several flushes that
+  // overlap, so after its own flush a caller waits for all flushes then in flight, or for the first
+  // failure. Errors: that of the first flush that failed.
   Result<void> flush() override;
   Result<void> trim(BlockNo first, uint64_t count) override;
   Result<void> release(PStreamId stream) override;
   Result<IdleWork> begin_idle(const IdleLimits& limits) override;
-  Result<IdleWork> prepare_poweroff(const IdleLimits& limits) override;
+  Result<IdleWork> prepare_poweroff(const IdleLimits& limits) override;  // flushes first
 
  private:
   Result<void> failure() const;

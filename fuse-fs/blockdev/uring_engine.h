@@ -1,4 +1,5 @@
-// IoEngine over io_uring, with one fixed file.
+// IoEngine over io_uring: a ring for each thread, in which the data file is registered
+// (uring/ring.h). A thread that gets no ring does synchronous I/O, and its writes name no stream.
 // Thread safety and completions: see io_engine.h.
 #pragma once
 
@@ -15,7 +16,7 @@ namespace streamfs::blockdev {
 
 class UringEngine final : public IoEngine {
  public:
-  // Errors: those of uring::Ring.
+  // Borrows `fd`. `depth`: the most requests in flight in a ring. Errors: those of uring::Ring.
   static Result<std::unique_ptr<UringEngine>> open(int fd, unsigned depth);
 
   const char* name() const override { return "io_uring"; }

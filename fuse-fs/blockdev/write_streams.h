@@ -1,10 +1,12 @@
 // The kernel's write streams: each io_uring write to a block device may name a stream (Linux 6.16).
-// NVMe devices with FDP on have them; stream n is placement handle n - 1 there.
+// NVMe devices with FDP on have them; stream n is placement handle n - 1 there. A write that names
+// no stream (0) goes to handle 0.
 //
-// A stream takes effect only with direct I/O on a whole block device. Older kernels, regular files
-// and the page cache ignore it silently, so streams are used only if /sys announces them. A stream
-// that the device does not have is refused with EINVAL. F_SET_RW_HINT is no substitute: it applies
-// to the inode, not to a write, and some kernels do not pass it to the device.
+// A stream takes effect only with direct I/O on a block device that is no partition. Older kernels,
+// regular files and the page cache ignore it silently, so streams are used only if /sys announces
+// them. A stream that the device does not have is refused with EINVAL. F_SET_RW_HINT is no
+// substitute: it applies to the inode, not to a write, and some kernels do not pass it to the
+// device.
 // Thread safety: pure functions over /sys; StreamEngine as IoEngine.
 #pragma once
 
@@ -37,18 +39,19 @@ WriteStreams write_streams_of(const std::filesystem::path& directory);
 // Sets the stream of a prepared write; 0 is none.
 void set_write_stream(io_uring_sqe& entry, uint8_t stream);
 
-// Returns the placement of a pStream: stream s + 1. The default pStream names no stream, and the
-// device uses its first handle.
+// Returns the placement that makes pStream s use handle s: stream s + 1. pStream 0, the default,
+// and pStreams from `count` on name no stream, so they use handle 0. Stream 1 is therefore never
+// named.
 Placement write_stream_placement(PStreamId stream, uint16_t count);
 // Returns the stream that a placement names; 0 for placements of another kind.
 uint8_t write_stream_of(const Placement& placement);
 
-// An engine that sends a write again without a stream if EINVAL refuses it: a device may lose its
-// streams while it is open. Once such a write has succeeded, that is logged and no later write
-// names a stream.
+// An engine that sends a write again without a stream if the device refuses it with EINVAL, because
+// a device may lose its streams while it is open. After the first such success it logs a warning
+// and sends all later writes without a stream.
 class StreamEngine final : public IoEngine {
  public:
-  // `plain` is called for each write that was sent without the stream it named.
+  // `plain` is called for each write that names a stream, right before it is sent without.
   using Plain = std::function<void(uint8_t stream, uint64_t bytes)>;
   StreamEngine(std::unique_ptr<IoEngine> inner, std::string path, Plain plain)
       : path_(std::move(path)), plain_(std::move(plain)), inner_(std::move(inner)) {}

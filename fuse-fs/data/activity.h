@@ -1,9 +1,13 @@
 // Counts the data requests and metadata changes of programs, for work that is done in idle time.
-// Each thread has counters of its own, so that no cache line moves between cores at every request.
+// Threads mostly have counters of their own (thread_counters.h), so that no cache line moves
+// between cores at every request.
 //
-// Thread safety: any thread. After watch(true), the thread of the next request, or of the one after
-// it, calls the function of on_request() once, before it counts the request. The function must not
-// block. A watcher must also look at begun() from time to time. After a crash: memory only.
+// A watcher calls watch(true) and then waits. The thread of the next request calls the function of
+// on_request() once, before it counts the request. A request that begins during watch(true) may
+// miss the watch; then the next request after it calls the function. A watcher must therefore also
+// look at begun() from time to time.
+//
+// Thread safety: any thread. The function must not block. After a crash: memory only.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// Checksums of data blocks: CRC32C, 0 = not known. A block whose checksum is not known is accepted
-// as read, and verify() may store its checksum: after a crash the block may hold old sectors, new
-// sectors or a mix, all of them the file's own.
+// Checksums of the blocks of DATA: CRC32C, 0 = not known. A block whose checksum is not known is
+// accepted as read, and verify() may store its checksum. Such a block may hold old sectors, new
+// sectors or both after a crash, but never those of another file.
 // Thread safety: any thread.
 #pragma once
 
@@ -23,11 +23,14 @@ class Checksums {
   bool enabled() const { return enabled_; }
   static uint32_t of(ConstBytes block);                              // never 0
   static void of_each(ConstBytes blocks, std::span<uint32_t> crcs);  // of each block
-  static uint32_t copy(Bytes to, ConstBytes from);                   // copies a block
+  // Copies a block and returns its checksum.
+  static uint32_t copy(Bytes to, ConstBytes from);
 
-  // Checks `bytes`, which the device returned for the blocks from `first` on. `learn`: store
-  // checksums that are not known; requires that no write of these blocks is unflushed. Errors: EIO
-  // names the first bad block.
+  // Checks `bytes`, which the device returned for its blocks from `first` on, blocks of file `id`.
+  // If `learn`, stores the checksums that are not known. Does nothing if checksums are off or not
+  // verified. If another copy of META has the checksum that a block has, the block is accepted and
+  // the first copy of META is mended. Requires, if `learn`: no write of these blocks is unflushed.
+  // Errors: EIO names the first bad block; the blocks after it are not checked.
   Result<void> verify(InodeId id, BlockNo first, ConstBytes bytes, bool learn);
   uint64_t errors() const { return errors_.load(std::memory_order_relaxed); }
 

@@ -22,11 +22,13 @@ class Health {
     if (!lost_.load(std::memory_order_relaxed)) return {};
     return Error{EIO, reason()};
   }
-  // Makes the filesystem read-only. Logs and keeps the reason, if it is the first.
+  // Makes the filesystem read-only. Does nothing after an earlier degrade() or lose(); otherwise
+  // logs and keeps the reason.
   void degrade(const std::string& reason);
-  // Makes the filesystem neither readable nor writable. Logs the reason, which replaces that of
-  // degrade().
+  // Makes the filesystem neither readable nor writable. The first call logs its reason, which
+  // replaces that of degrade().
   void lose(const std::string& reason);
+  // Returns whether degrade() or lose() was called. A mount that began read-only is not degraded.
   bool degraded() const;
   std::string reason() const;
 

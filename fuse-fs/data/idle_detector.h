@@ -1,6 +1,8 @@
-// Detects idle time: no request for the wanted time. Hysteresis: an idle time shorter than that
-// doubles the wanted time, a longer one halves it. So short gaps between bursts do not count as
-// idle. Thread safety: one thread. After a crash: memory only.
+// Detects idle time. Programs are idle once they made no request for the wanted time, at first half
+// a second. When a request ends the idle time, the detector adapts the wanted time. If the idle
+// time itself, after the wait for it, was shorter than the wanted time, the wanted time doubles;
+// otherwise it halves. Short gaps between bursts therefore soon stop counting as idle.
+// Thread safety: one thread. After a crash: memory only.
 #pragma once
 
 #include <algorithm>

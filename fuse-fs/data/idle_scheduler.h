@@ -2,11 +2,11 @@
 // work (blockdev/idle.h) until a request comes.
 //
 //   busy ──quiet for long enough──► working ──nothing left──► rested ──┐
-//    ▲ ▲                              │ a request, within a step       │ a request
+//    ▲ ▲                              │ a request ends the step        │ a request
 //    │ └──────────────────────────────┘                                │
 //    └─────────────────────────────────────────────────────────────────┘
-// On battery its thread does nothing, unless IdleWorkWhen says kAlways. The device chooses what it
-// copies: victims below IdleLimits::valid_limit.
+// With kAuto the thread does nothing on battery; with kOff there is no thread. work() ignores both.
+// The device chooses the blocks that it collects, within IdleLimits.
 //
 // Thread safety: work() and status() from any thread; round() only where start() was not called;
 // stop() from one thread at a time. After a crash: nothing of its own.
@@ -42,8 +42,11 @@ class IdleScheduler {
   void stop();   // returns once the thread and its idle work have ended
   void round();  // one step of the thread; for tests, which have none
 
-  // Frees and trims, then lets the device work until so much time has passed. kMaintain does
-  // nothing while a request is under way, and the next request stops the device; kPowerOff goes on.
+  // Frees and trims, then lets the device work until `milliseconds` have passed since the call. A
+  // device that works by itself (IdleMeans::kByItself) is only told to begin and to end.
+  // kMaintain returns at once if a request is under way, and the next request stops the device.
+  // kPowerOff goes on whatever programs do. Waits while another thread lets the device work.
+  // Errors: those of `reclaim` and of the device.
   enum class Asked : uint8_t { kMaintain, kPowerOff };
   Result<MaintenanceRun> work(Asked what, uint64_t milliseconds);
   IdleStatus status();
@@ -72,7 +75,7 @@ class IdleScheduler {
   std::atomic<bool> stopping_{false};
   std::atomic<int> asking_{0};        // threads in work() that wait for turn_
   std::atomic<int64_t> woken_ns_{0};  // time of a request, steady clock; 0: none
-  Mutex turn_;                        // held during the device's idle work
+  Mutex turn_;                        // held by the thread that lets the device work
   Mutex mutex_;                       // leaf
   CondVar changed_;
   IdleStatus status_ SFS_GUARDED_BY(mutex_);

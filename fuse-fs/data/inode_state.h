@@ -1,7 +1,7 @@
-// The data floor's state of an inode in memory, beside the engine's view.
-// Thread safety: any thread. Memory: get() drops entries when there are many, except those in use,
-// with unflushed data, or with an inferred vStream that a hint overrides. After a crash: memory
-// only.
+// State of an inode that fuse-fs/data keeps in memory, beside the engine's view.
+// Thread safety: any thread. Memory: if there are many entries, get() drops all that it may. It
+// keeps an entry that is in use, that has unflushed data, or that has an inferred vStream.
+// After a crash: memory only.
 #pragma once
 
 #include <array>
@@ -19,8 +19,9 @@ namespace streamfs::data {
 
 struct InodeState {
   RangeLock blocks;                     // in file blocks; before every other lock
-  std::atomic<uint64_t> last_epoch{0};  // of the newest completed write
-  // The inferred vStream, which a hint overrides, with its generation << 16 (placement.h).
+  std::atomic<uint64_t> last_epoch{0};  // epoch of the newest completed write (epoch.h)
+  // The vStream that placement inferred before a hint replaced it, with its generation << 16
+  // (placement.h). 0: the file never had a hint.
   std::atomic<uint32_t> inferred{0};
 
   void wrote_in(uint64_t epoch) {
@@ -34,9 +35,10 @@ class InodeStates {
  public:
   // shared_ptr: a forget may come while another request still uses the inode's lock.
   std::shared_ptr<InodeState> get(InodeId id);
-  // Data up to this epoch is durable: get() may drop entries without newer data.
+  // Says that data up to this epoch is durable, so get() may drop entries without newer data.
   void flushed(uint64_t epoch) { flushed_.store(epoch, std::memory_order_relaxed); }
-  // Drops the entry unless it is in use or has data that `flushed` does not cover.
+  // Drops the entry, an inferred vStream with it, unless it is in use or has data newer than epoch
+  // `flushed`.
   void release(InodeId id, uint64_t flushed);
 
  private:

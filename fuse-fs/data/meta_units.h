@@ -1,4 +1,4 @@
-// Finds room in META for a change that failed with ENOSPC.
+// Finds heap units of META for a change that failed with ENOSPC.
 //
 //   change ── ENOSPC ──► free what removed files hold ──► change ── ENOSPC ──► META grows ──┐
 //                                                           ▲                              │

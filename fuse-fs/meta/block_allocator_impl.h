@@ -1,7 +1,7 @@
 // The state of a BlockAllocator, for the files that implement it: block_allocator.cc reserves
 // blocks for writers; block_trims.cc reserves given places, frees and trims.
-// Thread safety: `mutex` guards every member below it. After a crash: nothing is left; META is only
-// read.
+// Thread safety: the callers of all methods hold `mutex`, which guards every member below it.
+// After a crash: nothing is left; META is only read.
 #pragma once
 
 #include <array>
@@ -21,9 +21,13 @@
 
 namespace streamfs::meta {
 
-// A group is unknown, counted (how many of its blocks are free, and how many wait for a trim) or
-// open (which blocks). A block changes its state only while its group is open, so opening a group
-// reads what the mount found.
+// A group is first unknown, then *counted* (how many of its blocks are free, and how many wait for
+// a trim), then *open* (which ones). Counting and opening read META's bitmaps. Blocks are taken and
+// freed in open groups only. META therefore has a group that is not open as the mount found it, and
+// the group can be read at any time.
+//
+// Each pStream fills regions of its own. A search for a region looks at open groups and opens
+// further ones ahead (look_ahead()).
 struct BlockAllocator::Impl {
   static constexpr uint64_t kGroupWords = BlockAllocator::kGroupBlocks / 64;
   static constexpr uint64_t kRegionWords = BlockAllocator::kRegionBlocks / 64;
@@ -31,8 +35,8 @@ struct BlockAllocator::Impl {
       BlockAllocator::kGroupBlocks / BlockAllocator::kRegionBlocks;
   static constexpr uint64_t kClasses = 13;  // bit_width of 0..2048 free blocks
   static constexpr uint32_t kNobody = 0;
-  static constexpr uint64_t kGroupsAhead = 64,
-                            kGroupsCounted = 64;  // in search of a region; in one go
+  static constexpr uint64_t kGroupsAhead = 64;    // opened at most in a search for a region
+  static constexpr uint64_t kGroupsCounted = 64;  // counted by one count_some()
 
   struct Cursor {
     uint64_t region, next;  // next: block to look at first
@@ -43,24 +47,25 @@ struct BlockAllocator::Impl {
     std::array<uint32_t, kGroupRegions> owner{};  // pStream + 1
   };
   struct Group {
-    uint32_t free = 0, untrimmed = 0;  // when counted
+    uint32_t free = 0, untrimmed = 0;  // blocks at the time of counting; not kept up to date
     bool counted = false;
     std::unique_ptr<Regions> regions;  // when opened
   };
 
   const pmem::Region& region;
   const Geometry& geometry;
-  std::function<void(BlockRun)> discarded;  // set once
+  std::function<void(BlockRun)> discarded;  // called for a discarded run; set before the first
   mutable Mutex mutex;                      // leaf; guards everything below
   uint64_t known_blocks;                    // covered by `groups`; grow() follows the geometry
   std::vector<Group> groups;
   std::array<uint64_t, kClasses> class_count{};  // of regions in open groups
   std::unordered_map<uint16_t, Cursor> cursors;
-  uint64_t counted = 0;            // all groups below it are counted
-  uint64_t opened = 0;             // number of open groups
-  uint64_t searched = 0;           // of groups below it, all untrimmed runs are in `gone`
-  uint64_t free = 0, pending = 0;  // in counted groups
-  FreedRuns gone;
+  uint64_t counted = 0;   // all groups below it are counted
+  uint64_t opened = 0;    // number of open groups
+  uint64_t searched = 0;  // `gone` has all untrimmed runs of the groups below it
+  uint64_t free = 0;      // free blocks in counted groups
+  uint64_t pending = 0;   // blocks in counted groups that wait for a trim
+  FreedRuns gone;         // the runs that wait for a trim
 
   Impl(const pmem::Region& meta, const Geometry& shape)
       : region(meta),

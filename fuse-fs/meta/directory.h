@@ -4,9 +4,9 @@
 // so readdir cookies are made from slot numbers. A name of more than 48 bytes continues in the
 // slots that follow, in the same unit.
 //
-// If the watermark has passed the last record that freed a slot of this directory, all words but
-// the first of a free slot are written as a body (unlogged). Otherwise they are journal patches,
-// because the body of an older record must not change until that record is home.
+// A new entry's slots are written as bodies (unlogged, all words but the first) only if the
+// watermark has passed the last record that freed a slot of this directory. Otherwise all words are
+// journal patches, because the body of an older record must not change until that record is home.
 //
 // Thread safety: none; the inode's mutex guards it.
 // After a crash: entries are as the journal leaves them. The index is memory only and is built at
@@ -62,16 +62,20 @@ class Directory {
     InodeId id;
     uint32_t type;
   };
+  // Errors: EIO, the name is not found and a damaged slot may hold it.
   Result<std::optional<Found>> find(std::string_view name) const;
   bool empty() const { return entries_ == 0; }
   uint64_t entries() const { return entries_; }
   uint64_t bytes() const;  // about what the index takes in memory
 
   // ---- Changes: put_*() adds to a transaction; inserted() and removed() follow its commit.
+  // Nothing follows a failed commit: a dropped Insertion gives its unit back.
   struct Insertion {
     uint32_t slot = 0, count = 0, hash = 0;
     Heap::Claim unit;  // a fresh one, or none
   };
+  // Changes the chain and size of `next` if the directory gets a unit. Requires: each Insertion is
+  // inserted() or dropped before the next call, which would take the same slot.
   // Errors: ENOSPC, the entry needs a unit and the heap is down to its reserve.
   Result<Insertion> put_insert(Transaction& tx, std::string_view name, InodeId id, uint32_t type,
                                InodeImage& next);

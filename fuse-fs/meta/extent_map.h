@@ -1,14 +1,21 @@
-// Maps the blocks of a file to device blocks: the committed slots of META, and an overlay of
-// changes since. The current view is `added` over (`committed` without `removed`). A commit moves a
-// part of the overlay into slots. A write therefore costs a step in a small map, and a commit costs
-// as much as has changed.
+// Maps the blocks of a file to device blocks. META has the committed extents, in slots. An overlay
+// in memory has the changes since: added extents, and removed parts of committed ones. The current
+// view is the added extents, and beneath them the committed ones without the removed parts. A
+// commit moves a part of the overlay into slots, so it costs as much as has changed.
+//
+// Each added extent has the epoch (the number of a device flush, data/epoch.h) that makes its data
+// durable. The commit of an epoch takes the added extents of this epoch and of earlier ones,
+// together with the committed parts that they replace. A removal that nothing replaces goes with
+// any commit.
 //
 // Unwritten extents have blocks and read as zeroes. A write into one adds a written extent *in
 // place*: with the same blocks, over the committed unwritten one. Its commit neither allocates nor
-// frees blocks. If it is dropped before its commit, the committed extent still has the blocks.
+// frees blocks. If the added extent is dropped before its commit, the blocks stay those of the
+// committed one.
 //
-// A conversion splits an extent into three at most and takes two slots. The writer reserves room
-// for them (SlotRoom), so that the commit cannot fail for want of a unit of META.
+// A write into the middle of an unwritten extent splits it into three, which takes two more slots.
+// The writer reserves room for them before it writes (SlotRoom), so that the commit cannot fail for
+// want of a unit of META.
 //
 // The first two slots are inside the inode, the others in a chain of kExtents units; they are
 // unordered on the media. Slots are written by journal patches only, so a cleared slot may be used
@@ -43,8 +50,8 @@ struct Extent {
   uint64_t end() const { return first + length; }
 };
 
-// The longest unwritten extent. If META has no room to split an extent, a write into it writes all
-// of it.
+// The longest unwritten extent. If META has no room to reserve, the writer writes zeroes to the
+// rest of the extent as well: the whole extent becomes written, and nothing is split.
 inline constexpr uint64_t kMaxUnwrittenBlocks = 1024;
 constexpr uint64_t unwritten_extents(uint64_t blocks) {
   return div_round_up(blocks, kMaxUnwrittenBlocks);
@@ -77,19 +84,20 @@ class ExtentMap {
  public:
   static constexpr uint64_t kLastEpoch = std::numeric_limits<uint64_t>::max();
 
-  // Loads the committed extents. Sets `uncommitted` and keeps it up to date; it must outlive the
-  // map. Errors: EIO, a slot or a chain is damaged, or two slots overlap.
+  // Loads the committed extents. The map is dirty already if a crash cut a truncation or an
+  // extension short. Sets `uncommitted` and keeps it up to date; it must outlive the map.
+  // Errors: EIO, a slot or a chain is damaged, or two slots overlap.
   static Result<std::unique_ptr<ExtentMap>> load(Heap& heap, InodeId id, const InodeImage& image,
                                                  UncommittedBlocks& uncommitted);
 
   // ---- The current view
   // Returns the first mapped part at or after `from`, without the blocks before `from`.
   std::optional<Extent> next(uint64_t from) const;
-  // Like next(), but ignores `added_`. Extents whose replacement was written after `epoch` still
-  // count as mapped.
+  // Returns the same of the committed extents as they will be after the commit of `epoch`, without
+  // what it adds. A part counts as mapped unless it is removed, or replaced up to that epoch.
   std::optional<Extent> next_committed(uint64_t from, uint64_t epoch = kLastEpoch) const;
-  // A run that left the overlay. `committed`: an unwritten extent in META has its blocks. If not,
-  // they were reserved and never committed, and no file has them.
+  // A run of blocks that left the overlay. `committed`: a committed extent has these blocks,
+  // because the dropped one was in place. If not, they were reserved, and no extent has them.
   struct Dropped {
     BlockRun run;
     bool committed = false;
@@ -98,8 +106,8 @@ class ExtentMap {
   // extents that it replaces; no earlier record does.
   std::vector<Dropped> add(const Extent& extent, uint64_t epoch);
   std::vector<Dropped> remove(uint64_t first, uint64_t count);
-  // Turns written blocks into unwritten ones: they read as zeroes, and the file keeps them. The
-  // change waits for no epoch.
+  // Turns written blocks into unwritten ones: they read as zeroes, and the file keeps them. Any
+  // commit takes the change, because it needs no data on the device.
   void unwrite(uint64_t first, uint64_t end);
   // Takes as many units from `room` as the overlay may need.
   void absorb(SlotRoom& room);
@@ -107,20 +115,23 @@ class ExtentMap {
   bool unwritten_from(uint64_t block) const;
   bool dirty() const { return !added_.empty() || !removed_.empty(); }
   uint64_t bytes() const;  // about what it takes in memory
-  // Visits the added extents (not slots) that wait for this epoch or an earlier one.
+  // Visits the added extents of this epoch and of earlier ones.
   void for_each_added(uint64_t epoch,
                       const std::function<void(const Extent&, uint64_t epoch)>& visit) const;
   bool needs_unit() const { return free_slots_.empty() && inline_used_ == kInlineExtents; }
 
   // ---- Committing. plan() puts a bounded part of the overlay, up to `epoch`, into a transaction
-  // and into `next`; done() follows its commit, restore() its failure.
+  // and into `next`. It changes the committed extents in memory at once. No other method may
+  // therefore be called before done(), which follows the commit, or restore(), which follows an
+  // error of plan() or of the commit and loads the committed extents from META again.
+  // Errors: ENOSPC, META has no unit for a slot; EIO, also of restore().
   struct Plan {
     // A step patches at most two cells; a transaction holds fewer than 200.
     static constexpr uint32_t kMaxSteps = 90;
     bool complete = true;  // nothing up to the epoch is left for another record
     std::vector<BlockRun> allocated, freed;
     uint64_t in_place = 0;        // blocks that became written, or unwritten
-    uint64_t removed_up_to = 0;   // the plan has all removals below it that wait for no epoch
+    uint64_t removed_up_to = 0;   // the plan has all removals below it that nothing replaces
     std::vector<uint64_t> added;  // keys of added_ that the plan has
     std::vector<Heap::Claim> units;
     uint32_t steps = 0;

@@ -2,8 +2,9 @@
 //
 // The new part of META goes to the maps of blocks and units, as far as they need it, and otherwise
 // to the heap. A region gets a further segment of it, or its last segment becomes longer. If a map
-// has to grow, all maps grow ahead of need where there is room: up to planned_meta, or for half as
-// much again. The few segments of a region therefore last for many small growths.
+// has to grow, all maps grow ahead of need where there is room: for planned_meta if that is larger
+// than the new META, else for a META half as large again. The few segments of a region therefore
+// last for many small growths.
 // Thread safety: pure functions, but for find_log_room. Nothing is written here.
 #pragma once
 
@@ -25,14 +26,15 @@ struct GrowthRequest {
   uint64_t planned_meta = 0;                 // a size that META may grow to later
   uint64_t spare_blocks = 0;                 // old blocks that the log may take ahead of need
   uint64_t snapshot_blocks = 0;              // capacity of a snapshot area; 0: no metadata log
-  // Reserves so many old blocks for the log in one run. Called only if the new blocks of DATA are
-  // too few; the first call may ask for more than the log needs now.
+  // Reserves so many old blocks for the log in one run; nullopt if there is none. Called only if
+  // the new blocks of DATA are too few: first for more blocks than the log needs now and, if that
+  // fails, for as many as it needs. The caller gives the run back if plan_growth() fails.
   std::function<std::optional<BlockRange>(uint64_t blocks)> find_log_room = {};
 };
 
 // Returns the superblock after the growth; its sizes are the present ones if there is nothing to
-// do. Without wanted_meta, META takes all of its medium, and a META file becomes long enough for as
-// many files per block of data as there are.
+// do. Without wanted_meta, META takes all of its medium; a META file becomes longer in proportion
+// to DATA, so that as many files fit per block of data as before.
 // Errors: EOPNOTSUPP, it would shrink; ENOSPC, META or DATA is too small (the message says how much
 // is needed) or no segment is left; EFBIG, DATA is too large.
 Result<Superblock> plan_growth(const Superblock& now, const GrowthRequest& request);

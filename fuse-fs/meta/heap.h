@@ -1,19 +1,20 @@
 // Allocates the heap's 4 KiB units, and reads chains of them.
 //
 //   kFree ──take──► claimed ──record commits──► an object's ──record commits──► kDirty
-//     ▲                └─ claim dropped: back where it was                        │
+//     ▲                └─ claim dropped: kFree or kDirty as before                │
 //     └───────────── take, once the watermark has passed the freeing record ◄─────┘
 //
 // A claimed unit reads as zeroes, whatever a crash or a dead object left in it. take() reads the
 // unit and, if it is not all zeroes, clears it with a fence of its own, before any record can point
 // there.
 //
-// Opening reads nothing. A group of the heap map is read when one of its units is wanted or about
-// to change. A unit changes its kind only after its group was read, so the map is read as the mount
-// found it. Callers that need the number of units left (a create, which leaves the reserve; statfs)
-// count groups until the answer is certain.
+// Opening reads nothing. A group of the heap map is read when one of its units is wanted, and by
+// put_kind() before one of its units changes, so each group is read as the mount found it. Callers
+// that need the number of units left (a create, which leaves the reserve; statfs) count groups
+// until the answer is certain.
 //
-// Thread safety: any thread may call any method; one leaf mutex. take() may checkpoint the journal.
+// Thread safety: any thread may call any method; one leaf mutex. take() may checkpoint the journal
+// (not under the mutex), so the caller must not be inside Journal::commit() or hold a Stopped.
 // After a crash: the heap map in META says which units are free; claims leave nothing.
 #pragma once
 
@@ -77,11 +78,15 @@ class Heap {
   void open_reserve();  // lets kCreate use it too, for a repair that names lost inodes
 
   const Store& store() const { return store_; }
-  Result<Claim> take(Purpose purpose);  // ENOSPC
+  // Skips a unit that holds a published object although the map calls it free: fsck may mend that.
+  // Errors: ENOSPC, nothing is left, or for kCreate nothing but the reserve.
+  Result<Claim> take(Purpose purpose);
   // Adds to `tx` that the unit becomes `kind`, with this owner and next unit.
   void put_unit(Transaction& tx, uint64_t offset, UnitKind kind, InodeId owner, uint64_t next);
   void put_kind(Transaction& tx, uint64_t offset, UnitKind kind);
-  void freed(uint64_t offset, TxId tx);  // a record made it kDirty
+  // Says that record `tx` made the unit kDirty. The unit is taken again once the watermark has
+  // passed `tx`.
+  void freed(uint64_t offset, TxId tx);
 
   UnitKind kind(uint64_t unit) const;
   uint64_t unit_at(uint64_t offset) const;  // asserts that it lies in the heap
@@ -96,10 +101,11 @@ class Heap {
   void grow();  // adds the new units of the extended geometry, which are free and all zeroes
 
   uint64_t total() const { return store_.geometry.heap_units(); }
-  uint64_t available();            // exact, dirty ones too
-  uint64_t inode_units_at_open();  // exact
-  bool scarce();                   // no more than the reserve is left
-  bool nearly_full();              // a tenth is left, or little more than the reserve
+  // The next two read the whole map once, for an exact answer.
+  uint64_t available();  // units that are free, dirty or waiting for the watermark; the reserve too
+  uint64_t inode_units_at_open();
+  bool scarce();       // no more than the reserve is left
+  bool nearly_full();  // no more than a tenth is left, or than the reserve and 32 units
 
  private:
   // The units of a group that may be taken. Without bits they are only counted.

@@ -1,7 +1,8 @@
 // The inodes in memory, and the locks of several of them.
 //
-// Thread safety: InodeCache is safe from any thread (one leaf mutex a shard). An InodeRef and an
-// InodeLocks belong to one thread. Lock order: inodes by ascending InodeId.
+// Thread safety: InodeCache is safe from any thread. Each shard has a mutex; the cache waits for
+// nothing while it holds one, and only tries the mutexes of inodes. An InodeRef and an InodeLocks
+// belong to one thread. Lock order: inodes by ascending InodeId, then a shard.
 // After a crash: memory only.
 #pragma once
 
@@ -34,7 +35,7 @@ struct InodeEntry {
   uint64_t lookups = 0;
   uint64_t bytes = 0;
   uint32_t pins = 0;
-  uint32_t rounds = 0;  // how often the hand passes it by before it may be evicted
+  uint32_t rounds = 0;  // how often the clock's hand still passes by before it evicts the inode
   bool used() const { return inode != nullptr || lookups > 0; }
 };
 
@@ -66,22 +67,24 @@ class InodeRef {
   std::shared_ptr<Inode> inode_;
 };
 
-// The inodes in memory. Inodes that are dirty or pinned by an operation are always in memory. The
-// limit decides how many other inodes that the kernel references stay; for the rest only the
-// reference count is kept. Memory exceeds the limit only by dirty and pinned inodes and by
-// reference counts.
+// The inodes in memory. A dirty inode and an inode that an operation pins are always in memory.
+// Other inodes to which the kernel refers stay while there is room; of an evicted one only the
+// kernel's number of references is kept. An inode without any of the three is dropped. Evictions
+// keep memory near the limit, except for dirty and pinned inodes and for reference counts.
 class InodeCache {
  public:
   InodeCache(const Heap& heap, uint64_t limit_bytes) : heap_(heap), limit_bytes_(limit_bytes) {}
 
+  // Returns the inode, pinned. Reads it from META if it is not in memory. Errors: those of
+  // read_inode(): there is no such inode, or it is damaged.
   Result<InodeRef> get(InodeId id);
   InodeRef find(InodeId id);  // only if it is in memory
   // Adds a new inode, which is locked before anyone can see it; `lock` gets its mutex.
   InodeRef insert(InodeId id, const InodeImage& image, std::unique_lock<Mutex>& lock);
-  void erase(Inode& inode);        // freed, or never born
+  void erase(Inode& inode);  // requires: the inode is locked, and it was freed or never committed
   void add_lookup(Inode& pinned);  // by the kernel
   // Adds a lookup to each of these inodes that is in memory and not locked, and calls `show` with
-  // it locked. Returns the places of the others.
+  // it and its shard locked: `show` must not call the cache. Returns the places of the others.
   using Show = std::function<void(size_t place, const Inode& inode)>;
   std::vector<size_t> add_lookups(std::span<const InodeId> ids, const Show& show);
   // Prefetches these inodes, if in memory, into the CPU's cache for add_lookups().
@@ -108,8 +111,9 @@ class InodeCache {
   void visit_units(std::span<const InodeId> ids, Visit visit);
   static bool add_lookup_if_free(Entry& entry, size_t place, const Show& show);
   static void let_go(Entry& entry);
-  Entry* known(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);   // null: there is none
-  Entry& to_use(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);  // the caller must use it at once
+  Entry* known(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);  // null: there is none
+  // Returns an entry, a new one if need be. The caller makes it used() before it unlocks the shard.
+  Entry& to_use(Shard& at, InodeId id) SFS_REQUIRES(at.mutex);
   void unuse(Shard& at, Entry& entry, InodeId id) SFS_REQUIRES(at.mutex);
   void count_bytes(Shard& at, int64_t bytes) SFS_REQUIRES(at.mutex);
   void charge(Shard& at, Entry& entry, uint64_t bytes) SFS_REQUIRES(at.mutex);
@@ -121,11 +125,12 @@ class InodeCache {
   const uint64_t limit_bytes_;
   std::array<Shard, kShards> shards_;
   alignas(kLineSize) std::atomic<int64_t> bytes_{0};  // added to by the shards now and then
-  std::atomic<uint64_t> in_vain_below_{0};
-  std::atomic<size_t> next_shard_{0};  // to evict from
+  std::atomic<uint64_t> in_vain_below_{0};  // below so many bytes a search would evict nothing
+  std::atomic<size_t> next_shard_{0};       // to evict from
 };
 
-// Locks several inodes, each once, and waits for them in ascending order of their ids only.
+// Locks several inodes, each once. lock() waits for them in ascending order of their ids; an inode
+// that is added later is only tried.
 class InodeLocks {
  public:
   // Enough for a rename: two directories, the inodes that its names led to at the last try, and the
@@ -136,7 +141,7 @@ class InodeLocks {
   InodeLocks& operator=(const InodeLocks&) = delete;
   ~InodeLocks();
   bool contains(InodeId id) const { return find(id) != nullptr; }
-  void add(InodeRef ref);  // requires: not contained
+  void add(InodeRef ref);  // requires: not locked yet, not contained, and fewer than kMost
   void lock() SFS_NO_TSA;  // locks all that were added
   // Locks one more inode after lock(), whatever its id. Returns false if another thread has it
   // locked.

@@ -1,11 +1,12 @@
 // Allocates inode slots: slots freed by this mount, free slots of older inode units, and slots of
 // fresh units. A mount scans nothing. Older units are scanned a few at a time as slots are needed,
 // and always before one of their slots changes. A unit whose last inode goes returns to the heap,
-// unless too few free slots would be left or a thread has some of the unit's slots in its hand.
+// unless too few free slots would be left or some of the unit's slots are in a hand.
 //
-// Each thread takes slots from a unit of its own (its hand) while there are enough units. The
-// inodes that one thread makes therefore lie together. Tables that are keyed by an inode's unit
-// then seldom make two threads share a cache line.
+// There are 16 *hands*, shared by thread number. A hand holds the free slots of one unit, and a
+// thread takes slots from its hand. The inodes that one thread makes therefore lie together, and
+// tables that are keyed by an inode's unit seldom make two threads share a cache line. If no slot
+// and no unit is left, a thread takes from other hands.
 //
 // Thread safety: any thread may call any method. Lock order: a hand's mutex, `mutex_`, the heap's.
 // After a crash: a slot whose first word is 0 is free.
@@ -70,16 +71,21 @@ class InodeSlots {
     uint64_t unit_ = 0;
   };
 
-  // `used_hint`: the inodes in use, which the superblock of a clean filesystem has.
+  // `used_hint`: the number of inodes in use, which the superblock of a clean filesystem has.
   InodeSlots(Heap& heap, std::optional<uint64_t> used_hint);
 
-  Result<Claim> take();  // ENOSPC
+  // May checkpoint the journal, as Heap::take() does. Errors: ENOSPC.
+  Result<Claim> take();
+  // To free an inode: call emptied_by() before its record and put() what it returns into the
+  // record. After the commit call keep() if it returned a unit, else freed(), and never both.
   Emptied emptied_by(InodeId id);
-  void freed(InodeId id, TxId tx);
-  void grow(uint64_t units);  // the heap is about to have so many
-  uint64_t used();            // after a crash an upper bound, until every unit has been scanned
+  void freed(InodeId id, TxId tx);  // the slot is reusable once the watermark has passed `tx`
+  void grow(uint64_t units);        // call it before Heap::grow(), with the number of units to come
+  // Returns the number of inodes in use; after a crash an upper bound, until all units are scanned.
+  uint64_t used();
   // Scans some more units. Returns false when used() is exact.
   bool look_on();
+  // Returns used() if it is exact. Scans nothing.
   std::optional<uint64_t> exactly_used();
 
  private:
@@ -127,7 +133,8 @@ class InodeSlots {
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Group>> units_ SFS_GUARDED_BY(mutex_);  // by heap unit; none: new
   std::vector<uint64_t> roomy_ SFS_GUARDED_BY(mutex_);  // units that may have free slots
-  std::deque<Freed> freed_ SFS_GUARDED_BY(mutex_);      // not reusable yet, or gone with their unit
+  // Slots that wait for the watermark, and some whose unit has been freed meanwhile.
+  std::deque<Freed> freed_ SFS_GUARDED_BY(mutex_);
   uint64_t free_ SFS_GUARDED_BY(mutex_) = 0, waiting_ SFS_GUARDED_BY(mutex_) = 0;  // bits set
   uint64_t cursor_ SFS_GUARDED_BY(mutex_) = 0;
   const std::optional<uint64_t> used_at_open_;  // as a clean superblock knows it

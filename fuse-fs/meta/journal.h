@@ -1,17 +1,22 @@
-// The one-fence redo journal, and the only way a home word of META changes.
+// The one-fence redo journal. All home words of META change through it, except superblocks and the
+// words of the checksum array; a free unit of the heap is zeroed without it as well.
 //
 // A transaction collects what an operation changes: patches of home words, masked stores, runs of
 // the block bitmaps, bodies written into free slots. commit() writes the record, flushes it and
 // the bodies, fences once, and only then stores the home words. The checkpointer later flushes
 // those and advances the global watermark: every record of every ring at or below it is home.
 //
-// Thread safety: many threads may run commit() at once; each takes one ring. A caller that changes
-// an object holds that object's lock from reading it until commit() returns.
+// Thread safety: many threads may run commit() at once. Each thread has a ring, by its number; two
+// threads of one ring wait for each other. A caller that changes an object holds that object's lock
+// from reading it until commit() returns.
 //
 // After a crash: each transaction has happened whole or not at all; a transaction whose commit()
-// returned has happened. A record that changes words of a body younger than the watermark carries
-// that body's sequence as a proof, because its home stores may have spoilt the body's checksum
-// (commit() finds these by itself).
+// returned has happened.
+//
+// Proofs: recovery believes a record whose bodies have their checksum. A later record B may store
+// home words into a body of an earlier record A, and A's checksum is then wrong. B therefore
+// carries A's sequence as a *proof* that A was committed, unless the watermark has passed A.
+// commit() finds the proofs by itself.
 #pragma once
 
 #include <array>
@@ -46,7 +51,8 @@ class Transaction {
   // Gives a home word a new value. The last value given for an offset counts.
   void patch(uint64_t offset, uint64_t value);
   void patch_words(uint64_t offset, std::span<const uint64_t> values);
-  // Changes some bits of a word. Other transactions may change other bits of it at the same time.
+  // Changes some bits of a word. Other transactions may change other bits of the word at the same
+  // time, by masks too.
   void mask(uint64_t offset, uint64_t bits, uint64_t value);
   void run(BlockNo first, uint64_t count, RunKind kind);
   // Stores words into free space now, unlogged; the commit makes them durable. No patch of this
@@ -100,8 +106,8 @@ struct JournalStats {
   uint64_t commit_fences = 0;  // on the critical path
   uint64_t commit_lines = 0;
   uint64_t checkpoints = 0;
-  // Words of the distinct 4 KiB home blocks that were touched: by each change, as a block file
-  // system would write them, and by all changes between two checkpoints together.
+  // For comparison with a file system that writes whole blocks: the words of the 4 KiB blocks that
+  // each commit touched, and of the distinct blocks that were touched between two checkpoints.
   uint64_t block_words = 0;
   uint64_t checkpoint_block_words = 0;
 };
@@ -131,21 +137,24 @@ class Journal {
   Journal(pmem::Region& region, const Geometry& geometry);
   ~Journal();  // stops the checkpointer; does not checkpoint
 
-  // Starts a thread that checkpoints at intervals. Without it, commits checkpoint once a ring is
-  // half full.
+  // Starts a thread that checkpoints at intervals. With it or without, a commit that leaves its
+  // ring half full checkpoints, too.
   void start_checkpointer();
   void stop_checkpointer();
-  void set_sink(RecordSink sink) { sink_ = std::move(sink); }
+  void set_sink(RecordSink sink) { sink_ = std::move(sink); }  // before the first commit
 
-  // Commits the transaction. If the ring is full, it is checkpointed first. Errors: E2BIG, the
-  // transaction does not fit() one record.
+  // Commits the transaction. If its ring is full, or it needs more proofs than a record holds, a
+  // checkpoint comes first. Errors: E2BIG, the transaction does not fit() one record.
   Result<TxId> commit(Transaction& tx);
-  // Makes every record home that was committed before the call.
+  // Makes every record that was committed before the call home and durable, in all rings, and
+  // raises the watermark.
   void checkpoint();
   TxId watermark() const { return TxId{watermark_.load(std::memory_order_acquire)}; }
+  // Returns the last sequence that was given out; its record may not be committed yet.
   TxId last() const { return TxId{next_sequence_.load(std::memory_order_acquire) - 1}; }
-  // No record is committed while a Stopped lives. All earlier ones have reached the sink and are
-  // stored home.
+  // Stops commits while it lives. All earlier records have reached the sink and are stored home.
+  // Its thread must not call commit(), checkpoint(), quiesce() or stats() meanwhile: they would
+  // wait for it.
   class Stopped {
    public:
     explicit Stopped(Journal& journal);
@@ -156,10 +165,10 @@ class Journal {
    private:
     Journal& journal_;
   };
-  // Returns a sequence such that every record up to it has reached the sink and is stored home (not
-  // flushed).
+  // Waits for the commits under way, and returns the last sequence given out before. Every record
+  // up to it has reached the sink and is stored home (not flushed).
   TxId quiesce();
-  // Reads every record since the last checkpoint. May wait for a checkpoint.
+  // Counts. Costs a look at every record since the last checkpoint, and may wait for a checkpoint.
   JournalStats stats();
 
  private:

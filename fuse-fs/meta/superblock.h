@@ -12,9 +12,10 @@ namespace streamfs::meta {
 // Returns the valid superblock with the larger generation. If `repair`, replaces the other copy
 // where that is damaged or older.
 // Errors: EINVAL, no streamfs META (foreign or empty), or smaller than it was formatted;
-// EMEDIUMTYPE, another format version; EIO, both copies are damaged (magic seen, checksum wrong).
+// EMEDIUMTYPE, another format version; EIO, no copy is whole and one at least has the magic.
 Result<Superblock> load_superblock(pmem::Region& region, bool repair);
-// Stores both copies, one after the other, with the next generation.
+// Stores both copies, one after the other, with generation super.generation + 1. The caller's value
+// keeps its generation. Never fails.
 Result<void> store_superblock(pmem::Region& region, Superblock super);
 
 }  // namespace streamfs::meta

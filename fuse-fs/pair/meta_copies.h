@@ -1,15 +1,16 @@
 // META kept twice: finds the current copy and brings the other into step with it.
 //
 //   in step                     both are used
-//   missing, or unreadable      the current copy is used alone: degraded, and a warning is logged
+//   missing, or unreadable      the current copy is used alone (*degraded*), with a warning. With
+//                               `make_missing` or `overwrite` a missing copy is made instead
 //   older, unfinished, empty,   rewritten from the current copy. A read-only open uses the current
-//   cut short, or its super-      copy alone instead. So does one without `overwrite` whose writes
-//   blocks damaged                fail (EIO)
+//   cut short, or with          copy alone instead. If the rewrite fails with EIO, the open fails
+//   damaged superblocks         with `overwrite`, and uses the current copy alone without
 //
-// Copies are in step if both count as many attachments and have the same mirror token, which is
-// drawn anew whenever one copy goes on without the other. If the machine went down while META was
-// in use, a copy that is not persistent may lack stores that the kernel had not written back: the
-// other copy is then rewritten, too.
+// Two copies are in step if they count the same number of attachments and have the same mirror
+// token, which is drawn anew whenever one copy goes on without the other. If the machine went down
+// while META was in use, a copy that is not persistent may lack stores that the kernel had not
+// written back: the other copy is then rewritten, too.
 //
 // Thread safety: none; mounting and checking call this. After a crash: a copy that was being
 // written is marked unfinished. The current copy is whole: at most its superblocks change, and only
@@ -33,8 +34,8 @@ struct CopiesWanted {
   const meta::DataLabel& label;
   std::optional<Attached> attached;  // as recorded on DATA
   bool read_only;
-  // Overwrite whatever lies in a copy's place, except another filesystem's META. A filesystem whose
-  // META is kept once gets a second copy.
+  // Overwrite also other data that lies in a copy's place, but never another filesystem's META. A
+  // filesystem whose META is kept once gets a second copy.
   bool overwrite;
   bool make_missing;  // create a copy's file if it is missing
   double wait_seconds;
