@@ -128,13 +128,13 @@ python_tests() {
 other_python_tests() {
   local folders
   [[ -z ${STREAMFS_LONG:-} ]] || install_browser
-  mapfile -t folders < <(find tests classifierd lab/python -name 'test_*.py' ! -path 'tests/integration/*' \
+  mapfile -t folders < <(find tests classifierd -name 'test_*.py' ! -path 'tests/integration/*' \
     ! -path 'tests/vm/*' ! -path 'tests/packages/*' -printf '%h\n' | sort -u)
   python_tests "${folders[@]}"
 }
 
-# The Python tests that a quick run has time for.
-quick_python_tests() { pytest -m "not long" classifierd/tests lab/python/tests tests/lint; }
+# The Python tests that a quick run has time for, beside lab/python.
+quick_python_tests() { pytest -m "not long" classifierd/tests tests/lint; }
 
 # Integration tests wait for programs and clocks, so a busy machine can fail a correct one. Up to three
 # failed tests are left to integration_again.

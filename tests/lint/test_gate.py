@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from includes import closure, source_files
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,9 +21,11 @@ fixture(made BEHIND COMMAND note made)
 fixture(never-made BEHIND COMMAND false)
 stage(lint "gate;long;quick" "lint of all" COMMAND note lint)
 stage(unit "gate;long" "unit tests" NEEDS made COMMAND note unit)
+stage(formulas "gate;lab" "tests of the laboratory" BEHIND COMMAND note formulas)
 stage(soak "long" "a soak" COMMAND note soak)
 stage(fails "none" "one that fails" COMMAND false)
 stage(blocked "none" "one whose fixture fails" NEEDS never-made COMMAND note blocked)
+stage(disk "quick;lab" "one of the laboratory that skips a test" COMMAND without_disk)
 stage(rootless "none" "one that needs root" COMMAND skip "no root")
 stage(racy "none" "one with a race" COMMAND true)
 gate_test(racy-again ALONE COMMAND second_attempt)
@@ -36,6 +39,7 @@ stage(hangs-behind "none" "one that never ends" BEHIND COMMAND hang)
 STAGES = """
 note() { say "$1" >>"$STREAMFS_RAN"; }
 skip() { say "$1" >>"$STREAMFS_SKIPPED"; exit 77; }
+without_disk() { say "no disk" >>"$STREAMFS_SKIPPED"; note diskless; }
 second_attempt() { say test_of_time >"$STREAMFS_NOTES/second-attempts"; }
 # Two of these fail together; each waits for a look at the priority of the one behind.
 in_front() {
@@ -77,8 +81,12 @@ class Gate:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         self.ran.unlink(missing_ok=True)
-        environment = os.environ | {"STREAMFS_RAN": str(self.ran)}
-        environment.pop("STREAMFS_LONG", None)
+        environment = os.environ | {
+            "STREAMFS_RAN": str(self.ran),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+        }
+        for name in ("STREAMFS_AGAIN", "STREAMFS_LONG"):
+            environment.pop(name, None)
         return subprocess.Popen(
             [self.folder / "scripts/test", *arguments],
             stdout=subprocess.PIPE,
@@ -111,12 +119,12 @@ def gate(tmp_path: Path) -> Gate:
 
 def test_the_whole_gate_passed(gate: Gate) -> None:
     assert gate.closing_line() == "All passed."
-    assert sorted(gate.noted()) == ["lint", "made", "unit"]
+    assert sorted(gate.noted()) == ["formulas", "lint", "made", "unit"]
 
 
 def test_a_part_of_the_gate_is_not_called_all(gate: Gate) -> None:
-    assert gate.closing_line("--quick") == "Passed: not the whole gate."
-    assert gate.noted() == ["lint"]
+    assert gate.closing_line("--quick") == "Passed: not the whole gate; 1 skipped."
+    assert sorted(gate.noted()) == ["diskless", "lint"]
 
 
 def test_a_stage_that_is_named_brings_its_fixtures(gate: Gate) -> None:
@@ -156,6 +164,41 @@ def test_stages_in_front_follow_each_other_and_one_runs_behind_them(gate: Gate) 
     first, second = gate.noted()
     assert re.search(r"^nice 19 in .*/behind$", first)
     assert second == first
+
+
+def test_a_stage_of_the_laboratory_that_passed_waits_for_a_change(gate: Gate) -> None:
+    def runs(*arguments: str) -> bool:
+        gate.run(*arguments)
+        return "formulas" in gate.noted()
+
+    assert runs()
+    assert not runs()
+    assert runs("formulas")
+    (gate.folder / "lab").mkdir()
+    (gate.folder / "lab/formula.cc").write_text("")
+    assert runs()
+    assert not runs()
+
+
+def test_the_stamp_of_a_stage_counts_what_the_stage_skipped(gate: Gate) -> None:
+    first = gate.closing_line("--quick")
+    assert "diskless" in gate.noted()
+    assert gate.closing_line("--quick") == first == "Passed: not the whole gate; 1 skipped."
+    assert "diskless" not in gate.noted()
+
+
+def test_the_stamp_covers_what_tests_of_the_laboratory_include() -> None:
+    text = (ROOT / "scripts/stage").read_text()
+    found = re.search(r"LAB_FILES=\((.*?)\)", text, re.DOTALL)
+    assert found
+    covered = found[1].split()
+    for name in covered:
+        assert (ROOT / name).exists(), name
+    linked = ("base", "learning", "pmem", "ssd", "trace", "lab", "tests/figures", "tests/unit/lab")
+    for source in source_files(ROOT):
+        if any(source.is_relative_to(folder) for folder in linked):
+            for path in closure(ROOT, source):
+                assert any(path.is_relative_to(name) for name in covered), f"{source}: {path}"
 
 
 class Hanging(NamedTuple):
