@@ -6,6 +6,9 @@ Becomes the reaper of every orphaned descendant, so a daemon that forked itself 
 Processes that are left are reported and killed; mounts and loop devices are only reported.
 Mounts and loop devices count when they lie in the directory for temporary files (TMPDIR), which
 scripts/test makes for its own run: other mounts of streamfs on the machine are not the command's.
+
+Ctrl-C, SIGTERM and the parent's death end the command: all descendants are interrupted, in whatever
+session they are, and have ten seconds to tidy up. The exit code is then 128 and the signal.
 """
 
 import contextlib
@@ -18,9 +21,11 @@ import tempfile
 import time
 from pathlib import Path
 
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 MOUNT_TYPES = {"fuse.streamfs", "fuse.ssd-sim", "fuse.limit_fs"}
 GRACE_SECONDS = 3.0
+INTERRUPTED_SECONDS = 10.0
 
 
 def mounts(folder: str) -> set[str]:
@@ -102,13 +107,43 @@ def end(processes: dict[int, str]) -> None:
         time.sleep(0.01)
 
 
+def interrupt(by: int) -> None:
+    """Interrupt every descendant, except those that a terminal's Ctrl-C has reached."""
+    for process in descendants():
+        with contextlib.suppress(ProcessLookupError):
+            if by != signal.SIGINT or os.getpgid(process) != os.getpgrp():
+                os.kill(process, signal.SIGINT)
+
+
+def stop(by: int, _frame: object) -> None:
+    """Handle a signal, once."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt(by)
+
+
+def run(command: list[str]) -> tuple[int, float]:
+    """Run the command until it ends or a signal arrives; return exit code and seconds of grace."""
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    process = subprocess.Popen(command)
+    try:
+        return process.wait(), GRACE_SECONDS
+    except KeyboardInterrupt as signalled:
+        by: int = signalled.args[0]
+        interrupt(by)
+        return 128 + by, INTERRUPTED_SECONDS
+
+
 def main(command: list[str]) -> int:
     """Run the command and return its exit code, or 1 when something stayed."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     folder = os.path.realpath(tempfile.gettempdir())
     before = left_in(folder)
-    code = subprocess.run(command, check=False).returncode
-    deadline = time.monotonic() + GRACE_SECONDS
+    code, grace_s = run(command)
+    deadline = time.monotonic() + grace_s
     while True:
         reap()
         processes = descendants()

@@ -1,8 +1,10 @@
 """The promises of .ci/leaks.py and .ci/pytest_fuse.py: no leftovers, no convenient skips."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,26 @@ def test_a_daemon_that_forked_itself_away_is_reported_and_ended(tmp_path: Path) 
 
 def test_a_process_that_ends_in_time_is_no_leak() -> None:
     assert under_watch("sh", "-c", "setsid sleep 0.5 &").returncode == 0
+
+
+TIDIES_UP = """
+trap 'echo >tidy; exit' INT
+setsid --fork sh -c 'echo $$ >daemon.new; mv daemon.new daemon; exec sleep 300'
+while :; do sleep 0.05; done
+"""
+
+
+def test_a_terminated_watch_interrupts_the_command_and_ends_daemons(tmp_path: Path) -> None:
+    note = tmp_path / "daemon"
+    watch = subprocess.Popen([sys.executable, CI / "leaks.py", "sh", "-c", TIDIES_UP], cwd=tmp_path)
+    deadline = time.monotonic() + 30
+    while not note.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    watch.terminate()
+    assert watch.wait(timeout=30) == 128 + signal.SIGTERM
+    assert (tmp_path / "tidy").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="loop devices need root")
