@@ -21,10 +21,15 @@ TABLES = (
     ("Attachments", LAYOUT, ("AttachmentRecord",)),
     ("Metadata log", LOG, ("LogChunkHeader", "LogCondition")),
     ("Snapshot area", LOG, ("SnapshotHeader",)),
+    ("The stored model", "base/wire/stored_model.h", ("StoredModel",)),
 )
 # Types whose bytes are not in their name; SegmentList for seven regions of six segments.
-SIZES = {"char": 1, "Superblock": 944, "SegmentList": 6 * 16}
-COUNTS = {"kMaxLogExtensions": 4, "static_cast<size_t>(RegionKind::kCount)": 7}
+SIZES = {"ModelBuffer": 5_931_720, "char": 1, "Superblock": 944, "SegmentList": 6 * 16}
+COUNTS = {
+    "kModelVStreams": 65536,
+    "kMaxLogExtensions": 4,
+    "static_cast<size_t>(RegionKind::kCount)": 7,
+}
 FIELD = re.compile(r"^\s*([\w:]+)\s+(\w+)(?:\[(.+)\])?;", re.M)
 
 Row = tuple[int, int, str]  # offset, bytes, name
@@ -48,7 +53,7 @@ def fields(header: str, name: str) -> list[Row]:
 
 def tables(heading: str) -> Iterator[list[Row]]:
     """Yield the byte tables of a section of the page."""
-    section = re.search(rf"^### {heading}\n(.*?)(?=^##)", PAGE.read_text(), re.M | re.S)
+    section = re.search(rf"^###? {heading}\n(.*?)(?=^##)", PAGE.read_text(), re.M | re.S)
     assert section, heading
     for table in re.findall(r"^\| offset \| size \|.*\n\|---.*\n((?:\|.*\n)+)", section[1], re.M):
         cells = [[cell.strip() for cell in line.split("|")] for line in table.splitlines()]
