@@ -32,7 +32,8 @@
 //               the user classifierd asks. With {"names": "built-in"} nobody gets them: for
 //               programs that pass the answer on
 //   block     {"block": N}, 4 KiB of DATA each → {"block", "known": false}, or with "known": true
-//               {"vstream", "pstream" (where a new write of that vStream would go),
+//               {"vstream", "pstream" (where an early page of a long write of that vStream goes by
+//               the table; a logistic model places each page by its own features),
 //               "written_clock_bytes", "age_bytes"}. A block is known if it is live and was written
 //               since the mount; its values are shared by 64 KiB. Errors: ERANGE beyond DATA.
 //   chunks    → {"chunk_bytes", "chunks": [how many chunks of DATA have class 0, 1, …],

@@ -115,8 +115,8 @@ def test_a_mount_is_explained_by_its_table_and_its_largest_vstreams(
     assert main(["explain", str(mounted)]) == 0
     said = capsys.readouterr().out
     assert f"{mounted}: placement auto on 8 pStreams" in said
-    assert "table 7 (nosep) of the daemon decides" in said
-    assert "refused tables: 2" in said
+    assert "model 7 (nosep) of the daemon decides" in said
+    assert "refused models: 2" in said
     assert "vStream 129, by context: /*.e129 → pStream 0; lifetime unknown, 129 MiB" in said
     assert "vStream 109," not in said
     assert "11 smaller vStreams are not listed" in said
@@ -133,7 +133,7 @@ def test_without_a_table_a_mount_is_placed_by_hints_and_measured_lifetimes(
     fs.more["status"]["model"] = {"adopted": False, "generation": 0, "refused": 0}
     assert main(["explain", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    assert "no table of classifierd is in use" in said
+    assert "no model of classifierd is in use" in said
     assert "vStream 9, by hint: wal → pStream 3; lifetime 8 MiB" in said
     assert "refused" not in said
 

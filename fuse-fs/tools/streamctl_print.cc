@@ -34,10 +34,10 @@ std::string mechanism_of(const json& status) {
   return why.empty() ? "one stream" : "one stream: " + printable(why);
 }
 
-// Describes the daemon's table that places data, and how many tables the filesystem refused.
+// Describes the daemon's model that places data, and how many models the filesystem refused.
 std::string model_of(const json& status) {
   const json model = status.value("model", json::object());
-  std::string out = "none: no table of classifierd is in use";
+  std::string out = "none: no model of classifierd is in use";
   if (model.value("adopted", false)) {
     const std::string kind = model.value("kind", "");
     out = fmt::format("{}table {} of classifierd{}", kind.empty() ? "" : printable(kind) + ", ",

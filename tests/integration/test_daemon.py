@@ -211,12 +211,12 @@ def test_explain_and_plot_take_the_mount_point(
     wait_written(writer, 200)
     writer.stop()
     before = run(*classifierd("explain", mounted.point)).stdout
-    assert "no table of classifierd is in use" in before
+    assert "no model of classifierd is in use" in before
     with daemon(mounted, tmp_path):
         wait_attached(tmp_path, 1)
         until(lambda: mounted.status()["model"]["adopted"], START_SECONDS, "a table")
         words = classifierd("explain", mounted.point, "--state", tmp_path)
-        assert re.search(r"table \d+ \(life-table\) of the daemon decides", run(*words).stdout)
+        assert re.search(r"model \d+ \(life-table\) of the daemon decides", run(*words).stdout)
     run(*classifierd("run", mounted.point, "--once", "--state", tmp_path))
     told = json.loads(run(*words, "--json").stdout)
     assert any("python" in each["label"] for each in told["vstreams"])
@@ -231,7 +231,7 @@ def test_status_metrics_and_log_name_the_model_that_is_adopted(
 ) -> None:
     """Kind and generation, as the filesystem has them."""
     status = words_of(mounted)
-    assert "model none: no table of classifierd is in use" in status
+    assert "model none: no model of classifierd is in use" in status
     wait_written(writer, 200)
     writer.stop()
     config = tmp_path / "config.toml"

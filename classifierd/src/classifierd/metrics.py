@@ -64,7 +64,7 @@ _GAUGES = (
     ("memory_mapped_bytes", "Mapped pages of META", ("memory", "mapped_bytes")),
     ("memory_cache_bytes", "What is remembered of unused files", ("memory", "cache_bytes")),
     ("memory_held_bytes", "New data that waits to be written", ("memory", "held_bytes")),
-    ("model_generation", "The learning daemon's table in use", ("model", "generation")),
+    ("model_generation", "The learning daemon's model in use", ("model", "generation")),
 )
 # These count blocks.
 _BLOCK_GAUGES = (
@@ -173,7 +173,7 @@ def _status(out: _Families, status: Answer, mount: str) -> None:
         out.gauge(name, text, None if blocks is None else blocks * BLOCK_BYTES, mountpoint=mount)
     if at(status, ("model", "adopted")) is True:
         kind = str(at(status, ("model", "kind")) or "")
-        text = "The kind of the learning daemon's table in use"
+        text = "The kind of the learning daemon's model in use"
         out.gauge("model_info", text, 1, mountpoint=mount, kind=kind)
     facts = {name: str(status.get(name, "")) for name in _INFO}
     out.gauge("filesystem_info", "What it is made of", 1, mountpoint=mount, **facts)

@@ -228,7 +228,7 @@ def lines(found: Why) -> Iterator[str]:
     yield f"{what}: vStream {found.vstream}, by {found.source}: {found.label}"
     measured = size(found.lifetime_bytes / BLOCK_BYTES) if found.lifetime_bytes else "not known yet"
     yield f"  its data lives, as measured so far: {measured} of writes"
-    yield f"  a new write of one page goes to pStream {found.pstream}"
+    yield f"  the table sends a new write of one page to pStream {found.pstream}"
     if found.chunk is not None:
         yield f"  its {chunk_line(found.chunk.identity, found.chunk.chunks, found.chunk.features)}"
     if not found.shapes:

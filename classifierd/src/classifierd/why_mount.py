@@ -22,10 +22,10 @@ class WhyMount:
     mount: str
     placement: str  # the mode: off, learned, hints, auto
     pstreams: int
-    table: int  # generation of the daemon's table in use; 0: none
-    kind: str  # of that table
-    stored: bool  # whether an earlier mount's daemon stored that table
-    refused: int  # tables that the filesystem refused
+    table: int  # generation of the daemon's model in use; 0: none
+    kind: str  # of that model
+    stored: bool  # whether an earlier mount's daemon stored that model
+    refused: int  # models that the filesystem refused
     vstreams: list[Why]  # the most written ones, largest first
     written_bytes: list[int]  # by each of them
     vstreams_known: int
@@ -62,15 +62,15 @@ def as_json(found: WhyMount) -> dict[str, object]:
 
 
 def lines(found: WhyMount) -> Iterator[str]:
-    """Yield the answer as sentences: the table in use, then one line for each vStream."""
+    """Yield the answer as sentences: the model in use, then one line for each vStream."""
     yield f"{found.mount}: placement {found.placement} on {found.pstreams} pStreams"
     if found.table:
         source = ", from its state directory," if found.stored else ""
-        yield f"  table {found.table} ({found.kind}) of the daemon{source} decides"
+        yield f"  model {found.table} ({found.kind}) of the daemon{source} decides"
     else:
-        yield "  no table of classifierd is in use"
+        yield "  no model of classifierd is in use"
     if found.refused:
-        yield f"  refused tables: {found.refused}; the filesystem's log says why"
+        yield f"  refused models: {found.refused}; the filesystem's log says why"
     for each, written in zip(found.vstreams, found.written_bytes, strict=True):
         lives = size(each.lifetime_bytes / BLOCK_BYTES) if each.lifetime_bytes else "unknown"
         yield (
