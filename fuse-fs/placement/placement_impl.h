@@ -60,23 +60,28 @@ class PlacementImpl final : public Placement {
   std::vector<uint8_t> chunk_classes() override;
 
  private:
-  static constexpr uint32_t kSavesPerTick = 256;
-  static constexpr uint64_t kSplitPages = 2048;  // pages written between two splits of contexts
+  static constexpr uint32_t kSavesPerTick = 256;  // vStreams stored in META by one tick() at most
+  static constexpr uint64_t kSplitPages = 2048;   // pages written between two splits of contexts
   std::optional<Chosen> choose_by_label(const CreateContext& context);
   VStreamInfo measure(VStreamId vstream, const VStreamTable::Entry& entry,
                       const LifetimeTable::Seen& seen);
   uint64_t lifetime_ms(double pages);
+  // Returns the lifetime in pages that a vStream's name states, or the profile that has the name.
   std::optional<double> expectation(const std::string& name);
-  // Sets and returns the lifetime in pages that the name states, if any. remap() uses it.
+  // Makes expectation(name) the vStream's expected lifetime, and returns it. remap() uses the
+  // expected lifetime until one is measured.
   std::optional<double> expect(VStreamId vstream, const std::string& name);
   // Moves a vStream off the default pStream to that of the vStream with the nearest lifetime.
   void place_first(VStreamId vstream, double pages);
-  PStreamId nearest(double lifetime_pages, VStreamId but);
+  PStreamId nearest(double lifetime_pages, VStreamId but);  // of all vStreams but this one
   // Returns the vStreams whose number means the same as in the model.
   std::bitset<wire::kModelVStreams> same_uses(const wire::StoredModel& stored) const;
-  // Returns the vStream by which the model knows the writes of `shown`: itself, or the one that it
-  // was split from if it is younger than the model; nothing if that is younger, too.
+  // Returns the vStream under which the model has seen the writes of `shown`: `shown` itself if it
+  // is older than the model, else its parent (the vStream that it was split from) if the parent is
+  // older, else nothing.
   std::optional<VStreamId> known_to(const learning::PlacementModel& model, VStreamId shown) const;
+  // Gives vStreams to pStreams by their lifetimes (learning/cluster.h). Requires: tick_mutex_ is
+  // held.
   void remap();
 
   const Options options_;
