@@ -13,8 +13,9 @@
 
 namespace streamfs::tools {
 
-// prepare() adds --version and makes errors one line. parse() returns an exit code if there is
-// nothing more to do.
+// prepare() sets --version, --help and the form of the help text. parse() returns nullopt if the
+// program shall run, else its exit code, after it printed the help, the version, or an error as one
+// line on stderr.
 void prepare(CLI::App& app);
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
@@ -25,7 +26,8 @@ Result<uint64_t> parse_size(std::string_view text);
 std::string absolute_data(const std::string& data);
 std::string absolute_path(const std::string& path);
 
-// Runs the body of a main(). Exceptions of a library end as one line, too.
+// Runs the body of a main() and returns its exit code. An exception becomes one line on stderr and
+// exit_code::kIo.
 int guarded(const char* program, const std::function<int()>& body) noexcept;
 
 }  // namespace streamfs::tools

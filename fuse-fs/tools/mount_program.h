@@ -2,7 +2,8 @@
 //
 //   open devices ► mount ► answer requests ► (unmounted, or a signal) ► drain, mark clean
 //
-// Thread safety: once in a process, on its first thread. After a crash: see data::Filesystem.
+// Thread safety: once in a process, on its first thread and before any other thread runs, because
+// it sets the process's signal mask and handlers. After a crash: see data::Filesystem.
 #pragma once
 
 #include "fuse-fs/tools/launch.h"

@@ -9,8 +9,10 @@
 
 namespace streamfs::tools {
 
-// Changes the kernel's own flags, which alone can change while mounted: ro, rw, suid, dev, noexec,
-// noatime and their opposites. Other options stay as they are. Errors: those of mount(2).
+// Sets the kernel's flags of a mount, the only options that can change while it is mounted: ro,
+// nosuid, nodev, noexec and noatime. mount(2) replaces all flags, so a flag that `options` does not
+// name is cleared; the last of `options` decides between a flag and its opposite (rw, suid, ...).
+// Other options are ignored, and stay as they are. Errors: those of mount(2).
 Result<void> remount(const std::string& mountpoint, const std::vector<std::string>& options);
 
 }  // namespace streamfs::tools
