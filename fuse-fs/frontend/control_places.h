@@ -1,6 +1,6 @@
-// Limits how many connections to the control socket each user may hold at once. No user can shut
-// out root, the user who mounted, or the learning daemon (identified by its user, as it was at the
-// mount).
+// Limits how many connections to the control socket each user may hold at once. Ordinary users
+// cannot shut out root, the user who mounted, or the learning daemon (known by its user, as it was
+// at the mount); root can, because root may take every free connection.
 // Thread safety: none; the caller locks.
 #pragma once
 
@@ -16,9 +16,8 @@ namespace streamfs::frontend {
 
 class ControlPlaces {
  public:
-  // Limits on connections: in total; for one ordinary user (neither root nor the user who mounted);
-  // for all ordinary users together, the daemon's not counted; for the user who mounted. Root may
-  // take every free connection.
+  // Limits on connections: in total; for one ordinary user, or the daemon's user; for all ordinary
+  // users together, without the daemon's; for the user who mounted.
   static constexpr size_t kMost = 48, kOfOneUser = 8, kOfStrangers = 16, kOfOwner = 16;
   ControlPlaces(uid_t owner, std::optional<uid_t> daemon) : owner_(owner), daemon_(daemon) {}
   // Errors: EUSERS, with the reason as the text for the user who is turned away.
