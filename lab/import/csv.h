@@ -24,7 +24,8 @@ class CsvImporter : public Importer {
  protected:
   using Fields = std::vector<std::string_view>;
 
-  // `header`: how a line starts that names the columns. Another number of fields is EINVAL.
+  // `header`: how a line starts that names the columns; all such lines are skipped. Not empty, and
+  // lives as long as the importer. `columns`: a line with another number of fields is EINVAL.
   CsvImporter(trace::GzInput input, const ImportOptions& options, std::string_view header,
               size_t columns)
       : Importer(std::move(input), options.device), header_(header), columns_(columns) {}
@@ -33,7 +34,7 @@ class CsvImporter : public Importer {
   // `record` is empty. EINVAL: the field that is wrong.
   virtual Result<void> parse(const Fields& fields, trace::TraceRecord& record) = 0;
 
-  // Ticks after the first request; 0 for one before it.
+  // Returns the ticks since the first call; 0 for earlier ticks.
   uint64_t since_first(uint64_t ticks) {
     if (!first_) first_ = ticks;
     return ticks > *first_ ? ticks - *first_ : 0;

@@ -7,9 +7,9 @@
  * whole one. C99, and C++; this header is all that it needs.
  *
  * The clock is host pages written so far. A class is an open block of the device: pages of one
- * class share erase blocks. Calls come from one thread. A policy that answers a class it did not
- * announce ends the replay with an error. A policy must not look at anything but its arguments if
- * runs are to repeat.
+ * class share erase blocks. Calls come from one thread. If a policy answers a class that it did not
+ * announce, class 0 is used instead, and the replay ends with an error. A policy must not look at
+ * anything but its arguments if runs are to repeat.
  *
  * Versions: any change of these structs is a new STREAMFS_PLACEMENT_ABI, and a policy built for
  * another one is refused; abi_version stays the first field for ever.
@@ -59,9 +59,9 @@ struct streamfs_placement { /* NOLINT(readability-identifier-naming) */
   void* (*create)(const struct streamfs_placement_facts* facts);
   void (*destroy)(void* policy);
 
-  /* The replay calls it after create. Answers of for_write are below host_classes, all answers
-   * below classes; 1 <= host_classes <= classes <= 128. With --host-only only for_write and trimmed
-   * are called. */
+  /* Both are called once, after create. Answers of for_write are below host_classes, all answers
+   * below classes; 1 <= host_classes <= classes <= 128. With --host-only, for_copy and collected
+   * are not called. */
   uint16_t (*host_classes)(const void* policy);
   uint16_t (*classes)(const void* policy);
 

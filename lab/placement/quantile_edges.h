@@ -12,7 +12,8 @@ namespace streamfs::lab {
 
 class QuantileEdges {
  public:
-  // At first: evenly from 2^8 to 2^20 pages.
+  // Requires: at least one class. Until learn() is called, the edges lie evenly from 2^8 to 2^20
+  // pages.
   explicit QuantileEdges(uint16_t classes) : edges_(classes - 1u) {
     for (size_t i = 0; i < edges_.size(); ++i)
       edges_[i] = 8 + 12 * static_cast<double>(i) / std::max(1.0, classes - 2.0);
@@ -23,7 +24,8 @@ class QuantileEdges {
   }
   void add(double log2_life, double volume) { volumes_[bucket_of(log2_life)] += volume; }
 
-  // Sets the edges by volumes added since the last call.
+  // Sets the edges to quantiles of the volume added since the last call. If none was added, all
+  // edges move to the lowest bucket.
   void learn() {
     double all = 0, below = 0;
     for (const double volume : volumes_) all += volume;

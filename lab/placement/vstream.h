@@ -1,14 +1,20 @@
-// vStream-FTL (Yong 2021): the host names vStreams, the device measures their lifetimes (vSLI,
-// ssd/ftl/vstream/lifetimes.h) and maps them to its few pStreams every remap_pages (vSCM, algorithm
-// 2). Data of unknown lifetime goes to the default pStream. Copies have open blocks of their own.
-// kNormal: one for all. kAware: one for each pStream, chosen by the VSID's current pStream (vSGC,
-// algorithm 3). kOwnPStream: one for each pStream, chosen by the source block's pStream; the
-// difference from kAware is the gain of the second look-up.
+// vStream-FTL (Yong 2021) in the simulated device. The host names vStreams. The device measures
+// their lifetimes (the paper's vSLI, ssd/ftl/vstream/lifetimes.h), and every remap_pages maps them
+// to its few pStreams (vSCM, algorithm 2). Data of unknown lifetime goes to the default pStream.
 //
-// kLiteral never moves a vStream off the default pStream: all begin there, so no other pStream has
-// a mean lifetime. kLiteralSpread starts them on the pStreams in turn. kOurs clusters with seeded
-// and re-seeded centroids (learning/cluster.h).
-// In the device only. Memory: lifetimes.h.
+// Copies have open blocks of their own (vSGC, algorithm 3):
+//   kNormal       one for all copies
+//   kAware        one for each pStream: that of the page's vStream, by the present map
+//   kOwnPStream   one for each pStream: that of the block which the page is copied from. The
+//                 difference from kAware is the gain of the look-up in the map
+//
+// Clustering:
+//   kOurs            centroids are seeded, and seeded again (learning/cluster.h)
+//   kLiteral         algorithms 1 and 2 as printed. All vStreams begin on the default pStream, so
+//                    no other pStream ever has a mean lifetime, and no vStream leaves the default
+//   kLiteralSpread   the same, but vStreams begin on the pStreams in turn
+//
+// The replay calls watch() before the first write. Memory: lifetimes.h.
 #pragma once
 
 #include <cstdint>

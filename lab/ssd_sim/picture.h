@@ -1,5 +1,5 @@
 // Pictures of results. matplotlib draws them, in the Python module streamfs_lab.pictures, which
-// gets the results as JSON. Thread safety: pure functions.
+// gets the results as JSON. Thread safety: one thread; draw() runs a process.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,10 +14,12 @@ namespace streamfs::lab::ssd_sim {
 struct PictureFiles {
   std::string png, svg;
 
+  // Adds --png and --svg, which set the members: this object outlives the parse and does not move.
   void add_options(CLI::App& app);
   bool wanted() const { return !png.empty() || !svg.empty(); }
-  // Draws `results` into each file. A file is written whole or not at all.
-  // Errors: ENOPKG without matplotlib, with the command that helps; those of the files.
+  // Draws `results` into each file, the PNG first. A file is written whole or not at all.
+  // Errors: ENOPKG without matplotlib or streamfs_lab, with the command that helps; EIO if the
+  // module fails; those of starting it and of the files.
   Result<void> draw(const nlohmann::json& results) const;
 };
 
